@@ -37,7 +37,8 @@ static void drop_copy(struct centre_worker *w)
     w->copy = NULL;
 }
 
-/* Without memory for a copy, the worker's next answer is again the whole model. */
+/* Sets the copy of a worker. copy NULL (memory is exhausted, or the copy is unknown): the
+ * worker's next answer is the whole model. */
 static void give_copy(struct centre_worker *w, struct centre_copy *copy)
 {
     if (copy != NULL)
@@ -180,7 +181,7 @@ void centre_apply(const struct mixing *m, const uint8_t *bytes, size_t n, float 
 
 /* ---- messages from workers ---- */
 
-/* Within one process a worker's clock never decreases. */
+/* A smaller clock than before means that the worker has been restarted. */
 void centre_here(struct centre *c, struct centre_worker *w, uint64_t clock, uint64_t have)
 {
     bool pushes = have < clock;
@@ -240,8 +241,9 @@ static void add_push(struct centre *c, struct centre_worker *w)
     c->n_pushes++;
 }
 
-/* Adds 1/m of the sum to z. Statistics move by 1/m of their difference from the n pushed values.
- * Decoded values are under 2^64 (compress/codec.h), so finite values stay finite. */
+/* Adds the sum of n pushes, divided by m, to z. Running statistics are values rather than
+ * changes, so each moves by 1/m of its difference from each pushed value. Decoded values are
+ * under 2^64 (compress/codec.h), so finite values stay finite. */
 static void move(struct centre *c, uint32_t n, uint32_t m)
 {
     const struct mixing *x = c->config.mixing;
@@ -261,7 +263,8 @@ static bool all_are_at(const struct centre *c, uint64_t clock)
     return c->n_counted > 0;
 }
 
-/* A round without any push also ends, if all workers report a later clock. */
+/* Adds complete rounds in sync mode. A round for which no worker has a push also ends when all
+ * workers report its clock. */
 static void add_rounds(struct centre *c)
 {
     while (c->round < c->config.rounds && all_are_at(c, c->round + 1)) {
@@ -317,7 +320,8 @@ static bool is_whole(const struct centre *c, const struct centre_worker *w)
     return c->config.codec == NULL || w->whole || w->clock >= c->config.rounds;
 }
 
-/* In sync mode the other workers have just been sent the current model. */
+/* Returns the copy of a worker that has just been sent the current model, in sync mode. NULL:
+ * none. */
 static struct centre_copy *of_the_others(const struct centre *c)
 {
     for (uint32_t i = 0; i < c->n_counted && c->config.sync; i++) {
@@ -341,8 +345,9 @@ static void tell_whole(struct centre *c, struct centre_answer *a)
     a->statistics = c->z + dim_of(c);
 }
 
-/* Encodes z - copy and adds the decoded result to the copy. Workers outside this answer keep the
- * old copy. Returns false without memory or if the difference is not finite. */
+/* Encodes z - copy for all workers of the answer and adds the decoded result to the copy.
+ * Workers with the same copy outside this answer keep the old copy. Returns false if memory is
+ * exhausted or the difference is not finite. */
 static bool tell_difference(struct centre *c, struct centre_answer *a, uint8_t *coded)
 {
     const struct mixing *m = c->config.mixing;
@@ -375,7 +380,8 @@ size_t centre_bound(const struct centre *c)
                : statistics_bound(&c->config.mixing->statistics) + compress_bound(c->config.codec);
 }
 
-/* Workers with a copy are answered first, so that a worker without one can share the new copy. */
+/* Returns the worker to answer next, or NULL. Workers with a copy come first, so that a worker
+ * without a copy can then share the new one. */
 static const struct centre_worker *first_due(const struct centre *c, uint64_t least)
 {
     const struct centre_worker *whole = NULL;

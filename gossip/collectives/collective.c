@@ -35,7 +35,7 @@ static uint32_t log2_up(uint32_t n)
     return l;
 }
 
-/* ---- ring: partial sums travel around once, then the sums ---- */
+/* ---- ring: partial sums travel around the ring once, then the complete sums do ---- */
 
 static size_t ring_ops(uint32_t n, uint32_t rank, uint32_t step, struct collective_op *op)
 {
@@ -76,7 +76,8 @@ static uint32_t butterfly_steps(uint32_t n)
     return log2_up(m) + (m < n ? 2 : 0);
 }
 
-/* Ranks from m on are folded into rank - m in the first step and receive the result in the last. */
+/* m is the largest power of two up to n. Rank r >= m sends its vector to rank r - m in the first
+ * step, and receives the result from it in the last step. */
 static size_t butterfly_ops(uint32_t n, uint32_t rank, uint32_t step, struct collective_op *op)
 {
     uint32_t m = power_below(n), folds = m < n, last = butterfly_steps(n) - 1;

@@ -1,19 +1,20 @@
 /* gossip/collectives/collective.h -- schedules of all-reduce: which rank sends what to which rank.
  *
- * n ranks each hold a vector. After the last step all hold the sum of all vectors, bitwise
- * equal. A schedule is a pure function of (n, rank, step) and moves no data itself. The
- * vector is cut into equal parts (collective_span()). One step of a rank:
+ * Each of n ranks holds a vector. After the last step all ranks hold the sum of all vectors,
+ * bitwise equal. A schedule is a pure function of (n, rank, step) and moves no data itself. The
+ * vector is cut into equal parts (collective_span()). In one step a rank does the following:
  *
- *   1. do all SENDs, from the vector as it was before the step
- *   2. wait for all parts that other ranks send in this step
- *   3. do all ADDs and SETs, in order
+ *   1. all SENDs, from the vector as it was before the step
+ *   2. wait for all parts that other ranks send to it in this step
+ *   3. all ADDs and SETs, in the order of the list
  *
- * A rank sends another rank at most one part per step. An ADD or SET whose peer is the rank
- * itself uses its own vector from before step 0, so that all-to-all adds in the order
- * of the ranks everywhere. In the other schedules a part is summed at one rank and passed on,
- * or two ranks add the same two numbers, which commutes. So all sums are equal.
+ * A rank sends at most one part per step to each other rank. An ADD or SET whose `peer` is the
+ * rank itself uses the rank's own vector from before step 0. All-to-all needs this to add in the
+ * order of the ranks everywhere. In the other schedules each part is summed at one rank and
+ * passed on, or two ranks add the same two numbers, which commutes. So all ranks get the same
+ * bits.
  *
- * N: bytes of the vector. n > 1. L: log2 n, rounded up.
+ * In this table N is the length of the vector in bytes, n > 1, and L is log2 n, rounded up:
  *
  *   schedule        sent per rank                total           steps
  *   ring            2 (n-1)/n N                  2 (n-1) N       2 (n-1)
@@ -23,8 +24,8 @@
  *   master-worker   N; rank 0: (n-1) N           2 (n-1) N       2
  *   all-to-all      (n-1) N                      n (n-1) N       1
  *
- * If n is not a power of two, the butterfly first folds the excess ranks into others: two more
- * steps, with N bytes each way per folded rank.
+ * If n is not a power of two, the butterfly first adds the vectors of the excess ranks to those of
+ * other ranks. This takes two more steps, with N bytes in each direction per excess rank.
  *
  * Sources. Ring: Patarasuk and Yuan 2009, "Bandwidth optimal all-reduce algorithms". Butterfly
  * (recursive doubling), tree (binomial) and round-robin (pairwise exchange): Thakur,
@@ -57,7 +58,7 @@ struct collective_op
 struct collective
 {
     const char *name;
-    /* In the three functions n is from 2 to COLLECTIVE_RANKS_MAX. */
+    /* The functions accept n from 2 to COLLECTIVE_RANKS_MAX. */
     uint32_t (*parts)(uint32_t n); /* Returns the number of parts into which the vector is cut. */
     uint32_t (*steps)(uint32_t n);
     /* Lists the operations of `rank` in a step: fills op[0..COLLECTIVE_OPS_MAX) and returns

@@ -1,5 +1,6 @@
-/* gossip/collectives/control_arm.c -- empty deltas in training, and the result of a round
- * protocol. */
+/* gossip/collectives/control_arm.c -- functions that the baseline mixers share: they send empty
+ * deltas in training and take over the results of a round protocol.
+ */
 #include "gossip/collectives/control_arm.h"
 
 #include "gossip/mixers/correction.h"
@@ -13,7 +14,8 @@ static struct control_arm *arm_of(const struct mixing *m)
     return m->state;
 }
 
-/* A DELTA_RUN delta is empty: it only reports that the round is done. */
+/* Returns whether deltas with this codec are empty. A DELTA_RUN delta only reports that the
+ * round is done. */
 static bool is_empty(uint32_t codec)
 {
     return codec == DELTA_RUN;
@@ -27,7 +29,8 @@ void control_arm_give(struct mixing *m, const float *result, uint64_t round, uin
     v->view = view;
 }
 
-/* When one end of an edge sends corrections, so does the other. */
+/* Once a neighbour has sent a correction, this peer sends corrections, too, since both ends
+ * must. */
 uint32_t control_arm_plan(struct mixing *m, const struct mixing_task *t,
                           const struct mixing_moment *now)
 {
@@ -60,7 +63,8 @@ void control_arm_mix(struct mixing *m)
     correction_mix(m, are_corrections, NULL);
 }
 
-/* Running statistics are part of the averaged model, so deltas carry none. */
+/* Encodes corrections, or empty deltas. Running statistics are part of the averaged model, so
+ * deltas carry none. */
 void control_arm_encode(struct mixing *m)
 {
     const float *statistics = m->x + m->dim;
@@ -79,7 +83,7 @@ void control_arm_settle(struct mixing *m, bool apart)
     arm_of(m)->corrects |= apart;
 }
 
-/* Before the first corrections a replica does not approximate the model. */
+/* Before the first correction is sent, a replica does not approximate the model. */
 bool control_arm_lags(const struct mixing *m, const struct edge *e, double most)
 {
     const struct edge_sent *s = e->cur.payload != NULL ? &e->cur : &e->prev;

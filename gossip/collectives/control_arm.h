@@ -1,9 +1,9 @@
 /* gossip/collectives/control_arm.h -- code shared by the baseline mixers allreduce, sma and ps.
  *
  * A round protocol (peer/node/round_protocol.h) passes the result of a round to the mixer, and
- * the next mix uses it. The edges of the complete graph carry empty deltas in training, which
- * keep peers in lock step and carry sketches. The consensus phase only verifies that the
- * models are equal. If faults have left a model different, the mixer sends corrections
+ * the next mix() uses it. During training the edges of the complete graph carry empty deltas,
+ * which keep peers in lock step and carry sketches. The consensus phase normally only verifies
+ * that the models are equal. If faults have left models different, the mixer sends corrections
  * (correction.h), like the mixer `average`.
  */
 #ifndef GOSSIP_COLLECTIVES_CONTROL_ARM_H
@@ -11,7 +11,8 @@
 
 #include "gossip/mixers/mixer.h"
 
-/* The first member of each baseline mixer's data. */
+/* Data that the three mixers share. Must be the first field of each mixer's own data in
+ * m->state. */
 struct control_arm
 {
     bool corrects;       /* True: deltas of the consensus phase are corrections. */
@@ -20,11 +21,11 @@ struct control_arm
     uint64_t view;       /* Hash of the members that took part in `result`, from members_view(). */
 };
 
-/* Passes `result` to the next mix; it must stay valid until then. NULL withdraws the last
- * result. */
+/* Passes the result of a round to the next mix(). `result` must stay valid until then. NULL
+ * withdraws the last result. */
 void control_arm_give(struct mixing *m, const float *result, uint64_t round, uint64_t view);
 
-/* Ends a mixer's mix: clears the result and mixes corrections. */
+/* Called at the end of a mixer's mix(): forgets the result and mixes corrections. */
 void control_arm_mix(struct mixing *m);
 
 /* Functions of struct mixer that the baselines share. mixer.h documents each one. */

@@ -1,4 +1,5 @@
-/* gossip/collectives/ps.c -- the parameter-server worker: what it pushes and takes over. */
+/* gossip/collectives/ps.c -- the parameter-server worker: makes pushes, and takes over the
+ * answers. */
 #include "gossip/collectives/ps.h"
 
 #include "gossip/collectives/control_arm.h"
@@ -15,11 +16,11 @@ struct ps
 {
     struct control_arm arm;
     float *base;    /* Last model received from the server, n_floats. */
-    uint64_t round; /* Round of that answer. 0: no answer yet. */
+    uint64_t round; /* Round after which `base` was the server's model. 0: no answer yet. */
     /* Part of the own updates that was not sent to the server, dim floats. NULL without error
      * feedback. */
     float *withheld;
-    /* rest: the value of `withheld` once the server has the push of round `pushed`. none: dim
+    /* rest: the new value of `withheld` if the server adds the push of round `pushed`. none: dim
      * zeros. */
     float *rest, *none;
     uint64_t pushed;
@@ -42,7 +43,7 @@ static void close_ps(struct mixing *m)
     free(v);
 }
 
-/* A lossless codec needs no error memory. */
+/* The error memory is not needed if the codec is lossless. */
 static int open_ps(struct mixing *m, const struct mixing_config *config)
 {
     struct ps *v = calloc(1, sizeof *v);
@@ -60,8 +61,9 @@ static int open_ps(struct mixing *m, const struct mixing_config *config)
     return v->base != NULL && (memory || !remembers) ? 0 : -ENOMEM;
 }
 
-/* An update that the server has added is removed from the memory. An answer of a later round was
- * made without this update. */
+/* Takes over the server's answer. If it is the answer to the last push, the server has added
+ * that push, so the error memory becomes `rest`. An answer of a later round was made without
+ * this push, so the memory stays. */
 static void mix_ps(struct mixing *m)
 {
     struct ps *v = ps_of(m);
@@ -119,7 +121,8 @@ size_t ps_push(struct mixing *m, uint64_t round, uint8_t *out)
     return head + len;
 }
 
-/* `rest` is not saved: after a restart the same push is encoded again, with the same bytes. */
+/* `rest` is not saved, because after a restart the same push is encoded again, with the same
+ * bytes. */
 static void keep_ps(struct mixing *m, struct state *s)
 {
     struct ps *v = ps_of(m);

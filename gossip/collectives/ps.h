@@ -1,10 +1,13 @@
 /* gossip/collectives/ps.h -- the worker of the parameter-server baseline (--mixer ps).
  *
  * A parameter server (Li et al. 2014) holds the model. A worker pushes the compressed change of
- * its local steps, plus what earlier pushes omitted. It starts the next round from the
- * server's answer (centre.h):
+ * its model by the local steps, plus what earlier pushes omitted. It starts the next round from
+ * the server's answer (centre.h):
  *
- *   p = e_i + (x_i - base)    C(p) to the server    e_i <- p - C(p)    base, x_i <- the answer
+ *   p = e_i + (x_i - base)    change since the last answer `base`, plus what earlier pushes omitted
+ *   send C(p) to the server
+ *   e_i = p - C(p)
+ *   base = x_i = answer of the server
  *
  * If the codec omits nothing and all workers push once per round, the result is the mean of
  * all models, as in allreduce.h.
@@ -16,12 +19,14 @@
 
 extern const struct mixer mixer_ps;
 
-/* Returns the model at which the last local steps began, n_floats, and in *round the round of
- * that answer. *round 0: no answer yet, and the model is x0. Called between jobs. */
+/* Returns the model from which the last local steps started: the server's last answer, n_floats
+ * values. *round: round of that answer. *round 0: no answer yet, and the model is x0. Called
+ * between jobs. */
 const float *ps_base(const struct mixing *m, uint64_t *round);
-/* Writes the push of `round`, whose local steps are done, to `out` and returns its bytes, at
- * most ps_push_bound(). Returns 0 if the model is not finite. Another call for the same round
- * writes the same bytes, except with codecs that depend on their previous message. O(dim). */
+/* Writes the push of `round` to `out` and returns its length in bytes, at most ps_push_bound().
+ * Called after the local steps of the round. Returns 0 if the model is not finite. A second call
+ * for the same round writes the same bytes, except with codecs that depend on their previous
+ * message. O(dim). */
 size_t ps_push(struct mixing *m, uint64_t round, uint8_t *out);
 size_t ps_push_bound(const struct mixing *m);
 

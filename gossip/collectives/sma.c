@@ -54,8 +54,8 @@ void sma_set(struct mixing *m, double alpha, double mu)
     v->momentum = (float)mu;
 }
 
-/* Returns whether this mean directly follows the last one, with the same members. Otherwise some
- * peer has no centre or another one, and all restart at the mean. */
+/* Returns whether this mean is of the round after the last mean, with the same members.
+ * Otherwise some peers may have no centre or a different one, so all peers restart at the mean. */
 static bool follows(const struct sma *v)
 {
     return v->arm.round == v->round + 1 && (v->round == 0 || v->arm.view == v->view);
@@ -78,7 +78,7 @@ static void move_centre(struct mixing *m, struct sma *v)
     v->view = v->arm.view;
 }
 
-/* c = alpha (x - z) uses the centre before it moves, as in the paper. */
+/* The model is pulled to the centre before the centre moves, as in the paper. */
 static void mix_sma(struct mixing *m)
 {
     struct sma *v = sma_of(m);

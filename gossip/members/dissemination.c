@@ -1,7 +1,9 @@
-/* gossip/members/dissemination.c -- selects what is sent to other members: changes, and the whole table.
+/* gossip/members/dissemination.c -- selects what is sent to other members: changes, and the
+ * whole table.
  *
- * Members that no member endorses are not forwarded, unless this peer has a session with them:
- * forged members would otherwise fill the other tables. Refused members are not forwarded.
+ * Members without endorsements are not forwarded, unless this peer has a session with them.
+ * Otherwise forged members would fill the tables of other peers. Refused members are not
+ * forwarded.
  */
 #include "gossip/members/inside.h"
 
@@ -33,8 +35,8 @@ static uint32_t vouches_cap(uint32_t cap)
     return cap < WIRE_VOUCHES_MAX ? cap : WIRE_VOUCHES_MAX;
 }
 
-/* Appends the parts of one member that `news` names. Returns false and appends nothing if they
- * do not fit. */
+/* Appends the record, the accusations or both of one member, as `news` says. Returns false and
+ * appends nothing if they do not fit. */
 static bool append_news(const struct member *e, unsigned news, struct wire_members *out,
                         uint32_t cap)
 {
@@ -50,7 +52,8 @@ static bool append_news(const struct member *e, unsigned news, struct wire_membe
     return true;
 }
 
-/* An endorsement by a member that is not accepted has no effect, so it is not sent. */
+/* Returns whether an endorsement may be sent. An endorsement by a member that is not accepted
+ * has no effect, so it is not sent. */
 static bool vouch_may_be_told(const struct members *m, const struct vouch_slot *v)
 {
     return m->table.slot[v->voucher].member.counts && may_be_told(&m->table.slot[v->member].member);
@@ -76,11 +79,12 @@ static void append_vouches_news(struct members *m, struct wire_members *out, uin
         append_vouch(m, v, out);
         v->news = false;
     }
-    /* Set again when an endorsement is added or the set of accepted members changes. */
+    /* The flag is set again when an endorsement is added or the set of accepted members changes. */
     m->vouches_news = false;
 }
 
-/* Returns whether all listeners have sent this record or were sent it. */
+/* Returns whether nothing has to be sent for this slot: its record is the only unsent change,
+ * and all listeners know the record. */
 static bool is_known(const struct members *m, const struct slot *s)
 {
     return s->news == DISSEMINATION_RECORD && m->audience != 0 && (m->audience & ~s->knows) == 0;
@@ -122,7 +126,8 @@ void members_listener(struct members *m, uint32_t place, bool member)
     }
 }
 
-/* Two records with the same signature and incarnation are the same record. */
+/* Marks the stored record as known to the listener if r is the same record: one with the same
+ * signature and incarnation. */
 void members_heard(struct members *m, uint32_t place, const struct record *r)
 {
     struct slot *s = table_find(&m->table, r->id);
@@ -150,9 +155,9 @@ uint64_t members_known(struct members *m, uint32_t place)
 
 /* ---- the whole table ---- */
 
-/* Appends a member's record with some endorsements, so that the receiver does not reject it as
- * unendorsed. A listener that knows the record has the endorsements, or is sent them with all
- * others. */
+/* Appends a member's record with some of its endorsements, so that the receiver does not reject
+ * the member as unendorsed. To a listener that knows the record only the accusations are sent;
+ * the endorsements follow at the end of the table. */
 static bool append_member(const struct members *m, uint16_t place, uint64_t to,
                           struct wire_members *out, uint32_t cap)
 {
@@ -173,7 +178,8 @@ static bool append_member(const struct members *m, uint16_t place, uint64_t to,
     return true;
 }
 
-/* The cursor runs over the members and then over the endorsements. */
+/* Fills `out` with the next batch for the listeners in bit set `to`. *cursor counts members
+ * first and then endorsements. */
 static bool batch(const struct members *m, uint64_t to, size_t *cursor, struct wire_members *out,
                   uint32_t cap)
 {

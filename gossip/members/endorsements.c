@@ -9,8 +9,8 @@
 
 enum {
     NOBODY = SLOT_NONE,
-    /* Limit of the passes of label_all(). Only chains built by an attacker need more, and
-     * members on them then stay in doubt. */
+    /* Maximum number of passes of label_all(). Only long chains, which an attacker can build,
+     * need more. Members on such chains stay in doubt. */
     PASSES = 32
 };
 
@@ -35,8 +35,9 @@ static bool is_gone(const struct members *m, uint16_t place)
     return state == MEMBER_DEAD || state == MEMBER_LEFT;
 }
 
-/* Finds the place for an endorsement by `voucher`: *place is NULL for the end, else an
- * endorsement to overwrite. Returns false if the voucher already has enough. */
+/* Finds the place for an endorsement of `member` by `voucher`. *place: the endorsement to
+ * overwrite, or NULL to append. Returns false if the voucher has enough endorsements that take
+ * precedence. */
 static bool place_for(const struct members *m, uint16_t voucher, uint16_t member,
                       struct vouch_slot **place)
 {
@@ -61,7 +62,8 @@ static bool place_for(const struct members *m, uint16_t voucher, uint16_t member
                   < 0;
 }
 
-/* Stores an endorsement at `place`, or at the end if NULL. Returns false without memory. */
+/* Stores an endorsement at `place`, or appends it if place is NULL. Returns false if memory is
+ * exhausted. */
 static bool store(struct members *m, struct vouch_slot *place, const struct vouch_slot *v)
 {
     if (place == NULL && m->n_vouches == m->cap_vouches) {
@@ -125,24 +127,25 @@ void members_know(struct members *m, const uint8_t id[WIRE_ID_BYTES], int64_t no
 
 /* ---- which members are accepted ----
  *
- * Each member that is reachable from this peer over endorsements has a nearest dominator: the
- * last member before it that lies on all paths to it. The label of a member is the first
- * dominator after this peer on the chain of dominators, or the member itself if there is
- * none. So the members with label v, except v, are those that this peer knows through v alone.
+ * Consider the graph whose arrows are endorsements. Each member that is reachable from this peer
+ * has a nearest dominator: the last member before it that lies on all paths to it. The dominators
+ * of a member form a chain from this peer to the member. The label of a member is the first
+ * member of that chain after this peer, or the member itself if the chain is empty. All members
+ * with label v, except v itself, are known to this peer through v alone.
  */
 
 struct graph_of_vouches
 {
     const struct members *m;
-    uint32_t n;       /* Number of members. */
-    uint32_t *out_at; /* Endorsements by member i: the members out[out_at[i] .. out_at[i + 1]). */
+    uint32_t n;       /* Number of members in the table. */
+    uint32_t *out_at; /* Members that member i endorses: out[out_at[i] .. out_at[i + 1]). */
     uint16_t *out;
-    /* Endorsements of member i: the endorsing members in[in_at[i] .. in_at[i + 1]). */
+    /* Members that endorse member i: in[in_at[i] .. in_at[i + 1]). */
     uint32_t *in_at;
     uint16_t *in;
-    /* Number of endorsements on the shortest path to each member. NOBODY: unreachable. */
+    /* Number of endorsements on the shortest path to each member. NOBODY: not reachable. */
     uint16_t *level;
-    uint16_t *reached; /* Reachable members, nearest first. */
+    uint16_t *reached; /* Reachable members, the nearest to this peer first. */
     /* Index of each member in `reached`. A dominator has a lower rank. */
     uint16_t *rank;
     /* Nearest dominator and label of each member. NOBODY: not found. */
@@ -181,8 +184,9 @@ static bool open_graph(struct graph_of_vouches *g, const struct members *m)
     }
     if (!ok)
         return false;
-    /* Counting sort of the endorsements by both of their ends. at[i + 2] first counts; at[i + 1]
-     * then moves from the start to the end of group i. */
+    /* Sorts the endorsements by endorsing and by endorsed member (counting sort). at[i + 2]
+     * first counts the elements of group i. at[i + 1] then runs from the start to the end of
+     * group i. */
     for (uint32_t i = 0; i < e; i++) {
         g->out_at[m->vouch[i].voucher + 2]++;
         g->in_at[m->vouch[i].member + 2]++;
@@ -245,8 +249,9 @@ static uint16_t dominator_of(const struct graph_of_vouches *g, uint16_t x)
     return best;
 }
 
-/* Iterates until no dominator changes. Dominators only move nearer to this peer. If the passes
- * do not suffice, some members seem to depend on one other member although they do not. */
+/* Computes dominators and labels. Iterates until no dominator changes; each change moves a
+ * dominator nearer to this peer. If PASSES do not suffice, some members seem to depend on one
+ * other member although they do not. */
 static void label_all(struct graph_of_vouches *g)
 {
     bool changed = true;
@@ -274,7 +279,8 @@ struct doubtful
     const uint8_t *id;
 };
 
-/* Sorts by level, then by id, so that tables with equal contents choose the same members. */
+/* Order of doubtful members: by level, then by id. Tables with equal contents therefore choose
+ * the same members. */
 static int compare_doubtful(const void *a, const void *b)
 {
     const struct doubtful *x = a, *y = b;
@@ -283,8 +289,8 @@ static int compare_doubtful(const void *a, const void *b)
     return memcmp(x->id, y->id, WIRE_ID_BYTES);
 }
 
-/* Decides which members are accepted: those known twice, and those in doubt within the allowance of
- * their label. Returns false without memory. */
+/* Decides which members are accepted: those known through two independent members, and members
+ * in doubt up to the allowance of their label. Returns false if memory is exhausted. */
 static bool choose(const struct graph_of_vouches *g, bool *counts)
 {
     uint32_t n = 0, allowance = 1 + g->n_firm / ENDORSEMENTS_SHARE;
@@ -317,8 +323,8 @@ static bool is_vouched(const struct graph_of_vouches *g, uint16_t x, const bool 
     return found;
 }
 
-/* Returns whether x is accepted without an endorsement by this peer: other members know it
- * twice. */
+/* Returns whether x would be accepted without an endorsement by this peer, because it is
+ * endorsed by members with two different labels. */
 static bool is_firm(const struct graph_of_vouches *g, uint16_t x)
 {
     uint16_t label = NOBODY;
@@ -333,7 +339,8 @@ static bool is_firm(const struct graph_of_vouches *g, uint16_t x)
     return false;
 }
 
-/* Stores the result for one member. A member that becomes relevant is queued for sending. */
+/* Stores the result for one member. A member that becomes accepted or endorsed is queued for
+ * sending. */
 static void apply(struct members *m, struct slot *s, bool counts, bool vouched, int64_t now_us)
 {
     struct member *e = &s->member;
@@ -353,7 +360,7 @@ void members_settle(struct members *m, int64_t now_us)
     struct graph_of_vouches g;
     bool *counts = m->unsettled ? calloc(m->table.n, sizeof *counts) : NULL;
     if (counts == NULL)
-        return; /* Without memory nothing changes, and the next call tries again. */
+        return; /* If memory is exhausted, nothing changes, and the next call tries again. */
     bool opened = open_graph(&g, m);
     if (opened) {
         reach_all(&g);
@@ -374,8 +381,8 @@ void members_settle(struct members *m, int64_t now_us)
 
 /* ---- endorsements by this peer ---- */
 
-/* Returns whether too many members have sessions from one address. One process can claim many
- * identities but has one address. */
+/* Returns whether at every address of record r too many connected members are announced. One
+ * process can claim many identities but usually has one address. */
 static bool is_crowded(const struct members *m, const struct record *r)
 {
     for (uint32_t k = 0; k < r->n_addresses; k++) {
@@ -414,10 +421,10 @@ static void vouch_for(struct members *m, const struct slot *s)
     size_t n = wire_vouch_signed(msg, sizeof msg, &v);
     assert(n > 0);
     m->crypto.sign(m->crypto.self, msg, n, own.signature);
-    (void)store(m, place, &own); /* Without memory the endorsement is made by a later call. */
+    (void)store(m, place, &own); /* If memory is exhausted, a later call makes the endorsement. */
 }
 
-/* If all members were known from the start, no endorsement is needed. */
+/* No endorsement is needed if all members were known from the start. */
 void members_vouch(struct members *m, int64_t now_us)
 {
     members_settle(m, now_us);

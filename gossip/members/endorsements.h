@@ -1,33 +1,35 @@
 /* gossip/members/endorsements.h -- endorsements: which members are accepted (a Sybil filter).
  *
  * Any holder of the cluster key can sign records of members that do not exist. A record alone
- * therefore does not make a member a vertex. A member that has an authenticated session with
- * another one signs an endorsement (vouch) for it, unless enough others have. Endorsements are
- * gossiped like accusations. They are the arrows of a graph, in which each table looks for
- * members that are known through more than one other member.
+ * therefore does not make a member a vertex of the topology. If a member has an authenticated
+ * session with another one, it signs an endorsement (vouch) for it, unless enough other members
+ * have done so. Endorsements are gossiped like accusations. They are the arrows of a graph. Each
+ * table searches this graph for members that are known through more than one other member:
  *
- *      self -> b --> c           c, d: endorsed by two independent members: accepted.
+ *      self -> b --> c           c and d are endorsed by two independent members: accepted.
  *       \     ^ \   ^
- *        v   /   v /             g1 .. g300: all paths to them lead through e, whatever they
- *          d      e --> g1       sign for each other. One is accepted (and one more for
- *                       | \      every 16 members accepted by themselves).
+ *        v   /   v /             g1 .. g300: all paths from self to them lead through e, no matter
+ *          d      e --> g1       how they endorse each other. One of them is accepted, and one more
+ *                       | \      for every 16 members that are accepted without this allowance.
  *                      g2 g3 ...
  *
- * The nearest member through which all paths to x lead is x's dominator. Members with the same
- * dominator share its allowance. So a newcomer with one session is accepted at once as long as
- * it is the only one; others are accepted when they have a second session. Members in doubt are
- * therefore monitored on the rings like others (rings.h). Records of further members in
- * doubt are stored, but no peer dials those members, forwards them or accepts their accusations.
+ * The nearest member through which all paths to x lead is the dominator of x. Members with the
+ * same dominator share one allowance of accepted members. A newcomer with one session is
+ * therefore accepted at once if it is the only one. Further newcomers with one session are in
+ * doubt until they have a second session. Members in doubt are therefore monitored on the rings
+ * like others (monitor_rings.h). Their records are stored, but no peer dials them, forwards them
+ * or accepts their accusations.
  *
  *   endorsements                           effect
  *   none                                   record stored, not forwarded
  *   by one accepted member                 forwarded, monitored
  *   known twice, or within the allowance   accepted: may be a vertex
  *
- * Endorsements name identities rather than processes, so a restart changes nothing. They are
- * valid while both members are in the table. A member has at most ENDORSEMENTS_MAX endorsements
- * of live members; if it signed more, those with the least ids are used. Tables that received the
- * same statements therefore agree. One insider with several answering processes is not detected.
+ * Endorsements name identities rather than processes, so they survive a restart of either
+ * process. An endorsement is valid while both members are in the table. Of the endorsements that
+ * one member has signed for live members, at most ENDORSEMENTS_MAX are used: those for the
+ * members with the least ids. Tables that received the same statements therefore agree. The
+ * filter does not detect a single insider that runs several processes with different identities.
  *
  * (Dominators: Cooper, Harvey, Kennedy, "A Simple, Fast Dominance Algorithm", 2001. The bound
  * by the attacker's edges to honest members: Yu et al., SybilGuard, 2006.)
@@ -38,22 +40,25 @@
 #include "gossip/members/members.h"
 
 enum {
-    ENDORSEMENTS_MAX = 32, /* Maximum endorsements by one member, for live members. */
-    /* Members accepted by themselves, per additional accepted member in doubt. */
+    ENDORSEMENTS_MAX = 32, /* Maximum number of endorsements by one member, for live members. */
+    /* Number of members accepted without the allowance for which the allowance grows by one
+     * member. */
     ENDORSEMENTS_SHARE = 16,
-    /* Maximum number of sessions with members at one address, above which the peer endorses no
-     * more of them. */
+    /* Number of members at one address that have sessions with this peer, above which this peer
+     * endorses no further member at that address. */
     ENDORSEMENTS_AT_ADDRESS = 8,
-    ENDORSEMENTS_WITH_RECORD = 2 /* Endorsements sent along with a member's record. */
+    /* Maximum number of endorsements sent together with a member's record. */
+    ENDORSEMENTS_WITH_RECORD = 2
 };
 
-/* Marks member `id` as known from the start, so it is accepted. No effect if `id` is unknown. */
+/* Marks member `id` as known from the start of the cluster, so it is accepted. Does nothing if
+ * `id` is unknown. */
 void members_know(struct members *m, const uint8_t id[WIRE_ID_BYTES], int64_t now_us);
 
 /* Merges one endorsement. It takes effect in the next members_settle(). */
 enum members_verdict members_vouched(struct members *m, const struct vouch *v);
 
-/* Endorses members with which this peer has a session and that need an endorsement, then calls
+/* Endorses each member that has a session with this peer and needs an endorsement, then calls
  * members_settle(). O(members). */
 void members_vouch(struct members *m, int64_t now_us);
 

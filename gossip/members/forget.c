@@ -1,8 +1,9 @@
 /* gossip/members/forget.c -- drops old members from the table and keeps their tombstones.
  *
- * A member that is dead or has left is dropped after config.forget_us, or at once if a full
- * table needs room for a new member. So restarts of a process without a stored identity cannot
- * fill the table. A tombstone (id and incarnation) rejects old rumours about a dropped member.
+ * A member that is dead or has left is dropped after config.forget_us, or at once if a full table
+ * needs room for a new member. Repeated restarts of a process without a stored identity therefore
+ * cannot fill the table. A tombstone (id and incarnation) makes the table ignore old records of a
+ * dropped member.
  */
 #include "gossip/members/inside.h"
 
@@ -20,7 +21,7 @@ static struct tombstone *find_tomb(const struct members *m, const uint8_t *id)
     return NULL;
 }
 
-/* Returns a new tombstone, or the oldest one to overwrite. NULL without memory. */
+/* Returns a new tombstone, or the oldest one to overwrite. NULL: out of memory. */
 static struct tombstone *add_tomb(struct members *m)
 {
     if (m->n_tombs == TOMBSTONES_MAX) {
@@ -61,7 +62,8 @@ void members_dig_up(struct members *m, const uint8_t *id)
     struct tombstone *t = find_tomb(m, id);
     if (t == NULL)
         return;
-    /* The last tombstone may fill any gap: the order only decides which one is overwritten next. */
+    /* The last tombstone fills the gap. The order only decides which tombstone is overwritten
+     * next. */
     *t = m->tomb[--m->n_tombs];
     m->next_tomb = 0;
 }
@@ -83,8 +85,8 @@ bool members_revive(struct members *m, const struct record *r, struct accusation
 
 /* ---- eviction ---- */
 
-/* Returns the eviction class of a slot: 0 not endorsed, 1 left, 2 dead, -1 never evicted. A
- * lower class is evicted first. */
+/* Returns the eviction class of a slot. 0: not endorsed, 1: has left, 2: dead, -1: never
+ * evicted. Lower classes are evicted first. */
 static int claim_of(const struct members *m, const struct slot *s)
 {
     const struct member *e = &s->member;
@@ -95,8 +97,8 @@ static int claim_of(const struct members *m, const struct slot *s)
     return e->state == MEMBER_LEFT ? 1 : e->state == MEMBER_DEAD ? 2 : -1;
 }
 
-/* Returns the member to evict: the lowest class first, and within a class the one gone for
- * longest. Members that are not endorsed take turns. */
+/* Returns the member to evict: of the lowest class, and within classes 1 and 2 the one that has
+ * been gone for the longest time. Members of class 0 are evicted in turn. */
 struct slot *members_victim(struct members *m)
 {
     struct slot *best = NULL;

@@ -1,9 +1,9 @@
 /* gossip/members/inside.h -- private definition of struct members, for this folder only.
  *
- *   members.c   records and accusations: which statement overrides which
- *   vouches.c   endorsements: which members are accepted (vouches.h)
- *   news.c      what is sent to other members
- *   forget.c    members that are evicted or dropped, and their tombstones
+ *   members.c         records and accusations: which statement overrides which
+ *   endorsements.c    which members are accepted
+ *   dissemination.c   what is sent to other members
+ *   forget.c          members that are evicted or dropped, and their tombstones
  */
 #ifndef GOSSIP_MEMBERS_INSIDE_H
 #define GOSSIP_MEMBERS_INSIDE_H
@@ -15,10 +15,11 @@ enum {
     SELF = 0 /* Slot of this peer's own record, which is always added first. */
 };
 
-/* Parts of a member's state that may be unsent: bits of slot.news. */
+/* Parts of a member's state that may have to be sent to other members: bits of slot.news. */
 enum dissemination { DISSEMINATION_RECORD = 1, DISSEMINATION_ACCUSATIONS = 2 };
 
-/* An endorsement. Its two members are given by their places in the table. */
+/* A stored endorsement. voucher and member are places in the table: the endorsing and the
+ * endorsed member. */
 struct vouch_slot
 {
     uint16_t voucher, member;
@@ -26,7 +27,8 @@ struct vouch_slot
     uint8_t signature[WIRE_SIGNATURE_BYTES];
 };
 
-/* Trace of a dropped member: its records up to this incarnation are ignored. */
+/* Tombstone: the id and the last incarnation of a dropped member. Records of the member up to
+ * this incarnation are ignored. */
 struct tombstone
 {
     uint8_t id[WIRE_ID_BYTES];
@@ -43,22 +45,25 @@ struct members
     bool owns_records;
     struct record self; /* Record of slot SELF. Not in `records`, because the own record changes. */
     struct table table;
-    uint16_t first_news, last_news; /* Queue of slots with unsent changes, oldest first. */
-    struct members_tally tally;     /* Sums of the slots' `tallied` values. */
-    /* Sum of the vertices' hashes, so the order of vertices does not matter. */
+    /* First and last slot of the queue of slots with unsent changes, oldest change first. */
+    uint16_t first_news, last_news;
+    /* Counts of members, updated when the `tallied` value of a slot changes. */
+    struct members_tally tally;
+    /* Sum of the hashes of all vertices. A sum does not depend on the order of the vertices. */
     uint64_t view;
     int64_t due_us;     /* Earliest deadline of a suspect, in microseconds. */
     uint64_t n_changes; /* Number of calls that may have changed a member's state. */
     /* First time passed to this table, in microseconds. -1: none yet. */
     int64_t began_us;
 
-    /* The next fields are written by news.c only. */
-    uint64_t audience; /* Bit set of all listeners. 0: unknown. */
-    /* Slots of the n_told records in the last batch of changes that was sent. */
+    /* The next fields are written by dissemination.c only. */
+    /* Bit set of all listeners, from members_audience(). 0: there are listeners outside the set. */
+    uint64_t audience;
+    /* Slots of the n_told records in the last batch of members_dirty(). */
     uint16_t told[WIRE_BATCH_MAX];
     uint32_t n_told;
 
-    /* The next fields are written by vouches.c only. */
+    /* The next fields are written by endorsements.c only. */
     struct vouch_slot *vouch; /* n_vouches endorsements in no order, with room for cap_vouches. */
     uint32_t n_vouches, cap_vouches;
     bool unsettled;    /* True: members_settle() must recompute which members are accepted. */
@@ -66,11 +71,11 @@ struct members
     bool strangers;    /* True: some member was not known from the start. */
 
     /* The next fields are written by forget.c only. */
-    /* n_tombs tombstones. When there are TOMBSTONES_MAX, the oldest is at next_tomb. */
+    /* Array of n_tombs tombstones. If all TOMBSTONES_MAX are used, next_tomb is the oldest. */
     struct tombstone *tomb;
     uint32_t n_tombs, cap_tombs, next_tomb;
     uint32_t next_victim;  /* Place at which the next search for a member to evict begins. */
-    int64_t forget_due_us; /* Earliest time at which a member may be forgotten, in microseconds. */
+    int64_t forget_due_us; /* Earliest time at which a member may be dropped, in microseconds. */
 };
 
 static inline bool is_self(const struct members *m, const struct slot *s)
@@ -87,23 +92,22 @@ void members_judge(struct members *m, struct slot *s, int64_t now_us);
 /* Removes the slot's member from all counts, before the slot gets another member or is freed. */
 void members_untally(struct members *m, struct slot *s);
 
-/* ---- news.c ---- */
-
-/* Marks a change as unsent. The slot joins the queue, or keeps its place in it. */
+/* Implemented in dissemination.c. Marks a change of a slot as unsent. The slot joins the queue
+ * of unsent changes, or keeps its place in it. */
 void members_add_news(struct members *m, struct slot *s, enum dissemination news);
 
-/* ---- vouches.c ---- */
-
-/* Drops all endorsements by or for the member at `place`, then renames place `moved` to `place`.
- * Pass the same place twice if no member moved. */
+/* Removes the member at `place` from the endorsements: drops all endorsements by it and of it.
+ * The member at place `moved` has moved to `place`, so its endorsements are renamed. moved ==
+ * place: no member moved. */
 void vouches_drop(struct members *m, uint16_t place, uint16_t moved);
 
 /* ---- forget.c ---- */
 
-/* Returns the slot to reuse for a new member of a full table, or NULL. */
+/* Returns the slot of the member to evict for a new member of a full table. NULL: no member may
+ * be evicted. */
 struct slot *members_victim(struct members *m);
 /* Stores a tombstone for a member that is dead or has left, so that older records of it are
- * ignored. Without memory no tombstone is stored. */
+ * ignored. If memory is exhausted, no tombstone is stored. */
 void members_bury(struct members *m, const struct slot *s);
 bool members_buried(const struct members *m, const struct record *r);
 /* Removes the tombstone of a member that has returned. */

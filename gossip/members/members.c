@@ -16,15 +16,15 @@
 #include <string.h>
 
 enum {
-    /* Amount by which the own incarnation is raised above that of another process with the same
-     * identity. Only an answer of that process to the raised record is then higher, and no older
-     * record. */
+    /* Difference by which the own incarnation is raised above another process with the same
+     * identity. All older records of that process are then lower, so a higher record can only be
+     * an answer to the raised record. */
     ABOVE_OTHER = 1000,
 };
 
 /* ---- effects of a change ---- */
 
-/* Adds or removes a vertex. The view is a sum of hashes, so it can be updated one vertex at a
+/* Makes a member a vertex or not. The view is a sum of hashes, so it is updated one vertex at a
  * time and does not depend on the order of arrival. */
 static void set_vertex(struct members *m, struct slot *s, bool vertex)
 {
@@ -38,7 +38,8 @@ static void set_vertex(struct members *m, struct slot *s, bool vertex)
     s->vertex = vertex;
 }
 
-/* Flags of a `tallied` value; the bits from SAYS_SHIFT on hold the state in the member's record. */
+/* Flags of a `tallied` value, one per count. The bits from SAYS_SHIFT on hold the state in the
+ * member's record. */
 enum { FINAL = 1, WORKING = 2, THERE = 4, HUNG = 8, VERTEX = 16, RESUMED = 32, SAYS_SHIFT = 6 };
 
 static uint16_t tally_of(const struct members *m, const struct slot *s)
@@ -81,7 +82,8 @@ void members_untally(struct members *m, struct slot *s)
     tally(m, s, 0);
 }
 
-/* Accusations of a later incarnation have no effect until the record of that incarnation arrives. */
+/* An accusation of a later incarnation does not count until the record of that incarnation
+ * arrives. */
 uint32_t member_accusers(const struct member *e)
 {
     uint32_t n = 0;
@@ -107,8 +109,7 @@ static enum member_state state_of(const struct members *m, const struct slot *s)
     return e->state == MEMBER_DEAD ? MEMBER_DEAD : MEMBER_SUSPECT;
 }
 
-/* The deadline of a suspect is set when it becomes suspect. A second accuser can only shorten
- * the deadline. */
+/* The deadline is set when a member becomes suspect. Later accusers can only shorten it. */
 void members_judge(struct members *m, struct slot *s, int64_t now_us)
 {
     struct member *e = &s->member;
@@ -134,8 +135,8 @@ void members_judge(struct members *m, struct slot *s, int64_t now_us)
     tally(m, s, tally_of(m, s));
 }
 
-/* Drops accusations of former incarnations. Accusations that were stored for the new incarnation
- * count from now on. */
+/* Drops accusations of former incarnations after a new record. Accusations that name the new
+ * incarnation count from now on. */
 static void sift_accusations(struct members *m, struct slot *s)
 {
     struct member *e = &s->member;
@@ -161,7 +162,8 @@ static int64_t age_us(struct members *m, int64_t now_us)
     return now_us - m->began_us;
 }
 
-/* A stored record has been verified before, by this table or another one that shares the store. */
+/* Returns whether the signature of r is valid. A record in the store has been verified before,
+ * by this table or by another one that shares the store. */
 static bool record_signed_well(const struct members *m, const struct record *r)
 {
     if (records_find(m->records, r) != NULL)
@@ -186,8 +188,7 @@ static void speak(struct members *m)
     members_judge(m, s, 0);
 }
 
-/* Raises the own incarnation above `incarnation` and signs the record again. 2^64-1 cannot be
- * exceeded and is kept. */
+/* Sets the own incarnation to incarnation + 1, or keeps 2^64-1, and signs the record again. */
 static void speak_above(struct members *m, uint64_t incarnation)
 {
     m->self.incarnation = incarnation < UINT64_MAX ? incarnation + 1 : incarnation;
@@ -199,9 +200,10 @@ static uint64_t above_other(uint64_t incarnation)
     return incarnation < UINT64_MAX - ABOVE_OTHER ? incarnation + ABOVE_OTHER : incarnation;
 }
 
-/* Merges a record about this peer that this process did not make. It comes from an earlier
- * process or from a duplicate of the identity, and the own record must override it. Only a process
- * that has received the own record can name its boot id, so such a process is running now. */
+/* Merges a record about this peer that this process did not make. The record comes from an
+ * earlier process or from a second process with this identity, and the own record must override
+ * it. If it names this process's boot id, its maker has received the own record, so it is
+ * running now. */
 static enum members_verdict merge_self(struct members *m, const struct record *r, int64_t now_us)
 {
     if (r->incarnation < m->self.incarnation || record_equal(r, &m->self))
@@ -220,8 +222,8 @@ static enum members_verdict merge_self(struct members *m, const struct record *r
     return record_younger(&m->self, r) ? MEMBERS_CLONE : MEMBERS_CLONED;
 }
 
-/* Replaces a member's record by a later one. A higher incarnation voids the accusations of the
- * former one: this is how a member refutes them. */
+/* Replaces a member's record by a later one. A higher incarnation makes the accusations of
+ * former incarnations invalid; this is how a member refutes them. */
 static enum members_verdict replace_record(struct members *m, struct slot *s,
                                            const struct record *r, int64_t now_us)
 {
@@ -234,7 +236,7 @@ static enum members_verdict replace_record(struct members *m, struct slot *s,
     s->knows = 0;
     s->given = false;
     if (strcmp(old->name, r->name) != 0)
-        set_vertex(m, s, false); /* The vertex hash contains the old name. */
+        set_vertex(m, s, false); /* The hash of a vertex contains its name, here the old one. */
     table_replace(&m->table, s, kept);
     records_release(m->records, old);
     members_add_news(m, s, DISSEMINATION_RECORD);
@@ -263,8 +265,8 @@ static void reuse_slot(struct members *m, struct slot *s, const struct record *k
     vouches_drop(m, table_place(&m->table, s), table_place(&m->table, s));
 }
 
-/* Adds an unknown member. A full table returns MEMBERS_FULL before verifying the signature;
- * memory is allocated only after verification. */
+/* Adds an unknown member. A full table without a member to evict returns MEMBERS_FULL before the
+ * signature is verified. Memory is allocated only after verification. */
 static enum members_verdict add_member(struct members *m, const struct record *r, int64_t now_us)
 {
     bool full = m->table.n == WIRE_MEMBERS_MAX;
@@ -316,9 +318,9 @@ void members_expect(const struct members *m, const struct record *r, uint32_t n)
 
 /* ---- accusations ---- */
 
-/* Returns the index at which an accusation may be stored: a free one, or that of an accusation
- * for a later incarnation if this one names the current incarnation. MEMBERS_ACCUSERS: no place,
- * or stored already. */
+/* Returns the index at which an accusation may be stored. A free index is preferred. Otherwise
+ * an accusation of the current incarnation may replace one of a later incarnation. Returns
+ * MEMBERS_ACCUSERS if there is no place or the accusation is stored already. */
 static uint32_t accusation_place(const struct member *e, const struct accusation *a)
 {
     uint32_t at = e->n_accusers;
@@ -334,7 +336,7 @@ static uint32_t accusation_place(const struct member *e, const struct accusation
     return at;
 }
 
-/* Stores an accusation whose signature has been verified. */
+/* Stores an accusation. The caller has verified its signature. */
 static enum members_verdict store_accusation(struct members *m, struct slot *s,
                                              const struct accusation *a, uint32_t at,
                                              int64_t now_us)
@@ -482,8 +484,8 @@ void members_refuse(struct members *m, const uint8_t id[WIRE_ID_BYTES], bool ref
         return;
     s->member.refused = refused;
     s->member.connected &= !refused;
-    members_add_news(
-        m, s, DISSEMINATION_RECORD); /* The record is sent only if the member is not refused. */
+    /* The record is sent only if the member is not refused. */
+    members_add_news(m, s, DISSEMINATION_RECORD);
     members_judge(m, s, now_us);
 }
 

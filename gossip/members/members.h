@@ -1,6 +1,6 @@
 /* gossip/members/members.h -- the membership protocol: which peers are in the cluster.
  *
- * The ideas of SWIM and Lifeguard, over the existing TCP links instead of UDP:
+ * The protocol uses the ideas of SWIM and Lifeguard, over the existing TCP sessions instead of UDP:
  *
  *          record with a higher incarnation (refutation), or a live session
  *        +--------------------------------------------------------------+
@@ -9,18 +9,17 @@
  *        |                                            |                  |
  *        +-------------- record says LEFT ------------+----> LEFT <------+
  *
- * Records are signed by the peer they describe, accusations by their accuser. Independent
- * accusers are counted; two shorten the deadline. A live session with a peer overrides
- * any rumour about it. Members that are dead or have left are forgotten after some time,
- * except for an id and an incarnation. A member without endorsements is not accepted
-
+ * Each record is signed by the peer that it describes, and each accusation by its accuser. A second
+ * accuser shortens the deadline of a suspect. A live session with a member overrides any
+ * accusation of it. Members that are dead or have left are dropped after some time; only a
+ * tombstone with id and incarnation remains. A member without endorsements is not accepted
  * (gossip/members/endorsements.h). The module is pure: the caller passes the time and the
  * signature functions.
  *
- * Tables that have received the same statements agree, in any order of arrival. Of two records
- * the one with the higher incarnation wins. With equal incarnations (a key used twice) the
- * later state wins, then the greater bytes. An accusation counts only against the
- * incarnation it names, and is stored if the record of that incarnation is still to come.
+ * Tables that have received the same statements agree, in any order of arrival. Of two records of
+ * a member the one with the higher incarnation wins. With equal incarnations (one key used by two
+ * processes) the later state wins, then the greater bytes. An accusation counts only against the
+ * incarnation that it names, and is stored if the record of that incarnation is still to come.
  */
 #ifndef GOSSIP_MEMBERS_MEMBERS_H
 #define GOSSIP_MEMBERS_MEMBERS_H
@@ -31,38 +30,41 @@
 enum member_state { MEMBER_ALIVE, MEMBER_SUSPECT, MEMBER_DEAD, MEMBER_LEFT };
 
 enum {
-    MEMBERS_ACCUSERS = 2, /* Accusations stored per member. More accusers have no effect. */
+    /* Maximum number of accusations stored per member. More accusers have no effect. */
+    MEMBERS_ACCUSERS = 2,
     MEMBERS_RINGS = 4,
     MEMBERS_LISTENERS = 64
 };
 
-/* One member of a table. 78 bytes in all (gossip/members/table.h), so that a simulator can hold
- * a thousand tables of a thousand members. */
+/* One member of a table. 64 bytes, so that a simulator can hold a thousand tables of a thousand
+ * members. */
 struct member
 {
     /* The member's record, shared between tables (gossip/members/records.h). Never NULL. */
     const struct record *record;
-    /* Array of n_accusers accusations, some possibly of a later incarnation. NULL: none. */
+    /* Array of n_accusers accusations. Some may name a later incarnation than `record` has.
+     * NULL: none. */
     struct accusation *accusation;
     /* SUSPECT: time at which the member becomes DEAD. DEAD, LEFT: time of that change. */
     int64_t dead_at_us;
-    /* Positions on the monitor rings (rings.h), derived from the id alone. */
+    /* Positions on the monitor rings (monitor_rings.h), computed from the id. */
     uint64_t place[MEMBERS_RINGS];
     enum member_state state;
-    uint16_t
-        tallied; /* Counts of members_tally() that include the member: a bit set (members.c). */
+    /* Bit set that says which counts of members_tally() include the member (members.c). */
+    uint16_t tallied;
     uint8_t n_accusers; /* Number of accusations, at most MEMBERS_ACCUSERS. */
-    bool connected : 1; /* True: a session is live. Set by members_session(). */
+    /* True: this peer has a session with the member. Set by members_session(). */
+    bool connected : 1;
     /* True: the member is in another run or not admitted. Set by members_refuse(). */
     bool refused : 1;
     bool dirty : 1; /* True: changed since the last members_dirty() that returned the member. */
 
-    /* The next flags are set by members_settle(). */
+    /* The next flags are set by members_settle(); `known` is set by members_know(). */
     bool known : 1; /* True: the member was known from the start. */
-    bool
-        counts : 1; /* True: enough other members endorse it, so it is accepted and may be a vertex. */
+    /* True: enough other members endorse it, so it is accepted and may be a vertex. */
+    bool counts : 1;
     bool vouched : 1; /* True: at least one accepted member endorses it. */
-    bool firm : 1;    /* True: accepted without an endorsement by this peer. */
+    bool firm : 1;    /* True: would be accepted without an endorsement by this peer. */
 };
 
 /* Signature functions of the caller. verify() checks a signature by key `id` over msg[0..n).
@@ -75,15 +77,18 @@ struct members_crypto
     void (*sign)(void *self, const uint8_t *msg, size_t n, uint8_t signature[WIRE_SIGNATURE_BYTES]);
 };
 
-/* Numbers of members by state. Members that are not accepted (vouches.h) are excluded. */
+/* Numbers of members by state. Members that are not accepted (endorsements.h) are excluded. */
 struct members_tally
 {
-    uint32_t n_vertices;            /* Vertices of the topology, including this peer. */
-    uint32_t says[RECORD_LEFT + 1]; /* Other vertices, by the state in their record. */
-    /* Other members that have ended, and those that are alive and working. */
+    uint32_t n_vertices; /* Vertices of the topology, including this peer. */
+    /* Numbers of the other vertices, indexed by the state in their record. */
+    uint32_t says[RECORD_LEFT + 1];
+    /* n_final: other members that have ended their run. n_working: other members that are alive
+     * and training or in the consensus phase. */
     uint32_t n_final, n_working;
-    uint32_t n_there; /* Other members that are neither final nor gone. */
-    /* Other members that are not gone and whose workers are stalled. */
+    /* Other members that have not ended their run and are neither dead nor have left. */
+    uint32_t n_there;
+    /* Other members with a stalled worker that are neither dead nor have left. */
     uint32_t n_hung;
     /* Other members that are alive and resumed from a checkpoint. */
     uint32_t n_resumed;
@@ -104,23 +109,26 @@ struct members_config
 /* Returns the number of accusations that name the member's current incarnation. */
 uint32_t member_accusers(const struct member *e);
 
-/* An opaque member table. members_open() allocates it. Later allocations: growth up to
- * WIRE_MEMBERS_MAX, new records and new accusations. */
+/* An opaque member table. members_open() allocates it. It also allocates when the table grows
+ * (up to WIRE_MEMBERS_MAX members), for new records and for new accusations. */
 struct members;
 
 /* Effect of an arriving record, accusation or endorsement. */
 enum members_verdict {
-    MEMBERS_NEWS,     /* A change, which members_dirty() will return. */
-    MEMBERS_OLD,      /* No change: known already, outdated, or about an unknown member. */
-    MEMBERS_ABOUT_ME, /* An outdated statement about this peer, which was refuted. */
-    /* A change, and evidence that two processes run with one identity: the member's former
-     * process spoke after its later one. Reported once per member. */
+    MEMBERS_NEWS, /* The table has changed, and members_dirty() will return the change. */
+    /* No change: the statement was known already, is outdated, or is about an unknown member. */
+    MEMBERS_OLD,
+    /* The statement was about this peer and outdated. This peer has refuted it by a higher
+     * incarnation. */
+    MEMBERS_ABOUT_ME,
+    /* The table has changed, and two processes run with one identity: a record of the member's
+     * earlier process arrived after one of its later process. Reported once per member. */
     MEMBERS_TWICE,
-    /* Duplicate of this peer's identity: another process answered its record, and it started
-     * later. */
+    /* Another process with this peer's identity has answered its record, and started later than
+     * this process. */
     MEMBERS_CLONED,
-    /* Duplicate of this peer's identity: the other process started earlier, so this process is
-     * the surplus one. members_dirty() returns the answer. */
+    /* Another process with this peer's identity has answered its record, and started earlier.
+     * This process must give up. members_dirty() returns this process's answer. */
     MEMBERS_CLONE,
     MEMBERS_FULL,  /* Dropped: WIRE_MEMBERS_MAX is reached, or memory is exhausted. */
     MEMBERS_FORGED /* A bad signature or an impossible claim: a protocol violation. */
@@ -132,56 +140,58 @@ int members_open(struct members **m, const struct record *self, const struct mem
                  const struct members_crypto *crypto);
 void members_close(struct members *m);
 
-/* Merges one record, relayed by any peer. A full table evicts a member that is not accepted,
- * has left or is dead, for a new member that has not left.
+/* Merges one record, which any peer may have relayed. In a full table a new member that has not
+ * left replaces a member that is not accepted, has left or is dead.
  *
- * A record about this peer that this process did not make, with an incarnation not below its
- * own, makes the process raise its incarnation above it and sign again (unless it is
- * 2^64-1). Such a record may come from an earlier process of this peer. If the record names
- * the boot id of this process as `over`, its maker has received the own record: a duplicate
- * identity is running. The record states the maker's age without a wall clock, so both
- * processes know which started first.
+ * A record about this peer that this process did not make may come from an earlier process of
+ * this peer. If its incarnation is not below the own one, this process raises its own incarnation
+ * above it (unless it is 2^64-1) and signs its record again. If such a record names the boot id
+ * of this process as `over`, its maker has received the own record, so a process with the same
+ * identity is running now. The record states the age of its maker, so both processes know without
+ * a wall clock which of them started first.
  *
- * Signatures are checked only if the record would change something, and only by the first
- * table that shares `records`.
+ * A signature is checked only if the record would change the table, and only once by all tables
+ * that share `records`.
  */
 enum members_verdict members_merge(struct members *m, const struct record *r, int64_t now_us);
 
 /* Prefetches the slots of n records that will be merged next. Changes nothing. */
 void members_expect(const struct members *m, const struct record *r, uint32_t n);
 
-/* Merges one accusation. An accusation of this peer's current incarnation is refuted by a higher
- * incarnation. An accusation of a connected member is stored and forwarded, so that it can
- * refute, but does not change its state. Accusers must be accepted members or be connected. They
- * must not accuse themselves. */
+/* Merges one accusation. An accusation of this peer's current incarnation is refuted: the own
+ * incarnation is raised. An accusation of a connected member is stored and forwarded, so that
+ * the member can refute it, but does not change the member's state. The accuser must be an
+ * accepted or connected member and must not accuse itself. */
 enum members_verdict members_accused(struct members *m, const struct accusation *a, int64_t now_us);
 
-/* Accuses member `id` of being silent. If another member accused it before, this confirms the
- * accusation. No effect if the member is connected, dead, gone, unknown, this peer, or already
- * accused by it. Returns false if memory is exhausted and the accusation was not stored. */
+/* Signs and stores this peer's accusation that member `id` is silent. If another member accused
+ * it before, this is the second accuser. Does nothing if the member is connected, dead, has
+ * left, is unknown, is this peer, or was accused by this peer already. Returns false if memory
+ * is exhausted and the accusation was not stored. */
 bool members_accuse(struct members *m, const uint8_t id[WIRE_ID_BYTES], int64_t now_us);
 
 /* Reports that a session with `id` began or ended. During a session the member is ALIVE unless
- * its record says LEFT. When the session ends, accusations that were not refuted make it
- * SUSPECT. No effect if `id` is unknown, so call it after merging the record of the HELLO. */
+ * its record says LEFT. When the session ends, accusations that were not refuted make the member
+ * SUSPECT. Does nothing if `id` is unknown, so the record of the HELLO must be merged first. */
 void members_session(struct members *m, const uint8_t id[WIRE_ID_BYTES], bool connected,
                      int64_t now_us);
 
-/* Marks `id` as refused: it is in another run, or no longer admitted. It is LEFT in this table
- * only, without session, and no vertex even if its record is final. Ends when a session with it
- * begins or `refused` is false. No effect if `id` is unknown. */
+/* Marks `id` as refused, because it is in another run or no longer admitted, or ends the refusal
+ * (`refused` false). A refused member is LEFT in this table only, has no session, and is no
+ * vertex even if its record is final. A new session also ends the refusal. Does nothing if `id`
+ * is unknown. */
 void members_refuse(struct members *m, const uint8_t id[WIRE_ID_BYTES], bool refused,
                     int64_t now_us);
 
-/* Change this peer's own record (state, or checkpoints), raise its incarnation and sign it. No
- * effect if nothing changes. */
+/* Change this peer's own record: its state, or the step counters of its checkpoints. The
+ * incarnation is raised and the record signed again, unless nothing changes. */
 void members_set_state(struct members *m, enum record_state state);
 void members_set_beats(struct members *m, uint64_t newer, uint64_t older);
 /* Adds an address to the own record if it is new, valid and there is room. Returns whether it
  * was added. */
 bool members_add_address(struct members *m, const char *address);
 
-/* Handles deadlines: suspects whose time is up become DEAD. Returns the time of the next
+/* Handles deadlines: a suspect becomes DEAD at its deadline. Returns the time of the next
  * deadline, or INT64_MAX. */
 int64_t members_tick(struct members *m, int64_t now_us);
 
@@ -192,10 +202,10 @@ size_t members_count(const struct members *m);
 const struct member *members_at(const struct members *m, size_t i);
 const struct member *members_find(const struct members *m, const uint8_t id[WIRE_ID_BYTES]);
 
-/* Lists the vertices of the topology in sorted order: this peer, and accepted members that
- * are ALIVE or SUSPECT and not stalled. An accepted member whose record is FINISHED or FAILED stays a
- * vertex in any state. Fills at[0..WIRE_MEMBERS_MAX) with indices for members_at() and *self_at
- * with this peer's place; returns the number of vertices. */
+/* Lists the vertices of the topology in sorted order: this peer, and accepted members that are
+ * ALIVE or SUSPECT and not stalled. An accepted member whose record is FINISHED or FAILED stays
+ * a vertex in any state. Fills at[0..WIRE_MEMBERS_MAX) with indices for members_at() and
+ * *self_at with this peer's place; returns the number of vertices. */
 size_t members_vertices(const struct members *m, uint32_t *at, size_t *self_at);
 
 /* Returns a hash of the ids and names of the vertices, equal in tables with equal vertices.
@@ -211,41 +221,43 @@ bool members_namesakes(const struct members *m);
 /* Returns a counter that changes when a member's state or its accusers may have changed. O(1). */
 uint64_t members_changes(const struct members *m);
 
-/* Removes the tombstone of a forgotten member that is present again. Returns true if record r is
- * too old for the tombstone. Then *a is set to a signed accusation to send: refuting it gives
- * the member an incarnation that other members' tombstones accept. */
+/* Handles record r of a dropped member that is present again. Returns true if the tombstone of
+ * the member rejects r. The tombstone is then removed, and *a is a signed accusation to send to
+ * the member. By refuting it the member gets a higher incarnation, which the tombstones of other
+ * members accept, too. */
 bool members_revive(struct members *m, const struct record *r, struct accusation *a);
 
 /* Copies unsent changes, oldest first, into out's arrays and marks them as sent: at most `cap`
- * records, accusations and endorsements each. MEMBERS_ACCUSERS <= cap <= WIRE_BATCH_MAX. Returns
- * false if there are none. Call until it returns false. */
+ * records, accusations and endorsements each. cap is from MEMBERS_ACCUSERS to WIRE_BATCH_MAX.
+ * Returns false if there were none. Must be called until it returns false. */
 bool members_dirty(struct members *m, struct wire_members *out, uint32_t cap);
 
 /* ---- listeners: peers to which membership changes are sent ---- */
 
-/* A listener has a place, so
- * that it is not sent what it sent itself or was sent before. Places from MEMBERS_LISTENERS on
- * are not tracked; such a listener is sent everything. */
+/* A listener is a peer to which changes are sent. The caller gives each a number, its place. The
+ * table tracks what the listeners at places below MEMBERS_LISTENERS know, so that they are not
+ * sent what they have sent or received before. A listener at a higher place is sent everything. */
 
-/* Starts tracking the listener at `place`, which knows nothing yet. `member` true: the listener
- * is a member, and knows what all members were given at the start. O(members). */
+/* Starts tracking a new listener at `place`. `member` true: the listener is a member and knows
+ * the records that all members had at the start. Otherwise it knows nothing. O(members). */
 void members_listener(struct members *m, uint32_t place, bool member);
 /* Reports that the listener at `place` has sent record r. */
 void members_heard(struct members *m, uint32_t place, const struct record *r);
-/* Sets the bit set of all listeners. 0: there are others too. Changes that all listeners know
- * are not sent. */
+/* Sets the bit set of all listeners' places. 0: some listeners have no place in the set. Changes
+ * that all listeners know are not sent. */
 void members_audience(struct members *m, uint64_t listeners);
-/* Returns which records of the last members_dirty() batch the listener knows, as a bit set of
- * indices. The others are marked as known, because they are sent to it now. */
+/* Returns which records of the last members_dirty() batch the listener at `place` knows, as a
+ * bit set of indices. The other records are marked as known, because the caller now sends them
+ * to it. */
 uint64_t members_known(struct members *m, uint32_t place);
 
-/* Like members_batch(), without what the listener at `place` knows. */
+/* Like members_batch(), but leaves out the records that the listener at `place` knows. */
 bool members_tell(struct members *m, uint32_t place, size_t *cursor, struct wire_members *out,
                   uint32_t cap);
 
-/* Fills `out` with the next batch of all members, for a new session or anti-entropy. *cursor is
- * 0 at first and is advanced. Returns false at the end. Changes between calls are allowed. `cap`
- * as in members_dirty(). */
+/* Fills `out` with the next batch of the whole table, for a new session or for anti-entropy.
+ * *cursor is 0 in the first call and is advanced. Returns false at the end. The table may change
+ * between calls. `cap` as in members_dirty(). */
 bool members_batch(const struct members *m, size_t *cursor, struct wire_members *out, uint32_t cap);
 bool members_told_all(const struct members *m, size_t cursor);
 

@@ -4,7 +4,8 @@
 #include <assert.h>
 #include <string.h>
 
-/* A suspect with two accusers needs no further monitor. */
+/* Returns whether a member may be monitored. A suspect with MEMBERS_ACCUSERS accusers needs no
+ * monitor. */
 static bool wants_watching(const struct member *e)
 {
     bool suspect = e->state == MEMBER_SUSPECT;

@@ -11,8 +11,8 @@
 
 enum {
     BUCKETS_FIRST = 64, /* Initial number of buckets, a power of two. */
-    /* Milliseconds within which two processes count as started together, because each end
-     * measures the ages differently. */
+    /* If the ages of two processes differ by less than this many milliseconds, they count as
+     * equal, because each process measures them at a different time. */
     ALIKE_MS = 2 * 1000
 };
 
@@ -26,8 +26,8 @@ struct entry
 
 struct records
 {
-    struct entry **bucket; /* Heads of the chains. */
-    size_t n_buckets, n;   /* Number of buckets, and of entries in all chains. */
+    struct entry **bucket; /* Hash table of n_buckets chains: the first entry of each chain. */
+    size_t n_buckets, n;   /* Number of buckets (a power of two), and number of entries. */
 };
 
 struct records *records_open(void)
@@ -91,9 +91,9 @@ bool record_younger(const struct record *ours, const struct record *theirs)
     return apart_ms < 0;
 }
 
-/* The low bits of a verified signature are as good as random, unless a key holder signs
- * repeatedly to choose them. A chain is then long, but has at most one record for each of
- * WIRE_MEMBERS_MAX members, plus records that are being replaced. */
+/* Returns the chain for record r. The low bits of a signature serve as its hash. Only a key
+ * holder that signs repeatedly to choose them can make a chain long. Such a chain has at most
+ * one record for each of WIRE_MEMBERS_MAX members, plus records that are being replaced. */
 static struct entry **bucket_of(struct entry **bucket, size_t n_buckets, const struct record *r)
 {
     uint64_t h;
@@ -101,7 +101,8 @@ static struct entry **bucket_of(struct entry **bucket, size_t n_buckets, const s
     return &bucket[h & (n_buckets - 1)];
 }
 
-/* The whole contents are compared: a record with a known signature but other contents is forged. */
+/* Returns the entry with exactly the contents of r, or NULL. A record with the signature of a
+ * stored one but other contents is forged, so all contents are compared. */
 static struct entry *find(const struct records *s, const struct record *r)
 {
     struct entry *e = *bucket_of(s->bucket, s->n_buckets, r);
@@ -118,7 +119,7 @@ const struct record *records_find(const struct records *s, const struct record *
     return e == NULL ? NULL : &e->record;
 }
 
-/* Doubles the number of buckets. Without memory the chains only get longer. */
+/* Doubles the number of buckets. If memory is exhausted, the set works on with longer chains. */
 static void grow(struct records *s)
 {
     size_t n_buckets = 2 * s->n_buckets;

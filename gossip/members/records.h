@@ -1,13 +1,13 @@
 /* gossip/members/records.h -- set of signed records with reference counts, shared by member tables.
  *
- * A simulator runs a thousand member tables of a thousand members in one process: a million
- * entries but only a thousand distinct records. Tables therefore hold references
- * into one set. A real peer's set has one user.
+ * A simulator runs a thousand member tables of a thousand members in one process. That is a
+ * million entries, but only a thousand distinct records. Tables therefore hold references into
+ * one set. A real peer's set is used by one table.
  *
  *   bucket[hash(signature)] -> entry{record, refs} -> entry ...
  *
- * A record in the set never changes. Its signature was checked before it was added, so a
- * record found in the set needs no second check. For use by one thread only.
+ * A record in the set never changes. Its signature was checked before it was added, so a record
+ * found in the set needs no second check. The set is for use by one thread only.
  */
 #ifndef GOSSIP_MEMBERS_RECORDS_H
 #define GOSSIP_MEMBERS_RECORDS_H
@@ -38,9 +38,9 @@ enum { SIGNED_MAX = 2048 }; /* Maximum number of bytes that a signature covers. 
 /* Returns whether two records have equal contents, apart from the signature. */
 bool record_equal(const struct record *a, const struct record *b);
 
-/* Returns whether the process of `ours` is the younger of two processes with one identity. Each
- * has raised its record above the other's. Start times within 2 s are ordered by boot id,
- * equally at both ends. At most one end gets true. */
+/* Returns whether this process started later than another process with the same identity. `ours`
+ * and `theirs`: the records of the two processes, which state their ages. If the ages differ by
+ * less than 2 s, the boot ids decide. At most one of the two processes gets true. */
 bool record_younger(const struct record *ours, const struct record *theirs);
 
 bool record_supersedes(const struct record *r, const struct record *old);

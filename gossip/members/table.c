@@ -1,7 +1,8 @@
-/* gossip/members/table.c -- member table: slots by id (hash buckets) and by order (sorted list).
+/* gossip/members/table.c -- the member table: finds slots by id (hash table) and by order
+ * (sorted list).
  *
- * Slots are referenced by two-byte places rather than pointers: a simulator holds a million of
- * them, and places stay valid when the table grows.
+ * Slots are referenced by two-byte places rather than pointers. A simulator holds a million of
+ * these references, and places stay valid when the table grows.
  */
 #include "gossip/members/table.h"
 
@@ -59,8 +60,8 @@ static const uint16_t *first_bucket(const struct table *t, const uint8_t *id)
     return &t->bucket[i & (2 * t->cap - 1)];
 }
 
-/* The fields that are compared first are at the front of a record, so two cache lines of it are
- * prefetched. */
+/* Prefetches the first two cache lines of each record, which hold the fields that are compared
+ * first. */
 void table_expect(const struct table *t, const struct record *r, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
@@ -87,8 +88,8 @@ bool table_reserve(struct table *t)
     assert(t->n < WIRE_MEMBERS_MAX);
     if (t->n < t->cap)
         return true;
-    /* If an allocation fails, arrays that have grown are kept, larger than cap says. The buckets
-     * must be new, because positions depend on their number. */
+    /* If one allocation fails, the arrays that have grown are kept, and t->cap stays the same.
+     * New buckets are allocated, because the position of an id depends on their number. */
     uint32_t cap = t->cap == 0 ? SLOTS_FIRST : 2 * t->cap;
     uint16_t *bucket = malloc(2 * cap * sizeof *bucket);
     uint16_t *order = realloc(t->order, cap * sizeof *order);
@@ -130,12 +131,12 @@ static bool namesakes(const struct table *t, uint32_t i, uint32_t k)
            == 0;
 }
 
-/* Returns by how many the pairs of equal names grow when the i-th of n members is inserted in
- * the order. */
+/* Returns by how much n_namesakes grows when a member is inserted as the i-th of n members. */
 static uint32_t pairs_at(const struct table *t, uint32_t i, uint32_t n)
 {
     bool left = i > 0 && namesakes(t, i - 1, i), right = i + 1 < n && namesakes(t, i, i + 1);
-    /* If both neighbours have the name, they already were a pair before the insertion. */
+    /* If both neighbours have the same name as the member, they were a pair before the
+     * insertion. */
     bool around = left && right;
     return (uint32_t)left + right - around;
 }
@@ -159,7 +160,7 @@ static void order_remove(struct table *t, uint16_t at)
     memmove(&t->order[i], &t->order[i + 1], (t->n - i - 1) * sizeof *t->order);
 }
 
-/* Computes the member's ring positions from its id, equally in all tables. */
+/* Computes the member's positions on the monitor rings from its id, so all tables agree. */
 static void stand(struct member *e)
 {
     uint8_t text[WIRE_ID_BYTES + 1];
@@ -197,7 +198,9 @@ void table_replace(struct table *t, struct slot *s, const struct record *r)
     if (same)
         return;
     stand(&s->member);
-    fill_buckets(t); /* A gap would break open addressing. This is rare. */
+    /* Removing one id from the buckets would leave a gap, which open addressing does not allow.
+     * The case is rare. */
+    fill_buckets(t);
 }
 
 void table_remove(struct table *t, struct slot *s)

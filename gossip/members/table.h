@@ -1,11 +1,11 @@
 /* gossip/members/table.h -- storage of the member table: slots by id and by sort order.
  *
- *   slot[]:   in no order; a member keeps its place until another is removed
+ *   slot[]:   members in no order; a member keeps its place until another member is removed
  *   order[]:  places in slot[], sorted by record_compare()
- *   bucket[]: hash of the id -> place in slot[]
+ *   bucket[]: hash table, id -> place in slot[]
  *
- * 88 bytes per member, and at most twice that allocated. Adding a member costs O(log n)
- * comparisons and a memmove of two bytes per member.
+ * A member takes 86 bytes: 80 for its slot, 2 in order[] and 4 in bucket[]. At most twice that is
+ * allocated. Adding a member costs O(log n) comparisons and a memmove of two bytes per member.
  */
 #ifndef GOSSIP_MEMBERS_TABLE_H
 #define GOSSIP_MEMBERS_TABLE_H
@@ -17,12 +17,15 @@ enum { SLOT_NONE = UINT16_MAX };
 struct slot
 {
     struct member member;
-    uint64_t knows;     /* Bit set of listeners that know the record (news.c). */
-    uint32_t former;    /* Mark of the member's previous process, for slot_runs_twice(). */
+    uint64_t knows; /* Bit set of the listeners that know the record (dissemination.c). */
+    /* Short hash of the boot id of the member's previous process, for slot_runs_twice(). 0:
+     * none. 1: already reported. */
+    uint32_t former;
     uint16_t next_news; /* Next slot in the queue of unsent changes. */
     uint8_t news; /* Bit set of enum dissemination. member.dirty is true if the set is not empty. */
     bool vertex : 1; /* True: the member is a vertex and is part of the view. */
-    bool given : 1;  /* True: the record is the one that all members were given at the start. */
+    /* True: the record is the one that all members had at the start (members_know()). */
+    bool given : 1;
 };
 
 struct table
@@ -38,8 +41,8 @@ struct table
  * all slots but keeps their places. */
 struct slot *table_find(const struct table *t, const uint8_t *id);
 
-/* Prefetches the slots of n records that are looked up next. In a simulator the other tables
- * have displaced this one from the cache, and prefetching overlaps the cache misses. */
+/* Prefetches the slots of n records that are looked up next. In a simulator many tables share
+ * the cache, so slots are rarely in it; prefetching overlaps the cache misses. */
 void table_expect(const struct table *t, const struct record *r, uint32_t n);
 
 /* Reserves room for one more slot; asserts n < WIRE_MEMBERS_MAX. Returns false if memory is
@@ -49,12 +52,13 @@ bool table_reserve(struct table *t);
 /* Returns a zeroed slot for the member of record r, in the reserved room. */
 struct slot *table_add(struct table *t, const struct record *r);
 
-/* Replaces the slot's record. A record of another member also clears all other member data. The
- * old record must still exist; reference counts and accusations are the caller's. */
+/* Replaces the slot's record by r. If r is of another member, all other data of the slot's
+ * member are cleared. The old record must still exist. The caller handles reference counts and
+ * accusations. */
 void table_replace(struct table *t, struct slot *s, const struct record *r);
 
-/* Records that r replaces `old`. Returns true, once per member, if the process before the last
- * restart speaks again: two processes then run with one identity. */
+/* Notes that r replaces `old` in the slot. Returns true, once per member, if r is from the
+ * process before the last restart: two processes then run with one identity. */
 bool slot_runs_twice(struct slot *s, const struct record *old, const struct record *r);
 /* Removes slot s; the last slot moves to its place. The record must still exist. */
 void table_remove(struct table *t, struct slot *s);

@@ -29,13 +29,14 @@ static struct average *average_of(const struct mixing *m)
     return m->state;
 }
 
-/* DELTA_RUN marks an update: plan() never gives this codec to a correction. */
+/* Returns whether a delta with this codec is an update. plan() never gives DELTA_RUN to a
+ * correction. */
 static bool is_update(uint32_t codec)
 {
     return codec == DELTA_RUN;
 }
 
-/* Returns whether this task encodes an update, for itself and the tasks that share it. */
+/* Returns whether this task encodes an update, for itself and for the tasks that share it. */
 static bool encodes_update(const struct mixing_task *t)
 {
     return t->encodes && is_update(t->codec);
@@ -87,9 +88,9 @@ static void close_average(struct mixing *m)
 
 /* ---- plan ---- */
 
-/* Chooses the codec. Updates are small from an edge's first round on, so no catch-up is needed.
- * Corrections use DELTA_FINAL, which tells them from updates. When one end of an edge corrects,
- * so does the other. */
+/* Chooses the codec of the next delta. Corrections use DELTA_FINAL, which distinguishes them
+ * from updates. Once the neighbour has sent a correction, this peer sends corrections, too.
+ * DELTA_CATCHUP is not needed, because updates are small from an edge's first round on. */
 static uint32_t plan(struct mixing *m, const struct mixing_task *t, const struct mixing_moment *now)
 {
     struct average *v = average_of(m);
@@ -98,15 +99,16 @@ static uint32_t plan(struct mixing *m, const struct mixing_task *t, const struct
     return now->settling && v->corrects ? DELTA_FINAL : DELTA_RUN;
 }
 
-/* average.h contains the table of this decision. */
+/* Decides between updates and corrections in the consensus phase. The table is in average.h. */
 static void settle(struct mixing *m, bool apart)
 {
     struct average *v = average_of(m);
     v->corrects |= v->lazy < 1 || !mixing_in_step(m) || apart;
 }
 
-/* While deltas were updates, a and b are sums of updates rather than models. Mixing them pushes
- * equal models apart until |x - a| is under the target. */
+/* While deltas are updates, the replicas a and b are sums of updates rather than models.
+ * Corrections computed from them would push equal models apart until |x - a| is under the
+ * target. */
 static bool lags(const struct mixing *m, const struct edge *e, double most)
 {
     const struct edge_sent *s = e->cur.payload != NULL ? &e->cur : &e->prev;
@@ -127,7 +129,7 @@ static void keep(struct mixing *m, struct state *s)
 
 /* ---- mix ---- */
 
-/* Gives a memory to replicas that are new in this job. */
+/* Initialises the error memory of each replica that is new in this job. */
 static void begin_memories(struct mixing *m)
 {
     const struct average *v = average_of(m);
@@ -149,7 +151,8 @@ static double group_weight(const struct mixing *m, const struct mixing_task *t)
     return w * average_of(m)->lazy;
 }
 
-/* Subtracts w C_own once per distinct own delta; w is the total weight of its edges. */
+/* Subtracts w C_own from x, once per distinct own delta. w is the total weight of the edges that
+ * share the delta. */
 static void commit_own(struct mixing *m)
 {
     struct average *v = average_of(m);
@@ -164,7 +167,8 @@ static void commit_own(struct mixing *m)
     }
 }
 
-/* Edges usually have equal weights. Their updates are summed first and added to x in one step. */
+/* Adds w C_theirs to x for all edges. Edges usually have equal weights, so the updates of
+ * consecutive edges with the same weight are summed first and added to x at once. */
 static void commit_theirs(struct mixing *m)
 {
     struct average *v = average_of(m);
@@ -185,7 +189,8 @@ static void commit_theirs(struct mixing *m)
         vec_axpy(m->x, (float)w, v->sum, m->dim);
 }
 
-/* Counts distinct updates rather than edges: edges in step share one update. */
+/* Returns the number of distinct updates that this job encodes. Edges with a common replica
+ * share one update. */
 static size_t count_updates(const struct mixing *m)
 {
     size_t n = 0;
@@ -194,8 +199,8 @@ static size_t count_updates(const struct mixing *m)
     return n;
 }
 
-/* If one end sends an update and the other a correction, only the replicas move and the models
- * do not. */
+/* Returns whether both deltas of the exchange are corrections. If one end sent an update and the
+ * other end a correction, the replicas change and the models do not. */
 static bool are_corrections(const struct mixing_task *t)
 {
     return !is_update(t->ours.head.codec) && !is_update(t->theirs.head.codec);
@@ -215,8 +220,8 @@ static void mix(struct mixing *m)
 
 /* ---- encode ---- */
 
-/* The change by local steps goes into every memory, including those of edges that encode no
- * delta in this job. Such an edge sends it later. */
+/* Adds the change of x by the local steps to every memory. An edge that encodes no delta in this
+ * job sends the change later. */
 static void remember(struct mixing *m)
 {
     struct average *v = average_of(m);
@@ -232,13 +237,13 @@ static void put(struct mixing *m, struct mixing_task *t)
     if (!is_update(t->codec))
         mixing_put(m, t, m->x, t->replica->v);
     else if (v->withheld != NULL)
-        mixing_put(m, t, t->replica->memory, v->sum); /* v->sum is all zeros here. */
+        mixing_put(m, t, t->replica->memory, v->sum); /* encode() has set v->sum to zeros. */
     else
         mixing_put(m, t, m->x, v->u);
 }
 
-/* Computes x = u + sent + (withheld - memory), then withheld = memory - sent. The bracket is 0
- * while all edges are in step. */
+/* Completes believe() for error feedback: x += withheld - memory, then withheld = memory - sent.
+ * With several memories their mean is used. With one memory, withheld equals memory. */
 static void settle_memory(struct mixing *m, float share)
 {
     struct average *v = average_of(m);
@@ -253,7 +258,7 @@ static void settle_memory(struct mixing *m, float share)
     vec_axpy(v->withheld, -1, v->sum, m->dim);
 }
 
-/* Sets x = u + mean of the updates sent, so x contains only what the neighbours receive. */
+/* Sets x = u + mean of the updates just encoded, so x contains only what the neighbours receive. */
 static void believe(struct mixing *m)
 {
     struct average *v = average_of(m);
@@ -285,7 +290,7 @@ static void encode(struct mixing *m)
         believe(m);
 }
 
-/* v->sum holds the sent update until the next job's mix(). */
+/* v->sum holds the encoded update until the next job's mix(). */
 static const float *sent(const struct mixing *m)
 {
     const struct average *v = average_of(m);

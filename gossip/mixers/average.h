@@ -1,14 +1,14 @@
 /* gossip/mixers/average.h -- averages compressed model updates, with or without error feedback.
  *
- * The algorithm (Stich, Cordonnier, Jaggi 2018, algorithm 1 in its parallel form; the
- * all-gather of GRACE), for peer i of n with a common model x:
+ * The algorithm, for peer i of n with a common model x (Stich, Cordonnier, Jaggi 2018, algorithm
+ * 1 in its parallel form; the all-gather of GRACE):
  *
  *   D_i = change of x by the local steps
  *   p_i = e_i + D_i         e_i is the error memory, 0 at first; without memory p_i = D_i
  *   x   = x + mean of C(p_i)
  *   e_i = p_i - C(p_i)
  *
- * On edges, one job of a peer is:
+ * With exchanges over edges, one job of a peer is:
  *
  *   mix      per committing edge: x += w (C_theirs - C_own), memory -= C_own
  *   steps    u = x; local steps: x = u + D; every memory += D
@@ -23,16 +23,17 @@
  * graphs w is therefore halved: (I + W) / 2 has no negative eigenvalue. An exchange is equal
  * and opposite, so on any graph the mean moves by the mean of the C_own.
  *
- * Memory. Each replica has a memory. Edges in step share one; an edge out of step
- * has its own and later receives what it missed. `withheld` is the part of a peer's own
- * updates that is not in x. In step it equals the memory. With several memories, x gets the
- * mean of the updates sent, so that at any time, up to rounding,
+ * Memory. Each replica has an error memory. Edges that have committed the same deltas (edges "in
+ * step") share one replica and its memory. An edge that missed an exchange ("out of step") has
+ * its own, and later receives the updates that it missed. `withheld` is the part of a peer's own
+ * updates that is not in x. While all edges are in step, it equals the memory. With several
+ * memories, x moves by the mean of the updates sent. At any time, up to rounding,
  *
  *   sum of (x + withheld) over peers = x0 n + sum of all D
  *
- * An edge that is reset has a = b = x0 and takes `withheld` as its memory, so old updates are
- * not sent again. A job that encodes no update (no neighbour, or all edges wait) leaves D in x
- * and in no memory.
+ * An edge that is reset has a = b = x0 and takes `withheld` as its memory, so old updates are not
+ * sent again. If a job encodes no update (the peer has no neighbour, or all edges wait), the
+ * local steps D stay in x and enter no memory.
  *
  * Consensus phase. If updates reach all peers, models become equal by updates alone. Updates
  * then continue with D = 0 until the memories are empty. A correction would first push equal
@@ -46,11 +47,11 @@
  *   the consensus distance is unknown or in target   updates
  *   a neighbour sends corrections                    corrections (both ends are needed)
  *
- * DGC (Lin et al. 2018) is this mixer with error feedback and top-k. Its momentum correction
- * follows from local momentum, because the memory receives D = -lr * velocity rather than the
- * gradient. Its factor masking is trainer.sent() with mixing_sent(). Its gradient clipping is
- * in nn/train/optimiser.h. Weight decay is part of D and is delayed by the memory,
- * whereas DGC's code applies it at once.
+ * DGC (Lin et al. 2018) is this mixer with error feedback and top-k. DGC's momentum correction
+ * needs no code: the memory receives D = -lr * velocity, which contains the momentum, rather than
+ * the gradient. DGC's factor masking is the function sent() of the trainer, which gets the result
+ * of mixing_sent(). Its gradient clipping is in nn/train/optimiser.h. Weight decay is part of D,
+ * so the memory delays it, whereas DGC's code applies it at once.
  */
 #ifndef GOSSIP_MIXERS_AVERAGE_H
 #define GOSSIP_MIXERS_AVERAGE_H

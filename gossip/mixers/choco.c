@@ -4,7 +4,7 @@
 #include "gossip/mixers/correction.h"
 #include "gossip/mixers/mixing.h"
 
-/* CHOCO-SGD has no data apart from the replicas, which struct mixing owns. */
+/* CHOCO-SGD keeps no data except the replicas, which struct mixing owns. */
 static int open_choco(struct mixing *m, const struct mixing_config *config)
 {
     (void)m, (void)config;
@@ -30,7 +30,8 @@ static uint32_t plan(struct mixing *m, const struct mixing_task *t, const struct
 {
     (void)m;
     uint64_t theirs = t->commit ? edge_theirs(t->edge)->head.run_round : t->edge->run_round;
-    /* After `first` rounds every edge has had its first exchange. */
+    /* Edges that exist since the start of the run have made their first exchange after `first`
+     * rounds. */
     uint64_t first = now->pass > 1 ? now->pass : 1;
     if (now->whole)
         return DELTA_FINAL;

@@ -8,8 +8,9 @@
  *   steps    the caller runs its local steps on x
  *   encode   q = Q(x - a), once per distinct a
  *
- * The part of x - a that a delta omits stays in x - a and is sent later, so the algorithm
- * includes error feedback. Without faults the results equal the paper's algorithm exactly.
+ * The part of x - a that a delta omits remains in x - a and is sent by later deltas, so the
+ * algorithm includes error feedback. Without faults the results equal those of the paper's
+ * algorithm exactly.
  */
 #ifndef GOSSIP_MIXERS_CHOCO_H
 #define GOSSIP_MIXERS_CHOCO_H

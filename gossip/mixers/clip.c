@@ -5,7 +5,8 @@
 
 #include <math.h>
 
-/* Relative tolerance: sums of weights that should be equal differ in the last bits. */
+/* Relative tolerance for comparing sums of weights: sums that should be equal differ in their
+ * last bits. */
 static const double rounding = 1e-9;
 
 /* Returns whether term j comes after term i when terms are sorted by length. */
@@ -21,7 +22,7 @@ static bool is_heavier(const struct correction *term, size_t j, size_t i)
     return term[j].w > term[i].w || (term[j].w == term[i].w && j > i);
 }
 
-/* Returns the total weight of the B heaviest edges, the largest weight of any B edges. */
+/* Returns the total weight of the `tolerate` heaviest edges. */
 static double most_weight(const struct correction *term, size_t n, uint32_t tolerate)
 {
     double sum = 0;

@@ -1,7 +1,8 @@
 /* gossip/mixers/clip.h -- clipping: bounds the influence of Byzantine neighbours (--byzantine B).
  *
  * B is the number of Byzantine neighbours to tolerate. The rule is CS+ (Gaucher, Dieuleveut,
- * Hendrikx 2025) on the difference d = b - a of each edge. Edges are sorted by length |d|:
+ * Hendrikx 2025), applied to the difference d = b - a of each edge. The edges are sorted by |d|.
+ * The threshold tau is the largest length behind which the longer edges have enough weight:
  *
  *     near                    tau                     far
  *      |b-a|  |b-a| ....... |b-a| | |b-a| .... |b-a|
@@ -10,25 +11,26 @@
  *
  *   x += sum of gamma w d min(1, tau / |d|)
  *
- * So B Byzantine neighbours, at any place in that order, pull no farther than honest
- * neighbours do. If there are too few edges, tau is 0 and no model is mixed.
+ * B Byzantine neighbours, at any place in that order, then pull no farther than honest neighbours
+ * do. If there are too few edges, tau is 0 and no model is mixed.
  *
- * Excluded neighbours. B counts neighbours that take part. A neighbour that was proven
- * Byzantine (gossip/exchange/outlier_filter.h, or a broken protocol) is excluded, and B is then one
- * less. Otherwise, of 2 B + 2 = 4 neighbours the remaining 3 would all be clipped to the
- * length of the nearest, and honest peers would end with different models.
+ * Excluded neighbours. B counts only neighbours that take part. A neighbour that was proven
+ * Byzantine is excluded, and B is then reduced by one. A proof is a refused exchange
+ * (gossip/exchange/outlier_filter.h) or a broken protocol. Without the reduction, of 2 B + 2 = 4
+ * neighbours the remaining 3 would all be clipped to the length of the nearest, and honest peers
+ * would end with different models.
  *
- * Consensus phase. tau is larger there: only the weight of B edges lies behind it, as in
- * He, Karimireddy, Jaggi 2022. A Byzantine neighbour then pulls no farther than the farthest
- * honest one. With CS+, two groups of peers that each agree internally would hardly converge,
- * even without any attacker. In training, CS+ resists attackers better (simulations:
- * gossip/mixers/README.md).
+ * Consensus phase. tau is larger there: only the weight of B edges must lie behind it, as in He,
+ * Karimireddy, Jaggi 2022. A Byzantine neighbour then pulls no farther than the farthest honest
+ * one. With CS+, two groups of peers that each agree internally would hardly converge, even
+ * without any attacker. In training, CS+ resists attackers better. tests/bench/byzantine.md has
+ * measurements.
  *
- * More than B attackers. They can choose tau. --max-pull X therefore also limits tau to X times
- * the length of the peer's own local steps. The gamma w of a peer sum to less than 1, so all
- * neighbours together move x by less than that limit in a round. (He, Karimireddy,
- * Jaggi 2022 use a constant limit. The right constant depends on the task and the learning
- * rate, and the own local steps reflect both.)
+ * More than B attackers can choose tau. --max-pull X therefore also limits tau during training,
+ * to X times the length of the peer's own local steps. The coefficients gamma w of a peer sum to
+ * less than 1, so all neighbours together move x by less than that limit in a round. (He,
+ * Karimireddy, Jaggi 2022 use a constant limit. The right constant depends on the task and the
+ * learning rate, and the length of the local steps reflects both.)
  *
  * Cost. The neighbour clips with its own threshold, so the exchange is no longer equal and
  * opposite, and the mean of the models changes by the clipped amount. A threshold shared by
@@ -42,25 +44,26 @@
 
 #include <stdint.h>
 
-/* Weight that must lie behind tau, in multiples of the B heaviest edges: consensus phase, and
- * training. */
+/* Total weight of the edges that must be longer than tau, in multiples of the weight of the B
+ * heaviest edges. CLIP_LAST: consensus phase. CLIP_TRAINING: training. */
 enum { CLIP_LAST = 1, CLIP_TRAINING = 2 };
 
-/* Returns tau^2 over n terms with known d2 and w. `tolerate` is B; B = 0 returns the largest
- * finite d2. A d2 that is NaN or infinite counts as farthest. Terms of equal length keep their
- * order in the array. O(n^2). */
+/* Returns tau^2 for n terms with known d2 and w. `tolerate` is B, and `behind` is CLIP_TRAINING
+ * or CLIP_LAST. B = 0 returns the largest finite d2. A d2 that is NaN or infinite counts as
+ * farthest. Terms of equal length keep their order in the array. O(n^2). */
 double clip_threshold2(const struct correction *term, size_t n, uint32_t tolerate, uint32_t behind);
 
 struct clip_rule
 {
     uint32_t tolerate; /* Number B of Byzantine neighbours among those that take part. */
-    /* Multiple of the B heaviest edges' weight behind tau: CLIP_TRAINING or CLIP_LAST. */
+    /* Weight that must lie behind tau: CLIP_TRAINING or CLIP_LAST. */
     uint32_t behind;
     double most2; /* Upper limit of tau^2. Infinite: no limit. */
 };
 
-/* Computes the length of each of n terms over dim floats and reduces its coefficient by the
- * rule. A term over its limit2 is marked `refused` and counts as farthest. */
+/* Computes the length of each of n terms over dim floats and reduces the coefficients of terms
+ * that are longer than tau. A term with d2 over its limit2 is marked `refused` and counts as
+ * farthest. */
 void clip_terms(struct correction *term, size_t n, size_t dim, const struct clip_rule *rule);
 
 #endif

@@ -10,13 +10,13 @@
 enum {
     /* Floats per block. x, a and b of one block fit in the first two levels of cache. */
     BLOCK = 2048,
-    /* Mixings between measurements of |x - x0|, which need a pass over x. A fresh value would be
-     * unsafe: an attacker could enlarge it with each exchange, and with it the limit of the next
-     * exchange. */
+    /* Number of mixings per measurement of |x - x0|, which needs a pass over x. Measuring at
+     * every mixing would be unsafe: an attacker could enlarge |x - x0| with each exchange, and
+     * with it the limit of the next exchange. */
     WAY_EVERY = 8
 };
 
-/* Adds the term to `len` floats of x, from index o on. */
+/* Adds a neighbour's term to x[o..o+len). */
 static void add(float *x, size_t o, size_t len, const struct correction *t)
 {
     if (t->velocity == NULL)
@@ -25,7 +25,7 @@ static void add(float *x, size_t o, size_t len, const struct correction *t)
         vec_add_heavy(x + o, t->velocity + o, t->momentum, t->coefficient, t->b + o, t->a + o, len);
 }
 
-/* Subtracts the term from the first n floats of x, which have received it. */
+/* Undoes the term in x[0..n), to which it was added, and refuses it. */
 static void take_back(float *x, size_t n, struct correction *t)
 {
     if (t->velocity == NULL)
@@ -52,15 +52,16 @@ void correction_pass(float *x, size_t dim, struct correction *term, size_t n)
     }
 }
 
-/* All codec levels count as one codec for the gamma rule. Levels differ by a factor in what they
- * carry, and the rule's bounds adapt to that. */
+/* The gamma rule restarts when the codec changes. All codec levels count as one codec here:
+ * levels differ only by the share of the difference that they send, and the rule's bounds adapt
+ * to that. */
 static uint32_t family(uint32_t codec)
 {
     return codec < DELTA_RUNG ? codec : DELTA_RUNG;
 }
 
-/* Builds the input of the gamma rule from the headers of the two deltas. Both ends compute the
- * same number for a pair of codecs. */
+/* Builds the input of the gamma rule from the headers of the two deltas. `codecs` identifies the
+ * pair of codecs and is the same number at both ends. */
 static struct gamma_exchange exchange_of(const struct mixing_task *t)
 {
     const struct wire_delta *own = &t->ours.head, *other = &t->theirs.head;
@@ -73,8 +74,8 @@ static struct gamma_exchange exchange_of(const struct mixing_task *t)
                                    .codecs = lo * DELTA_CODECS + hi};
 }
 
-/* Returns whether this term is far away while most other terms are near: a sign of a Byzantine
- * neighbour. */
+/* Returns whether term t is much longer than most of the other n - 1 terms, which is a sign of a
+ * Byzantine neighbour. */
 static bool is_apart(const struct mixing *m, size_t n, const struct correction *t)
 {
     size_t near = 0;
@@ -83,8 +84,9 @@ static bool is_apart(const struct mixing *m, size_t n, const struct correction *
     return n > 1 && 2 * near > n - 1;
 }
 
-/* Updates the edge's gamma. The distance d2 is a by-product of the pass; the norms are computed
- * only if d2 has grown for so long that the edge may diverge. */
+/* Updates the edge's gamma rule with the distance d2 of this exchange. If d2 has grown for so
+ * long that the edge may diverge, the rule also needs the norms of a and b, which cost a pass
+ * over both. */
 static void measure(const struct mixing *m, const struct correction *t)
 {
     struct gamma *g = &t->task->edge->gamma;
@@ -103,8 +105,8 @@ static void look_at(const struct mixing *m, size_t n, const struct correction *t
         outlier_filter_warn(trust);
 }
 
-/* Returns the median squared distance of the other committing edges, from their previous
- * exchanges. */
+/* Returns the median, over the other committing edges, of the squared distance |b - a|^2 in the
+ * edge's previous exchange. */
 static double others2(const struct mixing *m, const struct mixing_task *own)
 {
     double most = 0;
@@ -121,8 +123,8 @@ static double others2(const struct mixing *m, const struct mixing_task *own)
     return most;
 }
 
-/* A constant step replaces gamma. When the adaptive rule is used next, the codecs have changed,
- * and the rule restarts. */
+/* Records a constant step as the edge's gamma. When the adaptive rule is used next, the codecs
+ * have changed, and the rule restarts. */
 static double own_step(struct gamma *g, const struct gamma_exchange *x, double step)
 {
     g->value = step;
@@ -131,8 +133,8 @@ static double own_step(struct gamma *g, const struct gamma_exchange *x, double s
     return step;
 }
 
-/* Builds the term of one task, with the mixer's constant step if `step` is over 0 and adaptive
- * gamma otherwise. */
+/* Builds the term of one task. The factor gamma is `step` if that is greater than 0, else the
+ * adaptive gamma. */
 static struct correction make_term(const struct mixing *m, struct mixing_task *t, double step)
 {
     const struct outlier_filter *trust = &t->edge->trust;
@@ -161,8 +163,8 @@ static double most_pull2(const struct mixing *m)
     return limited ? m->pull * m->pull * m->step2 : (double)INFINITY;
 }
 
-/* Returns how many Byzantine neighbours may remain. Neighbours that were proven Byzantine take
- * no part and are subtracted. */
+/* Returns how many of the neighbours that take part may be Byzantine: the number to tolerate
+ * less the neighbours that were proven Byzantine, which take no part. */
 static uint32_t still_lie(const struct mixing *m)
 {
     return m->tolerate > m->n_barred ? m->tolerate - m->n_barred : 0;

@@ -13,7 +13,7 @@ struct exact
 {
     /* Vector of dim zeros. A whole model is encoded as its difference from this vector. */
     float *zero;
-    double step; /* Step size of training exchanges, over 0. */
+    double step; /* Step size of training exchanges, greater than 0. */
 };
 
 static const struct exact *exact_of(const struct mixing *m)
@@ -78,8 +78,9 @@ static bool corrects(const struct mixing_task *t)
     return true;
 }
 
-/* Returns the constant step size for an exchange of two whole models, and 0 (adaptive gamma)
- * otherwise. The adaptive rule needs a codec's compression error, which only corrections report. */
+/* Returns the constant step size if both deltas are whole models, else 0, which selects the
+ * adaptive gamma. The adaptive rule needs the compression error of a codec, and only corrections
+ * report one. */
 static double step_of(const struct mixing *m, const struct mixing_task *t)
 {
     bool models = t->ours.head.codec == DELTA_RUN && t->theirs.head.codec == DELTA_RUN;

@@ -1,19 +1,19 @@
 /* gossip/mixers/exact.h -- exchange of whole models, shared by the mixers dpsgd and gossip.
  *
- * A training delta is the sender's whole model m. Its codec (none or fp16) drops no value but
- * may round. A replica is the model that was sent last. One job:
+ * A training delta is the sender's whole model m. Its codec, `none` or `fp16`, drops no value but
+ * may round. A replica is the last model that was sent over the edge. One job:
  *
  *   mix      a = m_own, b = m_theirs, then x += sum over edges of step w (b - a)
  *   steps    the caller runs its local steps on x
  *   encode   m = x, once for all edges
  *
- * Both ends of an edge know both models and take the same step, which is a constant of the
- * run. What one end adds, the other end subtracts, so failed exchanges do not change the mean
- * of the models. If the codec rounds m, both ends use the rounded m, and x keeps full
+ * Both ends of an edge know both models and take the same step. The step size is a constant of
+ * the run. What one end adds, the other end subtracts, so failed exchanges do not change the mean
+ * of the models. If the codec rounds m, both ends use the rounded m, and x keeps its full
  * precision.
  *
- * With --overlap 0 the local steps come before the average (adapt-then-combine). With
- * --overlap 1 the average is of the models before the local steps, as in D-PSGD.
+ * With --overlap 0 models are averaged after the local steps (adapt-then-combine). With --overlap
+ * 1 they are averaged as they were before the local steps, as in D-PSGD.
  *
  * In the consensus phase the deltas are corrections Q(x - a), as in CHOCO-SGD, with any codec
  * and with momentum. gamma is then adaptive unless the user set it.

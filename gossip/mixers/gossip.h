@@ -9,10 +9,10 @@
  *                          peers after log2(n) rounds
  *   rotation:R             GossipGraD with other partners in each pass
  *
- * A topology that gives a peer more than one partner per round is rejected, because its
- * weights are not 1/2. Partners in the GossipGraD paper are one-way: a peer sends to one peer
- * and receives from another. Here an exchange is mutual, so a failed exchange does not change
- * the mean of the models. Whole models travel as described in exact.h, with step size 1.
+ * A topology that gives a peer more than one partner per round is rejected, because its mixing
+ * weights are not 1/2. In the GossipGraD paper a peer sends to one peer and receives from another
+ * peer. Here an exchange is mutual, so a failed exchange does not change the mean of the models.
+ * Whole models travel as described in exact.h, with step size 1.
  */
 #ifndef GOSSIP_MIXERS_GOSSIP_H
 #define GOSSIP_MIXERS_GOSSIP_H

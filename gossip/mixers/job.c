@@ -1,5 +1,6 @@
-/* gossip/mixers/job.c -- the worker's part of a job: applies deltas, calls the mixer, encodes
- * deltas. */
+/* gossip/mixers/job.c -- the part of a job on the worker thread: applies deltas, calls the mixer
+ * and encodes new deltas.
+ */
 #include "gossip/mixers/mixing.h"
 
 #include "gossip/mixers/parts.h"
@@ -43,8 +44,9 @@ static double weight(const struct wire_delta *own, const struct wire_delta *othe
     return w < v ? w : v;
 }
 
-/* Averages the sketch and the running statistics of an exchange. Both ends compute the same
- * plain mixing weight from the headers of the two deltas. */
+/* Computes the mixing weight of a committed exchange, and averages what travels with the deltas:
+ * sketch and running statistics. Both ends compute the same weight from the headers of the two
+ * deltas. */
 static void mix_company(struct mixing *m, struct mixing_task *t)
 {
     t->w = weight(&t->ours.head, &t->theirs.head);
@@ -52,7 +54,8 @@ static void mix_company(struct mixing *m, struct mixing_task *t)
     statistics_term(&m->statistics, t->w, t->ours.payload->bytes, t->theirs.bytes);
 }
 
-/* All replicas and weights are updated before the mixer's mix(), which may read any of them. */
+/* The mixer's mix() may read the replica and weight of any task, so all of them are updated
+ * first. */
 void mixing_mix(struct mixing *m)
 {
     for (size_t i = 0; i < m->n_tasks; i++)
@@ -72,8 +75,8 @@ void mixing_beat(struct mixing *m, struct sketch_moment *now)
     sketch_beat(&m->sketch, mixing_held_model(m), now);
 }
 
-/* The step length is averaged over rounds, because momentum and small batches make single values
- * vary. A value that is not finite is ignored here; the divergence detector handles it. */
+/* Single values vary with momentum and small batches, so the step length is averaged over
+ * rounds. A value that is not finite is ignored here; the divergence detector handles it. */
 void mixing_moved(struct mixing *m, double step2)
 {
     const double newest = 0.1;
@@ -127,7 +130,8 @@ static uint64_t replicas_hash(const struct mixing *m, const struct mixing_task *
     return t->edge->low ? rng_at(a, b) | 1 : rng_at(b, a) | 1;
 }
 
-/* Each edge gets its own header, even where the payload is shared. */
+/* Fills in the header of the task's delta. Edges may share a payload, but each has its own
+ * header. */
 static void fill_head(struct mixing *m, struct mixing_task *t)
 {
     struct wire_delta *h = &t->sent.head;

@@ -8,10 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Largest share of message bytes for sketches, and the same again for running statistics. */
+/* Largest share of the bytes of deltas that sketches may add. Running statistics may add the
+ * same share. */
 static const double beside_share = 0.05;
 
-/* The first delta always carries the attachment, so a short run is measured too. */
+/* The caller attaches to deltas 0, k, 2k, ... Delta 0 is among them, so a short run is measured,
+ * too. */
 uint64_t mixing_every(size_t n_bytes, size_t message)
 {
     double k = (double)n_bytes / (beside_share * (double)message);
@@ -20,8 +22,8 @@ uint64_t mixing_every(size_t n_bytes, size_t message)
 
 /* ---- open and close ---- */
 
-/* Opens the codecs, which see the trained segments only. A packet must hold the longest message
- * of any codec after the statistics. */
+/* Opens the codecs for the trained segments and sets m->cap. A packet must have room for the
+ * running statistics and the longest message of any codec. */
 static int open_codecs(struct mixing *m, const struct mixing_config *config)
 {
     size_t n_trained = 0;
@@ -44,8 +46,8 @@ static int open_codecs(struct mixing *m, const struct mixing_config *config)
     return 0;
 }
 
-/* Attachments of training deltas are paced by the usual delta size. With `--compress auto` the
- * usual size is that of a middle codec level. */
+/* Sets how often training deltas carry attachments, from the usual size of a delta. With
+ * `--compress auto` that is the size at a middle codec level. */
 static void set_pace(struct mixing *m)
 {
     const struct compress *usual = m->codec[DELTA_RUN];
@@ -59,7 +61,7 @@ static void set_pace(struct mixing *m)
     m->statistics_every = mixing_every(statistics_bound(&m->statistics), compress_nominal(usual));
 }
 
-/* After an error some parts may be open; mixing_close() accepts any partly opened struct. */
+/* If this function fails, some members of *m may be open. mixing_close() accepts such a struct. */
 static int open_all(struct mixing *m, const struct mixing_config *config)
 {
     *m = (struct mixing){.dim = segments_trained(config->segments, config->n_segments),
@@ -68,7 +70,8 @@ static int open_all(struct mixing *m, const struct mixing_config *config)
                          .tolerate = config->tolerate,
                          .pull = config->pull,
                          .draw_key = config->draw_key};
-    /* Steps that cannot fail come first, so that mixing_close() finds a mixer and a pool. */
+    /* mixing_close() needs a mixer and a replica pool, so both are set before the first call
+     * that can fail. */
     replica_pool_init(&m->replicas, m->dim);
     int err = statistics_init(&m->statistics, config->segments, config->n_segments);
     if (err != 0)
@@ -108,7 +111,7 @@ int mixing_init(struct mixing *m, const struct mixing_config *config)
 
 void mixing_close(struct mixing *m)
 {
-    /* All edges must be closed before: the packet pool asserts that no packet is in use. */
+    /* The caller has closed all edges: the packet pool asserts that no packet is in use. */
     m->mixer->close(m);
     for (int i = 0; i < DELTA_CODECS; i++)
         compress_close(m->codec[i]);
@@ -124,8 +127,8 @@ void mixing_close(struct mixing *m)
     free(m->rounded);
 }
 
-/* The first job resets the edge and assigns its own replica `a`. The neighbour's replica b is
- * allocated here. */
+/* Allocates the replica b of the neighbour's model. The first job resets the edge and assigns
+ * the replica `a` of the own model. */
 int mixing_edge_open(struct mixing *m, struct edge *e, const uint8_t self[WIRE_ID_BYTES],
                      const uint8_t other[WIRE_ID_BYTES])
 {
@@ -279,7 +282,7 @@ bool mixing_window_began(const struct mixing *m)
     return m->sketch.began;
 }
 
-/* Tasks that share a packet have equal `e2`. */
+/* `e2` of a delta is |x - a|^2 after the delta; tasks that share a delta have equal e2. */
 double mixing_lag2(const struct mixing *m)
 {
     double most = 0;

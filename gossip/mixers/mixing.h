@@ -1,8 +1,10 @@
-/* gossip/mixers/mixing.h -- the part of the exchange that all mixers share, for one peer.
+/* gossip/mixers/mixing.h -- the exchange state of one peer, and the part of a job that all mixers
+ * share.
  *
- * struct mixing holds the model x, an edge to each neighbour with its transaction
- * (gossip/exchange/edge.h), replicas, codecs, packets, running statistics and the sketch
- * that estimates the consensus distance. The mixer (mixer.h) defines what a delta means.
+ * struct mixing holds the model x, replicas, codecs, packets, running statistics, and the sketch
+ * that estimates the consensus distance. The edges (gossip/exchange/edge.h) belong to the caller
+ * and join each job. The mixer (mixer.h) defines what a delta means. A peer's own replica on an
+ * edge is `a`, and its replica of the neighbour's model is `b`.
  *
  * A job is one peer's work for one round:
  *
@@ -13,9 +15,9 @@
  *   encode              worker   the mixer encodes one delta per distinct replica and codec
  *   finish              loop     advances the protocol state of the edges
  *
- * Between plan and finish the worker owns x, the replicas and the tasks. In that time the loop
- * thread may only validate and store received deltas (mixing_valid()) and reset edges. Tasks
- * hold copies of the edge state they need, so a reset does not race with the worker.
+ * Between plan and finish the worker owns x, the replicas and the tasks. During that time the
+ * loop thread may only validate and store received deltas (mixing_valid()) and reset edges. Tasks
+ * hold copies of the edge state that they need, so a reset does not race with the worker.
  *
  *   x:  [ dim trained parameters | running statistics ]    n_floats in all
  *
@@ -33,7 +35,7 @@
 #include "gossip/mixers/statistics.h"
 
 enum {
-    /* Exchanges of an edge between two comparisons of the replicas' hashes. */
+    /* Number of exchanges of an edge from one comparison of the replicas' hashes to the next. */
     MIXING_HASH_EVERY = 64
 };
 
@@ -41,7 +43,7 @@ enum {
 struct mixing_task
 {
     struct edge *edge;
-    /* True: both deltas of the exchange are present and are applied in this job. */
+    /* True: the own delta and the neighbour's delta are present, and this job applies both. */
     bool commit;
     bool encode;     /* True: this job makes the edge's next delta. */
     uint32_t codec;  /* Codec of the delta to encode: an enum delta_codec or a codec level. */
@@ -52,27 +54,29 @@ struct mixing_task
 
     /* The fields from here to `encodes` are set by mixing_plan(). */
     uint64_t epoch, round;   /* Epoch and round of the edge when the job was planned. */
-    struct edge_sent ours;   /* Own delta of the exchange, if the task commits. */
-    struct edge_got theirs;  /* Neighbour's delta of the exchange, if the task commits. */
-    struct replica *replica; /* Replica `a` of the own model that this job uses on the edge. */
+    struct edge_sent ours;   /* Own delta that is applied. Set if `commit`. */
+    struct edge_got theirs;  /* Neighbour's delta that is applied. Set if `commit`. */
+    struct replica *replica; /* Replica `a` of the peer's own model, as used on this edge. */
     /* Replica from which `replica` is copied before the delta is applied. NULL: no copy. */
     struct replica *source;
-    struct packet *made;   /* Packet for the payload of the delta to encode. */
-    struct edge_sent sent; /* Delta to encode. The worker fills in its header. */
-    /* True: the edge was reset, so the neighbour's replica b restarts at x0. */
+    struct packet *made; /* Packet for the payload of the delta to encode. */
+    /* New delta, to be sent after the job. The worker fills in its header. */
+    struct edge_sent sent;
+    /* True: the edge was reset, so the replica b of the neighbour's model restarts at x0. */
     bool fresh;
-    bool fresh_replica; /* True: this task sets the shared replica to x0. */
+    bool fresh_replica; /* True: this task sets `replica`, which all reset edges share, to x0. */
     /* True: this task applies `ours` for all tasks that commit the same delta to the same
      * replica. */
     bool applies;
     /* True: this task encodes the delta for all tasks that share `made`. */
     bool encodes;
 
-    float momentum;  /* Momentum coefficient of the exchange, if the task commits. */
+    /* Momentum coefficient of the exchange. 0 unless the task commits in the consensus phase. */
+    float momentum;
     double w;        /* Mixing weight of the edge in this exchange. Set by mixing_mix(). */
-    bool distrusted; /* Set by the mixer: the neighbour's delta was refused or looks malicious. */
-    /* Set by the mixer: the neighbour's deltas have looked malicious for several exchanges
-     * (trust.h). */
+    bool distrusted; /* Set by the mixer: the exchange was refused, or `suspect` is set. */
+    /* Set by the mixer: several exchanges in a row looked malicious
+     * (gossip/exchange/outlier_filter.h). */
     bool suspect;
 };
 
@@ -88,24 +92,24 @@ struct mixing_announcement
     uint64_t clean; /* Exact averaging pass of the sender, as in `clean` of struct wire_delta. */
 };
 
-/* Exchange state of one peer. Between mixing_plan() and mixing_finish() the worker owns x, the
- * replicas and the tasks. */
+/* State of one peer that all mixers share. */
 struct mixing
 {
-    size_t dim, n_floats; /* Trained parameters, and all floats, of the model. */
+    size_t dim, n_floats; /* Number of trained parameters, and number of all floats of the model. */
     const struct mixer *mixer;
     void *state;   /* Data that the mixer's open() allocated. */
     float *x;      /* The model: n_floats values. */
     bool borrowed; /* True: x is memory of the caller and is not freed by mixing_close(). */
-    /* Segments of the model, trained ones first. Borrowed from the caller. NULL: the caller
-     * stores no segment in 16 bits. */
+    /* Segments of the model, trained ones first. Borrowed from the caller. NULL: no segment is
+     * stored with 16 bits per value. */
     const struct segment *segments;
     size_t n_segments;
     /* Buffer for the model rounded to its segments' types (nn/math/half.h). NULL: no segment has
      * 16 bits. */
     float *rounded;
-    float *x0;    /* Initial model of the run, n_floats values. Replicas start from it. */
-    bool fetched; /* True: mixing_take_model() has replaced x. The mixer may clear this flag. */
+    float *x0; /* Initial model of the run, n_floats values. Replicas start from it. */
+    /* True: mixing_take_model() has replaced x. A mixer that reacts to this clears the flag. */
+    bool fetched;
     /* Codecs, indexed by enum delta_codec and codec level. NULL: the run does not use the codec. */
     struct compress *codec[DELTA_CODECS];
     struct statistics statistics;
@@ -117,23 +121,24 @@ struct mixing
     uint32_t tolerate;
     /* Number of neighbours that were proven Byzantine, which take no part in this job. */
     uint32_t n_barred;
-    /* Limit of a peer's movement in a round, in multiples of its own local steps (clip.h). 0:
-     * none. */
+    /* Limit of a peer's movement towards its neighbours in one round (clip.h), as a multiple of
+     * the length of its own local steps. 0: no limit. */
     double pull;
     uint64_t draw_key; /* Seed of the codecs' random streams. */
     /* Length in bytes of the longest payload that any codec can produce. */
     size_t cap;
-    /* Number of training deltas per sketch, and per copy of the running statistics. */
+    /* Each sketch_every-th training delta carries a sketch, and each statistics_every-th one the
+     * running statistics. */
     uint64_t sketch_every, statistics_every;
-    /* Number of training deltas per message of the tree aggregation. */
+    /* Each survey_pace-th training delta carries a message of the tree aggregation. */
     uint64_t survey_pace;
 
-    struct mixing_task *task; /* Array of n_tasks tasks, with room for cap_tasks. */
+    struct mixing_task *task; /* Tasks of the current job: n_tasks, with room for cap_tasks. */
     struct correction *term;  /* Scratch array of cap_tasks terms for the mixer's mix(). */
     size_t n_tasks, cap_tasks;
     struct mixing_announcement announced;
     double local2;    /* Sum of |b - a|^2 over the edges of the last mixing. */
-    double way2;      /* Squared distance |x - x0|^2 at one of the last 8 mixings. */
+    double way2;      /* Squared distance |x - x0|^2, measured at every 8th mixing. */
     uint64_t n_mixed; /* Number of mixings so far. */
     /* Moving average of |local steps|^2 per round, kept if `pull` is set. 0: no value yet. */
     double step2;
@@ -142,7 +147,8 @@ struct mixing
     /* True: a value to encode was not finite. mixing_finish() then sends no delta. */
     bool diverged;
 
-    /* The delta that is encoded in fragments during local steps, last layer first (parts.h). */
+    /* Settings and state of encoding a delta in fragments during the local steps (parts.h).
+     * by_layer and part_least: as in struct mixing_config. */
     bool by_layer;
     size_t part_least;
     struct
@@ -154,24 +160,27 @@ struct mixing
     } parts;
 };
 
-/* Arguments of mixing_init(). Pointers are borrowed. */
+/* Arguments of mixing_init(). Pointers are borrowed. Fields without a comment have the meaning
+ * of the field of the same name in struct mixing. */
 struct mixing_config
 {
     const struct segment *segments; /* Segments of the model, trained ones first. */
     size_t n_segments;
     /* Codec specifications, such as "topk:0.01". NULL: the run does not use the codec. */
     const char *spec[DELTA_CODECS];
-    /* Caller's memory for the model, n_floats values. NULL: mixing_init() allocates it. */
+    /* Memory of the caller for the model, n_floats values. NULL: mixing_init() allocates the
+     * model. */
     float *x;
     double fixed_gamma;
     uint32_t tolerate;
     double pull;
     uint64_t run_seed, draw_key;
     const struct mixer *mixer; /* Mixer of the run. NULL: mixer_all[0]. */
-    /* Options of mixers that send model updates. error_feedback: values that a message omits
-     * are sent later. complete: the topology is always the complete graph. */
+    /* Options of mixers that send model updates. error_feedback: values that a message omits are
+     * sent in later messages. complete: the topology is always the complete graph. */
     bool error_feedback, complete;
-    double step; /* Step size in training, over 0, of mixers that send whole models. */
+    /* Step size of training exchanges, greater than 0, for mixers that send whole models. */
+    double step;
     /* True: training deltas are compressed layer by layer and may be encoded in fragments of at
      * least part_least bytes. part_least 0: the default of mixing_part_least(). */
     bool by_layer;
@@ -180,7 +189,7 @@ struct mixing_config
 
 /* ---- open and close ---- */
 
-/* Initialises *m and allocates x0, and x if the config gives none, both zero. The caller then
+/* Initialises *m. Allocates x0, and also x if config->x is NULL; both are zero. The caller then
  * writes the initial model to x0 and calls mixing_start(). Returns 0, -EINVAL or -ENOMEM; after
  * an error nothing is left open. */
 int mixing_init(struct mixing *m, const struct mixing_config *config);
@@ -189,14 +198,15 @@ void mixing_close(struct mixing *m);
 /* Copies the initial model x0 to x. */
 void mixing_start(struct mixing *m);
 
-/* Copies a model of n_floats host floats from `bytes` (any alignment) to x. Returns -EINVAL and
- * sets x to x0 if a value is not finite or a statistic is invalid. */
+/* Replaces x by the model in `bytes`: n_floats floats in host byte order, at any alignment.
+ * Returns 0. If a value is not finite or a statistic is invalid, returns -EINVAL and sets x to
+ * x0. */
 int mixing_take_model(struct mixing *m, const uint8_t *bytes);
 
 size_t mixing_model_bytes(const struct mixing *m);
-/* Returns the model in the precision in which the caller stores it: x itself, or a copy of x
- * with the 16-bit segments rounded. Valid until the next call. Published figures and models that
- * are sent use this model. While a job runs, only the job's thread may call this function.
+/* Returns the model in the precision in which it is stored: x itself, or a copy of x with all
+ * 16-bit segments rounded. Published figures and models that are sent to other peers use it. The
+ * result is valid until the next call. While a job runs, only the worker may call this function.
  * O(n_floats) if it rounds, else O(1). */
 const float *mixing_held_model(const struct mixing *m);
 /* Returns |a - b|^2 of two vectors of `dim` floats, each first rounded to the types of the
@@ -206,8 +216,9 @@ double mixing_held_dist2(const struct mixing *m, const float *a, const float *b)
 /* Copies the result of mixing_held_model() to `out`, which has room for mixing_model_bytes(). */
 void mixing_copy_model(const struct mixing *m, struct packet *out);
 
-/* Initialises edge e for this run; mixing_edge_close() also returns its replicas. Not callable
- * while a job uses the edge. Returns 0 or -ENOMEM. */
+/* mixing_edge_open() initialises edge e for this run. Returns 0 or -ENOMEM. mixing_edge_close()
+ * frees the edge's memory and returns its replicas. Neither may be called while a job uses the
+ * edge. */
 int mixing_edge_open(struct mixing *m, struct edge *e, const uint8_t self[WIRE_ID_BYTES],
                      const uint8_t other[WIRE_ID_BYTES]);
 void mixing_edge_close(struct mixing *m, struct edge *e);
@@ -224,7 +235,7 @@ void mixing_edges_state(struct mixing *m, struct edge *const *e, size_t n, struc
 
 /* ---- job calls, loop thread ---- */
 
-/* State of the run and of an edge when the caller plans a job. */
+/* State of the run and of one edge at the time when the caller plans a job. */
 struct mixing_moment
 {
     uint64_t round, n_rounds; /* Rounds of the run that are done, and total number of rounds. */
@@ -234,28 +245,33 @@ struct mixing_moment
     bool barred;    /* True: the neighbour was proven Byzantine, and the edge exchanges nothing. */
     uint32_t codec; /* Codec of training deltas: DELTA_RUN or a codec level. */
 
-    /* The fields from here on describe the edge that joins, on a topology that changes by round. */
-    /* Number of rounds in a pass of the topology. 0 or 1: the topology is constant. */
+    /* The fields from here on describe the edge. They are used on a topology that changes by
+     * round. */
+    /* Number of rounds after which the topology repeats. 0 or 1: the topology is constant. */
     uint64_t pass;
     bool idle; /* True: the edge is not used in this round, so it makes no new delta. */
-    /* True: exact averaging pass; both ends are in the consensus phase and send whole models. */
+    /* True: the round belongs to an exact averaging pass. Both ends are in the consensus phase
+     * and send whole models. */
     bool whole;
-    /* Degree and weight numerator that the delta announces. degree 0: the job's common degree. */
+    /* Degree and weight numerator that the delta announces (struct wire_delta). degree 0: the
+     * delta announces the degree in struct mixing_announcement. */
     uint32_t degree, more;
 };
 
-/* Starts a job without tasks, with room for n tasks. Returns 0 or -ENOMEM. */
+/* Starts a job. At most n edges can join it. Returns 0 or -ENOMEM. */
 int mixing_begin(struct mixing *m, size_t n);
 
-/* Adds a task for edge e if the edge has work. Edges must join in neighbour order: deltas are
- * applied in that order, so results do not depend on arrival order. */
+/* Adds a task for edge e if the edge commits, encodes or is reset in this job. Edges must join
+ * in neighbour order: deltas are applied in that order, so the results do not depend on the
+ * order of arrival. */
 void mixing_join(struct mixing *m, struct edge *e, const struct mixing_moment *now);
 
 /* Returns the number of exchanges that the job commits. */
 size_t mixing_commits(const struct mixing *m);
 
-/* Assigns replicas and packets to the tasks. Called once after the last mixing_join(). Returns 0
- * or -ENOMEM; after -ENOMEM *m can only be closed. */
+/* Assigns replicas and packets to the tasks. `says`: values for the headers of all deltas of
+ * this job. Called once, after the last mixing_join(). Returns 0 or -ENOMEM; after -ENOMEM *m
+ * can only be closed. */
 int mixing_plan(struct mixing *m, const struct mixing_announcement *says);
 
 /* Ends the job: advances the edges that committed and stores the encoded deltas in e->cur.
@@ -265,28 +281,28 @@ void mixing_finish(struct mixing *m);
 /* ---- job calls, worker thread ---- */
 
 void mixing_mix(struct mixing *m);
-/* Advances the sketch by one step, after mixing_mix(). Fills in now->local2, n_commits and pace. */
+/* Updates the estimate of the consensus distance. Called once per job, after mixing_mix(). Sets
+ * now->local2, now->n_commits and now->place.pace. */
 void mixing_beat(struct mixing *m, struct sketch_moment *now);
-/* Records the squared length of the round's local steps. Used with `pull`. */
+/* Records step2, the squared length of the change of x by the local steps of this round. Needed
+ * for `pull` only. */
 void mixing_moved(struct mixing *m, double step2);
 void mixing_encode(struct mixing *m);
 
-/* Encodes fragments of the delta during the last local step. The trained parameters from index
- * `from` on must be final. Returns the number of bytes encoded so far, or 0 if the delta is not
- * encoded in fragments. The bytes stay unchanged until mixing_finish(). */
+/* Encodes the next fragment of the delta during the last local step. x[from..dim) must have its
+ * final values of this round. Returns the number of bytes encoded so far, or 0 if the delta is
+ * not encoded in fragments. These bytes stay unchanged until mixing_finish(). */
 size_t mixing_part(struct mixing *m, size_t from);
 /* Discards the encoded fragments, because x changed after they were encoded. */
 void mixing_drop_parts(struct mixing *m);
 
-/* Returns bytes [from, to) of the encoded fragments, counted backwards from the end of the
- * delta. Called on the loop thread while the job runs, up to the length that mixing_part()
- * returned. */
+/* Returns the encoded bytes at distances `from` to `to` from the end of the delta. `to` is at
+ * most the length that mixing_part() returned. Called on the loop thread while the job runs. */
 struct bytes mixing_parts(const struct mixing *m, size_t from, size_t to);
 /* Returns whether the task's delta is the one that is encoded in fragments. */
 bool mixing_has_parts(const struct mixing *m, const struct mixing_task *t);
-size_t mixing_part_least(
-    /* Returns the least number of bytes of a fragment that is worth a message. */
-    const struct mixing *m);
+/* Returns the least number of bytes of a fragment that is worth a message. */
+size_t mixing_part_least(const struct mixing *m);
 
 /* ---- queries ---- */
 
@@ -296,16 +312,17 @@ bool mixing_valid(const struct mixing *m, uint32_t codec, const uint8_t *payload
 bool mixing_sketch_valid(const struct mixing *m, const struct sketch_message *sketch);
 
 const struct sketch_figures *mixing_figures(const struct mixing *m);
-/* Returns whether every exchange since the run began was in step. False: the drift figures come
- * from a tree aggregation. */
+/* Returns whether no exchange, round or member was missing since the run began, and the run is
+ * in lock step. Only then sketches are averaged by gossip. Otherwise the drift figures come from
+ * a tree aggregation. */
 bool mixing_undisturbed(const struct mixing *m);
-/* Returns a lower bound of the own_begun of all drift windows that begin later. `anew`: the next
- * step begins a window. */
+/* Returns a lower bound of own_begun (struct sketch_figures) for all later drift windows.
+ * `anew`: the caller will start a new window with the next job. */
 uint64_t mixing_begun(const struct mixing *m, bool anew);
 /* Returns whether a drift window began with the last call of mixing_beat(). */
 bool mixing_window_began(const struct mixing *m);
 
-/* Returns the largest |x - a|^2 after the deltas that this job encoded. */
+/* Returns the largest |x - a|^2 that the deltas encoded in this job leave unsent. */
 double mixing_lag2(const struct mixing *m);
 
 /* Call the mixer's optional functions of the same name (mixer.h); a missing function counts as
@@ -314,15 +331,15 @@ void mixing_settle(struct mixing *m, bool apart);
 bool mixing_lags(const struct mixing *m, const struct edge *e, double most);
 const float *mixing_sent(const struct mixing *m);
 
-/* Returns every how many deltas an attachment of n_bytes is sent, so that attachments take at
- * most 1/20 of the bytes of messages of `message` bytes. Used for sketches and statistics, which
- * report on training and do not steer it. */
+/* Returns k such that an attachment of n_bytes on every k-th message of `message` bytes adds at
+ * most 1/20 to the bytes. Used for sketches and running statistics, which report on training and
+ * do not steer it. */
 uint64_t mixing_every(size_t n_bytes, size_t message);
 
 /* ---- functions for mixers ---- */
 
-/* Return the mixer's message in a payload of the task: the own and the neighbour's delta that
- * commit, and the delta just encoded. */
+/* Return the mixer's message in one payload of a task. mixing_own(): the own delta that commits.
+ * mixing_other(): the neighbour's delta that commits. mixing_made(): the delta just encoded. */
 struct bytes mixing_own(const struct mixing *m, const struct mixing_task *t);
 struct bytes mixing_other(const struct mixing *m, const struct mixing_task *t);
 struct bytes mixing_made(const struct mixing *m, const struct mixing_task *t);
@@ -330,12 +347,12 @@ struct bytes mixing_made(const struct mixing *m, const struct mixing_task *t);
 /* Returns the round, within the edge's epoch, of the delta that the task makes. */
 uint64_t mixing_edge_round(const struct mixing_task *t);
 
-/* Encodes x - x_hat (dim floats each) with the task's codec, for all tasks that share its
- * packet. Sets m->diverged if the result is not finite. */
+/* Encodes x - x_hat (dim floats each) with the codec of task t. All tasks that share the packet
+ * t->made get the result. Sets m->diverged if the result is not finite. */
 void mixing_put(struct mixing *m, struct mixing_task *t, const float *x, const float *x_hat);
 
-/* Default `valid` and `apply` of a mixer, for messages from mixing_put(). mixing_decodes()
- * returns whether the message decodes. mixing_add() adds the decoded difference to v. */
+/* Functions `valid` and `apply` for a mixer that encodes with mixing_put(). mixing_decodes()
+ * returns whether a message decodes. mixing_add() adds the decoded difference to v. */
 bool mixing_decodes(const struct mixing *m, uint32_t codec, const uint8_t *message, size_t n);
 void mixing_add(const struct mixing *m, uint32_t codec, const uint8_t *message, size_t n, float *v);
 

@@ -10,8 +10,8 @@ enum {
     LEAST_SHARE = 4 /* A fragment has at least 1/LEAST_SHARE of a usual delta's bytes. */
 };
 
-/* Selects the first delta that is encoded, because an encoder builds one message at a time.
- * Without faults all edges are in step and share that delta. */
+/* Selects the first delta that the job encodes, since an encoder builds one message at a time.
+ * Without faults all edges share that delta. */
 void parts_plan(struct mixing *m)
 {
     m->parts.of = NULL;
@@ -41,7 +41,7 @@ size_t mixing_part(struct mixing *m, size_t from)
         compress_begin(c);
     m->parts.begun = true;
     if (compress_part(c, &in, from, t->made->bytes, &n) != 0) {
-        mixing_drop_parts(m); /* Encoding the whole delta fails too, and reports the error. */
+        mixing_drop_parts(m); /* Encoding the whole delta will fail, too, and report the error. */
         return 0;
     }
     m->parts.n += n;

@@ -1,16 +1,18 @@
 /* gossip/mixers/parts.h -- encodes a delta in fragments while local steps run, last layer first.
  *
- * Used by plan.c and job.c only. In the backward pass the last layers are final first, so
- * their part of the delta can be sent while earlier layers are computed. The scheme is
- * wait-free backpropagation (Zhang et al. 2017, "Poseidon", section 4). Small layers are
- * grouped (Shi, Chu, Li 2019, "MG-WFBP"). Layout of the delta's packet over time:
+ * Used by plan.c and job.c only. In the backward pass the gradients of the last layers are final
+ * first. Their part of the delta can therefore be encoded and sent while the gradients of earlier
+ * layers are computed. This is wait-free backpropagation (Zhang et al. 2017, "Poseidon", section
+ * 4). Small layers are grouped (Shi, Chu, Li 2019, "MG-WFBP"). The first fragment is the end of
+ * the delta. Layout of the delta's packet over time:
  *
  *   during local steps   [ free, and scratch of the next fragment | third | second | first ]
  *   after local steps    [ statistics | rest ]  ...              | third | second | first ]
  *   after the job        [ statistics | rest | third | second | first ]
  *
- * Bytes that were reported to the loop thread are not written again during the job, because
- * that thread may read them. The bytes equal those of a delta encoded in one piece.
+ * Bytes that mixing_part() has returned to the loop thread are not written again during the job,
+ * because the loop thread may read them. The finished delta has the same bytes as a delta that is
+ * encoded in one piece.
  */
 #ifndef GOSSIP_MIXERS_PARTS_H
 #define GOSSIP_MIXERS_PARTS_H

@@ -26,7 +26,7 @@ int mixing_begin(struct mixing *m, size_t n)
     m->settling = false;
     if (n <= m->cap_tasks && m->term != NULL)
         return 0;
-    /* At least one element, so that loops over no tasks still have a valid pointer. */
+    /* With n = 0 one element is allocated, so that loops over zero tasks have a valid pointer. */
     n = n > 0 ? n : 1;
     struct mixing_task *task = realloc(m->task, n * sizeof *task);
     if (task == NULL)
@@ -45,14 +45,16 @@ uint64_t mixing_edge_round(const struct mixing_task *t)
     return t->edge->round + t->commit;
 }
 
-/* Chooses whether a delta carries a sketch and statistics. In lock step the run's round decides,
- * which all peers share; otherwise the edge's round, which both its ends share. Tree aggregation
- * has a pace of its own. */
+/* Decides whether the task's delta carries a sketch and running statistics. Both ends of an edge
+ * must decide alike. In lock step the round of the run decides, which all peers share. Otherwise
+ * the edge's own round decides. Once a tree aggregation has replaced the averaging of sketches
+ * (`disturbed`), every delta may carry a message of it. */
 static void choose_company(const struct mixing *m, struct mixing_task *t,
                            const struct mixing_moment *now)
 {
     uint64_t beat = now->lock_step ? now->round : mixing_edge_round(t);
-    /* Whole passes are counted, in which each edge is used once. */
+    /* On a topology that changes by round, each edge is used once per pass, so passes are
+     * counted. */
     beat /= now->pass > 1 ? now->pass : 1;
     t->sketch = t->encode && (m->sketch.disturbed || now->settling || beat % m->sketch_every == 0);
     t->statistics = t->encode && (now->settling || beat % m->statistics_every == 0);
@@ -63,7 +65,7 @@ void mixing_join(struct mixing *m, struct edge *e, const struct mixing_moment *n
     assert(m->n_tasks < m->cap_tasks);
     struct mixing_task *t = &m->task[m->n_tasks];
     *t = (struct mixing_task){.edge = e, .commit = edge_ready(e)};
-    /* Without a consensus phase, pending exchanges are only completed. */
+    /* A draining job only completes pending exchanges, so it is no job of the consensus phase. */
     m->settling = now->settling && !now->draining;
     t->encode =
         !now->draining && !now->idle && e->state == EDGE_OPEN && (t->commit || edge_wants_delta(e));
@@ -85,7 +87,7 @@ size_t mixing_commits(const struct mixing *m)
 
 /* ---- replicas and packets ---- */
 
-/* All edges that are reset in this job share one replica. */
+/* Gives all edges that are reset in this job one common replica, and resets their other state. */
 static int plan_resets(struct mixing *m)
 {
     struct replica *r = NULL;
@@ -118,8 +120,9 @@ static bool same_commit(const struct mixing *m, size_t i, size_t j)
     return s->commit && t->commit && s->edge->a == t->edge->a && s->ours.payload == t->ours.payload;
 }
 
-/* The edges that commit the delta of task i continue with a copy of the replica, and leave the
- * original to edges that have not committed. If no other edge uses the replica, no copy is made. */
+/* Plans the commit of task i and of all tasks that commit the same delta to the same replica. If
+ * other edges use the replica, too, the committing edges continue with a copy and leave the
+ * original to the other edges. */
 static int plan_commit(struct mixing *m, size_t i)
 {
     struct replica *r = m->task[i].edge->a, *to = r;
@@ -130,7 +133,8 @@ static int plan_commit(struct mixing *m, size_t i)
         if ((to = replica_get(&m->replicas)) == NULL)
             return -ENOMEM;
         to->refs = group;
-        m->task[i].source = r; /* The source replica is referenced until the job is finished. */
+        /* This reference keeps the source replica until the job is finished. */
+        m->task[i].source = r;
         r->refs++;
     }
     m->task[i].applies = true;
@@ -140,8 +144,8 @@ static int plan_commit(struct mixing *m, size_t i)
     return 0;
 }
 
-/* Assigns the packet of task i's delta: a new one, or that of an earlier task with equal
- * content. Requires the task's replica to be assigned. */
+/* Assigns a packet to the delta of task i. A task with the same content as an earlier task
+ * shares its packet. The task's replica must be assigned already. */
 static int plan_encode(struct mixing *m, size_t i)
 {
     struct mixing_task *t = &m->task[i];
@@ -171,8 +175,8 @@ static int plan_edge(struct mixing *m, size_t i)
     return t->encode ? plan_encode(m, i) : 0;
 }
 
-/* The momentum is the lesser of the two announced values; both ends know both deltas, so they
- * agree. */
+/* Sets the momentum of an exchange to the lesser of the two announced values. Both ends know
+ * both deltas, so they use the same momentum. */
 static int plan_momentum(const struct mixing *m, struct mixing_task *t)
 {
     struct edge *e = t->edge;
@@ -236,8 +240,8 @@ static bool mismatch(const struct mixing_task *t)
     return own != 0 && other != 0 && own != other;
 }
 
-/* If the edge was reset while the job ran, the exchange does not count and the new delta is not
- * sent. */
+/* Finishes one task. If the edge was reset while the job ran, the exchange does not count and
+ * the new delta is not sent. */
 static void finish_task(struct mixing *m, struct mixing_task *t)
 {
     struct edge *e = t->edge;
@@ -254,7 +258,8 @@ static void finish_task(struct mixing *m, struct mixing_task *t)
         assert(e->cur.payload == NULL);
         e->cur = t->sent;
         e->cur.payload = t->made;
-        e->resend_cur = true; /* The new delta has not been sent yet. */
+        /* The node sends each delta that has this flag, also for the first time. */
+        e->resend_cur = true;
     } else {
         packet_release(t->made);
     }

@@ -26,8 +26,8 @@ static void free_list(struct replica *r)
     }
 }
 
-/* Replicas still in the `used` list belong to a job whose planning ran out of memory. All edges
- * have returned their references. */
+/* All edges have returned their references. The `used` list is empty unless a job ran out of
+ * memory while it was planned. */
 void replica_pool_close(struct replica_pool *pool)
 {
     free_list(pool->used);
@@ -71,8 +71,8 @@ void replica_release(struct replica_pool *pool, struct replica *r)
     assert(r->refs > 0);
     if (--r->refs > 0)
         return;
-    /* The list walk is cheap: the list has one replica per edge that is out of step, usually a
-     * few. */
+    /* Searching the list is cheap: it is short, because edges that have committed the same
+     * deltas share one replica. */
     struct replica **at = &pool->used;
     while (*at != r)
         at = &(*at)->next;

@@ -1,16 +1,17 @@
-/* gossip/mixers/replica.h -- replicas of a peer's own model, shared by edges in step.
+/* gossip/mixers/replica.h -- replicas of a peer's own model, shared by edges with equal replicas.
  *
- * The replica `a` of an edge (x_hat(i->j) in the papers) is the vector that the neighbour has
- * assembled from this peer's deltas. Edges that committed the same deltas have equal
- * replicas, so they share one struct replica and hold one reference each. The worker
- * then compresses once for all of them. An edge that misses a commit gets a replica of its own:
+ * The replica `a` of an edge is the vector that the neighbour has assembled from this peer's
+ * deltas (x_hat(i->j) in the papers). Edges that committed the same deltas have equal replicas,
+ * so they share one struct replica and hold one reference each. The worker then compresses once
+ * for all of them. An edge that misses a commit gets a copy of its own:
  *
  *   e1 -+                       e1 ---> replica (a)       committed: a += q
  *   e2 -+-> replica (a)   =>    e2 -/
  *   e3 -+                       e3 ---> replica (copy)    has not committed yet
  *
- * Replicas come from a pool and return to it, so a steady run does not allocate. The loop
- * thread takes and returns references. The worker owns the floats while a job runs.
+ * Replicas come from a pool and return to it, so a run in which no edge changes does not
+ * allocate. The loop thread takes and returns references. The worker owns the floats while a job
+ * runs.
  */
 #ifndef GOSSIP_MIXERS_REPLICA_H
 #define GOSSIP_MIXERS_REPLICA_H
@@ -22,8 +23,7 @@
 struct replica
 {
     float *v;
-    /* Extra vector of pool->dim floats that a mixer requested for each replica. NULL: not
-     * requested. */
+    /* Extra vector of pool->dim floats for the mixer. NULL: pool->with_memory is false. */
     float *memory;
     /* Number of references: edges that use the replica, and jobs that copy from it. */
     uint32_t refs;

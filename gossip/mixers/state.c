@@ -1,7 +1,8 @@
 /* gossip/mixers/state.c -- saves and restores a peer's exchange state in a checkpoint.
  *
- * Edges share replicas and payloads, and the sharing decides how sums are rounded. Each shared
- * object is therefore written once, and an edge stores indices of its objects:
+ * Edges share replicas and payloads. Which edges share an object decides how sums are rounded, so
+ * a restored run must share in the same way. Each shared object is therefore written once, and an
+ * edge stores the indices of its objects:
  *
  *   replica.0, replica.1, ...   delta.0, delta.1, ...   edge.0: "replica 0, cur 1, prev 0"
  */
@@ -43,7 +44,7 @@ void mixing_state(struct mixing *m, struct state *s)
 struct shared
 {
     struct replica **replica;
-    struct packet **payload; /* Distinct payloads, at most two per edge. */
+    struct packet **payload; /* Distinct payloads of all edges' deltas, at most two per edge. */
     uint64_t n_replicas, n_payloads;
 };
 
@@ -64,8 +65,7 @@ static void share_payload(struct shared *h, struct packet *p)
         h->payload[h->n_payloads++] = p;
 }
 
-/* Collects the distinct replicas and payloads before writing. The floats of an edge that will be
- * reset are not needed. */
+/* Collects the distinct replicas and payloads of all edges, before a checkpoint is written. */
 static void collect(struct shared *h, struct edge *const *e, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -92,7 +92,8 @@ static void payload_state(struct mixing *m, struct packet *p, uint64_t i, struct
         state_bytes(s, p->bytes, p->len);
 }
 
-/* After reading, `h` holds one reference to each object until the edges have taken theirs. */
+/* Saves or restores the shared objects. After reading, `h` holds one reference to each of them
+ * until the edges have taken theirs. */
 static void shared_state(struct mixing *m, struct shared *h, size_t n, struct state *s)
 {
     uint64_t n_replicas = h->n_replicas, n_payloads = h->n_payloads;

@@ -10,7 +10,7 @@
 /* Values above this limit are rejected, so that sums of some thousands of values stay finite. */
 static const float most_value = 0x1p64f;
 
-/* Values of the first byte of a payload: statistics absent or present. */
+/* Values of the first byte of a payload: the statistics are absent or present. */
 enum { ABSENT, PRESENT };
 
 enum { FLOAT_BYTES = 4 };
@@ -55,7 +55,8 @@ size_t statistics_bound(const struct statistics *s)
     return s->n > 0 ? 1 + FLOAT_BYTES * s->n : 0;
 }
 
-/* The comparisons are written so that a NaN is rejected. */
+/* Returns whether v is in range for value k. The comparisons are written so that a NaN is
+ * rejected. */
 static bool proper(const struct statistics *s, size_t k, float v)
 {
     return v <= most_value && v >= (s->nonnegative[k] ? 0 : -most_value);
@@ -163,7 +164,7 @@ void statistics_mix(struct statistics *s, float *x)
         float to = x[k] - s->owed[k] + s->sum[k];
         float least = x[k] < s->least[k] ? x[k] : s->least[k];
         float floor = s->nonnegative[k] ? least / 2 : to;
-        /* A NaN passes the comparison unchanged and is rejected later. */
+        /* A NaN is stored unchanged here; statistics_proper() rejects it later. */
         x[k] = to < floor ? floor : to;
         s->owed[k] = x[k] - to;
     }

@@ -1,29 +1,28 @@
 /* gossip/mixers/statistics.h -- averages the running statistics of normalisation layers.
  *
  * A model's vector ends with values that are not trained: the running means and variances of
- * batch normalisation. Their scale differs from the scale of the weights (a variance may be
- * 1e4 where a weight is 0.01). They therefore take no part in compression, replicas, gamma or
- * the consensus distance. They travel uncompressed before the message of a delta, in
- * the same transaction:
+ * batch normalisation. Their scale differs from that of the weights: a variance may be 1e4 where
+ * a weight is 0.01. Compression, replicas, gamma and the consensus distance therefore ignore
+ * them. They travel uncompressed, before the message of a delta, in the same transaction:
  *
  *   model without statistics         [message]
  *   model with statistics, not sent  0 [message]
  *   model with n statistics, sent    1 [n little-endian floats] [message]
  *
- * An exchange whose two deltas both carry statistics averages the sent values s with the
- * mixing weights w_ij of the graph:
+ * If both deltas of an exchange carry statistics, the exchange averages the sent values s with
+ * the mixing weights w_ij of the graph:
  *
  *   x_i += sum_e w_e (s_j - s_i)
  *
- * The change is equal and opposite at the two ends, so the mean is kept. In lock step x_i
- * equals s_i, and the sum is a convex combination. After a lost session, or in an
- * asynchronous run, x_i may have changed since s_i was sent, and the full subtraction could
- * make a variance negative. A variance therefore never falls under half of the smallest value
- * in the average. The remainder is stored as `owed` and subtracted later, so the mean of
- * x - owed is kept whatever exchanges are lost.
+ * The change is equal and opposite at the two ends, so the mean is kept. In lock step x_i equals
+ * s_i, and the new value is a convex combination of the sent values. After a lost session, or in
+ * an asynchronous run, x_i may have changed since s_i was sent, and the full subtraction could
+ * make a variance negative. A variance therefore never falls under half of the smallest value in
+ * the average. The part that is not subtracted is stored as `owed` and subtracted later, so the
+ * mean of x - owed is kept whatever exchanges are lost.
  *
- * Statistics have 4 bytes per value and are 0.1 to 0.5 % of a model. Where that is large
- * compared with a sparse message, only every k-th delta carries them (the caller decides).
+ * Statistics take 4 bytes per value and are 0.1 to 0.5 % of a model. Compared with a sparse
+ * message that can be large, so only every k-th delta carries them (mixing_every()).
  */
 #ifndef GOSSIP_MIXERS_STATISTICS_H
 #define GOSSIP_MIXERS_STATISTICS_H
@@ -32,17 +31,18 @@
 
 struct statistics
 {
-    /* Number of values. 0: the model has none, and no bytes are sent. */
+    /* Number of values. 0: no value exists, and no bytes are sent. */
     size_t n;
     float *owed;       /* n amounts, each 0 or more, that must still be subtracted from x. */
     bool *nonnegative; /* n flags: true if the value is a variance, which must not be negative. */
-    /* Scratch of n floats each: the sum to add to x in this job, and the least averaged value. */
+    /* Scratch of n floats each: the amount to add to x in this job, and the smallest value among
+     * those that are averaged. */
     float *sum, *least;
     size_t n_terms; /* Number of exchanges in `sum`. */
-    /* Numerator |s_j - s_i|^2 of the edge with the largest relative distance in the last
+    /* Squared distance |s_j - s_i|^2 on the edge with the largest relative distance in the last
      * averaging. */
     double apart2;
-    double size2; /* Denominator |s_i|^2 of the same edge as apart2. */
+    double size2; /* Squared norm |s_i|^2 on the edge of apart2. */
 };
 
 /* Initialises *s for the segments that are not trained. Returns 0, or -ENOMEM with all memory
@@ -53,7 +53,7 @@ void statistics_close(struct statistics *s);
 /* Returns the largest number of bytes that statistics_put() writes. */
 size_t statistics_bound(const struct statistics *s);
 
-/* Returns whether x[0..n) are finite, in range, and no variance is negative. */
+/* Returns whether all values x[0..n) are finite and in range, and no variance is negative. */
 bool statistics_proper(const struct statistics *s, const float *x);
 
 /* Writes the statistics at the start of a payload: the values x[0..n) if `with`, else only the

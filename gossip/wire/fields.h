@@ -1,5 +1,5 @@
-/* gossip/wire/fields.h -- number of fields after the type in each message, for encoder and
- * decoder. */
+/* gossip/wire/fields.h -- the number of fields after the type in each message. Encoder and
+ * parser use it. */
 #ifndef GOSSIP_WIRE_FIELDS_H
 #define GOSSIP_WIRE_FIELDS_H
 

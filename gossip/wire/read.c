@@ -31,7 +31,7 @@ static void demand(struct cursor *c, bool ok)
 }
 
 /* Returns the next n bytes, or NULL if the message has fewer. Only this function moves the
- * cursor, so it is the only check of the end. */
+ * cursor, so only this function has to check the end of the message. */
 static const uint8_t *take(struct cursor *c, size_t n)
 {
     demand(c, n <= (size_t)(c->end - c->at));
@@ -58,7 +58,8 @@ static uint64_t take_number(struct cursor *c, unsigned n_bytes)
     return v;
 }
 
-/* Reads the number after `head`; heads `first` .. `first` + 3 announce 1, 2, 4 and 8 bytes. */
+/* Reads the number that follows head byte `head`. The heads `first` to `first` + 3 announce
+ * numbers of 1, 2, 4 and 8 bytes. */
 static uint64_t take_width(struct cursor *c, uint8_t head, uint8_t first)
 {
     return take_number(c, 1u << (head - first));
@@ -106,8 +107,8 @@ static void get_nil(struct cursor *c)
     demand(c, take_head(c) == 0xc0);
 }
 
-/* Reads a 32-bit float. A double is rejected here and a float in a double's field, because each
- * field has a fixed width. Any bits are valid, NaN included. */
+/* Reads a 32-bit float. Each field has a fixed width, so a double is rejected here, and
+ * get_figure() rejects a float. All bit patterns are valid, including NaN. */
 static float get_float(struct cursor *c)
 {
     demand(c, take_head(c) == 0xca);
@@ -218,7 +219,7 @@ static void get_certificate(struct cursor *c, struct record *r)
     get_fixed(c, m->presented, sizeof m->presented);
 }
 
-/* The record is zeroed first, so that the bytes after each text are defined. */
+/* Reads a record. The record is zeroed first, so that the bytes after each text are defined. */
 static void get_record(struct cursor *c, struct record *m)
 {
     memset(m, 0, sizeof *m);
@@ -299,7 +300,7 @@ static void read_hello(struct cursor *c, struct wire_message *message)
     demand(c, m->has_run || !m->has_started);
 }
 
-/* wire_batch has room for the largest count that get_count() accepts. */
+/* struct wire_batch has room for the largest counts that are accepted here. */
 static void read_members(struct cursor *c, struct wire_message *message)
 {
     struct wire_members *m = &message->members;
@@ -426,8 +427,8 @@ static void read_round_protocol(struct cursor *c, struct wire_message *message)
     demand(c, steps || (result || coded) == (m->payload.n > 0));
 }
 
-/* Returns whether a piece and a key fit together: floats have no key, sketches of layers have
- * one, the whole model may be either. */
+/* Returns whether a piece number and a sketch key fit together. Pieces of floats have no key,
+ * sketches of layers have a key, and the whole model may have a key or not. */
 static bool key_fits(uint32_t piece, uint64_t key)
 {
     return piece == WIRE_PIECE_WHOLE || (key != 0) == (piece == WIRE_PIECE_LAYERS);
@@ -508,7 +509,7 @@ static void read_moments(struct cursor *c, struct wire_message *message)
     get_fixed(c, m->signature, sizeof m->signature);
 }
 
-/* EDGE_CLOSE and STATUS_REQ have no fields. */
+/* Reader of messages without fields: EDGE_CLOSE and STATUS_REQ. */
 static void read_nothing(struct cursor *c, struct wire_message *message)
 {
     (void)c;
@@ -533,7 +534,7 @@ bool wire_read(const uint8_t *p, size_t n, struct wire_batch *batch, struct wire
     m->type = WIRE_NONE;
     m->batch = batch;
     uint32_t n_values = get_count(&c, UINT32_MAX);
-    /* Message types are small numbers with only one valid encoding, one byte. */
+    /* The message type must be encoded in one byte, the shortest encoding. */
     uint8_t type = take_head(&c);
     if (n_values == 0 || c.bad || type == WIRE_NONE || type >= WIRE_TYPE_END)
         return false;

@@ -1,7 +1,7 @@
 /* gossip/wire/text.c -- syntax checks of the two kinds of text in messages: names and addresses.
  *
- * Both texts come from other peers and reach terminals, files and getaddrinfo(). The checks
- * allow a fixed set of characters, so no later code needs escaping.
+ * Both kinds of text come from other peers and reach terminals, files and getaddrinfo(). The
+ * checks allow a fixed set of characters, so later code does not need to escape them.
  */
 #include "gossip/wire/wire.h"
 
@@ -32,8 +32,8 @@ static bool port_ok(const char *s)
     return n > 0 && s[n] == '\0' && s[0] != '0' && port <= 65535;
 }
 
-/* Parses an IPv6 address "[...]": digits, and a zone after a percent sign. Returns the position
- * after it, or NULL. */
+/* Parses an IPv6 address in brackets: hexadecimal digits, colons and dots, then optionally a
+ * percent sign and a zone. Returns the position after it, or NULL. */
 static const char *bracketed(const char *s)
 {
     const char *at = s + 1;

@@ -8,15 +8,16 @@
  *   bytes --wire_read()--> struct wire_message --a handler--> ...
  *   struct wire_delta, ... --wire_put_delta(), ...--> bytes
  *
- * Received bytes are parsed in one place and in one pass. A cursor with an end checks kind,
- * range and length of each field in turn. Anything but the expected field is an error, so
- * nested arrays, maps, ext types and counts larger than the message need no separate check.
- * The parser allocates nothing: strings and bins point into the message.
+ * Received bytes are parsed in one place and in one pass. A cursor checks kind, range and length
+ * of each field in turn, and never reads past the end of the message. Any value other than the
+ * expected field is an error. Nested arrays, maps, ext types and counts larger than the message
+ * therefore need no separate check. The parser allocates nothing: strings and bins point into the
+ * message.
  *
- * msgpack-c is used for writing only. Reading with it would need a scan before it (measured: a
- * 5-byte array header makes it reserve 2 GiB), callbacks and an intermediate list of values:
- * 440 lines, against 100 for the cursor. A test checks that msgpack-c agrees with each
- * message that wire_read() accepts.
+ * msgpack-c is used for writing only. Reading with it would need a check of the message before it
+ * (measured: a 5-byte array header makes it reserve 2 GiB), callbacks and an intermediate list of
+ * values: 440 lines of code, against 100 for the cursor. A test checks that msgpack-c agrees with
+ * each message that wire_read() accepts.
  */
 #ifndef GOSSIP_WIRE_WIRE_H
 #define GOSSIP_WIRE_WIRE_H
@@ -45,12 +46,12 @@ enum wire_limit {
     WIRE_VOUCHES_MAX = 24,
     WIRE_RUN_MAX = 2048,          /* Maximum bytes of a run description in canonical form. */
     WIRE_CONTROL_MAX = 80 * 1024, /* Maximum bytes of a message without a bulk payload. */
-    /* Maximum bytes of a bulk message before its payload, without the sketch. */
+    /* Maximum bytes of a bulk message before its payload. A sketch is not counted. */
     WIRE_HEAD_MAX = 1024,
     WIRE_SKETCH_MAX = 4096,      /* Maximum bytes of an encoded sketch in a DELTA. */
     WIRE_EDGES_MAX = 64,         /* Maximum number of edges in a STATUS. */
     WIRE_MOMENTUM_ONE = 1 << 16, /* Fixed-point value of momentum 1.0, which is out of range. */
-    /* Bit offset at which a DELTA encodes `more`, above its `degree`, in one number. */
+    /* A DELTA encodes `degree` and `more` in one number; `more` begins at this bit. */
     WIRE_MORE_BITS = 16,
     WIRE_MOMENTS_MAX = 24 * 1024, /* Maximum bytes of a member's column statistics. */
     /* Maximum value of a phase, edge state or codec. Their enums are defined in other headers. */
@@ -69,18 +70,21 @@ enum wire_type {
     WIRE_MODEL,      /* A model, a piece of a model, or sketches of all its pieces. Bulk. */
     WIRE_STATUS_REQ,
     WIRE_STATUS,
-    /* Reports the rounds that the sender has done, in lock step, if no delta reports them. */
+    /* In lock step: reports the rounds that the sender has done, if the sender has no delta to
+     * send that reports them. */
     WIRE_BEAT,
-    /* Asks whether the receiver has recently heard from a member from which the sender has not. */
+    /* Asks when the receiver last heard from a member that the sender has not heard from. */
     WIRE_PROBE,
-    /* Answer to a PROBE: time since the sender heard the member. Not sent if it has not heard
-     * the member. */
+    /* Answer to a PROBE: time since the sender heard from the member. Not sent if the sender has
+     * not heard from the member. */
     WIRE_HEARD,
     WIRE_REFUSED, /* The reason why the sender refuses the session. Last message of a session. */
-    /* Offers a model hand-off at the end of a run: the receiver stores a model that the sender
-     * cannot store on disk. */
+    /* Message of a model hand-off at the end of a run: a peer that cannot store its model on
+     * disk asks another peer to store it. */
     WIRE_HAND,
-    WIRE_PART,    /* Fragment of a DELTA that is not sent yet: the last bytes come first. Bulk. */
+    /* Fragment of a DELTA, sent before the DELTA itself. The first fragment holds the last
+     * bytes. Bulk. */
+    WIRE_PART,
     WIRE_MOMENTS, /* Column statistics of a member's data files, exchanged before a run exists. */
     /* Message of the round protocol of the run (peer/node/round_protocol.h). Bulk. */
     WIRE_ROUND_PROTOCOL,
@@ -90,7 +94,7 @@ enum wire_type {
 
 enum wire_role {
     WIRE_PEER = 0,
-    WIRE_OBSERVER /* Process of `hearsay status` or `hearsay drift`: never a member. */
+    WIRE_OBSERVER /* Process of `hearsay status` or `hearsay drift`, which is never a member. */
 };
 
 enum record_state {
@@ -135,24 +139,26 @@ struct record
     uint8_t id[WIRE_ID_BYTES]; /* Ed25519 public key. */
     /* Version number of the record; a higher one is newer and refutes older accusations. */
     uint64_t incarnation;
-    uint64_t boot; /* Random number, drawn at each process start. */
+    uint64_t boot; /* Boot id: random number drawn at each process start. */
     enum record_state state;
     uint32_t n_addresses;
     uint8_t signature[WIRE_SIGNATURE_BYTES];
     /* Step counters of the checkpoints from which the process resumed, newer one first. 0: none. */
     uint64_t beat[2];
-    /* Evidence of a duplicate identity: `over` is the boot id of another process with this
-     * identity, and age_ms is the signer's age in milliseconds when it raised its incarnation
-     * above that process's. 0: no such process. */
+    /* Evidence of a duplicate identity. `over`: boot id of another process with this identity;
+     * the signer has raised its incarnation above the incarnation of that process. age_ms: age
+     * of the signing process at that time, in milliseconds. over 0: no such process. */
     uint64_t over, age_ms;
     char name[WIRE_NAME_MAX + 1];
-    char address[WIRE_ADDRESSES_MAX][WIRE_ADDRESS_MAX + 1]; /* Addresses in the form "host:port". */
-    bool invited;                                           /* True: `certificate` is present. */
+    /* Addresses in the form "host:port". */
+    char address[WIRE_ADDRESSES_MAX][WIRE_ADDRESS_MAX + 1];
+    bool invited; /* True: `certificate` is present. */
     /* Certificate of a member that joined with a token, else all zero. */
     struct certificate certificate;
 };
 
-/* Signed statement of `accuser` that it has not heard from `accused` since its `incarnation`. */
+/* Signed statement of member `accuser` that member `accused` is silent, in the given
+ * incarnation. */
 struct accusation
 {
     uint8_t accused[WIRE_ID_BYTES], accuser[WIRE_ID_BYTES];
@@ -199,7 +205,7 @@ struct wire_members
     uint64_t without; /* For the encoder only: bit set of indices in `records` that are left out. */
 };
 
-/* Storage for the lists of one MEMBERS message, 56 KB. Each reader has one. */
+/* Storage for the lists of one MEMBERS message, 68 KiB. Each reader has one. */
 struct wire_batch
 {
     struct record records[WIRE_BATCH_MAX];
@@ -215,8 +221,8 @@ struct wire_ping
     bool finished;
 };
 
-/* Travels in the same order as DELTAs. When a BEAT arrives, all DELTAs sent before it have
- * arrived. */
+/* Messages BEAT and DELTA of a session arrive in the order in which they were sent. When a BEAT
+ * arrives, all DELTAs sent before it have arrived. */
 struct wire_beat
 {
     uint64_t run_round; /* Step counter of the sender, like run_round of a DELTA. */
@@ -233,7 +239,7 @@ struct wire_probe
 struct wire_heard
 {
     uint8_t id[WIRE_ID_BYTES];
-    uint32_t age_ms; /* Milliseconds since the sender heard the member itself. */
+    uint32_t age_ms; /* Milliseconds since the sender received a message from the member itself. */
 };
 
 /* Reasons for refusing a session. */
@@ -248,16 +254,17 @@ enum wire_refusal {
 struct wire_refused
 {
     enum wire_refusal why;
-    char name[WIRE_NAME_MAX + 1]; /* Name of the sender. */
+    char name[WIRE_NAME_MAX + 1]; /* Name of the sender of this message. */
     /* For REFUSED_NAME: id of the member with the same name. Else zero. */
     uint8_t other[WIRE_ID_BYTES];
 };
 
-/* Steps of a model hand-off to another peer's disk (peer/node/model_handoff.h). */
+/* Messages of a model hand-off to another peer's disk (peer/node/model_handoff.h). */
 enum wire_hand_word {
     WIRE_HAND_OFFERED, /* The sender asks whether the receiver can store its model. */
     WIRE_HAND_WANTED,  /* The receiver accepts the offer; the model follows as a whole MODEL. */
-    WIRE_HAND_REFUSED, /* The receiver cannot store the model, or failed to. */
+    /* The receiver of the offer cannot store the model, or failed to store it. */
+    WIRE_HAND_REFUSED,
     WIRE_HAND_STORED,
     WIRE_HAND_END
 };
@@ -267,18 +274,18 @@ struct wire_hand
     enum wire_hand_word word;
 };
 
-/* Opens an edge: each end sends one. From both messages both ends derive the same next action:
- * continue, resend, or start a new epoch (gossip/exchange/edge.h). */
+/* Opens an edge. Each end sends one, and both ends derive the same next action from the two
+ * messages: continue, resend, or start a new epoch (gossip/exchange/edge.h). */
 struct wire_edge
 {
     /* Epoch of the edge at the sender. 0: none, or the sender requests a reset. */
     uint64_t epoch;
-    uint64_t round; /* Number of exchanges committed in that epoch. */
+    uint64_t round; /* Number of exchanges committed in `epoch`. */
     /* Random number, new in each message, from which the next epoch is derived. */
     uint64_t nonce;
     uint64_t boot; /* Boot id of the sender's process. */
-    /* Step counter of the sender, like run_round of a DELTA, so that no end waits for rounds
-     * that are long done. */
+    /* Step counter of the sender, like run_round of a DELTA. The receiver then does not wait for
+     * rounds that the sender has done long ago. */
     uint64_t run_round;
     bool restored; /* True: the sender restored the edge from a checkpoint. */
 };
@@ -295,7 +302,9 @@ struct wire_delta
     /* Weight numerator of this edge, less 1. 0 unless the topology changes by round. */
     uint32_t more;
     uint32_t codec; /* Codec of the payload: enum delta_codec (gossip/exchange/edge.h). */
-    float x2, e2;   /* Squared distance |x - a|^2 before this delta (x2) and after it (e2). */
+    /* Squared distance of the sender's model from its replica, |x - a|^2, before this delta is
+     * applied to the replica (x2) and after that (e2). */
+    float x2, e2;
     /* Momentum in units of 1 / WIRE_MOMENTUM_ONE. The lesser value of both ends is used. */
     uint32_t momentum;
     /* Hash of both replicas (a, b) before this round. 0: no comparison in this round. */
@@ -306,20 +315,22 @@ struct wire_delta
     /* For --local-steps auto: the sender's estimate of the mean pace of all peers, in local
      * steps per 1,000 s. 0: unknown. */
     uint64_t pace;
-    /* Exact averaging pass of the sender and of all peers it has mixed with in that pass
-     * (peer/node/averaging_pass.h). 0: not in a pass, or the pass is not exact. */
+    /* Number of the current exact averaging pass, if it was exact so far at the sender and at
+     * all peers with which the sender has mixed in it (peer/node/averaging_pass.h). 0: no pass,
+     * or not exact. */
     uint64_t clean;
     uint64_t sketch_generation; /* Generation of the sketch in this delta. 0: no sketch. */
-    /* The sender's estimates of the mean squared distance and mean squared norm, of any sign
-     * (gossip/exchange/sketch.h). */
+    /* The sender's estimates of the mean squared distance of all models from their mean, and of
+     * the squared norm of the mean model (gossip/exchange/sketch.h). Errors can make them
+     * negative. */
     float mean_dist2, mean_norm2;
     struct bytes sketch;
     /* Compressed delta. Empty: all of it was sent in PARTs over this session. */
     struct bytes payload;
 };
 
-/* Fragment of a DELTA that is not sent yet (--overlap layer): the bytes before the last `after`
- * bytes, which were sent earlier. */
+/* Fragment of a DELTA that is not sent yet (--overlap layer). It holds the bytes before the last
+ * `after` bytes of the DELTA, which earlier fragments contained. */
 struct wire_part
 {
     uint64_t epoch, round; /* Epoch and round of the DELTA. */
@@ -332,7 +343,7 @@ enum wire_round_protocol_word {
     WIRE_ROUND_PROTOCOL_STEP, /* Payload: data of `step` in the schedule of the all-reduce. */
     /* Request to retry: the sender does not have the result of `round` and is at `attempt`. */
     WIRE_ROUND_PROTOCOL_AGAIN,
-    /* The sender has the result of `round`, computed in this attempt of this view. */
+    /* The sender has the result of `round`, which attempt `attempt` of view `view` computed. */
     WIRE_ROUND_PROTOCOL_HAVE,
     WIRE_ROUND_PROTOCOL_WANT,   /* Requests the result of `round` or of a later round. */
     WIRE_ROUND_PROTOCOL_RESULT, /* Payload: the model that resulted from `round`. */
@@ -354,8 +365,9 @@ struct wire_round_protocol
 {
     enum wire_round_protocol_word word;
     uint64_t round;   /* Round of the run. */
-    uint32_t attempt; /* Number of restarts of the round's collective. */
-    /* Hash of the members that take part, from members_view(). In a HERE and an ASK: a round. */
+    uint32_t attempt; /* Number of times that the collective of this round was restarted. */
+    /* Hash of the members that take part, from members_view(). In HERE and ASK: the round of the
+     * last answer that the sender has from the server. */
     uint64_t view;
     uint32_t step; /* Step of the schedule in a STEP message, else 0. */
     /* Little-endian float32 in a STEP (may be empty) and a RESULT. A PUSH and a PULL carry the
@@ -363,12 +375,13 @@ struct wire_round_protocol
     struct bytes payload;
 };
 
-/* Result of the sender's calls to the addresses in the receiver's record (peer/node/callback.h). */
+/* Result of the sender's test dials to the addresses in the receiver's record
+ * (peer/node/callback.h). */
 struct wire_callback
 {
-    /* Reason of the failure: enum node_why of the last call. 0: one of the addresses works. */
+    /* Reason of the last failed dial: enum node_why. 0: one of the addresses works. */
     uint32_t why;
-    char address[WIRE_ADDRESS_MAX + 1]; /* Address of the last test dial. */
+    char address[WIRE_ADDRESS_MAX + 1]; /* Address that the last test dial used. */
 };
 
 #define WIRE_ROUND_WINDOW  UINT64_MAX
@@ -393,8 +406,9 @@ struct wire_model_req
 struct wire_model
 {
     uint64_t round;
-    uint32_t piece; /* Piece of the model, as in the request. */
-    uint64_t key;   /* Key of the sketches, as in the request. */
+    uint32_t piece; /* Index of the piece, as in struct wire_model_req. */
+    /* Key of the sketches, as in struct wire_model_req. 0: the payload has no sketches. */
+    uint64_t key;
     /* The model or piece as little-endian float32, or the sketches if key is not 0. */
     struct bytes payload;
 };
@@ -434,7 +448,8 @@ struct wire_status
 };
 
 /* Column statistics of a member's data, sent by that member and forwarded by peers without a run
- * (peer/node/statistics_aggregation.h). The member's signature covers id, boot, `founds` and the payload. */
+ * (peer/node/statistics_aggregation.h). The member's signature covers id, boot id, `founds` and
+ * the payload. */
 struct wire_moments
 {
     struct record record;
@@ -493,10 +508,10 @@ bool wire_name_ok(const char *name);
 bool wire_address_ok(const char *address);
 
 /* Encoders of messages. Each writes to out[0..cap) and returns the length in bytes, or 0 if cap
- * is too small. Bulk encoders write all but the payload's bytes, which the caller sends directly
- * after: head + payload is one message. The head of a DELTA usually has 50 bytes (small rounds,
- * no hash, no sketch); WIRE_HEAD_MAX + WIRE_SKETCH_MAX bytes hold any head. Encoders do not
- * repeat the parser's checks. */
+ * is too small. Encoders of bulk messages do not write the bytes of the payload. The caller
+ * sends the payload directly after the head; both together are one message. The head of a DELTA
+ * usually has 50 bytes (small rounds, no hash, no sketch), and at most WIRE_HEAD_MAX +
+ * WIRE_SKETCH_MAX bytes. Encoders do not repeat the parser's checks. */
 size_t wire_put_hello(uint8_t *out, size_t cap, const struct wire_hello *m);
 size_t wire_put_members(uint8_t *out, size_t cap, const struct wire_members *m);
 size_t wire_put_ping(uint8_t *out, size_t cap, const struct wire_ping *m);
@@ -520,9 +535,9 @@ size_t wire_put_status(uint8_t *out, size_t cap, const struct wire_status *m);
 /* Returns the version of the loaded msgpack-c library, such as "4.0.0". */
 const char *wire_msgpack_version(void);
 
-/* Write the bytes that a signature covers, with a domain prefix per kind, so that a signature of
- * one kind is never valid for another. Return the length. cap >= 2048 is enough; column
- * statistics need WIRE_MOMENTS_MAX + 128. */
+/* Write the bytes that a signature covers and return their length. Each kind of statement has
+ * its own prefix, so a signature of one kind is never valid for another. cap >= 2048 is enough,
+ * except for column statistics, which need WIRE_MOMENTS_MAX + 128. */
 size_t wire_record_signed(uint8_t *out, size_t cap, const struct record *r);
 size_t wire_accusation_signed(uint8_t *out, size_t cap, const struct accusation *a);
 /* Bytes that a certificate's issuer signs, and bytes that its key signs for the joiner `id`. */

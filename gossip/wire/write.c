@@ -1,7 +1,7 @@
 /* gossip/wire/write.c -- encodes messages and signed bytes. The only user of msgpack-c.
  *
- * msgpack-c packs each value in its shortest form and passes the bytes to append(), which
- * checks the end of the caller's buffer.
+ * msgpack-c encodes each value in its shortest form and passes the bytes to append(), which
+ * writes them to the caller's buffer as long as they fit.
  */
 #include "gossip/wire/wire.h"
 
@@ -52,7 +52,7 @@ static void put_array(struct out *o, size_t n)
     msgpack_pack_array(&o->packer, n);
 }
 
-/* msgpack-c uses the shortest encoding: a round below 128 takes one byte. */
+/* Writes a number in its shortest encoding: a number below 128 takes one byte. */
 static void put_uint(struct out *o, uint64_t v)
 {
     msgpack_pack_uint64(&o->packer, v);
@@ -517,8 +517,8 @@ size_t wire_vouch_signed(uint8_t *out, size_t cap, const struct vouch *v)
     return end(&o);
 }
 
-/* The process's boot id is signed too, so that statistics from an earlier process of the member
- * are not accepted. */
+/* The boot id of the process is signed, too, so that statistics from an earlier process of the
+ * member are not accepted. */
 size_t wire_moments_signed(uint8_t *out, size_t cap, const struct wire_moments *m)
 {
     static const char domain[] = "hearsay moments 1";

@@ -12,12 +12,13 @@
 #include <string.h>
 
 static const float enormous = 1e10f;
-/* Factor of the inner-product attack IPM (He, Karimireddy, Jaggi 2022, "Byzantine-robust
- * decentralized learning via ClippedGossip"). */
+/* Factor by which the inner-product attack IPM multiplies the negated mean (He, Karimireddy,
+ * Jaggi 2022, "Byzantine-robust decentralized learning via ClippedGossip"). */
 static const float ipm_epsilon = 0.1f;
-/* Standard deviations of the attack ALIE (He, Karimireddy, Jaggi 2022). */
+/* Number of standard deviations from the mean in the attack ALIE (He, Karimireddy, Jaggi 2022). */
 static const double alie_deviations = 10;
-/* Factor of the dissensus attack (He, Karimireddy, Jaggi 2022). */
+/* Strength of the dissensus attack, relative to the pull of the honest neighbours (He,
+ * Karimireddy, Jaggi 2022). */
 static const float dissensus_epsilon = 1.5f;
 
 /* ---- claimed models ---- */
@@ -53,8 +54,8 @@ static void claim_random(const struct attack_scene *s, float *out)
         out[k] = (float)(size * rng_normal(&rng));
 }
 
-/* Claims a model that is no farther from the victim than its farthest honest neighbour, always
- * in the same direction. */
+/* Claims a model at the distance of the victim's farthest honest neighbour, in a direction that
+ * is the same in all rounds. */
 static void claim_push(const struct attack_scene *s, float *out)
 {
     double far2 = 0;
@@ -98,7 +99,8 @@ static void claim_alie(const struct attack_scene *s, float *out)
     }
 }
 
-/* Claims a model opposite to the pull of the victim's honest neighbours. */
+/* Claims a model on the side of the victim that is opposite to its honest neighbours, so that
+ * both pulls together push the victim away from them. */
 static void claim_dissensus(const struct attack_scene *s, float *out)
 {
     for (size_t k = 0; k < s->dim; k++) {

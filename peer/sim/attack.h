@@ -1,16 +1,16 @@
 /* peer/sim/attack.h -- Byzantine members of a simulated world, and the table of their attacks.
  *
  * An attacker holds the cluster key. It is a real node with sessions, edges and rounds, and its
- * messages are well-formed. Only its mixer differs (gossip/mixers/mixer.h): its deltas
- * describe a model that the attack chooses.
+ * messages are well-formed. Only its mixer differs (gossip/mixers/mixer.h): its deltas describe a
+ * false model that the attack chooses.
  *
  *   a job of an attacker:
- *     own x = mean of its honest neighbours' models (so that no peer waits for the
- *             attacker, and its sketches reveal nothing)
- *     for each edge: claim(victim) -> encoded as Q(claim - a)
+ *     its own x = mean of the models of its honest neighbours. No peer then waits for the
+ *                 attacker, and its sketches reveal nothing.
+ *     for each edge: the claimed model for this victim is encoded as Q(claim - a)
  *
- * Attackers know the current models of the victim and of its honest neighbours, and know each
- * other. Each victim receives a claim of its own.
+ * Attackers know the current models of the victim and of its honest neighbours, and know which
+ * peers are attackers. Each victim receives a claim of its own.
  */
 #ifndef PEER_SIM_ATTACK_H
 #define PEER_SIM_ATTACK_H
@@ -36,14 +36,14 @@ struct attack_scene
     uint64_t fixed; /* Seed of random numbers that stay the same in all rounds. */
 };
 
-/* False statements of an attack in addition to its model. */
+/* Statements that an attack falsifies in addition to its model. */
 enum attack_lie {
-    ATTACK_MODEL,  /* No other false statement. */
+    ATTACK_MODEL,  /* Only the claimed model is false. */
     ATTACK_ROUNDS, /* All messages claim that the attacker has done all rounds. */
     ATTACK_MUTE,   /* Deltas carry no sketch, so the consensus distance cannot be estimated. */
-    ATTACK_SKETCH, /* Sketches are noise of ten times the model's length. */
-    /* The attacker claims that it and all peers around it are under the drift target: distances
-     * are 0. */
+    ATTACK_SKETCH, /* Sketches are noise that is ten times as long as the model. */
+    /* The attacker claims that it and all peers around it are under the drift target. The
+     * distances it reports are 0. */
     ATTACK_SETTLED,
     ATTACK_UNSETTLED, /* The attacker never reports that it is under the drift target. */
 };

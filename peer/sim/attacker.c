@@ -16,7 +16,8 @@
 
 struct attacker
 {
-    /* The first field, so that `mixer` of struct mixing also points to this struct. */
+    /* Must be the first field: of() converts the `mixer` pointer of struct mixing to this
+     * struct. */
     struct mixer mixer;
     struct sim_world *world;
     uint32_t peer;
@@ -44,7 +45,8 @@ static bool lies(const struct sim_world *w, const struct sim_peer *p)
     return w->config.liar[p->index];
 }
 
-/* A job of the simulator is complete when node_work() returns, so no thread writes a model now. */
+/* Returns the model of a peer, or NULL if the peer has no model. With an attack the simulator
+ * uses one thread, so no other job changes a model now. */
 static const float *model_of(const struct sim_peer *p)
 {
     const struct segment *segments;
@@ -53,8 +55,8 @@ static const float *model_of(const struct sim_peer *p)
                                         : NULL;
 }
 
-/* Collects the models of a peer's honest neighbours in a->honest and returns their number.
- * *n_liars is the number of the other neighbours. */
+/* Collects the models of peer p's honest neighbours in a->honest and returns their number.
+ * *n_liars: number of p's neighbours that are attackers. */
 static size_t honest_around(struct attacker *a, const struct sim_peer *p, size_t *n_liars)
 {
     size_t n = 0;
@@ -85,10 +87,10 @@ static int open_liar(struct mixing *m, const struct mixing_config *config)
 
 static void close_liar(struct mixing *m)
 {
-    (void)m; /* The claim is freed with the attacker. */
+    (void)m; /* attacker_free() frees a->claim. */
 }
 
-/* An attacker's own messages may be invalid. */
+/* Applies a delta only if it decodes, because the attacker's own deltas may be invalid. */
 static void apply(const struct mixing *m, uint32_t codec, const uint8_t *message, size_t n,
                   float *replica)
 {
@@ -113,7 +115,7 @@ static enum attack_lie lie_of(const struct attacker *a)
     return a->world->config.attack->lie;
 }
 
-/* Fills the sketch with noise of the given length, new in each round. */
+/* Fills a sketch s of SKETCH_K values with noise of expected length `length`, new in each round. */
 static void draw_sketch(const struct attacker *a, const struct mixing *m, double length, float *s)
 {
     struct rng rng = rng_stream(
@@ -122,15 +124,16 @@ static void draw_sketch(const struct attacker *a, const struct mixing *m, double
         s[k] = (float)(length / sqrt(SKETCH_K) * rng_normal(&rng));
 }
 
-/* Returns a false round: at least the total number of training rounds. */
+/* Returns a round for the attack ATTACK_ROUNDS: at least the number of training rounds of the
+ * run. */
 static uint64_t false_round(const struct attacker *a, uint64_t round)
 {
     uint64_t all = a->world->config.run.rounds;
     return round > all ? round : all;
 }
 
-/* Sets false drift figures in the attacker's node, which then sends them: the averages that are
- * gossiped and the reports of the tree aggregation. */
+/* Overwrites the drift estimates in the attacker's node: the averages that are gossiped, and the
+ * sums of the tree aggregation. The node then sends these false values. */
 static void lie_of_drift(struct attacker *a, struct mixing *m)
 {
     bool noise = lie_of(a) == ATTACK_SKETCH, none = lie_of(a) == ATTACK_SETTLED;
@@ -147,7 +150,8 @@ static void lie_of_drift(struct attacker *a, struct mixing *m)
     }
 }
 
-/* Returns the model to claim on this edge. An attacker without a victim's model claims its own. */
+/* Returns the model to claim on the edge of task t. If the victim has no model, or the attack
+ * claims none, returns the attacker's own model. */
 static const float *claim_to(struct attacker *a, struct mixing *m, const struct mixing_task *t)
 {
     const struct sim_config *c = &a->world->config;
@@ -178,13 +182,15 @@ static void encode(struct mixing *m)
         if (a->world->config.attack->claim == NULL)
             memset(t->made->bytes + t->made->len - n, 0xff, n);
     }
-    /* The false figures must be set before they are encoded next to the models. */
+    /* mixing_encode() encodes the sketches after this function, so the false values must be set
+     * now. */
     lie_of_drift(a, m);
     for (size_t i = 0; i < m->n_tasks && lie_of(a) == ATTACK_MUTE; i++)
         m->task[i].sketch = false;
     if (lie_of(a) == ATTACK_ROUNDS)
         m->announced.run_round = false_round(a, m->announced.run_round);
-    /* An attack on the sketches alone must not delay the finish in another way. */
+    /* The attacker announces that all peers around it are under the target, so that these
+     * attacks delay the finish only by their sketches. */
     if (lie_of(a) == ATTACK_SETTLED || lie_of(a) == ATTACK_MUTE || lie_of(a) == ATTACK_SKETCH)
         m->announced.settled = SCHEDULE_FAR;
     if (lie_of(a) == ATTACK_UNSETTLED)
@@ -232,9 +238,9 @@ static size_t put_false_round(const struct attacker *a, struct wire_message *m, 
     return 0;
 }
 
-/* Only control messages are forged, and only for ATTACK_ROUNDS. Deltas are not: encode()
- * announces the false round in them. Model requests and models are not: the attacker would have
- * to serve a model of the false round. */
+/* Forges control messages of the attack ATTACK_ROUNDS. Deltas need no forging, because encode()
+ * announces the false round in them. Model requests and models are not forged, because the
+ * attacker would then have to serve a model of the false round. */
 uint8_t *attacker_forge(const struct attacker *a, uint8_t *bytes, size_t *n)
 {
     static struct wire_batch batch;

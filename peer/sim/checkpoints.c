@@ -17,7 +17,7 @@ void checkpoints_end_write(struct sim_peer *p)
     struct sim_slot oldest = d->slot[1];
     d->slot[1] = d->slot[0];
     d->slot[0] = d->writing;
-    d->writing = oldest; /* The memory of the oldest checkpoint is reused. */
+    d->writing = oldest; /* The next write reuses the memory of the oldest checkpoint. */
     d->writing.beat = 0;
 }
 

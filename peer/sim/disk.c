@@ -114,8 +114,8 @@ static void append(struct sim_disk_inode *f, const void *p, size_t n)
 
 enum outcome { ALL, PART, NOTHING };
 
-/* Decides whether this call does all, part or nothing of its work, and sets the error that it
- * returns. */
+/* Counts a call and decides whether it does all, part or nothing of its work. Sets *err to its
+ * result. A call that fails may nevertheless have done all its work. */
 static enum outcome begin(struct sim_disk *d, int *err)
 {
     *err = 0;
@@ -167,7 +167,8 @@ static int sim_write(void *self, int file, const void *p, size_t n)
     return err < 0 ? err : put > space ? -ENOSPC : 0;
 }
 
-/* Data that a failed sync did not write are not written by a later sync either. */
+/* A write that a failed sync did not make durable is LOST: a later sync does not make it durable
+ * either. */
 static int sim_sync(void *self, int file)
 {
     struct sim_disk *d = self;
@@ -222,8 +223,8 @@ static int sim_unlink(void *self, const char *name)
     return err;
 }
 
-/* A change that a failed directory sync did not write stays lost. The other changes keep their
- * order. */
+/* A name change that a failed directory sync did not write is never made durable. The other
+ * changes keep their order. */
 static int sim_sync_dir(void *self)
 {
     struct sim_disk *d = self;
@@ -271,7 +272,7 @@ static int sim_read(void *self, const char *name, uint64_t most, uint8_t **bytes
 
 /* ---- Crashes ---- */
 
-/* Returns how many bytes of a write reach the disk. */
+/* Returns how many bytes of a write survive a power loss. */
 static size_t survives(struct sim_disk *d, const struct sim_disk_write *w)
 {
     if (w->fate == SIM_DISK_SURE)
@@ -281,7 +282,8 @@ static size_t survives(struct sim_disk *d, const struct sim_disk_write *w)
     return coin(d) ? w->n : (size_t)rng_below(&d->rng, w->n + 1);
 }
 
-/* Replaces lost ranges by zeros or garbage. The file may end after the last byte that was kept. */
+/* Replaces the lost ranges of a file by zeros or garbage. The file may also be shortened to the
+ * last byte that was kept. All remaining bytes are then durable. */
 static void lose_writes(struct sim_disk *d, struct sim_disk_inode *f)
 {
     size_t end = 0;
@@ -299,7 +301,8 @@ static void lose_writes(struct sim_disk *d, struct sim_disk_inode *f)
         f->write[0] = (struct sim_disk_write){.n = f->n, .fate = SIM_DISK_SURE};
 }
 
-/* Makes all remaining names and data durable. */
+/* Starts the disk after a power loss with the durable names. No file is open, and no name change
+ * is pending. */
 static void settle(struct sim_disk *d)
 {
     d->n_changes = 0;
@@ -323,7 +326,7 @@ void sim_disk_lose_power(struct sim_disk *d)
             lose_writes(d, &d->inode[i]);
 }
 
-/* The durability of each write and name is unchanged. */
+/* A process crash does not change which data and names are durable. */
 void sim_disk_lose_process(struct sim_disk *d)
 {
     for (size_t i = 0; i < d->n_inodes; i++)

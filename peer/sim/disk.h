@@ -1,19 +1,21 @@
 /* peer/sim/disk.h -- a disk in memory that can lose and reorder unsynced data, for tests.
  *
  *   event                              effect
- *   calls of peer/checkpoints/disk.h          visible to the process at once
+ *   calls of peer/checkpoints/disk.h   the process sees the result at once
  *   sync, sync_dir                     data and names become durable
- *   sim_disk_lose_power()              durable data remain; the random generator decides about
- *                                      the rest
+ *   sim_disk_lose_power()              durable data remain; random numbers decide what happens to
+ *                                      other data
  *
- * Each unsynced write is kept, lost or torn independently. A lost range inside a file reads as
- * zeros or as old bytes of the disk. Unsynced name changes are kept up to one of them, or each
- * independently. A failed sync reports the error once; the data it did not write are lost at
- * the next power loss even if a later sync succeeds, but the process still sees them.
+ * At a power loss each unsynced write is kept, lost or kept in part, independently of the others.
+ * A lost range inside a file reads as zeros or as garbage. Of the unsynced name changes either
+ * the first few are kept, or each is kept or lost independently. A failed sync reports the error
+ * once. The data that it did not write stay visible to the process, but are lost at the next
+ * power loss even if a later sync succeeds.
  *
- * Calls are counted. A chosen call can fail with part of its work done, or can be the last:
- * every later call then fails until sim_disk_lose_power() or sim_disk_lose_process(), which
- * simulates a crash. All results depend only on the seed and the calls.
+ * Calls are counted. The test can choose a call that fails, with all, part or none of its work
+ * done (`fail_at`). It can also choose a call in which the process dies (`last`): this call and
+ * all later calls fail until sim_disk_lose_power() or sim_disk_lose_process() starts a new
+ * process. All results depend only on the seed and the calls.
  */
 #ifndef PEER_SIM_DISK_H
 #define PEER_SIM_DISK_H
@@ -32,7 +34,7 @@ struct sim_disk_name
     int inode;
 };
 
-/* A name change that was not synced yet. */
+/* A creation, renaming or removal of a name that was not synced yet. */
 struct sim_disk_change
 {
     /* Old and new name. An empty `from` creates, an empty `to` removes. */
@@ -63,12 +65,13 @@ struct sim_disk
     struct sim_disk_inode *inode;
     size_t n_inodes;
     struct sim_disk_name seen[SIM_DISK_NAMES], sure[SIM_DISK_NAMES];
-    struct sim_disk_change *change; /* Name changes that lead from `sure` to `seen`, in order. */
+    /* Name changes that are not synced yet, in order. Applied to `sure` they give `seen`. */
+    struct sim_disk_change *change;
     size_t n_changes;
     uint64_t n_calls;
     uint64_t fail_at; /* Number of the call that fails with fail_err. 0: none. */
     int fail_err;     /* Positive errno of the failing call. */
-    uint64_t last;    /* Number of the call in whose middle the process ends. 0: none. */
+    uint64_t last;    /* Number of the call during which the process dies. 0: none. */
     size_t space;     /* Capacity of the disk in bytes, for all files together. */
 };
 
@@ -76,11 +79,12 @@ struct sim_disk
 void sim_disk_open(struct sim_disk *d, uint64_t key);
 void sim_disk_close(struct sim_disk *d);
 
-/* Returns whether the call `last` has been made, so the process is dead. */
+/* Returns whether the process is dead because the call `last` was made. */
 bool sim_disk_dead(const struct sim_disk *d);
 /* Simulates a power failure and restart: data that are not durable may be lost. */
 void sim_disk_lose_power(struct sim_disk *d);
-/* Simulates the end of the process and a new one: all data that it saw remain. */
+/* Simulates the end of the process and the start of a new one: all data that the process saw
+ * remain. */
 void sim_disk_lose_process(struct sim_disk *d);
 
 /* Return the number of files, and their total bytes. */

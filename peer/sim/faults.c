@@ -22,7 +22,8 @@ void sim_end_peer(struct sim_world *w, struct sim_peer *p, bool clean)
     }
 }
 
-/* Delivers the events that waited while the peer was stopped; the heap keeps their order. */
+/* Delivers the events that waited while the peer was stopped or its worker hung. The heap keeps
+ * their order. */
 static void let_go(struct sim_world *w, struct sim_peer *p)
 {
     struct sim_queue was = p->late;

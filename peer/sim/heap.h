@@ -8,11 +8,11 @@
 
 #include "peer/node/node.h"
 
-/* Kind of an event at a peer: passed to the node unchanged, or first handled by the simulated
- * kernel (network with sessions). */
+/* How an event is handled: SIM_FOR_NODE is passed to the node. All other kinds are handled by
+ * the simulated kernel of the network with sessions. */
 enum sim_kind {
     SIM_FOR_NODE,
-    SIM_SYN, /* A dial reaches the peer. */
+    SIM_SYN, /* The first packet of a dial reaches the dialled peer. */
     /* The dialled end has answered the handshake: the session is up at the dialling end. */
     SIM_REPLY,
     /* The dialling end has finished the handshake: the session is up at the dialled end. */
@@ -21,24 +21,29 @@ enum sim_kind {
     SIM_FIN,     /* The other end has closed the session. */
     SIM_REFUSED, /* No process listens at the dialled address. */
     SIM_GIVE_UP, /* A dial has timed out. */
-    SIM_DRAINED, /* The drain time after a local close is over. */
+    /* This end has closed the session, and its time to wait for the other end is over. */
+    SIM_DRAINED,
     SIM_UNACKED, /* Sent data were not acknowledged for too long. */
-    SIM_RESET    /* Injected fault: this end is told that the session is over. */
+    SIM_RESET    /* Injected fault: this end is notified that the session is over. */
 };
 
 struct sim_event
 {
     int64_t at_us;
     uint64_t seq;
-    /* Receiving peer, and the number of the process start (boot) that the event is for. */
+    /* Receiving peer, and the number of its process start (boot). The event is dropped if the
+     * peer has been started again since. */
     uint32_t peer, boot;
     enum node_event_type type;
     enum sim_kind kind;
-    int side; /* For messages between two ends: index of the sending end, 0 or 1. */
+    int side; /* Index of the sending end of the link, 0 or 1. Used by messages between two ends. */
     uint32_t link, tag;
-    /* LINK_UP: this end dialled. LINK_DOWN: closed cleanly. Data: bulk. KEPT: stored. */
+    /* Meaning by event. LINK_UP: this end dialled. LINK_DOWN and FIN: closed cleanly.
+     * DIAL_FAILED: refused, not timed out. DATA: bulk message. HEARD: a complete record arrived.
+     * KEPT and HANDED: stored. */
     bool flag;
-    uint8_t *bytes; /* RECV: message. ADMIT: identities. Owned by the event. */
+    /* Owned by the event. RECV: the message. ADMIT: the identities of the allow-list. */
+    uint8_t *bytes;
     size_t n_bytes;
 };
 

@@ -1,5 +1,6 @@
-/* peer/sim/network.c -- latencies, addresses and names, and the plain network, where a session
- * is up or down at both ends at once. */
+/* peer/sim/network.c -- path latencies, addresses and names for both networks, and the plain
+ * network, in which a session is up or down at both ends at once.
+ */
 #include "peer/sim/state.h"
 
 #include "peer/secure/channel.h"
@@ -58,8 +59,8 @@ uint32_t sim_new_link(struct sim_world *w, struct sim_link link)
     return w->n_links++;
 }
 
-/* A peer that leaves first sends its pending messages, including the one that says it has
- * finished. */
+/* Ends a session at both ends. If one peer has ended cleanly, its messages under way still
+ * arrive, among them the message that it has finished. */
 void network_break(struct sim_world *w, uint32_t number, bool clean)
 {
     struct sim_link *l = &w->links[number];
@@ -84,8 +85,8 @@ void sim_hear(struct sim_world *w, struct sim_peer *to, uint32_t link, int64_t f
                  (struct sim_event){.at_us = t, .type = NODE_HEARD, .link = link, .flag = true});
 }
 
-/* Sends a message in the plain network. The delay is the latency plus the time of its bytes, and
- * no message overtakes an earlier one. */
+/* Sends a message in the plain network. It arrives after the latency plus the time that its
+ * bytes take at the link's bandwidth. No message overtakes an earlier one. */
 static void plain_send(struct sim_world *w, struct sim_peer *p, uint32_t number, uint8_t *bytes,
                        size_t n)
 {

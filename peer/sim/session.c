@@ -31,8 +31,8 @@ static void hold(struct sim_world *w, int side, struct sim_event e)
                                                .link = e.link});
 }
 
-/* Returns the time at which n more bytes have passed a line of bytes_per_s that becomes free at
- * free_us. bytes_per_s 0: no limit. */
+/* Returns the time at which n more bytes have passed a line. The line becomes free at free_us
+ * and carries bytes_per_s. bytes_per_s 0: no limit. */
 static int64_t through(int64_t now_us, int64_t free_us, double bytes_per_s, size_t n)
 {
     int64_t from = free_us > now_us ? free_us : now_us;
@@ -51,8 +51,8 @@ static double lossy_rate(const struct sim_path *path)
     return path->bytes_per_s > 0 && path->bytes_per_s < rate ? path->bytes_per_s : rate;
 }
 
-/* Returns the delay of a lost last segment: only a timer detects the loss, and each repetition
- * doubles the timeout. */
+/* Returns the additional delay if the last segment of a message is lost. Only a timer detects
+ * that loss, and each repeated loss doubles its timeout. 0: the segment is not lost. */
 static int64_t resend_us(struct sim_world *w, const struct sim_path *path)
 {
     int64_t us = 0, timer = SIM_RESEND_US + 2 * path->latency_us + path->jitter_us;
@@ -61,8 +61,9 @@ static int64_t resend_us(struct sim_world *w, const struct sim_path *path)
     return us;
 }
 
-/* Sends one event to the other end: first the line time, then the latency. Control messages may
- * overtake bulk messages; no other message overtakes another. */
+/* Sends an event to the other end, or holds it if the path is cut. It arrives after the time on
+ * the line and the latency. A control message may overtake bulk messages; no other message
+ * overtakes another. */
 static void transmit(struct sim_world *w, int side, struct sim_event e)
 {
     struct sim_link *l = &w->links[e.link];
@@ -125,7 +126,7 @@ void session_heal(struct sim_world *w)
     free(was.at);
 }
 
-/* Discards the messages that one end has sent into a cut. */
+/* Discards the messages from one end of a link that are held because the path is cut. */
 static void drop_held(struct sim_world *w, uint32_t link, int side)
 {
     size_t n = 0;
@@ -266,8 +267,8 @@ static void take_syn(struct sim_world *w, struct sim_peer *p, struct sim_event *
     transmit(w, 1, (struct sim_event){.kind = listens ? SIM_REPLY : SIM_REFUSED, .link = e->link});
 }
 
-/* Marks the session up at one end. A reset from the other end must find it even if it arrives
- * first. */
+/* Marks the session up at one end. The state changes before the node gets LINK_UP, because a
+ * reset from the other end must find it even if the reset arrives first. */
 static void go_up(struct sim_world *w, struct sim_peer *p, uint32_t link, int side)
 {
     struct sim_link *l = &w->links[link];
@@ -297,7 +298,7 @@ static void take_data(struct sim_world *w, struct sim_peer *p, struct sim_event 
     if (has_end(w, l, side) && l->state[side] == SIM_END_UP)
         sim_deliver(w, p, e);
     else if (l->state[side] != SIM_END_DRAINING && !p->off)
-        send_fin(w, e->link, side, false); /* Data for an end that is gone: answered by a reset. */
+        send_fin(w, e->link, side, false); /* An end that is gone answers data with a reset. */
 }
 
 static void take_fin(struct sim_world *w, struct sim_event *e, int side)

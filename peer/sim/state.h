@@ -21,29 +21,30 @@ enum {
     /* Timeout of a dial and of a handshake, as in peer/uv/link.c. */
     SIM_GIVE_UP_US = 3 * 1000 * 1000,
     SIM_DRAIN_US = 1000 * 1000, /* Time that a closing end waits for the other end. */
-    /* Timeout of unacknowledged data: TCP_USER_TIMEOUT of peer/uv/link.c. */
+    /* Timeout of unacknowledged data, as TCP_USER_TIMEOUT in peer/uv/link.c. */
     SIM_UNACKED_US = 30 * 1000 * 1000,
     SIM_SEGMENT = 1448, /* Payload bytes of a TCP segment over Ethernet. */
-    /* Least retransmission timeout of Linux, to which a round trip is added. */
+    /* Minimum retransmission timeout of Linux. A round trip is added to it. */
     SIM_RESEND_US = 200 * 1000,
     SIM_RESOLVE_US = 500,
     SIM_UNIX_S = 1700000000, /* Wall-clock time, in seconds, at which a world begins. */
     /* Interval of the progress reports to a peer that is receiving a long message. */
     SIM_HEARD_US = 250 * 1000,
-    /* Time of a local step, in multiples of the time of a job without local steps. */
+    /* Ratio of the time of a local step to the time of a job without local steps. */
     SIM_MIXING = 4,
     SIM_PARTS = 3 /* Maximum number of fragments of a delta per job. */
 };
 
-/* A checkpoint: complete, or absent. */
+/* Place for one checkpoint. The checkpoint is complete, or the place is empty. */
 struct sim_slot
 {
     struct state state; /* Checkpoint as it was written. */
-    struct state view;  /* Copy of `state` for reading the checkpoint. */
+    struct state view;  /* Reader of the bytes in `state`, for restoring the checkpoint. */
     uint64_t beat;      /* Step counter of the checkpoint. 0: the slot is empty. */
 };
 
-/* Data that survive a kill: two checkpoints, newer first. `writing` is the one being written. */
+/* Data that survive a kill: the two last checkpoints, newer first. `writing`: the checkpoint
+ * that is being written. */
 struct sim_checkpoints
 {
     struct sim_slot slot[2], writing;
@@ -60,8 +61,10 @@ struct sim_peer
     const char *advertise;
     uint8_t id[WIRE_ID_BYTES];
     int64_t wake_us; /* Time of the earliest queued TIMER. INT64_MAX: none. */
-    double slowness; /* Speed of the peer: factor on the time step_us of a local step. */
-    double fault;    /* Injected slowness: additional factor on the time of local steps. */
+    /* Factor on the time of local steps, constant during the run (step_spread and straggler of
+     * struct sim_config). */
+    double slowness;
+    double fault; /* Factor on the time of local steps that sim_slow() sets. 1: normal. */
     uint64_t sent, received;
     /* Times at which the host's uplink and downlink become free. */
     int64_t up_us, down_us;
@@ -70,10 +73,11 @@ struct sim_peer
     bool asked; /* True: the peer has been asked to leave. */
     int exit_code;
     bool off;     /* True: the host is off and sends nothing, not even a reset. */
-    bool stopped; /* True: the loop is stopped; events wait in `late`. */
-    bool hung;    /* True: the worker hangs; its WORKED event waits in `late`. */
-    bool full;    /* True: the disk is full; nothing can be stored. */
-    /* Ends, in bytes, of the n_parts fragments that the job has reported. */
+    bool stopped; /* True: the peer's loop is stopped, and its events wait in `late`. */
+    bool hung;    /* True: the peer's worker hangs, and its WORKED event waits in `late`. */
+    /* True: the disk is full, so models cannot be stored. Checkpoints are not affected. */
+    bool full;
+    /* Numbers of encoded bytes that the job has reported, one per fragment (NODE_PART). */
     size_t part[SIM_PARTS];
     size_t n_parts;
     /* Job of the node, running in the thread pool. Call sim_await() before reading its results. */
@@ -82,28 +86,33 @@ struct sim_peer
     struct sim_checkpoints checkpoints;
 };
 
-/* State of one end of a session. */
+/* State of one end of a session: not up yet, up, closing, or ended. */
 enum sim_end { SIM_END_NONE, SIM_END_UP, SIM_END_DRAINING, SIM_END_GONE };
 
 struct sim_link
 {
-    uint32_t end[2]; /* The two peers of the link; end[0] dialled. */
+    uint32_t end[2]; /* Numbers of the two peers of the link. Peer end[0] has dialled. */
     bool up;         /* True: the session is up. Used by the plain network only. */
-    /* True: one end has left, and messages on the way still arrive. Plain network only. */
+    /* True: one end has left cleanly, and messages that are under way still arrive. Used by the
+     * plain network only. */
     bool drains;
-    /* Arrival time of the last message from end k. Later messages do not overtake it. */
+    /* Arrival time of the last message from each end; in the network with sessions, of the last
+     * control message. Later messages arrive no earlier. */
     int64_t clear_us[2];
 
     /* The fields from here on belong to the network with sessions and are per end. */
-    uint32_t boot[2]; /* Number of the process start (boot) at each end that has the session. */
+    /* For each end, the number of the process start (boot) to which the session belongs. */
+    uint32_t boot[2];
     enum sim_end state[2];
     uint32_t tag; /* Tag that the node gave to the dial. */
-    bool over;    /* True: the dialler has been told that the dial failed. */
-    bool hole;    /* True: nothing passes any more, and neither end is notified. */
+    bool over;    /* True: the dialling node has received DIAL_FAILED. */
+    /* True: no message passes any more, as with a middlebox that has lost its state. */
+    bool hole;
     int64_t dialled_us;
-    /* bulk_us: like clear_us, for the bulk lane. wire_us: time at which the line becomes free. */
+    /* bulk_us: arrival time of the last bulk message from each end. wire_us: time at which the
+     * line from each end becomes free. */
     int64_t bulk_us[2], wire_us[2];
-    /* Time since which data from end k are held. 0: none are held. */
+    /* Time since which data from each end are held because the path is cut. 0: none are held. */
     int64_t unacked_us[2];
 };
 
@@ -119,8 +128,9 @@ struct sim_world
     uint32_t n_links, cap_links;
     struct thread_pool *crew;
     struct sim_heap heap;
-    struct sim_queue held; /* Events that were sent over a path while it is cut, in order. */
-    /* Matrix n x n, from peer and to peer: number of active cuts of the path. */
+    struct sim_queue held; /* Events that were sent while their path was cut, in order. */
+    /* Matrix of n_peers x n_peers counters: [from * n_peers + to] is the number of active cuts
+     * of the path. */
     uint16_t *cut;
     struct node_effects *fx;
     int64_t now_us;
@@ -131,7 +141,7 @@ struct sim_world
 /* ---- world.c ---- */
 
 void sim_post(struct sim_world *w, struct sim_peer *p, struct sim_event e);
-/* Tells a peer that a message is arriving on a link from from_us to at_us. */
+/* Queues NODE_HEARD events for a peer while a message arrives on a link, from from_us to at_us. */
 void sim_hear(struct sim_world *w, struct sim_peer *to, uint32_t link, int64_t from_us,
               int64_t at_us);
 int sim_start_peer(struct sim_world *w, struct sim_peer *p);
@@ -142,7 +152,7 @@ void sim_sign(const uint8_t id[WIRE_ID_BYTES], const uint8_t *msg, size_t n,
 void sim_close_node(struct sim_world *w, struct sim_peer *p);
 /* Waits until the peer's job has run, so that its results can be read. */
 void sim_await(const struct sim_world *w, struct sim_peer *p);
-/* Ends a peer with all its sessions. */
+/* Ends a peer and all its sessions. clean: the peer has ended by itself and was not killed. */
 void sim_end_peer(struct sim_world *w, struct sim_peer *p, bool clean);
 /* Passes an event to the node and carries out the resulting effects. */
 void sim_deliver(struct sim_world *w, struct sim_peer *p, const struct sim_event *e);
@@ -153,11 +163,12 @@ static inline bool sim_lives(const struct sim_peer *p)
 
 /* ---- checkpoints.c ---- */
 
-/* Begins to write the state of the node as a checkpoint. The write takes sim_config.disk_us. */
+/* Starts to write the state of the node as a checkpoint. NODE_WRITTEN follows after
+ * sim_config.disk_us. */
 void checkpoints_begin_write(struct sim_world *w, struct sim_peer *p);
-/* The write has ended: it replaces the older of the two checkpoints. */
+/* Ends the write: the new checkpoint replaces the older of the two. */
 void checkpoints_end_write(struct sim_peer *p);
-/* The peer was killed during the write: the two older checkpoints remain. */
+/* Discards the write because the peer was killed. The two older checkpoints remain. */
 void checkpoints_lose_write(struct sim_peer *p);
 /* Deletes all checkpoints of the peer. */
 void checkpoints_wipe(struct sim_peer *p);
@@ -196,15 +207,14 @@ void session_send(struct sim_world *w, struct sim_peer *p, const struct node_sen
                   uint8_t *bytes, size_t n);
 void session_hang_up(struct sim_world *w, struct sim_peer *p, uint32_t link, bool violation);
 void session_take(struct sim_world *w, struct sim_peer *p, struct sim_event *e);
-/* Drops one end of a session without an event to its node. The other end is notified if the host
- * still runs. */
+/* Ends one end of a session without an event to its node. The other end is notified, unless the
+ * host is off. */
 void session_drop_end(struct sim_world *w, uint32_t link, int side, bool clean);
-/* Notifies one end, after in_us, that the session is over. The other end must find out by
- * itself. */
+/* Notifies one end, after in_us, that the session is over. The other end is not notified. */
 void session_reset_end(struct sim_world *w, uint32_t link, int side, int64_t in_us);
 /* Notifies both ends at once that the session is over. */
 void session_break(struct sim_world *w, uint32_t link);
-/* Sends the held events of restored paths. */
+/* Sends the held events of all paths that are no longer cut. */
 void session_heal(struct sim_world *w);
 bool session_blocked(const struct sim_world *w, const struct sim_link *l, int from_side);
 

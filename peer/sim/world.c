@@ -55,14 +55,15 @@ void sim_post(struct sim_world *w, struct sim_peer *p, struct sim_event e)
     sim_heap_push(&w->heap, e);
 }
 
-/* Returns an incarnation above that of the previous process: from the wall clock, or in the
- * plain network from a counter. */
+/* Returns an incarnation that is higher than the incarnation of the peer's previous process.
+ * With sessions it is taken from the clock, in the plain network from a counter. */
 static uint64_t incarnation(const struct sim_world *w, const struct sim_peer *p)
 {
     return w->config.sessions ? (uint64_t)(w->now_us / 1000) + 1 : p->boot + 1u;
 }
 
-/* Called within node_work() when a fragment of a delta is encoded. */
+/* Records the number of bytes encoded so far. Called within node_work() after each fragment of a
+ * delta. */
 static void tell_part(void *self, size_t n)
 {
     struct sim_peer *p = self;
@@ -110,7 +111,7 @@ int sim_start_peer(struct sim_world *w, struct sim_peer *p)
     return 0;
 }
 
-/* All peers know all peers from the start, as after a bootstrap. */
+/* Makes the record by which all peers know this peer from the start, as after a bootstrap. */
 static void introduce(struct sim_world *w, struct sim_peer *p)
 {
     struct record *r = &w->known[p->index];
@@ -196,8 +197,8 @@ int sim_open(struct sim_world **out, const struct sim_config *config)
     return err;
 }
 
-/* Closes a node. A running job is stopped and reported done first, because a node with a job
- * cannot be closed. Effects of these steps are ignored. */
+/* Closes a node. A node with a job cannot be closed, so its job is stopped and reported done
+ * first. The effects of these steps are ignored. */
 void sim_close_node(struct sim_world *w, struct sim_peer *p)
 {
     struct node_event stop = {.now_us = w->now_us, .type = NODE_STOP};
@@ -265,9 +266,10 @@ static void send_all(struct sim_world *w, struct sim_peer *p, const struct node_
     }
 }
 
-/* Returns the time of a job. In the plain network it is the time of a round's local steps, or of
- * the part of it that runs before the exchange (--overlap). With sessions, a job without local
- * steps takes a fraction of one. */
+/* Returns the duration of a peer's job in microseconds. A job with local steps takes their time.
+ * Other jobs: with sessions they take 1/SIM_MIXING of the time of a local step. In the plain
+ * network they take no time if local steps follow in a second job (--overlap), else the time of
+ * the local steps. */
 static double job_us(const struct sim_world *w, const struct sim_peer *p)
 {
     double us = (double)w->config.step_us * p->slowness * p->fault;
@@ -280,9 +282,10 @@ static double job_us(const struct sim_world *w, const struct sim_peer *p)
     return size.ahead ? 0 : us * (double)size.n_steps;
 }
 
-/* Schedules the events of a delta's fragments (--overlap layer). Layers become final, last ones
- * first, in the second half of the last local step. The number of fragments is unknown before
- * the job has run; surplus events are ignored by take_part(). */
+/* Schedules NODE_PART events for the fragments of a delta (--overlap layer). In the second half
+ * of the last local step layers become final, the last layer first. The number of fragments is
+ * unknown before the job has run, so SIM_PARTS events are scheduled, and take_part() drops the
+ * surplus. */
 static void post_parts(struct sim_world *w, struct sim_peer *p, double job_us)
 {
     struct node_size size;
@@ -298,7 +301,8 @@ static void post_parts(struct sim_world *w, struct sim_peer *p, double job_us)
     }
 }
 
-/* Fills in the number of bytes of the fragment. Returns false if the job made no such fragment. */
+/* Completes a NODE_PART event with the number of encoded bytes. Returns false if the job made no
+ * such fragment. */
 static bool take_part(struct sim_world *w, struct sim_peer *p, struct sim_event *e)
 {
     if (e->type != NODE_PART)
@@ -401,7 +405,7 @@ static void trace(struct sim_world *w, const struct sim_event *e)
     w->n_events++;
 }
 
-/* Returns whether the plain network loses this event. */
+/* Returns whether the plain network loses an event because its session is down. */
 static bool is_lost(const struct sim_world *w, const struct sim_event *e)
 {
     if (w->config.sessions || (e->type != NODE_RECV && e->type != NODE_LINK_UP))
@@ -410,15 +414,16 @@ static bool is_lost(const struct sim_world *w, const struct sim_event *e)
     return !l->up && !(e->type == NODE_RECV && l->drains);
 }
 
-/* Returns whether a timer event is outdated: a timer for a later time is queued too. Delivering
- * the event would queue a third timer, and each early wake-up would add a chain of timers that
- * lasts to the end of the run. */
+/* Returns whether a timer event is outdated because a timer for a later time is queued, too. If
+ * the event were delivered, the node would queue a third timer. Each early wake-up would then
+ * add a chain of timers that lasts to the end of the run. */
 static bool is_stale(const struct sim_world *w, const struct sim_peer *p, const struct sim_event *e)
 {
     return e->type == NODE_TIMER && w->now_us < p->wake_us;
 }
 
-/* Returns whether an event must wait because the peer's loop is stopped or its worker hangs. */
+/* Returns whether an event must wait because the peer's loop is stopped, or because the event is
+ * the end of a job and the worker hangs. */
 static bool is_late(const struct sim_peer *p, const struct sim_event *e)
 {
     bool own = e->kind == SIM_FOR_NODE && e->boot != p->boot;
@@ -520,7 +525,7 @@ void sim_totals(const struct sim_world *w, uint32_t peer, uint64_t *sent, uint64
     *received = w->peers[peer].received;
 }
 
-/* Models of the peers that have one, in the order of the peers. */
+/* The models of sim_drift(), in the order of the peers. */
 struct models
 {
     const float **x;

@@ -1,11 +1,11 @@
 /* peer/sim/world.h -- the simulator: many nodes, a simulated network, virtual time.
  *
- * The simulator is the second driver of a node, next to the TCP driver. It runs the same node
- * code, and the nodes exchange real messages, encoded by one node and decoded by another. Not
- * simulated: sockets, the channel's cryptography (a toy signature replaces Ed25519) and a
- * thread per peer. A job runs on one of `threads` threads as soon as it is created, and is
- * reported done after its simulated time. Code that reads the results of a job waits for it,
- * so results do not depend on the number of threads.
+ * The simulator is the second driver of a node; the first is the TCP driver (peer/uv). It runs
+ * the same node code, and the nodes exchange real messages, which one node encodes and another
+ * decodes. Sockets and cryptography are not simulated: a hash replaces the Ed25519 signature, and
+ * messages are not encrypted. A job runs on one of `threads` threads as soon as it is created,
+ * and is reported done after its simulated time. Code that reads the results of a job waits for
+ * it, so results do not depend on the number of threads.
  *
  *   node_step() -> sends  --latency, bandwidth--> RECV
  *               -> work   --steps x step_us-----> WORKED
@@ -38,8 +38,8 @@ struct sim_path
     /* Bandwidth of the sending host's uplink and the receiving host's downlink, in bytes per
      * second, shared by all sessions of the host. 0: no limit. */
     double uplink, downlink;
-    /* Bytes that TCP, IP and the line add to each segment. 0: a line carries only the message
-     * itself, without the channel's overhead. */
+    /* Bytes that TCP, IP and Ethernet add to each segment. 0: only the message itself takes
+     * bandwidth, without segment headers and without the channel's encryption overhead. */
     uint32_t headers;
 };
 
@@ -58,12 +58,15 @@ struct sim_config
     double straggler;   /* Factor by which the last peer is slower. 0: no straggler. */
     double step_spread; /* Peers' speeds differ by a factor of up to 1 + step_spread. */
     double cut_rate;    /* Probability that a delta is lost together with its session. */
-    /* Age of a checkpoint, in microseconds, at which the next is due. 0: no checkpoints. */
+    /* Age of a peer's last checkpoint at which the peer writes the next one, in microseconds. 0:
+     * no checkpoints. */
     int64_t checkpoint_us;
     int64_t disk_us; /* Time to write a checkpoint, in microseconds. */
-    bool sessions;   /* True: the network has sessions (peer/sim/faults.h). */
-    /* Changes the properties of one path; *p holds the defaults. Requires `sessions`. May be
-     * NULL. */
+    /* True: the network has sessions like TCP, which can be half-open (peer/sim/faults.h).
+     * False: the plain network, where a session is up or down at both ends at once. */
+    bool sessions;
+    /* Sets the properties of one path. On entry *p has the values of this configuration.
+     * Requires `sessions`. May be NULL. */
     void (*path)(void *self, uint32_t from, uint32_t to, struct sim_path *p);
     uint64_t evaluate_every, evaluate_samples;
     /* Number of threads for jobs of different peers, including the caller's. 0: one. Always one
@@ -78,21 +81,21 @@ struct sim_config
     int (*make_trainer)(void *self, uint32_t peer, const struct run *run, struct trainer *t,
                         char error[RUN_ERROR_MAX]);
     void *self;
-    /* Changes a peer's configuration before it starts: its flags, and whether it brings the run.
-     * NULL: every peer brings `run`. */
+    /* Changes the configuration of a peer's node before it starts: its options, and whether it
+     * brings the run. NULL: every peer brings `run`. */
     void (*configure)(void *self, uint32_t peer, struct node_config *c);
     /* Called when a peer has new metrics. May read the world. May be NULL. */
     void (*measured)(void *self, uint32_t peer);
     /* Receives a progress line of a peer. May be NULL. */
     void (*note)(void *self, uint32_t peer, const struct node_note *note);
-    /* Called when a job of the peer has run and is not reported yet: x and the replicas are as
-     * the job left them. May be NULL. */
+    /* Called when a job of the peer has run and before the node learns that it has ended. x and
+     * the replicas are then as the job left them. May be NULL. */
     void (*worked)(void *self, uint32_t peer);
     /* Called on thread `thread` (0: the caller's) when a job of the peer begins there. May be
      * NULL. */
     void (*works)(void *self, uint32_t peer, uint32_t thread);
-    /* Called before a node gets an event. `other` is the peer at the other end of the event's
-     * link, or the same peer. May be NULL. */
+    /* Called before a node gets an event. `other`: the peer at the other end of the event's
+     * link, or `peer` itself if the event has no link. May be NULL. */
     void (*watch)(void *self, uint32_t peer, const struct node_event *ev, uint32_t other);
     /* Resolves a bootstrap name as seen by a peer: stores at most NODE_SEEDS_MAX addresses and
      * returns their number. NULL: names are never resolved. */
@@ -109,8 +112,8 @@ void sim_close(struct sim_world *w);
 /* Delivers the earliest pending event. Returns false if none is pending or all nodes have ended. */
 bool sim_step(struct sim_world *w);
 
-/* Delivers all events that are due until t_us, then sets the time to t_us. Returns false if no
- * more events can come. */
+/* Delivers all events up to time t_us, then sets the time to t_us. Returns false if no more
+ * events can come. */
 bool sim_run_to(struct sim_world *w, int64_t t_us);
 
 /* Returns the time of the earliest pending event. INT64_MAX: none. */
@@ -128,11 +131,12 @@ void sim_progress(const struct sim_world *w, uint32_t peer, struct node_progress
 const struct node *sim_node(const struct sim_world *w, uint32_t peer);
 /* Returns the current identity of a peer. */
 const uint8_t *sim_id(const struct sim_world *w, uint32_t peer);
-/* Returns whether a peer has ended by itself, and its exit code. */
+/* Returns whether a peer has ended or was killed. *exit_code: its exit code, valid only if it
+ * ended by itself. */
 bool sim_ended(const struct sim_world *w, uint32_t peer, int *exit_code);
 
-/* Returns whether a peer that was asked to leave has ended and still has its node. Such a peer
- * is no longer a member. */
+/* Returns whether a peer was asked to leave, has ended and was not killed since. Such a peer is
+ * no longer a member. */
 bool sim_left(const struct sim_world *w, uint32_t peer);
 
 /* Returns the bytes that a peer has sent and received. Messages on the way when a session
@@ -140,7 +144,7 @@ bool sim_left(const struct sim_world *w, uint32_t peer);
 void sim_totals(const struct sim_world *w, uint32_t peer, uint64_t *sent, uint64_t *received);
 
 /* Computes the exact consensus distance of the honest peers that have a model and have not left.
- * NaN if there are none or memory is exhausted. O(n d). */
+ * NaN: no such peer, or out of memory. O(n d). */
 void sim_drift(const struct sim_world *w, struct consensus *c);
 
 #endif

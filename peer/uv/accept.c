@@ -1,5 +1,6 @@
-/* peer/uv/accept.c -- accepts connections while there is room, and pushes strangers out where
- * there is not. */
+/* peer/uv/accept.c -- accepts connections while slots are free, and replaces half-open ones when
+ * too many are open.
+ */
 #include "peer/uv/accept.h"
 
 #include "nn/math/rng.h"
@@ -15,7 +16,7 @@ enum { BACKLOG = 512 };
 const struct uv_accept_limits uv_accept_limits_default = {
     .half_open = 64,
     .per_address = 8,
-    .per_loopback = 64, /* Many peers of one host start at once. */
+    .per_loopback = 64, /* Many peers on one host may start at once. */
     .reserve = 32,
     .rest_ms = 250,
     .batch_ms = 10,
@@ -38,7 +39,8 @@ struct uv_link *uv_accept_free_slot(struct uv_link *slots, uint32_t n)
     return NULL;
 }
 
-/* A free slot, but none of those reserved for dialling: strangers cannot use them up. */
+/* Returns a free slot for an accepted connection. Does not use the last `reserve` slots, which
+ * are for outgoing connections. */
 static struct uv_link *slot_for_stranger(struct uv_accept *a)
 {
     uint32_t n_free = 0;
@@ -54,7 +56,7 @@ static struct uv_link *slot_for_stranger(struct uv_accept *a)
 
 /* ---- Limits ----------------------------------------------------------- */
 
-/* A link counts as half-open from its accept to its session or its end. */
+/* Counts a link as half-open. It counts until it is a session or ends. */
 static void count(struct uv_accept *a, struct uv_link *l)
 {
     assert(a->n_half_open < UV_ACCEPT_HALF_OPEN_MAX);
@@ -101,7 +103,8 @@ static void evict_one(struct uv_accept *a)
             return;
         }
     }
-    assert(false); /* Number of half-open connections of that address. */
+    /* Unreachable: k is less than the number of half-open connections of the address. */
+    assert(false);
 }
 
 static bool over_for_address(const struct uv_accept *a, const struct uv_link *l)
@@ -113,9 +116,9 @@ static bool over_for_address(const struct uv_accept *a, const struct uv_link *l)
 
 /* ---- Connections ------------------------------------------------------ */
 
-/* Decides about a connection of an address over its rate: its first message must have arrived
- * already and is answered or refused at once. sieved: the connection passed the SYN filter; it
- * does not count against the rate of all addresses. */
+/* Returns whether an accepted connection may continue. If its address is over its rate, its
+ * first message must have arrived already and is answered at once. sieved: the connection passed
+ * the SYN filter. Such a connection does not count against the rate of all addresses. */
 static bool let_in(struct uv_accept *a, struct uv_link *l, bool sieved)
 {
     uint64_t now_ms = uv_now(a->net->loop);
@@ -136,14 +139,14 @@ static void refuse(struct uv_accept *a, struct uv_link *l)
     uv_link_hangup(l, false);
 }
 
-/* Counts connections once per window while an address is filtered, so that the filter ends with
- * the flood. */
+/* Ends a window of the SYN filter. While an address is filtered, the timer ends each window, so
+ * that the filter is removed after the flood. */
 static void on_sift(uv_timer_t *timer);
 
 static void sift(struct uv_accept *a)
 {
     if (syn_filter_turn(&a->sieve, uv_now(a->net->loop)) && syn_filter_attach(&a->sieve, a->fd) < 0)
-        a->sieve.limits.per_s = 0; /* This system has no such filters: the other limits hold. */
+        a->sieve.limits.per_s = 0; /* This system has no such filters: only other limits apply. */
     if (syn_filter_is_on(&a->sieve) && !uv_is_active((uv_handle_t *)&a->sift))
         uv_timer_start(&a->sift, on_sift, a->limits.sieve.window_ms, 0);
 }
@@ -158,7 +161,8 @@ static void on_sift(uv_timer_t *timer)
 static void take_connection(struct uv_accept *a)
 {
     struct uv_link *l = slot_for_stranger(a);
-    a->waiting = l == NULL; /* libuv polls no more until what waits has been accepted. */
+    /* libuv stops polling the socket until the waiting connection is accepted. */
+    a->waiting = l == NULL;
     if (l == NULL || uv_link_accept(l, a->net, (uv_stream_t *)&a->tcp) < 0)
         return;
     a->counts.accepted++;
@@ -172,7 +176,7 @@ static void take_connection(struct uv_accept *a)
         return;
     }
     if (l->state != UV_LINK_HANDSHAKE)
-        return; /* The first message of the connection was invalid. */
+        return; /* let_in() has closed the link because its first message was invalid. */
     if (a->n_half_open >= a->limits.half_open)
         evict_one(a);
     count(a, l);
@@ -212,8 +216,8 @@ static void on_connection(uv_stream_t *server, int status)
         take_connection(a);
     } else if (status == UV_EMFILE || status == UV_ENFILE || status == UV_ENOMEM
                || status == UV_ENOBUFS) {
-        /* libuv would retry at once and without end. So the socket is closed, and a duplicate of
-         * it waits. */
+        /* libuv would retry at once, again and again. The socket is therefore closed, and a
+         * duplicate of it keeps the backlog. */
         a->counts.rests++;
         a->resting = true;
         a->waiting = false;
@@ -224,7 +228,7 @@ static void on_connection(uv_stream_t *server, int status)
 static int start(struct uv_accept *a, int fd)
 {
     int err = uv_tcp_init(a->net->loop, &a->tcp);
-    assert(err == 0); /* Makes no socket, so it cannot fail. */
+    assert(err == 0); /* uv_tcp_init() makes no socket, so it cannot fail. */
     a->tcp.data = a;
     err = uv_tcp_open(&a->tcp, fd);
     if (err < 0)
@@ -234,7 +238,7 @@ static int start(struct uv_accept *a, int fd)
     return err;
 }
 
-/* The rest is over: listen on a new copy of the descriptor that was kept. */
+/* Ends the pause: listens on a new duplicate of the descriptor a->fd. */
 static void listen_again(uv_timer_t *timer)
 {
     struct uv_accept *a = timer->data;
@@ -272,7 +276,7 @@ static void close_copy(struct uv_accept *a)
     a->fd = -1;
 }
 
-/* A socket bound to the address; start() makes it listen. */
+/* Returns a socket bound to the address, or a negative errno. start() makes it listen. */
 static int make_socket(const union uv_address *address)
 {
     int fd = socket(address->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
@@ -325,7 +329,7 @@ int uv_accept_open(struct uv_accept *a, struct uv_link_net *net,
         return err;
     }
     err = uv_timer_init(net->loop, &a->batch);
-    assert(err == 0); /* libuv's cannot fail. */
+    assert(err == 0); /* uv_timer_init() cannot fail. */
     err = uv_timer_init(net->loop, &a->sift);
     assert(err == 0);
     a->timer.data = a->batch.data = a->sift.data = a;
@@ -339,7 +343,7 @@ int uv_accept_open(struct uv_accept *a, struct uv_link_net *net,
     union uv_address local = {0};
     int n = sizeof local;
     (void)uv_tcp_getsockname(&a->tcp, &local.any, &n);
-    a->port = ntohs(local.v4.sin_port); /* sin6_port lies at the same place. */
+    a->port = ntohs(local.v4.sin_port); /* sin6_port has the same offset as sin_port. */
     return 0;
 }
 

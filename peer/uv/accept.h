@@ -1,22 +1,24 @@
-/* peer/uv/accept.h -- accepts connections and limits what they can cost before they are authenticated.
+/* peer/uv/accept.h -- accepts connections and limits what they can cost before they are
+ * authenticated.
  *
  *   connection --> a free slot, half-open --handshake--> session
  *                        |
- *                        +-- bad bytes, silence until the deadline, end,
- *                            or pushed out by a newer one: counted, closed
+ *                        +-- invalid bytes, no end of the handshake before the deadline, closed by
+ *                            the other end, or replaced by a newer connection: counted, closed
  *
  * At most limits.half_open handshakes are open. A further connection replaces a random one of the
- * address with the most open handshakes, so that a flood replaces its own connections. An honest peer
- * needs about one millisecond for its handshake and is not locked out.
+ * address that has the most open handshakes. A flood therefore replaces its own connections. An
+ * honest peer needs about one millisecond for its handshake and is not locked out.
  *
- * If connections arrive faster than the limits of peer/uv/rate_limit.h, they are accepted in batches,
- * one every batch_ms, so that the process does not wake up for each of them. From an address over its
- * rate, only connections are accepted whose first message has arrived and is sealed with the cluster
- * key. If an address is still faster, the kernel drops most of its connections (peer/uv/syn_filter.h).
+ * If connections arrive faster than the limits of peer/uv/rate_limit.h, they are accepted in
+ * batches, one batch every batch_ms, so that the process does not wake up for each of them. An
+ * address over its own rate is accepted only if its first message has arrived already and is
+ * sealed with the cluster key. If an address is still faster, the kernel drops most of its
+ * connections (peer/uv/syn_filter.h).
  *
- * The owner preallocates the slots. Without a free slot, connections wait in the kernel and are not
- * polled. If file descriptors run out, the acceptor pauses: connections wait in the backlog, and
- * sessions continue.
+ * The owner preallocates the slots. If no slot is free, connections wait in the kernel and are
+ * not polled. If file descriptors run out, the acceptor pauses: connections wait in the kernel's
+ * backlog, and open sessions continue.
  */
 #ifndef PEER_UV_ACCEPT_H
 #define PEER_UV_ACCEPT_H
@@ -29,11 +31,13 @@ enum { UV_ACCEPT_HALF_OPEN_MAX = 256 };
 
 struct uv_accept_limits
 {
-    uint32_t half_open;    /* At most UV_ACCEPT_HALF_OPEN_MAX. */
-    uint32_t per_address;  /* Largest number of half-open connections of one address. */
-    uint32_t per_loopback; /* The same for connections from this host. */
-    uint32_t reserve;      /* Free slots left for dialling. */
-    uint32_t rest_ms;      /* How long to rest when file descriptors have run out. */
+    /* Largest number of half-open connections, at most UV_ACCEPT_HALF_OPEN_MAX. */
+    uint32_t half_open;
+    uint32_t per_address; /* Largest number of half-open connections of one address. */
+    /* Largest number of half-open connections from this host's loopback addresses. */
+    uint32_t per_loopback;
+    uint32_t reserve; /* Number of free slots that only outgoing connections may use. */
+    uint32_t rest_ms; /* Pause after file descriptors have run out, in milliseconds. */
     uint32_t batch_ms;
     struct rate_limit_limits crowd;
     struct syn_filter_limits sieve;
@@ -43,10 +47,12 @@ extern const struct uv_accept_limits uv_accept_limits_default;
 struct uv_accept_counts
 {
     uint64_t accepted;
-    uint64_t strangers; /* Ended before a session, for whatever reason; includes the next two. */
-    uint64_t refused;   /* Over a limit of their address. */
-    uint64_t evicted;   /* Pushed out by a newer one. */
-    uint64_t rests;     /* Times that file descriptors ran out. */
+    /* Accepted connections that ended before they were a session. Includes `refused` and
+     * `evicted`. */
+    uint64_t strangers;
+    uint64_t refused; /* Connections closed because their address was over a limit. */
+    uint64_t evicted; /* Half-open connections replaced by a newer connection. */
+    uint64_t rests;   /* Number of pauses because file descriptors had run out. */
 };
 
 struct uv_accept
@@ -56,36 +62,40 @@ struct uv_accept
     struct uv_link_net *net;
     struct uv_accept_limits limits;
     struct uv_accept_counts counts;
-    struct uv_link *slots; /* The owner has made them and frees them. */
+    struct uv_link *slots; /* Array of n_slots links, owned by the caller of uv_accept_slots(). */
     uint32_t n_slots;
-    struct uv_link *half_open[UV_ACCEPT_HALF_OPEN_MAX]; /* In no order. */
+    /* Half-open links in any order. n_half_open are used. */
+    struct uv_link *half_open[UV_ACCEPT_HALF_OPEN_MAX];
     uint32_t n_half_open;
     struct rate_limit crowd;
     struct syn_filter sieve;
-    uint64_t batch_ms; /* When the present batch was begun. */
-    int fd;            /* A second descriptor of the listening socket, for after a rest. */
-    bool waiting;      /* A connection waits for a free slot. */
-    bool pausing;      /* A connection waits for the next batch. */
+    /* Time at which the current batch began, in milliseconds of the loop's clock. */
+    uint64_t batch_ms;
+    /* Duplicate of the listening socket. The acceptor listens on it again after a pause. */
+    int fd;
+    bool waiting; /* True: a connection waits in the kernel for a free slot. */
+    bool pausing; /* True: a connection waits in the kernel for the next batch. */
     bool resting, closing;
     uint64_t random;
     uint16_t port; /* Port on which the peer listens, as requested or as chosen by the kernel. */
 };
 
-/* Listen on `address`, or on the inherited socket `fd` where fd >= 0 (taken
- * over, also on failure). The slots are used as long as the acceptor lives.
- * 0 or a negative errno; on failure nothing is left but handles that close:
- * run the loop once. */
+/* Listens on `address`, or on the inherited socket `fd` if fd >= 0. The acceptor takes ownership
+ * of `fd`, also on failure. Returns 0 or a negative errno. After an error some handles are still
+ * closing, so the loop must run once before *a is freed. */
 int uv_accept_open(struct uv_accept *a, struct uv_link_net *net,
                    const struct uv_accept_limits *limits, const union uv_address *address, int fd);
 /* Returns 0 if this process can listen on `address` now, else a negative errno such as -EADDRINUSE.
  * Closes the socket again, so another process may take the port later. */
 int uv_accept_try(const union uv_address *address);
-/* Before the first connection: where links come from. */
+/* Sets the slots for new links. Called before the first connection. The slots must exist as long
+ * as the acceptor. */
 void uv_accept_slots(struct uv_accept *a, struct uv_link *slots, uint32_t n);
-/* The owner tells of every link that came up and of every one that ended. */
+/* The owner calls uv_accept_up() for each link that became a session, and uv_accept_ended() for
+ * each link that ended. */
 void uv_accept_up(struct uv_accept *a, struct uv_link *l);
 void uv_accept_ended(struct uv_accept *a, struct uv_link *l);
-/* A free slot for the owner's own use, or NULL. */
+/* Returns a free slot, for example for an outgoing connection. NULL: no slot is free. */
 struct uv_link *uv_accept_free_slot(struct uv_link *slots, uint32_t n);
 void uv_accept_close(struct uv_accept *a);
 

@@ -1,5 +1,7 @@
-/* peer/uv/allow_list_watcher.c -- looks at the members file by a timer: no notification of a file system sees a
- * rename on every one of them. */
+/* peer/uv/allow_list_watcher.c -- polls the members file with a timer.
+ *
+ * A timer is used because inotify does not report a rename on every file system.
+ */
 #include "peer/uv/allow_list_watcher.h"
 
 #include "peer/uv/event_adapter.h"
@@ -14,7 +16,8 @@
 
 /* ---- Reading ---------------------------------------------------------- */
 
-/* At most one byte more than a good file has. A pipe must not hang us. */
+/* Reads at most one byte more than a valid file has, so that a longer file is detected.
+ * O_NONBLOCK is set so that a pipe cannot block the process. */
 static int read_bytes(const char *path, char *text, size_t *n)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), err = 0;
@@ -74,7 +77,7 @@ static bool same(const struct uv_roster_mark *a, const struct uv_roster_mark *b)
 static void tell_node(struct uv_roster *r)
 {
     uv_timeval64_t now;
-    int64_t unix_ms = 0; /* No certificate expires then. */
+    int64_t unix_ms = 0; /* Without a clock no certificate expires. */
     if (uv_gettimeofday(&now) == 0)
         unix_ms = now.tv_sec * 1000 + now.tv_usec / 1000;
     uv_feed(r->driver, &(struct node_event){.type = NODE_ADMIT,
@@ -89,7 +92,8 @@ static void note(const struct uv_roster *r, enum note_level level, const char *t
         c->note(c->self, level, text);
 }
 
-/* The file is another one. */
+/* Reads the changed file. If the list is valid and differs from the current one, passes it to
+ * the node. */
 static void take(struct uv_roster *r)
 {
     char text[UV_ROSTER_ERROR_MAX + 64], why[UV_ROSTER_ERROR_MAX];

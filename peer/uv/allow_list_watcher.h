@@ -1,13 +1,13 @@
-/* peer/uv/allow_list_watcher.h -- the members file: read at the start, and again whenever it has changed.
+/* peer/uv/allow_list_watcher.h -- reads the members file at the start, and again when it changes.
  *
- *   every UV_ROSTER_MS: stat --another than the one taken, the same twice--> read, parse
- *                                                                              |
- *                        NODE_ADMIT <-- sound, and other identities <----------+--> a warning,
- *                                                                                   once a version
+ *   every UV_ROSTER_MS: stat() --file changed, and looks the same in two calls--> read, parse
+ *                                                                                    |
+ *                 NODE_ADMIT to the node <-- valid, and a different list <-----------+
+ *                 a warning, and the old list remains <-- invalid or missing <-------+
  *
- * By its name, inode, size and times, so that a file that is renamed into its place counts as one
- * that is written to. It has to look the same twice, so that no half-written one is read. What is
- * broken or gone changes nothing.
+ * A change is recognised by inode, size and times, so renaming a new file into place works like
+ * writing to the file. Requiring two equal results of stat() avoids reading a half-written file.
+ * The warning is given once per version of the file.
  */
 #ifndef PEER_UV_ALLOW_LIST_WATCHER_H
 #define PEER_UV_ALLOW_LIST_WATCHER_H
@@ -37,8 +37,9 @@ struct uv_roster
     struct uv_roster_mark seen, taken;
 };
 
-/* Read the file. 0; or a negative errno (-EINVAL: it is no list of identities) with a sentence that
- * begins with the path; then *f is as before. */
+/* Reads the members file at `path` into *f. Returns 0, or a negative errno with a sentence in
+ * error[] that begins with the path; *f is then unchanged. -EINVAL: the file is no list of
+ * identities. */
 __attribute__((warn_unused_result)) int uv_roster_read(struct allow_list *f, const char *path,
                                                        char error[UV_ROSTER_ERROR_MAX]);
 

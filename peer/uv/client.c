@@ -1,4 +1,5 @@
-/* peer/uv/client.c -- an observer: a loop of its own, its sessions and lookups. */
+/* peer/uv/client.c -- implements an observer, with its own event loop, sessions and name
+ * lookups. */
 #include "peer/uv/client.h"
 
 #include "peer/uv/accept.h"
@@ -15,8 +16,8 @@ struct uv_client
     struct uv_link_net net;
     struct uv_client_calls calls;
     struct channel_identity identity;
-    bool late;    /* The time of a wait is over. */
-    bool closing; /* No more calls. */
+    bool late;    /* True: the time limit of uv_client_wait() has passed. */
+    bool closing; /* True: the client is closing and makes no more callbacks. */
     struct wire_batch batch;
     struct uv_resolve lookup[UV_CLIENT_LOOKUPS_MAX];
     struct uv_link slot[UV_CLIENT_SESSIONS_MAX];
@@ -101,8 +102,8 @@ int uv_client_open(struct uv_client **out, const uint8_t *psk,
     return 0;
 }
 
-/* One iteration of the loop runs due timers and then polls. Without uv_stop() the poll would
- * block. */
+/* The time limit has passed. One iteration of the loop runs due timers and then polls, and
+ * without uv_stop() the poll would block. */
 static void on_late(uv_timer_t *timer)
 {
     struct uv_client *c = timer->data;
@@ -178,7 +179,7 @@ void uv_client_hangup(struct uv_client *c, uint32_t session)
     uv_link_hangup(&c->slot[session], true);
 }
 
-/* Numeric addresses are answered here: no event of the loop does it. */
+/* Completes lookups of numeric addresses, for which the loop has no event. Returns done(). */
 static bool ripen(struct uv_client *c, bool (*done)(void *self))
 {
     for (uint32_t i = 0; i < UV_CLIENT_LOOKUPS_MAX; i++)

@@ -1,9 +1,8 @@
-/* peer/uv/client.h -- an observer: sessions with peers, to ask and not to take part.
+/* peer/uv/client.h -- sessions of an observer, which queries peers and is no member of the cluster.
  *
- * A fresh identity each time, unless the caller has one; the first message of each session is a HELLO
- * with the role OBSERVER, after which a peer tells all members it knows and
- * answers STATUS_REQ and MODEL_REQ. The caller runs the loop by
- * uv_client_wait() and gets messages by callback.
+ * The identity is random unless the caller passes one. The first message of each session is a HELLO
+ * with the role OBSERVER. A peer then sends all members that it knows, and answers STATUS_REQ and
+ * MODEL_REQ. The caller runs the loop with uv_client_wait() and gets messages by callbacks.
  */
 #ifndef PEER_UV_CLIENT_H
 #define PEER_UV_CLIENT_H
@@ -14,8 +13,8 @@
 enum {
     UV_CLIENT_SESSIONS_MAX = 1024,
     UV_CLIENT_LOOKUPS_MAX = 64,
-    /* Largest size of a model. The buffer grows with the received bytes, not by the announced
-     * size. */
+    /* Largest size of a received model, in bytes. The buffer grows with the received bytes and
+     * not with the announced size. */
     UV_CLIENT_BULK_MAX = 1 << 30
 };
 
@@ -24,41 +23,45 @@ struct uv_client;
 struct uv_client_calls
 {
     void *self;
-    /* A session is open, HELLO has been sent. */
+    /* A session is open, and HELLO has been sent. */
     void (*up)(void *self, uint32_t tag, uint32_t session, const uint8_t id[WIRE_ID_BYTES]);
-    /* Borrowed for the call. What cannot be read is dropped without a word. */
+    /* A message was received. *m is borrowed for the call. Invalid messages are dropped without
+     * a call. */
     void (*message)(void *self, uint32_t session, const struct wire_message *m);
-    /* The session ended, or the dial failed: then `session` is UINT32_MAX. `tag` is that of the
-     * dial. */
+    /* The session ended, or the dial failed. `tag`: the value passed to uv_client_dial().
+     * `session` is UINT32_MAX if the dial failed. */
     void (*ended)(void *self, uint32_t tag, uint32_t session);
-    /* Called before ended() of a dial that never came up; may be NULL. */
+    /* Called before ended() if a dial failed. `l` is the failed link. May be NULL. */
     void (*failed)(void *self, uint32_t tag, const struct uv_link *l);
-    /* A name is resolved: dial what you like. */
+    /* A lookup has ended with n addresses. The client does not dial any of them by itself. */
     void (*resolved)(void *self, uint32_t tag, const union uv_address *a, uint32_t n);
 };
 
-/* 0 or a negative errno. psk is borrowed; NULL: dials only connect, and fail. identity is borrowed,
- * too; NULL: one that is drawn. */
+/* Opens a client. Returns 0 or a negative errno. psk and identity are borrowed. psk NULL: dials
+ * connect and then fail. identity NULL: a random identity. */
 __attribute__((warn_unused_result)) int uv_client_open(struct uv_client **c, const uint8_t *psk,
                                                        const struct channel_identity *identity,
                                                        const struct uv_client_calls *calls);
-/* Ends every session at once, without further calls. */
+/* Closes the client without further callbacks. Each session ends with CLOSE, so the call blocks
+ * until the other ends have answered, at most uv_link_limits.drain_ms (1 s). */
 void uv_client_close(struct uv_client *c);
 
-/* Begin; resolved(), up() or ended() follow. 0 or a negative errno. */
+/* Start a lookup or a dial. Its callback comes later: resolved(), up() or ended(). `tag` is
+ * passed to the callback. Return 0 or a negative errno. */
 __attribute__((warn_unused_result)) int uv_client_resolve(struct uv_client *c, uint32_t tag,
                                                           const char *address);
 __attribute__((warn_unused_result)) int uv_client_dial(struct uv_client *c, uint32_t tag,
                                                        const union uv_address *a, uint32_t n);
 
 void uv_client_send(struct uv_client *c, uint32_t session, const uint8_t *p, size_t n);
-/* The session's link, for what it tells of its beginning. */
+/* Returns the link of a session, for its handshake results such as version and times. */
 const struct uv_link *uv_client_link(const struct uv_client *c, uint32_t session);
-/* Connecting and the handshake may take so long each. */
+/* Sets the time limit of a connect, and of a handshake, to `ms` milliseconds each. */
 void uv_client_deadline(struct uv_client *c, uint32_t ms);
 void uv_client_hangup(struct uv_client *c, uint32_t session);
 
-/* Run the loop until done(self) or for `ms`. Returns what done() says last. */
+/* Runs the loop until done(self) returns true, at most `ms` milliseconds. Returns the last
+ * result of done(). */
 bool uv_client_wait(struct uv_client *c, uint32_t ms, bool (*done)(void *self));
 
 #endif

@@ -1,5 +1,5 @@
-/* peer/uv/cluster.c -- starts the peers of `hearsay local` as children, reads their lines, and
- * takes them down with us. */
+/* peer/uv/cluster.c -- starts the peers of `hearsay local` as child processes, reads their
+ * output, and ends them. */
 #include "peer/uv/cluster.h"
 
 #include <assert.h>
@@ -44,7 +44,7 @@ static void take_byte(struct uv_cluster_child *k, char byte)
 
 static void on_room(uv_handle_t *h, size_t suggested, uv_buf_t *buf)
 {
-    static char room[64 * 1024]; /* Used up before the next read. */
+    static char room[64 * 1024]; /* on_output() uses all bytes before the next read. */
     (void)h;
     (void)suggested;
     *buf = uv_buf_init(room, sizeof room);
@@ -108,7 +108,8 @@ static void on_overdue(uv_timer_t *timer)
             signal_one(&c->child[i], SIGKILL);
 }
 
-/* The signal waits for a process that is stopped, and is the first thing it meets. */
+/* A stopped process does not handle SIGTERM until SIGCONT continues it. SIGTERM is sent first,
+ * so the process handles it as soon as it continues. */
 static void ask_to_end(struct uv_cluster_child *k)
 {
     k->ending = true;
@@ -122,7 +123,8 @@ void uv_cluster_stop_one(struct uv_cluster *c, uint32_t i)
     uv_timer_start(&c->timer, on_overdue, UV_CLUSTER_KILL_MS, 0);
 }
 
-/* The state stands behind the name, which is in parentheses and may hold any. */
+/* Reads /proc/PID/stat. The state letter follows the process name, which is in parentheses and
+ * may contain parentheses itself, so the last ')' counts. */
 bool uv_cluster_stopped(const struct uv_cluster *c, uint32_t i)
 {
     const struct uv_cluster_child *k = &c->child[i];
@@ -175,12 +177,12 @@ int uv_cluster_spawn(struct uv_cluster *c, uint32_t i, char **args, char **env)
     k->spawned = k->running = k->reading = true;
     c->n_busy++;
     err = uv_spawn(c->loop, &k->process, &options);
-    close(k->listen_fd); /* The child has it now. */
+    close(k->listen_fd); /* The child has its own descriptor of the socket. */
     k->listen_fd = -1;
     if (err == 0)
         err = uv_read_start((uv_stream_t *)&k->output, on_room, on_output);
     if (err < 0) {
-        /* libuv wants both closed, also after a failure. */
+        /* libuv requires that both handles are closed, also after a failed uv_spawn(). */
         c->n_busy--;
         k->running = k->reading = false;
         uv_close((uv_handle_t *)&k->process, NULL);

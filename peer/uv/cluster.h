@@ -1,13 +1,13 @@
-/* peer/uv/cluster.h -- child processes on a leash: none outlives its parent.
+/* peer/uv/cluster.h -- child processes of `hearsay local`, which end when their parent ends.
  *
- *   parent                           child i
- *   listening socket 127.0.0.1:0 --> fd 3
- *   leash (write end, never used)    fd 4: its end is the child's end
- *   lines of text <----------------- stdout
- *   stderr ........................> the parent's
+ *   parent                              child i
+ *   listening socket 127.0.0.1:0 -----> fd 3
+ *   pipe, nothing is written to it ---> fd 4: its end of file makes the child exit
+ *   lines of text <-------------------- stdout
+ *   stderr of the parent <------------- stderr
  *
- * The sockets listen before any child runs, so that every address is known
- * beforehand and a child that starts early is not refused by one that is late.
+ * All sockets listen before the first child starts. All addresses are therefore known in
+ * advance, and a child that starts early can connect to a child that starts late.
  */
 #ifndef PEER_UV_CLUSTER_H
 #define PEER_UV_CLUSTER_H
@@ -19,8 +19,9 @@
 enum {
     UV_CLUSTER_LISTEN_FD = 3,
     UV_CLUSTER_LEASH_FD = 4,
-    UV_CLUSTER_LINE_MAX = 16 * 1024, /* Longer lines are dropped. */
-    UV_CLUSTER_KILL_MS = 5000        /* From SIGTERM to SIGKILL. */
+    /* Bytes of the buffer for one line of output. Longer lines are dropped. */
+    UV_CLUSTER_LINE_MAX = 16 * 1024,
+    UV_CLUSTER_KILL_MS = 5000 /* Milliseconds from SIGTERM to SIGKILL. */
 };
 
 struct uv_cluster;
@@ -46,7 +47,7 @@ struct uv_cluster
 {
     uv_loop_t *loop;
     struct uv_cluster_child *child;
-    uint32_t n, n_busy; /* n_busy: running, or with output still to be read. */
+    uint32_t n, n_busy; /* n_busy: children that run or have unread output. */
     int leash[2];
     uv_timer_t timer;
     bool stopping;
@@ -55,27 +56,27 @@ struct uv_cluster
     void (*ended)(void *self, uint32_t i); /* The process has ended, and all its output was read. */
 };
 
-/* Makes n listening sockets and the leash. 0 or a negative errno: then nothing
- * is left. Set self, line and ended before spawning. */
+/* Makes n listening sockets and the pipe. Returns 0 or a negative errno; after an error nothing
+ * is left open. The caller must set self, line and ended before uv_cluster_spawn(). */
 int uv_cluster_open(struct uv_cluster *c, uv_loop_t *loop, uint32_t n);
 
-/* Start child i: args as for execvp, env as for execve. 0 or a negative errno;
- * then ended() does not come. */
+/* Starts child i, with args as for execvp() and env as for execve(). Returns 0 or a negative
+ * errno; after an error ended() is not called for this child. */
 int uv_cluster_spawn(struct uv_cluster *c, uint32_t i, char **args, char **env);
 
 /* Sends SIGTERM to all processes, and SIGKILL to those that do not end in time. Stopped
  * processes are continued first, so that they can end. */
 void uv_cluster_stop(struct uv_cluster *c);
-/* Does the same for one process. */
+/* Like uv_cluster_stop(), for one process only. */
 void uv_cluster_stop_one(struct uv_cluster *c, uint32_t i);
 /* Returns whether the process is stopped (SIGSTOP, a debugger). Returns false if the system
  * cannot tell. */
 bool uv_cluster_stopped(const struct uv_cluster *c, uint32_t i);
-/* SIGKILL to all, now. */
+/* Sends SIGKILL to all processes at once. */
 void uv_cluster_kill(struct uv_cluster *c);
 
-/* After the last ended(): closes what is left. Run the loop until it is empty,
- * then free. */
+/* Closes the sockets, the pipe and the timer. Called after ended() of the last child. The loop
+ * must run until it is empty before uv_cluster_free(). */
 void uv_cluster_close(struct uv_cluster *c);
 void uv_cluster_free(struct uv_cluster *c);
 

@@ -16,11 +16,11 @@ enum {
     /* Deadline of a stop. Closing the links takes up to 0.5 s more, so that a stop takes 5 s at
      * most. */
     STOP_MS = 4200,
-    FINISH_US =
-        /* Time for a checkpoint that is being written to finish, in microseconds. */
-    3 * 1000 * 1000,
-    LIMIT_US = 1000 * 1000, /* Time for the writer thread to give up after that, in microseconds. */
-    N_HANDLES = 9           /* Number of handles in struct uv_driver. close_handles() lists them. */
+    /* Time for a checkpoint that is being written to finish at a stop, in microseconds. */
+    FINISH_US = 3 * 1000 * 1000,
+    /* Time for the writer thread to give up after FINISH_US, in microseconds. */
+    LIMIT_US = 1000 * 1000,
+    N_HANDLES = 9 /* Number of handles in struct uv_driver. close_handles() lists them. */
 };
 
 void uv_driver_defaults(struct uv_driver_config *c)
@@ -74,7 +74,8 @@ static void close_handles(struct uv_driver *d)
     }
 }
 
-/* A lookup that has begun cannot be cancelled, and may take long. */
+/* Cancels all name lookups. Returns whether one cannot be cancelled, because it already runs on
+ * a thread of libuv. Such a lookup may take long. */
 static bool lookups_hang(struct uv_driver *d)
 {
     bool hang = false;
@@ -85,7 +86,8 @@ static bool lookups_hang(struct uv_driver *d)
     return hang;
 }
 
-/* The last checkpoint is not to be lost where the disk is only slow. False: it does not answer. */
+/* Closes the writer thread. Waits for the last checkpoint, which must not be lost if the disk is
+ * only slow. Returns false if the disk does not answer. */
 static bool close_writer(struct uv_driver *d)
 {
     const struct uv_driver_config *c = d->config;
@@ -130,7 +132,8 @@ void uv_driver_link_ended(struct uv_driver *d)
         uv_timer_start(&d->end, on_end, 0, 0);
 }
 
-/* Sessions first say CLOSE; a link that does not answer has its own deadline. */
+/* Starts the end of the driver. Each session sends CLOSE first. A link that does not answer has
+ * a deadline of its own. */
 void uv_driver_end(struct uv_driver *d, int exit_code)
 {
     if (d->exiting)
@@ -146,7 +149,7 @@ void uv_driver_end(struct uv_driver *d, int exit_code)
     uv_timer_start(&d->end, on_end, ms, 0);
 }
 
-/* The node has not ended in stop_ms. Its model is written unless the worker holds it. */
+/* The node has not ended within stop_ms. Its model is written, unless the worker is using it. */
 static void on_overdue(uv_timer_t *timer)
 {
     struct uv_driver *d = timer->data;
@@ -202,7 +205,7 @@ static void on_leash(uv_stream_t *s, ssize_t n, const uv_buf_t *buf)
 
 /* ---- Begin and close -------------------------------------------------- */
 
-/* Handles of our own, but the signals. None of these can fail. */
+/* Initialises the driver's own handles except the signal handles. None of these calls can fail. */
 static void init_handles(struct uv_driver *d)
 {
     uv_timer_init(d->loop, &d->wake);
@@ -216,8 +219,8 @@ static void init_handles(struct uv_driver *d)
     d->on_term.data = d->on_int.data = d->on_hup.data = d->leash.data = d;
 }
 
-/* The loop's first signal handle may need a pipe; the second finds it there. On failure
- * there is nothing to close. */
+/* The first signal handle of a loop may fail, because libuv then opens a pipe. The others use
+ * the same pipe and cannot fail. After an error there is no handle to close. */
 static int init_signals(struct uv_driver *d)
 {
     int err = uv_signal_init(d->loop, &d->on_term);
@@ -269,7 +272,8 @@ static void announce(struct uv_driver *d, struct node_config *node)
     node->n_advertise = 1;
 }
 
-/* The node needs the port, so the socket comes first. */
+/* Opens the node, the threads, the signals and the parent's pipe. The node needs the listening
+ * port, so the socket is open already. */
 static int open_parts(struct uv_driver *d, enum uv_driver_part *failed)
 {
     const struct uv_driver_config *c = d->config;
@@ -307,7 +311,7 @@ static int open_parts(struct uv_driver *d, enum uv_driver_part *failed)
         return 0;
     close_handles(d);
 no_signals:
-    (void)close_writer(d); /* The writer had nothing to write. */
+    (void)close_writer(d); /* Cannot fail: the writer had nothing to write. */
 no_writer:
     uv_worker_close(&d->worker);
 no_worker:
@@ -361,7 +365,8 @@ int uv_driver_open(struct uv_driver **out, uv_loop_t *loop, const struct uv_driv
     }
     uv_accept_close(&d->accept);
 no_door:
-    uv_run(loop, UV_RUN_NOWAIT); /* Lets the handles close: they lie in *d. */
+    /* The handles are members of *d, so the loop must close them before *d is freed. */
+    uv_run(loop, UV_RUN_NOWAIT);
 no_memory:
     free(fx);
     free(d);
@@ -373,7 +378,8 @@ no_memory:
 void uv_driver_start(struct uv_driver *d)
 {
     uv_feed(d, &(struct node_event){.type = NODE_START});
-    if (d->config->members != NULL) /* Before any session. */
+    /* The node must have the allow-list before the first session. */
+    if (d->config->members != NULL)
         uv_roster_start(&d->roster, d, d->config->members, d->config->listed);
 }
 

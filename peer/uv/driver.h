@@ -1,14 +1,14 @@
-/* peer/uv/driver.h -- DRIVER 1: one node over real sockets, clock and thread.
+/* peer/uv/driver.h -- runs one node over real sockets, a real clock and threads, with libuv.
  *
  *   sockets, timer, worker, signals --events--> node_step()
  *   sends, dials, hang-ups, lookups, notes, job, files <--effects--
  *
- * One loop thread (network only) and one worker thread (training, encoding).
- * The driver owns the node, the links and their slots. (It is not called
- * uv_loop because libuv has uv_loop_init() and uv_loop_close() already.)
+ * One loop thread does all networking, and one worker thread trains and encodes. The driver owns
+ * the node, the links and their slots. (It is not called uv_loop because libuv has uv_loop_init()
+ * and uv_loop_close().)
  *
- *   open --> run: START ... until the node asks for exit, or uv_driver_stop()
- *   and its deadline --> links say CLOSE --> handles close --> close
+ *   open --> run: START ... until the node asks for exit, or the deadline of uv_driver_stop()
+ *        --> links send CLOSE --> handles close --> close
  */
 #ifndef PEER_UV_DRIVER_H
 #define PEER_UV_DRIVER_H
@@ -23,8 +23,8 @@
 #include <uv.h>
 
 enum {
-    UV_DRIVER_SLOTS =
-        NODE_LINKS_MAX + 64 + 64, /* Sessions, half-open ones, those that are closing or dialled. */
+    /* Number of links: sessions, 64 half-open ones, and 64 that are dialled or closing. */
+    UV_DRIVER_SLOTS = NODE_LINKS_MAX + 64 + 64,
     UV_DRIVER_PORT = 6
 };
 
@@ -32,43 +32,55 @@ struct uv_driver;
 
 struct uv_driver_config
 {
-    struct node_config node; /* listen_port is filled in by the driver. */
+    /* Configuration of the node. The driver sets listen_port and the callbacks. */
+    struct node_config node;
     const struct channel_identity *identity;
     const uint8_t *psk;
     union uv_address listen;
-    int listen_fd; /* Inherited listening socket, or -1. Taken over. */
-    int leash_fd;  /* The process exits when this pipe ends, at the loop's next turn; or -1. */
-    bool signals;  /* SIGTERM, SIGINT and SIGHUP stop; a second SIGINT exits with 130, if it is no
-                       * echo (twice.h). With a leash SIGINT is nothing. */
-    uint32_t stop_ms; /* From the stop to the end, whatever the node says. */
+    /* Inherited listening socket, owned by the driver from then on. -1: the driver listens on
+     * `listen`. */
+    int listen_fd;
+    /* Read end of a pipe from the parent process. The process exits as soon as the pipe ends.
+     * -1: none. */
+    int leash_fd;
+    /* True: SIGTERM, SIGINT and SIGHUP stop the peer. A second SIGINT exits at once with code
+     * 130, unless it is a duplicate of the first (signal_debounce.h). With leash_fd, SIGINT and
+     * SIGHUP are ignored. */
+    bool signals;
+    /* Deadline of a stop, in milliseconds. After it the driver ends, even if the node has not
+     * ended. */
+    uint32_t stop_ms;
     struct uv_link_limits link;
     struct uv_accept_limits accept;
 
-    struct checkpoint_store
-        *slots; /* Checkpoints go there, if node.checkpoint_us says that there are any. */
+    /* Store for checkpoints, used if node.checkpoint_us is set. NULL: no checkpoints. */
+    struct checkpoint_store *slots;
 
     /* Path of the members file. NULL: the cluster has no allow-list. */
     const char *members;
     /* Initial contents of the members file. uv_driver_start() takes ownership. */
     struct allow_list *listed;
 
-    /* All may be NULL. From the loop thread, within a step: they must not call the driver. */
+    /* Callbacks. Each may be NULL. They run on the loop thread within a step, so they must not
+     * call the driver. */
     void *self;
     void (*note)(void *self, enum note_level level, const char *text);
     void (*measured)(void *self, const struct node_progress *p);
-    /* True: it is stored, as is all that belongs to it. */
+    /* Writes the node's model and all files that belong to it. Returns true if all are stored. */
     bool (*write_model)(void *self, const struct node *n);
-    /* Another peer's model (node_handed()). True: it is stored. NULL: none can be. */
+    /* Writes a model that another peer has handed off (node_handed()). Returns true if it is
+     * stored. NULL: this peer stores no model of another peer. */
     bool (*write_handed)(void *self, const struct node *n);
-    /* Returns the number of milliseconds after which the write is tried again while the node
-     * waits. 0 or no function: it is not tried again. A stop does not wait. */
+    /* Returns the number of milliseconds after which a failed write_model() is tried again; the
+     * node waits for that. 0, or NULL here: it is not tried again. A stop ends the waiting. */
     uint32_t (*again_ms)(void *self);
-    /* The node is at its end, and its links are: for how many milliseconds is the loop to go on
-     * before this is asked again, as there is something to write? 0: for none. A stop ends it. */
+    /* Called when the node and its links have ended, but something may still have to be written.
+     * Returns the number of milliseconds for which the loop continues before the next call. 0,
+     * or NULL here: the driver closes. A stop ends the waiting. */
     uint32_t (*late_ms)(void *self);
 };
 
-/* Defaults for everything but identity, psk, listen and node. */
+/* Sets defaults for all fields except identity, psk, listen and node. */
 void uv_driver_defaults(struct uv_driver_config *c);
 
 /* Part of the driver that could not be opened, for an error message. */
@@ -78,17 +90,17 @@ enum uv_driver_part {
     UV_DRIVER_REST   /* Memory, the node, the worker's thread, signals. */
 };
 
-/* Bind, then open the node. The config is borrowed as long as the driver
- * lives. 0 or a negative errno (-EADDRINUSE ...; -EINVAL from the node): then
- * nothing of the driver is left on the loop, and *failed (which may be NULL)
- * says what it was. */
+/* Binds the listening socket, then opens the node. The config is borrowed as long as the driver
+ * exists. Returns 0 or a negative errno, for example -EADDRINUSE, or -EINVAL from the node.
+ * After an error nothing of the driver is left on the loop, and *failed (may be NULL) says which
+ * part failed. */
 int uv_driver_open(struct uv_driver **d, uv_loop_t *loop, const struct uv_driver_config *config,
                    enum uv_driver_part *failed);
 
-/* The port it listens on. */
+/* Returns the port on which the driver listens. */
 uint16_t uv_driver_port(const struct uv_driver *d);
 struct node *uv_driver_node(struct uv_driver *d);
-/* Bytes at the sockets so far. */
+/* Returns the bytes sent and received at all sockets so far. */
 void uv_driver_totals(const struct uv_driver *d, uint64_t *sent, uint64_t *received);
 const struct uv_accept_counts *uv_driver_counts(const struct uv_driver *d);
 /* Returns the bytes exchanged in sessions with one peer. The counts start at 0 again if the peer
@@ -97,24 +109,25 @@ void uv_driver_traffic(const struct uv_driver *d, const uint8_t id[WIRE_ID_BYTES
                        uint64_t *received);
 /* Returns how many connections of a kind ended before they were sessions. */
 uint64_t uv_driver_refused(const struct uv_driver *d, enum rejection_log_kind kind);
-/* Checkpoints that could not be written, since the last that could. */
+/* Returns the number of checkpoints that could not be written since the last successful one. */
 uint64_t uv_driver_unkept(const struct uv_driver *d);
-/* How many checkpoints are stored so far, and the seconds that they took from training: copying,
- * which it waits for, and what their thread computed. */
+/* Returns the number of checkpoints stored so far. *seconds: the time that they took from
+ * training, which is the time of copying the state plus the CPU time of the writer thread. */
 uint64_t uv_driver_checkpoints(const struct uv_driver *d, double *seconds);
 
-/* Feed START. The driver then lives on the loop's callbacks. */
+/* Passes START to the node. From then on the callbacks of the loop run the driver. */
 void uv_driver_start(struct uv_driver *d);
 /* Stops the driver, as SIGTERM does. */
 void uv_driver_stop(struct uv_driver *d);
-/* All handles are closed: the loop no longer knows of it. */
+/* Returns whether all handles are closed, so that the loop no longer refers to the driver. */
 bool uv_driver_done(const struct uv_driver *d);
 int uv_driver_exit_code(const struct uv_driver *d);
-/* A job is still running at the deadline: the caller writes what it has to
- * and ends the process by _exit(), because the thread cannot be joined. */
+/* Returns whether a thread is still busy at the deadline and cannot be joined: a job of the
+ * worker, a name lookup or a write. The caller then writes what it has to and ends the process
+ * with _exit(). */
 bool uv_driver_stuck(const struct uv_driver *d);
 
-/* Only when done. */
+/* Frees the driver. Allowed only if uv_driver_done(). */
 void uv_driver_close(struct uv_driver *d);
 
 #endif

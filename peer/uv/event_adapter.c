@@ -1,5 +1,5 @@
-/* peer/uv/event_adapter.c -- the driver's work: each callback becomes one event of the node, each of its
- * effects one call. */
+/* peer/uv/event_adapter.c -- makes one event of the node from each callback, and calls from its
+ * effects. */
 #include "peer/uv/event_adapter.h"
 
 #include "peer/uv/identity.h"
@@ -10,8 +10,10 @@
 #include <string.h>
 
 enum {
-    CARRIED_US = 1000 * 1000, /* The node hears so often what its links carry. */
-    LAG_US = 250 * 1000       /* A wake-up later than this: poll the sockets first. */
+    /* Period at which the node gets the measured throughput of its links, in microseconds. */
+    CARRIED_US = 1000 * 1000,
+    /* If the wake-up timer is late by more microseconds than this, the sockets are polled first. */
+    LAG_US = 250 * 1000
 };
 
 static void carry_out(struct uv_driver *d);
@@ -20,7 +22,7 @@ static void tell_kept(struct uv_driver *d, bool stored);
 
 /* ---- Events ----------------------------------------------------------- */
 
-/* One event in, its effects out. No callback of libuv comes in between. */
+/* No callback of libuv runs between the event and its effects. */
 void uv_feed(struct uv_driver *d, struct node_event *ev)
 {
     if (d->exiting)
@@ -53,7 +55,8 @@ static void on_keep(uv_timer_t *timer)
         tell_kept(d, d->config->write_model(d->config->self, d->node));
 }
 
-/* The node hears of it when there is nothing more to hope for. */
+/* Reports to the node whether its model is stored. If it is not and config->again_ms() allows
+ * another try, only schedules that try. */
 static void tell_kept(struct uv_driver *d, bool stored)
 {
     const struct uv_driver_config *c = d->config;
@@ -70,7 +73,7 @@ static void feed_link(struct uv_driver *d, enum node_event_type type, struct uv_
     uv_feed(d, &(struct node_event){.type = type, .link = l->number, .down = {l->clean}});
 }
 
-/* A number tells the slot, and is never used twice. */
+/* Returns a number for a new session. It encodes the slot and is never used again. */
 static uint32_t next_number(struct uv_driver *d, const struct uv_link *l)
 {
     uint64_t n = ++d->n_sessions * UV_DRIVER_SLOTS + (uint64_t)(l - d->slot);
@@ -94,7 +97,7 @@ static void on_up(void *self, struct uv_link *l)
     l->number = next_number(d, l);
     d->n_up++;
     if (d->n_up > NODE_LINKS_MAX || d->exiting) {
-        l->number = 0; /* The node never hears of it. */
+        l->number = 0; /* The node gets no events of this link. */
         uv_link_hangup(l, true);
         return;
     }
@@ -162,7 +165,8 @@ static size_t limit(void *self, bool bulk)
     return bulk ? node_bulk_max(d->node) : node_control_max(d->node);
 }
 
-/* Between two jobs, so that what is sent in a round is counted together. */
+/* Reports the measured throughput of each link to the node. Called between two jobs, so that all
+ * deltas of a round are in one report. */
 static void tell_carried(struct uv_driver *d)
 {
     int64_t now = uv_worker_clock_us();
@@ -196,7 +200,8 @@ void uv_feed_signed(void *self)
     uv_feed(self, &(struct node_event){.type = NODE_SIGNED});
 }
 
-/* Reports the dials that have failed so far. The node may dial again in the same steps. */
+/* Reports the dials that could not be started. The list is copied first, because the node may
+ * dial again in these steps. */
 static void tell_failed(struct uv_driver *d)
 {
     uint32_t n = d->n_failed, tag[NODE_DIALS_MAX];
@@ -206,7 +211,8 @@ static void tell_failed(struct uv_driver *d)
         uv_feed(d, &(struct node_event){.type = NODE_DIAL_FAILED, .dial = {.tag = tag[i]}});
 }
 
-/* A disk that is full is so for each checkpoint. */
+/* Counts a checkpoint that could not be written. The warning is limited by log_backoff, because
+ * a full disk makes each checkpoint fail. */
 static void tell_unkept(struct uv_driver *d, const char *why)
 {
     char text[FILE_ERROR_MAX + 32];
@@ -262,7 +268,8 @@ static void on_wake(uv_timer_t *timer)
     uv_feed(d, &(struct node_event){.type = NODE_TIMER});
 }
 
-/* Waits at least 1 ms, because a timer that is always due would starve the sockets. */
+/* Sets the wake-up timer for the time that the node asked for. Waits at least 1 ms, because a
+ * timer that is always due would starve the sockets. */
 static void schedule_wake(struct uv_driver *d)
 {
     int64_t us = d->wake_us - uv_worker_clock_us();
@@ -339,8 +346,8 @@ static void on_seed_resolved(struct uv_resolve *r, const union uv_address *a, ui
     uv_feed(r->self, &(struct node_event){.type = NODE_RESOLVED, .resolved = {r->tag, pointer, n}});
 }
 
-/* Asks for a name's addresses. Where an earlier lookup of it still hangs (-EBUSY), that
- * one's answer will do. */
+/* Starts a lookup of a bootstrap name. If an earlier lookup of the name is still running
+ * (-EBUSY), its answer is used. */
 static void resolve(struct uv_driver *d, uint32_t seed, const char *name)
 {
     assert(seed < NODE_SEEDS_MAX);
@@ -370,7 +377,7 @@ static void tell(struct uv_driver *d)
         d->handed = c->write_handed != NULL && c->write_handed(c->self, d->node);
 }
 
-/* The node has made a copy of all that it needs after a restart. */
+/* Copies the node's state and starts to write it as a checkpoint. */
 static void write_checkpoint(struct uv_driver *d)
 {
     char run[WIRE_RUN_MAX + 1], owner[2 * WIRE_ID_BYTES + 1];

@@ -1,13 +1,15 @@
-/* peer/uv/event_adapter.h -- the driver's inner side: events to the node, effects to the world.
+/* peer/uv/event_adapter.h -- translates callbacks of libuv to events of the node, and its
+ * effects to calls.
  *
- * For peer/uv/driver.c (its life) and peer/uv/event_adapter.c (its work) only.
+ * Included by driver.c (life cycle), event_adapter.c (events and effects) and
+ * allow_list_watcher.c only.
  *
  *   uv_feed() --> node_step() --> sends, hang-ups, dials, lookups, notes,
  *                                 files, job, wake-up, exit
  *
- * A step is never entered from within a step: whatever an effect brings about
- * comes back in a later callback of the loop. But for one: as soon as the effects are out,
- * the node hears whether its model is stored (KEPT), or, where that is to be tried again, later.
+ * A step never starts within another step: the results of an effect arrive in a later callback of
+ * the loop. One result is reported earlier: after the effects are carried out, the same call of
+ * uv_feed() reports whether a model was stored (NODE_KEPT, NODE_HANDED), or schedules another try.
  */
 #ifndef PEER_UV_EVENT_ADAPTER_H
 #define PEER_UV_EVENT_ADAPTER_H
@@ -30,49 +32,64 @@ struct uv_driver
     struct uv_accept accept;
     struct rejection_log door;
     struct traffic traffic;
-    struct log_backoff unkept; /* Checkpoints that could not be written, since the last that was. */
+    /* Counts checkpoints that could not be written since the last successful one, and limits
+     * warnings. */
+    struct log_backoff unkept;
     struct uv_worker worker;
-    struct uv_writer writer; /* Open where there are slots. */
+    struct uv_writer writer; /* The writer thread. Open if config->slots is set. */
     /* State of a checkpoint. Its memory is passed from the node to the writer and back. */
     struct state copy;
     /* Total time for which the node was paused to copy its state, in microseconds. */
     int64_t copy_us;
-    uint64_t unwritten; /* The checkpoint of this beat was not even begun; 0: none. */
+    /* Step counter of a checkpoint that could not be started, to be reported to the node. 0:
+     * none. */
+    uint64_t unwritten;
     uv_timer_t wake, stop, end, keep;
-    struct uv_roster roster; /* Started where there is a members file. */
+    struct uv_roster roster; /* Watcher of the members file. Started if config->members is set. */
     uv_signal_t on_term, on_int, on_hup;
     struct uv_twice asked;
     uv_pipe_t leash;
     char leash_byte[16];
     char port[UV_DRIVER_PORT];
     char announced[UV_RESOLVE_TEXT]; /* Listening address to announce, unless it is a wildcard. */
-    const char *announces[1];        /* `announced`, as a list for struct node_config. */
-    uint32_t n_open;                 /* Own handles not yet closed. */
-    uint64_t n_sessions;             /* Links that ever came up. */
+    /* The address in `announced`, as a list for struct node_config. */
+    const char *announces[1];
+    /* Number of the driver's own handles that are not closed yet. */
+    uint32_t n_open;
+    uint64_t n_sessions; /* Number of links that have become sessions so far. */
     uint32_t n_up;
     int64_t wake_us;
-    int64_t carried_us; /* When the node last heard what links carry. */
-    bool polled;        /* The late wake-up has had its poll. */
-    bool feeding;       /* node_step() and its effects are not re-entered. */
-    /* The model that the last step asked to write was written, or no writer exists. */
+    int64_t carried_us; /* Time of the last NODE_CARRIED events, in microseconds. */
+    /* True: the wake-up timer fired late, and the sockets have been polled since. */
+    bool polled;
+    /* True: node_step() or its effects are running, so uv_feed() must not be called. */
+    bool feeding;
+    /* Result of the last write_model effect. True: the model is stored, or config->write_model
+     * is NULL. */
     bool stored;
-    bool handed; /* The same for a model of another peer. */
-    bool late;   /* All has ended but for what is still to be written. */
+    /* Result of the last write_handed effect. True: the other peer's model is stored. */
+    bool handed;
+    /* True: node and links have ended, and config->late_ms() has asked for more time. */
+    bool late;
     bool stopping, exiting, ended;
     bool stuck;
     int exit_code;
-    uint32_t n_failed; /* Dials that failed before they began. */
+    /* Number of dials in failed[] that could not be started. Reported to the node at the next
+     * wake-up. */
+    uint32_t n_failed;
     uint32_t failed[NODE_DIALS_MAX];
-    bool ripe; /* A seed's address is numeric, and the node is to hear of it soon. */
-    struct uv_resolve seed[NODE_SEEDS_MAX]; /* Lookups, */
-    struct uv_resolve dial[NODE_DIALS_MAX]; /* also of dials by name. */
+    /* True: a bootstrap address is numeric, so its lookup has an answer for the next wake-up. */
+    bool ripe;
+    struct uv_resolve seed[NODE_SEEDS_MAX]; /* Lookups of the bootstrap list. */
+    struct uv_resolve dial[NODE_DIALS_MAX]; /* Lookups of dials to a host name. */
     struct uv_link slot[UV_DRIVER_SLOTS];
 };
 
-/* One event in, its effects out. Nothing once the end has begun. */
+/* Passes one event to the node and carries out the effects. Does nothing once the driver is
+ * exiting. */
 void uv_feed(struct uv_driver *d, struct node_event *ev);
 
-/* Fill in the links' callbacks. */
+/* Sets the callbacks of d->net. */
 void uv_feed_net(struct uv_driver *d);
 /* Callback of the worker: more bytes of the delta are ready. */
 void uv_feed_part(void *driver, size_t n);
@@ -81,7 +98,8 @@ void uv_feed_signed(void *driver); /* Callback of the worker: the job makes prog
 /* Callback of the writer: a checkpoint was written or failed. */
 void uv_feed_written(void *driver, const struct uv_writer_result *r);
 
-/* In driver.c: the links say CLOSE, then everything closes. */
+/* Implemented in driver.c. uv_driver_end() makes the links send CLOSE and then closes
+ * everything. uv_driver_link_ended() is called after each link that has ended. */
 void uv_driver_end(struct uv_driver *d, int exit_code);
 void uv_driver_link_ended(struct uv_driver *d);
 

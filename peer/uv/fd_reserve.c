@@ -1,4 +1,5 @@
-/* peer/uv/fd_reserve.c -- takes descriptors and threads, only to see that they are there. */
+/* peer/uv/fd_reserve.c -- opens file descriptors and threads and releases them, to see whether
+ * they are available. */
 #include "peer/uv/fd_reserve.h"
 
 #include <errno.h>
@@ -6,9 +7,9 @@
 #include <unistd.h>
 
 enum {
-    LOOP_DESCRIPTORS =
-        8,               /* libuv 1.44 opens an epoll, an event and two pipes; some are to spare. */
-    POOL_THREADS = 4,    /* libuv's default, */
+    /* Number of descriptors to request. libuv 1.44 opens an epoll, an event and two pipes. */
+    LOOP_DESCRIPTORS = 8,
+    POOL_THREADS = 4,    /* Number of threads in libuv's pool by default. */
     POOL_STACK = 8 << 20 /* Stack size that libuv gives each thread, in bytes. */
 };
 
@@ -39,7 +40,8 @@ static void wait_for_the_end(void *gate)
     uv_mutex_unlock(gate);
 }
 
-/* All of them at the same time: each has its stack while the others have theirs. */
+/* Starts all threads at the same time, because each needs its stack while the other threads have
+ * theirs. */
 int uv_spare_pool(void)
 {
     uv_mutex_t gate;

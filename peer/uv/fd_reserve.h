@@ -12,8 +12,8 @@
  * the loop. */
 __attribute__((warn_unused_result)) int uv_spare_loop_init(uv_loop_t *loop);
 
-/* 0 where the threads of libuv's pool can start, else a negative errno. Costs the start of
- * as many threads. */
+/* Returns 0 if the threads of libuv's pool can start, else a negative errno. Starts and joins as
+ * many threads as libuv does by default. */
 __attribute__((warn_unused_result)) int uv_spare_pool(void);
 
 #endif

@@ -1,4 +1,5 @@
-/* peer/uv/identity.c -- a peer's identity from its file, locked so that no two processes are that peer. */
+/* peer/uv/identity.c -- a peer's identity from its file, locked so that no two processes are
+ * that peer. */
 #include "peer/uv/identity.h"
 
 #include <errno.h>
@@ -9,7 +10,7 @@
 #include <unistd.h>
 #include <uv.h>
 
-/* The descriptor that holds the lock, or a negative errno. */
+/* Returns the descriptor that holds the lock, or a negative errno with a sentence. */
 static int lock_file(const char *path, char error[KEYFILE_ERROR_MAX])
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -25,7 +26,7 @@ static int lock_file(const char *path, char error[KEYFILE_ERROR_MAX])
     return err == -EWOULDBLOCK ? -EBUSY : err;
 }
 
-/* A new key, unless there is one. */
+/* Writes a new random key to `path` if the file does not exist. *made: whether it did. */
 static int make_missing(const char *path, bool *made, char error[KEYFILE_ERROR_MAX])
 {
     uint8_t seed[KEYFILE_BYTES];

@@ -1,4 +1,5 @@
-/* peer/uv/identity.h -- the identity of a peer: a secret key in a file, which one process uses at a time. */
+/* peer/uv/identity.h -- the identity of a peer: a secret key in a file, which one process uses
+ * at a time. */
 #ifndef PEER_UV_IDENTITY_H
 #define PEER_UV_IDENTITY_H
 
@@ -8,20 +9,23 @@
 
 #include <stdbool.h>
 
-/* The identity's seed in `path`: read it, or make it. The file is locked as long as the descriptor
- * *lock is open, so that no two processes are one peer: -EBUSY. 0 or a negative errno with a
- * sentence; then nothing is open. */
+/* Reads the identity's seed from the file `path`, or creates the file. The file is locked as
+ * long as the descriptor *lock is open, so that no two processes are the same peer. Returns 0,
+ * or a negative errno with a sentence in error[]; after an error nothing is open. -EBUSY:
+ * another process has the lock. */
 __attribute__((warn_unused_result)) int uv_identity_own(const char *path,
                                                         uint8_t seed[KEYFILE_BYTES], int *lock,
                                                         char error[KEYFILE_ERROR_MAX]);
 
-/* The identity in `path`, which another process may be using: nothing is locked. Where it is missing
- * it is made, and *made says so; with made == NULL that is an error. */
+/* Reads the identity in the file `path` without a lock, so another process may be using it. If
+ * the file is missing, it is created and *made is true; with made == NULL a missing file is an
+ * error. Returns 0, or a negative errno with a sentence in error[]. */
 __attribute__((warn_unused_result)) int uv_identity_read(const char *path,
                                                          struct channel_identity *id, bool *made,
                                                          char error[KEYFILE_ERROR_MAX]);
 
-/* Signing by it; it must outlive what is made. */
+/* Returns functions that sign with `id` and verify. `id` must exist as long as the result is
+ * used. */
 struct members_crypto uv_identity_crypto(struct channel_identity *id);
 
 /* Writes the public key as text, in the form of a members file. */

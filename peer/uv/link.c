@@ -19,8 +19,11 @@ const struct uv_link_limits uv_link_limits_default = {
 };
 
 enum {
-    KEEPALIVE_S = 15,       /* Backstops for a host that has gone: the */
-    USER_TIMEOUT_MS = 30000 /* application's heartbeat is much quicker. */
+    /* Interval of TCP keepalives, in seconds. It detects a dead host if heartbeats do not. */
+    KEEPALIVE_S = 15,
+    /* Milliseconds after which unacknowledged bytes end the connection. Heartbeats detect a dead
+     * peer earlier. */
+    USER_TIMEOUT_MS = 30000
 };
 
 static void try_next(struct uv_link *l);
@@ -46,12 +49,12 @@ static void on_closed(uv_handle_t *h)
         finish(l);
 }
 
-/* Returns the reason that is reported for a link that was never connected. */
+/* Returns the reason that is reported for a link that ended before it was a session. */
 static enum node_why why(const struct uv_link *l, int error)
 {
     bool late = error == -ETIMEDOUT;
     if (error == -ECANCELED)
-        return NODE_WHY_UNKNOWN; /* This peer ended the link. */
+        return NODE_WHY_UNKNOWN; /* -ECANCELED means that this peer ended the link. */
     if (l->reached_ns == 0)
         return late                     ? NODE_WHY_TIMEOUT
                : error == -ECONNREFUSED ? NODE_WHY_REFUSED
@@ -102,7 +105,7 @@ void uv_link_hangup(struct uv_link *l, bool politely)
         break;
     case UV_LINK_DRAINING:
         if (politely)
-            return; /* Under way. */
+            return; /* CLOSE is queued or sent already. */
         break;
     case UV_LINK_FREE:
     case UV_LINK_CLOSED:
@@ -133,7 +136,8 @@ static void on_handshake_written(uv_write_t *request, int status)
         uv_link_end(l, status, false);
 }
 
-/* Give the channel what it waited for; send its reply. */
+/* Passes received handshake bytes to the channel and sends its reply. Returns 0 or a negative
+ * errno. */
 static int handshake(struct uv_link *l, const uint8_t *in, size_t n_in)
 {
     uint8_t *out = l->out + l->n_out;
@@ -154,7 +158,8 @@ static void set_options(struct uv_link *l);
 
 static void go_up(struct uv_link *l)
 {
-    set_options(l); /* A stranger is not worth the system calls. */
+    /* The options are set only now, to save system calls for unauthenticated connections. */
+    set_options(l);
     int err = uv_session_open(l);
     if (err < 0) {
         uv_link_end(l, err, false);
@@ -181,8 +186,9 @@ static int begin_channel(struct uv_link *l)
     return 0;
 }
 
-/* Has the other end left already? It does not wait for an answer: we were too busy to read its first
- * message in time, and an answer would cost key agreements. */
+/* Returns whether the other end has closed the connection. This happens if this process was too
+ * busy to read the first message in time. No reply is computed then, because key agreements are
+ * expensive. */
 static bool has_left(const struct uv_link *l)
 {
     uint8_t byte;
@@ -191,7 +197,8 @@ static bool has_left(const struct uv_link *l)
            && recv(fd, &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
-/* Until its first message is whole a stranger has cost us neither keys nor random bytes. */
+/* Handles n received handshake bytes. No key or random bytes are computed for an accepted
+ * connection until its first message is complete. */
 static void take_handshake(struct uv_link *l, size_t n)
 {
     l->heard = true;
@@ -233,8 +240,8 @@ void uv_link_take(struct uv_link *l)
 
 /* ---- Reading ---------------------------------------------------------- */
 
-/* Never more room than the handshake message has left: what follows it stays
- * in the kernel. */
+/* Offers no more room than the handshake message needs, so that bytes after it stay in the
+ * kernel. */
 static void on_room(uv_handle_t *h, size_t suggested, uv_buf_t *buf)
 {
     (void)suggested;
@@ -263,14 +270,14 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
         if (n > 0)
             uv_session_read(l, (size_t)n);
         break;
-    case UV_LINK_DRAINING: /* Read and dropped. */
+    case UV_LINK_DRAINING: /* Data that arrive after CLOSE are dropped. */
         break;
     case UV_LINK_CONNECTING:
     case UV_LINK_FREE:
     case UV_LINK_CLOSED:
         return;
     }
-    /* A half-close without CLOSE is an end like any other. */
+    /* A connection that ends without CLOSE is broken, also after a regular half-close. */
     if (n < 0)
         uv_link_end(l, n == UV_EOF ? -ECONNRESET : (int)n, false);
 }
@@ -310,7 +317,8 @@ static void set_options(struct uv_link *l)
 #endif
 }
 
-/* The stream is connected. Returns a negative errno where it is to be ended. */
+/* The connection is established: starts the handshake. Returns a negative errno if the link must
+ * end. */
 static int begin_handshake(struct uv_link *l)
 {
     l->state = UV_LINK_HANDSHAKE;
@@ -356,7 +364,7 @@ static int open_handles(struct uv_link *l, struct uv_link_net *net, bool dialled
     if (err < 0)
         return err;
     err = uv_timer_init(net->loop, &l->timer);
-    assert(err == 0); /* libuv's cannot fail. */
+    assert(err == 0); /* uv_timer_init() cannot fail. */
     l->timer.data = l;
     l->n_handles++;
     return 0;
@@ -381,7 +389,7 @@ int uv_link_accept(struct uv_link *l, struct uv_link_net *net, uv_stream_t *serv
 
 /* ---- Dialling --------------------------------------------------------- */
 
-/* A socket that failed to connect cannot be used again. */
+/* Continues a dial with a new socket, because a socket that failed to connect cannot be reused. */
 static void on_retry_closed(uv_handle_t *h)
 {
     struct uv_link *l = h->data;
@@ -393,7 +401,7 @@ static void on_retry_closed(uv_handle_t *h)
     }
     int err = open_tcp(l);
     if (err < 0) {
-        /* Only the timer is left to close. */
+        /* Only the timer handle is still open. */
         l->state = UV_LINK_CLOSED;
         l->error = err;
         uv_close((uv_handle_t *)&l->timer, on_closed);
@@ -416,7 +424,8 @@ static void on_connect(uv_connect_t *request, int status)
     }
 }
 
-/* Connect a fresh socket to the next address; close a used one first. */
+/* Connects to the next address of the dial. A used socket is closed first, and on_retry_closed()
+ * calls this function again. */
 static void try_next(struct uv_link *l)
 {
     int fd;

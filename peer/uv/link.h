@@ -6,13 +6,13 @@
  *                         |            |                              ^
  *                         +--failure---+---failure, or peer's CLOSE --+
  *
- * A link is a slot that its owner preallocates. Until the handshake is done it
- * holds all that is needed in itself: a stranger costs no allocation. An
- * authenticated session gets its buffers and queues (peer/uv/session.h).
+ * A link is a slot that its owner preallocates. Until the handshake is done, everything that it
+ * needs is in the slot, so an unauthenticated connection costs no allocation. An authenticated
+ * session gets buffers and queues (peer/uv/session.h).
  *
- * An end is clean after an authenticated CLOSE from either side. Our CLOSE is
- * followed by a half-close, and we read on (and drop it) until the peer's end,
- * so that no reset overtakes the CLOSE.
+ * An end is clean after an authenticated CLOSE from either side. This side sends CLOSE,
+ * half-closes the connection, and then reads and drops data until the other side closes.
+ * Otherwise a TCP reset could overtake the CLOSE.
  */
 #ifndef PEER_UV_LINK_H
 #define PEER_UV_LINK_H
@@ -24,9 +24,11 @@
 #include <uv.h>
 
 enum {
-    UV_LINK_HEARD_MS = 250,       /* Between two words that part of a message came in. */
-    UV_LINK_NOTSENT = 128 * 1024, /* Bytes the kernel may hold unsent. */
-    UV_LINK_DIAL_MAX = 8          /* Addresses tried one after the other in one dial. */
+    /* Minimum interval of heard() callbacks of a link, in milliseconds. */
+    UV_LINK_HEARD_MS = 250,
+    /* Maximum number of bytes that the kernel may hold and has not sent yet (TCP_NOTSENT_LOWAT). */
+    UV_LINK_NOTSENT = 128 * 1024,
+    UV_LINK_DIAL_MAX = 8 /* Maximum number of addresses that one dial tries in turn. */
 };
 
 enum uv_link_state {
@@ -34,18 +36,19 @@ enum uv_link_state {
     UV_LINK_CONNECTING,
     UV_LINK_HANDSHAKE,
     UV_LINK_OPEN,
-    UV_LINK_DRAINING, /* We have said CLOSE, or are about to. */
-    UV_LINK_CLOSED    /* uv_close() is under way. */
+    UV_LINK_DRAINING, /* This side has sent CLOSE, or has queued it. */
+    UV_LINK_CLOSED    /* The handles are closing. */
 };
 
 struct uv_link_limits
 {
-    uint32_t connect_ms;   /* Each address of a dial. */
-    uint32_t handshake_ms; /* All of it, not each read. */
-    uint32_t drain_ms;     /* Our CLOSE to the peer's end. */
+    uint32_t connect_ms;   /* Time limit of connecting to one address, in milliseconds. */
+    uint32_t handshake_ms; /* Time limit of the whole handshake, in milliseconds. */
+    /* Time limit from queuing CLOSE to the end of the connection, in milliseconds. */
+    uint32_t drain_ms;
     uint32_t rekey_ms;
     uint64_t rekey_bytes;
-    size_t control_queue; /* Bytes. */
+    size_t control_queue; /* Maximum number of bytes in the control queue. */
 };
 extern const struct uv_link_limits uv_link_limits_default;
 
@@ -57,25 +60,31 @@ struct uv_link_net
 {
     uv_loop_t *loop;
     const struct channel_identity *identity;
-    const uint8_t *psk;               /* CHANNEL_KEY bytes; NULL: a dial only connects, and ends. */
+    /* Cluster key, CHANNEL_KEY bytes. NULL: a dial connects and then ends. */
+    const uint8_t *psk;
     struct channel_versions versions; /* Message versions of this peer. */
-    struct replay *answered; /* First messages that links have answered; NULL where none accepts. */
+    /* Replay filter: first messages that links have answered. NULL: the owner accepts no
+     * connections. */
+    struct replay *answered;
     struct uv_link_limits limits;
-    bool watches; /* Measure the throughput of sessions (throughput_probe.h). */
+    bool watches; /* True: the throughput of sessions is measured (throughput_probe.h). */
     void *self;
     void (*up)(void *self, struct uv_link *l);
-    /* `bytes` is borrowed for the call. The link may be hung up in it. */
+    /* One whole message was received. `bytes` is borrowed for the call. The callback may hang up
+     * the link. */
     void (*recv)(void *self, struct uv_link *l, const uint8_t *bytes, size_t n);
-    /* May be NULL. Bytes came, of a message that is not whole; `record`: some whole record was among
-     * them. Every UV_LINK_HEARD_MS at most. */
+    /* Bytes of a message arrived that is not complete yet. `record`: at least one complete
+     * record was among them. Called at most every UV_LINK_HEARD_MS. May be NULL. */
     void (*heard)(void *self, struct uv_link *l, bool record);
-    void (*sent)(void *self, struct uv_link *l); /* A bulk message has left. */
+    /* The last bytes of a bulk message were passed to the kernel. */
+    void (*sent)(void *self, struct uv_link *l);
     /* All handles are closed, and the slot may be reused. was_up, clean and error describe the
      * end. */
     void (*ended)(void *self, struct uv_link *l);
-    /* The longest message to take now, by lane. */
+    /* Returns the maximum length of a message to accept now, bulk or control. */
     size_t (*limit)(void *self, bool bulk);
-    uint64_t bytes_sent, bytes_received; /* At the sockets, handshakes and strangers included. */
+    /* Bytes at all sockets, including handshakes and connections that never became a session. */
+    uint64_t bytes_sent, bytes_received;
 };
 
 struct uv_session; /* peer/uv/session.h: buffers and queues of an open session. */
@@ -87,28 +96,32 @@ struct uv_link
     bool was_up;
     bool clean;
     uint64_t reached_ns; /* Time of the TCP connection by uv_hrtime(). 0: never connected. */
-    bool heard;          /* The other end has sent a handshake message. */
-    /* The other end's first message or reply was sealed with the cluster key. */
+    bool heard;          /* True: the other end has sent bytes of the handshake. */
+    /* True: the other end's first message or reply was sealed with the cluster key. */
     bool knows_key;
-    bool counted;                   /* The acceptor's: counts among its half-open ones. */
-    uint64_t host;                  /* Likewise: where it comes from (rate_limit_key()). */
-    int error;                      /* Why it ended: 0, or a negative errno. -EPROTO: bad bytes. */
-    enum node_why why;              /* Reason for the end of a link that was never a session. */
-    struct channel_versions theirs; /* With NODE_WHY_VERSION: what they speak. */
-    uint32_t number;                /* The owner's. */
-    uint32_t tag;                   /* The owner's, of a dial. */
-    uint64_t bytes_sent, bytes_received; /* At its socket, the handshake included. */
+    /* Used by the acceptor. True: the link is one of its half-open connections. */
+    bool counted;
+    /* Used by the acceptor: key of the remote address (rate_limit_key()). */
+    uint64_t host;
+    /* Cause of the end: 0 or a negative errno. -EPROTO: invalid bytes. */
+    int error;
+    enum node_why why; /* Reason for the end of a link that was never a session. */
+    /* If `why` is NODE_WHY_VERSION: versions that the other end supports. */
+    struct channel_versions theirs;
+    uint32_t number;                     /* Number of the session, set by the owner. */
+    uint32_t tag;                        /* Number of the dial, set by the owner. */
+    uint64_t bytes_sent, bytes_received; /* Bytes at this link's socket, including the handshake. */
     union uv_address remote;
 
     struct uv_link_net *net;
     uv_tcp_t tcp;
-    uv_timer_t timer;   /* Deadline of the state. */
-    uint32_t n_handles; /* Not yet closed. */
+    uv_timer_t timer;   /* Timer for the deadline of the current state. */
+    uint32_t n_handles; /* Number of handles that are not closed yet. */
     struct channel channel;
-    bool began; /* The channel has its keys. */
+    bool began; /* True: begin_channel() has initialised `channel`. */
     struct uv_session *session;
 
-    /* Before the session: the dial, and the handshake's buffers. */
+    /* The fields from here on are used before the session: by the dial and the handshake. */
     uv_connect_t connect;
     union uv_address address[UV_LINK_DIAL_MAX];
     uint32_t n_addresses, next_address;
@@ -120,14 +133,14 @@ struct uv_link
     uint32_t write_size[2], n_writes;
 };
 
-/* Take the connection that waits at `server`. 0 or a negative errno: then the
- * slot is FREE and ended() will not come. */
+/* Accepts the connection that waits at `server`. Returns 0 or a negative errno; after an error
+ * the slot is FREE and ended() is not called. */
 int uv_link_accept(struct uv_link *l, struct uv_link_net *net, uv_stream_t *server);
 
-/* A link that was accepted just now: is its first message there already, whole? What of it is there
- * has been read; where it is not whole, the link is good for nothing but to be hung up. */
+/* Reads the bytes that a just accepted link has received already. Returns whether they are the
+ * whole first message. If they are not, the link can only be hung up. */
 bool uv_link_look(struct uv_link *l);
-/* Accepts the connection that waits on the listening socket. */
+/* Continues the handshake with the first message, which uv_link_look() has read. */
 void uv_link_take(struct uv_link *l);
 
 /* Tries the addresses in order (at most UV_LINK_DIAL_MAX are kept) until one connects. Failures
@@ -136,17 +149,18 @@ void uv_link_take(struct uv_link *l);
 int uv_link_dial(struct uv_link *l, struct uv_link_net *net, const union uv_address *address,
                  uint32_t n);
 
-/* Queue one message: head[0..n_head), copied, then body, which is held until
- * it is sealed. Ignored where the link is not open. */
+/* Queues one message: head[0..n_head), which is copied, followed by `body`, which may be NULL
+ * and is referenced until it is sealed. Does nothing if the link is not open. */
 void uv_link_send(struct uv_link *l, bool bulk, const uint8_t *head, size_t n_head,
                   struct packet *body);
 
-/* End it. Politely: what control is queued goes first, then CLOSE. Otherwise
- * at once without a word. ended() follows. */
+/* Ends the link; ended() follows. politely: queued control messages and then CLOSE are sent
+ * first. Otherwise the link closes at once without CLOSE. */
 void uv_link_hangup(struct uv_link *l, bool politely);
 
-/* Returns the bursts of an open link since the last call. n = 0: none, or the throughput is not
- * known. rtt_us: smallest round-trip time, in microseconds. */
+/* Returns the throughput measurements of an open link since the last call
+ * (gossip/exchange/uplink.h). n = 0: none, or the throughput is not measured. *rtt_us: smallest
+ * round-trip time, in microseconds. */
 struct uplink_bursts uv_link_carried(struct uv_link *l, double *rtt_us);
 
 /* Adds bytes that went through the link's socket. */
@@ -158,7 +172,7 @@ static inline void uv_link_count(struct uv_link *l, uint64_t sent, uint64_t rece
     l->net->bytes_received += received;
 }
 
-/* For peer/uv/session.c: end it now; error as in the struct. */
+/* For peer/uv/session.c: ends the link at once. `error` and `clean` as in struct uv_link. */
 void uv_link_end(struct uv_link *l, int error, bool clean);
 
 #endif

@@ -1,4 +1,5 @@
-/* peer/uv/log_backoff.c -- log backoff: doubles the interval between reports of a repeated event. */
+/* peer/uv/log_backoff.c -- log backoff: doubles the interval between reports of a repeated
+ * event. */
 #include "peer/uv/log_backoff.h"
 
 enum { AGAIN_MS = 10 * 1000, AGAIN_MOST_MS = 600 * 1000 };

@@ -1,5 +1,6 @@
-/* peer/uv/metrics.c -- a round's figures as one line of JSON, where what is unknown is null and
- * never NaN. */
+/* peer/uv/metrics.c -- formats the figures of a round as one line of JSON. Unknown values are null,
+ * never NaN.
+ */
 #include "peer/uv/metrics.h"
 
 #include "gossip/exchange/edge.h"
@@ -9,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { DIGITS = 9 /* Enough to tell any two floats apart. */ };
+enum { DIGITS = 9 /* Digits that distinguish any two floats. */ };
 
 const char *uv_metrics_phase(enum node_phase phase, bool holds)
 {

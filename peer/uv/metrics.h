@@ -9,13 +9,14 @@
  *    "live": 8, "edges": 2, "settle_rounds": 0, "rounds_done": 12,
  *    "rounds_skipped": 0, "joined_round": 0}
  *
- * Each start of the process writes a "start" line, because a restarted run appends to the file. The run
- * continues after round from_round (rounds of the consensus phase are counted, too). If earlier lines
- * describe later rounds, these rounds are done again, and the earlier lines remain. Seconds and bytes
- * are totals since the start line; bytes are counted at the sockets. Values that are not known are
- * null. accuracy and test_loss are given for rounds with an evaluation: they describe the model after
- * accuracy_round rounds, on accuracy_samples samples. A consensus phase that cannot end would fill the
- * disk: after its first 1,000 rounds it writes at most ten lines per second, and its last line.
+ * Each start of the process writes a "start" line, because a restarted run appends to the file.
+ * The run continues after round from_round; rounds of the consensus phase are counted, too. If
+ * earlier lines describe later rounds, these rounds are done again, and the earlier lines remain.
+ * Seconds and bytes are totals since the start line. Bytes are counted at the sockets. Unknown
+ * values are null. accuracy and test_loss are given for rounds with an evaluation. They describe
+ * the model after accuracy_round rounds, on accuracy_samples samples. peer/docs/json.md lists all
+ * fields. A consensus phase that cannot end would fill the disk, so after its first 1,000 rounds
+ * it writes at most ten lines per second, and its last line.
  */
 #ifndef PEER_UV_METRICS_H
 #define PEER_UV_METRICS_H
@@ -27,52 +28,55 @@
 #define UV_METRICS_ROUNDS 1000
 #define UV_METRICS_GAP_S  0.1
 
-/* Selects the rounds that get a line: all rounds, except in a long consensus phase, where a few
- * per second get one. */
+/* State of uv_metrics_due(). */
 struct uv_metrics_pace
 {
     double next_s; /* Time from which the next line is written, in seconds. */
 };
 
-/* Is a line due? Before its UV_METRICS_ROUNDS the consensus phase has one a round, behind them one each
- * UV_METRICS_GAP_S. One that is not due is to be kept: it may be the last of its phase. */
+/* Returns whether a line is due at time_s for the round described by *g, and advances *p. Each
+ * round gets a line, except after UV_METRICS_ROUNDS rounds of the consensus phase: from then on
+ * one line is due every UV_METRICS_GAP_S. The caller must keep a line that is not due, because
+ * it may be the last one of its phase. */
 bool uv_metrics_due(struct uv_metrics_pace *p, const struct node_progress *g, double time_s);
 
-/* "joining", "training", "consensus", "finishing", "left"; "no-quorum" of one that would train
- * but for the quorum. */
+/* Returns the name of a phase: "joining", "training", "consensus", "finishing" or "left".
+ * `holds`: the peer waits for a quorum, and "training" becomes "no-quorum". */
 const char *uv_metrics_phase(enum node_phase phase, bool holds);
 
-/* "closed", "asking", "open", "paused", "done": an enum edge_state, perhaps a peer's word. */
+/* Returns the name of an enum edge_state: "closed", "asking", "open", "paused" or "done". The
+ * value may come from another peer; any other value gives "unknown". */
 const char *uv_metrics_edge(uint32_t state);
 
-/* A path or another text that need not be UTF-8, which JSON must be: of a text that is not UTF-8, each byte that
- * is not ASCII becomes a '?'. NULL gives null. */
+/* Returns a JSON string of a text that need not be UTF-8, such as a path. If the text is not
+ * UTF-8, each byte that is not ASCII becomes '?'. NULL gives null. */
 json_t *uv_metrics_text(const char *text);
 
-/* null where it is not finite. */
+/* Returns x as a JSON value: null if x is not finite. */
 json_t *uv_metrics_number(double x);
-/* JSON's integers are signed here: what is larger, a peer's lie, stays at their end. */
+/* Returns n as a JSON integer. Values above INT64_MAX, which only a faulty peer sends, become
+ * INT64_MAX. */
 json_t *uv_metrics_whole(uint64_t n);
 
-/* The number that reads as x does in a line of metrics: nine digits, as many as
- * a float has. Figures that are compared between runs go through it. */
+/* Returns x rounded to nine digits, the precision of a metrics line and of a float. Figures that
+ * are compared between runs are rounded in this way. */
 double uv_metrics_rounded(double x);
 
-/* Returns a number as a JSON value: null if it is not finite. */
+/* Returns uv_metrics_rounded(x) as a JSON value: null if x is not finite. */
 json_t *uv_metrics_figure(double x);
 
-/* The object of one line, its figures rounded; NULL without memory. */
+/* Returns the JSON object of one line, with rounded figures. NULL: out of memory. */
 json_t *uv_metrics_object(const struct node_progress *p, double time_s);
 
-/* Put the last evaluation there, whichever round it was of: accuracy, test_loss, accuracy_round and
- * accuracy_samples; null where there was none. */
+/* Sets accuracy, test_loss, accuracy_round and accuracy_samples of `object` to the last
+ * evaluation, of whatever round. Null values: no evaluation yet. */
 void uv_metrics_evaluation(json_t *object, const struct node_progress *p);
 
-/* The line as text, without its end; to be freed. NULL without memory. */
+/* Returns the line as text without a newline. The caller frees it. NULL: out of memory. */
 char *uv_metrics_line(const struct node_progress *p, double time_s);
 
-/* The line of a start, likewise; `at` is whole seconds since 1970, below 0 for a start at no
- * hour (a simulation). */
+/* Returns the line of a start, as uv_metrics_line() does. `at`: seconds since 1970; less than 0
+ * if the start has no time of day, as in a simulation. */
 char *uv_metrics_start(int64_t at, uint64_t from_round);
 
 #endif

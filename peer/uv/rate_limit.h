@@ -1,13 +1,15 @@
-/* peer/uv/rate_limit.h -- limits the rate of new connections: one token bucket for all, and one per address.
+/* peer/uv/rate_limit.h -- limits the rate of new connections: one token bucket for all, and one
+ * per address.
  *
- *   all together slower than calm_per_s           WELCOME: has the whole deadline for its handshake
- *   faster, and this address within its own rate  WELCOME
- *   faster, and this address over its rate        HASTY: its first message must be there already
+ *   all addresses together below calm_per_s     WELCOME: has the whole deadline for its handshake
+ *   above, and this address within its rate     WELCOME
+ *   above, and this address over its rate       HASTY: its first message must have arrived already
  *
- * An address is an IPv4 address or the first 64 bits of an IPv6 address, because one host may own such
- * a prefix. Addresses are kept in a set-associative table; a new address replaces the one that was idle
- * for the longest time, and starts with a full bucket. A flood from thousands of addresses is therefore
- * limited only by the acceptor's other limits. The module is pure: callers pass the time.
+ * An address is an IPv4 address or the first 64 bits of an IPv6 address, because one host may own
+ * such a prefix. Addresses are kept in a set-associative table. A new address replaces the one
+ * that was idle for the longest time, and starts with a full bucket. A flood from thousands of
+ * addresses is therefore limited only by the acceptor's other limits. The module is pure: callers
+ * pass the time.
  */
 #ifndef PEER_UV_RATE_LIMIT_H
 #define PEER_UV_RATE_LIMIT_H
@@ -19,22 +21,25 @@ enum { RATE_LIMIT_SETS = 64, RATE_LIMIT_WAYS = 4 };
 struct rate_limit_limits
 {
     uint32_t calm_per_s,
-        calm_burst;        /* Connections of all together: below this nothing is limited. */
-    uint32_t per_s, burst; /* Rate per address, and burst, used when the total rate is exceeded. */
-    /* The same for connections from this host, on which many peers may run. */
+        /* Rate and burst of connections from all addresses. Below it no address is limited. */
+        calm_burst;
+    /* Rate and burst per address, applied while all addresses together exceed calm_per_s. */
+    uint32_t per_s, burst;
+    /* Rate and burst for connections from this host, on which many peers may run. */
     uint32_t loopback_per_s, loopback_burst;
-    uint32_t looks_per_s; /* First messages of an address over its rate that are opened. */
+    /* First messages per second that are decrypted for one address over its rate. */
+    uint32_t looks_per_s;
 };
 
 struct rate_limit_bucket
 {
     double tokens;
-    uint64_t at_ms; /* Time of the last update, in milliseconds. */
+    uint64_t at_ms; /* Time at which `tokens` was updated last, in milliseconds. */
 };
 
 struct rate_limit_entry
 {
-    uint64_t key; /* Family and prefix, hashed; 0: free. */
+    uint64_t key; /* Hash of address family and prefix. 0: the entry is free. */
     struct rate_limit_bucket knocks, looks;
 };
 
@@ -52,9 +57,9 @@ void rate_limit_init(struct rate_limit *c, const struct rate_limit_limits *limit
                      uint64_t now_ms);
 enum rate_limit_welcome rate_limit_knock(struct rate_limit *c, const union uv_address *a,
                                          uint64_t now_ms);
-/* May the first message of this hasty one be opened? */
+/* Returns whether the first message of a HASTY connection may be decrypted. */
 bool rate_limit_look(struct rate_limit *c, const union uv_address *a, uint64_t now_ms);
-/* Do connections come faster than calm_per_s? */
+/* Returns whether connections arrive faster than calm_per_s. */
 bool rate_limit_is_thick(const struct rate_limit *c, uint64_t now_ms);
 /* Returns the key of an address for the limits. The port is not part of it. */
 uint64_t rate_limit_key(const struct rate_limit *c, const union uv_address *a);

@@ -1,5 +1,5 @@
-/* peer/uv/rejection_log.c -- messages about refused connections, and the times at which they are
- * printed. */
+/* peer/uv/rejection_log.c -- decides when refused connections are reported, and writes the
+ * messages. */
 #include "peer/uv/rejection_log.h"
 
 #include "gossip/wire/wire.h"

@@ -9,15 +9,17 @@
 #include "peer/uv/log_backoff.h"
 
 enum rejection_log_kind {
-    REJECTION_LOG_QUIET,    /* Nothing to tell. */
+    /* Not reported: the other end sent nothing or ended early without the cluster key. */
+    REJECTION_LOG_QUIET,
     REJECTION_LOG_UNSEALED, /* The first message is not sealed with the cluster key. */
     /* The first message was sealed with the cluster key, and the other end closed the connection
      * after the reply. */
     REJECTION_LOG_UNENDED,
     /* The first message was sealed with the cluster key, and the handshake timed out. */
     REJECTION_LOG_SLOW,
-    REJECTION_LOG_VERSION, /* No version of the messages in common. */
-    REJECTION_LOG_CROWD,   /* Refused or pushed out, because too many come. */
+    REJECTION_LOG_VERSION, /* The two ends have no protocol version in common. */
+    /* Refused or replaced by a newer connection, because too many connections arrive. */
+    REJECTION_LOG_CROWD,
     REJECTION_LOG_KINDS
 };
 
@@ -28,12 +30,12 @@ struct rejection_log
     struct log_backoff at[REJECTION_LOG_KINDS];
 };
 
-/* A kind in a word: "unsealed", "slow", ... */
+/* Returns the name of a kind: "unsealed", "slow", ... */
 const char *rejection_log_word(enum rejection_log_kind kind);
 
 /* Returns the kind of rejection for an accepted link that never became a session. */
 enum rejection_log_kind rejection_log_kind(const struct uv_link *l);
-/* One more of that kind. True: `text` is to be told. */
+/* Counts one rejection. Returns true if it must be reported now; text[] is then the message. */
 bool rejection_log_count(struct rejection_log *d, enum rejection_log_kind kind,
                          const struct uv_link *l, uint64_t now_ms, char text[REJECTION_LOG_TEXT]);
 

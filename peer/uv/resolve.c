@@ -12,7 +12,8 @@
 
 static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
-/* Printable, no blanks: anything else is no name and would only spoil logs. */
+/* Returns whether a host has valid length and characters: printable ASCII without blanks and
+ * brackets. Other characters would only spoil log lines. */
 static bool host_ok(const char *host, size_t n)
 {
     if (n == 0 || n > UV_RESOLVE_HOST_MAX)
@@ -51,7 +52,7 @@ int uv_resolve_split(const char *address, bool allow_any_port, char host[UV_RESO
     if (end < begin || !host_ok(begin, n))
         return -EINVAL;
     if (!v6 && memchr(begin, ':', n))
-        return -EINVAL; /* An IPv6 address without brackets: which colon is it? */
+        return -EINVAL; /* In an IPv6 address without brackets the port's colon is ambiguous. */
     memcpy(host, begin, n);
     host[n] = '\0';
     *port = number;
@@ -101,7 +102,7 @@ bool uv_resolve_wildcard(const union uv_address *a)
     return IN6_IS_ADDR_UNSPECIFIED(&a->v6.sin6_addr);
 }
 
-/* Keep what can be dialled and is new. */
+/* Copies the distinct IPv4 and IPv6 addresses of a lookup to out[]. Returns their number. */
 static uint32_t collect(const struct addrinfo *list, union uv_address out[UV_RESOLVE_MAX])
 {
     uint32_t n = 0;
@@ -131,7 +132,8 @@ static void on_answer(uv_getaddrinfo_t *request, int status, struct addrinfo *li
     r->done(r, answer, n);
 }
 
-/* Names are for libuv's threads; the first lookup starts them. */
+/* Looks up a name on libuv's threads. The first lookup starts the threads, so it first checks
+ * that they can start. */
 static int ask(uv_loop_t *loop, struct uv_resolve *r, const char *host, uint16_t port)
 {
     char service[6];
@@ -163,7 +165,8 @@ void uv_resolve_ripe(struct uv_resolve *r)
 {
     if (!r->ripe)
         return;
-    union uv_address answer = r->answer; /* done() may begin the next lookup. */
+    /* done() may start the next lookup, which overwrites r->answer. */
+    union uv_address answer = r->answer;
     r->ripe = r->busy = false;
     r->done(r, &answer, 1);
 }
@@ -196,7 +199,7 @@ void uv_resolve_text(const struct sockaddr *a, char out[UV_RESOLVE_TEXT])
 {
     char host[UV_RESOLVE_TEXT];
     uv_resolve_host(a, host);
-    uint16_t port = 0; /* At the same place in both families. */
+    uint16_t port = 0; /* The port has the same offset in both address families. */
     union uv_address u = {0};
     memcpy(&u.v4, a, sizeof u.v4);
     port = ntohs(u.v4.sin_port);

@@ -1,4 +1,5 @@
-/* peer/uv/session.c -- an open link's queues, its chunks on their way, and what arrives. */
+/* peer/uv/session.c -- queues of an open link, the chunks that libuv is writing, and received
+ * records. */
 #include "peer/uv/session.h"
 
 #include "gossip/exchange/packet.h"
@@ -12,7 +13,8 @@ static void pump(struct uv_link *l);
 
 /* ---- Queues ----------------------------------------------------------- */
 
-/* Take the item off its queue; keep it for another message if there is room. */
+/* Removes the first item of a queue. Keeps it for a later message, or frees it if enough are
+ * kept. */
 static void drop_first(struct uv_session *s, enum frame_lane lane)
 {
     struct uv_session_queue *q = &s->queue[lane];
@@ -38,7 +40,8 @@ static void drop_all(struct uv_session *s, enum frame_lane lane)
         drop_first(s, lane);
 }
 
-/* The smallest spare item that holds such a head, or a new one. */
+/* Returns the smallest unused item with room for n_head bytes, or a new one. NULL: out of
+ * memory. */
 static struct uv_session_item *get_item(struct uv_session *s, size_t n_head)
 {
     struct uv_session_item **best = NULL, *i;
@@ -117,7 +120,8 @@ static bool room_for(const struct uv_session_chunk *c, size_t n)
     return c->n + n + UV_SESSION_EMPTY <= UV_SESSION_CHUNK;
 }
 
-/* Changes the key after a time or a number of bytes. The next record uses the new key. */
+/* Changes the encryption key if rekey_ms have passed, or rekey_bytes were sent, since the last
+ * change. The next record uses the new key. */
 static void rekey_if_due(struct uv_link *l, struct uv_session_chunk *c)
 {
     struct uv_session *s = l->session;
@@ -129,8 +133,8 @@ static void rekey_if_due(struct uv_link *l, struct uv_session_chunk *c)
     s->rekey_at_ms = now + limits->rekey_ms;
 }
 
-/* The next record of the queue's first message. False: the queue is empty or
- * the chunk is full. */
+/* Seals the next record of the queue's first message into the chunk. Returns false if the queue
+ * is empty or the chunk is full. */
 static bool take_record(struct uv_link *l, struct uv_session_chunk *c, enum frame_lane lane)
 {
     struct frame_record r;
@@ -149,7 +153,7 @@ static bool take_record(struct uv_link *l, struct uv_session_chunk *c, enum fram
     return true;
 }
 
-/* Control first; bulk only while no control waits. */
+/* Fills a chunk: control messages first, then bulk messages if no control message is left. */
 static void fill(struct uv_link *l, struct uv_session_chunk *c)
 {
     struct uv_session *s = l->session;
@@ -172,7 +176,7 @@ static void fill(struct uv_link *l, struct uv_session_chunk *c)
 
 static void on_half_closed(uv_shutdown_t *request, int status)
 {
-    (void)request; /* The drain deadline deals with whatever went wrong. */
+    (void)request; /* Errors are ignored, because the drain deadline ends the link. */
     (void)status;
 }
 
@@ -195,7 +199,8 @@ static void on_written(uv_write_t *request, int status)
         l->net->sent(l->net->self, l);
 }
 
-/* A burst may have ended before what is about to be sent. */
+/* Called before something is sent. If nothing is in flight, the throughput probe ends the
+ * current burst. */
 static void look(struct uv_link *l)
 {
     struct uv_session *s = l->session;
@@ -214,7 +219,7 @@ struct uplink_bursts uv_session_carried(struct uv_link *l, double *rtt_us)
     return bursts;
 }
 
-/* Hand chunks to libuv while there is something to say and one is free. */
+/* Passes chunks to libuv while messages are queued and a chunk is free. */
 static void pump(struct uv_link *l)
 {
     struct uv_session *s = l->session;
@@ -258,7 +263,7 @@ uv_buf_t uv_session_room(struct uv_link *l)
     return uv_buf_init((char *)s->in + s->n_in, (unsigned)(sizeof s->in - s->n_in));
 }
 
-/* One record's plaintext: a piece of a message, or a word about the session. */
+/* Handles the plaintext of one record: a fragment of a message, or a REKEY or CLOSE. */
 static int take_plain(struct uv_link *l, enum channel_kind kind, const uint8_t *plain, size_t n)
 {
     struct uv_session *s = l->session;
@@ -269,7 +274,7 @@ static int take_plain(struct uv_link *l, enum channel_kind kind, const uint8_t *
     case CHANNEL_CLOSE:
         uv_link_end(l, 0, true);
         return 0;
-    case CHANNEL_REKEY: /* channel_open() has done it. */
+    case CHANNEL_REKEY: /* channel_open() has changed the key already. */
         return 0;
     case CHANNEL_CONTROL:
     case CHANNEL_CONTROL_END:
@@ -289,7 +294,7 @@ static int take_plain(struct uv_link *l, enum channel_kind kind, const uint8_t *
     return -EPROTO;
 }
 
-/* Open every whole record of s->in[0..n_in); the number of bytes used, or a
+/* Decrypts each complete record of s->in[0..n_in). Returns the number of bytes used, or a
  * negative errno. */
 static ptrdiff_t take_records(struct uv_link *l)
 {
@@ -316,7 +321,8 @@ static ptrdiff_t take_records(struct uv_link *l)
     return (ptrdiff_t)at;
 }
 
-/* Over a slow line a message takes longer than a peer may be silent. */
+/* Reports that bytes of an incomplete message have arrived. On a slow link a message may take
+ * longer than the time after which a silent peer is suspected. */
 static void tell_heard(struct uv_link *l)
 {
     struct uv_session *s = l->session;

@@ -1,18 +1,18 @@
-/* peer/uv/session.h -- an open link's traffic: messages to sealed records on the stream, and back.
+/* peer/uv/session.h -- traffic of an open link: messages to sealed records on the stream, and back.
  *
  *   uv_session_send --> [control queue] --\  cut, seal   chunk 0 --> uv_write
  *                   --> [bulk queue]    --/              chunk 1 --> uv_write
  *
- * Two queues, cut into records as late as possible; control overtakes bulk
- * between records. At most UV_SESSION_CHUNKS chunks are with libuv at a time,
- * and TCP_NOTSENT_LOWAT keeps the kernel's backlog as short, so that a
- * heartbeat waits behind 128 KiB and what is in flight, never behind a model.
- * A control queue over its limit hangs up: the other end has stopped reading.
- * Bulk is bounded by the node's lock step; UV_SESSION_BULK_MAX is the backstop.
+ * Sending. There are two queues. Messages are cut into records as late as possible, so a control
+ * message overtakes a bulk message between two records. libuv has at most UV_SESSION_CHUNKS
+ * chunks at a time, and TCP_NOTSENT_LOWAT keeps the kernel's queue equally short. A heartbeat
+ * therefore waits for at most 128 KiB and the data in flight, and never for a whole model. If
+ * the control queue exceeds its limit, the link is closed, because the other end has stopped
+ * reading. The node's lock step limits the bulk queue; UV_SESSION_BULK_MAX is a second limit.
  *
- * What arrives is handed on message by message in the very call that reads it,
- * and the next read follows only then: the socket's window is the only inbound
- * queue, and a reader that is slow slows the sender.
+ * Receiving. Each message is passed on in the call that reads its last bytes. The next read follows
+ * only then, so the socket's receive window is the only inbound queue, and a slow reader slows down
+ * the sender.
  */
 #ifndef PEER_UV_SESSION_H
 #define PEER_UV_SESSION_H
@@ -24,22 +24,25 @@
 enum {
     UV_SESSION_CHUNKS = 2,
     UV_SESSION_RECORD = CHANNEL_HEADER + CHANNEL_RECORD_MAX,
-    UV_SESSION_EMPTY = CHANNEL_HEADER + 1 + 16, /* A record without data: REKEY, CLOSE. */
-    UV_SESSION_CHUNK =
-        UV_SESSION_EMPTY + UV_SESSION_RECORD, /* Bytes: a whole record fits even behind a REKEY. */
+    /* Bytes of a record without data: REKEY or CLOSE. */
+    UV_SESSION_EMPTY = CHANNEL_HEADER + 1 + 16,
+    /* Bytes of a chunk: room for a REKEY and the longest record. */
+    UV_SESSION_CHUNK = UV_SESSION_EMPTY + UV_SESSION_RECORD,
     UV_SESSION_IN = 2 * UV_SESSION_RECORD,
-    UV_SESSION_BULK_MAX = 24,    /* Messages. */
-    UV_SESSION_SPARES = 8,       /* Items that have left a queue, kept for the next messages. */
-    UV_SESSION_HEAD_LEAST = 1024 /* Bytes of the smallest item: all but gossip and sketches fit. */
+    UV_SESSION_BULK_MAX = 24, /* Maximum number of messages in the bulk queue. */
+    /* Maximum number of unused items that are kept for later messages. */
+    UV_SESSION_SPARES = 8,
+    /* Bytes of head[] in the smallest item. Only MEMBERS messages and heads with a sketch are
+     * longer. */
+    UV_SESSION_HEAD_LEAST = 1024
 };
 
-/* A queued message. A steady run allocates none: those that have left their
- * queue are used again. */
+/* A queued message. Items are reused, so a steady run does not allocate. */
 struct uv_session_item
 {
-    struct uv_session_item *next; /* In its queue, or among the spare ones. */
-    size_t cap;                   /* Bytes of head[]: a power of two. */
-    struct packet *body;          /* Held, or NULL. */
+    struct uv_session_item *next; /* Next item of the queue or of the list of unused items. */
+    size_t cap;                   /* Size of head[] in bytes: a power of two. */
+    struct packet *body;          /* Body of the message, with a reference. NULL: none. */
     struct frame_cut cut;
     uint8_t head[];
 };
@@ -48,7 +51,7 @@ struct uv_session_queue
 {
     struct uv_session_item *first, **end;
     uint32_t n;
-    size_t bytes; /* Not yet cut. */
+    size_t bytes; /* Bytes of the queued messages that are not yet cut into records. */
 };
 
 struct uv_session_chunk
@@ -57,7 +60,7 @@ struct uv_session_chunk
     struct uv_link *link;
     bool flying;
     uint32_t n;
-    uint32_t n_ended; /* Number of bulk messages whose last record is in the chunk. */
+    uint32_t n_ended; /* Number of bulk messages that end in this chunk. */
     uint8_t bytes[UV_SESSION_CHUNK];
 };
 
@@ -69,31 +72,36 @@ struct uv_session
     uint32_t n_spare;
     struct uv_session_chunk chunk[UV_SESSION_CHUNKS];
     uv_shutdown_t shutdown;
-    bool closing; /* A CLOSE record is to be sent. */
-    bool closed;  /* The CLOSE record was sealed. */
-    int fd;       /* The socket's. */
+    bool closing; /* True: a CLOSE record must be sent after the control queue. */
+    bool closed;  /* True: the CLOSE record was sealed. */
+    int fd;       /* File descriptor of the socket. */
     struct uv_carried carried;
-    /* Times of the next rekeying and of the last received record, in milliseconds. */
+    /* rekey_at_ms: time at which the key is changed next. heard_ms: time from which the next
+     * heard() callback may be made. Both in milliseconds of the loop's clock. */
     uint64_t rekey_at_ms, heard_ms;
-    bool opened, whole; /* A record of a part of a message, since the last word; a message, in what
-                         * has just been read. */
+    /* opened: a record that does not complete its message has arrived since the last heard()
+     * callback. whole: the last read completed a message. */
+    bool opened, whole;
     uint32_t n_in;
     uint8_t in[UV_SESSION_IN];
 };
 
-/* For peer/uv/link.c. Open: -ENOMEM, nothing else. */
+/* The functions from here on are for peer/uv/link.c. uv_session_open() returns 0 or -ENOMEM. */
 __attribute__((warn_unused_result)) int uv_session_open(struct uv_link *l);
-void uv_session_free(struct uv_link *l); /* When the handles are closed. */
+/* Frees the session's data. Called after all handles of the link are closed. */
+void uv_session_free(struct uv_link *l);
 /* Returns the buffer for received bytes, with room for at least one byte. */
 uv_buf_t uv_session_room(struct uv_link *l);
-/* n bytes have come there: open, deliver. May end the link. */
+/* Handles n bytes that were read into the buffer of uv_session_room(): decrypts records and
+ * delivers messages. May end the link. */
 void uv_session_read(struct uv_link *l, size_t n);
-/* Queue one message, as uv_link_send() does. May end the link. */
+/* Queues one message, as uv_link_send() does. May end the link. */
 void uv_session_send(struct uv_link *l, enum frame_lane lane, const uint8_t *head, size_t n_head,
                      struct packet *body);
-/* Does the same as uv_link_carried(). */
+/* Implements uv_link_carried() for an open session. */
 struct uplink_bursts uv_session_carried(struct uv_link *l, double *rtt_us);
-/* No more messages: what control is queued, then CLOSE, then a half-close. */
+/* Sends no more messages except queued control messages, then CLOSE, then half-closes the
+ * connection. */
 void uv_session_hangup(struct uv_link *l);
 
 #endif

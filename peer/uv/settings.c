@@ -1,4 +1,5 @@
-/* peer/uv/settings.c -- takes the options of one peer, one by one. */
+/* peer/uv/settings.c -- checks the options of one peer and stores them in a driver's
+ * configuration. */
 #include "peer/uv/settings.h"
 
 #include "nn/math/number.h"
@@ -19,7 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SPARE_PORTS = 100 /* Ports above the wanted one that next_free_port() tries. */ };
+enum { SPARE_PORTS = 100 /* Number of ports that next_free_port() tries. */ };
 
 __attribute__((format(printf, 3, 4))) static int refuse(char error[SETTINGS_ERROR_MAX], int err,
                                                         const char *format, ...)
@@ -39,8 +40,8 @@ int settings_begin(struct settings *s, struct uv_driver_config *c, char error[SE
         return refuse(error, -EIO, "the system gives no time or no random bytes");
     c->node.boot = random[0];
     c->node.own_seed = random[1];
-    /* The incarnation is the start time, so that a process that starts later has the larger one,
-     * whatever the former process raised its own to. */
+    /* The incarnation is the start time. A process that starts later therefore has the larger
+     * one, even if the earlier process has raised its incarnation. */
     c->node.incarnation = ((uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_usec / 1000) << 20;
     c->node.crypto = &s->crypto;
     c->identity = &s->identity;
@@ -73,7 +74,7 @@ static int cut_list(const struct options *o, const char *option, uint32_t max,
                           (unsigned)max);
         list->at[list->n++] = one;
     }
-    if (list->n == 0) /* Taken for none, it would begin a run of its own. */
+    if (list->n == 0) /* An empty bootstrap list would make the peer start a run of its own. */
         return refuse(error, -EINVAL, "--%s: found '%.80s', expected HOST:PORT,...", option, text);
     return 0;
 }
@@ -110,7 +111,8 @@ static void set_port(union uv_address *a, uint16_t port)
     a->v4.sin_port = htons(port);
 }
 
-/* True if this machine has the address: binding to it works on no other machine. */
+/* Returns whether the address belongs to this machine: a socket can be bound to it on no other
+ * machine. */
 static bool is_local(const struct addrinfo *found)
 {
     union uv_address a = {0};
@@ -121,7 +123,7 @@ static bool is_local(const struct addrinfo *found)
     return uv_accept_try(&a) == 0;
 }
 
-/* True if "host:port" names this port of this machine. */
+/* Returns whether "host:port" names this port of this machine. */
 static bool names_local(const char *address, uint16_t port)
 {
     char host[UV_RESOLVE_HOST_MAX + 1];
@@ -150,8 +152,8 @@ static uint16_t next_free_port(const union uv_address *a)
     return 0;
 }
 
-/* The commands of the README for two peers on one machine differ only in the peer's name, so the
- * second peer finds the default port in use. */
+/* The README starts two peers on one machine with commands that differ only in the peer's name,
+ * so the second peer finds the default port in use. */
 bool settings_move(struct settings *s, struct uv_driver_config *c)
 {
     union uv_address first;
@@ -263,7 +265,7 @@ void settings_not_listening(const struct settings *s, const struct uv_driver_con
 
 /* ---- Identity and admission ---- */
 
-/* Host name and port; without a port the process's number. */
+/* Makes a default name from the host name and the port. Without a port the process id is used. */
 static void default_name(char name[WIRE_NAME_MAX + 1], unsigned port)
 {
     char host[UV_MAXHOSTNAMESIZE] = "peer", clean[25];
@@ -390,7 +392,8 @@ void settings_limits(const struct options *o, struct node_config *c)
     c->patience_us = (int64_t)(options_real(o, "quorum-timeout") * 1e6);
     c->worker_limit_us = (int64_t)(options_real(o, "straggler-timeout") * 1e6);
     c->evaluate_every = NODE_EVALUATE_AUTO;
-    c->evaluate_samples = options_uint(o, "evaluate-samples"); /* 0: not given. */
+    /* evaluate_samples is 0 if the option is not given. */
+    c->evaluate_samples = options_uint(o, "evaluate-samples");
     if (!options_given(o, "evaluate-every"))
         return;
     c->evaluate_every = options_uint(o, "evaluate-every");

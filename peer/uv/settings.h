@@ -1,10 +1,11 @@
-/* peer/uv/settings.h -- the options of one peer: from checked texts to a driver's configuration.
+/* peer/uv/settings.h -- converts the options of one peer from text to a driver's configuration.
  *
- *   bootstrap advertise listen name key identity members token member-ttl quorum-timeout straggler-timeout
- *   evaluate-every evaluate-samples uplink     --settings_take()-->     struct uv_driver_config
+ *   --bootstrap --advertise --listen --name --key --identity --members --token
+ *   --quorum-timeout --straggler-timeout --evaluate-every --evaluate-samples --bandwidth
+ *                                       settings_*() --> struct uv_driver_config
  *
- * Used by `hearsay peer` for its command line, and by libhearsay for the options of a program. Each
- * error is one sentence that begins with the name of the option.
+ * `hearsay peer` uses these functions for its command line, and libhearsay for the options of a
+ * program. Each error is one sentence that begins with the name of the option.
  */
 #ifndef PEER_UV_SETTINGS_H
 #define PEER_UV_SETTINGS_H
@@ -13,11 +14,11 @@
 #include "peer/uv/driver.h"
 
 enum {
-    SETTINGS_LIST_MAX = 4096, /* Characters of a list of addresses. */
-    SETTINGS_ERROR_MAX = 768  /* Bytes of an error's text. */
+    SETTINGS_LIST_MAX = 4096, /* Bytes of a list of addresses, including its NUL. */
+    SETTINGS_ERROR_MAX = 768  /* Bytes of an error text, including its NUL. */
 };
 
-/* A list of addresses cut at its commas, in place. */
+/* A list of addresses. The commas in `text` are replaced by NULs, and at[0..n) point into it. */
 struct settings_list
 {
     char text[SETTINGS_LIST_MAX];
@@ -25,8 +26,8 @@ struct settings_list
     uint32_t n;
 };
 
-/* Memory that the configuration refers to. All zeros except `o`; must not be moved after
- * settings_take(). */
+/* Memory that the driver's configuration points to, so it must not be moved. Initialise `o`, and
+ * all other fields with zeros. */
 struct settings
 {
     const struct options *o;
@@ -37,25 +38,27 @@ struct settings
     char notice[SETTINGS_ERROR_MAX];
     uint8_t psk[CHANNEL_KEY];
     struct channel_identity identity;
-    bool locks; /* The identity's file is locked, by this descriptor. */
+    bool locks; /* True: the identity's file is locked by the descriptor `lock`. */
     int lock;
     struct certificate certificate; /* Certificate made from --token. */
     struct allow_list listed;       /* Contents of the file of --members. */
     struct members_crypto crypto;
 };
 
-/* Each takes its options: 0, or a negative errno with a sentence. Begin with settings_begin(), which fills
- * in all of the node's configuration that no option says; a name may depend on where it listens, a token on the identity. */
+/* Each of the functions to settings_token() sets the fields of *c that its options determine.
+ * Returns 0, or a negative errno with a sentence in error[]. settings_begin() comes first and
+ * sets the fields that no option determines. settings_name() must follow settings_listen(),
+ * because the default name contains the port. settings_token() must follow settings_identity(). */
 int settings_begin(struct settings *s, struct uv_driver_config *c, char error[SETTINGS_ERROR_MAX]);
 int settings_addresses(struct settings *s, struct uv_driver_config *c,
                        char error[SETTINGS_ERROR_MAX]);
-/* To be called after settings_addresses(). Calls settings_move() if the default port is in use. */
+/* Must be called after settings_addresses(). Calls settings_move() if the default port is in
+ * use. */
 int settings_listen(struct settings *s, struct uv_driver_config *c, char error[SETTINGS_ERROR_MAX]);
 /* Replaces the default port, which is in use, by the next free port in `c`. Does so only if
- * --listen is not given and the bootstrap list names the default port of this machine. Returns true
- * if it did; s->notice then says so.
- * Another process may take the new port before uv_driver_open(). If that fails with -EADDRINUSE,
- * call both functions again. */
+ * --listen is not given and the bootstrap list names the default port of this machine. Returns
+ * true if it did; s->notice then says so. Another process may take the new port before
+ * uv_driver_open(). If that fails with -EADDRINUSE, call both functions again. */
 bool settings_move(struct settings *s, struct uv_driver_config *c);
 /* Writes to error[] why uv_driver_open() failed at UV_DRIVER_DOOR with `err`, and which --listen to
  * use instead. */
@@ -66,18 +69,19 @@ int settings_key(struct settings *s, struct uv_driver_config *c, char error[SETT
 int settings_members(struct settings *s, struct uv_driver_config *c,
                      char error[SETTINGS_ERROR_MAX]);
 int settings_token(struct settings *s, struct uv_driver_config *c, char error[SETTINGS_ERROR_MAX]);
-/* --quorum-timeout, --straggler-timeout, --evaluate-every, --evaluate-samples. */
+/* Takes --quorum-timeout, --straggler-timeout, --evaluate-every and --evaluate-samples. */
 void settings_limits(const struct options *o, struct node_config *c);
 int settings_uplink(const struct options *o, struct node_config *c, char error[SETTINGS_ERROR_MAX]);
-/* The identity in the file `path`, made where it is missing and locked until settings_close(); NULL: one of this
- * moment. */
+/* Reads the identity from the file `path`, or creates it. The file is locked until
+ * settings_close(). path NULL: a new random identity that is not stored. */
 int settings_identity(struct settings *s, struct uv_driver_config *c, const char *path,
                       char error[SETTINGS_ERROR_MAX]);
 void settings_close(struct settings *s);
 
-/* Has the run a use for --bandwidth? Else -EINVAL with a sentence. */
+/* Returns 0 if the run can use --bandwidth, else -EINVAL with a sentence. */
 int settings_uplink_fits(const struct options *o, const struct run *run, char error[RUN_ERROR_MAX]);
-/* The value of a text option in microseconds, 0: off. 0, or -EINVAL with a sentence. */
+/* Converts the duration in option `name` to microseconds; 0 means off. Returns 0, or -EINVAL
+ * with a sentence. */
 int settings_duration(const struct options *o, const char *name, int64_t *us,
                       char error[SETTINGS_ERROR_MAX]);
 

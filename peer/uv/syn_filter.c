@@ -32,7 +32,8 @@ static struct syn_filter_entry key_of(const union uv_address *a)
     if (a->any.sa_family == AF_INET) {
         e.prefix[0] = ntohl(a->v4.sin_addr.s_addr);
     } else if (memcmp(v6, mapped, sizeof mapped) == 0) {
-        e.prefix[0] = word(v6 + sizeof mapped); /* The address is IPv4, mapped to IPv6. */
+        /* This is an IPv4 address in its IPv6-mapped form. */
+        e.prefix[0] = word(v6 + sizeof mapped);
     } else {
         e.v6 = true;
         e.prefix[0] = word(v6);
@@ -47,7 +48,8 @@ static bool same(const struct syn_filter_entry *a, const struct syn_filter_entry
            && a->prefix[1] == b->prefix[1];
 }
 
-/* One that no place is left for takes one from each of the others. */
+/* Misra-Gries: a connection of an address without a place reduces the count of every place by
+ * one. */
 bool syn_filter_knock(struct syn_filter *s, const union uv_address *a)
 {
     struct syn_filter_entry key = key_of(a), *free = NULL;
@@ -71,8 +73,8 @@ bool syn_filter_knock(struct syn_filter *s, const union uv_address *a)
     return false;
 }
 
-/* The program is replaced only if the kept share changes by much, because the estimate always
- * varies. */
+/* Ends the window of one entry. Returns whether the program must change. A small change of the
+ * kept share does not count, because the estimate always varies. */
 static bool settle(struct syn_filter_entry *e, const struct syn_filter_limits *l,
                    uint64_t window_ms)
 {
@@ -116,8 +118,9 @@ bool syn_filter_is_on(const struct syn_filter *s)
 #ifdef __linux__
 
 enum {
-    ALL = 0x7fffffff,  /* Number of bytes of the packet to keep: all, so that the packet passes. */
-    TCP_FLAGS_AT = 13, /* In the TCP header, where the packet begins for such a filter. */
+    ALL = 0x7fffffff, /* Return value of the program: keep all bytes, so the packet passes. */
+    /* Offset of the flags in the TCP header, at which packets begin for a socket filter. */
+    TCP_FLAGS_AT = 13,
     TCP_SYN = 0x02,
     TCP_SYN_OR_ACK = 0x12
 };
@@ -144,7 +147,8 @@ static void give_back(struct writer *w, uint32_t n)
     put(w, BPF_RET | BPF_K, 0, 0, n);
 }
 
-/* Keeps a random share of the packets: the last five instructions of the program. */
+/* LOT is the number of instructions that draw() emits. They keep a random share `kept` of the
+ * packets and drop the others. */
 enum { LOT = 4 };
 static void draw(struct writer *w, double kept)
 {
@@ -172,7 +176,8 @@ static void put_entries(struct writer *w, const struct syn_filter *s, bool v6)
     give_back(w, ALL);
 }
 
-/* Only what opens a connection is dropped: those that stand inherit the program. */
+/* Only SYN packets are dropped, because accepted connections inherit the program of the
+ * listening socket. */
 size_t syn_filter_program(const struct syn_filter *s,
                           struct syn_filter_code code[SYN_FILTER_PROGRAM_MAX])
 {
@@ -186,7 +191,8 @@ size_t syn_filter_program(const struct syn_filter *s,
     load(&w, BPF_B, (uint32_t)SKF_NET_OFF);
     put(&w, BPF_ALU | BPF_RSH | BPF_K, 0, 0, 4);
     size_t fork = w.n;
-    put(&w, BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 6); /* IPv6 further on. */
+    /* IPv6 packets jump to the second list of entries; code[fork].jt is set below. */
+    put(&w, BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 6);
     put_entries(&w, s, false);
     code[fork].jt = (uint8_t)(w.n - fork - 1);
     put_entries(&w, s, true);

@@ -1,4 +1,4 @@
-/* peer/uv/throughput_probe.c -- the one door to TCP_INFO. */
+/* peer/uv/throughput_probe.c -- reads TCP_INFO and sets TCP_QUICKACK. */
 #include "peer/uv/throughput_probe.h"
 
 #include <stdbool.h>
@@ -6,12 +6,12 @@
 
 #ifdef __linux__
 
-/* The kernel's own struct: libc's ends before what is wanted here. */
+/* The kernel's header is used, because the struct in libc lacks the fields at the end. */
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-/* False: the kernel is older than these fields. */
+/* Reads TCP_INFO. Returns false on error, or if the kernel is too old to have the needed fields. */
 static bool read_info(int fd, struct tcp_info *info)
 {
     socklen_t n = sizeof *info;

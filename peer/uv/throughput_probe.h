@@ -1,17 +1,19 @@
-/* peer/uv/throughput_probe.h -- measures the throughput of a session's socket with figures of the kernel.
+/* peer/uv/throughput_probe.h -- measures the throughput of a session's socket with figures of
+ * the kernel.
  *
- * Linux counts the acknowledged bytes of a connection, and the time during which some bytes were not
- * acknowledged (TCP_INFO: tcpi_bytes_acked, tcpi_busy_time). The probe reads both whenever something is
- * sent on an idle connection, which gives one *burst* after the other (gossip/exchange/uplink.h). The
- * cost is one system call per burst.
+ * Linux counts the acknowledged bytes of a connection, and the time during which some bytes were
+ * not acknowledged (TCP_INFO: tcpi_bytes_acked, tcpi_busy_time). A *burst* is a period in which
+ * bytes are unacknowledged (gossip/exchange/uplink.h). The probe reads both counters when
+ * something is sent on an idle connection, which ends the previous burst. The cost is one system
+ * call per burst.
  *
- *   bytes  ----####-------#---####-----
- *   read       ^          ^   ^        ^ and when somebody asks
+ *   bytes in flight  ----####-------#---####-----
+ *   counters read        ^          ^   ^        ^ and when uv_carried_take() is called
  *
- * The time comes in ticks (4 ms at 250 Hz). A burst begins anywhere in a tick, so that sums
- * over many are right, though each is off by up to one.
+ * The kernel measures the time in ticks (4 ms at 250 Hz). A burst begins anywhere in a tick, so
+ * the time of one burst is wrong by up to one tick, but the sum over many bursts is right.
  *
- * On other systems nothing is ever known.
+ * On other systems nothing is measured.
  */
 #ifndef PEER_UV_THROUGHPUT_PROBE_H
 #define PEER_UV_THROUGHPUT_PROBE_H
@@ -22,20 +24,22 @@
 
 struct uv_carried
 {
-    uint64_t acked, busy_us;     /* The connection's totals when it was last read. */
-    struct uplink_bursts bursts; /* Bursts since they were last read. */
-    double rtt_us;               /* The least round trip; 0: not known. */
+    /* Counters of the connection when they were last read: acknowledged bytes and busy time. */
+    uint64_t acked, busy_us;
+    struct uplink_bursts bursts; /* Bursts since the last uv_carried_take(). */
+    double rtt_us;               /* Smallest round-trip time in microseconds. 0: unknown. */
 };
 
-/* The connection begins to count: what it carried before does not. */
+/* Starts to measure the connection `fd`. Earlier traffic is not counted. */
 void uv_carried_init(struct uv_carried *c, int fd);
-/* Something is about to be sent: if nothing is outstanding, a burst has ended. */
+/* Called before something is sent. If nothing is outstanding, the current burst has ended and is
+ * recorded. */
 void uv_carried_look(struct uv_carried *c, int fd);
-/* The bursts since they were last taken; one that is under way is cut here. */
+/* Returns the bursts since the last call. A burst that is still in progress is cut here. */
 struct uplink_bursts uv_carried_take(struct uv_carried *c, int fd);
 
-/* A whole message has come: say so at once. Else the system may wait for up to 40 ms for
- * something to say it with, and the other end would take that for the link's doing. */
+/* Acknowledges a complete message at once. Otherwise the kernel may delay the acknowledgement by
+ * up to 40 ms, which the sender would count as time of the link. */
 void uv_carried_acknowledge(int fd);
 
 #endif

@@ -1,5 +1,6 @@
-/* peer/uv/traffic.c -- byte counts by peer identity, in a table that replaces the least recently
- * used row. */
+/* peer/uv/traffic.c -- counts bytes by peer identity in a table. A new peer replaces the least
+ * recently used row.
+ */
 #include "peer/uv/traffic.h"
 
 #include <string.h>
@@ -9,7 +10,7 @@ static bool is_of(const struct traffic *t, size_t i, const uint8_t id[WIRE_ID_BY
     return t->row[i].counted != 0 && memcmp(t->row[i].id, id, WIRE_ID_BYTES) == 0;
 }
 
-/* The row of this id, else the one that it may have. */
+/* Returns the row of this id, or the row that it may replace. */
 static size_t place_of(const struct traffic *t, const uint8_t id[WIRE_ID_BYTES])
 {
     size_t oldest = 0;

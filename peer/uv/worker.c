@@ -1,5 +1,4 @@
-/* peer/uv/worker.c -- a thread that waits for one job at a time, and tells the loop by uv_async
- * when it is done. */
+/* peer/uv/worker.c -- a thread that runs one job at a time and notifies the loop with uv_async. */
 #include "peer/uv/worker.h"
 
 #include "nn/math/c_locale.h"
@@ -31,7 +30,8 @@ static void work(void *arg)
     uv_mutex_unlock(&w->mutex);
 }
 
-/* libuv may join several wake-ups into one, and give one too many. */
+/* libuv may merge several wake-ups into one, or wake up once without a new state. The flags
+ * therefore say what has happened. */
 static void on_async(uv_async_t *async)
 {
     struct uv_worker *w = async->data;
@@ -43,7 +43,8 @@ static void on_async(uv_async_t *async)
     uv_mutex_unlock(&w->mutex);
     if (gets_on && !finished)
         w->calls.sign(w->calls.self);
-    if (part > 0 && !finished) /* Else what is there goes out with the rest. */
+    /* A finished job sends the whole delta, so fragments need no report. */
+    if (part > 0 && !finished)
         w->calls.part_ready(w->calls.self, part);
     if (!finished)
         return;

@@ -1,5 +1,5 @@
-/* peer/uv/writer.c -- a thread that waits for one state at a time, and tells the loop by uv_async
- * what became of it. */
+/* peer/uv/writer.c -- a thread that writes one state at a time and notifies the loop with
+ * uv_async. */
 #include "peer/uv/writer.h"
 
 #include "nn/math/c_locale.h"
@@ -13,17 +13,20 @@
 
 enum stage { IDLE, POSTED, ENDED };
 
-/* In memory of its own, so that a thread that hangs in a disk does no harm when it wakes up. */
+/* Data that both threads access. They have their own allocation, so that a thread that hangs in
+ * a disk operation can still wake up safely after the driver has gone. */
 struct uv_writer_job
 {
     uv_thread_t thread;
     uv_mutex_t mutex;
-    uv_cond_t cond;    /* The stage has changed, or `quit`. */
-    uv_async_t *async; /* Under the mutex, like the next two; NULL: the loop listens no more. */
+    uv_cond_t cond; /* Signalled when `stage`, `quit` or `gone` changes. */
+    /* Protected by the mutex, like the next three fields. NULL: the loop no longer listens. */
+    uv_async_t *async;
     enum stage stage;
     bool quit;
-    bool gone; /* The thread has ended. */
-    /* The thread's while POSTED, else the loop's. */
+    bool gone; /* True: the thread has ended. */
+    /* The fields from here on belong to the writer thread while the stage is POSTED, else to the
+     * loop thread. */
     struct checkpoint_store *slots;
     struct state state;
     struct checkpoint_file_label label; /* Label of the checkpoint. Its strings are in `text`. */
@@ -95,7 +98,8 @@ static void free_job(struct uv_writer_job *j)
     free(j);
 }
 
-/* libuv may join several wake-ups into one, and give one too many. */
+/* Takes the result of a finished write. Returns false if no write has finished: libuv may merge
+ * several wake-ups into one, or wake up once too often. */
 static bool take_result(struct uv_writer *w, struct uv_writer_result *r)
 {
     struct uv_writer_job *j = w->job;
@@ -217,7 +221,7 @@ int uv_writer_keep(struct uv_writer *w, struct state *s, const struct checkpoint
     return 0;
 }
 
-/* Wait so long for the thread to end. Under the mutex. */
+/* Waits at most limit_us for the thread to end. The caller holds the mutex. */
 static void wait_for_end(struct uv_writer_job *j, int64_t limit_us)
 {
     int64_t end = now_us() + limit_us;
