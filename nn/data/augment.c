@@ -1,8 +1,7 @@
-/* nn/data/augment.c -- crops and flips, made on the way from bytes to floats.
+/* nn/data/augment.c -- crops and flips images while their bytes are converted to floats.
  *
- * What is cut out is never made: each place of the output looks up the byte that
- * the crop and the flip put there, or black, in the one pass that turns bytes into
- * normalised floats.
+ * The cropped image is never stored. For each pixel of the output, the conversion looks up the byte
+ * that crop and flip put there, or black.
  */
 #include "nn/data/augment.h"
 
@@ -43,9 +42,9 @@ void augment_print(const struct augment *a, char spec[AUGMENT_SPEC_MAX])
     memcpy(spec, text, strlen(text) + 1);
 }
 
-/* How an image is changed. Pixel (y, x) of the output is pixel (y + down, x + right) of the
- * image, or (y + down, w - 1 - x + right) if it is flipped. Pixels outside of the image are
- * black. */
+/* How an image is changed. Pixel (y, x) of the output is pixel (y + down, x + right) of the image
+ * of width w, or (y + down, w - 1 - x + right) if the image is flipped. Pixels outside of the image
+ * are black. */
 struct view
 {
     const struct dataset *d;
@@ -53,7 +52,8 @@ struct view
     bool flip;
 };
 
-/* Three draws of the key decide: down, right, and whether to flip. */
+/* Draws the changes of one image. Three random numbers of the key decide: down, right, and whether
+ * to flip. */
 static struct view view_of(const struct augment *a, const struct dataset *d, uint64_t key)
 {
     struct view v = {.d = d};
@@ -65,21 +65,22 @@ static struct view view_of(const struct augment *a, const struct dataset *d, uin
     return v;
 }
 
-/* A place of the cut, moved to the nearest one of the image. */
+/* Returns v, limited to the range from 0 to `most`. */
 static size_t clamp(int64_t v, size_t most)
 {
     return v < 0 ? 0 : (size_t)v > most ? most : (size_t)v;
 }
 
-/* n places of one channel. Black is a pixel of 0 as normalised, not the float 0. */
+/* Sets n pixels of one channel to black. `black`: the normalised value of the pixel 0, which is not
+ * the float 0. */
 static void blacken(float *out, float black, size_t n, size_t channels)
 {
     for (size_t x = 0; x < n; x++)
         out[x * channels] = black;
 }
 
-/* Writes one channel of one row. The pixels from `from` up to `to` come from the image, the
- * others are black. row NULL: the whole row is black. */
+/* Writes one channel of one row. Pixels `from` to `to` - 1 come from the image, the others are
+ * black. If row is NULL, the whole row is black. */
 static void view_row(const struct view *v, const uint8_t *row, const float *value, float *out)
 {
     size_t channels = v->d->shape.channels, w = v->d->shape.width;

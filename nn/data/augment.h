@@ -1,12 +1,12 @@
-/* nn/data/augment.h -- random changes to training images that keep their label.
+/* nn/data/augment.h -- random changes to training images that keep their label (data augmentation).
  *
- *   crop   pad by 4 black pixels on every side, cut the image's size out at a
- *          random place (Lee et al. 2015; He et al. 2016, section 4.2)
- *   flip   left and right exchanged, half of the time
+ *   crop   pads the image by 4 black pixels on every side, and cuts out an image of the original
+ *          size at a random position (Lee et al. 2015; He et al. 2016, section 4.2)
+ *   flip   exchanges left and right, with probability 1/2
  *
  *   spec   "none", "crop", "flip", "crop+flip"
  *
- * What is drawn for a sample is a pure function of a key.
+ * The random choices for a sample are a pure function of a key.
  */
 #ifndef NN_DATA_AUGMENT_H
 #define NN_DATA_AUGMENT_H
@@ -20,14 +20,13 @@ struct augment
     bool crop, flip;
 };
 
-/* Parse a spec, in either order. 0, or -EINVAL with a sentence. */
+/* Parses a spec. "flip+crop" is accepted, too. Returns 0, or -EINVAL with a message. */
 __attribute__((warn_unused_result)) int augment_parse(struct augment *a, const char *spec,
                                                       char error[DATA_ERROR_MAX]);
 void augment_print(const struct augment *a, char spec[AUGMENT_SPEC_MAX]);
 
-/* Write image i, changed as `key` says and normalised, to out[h][w][c].
- * Data that are no images, and images where nothing is asked for, are written
- * as dataset_sample() writes them. */
+/* Writes image i, changed by the random choices of `key` and normalised, to out[h][w][c]. If the
+ * data are not images, or if no change is requested, writes the same as dataset_sample(). */
 void augment_sample(const struct augment *a, const struct dataset *d, size_t i, uint64_t key,
                     float *out);
 

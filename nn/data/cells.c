@@ -1,6 +1,6 @@
-/* nn/data/cells.c -- records and cells of a table in a text, with quotes as in RFC 4180. A cell
- * is a pointer into the file and a length, without its quotes. The text of a cell is copied only
- * if it contains "". */
+/* nn/data/cells.c -- splits a text into the records and cells of a table, with quotes as in RFC
+ * 4180. A cell is a pointer into the file and a length, without its quotes. The text of a cell is
+ * copied only if it contains "". */
 #include "nn/data/cells.h"
 
 #include "nn/data/notation.h"
@@ -11,27 +11,28 @@
 
 enum { SEPARATOR_RECORDS = 8 }; /* Number of records that cells_separator() inspects. */
 
-/* A tab is a space, unless it is what stands between cells. */
+/* A tab counts as a space unless it is the separator. */
 static bool is_space(const struct cells *c, uint8_t byte)
 {
     return byte == ' ' || (byte == '\t' && c->separator != '\t');
 }
 
-/* Spaces before a cell are not of it. */
+/* Skips the spaces before a cell. */
 static void skip_spaces(struct cells *c)
 {
     while (c->p < c->end && is_space(c, *c->p))
         c->p++;
 }
 
-/* Does the line end here, with a newline, a return and a newline, or the file? */
+/* Returns whether the line ends at p: with a newline, with a return and a newline, or with the
+ * file. */
 static bool at_line_end(const struct cells *c)
 {
     size_t left = (size_t)(c->end - c->p);
     return left == 0 || *c->p == '\n' || (*c->p == '\r' && (left == 1 || c->p[1] == '\n'));
 }
 
-/* Behind the line end that p stands at. */
+/* Moves behind the line end at p. */
 static void pass_line_end(struct cells *c)
 {
     c->p += c->p < c->end && *c->p == '\r';
@@ -54,7 +55,8 @@ bool cells_record(struct cells *c)
     return false;
 }
 
-/* Quotes end a cell; text behind them is most often a quote that should have been doubled. */
+/* Refuses text after the closing quote of a cell. Usually a quote inside the cell should have been
+ * doubled. */
 static int refuse_behind_quote(const struct cells *c)
 {
     struct quote q = quote_bytes(c->p, 1);
@@ -66,7 +68,7 @@ static int refuse_behind_quote(const struct cells *c)
                       (unsigned long long)c->next_line, q.text, wanted);
 }
 
-/* A cell in quotes, which p stands at. */
+/* Reads a cell that begins with the quote at p. */
 static int quoted_cell(struct cells *c, struct cells_cell *cell)
 {
     uint64_t opened = c->next_line;
@@ -92,7 +94,8 @@ static int quoted_cell(struct cells *c, struct cells_cell *cell)
     return 0;
 }
 
-/* A cell without quotes ends at a separator or a newline; quotes inside it are bytes as any. */
+/* Reads a cell without quotes, up to a separator or a newline. Quotes inside the cell are ordinary
+ * bytes. */
 static void plain_cell(struct cells *c, struct cells_cell *cell)
 {
     cell->p = c->p;
@@ -106,8 +109,8 @@ static void plain_cell(struct cells *c, struct cells_cell *cell)
     cell->n = (size_t)(end - cell->p);
 }
 
-/* Reads the cell at p. Afterwards p is at the next cell, or after the line end if the cell is
- * the last of its record. */
+/* Reads the cell at p. Then p is at the next cell, or after the line end if the cell is the last of
+ * its record. */
 int cells_next(struct cells *c, struct cells_cell *cell)
 {
     *cell = (struct cells_cell){0};
@@ -137,7 +140,7 @@ size_t cells_text(const struct cells_cell *cell, uint8_t *text, size_t cap)
     return n;
 }
 
-/* Both texts are cut to CELLS_NAME_MAX bytes, because a header may be as long as the file. */
+/* Compares at most CELLS_NAME_MAX bytes, because a header may be as long as the file. */
 bool cells_is(const struct cells_cell *cell, const uint8_t *text, size_t n)
 {
     uint8_t own[CELLS_NAME_MAX];
@@ -145,8 +148,8 @@ bool cells_is(const struct cells_cell *cell, const uint8_t *text, size_t n)
     return n_own == (n < sizeof own ? n : sizeof own) && memcmp(own, text, n_own) == 0;
 }
 
-/* Returns false if notation_look() calls the text a word (it may be a name), else true. True also
- * for digits and separators that are not a number in any notation. */
+/* Returns false if notation_look() finds a word, which may be a name. Returns true for a number,
+ * and also for digits and separators that are not a number in any notation. */
 bool cells_number(const struct cells_cell *cell)
 {
     double v;
@@ -165,7 +168,7 @@ bool cells_name(const struct cells_cell *cell)
     return !cells_number(cell);
 }
 
-/* c is a copy, so the position of the caller does not change. */
+/* `c` is a copy, so the read position of the caller does not change. */
 int cells_count(struct cells c, size_t *n)
 {
     struct cells_cell cell = {.more = true};
@@ -192,9 +195,9 @@ bool cells_find(struct cells *c, size_t column, uint8_t byte, struct cells_cell 
     return false;
 }
 
-/* Returns true if this separator makes all commas decimal marks: each comma in the next records
- * is then inside a cell that is a number. Commas in the first record are ignored, because they
- * may be part of a column's name. */
+/* Returns true if, with this separator, all commas are decimal marks: in the next records, each
+ * comma is inside a cell that is a number. Commas in the first record are ignored, because they may
+ * be part of a column's name. */
 static bool commas_in_numbers(struct cells c, uint8_t separator)
 {
     size_t n_records = 0, n_numbers = 0;
@@ -236,8 +239,8 @@ uint8_t cells_separator(const struct cells *c)
     return all[best];
 }
 
-/* Spreadsheets write a first line "sep=;" that names the separator. Reads the separator from the
- * line and skips the line. */
+/* Handles a first line "sep=;", by which spreadsheets name the separator: takes the separator from
+ * the line and skips the line. */
 static void take_separator_line(struct cells *c)
 {
     const uint8_t *p = c->p;

@@ -15,8 +15,8 @@ enum {
     CELLS_NAME_MAX = 256 /* Bytes of a column's name that are compared. */
 };
 
-/* Read position in a table: the first byte of a record or of a cell. A copy of the struct reads
- * ahead. */
+/* Read position in a table: the first byte of a record or of a cell. The caller can read ahead with
+ * a copy of the struct. */
 struct cells
 {
     const uint8_t *p, *end;
@@ -35,9 +35,9 @@ struct cells_cell
     bool more;    /* Another cell of the record follows. */
 };
 
-/* Starts to read the table in `f`, after a UTF-8 byte order mark and after a first line "sep=;", if
- * the file has them. The line "sep=;" sets the separator. Without the line, the separator is a
- * comma until the caller sets another one. */
+/* Starts to read the table in `f`. Skips a UTF-8 byte order mark, and a first line "sep=;", if the
+ * file has them. The line "sep=;" sets the separator. Without it, the separator is a comma until
+ * the caller sets another one. */
 struct cells cells_open(const struct lines_file *f, char error[DATA_ERROR_MAX]);
 
 /* Returns the separator of the table whose first record is at c. The first rule that applies
@@ -59,15 +59,16 @@ __attribute__((warn_unused_result)) int cells_next(struct cells *c, struct cells
 /* Counts the cells of the record from c on. Returns 0 or -EINVAL. */
 __attribute__((warn_unused_result)) int cells_count(struct cells c, size_t *n);
 
-/* Moves to the next record whose cell in `column` (from 0) contains `byte`, and sets *cell to the
- * cell. Returns false, with an empty cell, if no record has such a cell. */
+/* Moves to the next record that contains `byte` in the cell of `column` (from 0), and sets *cell to
+ * this cell. If no record does, returns false and an empty cell. */
 bool cells_find(struct cells *c, size_t column, uint8_t byte, struct cells_cell *cell);
 
 /* Copies the text of the cell, at most cap bytes. Returns the length. */
 size_t cells_text(const struct cells_cell *cell, uint8_t *text, size_t cap);
 
-/* cells_is() returns true if the cell has this text, compared up to CELLS_NAME_MAX bytes.
- * cells_number() returns true if the cell is a number. */
+/* cells_is() returns whether the cell has this text. Only the first CELLS_NAME_MAX bytes are
+ * compared. cells_number() returns whether the cell is a number in any notation, or consists of
+ * digits, separators and signs only. */
 bool cells_is(const struct cells_cell *cell, const uint8_t *text, size_t n);
 bool cells_number(const struct cells_cell *cell);
 

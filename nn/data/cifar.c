@@ -1,7 +1,7 @@
-/* nn/data/cifar.c -- the reader of CIFAR-10 and CIFAR-100 in their binary form.
+/* nn/data/cifar.c -- reads CIFAR-10 and CIFAR-100 in their binary form.
  *
- * A batch has no header, so that its size and its labels are all there is to tell
- * the two sets by: 3,073 bytes a record, or 3,074.
+ * A file has no header. Only its size and its labels show which of the two sets it belongs to:
+ * records of 3,073 bytes (CIFAR-10) or of 3,074 bytes (CIFAR-100).
  */
 #include "nn/data/cifar.h"
 
@@ -16,7 +16,8 @@
 
 enum { IMAGE = 3 * 32 * 32, RECORDS_AT_ONCE = 64, COARSE_CLASSES = 20 };
 
-/* A record of CIFAR-10 or CIFAR-100: labels, of which the last one is learned, then IMAGE bytes. */
+/* Layout of a record: one label (CIFAR-10) or two labels (CIFAR-100), then IMAGE bytes. The last
+ * label is the class to learn. */
 struct record
 {
     const char *kind, *other;
@@ -39,7 +40,8 @@ static size_t record_size(const struct record *r)
 
 /* ---- Which of the two sets is it? ---- */
 
-/* Could these be the labels of a record? That is all there is to know a batch by. */
+/* Returns whether the first bytes of a record are valid labels. Nothing else in a file can be
+ * checked. */
 static bool labels_fit(const struct record *r, const uint8_t *record)
 {
     for (size_t i = 0; i < r->n_labels; i++)
@@ -48,8 +50,8 @@ static bool labels_fit(const struct record *r, const uint8_t *record)
     return true;
 }
 
-/* Bytes look like records where each label they have is one; where the file is whole, its size
- * must fit, too. */
+/* Returns whether all labels in the bytes are valid. If the file is complete, its size must also be
+ * a multiple of the record size. */
 static bool looks_like_records(const struct record *r, const uint8_t *bytes, size_t n, bool whole)
 {
     size_t size = record_size(r);
@@ -73,7 +75,7 @@ bool cifar_looks_100(const uint8_t *bytes, size_t n, bool whole)
 
 /* ---- Reading. ---- */
 
-/* One file on its way into a set. */
+/* State of reading one file. */
 struct batch
 {
     const struct record *record;
@@ -81,11 +83,11 @@ struct batch
     const char *path;
     struct file *file;
     uint32_t number; /* Index of the file among the files of the set. */
-    uint64_t n;      /* Records so far. */
-    uint8_t *bytes;  /* RECORDS_AT_ONCE records. */
+    uint64_t n;      /* Number of records read so far. */
+    uint8_t *bytes;  /* Buffer of RECORDS_AT_ONCE records. */
 };
 
-/* Move n records, labels and pixels apart, to the end of the set. */
+/* Appends n records of the buffer to the set: their labels and their pixels. */
 static int store_records(struct batch *b, size_t n, char error[DATA_ERROR_MAX])
 {
     struct dataset *d = b->set->d;
@@ -110,7 +112,7 @@ static int store_records(struct batch *b, size_t n, char error[DATA_ERROR_MAX])
     return 0;
 }
 
-/* The file has ended, `rest` bytes behind its last record. */
+/* Checks the size at the end of the file. `rest`: bytes after the last complete record. */
 static int check_size(const struct batch *b, size_t rest, char error[DATA_ERROR_MAX])
 {
     const struct record *other = b->record == &cifar10 ? &cifar100 : &cifar10;
@@ -126,8 +128,8 @@ static int check_size(const struct batch *b, size_t rest, char error[DATA_ERROR_
                       others ? other->kind : "");
 }
 
-/* A plain file's size is checked before its labels, so that CIFAR-100 given for CIFAR-10 is
- * called that, and not a wrong label in some record. */
+/* Checks the size of a plain file before its labels. A file of CIFAR-100 that is read as CIFAR-10
+ * then gives an error about its size and not about a wrong label in some record. */
 static int check_plain(const struct batch *b, char error[DATA_ERROR_MAX])
 {
     struct batch all = *b;
@@ -150,7 +152,7 @@ static int read_records(struct batch *b, char error[DATA_ERROR_MAX])
     return err;
 }
 
-/* One file of the set. */
+/* Reads one file of the set. */
 static int read_batch(struct batch *b, const struct reader *r, char error[DATA_ERROR_MAX])
 {
     int err = file_open(&b->file, b->path, error);

@@ -1,4 +1,5 @@
-/* nn/data/column_statistics.c -- moments of columns pooled, and named in a kind. */
+/* nn/data/column_statistics.c -- pools the statistics of columns, compares two sets, and writes the
+ * resulting kind. */
 #include "nn/data/column_statistics.h"
 
 #include <assert.h>
@@ -102,7 +103,8 @@ int column_statistics_kind(const struct column_statistics *m, char kind[DATA_KIN
 static const char *const form_name[] = {
     [COLUMN_OPEN] = "gaps", [COLUMN_NUMBERS] = "numbers", [COLUMN_CATEGORIES] = "categories"};
 
-/* Schemes of whole numbers can be pooled: each set may lack some of the labels. */
+/* Returns whether labels of this scheme are whole numbers. Such labels can be pooled, and each set
+ * may lack some of them. */
 static bool is_counted(enum labels_scheme s)
 {
     return s == LABELS_ZERO || s == LABELS_ONE || s == LABELS_LIST;
@@ -132,8 +134,8 @@ static bool labels_differ(const struct column_statistics *a, const struct column
     return false;
 }
 
-/* Returns true, with the reason in `why`, if `found` lacks columns of `expected`. Otherwise
- * place[i] is the column of `found` that matches column i of `expected`. */
+/* Returns true, with the reason in `why`, if the names of `found` do not include the columns of
+ * `expected`. Otherwise place[i] is the column of `found` that matches column i of `expected`. */
 static bool names_differ(const struct column_statistics *found,
                          const struct column_statistics *expected,
                          uint32_t place[COLUMN_STATISTICS_COLUMNS_MAX],
@@ -218,7 +220,7 @@ int column_statistics_reorder(struct column_statistics *m, const struct schema *
     for (uint32_t i = 0; i < to->n && err == 0; i++) {
         at[i] = m->columns.at[place[i]];
         of[i] = m->of[place[i]];
-        m->columns.at[place[i]].category = NULL; /* The categories belong to at[i] now. */
+        m->columns.at[place[i]].category = NULL; /* at[i] now owns them. */
     }
     if (err < 0) {
         free(at);
@@ -244,8 +246,8 @@ struct pool
 {
     const struct column_statistics *const *of;
     size_t n;
-    uint32_t liars; /* Fewer than n. */
-    double *value;  /* Scratch: n of them. */
+    uint32_t liars; /* Number of sets that may be false, less than n. */
+    double *value;  /* Scratch for n values. */
 };
 
 static int compare(const void *a, const void *b)
@@ -254,7 +256,8 @@ static int compare(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* Returns the k-th smallest of the first n values in scratch, k from 0. */
+/* Returns the k-th smallest of the first n values in scratch, counted from 0. Sorts these
+ * values. */
 static double nth(struct pool *p, size_t n, size_t k)
 {
     qsort(p->value, n, sizeof *p->value, compare);
@@ -267,14 +270,15 @@ static double median(struct pool *p, size_t n)
     return n % 2 == 1 ? upper : (p->value[n / 2 - 1] + upper) / 2;
 }
 
-/* Returns the largest value that more than `liars` members reach or exceed. */
+/* Returns the largest value in scratch that more than `liars` members reach or exceed. */
 static double largest(struct pool *p)
 {
     return nth(p, p->n, p->n - 1 - p->liars);
 }
 
-/* Returns the most rows that a member may count for. With two members, the median is the smaller
- * number of rows, so that neither member can raise the limit alone. */
+/* Returns the largest number of rows with which one member may be weighted:
+ * COLUMN_STATISTICS_WEIGHT times the median. With two members the smaller number of rows counts as
+ * the median, so neither member can raise the limit alone. */
 static double most_rows(struct pool *p)
 {
     for (size_t i = 0; i < p->n; i++)
@@ -307,8 +311,8 @@ static void pool_all(struct pool *p, size_t i, double most, struct column_moment
     }
 }
 
-/* Returns one statistic of one column, as one member reported it; the caller takes the median
- * over the members. `which`: 0 mean, 1 deviation, 2 minimum, 3 maximum. */
+/* Returns one statistic of one column of one member: 0 mean, 1 deviation, 2 minimum, 3 maximum. The
+ * caller takes the median over the members. */
 static double figure(const struct column_moments *m, int which)
 {
     return which == 0 ? m->mean : which == 1 ? sqrt(m->m2 / m->n) : which == 2 ? m->low : m->high;
@@ -328,7 +332,7 @@ static void pool_medians(struct pool *p, size_t i, struct column_moments *out)
     *out = (struct column_moments){(double)n, f[0], f[1] * f[1] * (double)n, f[2], f[3]};
 }
 
-/* Collects the categories of a column that more than `liars` members have. Returns 0 or -ENOMEM. */
+/* Collects the categories of column i that more than `liars` members have. Returns 0 or -ENOMEM. */
 static int pool_categories(const struct pool *p, size_t i, uint32_t liars, struct column *out)
 {
     size_t n_hashed = 0, most = 0;
@@ -341,8 +345,8 @@ static int pool_categories(const struct pool *p, size_t i, uint32_t liars, struc
     size_t at[2] = {0};
     if (all == NULL)
         return -ENOMEM;
-    /* Finds the next larger category and counts its members. Columns have few categories, in sorted
-     * lists. */
+    /* Each pass finds the next larger category and counts the members that have it. Columns have
+     * few categories, in sorted lists. */
     for (uint64_t next = 0;; next++) {
         uint64_t least = UINT64_MAX;
         size_t n_have = 0;
@@ -385,7 +389,7 @@ static int pool_column(struct pool *p, size_t i, double most, struct column *c,
     }
     if (c->form == COLUMN_CATEGORIES) {
         int err = pool_categories(p, i, p->liars, c);
-        /* No category is at enough members, so the categories of all members are used. */
+        /* Too few members share any category, so use the categories of all members. */
         if (err == 0 && !c->hashed && c->n_categories == 0) {
             free(c->category);
             err = pool_categories(p, i, 0, c);
@@ -399,7 +403,7 @@ static int pool_column(struct pool *p, size_t i, double most, struct column *c,
     return 0;
 }
 
-/* Collects the labels of one member, which are whole numbers. */
+/* Sets *set to the labels of one member, which are whole numbers. */
 static void labels_of(const struct column_statistics *m, struct label_set *set)
 {
     *set = (struct label_set){0};
@@ -409,9 +413,9 @@ static void labels_of(const struct column_statistics *m, struct label_set *set)
         set->has[v + (m->scheme == LABELS_ONE)] = true;
 }
 
-/* Stores a set of n labels with the largest label `high`. A set without gaps is stored as the
- * range from 0 or 1 to `high`, a set with gaps as a list. If the list is too long for a kind,
- * the range is stored. */
+/* Stores the pooled labels. n: number of labels; high: the largest label. A set without gaps is
+ * stored as the range from 0 or 1 to `high`, a set with gaps as a list. If the list is too long for
+ * a kind, the range is stored instead. */
 static void take_classes(struct column_statistics *out, const struct label_set *set, uint32_t n,
                          uint32_t high)
 {
@@ -426,12 +430,12 @@ static void take_classes(struct column_statistics *out, const struct label_set *
     }
     if (out->n_classes > DATA_CLASSES_MAX)
         out->n_classes = DATA_CLASSES_MAX;
-    if (out->n_classes < 2) /* Label 0 may be missing, because too few members have it. */
+    if (out->n_classes < 2) /* Too few members may have label 0. */
         out->n_classes = 2;
 }
 
-/* Pools the labels of all members. At least `liars` + 1 members have the largest label or a larger
- * one. Label 0 is used only if more than `liars` members have it. */
+/* Pools the labels of all members. The largest label is one that more than `liars` members reach or
+ * exceed. Label 0 is used only if more than `liars` members have it. */
 static void pool_classes(struct pool *p, struct column_statistics *out)
 {
     struct label_set all = {0}, one;

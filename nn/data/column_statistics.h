@@ -1,20 +1,20 @@
-/* nn/data/column_statistics.h -- statistics of a training set's columns, which peers pool to agree on one
- * kind.
+/* nn/data/column_statistics.h -- statistics (moments) of a training set's columns, which peers pool
+ * to agree on one kind.
  *
  *   set --scale_sets()--> moments --print--> bytes ~~~> bytes --parse--> moments --.
  *                            '------------------- pool --------------------------- + --> kind
  *
- * Peers with files of their own agree on one kind before the run starts. The moments of the union
- * of all sets are computed from those of the sets (Chan, Golub, LeVeque: "Algorithms for computing
- * the sample variance", 1983, pairwise update).
+ * Peers with different files agree on one kind, with one mean and scale per column, before the run
+ * starts. The moments of the union of two sets are computed from the moments of both (Chan, Golub,
+ * LeVeque: "Algorithms for computing the sample variance", 1983, pairwise update):
  *
  *   n = n1 + n2    d = mean2 - mean1    mean = mean1 + d n2 / n    m2 = m2_1 + m2_2 + d^2 n1 n2 / n
  *
- * Rows do not leave a peer. For a column of numbers, a peer sends count, mean, sum of squared
- * distances, minimum and maximum. For a column of categories, a peer sends the hashes of the
- * categories. For both, a peer sends the number of gaps.
+ * Rows do not leave a peer. For a column of numbers, a peer sends their count, mean, sum of squared
+ * distances from the mean, minimum and maximum. For a column of categories, a peer sends the hashes
+ * of the categories. For both, a peer sends the number of gaps.
  *
- * Effect of a member that reports a false value for ...
+ * `liars` is the number of members that may report false values. Effect of a false value for ...
  *
  *                      with `liars` = 0 (all are trusted)    with `liars` > 0
  *   rows               the weight is limited to              none: each member has the same weight
@@ -25,8 +25,8 @@
  *   words, classes     the value is used                     limited: a value is used if more than
  *                                                            `liars` members report it
  *
- * The bytes may come from an untrusted peer. column_statistics_parse() refuses values that no set of numbers
- * has.
+ * The bytes may come from an untrusted peer. column_statistics_parse() refuses moments that no set
+ * of numbers can have.
  */
 #ifndef NN_DATA_COLUMN_STATISTICS_H
 #define NN_DATA_COLUMN_STATISTICS_H
@@ -35,8 +35,7 @@
 #include "nn/data/schema.h"
 
 enum {
-    /* Largest message. This is not an extra limit: a run description cannot hold more columns than
-     * fit here. */
+    /* Largest message in bytes. A run description cannot hold more columns than fit here. */
     COLUMN_STATISTICS_BYTES_MAX = 24 * 1024,
     COLUMN_STATISTICS_COLUMNS_MAX = COLUMNS_TEXT_MAX / 2,
     COLUMN_STATISTICS_WEIGHT = 64,
@@ -44,14 +43,16 @@ enum {
 };
 #define COLUMN_STATISTICS_ROWS_MAX (UINT64_C(1) << 40)
 
-/* Ratio of the columns' ranges above which a libsvm is scaled by default. */
+/* If the ratio of the columns' largest to smallest range is above this, a libsvm set is scaled by
+ * default. */
 #define COLUMN_STATISTICS_WILD 100.0
 
-/* Statistics of one set, or of several sets pooled. All zero: none. */
+/* Statistics of one set, or of several sets pooled. All zero: no statistics. */
 struct column_statistics
 {
-    bool sparse;               /* libsvm: all columns are numbers, with a range only. */
-    enum columns_scale wanted; /* Requested scale. AUTO (libsvm only): the ranges decide. */
+    bool sparse; /* True: libsvm. All columns are numbers, and only their ranges are known. */
+    /* Requested scale. AUTO (libsvm only): the ranges of the columns decide. */
+    enum columns_scale wanted;
     enum labels_scheme scheme; /* Scheme of the labels, as in struct kind_rows. */
     uint32_t n_classes;
     uint64_t names;           /* LABELS_NAMES: hash of the labels' names. */
@@ -62,20 +63,20 @@ struct column_statistics
     struct column_moments *of; /* Statistics of each column, columns.n of them. Owned. */
 };
 
-/* Initialises m from a fixed kind: copies `columns` and the labels of *k, and sets `of` to zeros.
- * Returns 0 or -ENOMEM; after an error, *m is empty. */
+/* Initialises m from a fixed kind: copies `columns` and the labels of *k, and sets all moments to
+ * zero. Returns 0 or -ENOMEM. After an error, *m is empty. */
 __attribute__((warn_unused_result)) int column_statistics_open(struct column_statistics *m,
                                                                const struct kind_rows *k,
                                                                const struct columns *columns);
 void column_statistics_close(struct column_statistics *m);
 
-/* Returns the ratio of the largest to the smallest range of the columns, and their indices in
- * *high and *low. Ignores columns of equal numbers. If there is no other column, returns 1 and
- * sets both indices to SIZE_MAX. */
+/* Returns the ratio of the largest to the smallest range of n columns, and their indices in *high
+ * and *low. Columns whose numbers are all equal are ignored. If there is no other column, returns 1
+ * and sets both indices to SIZE_MAX. */
 double column_statistics_apart(const struct column_moments *of, size_t n, size_t *low,
                                size_t *high);
 
-/* Computes columns->scale, means and scales from the moments. */
+/* Computes m->columns: its scale, and the mean and scale of each column, from the moments. */
 void column_statistics_settle(struct column_statistics *m);
 
 /* Encodes m. Returns the number of bytes, or 0 if `cap` bytes are too few. */
@@ -88,29 +89,29 @@ __attribute__((warn_unused_result)) int column_statistics_parse(struct column_st
                                                                 const char **wrong);
 
 /* Returns true if `found` cannot be pooled with `expected`, which has the columns of the run. `why`
- * then names the difference: "column 3: found numbers, expected categories". Columns with names may
- * have another order, and `found` may have more of them. If one side has no names, columns are
- * compared in order. */
+ * then names the difference, such as "column 3: found numbers, expected categories". If both have
+ * names, `found` may have another order of columns and additional columns. If one of them has no
+ * names, columns are compared in order. */
 bool column_statistics_differ(const struct column_statistics *found,
                               const struct column_statistics *expected,
                               char why[COLUMN_STATISTICS_WHY_MAX]);
 
-/* Reorders the columns of m to the order of `to`, and drops columns that `to` lacks.
- * column_statistics_differ() must have accepted m. If `to` has no names, the names of m are dropped. Returns
- * 0 or -ENOMEM. */
+/* Puts the columns of m into the order of `to`, and drops columns that `to` lacks.
+ * column_statistics_differ() must have accepted m. If `to` has no names, the names of m are
+ * dropped. Returns 0 or -ENOMEM. */
 __attribute__((warn_unused_result)) int column_statistics_reorder(struct column_statistics *m,
                                                                   const struct schema *to);
 
-/* Pools n >= 1 sets that column_statistics_differ() accepts and that have one order of columns. At most
- * `liars` of the sets are false. Does not compute means and scales (column_statistics_settle()). The same
- * sets in the same order give the same bits. Another order changes rounding only. Returns 0 or
- * -ENOMEM. */
+/* Pools n >= 1 sets that column_statistics_differ() accepts and that have the same order of
+ * columns. At most `liars` of the sets may be false. Does not compute means and scales: see
+ * column_statistics_settle(). The same sets in the same order give the same bits. Another order
+ * changes only the rounding. Returns 0 or -ENOMEM. */
 __attribute__((warn_unused_result)) int column_statistics_pool(
     struct column_statistics *out, const struct column_statistics *const *of, size_t n,
     uint32_t liars);
 
-/* Writes the kind of settled moments. Returns 0, or -EINVAL with a message if the kind is too long
- * for a run. */
+/* Writes the kind for moments after column_statistics_settle(). Returns 0, or -EINVAL with a
+ * message if the kind is too long for a run. */
 __attribute__((warn_unused_result)) int column_statistics_kind(const struct column_statistics *m,
                                                                char kind[DATA_KIND_MAX],
                                                                char why[COLUMN_STATISTICS_WHY_MAX]);

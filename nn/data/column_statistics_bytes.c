@@ -1,4 +1,7 @@
-/* nn/data/column_statistics_bytes.c -- encodes moments as bytes, and parses and checks such bytes.
+/* nn/data/column_statistics_bytes.c -- encodes column statistics (moments) as bytes, and parses and
+ * checks such bytes.
+ *
+ * The message consists of these fields. Numbers are sizes in bytes.
  *
  *   head      1 version, 1 sparse, 1 wanted, 1 scheme, 4 classes, 8 hash of the labels' names,
  *             8 rows, 4 label, 4 columns; for LABELS_LIST also 1 length and the text of the labels
@@ -8,8 +11,7 @@
  *     numbers      8 n, 8 mean, 8 m2, 8 low, 8 high
  *     categories   1 count, 4 for each
  *
- * All values are little-endian, doubles as their bits. The same moments always have the same
- * bytes.
+ * All values are little-endian, doubles as their bits. The same moments always have the same bytes.
  */
 #include "nn/data/column_statistics.h"
 
@@ -26,7 +28,7 @@ enum {
     HASHED = COLUMN_CATEGORIES + 1
 };
 
-/* Relative tolerance of bounds for the rounding of sums. */
+/* Relative tolerance of checks, because sums are rounded. */
 #define SLACK 1e-9
 
 /* ---- Out. ---- */
@@ -37,7 +39,7 @@ struct out
     size_t n, cap;
 };
 
-/* Bytes that do not fit are only counted. */
+/* Writes n_bytes bytes of v. Bytes that do not fit are only counted. */
 static void put(struct out *o, uint64_t v, size_t n_bytes)
 {
     for (size_t i = 0; i < n_bytes; i++, o->n++)
@@ -110,7 +112,8 @@ size_t column_statistics_print(const struct column_statistics *m, uint8_t *out, 
 
 /* ---- In. ---- */
 
-/* Bytes left to parse. After an error, `wrong` is set and every value read is 0. */
+/* Bytes left to parse. `wrong`: first error found, or NULL. After an error every value read is
+ * 0. */
 struct in
 {
     const uint8_t *p, *end;
@@ -144,8 +147,8 @@ static double get_double(struct in *in)
     return in->wrong == NULL ? v : 0;
 }
 
-/* Refuses values that no numbers have: a mean outside of their range, or squares beyond the range
- * (Popoviciu 1935: the variance is at most a quarter of the squared range). */
+/* Refuses moments that no numbers can have: a mean outside of their range, or a sum of squares too
+ * large for the range (Popoviciu 1935: the variance is at most a quarter of the squared range). */
 static void check_numbers(struct in *in, const struct column_moments *m, uint64_t rows)
 {
     double low = m->low, high = m->high, range = high - low;
@@ -219,7 +222,8 @@ static void get_list(struct in *in, struct kind_rows *k)
            "moments with an invalid list of labels");
 }
 
-/* Parses the head. Returns the fields that a kind has, too: classes and labels. */
+/* Parses the head into m, *n_columns and *label. Returns the fields about labels and classes as
+ * parts of a kind. */
 static struct kind_rows get_head(struct in *in, struct column_statistics *m, uint32_t *n_columns,
                                  uint32_t *label)
 {
@@ -259,8 +263,8 @@ static struct kind_rows get_head(struct in *in, struct column_statistics *m, uin
     return k;
 }
 
-/* Returns true if name i of l has exactly the bytes p[0..n), so schema_names_add() did not change
- * them. */
+/* Returns true if name i of l has exactly the bytes p[0..n), so schema_names_add() has not changed
+ * the name. */
 static bool is_spelled(const struct schema_names *l, size_t i, const uint8_t *p, size_t n)
 {
     const char *name = schema_name(l, i);

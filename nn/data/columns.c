@@ -1,4 +1,5 @@
-/* nn/data/columns.c -- columns noted, fitted, applied, and written down. */
+/* nn/data/columns.c -- computes the scales of columns, converts rows to inputs, and writes and
+ * parses the text of columns. */
 #include "nn/data/columns.h"
 
 #include "nn/math/number.h"
@@ -14,8 +15,8 @@
 
 enum { LETTERS = 3 }; /* Letters of base64 that encode one category. */
 
-/* If the deviation is at most this fraction of the mean, all numbers are taken as equal: rounding
- * to double alone can cause such a deviation. */
+/* If the deviation is at most this fraction of the mean, all numbers of the column count as equal,
+ * because rounding to double alone can cause such a deviation. */
 #define SAME 1e-14
 
 const char *const columns_scale_name[COLUMNS_SCALES] = {
@@ -108,7 +109,7 @@ void columns_round(double *mean, double *deviation)
     char text[64];
     snprintf(text, sizeof text, "%.1e", *deviation);
     *deviation = strtod(text, NULL);
-    int last = atoi(strchr(text, 'e') + 1) - 1; /* The place of the deviation's last digit. */
+    int last = atoi(strchr(text, 'e') + 1) - 1; /* Decimal place of the deviation's last digit. */
     snprintf(text, sizeof text, "%.0e", *mean);
     int digits = atoi(strchr(text, 'e') + 1) - last;
     if (fabs(*mean) * 2 < pow(10, last))
@@ -119,8 +120,8 @@ void columns_round(double *mean, double *deviation)
     }
 }
 
-/* Returns the shortest decimal number that rounds to the same float as v. For rows that are stored
- * as floats, a mean of more digits has no effect. */
+/* Returns the shortest decimal number that rounds to the same float as v. More digits of a mean
+ * would have no effect on rows stored as floats. */
 static double shortest(double v)
 {
     char text[32];
@@ -133,9 +134,9 @@ static double shortest(double v)
     return strtod(text, NULL);
 }
 
-/* Equal numbers become 0. Their scale is chosen so that other values of the column, from another
- * file, do not dominate the rest: a column of zeros here may be a column of ones at another
- * peer. */
+/* Computes mean and scale of one column from its moments. If all numbers are equal, the inputs
+ * become 0. The scale is then chosen so that other values of the column, from another peer's files,
+ * do not dominate the other columns: a column of zeros here may be a column of ones there. */
 static void settle_scale(struct column *c, enum columns_scale scale, const struct column_moments *s)
 {
     double deviation = s->n > 0 ? sqrt(s->m2 / s->n) : 0;
@@ -155,7 +156,8 @@ static void settle_scale(struct column *c, enum columns_scale scale, const struc
     }
 }
 
-/* Twice over the rows: distances are from the mean itself, so that nothing cancels. */
+/* Two passes over the rows: the second computes distances from the exact mean, so no digits
+ * cancel. */
 void columns_moments(const struct columns *c, const float *rows, size_t n,
                      struct column_moments *of)
 {
@@ -167,7 +169,7 @@ void columns_moments(const struct columns *c, const float *rows, size_t n,
                 double v = (double)row[i];
                 of[i].low = of[i].n > 0 ? fmin(of[i].low, v) : v;
                 of[i].high = of[i].n > 0 ? fmax(of[i].high, v) : v;
-                of[i].mean += v; /* The sum of the numbers, until it is divided by n below. */
+                of[i].mean += v; /* `mean` is the sum until it is divided below. */
                 of[i].n++;
             }
     for (size_t i = 0; i < c->n; i++)
@@ -194,8 +196,8 @@ void columns_settle(struct columns *c, const struct column_moments *of)
             settle_scale(&c->at[i], c->scale, &of[i]);
 }
 
-/* Converts a stored number to an input. The mean differs little from the offset, so their
- * difference is exact to the last digits of a double. */
+/* Converts a stored number to an input. The difference of offset and mean is exact to the last
+ * digits of a double, because the two are close to each other. */
 static float scaled(const struct column *c, enum columns_scale scale, float kept)
 {
     double mean = c->mean, v = (double)kept;
@@ -239,18 +241,19 @@ struct word
     char text[COLUMNS_WORD_MAX];
 };
 
-/* Returns true if the text reads as exactly v. */
+/* Returns whether the text reads as exactly v. */
 static bool reads_back(const char *text, double v)
 {
     double x = strtod(text, NULL);
     return x >= v && x <= v;
 }
 
-/* Writes the shortest text that reads as v: .5, 1e5 and 2960, not 0.5, 1e+05 or 2.96e3. */
+/* Writes the shortest text that reads as v. Examples: .5, 1e5 and 2960 instead of 0.5, 1e+05 and
+ * 2.96e3. */
 static void print_number(double v, char text[32])
 {
     char full[32], plain[32];
-    v = fabs(v) > 0 ? v : 0; /* Not -0. */
+    v = fabs(v) > 0 ? v : 0; /* Turns -0 into 0. */
     for (int digits = 1; digits <= 17; digits++) {
         snprintf(full, sizeof full, "%.*g", digits, v);
         if (reads_back(full, v))
@@ -292,7 +295,7 @@ static struct word print_word(const struct column *c)
     return w;
 }
 
-/* The categories of a word, ascending; into category[], where there is one. */
+/* Parses the categories of a column's word. Returns false if they are invalid or not ascending. */
 static bool parse_categories(const char *p, size_t n, struct column *c, uint32_t *category)
 {
     if (n == 0 || n % LETTERS != 0 || n / LETTERS > COLUMNS_CATEGORIES_MAX)
@@ -313,13 +316,14 @@ static bool parse_categories(const char *p, size_t n, struct column *c, uint32_t
     return true;
 }
 
-/* A number in a float's range, or 0. */
+/* Parses a number. Returns false if it is invalid or outside a float's range. */
 static bool parse_number(const char *p, size_t n, double *v)
 {
     return number_is((const uint8_t *)p, n, v) && fabs(*v) <= (double)FLT_MAX;
 }
 
-/* One word; c->category is the caller's. A spelling is right where it is what would be printed. */
+/* Parses the word of one column. `category`: buffer of the caller for c->category. Only the
+ * spelling that print_word() writes is accepted. */
 static bool parse_word(const char *p, size_t n, struct column *c,
                        uint32_t category[COLUMNS_CATEGORIES_MAX])
 {
@@ -354,7 +358,7 @@ size_t columns_print(const struct columns *c, char *text, size_t cap)
     return n;
 }
 
-/* Each word is hashed together with the hash of the words before it, because the text of a wide
+/* Hashes each word together with the hash of the words before it, because the whole text of a wide
  * table may not fit into a buffer. */
 uint64_t columns_hash(const struct columns *c)
 {

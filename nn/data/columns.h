@@ -6,13 +6,13 @@
  *   categories   its first cell   one of n inputs is 1, the others 0           n zeros
  *
  * A gap is an empty cell, ?, NA, N/A, null or nan. A category is identified by a hash of its text.
- * A category that the training files do not have becomes n zeros, as a gap does. A column of more
+ * A category that the training files do not have becomes n zeros, as a gap does. A column with more
  * than COLUMNS_CATEGORIES_MAX categories has COLUMNS_BUCKETS inputs, and the hash selects one of
  * them.
  *
- *   files --note--> types, categories --moments--> --settle--> means, scales --print--> text, a
- *                                                     part of the kind
- *   text --parse--> the same columns, without the files
+ *   files --columns_note--> types, categories --columns_moments, columns_settle--> means, scales
+ *         --columns_print--> text, a part of the kind
+ *   text  --columns_parse--> the same columns, without the files
  *
  * The text has one word for each column, with commas between the words:
  *
@@ -20,11 +20,11 @@
  *   ~.25       numbers with mean 0 and scale 0.25
  *   .5         numbers with mean 0.5 and scale 1
  *   =aB3x-9    two categories, three letters of base64 each, sorted
- *   #          categories, each represented by its hash
+ *   #          more than COLUMNS_CATEGORIES_MAX categories: the hash selects the input
  *
- * The deviation is rounded to two digits and the mean to the same decimal place. A run then has
- * enough space for the text of about a hundred columns. Rounding shifts inputs to mean 0 +- 0.05
- * and deviation 1 +- 0.05, which train equally well.
+ * The deviation is rounded to two digits and the mean to the same decimal place. A run description
+ * then has enough space for the text of about a hundred columns. Rounding shifts inputs to mean 0
+ * +- 0.05 and deviation 1 +- 0.05, which train equally well.
  */
 #ifndef NN_DATA_COLUMNS_H
 #define NN_DATA_COLUMNS_H
@@ -38,20 +38,20 @@
 enum {
     /* Largest number of columns. Wider tables have numbers only, not scaled. */
     COLUMNS_MAX_N = 16384,
-    /* Largest number of categories with an input each. A column with more is hashed. */
+    /* Largest number of categories with one input each. A column with more is hashed. */
     COLUMNS_CATEGORIES_MAX = 64,
     COLUMNS_CATEGORY_BITS = 18, /* Bits of a text's hash that identify a category. */
-    COLUMNS_BUCKETS = 256,      /* Inputs of a column whose categories are hashed. */
+    COLUMNS_BUCKETS = 256,      /* Number of inputs of a column with hashed categories. */
     COLUMNS_TEXT_MAX = 961,     /* Bytes of the longest text that fits into a kind, with the NUL. */
-    COLUMNS_WORD_MAX = 3 * COLUMNS_CATEGORIES_MAX + 16 /* Bytes of the word of one column. */
+    COLUMNS_WORD_MAX = 3 * COLUMNS_CATEGORIES_MAX + 16 /* Largest word of one column, in bytes. */
 };
 
 #define COLUMNS_FAR 1e6 /* Largest magnitude of a scaled value. Larger values are clamped. */
 
-/* Divisor of numbers. COLUMNS_SCALE_STANDARD also subtracts the mean first. */
+/* Divisor of numbers. With COLUMNS_SCALE_STANDARD, the mean is subtracted first. */
 enum columns_scale {
     COLUMNS_SCALE_AUTO,     /* No option was given: the default of the format. */
-    COLUMNS_SCALE_NONE,     /* 1. */
+    COLUMNS_SCALE_NONE,     /* The divisor is 1. */
     COLUMNS_SCALE_STANDARD, /* The standard deviation of the numbers. */
     COLUMNS_SCALE_MAX,      /* The largest magnitude of the numbers. */
     COLUMNS_SCALES
@@ -70,31 +70,31 @@ struct column
     bool hashed; /* True: more than COLUMNS_CATEGORIES_MAX categories, so `category` is empty. */
     uint32_t n_categories; /* Length of `category`. */
     uint32_t *category;    /* Hashes of the categories, ascending. Owned. */
-    size_t n_gaps;         /* Gaps in the files that were read. */
-    size_t n_unknown;      /* Cells whose category is not in `category`. */
+    size_t n_gaps;         /* Number of gaps in the files that were read. */
+    size_t n_unknown;      /* Number of cells with an unknown category. */
 
     /* Notation of the column's numbers (nn/data/notation.h). */
     uint32_t ruled_out; /* Notations in which at least one cell cannot be read. */
-    /* Notations used to read the cells, all with the same decimal mark. 0: plain numbers. */
+    /* Notations in which the cells are read, all with the same decimal mark. 0: plain numbers. */
     uint32_t reading;
     bool point_seen, comma_seen;  /* Whether any cell has a point or a comma. */
     bool has_numbers;             /* A number was found, so `unit` is known. */
     char unit[NOTATION_UNIT_MAX]; /* Unit of all numbers of the column. "": no unit. */
 
-    /* Rows store number - offset as a float, so that a spread that is small compared with the
-     * numbers is kept. For COLUMNS_SCALE_STANDARD, `offset` is the mean of all cells read, or the
-     * mean in the kind. Otherwise `offset` is 0. */
+    /* Rows store (number - offset) as a float, so numbers with a small spread around a large mean
+     * keep their precision. For COLUMNS_SCALE_STANDARD, `offset` is the mean of all cells read, or
+     * the mean in the kind. Otherwise `offset` is 0. */
     double offset;
-    /* Value of `offset` if commas are decimal marks. Used until the decimal mark is known. */
+    /* Value of `offset` if commas turn out to be decimal marks. */
     double comma_offset;
-    size_t n_numbers; /* Number of cells whose mean is `offset`. */
+    size_t n_numbers; /* Number of cells that `offset` is the mean of. */
     bool constant;    /* All numbers of the training set are equal. */
-    /* Number of cells of the current set whose category is [0] unknown, [1] known. */
+    /* Number of cells of the current set with [0] unknown or [1] known categories. */
     size_t n_set[2];
     bool unseen; /* In at least one set, every category was unknown. */
 };
 
-/* Statistics of a column's numbers. All zero if the column has none. */
+/* Statistics of a column's numbers. All zero: the column has no numbers. */
 struct column_moments
 {
     double n, mean; /* Count of the numbers, without gaps, and their mean. */
@@ -106,7 +106,7 @@ struct column_moments
 struct columns
 {
     enum columns_scale scale;
-    bool settled; /* True: types and categories are fixed, and columns_note() adds no category. */
+    bool settled; /* True: types and categories are fixed, so columns_note() adds no category. */
     uint32_t n;   /* Number of columns, without the label's. */
     /* Number of columns before the label in the file. SIZE_MAX: the table has no label. */
     size_t label;
@@ -130,25 +130,26 @@ enum columns_cell {
 };
 enum columns_cell columns_look(const uint8_t *p, size_t n);
 
-/* Records a cell of column i: type, notation, unit and category. Returns 0, -EINVAL if the cell
- * does not fit the column, or -ENOMEM. After -EINVAL, *expected completes a sentence "expected
- * ...". */
+/* Records a cell of column i: type, notation, unit and category. Returns 0; -ENOMEM; or -EINVAL if
+ * the cell does not fit the column. After -EINVAL, *expected is the end of an error message
+ * "expected ...". */
 __attribute__((warn_unused_result)) int columns_note(struct columns *c, size_t i, const uint8_t *p,
                                                      size_t n, const char **expected);
 
-/* To be called after all cells of one set have been recorded by columns_note(). */
+/* Ends one set (training or held-out). Call it after columns_note() has recorded all cells of the
+ * set. */
 void columns_end_set(struct columns *c);
 
-/* Fixes the decimal mark of each column, after all cells have been recorded. If all cells of a
- * column can be read both with a decimal point and with a decimal comma, the marks of the other
- * columns decide. If they do not decide either, the separator of the files decides
- * (0: the files have different ones). Returns the
- * first column that remains ambiguous, or c->n if none does. */
+/* Decides the decimal mark of each column. Call it after all cells have been recorded. If all cells
+ * of a column can be read both with a decimal point and with a decimal comma, the marks of the
+ * other columns decide. If they do not decide either, the separator of the files decides (0: the
+ * files have different separators). Returns the first column that remains ambiguous, or c->n if
+ * none does. */
 size_t columns_read_as(struct columns *c, uint8_t separator);
 
-/* Returns a recorded cell as a row stores it. A number is stored minus the column's offset, and a
- * gap among numbers as NAN. A category is stored as 1 + its index, and a gap among categories as
- * 0. */
+/* Returns the float that a row stores for a recorded cell. A number is stored minus the column's
+ * offset, and a gap among numbers as NAN. A category is stored as 1 + its index, and a gap among
+ * categories as 0. */
 float columns_code(const struct columns *c, size_t i, const uint8_t *p, size_t n);
 
 /* Returns the number of model inputs of all columns. */
@@ -156,12 +157,12 @@ size_t columns_inputs(const struct columns *c);
 bool columns_have_categories(const struct columns *c);
 size_t columns_gaps(const struct columns *c);
 
-/* Writes the moments of n stored rows (c->n floats each) to of[c->n], with the offsets added back.
- * Gaps are skipped, and columns of categories get no moments. O(n c->n). */
+/* Computes the moments of[c->n] of n stored rows of c->n floats each, with the offsets added back.
+ * Gaps are skipped, and columns of categories get no moments. O(n * c->n). */
 void columns_moments(const struct columns *c, const float *rows, size_t n,
                      struct column_moments *of);
 
-/* Computes means and scales from the moments of[c->n] for c->scale. */
+/* Computes the mean and scale of each column from the moments of[c->n], according to c->scale. */
 void columns_settle(struct columns *c, const struct column_moments *of);
 
 /* Converts the numbers of n stored rows to inputs in place, and fills gaps. */
@@ -171,12 +172,12 @@ void columns_apply(const struct columns *c, float *rows, size_t n);
 void columns_expand(const struct columns *c, const float *row, float *out);
 
 /* Writes the text of the columns, at most cap >= 1 bytes with the NUL. Returns the length of the
- * whole text, which may be more. */
+ * whole text, which may exceed cap. */
 size_t columns_print(const struct columns *c, char *text, size_t cap);
 uint64_t columns_hash(const struct columns *c);
 
-/* Returns true if `text` is a text of columns_print() for columns with n_inputs inputs. The text
- * may come from an untrusted peer. */
+/* Returns true if `text` is a text of columns_print() for columns with n_inputs inputs in total.
+ * The text may come from an untrusted peer. */
 bool columns_check(const char *text, enum columns_scale scale, size_t n_inputs);
 /* Parses a text that columns_check() accepts into settled columns. Returns 0 or -ENOMEM. */
 __attribute__((warn_unused_result)) int columns_parse(struct columns *c, const char *text,

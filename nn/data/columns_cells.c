@@ -1,5 +1,5 @@
-/* nn/data/columns_cells.c -- recognises the cells of a table, checks them per column, and encodes
- * them. */
+/* nn/data/columns_cells.c -- recognises the type of each cell of a table, checks the cells of a
+ * column against each other, and converts them to floats. */
 #include "nn/data/columns.h"
 #include "nn/math/rng.h"
 
@@ -97,7 +97,8 @@ enum columns_cell columns_look(const uint8_t *p, size_t n)
     return look(p, n, &v, &w);
 }
 
-/* Infinities are refused in every column: they are numbers without a finite float value. */
+/* Returns true for an infinity. Every column refuses infinities, because no finite float represents
+ * them. */
 static bool is_infinite(const uint8_t *p, size_t n)
 {
     size_t sign = n > 0 && (*p == '+' || *p == '-');
@@ -160,8 +161,8 @@ static bool in_range(double v)
     return fabs(v) <= (double)FLT_MAX;
 }
 
-/* Checks the notation and the unit of a number against those of the column's earlier numbers.
- * Returns 0, or -EINVAL with *expected set. */
+/* Checks that a number has the same unit as the column's earlier numbers, and a notation in which
+ * all of them can be read. Returns 0, or -EINVAL with *expected set. */
 static int note_number(struct column *c, const struct notation_number *w, const char **expected)
 {
     uint32_t left = readings_of(c) & w->notations;
@@ -257,7 +258,7 @@ int columns_note(struct columns *c, size_t i, const uint8_t *p, size_t n, const 
     double comma = (left & NOTATION_COMMA) != 0 ? notation_value(&w, NOTATION_COMMA) : 0;
     if (cell == COLUMNS_WRITTEN)
         v = points != 0 ? notation_value(&w, points) : comma;
-    /* Running means are exact if all numbers are equal. */
+    /* A running mean is exact if all numbers are equal. */
     double n_noted = (double)++column->n_numbers;
     column->offset += (v - column->offset) / n_noted;
     column->comma_offset += (comma - column->comma_offset) / n_noted;
@@ -310,7 +311,7 @@ size_t columns_read_as(struct columns *c, uint8_t separator)
     return c->n;
 }
 
-/* Returns the number in a cell. A plain number needs no parsing by notation_look(), unless points are
+/* Returns the number in a cell. A plain number does not need notation_look(), unless points are
  * thousands separators in this column. */
 static double value_of(const struct column *c, const uint8_t *p, size_t n)
 {

@@ -4,10 +4,10 @@
  *   height,width,species        header: yes, no, or detected (names, and no number)
  *   5.1,3.5,"Iris setosa"       one column is the label, the others are numbers or categories
  *
- * The reader first opens the sheet of each file: separator, columns and header. Each header is
- * matched to the names of the first file, of the training set or of the run (nn/data/schema.h).
- * Then the rows of all files are read twice: once to check and count them, once to fill arrays of
- * the right size.
+ * The reader first opens each file (nn/data/csv_sheet.h): it finds the separator, the columns and
+ * the header. Each header is matched to the names of the first file, of the training set or of the
+ * run (nn/data/schema.h). Then the rows of all files are read twice: once to check and count them,
+ * and once to fill arrays of the right size.
  */
 #include "nn/data/csv_sheet.h"
 #include "nn/data/lines.h"
@@ -35,8 +35,8 @@ __attribute__((format(printf, 2, 3))) static void hint(const struct cells *c, co
     va_end(args);
 }
 
-/* Adds a hint to the error message of a refused cell, if an assumption may be wrong. Gives no hint
- * if a run or the training set fixes the kind of the data.
+/* Adds a hint to the error message of a refused cell, if one of the reader's assumptions may be
+ * wrong. Gives no hint if a run or the training set determines the kind of the data.
  *
  *   assumption                          cell that is refused        hint
  *   the last column is the label        a cell of that column       another one may be the label
@@ -58,11 +58,10 @@ static int explain(const struct table *t, const struct cells *c, size_t column, 
     return err;
 }
 
-/* Records the label in the first pass. Stores the label's class in the second pass, in which t->d
- * is set. */
+/* First pass: records the label. Second pass (t->d is set): stores the label's class. */
 static int read_label(struct table *t, const struct cells *c, const struct cells_cell *cell)
 {
-    uint8_t text[LABELS_NAME_MAX + 1]; /* One byte more than the longest name. */
+    uint8_t text[LABELS_NAME_MAX + 1]; /* Longest name, plus one byte. */
     const uint8_t *p = cell->p;
     size_t n = cell->n;
     if (cell->escaped) {
@@ -84,7 +83,7 @@ static int read_label(struct table *t, const struct cells *c, const struct cells
     return explain(t, c, t->label, !cells_number(cell), err);
 }
 
-/* Writes "column 3", followed by the column's name in the header if there is one. */
+/* Writes "column 3" and, if the header has one, the column's name in parentheses. */
 static void say_column(const struct table *t, size_t column, char where[QUOTE_SHOWN + 64])
 {
     struct cells header = t->header;
@@ -97,7 +96,7 @@ static void say_column(const struct table *t, size_t column, char where[QUOTE_SH
              named ? quote_bytes(cell.p, cell.n).text : "", named ? ")" : "");
 }
 
-/* Converts a cell of a table without struct columns: the number, divided by kind->divide. Returns
+/* Converts a cell of a table without struct columns to a number, divided by kind->divide. Returns
  * 0, or -EINVAL with the expected text in `wanted`. */
 static int plain_value(const struct table *t, const struct cells_cell *cell, float *x,
                        char wanted[NUMBER_WANTED_MAX])
@@ -110,8 +109,9 @@ static int plain_value(const struct table *t, const struct cells_cell *cell, flo
     return number_to_float(v, t->kind->divide, x) ? 0 : -EINVAL;
 }
 
-/* Records whether a cell of a table without struct columns shows that points are decimal marks, or
- * is unclear. */
+/* For a table without struct columns, which must have decimal points: sets t->point_seen if the
+ * cell can only be read with a decimal point. Stores the first cell that can also be read with
+ * points between thousands in t->unclear. */
 static void note_point(struct table *t, const struct cells *c, const struct cells_cell *cell,
                        size_t column)
 {
@@ -146,12 +146,12 @@ static int note_value(struct table *t, const struct cells *c, const struct cells
         return 0;
     say_column(t, column, where);
     err = lines_refuse(&c->spot, where, cell->p, cell->n, expected);
-    bool date = columns_look(cell->p, cell->n) == COLUMNS_DATE; /* A date is no label. */
+    bool date = columns_look(cell->p, cell->n) == COLUMNS_DATE; /* A date cannot be a label. */
     return explain(t, c, column, cells_name(cell) && !date, err);
 }
 
-/* Checks a cell in the first pass, stores the cell's value in the second. csv_sheet_place() gives
- * the index of the value in the row. */
+/* First pass: checks a cell. Second pass: stores its value. csv_sheet_place() gives the index of
+ * the value in the row. */
 static int read_value(struct table *t, const struct cells *c, const struct cells_cell *cell,
                       size_t column)
 {
@@ -170,7 +170,7 @@ static int read_value(struct table *t, const struct cells *c, const struct cells
 }
 
 /* Called after an error in cell n of a record. If the record also has the wrong number of cells,
- * the error message is replaced by one that says so. */
+ * replaces the error message by one about the number of cells. */
 static int refuse_row(const struct table *t, const struct cells *c, bool more, size_t n, int err)
 {
     char kept[DATA_ERROR_MAX];
@@ -190,7 +190,7 @@ static int end_row(struct table *t)
     return 0;
 }
 
-/* Cells beyond the last column are only counted, because the error message gives their number. */
+/* Reads one record. Cells beyond the last column are only counted, for the error message. */
 static int read_row(struct table *t, struct cells *c)
 {
     struct cells_cell cell = {.more = true};
@@ -210,7 +210,8 @@ static int read_row(struct table *t, struct cells *c)
     return i == t->n_columns ? end_row(t) : csv_sheet_refuse(c, i, t->n_columns);
 }
 
-/* Reads the rows of all files, each from the first row of the opened sheet. */
+/* Reads the rows of all files. Each file starts at the first row that csv_sheet_open() has
+ * found. */
 static int read_rows(struct table *t, const struct sheet *sheets, size_t *n_rows)
 {
     t->n_rows = 0;
@@ -228,8 +229,8 @@ static int read_rows(struct table *t, const struct sheet *sheets, size_t *n_rows
     return 0;
 }
 
-/* The second pass cannot fail on a cell, because the first pass has checked and counted all of
- * them. */
+/* Second pass: fills the arrays. It cannot fail on a cell, because the first pass has checked and
+ * counted all cells. */
 static int fill_rows(struct table *t, struct dataset *d, const char *kind,
                      const struct sheet *sheets, size_t *n_rows)
 {
@@ -255,8 +256,8 @@ static int fill_rows(struct table *t, struct dataset *d, const char *kind,
     return 0;
 }
 
-/* Fixes the number of inputs and the names of the columns after the first pass, and prints the
- * kind. */
+/* Called after the first pass: sets the number of inputs and the names of the columns, and writes
+ * the kind. */
 static int settle_features(struct table *t, struct kind_rows *kind, const struct cells *c,
                            char text[DATA_KIND_MAX])
 {
@@ -277,7 +278,7 @@ static int settle_features(struct table *t, struct kind_rows *kind, const struct
     return lines_print_kind(kind, "csv", &c->spot, text);
 }
 
-/* Maps an index into the values of a row to the column of the sheet that holds the value. */
+/* Returns the column of the sheet that has value number `place` of a row. */
 static size_t column_of(const struct sheet *s, size_t place)
 {
     if (s->place == NULL)
@@ -288,8 +289,8 @@ static size_t column_of(const struct sheet *s, size_t place)
     return 0;
 }
 
-/* Refuses a cell that can be read with a decimal point and with a decimal comma. The message has
- * both values, and how to write each of them. */
+/* Refuses a cell that can be read both with a decimal point and with a decimal comma. The message
+ * has both values, and says how to write each of them. */
 static int refuse_ambiguous(const struct cells *c, const struct cells_cell *cell, const char *where)
 {
     char wanted[4 * NUMBER_MAX + 300], plain[NUMBER_MAX + 1];
@@ -311,8 +312,9 @@ static int refuse_ambiguous(const struct cells *c, const struct cells_cell *cell
     return lines_refuse(&c->spot, where, cell->p, cell->n, wanted);
 }
 
-/* Fixes the notation of each column's numbers after the first pass. If a column can be read in two
- * ways, the error message shows the column's first cell with a comma, or else with a point. */
+/* Called after the first pass: decides the notation of each column's numbers. If a column remains
+ * ambiguous, the error message shows its first cell with a comma, or else its first cell with a
+ * point. */
 static int settle_numbers(struct table *t, const struct sheet *sheets)
 {
     if (t->columns == NULL)
@@ -322,7 +324,7 @@ static int settle_numbers(struct table *t, const struct sheet *sheets)
     uint8_t separator = sheets[0].rows.separator;
     for (size_t i = 1; i < t->r->n_paths; i++)
         if (sheets[i].rows.separator != separator)
-            separator = 0; /* Files with different separators decide nothing. */
+            separator = 0; /* The separators differ and cannot decide. */
     size_t open = columns_read_as(t->columns, separator);
     if (open == t->columns->n)
         return 0;
@@ -338,8 +340,8 @@ static int settle_numbers(struct table *t, const struct sheet *sheets)
     return refuse_ambiguous(&c, &cell, where);
 }
 
-/* All sheets are opened before any row is read. So a wrong header in the last file is reported
- * before the rows of the first file take a minute to read. */
+/* All files are opened before any row is read. A wrong header in the last file is then reported at
+ * once, and not after the rows of the other files have been read. */
 int csv_parse(struct dataset *d, const struct reader *r, const struct lines_file *files,
               char error[DATA_ERROR_MAX])
 {
@@ -386,7 +388,7 @@ int csv_parse(struct dataset *d, const struct reader *r, const struct lines_file
     return err;
 }
 
-/* Both passes read the files from memory, so the files stay loaded until the set is filled. */
+/* The files stay in memory until the set is filled, because both passes read them. */
 int csv_read(struct dataset *d, const struct reader *r, char error[DATA_ERROR_MAX])
 {
     memset(d, 0, sizeof *d);

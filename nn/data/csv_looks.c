@@ -1,12 +1,12 @@
-/* nn/data/csv_looks.c -- does a file begin like a table? */
+/* nn/data/csv_looks.c -- recognises whether a file begins like a table. */
 #include "nn/data/cells.h"
 
 #include <stdlib.h>
 
 enum { LOOK_RECORDS = 32 /* Number of records that csv_looks() inspects. */ };
 
-/* The bytes are a file's beginning, cut off somewhere: leave out its last line, which may be
- * cut, or where there is but one line, its last cell. */
+/* Handles bytes that are only the beginning of a file: leaves out the last line, which may be
+ * incomplete, or, if there is only one line, its last cell. */
 static void cut_partial(struct cells *c)
 {
     const uint8_t *end = c->end;
@@ -18,8 +18,8 @@ static void cut_partial(struct cells *c)
     c->end = end > c->p ? end - 1 : end;
 }
 
-/* Returns true if all cells are numbers or gaps except those of at most one column, *odd. The
- * first record may be a header of words. */
+/* Returns true if all cells of a record are numbers or gaps, except in at most one column, *odd.
+ * `first`: the record may be a header, so its cells may be words. */
 static bool looks_row(struct cells *c, bool first, size_t *n, size_t *odd)
 {
     struct cells_cell cell = {.more = true};
@@ -38,8 +38,8 @@ static bool looks_row(struct cells *c, bool first, size_t *n, size_t *odd)
     return same && i >= 2;
 }
 
-/* A table is what has as many cells in each record and numbers in all columns but one; the
- * header is not held against it. */
+/* A table has the same number of cells in each record, and numbers in all columns except one. The
+ * first record may be a header of words. */
 static bool looks(const uint8_t *bytes, size_t n, bool whole)
 {
     char error[DATA_ERROR_MAX];

@@ -21,13 +21,14 @@ enum {
 /* ---- Detection of a header. ---- */
 
 /* Sets *below to true if a word of the record at c occurs again in the same column of a later
- * record. Names of columns do not occur again. Returns 0, or -EINVAL with a message. */
+ * record. Names of columns do not occur again. The label's column is ignored. Returns 0, or -EINVAL
+ * with a message. */
 static int stands_below(const struct table *t, struct cells c, bool *below)
 {
     struct cells first = c, row = c;
     struct cells_cell a, b = {.more = true};
     *below = false;
-    for (int err = 0; b.more; err = 0) /* Skips the record at c. */
+    for (int err = 0; b.more; err = 0) /* Skip the record at c. */
         if ((err = cells_next(&row, &b)) < 0)
             return err;
     for (int k = 0; k < HEADER_RECORDS && !*below && cells_record(&row); k++) {
@@ -54,8 +55,8 @@ size_t csv_sheet_place(const struct table *t, size_t column)
     return t->place != NULL ? t->place[column] : column - (column > t->label);
 }
 
-/* Sets *known to true if the record at c has a word that is a known category of its column, from
- * the training set or a run. Returns 0, or -EINVAL with a message. */
+/* Sets *known to true if a word of the record at c is a known category of its column, from the
+ * training set or a run. Returns 0, or -EINVAL with a message. */
 static int has_known_word(const struct table *t, struct cells c, bool *known)
 {
     struct cells_cell cell = {.more = true};
@@ -65,7 +66,7 @@ static int has_known_word(const struct table *t, struct cells c, bool *known)
         int err = cells_next(&c, &cell);
         if (err < 0)
             return err;
-        /* Index of the column among the values, if they are in order. */
+        /* Index among the values, if the columns are in order. */
         size_t place = i - (i > t->label);
         if (columns->settled && i != t->label && place < columns->n
             && columns->at[place].form == COLUMN_CATEGORIES && !columns->at[place].hashed)
@@ -75,10 +76,12 @@ static int has_known_word(const struct table *t, struct cells c, bool *known)
 }
 
 /* Sets *header to true if the record at c looks like a header: a column of values has a name, and
- * no cell is a number. A record with a number is a row, so a row with a missing cell is refused and
- * not dropped. A name in the label's column decides nothing, as labels may be names. In a table of
- * words, rows have no numbers either. The record is a row if one of its words is known or occurs
- * again below. In that case, the first records of later files are rows, too. */
+ * no cell is a number.
+ *
+ * A record with a number is a row, so a row with a missing cell is refused and not dropped as a
+ * header. A name in the label's column decides nothing, because labels may be names. In a table of
+ * words, rows have no numbers either. There, the record is a row if one of its words is known or
+ * occurs again in later records. Then the first records of later files are rows, too. */
 static int looks_header(struct table *t, struct cells c, bool *header)
 {
     const struct cells begin = c;
@@ -143,7 +146,7 @@ static int read_cells(const struct table *t, struct cells c, struct schema_names
     return err;
 }
 
-/* Does the same as read_cells(), but refuses two equal names. */
+/* Reads names as read_cells() does, but refuses two equal names. */
 static int read_names(const struct table *t, struct cells c, struct schema_names *names)
 {
     bool twice = false;
@@ -165,8 +168,8 @@ static int read_names(const struct table *t, struct cells c, struct schema_names
     return err;
 }
 
-/* Writes the error message for a header without the column that label= names: the names, and the
- * nearest of them. */
+/* Writes the error message for a header that lacks the column that label= names. The message lists
+ * the names and suggests the most similar one. */
 static int refuse_label(const struct cells *c, const struct schema_names *names, const char *label)
 {
     char list[SCHEMA_WHY_MAX] = "";
@@ -182,7 +185,7 @@ static int refuse_label(const struct cells *c, const struct schema_names *names,
                       meant != NULL ? quote_string(meant).text : "", meant != NULL ? "?" : "");
 }
 
-/* Sets t->label to the column that label= names, from the names in the record at c. */
+/* Sets t->label to the column that label= names. The record at c is the header. */
 static int find_column(struct table *t, struct cells c)
 {
     const struct cells begin = c;
@@ -214,7 +217,7 @@ static int find_column(struct table *t, struct cells c)
     return err;
 }
 
-/* Returns the number of columns of values that the kind fixes. 0: not known before all rows are
+/* Returns the number of columns of values that the kind requires. 0: known only after all rows are
  * read. */
 static size_t fixed_values(const struct table *t)
 {
@@ -224,7 +227,7 @@ static size_t fixed_values(const struct table *t)
     return settled ? t->columns->n : t->kind->features;
 }
 
-/* Sets t->label. Sets *named to true if label= is a name, which requires a header. */
+/* Sets t->label. Sets *named to true if label= is a name; the file then must have a header. */
 static int choose_label(struct table *t, const struct cells *c, bool *named)
 {
     const char *label = t->r->label;
@@ -254,8 +257,8 @@ static int choose_label(struct table *t, const struct cells *c, bool *named)
     return 0;
 }
 
-/* Checks the number of columns of the first file, which all files must have. If the kind has only a
- * hash of the columns, the number of inputs is checked after the last row. */
+/* Checks the number of columns of the first file. All files must have this number. If the kind has
+ * only a hash of the columns, the number of inputs is checked later, after the last row. */
 static int check_columns(const struct table *t, const struct cells *c)
 {
     size_t n = t->n_columns, values = fixed_values(t);
@@ -309,8 +312,8 @@ __attribute__((format(printf, 3, 4))) static void note(const struct table *t, co
                  sentence);
 }
 
-/* Creates the schema from the first header, which is the record at c. Later headers are matched
- * to this schema. */
+/* Creates the schema from the first header, which is the record at c. The headers of later files
+ * are matched to this schema. */
 static int adopt_header(struct table *t, const struct cells *c)
 {
     struct schema_names names;
@@ -324,15 +327,15 @@ static int adopt_header(struct table *t, const struct cells *c)
     return err;
 }
 
-/* A file without rows is an error. Otherwise the file would be left out of the data set without
- * notice. */
+/* Reports a file without rows as an error. Otherwise the file would be left out of the data set
+ * without notice. */
 static int refuse_empty(const struct cells *c, const char *what)
 {
     return file_error(c->spot.error, c->spot.path, "found no rows%s, expected at least 1", what);
 }
 
-/* Opens the columns of the first file. A table of more than COLUMNS_MAX_N columns has numbers only,
- * not scaled. */
+/* Opens t->columns for the first file. A table of more than COLUMNS_MAX_N columns gets none: it has
+ * numbers only, not scaled. */
 static int open_columns(struct table *t, const struct cells *c)
 {
     if (t->columns != NULL && t->columns->settled)
@@ -351,8 +354,8 @@ static int open_columns(struct table *t, const struct cells *c)
     return 0;
 }
 
-/* Sets *empty to true if the record at c ends in a separator with nothing after the separator. Sets
- * *n to the number of cells before an empty last cell. */
+/* Sets *empty to true if the record at c ends in a separator with nothing after it. Sets *n to the
+ * number of cells, without an empty last cell. */
 static int ends_empty(struct cells c, size_t *n, bool *empty)
 {
     struct cells_cell cell = {.more = true};
@@ -367,8 +370,8 @@ static int ends_empty(struct cells c, size_t *n, bool *empty)
 }
 
 /* Counts the columns. If every row ends in a separator, the last column is empty: it has no name
- * and no cells. It is left out of the count if (1) the first record may be a header, and (2) the
- * second record, if any, has no cell or an empty cell in this column. */
+ * and no cells. This column is not counted if (1) the first record may be a header, and (2) the
+ * second record, if there is one, has no cell or an empty cell in this column. */
 static int count_columns(struct table *t, const struct cells *c)
 {
     struct cells next = *c;
@@ -392,8 +395,8 @@ static int count_columns(struct table *t, const struct cells *c)
     return err;
 }
 
-/* Opens the first file if no schema is known: finds the label, and detects whether the first record
- * is a header. */
+/* Opens the first file if no schema is known: finds the label's column, and detects whether the
+ * first record is a header. */
 static int open_first(struct table *t, struct cells *c, bool *header)
 {
     bool named = false;
@@ -408,9 +411,9 @@ static int open_first(struct table *t, struct cells *c, bool *header)
     return err;
 }
 
-/* Sets *label to the column that label= requests, or to SIZE_MAX if label= requests none. For a
- * table whose header is matched to names. A number in label= is ignored if the label's name is
- * known from the training files or from the first file. */
+/* For a header that is matched to known names: sets *label to the column that label= requests, or
+ * to SIZE_MAX if label= requests none. A number in label= is ignored if the label's name is known
+ * from the training files or from the first file. */
 static int asked_label(const struct table *t, struct cells *c, const struct schema_names *names,
                        size_t *label)
 {
@@ -437,7 +440,7 @@ static int asked_label(const struct table *t, struct cells *c, const struct sche
                       (unsigned long long)c->spot.line, names->n, text);
 }
 
-/* Matches the header at c to the schema. */
+/* Matches the header at c to the schema, and sets the sheet's order of columns. */
 static int match_header(struct table *t, struct cells *c, struct sheet *sheet)
 {
     struct schema_names names;
@@ -446,7 +449,7 @@ static int match_header(struct table *t, struct cells *c, struct sheet *sheet)
     bool first = t->values == 0;
     struct schema_ask ask = {.labelled = t->r->rows == READER_LABELLED || !first,
                              .bare = t->r->rows == READER_BARE};
-    if (!first && t->label == NO_LABEL) /* Later files have no label if the first file has none. */
+    if (!first && t->label == NO_LABEL) /* If the first file has no label, later files have none. */
         ask = (struct schema_ask){.bare = true};
     int err = read_names(t, *c, &names);
     if (err < 0)
@@ -478,9 +481,9 @@ static int match_header(struct table *t, struct cells *c, struct sheet *sheet)
     return open_columns(t, c);
 }
 
-/* For a table whose columns have known names. Sets *header to true if the first record is a
- * header: the record has all of the names, or has the name in label=, or looks like a header
- * (looks_header()). */
+/* Sets *header to true if the first record of a file is a header, in a table with known names of
+ * columns. The record is a header if it has all of the names, or the name in label=, or looks like
+ * a header (looks_header()). */
 static int known_header(struct table *t, const struct cells *c, bool *header)
 {
     struct schema_names names;
@@ -490,8 +493,8 @@ static int known_header(struct table *t, const struct cells *c, bool *header)
         return 0;
     char error[DATA_ERROR_MAX];
     struct cells copy = *c;
-    /* read_names() refuses a record with two equal cells. A row of data may have equal cells, so
-     * the error message is dropped. */
+    /* read_names() refuses a record with two equal cells, which a row of data may have. Its error
+     * message is therefore dropped. */
     copy.spot.error = error;
     if (read_names(t, copy, &names) == 0) {
         *header = schema_is_in(t->schema, &names);
@@ -509,7 +512,8 @@ static int known_header(struct table *t, const struct cells *c, bool *header)
     return err;
 }
 
-/* Opens a table without a header whose columns have known names: the columns are taken in order. */
+/* Opens a file without a header, if the names of the columns are known. The columns are assumed to
+ * be in the known order. */
 static int open_unnamed(struct table *t, struct cells *c)
 {
     char list[SCHEMA_WHY_MAX];

@@ -1,6 +1,7 @@
-/* nn/data/csv_sheet.h -- layout of one file of a table: separator, header, label, order of columns.
+/* nn/data/csv_sheet.h -- the layout of one file of a table: separator, header, label, order of
+ * columns.
  *
- * The sheet of each file is opened before any row is read (nn/data/csv.c). The first header becomes
+ * Each file is opened as a "sheet" before any row is read (nn/data/csv.c). The first header becomes
  * the schema of all files, unless the training set or the run provides a schema (nn/data/schema.h).
  * All later headers are matched to the schema.
  */
@@ -19,13 +20,13 @@ struct sheet
 {
     struct cells rows;   /* Position of the first row. */
     struct cells header; /* Position of the header. p is NULL if the file has no header. */
-    /* Number of columns, and the label's column from 0. `label` is NO_LABEL for rows without
-     * labels. */
+    /* Number of columns. Index of the label's column, from 0; NO_LABEL: the rows have no labels. */
     size_t n_columns, label;
-    /* Place of each column, as in struct schema_found. NULL: the values are in order. Owned. */
+    /* Place of each column among the values, as in struct schema_found, owned. NULL: the values are
+     * in order. */
     uint32_t *place;
-    /* The header ends in a separator, so rows may also end in a separator. n_columns does not
-     * count the empty cell behind the separator. */
+    /* True: the header ends in a separator, so rows may end in a separator, too. n_columns does not
+     * count the empty cell after it. */
     bool trailing;
 };
 
@@ -36,36 +37,40 @@ struct table
     struct labels *labels;
     struct columns *columns; /* Types of the columns. NULL: all columns are numbers. */
     struct dataset *d;       /* The set to fill. NULL in the first pass. */
-    struct schema *schema;   /* Schema of the reader, or of csv_parse() if the reader has none. */
-    bool adopted;            /* True: `schema` was made from the first header of these files. */
+    /* Schema of the reader. If the reader gives no schema, a local one of csv_parse(). */
+    struct schema *schema;
+    bool adopted;       /* True: `schema` was made from the first header of these files. */
     size_t values;      /* Number of columns of values, the same in all files. 0: not known yet. */
-    size_t plain_label; /* The label's column in files without a header. */
-    /* The following fields describe the sheet that is being opened or read. */
+    size_t plain_label; /* Index of the label's column in files without a header. */
+    /* The next five fields describe the file that is being opened or read. */
     size_t n_columns, label;
     const uint32_t *place;
     bool trailing;
     struct cells header;
-    bool doubtful; /* The first record was taken as a row although a cell is not a number. */
-    bool words;    /* The first row of a file without a header consists of words. */
+    /* True: the first record was read as a row although one of its cells is not a number. */
+    bool doubtful;
+    /* True: a row of words was found, so a first record of words is a row and not a header. */
+    bool words;
     size_t n_rows;
-    /* Only if `columns` is NULL, so that all numbers have decimal points. point_seen: a cell can be
-     * read with a decimal point only. `unclear` and the record at `unclear_at`: first cell of a
-     * file without commas between cells that can also be read with points between thousands. */
+    /* Used only if `columns` is NULL: all numbers must then have decimal points. point_seen: some
+     * cell can only be read with a decimal point. `unclear`, in the record at `unclear_at`: the
+     * first cell that can also be read with points between thousands. Files with commas as
+     * separators have no unclear cells. */
     bool point_seen;
     struct cells_cell unclear;
     struct cells unclear_at;
     char unclear_where[QUOTE_SHOWN + 64];
 };
 
-/* Detects the layout of a file. Sets sheet->rows to the first row. Returns 0, -EINVAL with a
+/* Detects the layout of a file and sets sheet->rows to its first row. Returns 0, -EINVAL with a
  * message, or -ENOMEM. The caller closes the sheet, also after an error. */
 __attribute__((warn_unused_result)) int csv_sheet_open(struct table *t, struct sheet *sheet);
 void csv_sheet_close(struct sheet *sheet);
 
-/* Selects the sheet whose rows are read next. */
+/* Makes `sheet` the file that is read next. */
 void csv_sheet_use(struct table *t, const struct sheet *sheet);
 
-/* Returns the index of a column among the values of a row. Undefined for the label's column. */
+/* Returns the index of a column among the values of a row. Not for the label's column. */
 size_t csv_sheet_place(const struct table *t, size_t column);
 
 /* Writes the error message for a record with the wrong number of cells. Returns -EINVAL. */

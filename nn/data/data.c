@@ -1,10 +1,10 @@
-/* nn/data/data.c -- from a spec to a training set and a held-out one.
+/* nn/data/data.c -- reads the training set and the held-out set of a data spec.
  *
  *   spec --sniff--> KIND:PATH --parse--> files --read--> train --+-- test files --> test
  *                                                                +-- else a share is split off
  *
- * The training set comes first and decides: its kind, once its files have shown it,
- * is what the held-out files must be of.
+ * The training set is read first. The held-out files must have the kind that the training files
+ * have shown.
  */
 #include "nn/data/data.h"
 
@@ -23,7 +23,8 @@
 
 #define HOLDOUT 0.1 /* Default share, if neither files nor options give one. */
 
-/* The held-out images are those behind the training images: one seed, and none is in both. */
+/* The held-out images have the same seed as the training images and higher numbers, so no image is
+ * in both sets. */
 static int open_glyphs(struct data *d, uint64_t seed, char error[DATA_ERROR_MAX])
 {
     int err = glyphs_draw(&d->train, GLYPHS_TRAIN, seed, 0);
@@ -35,7 +36,7 @@ static int open_glyphs(struct data *d, uint64_t seed, char error[DATA_ERROR_MAX]
     return err;
 }
 
-/* Parses a spec. If the spec is a PATH without a kind, detects the kind first. */
+/* Parses a spec. If the spec is a PATH without KIND, detects the kind first. */
 static int parse_spec(struct data_spec *s, const char *spec, char error[DATA_ERROR_MAX])
 {
     int err = data_spec_parse(s, spec, error);
@@ -49,8 +50,8 @@ static int parse_spec(struct data_spec *s, const char *spec, char error[DATA_ERR
     return data_spec_parse(s, whole, error);
 }
 
-/* Checks that the data of the spec can have the kind of the run. Sets `kind` to the fixed one of
- * both, which the readers use. */
+/* Checks that the data of the spec can have the kind `wanted` of the run. Sets `kind` for the
+ * readers: the run's kind if it is more specific, else the kind of the spec. */
 static int check_kind(const struct data_spec *s, const char *spec, const char *wanted,
                       char kind[DATA_KIND_MAX], char error[DATA_ERROR_MAX])
 {
@@ -78,13 +79,14 @@ static int read_set(struct dataset *d, const struct data_spec *s, struct reader 
     return s->format->read(d, r, error);
 }
 
-/* Returns true for rows without labels. */
+/* Returns whether a set consists of rows without labels. */
 static bool is_bare(const struct dataset *d)
 {
     return d->labels == NULL && (d->shape.form == DATA_ROWS || d->shape.form == DATA_SPARSE);
 }
 
-/* For rows that are to be labelled: derives from label= whether the rows have labels. */
+/* Sets r->rows for rows with labels to be predicted: with label=none the rows have no labels,
+ * otherwise the files show whether they have labels. */
 static void ask_bare(struct reader *r)
 {
     bool none = r->label != NULL && strcmp(r->label, "none") == 0;
@@ -92,7 +94,8 @@ static void ask_bare(struct reader *r)
     r->label = none ? NULL : r->label;
 }
 
-/* Converts the training set to the kind of the held-out set, which has the labels of both sets. */
+/* Converts the training set to the kind of the held-out set, which includes the labels of both
+ * sets. */
 static void join_labels(struct dataset *train, const struct dataset *test)
 {
     struct kind_rows from, to;
@@ -106,7 +109,8 @@ static void join_labels(struct dataset *train, const struct dataset *test)
     dataset_kind(train, test->kind);
 }
 
-/* Decides which samples evaluate a model if the spec has no held-out files. */
+/* Decides which samples are held out to evaluate a trained model, if the spec has no held-out
+ * files. */
 static void hold_out_of(struct data *d, const struct data_trained *trained)
 {
     if (trained->hash != d->hash)
@@ -161,9 +165,9 @@ static int read_both(struct data *d, const struct data_spec *s, struct reader *r
     return err;
 }
 
-/* Replaces the held-out samples by a share of the training samples (validate=). A choice, such
- * as the learning rate, is then made with samples that are used neither for training nor for the
- * final test. */
+/* Implements validate=: replaces the held-out samples by a share of the training samples. A choice,
+ * such as the learning rate, can then be made without the samples of training and of the final
+ * test. */
 static int validate(struct data *d, double share, const char *path, char error[DATA_ERROR_MAX])
 {
     if (!(share > 0))
@@ -174,8 +178,8 @@ static int validate(struct data *d, double share, const char *path, char error[D
     return data_split(&d->train, &d->test, share, path, error);
 }
 
-/* Moves all samples to the test set. They were read and scaled like a training set, but no model
- * is trained on them here. */
+/* Moves all samples to the test set, because no model is trained on them here. They were read and
+ * scaled like a training set. */
 static void take_all(struct data *d)
 {
     if (!holds_all(d))
@@ -186,9 +190,9 @@ static void take_all(struct data *d)
     d->train = (struct dataset){0};
 }
 
-/* Computes mean and deviation of the training images and adds them to the kind. All peers, the
- * held-out set and later evaluations use the same figures. The counts are exact, so the figures do
- * not depend on the order of the images. */
+/* Computes mean and deviation of the training images and adds them to the kind, so all peers, the
+ * held-out set and later evaluations use the same figures. Counts of pixel values are exact, so the
+ * figures do not depend on the order of the images. */
 static void fit_images(struct dataset *train, struct dataset *test)
 {
     uint64_t count[256] = {0};
@@ -207,7 +211,7 @@ static void fit_images(struct dataset *train, struct dataset *test)
     dataset_kind(test, kind);
 }
 
-/* Appends a sentence to the notes. A sentence that does not fit is left out. */
+/* Appends a sentence to the notes for the user. A sentence that does not fit is left out. */
 static void add_note(struct data *d, const char *sentence)
 {
     size_t n = strlen(d->note);
@@ -215,8 +219,8 @@ static void add_note(struct data *d, const char *sentence)
         snprintf(d->note + n, sizeof d->note - n, "%s%s", n > 0 ? "; " : "", sentence);
 }
 
-/* Warns of each column in which no value was seen in training: the model has learnt nothing
- * about these values. */
+/* Warns about each column that has only values that were not seen in training. The model has learnt
+ * nothing about them. */
 static void note_unseen(struct data *d, const struct columns *c)
 {
     char name[64], sentence[READER_NOTE_MAX];
@@ -230,8 +234,8 @@ static void note_unseen(struct data *d, const struct columns *c)
     }
 }
 
-/* Opens the files of a spec, and reads and scales both sets. The reader gets all options, and each
- * format uses those that apply. */
+/* Finds the files of a spec, and reads and scales both sets. The reader gets all options, and each
+ * format uses the options that it has. */
 static int open_files(struct data *d, const struct data_spec *s, const char *kind,
                       const struct data_request *request, char error[DATA_ERROR_MAX])
 {
@@ -299,7 +303,7 @@ static int open_files(struct data *d, const struct data_spec *s, const char *kin
     return err;
 }
 
-/* Returns true if the kind gives the mean of every column of a table. */
+/* Returns whether the kind contains the mean of every column of a table. */
 static bool has_means(const char *kind)
 {
     struct kind_rows rows;
@@ -307,7 +311,7 @@ static bool has_means(const char *kind)
            && rows.columns != NULL;
 }
 
-/* Reads the files again, by the kind that the first reading has found. The first reading stored
+/* Reads the files again with the kind that the first reading has found. The first reading stored
  * values as differences from a provisional mean, rounded to float32. With the means of the kind,
  * the values get the same bits as at a peer that knows the kind before it reads. */
 static int read_again(struct data *d, const struct data_spec *s, const struct data_request *request,

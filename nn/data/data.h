@@ -3,7 +3,7 @@
  *   spec   "glyphs"               drawn by the program (nn/data/glyphs.h)
  *          "KIND:PATH[,key=value]..."
  *
- *   KIND      PATH                                     canonical kind
+ *   KIND      PATH                                     canonical kind (example)
  *   mnist     a directory of IDX files                 mnist
  *   idx       the same, any size and classes           idx/1x28x28/10
  *   cifar10   a directory of binary batches            cifar10
@@ -12,18 +12,20 @@
  *   csv       files of a table, or a directory         csv/64x10/0
  *   text      files, or a directory                    text/128
  *
- * The kind of a PATH without KIND is detected (data_sniff()). Each file may be plain or .gz. The
- * held-out set consists of files of a directory with names such as test, .t, tes or val (rules in
- * nn/data/files.h), or of test=PATH, or of holdout=SHARE of the samples. The default is a share of
- * 0.1. The held-out share of a text is its end (nn/data/split.h).
+ * If a spec is a PATH without KIND, the kind is detected (data_sniff()). Each file may be plain or
+ * .gz.
  *
- *   key        of           meaning
+ * The held-out set consists of the files of a directory with names such as test, .t, tes or val
+ * (rules in nn/data/files.h), or of test=PATH, or of holdout=SHARE of the samples. The default is a
+ * share of 0.1. The held-out share of a text is its end (nn/data/split.h).
+ *
+ *   key        for          meaning
  *   test       all          PATH of the held-out set
  *   holdout    all          share of the samples that is held out instead
  *   validate   all          share of the training samples that replaces the held-out set, so that
  *                           a choice can be made without the samples of the final test
  *   label      csv          column of the label, by name or number from 1. Default: the last one.
- *                           For rows that are to be labelled also "none"
+ *                           For rows whose labels are to be predicted also "none"
  *   header     csv          yes, no, auto
  *   divide     csv, libsvm  divisor of every value (1)
  *   scale      csv, libsvm  none, max; csv also standard (nn/data/scale.h)
@@ -31,12 +33,12 @@
  *   context    text         bytes of one sample (128)
  *
  * The canonical kind (nn/data/kind.h) describes the data that were read. The kind is part of a run,
- * while each peer has paths of its own.
+ * while each peer has its own paths.
  *
  * Reading needs at most DATA_MEMORY_FACTOR times the files' unpacked size and a few MiB
- * (tests/unit/nn_data_memory.c measures every reader). Images take 1.1 times (2 of address space),
- * tables and sparse rows 4 to 5. The maximum is 13: rows that consist of a label only, with nine
- * tenths of the rows held out.
+ * (tests/unit/nn_data_memory.c measures every reader). Images take 1.1 times their size (2 times in
+ * address space), tables and sparse rows 4 to 5 times. The largest factor is 13, for rows that
+ * consist of a label only, with nine tenths of the rows held out.
  */
 #ifndef NN_DATA_DATA_H
 #define NN_DATA_DATA_H
@@ -49,15 +51,15 @@
 #include "nn/data/sniff.h"
 #include "nn/data/spec.h"
 
-/* Source of the held-out samples. DATA_HELD_DRAWN and DATA_HELD_FILES are separate from the
- * training set. DATA_HELD_SHARE is separate if the model was trained on the same files with the
- * same share. */
+/* Source of the held-out samples. With DATA_HELD_DRAWN and DATA_HELD_FILES the model was not
+ * trained on them. With DATA_HELD_SHARE this is true if the model was trained on the same files
+ * with the same share. */
 enum data_held_out {
-    DATA_HELD_DRAWN, /* Generated glyphs, other ones than those for training. */
+    DATA_HELD_DRAWN, /* Generated glyphs, different from those for training. */
     DATA_HELD_FILES, /* Files recognised by their names, or named by test=. */
     DATA_HELD_SHARE, /* A share of the files' samples (nn/data/split.h). */
-    DATA_HELD_OTHER, /* All samples: the files are not those of the training set. */
-    DATA_HELD_NONE   /* All samples, and the model was trained on all of them. */
+    DATA_HELD_OTHER, /* All samples of the files, which are not the training files. */
+    DATA_HELD_NONE   /* All samples, although the model was trained on all of them. */
 };
 
 /* Training files of a model. */
@@ -74,16 +76,15 @@ struct data
     struct dataset train, test;
     enum data_held_out held_out;
     double share; /* Share of the samples that DATA_HELD_SHARE holds out; 0 otherwise. */
-    /* Sum of the hashes of the training files (struct file_progress), including samples that are
-     * held out later. 0: the samples are drawn. */
+    /* Sum of the hashes of the training files (struct file_progress). The files include samples
+     * that are held out later. 0: the samples are drawn. */
     uint64_t hash;
-    /* Share of the training files that was held out first, before `validate` replaced the held-out
-     * set. */
+    /* Share of the training files that was held out before `validate` replaced the held-out set. */
     double holdout;
     char note[DATA_NOTE_MAX]; /* Notes for the user about reading the data. "": none. */
     struct schema schema;     /* Names of a table's columns. Zeros: the columns have no names. */
-    /* Statistics of the columns of rows, to be pooled with the statistics of other peers. Zeros
-     * if the kind fixes the columns, or if the columns do not fit into a run. */
+    /* Statistics of the columns of rows, which are pooled with the statistics of other peers. Zeros
+     * if the kind determines the columns, or if the columns do not fit into a run. */
     struct column_statistics moments;
 };
 
@@ -96,29 +97,30 @@ struct data_request
     /* Names of the classes of `kind`. The files may then lack some of the classes. Borrowed.
      * NULL: not known. */
     const struct labels *names;
-    /* True: these files are one peer's part of a run whose kind is not fixed yet. The held-out
-     * files may then have labels, as whole numbers, that the training files lack. */
+    /* True: these files are one peer's part of a run, and the kind of the run is not known yet. The
+     * held-out files may then have labels, as whole numbers, that the training files lack. */
     bool part;
     /* Known names of the columns, in the order of the inputs. If `kind` is open, the table's
-     * columns are matched to this order. Borrowed, or NULL. */
+     * columns are matched to this order. Borrowed. NULL: not known. */
     const struct schema *schema;
-    /* True: the samples are to be labelled, so rows may have no label. `kind` must be fixed.
-     * label=none says that no row has a label. Rows without labels are the test set, with
-     * `labels` NULL. The test set is the held-out files, or, without such files, all rows. If it
-     * is all rows, the training set is empty. */
+    /* True: the labels are to be predicted, so rows may have no label. `kind` must be fixed.
+     * label=none says that no row has a label. Rows without labels become the test set, with
+     * `labels` NULL. The test set is the held-out files, or, without such files, all rows. In the
+     * latter case the training set is empty. */
     bool bare;
-    /* Training files of the model that is to be evaluated. NULL: for training, or not known.
-     * Used only if the spec does not say which samples to hold out. All samples are then the
-     * test set if the files are not the training files, or if training held out no sample. */
+    /* Training files of the model to evaluate. NULL: the data are for training, or the files are
+     * not known. Used only if the spec does not say which samples to hold out. All samples are then
+     * the test set if the files are not the training files, or if training held out no sample. */
     const struct data_trained *trained;
-    /* Called a few times per second while files are read. May be NULL. `total`: size of the file on
-     * disk. */
+    /* Called every few MiB while files are read. May be NULL. `done`, `total`: bytes on disk that
+     * were read, and all. */
     void (*progress)(void *self, const char *path, uint64_t done, uint64_t total);
     void *self;
 };
 
-/* Reads or draws both sets. Returns 0, -EINVAL (spec or contents), -ENOMEM, or the errno of a file.
- * After an error, `error` has a message (file, line or offset, found, expected) and *d is empty. */
+/* Reads or draws both sets. Returns 0, -EINVAL if the spec or the contents are wrong, -ENOMEM, or a
+ * negative errno of a file. After an error, `error` has a message (file, line or offset, found,
+ * expected) and *d is empty. */
 __attribute__((warn_unused_result)) int data_open(struct data *d,
                                                   const struct data_request *request,
                                                   char error[DATA_ERROR_MAX]);

@@ -1,7 +1,7 @@
-/* nn/data/dataset.c -- samples in memory: taken, given back, and written out as floats.
+/* nn/data/dataset.c -- allocates a set of samples, and writes samples out as floats.
  *
- * The table value[channel][byte] holds each byte as normalised, rounded once from
- * double, so that the same image is the same floats on every machine.
+ * The table value[channel][byte] has the normalised value of each byte, computed in double and
+ * rounded once. The same image therefore gives the same floats on every machine.
  */
 #include "nn/data/dataset.h"
 
@@ -34,13 +34,15 @@ void dataset_kind(struct dataset *d, const char *kind)
             d->value[c][p] = (float)((p / 255.0 - (double)k.mean[c]) / (double)k.std[c]);
 }
 
-/* n * size bytes, at least one; NULL where that is no size at all. */
+/* Allocates n * size bytes, at least one. Returns NULL if memory is short or the product
+ * overflows. */
 static void *room(size_t n, size_t size)
 {
     return n <= SIZE_MAX / 2 / size ? malloc(n > 0 ? n * size : 1) : NULL;
 }
 
-/* Take what this form needs. On failure, what was taken is left for dataset_close(). */
+/* Allocates the arrays that the form of the set needs. After a failure, dataset_close() frees those
+ * that were allocated. */
 static bool take_room(struct dataset *d, size_t n, size_t entries)
 {
     size_t dim = dataset_dim(d);
@@ -52,7 +54,7 @@ static bool take_room(struct dataset *d, size_t n, size_t entries)
     case DATA_ROWS:
         d->stride = entries > 0 ? entries : dim;
         return (d->rows = room(n, d->stride * sizeof *d->rows)) != NULL;
-    case DATA_TEXT: /* The array includes one byte after the last row. */
+    case DATA_TEXT: /* One byte follows the last sample: its last label. */
         return n < SIZE_MAX / 2 / dim && (d->text = room(n * dim + 1, 1)) != NULL;
     case DATA_SPARSE:
         d->start = room(n + 1, sizeof *d->start);
@@ -63,7 +65,7 @@ static bool take_room(struct dataset *d, size_t n, size_t entries)
     return d->start != NULL && d->column != NULL && d->entry != NULL;
 }
 
-/* All or nothing: without memory *d is empty. */
+/* If memory is short, *d is empty. */
 int dataset_init(struct dataset *d, const char *kind, size_t n, size_t entries)
 {
     assert(n >= 1);
@@ -77,7 +79,7 @@ int dataset_init(struct dataset *d, const char *kind, size_t n, size_t entries)
     return -ENOMEM;
 }
 
-/* Each form has its own arrays; the arrays of the other forms are NULL. */
+/* Each form has its own arrays. The arrays of other forms are NULL. */
 void dataset_close(struct dataset *d)
 {
     free(d->labels);
@@ -95,7 +97,7 @@ void dataset_close(struct dataset *d)
     memset(d, 0, sizeof *d);
 }
 
-/* One channel: bytes to floats by the table, in order. */
+/* Converts the bytes of one channel to floats by the table. */
 static void look_up_1(float *restrict out, const uint8_t *restrict pixels,
                       const float *restrict value, size_t n)
 {
@@ -103,7 +105,7 @@ static void look_up_1(float *restrict out, const uint8_t *restrict pixels,
         out[j] = value[pixels[j]];
 }
 
-/* Three planes to places of three channels. */
+/* Converts three planes of bytes to pixels of three floats each. */
 static void look_up_3(float *restrict out, const uint8_t *restrict pixels,
                       const float (*restrict value)[256], size_t n)
 {
@@ -115,14 +117,15 @@ static void look_up_3(float *restrict out, const uint8_t *restrict pixels,
     }
 }
 
-/* A text's bytes are token ids; layers pass floats, which hold them exactly. */
+/* Converts bytes to floats. The bytes of a text are token ids, and layers exchange floats, which
+ * represent them exactly. */
 VEC_CLONES static void bytes_to_floats(float *restrict out, const uint8_t *restrict bytes, size_t n)
 {
     for (size_t j = 0; j < n; j++)
         out[j] = (float)bytes[j];
 }
 
-/* Grey or colour: one or three planes, as the readers make them. */
+/* Writes an image of one plane (grey) or three planes (colour). Readers make no other images. */
 static void image_sample(const struct dataset *d, const uint8_t *pixels, float *out)
 {
     size_t channels = d->shape.channels, n = (size_t)d->shape.height * d->shape.width;
@@ -147,7 +150,7 @@ void dataset_sample(const struct dataset *d, size_t i, float *out)
         bytes_to_floats(out, d->text + i * dim, dim);
 }
 
-/* The labels of a text are its own bytes, one further on. */
+/* The labels of a text are its bytes, shifted by one: each byte's label is the next byte. */
 void dataset_labels(const struct dataset *d, size_t i, uint16_t *labels)
 {
     assert(i < d->n);
@@ -163,7 +166,7 @@ void dataset_labels(const struct dataset *d, size_t i, uint16_t *labels)
 
 const char *dataset_class(const struct dataset *d, uint16_t class, char out[8])
 {
-    struct kind_rows k = {.scheme = LABELS_ZERO}; /* Kinds of images count from 0. */
+    struct kind_rows k = {.scheme = LABELS_ZERO}; /* Labels of images count from 0. */
     if (!kind_rows_parse(d->kind, "csv", &k) && !kind_rows_parse(d->kind, "libsvm", &k))
         k = (struct kind_rows){.scheme = LABELS_ZERO};
     if (k.scheme == LABELS_NAMES && d->names == NULL)

@@ -1,8 +1,8 @@
-/* nn/data/dataset.h -- one set of samples in memory, in the form that its kind fixes.
+/* nn/data/dataset.h -- one set of samples in memory, in the form that its kind determines.
  *
- * Pixels stay bytes: a quarter of the memory, and normalising on the way into
- * a batch costs one table look-up a pixel. Normalisation is (p / 255 - mean) / std
- * with the figures of the kind (nn/data/kind.h).
+ * Pixels are stored as bytes, in a quarter of the memory of floats. They are normalised when they
+ * are copied into a batch, by one table look-up per pixel: (p / 255 - mean) / std, with the figures
+ * of the kind (nn/data/kind.h).
  */
 #ifndef NN_DATA_DATASET_H
 #define NN_DATA_DATASET_H
@@ -15,70 +15,78 @@
 #include <stdint.h>
 
 enum {
-    DATA_ERROR_MAX = FILE_ERROR_MAX, /* Most sentences are about a file. */
-    DATA_MEMORY_FACTOR = 16 /* nn/data/data.h: reading costs at most this times the files. */
+    DATA_ERROR_MAX = FILE_ERROR_MAX, /* Size of an error message, in bytes with the NUL. */
+    /* Reading needs at most this many times the size of the files (nn/data/data.h). */
+    DATA_MEMORY_FACTOR = 16
 };
 
 struct labels;
 
 struct dataset
 {
-    char kind[DATA_KIND_MAX]; /* Canonical. */
+    char kind[DATA_KIND_MAX]; /* Canonical kind. */
     struct data_shape shape;
-    size_t n; /* Samples; at least one once open. */
-    uint16_t
-        *labels; /* n, each < n_classes; NULL for a text, and of rows without (nn/data/reader.h). */
-    uint32_t *file; /* n: which file each is from; NULL: all from one. */
+    size_t n; /* Number of samples, at least one in an open set. */
+    /* Class of each sample, below shape.n_classes. NULL for a text, and for rows without labels
+     * (nn/data/reader.h). */
+    uint16_t *labels;
+    uint32_t *file; /* Index of the file that each sample is from. NULL: all are from one file. */
     uint32_t n_files;
-    /* Encoding of the files if it was not UTF-8, such as "Windows-1252". Static. NULL: UTF-8. */
+    /* Encoding of the files if it was not UTF-8, such as "Windows-1252". A static text. NULL:
+     * UTF-8. */
     const char *encoding;
-    struct labels *names; /* The names of the classes where the kind has names
-                           * (nn/data/labels.h), else NULL; owned. */
+    /* Names of the classes (nn/data/labels.h), owned. NULL: the kind has no names. */
+    struct labels *names;
 
-    uint8_t *pixels; /* DATA_IMAGES: n x channels x height x width, as files
-                       * have them. */
-    float mean[DATA_CHANNELS_MAX], std[DATA_CHANNELS_MAX]; /* Over pixel / 255. */
-    float value[DATA_CHANNELS_MAX][256];                   /* Pixel byte -> normalised. */
+    /* DATA_IMAGES: bytes of all images, n x channels x height x width, as in the files. */
+    uint8_t *pixels;
+    /* Mean and deviation of pixel / 255 for each channel. */
+    float mean[DATA_CHANNELS_MAX], std[DATA_CHANNELS_MAX];
+    /* Normalised value of each pixel byte, for each channel. */
+    float value[DATA_CHANNELS_MAX][256];
 
-    float *rows;   /* DATA_ROWS: n x stride. */
-    size_t stride; /* Floats of a row as it is kept: as many as it has inputs, but where categories
-                    * are kept as one number each (nn/data/columns.h). */
-    /* The columns, if some of them hold categories: dataset_sample() needs them to write the
-     * inputs. NULL: no column holds categories. Owned. */
+    float *rows; /* DATA_ROWS: n rows of `stride` floats. */
+    /* Floats of a stored row. This is the number of model inputs, unless categories are stored as
+     * one number each (nn/data/columns.h). */
+    size_t stride;
+    /* The columns, owned, if some of them hold categories. dataset_sample() needs them to write the
+     * inputs. NULL: no column holds categories. */
     struct columns *columns;
 
-    size_t *start;    /* DATA_SPARSE: n + 1; row i is start[i] to start[i + 1]. */
-    uint32_t *column; /* Ascending in a row. */
+    /* DATA_SPARSE: n + 1 offsets into `column` and `entry`. Row i is start[i] to start[i + 1]. */
+    size_t *start;
+    uint32_t *column; /* DATA_SPARSE: column of each entry, ascending within a row. */
     float *entry;
-    size_t longest; /* Entries of the longest row. */
+    size_t longest; /* DATA_SPARSE: number of entries of the longest row. */
 
-    uint8_t *text; /* DATA_TEXT: sample i is text[i * context] on, context
-                       * bytes and the one behind them. */
+    /* DATA_TEXT: all bytes. Sample i is the `context` bytes from text[i * context] on, and the
+     * label of its last byte is the byte after it. */
+    uint8_t *text;
 };
 
-/* Floats of one sample: channels * height * width. */
+/* Returns the number of floats of one sample: channels * height * width. */
 size_t dataset_dim(const struct dataset *d);
 
-/* Write sample i to out[0..dataset_dim): an image normalised, [h][w][c]; a row;
- * a text's bytes as floats. Sparse rows are not written out: they are used where
- * they lie. */
+/* Writes sample i to out[0..dataset_dim()): a normalised image as [h][w][c], a row, or the bytes of
+ * a text as floats. Not for sparse rows, which are used in place. */
 void dataset_sample(const struct dataset *d, size_t i, float *out);
 
-/* Labels of sample i: one, or for a text `context` of them: each byte's successor. */
+/* Writes the labels of sample i. A text has `context` labels per sample, the byte after each byte.
+ * Other samples have one label. */
 void dataset_labels(const struct dataset *d, size_t i, uint16_t *labels);
 
-/* Returns the label or name that files of rows have for a class. Returns the class's number if the
- * names are not known. The text is in `out`, or borrowed from the set. */
+/* Returns the label or name that a class has in files of rows. If the names are not known, returns
+ * the class's number. The text is in `out`, or borrowed from the set. */
 const char *dataset_class(const struct dataset *d, uint16_t class, char out[8]);
 
-/* Give *d the shapes and normalisation of a fixed `kind` and room for n >= 1
- * samples: sparse ones with `entries` in all, dense rows with `entries` floats each (0: one for each
- * feature). For readers of files and for tests. 0 or -ENOMEM. */
+/* Initialises *d with the shape and normalisation of a fixed `kind`, and allocates n >= 1 samples.
+ * `entries`: for sparse rows, the number of entries of all rows; for dense rows, the floats of each
+ * row, or 0 for one per feature. For readers of files and for tests. Returns 0 or -ENOMEM. */
 __attribute__((warn_unused_result)) int dataset_init(struct dataset *d, const char *kind, size_t n,
                                                      size_t entries);
 void dataset_close(struct dataset *d);
 
-/* Set its kind, shapes and normalisation alone: all else stays. */
+/* Changes only the kind, shape and normalisation of a set. */
 void dataset_kind(struct dataset *d, const char *kind);
 
 #endif

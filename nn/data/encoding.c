@@ -14,7 +14,7 @@ enum {
 const char *const encoding_name[ENCODINGS] = {
     [ENCODING_UTF8] = "UTF-8", [ENCODING_UTF16] = "UTF-16", [ENCODING_1252] = "Windows-1252"};
 
-/* Characters of the bytes 0x80 to 0x9f in Windows-1252. 0: as in Latin-1. */
+/* Characters of the bytes 0x80 to 0x9f in Windows-1252. 0: the same as in Latin-1. */
 static const uint16_t high[32] = {0x20ac, 0,      0x201a, 0x0192, 0x201e, 0x2026, 0x2020, 0x2021,
                                   0x02c6, 0x2030, 0x0160, 0x2039, 0x0152, 0,      0x017d, 0,
                                   0,      0x2018, 0x2019, 0x201c, 0x201d, 0x2022, 0x2013, 0x2014,
@@ -34,8 +34,8 @@ static size_t put(uint8_t *out, uint32_t c)
     return n;
 }
 
-/* Returns true for UTF-16, and sets *little to true if each unit begins with its low byte. The text
- * of a table is mostly ASCII, so in UTF-16 about every other byte is NUL. */
+/* Returns whether the text is UTF-16, and sets *little to true if each unit begins with its low
+ * byte. The text of a table is mostly ASCII, so in UTF-16 about every other byte is NUL. */
 static bool is_utf16(const uint8_t *p, size_t n, bool *little)
 {
     if (n >= 2 && ((p[0] == 0xff && p[1] == 0xfe) || (p[0] == 0xfe && p[1] == 0xff))) {
@@ -56,7 +56,8 @@ static uint32_t unit(const uint8_t *p, bool little)
     return little ? (uint32_t)(p[0] | p[1] << 8) : (uint32_t)(p[0] << 8 | p[1]);
 }
 
-/* Converts from UTF-16. Two bytes become at most three. An odd last byte is dropped. */
+/* Converts from UTF-16. Returns the length. Two bytes become at most three. An odd last byte is
+ * dropped. */
 static size_t from_utf16(const uint8_t *p, size_t n, bool little, uint8_t *out)
 {
     size_t at = 0;

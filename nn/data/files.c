@@ -1,14 +1,15 @@
-/* nn/data/files.c -- the files of a spec, found, told apart and paired.
+/* nn/data/files.c -- finds the files of a data spec, and divides them into training and held-out
+ * files.
  *
  *   list of the directory, sorted by name
- *     twins      a.csv and a.csv.gz are one file
- *     format     by name (IDX, .bin) or by first bytes
- *     held out   by name, or what test= says; the rest is for training
- *     links      of several names of one file the first counts
- *     pairs      IDX: each file of images, then its labels
+ *     duplicates  of a.csv and a.csv.gz, only a.csv is used
+ *     format      by name (IDX, .bin) or by the first bytes
+ *     held out    by name, or the files of test=; all other files are for training
+ *     links       if several names lead to one file, only the first is used
+ *     pairs       IDX: each file of images is followed by its file of labels
  *
- * Order is part of the outcome: samples are numbered in the order of files, and
- * shards and splits go by these numbers.
+ * The order of the files matters: samples are numbered in the order of files, and shards and splits
+ * refer to these numbers.
  */
 #include "nn/data/files.h"
 
@@ -22,30 +23,31 @@
 
 /* ---- Names. ---- */
 
-/* How long a name is without .gz. */
+/* Returns the length of a name without .gz. */
 static size_t stem(const char *name)
 {
     size_t n = strlen(name);
     return n > 3 && strcmp(name + n - 3, ".gz") == 0 ? n - 3 : n;
 }
 
-/* ASCII alone: tolower() hangs on the locale. */
+/* Converts ASCII only, because tolower() depends on the locale. */
 static char lower(char c)
 {
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-/* Is p[0..n) that word, without case? `word` is in lower case. */
+/* Returns whether p[0..n) equals `word`, ignoring case. `word` is in lower case. */
 static bool is_word(const char *p, size_t n, const char *word)
 {
     size_t i = 0;
-    while (i < n && lower(p[i]) == word[i]) /* Stops at the word's end: '\0'. */
+    while (i < n && lower(p[i]) == word[i]) /* Stops at the NUL of `word`. */
         i++;
     return i == n && word[n] == '\0';
 }
 
-/* "testset.csv" counts as well as "my.test.csv", but "contest.csv" does not: a part must be a
- * word, and only the beginning of a name may go on. */
+/* "testset.csv" and "my.test.csv" are held out, but "contest.csv" is not. A part between separators
+ * must be one of the words. Only at the beginning of the name may "test" be followed by other
+ * letters. */
 bool files_held_out(const char *name)
 {
     static const char *const words[] = {"t",   "te",    "tes",        "test",    "testing",
@@ -63,15 +65,15 @@ bool files_held_out(const char *name)
     return false;
 }
 
-/* Does the name, without .gz, end so and begin with something else? */
+/* Returns whether the name, without .gz, has this ending and something before it. */
 static bool ends_in(const char *name, const char *ending)
 {
     size_t n = stem(name), n_ending = strlen(ending);
     return n > n_ending && memcmp(name + n - n_ending, ending, n_ending) == 0;
 }
 
-/* Returns the part of a name that files of one kind share: the ending with its dot, or the whole
- * name if it has no dot. */
+/* Returns the ending of a name with its dot, or the whole name if it has no dot. Files of one
+ * format usually have the same ending. */
 static const char *tail(const char *name, size_t *n)
 {
     size_t at = stem(name);
@@ -82,8 +84,8 @@ static const char *tail(const char *name, size_t *n)
     return name + at;
 }
 
-/* Do both tails say the same, digits and case aside? "part-00.csv" and "x.CSV" do, and so do
- * "part-00" and "part-01". */
+/* Returns whether both names have the same tail(), ignoring digits and case. Examples:
+ * "part-00.csv" and "x.CSV"; "part-00" and "part-01". */
 static bool named_alike(const char *a, const char *b)
 {
     size_t n, m, i = 0, j = 0;
@@ -98,7 +100,8 @@ static bool named_alike(const char *a, const char *b)
     }
 }
 
-/* Files with these names accompany data of any format, with any ending. */
+/* Returns whether a file describes other files, such as README and LICENSE. The ending does not
+ * matter. */
 static bool is_about(const char *name)
 {
     static const char *const words[] = {"readme", "license", "licence", "copying"};
@@ -118,8 +121,8 @@ bool files_named(const char *name, const struct data_format *format)
     return named;
 }
 
-/* Orders files by name without .gz, so that samples have the same order in packed and plain
- * files. The plain file comes first. */
+/* Orders files by their names without .gz, so packed and plain files give samples in the same
+ * order. A plain file comes before the packed file of the same name. */
 static int by_stem(const void *a, const void *b)
 {
     const char *x = *(char *const *)a, *y = *(char *const *)b;
@@ -144,7 +147,7 @@ static int no_memory(const char *path, char error[DATA_ERROR_MAX])
     return -ENOMEM;
 }
 
-/* Put DIR/NAME, or NAME where dir is NULL, at the end. */
+/* Appends the path DIR/NAME to the list, or NAME if `dir` is NULL. */
 static int append_path(struct files *f, const char *dir, const char *name,
                        char error[DATA_ERROR_MAX])
 {
@@ -161,7 +164,7 @@ static int append_path(struct files *f, const char *dir, const char *name,
     return 0;
 }
 
-/* Drop those that `keep` does not want. */
+/* Removes the files for which keep() returns false. */
 static void filter(struct files *f, bool (*keep)(const char *name, void *arg), void *arg)
 {
     size_t n = 0;
@@ -174,7 +177,7 @@ static void filter(struct files *f, bool (*keep)(const char *name, void *arg), v
     f->n = n;
 }
 
-/* Drops a packed file if the same file is there unpacked. */
+/* Removes a packed file if the list also has the unpacked one. */
 static void drop_twins(struct files *f)
 {
     size_t n = 0;
@@ -189,7 +192,7 @@ static void drop_twins(struct files *f)
     f->n = n;
 }
 
-/* All files of a directory, as paths. */
+/* Lists all files of a directory, as paths. */
 static int list_directory(struct files *f, const char *dir, char error[DATA_ERROR_MAX])
 {
     char **names;
@@ -211,14 +214,14 @@ static bool keep_ending(const char *name, void *arg)
     return ends_in(name, arg);
 }
 
-/* An IDX file of images stands for its pair. */
+/* Keeps IDX files of images. pair_up() adds their files of labels later. */
 static bool keep_images(const char *name, void *arg)
 {
     (void)arg;
     return idx_names_images(name);
 }
 
-/* Both halves use the same test, so that each file is in one of them. */
+/* Training and held-out files use the same test, so each file belongs to exactly one of both. */
 static bool keep_held_out(const char *name, void *arg)
 {
     return files_held_out(name) == *(bool *)arg;
@@ -227,12 +230,12 @@ static bool keep_held_out(const char *name, void *arg)
 /* Result of the first look at a file of a directory. */
 enum look {
     LOOK_OTHER, /* The file does not begin like the format. */
-    LOOK_EMPTY, /* having nothing in it. */
+    LOOK_EMPTY, /* The file is empty. */
     LOOK_SO,    /* The file begins like the format. */
     LOOK_NAMED  /* The file has the name of the format but does not begin like it. */
 };
 
-/* Does a file begin like the format? No more than FILES_HEAD bytes of it are read. */
+/* Reads at most FILES_HEAD bytes of a file, and sets *look to whether it begins like the format. */
 static int look_at(const char *path, const struct data_format *f, enum look *look,
                    char error[DATA_ERROR_MAX])
 {
@@ -247,8 +250,8 @@ static int look_at(const char *path, const struct data_format *f, enum look *loo
     return err;
 }
 
-/* Returns whether the name of file i shows that it is of the format: by the ending of the
- * format, or by the ending of another file that begins like the format. */
+/* Returns whether the name of file i says that it has the format: by an ending of the format, or by
+ * the same ending as another file that begins like the format. */
 static bool says_format(const struct files *f, const enum look *look, size_t i,
                         const struct data_format *format)
 {
@@ -259,8 +262,11 @@ static bool says_format(const struct files *f, const enum look *look, size_t i,
     return says;
 }
 
-/* File i does not look like the format. It is passed over if its name says nothing else. If it
- * does, it is kept, as its reader says best what is wrong; but text's reader takes any bytes. */
+/* Decides about file i, which does not begin like the format. If its name does not say the format
+ * either, the file is ignored. If its name says the format, the file is kept, because the reader
+ * gives the best error message. A file of text is an exception: its reader accepts any bytes, so
+ * the file is refused here. A file that is named as held out is refused, too, unless the spec says
+ * what to hold out. */
 static int judge_name(const struct files *f, enum look *look, size_t i,
                       const struct data_format *format, bool split_wanted,
                       char error[DATA_ERROR_MAX])
@@ -294,8 +300,8 @@ static int look_at_all(const struct files *f, enum look *look, const struct data
     return err;
 }
 
-/* Keep what looks like the format, or is named so. A file that is alone is kept: its reader says
- * best what is wrong. */
+/* Keeps the files that begin like the format or have its name. A file that is alone in the
+ * directory is kept in any case, because its reader gives the best error message. */
 static int keep_looks(struct files *f, const struct data_format *format, bool split_wanted,
                       char error[DATA_ERROR_MAX])
 {
@@ -337,7 +343,7 @@ int files_partner(const char *path, char found[DATA_SPEC_MAX], char error[DATA_E
     return -ENOENT;
 }
 
-/* Put each file of images before its labels. */
+/* Inserts the file of labels after each file of images. */
 static int pair_up(struct files *images, char error[DATA_ERROR_MAX])
 {
     struct files pairs = {0};
@@ -355,7 +361,7 @@ static int pair_up(struct files *images, char error[DATA_ERROR_MAX])
     return err;
 }
 
-/* Labels must not lie there without their images. */
+/* Refuses a file of labels without its file of images. */
 static int check_labels(const struct files *f, char error[DATA_ERROR_MAX])
 {
     for (size_t i = 0; i < f->n; i++) {
@@ -387,7 +393,7 @@ static int refuse_missing(const char *path, const struct data_format *format,
     return -ENOENT;
 }
 
-/* One file that was named. */
+/* Takes a single file, named by the spec. */
 static int take_one_file(struct files *f, const char *path, const struct data_format *format,
                          char error[DATA_ERROR_MAX])
 {
@@ -398,7 +404,7 @@ static int take_one_file(struct files *f, const char *path, const struct data_fo
     return append_path(f, NULL, path, error);
 }
 
-/* Finds the files of a directory that are of the format. */
+/* Finds the files of a directory that have the format. */
 static int find_in_directory(struct files *f, const char *dir, const struct data_format *format,
                              bool split_wanted, char error[DATA_ERROR_MAX])
 {
@@ -424,13 +430,13 @@ static int find_in_directory(struct files *f, const char *dir, const struct data
     return -ENOENT;
 }
 
-/* Keep those that are named held out, or those that are not. */
+/* Keeps only the files that are named as held out, or only the others. */
 static void keep_named(struct files *f, bool held_out)
 {
     filter(f, keep_held_out, &held_out);
 }
 
-/* How many files have a name that says held out. */
+/* Returns the number of files that are named as held out. */
 static size_t count_held_out(const struct files *f)
 {
     size_t n = 0;
@@ -439,8 +445,8 @@ static size_t count_held_out(const struct files *f)
     return n;
 }
 
-/* Finds the files that PATH or test= means: the file itself, or the files of a directory that
- * are of the format. */
+/* Finds the files of PATH or of test=: the file itself, or the files of a directory that have the
+ * format. */
 static int find_at_path(struct files *f, const char *path, const struct data_format *format,
                         bool split_wanted, char error[DATA_ERROR_MAX])
 {
@@ -450,8 +456,8 @@ static int find_at_path(struct files *f, const char *path, const struct data_for
                                    : take_one_file(f, path, format, error);
 }
 
-/* Finds the files of test=: all files, or only those named as held out if the directory has such
- * files, because test=DIR with a whole data set means its held-out part. */
+/* Finds the files of test=. If it is a directory that contains files named as held out, only those
+ * are used, because the directory then has a whole data set. */
 static int find_test(struct files *test, const struct data_spec *s, char error[DATA_ERROR_MAX])
 {
     int err = find_at_path(test, s->test, s->format, false, error);
@@ -477,9 +483,9 @@ static struct file_id *identify(const struct files *f)
     return id;
 }
 
-/* Drops the files that are in `others`, or, where that is NULL, further names of a file of the same list.
- * Without this, a symbolic or hard link would give its samples twice as much weight, and training samples
- * would be in the held-out set. */
+/* Removes files that are also in `others`, under any name. If `others` is NULL, removes further
+ * names of files of the same list. Without this, a symbolic or hard link would give its samples
+ * double weight, and training samples could be in the held-out set. */
 static int drop_same(struct files *f, const struct files *others, char error[DATA_ERROR_MAX])
 {
     struct file_id *own = identify(f), *known = others != NULL ? identify(others) : own;
@@ -500,7 +506,7 @@ static int drop_same(struct files *f, const struct files *others, char error[DAT
     return ok ? 0 : no_memory(f->n > 0 ? f->path[0] : "the directory", error);
 }
 
-/* A directory's files into those for training and those held out. */
+/* Divides the files of a directory into training files and held-out files. */
 static int part_directory(struct files *train, struct files *test, const struct data_spec *s,
                           char error[DATA_ERROR_MAX])
 {

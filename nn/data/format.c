@@ -1,4 +1,4 @@
-/* nn/data/format.c -- the table of formats, one row a kind. */
+/* nn/data/format.c -- the table of formats, with one row per kind. */
 #include "nn/data/format.h"
 
 #include "nn/data/cifar.h"
@@ -7,7 +7,8 @@
 
 enum { SPLIT_KEYS = BIT(TEST) | BIT(HOLDOUT) | BIT(VALIDATE) };
 
-/* mnist is an idx of fixed size and usual figures: it has a row of its own and the same reader. */
+/* mnist is idx with a fixed image size and established normalisation. It has its own row and the
+ * same reader. */
 const struct data_format data_formats[KIND_NAMES] = {
     [KIND_GLYPHS] = {.family = &kind_families[KIND_GLYPHS],
                      .expected = "glyphs",

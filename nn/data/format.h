@@ -5,11 +5,11 @@
 #include "nn/data/kind.h"
 #include "nn/data/reader.h"
 
-/* How a format's files lie in a directory. */
+/* How the files of a format are found in a directory. */
 enum data_files {
-    DATA_FILES_NONE,   /* Drawn, not read. */
-    DATA_FILES_IDX,    /* Images and labels, paired by their names. */
-    DATA_FILES_BINARY, /* Known by their names' ending; else by their looks. */
+    DATA_FILES_NONE,   /* No files: the samples are drawn. */
+    DATA_FILES_IDX,    /* Pairs of images and labels, recognised by their names. */
+    DATA_FILES_BINARY, /* Recognised by the ending .bin, or else by their first bytes. */
     DATA_FILES_BY_LOOKS
 };
 
@@ -32,18 +32,19 @@ enum { DATA_ENDINGS = 5 };
 struct data_format
 {
     const struct kind_family *family;
-    const char *expected; /* How to write it in a spec. */
+    const char *expected; /* Form of a spec with this format, for error messages. */
     const char *contents; /* Description of the contents, for error messages. */
     enum data_files files;
-    const char *ending[DATA_ENDINGS]; /* Names that end so say the format; NULL behind the last. */
-    uint32_t keys;                    /* Bits of enum data_key: which it takes. */
+    /* Endings of names that say the format. NULL after the last. */
+    const char *ending[DATA_ENDINGS];
+    uint32_t keys; /* Accepted keys, as bits of enum data_key. */
     int (*read)(struct dataset *d, const struct reader *r, char error[DATA_ERROR_MAX]);
     bool (*looks)(const uint8_t *bytes, size_t n, bool whole);
 };
 
 extern const struct data_format data_formats[KIND_NAMES];
 
-/* Returns the format with a name. NULL: there is none. */
+/* Returns the format with the name name[0..n). NULL: no format has this name. */
 const struct data_format *data_format_named(const char *name, size_t n);
 
 #endif

@@ -1,4 +1,4 @@
-/* nn/data/glyphs.c -- the built-in images: strokes, how they are bent, and the pen. */
+/* nn/data/glyphs.c -- draws the built-in images: strokes, their distortion, and the pen. */
 #include "nn/data/glyphs.h"
 
 #include "nn/math/rng.h"
@@ -12,8 +12,8 @@
 enum {
     SIDE = GLYPHS_SIDE,
     STROKES_MAX = 3,
-    CONTROLS_MAX = 12, /* Points of one stroke in the table. */
-    SMOOTHING = 4,     /* Segments a curve draws between two points. */
+    CONTROLS_MAX = 12, /* Largest number of points of a stroke in the table below. */
+    SMOOTHING = 4,     /* Number of segments between two points of a stroke. */
     POINTS_MAX = CONTROLS_MAX * SMOOTHING + 1,
     DISTRACTORS_MAX = 3
 };
@@ -23,7 +23,8 @@ struct point
     float x, y;
 };
 
-enum join { END, LINES, CURVE, LOOP }; /* Straight; smooth; smooth and closed. */
+/* How the points of a stroke are joined. END: no stroke. LOOP: a closed curve. */
+enum join { END, LINES, CURVE, LOOP };
 
 struct stroke
 {
@@ -32,7 +33,7 @@ struct stroke
     struct point p[CONTROLS_MAX];
 };
 
-/* The glyphs in a box of [-1, 1] x [-1, 1], y downwards. */
+/* Strokes of each glyph, in a box of [-1, 1] x [-1, 1]. The y axis points down. */
 static const struct stroke glyphs[GLYPHS_CLASSES][STROKES_MAX] = {
     /* O */
     {{LOOP,
@@ -112,26 +113,28 @@ static const struct stroke glyphs[GLYPHS_CLASSES][STROKES_MAX] = {
     {{LINES, 3, {{-.6f, -.9f}, {.6f, -.9f}, {-.2f, 1}}}},
 };
 
-/* How much each thing varies: uniform between the two. These set how hard the
- * set is; the figures in the header are measured with them. */
+/* Range of a random property, uniform between `low` and `high`. The ranges below determine how hard
+ * the set is. The accuracies in glyphs.h were measured with them. */
 struct range
 {
     float low, high;
 };
-static const struct range rotation = {-.4f, .4f}; /* Radians. */
-static const struct range size_x = {6.f, 10.f};   /* Pixels a unit. */
-static const struct range aspect = {.85f, 1.2f};  /* Height over width. */
+static const struct range rotation = {-.4f, .4f}; /* Rotation of the glyph, in radians. */
+static const struct range size_x = {6.f, 10.f};   /* Pixels per unit of the box. */
+static const struct range aspect = {.85f, 1.2f};  /* Ratio of the glyph's height to its width. */
 static const struct range shear = {-.3f, .3f};
-static const struct range shift = {-2.5f, 2.5f};  /* Pixels. */
-static const struct range tremor = {-.09f, .09f}; /* How far a point is moved, box units. */
-static const struct range bend = {-.15f, .15f};   /* Coefficients of the warp. */
-static const struct range wave = {.02f, .11f};    /* Amplitude of the warp's wave. */
-static const struct range pen = {.7f, 1.6f};      /* Half the pen's width, pixels. */
-static const struct range ink = {.45f, 1.f};      /* Glyph's grey. */
-static const struct range paper = {0.f, .15f};    /* Background's grey. */
-static const struct range grain = {.03f, .13f};   /* Noise, standard deviation. */
-static const struct range faint = {.2f, .65f};    /* A distractor's ink, of the glyph's. */
-static const struct range length = {3.f, 8.f};    /* A distractor's, pixels. */
+static const struct range shift = {-2.5f, 2.5f}; /* Shift of the glyph, in pixels. */
+/* Random shift of each point, in units of the box. */
+static const struct range tremor = {-.09f, .09f};
+static const struct range bend = {-.15f, .15f}; /* Coefficients of the warp's polynomial. */
+static const struct range wave = {.02f, .11f};  /* Amplitude of the warp's wave. */
+static const struct range pen = {.7f, 1.6f};    /* Half the pen's width, in pixels. */
+static const struct range ink = {.45f, 1.f};    /* Grey of the glyph, 0 to 1. */
+static const struct range paper = {0.f, .15f};  /* Grey of the background, 0 to 1. */
+static const struct range grain = {.03f, .13f}; /* Standard deviation of the noise. */
+/* Grey of a distractor line, as a fraction of the glyph's. */
+static const struct range faint = {.2f, .65f};
+static const struct range length = {3.f, 8.f}; /* Length of a distractor line, in pixels. */
 
 static float draw(struct rng *r, struct range range)
 {
@@ -139,12 +142,13 @@ static float draw(struct rng *r, struct range range)
     return range.low + u * (range.high - range.low);
 }
 
-/* sin(2 pi turns): libm's differ from machine to machine in the last bit. A
- * Taylor polynomial over a quarter turn is right to 4e-6, which is plenty. */
+/* Returns sin(2 pi turns). Not sin() of libm, which differs in the last bit from machine to
+ * machine. The Taylor polynomial over a quarter turn has an error of at most 4e-6, which is
+ * accurate enough. */
 static float sine(float turns)
 {
     int32_t whole = (int32_t)turns;
-    float t = turns - (float)whole; /* In (-1, 1). */
+    float t = turns - (float)whole; /* t is in (-1, 1). */
     t = t > .5f ? t - 1.f : t < -.5f ? t + 1.f : t;
     t = t > .25f ? .5f - t : t < -.25f ? -.5f - t : t;
     float a = t * 6.28318531f;
@@ -161,11 +165,11 @@ static float cosine(float turns)
     return sine(turns + .25f);
 }
 
-/* Maps a point of the glyph's box to a point of the image. */
+/* Map from the glyph's box to the image: polynomial and waves, then an affine map. */
 struct warp
 {
-    float bend_x[5], bend_y[5];             /* Factors of u^2, uv, v^2, u^2 v, u v^2. */
-    float amplitude[2], angle[2], phase[2]; /* One wave a coordinate. */
+    float bend_x[5], bend_y[5];             /* Factors of u^2, u v, v^2, u^2 v, u v^2. */
+    float amplitude[2], angle[2], phase[2]; /* One wave for each coordinate. */
     float xx, xy, yx, yy, dx, dy;           /* The affine map. */
 };
 
@@ -184,7 +188,7 @@ static void warp_draw(struct warp *w, struct rng *r)
     float c = cosine(turns), s = sine(turns);
     float sx = draw(r, size_x), sy = sx * draw(r, aspect), k = draw(r, shear);
     if (sy > 10.5f)
-        sy = 10.5f; /* Stays inside the image, nearly. */
+        sy = 10.5f; /* Keeps the glyph nearly inside. */
     w->xx = c * sx;
     w->xy = (c * k - s) * sy;
     w->yx = s * sx;
@@ -210,7 +214,7 @@ static struct point warp_apply(const struct warp *w, struct point p)
     return (struct point){w->xx * u + w->xy * v + w->dx, w->yx * u + w->yy * v + w->dy};
 }
 
-/* The point at t in [0, 1) between b and c: a Catmull-Rom spline. */
+/* Returns the point at t, in [0, 1), between b and c on a Catmull-Rom spline through a, b, c, d. */
 static struct point spline(struct point a, struct point b, struct point c, struct point d, float t)
 {
     float t2 = t * t, t3 = t2 * t;
@@ -220,7 +224,7 @@ static struct point spline(struct point a, struct point b, struct point c, struc
                           .5f * (ka * a.y + kb * b.y + kc * c.y + kd * d.y)};
 }
 
-/* A stroke as a chain of points, tremor put in. Returns how many. */
+/* Writes a stroke as a chain of points with random tremor. Returns the number of points. */
 static int chain(const struct stroke *s, struct rng *r, struct point out[POINTS_MAX])
 {
     struct point p[CONTROLS_MAX];
@@ -228,7 +232,7 @@ static int chain(const struct stroke *s, struct rng *r, struct point out[POINTS_
         p[i].x = s->p[i].x + draw(r, tremor);
         p[i].y = s->p[i].y + draw(r, tremor);
     }
-    /* Straight lines are cut, too, so that the warp can bend them. */
+    /* Straight lines are divided into segments, too, so that the warp can bend them. */
     bool loop = s->join == LOOP;
     int spans = loop ? s->n : s->n - 1, n = 0;
     for (int i = 0; i < spans; i++) {
@@ -246,7 +250,8 @@ static int chain(const struct stroke *s, struct rng *r, struct point out[POINTS_
     return n;
 }
 
-/* The pixels from low to high that a stroke of reach `r` can touch. */
+/* first_pixel() and end_pixel() return the range of pixels that a segment from low to high can
+ * touch, if the pen covers r pixels to each side. */
 static int first_pixel(float low, float r)
 {
     float v = low - r;
@@ -259,8 +264,8 @@ static int end_pixel(float high, float r)
     return v <= 0 ? 0 : v >= SIDE ? SIDE : (int)v + (v > (float)(int)v);
 }
 
-/* One segment of the pen: a pixel's cover falls from 1 to 0 over one pixel at
- * the pen's edge. The darkest of all segments counts. */
+/* Draws one segment. The coverage of a pixel falls from 1 to 0 over one pixel at the pen's edge. If
+ * several segments cover a pixel, the darkest one counts. */
 VEC_CLONES static void segment_draw(float *image, struct point a, struct point b, float half,
                                     float grey)
 {
@@ -300,12 +305,14 @@ static void strokes_draw(float *image, const struct stroke *s, struct rng *r, fl
     }
 }
 
-/* Faint short lines anywhere, that mean nothing. */
+/* Draws up to DISTRACTORS_MAX faint short lines at random places, which are no part of the
+ * glyph. */
 static void distractors_draw(float *image, struct rng *r, float grey)
 {
     uint64_t n = rng_below(r, DISTRACTORS_MAX + 1);
     for (uint64_t i = 0; i < n; i++) {
-        /* One draw a statement: C leaves the order within one open. */
+        /* One random draw per statement, because C does not define the order of draws within a
+         * statement. */
         struct point a, b;
         a.x = draw(r, (struct range){0, SIDE});
         a.y = draw(r, (struct range){0, SIDE});
@@ -319,8 +326,8 @@ static void distractors_draw(float *image, struct rng *r, float grey)
     }
 }
 
-/* Paper, noise and rounding. A sum of four 16-bit uniforms is near enough to
- * normal: variance 4/12 of the unit. */
+/* Adds background and noise, and rounds to bytes. The sum of four uniform 16-bit numbers is close
+ * enough to a normal distribution. Its variance is 4/12 of the squared range of one number. */
 VEC_CLONES static void develop(const float *image, uint64_t key, float back, float sigma,
                                uint8_t *pixels)
 {

@@ -1,9 +1,8 @@
-/* nn/data/idx.c -- the reader of IDX files, MNIST's format, in pairs of images and labels.
+/* nn/data/idx.c -- reads IDX files, the format of MNIST, in pairs of images and labels.
  *
- * Headers are promises of a stranger. Both are read and held against what the files
- * can hold before memory is taken, room then grows with the pixels that are there,
- * and bytes behind the promised end are refused as well: they say that the header
- * is not this file's.
+ * Headers are not trusted. Both headers are compared with what the files can contain before memory
+ * is allocated. The memory then grows with the pixels that are read. Bytes after the end that the
+ * header announces are refused, because the header then does not belong to the data.
  */
 #include "nn/data/idx.h"
 
@@ -16,9 +15,9 @@
 #include <string.h>
 
 enum {
-    MAGIC_IMAGES = 0x00000803, /* Unsigned bytes, three dimensions. */
+    MAGIC_IMAGES = 0x00000803, /* Magic number: unsigned bytes, three dimensions. */
     MAGIC_LABELS = 0x00000801,
-    AT_ONCE = 4096 /* Labels read at a time. */
+    AT_ONCE = 4096 /* Number of labels that are read at a time. */
 };
 
 /* ---- Names and looks. ---- */
@@ -62,7 +61,8 @@ bool idx_names_labels(const char *name)
     return labels_part(name) != NULL;
 }
 
-/* The name is kept but for the words that differ, with the separator that it has. */
+/* The partner's name differs only in the words "images" and "labels" and in the ending. The
+ * separator stays. */
 bool idx_partner(const char *name, char partner[IDX_NAME_MAX])
 {
     bool images = idx_names_images(name);
@@ -74,7 +74,7 @@ bool idx_partner(const char *name, char partner[IDX_NAME_MAX])
     return n > 0 && n < IDX_NAME_MAX;
 }
 
-/* Big-endian, as the format is. */
+/* Reads a big-endian number. */
 static uint32_t u32(const uint8_t b[4])
 {
     return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
@@ -89,7 +89,7 @@ bool idx_size(const uint8_t *bytes, size_t n, uint32_t *height, uint32_t *width)
     return true;
 }
 
-/* The magic number alone: idx_read() says what else may be wrong. */
+/* Checks the magic number only. idx_read() reports everything else that may be wrong. */
 bool idx_looks(const uint8_t *bytes, size_t n, bool whole)
 {
     (void)whole;
@@ -98,25 +98,25 @@ bool idx_looks(const uint8_t *bytes, size_t n, bool whole)
 
 /* ---- Headers. ---- */
 
-/* One of the two files, opened. */
+/* One open file of a pair. */
 struct idx
 {
     const char *path;
     struct file *file;
 };
 
-/* A pair on its way into a set. */
+/* State of reading one pair. */
 struct pair
 {
     struct idx images, labels;
     struct image_set *set;
     const struct reader *reader;
-    bool open;       /* The classes are those that are found. */
+    bool open;       /* True: the number of classes is not known yet. */
     uint32_t number; /* Index of the pair among the pairs of the set. */
-    size_t n;        /* Images it announces. */
+    size_t n;        /* Number of images, from the header. */
 };
 
-/* The next four bytes, big-endian. */
+/* Reads a big-endian number of four bytes. */
 static int get_u32(struct idx *x, const char *field, uint32_t *v, char error[DATA_ERROR_MAX])
 {
     uint8_t b[4];
@@ -140,7 +140,8 @@ static int get_magic(struct idx *x, uint32_t expected, char error[DATA_ERROR_MAX
     return file_error(error, x->path, "magic number: found 0x%08x, expected 0x%08x", v, expected);
 }
 
-/* Height or width: *side, or where that is 0, anything fit. */
+/* Reads the height or width. If *side is not 0, the value must equal *side. Otherwise *side is set
+ * to it. */
 static int get_side(struct idx *x, const char *field, uint32_t *side, char error[DATA_ERROR_MAX])
 {
     uint32_t v = 0;
@@ -156,7 +157,8 @@ static int get_side(struct idx *x, const char *field, uint32_t *side, char error
     return 0;
 }
 
-/* Can both files hold what they announce, and the set take it? */
+/* Checks that both files can contain what their headers announce, and that the set has room for
+ * it. */
 static int check_counts(const struct pair *p, uint32_t n_images, uint32_t n_labels,
                         char error[DATA_ERROR_MAX])
 {
@@ -218,7 +220,7 @@ static int truncated(const struct idx *x, uint64_t got, uint64_t expected,
                       (unsigned long long)got, (unsigned long long)expected);
 }
 
-/* All that was announced has been read: nothing more may follow. */
+/* Checks that the file ends after all announced data. */
 static int get_end(struct idx *x, uint64_t n, char error[DATA_ERROR_MAX])
 {
     uint8_t more;
@@ -230,7 +232,7 @@ static int get_end(struct idx *x, uint64_t n, char error[DATA_ERROR_MAX])
                       (unsigned long long)n);
 }
 
-/* Room grows with what was read. */
+/* Reads the pixels in steps. The memory grows with the pixels read. */
 static int get_pixels(struct pair *p, char error[DATA_ERROR_MAX])
 {
     struct dataset *d = p->set->d;
@@ -249,14 +251,14 @@ static int get_pixels(struct pair *p, char error[DATA_ERROR_MAX])
     return get_end(&p->images, (uint64_t)p->n * size, error);
 }
 
-/* The largest label there may be: a byte has no more. */
+/* Returns the largest valid label: 255 if the number of classes is not known yet. */
 static uint32_t label_most(const struct pair *p)
 {
     uint32_t n = p->open ? 256 : p->set->d->shape.n_classes;
     return n - 1;
 }
 
-/* Labels are checked a few thousand at a time as they are read. */
+/* Reads and checks the labels, AT_ONCE at a time. */
 static int get_labels(struct pair *p, char error[DATA_ERROR_MAX])
 {
     struct dataset *d = p->set->d;
@@ -287,7 +289,8 @@ static int open_file(struct idx *x, const struct reader *r, char error[DATA_ERRO
     return err;
 }
 
-/* One pair, from opening to its end. The images count only once their labels have been read. */
+/* Reads one pair of files. The images are added to the set only after their labels have been
+ * read. */
 static int read_pair(struct pair *p, char error[DATA_ERROR_MAX])
 {
     int err = open_file(&p->images, p->reader, error);
@@ -318,8 +321,8 @@ static void kind_from_labels(struct dataset *d)
     dataset_kind(d, kind);
 }
 
-/* Pair after pair. Of an open kind, the first pair fixes height and width, and all labels
- * together the number of classes. */
+/* Reads the pairs in order. If the kind is open, the first pair determines height and width, and
+ * all labels together determine the number of classes. */
 int idx_read(struct dataset *d, const struct reader *r, char error[DATA_ERROR_MAX])
 {
     assert(r->n_paths >= 2 && r->n_paths % 2 == 0);

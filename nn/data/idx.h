@@ -1,15 +1,15 @@
-/* nn/data/idx.h -- the names and headers of IDX files, MNIST's format.
+/* nn/data/idx.h -- the names and headers of IDX files, the format of MNIST.
  *
  *   images  00 00 08 03 | n | height | width | n * height * width bytes
  *   labels  00 00 08 01 | n | n bytes          (numbers: 4 bytes, big-endian)
  *
- *   names   PREFIX-images-idx3-ubyte and PREFIX-labels-idx1-ubyte, each plain or
- *           with .gz; some sites write images.idx3-ubyte
+ *   names   PREFIX-images-idx3-ubyte and PREFIX-labels-idx1-ubyte, each plain or with .gz; some
+ *           sites write images.idx3-ubyte
  *
- * LeCun, Cortes, Burges, "The MNIST database". Fashion-MNIST, KMNIST and EMNIST
- * come in the same files. Nothing in a file is trusted: sizes are compared with
- * what the file can hold before memory is taken, labels with the classes. The
- * reader is idx_read() of nn/data/reader.h.
+ * LeCun, Cortes, Burges, "The MNIST database". Fashion-MNIST, KMNIST and EMNIST use the same
+ * format. Nothing in a file is trusted: sizes are compared with what the file can contain before
+ * memory is allocated, and labels are compared with the number of classes. The reader is idx_read()
+ * of nn/data/reader.h.
  */
 #ifndef NN_DATA_IDX_H
 #define NN_DATA_IDX_H
@@ -19,19 +19,19 @@
 #include <stdint.h>
 
 enum {
-    IDX_NAME_MAX = 512 /* Bytes of a name, with the NUL. */
+    IDX_NAME_MAX = 512 /* Longest name in bytes, with the NUL. */
 };
 
-/* Is this the name (no path) of a file of images, of labels? */
+/* Return whether a name, without a path, belongs to a file of images or to a file of labels. */
 bool idx_names_images(const char *name);
 bool idx_names_labels(const char *name);
 
-/* The name of the other of the two, without .gz. False where `name` is neither
- * or too long. */
+/* Writes the name of the other file of the pair, without .gz. Returns false if `name` is no IDX
+ * name or is too long. */
 bool idx_partner(const char *name, char partner[IDX_NAME_MAX]);
 
-/* Height and width that a file of images begins with; false where it begins
- * otherwise. */
+/* Gets height and width from the first bytes of a file of images. Returns false if the bytes are
+ * not the header of such a file. */
 bool idx_size(const uint8_t *bytes, size_t n, uint32_t *height, uint32_t *width);
 
 #endif

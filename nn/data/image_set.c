@@ -1,4 +1,4 @@
-/* nn/data/image_set.c -- room for images, which grows with what has been read. */
+/* nn/data/image_set.c -- memory for images, which grows with the images that have been read. */
 #include "nn/data/image_set.h"
 
 #include <assert.h>
@@ -8,16 +8,16 @@
 size_t image_set_most(const struct dataset *d)
 {
     uint64_t n = IMAGE_SET_BYTES_MAX / dataset_dim(d);
-    return n < UINT32_MAX ? (size_t)n : UINT32_MAX - 1; /* Samples are numbered in 32 bits. */
+    return n < UINT32_MAX ? (size_t)n : UINT32_MAX - 1; /* Sample numbers have 32 bits. */
 }
 
-/* At least one: sides are limited, so that an image is smaller than a step. */
+/* The result is at least 1: sides are limited, so an image is smaller than IMAGE_SET_STEP. */
 size_t image_set_step(const struct dataset *d)
 {
     return IMAGE_SET_STEP / dataset_dim(d);
 }
 
-/* Have room for exactly `cap` images. */
+/* Changes the capacity to exactly `cap` images. */
 static int resize(struct image_set *s, size_t cap)
 {
     struct dataset *d = s->d;
@@ -33,7 +33,7 @@ static int resize(struct image_set *s, size_t cap)
     return 0;
 }
 
-/* Room grows by doubling, so that each image is copied about once. */
+/* The capacity grows by doubling, so each image is copied about once on average. */
 int image_set_room(struct image_set *s, size_t more, size_t most)
 {
     size_t need = s->d->n + more;
@@ -44,7 +44,7 @@ int image_set_room(struct image_set *s, size_t more, size_t most)
     return resize(s, need > twice ? need : twice);
 }
 
-/* The caller has written pixels and labels; now they count. */
+/* The caller has already written the pixels and labels. This function counts them. */
 void image_set_add(struct image_set *s, size_t more, uint32_t file)
 {
     assert(s->cap - s->d->n >= more);

@@ -1,9 +1,8 @@
 /* nn/data/image_set.h -- a set of images that grows as its files are read.
  *
- * Memory is taken for what has been read, and for what a plain file's size
- * vouches for, not for what a header announces: at most twice what there is
- * already, or a step of a few MiB. So a small file that announces a large set
- * costs little.
+ * The size of the memory follows the number of images that have been read, not the number in a
+ * header: at most about twice what has been read, plus a step of a few MiB. A small file with a
+ * header that announces a large set therefore costs little.
  */
 #ifndef NN_DATA_IMAGE_SET_H
 #define NN_DATA_IMAGE_SET_H
@@ -19,25 +18,26 @@ enum {
 struct image_set
 {
     struct dataset *d; /* The set to fill. Its shape is known; n counts the images read so far. */
-    size_t cap;        /* Images there is room for. */
-    bool by_file;      /* Note which file each is from. */
+    size_t cap;        /* Number of images that fit into the memory. */
+    bool by_file;      /* True: store the file that each image is from. */
 };
 
-/* The most images of this shape that a set may have. */
+/* Returns the largest number of images of this shape that a set may have. */
 size_t image_set_most(const struct dataset *d);
 
-/* Images to read at a time: a step's worth. */
+/* Returns the number of images to read at a time. */
 size_t image_set_step(const struct dataset *d);
 
-/* Room for `more` images behind the n there are, with `most` in sight
- * (n + more <= most <= image_set_most()). 0 or -ENOMEM. */
+/* Makes room for `more` images after the n images of the set. `most`: number of images that the set
+ * is expected to have, from n + more to image_set_most(). Returns 0 or -ENOMEM. */
 __attribute__((warn_unused_result)) int image_set_room(struct image_set *s, size_t more,
                                                        size_t most);
 
-/* `more` images have been read, all from this file. */
+/* Adds `more` images, which the caller has written after the n images of the set. `file`: the file
+ * that they are from. */
 void image_set_add(struct image_set *s, size_t more, uint32_t file);
 
-/* All are there: give room back that is not used. */
+/* Frees the unused memory after the last image. */
 void image_set_end(struct image_set *s);
 
 #endif

@@ -1,8 +1,8 @@
 /* nn/data/kind.c -- parses and prints canonical kinds, and has the table of their families.
  *
- * Each kind has exactly one spelling, because kinds are compared as texts and hashed into a run: no
- * leading zeros, and a divisor in the fewest digits that read back as the same number. A divisor of
- * 1 is left out.
+ * Each kind has exactly one spelling, because kinds are compared as texts and hashed into a run.
+ * Numbers have no leading zeros. A divisor has the fewest digits that read back as the same number,
+ * and a divisor of 1 is left out.
  */
 #include "nn/data/kind.h"
 
@@ -16,11 +16,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TEXT_CLASSES = 256 /* A text's classes are the values of a byte. */ };
+enum { TEXT_CLASSES = 256 /* The classes of a text are the values of a byte. */ };
 
-/* Mean and deviation are the established figures of the training set (MNIST, CIFAR), or those of
- * the drawn set. The kinds of other IDX images state their own. Without a statement, pixels from 0
- * to 255 become -1 to 1. */
+/* Mean and deviation are the established figures of the training set (MNIST, CIFAR), or the figures
+ * of the drawn set. Kinds of other IDX images contain their own figures. Without figures in the
+ * kind, pixels from 0 to 255 become -1 to 1. */
 const struct kind_family kind_families[KIND_NAMES] = {
     [KIND_GLYPHS] = {"glyphs", {DATA_IMAGES, 1, 28, 28, 10}, {0.168f}, {0.216f}},
     [KIND_MNIST] = {"mnist", {DATA_IMAGES, 1, 28, 28, 10}, {0.1307f}, {0.3081f}},
@@ -58,7 +58,7 @@ static const char *literal(const char *p, const char *what)
 static const char *const scheme_text[] = {
     [LABELS_PM] = "pm", [LABELS_ZERO] = "0", [LABELS_ONE] = "1"};
 
-/* Sixteen lower-case hex digits. */
+/* Parses sixteen lower-case hex digits. Returns the rest of p, or NULL. */
 static const char *parse_hash(const char *p, uint64_t *hash)
 {
     static const char hex[] = "0123456789abcdef";
@@ -72,7 +72,8 @@ static const char *parse_hash(const char *p, uint64_t *hash)
     return p;
 }
 
-/* No text of a scheme begins with another one, so the first match is the right one. */
+/* Parses the scheme of the labels. Returns the rest of p, or NULL. No scheme's text is the
+ * beginning of another scheme's text, so the first match is right. */
 static const char *parse_scheme(const char *p, struct kind_rows *k)
 {
     if (strncmp(p, "names-", 6) == 0) {
@@ -115,7 +116,7 @@ static struct divide_text divide_text(double divide)
     return t;
 }
 
-/* "standard:TEXT" or "standard-HASH". */
+/* Parses the scale of the columns: "standard:TEXT" or "standard-HASH". */
 static bool parse_columns(const char *p, struct kind_rows *k)
 {
     for (enum columns_scale s = COLUMNS_SCALE_NONE; s < COLUMNS_SCALES; s++) {
@@ -151,9 +152,9 @@ static const char *parse_names(const char *p, const char *format, struct kind_ro
                                                                                : NULL;
 }
 
-/* Returns true if there are no tags, or one tag for each column and one for the label. Without a
- * text of the columns, only the number of inputs limits the number of columns. Tags and text
- * share COLUMNS_TEXT_MAX bytes. */
+/* Checks the number of tags: none, or one for each column and one for the label. Without a text of
+ * the columns, only the number of inputs limits the number of columns. Tags and text together must
+ * fit into COLUMNS_TEXT_MAX bytes. */
 static bool tags_fit(const struct kind_rows *k)
 {
     size_t n = k->n_tags / 3, n_columns = k->features, text = 0;
@@ -167,8 +168,8 @@ static bool tags_fit(const struct kind_rows *k)
     return k->n_tags == 0 || (counted && text + 1 + k->n_tags < COLUMNS_TEXT_MAX);
 }
 
-/* Accepts only the spelling that divide_text() prints. Kinds are compared as texts, so two
- * spellings of one divisor would separate peers that agree. */
+/* Parses a divisor. Accepts only the spelling that divide_text() prints. Kinds are compared as
+ * texts, so two spellings of one divisor would separate peers that agree. */
 static bool parse_divide(const char *p, double *divide)
 {
     *divide = 1;
@@ -179,7 +180,7 @@ static bool parse_divide(const char *p, double *divide)
            && *divide > 0 && fabs(*divide - 1) > 0 && strcmp(divide_text(*divide).text, p + 1) == 0;
 }
 
-/* An open kind is the name alone. Labels of -1 and +1 need exactly two classes. */
+/* An open kind consists of the name only. Labels of -1 and +1 need exactly two classes. */
 bool kind_rows_parse(const char *kind, const char *format, struct kind_rows *k)
 {
     *k = (struct kind_rows){.divide = 1};
@@ -320,7 +321,7 @@ static bool idx_kind(const char *p, struct data_shape *s)
            && (*p == '\0' || (*p == '/' && parse_idx_normalisation(p + 1, &mean, &std)));
 }
 
-/* Parses a kind of rows, whose only dimension is the number of features. */
+/* Parses a kind of rows. The only dimension of rows is the number of features. */
 static bool rows_kind(const char *kind, const struct kind_family *f, struct data_shape *s)
 {
     struct kind_rows k;
@@ -347,7 +348,7 @@ const struct kind_family *kind_family_of(const char *kind, struct data_shape *sh
         return NULL;
     *shape = f->shape;
     bool ok = false;
-    if (f->shape.n_classes > 0 || kind[n] == '\0') /* A text's kind is never open. */
+    if (f->shape.n_classes > 0 || kind[n] == '\0') /* A kind of text is never open. */
         ok = kind[n] == '\0' && f->shape.form != DATA_TEXT;
     else if (f->shape.form == DATA_TEXT)
         ok = text_kind(kind + n + 1, shape);
@@ -373,14 +374,14 @@ bool data_kind_fixed(const char *kind)
     return data_shape(kind, &s) == 0;
 }
 
-/* MNIST's files are IDX files. So MNIST is compared as idx if one of the two kinds is not fixed
- * yet. */
+/* Returns the family for the comparison of two kinds. MNIST's files are IDX files, so MNIST is
+ * compared as idx if the other kind is open. */
 static const struct kind_family *format_of(const struct kind_family *f, bool open_beside)
 {
     return f == &kind_families[KIND_MNIST] && open_beside ? &kind_families[KIND_IDX] : f;
 }
 
-/* An open kind agrees with all kinds of its format, as its files have not been read yet. */
+/* An open kind agrees with all kinds of its format, because its files have not been read yet. */
 bool data_kind_agrees(const char *a, const char *b)
 {
     struct data_shape x, y;

@@ -1,7 +1,8 @@
-/* nn/data/kind.h -- canonical kinds: the short text in a run that says what its data are.
+/* nn/data/kind.h -- canonical kinds: the short text in a run description that says what the data
+ * are.
  *
- *   glyphs  mnist  cifar10  cifar100     the name alone fixes everything
- *   idx/1x28x28/10/0.2860~0.3530         images: channels x height x width / classes / mean ~ deviation
+ *   glyphs  mnist  cifar10  cifar100     the name alone determines everything
+ *   idx/1x28x28/10/0.2860~0.3530         images: channels x height x width/classes/mean~deviation
  *   idx/1x28x28/10                       mean and deviation 0.5, as in runs of older versions
  *   libsvm/123x2/pm   csv/64x10/0/16     rows: features x classes / labels [/ divisor]
  *   csv/4x3/in-0-1.5                     the labels are 0, 1 and 5 (nn/data/label_set.h)
@@ -11,8 +12,8 @@
  *   text/128                             bytes of context
  *   idx  libsvm  csv                     open kinds: the rest is known after the files are read
  *
- * A kind is part of a run. A kind fixes shapes, number of classes, meaning of labels, and
- * normalisation, so that peers may hold different files of one kind. A kind may come from an
+ * A kind is fixed if it determines shapes, number of classes, meaning of labels, and normalisation.
+ * Peers may hold different files of one fixed kind. A kind is part of a run. It may come from an
  * untrusted peer and is parsed here without reading a file.
  */
 #ifndef NN_DATA_KIND_H
@@ -25,14 +26,15 @@
 #include <stdbool.h>
 
 enum {
-    /* Bytes of a kind without the list of labels and the columns, with the NUL. */
+    /* Largest size of a kind without the list of labels and without the columns, in bytes with the
+     * NUL. */
     KIND_BASE_MAX = 64,
     KIND_NAMES_MAX = 25, /* Bytes of "/columns-HASH". */
     /* Bytes of the longest kind, with the NUL. */
     DATA_KIND_MAX = KIND_BASE_MAX + LABEL_SET_MAX + KIND_NAMES_MAX + 16 + COLUMNS_TEXT_MAX
 };
 
-/* First word of a kind. */
+/* Family of a kind, by its first word. */
 enum kind_name {
     KIND_GLYPHS,
     KIND_MNIST,
@@ -45,12 +47,12 @@ enum kind_name {
     KIND_NAMES
 };
 
-/* All kinds that begin with one word. */
+/* A family: all kinds that begin with the same word. */
 struct kind_family
 {
     const char *name;
     struct data_shape shape; /* n_classes is 0 if the rest of the kind fixes the shape. */
-    /* Mean and deviation of pixel / 255 for each channel. Images only. A kind of idx may state
+    /* Mean and deviation of pixel / 255 for each channel. Images only. A kind of idx may contain
      * other values: see kind_normalisation(). */
     float mean[DATA_CHANNELS_MAX], std[DATA_CHANNELS_MAX];
 };
@@ -63,7 +65,7 @@ struct kind_normalisation
 struct kind_normalisation kind_normalisation(const char *kind);
 
 /* Writes the kind of idx images with this mean and deviation, rounded to four decimals. A deviation
- * that rounds to 0 becomes 1, because all pixels are equal. */
+ * that rounds to 0, because all pixels are equal, becomes 1. */
 void kind_idx_print(const struct data_shape *shape, double mean, double deviation,
                     char kind[DATA_KIND_MAX]);
 
@@ -79,18 +81,18 @@ const struct kind_family *kind_family_of(const char *kind, struct data_shape *sh
 /* Sets *shape to the shape of a fixed kind. Returns 0, or -EINVAL if the kind is not fixed. */
 __attribute__((warn_unused_result)) int data_shape(const char *kind, struct data_shape *shape);
 
-/* data_kind_fixed() returns true if the kind is fixed. data_kind_agrees() returns true if two kinds
- * are equal, or if one is the open kind of the other. */
+/* data_kind_fixed() returns whether the kind is fixed. data_kind_agrees() returns whether two kinds
+ * are equal, or one is the open kind of the other. */
 bool data_kind_fixed(const char *kind);
 bool data_kind_agrees(const char *a, const char *b);
 
-/* Spelling of labels in files (nn/data/labels.h has the table). */
+/* Scheme of labels: how files spell them. The table is in nn/data/labels.h. */
 enum labels_scheme { LABELS_OPEN, LABELS_PM, LABELS_ZERO, LABELS_ONE, LABELS_NAMES, LABELS_LIST };
 
 /* A parsed kind of rows, such as "libsvm/123x2/pm/16". */
 struct kind_rows
 {
-    bool fixed; /* False: an open kind. All other fields are 0 then, except divide, which is 1. */
+    bool fixed; /* False: an open kind. `divide` is then 1, and all other fields are 0. */
     uint32_t features, n_classes;
     enum labels_scheme scheme;
     uint64_t hash;            /* Hash of the sorted label names. LABELS_NAMES only. */
@@ -102,7 +104,7 @@ struct kind_rows
     /* Text of the columns, borrowed from the parsed kind. NULL: only the hash is known. */
     const char *columns;
     uint64_t columns_hash; /* Hash of the columns if `columns` is NULL. */
-    /* csv: the columns have names, whose hash is names_hash. */
+    /* csv: the columns have names, and names_hash is the hash of the names. */
     bool named;
     uint64_t names_hash;
     /* Tags of the columns' names and of the label's name, if they fit in addition to `columns`.
@@ -111,11 +113,12 @@ struct kind_rows
     size_t n_tags; /* Letters of `tags`. 0: the tags are not known. */
 };
 
-/* Parses a kind of the family "libsvm" or "csv". Returns false if it is not one. */
+/* Parses a kind of the family "libsvm" or "csv". Returns false if the kind is not valid for the
+ * family. */
 bool kind_rows_parse(const char *kind, const char *family, struct kind_rows *k);
 
-/* A kind as messages show it. The text of the columns, and the hash and tags of their names, are
- * left out. */
+/* A kind as messages show it: without the text of the columns and without the hash and tags of
+ * their names. */
 struct kind_brief
 {
     char text[128];

@@ -3,8 +3,8 @@
  *   0-1.5        the labels 0, 1 and 5, which are the classes 0, 1 and 2
  *   2.4          the labels 2 and 4, which are the classes 0 and 1
  *
- * The runs of consecutive labels are ascending, as long as possible, and separated by points. So
- * each set has exactly one text.
+ * A text consists of runs of consecutive labels, separated by points. Runs are ascending and as
+ * long as possible, so each set has exactly one text.
  */
 #ifndef NN_DATA_LABEL_SET_H
 #define NN_DATA_LABEL_SET_H
@@ -19,7 +19,7 @@ enum {
     LABEL_SET_LARGEST = DATA_CLASSES_MAX /* Largest label. The smallest one is 0. */
 };
 
-/* Members of the set: has[v] for each label v. */
+/* A set of labels. has[v]: label v is in the set. */
 struct label_set
 {
     bool has[LABEL_SET_LARGEST + 1];
@@ -32,7 +32,7 @@ uint32_t label_set_parse(struct label_set *set, const char *p, size_t n);
 /* Writes the text of a set. Returns false if the text is too long or the set is empty. */
 bool label_set_print(const struct label_set *set, char text[LABEL_SET_MAX]);
 
-/* Returns the label of class `class`. `text` must be valid. */
+/* Returns the label of a class. `text` must be a valid text of a set. */
 uint32_t label_set_label(const char *text, uint32_t class);
 
 #endif

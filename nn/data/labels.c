@@ -1,8 +1,8 @@
 /* nn/data/labels.c -- records and checks labels, and converts them to classes.
  *
- * While the scheme is open, both whole numbers and names can be recorded. The first label decides
- * which of them follow, and labels_settle() derives the scheme. The list of names is always sorted,
- * so that classes do not depend on the order of the rows.
+ * While the scheme is open, labels may be whole numbers or names. The first label decides which of
+ * the two the following labels must be, and labels_settle() derives the scheme. The list of names
+ * is always sorted, so classes do not depend on the order of the rows.
  */
 #include "nn/data/labels.h"
 
@@ -19,7 +19,7 @@
 #include <string.h>
 
 enum {
-    LABEL_MAX = DATA_CLASSES_MAX /* Largest label that is a whole number. The smallest one is -1. */
+    LABEL_MAX = DATA_CLASSES_MAX /* Largest label that is a whole number. The smallest is -1. */
 };
 
 struct labels
@@ -27,11 +27,12 @@ struct labels
     enum labels_scheme scheme;
     uint32_t n_classes; /* Number of classes. Not used while the scheme is open. */
     uint64_t hash;      /* LABELS_NAMES: hash of the names. Not used while the scheme is open. */
-    char list[LABEL_SET_MAX];      /* LABELS_LIST: text of the labels, which are also in `seen`. */
+    char list[LABEL_SET_MAX];      /* LABELS_LIST: text of the labels. `seen` has them, too. */
     uint16_t place[LABEL_MAX + 1]; /* LABELS_LIST: class of each label. */
-    bool words;                    /* The labels of an open kind may be names. */
-    bool complete;                 /* `name` has all names, so another name is refused. */
-    bool seen[LABEL_MAX + 2]; /* seen[v + 1]: the label v, from -1, was found or is in the list. */
+    bool words;                    /* True: the labels of an open kind may be names. */
+    bool complete;                 /* True: `name` has all names, so any other name is refused. */
+    /* seen[v + 1]: the label v, from -1 on, was found or is in the list. */
+    bool seen[LABEL_MAX + 2];
     uint32_t n_seen, n_names;
     char *name[DATA_CLASSES_MAX]; /* The names, in byte order. Owned. */
 };
@@ -56,7 +57,7 @@ static uint32_t find_name(const struct labels *l, const uint8_t *bytes, size_t n
     return low;
 }
 
-/* Insert a name at its place in the sorted list. The list is at most a few thousand long. */
+/* Inserts a name at position `at` of the sorted list, which has at most DATA_CLASSES_MAX names. */
 static int add_name(struct labels *l, uint32_t at, const uint8_t *bytes, size_t n)
 {
     char *copy = malloc(n + 1);
@@ -70,8 +71,8 @@ static int add_name(struct labels *l, uint32_t at, const uint8_t *bytes, size_t 
     return 0;
 }
 
-/* Can it be a name? No control characters: a newline parts names where they
- * are hashed, and all of them would spoil a terminal. */
+/* Returns whether the bytes may be a name. Control characters are not allowed: names are hashed
+ * with newlines between them, and names are shown on terminals. */
 static bool is_name(const uint8_t *bytes, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -80,8 +81,9 @@ static bool is_name(const uint8_t *bytes, size_t n)
     return n >= 1 && n <= LABELS_NAME_MAX;
 }
 
-/* A name that is new is added, unless the list is given (held-out files) or full. What can be no
- * name is refused before that, since a name goes to terminals and into the hash. */
+/* Records a name. A new name is added to the list, unless the list is complete (held-out files) or
+ * full. Bytes that cannot be a name are refused first, because names are shown on terminals and
+ * hashed. */
 static int note_name(struct labels *l, const uint8_t *bytes, size_t n,
                      char expected[LABELS_WHY_MAX])
 {
@@ -114,12 +116,13 @@ char *labels_join(const struct labels *l)
         at += len + 1;
     }
     if (joined != NULL)
-        joined[at > 0 ? at - 1 : 0] = '\0'; /* No newline behind the last. */
+        joined[at > 0 ? at - 1 : 0] = '\0'; /* No newline after the last name. */
     return joined;
 }
 
-/* The hash that stands for the names in a kind: of all of them, sorted, with newlines between.
- * Sorted, so that the order of rows in a file does not change the kind. */
+/* Computes the hash that represents the names in a kind: the hash of all names, sorted, with
+ * newlines between. The names are sorted so that the kind does not depend on the order of rows in a
+ * file. */
 static int hash_names(const struct labels *l, uint64_t *hash)
 {
     char *joined = labels_join(l);
@@ -144,14 +147,14 @@ static bool is_whole(const uint8_t *p, size_t n, int *v)
     return true;
 }
 
-/* Has the whole number v, from -1 on, been seen? */
+/* Returns whether the whole number v, from -1 on, has been recorded. */
 static bool has(const struct labels *l, int v)
 {
     return l->seen[v + 1];
 }
 
-/* Records a whole number while the scheme is open. -1 and +1 are accepted only if no third label
- * was found, so that a set of -1, 0 and 1 is refused and not trained with two of its classes. */
+/* Records a whole number while the scheme is open. -1 is accepted only together with +1. A set of
+ * -1, 0 and 1 is therefore refused, and not trained with only two of its classes. */
 static int note_whole(struct labels *l, int v, char expected[LABELS_WHY_MAX])
 {
     bool pm = v == -1 || v == 1;
@@ -203,8 +206,8 @@ static int note_fixed(const struct labels *l, bool whole, int v, char expected[L
 
 /* ---- Numbers and names. ---- */
 
-/* A fixed scheme decides alone. The first label of an open scheme decides between numbers and
- * names, and labels of the other type are refused after that. */
+/* A fixed scheme determines which labels are allowed. If the scheme is open, the first label
+ * decides between numbers and names, and later labels of the other type are refused. */
 int labels_note(struct labels *l, const uint8_t *bytes, size_t n, char expected[LABELS_WHY_MAX])
 {
     if (l->scheme == LABELS_NAMES)
@@ -244,8 +247,8 @@ static int settle_open(struct labels *l, char why[LABELS_WHY_MAX])
     l->n_classes = l->n_names > 0           ? l->n_names
                    : l->scheme == LABELS_PM ? 2
                                             : (uint32_t)high + has(l, 0);
-    /* A whole number that no row has is not a class. If the list of labels is too long for a kind,
-     * all whole numbers up to the largest label are classes. */
+    /* A whole number that no row has is not a class. But if the list of labels is too long for a
+     * kind, all whole numbers up to the largest label are classes. */
     if ((l->scheme == LABELS_ZERO || l->scheme == LABELS_ONE) && l->n_seen < l->n_classes) {
         struct label_set set;
         memcpy(set.has, l->seen + 1, sizeof set.has);
@@ -280,8 +283,8 @@ static int settle_names(struct labels *l, char why[LABELS_WHY_MAX])
     return -EINVAL;
 }
 
-/* Stores the scheme and the classes in *k. If the list of names was given, the scheme is already
- * known. */
+/* Stores the scheme and the classes in *k. If the complete list of names was given, there is
+ * nothing to derive. */
 int labels_settle(struct labels *l, struct kind_rows *k, char why[LABELS_WHY_MAX])
 {
     int err = 0;
@@ -301,7 +304,7 @@ int labels_settle(struct labels *l, struct kind_rows *k, char why[LABELS_WHY_MAX
     return 0;
 }
 
-/* The label must have been recorded by labels_note(): an unknown label is a bug of a reader. */
+/* An unknown label is a bug of a reader: labels_note() must have recorded the label. */
 uint16_t labels_class(const struct labels *l, const uint8_t *bytes, size_t n)
 {
     int v = 0;
@@ -320,7 +323,7 @@ uint16_t labels_class(const struct labels *l, const uint8_t *bytes, size_t n)
     return (uint16_t)v;
 }
 
-/* The list of names is copied, so that each set frees its own list. */
+/* The list of names is copied, so each set can free its own list. */
 struct labels *labels_open(const struct kind_rows *k, const struct labels *names, bool words)
 {
     struct labels *l = calloc(1, sizeof *l);
@@ -390,8 +393,8 @@ void labels_move(const struct kind_rows *from, const struct kind_rows *to, uint1
         labels[i] = place[labels[i]];
 }
 
-/* The text may come from an untrusted peer, and the hash is not a secret. So the names are checked
- * as strictly as names in a file. */
+/* The text may come from an untrusted peer, and the hash is not a secret. Therefore each name is
+ * checked as strictly as a name in a file. */
 struct labels *labels_split(const struct kind_rows *k, const char *text)
 {
     struct labels *l = k->fixed && k->scheme == LABELS_NAMES ? labels_open(k, NULL, true) : NULL;
@@ -415,7 +418,7 @@ struct labels *labels_split(const struct kind_rows *k, const char *text)
     return NULL;
 }
 
-/* Accepts NULL, as free() does. */
+/* Does nothing if `l` is NULL. */
 void labels_close(struct labels *l)
 {
     for (uint32_t i = 0; l != NULL && i < l->n_names; i++)

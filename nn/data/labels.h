@@ -1,4 +1,5 @@
-/* nn/data/labels.h -- labels of rows, their spelling in files, and the classes they stand for.
+/* nn/data/labels.h -- labels of rows, how files spell them, and the classes they stand for. C is
+ * the number of classes.
  *
  *   scheme   files have            class             in a kind
  *   PM       -1 and +1             0, 1              pm
@@ -8,16 +9,18 @@
  *   NAMES    C different words     rank of the name  names-HASH: rng_hash() of the sorted names,
  *                                  in byte order     with newlines between, in 16 hex digits
  *
- * A reader records every label in the first pass, settles the scheme, and looks up classes in the
- * second pass:
+ * A reader records every label in its first pass, then settles the scheme, and looks up classes in
+ * its second pass:
  *
- *   open:   labels_open(NULL) --note, note, ...--> settle: fixes the scheme from the labels found
- *   fixed:  labels_open(kind) --note: refuses labels that the kind lacks--> settle
+ *   open kind:   labels_open(NULL) --labels_note() for each label--> labels_settle() derives the
+ *                scheme from the labels found
+ *   fixed kind:  labels_open(kind) --labels_note() refuses labels that the kind lacks-->
+ *                labels_settle()
  *
- * A whole number may be written +1, 1.0 or 1.000e+00. The labels are all whole numbers or all
- * names, so that one mistyped number does not turn classes into names. A kind has only a hash of
- * its names. So the files must have all of the names, unless the caller provides the list, such as
- * the training set's.
+ * A whole number may be written +1, 1.0 or 1.000e+00. The labels are either all whole numbers or
+ * all names, so one mistyped number does not turn the numbers into names. A kind has only a hash of
+ * its names. The files must therefore have all of the names, unless the caller provides the list,
+ * such as the training set's.
  */
 #ifndef NN_DATA_LABELS_H
 #define NN_DATA_LABELS_H
@@ -25,52 +28,53 @@
 #include "nn/data/kind.h"
 
 enum {
-    LABELS_NAME_MAX = 128, /* Bytes of a name. */
+    LABELS_NAME_MAX = 128, /* Longest name, in bytes. */
     LABELS_WHY_MAX = 256   /* Bytes of a partial error message, with the NUL. */
 };
 
-struct labels; /* Opaque. */
+struct labels; /* Recorded labels. Opaque. */
 
-/* Returns labels, or NULL if there is no memory. A fixed kind fixes the scheme; the scheme is
- * open if k is NULL or an open kind. `names`: the list of names of a kind with LABELS_NAMES, if
- * known, with the kind's hash; otherwise NULL. `words`: the labels of an open kind may be names. */
+/* Returns an object without recorded labels, or NULL if memory is short. If `k` is a fixed kind, it
+ * determines the scheme. If `k` is NULL or an open kind, the scheme is open. `names`: the list of
+ * names for a kind with LABELS_NAMES, which must have the kind's hash; NULL if not known. `words`:
+ * the labels of an open kind may be names. */
 struct labels *labels_open(const struct kind_rows *k, const struct labels *names, bool words);
 void labels_close(struct labels *l);
 
-/* Records one label. Returns 0, -ENOMEM, or -EINVAL with the expected labels, to complete a message
- * "found X, expected ...". */
+/* Records one label. Returns 0, -ENOMEM, or -EINVAL. After -EINVAL, `expected` is the end of an
+ * error message "found X, expected ...". */
 __attribute__((warn_unused_result)) int labels_note(struct labels *l, const uint8_t *bytes,
                                                     size_t n, char expected[LABELS_WHY_MAX]);
 
-/* Fixes scheme, number of classes and hash in *k, after all labels have been recorded. Returns 0,
- * -ENOMEM, or -EINVAL with a message such as "found one class, expected at least 2". */
+/* Sets scheme, number of classes and hash in *k. Call it after all labels have been recorded.
+ * Returns 0, -ENOMEM, or -EINVAL with a message such as "found one class, expected at least 2". */
 __attribute__((warn_unused_result)) int labels_settle(struct labels *l, struct kind_rows *k,
                                                       char why[LABELS_WHY_MAX]);
 
-/* Allows labels that the kind does not have: labels_settle() then finds the union of both. To be
- * called directly after labels_open(). Has an effect only on kinds with the scheme ZERO, ONE or
- * LIST. */
+/* Allows labels that the kind does not have. labels_settle() then gives the union of the kind's
+ * labels and the recorded ones. Call it directly after labels_open(). Has an effect only on kinds
+ * with the scheme ZERO, ONE or LIST. */
 void labels_more(struct labels *l);
 
-/* Converts n classes of the kind `from` to those of the kind `to`, which must have all labels of
- * `from`. Both have the scheme ZERO, ONE or LIST. */
+/* Converts n classes of the kind `from` to classes of the kind `to`, which must have all labels of
+ * `from`. Both kinds have the scheme ZERO, ONE or LIST. */
 void labels_move(const struct kind_rows *from, const struct kind_rows *to, uint16_t *labels,
                  size_t n);
 
-/* Returns the class of a recorded label. To be called after labels_settle(). */
+/* Returns the class of a recorded label. Call it after labels_settle(). */
 uint16_t labels_class(const struct labels *l, const uint8_t *bytes, size_t n);
 
-/* Returns all names, sorted, with newlines between: the text that the hash of the names covers. The
- * caller frees the text. NULL: no memory. */
+/* Returns all names, sorted, with newlines between. This is the text that the hash of the names
+ * covers. The caller frees it. NULL: no memory. */
 char *labels_join(const struct labels *l);
 
-/* Parses the names of a fixed kind from a text of labels_join(). Returns NULL if the names do not
- * have the kind's hash, or if there is no memory. */
+/* Parses a text of labels_join() with the names of a fixed kind. Returns NULL if the names do not
+ * have the kind's hash, or if memory is short. */
 struct labels *labels_split(const struct kind_rows *k, const char *text);
 
 /* Returns the label of a class of a fixed kind, as files spell it: "+1", "7" or a name. `names`:
- * the names of a kind with LABELS_NAMES, otherwise NULL. The text is in `out`, or borrowed from the
- * list. */
+ * the names of a kind with LABELS_NAMES, otherwise NULL. The text is in `out` or borrowed from
+ * `names`. */
 const char *labels_text(const struct kind_rows *k, const struct labels *names, uint16_t class,
                         char out[8]);
 

@@ -1,5 +1,5 @@
-/* nn/data/libsvm.c -- libsvm's text (Chang, Lin 2011): a row a line, the label, then the entries
- * that are not zero, their indices ascending from 1.
+/* nn/data/libsvm.c -- reads the text format of libsvm (Chang, Lin 2011): one row per line, with the
+ * label and then the entries that are not zero. Indices are ascending, from 1.
  *
  *   -1 3:1 11:0.5 14:-2e-3   # a comment
  *   ^label  ^index:value
@@ -18,20 +18,21 @@ enum {
     LOOK_LINES = 32 /* Number of lines that libsvm_looks() inspects. */
 };
 
-/* One pass over the files. The first counts and notes labels, the second has a
- * set to fill. */
+/* State of one pass over the files. The first pass counts rows and entries and records labels. The
+ * second pass fills a set. */
 struct pass
 {
     const struct kind_rows *kind;
     const char *kind_text;
-    uint32_t most;         /* The largest index there may be. */
-    struct labels *labels; /* NULL: libsvm_looks(), any label and index will do. */
-    enum reader_rows rows; /* READER_MAYBE: until the first row has been seen. */
-    struct dataset *d;     /* NULL in the first pass. */
+    uint32_t most; /* Largest valid index. */
+    /* Recorded labels. NULL (in libsvm_looks()): any label and index is accepted. */
+    struct labels *labels;
+    enum reader_rows rows; /* READER_MAYBE: not known before the first row is read. */
+    struct dataset *d;     /* Set to fill. NULL in the first pass. */
     struct lines_spot spot;
-    uint64_t blank; /* The last empty line of this file; 0: none. */
+    uint64_t blank; /* Last empty line of this file. 0: none. */
     size_t n_rows, n_entries, longest;
-    uint32_t largest; /* The largest index so far. */
+    uint32_t largest; /* Largest index read so far. */
 };
 
 /* A piece of a line. */
@@ -40,14 +41,14 @@ struct piece
     const uint8_t *p, *end;
 };
 
-/* Tokens stand between these. */
+/* Returns whether c separates tokens. */
 static bool is_space(uint8_t c)
 {
     return c == ' ' || c == '\t';
 }
 
-/* Returns whether the tokens of a line end here: at the newline (with a return before it), at a
- * comment, or at the end of the file. */
+/* Returns whether the tokens of a line end at line.p: at a comment, or at the end of the line,
+ * before which a carriage return is ignored. */
 static bool is_behind(struct piece line)
 {
     return line.p == line.end || *line.p == '#' || (*line.p == '\r' && line.p + 1 == line.end);
@@ -72,7 +73,7 @@ static int refuse_token(const struct pass *s, const char *where, struct piece fo
 }
 
 /* Reads the index before the colon and removes it from the token. Returns false if there is no
- * index. An index that is too large becomes a number that is too large. */
+ * index. An index that is too large gives a number above DATA_FEATURES_MAX. */
 static bool read_index(struct piece *token, uint32_t *index)
 {
     const uint8_t *p = token->p;
@@ -84,7 +85,7 @@ static bool read_index(struct piece *token, uint32_t *index)
     return true;
 }
 
-/* Reports an entry with a wrong index. */
+/* Writes the error message for an entry with a wrong index. */
 static int refuse_index(const struct pass *s, struct piece token, uint32_t index, uint32_t before)
 {
     char wanted[120];
@@ -101,7 +102,7 @@ static int refuse_index(const struct pass *s, struct piece token, uint32_t index
     return refuse_token(s, "entry", token, wanted);
 }
 
-/* One token "index:value". */
+/* Reads one token "index:value". */
 static int read_entry(struct pass *s, struct piece token, uint32_t *before)
 {
     struct piece rest = token;
@@ -128,8 +129,8 @@ static int read_entry(struct pass *s, struct piece token, uint32_t *before)
     return 0;
 }
 
-/* The label of a row: noted in the first pass, turned into a class in the second. Only looking
- * (no labels), any number will do. */
+/* Reads the label of a row: records it in the first pass, and stores its class in the second. For
+ * libsvm_looks() (no labels), any number is accepted. */
 static int read_label(struct pass *s, struct piece token)
 {
     size_t n = (size_t)(token.end - token.p);
@@ -147,8 +148,9 @@ static int read_label(struct pass *s, struct piece token)
     return err < 0 ? refuse_token(s, "label", token, wanted) : 0;
 }
 
-/* A row without a label begins with an entry. One without entries, too, is an empty line, and no row of
- * those behind it would be told by its number: so none may be. */
+/* Decides by the first row whether rows have labels: a row without a label begins with an entry. In
+ * a file without labels, empty lines are refused. An empty line could be a row without entries, and
+ * the numbers of all later rows would then be uncertain. */
 static int check_bare(struct pass *s, struct piece token)
 {
     if (s->rows == READER_MAYBE)
@@ -162,7 +164,7 @@ static int check_bare(struct pass *s, struct piece token)
                       (unsigned long long)s->blank);
 }
 
-/* One line without its newline: a row, or nothing. */
+/* Reads one line, without its newline. The line is a row, empty, or a comment. */
 static int read_line(struct pass *s, struct piece line)
 {
     const struct piece whole = line;
@@ -195,7 +197,7 @@ static int read_line(struct pass *s, struct piece line)
     return 0;
 }
 
-/* Cut the next line off. False at the end of the bytes. */
+/* Sets *line to the next line and moves *rest past it. Returns false at the end of the bytes. */
 static bool next_line(struct piece *rest, struct piece *line)
 {
     if (rest->p == rest->end)
@@ -213,7 +215,7 @@ static struct piece behind_mark(const uint8_t *bytes, size_t n)
     return (struct piece){bytes + (mark ? 3 : 0), bytes + n};
 }
 
-/* Reads one file. A file without rows is an error, not an empty part of the set. */
+/* Reads one file. A file without rows is an error. */
 static int read_file(struct pass *s, const struct lines_file *f, size_t *n_rows)
 {
     size_t before = s->n_rows;
@@ -234,7 +236,7 @@ static int read_file(struct pass *s, const struct lines_file *f, size_t *n_rows)
     return 0;
 }
 
-/* All files in order, counted from zero: both passes go through here. */
+/* Runs one pass: resets the counts, and reads all files in order. */
 static int read_files(struct pass *s, const struct lines_file *files, size_t n, size_t *n_rows)
 {
     int err = 0;
@@ -244,7 +246,7 @@ static int read_files(struct pass *s, const struct lines_file *files, size_t n, 
     return err;
 }
 
-/* The first pass is over: what kind is it? */
+/* Called after the first pass: derives the kind from the rows, and writes it. */
 static int kind_from_rows(const struct pass *s, const struct reader *r, struct kind_rows *kind,
                           char text[DATA_KIND_MAX])
 {
@@ -259,7 +261,8 @@ static int kind_from_rows(const struct pass *s, const struct reader *r, struct k
     return lines_print_kind(kind, "libsvm", &s->spot, text);
 }
 
-/* The second pass: all has been checked and counted, so it cannot fail on an entry. */
+/* Second pass: fills the set. It cannot fail on an entry, because the first pass has checked and
+ * counted all entries. */
 static int fill_entries(struct pass *s, struct dataset *d, const char *kind,
                         const struct lines_file *files, const struct reader *r, size_t *n_rows)
 {
@@ -282,8 +285,8 @@ static int fill_entries(struct pass *s, struct dataset *d, const char *kind,
     return file_no_memory(s->spot.error, files->path);
 }
 
-/* How many features there are is known before (a kind, or features=) or only after the first
- * pass: the largest index of all. */
+/* The number of features is known before reading (from a kind or features=), or it is the largest
+ * index of all files, which the first pass finds. */
 int libsvm_parse(struct dataset *d, const struct reader *r, const struct lines_file *files,
                  char error[DATA_ERROR_MAX])
 {
@@ -314,7 +317,7 @@ int libsvm_parse(struct dataset *d, const struct reader *r, const struct lines_f
     return err;
 }
 
-/* The files stay in memory until the set is filled: both passes read them there. */
+/* The files stay in memory until the set is filled, because both passes read them. */
 int libsvm_read(struct dataset *d, const struct reader *r, char error[DATA_ERROR_MAX])
 {
     memset(d, 0, sizeof *d);
@@ -332,8 +335,9 @@ int libsvm_read(struct dataset *d, const struct reader *r, char error[DATA_ERROR
     return err;
 }
 
-/* The first lines are rows of numbers, and one has an entry. Labels may be any
- * number and indices of any order: the reader says better what is wrong there. */
+/* Returns whether the first lines are rows of numbers and at least one row has an entry. Labels may
+ * be any number, and indices may have any order, because the reader gives a better error message
+ * about them. */
 static bool looks(const uint8_t *bytes, size_t n, bool whole)
 {
     const struct kind_rows kind = {.divide = 1};
@@ -344,7 +348,7 @@ static bool looks(const uint8_t *bytes, size_t n, bool whole)
                      .spot = {.path = "", .error = error}};
     struct piece rest = behind_mark(bytes, n), line;
     for (int i = 0; i < LOOK_LINES && next_line(&rest, &line); i++) {
-        if (rest.p == rest.end && !whole) { /* Cut off somewhere: to the last space. */
+        if (rest.p == rest.end && !whole) { /* Incomplete line: use it up to the last space. */
             while (line.end > line.p && !is_space(line.end[-1]))
                 line.end--;
         }

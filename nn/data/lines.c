@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A set's files lie in memory whole; more than this cannot, with the arrays
+/* Largest size of the files of a set. All files are in memory at once, together with the arrays
  * made from them. */
 #define FILE_LIMIT (SIZE_MAX / (2 * DATA_MEMORY_FACTOR))
 
-/* The bytes were const only for the readers. */
+/* `bytes` is const only for the readers, so the cast is safe. */
 void lines_free(struct lines_file *files, size_t n)
 {
     for (size_t i = 0; files != NULL && i < n; i++)
@@ -76,7 +76,7 @@ int lines_refuse(const struct lines_spot *spot, const char *where, const uint8_t
                       (unsigned long long)spot->line, where, quote_bytes(found, n).text, wanted);
 }
 
-/* One file needs no marks, which would be four bytes a row for nothing. */
+/* A set of one file stores no file numbers, which would take four bytes per row. */
 int lines_mark_files(struct dataset *d, const size_t *rows, size_t n_files)
 {
     d->n_files = (uint32_t)n_files;
@@ -92,15 +92,15 @@ int lines_mark_files(struct dataset *d, const size_t *rows, size_t n_files)
 
 /* ---- The kind of rows. ---- */
 
-/* Exact: both come from texts that were read in the same way. Written so, since compilers warn
- * of == for doubles. */
+/* Returns whether two numbers are exactly equal. Both were parsed from texts in the same way. Two
+ * comparisons avoid the compiler's warning about == for doubles. */
 static bool equal(double a, double b)
 {
     return a >= b && a <= b;
 }
 
-/* A fixed kind states the number of features and the divisor. A spec that states them again must
- * give the same values; a divisor of 1 means that the spec states none. */
+/* A fixed kind contains the number of features and the divisor. If the spec states them, too, the
+ * values must be equal. A divisor of 1 means that the spec states none. */
 int lines_kind(const struct reader *r, const char *format, const char *path, struct kind_rows *kind,
                char error[DATA_ERROR_MAX])
 {
@@ -117,7 +117,7 @@ int lines_kind(const struct reader *r, const char *format, const char *path, str
     return 0;
 }
 
-/* A split and a shard number samples in 32 bits. */
+/* The number of rows is limited, because splits and shards number samples in 32 bits. */
 int lines_settle(struct labels *l, struct kind_rows *kind, size_t n_rows,
                  const struct lines_spot *spot)
 {

@@ -75,7 +75,7 @@ static bool digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* Returns the length of the unit at p, of at most n bytes, or 0 if there is no unit. `behind`: the
+/* Returns the length of the unit at p, which has n bytes, or 0 if there is no unit. `behind`: the
  * unit follows the number. `apart`: a space separates number and unit. */
 static size_t unit_at(const char *p, size_t n, bool behind, bool apart)
 {
@@ -91,7 +91,7 @@ static size_t unit_at(const char *p, size_t n, bool behind, bool apart)
         len++;
     if (behind && len + 1 < n && p[len] == '/' && (p[len + 1] | 32) >= 'a'
         && (p[len + 1] | 32) <= 'z')
-        len += 2; /* km/h */
+        len += 2; /* Units such as km/h. */
     if (best > 0 || len == 0 || len + 1 >= NOTATION_UNIT_MAX)
         return best;
     snprintf(word, sizeof word, " %.*s ", (int)len, p);
@@ -145,8 +145,8 @@ static bool grouped(const char *p, size_t n, char group)
     return groups == 1 || ((three || two) && p[0] != '0');
 }
 
-/* Returns true if the body is a number with this decimal mark and thousands separator. A number
- * with an exponent has no thousands separators. */
+/* Returns true if the body is a number with this decimal mark and this thousands separator. A
+ * number with an exponent must not have thousands separators. */
 static bool reads(const char *body, char mark, char group)
 {
     size_t n = strcspn(body, "eE");
@@ -158,7 +158,7 @@ static bool reads(const char *body, char mark, char group)
     for (size_t i = 0; i < n; i++)
         n_digits += digit(body[i]);
     if (body[n] != '\0')
-        group = mark; /* The group separator is a character that is not in body[0..whole). */
+        group = mark; /* No separators: `mark` does not occur in body[0..whole). */
     return n_digits > 0 && (whole == 0 || grouped(body, whole, group));
 }
 
@@ -175,8 +175,8 @@ static uint32_t notations_of(const char *body)
     return mask;
 }
 
-/* Returns true if the cell contains only characters of numbers. A hyphen between digits means a
- * range, a code or a telephone number: such cells are words. */
+/* Returns true if the cell contains only characters of numbers, and at least one digit. A sign
+ * between digits means a range, a code or a telephone number: such cells are words. */
 static bool looks_broken(const char *text, bool money)
 {
     bool any = false;
@@ -196,8 +196,8 @@ static const char *skip_blanks(const char *p)
     return p + strspn(p, " ");
 }
 
-/* Parses sign, parenthesis and unit in any order, then the digits, then the unit. Returns false if
- * the text has anything else. */
+/* Parses sign, opening parenthesis and unit in any order, then the digits, then a unit and a
+ * closing parenthesis. Returns false if the text has anything else. */
 static bool take_apart(const char *p, struct notation_number *w, bool *money)
 {
     bool sign = false, open = false;
@@ -242,7 +242,7 @@ enum notation_look notation_look(const uint8_t *p, size_t n, struct notation_num
         digits_in = digit((char)p[i]);
     if (!digits_in)
         return NOTATION_NONE;
-    /* The text is a word, or too long for a number. */
+    /* The text is too long for a number, unless it is a word. */
     if (to_ascii(p, n, text, sizeof text) == SIZE_MAX) {
         for (size_t i = 0; i < n; i++)
             if (p[i] != '.' && !digit((char)p[i]))

@@ -2,9 +2,9 @@
  *
  *   1,957.25   1 957,25   1'957.25   1_957   0,134   1,5e3   (12.5)   $19.5   EUR 3   3.1 %   0x1f
  *
- * A notation is a decimal mark and a thousands separator that a number may have. One cell often can
- * be read in several notations ("1,234" is 1234 or 1.234). The notation of a column is one in which
- * all of its cells can be read.
+ * A notation is a decimal mark together with a thousands separator. One cell can often be read in
+ * several notations: "1,234" is 1234 or 1.234. A column is read in a notation in which all of its
+ * cells can be read. Sets of notations are bit masks:
  *
  *   bits         decimal mark   thousands separator of each bit, from the lowest
  *   0x00f        point          comma, space, apostrophe, underscore
@@ -38,8 +38,9 @@ enum notation_look {
 /* A parsed number. */
 struct notation_number
 {
-    uint32_t notations;       /* Notations in which the number can be read, as bits. */
-    bool minus, point, comma; /* minus: the number is negative. point, comma: the number has one. */
+    uint32_t notations; /* Notations in which the number can be read, as bits. */
+    /* minus: the number is negative. point, comma: the number contains one. */
+    bool minus, point, comma;
     /* The number without sign and unit, with all separators in ASCII. */
     char digits[NUMBER_MAX + 1];
     char unit[NOTATION_UNIT_MAX]; /* Unit of the number. "": none. */

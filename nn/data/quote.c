@@ -1,4 +1,4 @@
-/* nn/data/quote.c -- bytes from outside, made fit to be shown. */
+/* nn/data/quote.c -- quotes untrusted bytes for error messages. */
 #include "nn/data/quote.h"
 
 #include <stdio.h>
@@ -20,7 +20,6 @@ struct quote quote_bytes(const uint8_t *bytes, size_t n)
     return q;
 }
 
-/* For what is a string already. */
 struct quote quote_string(const char *text)
 {
     return quote_bytes((const uint8_t *)text, strlen(text));

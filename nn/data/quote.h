@@ -1,7 +1,7 @@
-/* nn/data/quote.h -- bytes from a stranger's file or flag, made fit to be shown in a sentence.
+/* nn/data/quote.h -- quotes bytes from untrusted files and flags for error messages.
  *
- * What was found stands in quotes; a byte that is not printable ASCII becomes \xNN, so that a
- * file cannot write to a terminal; what is longer than about QUOTE_SHOWN bytes is cut off.
+ * The bytes are enclosed in double quotes. A byte that is not printable ASCII becomes \xNN, so a
+ * file cannot send control codes to a terminal. The text is cut off after about QUOTE_SHOWN bytes.
  */
 #ifndef NN_DATA_QUOTE_H
 #define NN_DATA_QUOTE_H
@@ -16,7 +16,7 @@ struct quote
     char text[QUOTE_SHOWN + 12];
 };
 
-/* "nothing" (without quotes) where n is 0. */
+/* Quotes n bytes. If n is 0, the text is: nothing, without quotes. */
 struct quote quote_bytes(const uint8_t *bytes, size_t n);
 
 /* Quotes a string in the same way. */

@@ -1,4 +1,5 @@
-/* nn/data/scale.c -- fits columns to a training set, and applies them to both sets. */
+/* nn/data/scale.c -- computes means and scales of columns from a training set, and applies them to
+ * the training set and the held-out set. */
 #include "nn/data/scale.h"
 
 #include <assert.h>
@@ -10,9 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAMED = 12 /* Columns that a sentence names. */ };
+enum { NAMED = 12 /* Largest number of columns that a note lists. */ };
 
-/* Returns the kind of rows, or NULL for images and text, which have no columns. */
+/* Parses a kind of rows. Returns "csv" or "libsvm", or NULL for images and text, which have no
+ * columns. */
 static const char *parse_rows(const char *kind, struct kind_rows *k)
 {
     return kind_rows_parse(kind, "csv", k)      ? "csv"
@@ -22,7 +24,8 @@ static const char *parse_rows(const char *kind, struct kind_rows *k)
 
 /* ---- Before. ---- */
 
-/* Default: tables are standardised, unless the spec divides their values. */
+/* Returns the scale to use. Default: tables are standardised, unless the spec divides their
+ * values. */
 static enum columns_scale by_default(const char *format, enum columns_scale wanted, double divide)
 {
     if (wanted != COLUMNS_SCALE_AUTO || strcmp(format, "csv") != 0)
@@ -48,7 +51,7 @@ int scale_open(struct scale *s, const char *kind, enum columns_scale wanted, dou
     s->strict = k.fixed ? k.scale == COLUMNS_SCALE_AUTO : fabs(divide - 1) > 0;
     s->hash = k.columns_hash;
     s->given = k.columns != NULL;
-    s->columns.scale = s->wanted; /* The reader of a table needs the scale to store the rows. */
+    s->columns.scale = s->wanted; /* The reader needs it to store rows. */
     int err = s->given ? columns_parse(&s->columns, k.columns, k.scale) : 0;
     if (err < 0)
         snprintf(error, DATA_ERROR_MAX, "no memory for the columns of %s", kind_brief(kind).text);
@@ -83,7 +86,7 @@ __attribute__((format(printf, 2, 3))) static void add_note(char note[SCALE_NOTE_
     memcpy(note + n, sentence, more + 1);
 }
 
-/* Returns the number of a column in the file, from 1. */
+/* Returns the number of a column in the file, counted from 1. */
 static size_t number_of(const struct columns *c, size_t i)
 {
     return i + 1 + (i >= c->label);
@@ -114,7 +117,8 @@ static bool is_hashed(const struct column *c)
     return c->form == COLUMN_CATEGORIES && c->hashed;
 }
 
-/* "column 3" or "4 columns (2, 3, 5, 9)"; returns how many there are. */
+/* Writes "column 3" or "4 columns (2, 3, 5, 9)" for the columns for which which() returns true.
+ * Returns their number. */
 static size_t list_columns(const struct columns *c, bool (*which)(const struct column *c),
                            char text[160])
 {
@@ -158,7 +162,8 @@ static void note_columns(const struct columns *c, char note[SCALE_NOTE_MAX])
 
 /* ---- How far columns reach. ---- */
 
-/* The least and the largest value of a column; of sparse rows with 0, which is not written. */
+/* Computes minimum and maximum of each column. For sparse rows the range includes 0, because zeros
+ * are not stored. */
 static void reach(const struct dataset *d, struct column_moments *of)
 {
     bool sparse = d->shape.form == DATA_SPARSE;
@@ -178,7 +183,8 @@ static void reach(const struct dataset *d, struct column_moments *of)
     }
 }
 
-/* Numbers that are left as they are, though they should not be: gradients of the one drown the other. */
+/* Adds a warning if columns are not scaled although their ranges differ widely. The gradients of
+ * the column with the largest range then dominate. Returns 0 or -ENOMEM. */
 static int warn_of_reach(const struct dataset *train, size_t label, char note[SCALE_NOTE_MAX])
 {
     size_t low, high, n = train->shape.form == DATA_SPARSE ? dataset_dim(train) : train->stride;
@@ -207,8 +213,8 @@ static int warn_of_reach(const struct dataset *train, size_t label, char note[SC
 
 /* ---- Statistics of the columns ---- */
 
-/* Moments of the training set, and means and scales by them. A set that is too wide for a run is pooled
- * with no other, so that its moments are not kept. */
+/* Computes the moments of the training set, and from them the means and scales. The moments are
+ * kept for pooling with other peers, unless the set has too many columns for a run. */
 static int fit(struct scale *s, const struct dataset *train)
 {
     struct kind_rows k;
@@ -234,7 +240,8 @@ static int fit(struct scale *s, const struct dataset *train)
     return err;
 }
 
-/* Scales of a training set's columns; s->wanted becomes none where nothing is to be done. */
+/* Computes the scales of a sparse training set's columns. Sets s->wanted to none if nothing is to
+ * be scaled. */
 static int fit_sparse(struct scale *s, const struct dataset *train, const char *path,
                       char error[DATA_ERROR_MAX])
 {
@@ -264,7 +271,8 @@ static void apply_sparse(const struct columns *c, struct dataset *d)
 
 /* ---- Both. ---- */
 
-/* The kind with the columns' text, or where that is too long with its hash. */
+/* Writes the text of the columns to the kind of both sets, or the hash of the columns if the text
+ * is too long. */
 static int name_kind(const struct scale *s, struct dataset *train, struct dataset *test,
                      const char *path, char error[DATA_ERROR_MAX])
 {
@@ -290,7 +298,7 @@ static int name_kind(const struct scale *s, struct dataset *train, struct datase
     return 0;
 }
 
-/* Sets with categories write them out themselves. */
+/* Gives a copy of the columns to a set with categories, which needs them to write its samples. */
 static int give_columns(const struct columns *c, struct dataset *d)
 {
     if (!columns_have_categories(c))
@@ -320,7 +328,7 @@ static int scale_rows(struct scale *s, struct dataset *train, struct dataset *te
     return 0;
 }
 
-/* Are columns as good as none: numbers without a gap, that stay as they are? */
+/* Returns whether the columns change nothing: all are numbers without gaps, and none is scaled. */
 static bool is_plain(const struct scale *s)
 {
     return !s->given && s->hash == 0 && s->wanted == COLUMNS_SCALE_NONE
@@ -344,7 +352,7 @@ int scale_sets(struct scale *s, struct dataset *train, struct dataset *test, con
         note_columns(&s->columns, note);
     size_t label = sparse             ? dataset_dim(train)
                    : s->columns.n > 0 ? s->columns.label
-                                      : SIZE_MAX; /* No reader has noted the label's column. */
+                                      : SIZE_MAX; /* The label's column is not known. */
     if (err == 0 && s->wanted == COLUMNS_SCALE_NONE)
         err = warn_of_reach(train, label, note);
     if (err == 0 && s->columns.n > 0 && !is_plain(s)) {

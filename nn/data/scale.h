@@ -1,11 +1,12 @@
-/* nn/data/scale.h -- scales the columns of a data set that was read, and writes the scales to its kind.
+/* nn/data/scale.h -- scales the columns of a data set after reading, and writes the scales to its
+ * kind.
  *
  *   csv      types of the columns (nn/data/columns.h), means and scales of the training set
- * libsvm   scales only, so that rows stay sparse; by default only if the range of one column is
- *          more than COLUMN_STATISTICS_WILD times that of another
+ *   libsvm   scales only, so that rows stay sparse. By default only if one column's range is more
+ *            than COLUMN_STATISTICS_WILD times another column's range
  *
- * If the kind contains the scales, the set is scaled by them. A kind of a set with too many columns has
- * a hash instead; then all peers need the same training set.
+ * If the kind already contains the scales, the set is scaled by them. If the set has too many
+ * columns, its kind contains only a hash of the scales, and all peers need the same training set.
  */
 #ifndef NN_DATA_SCALE_H
 #define NN_DATA_SCALE_H
@@ -16,30 +17,31 @@
 
 enum { SCALE_NOTE_MAX = 640 };
 
-/* How the columns of a set are scaled. */
+/* State of scaling the columns of one data set. */
 struct scale
 {
     enum columns_scale wanted;
-    bool given;             /* A kind's text says what columns are. */
-    bool strict;            /* Numbers as they are, and nothing else: of csv only. */
-    uint64_t hash;          /* Hash in a kind without a text. 0: the kind has a text. */
-    struct columns columns; /* A table's: for the reader to find out, or as a kind says. */
+    bool given; /* True: the kind has the text of the columns. */
+    /* True: all values are numbers and are not scaled. For csv, the reader then gets no columns. */
+    bool strict;
+    uint64_t hash; /* Hash of the columns in a kind without their text. 0: the kind has no hash. */
+    struct columns columns; /* Columns of a table: found by the reader, or given by the kind. */
     struct column_statistics
         /* Statistics of the training set, if this process computed the scales. Otherwise empty. */
         moments;
 };
 
-/* `kind` is what the set is to be of, open or fixed; `wanted` and `divide` are the spec's. 0; -EINVAL with
- * a sentence where spec and kind contradict each other; or -ENOMEM. */
+/* Prepares scaling before the sets are read. `kind`: the kind that the set must have, open or
+ * fixed. `wanted` and `divide`: scale= and divide= of the spec. Returns 0; -EINVAL with a message
+ * if spec and kind contradict each other; or -ENOMEM. */
 __attribute__((warn_unused_result)) int scale_open(struct scale *s, const char *kind,
                                                    enum columns_scale wanted, double divide,
                                                    char error[DATA_ERROR_MAX]);
 void scale_close(struct scale *s);
 
-/* Both sets have been read: scale them by what the training set says, and name that in their kinds. The
- * second may be empty, zeros.
- * `path` is for sentences. What people should know of it goes to `note`, a sentence or several. 0;
- * -EINVAL with a sentence; or -ENOMEM. */
+/* Scales both sets after reading, by the columns of the training set, and adds the scales to their
+ * kinds. `test` may be empty (zeros). `path`: name of the data in messages. Notes for the user are
+ * written to `note`. Returns 0; -EINVAL with a message; or -ENOMEM. */
 __attribute__((warn_unused_result)) int scale_sets(struct scale *s, struct dataset *train,
                                                    struct dataset *test, const char *path,
                                                    char note[SCALE_NOTE_MAX],

@@ -1,4 +1,4 @@
-/* nn/data/schema.c -- names of columns: stored, hashed, and matched by sorted hashes. */
+/* nn/data/schema.c -- stores and hashes the names of columns, and matches headers to them. */
 #include "nn/data/schema.h"
 
 #include "nn/data/quote.h"
@@ -14,7 +14,7 @@
 
 enum {
     TAG_BITS = 6 * SCHEMA_TAG,
-    NOT_THERE = SCHEMA_IGNORED + 1 /* No matching column in the header. */
+    NOT_THERE = SCHEMA_IGNORED + 1 /* Result of a search: no column of the header matches. */
 };
 
 /* ---- Lists of names. ---- */
@@ -137,7 +137,7 @@ static struct key *sort_names(const struct schema_names *l)
     return key;
 }
 
-/* Returns the index of the first key whose hash is at least `hash`, or n. */
+/* Returns the index of the first key with a hash of at least `hash`, or n. */
 static size_t first_key(const struct key *key, size_t n, uint64_t hash)
 {
     size_t low = 0;
@@ -186,7 +186,8 @@ static void put_tag(const char *name, char tag[SCHEMA_TAG])
         tag[k] = columns_base64[h >> (6 * (SCHEMA_TAG - 1 - k)) & 63];
 }
 
-/* Returns the least hash that a name with this tag can have. */
+/* Returns the smallest hash that a name with this tag can have. A tag is the first TAG_BITS bits of
+ * the hash. */
 static uint64_t tag_hash(const char *tag)
 {
     uint64_t h = 0;
@@ -247,8 +248,9 @@ int schema_copy(struct schema *to, const struct schema *from)
     return err;
 }
 
-/* Takes the names of the columns order[0..n) of a header, and of the label. `order` NULL: all
- * columns. */
+/* Sets the names of the schema: the names of the columns order[0..n) of a header, then the label's
+ * name. `order` NULL: all columns except the label's, in order. `label`: the label's column, or
+ * SIZE_MAX if the header has no label. */
 static int take_names(struct schema *s, const struct schema_names *header, const size_t *order,
                       size_t n, size_t label)
 {
@@ -354,11 +356,12 @@ struct match
     const struct schema *s;
     const struct schema_names *header;
     const struct key *key; /* Sorted keys of the header. */
-    size_t *column;        /* For each value, its column in the header. */
+    size_t *column;        /* Result: for each value of the schema, its column in the header. */
     char *why;
 };
 
-/* Returns the column of the header for name i of the schema, by name or by tag. */
+/* Returns the column of the header for name i of the schema, found by name, or by tag if the names
+ * are not known. */
 static size_t find(const struct match *m, size_t i)
 {
     return m->s->names.n > 0 ? find_name(m->header, m->key, schema_name(&m->s->names, i))
@@ -374,7 +377,7 @@ static const char *other_case(const struct schema_names *header, const char *nam
     return NULL;
 }
 
-/* Writes the reason that name i of the schema has no column, with both lists of names. */
+/* Writes the error message that the header lacks name i of the schema, with the names of both. */
 static int refuse_missing(const struct match *m, size_t i)
 {
     const struct schema *s = m->s;
@@ -414,7 +417,8 @@ static int match_values(const struct match *m, size_t label)
     return 0;
 }
 
-/* For a schema with only a hash: the values are all columns but the label's, in order. */
+/* For a schema that has only a hash: assumes that the values are all columns except the label's, in
+ * order. */
 static void match_order(const struct match *m, size_t label)
 {
     size_t n = 0;
@@ -423,8 +427,9 @@ static void match_order(const struct match *m, size_t label)
             m->column[n++] = i;
 }
 
-/* Checks that the names found, in the schema's order, have the schema's hash. The schema then
- * takes the names. Exception: the schema has a label, and these rows have none. */
+/* Checks that the names found, in the schema's order, have the schema's hash. Then the schema takes
+ * these names. Exception: if the schema has a label and these rows have none, the schema stays as
+ * it is. */
 static int learn(struct schema *s, const struct match *m, size_t n, size_t label)
 {
     struct schema learnt = {0};
@@ -441,7 +446,7 @@ static int learn(struct schema *s, const struct match *m, size_t n, size_t label
     return err;
 }
 
-/* Fills f->place, f->reordered and f->note. */
+/* Fills f->place, f->reordered and f->note. Returns 0 or -ENOMEM. */
 static int describe(const struct match *m, size_t n, struct schema_found *f)
 {
     size_t n_ignored = 0;
@@ -482,7 +487,8 @@ static int describe(const struct match *m, size_t n, struct schema_found *f)
     return 0;
 }
 
-/* Returns the only column that is not a value, or SIZE_MAX if there is none or more than one. */
+/* Returns the only column of the header that is not one of the n values. SIZE_MAX: no column or
+ * several columns are not values. */
 static size_t find_left(const struct match *m, size_t n)
 {
     size_t left = SIZE_MAX;
@@ -499,8 +505,8 @@ static size_t find_left(const struct match *m, size_t n)
     return left;
 }
 
-/* Matches a header by its hash. If the rows have labels, the label column is the one named by
- * label=, or else the last column (the same rule as without a schema). */
+/* Matches a header by the hash of its names. If the rows have labels, the label's column is the one
+ * in label=, or else the last one, as without a schema. */
 static int match_hash(struct schema *s, struct match *m, const struct schema_ask *ask,
                       struct schema_found *f)
 {

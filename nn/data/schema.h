@@ -10,13 +10,13 @@
  *   fewer columns                      refused, with the names found and expected
  *   the label's column                 found by its name, at any position; label= may name another
  *
- * Names are compared byte by byte, case-sensitively, without spaces around them. Bytes that are not
+ * Names are compared byte by byte, case-sensitively, without spaces around them. Names that are not
  * UTF-8 are read as Latin-1.
  *
- * A run has a hash of the names in their order. A run also has a tag of 18 bits for each name, if
- * the tags fit (nn/data/kind.h). With tags, a peer can reorder its columns without knowing the
- * names. The names themselves are in model files and in the moments that peers exchange before the
- * run.
+ * A run description has a hash of the names in their order. It also has a tag of 18 bits for each
+ * name, if the tags fit (nn/data/kind.h). With tags, a peer can put its columns into the run's
+ * order without knowing the run's names. The names themselves are in model files and in the
+ * statistics that peers exchange before the run (column_statistics.h).
  */
 #ifndef NN_DATA_SCHEMA_H
 #define NN_DATA_SCHEMA_H
@@ -24,16 +24,16 @@
 #include "nn/data/kind.h"
 
 enum {
-    SCHEMA_TAG = 3,       /* Letters of the tag of one name. */
+    SCHEMA_TAG = 3,       /* Letters of base64 in the tag of one name. */
     SCHEMA_WHY_MAX = 256, /* Bytes of a partial error message, with the NUL. */
     SCHEMA_LIST_MAX = 100 /* Bytes of a list of names in a message, with the NUL. */
 };
 
-/* Names in order, all UTF-8 and without NUL bytes. All zero: no names. */
+/* List of names, all UTF-8 and without NUL bytes. All zero: no names. */
 struct schema_names
 {
     uint32_t n, cap;
-    size_t *at; /* Name i begins at text[at[i]]. Length n, capacity `cap`. */
+    size_t *at; /* Name i begins at text[at[i]]. `n` entries, room for `cap`. */
     char *text; /* The names one after the other, each with a NUL. */
     size_t n_text, text_cap;
 };
@@ -43,31 +43,33 @@ struct schema
 {
     bool named;
     uint64_t hash; /* Hash of the names of the values' columns, in order. */
-    /* Number of columns of values. 0: not known, because names and tags are not known. */
+    /* Number of columns without the label. 0: not known, because names and tags are not known. */
     uint32_t n;
-    /* Names of the n columns, then the label's if has_label. Empty: not known. */
+    /* Names of the n columns, then the label's name if has_label. Empty: the names are not
+     * known. */
     struct schema_names names;
     bool has_label;              /* True: the label's name or tag is known. */
     char tags[COLUMNS_TEXT_MAX]; /* Tags of the n names and of the label's name. "": not known. */
 };
 
-/* Values of schema_found.place for columns that are not values. */
+/* Values of schema_found.place for columns that are no inputs: the label's column, and ignored
+ * columns. */
 enum { SCHEMA_LABEL = 1 << 30, SCHEMA_IGNORED };
 
-/* Requirements on the label of a table. */
+/* Requirements of the caller on a table's label. */
 struct schema_ask
 {
     size_t label;  /* Column that label= requests. SIZE_MAX: label= is not given. */
     bool labelled; /* True: rows must have a label. */
-    /* True: the label is not read. If `labelled` and `bare` are false, the header decides. */
+    /* True: the label is not read. If both `labelled` and `bare` are false, the header decides. */
     bool bare;
 };
 
 /* Result of schema_match(). */
 struct schema_found
 {
-    /* For each column of the table, its index among the values, SCHEMA_LABEL or SCHEMA_IGNORED.
-     * Owned. */
+    /* For each column of the table: its index among the values, SCHEMA_LABEL or SCHEMA_IGNORED.
+     * Owned by the caller. */
     uint32_t *place;
     size_t label; /* The label's column. SIZE_MAX: none. */
     bool reordered;
@@ -77,8 +79,8 @@ struct schema_found
 /* Allocates a list for n names. Returns 0 or -ENOMEM. */
 __attribute__((warn_unused_result)) int schema_names_open(struct schema_names *l, size_t n);
 void schema_names_close(struct schema_names *l);
-/* Appends a name, as read from a file, without spaces around it. Returns 0, -ENOMEM, or -EINVAL if
- * the name has a NUL byte. */
+/* Appends a name that was read from a file, without the spaces around it. Returns 0, -ENOMEM, or
+ * -EINVAL if the name has a NUL byte. */
 __attribute__((warn_unused_result)) int schema_names_add(struct schema_names *l,
                                                          const uint8_t *name, size_t n);
 const char *schema_name(const struct schema_names *l, size_t i);
@@ -87,45 +89,46 @@ const char *schema_name(const struct schema_names *l, size_t i);
 __attribute__((warn_unused_result)) int schema_names_twice(const struct schema_names *l,
                                                            bool *twice, size_t column[2]);
 
-/* Appends a list such as "a", "b" and 52 more, of about SCHEMA_LIST_MAX bytes, to `text`, which has
- * cap bytes. `column`: the n columns to list. NULL: the first n. */
+/* Appends a list such as "a", "b" and 52 more to `text`, which has room for `cap` bytes. The list
+ * has about SCHEMA_LIST_MAX bytes. `column`: the n columns to list. NULL: the first n columns. */
 void schema_names_list(const struct schema_names *l, const size_t *column, size_t n, char *text,
                        size_t cap);
 
 void schema_close(struct schema *s);
 __attribute__((warn_unused_result)) int schema_copy(struct schema *to, const struct schema *from);
 
-/* Initialises the schema from the first header. `label`: the label's column, or SIZE_MAX for none.
- * Returns 0 or -ENOMEM. */
+/* Initialises the schema from the first header. `label`: the label's column, or SIZE_MAX if the
+ * rows have no label. Returns 0 or -ENOMEM. */
 __attribute__((warn_unused_result)) int schema_adopt(struct schema *s,
                                                      const struct schema_names *header,
                                                      size_t label);
 
-/* Initialises the schema from a kind. Takes the names from `known` if `known` has the hash of
- * the kind, or if the kind is open. `known` may be NULL. Returns 0 or -ENOMEM. */
+/* Initialises the schema from a kind. If the kind is open, or if `known` has the hash of the kind,
+ * the schema becomes a copy of `known`, which may be NULL. Otherwise the schema gets the hash and
+ * the tags of the kind. Returns 0 or -ENOMEM. */
 __attribute__((warn_unused_result)) int schema_of_kind(struct schema *s, const struct kind_rows *k,
                                                        const struct schema *known);
 
-/* Matches a header without duplicate names. Returns 0, -EINVAL with the reason in `why`, to be
- * appended to file and line, or -ENOMEM. A schema that has only tags or a hash learns the names
- * from the header. O(n log n). */
+/* Matches a header, which must have no duplicate names, to the schema. A schema that has only tags
+ * or a hash learns the names from the header. Returns 0; -ENOMEM; or -EINVAL with the reason in
+ * `why`, which the caller puts after file and line. O(n log n). */
 __attribute__((warn_unused_result)) int schema_match(struct schema *s,
                                                      const struct schema_names *header,
                                                      const struct schema_ask *ask,
                                                      struct schema_found *found,
                                                      char why[SCHEMA_WHY_MAX]);
 
-/* Returns true if the names of all values are known and in the header. */
+/* Returns true if the names of all values are known and the header has all of them. */
 bool schema_is_in(const struct schema *s, const struct schema_names *header);
 
-/* Writes the names of the values and of the label: "a", "b" and the label "y". For messages. */
+/* Writes the names of the values and of the label for messages: "a", "b" and the label "y". */
 void schema_list(const struct schema *s, char text[SCHEMA_WHY_MAX]);
 /* Writes the name of value i for messages: column "a", or column 3 if the name is not known. */
 void schema_column(const struct schema *s, size_t i, char text[64]);
 
-/* Sets place[i], for each column i of `to` (to->n of them), to the matching column of `from`.
- * Returns false if `from` lacks a column of `to`; `why` then lists the names of both. Both must
- * have names. */
+/* Finds the order of columns: for each of the to->n columns of `to`, sets place[i] to the matching
+ * column of `from`. Both must have names. Returns false if `from` lacks a column of `to`; `why`
+ * then lists the names of both. */
 bool schema_order(const struct schema *from, const struct schema *to, uint32_t *place,
                   char why[SCHEMA_WHY_MAX]);
 

@@ -18,15 +18,16 @@ enum { MNIST_SIDE = 28, MNIST_CLASSES = 10, IDX_HEADER = 16 };
 struct sniff
 {
     const char *path;
-    const char *kind; /* NULL: not yet known. */
-    /* Kind that belongs to the ending of the first file name with such an ending. NULL: none. */
+    const char *kind; /* Kind that was detected. NULL: not known yet. */
+    /* Kind that belongs to the ending of a file's name. The first file with such an ending counts.
+     * NULL: no file has one. */
     const char *said;
     uint8_t *head; /* The first FILES_HEAD bytes of a file. */
     size_t n;
     bool whole;
 };
 
-/* Read the beginning of a file. */
+/* Reads the beginning of a file. */
 static int read_head(struct sniff *s, const char *path, char error[DATA_ERROR_MAX])
 {
     return file_head(path, s->head, FILES_HEAD, &s->n, &s->whole, error);
@@ -34,7 +35,8 @@ static int read_head(struct sniff *s, const char *path, char error[DATA_ERROR_MA
 
 /* ---- Images. ---- */
 
-/* Raise *most to the largest label of a file. All of it is read, since labels may lie sorted. */
+/* Raises *most to the largest label of a file. Reads the whole file, because labels may be
+ * sorted. */
 static int largest_label(struct sniff *s, const char *path, uint8_t *most,
                          char error[DATA_ERROR_MAX])
 {
@@ -55,9 +57,9 @@ static int largest_label(struct sniff *s, const char *path, uint8_t *most,
     return err;
 }
 
-/* Returns true if mean and deviation of the first images are close to MNIST's. The images in the
- * first FILES_HEAD bytes of MNIST differ by at most 0.015 from the figures of the whole set. For
- * Fashion-MNIST, KMNIST and EMNIST, one of the two figures differs by more than 0.04. */
+/* Returns true if mean and deviation of the first images are close to MNIST's. For MNIST, the
+ * images in the first FILES_HEAD bytes differ by at most 0.015 from the figures of the whole set.
+ * For Fashion-MNIST, KMNIST and EMNIST, one of the two figures differs by more than 0.04. */
 static bool like_mnist(const uint8_t *p, size_t n)
 {
     const struct kind_family *f = &kind_families[KIND_MNIST];
@@ -97,7 +99,8 @@ static int sniff_idx(struct sniff *s, char *const *paths, size_t n, char error[D
     return 0;
 }
 
-/* A .bin file: what it holds, and where that may be both, how it is named. */
+/* Detects the kind of a .bin file by its contents, or by its name if the contents fit both kinds or
+ * none. */
 static int sniff_binary(struct sniff *s, const char *path, char error[DATA_ERROR_MAX])
 {
     int err = read_head(s, path, error);
@@ -115,7 +118,7 @@ static int sniff_binary(struct sniff *s, const char *path, char error[DATA_ERROR
     return 0;
 }
 
-/* Recognises the file by its name, with or without .gz. */
+/* Returns whether the name ends in .bin or .bin.gz. */
 static bool is_binary(const char *path)
 {
     size_t n = strlen(path);
@@ -146,15 +149,16 @@ static const char *named(const char *path)
     return NULL;
 }
 
-/* Prefers rows to text, because a directory of rows often contains a README, and a directory of
- * texts seldom contains rows. */
+/* Returns whether `kind` is preferred to `other`. Any kind is preferred to text, because a
+ * directory of rows often contains a README, and a directory of texts seldom contains rows. */
 static bool outdoes(const char *kind, const char *other)
 {
     return kind != NULL
            && (other == NULL || (strcmp(other, "text") == 0 && strcmp(kind, "text") != 0));
 }
 
-/* The first file with a name that tells decides for the directory. */
+/* Detects the kind by names. The first file with the name of an IDX or .bin file decides for the
+ * directory. */
 static int sniff_names(struct sniff *s, char *const *paths, size_t n, char error[DATA_ERROR_MAX])
 {
     for (size_t i = 0; i < n && s->kind == NULL; i++) {
@@ -169,9 +173,9 @@ static int sniff_names(struct sniff *s, char *const *paths, size_t n, char error
     return 0;
 }
 
-/* Otherwise all files are looked at, and the strictest format that one of them has wins. Where
- * that is text, a name is believed more: a table with a "?" in it would pass for text, and be
- * trained on as such. */
+/* Detects the kind by the first bytes of all files. The first file that is not text decides. If all
+ * files look like text, the ending of a name decides: a table with a "?" in it looks like text, and
+ * would otherwise be trained on as text. */
 static int sniff_contents(struct sniff *s, char *const *paths, size_t n, char error[DATA_ERROR_MAX])
 {
     for (size_t i = 0; i < n; i++) {

@@ -4,8 +4,8 @@
 
 #include "nn/data/dataset.h"
 
-/* Look into a PATH that stands alone on the command line (data_is_path() of
- * nn/data/spec.h). 0 with the KIND, or -EINVAL or an errno with a sentence. */
+/* Detects the KIND of a spec that is a PATH without KIND (data_is_path() of nn/data/spec.h).
+ * Returns 0, or -EINVAL or another negative errno with a message. */
 __attribute__((warn_unused_result)) int data_sniff(const char *path, char kind[DATA_KIND_MAX],
                                                    char error[DATA_ERROR_MAX]);
 

@@ -1,13 +1,14 @@
-/* nn/data/spec.c -- a data spec taken apart: KIND, PATH, keys, and what is wrong with each.
+/* nn/data/spec.c -- parses a data spec into KIND, PATH and keys, and explains what is wrong with
+ * it.
  *
  *   "csv:/data/a,b.csv,label=class,test=/data/c.csv"
  *    KIND PATH         key   value key  value
  *
- * The copy of the spec is cut in place: a NUL goes where PATH or a value ends, and
- * the parts point into it. Paths may have commas in them, so a PATH ends only at a
- * comma with a known key and "=" behind it; any other value ends at a comma with
- * any word and "=", so that a mistyped key is refused by its name and does not
- * become a part of the value before it.
+ * The copy of the spec is cut in place: a NUL replaces the comma after PATH and after each value,
+ * and the fields of struct data_spec point into the copy. A path may contain commas. PATH and the
+ * value of test= therefore end only at a comma that is followed by a known key and "=". Any other
+ * value ends at a comma that is followed by any word and "=". A mistyped key is then refused by its
+ * name and does not become a part of the value before it.
  */
 #include "nn/data/spec.h"
 
@@ -47,7 +48,7 @@ static bool is_letter(char c)
     return (c >= 'a' && c <= 'z') || c == '_';
 }
 
-/* The length of "word" where p is "word=...", else 0. */
+/* Returns the length of WORD if p begins with "WORD=", else 0. */
 static size_t key_length(const char *p)
 {
     size_t n = 0;
@@ -56,7 +57,7 @@ static size_t key_length(const char *p)
     return p[n] == '=' ? n : 0;
 }
 
-/* Returns the key with the name p[0..n). DATA_KEYS: there is none. */
+/* Returns the key with the name p[0..n). DATA_KEYS: no key has this name. */
 static enum data_key find_key(const char *p, size_t n)
 {
     enum data_key k = 0;
@@ -65,7 +66,8 @@ static enum data_key find_key(const char *p, size_t n)
     return k;
 }
 
-/* Cut a value off before the next option. Returns that, or NULL. */
+/* Ends a value with a NUL before the next option. Returns the next option, or NULL. `any_word`: any
+ * word before "=" counts as an option, not only a known key. */
 static char *cut_value(char *p, bool any_word)
 {
     for (; (p = strchr(p, ',')) != NULL; p++) {
@@ -90,7 +92,7 @@ bool data_spec_stray(const char *path, char key[32])
     return p != NULL;
 }
 
-/* For "expected test or holdout or label with csv". */
+/* Writes the list for a message such as "expected test or holdout or label with csv". */
 void data_spec_keys(const struct data_format *f, char list[96])
 {
     size_t at = 0;
@@ -110,7 +112,8 @@ const char *data_spec_question(const struct data_format *f, const char *key,
     return spelling_question(&near, out, DATA_QUESTION_MAX);
 }
 
-/* Bounds are not included: a share of 0 or 1 would leave one of the two sets empty. */
+/* Parses a number between the bounds, which are excluded: a share of 0 or 1 would leave one of the
+ * two sets empty. */
 static bool number_between(const char *p, double low, double high, double *v)
 {
     return number_is((const uint8_t *)p, strlen(p), v) && *v > low && *v < high;
@@ -154,7 +157,7 @@ static bool store_value(struct data_spec *s, enum data_key key, const char *valu
     return end != NULL && *end == '\0';
 }
 
-/* One "key=value", n the length of its key. */
+/* Parses one "key=value". n: length of the key. */
 static int parse_option(struct data_spec *s, const char *p, size_t n, char error[DATA_ERROR_MAX])
 {
     char list[96], name[32], question[DATA_QUESTION_MAX];
@@ -178,7 +181,7 @@ static int parse_option(struct data_spec *s, const char *p, size_t n, char error
     return -EINVAL;
 }
 
-/* All options of a spec, one behind the other. Where several are wrong, the first is named. */
+/* Parses all options of a spec in order. If several are wrong, the message is about the first. */
 static int parse_options(struct data_spec *s, char *rest, char error[DATA_ERROR_MAX])
 {
     while (rest != NULL) {
@@ -204,8 +207,9 @@ static int parse_options(struct data_spec *s, char *rest, char error[DATA_ERROR_
 
 /* ---- Specs. ---- */
 
-/* Does it begin like "KIND:", known or not? Letters and digits before a colon
- * are meant so: a path of that form is written with ./ before it. */
+/* Returns whether a spec begins with "KIND:", known or not, and sets *n to the length of KIND.
+ * Letters and digits before a colon always mean a kind. A path of that form must be written with ./
+ * before it. */
 static bool names_kind(const char *spec, size_t *n)
 {
     for (*n = 0; isalnum((unsigned char)spec[*n]) || spec[*n] == '_'; ++*n)
@@ -213,15 +217,16 @@ static bool names_kind(const char *spec, size_t *n)
     return *n > 0 && spec[*n] == ':';
 }
 
-/* The one set that is drawn: it has neither a PATH nor options. */
+/* Returns whether a spec means the built-in glyphs, which have no PATH. */
 static bool is_glyphs(const char *spec)
 {
     size_t n = strlen("glyphs");
     return strncmp(spec, "glyphs", n) == 0 && (spec[n] == '\0' || spec[n] == ',');
 }
 
-/* A PATH is what is nothing else: no KIND, no canonical kind, no name of one. So a mistyped KIND
- * without a colon is looked for as a file, and the sentence about it names what was expected. */
+/* Everything that is no KIND, no canonical kind and no name of a kind is a PATH. A mistyped KIND
+ * without a colon is therefore searched for as a file, and the error message names what was
+ * expected. */
 bool data_is_path(const char *spec)
 {
     size_t n;
@@ -235,7 +240,7 @@ static const char *name_at(size_t i)
     return i < KIND_NAMES ? kind_families[i].name : NULL;
 }
 
-/* Reports a spec that is neither a format nor a kind, with the most similar name. */
+/* Writes the error message for an invalid spec, with the expected form or the most similar name. */
 static int refuse_spec(const char *spec, char error[DATA_ERROR_MAX])
 {
     static const struct spelling_specs specs = {.name = name_at};
@@ -276,7 +281,7 @@ int data_spec_parse(struct data_spec *s, const char *text, char error[DATA_ERROR
         s->format = is_glyphs(text) ? &data_formats[KIND_GLYPHS]
                     : kind          ? data_format_named(text, n)
                                     : NULL;
-    bool drawn = s->format == &data_formats[KIND_GLYPHS]; /* A drawn set has no PATH. */
+    bool drawn = s->format == &data_formats[KIND_GLYPHS]; /* Glyphs have no PATH. */
     if (!path_alone && (s->format == NULL || drawn == kind))
         return refuse_spec(text, error);
     char *path = s->text + (path_alone ? 0 : kind ? n + 1 : strlen("glyphs"));
@@ -287,7 +292,8 @@ int data_spec_parse(struct data_spec *s, const char *text, char error[DATA_ERROR
     return parse_options(s, rest, error);
 }
 
-/* A kind passes as it is, so that what one command printed can be given to another. */
+/* A canonical kind is returned unchanged, so the output of one command can be the input of
+ * another. */
 int data_kind(const char *spec, char kind[DATA_KIND_MAX], char error[DATA_ERROR_MAX])
 {
     struct data_shape shape;

@@ -3,9 +3,9 @@
  *   "csv:/data/a,b.csv,label=class,test=/data/c.csv"
  *    KIND|PATH        |key   value |key  value
  *
- * PATH and the value of test= may contain commas: they end at a comma that is followed by a known key
- * and "=". All other values end at a comma that is followed by any word and "=". The parser does not
- * access files, because a spec may come from another peer.
+ * PATH and the value of test= may contain commas: they end at a comma that is followed by a known
+ * key and "=". All other values end at a comma that is followed by any word and "=". The parser
+ * does not access files, because a spec may come from another peer.
  */
 #ifndef NN_DATA_SPEC_H
 #define NN_DATA_SPEC_H
@@ -13,50 +13,51 @@
 #include "nn/data/dataset.h"
 
 enum {
-    DATA_SPEC_MAX = 4096 /* Bytes, with the NUL. */
+    DATA_SPEC_MAX = 4096 /* Bytes of the longest spec, with the NUL. */
 };
 
 struct data_format;
 
-/* A spec taken apart. Not to be copied: its strings lie in `text`. */
+/* A parsed spec. The struct must not be copied, because its strings point into `text`. */
 struct data_spec
 {
-    const struct data_format *format; /* NULL: a PATH alone. */
-    const char *path;                 /* NULL: none, as for "glyphs". */
-    uint32_t given;                   /* Bits of enum data_key (nn/data/format.h). */
-    const char *test, *label;         /* NULL where not given. */
-    const char *header;               /* "auto" where not given. */
-    double holdout, validate, divide; /* 0, 0 and 1 where not given. */
-    uint32_t features, context;       /* 0 and 128 where not given. */
-    enum columns_scale scale;         /* COLUMNS_SCALE_AUTO where not given. */
+    const struct data_format *format; /* Format of KIND. NULL: a PATH without KIND. */
+    const char *path;                 /* PATH. NULL: none ("glyphs"). */
+    uint32_t given;           /* Keys in the spec, as bits of enum data_key (nn/data/format.h). */
+    const char *test, *label; /* Values of test= and label=. NULL: not given. */
+    const char *header;       /* Value of header=. "auto": not given. */
+    double holdout, validate, divide; /* Values of these keys. 0, 0 and 1: not given. */
+    uint32_t features, context;       /* Values of these keys. 0 and 128: not given. */
+    enum columns_scale scale;         /* Value of scale=. COLUMNS_SCALE_AUTO: not given. */
     char text[DATA_SPEC_MAX];
 };
 
-/* Take "glyphs", "KIND:PATH[,key=value]...", or "PATH[,key=value]..." apart.
- * 0, or -EINVAL with a sentence. */
+/* Parses "glyphs", "KIND:PATH[,key=value]..." or "PATH[,key=value]...". Returns 0, or -EINVAL with
+ * a message. */
 __attribute__((warn_unused_result)) int data_spec_parse(struct data_spec *s, const char *text,
                                                         char error[DATA_ERROR_MAX]);
 
-/* Finds the first option in a path whose name is not a key ("a,b=c"), for the error about a
- * missing path. Its name is written to `key`. */
+/* Finds the first word after a comma and before "=" in a path ("b" in "a,b=c") and writes it to
+ * `key`. The word may be a mistyped key, which the error about a missing path then mentions.
+ * Returns false if the path has no such word. */
 bool data_spec_stray(const char *path, char key[32]);
 
-/* The keys a format takes (NULL: all there are), as a list for a sentence. */
+/* Writes the keys that a format accepts (NULL: all keys) as a list for a message. */
 void data_spec_keys(const struct data_format *f, char list[96]);
 
-/* The end of a sentence that refuses a key: ", did you mean test?", or "". Returns out. */
+/* Returns `out` with the end of a message that refuses a key: ", did you mean test?", or "" if no
+ * key is similar. */
 enum { DATA_QUESTION_MAX = 40 };
 const char *data_spec_question(const struct data_format *f, const char *key,
                                char out[DATA_QUESTION_MAX]);
 
-/* The kind that a spec of the command line, or a canonical kind, stands for;
- * opens no file: "libsvm:DIR" gives the open kind "libsvm", "text:F,context=64"
- * gives "text/64", "csv/64x10/0" itself. A PATH alone is refused here. 0, or
- * -EINVAL with a sentence. */
+/* Writes the kind of a spec without opening a file. "libsvm:DIR" gives the open kind "libsvm",
+ * "text:F,context=64" gives "text/64", and the canonical kind "csv/64x10/0" gives itself. A PATH
+ * without KIND is refused. Returns 0, or -EINVAL with a message. */
 __attribute__((warn_unused_result)) int data_kind(const char *spec, char kind[DATA_KIND_MAX],
                                                   char error[DATA_ERROR_MAX]);
 
-/* Is this spec a PATH alone? Then data_sniff() finds its KIND. */
+/* Returns whether a spec is a PATH without KIND. data_sniff() then finds the KIND. */
 bool data_is_path(const char *spec);
 
 #endif

@@ -1,6 +1,6 @@
-/* nn/data/split.c -- moves some samples of a set to another set; all peers choose the same
- * samples. The first pass counts the memory of the held-out samples. The second pass makes the
- * same choices, moves these samples, and closes the gaps in place. */
+/* nn/data/split.c -- moves a share of a set's samples to another set. All peers choose the same
+ * samples. The first pass counts the memory that the held-out samples need. The second pass makes
+ * the same choices, moves these samples, and closes the gaps in place. */
 #include "nn/data/split.h"
 
 #include "nn/data/labels.h"
@@ -12,17 +12,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Never to be changed: it decides what has been trained on. */
+/* Seed of the choice. It must never change, because it determines which samples existing models
+ * were trained on. */
 #define SPLIT_KEY UINT64_C(0x68656c646f757421)
 
-/* Algorithm S, asked for sample 0, 1, ... in turn. */
+/* State of Knuth's algorithm S, which is called for the samples 0, 1, ... in turn. */
 struct choice
 {
-    size_t n, k;      /* k of n are held out. */
-    size_t at, taken; /* Samples asked for, and held out of them. */
+    size_t n, k;      /* k of n samples are held out. */
+    size_t at, taken; /* Number of samples so far; number of them that are held out. */
 };
 
-/* Each sample is held out with just the chance that leaves exactly k of n in the end. */
+/* Returns whether the next sample is held out. The probability is chosen so that exactly k of n
+ * samples are held out in the end. */
 static bool choose(struct choice *c)
 {
     double u = (double)(rng_at(SPLIT_KEY, c->at) >> 11) * 0x1p-53;
@@ -32,13 +34,14 @@ static bool choose(struct choice *c)
     return yes;
 }
 
-/* How many entries a sparse row has. */
+/* Returns the number of entries of a sparse row. */
 static size_t entries_of(const struct dataset *d, size_t i)
 {
     return d->start[i + 1] - d->start[i];
 }
 
-/* Sparse entries of the samples held out; of dense rows, the floats of one. */
+/* Returns the `entries` of dataset_init() for the held-out set: for sparse rows, the entries of all
+ * held-out samples; for dense rows, the floats of one row. */
 static size_t count_entries(const struct dataset *d, struct choice c)
 {
     size_t n = d->shape.form == DATA_ROWS ? d->stride : 0;
@@ -56,7 +59,7 @@ static void move_row(struct dataset *to, size_t j, const struct dataset *from, s
     to->longest = n > to->longest ? n : to->longest;
 }
 
-/* Sample i of one set becomes sample j of another, or j <= i of the same. */
+/* Copies sample i of `from` to sample j of `to`. If both are the same set, j <= i. */
 static void move_sample(struct dataset *to, size_t j, const struct dataset *from, size_t i)
 {
     size_t dim = dataset_dim(from);
@@ -72,14 +75,14 @@ static void move_sample(struct dataset *to, size_t j, const struct dataset *from
         move_row(to, j, from, i);
 }
 
-/* Give back the room behind what is left; where that fails, nothing is lost. */
+/* Shrinks an allocation to n_bytes. If that fails, returns the larger allocation unchanged. */
 static void *shrunk(void *p, size_t n_bytes)
 {
     void *q = p != NULL && n_bytes > 0 ? realloc(p, n_bytes) : NULL;
     return q != NULL ? q : p;
 }
 
-/* Give back what the held-out samples took. */
+/* Frees the memory that the held-out samples used in the set. */
 static void shrink(struct dataset *d)
 {
     size_t n = d->n, dim = dataset_dim(d);
@@ -96,7 +99,7 @@ static void shrink(struct dataset *d)
     }
 }
 
-/* Each sample goes to one of the two; j and k count what each has so far. */
+/* Divides the samples between the two sets. j and k count the samples of each set so far. */
 static void part_samples(struct dataset *train, struct dataset *test, struct choice c)
 {
     size_t j = 0, k = 0;
@@ -113,7 +116,7 @@ static void part_samples(struct dataset *train, struct dataset *test, struct cho
     train->n = j;
 }
 
-/* A text's end is held out: its last test->n samples and the byte behind them. */
+/* Moves the end of a text: its last test->n samples and the byte after them. */
 static void part_text(struct dataset *train, struct dataset *test)
 {
     size_t dim = dataset_dim(train), left = train->n - test->n;
@@ -123,7 +126,7 @@ static void part_text(struct dataset *train, struct dataset *test)
     train->n = left;
 }
 
-/* Allocates a set for k samples like those of `train`. */
+/* Allocates a set for k samples of the same kind as `train`. */
 static int open_like(struct dataset *test, const struct dataset *train, size_t k, size_t entries)
 {
     int err = dataset_init(test, train->kind, k, entries);
@@ -144,7 +147,7 @@ static int open_like(struct dataset *test, const struct dataset *train, size_t k
     return -ENOMEM;
 }
 
-/* The share is rounded to whole samples, at least one for each. */
+/* The share is rounded to a whole number of samples. Each set gets at least one. */
 int data_split(struct dataset *train, struct dataset *test, double share, const char *path,
                char error[DATA_ERROR_MAX])
 {

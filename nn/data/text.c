@@ -1,11 +1,11 @@
-/* nn/data/text.c -- plain text: bytes as they are, all files one behind the other.
+/* nn/data/text.c -- reads plain text: the bytes of all files, one file after the other.
  *
  *   t h e _ q u i c k _ b r o w n     context 4
  *   |sample0|                         predicts  h e _ q
  *           |sample1|                 predicts  u i c k
  *                   |sample2|         predicts  _ b r o
  *
- * What is left at the end and too short to be a sample is left out.
+ * Bytes at the end that are too few for a sample are not used.
  */
 #include "nn/data/lines.h"
 #include "nn/math/number.h"
@@ -17,10 +17,10 @@
 #include <string.h>
 
 enum {
-    ODD_SHARE = 10 /* At most a tenth of a text's bytes are odd. */
+    ODD_SHARE = 10 /* text_looks() accepts one unusual byte in ODD_SHARE. */
 };
 
-/* "text/128", or the open kind: then r says. */
+/* Returns the context: from the kind ("text/128"), or from r->context if the kind is open. */
 static uint32_t context_of(const struct reader *r)
 {
     uint32_t context = r->context;
@@ -33,7 +33,7 @@ static uint32_t context_of(const struct reader *r)
     return context;
 }
 
-/* Copy the first n bytes of the files. */
+/* Copies the first n bytes of all files together. */
 static void join(uint8_t *text, size_t n, const struct lines_file *files)
 {
     for (size_t at = 0; at < n; files++) {
@@ -103,8 +103,8 @@ int text_read(struct dataset *d, const struct reader *r, char error[DATA_ERROR_M
     return err;
 }
 
-/* Returns the length of the UTF-8 sequence of two to four bytes at p, or 0 if there is none. A
- * sequence that is cut off by the end counts as complete. */
+/* Returns the length of the UTF-8 sequence of two to four bytes at p, or 0 if the bytes are not
+ * UTF-8. A sequence that the end of the bytes cuts off counts as complete. */
 static size_t utf8(const uint8_t *p, const uint8_t *end)
 {
     size_t n = (*p & 0xe0) == 0xc0 ? 2 : (*p & 0xf0) == 0xe0 ? 3 : (*p & 0xf8) == 0xf0 ? 4 : 0;
@@ -114,8 +114,8 @@ static size_t utf8(const uint8_t *p, const uint8_t *end)
     return i == n || (n > 0 && p + i == end) ? i : 0;
 }
 
-/* Counts bytes that texts rarely contain: control characters, and bytes beyond ASCII that are
- * not UTF-8 (older texts have some). */
+/* Counts unusual bytes: control characters, and bytes above ASCII that are not UTF-8. Old texts
+ * contain some, so a few are accepted. */
 bool text_looks(const uint8_t *bytes, size_t n, bool whole)
 {
     (void)whole;

@@ -1,7 +1,9 @@
 /* nn/files/file.c -- reads plain and gzip files, formats error messages about files, and lists
- * directories. A gzip file may have several members, each with a checksum. The end of the file
- * is valid only after a correct checksum; otherwise the file is truncated or corrupt, and an
- * error prevents training on a part of a set. */
+ * directories.
+ *
+ * A gzip file may consist of several members, each with a checksum. The end of the file counts as
+ * the end only after a correct checksum. Otherwise the file is truncated or corrupt. Reporting this
+ * as an error prevents training on a part of a set. */
 #include "nn/files/file.h"
 
 #include "nn/files/replace.h"
@@ -20,21 +22,22 @@
 #include <zlib.h>
 
 enum {
-    CHUNK = 64 * 1024,     /* Compressed bytes read at a time. */
+    CHUNK = 64 * 1024,     /* Number of compressed bytes that are read at a time. */
     STEP = 4 << 20,        /* Number of bytes between two progress reports. */
-    DEFLATE_FACTOR = 1032, /* Deflate expands no more than this. */
-    PATH_SHOWN = 160,      /* Bytes of a path that a sentence shows: its end. */
-    GZIP_WINDOW = 15 + 16  /* inflateInit2: gzip wrapper only. */
+    DEFLATE_FACTOR = 1032, /* Largest ratio of unpacked to packed size. */
+    PATH_SHOWN = 160,      /* Bytes at the end of a path that error messages show. */
+    GZIP_WINDOW = 15 + 16  /* Argument of inflateInit2(): accept gzip only. */
 };
 
 struct file
 {
     int fd;
     bool gzip;
-    bool ended;    /* gzip: the last member's checksum was right. */
-    uint64_t size; /* Bytes on disk when it was opened; it may grow. */
-    uint64_t done; /* Bytes on disk that have been read ... */
-    uint64_t said; /* ... and reported; UINT64_MAX once the end is. */
+    bool ended;    /* gzip: the end of the last member was reached, and its checksum is right. */
+    uint64_t size; /* Size on disk when the file was opened. It may grow later. */
+    uint64_t done; /* Bytes on disk that have been read. */
+    /* Value of `done` at the last progress report. UINT64_MAX: the end was reported. */
+    uint64_t said;
     struct file_progress progress;
     uint64_t hash; /* Hash of the unpacked bytes so far. Used if progress.hash is not NULL. */
     char *path;
@@ -42,8 +45,9 @@ struct file
     uint8_t in[CHUNK];
 };
 
-/* Names in a file are a stranger's: what is not printable ASCII becomes \xNN, so that none of
- * them can write to a terminal. What no longer fits is cut off. */
+/* Copies text, with \xNN for each byte that is not printable ASCII. Text from a file may come from
+ * an untrusted source and must not send control codes to a terminal. Text that does not fit is cut
+ * off. */
 static void put_plain(char *out, size_t room, const char *text)
 {
     size_t at = 0;
@@ -95,21 +99,21 @@ int file_world_error(char error[FILE_ERROR_MAX], const char *path, const char *w
     return -code;
 }
 
-/* The name only says what to expect; the first two bytes say what it is. */
+/* Returns true for a name that ends in .gz. Such a file is expected to be gzip. The first two bytes
+ * of a file show whether it is. */
 static bool named_gz(const char *path)
 {
     size_t len = strlen(path);
     return len >= 3 && strcmp(path + len - 3, ".gz") == 0;
 }
 
-/* Sets the callback of report() and resets the hash. */
 void file_watch(struct file *f, const struct file_progress *progress)
 {
     f->progress = *progress;
     f->hash = UINT64_C(0xcbf29ce484222325);
 }
 
-/* n more bytes have been read; 0 is the end of the file. */
+/* Counts n more bytes read, and reports progress every few MiB. n 0: the end of the file. */
 static void report(struct file *f, size_t n)
 {
     f->done += n;
@@ -123,7 +127,7 @@ static void report(struct file *f, size_t n)
     f->progress.call(f->progress.self, f->path, f->done, n > 0 ? total : f->done);
 }
 
-/* Read n bytes, fewer only at the end of the file. */
+/* Reads n bytes from disk, or fewer at the end of the file. */
 static int read_some(struct file *f, uint8_t *dst, size_t n, size_t *got,
                      char error[FILE_ERROR_MAX])
 {
@@ -143,7 +147,7 @@ static int read_some(struct file *f, uint8_t *dst, size_t n, size_t *got,
     return 0;
 }
 
-/* Detects gzip by the first two bytes, and puts them back. */
+/* Detects gzip by the first two bytes, then returns to the start of the file. */
 static int sniff(struct file *f, char error[FILE_ERROR_MAX])
 {
     uint8_t magic[2] = {0};
@@ -167,10 +171,12 @@ static int sniff(struct file *f, char error[FILE_ERROR_MAX])
     return 0;
 }
 
-/* Only regular files: a size is known before reading, and a directory or a device is a mistake. */
+/* Opens the path only if it is a regular file, which has a size that is known before reading. A
+ * directory or a device is a mistake of the user. */
 static int open_regular(struct file *f, char error[FILE_ERROR_MAX])
 {
-    f->fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* A FIFO must not hang us. */
+    /* O_NONBLOCK: opening a FIFO must not block. */
+    f->fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat st;
     if (f->fd < 0 || fstat(f->fd, &st) < 0)
         return file_world_error(error, f->path, "cannot open", errno);
@@ -226,7 +232,7 @@ int file_open(struct file **f, const char *path, char error[FILE_ERROR_MAX])
     return open_any(f, path, true, error);
 }
 
-/* Also closes a file that file_open() has opened in part: fd is negative if the file is not
+/* Also closes a file that file_open() has opened only in part. `fd` is negative if the file is not
  * open. */
 void file_close(struct file *f)
 {
@@ -242,8 +248,8 @@ void file_close(struct file *f)
     free(f);
 }
 
-/* A gzip file says its unpacked size at its end, but modulo 2^32 and as its writer pleased;
- * deflate itself cannot do better than 1,032. */
+/* The bound of a gzip file is its size times the largest factor of deflate. The unpacked size at
+ * the end of a gzip file is not used, because it is modulo 2^32 and may be wrong. */
 uint64_t file_bound(const struct file *f)
 {
     return f->gzip ? f->size * DEFLATE_FACTOR : f->size;
@@ -254,7 +260,7 @@ bool file_is_plain(const struct file *f)
     return !f->gzip;
 }
 
-/* Have compressed bytes ready; z.avail_in stays 0 at the end of the file. */
+/* Makes compressed bytes available in z. z.avail_in stays 0 at the end of the file. */
 static int refill(struct file *f, char error[FILE_ERROR_MAX])
 {
     if (f->z.avail_in > 0)
@@ -267,8 +273,8 @@ static int refill(struct file *f, char error[FILE_ERROR_MAX])
 }
 
 /* Called at the end of a valid gzip member. Zeros after the member are padding, as in the blocks of
- * a tape. Other bytes must be another member, because gzip files may be concatenated. Without more
- * bytes, the file ends. */
+ * a tape, and are skipped. Any other bytes must be another member, because gzip files may be
+ * concatenated. If there are no more bytes, the file ends here. */
 static int member_end(struct file *f, char error[FILE_ERROR_MAX])
 {
     do {
@@ -289,7 +295,7 @@ static int member_end(struct file *f, char error[FILE_ERROR_MAX])
     return 0;
 }
 
-/* Inflate into z.next_out until it is full or the file ends. */
+/* Inflates into z.next_out until it is full, the input buffer is empty, or the file ends. */
 static int inflate_more(struct file *f, char error[FILE_ERROR_MAX])
 {
     int err = refill(f, error);
@@ -308,7 +314,7 @@ static int inflate_more(struct file *f, char error[FILE_ERROR_MAX])
     return 0;
 }
 
-/* zlib counts in unsigned int, so a large read is cut into pieces. */
+/* zlib counts in unsigned int, so a large read is divided into pieces. */
 static int get(struct file *f, void *dst, size_t n, size_t *got, char error[FILE_ERROR_MAX])
 {
     if (!f->gzip)
@@ -326,7 +332,7 @@ static int get(struct file *f, void *dst, size_t n, size_t *got, char error[FILE
     return 0;
 }
 
-/* The hash is FNV-1a over single bytes, so it does not depend on the sizes of the reads. */
+/* The hash is FNV-1a, byte by byte, so it does not depend on the sizes of the reads. */
 int file_get(struct file *f, void *dst, size_t n, size_t *got, char error[FILE_ERROR_MAX])
 {
     int err = get(f, dst, n, got, error);
@@ -336,14 +342,14 @@ int file_get(struct file *f, void *dst, size_t n, size_t *got, char error[FILE_E
     return err;
 }
 
-/* Read to the end into a buffer that doubles. */
+/* Reads to the end of the file, into a buffer that is doubled when it is full. */
 static int read_all(struct file *f, size_t limit, uint8_t **bytes, size_t *n,
                     char error[FILE_ERROR_MAX])
 {
     uint64_t bound = file_bound(f);
     size_t cap = bound < CHUNK ? (size_t)bound + 1 : CHUNK;
     if (!f->gzip && bound < limit)
-        cap = (size_t)bound + 1; /* One more, to see that it ends there. */
+        cap = (size_t)bound + 1; /* One byte more detects the end. */
     for (;;) {
         uint8_t *grown = realloc(*bytes, cap);
         if (grown == NULL)
@@ -364,7 +370,7 @@ static int read_all(struct file *f, size_t limit, uint8_t **bytes, size_t *n,
     }
 }
 
-/* On failure nothing is left for the caller to free. */
+/* After a failure *bytes is NULL, so the caller frees nothing. */
 int file_read(const char *path, size_t limit, const struct file_progress *progress, uint8_t **bytes,
               size_t *n, char error[FILE_ERROR_MAX])
 {
@@ -393,7 +399,7 @@ bool file_exists(const char *path)
     return stat(path, &st) == 0;
 }
 
-/* A path that cannot be inspected is not a directory. */
+/* Returns false for a path that stat() cannot inspect. */
 bool file_is_directory(const char *path)
 {
     struct stat st;
@@ -428,8 +434,8 @@ int file_head(const char *path, uint8_t *bytes, size_t cap, size_t *n, bool *who
 
 /* ---- Directories. ---- */
 
-/* Byte order, so that the files of a directory come in the same order on every machine, whatever
- * its locale. */
+/* Compares byte by byte, so that the order of a directory's files does not depend on the machine's
+ * locale. */
 static int by_bytes(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
@@ -442,8 +448,8 @@ void file_list_free(char **names, size_t n)
     free(names);
 }
 
-/* Returns whether a name is listed. A name that cannot be inspected is listed, and opening it
- * will give the error. */
+/* Returns whether file_list() lists a name. A name that cannot be inspected is listed, so that
+ * opening it reports the error. */
 static bool lists(DIR *d, const char *name)
 {
     struct stat st;

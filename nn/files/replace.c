@@ -1,5 +1,5 @@
-/* nn/files/replace.c -- the one place where outputs are opened: regular files are replaced
- * atomically, pipes and devices are written to, inputs are refused. */
+/* nn/files/replace.c -- opens all outputs of the program: regular files are replaced atomically,
+ * pipes and devices are written to, inputs are refused. */
 #include "nn/files/replace.h"
 
 #include <assert.h>
@@ -35,7 +35,7 @@ struct input
 static struct
 {
     atomic_bool on;
-    atomic_flag busy; /* Spin lock of the fields below. */
+    atomic_flag busy; /* Spin lock for the fields below. */
     struct input *at;
     size_t n, cap;
 } inputs = {.busy = ATOMIC_FLAG_INIT};
@@ -67,8 +67,8 @@ void replace_protect_inputs(void)
     atomic_store(&inputs.on, true);
 }
 
-/* If there is no memory for the list, the file is not protected against being replaced. Reading the
- * file still succeeds. */
+/* If there is no memory for the list, reading the file still succeeds, but the file is not
+ * protected against being replaced. */
 void replace_add_input(int fd)
 {
     struct stat st;
@@ -109,8 +109,8 @@ static int follow(char path[REPLACE_PATH_MAX])
 }
 
 /* Resolves the symbolic links of `path` to the final file. Links to streams (pipes, sockets,
- * devices) are not resolved, because the targets of links in /proc/self/fd are not paths. *there:
- * the file exists. Returns 0 or a negative errno. */
+ * devices) are not resolved, because links in /proc/self/fd have targets that are not paths.
+ * *there: true if the file exists. Returns 0 or a negative errno. */
 static int look(char resolved[REPLACE_PATH_MAX], const char *path, struct stat *st, bool *there)
 {
     int n = snprintf(resolved, REPLACE_PATH_MAX, "%s", path);
@@ -169,8 +169,8 @@ static int open_socket(const char *path)
     return fd >= 0 ? fd : -errno;
 }
 
-/* No O_CREAT and no O_TRUNC: if a regular file has replaced the stream, the file is not
- * truncated. */
+/* Opens without O_CREAT and O_TRUNC. If a regular file has replaced the stream since the check, the
+ * file is not truncated. */
 static int open_stream(struct replace *r, const struct stat *st)
 {
     r->streams = true;
@@ -210,8 +210,8 @@ int replace_begin(struct replace *r, const char *path)
     return err;
 }
 
-/* Calls write() without SIGPIPE. A pipe without a reader gives the error EPIPE, even if the program
- * does not ignore the signal. */
+/* Calls write() and suppresses SIGPIPE. Writing to a pipe without a reader then gives the error
+ * EPIPE, even if the program does not ignore the signal. */
 static ssize_t write_quietly(int fd, const void *bytes, size_t n)
 {
     sigset_t pipe_signal, before;
@@ -227,7 +227,7 @@ static ssize_t write_quietly(int fd, const void *bytes, size_t n)
     return w;
 }
 
-/* write() may accept a part of the bytes, or be interrupted before accepting any. */
+/* write() may accept only some of the bytes, or be interrupted before it accepts any. */
 int replace_put(struct replace *r, const void *bytes, size_t n)
 {
     const uint8_t *p = bytes;
@@ -248,12 +248,13 @@ int replace_sync(const char *dir)
     int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return -errno;
-    int err = fsync(fd) < 0 && errno != EINVAL ? -errno : 0; /* Some file systems cannot. */
+    /* EINVAL: not supported by the file system. */
+    int err = fsync(fd) < 0 && errno != EINVAL ? -errno : 0;
     close(fd);
     return err;
 }
 
-/* The new name is on the disk only once its directory is. */
+/* Syncs the directory of a file, because rename() is durable only after that. */
 static int sync_directory_of(const char *path)
 {
     char dir[REPLACE_PATH_MAX];
@@ -263,8 +264,8 @@ static int sync_directory_of(const char *path)
     return replace_sync(dir);
 }
 
-/* The old file stays until the new one is complete and on the disk. rename() then replaces the file
- * atomically. */
+/* The old file stays until the new one is complete and synced to the disk. Then rename() replaces
+ * it atomically. */
 int replace_end(struct replace *r, int err)
 {
     if (err == 0 && !r->streams && fsync(r->fd) < 0)

@@ -1,5 +1,5 @@
-/* nn/files/replace.h -- writes results: regular files are replaced atomically, streams are written
- * to.
+/* nn/files/replace.h -- writes results: regular files are replaced atomically, other outputs are
+ * streams.
  *
  *   PATH is ...                          what happens
  *   ------------------------------------ ----------------------------------------------------
@@ -25,7 +25,7 @@ enum {
     REPLACE_INPUT = ENOTUNIQ
 };
 
-/* An output that is open: between replace_begin() and replace_end(). */
+/* An open output, between replace_begin() and replace_end(). */
 struct replace
 {
     int fd;
@@ -34,17 +34,17 @@ struct replace
     char name[REPLACE_PATH_MAX]; /* Path of the temporary file. */
 };
 
-/* Opens an output. A new file gets permissions by the umask, a replaced file keeps its permissions.
- * Opening a pipe waits for a reader. Returns 0, or a negative errno: then replace_end() must not be
- * called. */
+/* Opens an output. A new file gets the permissions of the umask, a replaced file keeps its
+ * permissions. Opening a pipe waits for a reader. Returns 0 or a negative errno. After an error,
+ * replace_end() must not be called. */
 __attribute__((warn_unused_result)) int replace_begin(struct replace *r, const char *path);
 
 /* Writes the next n bytes. Returns 0 or a negative errno. */
 __attribute__((warn_unused_result)) int replace_put(struct replace *r, const void *bytes, size_t n);
 
-/* Closes an output. err < 0: writing has failed; a regular file is unchanged, and err is returned.
- * Otherwise replaces the file, and syncs file and directory to the disk. Returns 0 or a negative
- * errno. */
+/* Closes an output. `err`: result of writing. If err < 0, a regular file stays unchanged, and err
+ * is returned. Otherwise the file is replaced, and file and directory are synced to the disk.
+ * Returns 0 or a negative errno. */
 __attribute__((warn_unused_result)) int replace_end(struct replace *r, int err);
 
 /* Writes a whole file: replace_begin(), replace_put() and replace_end(). */
@@ -55,12 +55,12 @@ __attribute__((warn_unused_result)) int replace_file(const char *path, const voi
  * nothing. */
 __attribute__((warn_unused_result)) int replace_check(const char *path);
 
-/* Returns the reason for a negative errno of these functions, for an error message. */
+/* Returns the text of a negative errno of these functions, for an error message. */
 const char *replace_why(int err);
 
-/* Remembers from now on each file that file_open() opens, by device and inode, as an input of this
- * program. For commands only: a program that uses the library may read a file and later replace the
- * file. */
+/* From now on, remembers each file that file_open() opens as an input of this program, by device
+ * and inode. For commands only: a program that uses the library may read a file and later replace
+ * it. */
 void replace_protect_inputs(void);
 
 /* Adds the open file `fd` to the inputs. Does nothing before replace_protect_inputs(). */

@@ -1,9 +1,10 @@
-/* nn/files/safetensors.c -- reading a model file: all of its header is checked before a float.
+/* nn/files/safetensors.c -- reads a model file. The whole header is checked before any float is
+ * read.
  *
- *   length -> JSON -> tensors (shapes, offsets) -> they tile the data -> they are
- *   the model's segments -> floats, finite -> x
+ *   length -> JSON -> tensors (shapes, offsets) -> they cover the data without gaps ->
+ *   they are the model's segments -> floats, all finite -> x
  *
- * Each step refuses what the next one would trip over, and x changes at the last.
+ * Each step only gets input that the steps before have checked. x changes in the last step only.
  */
 #include "nn/files/safetensors.h"
 
@@ -24,8 +25,8 @@ enum { WALK_VALUES = 1 << 12 };
 static const struct safetensors_rules model_file = {.tensors_max = SAFETENSORS_TENSORS_MAX,
                                                     .header_max = SAFETENSORS_HEADER_MAX};
 
-/* Reads the length, then the bytes of the header. The first byte of the header was read together
- * with the length. */
+/* Reads and checks the header: the length and the first byte of the JSON in one read, then the
+ * rest. */
 static int load_header(struct safetensors_header *h, struct file *f, const char *path,
                        char error[FILE_ERROR_MAX])
 {
@@ -56,8 +57,8 @@ static int load_header(struct safetensors_header *h, struct file *f, const char 
     return err;
 }
 
-/* Open a file and check all of its header. On success the file stands at the
- * first byte of the data. */
+/* Opens a file and checks its whole header. On success the next byte to read is the first byte of
+ * the data. */
 static int open_checked(struct safetensors_header *h, struct file **f, const char *path,
                         char error[FILE_ERROR_MAX])
 {
@@ -72,7 +73,7 @@ static int open_checked(struct safetensors_header *h, struct file **f, const cha
     return err;
 }
 
-/* A shape for a sentence: "6x1x5x5". */
+/* Text of a shape for error messages: "6x1x5x5". */
 struct shape_text
 {
     char text[SAFETENSORS_DIMS_MAX * 21 + 8];
@@ -88,8 +89,8 @@ static struct shape_text shape_text(const uint64_t *dims, uint32_t n_dims)
     return out;
 }
 
-/* Refuses a tensor with the right number of floats and another shape, because a transposed
- * weight would load and give wrong results. */
+/* Refuses a tensor of another shape, even if it has the right number of floats. A transposed weight
+ * would otherwise load and give wrong results. */
 static int check_shape(const struct safetensors_tensor *t, const struct segment *s,
                        const char *path, char error[FILE_ERROR_MAX])
 {
@@ -102,7 +103,8 @@ static int check_shape(const struct safetensors_tensor *t, const struct segment 
                       shape_text(t->dims, t->n_dims).text, shape_text(dims, s->n_dims).text);
 }
 
-/* The segment of that name. A model has few hundred, so looking at all of them is fast enough. */
+/* Returns the segment with this name, or NULL. A linear search is fast enough, because a model has
+ * a few hundred segments. */
 static const struct segment *find_segment(const struct segment *s, size_t n, const char *name)
 {
     for (size_t i = 0; i < n; i++)
@@ -111,9 +113,9 @@ static const struct segment *find_segment(const struct segment *s, size_t n, con
     return NULL;
 }
 
-/* Refuse a tensor that the model has not: say the name that it may have been meant to be, and
- * what the model has, as far as there is room. A name of a model that was wrapped
- * ("module.fc.bias") is known by its end. */
+/* Refuses a tensor that the model does not have. The error message suggests the most similar name
+ * and lists the names of the model, as far as there is room. If the rest of the name after a dot is
+ * a name of the model, this name is suggested ("fc.bias" for "module.fc.bias"). */
 static int refuse_name(const char *name, const struct segment *s, size_t n, const char *path,
                        char error[FILE_ERROR_MAX])
 {
@@ -138,7 +140,7 @@ static int refuse_name(const char *name, const struct segment *s, size_t n, cons
                       name, question, question[0] ? " It has" : ", but", list);
 }
 
-/* A segment that is no tensor of the file, where there is one. */
+/* Returns the first segment that the file has no tensor for, or NULL. */
 static const struct segment *missing(const struct safetensors_header *h, const struct segment *s,
                                      size_t n)
 {
@@ -163,8 +165,8 @@ static int check_dtype(const struct safetensors_tensor *t, const char *path,
                       t->name, t->dtype_name);
 }
 
-/* Do the file's tensors and the model's segments agree? Names are unique on
- * both sides, so equal counts and each tensor found is enough. */
+/* Checks that the file has exactly the model's segments. Names are unique on both sides, so it is
+ * enough that each tensor is found and that the counts are equal. */
 static int check_segments(const struct safetensors_header *h, const struct segment *s, size_t n,
                           const char *path, char error[FILE_ERROR_MAX])
 {
@@ -196,7 +198,7 @@ static int check_segments(const struct safetensors_header *h, const struct segme
 
 enum { VALUE_BYTES_MAX = 8 };
 
-/* Returns the bytes of one value, or 0 for a dtype whose values are not read. */
+/* Returns the size of one value in bytes, or 0 for a dtype that is not read. */
 static size_t value_bytes(enum safetensors_dtype dtype)
 {
     switch (dtype) {
@@ -266,7 +268,8 @@ static int skip_tensor(struct file *f, const struct safetensors_tensor *t, const
     return err;
 }
 
-/* Reads the values of one tensor in pieces. A tensor without values gives one empty piece. */
+/* Reads the values of one tensor and passes them to w->take() in pieces. A tensor of a dtype that
+ * is not read gives one empty piece. */
 static int walk_tensor(struct file *f, const struct safetensors_tensor *t,
                        const struct safetensors_walker *w, const char *path,
                        char error[FILE_ERROR_MAX])
@@ -291,7 +294,7 @@ static int walk_tensor(struct file *f, const struct safetensors_tensor *t,
     return 0;
 }
 
-/* Destination of a tensor's values. */
+/* Destination of a tensor's values, and the number of values stored so far. */
 struct filling
 {
     float *to;
@@ -306,7 +309,8 @@ static void fill(void *self, const struct safetensors_tensor *t, const double *x
         f->to[f->at++] = (float)x[i];
 }
 
-/* Reads one tensor into its segment of x, and checks the values. */
+/* Reads one tensor into its segment of x, and checks that its values are finite and, where
+ * required, not negative. */
 static int read_tensor(struct file *f, const struct safetensors_tensor *t, const struct segment *to,
                        float *x, const char *path, char error[FILE_ERROR_MAX])
 {
@@ -329,8 +333,8 @@ static int read_tensor(struct file *f, const struct safetensors_tensor *t, const
     return 0;
 }
 
-/* The floats are read into a copy. x changes only after the last float has been read and found
- * finite. */
+/* All floats are read into a buffer first. x changes only after the last float has been read and
+ * found finite. */
 int safetensors_read(const char *path, const struct segment *s, size_t n, float *x,
                      char error[FILE_ERROR_MAX])
 {
@@ -341,7 +345,7 @@ int safetensors_read(const char *path, const struct segment *s, size_t n, float 
         return err;
     err = check_segments(&h, s, n, path, error);
     size_t n_bytes = err == 0 ? (size_t)h.n_elements * sizeof(float) : 0;
-    float *y = err == 0 ? malloc(n_bytes + 1) : NULL; /* Freed below. As large as the model. */
+    float *y = err == 0 ? malloc(n_bytes + 1) : NULL; /* Buffer of the model's size. */
     if (err == 0 && y == NULL)
         err = file_no_memory(error, path);
     for (size_t i = 0; i < h.n && err == 0; i++) {

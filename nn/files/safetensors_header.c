@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ELEMENT_MAX = 16 /* Bytes per element assumed in overflow checks. */ };
+enum { ELEMENT_MAX = 16 /* Largest size of an element that overflow checks assume, in bytes. */ };
 
-/* One number of a JSON array, not negative. */
+/* Gets number i of a JSON array. Returns false if it is not a whole number or is negative. */
 static bool get_number(const json_t *array, size_t i, uint64_t *v)
 {
     const json_t *j = json_array_get(array, i);
@@ -42,8 +42,8 @@ static int parse_shape(struct safetensors_tensor *t, const json_t *shape, const 
     return 0;
 }
 
-/* How many batches a batch norm of PyTorch has seen: its state_dict has it, and
- * nothing here needs it. */
+/* Returns whether a tensor is the counter of batches that a batch norm of PyTorch has seen. A
+ * state_dict contains such counters, but nothing here needs them. */
 static bool is_counter(const char *name, const char *dtype, const json_t *shape)
 {
     static const char last[] = "num_batches_tracked";
@@ -52,8 +52,8 @@ static bool is_counter(const char *name, const char *dtype, const json_t *shape)
            && json_is_array(shape) && json_array_size(shape) == 0;
 }
 
-/* The dtypes of the format: https://docs.rs/safetensors, enum Dtype. The size of any other dtype is
- * taken from the offsets. */
+/* The dtypes of the format: https://docs.rs/safetensors, enum Dtype. For any other dtype, the size
+ * in bytes is taken from the offsets. */
 static const struct
 {
     const char *name;
@@ -97,7 +97,7 @@ static int parse_dtype(struct safetensors_tensor *t, const json_t *j, bool bytes
     return 0;
 }
 
-/* {"dtype": "F32", "shape": [...], "data_offsets": [begin, end]} */
+/* Parses one tensor: {"dtype": "F32", "shape": [...], "data_offsets": [begin, end]}. */
 static int parse_tensor(struct safetensors_tensor *t, const json_t *j, bool bytes, const char *path,
                         char error[FILE_ERROR_MAX])
 {
@@ -124,16 +124,16 @@ static int parse_tensor(struct safetensors_tensor *t, const json_t *j, bool byte
     return 0;
 }
 
-/* In the order of the file, so that it is read front to back. */
+/* Orders tensors by their position in the file, so that the file is read from front to back. */
 static int compare_begin(const void *a, const void *b)
 {
     const struct safetensors_tensor *x = a, *y = b;
     if (x->begin != y->begin)
         return x->begin < y->begin ? -1 : 1;
-    return x->end < y->end ? -1 : x->end > y->end; /* Empty ones first. */
+    return x->end < y->end ? -1 : x->end > y->end; /* Empty tensors come first. */
 }
 
-/* Do the tensors lie one behind the other, without gap or overlap? */
+/* Sorts the tensors, and checks that they cover the data without gaps and overlaps. */
 static int check_tiling(struct safetensors_header *h, const char *path, char error[FILE_ERROR_MAX])
 {
     qsort(h->tensors, h->n, sizeof *h->tensors, compare_begin);
@@ -153,7 +153,7 @@ static int check_tiling(struct safetensors_header *h, const char *path, char err
     return 0;
 }
 
-/* "__metadata__" is a map of strings, or missing. */
+/* Checks that "__metadata__" is missing or a map of strings. */
 static int check_meta(const json_t *meta, const char *path, char error[FILE_ERROR_MAX])
 {
     if (meta == NULL)
@@ -240,7 +240,7 @@ int safetensors_header_read(struct safetensors_header *h, const struct safetenso
     return err;
 }
 
-/* Names in the tensors are borrowed from the JSON, so both go together. */
+/* The names of the tensors are borrowed from the JSON, so both are freed here. */
 void safetensors_header_close(struct safetensors_header *h)
 {
     json_decref(h->root);
@@ -273,7 +273,7 @@ int safetensors_header_meta(const struct safetensors_header *h, struct safetenso
     return 0;
 }
 
-/* The first of that key; JSON objects were refused if they had it twice. */
+/* Keys are unique, because headers with duplicate keys are refused. */
 const char *safetensors_meta_value(const struct safetensors_meta *meta, size_t n, const char *key)
 {
     for (size_t i = 0; i < n; i++)
@@ -320,7 +320,7 @@ int safetensors_header_put_meta(struct json_t *root, const struct safetensors_me
                             SAFETENSORS_META_MAX);
 }
 
-/* jansson says only at the end that memory was short somewhere. */
+/* Errors are collected in `bad`: a failed allocation makes a later call of jansson fail. */
 int safetensors_header_put(struct json_t *root, const struct safetensors_tensor *t,
                            const char *path, char error[FILE_ERROR_MAX])
 {

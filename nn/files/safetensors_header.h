@@ -1,10 +1,10 @@
-/* nn/files/safetensors_header.h -- the header of a safetensors file, made and checked in full.
+/* nn/files/safetensors_header.h -- writes, parses and checks the header of a safetensors file.
  *
  *   N (8 bytes, little-endian) | header (N bytes of JSON, spaces at its end) | data
  *
- * What models (safetensors.h) and tables of sections (safetensors_table.h) have in common.
- * Behind a header that was taken the tensors are known to tile the data: none overlaps
- * another, nothing is left over, and every name is there once.
+ * Shared by model files (safetensors.h) and tables of sections (safetensors_table.h). After a
+ * header has been accepted, its tensors cover the data exactly: none overlaps another, no byte is
+ * left over, and every name is unique.
  */
 #ifndef NN_FILES_SAFETENSORS_HEADER_H
 #define NN_FILES_SAFETENSORS_HEADER_H
@@ -12,17 +12,17 @@
 #include "nn/files/file.h"
 
 enum {
-    SAFETENSORS_LENGTH = 8,     /* Bytes of the header's length. */
-    SAFETENSORS_COUNTER = 8,    /* Bytes of a counter. */
-    SAFETENSORS_DIMS_MAX = 8,   /* Dimensions of a tensor in a file; ours have at most 4. */
-    SAFETENSORS_META_MAX = 64,  /* Pairs of metadata. */
-    SAFETENSORS_HEADER_MIN = 2, /* Bytes of a header: "{}". */
-    SAFETENSORS_ALIGN = 8       /* The data begin at a multiple of it; spaces fill up. */
+    SAFETENSORS_LENGTH = 8,     /* Bytes of the field that gives the header's length. */
+    SAFETENSORS_COUNTER = 8,    /* Bytes of a counter of a batch norm. */
+    SAFETENSORS_DIMS_MAX = 8,   /* Largest number of dimensions of a tensor in a file. */
+    SAFETENSORS_META_MAX = 64,  /* Largest number of metadata pairs. */
+    SAFETENSORS_HEADER_MIN = 2, /* Bytes of the shortest header: "{}". */
+    SAFETENSORS_ALIGN = 8       /* The header is padded with spaces to a multiple of this. */
 };
 
-struct json_t; /* jansson's. */
+struct json_t; /* JSON value of the library jansson. */
 
-/* One pair of metadata, both UTF-8. */
+/* One metadata pair. Key and value are UTF-8. */
 struct safetensors_meta
 {
     const char *key, *value;
@@ -60,14 +60,15 @@ struct safetensors_rules
     size_t header_max;  /* Largest header, in bytes of JSON. */
 };
 
-/* A header's bytes. */
+/* Bytes of a header. */
 struct safetensors_text
 {
-    char *text; /* Not ended by a NUL. */
+    char *text; /* Bytes without a NUL at the end. */
     size_t n;
 };
 
-/* A header that has been checked: its tensors tile the data of the file. */
+/* A header that has been checked: its tensors cover the data of the file without gaps and
+ * overlaps. */
 struct safetensors_header
 {
     struct json_t *root;
@@ -79,45 +80,47 @@ struct safetensors_header
 
 /* ---- Reading ---- */
 
-/* How long is the header, by the first bytes of a file of n_file bytes? b[] is the length and one
- * byte more. 0; -EINVAL where there is no header of such a length. */
+/* Gets the header's length from the first bytes of a file of n_file bytes. b[] has the length field
+ * and the first byte of the JSON. Returns 0, or -EINVAL with a message if the file cannot have a
+ * header of this length. */
 __attribute__((warn_unused_result)) int safetensors_header_length(
     const uint8_t b[SAFETENSORS_LENGTH + 1], uint64_t n_file, const struct safetensors_rules *rules,
     uint64_t *n, const char *path, char error[FILE_ERROR_MAX]);
 
-/* Check a header's text, which begins with '{' and is followed by n_data bytes of data, and keep
- * what it says. 0, -EINVAL or -ENOMEM: then *h is empty. */
+/* Parses and checks the text of a header, which begins with '{' and is followed by n_data bytes of
+ * data. Returns 0, -EINVAL or -ENOMEM. After an error *h is empty. */
 __attribute__((warn_unused_result)) int safetensors_header_read(
     struct safetensors_header *h, const struct safetensors_rules *rules,
     const struct safetensors_text *text, uint64_t n_data, const char *path,
     char error[FILE_ERROR_MAX]);
 void safetensors_header_close(struct safetensors_header *h);
 
-/* Copies the metadata. The caller frees them with safetensors_meta_close(). Returns 0, or
- * -ENOMEM: then there are none. */
+/* Copies the metadata. The caller frees them with safetensors_meta_close(). Returns 0, or -ENOMEM
+ * and *n is 0. */
 __attribute__((warn_unused_result)) int safetensors_header_meta(const struct safetensors_header *h,
                                                                 struct safetensors_meta **meta,
                                                                 size_t *n, const char *path,
                                                                 char error[FILE_ERROR_MAX]);
-/* Returns the value of a key. NULL: there is none. */
+/* Returns the value of a metadata key. NULL: the key is missing. */
 const char *safetensors_meta_value(const struct safetensors_meta *meta, size_t n, const char *key);
 void safetensors_meta_close(struct safetensors_meta *meta, size_t n);
 
 /* ---- Writing ---- */
 
-/* Adds metadata pairs up to the one whose key is NULL; `meta` may be NULL. Returns 0; -EINVAL if
- * they are not UTF-8 or too long; or -ENOMEM. */
+/* Adds the metadata pairs to the JSON. `meta`: pairs, ended by a pair with key NULL; may be NULL.
+ * Returns 0; -EINVAL if the pairs are not UTF-8 or too many; or -ENOMEM. */
 __attribute__((warn_unused_result)) int safetensors_header_put_meta(
     struct json_t *root, const struct safetensors_meta *meta, const char *path,
     char error[FILE_ERROR_MAX]);
 
-/* Add a tensor: a line of the header. 0 or -ENOMEM. */
+/* Adds the description of one tensor to the JSON. Returns 0 or -ENOMEM. */
 __attribute__((warn_unused_result)) int safetensors_header_put(
     struct json_t *root, const struct safetensors_tensor *tensor, const char *path,
     char error[FILE_ERROR_MAX]);
 
-/* The file's first bytes: length, JSON, spaces up to a multiple of SAFETENSORS_ALIGN. `text` is
- * for free(). 0; -EINVAL beyond header_max; or -ENOMEM. */
+/* Writes the first bytes of a file: length, JSON, and spaces up to a multiple of SAFETENSORS_ALIGN.
+ * The caller frees text->text. Returns 0; -EINVAL if the JSON is longer than header_max; or
+ * -ENOMEM. */
 __attribute__((warn_unused_result)) int safetensors_header_text(const struct json_t *root,
                                                                 size_t header_max,
                                                                 struct safetensors_text *text,

@@ -1,4 +1,5 @@
-/* nn/files/safetensors_table.c -- sections to lines of a header, and lines to sections. */
+/* nn/files/safetensors_table.c -- writes the sections of a checkpoint as the header of a
+ * safetensors file, and parses such headers. */
 #include "nn/files/safetensors_table.h"
 
 #include <errno.h>
@@ -8,10 +9,12 @@
 
 static const struct safetensors_rules table_file = {.bytes = true,
                                                     .tensors_max = SAFETENSORS_TABLE_MAX
-                                                                   + 1, /* With the metadata. */
+                                                                   /* The metadata count as one. */
+                                                                   + 1,
                                                     .header_max = SAFETENSORS_TABLE_HEADER_MAX};
 
-/* JSON would keep only the last of two that have one name. */
+/* Adds one section to the header. Refuses a name that is already there, because JSON would keep
+ * only the last of two equal names. */
 static int put_section(json_t *root, const struct state_section *s, uint64_t begin,
                        const char *path, char error[FILE_ERROR_MAX])
 {
@@ -53,7 +56,7 @@ int safetensors_table_head(const struct state_section *s, size_t n,
     return err;
 }
 
-/* A tensor of any shape is as many bytes or floats. */
+/* Converts one tensor to a section. The shape is ignored: only the number of bytes matters. */
 static int get_section(struct state_section *s, const struct safetensors_tensor *t,
                        const char *path, char error[FILE_ERROR_MAX])
 {

@@ -1,12 +1,14 @@
-/* nn/files/safetensors_table.h -- a table of sections as the header of a safetensors file, and back.
+/* nn/files/safetensors_table.h -- a table of named sections (nn/math/state.h) as the header of a
+ * safetensors file, and back.
  *
  *   sections   "edge.0" 45 bytes, "edge.0.b" 5 floats
  *   header     {"__metadata__": {...},
  *               "edge.0":   {"dtype": "U8",  "shape": [45], "data_offsets": [0, 45]},
  *               "edge.0.b": {"dtype": "F32", "shape": [5],  "data_offsets": [45, 65]}}
  *
- * The sections' bytes are never looked at here: one behind the other, without gaps, they are
- * the data. Reading trusts nothing and looks at nothing behind the file's last byte.
+ * The data of the file are the bytes of the sections, one after the other and without gaps. The
+ * functions here do not use the data. Parsing does not trust the bytes of the header and never
+ * reads beyond the end of the file.
  */
 #ifndef NN_FILES_SAFETENSORS_TABLE_H
 #define NN_FILES_SAFETENSORS_TABLE_H
@@ -15,14 +17,14 @@
 #include "nn/math/state.h"
 
 enum {
-    SAFETENSORS_TABLE_MAX = STATE_SECTIONS_MAX + 1, /* Sections of a file. */
-    SAFETENSORS_TABLE_HEADER_MAX = 2 << 20          /* Bytes of JSON. */
+    SAFETENSORS_TABLE_MAX = STATE_SECTIONS_MAX + 1, /* Largest number of sections of a file. */
+    SAFETENSORS_TABLE_HEADER_MAX = 2 << 20          /* Largest size of the JSON, in bytes. */
 };
 
-/* Writes the first bytes of a file whose data are the sections in order (`at` is ignored):
- * everything before the data. The caller frees `head`. Returns 0; -EINVAL for names that are
- * empty, repeated or not UTF-8, for too many names, or for sections that are not whole floats;
- * or -ENOMEM. */
+/* Writes all bytes before the data, for a file that has the bytes of the sections, in order, as its
+ * data. `at` of the sections is ignored. The caller frees `head`. Returns 0; -ENOMEM; or -EINVAL if
+ * a name is empty, repeated or not UTF-8, if there are too many sections, or if a section of floats
+ * has a fraction of a float. */
 __attribute__((warn_unused_result)) int safetensors_table_head(
     const struct state_section *s, size_t n, const struct safetensors_meta *meta,
     struct safetensors_text *head, const char *path, char error[FILE_ERROR_MAX]);
@@ -30,15 +32,16 @@ __attribute__((warn_unused_result)) int safetensors_table_head(
 /* Contents of a file's header. */
 struct safetensors_table
 {
-    struct state_section *section; /* In the order of the file; `at` counts from the data. */
+    /* Sections in the order of the file. `at` is the offset from the start of the data. */
+    struct state_section *section;
     size_t n;
-    size_t n_head; /* The data begin there. */
+    size_t n_head; /* Offset of the data in the file. */
     struct safetensors_meta *meta;
     size_t n_meta;
 };
 
-/* Read it from a file's bytes. 0; -EINVAL; or -ENOMEM: then *t is empty. Takes memory for no
- * more than the header has. */
+/* Parses the header from the bytes of a file. Returns 0, -EINVAL or -ENOMEM. After an error *t is
+ * empty. The memory is proportional to the size of the header. */
 __attribute__((warn_unused_result)) int safetensors_table_read(struct safetensors_table *t,
                                                                const uint8_t *bytes, size_t n,
                                                                const char *path,

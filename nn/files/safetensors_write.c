@@ -1,5 +1,5 @@
-/* nn/files/safetensors_write.c -- writing a model file: the old one or the new one, never half
- * (nn/files/replace.h). */
+/* nn/files/safetensors_write.c -- writes a model file. After a crash the file has either its old or
+ * its new contents (nn/files/replace.h). */
 #include "nn/files/safetensors.h"
 
 #include "nn/files/file.h"
@@ -14,7 +14,7 @@
 #include <string.h>
 
 enum {
-    CHUNK = 4096 /* Floats turned into bytes at a time. */
+    CHUNK = 4096 /* Number of floats that are encoded at a time. */
 };
 
 static int put_segment(json_t *root, const struct segment *s, const char *path,
@@ -43,7 +43,7 @@ static int header_text(const char *path, const struct segment *s, size_t n,
     return err;
 }
 
-/* Little-endian by shifts, so that the file is the same from any machine. */
+/* Encodes floats as little-endian by shifts, so every machine writes the same file. */
 static int put_floats(struct replace *r, const float *x, size_t n)
 {
     uint8_t b[CHUNK * sizeof(float)];
@@ -72,7 +72,7 @@ int safetensors_write(const char *path, const float *x, const struct segment *s,
 {
     size_t n_floats = 0;
     for (size_t i = 0; i < n; i++) {
-        assert(s[i].offset == n_floats); /* They tile. */
+        assert(s[i].offset == n_floats); /* Segments follow each other without gaps. */
         n_floats += s[i].n;
     }
     struct safetensors_text text;

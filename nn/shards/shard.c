@@ -1,10 +1,11 @@
-/* nn/shards/shard.c -- a peer's samples, and the order in which it draws them.
+/* nn/shards/shard.c -- selects a peer's samples and the order in which it draws them.
  *
  *   position p of the peer's endless sequence = shard_step(round, step) * batch + i
- *   epoch p / count, a permutation drawn from (seed, peer, epoch); place p % count in it
+ *   epoch = p / count; its order is a permutation drawn from (seed, peer, epoch)
+ *   place in this order = p % count
  *
- * A batch is found from its number alone, so a peer that was away for some rounds
- * draws what it would have drawn.
+ * A batch depends on its number only. A peer that missed some rounds therefore draws the same later
+ * batches as if it had not missed them.
  */
 #include "nn/shards/shard.h"
 
@@ -40,8 +41,8 @@ int shard_spec_parse(struct shard_spec *s, const char *text, char error[DATA_ERR
     return -EINVAL;
 }
 
-/* Make the shard `count` samples: those that `owner` owns, or all of the set.
- * On failure it is as it was. */
+/* Gives the shard the `count` samples of `owner`, or the whole set if `owner` is NULL. On failure
+ * the shard is unchanged. */
 static int hold_samples(struct shard *s, size_t count, const uint64_t *owner)
 {
     uint32_t *order = calloc(count, sizeof *order);
@@ -62,14 +63,15 @@ static int hold_samples(struct shard *s, size_t count, const uint64_t *owner)
     return 0;
 }
 
-/* What `owner` owns by the table; all of the set where that is nothing. */
+/* Gives the shard the samples that `owner` has in the table. If `owner` has no sample, the shard
+ * gets the whole set. */
 static int hold_owned(struct shard *s, uint64_t owner)
 {
     size_t count = shard_owners_count(s->owners, owner);
     return count > 0 ? hold_samples(s, count, &owner) : hold_samples(s, s->n_set, NULL);
 }
 
-/* A fixed part of a set that every peer has. */
+/* Gives the shard its fixed part of the set. */
 static int hold_part(struct shard *s)
 {
     int err = shard_owners_parts(s->owners, s->spec.n_parts);
@@ -85,7 +87,7 @@ int shard_members(struct shard *s, const uint64_t *keys, size_t n, uint64_t own)
     return err < 0 ? err : hold_owned(s, own);
 }
 
-/* The table of owners: the shared one, or our own. `own` needs none. */
+/* Sets the table of owners: the shared one, or a new one. `own` needs no table. */
 static int open_owners(struct shard *s, const struct shard_config *config,
                        const struct dataset *set)
 {
@@ -103,14 +105,14 @@ static int first_samples(struct shard *s)
     case SHARD_PART:
         return hold_part(s);
     case SHARD_OWN:
-    case SHARD_AUTO: /* Alone, until shard_members() says otherwise. */
+    case SHARD_AUTO: /* All samples, until shard_members() is called. */
         return hold_samples(s, s->n_set, NULL);
     }
     assert(false);
     return -EINVAL;
 }
 
-/* Can the set be shared out like this? */
+/* Checks that the set can be divided in the requested way. */
 static int check_split(const struct shard_config *c, const struct dataset *set,
                        char error[DATA_ERROR_MAX])
 {
@@ -135,7 +137,7 @@ static int check_split(const struct shard_config *c, const struct dataset *set,
     return -EINVAL;
 }
 
-/* Whatever fails, nothing is left open. */
+/* After any failure, nothing is left open. */
 int shard_open(struct shard *s, const struct shard_config *config, const struct dataset *set,
                char error[DATA_ERROR_MAX])
 {
@@ -160,7 +162,7 @@ int shard_open(struct shard *s, const struct shard_config *config, const struct 
     return err;
 }
 
-/* A table that was lent is not ours to close. */
+/* A shared table stays open: its owner closes it. */
 void shard_close(struct shard *s)
 {
     if (s->owners_mine)
@@ -170,7 +172,7 @@ void shard_close(struct shard *s)
     *s = (struct shard){.count = 0};
 }
 
-/* Have order[] be the permutation of an epoch. */
+/* Sets order[] to the permutation of an epoch, if it is not set already. */
 static void order_epoch(struct shard *s, uint64_t epoch)
 {
     if (s->epoch == epoch)
@@ -182,7 +184,8 @@ static void order_epoch(struct shard *s, uint64_t epoch)
     s->epoch = epoch;
 }
 
-/* Far rounds wrap around: any position is as good as another. */
+/* The product may overflow for very large round numbers. The result is then another valid
+ * position. */
 uint64_t shard_step(const struct shard *s, uint64_t round, uint32_t step)
 {
     uint64_t before =
@@ -190,7 +193,7 @@ uint64_t shard_step(const struct shard *s, uint64_t round, uint32_t step)
     return before + step;
 }
 
-/* A batch that exceeds an epoch continues in the next epoch, so that each sample is used once
+/* A batch that reaches the end of an epoch continues in the next epoch. So each sample is used once
  * per epoch for every batch size. */
 void shard_samples(struct shard *s, uint64_t at, uint32_t n, uint32_t *indices)
 {

@@ -1,6 +1,6 @@
-/* nn/shards/shard_assignment.c -- assigns samples to parts or to live members. The table keeps
- * earlier results only to save time. Each result equals that of a new table for the same
- * members; tests/unit/nn_shard.c compares both. */
+/* nn/shards/shard_assignment.c -- assigns samples to parts or to live members. The table keeps the
+ * last result only to save time. A new table for the same members gives the same result:
+ * tests/unit/nn_shard.c compares both. */
 #include "nn/shards/shard_assignment.h"
 
 #include "nn/math/dirichlet.h"
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Second word of the streams' keys: what is drawn. */
+/* Last input of the key of a random stream: what the stream is used for. */
 enum {
     DRAW_COST,
     DRAW_WEIGHT,
@@ -25,7 +25,7 @@ enum {
     DRAW_CLASSES
 };
 
-/* First word of the random keys for orders of all samples, which are not orders of one class. */
+/* Input of a stream's key, in place of a class, for the random order of all samples. */
 enum { ALL_SAMPLES = 256 };
 
 enum holds { NOTHING, PARTS, MEMBERS };
@@ -36,13 +36,13 @@ struct shard_owners
     struct shard_split split;
     uint64_t seed;
     enum holds holds;
-    uint32_t n_parts; /* PARTS. */
-    uint64_t *keys;   /* MEMBERS: sorted, each once. */
+    uint32_t n_parts; /* PARTS: number of parts. */
+    uint64_t *keys;   /* MEMBERS: keys of the members, sorted, without duplicates. */
     size_t n_keys;
-    uint64_t *owner;   /* A part or a key for each sample. */
+    uint64_t *owner;   /* Owner of each sample: a part, or a member's key. */
     double *cost;      /* MEMBERS: cost of the owner. INFINITY: the sample has no owner. */
-    uint32_t *scratch; /* One number a sample. */
-    double *by_class;  /* Factors of a member's costs by class. */
+    uint32_t *scratch; /* One number per sample. */
+    double *by_class;  /* Factor or summand of the costs of one member, for each class. */
 };
 
 int shard_owners_open(struct shard_owners **out, const struct dataset *set,
@@ -83,7 +83,7 @@ void shard_owners_close(struct shard_owners *o)
 
 /* ---- Parts ---- */
 
-/* v[0..n) in an order that `which` and `draw` pick. */
+/* Puts v[0..n) into a random order, which depends on the seed, `which` and `draw`. */
 static void shuffle(const struct shard_owners *o, uint64_t which, uint64_t draw, uint32_t *v,
                     size_t n)
 {
@@ -97,7 +97,7 @@ static void count_up(uint32_t *v, size_t n)
         v[i] = (uint32_t)i;
 }
 
-/* Cuts a random order of all samples into n_parts runs whose lengths differ by at most one. */
+/* Cuts a random order of all samples into n_parts runs with lengths that differ by at most one. */
 static void parts_iid(struct shard_owners *o, uint32_t n_parts)
 {
     size_t n = o->set->n;
@@ -107,8 +107,8 @@ static void parts_iid(struct shard_owners *o, uint32_t n_parts)
         o->owner[o->scratch[i]] = (uint64_t)i * n_parts / n;
 }
 
-/* One class's proportions: Dirichlet(alpha) over the parts, cumulated so that
- * edge[j] is where part j ends, of 1. */
+/* Draws the proportions of one class: Dirichlet(alpha) over the parts. edge[j] is the end of part j
+ * in [0, 1], the sum of the proportions up to j. */
 static void class_edges(const struct shard_owners *o, uint64_t class, uint32_t n_parts,
                         double *edge)
 {
@@ -133,32 +133,32 @@ static void sort_by_class(struct shard_owners *o, size_t *first)
     const struct dataset *set = o->set;
     uint32_t n_classes = set->shape.n_classes;
     memset(first, 0, ((size_t)n_classes + 1) * sizeof *first);
-    for (size_t i = 0; i < set->n; i++) /* Counts, two places on ... */
+    for (size_t i = 0; i < set->n; i++) /* first[c + 2] = number of samples of class c. */
         if (set->labels[i] + 2u <= n_classes)
             first[set->labels[i] + 2]++;
-    for (uint32_t c = 2; c <= n_classes; c++) /* ... then sums, one place on ... */
+    for (uint32_t c = 2; c <= n_classes; c++) /* first[c + 1] = start of class c. */
         first[c] += first[c - 1];
-    for (size_t i = 0; i < set->n; i++) /* ... which filling moves back. */
+    for (size_t i = 0; i < set->n; i++) /* Filling moves first[c + 1] to the end of class c. */
         o->scratch[first[set->labels[i] + 1]++] = (uint32_t)i;
     for (uint32_t c = 0; c < n_classes; c++)
         shuffle(o, c, DRAW_ORDER, o->scratch + first[c], first[c + 1] - first[c]);
 }
 
-/* Share out one class, sample[0..n). */
+/* Assigns the samples of one class, sample[0..n), to the parts in the proportions of edge[]. */
 static void parts_class(struct shard_owners *o, const uint32_t *sample, size_t n, uint32_t n_parts,
                         const double *edge)
 {
     uint32_t part = 0;
     for (size_t i = 0; i < n; i++) {
-        double at = ((double)i + 0.5) / (double)n; /* A sample's middle decides. */
+        double at = ((double)i + 0.5) / (double)n; /* The centre of the sample's interval. */
         while (part + 1 < n_parts && at > edge[part])
             part++;
         o->owner[sample[i]] = part;
     }
 }
 
-/* Parts without a sample take one each from parts that have more than one.
- * count: n_parts zeros. */
+/* Each part without a sample takes one from a part that has several. `count`: n_parts zeros, as
+ * scratch. */
 static void fill_empty_parts(struct shard_owners *o, uint32_t n_parts, uint32_t *count)
 {
     for (size_t i = 0; i < o->set->n; i++)
@@ -168,7 +168,7 @@ static void fill_empty_parts(struct shard_owners *o, uint32_t n_parts, uint32_t 
         if (count[j] > 0)
             continue;
         while (count[o->owner[i]] < 2)
-            i++; /* Ends: there are at least as many samples as parts. */
+            i++; /* Ends, because there are at least as many samples as parts. */
         count[o->owner[i]]--;
         o->owner[i] = j;
         count[j]++;
@@ -193,8 +193,9 @@ static int parts_dirichlet(struct shard_owners *o, uint32_t n_parts)
     return err;
 }
 
-/* Piece p of the samples by class is p/n_pieces to (p + 1)/n_pieces of them;
- * K pieces that lie side by side in a random order of them make a part. */
+/* Cuts the samples, sorted by class, into n_pieces equal pieces: piece p goes from n * p / n_pieces
+ * to n * (p + 1) / n_pieces. The pieces are put into random order, and each part gets K consecutive
+ * pieces of this order. */
 static int parts_label(struct shard_owners *o, uint32_t n_parts)
 {
     size_t n = o->set->n, n_pieces = (size_t)n_parts * o->split.per_part;
@@ -219,8 +220,8 @@ static uint32_t file_of(const struct dataset *set, size_t sample)
     return set->file != NULL ? set->file[sample] : 0;
 }
 
-/* Files are dealt out like cards, so that parts differ by one file at most, whatever their
- * sizes. */
+/* Deals out the files in turn, so the numbers of files of two parts differ by at most one, whatever
+ * the sizes of the files. */
 static int parts_file(struct shard_owners *o, uint32_t n_parts)
 {
     size_t n_files = o->set->file != NULL ? o->set->n_files : 1;
@@ -275,27 +276,27 @@ int shard_owners_parts(struct shard_owners *o, uint32_t n_parts)
 
 /* ---- Members ---- */
 
-/* One member that computes its cost for each sample. The factor of a sample's class is in
- * by_class[] of the table. */
+/* State of computing the costs of one member. Depending on the split, by_class[] of the table has a
+ * value per class for the same member. */
 struct bidder
 {
-    uint64_t key;    /* The member's. */
+    uint64_t key;    /* Key of the member. */
     uint64_t stream; /* The random stream that its costs are drawn from. */
 };
 
-/* by_class[c] = 1 / weight. */
+/* Sets by_class[c] = 1 / weight, with a Gamma(alpha) weight per class. */
 static void draw_weights(const struct shard_owners *o, uint64_t key)
 {
     struct rng r = rng_stream(rng_key(o->seed, RNG_SHARD, key, DRAW_WEIGHT));
     for (uint32_t c = 0; c < o->set->shape.n_classes; c++) {
         double log_w = dirichlet_log_gamma(&r, o->split.alpha);
-        /* Weights too small for a double are equal; they hardly ever win. */
+        /* Weights too small for a double become equal. They hardly ever win. */
         o->by_class[c] = dirichlet_exp(log_w < -690 ? 690 : -log_w);
     }
 }
 
-/* by_class[c] = 0 for K classes at random, else more than any random part of a
- * bid. (Knuth, volume 2, 3.4.2, algorithm S.) */
+/* Sets by_class[c] = 0 for K random classes, and for the others to more than the largest random
+ * part of a cost. (Knuth, volume 2, 3.4.2, algorithm S.) */
 static void draw_classes(const struct shard_owners *o, uint64_t key)
 {
     struct rng r = rng_stream(rng_key(o->seed, RNG_SHARD, key, DRAW_CLASSES));
@@ -336,7 +337,8 @@ static double bid(const struct bidder *b, const struct shard_owners *o, uint32_t
     return -dirichlet_log(u) * o->by_class[o->set->labels[sample]];
 }
 
-/* Equal costs go to the smaller key, so that the order of bidding is nothing. */
+/* Makes `key` the owner of sample i if its cost is lower. With equal costs the smaller key wins, so
+ * the order of the calls does not matter. */
 static void take_if_cheaper(struct shard_owners *o, uint32_t i, double cost, uint64_t key)
 {
     if (cost < o->cost[i] || (cost == o->cost[i] && key < o->owner[i])) {
@@ -345,7 +347,8 @@ static void take_if_cheaper(struct shard_owners *o, uint32_t i, double cost, uin
     }
 }
 
-/* A member bids for all samples (list == NULL) or for those listed. */
+/* Computes the costs of a member for all samples (list NULL) or for the listed ones, and makes it
+ * the owner where its cost is lowest. */
 static void claim(struct shard_owners *o, uint64_t key, const uint32_t *list, size_t n)
 {
     struct bidder b = bidder_of(o, key);
@@ -366,7 +369,8 @@ static bool has_key(const uint64_t *keys, size_t n, uint64_t key)
     return n > 0 && bsearch(&key, keys, n, sizeof key, compare_keys) != NULL;
 }
 
-/* keys[0..n) and own, sorted, each once; NULL without memory. */
+/* Returns keys[0..n) and `own`, sorted and without duplicates. NULL: no memory. The caller frees
+ * the result. */
 static uint64_t *sorted_keys(const uint64_t *keys, size_t n, uint64_t own, size_t *n_out)
 {
     uint64_t *v = calloc(n + 1, sizeof *v);
@@ -383,7 +387,7 @@ static uint64_t *sorted_keys(const uint64_t *keys, size_t n, uint64_t own, size_
     return v;
 }
 
-/* Removes the owner of each sample whose owner is not in keys[], and lists these samples in
+/* Removes the owner of each sample if the owner is not in keys[], and lists these samples in
  * scratch. Returns their number. */
 static size_t orphan(struct shard_owners *o, const uint64_t *keys, size_t n_keys)
 {
@@ -397,8 +401,8 @@ static size_t orphan(struct shard_owners *o, const uint64_t *keys, size_t n_keys
     return n;
 }
 
-/* From the members before to those in keys[]: the old ones bid for orphans
- * only, the new ones for everything. */
+/* Changes the owners from the previous members to keys[]. Members that stay compete only for
+ * samples that have lost their owner. New members compete for all samples. */
 static void change_members(struct shard_owners *o, const uint64_t *keys, size_t n)
 {
     size_t n_before = o->holds == MEMBERS ? o->n_keys : 0, kept = 0;
@@ -414,8 +418,8 @@ static void change_members(struct shard_owners *o, const uint64_t *keys, size_t 
     }
 }
 
-/* Returns after one comparison if the members are the same as before, because in a simulator
- * every peer calls this function. */
+/* In a simulator every peer calls this function, so it returns after one comparison if the members
+ * are the same as before. */
 int shard_owners_members(struct shard_owners *o, const uint64_t *keys, size_t n, uint64_t own)
 {
     size_t n_keys;

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the text after a prefix. NULL: the text does not begin with the prefix. */
+/* Returns the rest of `text` after `prefix`. NULL: the text does not begin with the prefix. */
 static const char *behind(const char *text, const char *prefix)
 {
     size_t n = strlen(prefix);
@@ -19,7 +19,7 @@ static const char *behind(const char *text, const char *prefix)
 
 static bool parse_alpha(const char *number, double *alpha)
 {
-    /* No sign, and one way to write an exponent. */
+    /* A sign and an upper-case E are refused, so each number has fewer spellings. */
     if (strchr("+-", *number) != NULL || strchr(number, 'E') != NULL || !number_real(number, alpha))
         return false;
     return *alpha >= SHARD_ALPHA_MIN && *alpha <= SHARD_ALPHA_MAX;
@@ -38,7 +38,7 @@ static bool is_valid(const char *text)
     return shard_split_parse(&s, text, error) == 0;
 }
 
-/* Each of the four is tried in turn; the sentence names all of them. */
+/* Tries the four forms in turn. The error message names all of them. */
 int shard_split_parse(struct shard_split *s, const char *text, char error[DATA_ERROR_MAX])
 {
     static const struct spelling_specs specs = {name_at, is_valid};
@@ -73,7 +73,8 @@ static void print_alpha(double alpha, char text[SHARD_SPLIT_MAX])
     double back = -1;
     for (int digits = 1; digits <= 17 && back != alpha; digits++) {
         snprintf(text, SHARD_SPLIT_MAX, "dirichlet:%.*g", digits, alpha);
-        back = strchr(number, 'e') != NULL ? -1 : strtod(number, NULL); /* Not 1e+02. */
+        /* Skip spellings such as 1e+02. */
+        back = strchr(number, 'e') != NULL ? -1 : strtod(number, NULL);
     }
 }
 
@@ -96,7 +97,6 @@ void shard_split_print(const struct shard_split *s, char text[SHARD_SPLIT_MAX])
     assert(false);
 }
 
-/* Such a partition needs a set with labels. */
 bool shard_split_by_label(const struct shard_split *s)
 {
     return s->fall == SHARD_DIRICHLET || s->fall == SHARD_LABEL;

@@ -1,4 +1,5 @@
-/* nn/train/learners.c -- learners are pulled to their centre, and it follows them. */
+/* nn/train/learners.c -- computes how learners are pulled to their centre, and how the centre
+ * follows them. */
 #include "nn/train/learners.h"
 
 #include "nn/math/state.h"
@@ -51,7 +52,7 @@ static float *model_of(const struct learners *l, uint32_t k)
     return l->x + k * l->config.n_params;
 }
 
-/* velocity = mu velocity + sum of c_j, learners in order. */
+/* velocity = mu velocity + sum of c_j over all learners j, added in order of j. */
 void learners_pull(struct learners *l, size_t from, size_t to)
 {
     float mu = (float)l->config.momentum, *v = l->velocity;
@@ -78,7 +79,8 @@ float *learners_begin(struct learners *l, uint32_t j, uint32_t k, const float *z
     return x;
 }
 
-/* apart = (x - z) - c - velocity: what is left of x, once it is pulled, to where the centre will be. */
+/* Sets apart = (x - z) - c - velocity: the distance of the learner from the centre after this step.
+ * The learner's x is pulled by c, and the centre z moves by velocity. */
 VEC_CLONES static void part(float *restrict apart, const float *restrict x, const float *restrict z,
                             const float *restrict velocity, float pull, size_t n)
 {
@@ -96,7 +98,8 @@ void learners_end(struct learners *l, uint32_t j, uint32_t k, const float *z)
         apart[i] = x[i] - z[i];
 }
 
-/* The velocity of parameters contains the sum already; that of statistics is computed here. */
+/* For parameters, the velocity already contains the sum over all learners. For running statistics,
+ * the mean of the learners' changes is computed here. */
 void learners_move(const struct learners *l, float *z, size_t from, size_t to)
 {
     size_t n = l->config.n_trained, held = to < n ? to : n, rest = from > n ? from : n;

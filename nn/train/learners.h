@@ -1,24 +1,27 @@
-/* nn/train/learners.h -- several learners in one process, each with a model near a common centre.
+/* nn/train/learners.h -- several learners in one process, each with its own model near a common
+ * centre.
  *
- * CROSSBOW's synchronous model averaging (Koliousis et al. 2019, algorithm 1): a learner j trains a model
- * x_j on small batches of its own, with momentum of its own; the centre z is what the node sees and
- * exchanges. In each local step, with g_j the gradient at x_j and c_j = (x_j - z) / K,
+ * Synchronous model averaging of CROSSBOW (Koliousis et al. 2019, algorithm 1). Each of the K
+ * learners j trains its own model x_j on its own small batches, with its own momentum. The node
+ * only sees the centre z, which it exchanges and evaluates. With g_j the gradient at x_j and c_j =
+ * (x_j - z) / K, one local step is
  *
- *   x_j <- x_j - (step of g_j) - c_j          each is pulled towards the centre
- *   z   <- z + sum_j c_j + mu (z - z_before)  which goes to where they were, and on
+ *   x_j <- x_j - (step of g_j) - c_j          the learner steps and is pulled towards the centre
+ *   z   <- z + sum_j c_j + mu (z - z_before)  the centre moves to the learners' mean, with momentum
  *
- * What is kept of x_j is how far it is from the centre, and of z_before the same:
+ * The learners store their models relative to the centre, and the centre stores its last change:
  *
  *   apart_j = x_j - z         velocity = z - z_before
  *
- * Whatever an exchange does to z between two steps it then does to all of them, by the same amount. So the
- * learners' mean moves as the model does, as every mixer's theory supposes. Had they only been pulled
- * after it, z, which goes to their mean in one step, would forget all but a K-th part of an exchange; and
- * since z_before moves along, too, momentum is of training alone, and no exchange overshoots by it.
+ * An exchange between two steps changes z, and thereby moves all learners by the same amount. The
+ * learners' mean then moves as the theory of every mixer assumes. If learners kept absolute
+ * positions, the next step would move z back to their mean, and only 1/K of the exchange would
+ * remain. The exchange also moves z_before along with z. The momentum therefore contains training
+ * only, and exchanges do not overshoot.
  *
- * z comes one step after its learners: it goes to the mean of what they were as the step began. The running
- * statistics of norms, which no gradient reads, have no model of their own: z's are the mean of what each
- * learner makes of them in a step.
+ * The centre is one step late: it moves to the mean of the learners at the start of the step.
+ * Running statistics of norms have no model per learner, because no gradient depends on them. The
+ * centre's statistics are the mean of the values that the learners compute in a step.
  */
 #ifndef NN_TRAIN_LEARNERS_H
 #define NN_TRAIN_LEARNERS_H
@@ -26,7 +29,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct state; /* nn/math/state.h */
+struct state; /* Checkpoint reader or writer: nn/math/state.h. */
 
 enum { LEARNERS_MAX = 64 };
 
@@ -35,40 +38,47 @@ struct learners_config
     uint32_t n;       /* Number of learners K, from 2 to LEARNERS_MAX. */
     uint32_t at_once; /* Number of learners that compute at the same time. */
     size_t n_params;
-    size_t n_trained; /* The first of them; the rest are running statistics. */
-    double momentum;  /* mu, in [0, 1). */
+    /* Number of trained parameters, which come first. The rest are running statistics. */
+    size_t n_trained;
+    double momentum; /* Momentum factor mu of the centre, in [0, 1). */
 };
 
 struct learners
 {
-    struct learners_config config; /* n is 0: there is but one learner, and nothing here. */
-    float pull;                    /* 1 / K */
-    float *apart;    /* n vectors of n_params. Statistics are of the step under way. */
-    float *velocity; /* n_trained */
-    float *x;        /* at_once vectors of n_params: a learner's model, while it computes. */
+    struct learners_config config; /* config.n is 0 if there is only one learner. */
+    float pull;                    /* 1 / K, where K is the number of learners. */
+    /* Distance of each learner from the centre: n vectors of n_params floats. For running
+     * statistics, their change in the current step. */
+    float *apart;
+    float *velocity; /* Last change of the centre, n_trained floats. */
+    float *x; /* Models of the learners that compute now: at_once vectors of n_params floats. */
 };
 
-/* 0 or -ENOMEM. All learners begin at the centre. Close what was opened, or is all zero. */
+/* Allocates the state; all learners begin at the centre. Returns 0 or -ENOMEM. learners_close()
+ * also accepts a struct of zeros. */
 __attribute__((warn_unused_result)) int learners_init(struct learners *l,
                                                       const struct learners_config *config);
 void learners_close(struct learners *l);
 
-/* A step, in this order. The first and the last are done in ranges of the vector, each coordinate once,
- * by whichever threads; between them each learner j is done once. The same bits however that is shared out.
+/* A step calls these four functions in this order. learners_pull() and learners_move() are called
+ * for ranges of the vector that cover each coordinate once, by any threads. Between them,
+ * learners_begin() and learners_end() are called once for each learner. The result has the same
+ * bits for every division among threads.
  *
- * The velocity of [from, to) in this step. */
+ * learners_pull() computes the velocity of the centre in the range [from, to). */
 void learners_pull(struct learners *l, size_t from, size_t to);
-/* The j-th learner's model, in the place of the k-th of those that compute at once: to be stepped. */
+/* Returns the model of learner j for its step: z + apart_j. k, below at_once, selects the buffer,
+ * one for each learner that computes at the same time. */
 float *learners_begin(struct learners *l, uint32_t j, uint32_t k, const float *z);
-/* Ends the step of learner j, whose gradient was computed. */
+/* Ends the step of learner j in buffer k: stores its new distance from the centre z. */
 void learners_end(struct learners *l, uint32_t j, uint32_t k, const float *z);
-/* The centre moves in [from, to). */
+/* Moves the centre z in the range [from, to). */
 void learners_move(const struct learners *l, float *z, size_t from, size_t to);
 
-/* The velocity of trained coordinates with sent[k] != 0 is gone (trainer.h). */
+/* Sets the velocity of each trained coordinate with sent[k] != 0 to 0 (see sent() in trainer.h). */
 void learners_forget(struct learners *l, const float *sent);
 
-/* For a restart, between steps: sections of floats. */
+/* Reads or writes the state in sections of a checkpoint. Called between two steps. */
 void learners_state(struct learners *l, struct state *s);
 
 #endif

@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <math.h>
 
-/* In the warm-up all kinds are alike; behind it they differ. */
+/* The warm-up is the same for all kinds of schedules. */
 double schedule_lr(const struct schedule *s, uint64_t round)
 {
     if (round < s->warmup)
@@ -21,26 +21,27 @@ double schedule_lr(const struct schedule *s, uint64_t round)
     return s->lr * 0.5 * (1 + cos(3.14159265358979323846 * t));
 }
 
-/* The rates of a step in one segment, worked out once, in double. */
+/* Factors of a step for one segment, computed once per step in double and stored as float. */
 struct rates
 {
     float lr, decay;
-    float momentum;     /* Adam's beta1. */
-    float pull;         /* The factor of an m that is held; gain is then the gradient's. */
-    float gain;         /* The following fields are for Adam: 1 - beta1. */
+    float momentum; /* Momentum factor. Adam: beta1. */
+    /* SGD with `held` momentum: factor of m. */
+    float pull;
+    float gain;         /* Adam: 1 - beta1. SGD with `held` momentum: factor of the gradient. */
     float beta2, gain2; /* beta2 and 1 - beta2 of Adam. */
     float spread;       /* 1 / sqrt(1 - beta2^t). */
-    float shrink;       /* AdamW: lr * decay. */
+    float shrink;       /* AdamW: lr * decay. Adam: 0. */
 };
 
-/* The vectors where a segment begins. */
+/* Addresses of one segment in the vectors of a step. */
 struct place
 {
     float *x, *m, *v;
     const float *grad;
 };
 
-/* x -= lr (g + decay x): without momentum, and for running statistics. */
+/* x -= lr (g + decay x). For SGD without momentum, and for running statistics. */
 VEC_CLONES static void step_bare(const struct place *p, const struct rates *r, size_t n)
 {
     float *restrict x = p->x;
@@ -50,7 +51,7 @@ VEC_CLONES static void step_bare(const struct place *p, const struct rates *r, s
         x[i] -= lr * (grad[i] + decay * x[i]);
 }
 
-/* Momentum as in PyTorch: the velocity gathers whole gradients, and the rate comes last. */
+/* Momentum as in PyTorch: m sums unscaled gradients, and the learning rate multiplies m. */
 VEC_CLONES static void step_plain(const struct place *p, const struct rates *r, size_t n)
 {
     float *restrict x = p->x, *restrict m = p->m;
@@ -62,7 +63,7 @@ VEC_CLONES static void step_plain(const struct place *p, const struct rates *r, 
     }
 }
 
-/* The gradient looks one step of momentum ahead. */
+/* Nesterov's momentum: the update uses g + momentum * m. */
 VEC_CLONES static void step_nesterov(const struct place *p, const struct rates *r, size_t n)
 {
     float *restrict x = p->x, *restrict m = p->m;
@@ -75,7 +76,8 @@ VEC_CLONES static void step_nesterov(const struct place *p, const struct rates *
     }
 }
 
-/* Momentum that steps only read: with Nesterov m counts twice, and the gradient, too. */
+/* Momentum that is `held`: steps read m and do not change it. The factors `gain` and `pull` include
+ * Nesterov's form: gain = 1 + mu and pull = mu^2, otherwise gain = 1 and pull = mu. */
 VEC_CLONES static void step_held(const struct place *p, const struct rates *r, size_t n)
 {
     float *restrict x = p->x;
@@ -85,8 +87,8 @@ VEC_CLONES static void step_held(const struct place *p, const struct rates *r, s
         x[i] -= lr * (gain * (grad[i] + decay * x[i]) + pull * m[i]);
 }
 
-/* Both of Adam: of decay and shrink one is 0. sqrt(v / (1 - beta2^t)) is
- * sqrt(v) * spread, and m's correction is in lr. */
+/* Adam (shrink = 0) and AdamW (decay = 0). sqrt(v / (1 - beta2^t)) is computed as sqrt(v) * spread.
+ * lr already contains the correction 1 / (1 - beta1^t) of m. */
 VEC_CLONES static void step_adam(const struct place *p, const struct rates *r, size_t n)
 {
     float *restrict x = p->x, *restrict m = p->m, *restrict v = p->v;
@@ -107,7 +109,8 @@ VEC_CLONES static void scale(float *g, float s, size_t n)
         g[i] *= s;
 }
 
-/* A gradient that is not finite is left alone: scaling would hide it, and the loss must show it. */
+/* A gradient that is not finite is not scaled, because scaling could hide the divergence that the
+ * loss must show. */
 void optimiser_clip(const struct optimiser *o, const struct segment *segments, size_t n_segments,
                     float *grad)
 {
@@ -126,8 +129,8 @@ VEC_CLONES void optimiser_forget(float *restrict m, const float *restrict sent, 
         m[i] = sent[i] != 0 ? 0 : m[i];
 }
 
-/* All that does not depend on the coordinate, in double, so that the loops have one multiply-add
- * each in float. Adam's corrections for its zero start are in lr and spread. */
+/* Computes everything that does not depend on the coordinate in double, so the loops need only
+ * cheap operations in float. lr and spread contain Adam's corrections for the start at zero. */
 static struct rates rates_of(const struct optimiser *o, const struct optimiser_step *s, bool decays)
 {
     double decay = decays ? o->weight_decay : 0;
@@ -149,7 +152,7 @@ static struct rates rates_of(const struct optimiser *o, const struct optimiser_s
     return r;
 }
 
-/* Each kind has a loop of its own, so that no loop has a branch. */
+/* Each kind of step has its own loop, so no loop contains a branch. */
 static void step_segment(const struct optimiser *o, const struct place *p, const struct rates *r,
                          size_t n)
 {
@@ -172,7 +175,7 @@ static void step_segment(const struct optimiser *o, const struct place *p, const
     assert(false);
 }
 
-/* Rates are worked out once for segments that decay and once for those that do not. */
+/* The factors are computed once for segments with weight decay and once for those without. */
 void optimiser_step(const struct optimiser *o, const struct optimiser_step *s)
 {
     assert(o->momentum >= 0 && o->momentum < 1 && o->weight_decay >= 0);

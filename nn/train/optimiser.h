@@ -1,35 +1,32 @@
-/* nn/train/optimiser.h -- SGD and Adam, and the learning rate of a round.
+/* nn/train/optimiser.h -- SGD, Adam and AdamW, gradient clipping, and the learning rate of a round.
  *
- *   gradient = gradient * min(1, clip / |gradient|)       (clip > 0)
+ *   clipping (if clip > 0): gradient = gradient * min(1, clip / |gradient|)
  *
  *   sgd     g = gradient + decay * x
  *           m = momentum * m + g            (PyTorch's form, dampening 0)
  *           x = x - lr * (nesterov ? g + momentum * m : m)
- *           held: the same x, but m stays what it was before the step
+ *           held: the same update of x, but m keeps the value from before the step
  *   adam    g = gradient + decay * x        (Kingma, Ba 2015, algorithm 1)
  *           m = beta1 * m + (1 - beta1) * g;  v = beta2 * v + (1 - beta2) * g^2
  *           x = x - lr * (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps)
- *   adamw   the same with g = gradient, and before it x = x - lr * decay * x
+ *   adamw   first x = x - lr * decay * x, then as adam with g = gradient
  *           (Loshchilov, Hutter 2019)
  *
- * decay is weight_decay in segments that decay: no biases, no norms. Segments
- * that are not trained are running statistics: their "gradient" is (running -
- * batch's), and x = x - 0.1 * gradient, whatever the learning rate; clipping
- * leaves them out.
+ * decay is weight_decay in segments that decay, and 0 in biases and norms. Segments that are not
+ * trained are running statistics. Their "gradient" is (running value - value of the batch), and
+ * their update is x = x - 0.1 * gradient, independent of the learning rate. Clipping ignores them.
  *
- * m, v and the step number t belong to one peer: they are never averaged, and
- * m is reset only by DGC's factor masking. Its local gradient clipping is a
- * clip of X / sqrt(number of peers), X being what the sum of all gradients is
- * held to.
+ * m, v and the step number t belong to one peer and are never averaged between peers. Only DGC's
+ * factor masking resets m. DGC's local gradient clipping sets clip = X / sqrt(number of peers),
+ * where X is the limit for the sum of all gradients.
  *
- * The learning rate is a function of the run's round, not of a peer's age, so
- * that a newcomer trains at the rate of the others. The first `warmup` rounds
- * climb linearly to lr; the rest, of length rounds - warmup, is
+ * The learning rate is a function of the round of the run, so a peer that joins late trains at the
+ * same rate as the others. During the first `warmup` rounds the rate rises linearly to lr.
+ * Afterwards it is
  *
  *   constant   lr
- *   step       lr, a tenth from half of the run on, a hundredth from three
- *              quarters on
- *   cosine     lr * (1 + cos(pi * t)) / 2, t from 0 to 1
+ *   step       lr, then lr / 10 from half of the run on, then lr / 100 from three quarters on
+ *   cosine     lr * (1 + cos(pi * t)) / 2, where t rises from 0 to 1 in rounds - warmup rounds
  */
 #ifndef NN_TRAIN_OPTIMISER_H
 #define NN_TRAIN_OPTIMISER_H
@@ -41,28 +38,29 @@ enum schedule_kind { SCHEDULE_COSINE, SCHEDULE_STEP, SCHEDULE_CONSTANT };
 struct schedule
 {
     enum schedule_kind kind;
-    double lr;       /* At its highest. */
-    uint64_t warmup; /* Rounds. */
-    uint64_t rounds; /* Rounds of the whole run. SCHEDULE_CONSTANT needs none. */
+    double lr;       /* Highest learning rate. */
+    uint64_t warmup; /* Number of warm-up rounds. */
+    uint64_t rounds; /* Number of rounds of the run. SCHEDULE_CONSTANT ignores it. */
 };
 
 enum optimiser_kind { OPTIMISER_SGD, OPTIMISER_ADAM, OPTIMISER_ADAMW };
 
 #define OPTIMISER_ADAM_EPS   1e-8
-#define OPTIMISER_STATISTICS 0.1 /* PyTorch's momentum of a batch norm. */
+#define OPTIMISER_STATISTICS 0.1 /* Rate of running statistics, as in PyTorch's batch norm. */
 
 struct optimiser
 {
     enum optimiser_kind kind;
-    double momentum; /* In [0, 1); Adam's beta1. */
-    double beta2;    /* In [0, 1); Adam's only. */
-    bool nesterov;   /* SGD's only. */
-    bool held;       /* SGD's only: steps leave m alone (quasi_global.h). */
+    double momentum; /* Momentum factor, in [0, 1). Adam: beta1. */
+    double beta2;    /* Adam only: factor of the second moment, in [0, 1). */
+    bool nesterov;   /* SGD only: Nesterov's momentum. */
+    bool held;       /* SGD only: steps do not change m (quasi_global.h). */
     double weight_decay;
-    double clip; /* Longest gradient of one step; 0: any. */
+    double clip; /* Largest norm of the gradient of one step. 0: no limit. */
 };
 
-/* The learning rate of round 0, 1, ... A round past the run's end has the last one's. */
+/* Returns the learning rate of a round, counted from 0. After the run's last round, the rate of the
+ * last round continues. */
 double schedule_lr(const struct schedule *s, uint64_t round);
 
 /* Arguments of a step. All vectors have the length of the model. */
@@ -72,22 +70,21 @@ struct optimiser_step
     size_t n_segments;
     float *x;
     const float *grad;
-    float *m;   /* Momentum, zeros before the first step. SGD without
-                 * momentum leaves it alone. */
-    float *v;   /* Adam's second moment, likewise; else NULL. */
-    uint64_t t; /* For Adam: this is the t-th step, from 1. */
+    float *m;   /* Momentum, zeros before the first step. SGD without momentum does not use it. */
+    float *v;   /* Adam's second moment, zeros before the first step. SGD: NULL. */
+    uint64_t t; /* Adam: number of this step, counted from 1. */
     double lr;
 };
 
-/* Scale the gradient (of the segments that are trained) down to o->clip. One
- * that is not finite stays so. */
+/* Scales the gradient of the trained segments down to the norm o->clip, if its norm is larger. A
+ * gradient that is not finite stays unchanged. */
 void optimiser_clip(const struct optimiser *o, const struct segment *segments, size_t n_segments,
                     float *grad);
 
-/* m[i] = 0 wherever sent[i] is not 0 (DGC's factor masking). */
+/* Sets m[i] to 0 wherever sent[i] is not 0 (DGC's factor masking). */
 void optimiser_forget(float *m, const float *sent, size_t n);
 
-/* One step, in one pass over memory. */
+/* Does one step of the optimiser, in one pass over memory. */
 void optimiser_step(const struct optimiser *o, const struct optimiser_step *s);
 
 #endif

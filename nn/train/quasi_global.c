@@ -1,4 +1,4 @@
-/* nn/train/quasi_global.c -- a round's way, as momentum of the next. */
+/* nn/train/quasi_global.c -- computes the momentum from the change of the model over a round. */
 #include "nn/train/quasi_global.h"
 
 #include "nn/math/state.h"
@@ -21,7 +21,7 @@ void quasi_global_close(struct quasi_global *q)
     *q = (struct quasi_global){.begin = NULL};
 }
 
-/* m = mu m + share (from - to), and from = to. */
+/* Sets m = mu m + share (from - to), then from = to. */
 VEC_CLONES static void learn(float *restrict m, float *restrict from, const float *restrict to,
                              float mu, float share, size_t n)
 {

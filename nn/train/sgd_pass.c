@@ -1,4 +1,5 @@
-/* nn/train/sgd_pass.c -- a batch's samples in the model's input, and one pass over them. */
+/* nn/train/sgd_pass.c -- loads the samples of a batch into the model's input, and runs one pass
+ * over them. */
 #include "nn/train/sgd_pass.h"
 
 #include "nn/math/rng.h"
@@ -10,7 +11,8 @@ static size_t sample_of(const struct sgd_batch *b, uint32_t i)
     return b->index != NULL ? b->index[i] : b->first + i;
 }
 
-/* Rows that lie side by side in the set are used where they lie; others are gathered. */
+/* Returns the sparse rows of a batch. Consecutive samples are used in place. Samples given by an
+ * index are copied into the memory of `p`. */
 static struct sparse_rows load_rows(struct sgd_part *p, const struct sgd_batch *b)
 {
     const struct dataset *set = b->set;
@@ -27,7 +29,8 @@ static struct sparse_rows load_rows(struct sgd_part *p, const struct sgd_batch *
     return (struct sparse_rows){p->start, p->column, p->value};
 }
 
-/* Write the batch's samples, augmented, to the pass's input, and its labels to p->label. */
+/* Writes the augmented samples of the batch to the input of the pass, and their labels to
+ * p->label. */
 static void load_batch(struct sgd_part *p, struct model_pass *pass, const struct sgd_batch *b)
 {
     if (b->model->sparse)

@@ -1,5 +1,5 @@
-/* nn/train/sgd_pass.h -- some samples go through the model: loaded, augmented, forward, loss, backward;
- * internal.
+/* nn/train/sgd_pass.h -- one pass of a batch through the model: load, augment, forward, loss,
+ * backward. Internal to nn/train.
  */
 #ifndef NN_TRAIN_SGD_PASS_H
 #define NN_TRAIN_SGD_PASS_H
@@ -8,7 +8,7 @@
 #include "nn/data/dataset.h"
 #include "nn/train/sgd_scratch.h"
 
-/* Some samples of a set and what is done with them. */
+/* A batch: samples of a data set, and how they are augmented and weighted. */
 struct sgd_batch
 {
     const struct model *model;
@@ -18,17 +18,18 @@ struct sgd_batch
     size_t first;
     const struct augment *augment;
     uint64_t seed, peer,
-        /* Inputs of the random augmentation: seed, peer, and position of the first sample in the
-         * peer's sequence of samples. */
+        /* Inputs of the random augmentation: the run's seed, the peer, and the position of the
+         * first sample in the peer's sequence of samples. */
         position;
     float smoothing;
-    size_t n_mean;                         /* Rows that the gradient is a mean of. */
-    void (*done)(void *self, size_t from); /* Called as model_pass.done. */
+    size_t n_mean; /* Number of rows by which the gradient is divided. */
+    /* Passed to the model as model_pass.done. May be NULL. */
+    void (*done)(void *self, size_t from);
     void *done_self;
 };
 
-/* One pass over a batch, in p's memory: its loss and, where the plan is for training, the gradient, in
- * p->grad. */
+/* Runs one pass over a batch in the memory of `p`, and returns the loss. If the plan is for
+ * training, also writes the gradient to p->grad. */
 struct loss sgd_pass_run(struct sgd_part *p, const struct model_plan *plan, const float *x,
                          const struct sgd_batch *b);
 

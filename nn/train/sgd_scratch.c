@@ -1,19 +1,21 @@
-/* nn/train/sgd_scratch.c -- all memory and threads of a trainer's steps, taken at once, so that
- * nothing is allocated in a step (tests/unit/nn_alloc.c counts). */
+/* nn/train/sgd_scratch.c -- allocates all memory and threads of a trainer's steps at once, so that
+ * a step allocates nothing. tests/unit/nn_alloc.c checks this. */
 #include "nn/train/sgd_scratch.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
-/* Whole cache lines from a cache line on: two threads never share one. */
+/* Allocates n floats, aligned to and rounded up to whole cache lines. Two threads then never write
+ * to the same cache line. */
 static float *floats(size_t n)
 {
     return aligned_alloc(64, (n * sizeof(float) + 63) / 64 * 64);
 }
 
-/* Without gradients a pass needs less, so more samples fit into `room`: the
- * plan for as many as do, at least one. */
+/* Makes the plan for evaluations: the largest batch that fits into `room` floats, at least one
+ * sample. An evaluation needs less memory per sample than training, because it computes no
+ * gradients. */
 static int plan_evaluation(struct model_plan *plan, const struct model *m, size_t room)
 {
     uint32_t fits = 1, beyond = SGD_EVAL_BATCH_MAX + 1;
@@ -31,7 +33,8 @@ static int plan_evaluation(struct model_plan *plan, const struct model *m, size_
     return model_plan_init(plan, m, fits, false);
 }
 
-/* Part 0 is the largest part of a batch: what fits it fits all. */
+/* Makes the plans for training and evaluation. They are made for part 0, which is the largest part
+ * of a batch, so every other part fits, too. */
 static int plan_passes(struct sgd_scratch *s, const struct model *m)
 {
     uint32_t n = (uint32_t)sgd_scratch_cut(s->batch, s->threads, 1);
@@ -39,7 +42,7 @@ static int plan_passes(struct sgd_scratch *s, const struct model *m)
     return err ? err : plan_evaluation(&s->eval, m, s->train.n_floats);
 }
 
-/* The pieces of a model's segments that lie in a part's range. */
+/* Sets p->segment to the pieces of the model's segments that are in the range of this thread. */
 static void cut_segments(struct sgd_part *p, const struct model *m)
 {
     for (size_t i = 0; i < m->n_segments; i++) {
@@ -86,7 +89,8 @@ static void part_close(struct sgd_part *p)
     free(p->segment);
 }
 
-/* Ranges are whole cache lines: 16 floats. */
+/* Opens the memory of all threads. Each thread's range of the vector is a whole number of cache
+ * lines of 16 floats. */
 static int open_parts(struct sgd_scratch *s, const struct model *m)
 {
     size_t lines = (m->n_params + 15) / 16;
@@ -102,8 +106,8 @@ static int open_parts(struct sgd_scratch *s, const struct model *m)
     return 0;
 }
 
-/* Plans first, as they say how much memory the parts take; threads last, as they want everything
- * there. */
+/* The plans come first, because they determine the sizes of the allocations. The threads start
+ * last, when all memory is allocated. */
 int sgd_scratch_open(struct sgd_scratch **out, const struct model *m, uint32_t batch,
                      uint32_t threads, size_t longest)
 {
@@ -131,7 +135,7 @@ int sgd_scratch_open(struct sgd_scratch **out, const struct model *m, uint32_t b
     return 0;
 }
 
-/* Also for what sgd_scratch_open() left half done. */
+/* Also frees a scratch that sgd_scratch_open() opened only in part before it failed. */
 void sgd_scratch_close(struct sgd_scratch *s)
 {
     if (s == NULL)

@@ -1,9 +1,8 @@
-/* nn/train/sgd_scratch.h -- the memory and threads of a trainer's steps; internal.
+/* nn/train/sgd_scratch.h -- the memory and the threads of a trainer's steps. Internal to nn/train.
  *
- *   batch    [ part 0 | part 1 | ... ]   each runs through an arena of its own
- *   grad       d        d       ...      one for each part
- *   vector   [ range 0 | range 1 | ... ] each part adds the gradients up in one
- *                                        range, and updates it
+ *   batch    [ part 0 | part 1 | ... ]     thread k runs part k with its own activations (arena)
+ *   grad     [ grad 0 ] [ grad 1 ] ...     and its own gradient, which has the length of the vector
+ *   vector   [ range 0 | range 1 | ... ]   thread k adds all gradients in range k, then updates it
  */
 #ifndef NN_TRAIN_SGD_SCRATCH_H
 #define NN_TRAIN_SGD_SCRATCH_H
@@ -19,15 +18,16 @@ enum { SGD_EVAL_BATCH_MAX = 256, SGD_THREADS_MAX = 64 };
 struct sgd_part
 {
     float *arena;
-    float *grad;             /* n_params; part 0's becomes the whole batch's. */
-    uint16_t *label;         /* The class of each row of the part. */
-    size_t *start;           /* Sparse rows, gathered: train.n + 1, ... */
-    uint32_t *column;        /* ... train.n * longest, ... */
-    float *value;            /* ... likewise. */
+    float *grad;     /* Gradient, n_params floats. Part 0's becomes the sum. */
+    uint16_t *label; /* Class of each row of the part. */
+    /* Sparse rows copied from the set: the start of each row, train.n + 1 entries. */
+    size_t *start;
+    uint32_t *column;        /* Column of each entry of the rows, train.n * longest. */
+    float *value;            /* Value of each entry of the rows, train.n * longest. */
     size_t from, to;         /* Range of parameters [from, to) that the thread updates. */
-    struct segment *segment; /* ... the segments' pieces in it. */
+    struct segment *segment; /* Pieces of the model's segments in [from, to). */
     size_t n_segments;
-    bool idle; /* The thread had no sample of the last batch. */
+    bool idle; /* True: the thread had no sample of the last batch. */
     struct loss loss;
 };
 
@@ -35,9 +35,9 @@ struct sgd_scratch
 {
     size_t n_params, longest;
     uint32_t batch, threads;
-    struct model_plan train, eval; /* For a part, in the same arena. */
-    uint32_t *index;               /* A batch's samples. */
-    struct sgd_part *part;         /* `threads` */
+    struct model_plan train, eval; /* Plans for one part of a batch. Both use the same arena. */
+    uint32_t *index;               /* Indices of the samples of a batch, `batch` entries. */
+    struct sgd_part *part;         /* Memory of each thread, `threads` entries. */
     struct parallel_for *team;
 };
 

@@ -1,17 +1,20 @@
-/* nn/train/sgd_trainer.c -- mini-batch training behind the trainer seam: a step, an evaluation,
- * and how each is shared out among threads.
+/* nn/train/sgd_trainer.c -- mini-batch training behind the trainer interface: a local step, an
+ * evaluation, and how threads divide each of them.
  *
- *   thread k   samples of part k -> arena k -> gradient k       (step_gradient)
+ * With one learner, the threads first divide the batch and then the parameter vector:
+ *
+ *   thread k   samples of part k -> activations -> gradient k       (step_gradient)
  *              ------------------------------------------
  *              range k of the vector: gradients added in order  (step_add)
  *              range k of x, momentum: updated                  (step_update)
  *
- * Parts of a batch first, ranges of the vector then: between the two all threads
- * wait for each other, and nothing else is locked. Of several learners:
+ * Between the gradients and the sums, all threads wait for each other. No other locks are needed.
+ *
+ * With several learners, the threads divide the vector, then the learners, then the vector:
  *
  *   range k of the vector: velocity of the centre               (centre_pull)
  *   thread k   a learner's batch -> gradient k -> its model     (learner_step)
- *              ... and the next ones, until all have stepped
+ *              ... and the next learners, until all have stepped
  *   range k of x, the centre: moved                             (centre_move)
  */
 #include "nn/train/sgd_trainer.h"
@@ -29,7 +32,7 @@
 
 /* --- reports --- */
 
-/* The parts' losses, in order. */
+/* Adds the losses of all parts of a batch to the report, in order of the parts. */
 static void report_add(struct trainer_report *r, const struct sgd_scratch *s, uint64_t n_rows)
 {
     for (uint32_t k = 0; k < s->threads; k++) {
@@ -39,7 +42,7 @@ static void report_add(struct trainer_report *r, const struct sgd_scratch *s, ui
     r->n_samples += n_rows;
 }
 
-/* Sums to means. */
+/* Divides the sums of the report by the number of rows. */
 static void report_finish(struct trainer_report *r)
 {
     if (r->n_samples == 0)
@@ -50,27 +53,28 @@ static void report_finish(struct trainer_report *r)
 
 /* --- training --- */
 
-/* One step, as its parts see it. */
+/* State of one local step, shared by all threads. */
 struct step
 {
     struct sgd_trainer *t;
     uint64_t position; /* Position of the first sample of the batch in the peer's sequence. */
     uint32_t learner;  /* Learner that the batch belongs to. */
     struct optimiser_step update;
-    bool by_layer; /* Trained segments are updated as soon as their layer is finished. */
+    bool by_layer; /* True: trained segments are updated as soon as their layer is finished. */
     /* Number of segments at the beginning that are updated at the end of the step. */
     size_t n_left;
 };
 
-/* Running statistics come as differences to a part's mean: what adds up to the
- * batch's is each by its share. */
+/* Scales the changes of the running statistics of one part of a batch by `share`, the part's share
+ * of the batch. The sum over all parts is then the weighted mean. Parameters are not scaled,
+ * because their gradients are already divided by the size of the whole batch. */
 static void weigh_statistics(const struct model *m, float *grad, float share)
 {
     for (size_t i = segments_trained(m->segments, m->n_segments); i < m->n_params; i++)
         grad[i] *= share;
 }
 
-/* Updates the parameters from index `from` on, and reports that they are final. */
+/* Updates the parameters from index `from` on, and reports that they have their final values. */
 static void step_layer(void *self, size_t from)
 {
     struct step *step = self;
@@ -85,8 +89,7 @@ static void step_layer(void *self, size_t from)
     t->done(t->done_arg, from);
 }
 
-/* Updates the parameters that no layer updated: the first segments, if any, and running
- * statistics. */
+/* Updates the rest after step_layer(): the first `n_left` segments, and the running statistics. */
 static void step_others(const struct step *step)
 {
     const struct optimiser *o = &step->t->config.optimiser;
@@ -101,8 +104,8 @@ static void step_others(const struct step *step)
     optimiser_step(o, &update);
 }
 
-/* n of the samples that were drawn, the first of them being number `from`. The mean is over a whole
- * batch's rows, so that the gradients of its parts just add up. */
+/* Returns the batch of `n` drawn samples that begins at number `from` of the draw. The gradient is
+ * divided by the rows of the whole batch, so the gradients of its parts can simply be added. */
 static struct sgd_batch training_batch(const struct step *step, size_t from, uint32_t n)
 {
     const struct sgd_config *c = &step->t->config;
@@ -118,7 +121,7 @@ static struct sgd_batch training_batch(const struct step *step, size_t from, uin
                               .n_mean = (size_t)c->batch * c->model->n_rows};
 }
 
-/* Part k of a step: pass its samples through the model, with a gradient of its own. */
+/* Runs part k of the batch through the model, which gives gradient k. */
 static void step_gradient(void *self, uint32_t k)
 {
     struct step *step = self;
@@ -139,7 +142,8 @@ static void step_gradient(void *self, uint32_t k)
         weigh_statistics(c->model, p->grad, (float)b.n / (float)c->batch);
 }
 
-/* The gradients' sum to part 0's, in one range, a few pages at a time. */
+/* Adds the gradients of all parts to the gradient of part 0, in range k of the vector. Works in
+ * chunks of a few pages, which stay in the cache. */
 static void step_add(void *self, uint32_t k)
 {
     enum { CHUNK = 4096 };
@@ -154,8 +158,8 @@ static void step_add(void *self, uint32_t k)
     }
 }
 
-/* Move the part of x that is this range: its segments are cut to it, so that no two threads
- * write one float. */
+/* Updates range k of x. The segments are cut to the range, so no two threads write the same
+ * float. */
 static void step_update(void *self, uint32_t k)
 {
     const struct step *step = self;
@@ -166,15 +170,16 @@ static void step_update(void *self, uint32_t k)
     optimiser_step(&c->optimiser, &update);
 }
 
-/* Without clipping, a range can move as soon as it has been added up, while it is in the cache. */
+/* Without clipping, a range can be updated directly after its sum, while it is still in the
+ * cache. */
 static void step_add_update(void *self, uint32_t k)
 {
     step_add(self, k);
     step_update(self, k);
 }
 
-/* One step on all threads. A parallel_for_run() ends when all its parts have, which orders gradients
- * before sums before updates. */
+/* Runs one step on all threads. parallel_for_run() returns after all threads have finished, so the
+ * gradients are complete before the sums begin, and the sums before the updates. */
 static void run_step(struct step *step)
 {
     const struct sgd_config *c = &step->t->config;
@@ -183,7 +188,7 @@ static void run_step(struct step *step)
     parallel_for_run(s->team, step_gradient, step);
     if (step->by_layer) {
         step_others(step);
-        /* Clipping needs the whole gradient, so the parameters are updated at the end. */
+        /* Clipping needs the norm of the complete gradient, so all updates come after clipping. */
     } else if (c->optimiser.clip > 0) {
         parallel_for_run(s->team, step_add, step);
         optimiser_clip(&c->optimiser, c->model->segments, c->model->n_segments, s->part[0].grad);
@@ -193,7 +198,8 @@ static void run_step(struct step *step)
     }
 }
 
-/* A gradient must be whole before it is clipped, and before the parts of several threads add up. */
+/* Decides whether parameters are updated layer by layer during the backward pass. Clipping and
+ * several threads prevent this, because they need the complete gradient before the first update. */
 static void begin_layers(struct step *step)
 {
     const struct sgd_config *c = &step->t->config;
@@ -205,7 +211,7 @@ static void begin_layers(struct step *step)
         step->n_left++;
 }
 
-/* A batch is done. */
+/* Reports to the watchdog that a batch is done. */
 static void sign(const struct sgd_trainer *t)
 {
     if (t->sign != NULL)
@@ -228,8 +234,8 @@ static void centre_move(void *self, uint32_t k)
     learners_move(&step->t->learners, step->update.x, p->from, p->to);
 }
 
-/* Runs the step of the k-th learner of those that compute at the same time: a whole batch, with
- * its own gradient, momentum and model. */
+/* Runs the step of learner `step->learner` + k on thread k, with a whole batch and its own
+ * gradient, momentum and model. */
 static void learner_step(void *self, uint32_t k)
 {
     const struct step *step = self;
@@ -256,7 +262,8 @@ static void learner_step(void *self, uint32_t k)
     learners_end(&t->learners, j, k, step->update.x);
 }
 
-/* One step of each learner, as many at once as there are threads. Their losses are added in order. */
+/* Runs one step of each learner, in groups of as many learners as there are threads. Losses are
+ * added in order of the learners. */
 static void run_learners(struct step *step, struct trainer_report *report)
 {
     struct sgd_trainer *t = step->t;
@@ -379,7 +386,7 @@ static void trainer_state(void *self, struct state *s)
 
 /* --- evaluation --- */
 
-enum { SPREAD = 8 /* Neighbours in the file that a part of the set is made of. */ };
+enum { SPREAD = 8 /* Number of samples in a group of neighbours in the file. */ };
 
 struct evaluation
 {
@@ -398,8 +405,8 @@ static size_t place(const struct evaluation *e, size_t at)
     return e->n == all ? at : at + room * block / blocks;
 }
 
-/* Part k of the held-out samples, as they are: neither augmented nor smoothed. The first part, which is
- * no shorter than any other, gives the signs. */
+/* Evaluates part k of the held-out samples, without augmentation and label smoothing. Part 0 is at
+ * least as long as any other part, so only part 0 reports progress to the watchdog. */
 static void evaluate_part(void *self, uint32_t k)
 {
     static const struct augment as_it_is = {.crop = false};
@@ -412,7 +419,7 @@ static void evaluate_part(void *self, uint32_t k)
     p->loss = (struct loss){0};
     size_t most = s->eval.n, n;
     for (size_t at = begin; at < end; at += n) {
-        if (e->n < c->test->n) /* To the end of a block. */
+        if (e->n < c->test->n) /* Stop at the end of a group. */
             most = s->eval.n < SPREAD - at % SPREAD ? s->eval.n : SPREAD - at % SPREAD;
         n = end - at < most ? end - at : most;
         struct sgd_batch b = {.model = c->model,
@@ -428,8 +435,8 @@ static void evaluate_part(void *self, uint32_t k)
     }
 }
 
-/* Returns the share of the evaluated samples that have the most frequent label, or 0 if samples
- * have no label each, as in a text. */
+/* Returns the share of the evaluated samples that have the most frequent label. Returns 0 for a
+ * text, because its samples do not have one label each. */
 static double majority(const struct evaluation *e)
 {
     const struct dataset *d = e->t->config.test;
@@ -461,7 +468,8 @@ static void trainer_evaluate(void *self, const float *x, uint64_t max_samples,
 
 /* --- the trainer --- */
 
-/* Data of another shape would be read beyond its end, so this is said before anything is opened. */
+/* Checks that the data have the shape that the model expects. Otherwise samples would be read
+ * beyond their end. */
 static int check_shape(const struct model *m, const struct dataset *d, char error[MODEL_ERROR_MAX])
 {
     const struct data_shape *a = &m->data, *b = &d->shape;
@@ -478,7 +486,8 @@ static int check_shape(const struct model *m, const struct dataset *d, char erro
     return -EINVAL;
 }
 
-/* More threads than samples in a batch, or than learners, would have nothing to do. */
+/* Opens the trainer's own scratch. The number of threads is limited to the number of samples of a
+ * batch, or to the number of learners, because further threads would be idle. */
 static int open_scratch(struct sgd_trainer *t)
 {
     struct sgd_config *c = &t->config;
@@ -491,7 +500,8 @@ static int open_scratch(struct sgd_trainer *t)
     return err;
 }
 
-/* Momentum of each learner, and what there is only of several. */
+/* Allocates the momentum of each learner, and the state of quasi-global momentum or of several
+ * learners. */
 static int open_memory(struct sgd_trainer *t)
 {
     const struct sgd_config *c = &t->config;

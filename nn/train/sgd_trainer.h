@@ -1,29 +1,32 @@
-/* nn/train/sgd_trainer.h -- a trainer (nn/train/trainer.h): mini-batch training of a model.
+/* nn/train/sgd_trainer.h -- the built-in trainer (nn/train/trainer.h): mini-batch training of a
+ * model.
  *
- *   shared by all trainers of a process     of one trainer
+ *   shared by all trainers of a process     owned by each trainer
  *   model, data sets, scratch               momentum, shard
  *
- * The scratch holds activations and gradients of one step and nothing that
- * outlives it, so a simulator of a thousand peers has one scratch; trainers
- * that share one are called from one thread.
+ * The scratch holds the activations and gradients of one step and nothing that is needed later. A
+ * simulator of a thousand peers therefore needs only one scratch. Trainers that share a scratch
+ * must be called from one thread.
  *
- * A step: draw a batch (nn/shards/shard.h), augment it (nn/data/augment.h), forward, loss,
- * backward, clip, update. The report's loss is the mean over the rows (of a
- * text: its bytes) as they were seen: each batch at the model of its step.
+ * One step draws a batch (nn/shards/shard.h), augments it (nn/data/augment.h), and runs forward
+ * pass, loss, backward pass, clipping and update. The reported loss is the mean over all rows of
+ * all steps. A sample has one row, or one row per byte in a text. The loss of a batch is measured
+ * before its step changes the model.
  *
- * With several threads (nn/math/parallel_for.h) a batch is shared out: each thread runs a
- * contiguous part through an arena and a gradient of its own, and the parts are
- * added in order. A batch norm sees its thread's part; running statistics move
- * by all parts, each by its share. So the outcome is a function of the seed and
- * the number of threads.
+ * Several threads (nn/math/parallel_for.h) divide a batch. Each thread runs a contiguous part of
+ * the batch, with its own activations and its own gradient, and the gradients are added in the
+ * order of the parts. A batch norm uses the mean and variance of its part of the batch. The running
+ * statistics move by the average over the parts, weighted by their sizes. The result therefore
+ * depends only on the seed and on the number of threads.
  *
- * With several learners (learners.h) each step is one of each of them, with a whole batch and momentum of
- * its own, and x is their centre. Threads share out the learners, not a batch: the outcome is then a
- * function of the seed alone. Learner j of K has batches number j, K + j, ... of the shard's sequence, so
- * that together they see each sample once an epoch.
+ * With several learners (learners.h), one step of the trainer is one step of each learner. Each
+ * learner has its own batch and momentum, and x is the learners' common centre. The threads divide
+ * the learners, not a batch, so the result depends only on the seed. Learner j of K takes the
+ * batches j, K + j, 2K + j, ... of the shard's sequence, so together the learners use each sample
+ * once per epoch.
  *
- * With optimiser.held the momentum is quasi-global (quasi_global.h): it moves as a round begins, and
- * not in steps.
+ * With `held` of struct optimiser, the momentum is quasi-global (quasi_global.h): it changes when a
+ * round begins and is constant during the steps.
  */
 #ifndef NN_TRAIN_SGD_TRAINER_H
 #define NN_TRAIN_SGD_TRAINER_H
@@ -38,51 +41,61 @@
 #include "nn/train/sgd_scratch.h"
 #include "nn/train/trainer.h"
 
-/* All that is borrowed must outlive the trainer. */
+/* Configuration of a trainer. All borrowed objects must outlive the trainer. */
 struct sgd_config
 {
-    const struct model *model;          /* Borrowed. */
-    const struct dataset *train, *test; /* Borrowed; of the model's shape. */
-    struct shard *shard;                /* Borrowed; of `train`. */
-    struct sgd_scratch *scratch;        /* Borrowed, or NULL: its own. */
-    const float *init;                  /* Borrowed: the initial model; or NULL:
-                                         * model_params() of the seed. */
-    uint64_t seed;                      /* The run's. */
+    const struct model *model; /* Model to train. Borrowed. */
+    /* Training set and held-out set, with the data shape of the model. Borrowed. */
+    const struct dataset *train, *test;
+    struct shard *shard; /* This peer's shard of `train`. Borrowed. */
+    /* Scratch to share with other trainers. Borrowed. NULL: the trainer allocates its own. */
+    struct sgd_scratch *scratch;
+    /* Initial model, borrowed. NULL: model_params() computes the initial model from the seed. */
+    const float *init;
+    uint64_t seed; /* Seed of the run. */
     uint32_t batch;
-    uint32_t threads; /* For a scratch of its own; 0 is 1, and more
-                                         * than `batch` is `batch`. Of several
-                                         * learners, likewise. */
+    /* Number of threads, if `scratch` is NULL. 0: one thread. At most `batch` threads are used, or
+     * at most `learners` threads if there are several learners. */
+    uint32_t threads;
     struct optimiser optimiser;
     struct schedule schedule;
     struct augment augment;
     double label_smoothing; /* Label smoothing in training. Evaluations do not use it. */
-    uint32_t learners; /* 0 is 1. With more no optimiser is held, and watch() is never heard of. */
-    double learner_momentum; /* With several: of their centre. */
+    /* Number of learners. 0: one learner. With several learners, optimiser.held must be false, and
+     * the function of watch() is never called. */
+    uint32_t learners;
+    double learner_momentum; /* Momentum of the centre, if there are several learners. */
 };
 
 struct sgd_trainer
 {
     struct sgd_config config;
-    float *momentum;            /* n_params a learner; part of a checkpoint, as are ... */
-    float *second;              /* ... Adam's second moment (else NULL) ... */
-    uint64_t t;                 /* ... and its number of steps. */
-    struct quasi_global global; /* Makes a momentum that is held; else all zero. */
-    struct learners learners;   /* State of several learners. All zero: one learner. */
+    /* Momentum: n_params floats per learner. `momentum`, `second` and `t` are part of a
+     * checkpoint. */
+    float *momentum;
+    /* Adam's second moments: n_params floats per learner. NULL: the optimiser is SGD. */
+    float *second;
+    uint64_t t; /* Number of steps so far. */
+    /* Computes the quasi-global momentum, if optimiser.held. Otherwise all zero. */
+    struct quasi_global global;
+    struct learners learners; /* State of several learners. All zero: one learner. */
     struct sgd_scratch *own;
-    void (*done)(void *arg, size_t from); /* In the next steps(); or NULL. */
+    /* Function of watch(), called in the next steps(). NULL: none. */
+    void (*done)(void *arg, size_t from);
     void *done_arg;
-    void (*sign)(void *arg); /* After a batch; or NULL. */
+    void (*sign)(void *arg); /* Function of signs(), called after each batch. NULL: none. */
     void *sign_arg;
 };
 
-/* 0, or -EINVAL with a sentence (the data are not of the model's shape), or
- * -ENOMEM or -EAGAIN. */
+/* Opens a trainer. Returns 0, -EINVAL with a message if the data do not have the model's shape,
+ * -ENOMEM, or -EAGAIN if threads cannot be started. */
 __attribute__((warn_unused_result)) int sgd_trainer_init(struct sgd_trainer *t,
                                                          const struct sgd_config *config,
                                                          char error[MODEL_ERROR_MAX]);
 void sgd_trainer_close(struct sgd_trainer *t);
 
-/* Samples that a scratch lent to a trainer has to be opened for, where it runs on `threads` threads. */
+/* Returns the batch size for which a shared scratch must be opened, if a trainer with this batch
+ * size and number of learners uses the scratch with `threads` threads. */
 static inline uint32_t sgd_trainer_samples(uint32_t batch, uint32_t learners, uint32_t threads)
 {
     return learners > 1 ? batch * threads : batch;

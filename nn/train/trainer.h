@@ -1,9 +1,14 @@
 /* nn/train/trainer.h -- the interface between a node and the training of its model.
  *
- * A node knows its model only through this interface. There are three kinds of trainers: the SGD
- * trainer of nn/ (nn/train/sgd_trainer.h), a program that uses libhearsay (peer/api), and trainers of
- * tests. The caller owns the vector x. The trainer owns its momentum, its data and its scratch
- * memory. Calls come from one thread at a time.
+ * A node runs the protocol of one peer and knows its model only through this interface. There are
+ * three kinds of trainers:
+ *
+ *   the SGD trainer      nn/train/sgd_trainer.h: trains a built-in model
+ *   a program            peer/api: a program that uses libhearsay does the local steps itself
+ *   trainers of tests    for example a quadratic function
+ *
+ * The caller owns x, the vector of all parameters. The trainer owns its momentum, its data and its
+ * scratch memory. All calls come from one thread at a time:
  *
  *   init() or state transfer --> x --> steps() --> exchange --> steps() --> ... --> evaluate()
  */
@@ -12,82 +17,89 @@
 
 #include "nn/math/vec.h"
 
+/* Result of steps() or of evaluate(). */
 struct trainer_report
 {
-    /* Mean loss of the rows. NaN: not known (n_samples is 0), so nothing is judged by it. */
+    /* Mean loss of the rows. NaN with n_samples 0: the loss is not known, so the check for
+     * divergence ignores it. */
     double loss;
-    double accuracy; /* Share of rows with the right label, in [0, 1]. */
-    /* Share of the evaluated rows that have the most frequent label: the accuracy of a model that
-     * ignores its inputs. Set by evaluate() only. 0: not known. */
+    double accuracy; /* Share of rows that the model classifies correctly, in [0, 1]. */
+    /* Share of the evaluated rows that have the most frequent label. A model that ignores its
+     * inputs can reach this accuracy. Set by evaluate() only. 0: not known. */
     double majority;
-    /* Number of rows. A sample is one row. In a text, each byte of a sample is one. */
+    /* Number of rows that were trained on or evaluated. A sample has one row. In a text, a sample
+     * has one row per byte. */
     uint64_t n_samples;
-    /* The training program has left, and steps() has not trained: the node leaves the run. x is
-     * unchanged. If the memory of x is the trainer's, x is as the training program left it. */
+    /* True: the training program left the run during steps(), so the node leaves the run, too. x is
+     * unchanged, unless x is the trainer's memory. In that case x has the values that the program
+     * left there. */
     bool abandoned;
 };
 
-struct state; /* nn/math/state.h */
+struct state; /* Checkpoint reader or writer: nn/math/state.h. */
 
+/* A trainer: the properties of its model, then its functions. */
 struct trainer
 {
-    size_t n_params;
-    /* Borrowed from the implementation. Segments that are not trained come
-     * last: the trained parameters are the first segments_trained() floats. */
+    size_t n_params; /* Length of x, in floats. */
+    /* Segments of x: one per tensor. Borrowed from the trainer. Segments that are not trained come
+     * last, so the trained parameters are the first segments_trained() floats of x. */
     const struct segment *segments;
     size_t n_segments;
-    /* Memory for the model, n_params floats, that outlives the node. NULL: the node allocates it. */
+    /* Memory for x, n_params floats, which must outlive the node. NULL: the node allocates x. */
     float *x;
-    void *self;
+    void *self; /* First argument of all functions below. */
     /* Loss, in nats, of a model that gives every answer the same probability: ln(number of
      * answers). 0: not defined. */
     double guess;
-    uint32_t batch; /* Samples of one local step; 0: not known. */
+    uint32_t batch; /* Number of samples of one local step. 0: not known. */
 
-    /* Writes the run's initial model, which depends on the run alone, so that every peer writes the
-     * same bits. `begins` is an exception. */
+    /* Writes the run's initial model to x. The model depends on the run only, so every peer writes
+     * the same bits. Exception: if begins() exists, init() may write another model. */
     void (*init)(void *self, float *x);
 
-    /* Returns whether x is the run's initial model, to the last bit. x may come from an
-     * untrusted peer. May be NULL: then init() writes the initial model. If the function exists,
-     * init() may write another model, and the node gets the right one from other peers before
+    /* Returns whether x is the run's initial model, bit for bit. x may come from an untrusted peer.
+     * If the function is NULL, the model of init() is the initial model. If the function exists and
+     * refuses the model of init(), the node fetches the initial model from another peer before
      * training. O(n_params). */
     bool (*begins)(void *self, const float *x);
 
-    /* Makes n_steps local steps on x, with the learning rate of round `round` of the run. Batches are
-     * a function of (run seed, peer, round, step), so that a peer that skips rounds draws the same
-     * batches in later rounds. */
+    /* Does n_steps local steps on x, with the learning rate of round `round` of the run. Each batch
+     * is a function of (run seed, peer, round, step), so a peer that skips rounds still draws the
+     * same batches in later rounds. */
     void (*steps)(void *self, float *x, uint64_t round, uint32_t n_steps,
                   struct trainer_report *report);
 
-    /* Sets a function that the last local step of the next steps() calls when the trained parameters
-     * x[from..] are final, because their layers are finished. `from` decreases from call to call. The
-     * function may never be called. May be NULL: then it is never called. */
+    /* Sets a function for the next call of steps(). During the last local step, the trainer calls
+     * done(arg, from) whenever x[from..] has its final values, up to the end of the trained
+     * parameters, because the backward pass has finished these layers. `from` decreases from call
+     * to call. A trainer may never call the function. NULL: the trainer does not support this. */
     void (*watch)(void *self, void (*done)(void *arg, size_t from), void *arg);
 
-    /* Sets a function that is called after each batch of steps() and evaluate(), from the
-     * computing thread, so that a watchdog sees progress. May be NULL: then a job has no sign of
-     * progress until it ends. */
+    /* Sets a function that the trainer calls after each batch of steps() and evaluate(), on the
+     * computing thread. The calls show a watchdog that the job makes progress. NULL: the trainer
+     * does not support this, so the watchdog sees no progress before the job ends. */
     void (*signs)(void *self, void (*sign)(void *arg), void *arg);
 
-    /* Resets the momentum of the trained coordinates with sent[k] != 0, because a message has sent
-     * their whole update (factor masking of DGC, Lin et al. 2018). May be NULL: then there is no
-     * momentum. */
+    /* Sets the momentum of each trained coordinate k with sent[k] != 0 to 0, because a delta has
+     * just sent the whole update of this coordinate (factor masking of DGC, Lin et al. 2018). NULL:
+     * the trainer has no momentum. */
     void (*sent)(void *self, const float *sent);
 
-    /* Computes loss and accuracy on the held-out set, or on max_samples samples spread over it (0:
-     * all). Does not change x. */
+    /* Computes loss and accuracy of x on the held-out set, or on max_samples samples spread over
+     * the set. max_samples 0: all samples. Does not change x. */
     void (*evaluate)(void *self, const float *x, uint64_t max_samples,
                      struct trainer_report *report);
 
-    /* Reports new live members. With --shard auto the samples are assigned again. keys[0..n): a
-     * 64-bit key per member; own: the key of this peer. May be NULL if the shard does not depend
-     * on the members. Returns 0, or -ENOMEM: nothing has changed. */
+    /* Reports that the live members have changed. With --shard auto the trainer then assigns the
+     * samples again. keys[0..n): a 64-bit key per member; own: the key of this peer. NULL: the
+     * samples of the trainer do not depend on the members. Returns 0, or -ENOMEM and nothing has
+     * changed. */
     int (*members)(void *self, const uint64_t *keys, size_t n, uint64_t own);
 
-    /* Reads or writes the trainer's state besides x (momentum, step counts) in its own sections of a
-     * checkpoint (nn/math/state.h). Called between other calls. If reading fails, the trainer can
-     * only be closed. May be NULL: then there is no such state. */
+    /* Reads or writes the trainer's state other than x (momentum, step counts) in its own sections
+     * of a checkpoint (nn/math/state.h). Called when no other call is running. If reading fails,
+     * the trainer can only be closed. NULL: the trainer has no such state. */
     void (*state)(void *self, struct state *s);
 };
 

@@ -1,8 +1,8 @@
 /* peer/api/codec.c -- public functions for codecs, applied to a vector of the caller.
  *
- * The modules in compress/ assert that their arguments are valid. The caller of a public function
- * is not trusted, so every pointer, size and order of calls is checked here and errors become
- * codes. Messages are checked by compress/ itself. */
+ * The modules in compress/ assert that their arguments are valid. Arguments of a public function
+ * may be wrong. Therefore this file checks every pointer, size and order of calls, and returns a
+ * code for an error. compress/ itself checks the messages. */
 #include "peer/api/hearsay.h"
 
 #include "compress/compress.h"
@@ -24,8 +24,8 @@ struct hearsay_codec
 {
     struct compress *compress;
     size_t floats;
-    /* Zeros that stand for an `x_hat` that is not given. Pages that are never written take no
-     * memory. */
+    /* Zeros, used if the caller passes no x_hat. These pages are only read, so they take no
+     * physical memory. */
     float *zeros;
     char spec[COMPRESS_SPEC_MAX]; /* Spec in canonical form. */
 };
@@ -45,9 +45,9 @@ __attribute__((format(printf, 3, 4))) static int refuse(char *error, int code, c
     return code;
 }
 
-/* Converts one layer to a segment at the end of the vector. Messages have 32-bit positions, which
- * limits the size of the vector. The division detects a product that is too large before it
- * overflows. */
+/* Converts one layer to a segment at the end of the vector. The vector has at most 2^32 - 1 floats,
+ * because positions in messages have 32 bits. The check divides instead of multiplying, because the
+ * product of rows and columns could overflow. */
 static int take_layer(struct segment *s, const struct hearsay_layer *l, size_t i, size_t *floats,
                       char *error)
 {
@@ -77,7 +77,8 @@ static int take_layer(struct segment *s, const struct hearsay_layer *l, size_t i
     return HEARSAY_OK;
 }
 
-/* Converts all layers to segments. compress_open() copies them, so the caller frees `*segments`. */
+/* Converts all layers to segments. compress_open() copies the segments, so the caller must free
+ * `*segments`. */
 static int take_layers(struct segment **segments, const struct hearsay_layer *layers, size_t n,
                        size_t *floats, char *error)
 {
@@ -96,8 +97,8 @@ static int take_layers(struct segment **segments, const struct hearsay_layer *la
     return HEARSAY_OK;
 }
 
-/* Opens the codec. The spec and the layers are already checked, so only a lack of memory can
- * fail. */
+/* Opens the codec. Spec and layers have already been checked, so the only possible failure is a
+ * lack of memory. */
 static int allocate(struct hearsay_codec *c, const struct segment *segments, size_t n, char *error)
 {
     c->zeros = calloc(c->floats, sizeof *c->zeros);
@@ -168,8 +169,8 @@ size_t hearsay_codec_bound(const struct hearsay_codec *c)
 
 /* ---- Messages ---- */
 
-/* The statistics are always requested, because without them an encoder need not detect values that
- * are not finite. */
+/* Always requests the statistics of compress_encode(), because without them an encoder need not
+ * detect values that are not finite. */
 int hearsay_codec_encode(struct hearsay_codec *c, const float *x, const float *x_hat, uint64_t seed,
                          uint64_t round, void *out, size_t cap, size_t *n, double *left)
 {
@@ -205,7 +206,7 @@ int hearsay_codec_add(const struct hearsay_codec *c, const void *message, size_t
 
 /* ---- Catalogue ---- */
 
-/* The catalogue writes the texts of a codec to a buffer. Each thread has its own buffer. */
+/* compress_catalogue() writes the texts of a codec to a buffer. Each thread has its own buffer. */
 int hearsay_codec_at(size_t i, const char **preset, const char **about)
 {
     C_LOCALE_HERE;

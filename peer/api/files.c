@@ -1,5 +1,5 @@
-/* peer/api/files.c -- output directory and HTTP monitor of a peer: connects the driver to
- * peer/run_log, on the peer's thread. Without "out" the diary writes nothing. */
+/* peer/api/files.c -- output directory and HTTP monitor of a peer. Connects the driver to
+ * peer/run_log, on the peer's thread. Without the option "out", no files are written. */
 #include "peer/api/handle.h"
 #include "peer/run/exit.h"
 #include "peer/run_log/summary.h"
@@ -11,8 +11,8 @@
 
 /* ---- Before the run ---- */
 
-/* A peer that left in the middle of a round has no model of a complete round, so no model file is
- * written. */
+/* Writes the model file. If the peer left in the middle of a round that trained in place, there is
+ * no model of a complete round, and no file is written. */
 static bool write_model(void *self, const struct node *n)
 {
     struct hearsay *h = self;
@@ -50,8 +50,8 @@ static int open_monitor(struct hearsay *h)
     return err == 0 ? HEARSAY_OK : handle_fail(h, handle_code(err), "%s", error);
 }
 
-/* Checks that no directory has the name of a file that is written at the end. Such an error is
- * better found now than after training. */
+/* Checks that no directory has the name of a file that is written at the end of the run. Finding
+ * this error now avoids losing the result after training. */
 static int check_file_names(struct hearsay *h)
 {
     char path[OUTDIR_PATH_MAX];
@@ -111,8 +111,8 @@ static void forget_checkpoints(struct hearsay *h)
         (void)h->disk.unlink(h->disk.self, checkpoint_store_name(slot));
 }
 
-/* Writes summary.json, which says how the run ended and whether it is finished. A peer that left
- * the run is not finished. The checkpoints of a finished run are deleted. */
+/* Writes summary.json, which says how the run ended and whether it is finished. A run that the peer
+ * left is not finished. Deletes the checkpoints of a finished run. */
 static void write_summary(struct hearsay *h, const struct verdict_facts *f, const struct verdict *o,
                           bool finished)
 {

@@ -10,9 +10,10 @@
  *
  *   HANDLE_NEW --hearsay_open--> HANDLE_OPEN --peer's thread ends--> (TURN_OVER) --hearsay_close-->
  *
- * The caller's thread writes all fields before the peer's thread starts, and later the callbacks
- * and `yours`. The peer's thread writes `seen` and the other fields under `lock`, and the result
- * before TURN_OVER.
+ * Threads: before the peer's thread starts, the caller's thread writes all fields. Afterwards the
+ * caller's thread writes only its error message, the fields about turns and, while it has the
+ * tensors, the data of hearsay_keep(). The peer's thread writes `seen` and the other fields of that
+ * section under `lock`, and the result before it sets TURN_OVER.
  */
 #ifndef PEER_API_HANDLE_H
 #define PEER_API_HANDLE_H
@@ -30,7 +31,7 @@
 
 #include <sys/types.h>
 
-/* Size of an error message in bytes, and largest number of options. */
+/* Size of an error message in bytes. Largest number of options of a handle. */
 enum { HANDLE_ERROR_MAX = 1024, HANDLE_WORDS_MAX = 96 };
 
 enum handle_stage { HANDLE_NEW, HANDLE_OPEN };
@@ -47,7 +48,7 @@ struct hearsay
     /* Options as "--name=value", owned. */
     char *word[HANDLE_WORDS_MAX];
     size_t n_words;
-    /* Parsed options. NULL: the handle is not open. */
+    /* Parsed options, owned. NULL: the handle is not open. */
     struct options *o;
     /* Tensors of hearsay_tensor(). */
     struct tensors tensors;
@@ -61,20 +62,21 @@ struct hearsay
     /* ---- Whose turn it is to use the tensors ---- */
     /* Turns of the caller's thread and the peer's threads. */
     struct turn turn;
-    bool yours;      /* True while the caller has the tensors. */
+    bool yours;      /* True while the caller may use the tensors. */
     bool calls_back; /* True while a callback of the caller runs. */
-    /* True once the caller has been told that the run is over. */
+    /* True after a call has reported to the caller that the run is over. */
     bool ended;
-    /* Complete rounds of the run, and local steps of this round, at the caller's last turn. */
+    /* At the caller's last turn: number of complete rounds of the run, and number of local steps to
+     * do. */
     uint64_t round;
     uint32_t steps;
 
     /* ---- The model ---- */
-    /* True with the option "model": the run has the keys of the built-in trainer. */
+    /* True if the option "model" is set. The run then has the options of the built-in trainer. */
     bool by_model;
     /* Model of the run, if `by_model`. Set once the run is known. */
     struct model model;
-    /* Values of the tensors at hearsay_open(), `n_floats` of them. */
+    /* Copy of the tensors' values at hearsay_open(), tensors.n_floats floats, owned. */
     float *begin;
     /* Hash of the run's initial model, if not `by_model`. */
     char begin_of_run[LAYOUT_BEGIN];
@@ -92,21 +94,24 @@ struct hearsay
     const char *out; /* Path of the output directory. NULL: no files are written. */
     /* Output directory, open and locked while the handle is open. */
     struct outdir dir;
-    /* Run identity for run.txt in the output directory (peer/output/run_lock.h). */
+    /* Text for run.txt in the output directory, which identifies the run
+     * (peer/output/run_lock.h). */
     char owner_text[RUN_IDENTITY_TEXT_MAX];
-    struct run_log diary; /* Files that the peer writes. */
+    struct run_log diary; /* Run log and other files that the peer writes. */
     /* HTTP monitor ("metrics"). */
     struct diary_monitor monitor;
-    /* Checkpoint store in the output directory, and what was found there. Open if `has_disk`. */
+    /* Checkpoint store in the output directory, and the checkpoints found there. Open if
+     * `has_disk`. */
     struct disk disk;
     struct checkpoint_store slots;
     struct checkpoint_store_found found;
     bool has_disk;
     /* Simulation that runs this peer. NULL: the peer has its own thread. */
     struct simulation *simulation;
-    uint32_t place; /* Number of the peer in the simulation. */
+    uint32_t place; /* Index of this handle in `simulation`, from 0. */
     uv_loop_t loop;
-    /* Wakes the peer's thread to leave the run. `look`: updates the figures every 250 ms. */
+    /* `leave` wakes the peer's thread, which then leaves the run. The timer `look` updates the
+     * figures every 250 ms. */
     uv_async_t leave;
     uv_timer_t look;
     struct uv_driver *driver;
@@ -120,18 +125,18 @@ struct hearsay
     char codec[256];
     /* Run description. "": the run is not known yet. */
     char run_text[WIRE_RUN_MAX + 1];
-    uint64_t copied; /* Bytes copied between the tensors and the flat vector. */
+    uint64_t copied; /* Bytes copied between tensors and flat vector so far. */
     uint64_t n_rounds, seed;
     uint64_t *keys; /* Keys of the live members, for the option "shard". */
     size_t n_keys;
-    /* Key of this peer, and number of changes of the member list (hearsay_shares()). */
+    /* Shard key of this peer. Number of changes of the member list (hearsay_shares()). */
     uint64_t own_key, shares;
     /* Copy of `run_text` that hearsay_run() returns. */
     char run_said[WIRE_RUN_MAX + 1];
 
     /* ---- Result, written before TURN_OVER ---- */
-    /* The peer left while the caller trained in place: the tensors hold an incomplete round, and no
-     * model file is written. */
+    /* True if the peer left while the caller trained in place. The tensors then hold the result of
+     * an incomplete round, and no model file is written. */
     bool half_done;
     /* Last message of level NOTE_ERROR. */
     char last_error[TURN_NOTE_MAX];
@@ -147,28 +152,28 @@ __attribute__((format(printf, 3, 4))) int handle_fail(struct hearsay *h, int cod
 /* Returns the HEARSAY_* code for a negative errno: HEARSAY_USAGE or HEARSAY_SYSTEM. */
 int handle_code(int err);
 
-/* simulate.c: closes one of several simulated handles. The last one joins the simulation's
- * thread. */
+/* simulate.c: closes one simulated handle. Closing the last handle of a simulation joins the
+ * simulation's thread. */
 void handle_stop_simulated(struct hearsay *h);
-/* Copies the node's progress to `h`, for hearsay_figures(). `sent`, `received`: bytes at the
- * sockets. */
+/* Copies the node's progress to `h`, for hearsay_figures(). `sent`, `received`: bytes counted at
+ * the sockets. */
 void handle_update_figures(struct hearsay *h, const struct node *n, uint64_t sent,
                            uint64_t received);
-/* Copies the final model to the caller's tensors. `x` NULL: there is none. */
+/* Copies the final model x to the caller's tensors. x NULL: no model exists. */
 void handle_give_model(struct hearsay *h, const float *x);
 
-/* opening.c: everything that hearsay_open() does before the peer's thread starts. Returns
- * HEARSAY_OK, or a code with a message. After a failure call handle_undo(). */
+/* opening.c: does everything that hearsay_open() does before the peer's thread starts. Returns
+ * HEARSAY_OK, or a code with a message. After a failure the caller calls handle_undo(). */
 int handle_prepare(struct hearsay *h);
 /* opening.c: handle_prepare() for a simulated peer, which has no key, socket or file. */
 int handle_prepare_simulated(struct hearsay *h);
 /* opening.c: releases everything that handle_prepare() opened. The options and tensors given by the
  * caller stay. */
 void handle_undo(struct hearsay *h);
-/* Returns whether the option "initial" requests this peer's model as the run's initial model. */
+/* Returns whether the option "initial" is true: the run should start with this peer's model. */
 bool handle_is_initial(const struct hearsay *h);
 
-/* trainer.c: writes the hash of an initial model as it is in the run description. */
+/* trainer.c: writes the hash of the initial model x in the form that the run description uses. */
 void handle_begin_hash(const struct hearsay *h, const float *x, char out[LAYOUT_BEGIN]);
 /* trainer.c: checks that the run fits the tensors, and fills in the trainer. Used as `make_trainer`
  * of struct node_config. Returns 0, or a negative errno with a message. */
@@ -176,11 +181,11 @@ int handle_make_trainer(void *self, const struct run *run, struct trainer *t,
                         char error[RUN_ERROR_MAX]);
 
 /* files.c: handle_open_files() is the last step of handle_prepare(), and handle_close_files()
- * undoes it. handle_end_files() writes the result after the event loop has ended. */
+ * undoes it. handle_end_files() writes the results after the event loop has ended. */
 int handle_open_files(struct hearsay *h);
 void handle_close_files(struct hearsay *h);
 void handle_end_files(struct hearsay *h);
-/* Determines verdict and exit code of the run, for a node that ended with `code`. */
+/* Sets the verdict and the exit code of the handle, for a node that ended with exit code `code`. */
 void handle_decide_verdict(struct hearsay *h, const struct node *n, int code);
 
 /* thread.c: opens the driver and starts the peer's thread. Returns HEARSAY_OK, or a code with a
@@ -188,8 +193,8 @@ void handle_decide_verdict(struct hearsay *h, const struct node *n, int code);
 int handle_start(struct hearsay *h);
 /* Asks the peer to leave the run. Called on the caller's thread. */
 void handle_leave(struct hearsay *h);
-/* Joins the peer's thread and closes driver and loop. If the thread has not ended, sets `stuck`
- * instead. */
+/* Joins the peer's thread and closes driver and event loop. If the thread has not ended yet, only
+ * sets `stuck`. */
 void handle_stop(struct hearsay *h);
 /* Callbacks of the driver, called on the peer's thread. */
 void handle_note(void *self, enum note_level level, const char *text);

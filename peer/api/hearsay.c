@@ -47,7 +47,8 @@ static bool is_own_process(const struct hearsay *h)
     return h->owner == getpid();
 }
 
-/* Checks that the handle is not open yet. `what`: name of the calling function, for the message. */
+/* Checks that the handle is not open yet. `what`: name of the calling function, for the error
+ * message. */
 static int check_new(struct hearsay *h, const char *what)
 {
     if (h == NULL)
@@ -122,7 +123,7 @@ void hearsay_close(struct hearsay *h)
     free(h);
 }
 
-/* Removes an earlier value of the option `name`. */
+/* Removes the value that was set before for the option `name`, if any. */
 static void drop_word(struct hearsay *h, const char *name, size_t n)
 {
     for (size_t i = 0; i < h->n_words; i++)
@@ -145,7 +146,7 @@ int hearsay_set(struct hearsay *h, const char *name, const char *value)
     char text[96];
     size_t n = 0;
     for (; name[n] != '\0' && n < sizeof text - 1; n++)
-        text[n] = name[n] == '_' ? '-' : name[n]; /* C and Python names have underscores. */
+        text[n] = name[n] == '_' ? '-' : name[n]; /* Names in C and Python have underscores. */
     text[n] = '\0';
     char *word = malloc(n + strlen(value) + 4);
     if (word == NULL)
@@ -282,8 +283,8 @@ static int run_evaluation(struct hearsay *h)
                : handle_fail(h, HEARSAY_CALLBACK, "the evaluation failed: it returned %d", failed);
 }
 
-/* Ends the run for the caller. Bad input and system failures are returned as errors; every other
- * end is HEARSAY_OVER with a verdict. */
+/* Reports the end of the run to the caller. If the run ended because of bad input or a system
+ * failure, returns the error code. After any other end, returns HEARSAY_OVER. */
 static int over(struct hearsay *h)
 {
     uint64_t done;
@@ -399,7 +400,7 @@ uint64_t hearsay_rounds_done(const struct hearsay *h)
 
 uint64_t hearsay_rounds(const struct hearsay *h)
 {
-    struct hearsay *unlocked = (struct hearsay *)h; /* Only the lock in it is modified. */
+    struct hearsay *unlocked = (struct hearsay *)h; /* Only `lock` is modified. */
     if (h == NULL)
         return 0;
     uv_mutex_lock(&unlocked->lock);

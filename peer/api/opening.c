@@ -64,8 +64,8 @@ static const struct option_row simulated_rows[] = {
     {.name = NULL},
 };
 
-/* Option tables. `own_`: the program's own model. `model_`: a model that `hearsay peer` can train,
- * too. */
+/* Option tables. own_*: the program has its own model. model_*: the option "model" is set, so
+ * `hearsay peer` can train the model, too. */
 static const struct command own_command = {
     .name = "libhearsay", .rows = rows, .takes_run_flags = true, .trainer = &layout_keys};
 static const struct command model_command = {
@@ -114,8 +114,8 @@ static bool is_given(const struct hearsay *h, const char *name)
     return false;
 }
 
-/* Parses the options. getopt's variables are global to the process, so one thread at a time parses,
- * and the variables are restored afterwards. */
+/* Parses the options. The variables of getopt() are global to the process. Therefore a lock lets
+ * only one thread parse at a time, and the variables are restored afterwards. */
 static int parse_as(struct hearsay *h, const struct command *own, const struct command *model)
 {
     static const struct options_io world = {.env = getenv};
@@ -200,7 +200,7 @@ static int lay_tensors(struct hearsay *h)
     return HEARSAY_OK;
 }
 
-/* Sets the run keys that describe the tensors. */
+/* Sets the options of the run that describe the tensors. */
 static int set_layout(struct hearsay *h, struct run_flags *flags, char error[RUN_ERROR_MAX])
 {
     char text[LAYOUT_BEGIN], outline[TENSORS_OUTLINE];
@@ -209,7 +209,8 @@ static int set_layout(struct hearsay *h, struct run_flags *flags, char error[RUN
     if (err < 0)
         return err;
     handle_begin_hash(h, h->begin, text);
-    /* layout_compare_initial() chooses the run with the smallest hash, so the first digit ranks the peers. */
+    /* layout_compare_initial() prefers the smallest hash, so the first digit becomes the peer's
+     * rank. */
     text[0] = handle_is_initial(h) ? '0' : h->config.node.n_bootstrap == 0 ? '1' : '2';
     err = run_flags_set(flags, "begin", text, error);
     snprintf(text, sizeof text, "%zu", h->tensors.dim);
@@ -227,8 +228,8 @@ bool handle_is_initial(const struct hearsay *h)
     return strcmp(options_text(h->o, "initial"), "true") == 0;
 }
 
-/* Checks the option "initial": a peer can provide the initial model only of a run that it describes
- * itself. */
+/* Checks the option "initial". A peer can provide the initial model only if it also describes the
+ * run. */
 static int check_initial(struct hearsay *h)
 {
     if (!handle_is_initial(h))
@@ -244,8 +245,9 @@ static int check_initial(struct hearsay *h)
     return HEARSAY_OK;
 }
 
-/* Makes the run from the flags. If the run description has no room for the outline, for example
- * because the topology lists every edge, the run is made without the outline. */
+/* Makes the run from the options. The outline (short hashes of the tensors) is optional. If the run
+ * description has no room for it, for example because the topology lists every edge, the run is
+ * made without the outline. */
 static int make_run(struct hearsay *h, struct run_flags *filled, char error[RUN_ERROR_MAX])
 {
     struct run *run = &h->config.node.run;
@@ -282,7 +284,7 @@ static int take_run(struct hearsay *h)
         err = make_run(h, filled, error);
     free(filled);
     if (err == 0 && c->run.rounds == 0 && c->n_bootstrap > 0) {
-        c->found = false; /* A joining peer takes the rounds from the cluster's run. */
+        c->found = false; /* Without "rounds" a joining peer takes the run. */
         return HEARSAY_OK;
     }
     if (err == 0 && !run_is_fixed(&c->run)) {
@@ -297,7 +299,7 @@ static int take_run(struct hearsay *h)
 
 /* ---- --out ------------------------------------------------------------------------ */
 
-/* Opens the output directory. The directory of a finished run is refused, because opening it would
+/* Opens the output directory. Refuses the directory of a finished run, because opening it would
  * train the run again. */
 static int open_out(struct hearsay *h)
 {
@@ -316,8 +318,8 @@ static int open_out(struct hearsay *h)
     return HEARSAY_OK;
 }
 
-/* Reads the checkpoint interval. The value is checked even if there is no output directory and no
- * checkpoint is written. */
+/* Reads the checkpoint interval. Without an output directory no checkpoint is written, but the
+ * value is checked nevertheless. */
 static int take_checkpoint_interval(struct hearsay *h)
 {
     char error[SETTINGS_ERROR_MAX];
@@ -330,8 +332,9 @@ static int take_checkpoint_interval(struct hearsay *h)
     return HEARSAY_OK;
 }
 
-/* Loads the checkpoints. A file that cannot be read because of a system error is a failure: the
- * error may be temporary, and starting from an older checkpoint would lose rounds. */
+/* Loads the checkpoints. A system error while reading a file is a failure, because the error may be
+ * temporary, and starting from an older checkpoint would lose rounds. A damaged file is skipped
+ * with a warning. */
 static int open_checkpoints(struct hearsay *h)
 {
     struct uv_driver_config *c = &h->config;
@@ -373,7 +376,7 @@ static int take_identity(struct hearsay *h)
     return err == 0 ? HEARSAY_OK : handle_fail(h, handle_code(err), "%s", error);
 }
 
-/* Refuses checkpoints of another peer before anything is written. */
+/* Refuses checkpoints that belong to another peer. This check comes before any file is written. */
 static int check_owner(struct hearsay *h)
 {
     char owner[2 * WIRE_ID_BYTES + 1], error[FILE_ERROR_MAX];
@@ -401,7 +404,7 @@ static int configure(struct hearsay *h)
     h->config.note = handle_note;
     h->config.measured = handle_measured;
     if (h->evaluate == NULL)
-        h->config.node.evaluate_every = 0; /* No callback: evaluations are impossible. */
+        h->config.node.evaluate_every = 0; /* Evaluations need a callback. */
     return HEARSAY_OK;
 }
 
@@ -413,8 +416,8 @@ static int all(struct hearsay *h, int (*const step[])(struct hearsay *))
     return code;
 }
 
-/* The steps are ordered so that errors of the options are found before a directory or file is
- * touched. */
+/* The order of the steps matters: errors in the options are found before any directory or file is
+ * changed. */
 int handle_prepare(struct hearsay *h)
 {
     static int (*const step[])(struct hearsay *) = {parse,

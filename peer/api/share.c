@@ -7,7 +7,7 @@
 
 uint64_t hearsay_shares(const struct hearsay *h)
 {
-    struct hearsay *unlocked = (struct hearsay *)h; /* Only the lock in it is modified. */
+    struct hearsay *unlocked = (struct hearsay *)h; /* Only `lock` is modified. */
     if (h == NULL)
         return 0;
     uv_mutex_lock(&unlocked->lock);
@@ -16,8 +16,8 @@ uint64_t hearsay_shares(const struct hearsay *h)
     return n;
 }
 
-/* Opens this peer's share of a set without labels, with the same assignment that `hearsay peer`
- * uses. */
+/* Opens this peer's share of a data set without labels. The samples are assigned in the same way as
+ * by `hearsay peer`. */
 static int open_shard(struct hearsay *h, struct shard *s, const struct dataset *set,
                       char error[DATA_ERROR_MAX])
 {

@@ -17,7 +17,7 @@ struct simulation
 {
     struct sim_config config;
     struct sim_world *world;
-    /* Handles, `n_peers` of them, borrowed. */
+    /* Array of config.n_peers handles. The handles are borrowed. */
     struct hearsay **handle;
     uv_thread_t thread;
     uv_mutex_t lock; /* Guards `n_open`. */
@@ -62,7 +62,7 @@ static void note(void *self, uint32_t peer, const struct node_note *said)
     handle_note(s->handle[peer], said->level, said->text);
 }
 
-/* Gives verdict and final model of one peer to its caller. */
+/* Ends one peer: writes its verdict and its final model to the handle, and wakes the caller. */
 static void end(struct simulation *s, uint32_t peer)
 {
     struct hearsay *h = s->handle[peer];
@@ -102,7 +102,8 @@ static void free_simulation(struct simulation *s)
     free(s);
 }
 
-/* Closes one handle. The last one joins the simulation's thread and frees the simulation. */
+/* Closes one handle. Closing the last handle joins the simulation's thread and frees the
+ * simulation. */
 void handle_stop_simulated(struct hearsay *h)
 {
     struct simulation *s = h->simulation;
@@ -174,7 +175,8 @@ static int take_network(struct hearsay *h, struct sim_config *c, const char *net
     return code;
 }
 
-/* Prepares one handle. Unless the options say otherwise, the run begins with all `n` members. */
+/* Prepares one handle. If "min-peers" is not set, it is set to `n`, so the run starts when all
+ * handles are members. */
 static int prepare(struct hearsay *h, size_t n)
 {
     char text[24];
@@ -186,8 +188,8 @@ static int prepare(struct hearsay *h, size_t n)
     return code == HEARSAY_OK ? handle_prepare_simulated(h) : code;
 }
 
-/* Makes all handles begin with the model of the handle that has the option "initial", else with the
- * model of the first handle. */
+/* Gives all handles the initial model of the handle with the option "initial", or else of the first
+ * handle. */
 static void use_one_initial_model(struct hearsay *const *h, size_t n)
 {
     size_t from = 0;
@@ -199,7 +201,7 @@ static void use_one_initial_model(struct hearsay *const *h, size_t n)
             layout_copy_initial(&h[i]->config.node.run, &h[from]->config.node.run);
 }
 
-/* Checks that handle number `i` describes the same run as the first handle: the same options and
+/* Checks that handle `i` describes the same run as the first handle, with equal options and
  * tensors. */
 static int same_run(struct hearsay *first, struct hearsay *h, size_t i)
 {

@@ -147,8 +147,8 @@ static int by_address(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Checks that no two tensors overlap in memory. A round would write the shared bytes twice, with
- * different values. */
+/* Checks that no two tensors overlap in memory. In a round the library would write the shared bytes
+ * twice, with different values. */
 static int check_overlap(const struct tensors *t, char error[TENSORS_ERROR_MAX])
 {
     const struct tensor **at = malloc(t->n * sizeof *at);
@@ -181,7 +181,7 @@ static void find_flat(struct tensors *t, struct tensor *const *in_order)
             t->flat = NULL;
 }
 
-/* Assigns offsets to the tensors in this order and makes their segments. */
+/* Assigns offsets in x to the tensors, in the order `in_order`, and makes their segments. */
 static int place(struct tensors *t, struct tensor *const *in_order, char error[TENSORS_ERROR_MAX])
 {
     free(t->segment);
@@ -199,7 +199,8 @@ static int place(struct tensors *t, struct tensor *const *in_order, char error[T
     return 0;
 }
 
-/* Returns the group of tensors with this role: trained (0), statistics (1), opaque (2). */
+/* Returns the group of a role: 0 trained tensors, 1 statistics, 2 opaque tensors. x has the groups
+ * in this order. */
 static int role_group(enum hearsay_role role)
 {
     switch (role) {
@@ -285,7 +286,7 @@ int tensors_lay_as(struct tensors *t, const struct segment *s, size_t n,
 }
 
 /* Hashes everything about tensor number `i` that peers must agree on. `before`: hash of the tensors
- * before it. */
+ * before number `i`. */
 static uint64_t hash_one(const struct tensors *t, size_t i, uint64_t before)
 {
     char text[HEARSAY_NAME_MAX + 160], shape[96];
@@ -297,7 +298,7 @@ static uint64_t hash_one(const struct tensors *t, size_t i, uint64_t before)
     return rng_hash(text, (size_t)n);
 }
 
-/* The hash follows the order of x. */
+/* The hash depends on the order of the tensors in x. */
 uint64_t tensors_layout(const struct tensors *t)
 {
     uint64_t hash = rng_hash("hearsay", 7);

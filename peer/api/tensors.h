@@ -1,15 +1,16 @@
 /* peer/api/tensors.h -- table of the caller's tensors, and copies between the tensors and one flat
- * vector.
+ * vector x.
  *
- *   add, add, ...  -->  lay   segments in the order of the flat vector x: trained ones first
+ *   add, add, ...  -->  lay   segments in the order of x: trained tensors first
  *                         |
  *        gather: tensors -> x        scatter: x -> tensors
  *
  * If all tensors are float32 and contiguous in the order of x, then x is the caller's memory
- * itself, and gather and scatter do nothing. A tensor of 16 bits is the rounded copy of its part of
- * x (nn/math/half.h). Gather adds the caller's changes to x, so that the digits that mixing added
- * below the precision of 16 bits are kept. Segments have the types of the tensors, so figures
- * describe the rounded values.
+ * itself, and gather and scatter do nothing. Otherwise x is a copy. A tensor of 16-bit elements is
+ * the rounded copy of its section of x (nn/math/half.h). Gather adds the caller's changes of such a
+ * tensor to x instead of overwriting x, so x keeps the digits below the precision of 16 bits, which
+ * mixing has computed. Segments have the types of the tensors, so figures describe the rounded
+ * values.
  */
 #ifndef PEER_API_TENSORS_H
 #define PEER_API_TENSORS_H
@@ -17,7 +18,7 @@
 #include "nn/math/vec.h"
 #include "peer/api/hearsay.h"
 
-/* Largest number of tensors, and size of an error message in bytes. */
+/* Largest number of tensors. Size of an error message in bytes, with the NUL. */
 enum { TENSORS_MAX = 65536, TENSORS_ERROR_MAX = 384 };
 
 /* One tensor of the caller. */
@@ -38,52 +39,54 @@ struct tensors
     /* Tensors in the order in which they were added. */
     struct tensor *tensor;
     size_t n, cap;
-    /* `n` segments in the order of x. NULL before tensors_lay(). */
+    /* Segments of the `n` tensors in the order of x. NULL before tensors_lay(). */
     struct segment *segment;
-    size_t n_floats, dim; /* Floats of x, and floats of the trained part of x. */
-    /* The caller's memory if x can be used in place. NULL: x is a copy. */
+    size_t n_floats, dim; /* Length of x, and length of its trained part. */
+    /* The caller's memory, if it can be used as x. NULL: x is a copy. */
     float *flat;
     /* Bytes copied between the tensors and the flat vector so far. */
     uint64_t bytes_copied;
 };
 
-/* Frees the table and sets it to empty. The caller's memory is not touched. */
+/* Frees the table and makes it empty. The caller's memory is not touched. */
 void tensors_close(struct tensors *t);
 
 /* Adds a tensor to the table, as hearsay_tensor() describes. Returns 0; -EINVAL with a message; or
  * -ENOMEM. On failure the table is unchanged. */
 int tensors_add(struct tensors *t, const struct tensor *one, char error[TENSORS_ERROR_MAX]);
 
-/* Fixes the order of x: trained tensors, then statistics, then opaque ones; within each group in
- * the order of tensors_add(). Returns 0; -EINVAL if no tensor is trained or two tensors overlap; or
- * -ENOMEM. */
+/* Determines the order of x: trained tensors, then statistics, then opaque tensors. Within each of
+ * these groups, tensors have the order of tensors_add(). Returns 0; -EINVAL with a message if no
+ * tensor is trained or two tensors overlap; or -ENOMEM. */
 int tensors_lay(struct tensors *t, char error[TENSORS_ERROR_MAX]);
 
-/* Fixes the order of x as that of the `n` segments `s` of a model. The tensors must have exactly
- * the names and shapes of these segments. Returns 0; -EINVAL with a message; or -ENOMEM. */
+/* Gives x the order of the `n` segments `s` of a model. The tensors must have exactly the names and
+ * shapes of these segments. Returns 0; -EINVAL with a message; or -ENOMEM. */
 int tensors_lay_as(struct tensors *t, const struct segment *s, size_t n,
                    char error[TENSORS_ERROR_MAX]);
 
-/* Returns a 64-bit hash of names, shapes, types and roles of all tensors. Peers of one run have
- * equal hashes. */
+/* Returns a 64-bit hash of the names, shapes, types and roles of all tensors. All peers of one run
+ * have the same hash. */
 uint64_t tensors_layout(const struct tensors *t);
 
-/* Writes a short hash of each of the first TENSORS_OUTLINED tensors, as two hexadecimal digits per
- * tensor. Comparing two outlines finds the first tensor that differs. With 8 bits per hash, 1 of
- * 256 differences is missed, and a later tensor is found instead. */
+/* Writes the outline: a short hash of each of the first TENSORS_OUTLINED tensors, with two
+ * hexadecimal digits per tensor. The first difference between two outlines shows the first tensor
+ * that differs. A hash of 8 bits misses 1 of 256 differences; a later tensor is then found
+ * instead. */
 enum { TENSORS_OUTLINED = 96, TENSORS_OUTLINE = 2 * TENSORS_OUTLINED + 1 };
 void tensors_outline(const struct tensors *t, char out[TENSORS_OUTLINE]);
 
-/* Describes tensor number `i` in the order of x: "fc.weight (float32 of 10x84, trained)". */
+/* Describes tensor number `i` in the order of x, for example "fc.weight (float32 of 10x84,
+ * trained)". */
 void tensors_describe(const struct tensors *t, size_t i, char out[TENSORS_ERROR_MAX]);
 
 /* Returns the first tensor with a value that is not finite. NULL: all values are finite.
  * O(n_floats). */
 const struct tensor *tensors_first_not_finite(const struct tensors *t);
 
-/* Copies between the tensors and x[0..n_floats). tensors_read() sets x from the tensors.
- * tensors_gather() updates an x that was scattered before, and keeps its extra precision.
- * tensors_scatter() sets the tensors from x. */
+/* Copy between the tensors and x[0..n_floats). tensors_read() sets x from the tensors.
+ * tensors_gather() updates an x that was scattered before, and keeps the digits of x below the
+ * precision of 16-bit tensors. tensors_scatter() sets the tensors from x. */
 void tensors_read(struct tensors *t, float *x);
 void tensors_gather(struct tensors *t, float *x);
 void tensors_scatter(struct tensors *t, const float *x);

@@ -82,7 +82,8 @@ static void on_look(uv_timer_t *timer)
 
 /* ---- Called by the caller's thread ------------------------------------------------ */
 
-/* The handles are unreferenced, so that they do not keep the event loop running on their own. */
+/* Opens the libuv handles `leave` and `look`. Both are unreferenced, so they do not keep the event
+ * loop running after the driver has stopped. */
 static int open_handles(struct hearsay *h)
 {
     int err = uv_async_init(&h->loop, &h->leave, on_leave);
@@ -120,8 +121,7 @@ static int start_thread(struct hearsay *h)
     return err;
 }
 
-/* Opens the driver. If the default port is in use, the next free port is tried
- * (settings_move()). */
+/* Opens the driver. If the default port is in use, tries the next free port (settings_move()). */
 static int open_driver(struct hearsay *h)
 {
     enum uv_driver_part part = UV_DRIVER_REST;
@@ -162,8 +162,8 @@ int handle_start(struct hearsay *h)
         err = start_thread(h);
     if (err == 0)
         return HEARSAY_OK;
-    /* The start failed. A driver can be closed only after it has run, so it is started and stopped
-     * at once. */
+    /* The start failed. A driver can be closed only after it has run, so the driver is started and
+     * stopped at once. */
     uv_driver_start(h->driver);
     uv_driver_stop(h->driver);
     uv_run(&h->loop, UV_RUN_DEFAULT);
@@ -187,7 +187,7 @@ void handle_stop(struct hearsay *h)
         return;
     }
     if (turn_await(&h->turn, 0) != TURN_OVER) {
-        h->stuck = true; /* The thread has not ended in time and still uses the handle. */
+        h->stuck = true; /* The thread still runs and uses the handle. */
         return;
     }
     (void)uv_thread_join(&h->thread);

@@ -1,5 +1,5 @@
-/* peer/api/trainer.c -- the trainer that a node uses when a program provides the model. The caller
- * does the local steps. */
+/* peer/api/trainer.c -- the trainer (nn/train/trainer.h) that a node uses when a program provides
+ * the model. The program does the local steps. */
 #include "peer/api/handle.h"
 #include "peer/secure/hash.h"
 
@@ -24,7 +24,8 @@ void handle_begin_hash(const struct hearsay *h, const float *x, char out[LAYOUT_
         snprintf(out + 2 * i, 3, "%02x", hash[i]);
 }
 
-/* Returns whether x is the run's initial model, by its hash. */
+/* Returns whether x is the run's initial model. Compares the hashes without their first digit,
+ * which set_layout() replaces by the peer's rank. */
 static bool begins(void *self, const float *x)
 {
     const struct hearsay *h = self;
@@ -33,8 +34,8 @@ static bool begins(void *self, const float *x)
     return strcmp(hash + 1, h->begin_of_run + 1) == 0; /* The first digit ranks the peers. */
 }
 
-/* Copies x to the tensors. The byte count is read by the caller's thread, so it is updated under
- * the lock. */
+/* Copies x to the caller's tensors. The caller's thread reads the byte count, so it is updated
+ * under the lock. */
 static void scatter(struct hearsay *h, const float *x)
 {
     tensors_scatter(&h->tensors, x);
@@ -49,8 +50,8 @@ void handle_give_model(struct hearsay *h, const float *x)
         scatter(h, x);
 }
 
-/* Does the local steps of a round: gives the tensors to the caller and waits until they come back.
- * If the caller leaves the run instead, the round is abandoned. */
+/* Does the local steps of a round: gives the tensors to the caller and waits until the caller gives
+ * them back. If the caller leaves the run instead, the round is abandoned. */
 static void steps(void *self, float *x, uint64_t round, uint32_t n_steps,
                   struct trainer_report *report)
 {
@@ -64,7 +65,7 @@ static void steps(void *self, float *x, uint64_t round, uint32_t n_steps,
     }
     tensors_gather(&h->tensors, x);
     *report = (struct trainer_report){.loss = did.loss, .accuracy = (double)NAN};
-    /* A NaN without samples means that the loss is not known. */
+    /* A NaN without samples means that the caller does not know the loss. */
     if (!isnan(did.loss) || did.samples > 0)
         report->n_samples = did.samples > 0 ? did.samples : 1;
 }
@@ -83,8 +84,7 @@ static void evaluate(void *self, const float *x, uint64_t max_samples,
             .loss = score.loss, .accuracy = score.accuracy, .n_samples = score.samples};
 }
 
-/* Stores the keys of the live members. The shares are computed later, when hearsay_share() is
- * called. */
+/* Stores the keys of the live members. hearsay_share() uses them later to compute the share. */
 static int members(void *self, const uint64_t *keys, size_t n, uint64_t own)
 {
     struct hearsay *h = self;
@@ -136,7 +136,8 @@ static int no_memory(char error[RUN_ERROR_MAX])
     return -ENOMEM;
 }
 
-/* Describes the first tensor that differs from the run's, as far as the run's outline allows. */
+/* Describes the first tensor that differs from the run's tensors, as far as the outline of the run
+ * shows it. `theirs`: the outline. */
 static void describe_first_difference(const struct tensors *t, const char *theirs,
                                       char out[TENSORS_ERROR_MAX])
 {
@@ -194,8 +195,8 @@ static int check_layout(struct hearsay *h, const struct run *run, char error[RUN
     return -EINVAL;
 }
 
-/* Checks that the tensors are those of the run's built-in model, which `hearsay peer` can train,
- * and sets the initial model. */
+/* Checks that the tensors match the run's built-in model, which `hearsay peer` can train, and sets
+ * the initial model. */
 static int take_model(struct hearsay *h, const struct run *run, char error[RUN_ERROR_MAX])
 {
     char why[MODEL_ERROR_MAX], what[TENSORS_ERROR_MAX], hash[SGD_INIT_MAX];
@@ -204,7 +205,7 @@ static int take_model(struct hearsay *h, const struct run *run, char error[RUN_E
     model_close(&h->model);
     h->model = (struct model){0};
     int err = data_shape(v->data, &shape);
-    assert(err == 0); /* The run is fixed. */
+    assert(err == 0); /* A run has a fixed kind. */
     err = model_init(&h->model, v->model, v->norm, &shape, why);
     if (err < 0) {
         snprintf(error, RUN_ERROR_MAX, "--model: %.300s", why);
@@ -234,9 +235,9 @@ static int take_model(struct hearsay *h, const struct run *run, char error[RUN_E
     return -EINVAL;
 }
 
-/* Returns whether the output directory belongs to a run that differs from this one in the initial
- * model only, and has no checkpoint. Such a directory is left by a program that stopped before its
- * first checkpoint and draws other initial values when it is started again. The run then begins
+/* Returns whether the output directory belongs to a run that differs from this run only in the
+ * initial model, and has no checkpoint. A program that stops before its first checkpoint leaves
+ * such a directory. When it is started again, it draws other initial values, and the run begins
  * again in this directory. */
 static bool differs_in_initial_model_only(const struct hearsay *h)
 {
@@ -245,7 +246,8 @@ static bool differs_in_initial_model_only(const struct hearsay *h)
            && run_identity_differ(there, h->owner_text, why) == 1 && strncmp(why, "begin=", 6) == 0;
 }
 
-/* Checks that the output directory belongs to this run or to none. */
+/* Checks that the output directory is new or belongs to this run. Refuses a directory with files of
+ * another run or of no known run. */
 static int check_out(struct hearsay *h, const struct run *run, char error[RUN_ERROR_MAX])
 {
     char text[WIRE_RUN_MAX + 1], why[OUTDIR_WHY_MAX];
@@ -271,8 +273,9 @@ static void note_run(struct hearsay *h, const struct run *run)
     uv_mutex_unlock(&h->lock);
 }
 
-/* The run may come from another peer, so everything that depends on the run is checked here and not
- * in hearsay_open(): the model or layout, the output directory, and the disk space. */
+/* The run may come from another peer and is not known in hearsay_open(). Therefore everything that
+ * depends on the run is checked here: the model or layout, the output directory, and the disk
+ * space. */
 int handle_make_trainer(void *self, const struct run *run, struct trainer *t,
                         char error[RUN_ERROR_MAX])
 {

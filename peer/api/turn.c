@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A signal handler can only set a flag, so a waiting thread checks that flag at this interval. */
+/* Interval in milliseconds at which a waiting thread checks the flag `interrupted`. */
 enum { LOOK_MS = 50 };
 
 int turn_open(struct turn *t)
@@ -28,7 +28,7 @@ void turn_close(struct turn *t)
 
 /* ---- Called by the peer's threads ---- */
 
-/* The caller may leave instead of finishing the steps. `handed` then stays false. */
+/* The wait also ends if the caller leaves the run. `handed` then stays false. */
 int turn_steps(struct turn *t, uint64_t round, uint32_t steps, struct hearsay_did *did)
 {
     uv_mutex_lock(&t->mutex);
@@ -120,8 +120,8 @@ void turn_answer(struct turn *t, const struct hearsay_score *score)
     uv_mutex_unlock(&t->mutex);
 }
 
-/* Each wait lasts LOOK_MS at most, because a signal handler cannot signal the condition
- * variable. */
+/* Each wait lasts at most LOOK_MS, because hearsay_interrupt() only sets a flag: a signal handler
+ * cannot signal the condition variable. */
 enum turn_side turn_await(struct turn *t, uint64_t at_ns)
 {
     uv_mutex_lock(&t->mutex);

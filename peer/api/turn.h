@@ -1,12 +1,16 @@
 /* peer/api/turn.h -- lets the caller's thread and the peer's worker thread use the tensors in
  * turns.
  *
- *   worker   ...mixes, encodes... steps() |                       | ...   evaluate() |          | ...
- *                                         v                       ^                  v          ^
- *   caller   hearsay_wait()... ---------> TURN_CALLER: trains --- round()... ------> TURN_TESTS: callback
+ *   worker   mix, encode, steps() waits                          ...  evaluate() waits
+ *                            |         ^                              |             ^
+ *                      TURN_CALLER  TURN_PEER                     TURN_TESTS    TURN_PEER
+ *                            v         |                              v             |
+ *   caller   hearsay_wait() returns,  hearsay_round() is called,  the callback runs and returns
+ *            the caller trains        and waits for the next turn
  *
- * The worker waits for the caller without a time limit, until turn_leave() ends the wait. Messages
- * for the caller are queued here, too, so that callbacks run on the caller's thread only.
+ * The worker waits for the caller without a time limit; only turn_leave() ends this wait early.
+ * Messages for the caller are queued in this struct, too, so that callbacks run on the caller's
+ * thread only.
  */
 #ifndef PEER_API_TURN_H
 #define PEER_API_TURN_H
@@ -25,7 +29,7 @@ enum turn_side {
     TURN_OVER    /* The peer's thread has ended. The caller has the tensors. */
 };
 
-/* Largest number of queued messages, and size of a message in bytes. */
+/* Largest number of queued messages. Size of one message in bytes, with the NUL. */
 enum { TURN_NOTES = 256, TURN_NOTE_MAX = 240 };
 
 /* Shared state of the two threads. */
@@ -33,15 +37,15 @@ struct turn
 {
     uv_mutex_t mutex; /* Guards all fields except `interrupted`. */
     uv_cond_t cond;
-    /* Side that may use the tensors now. */
+    /* Side that has the tensors now. */
     enum turn_side of;
-    bool leaving;   /* True once the peer leaves the run: the caller gets no more turns. */
+    bool leaving;   /* True after turn_leave(): the caller gets no more turns. */
     uint64_t round; /* TURN_CALLER: complete rounds of the run. */
     uint32_t steps; /* TURN_CALLER: local steps to do. */
-    bool handed;    /* True once the caller has finished the local steps. */
-    /* TURN_TESTS: number of samples that are enough. 0: all. */
+    bool handed;    /* TURN_CALLER: true after turn_hand_over(). */
+    /* TURN_TESTS: number of samples to evaluate. 0: all samples. */
     uint64_t samples;
-    /* True if the evaluation gave a result. */
+    /* TURN_TESTS: true if the evaluation gave a result. */
     bool answered;
     /* Result of the caller's local steps, and of the evaluation. */
     struct hearsay_did did;
@@ -55,7 +59,7 @@ struct turn
         int level;
         char text[TURN_NOTE_MAX];
     } note[TURN_NOTES];
-    size_t first, n_notes; /* Start and length of the ring buffer's content. */
+    size_t first, n_notes; /* Index of the oldest message; number of messages. */
     uint64_t n_lost;       /* Messages dropped because the ring buffer was full. */
 };
 
@@ -65,11 +69,11 @@ void turn_close(struct turn *t);
 
 /* ---- Called by the peer's threads ---- */
 
-/* Gives the tensors to the caller and waits until the local steps are done. Returns 0 and the
- * result in `*did`, or -1 if the peer leaves the run. */
+/* Gives the tensors to the caller and waits until the local steps are done. Returns 0 and their
+ * result in `*did`, or -1 if the caller leaves the run. */
 int turn_steps(struct turn *t, uint64_t round, uint32_t steps, struct hearsay_did *did);
-/* Waits until the caller has evaluated the model. Returns 0 and the result in `*score`, or -1 if
- * there is no result. */
+/* Asks the caller to evaluate the model in the tensors, and waits for the result. Returns 0 and the
+ * result in `*score`, or -1 if there is no result. */
 int turn_evaluate(struct turn *t, uint64_t samples, struct hearsay_score *score);
 /* Queues a message for the caller. If the queue is full, the message is dropped and counted. */
 void turn_note(struct turn *t, int level, const char *text);
@@ -78,16 +82,18 @@ void turn_over(struct turn *t);
 
 /* ---- Called by the caller's thread ---- */
 
-/* Ends the caller's turns: the worker no longer waits for local steps or evaluations. */
+/* Leaves the run: the caller gets no more turns, and the worker no longer waits for the caller. */
 void turn_leave(struct turn *t);
-/* Reports that the local steps are done and gives the tensors back. Only in TURN_CALLER. */
+/* Reports that the local steps are done and gives the tensors back to the peer. Allowed only while
+ * the turn is TURN_CALLER. */
 void turn_hand_over(struct turn *t, const struct hearsay_did *did);
-/* Reports the result of an evaluation. NULL: the evaluation failed. Only in TURN_TESTS. */
+/* Reports the result of an evaluation. `score` NULL: the evaluation failed. Allowed only while the
+ * turn is TURN_TESTS. */
 void turn_answer(struct turn *t, const struct hearsay_score *score);
-/* Waits until the turn is not TURN_PEER, a message is queued, the wait is interrupted, or the time
- * `at_ns` of uv_hrtime() is reached (UINT64_MAX: no limit). Returns the turn. */
+/* Waits until the turn is not TURN_PEER, a message is queued, the wait is interrupted, or
+ * uv_hrtime() reaches `at_ns` (UINT64_MAX: no limit). Returns the turn. */
 enum turn_side turn_await(struct turn *t, uint64_t at_ns);
-/* Returns whether a wait was interrupted, and clears that flag. */
+/* Returns whether hearsay_interrupt() was called since the last call of this function. */
 bool turn_interrupted(struct turn *t);
 /* Removes the oldest message from the queue. Returns false if the queue is empty. */
 bool turn_next_note(struct turn *t, int *level, char text[TURN_NOTE_MAX]);
