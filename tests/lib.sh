@@ -1,9 +1,8 @@
-# tests/lib.sh -- what the end-to-end scripts share. Sourced by bash.
+# tests/lib.sh -- functions for the end-to-end scripts. Sourced by bash.
 # shellcheck shell=bash
 #
-# A script takes the program from $HEARSAY, works in a directory of its own,
-# prints one line a check ("ok ..." or "not ok ..."), ends only processes that
-# it started, and exits 0, 1, or 77 where it cannot run here.
+# A script takes the program from $HEARSAY, works in its own directory, and prints one line per check ("ok ..." or "not ok
+# ..."). It ends only processes that it started, and exits with 0, with 1, or with 77 if it cannot run here.
 #
 #   . "$(dirname "$0")/../lib.sh"
 #   e2e_begin
@@ -24,7 +23,7 @@ reached_end= # Set by e2e_end.
 pids=()      # Processes that this script started and still has to end.
 exit_hooks=() # Names of functions that run when the script ends, see at_exit.
 
-# Nothing of the caller's may set an option behind our back.
+# Variables HEARSAY_* of the caller are removed, because they set options.
 for variable in $(compgen -e | grep '^HEARSAY_'); do
     unset "$variable"
 done
@@ -49,7 +48,7 @@ not_ok()
     [ -z "${FAIL_FAST-}" ] || exit 1
 }
 
-# check TEXT COMMAND...: does the command succeed?
+# check TEXT COMMAND...: runs a command, and prints "ok" if it succeeds, else "not ok".
 check()
 {
     local text=$1
@@ -61,7 +60,7 @@ check()
     fi
 }
 
-# within X LOW HIGH: X is a number in [LOW, HIGH]. What is none fails.
+# within X LOW HIGH: checks that X is a number in [LOW, HIGH].
 within()
 {
     awk -v x="$1" -v low="$2" -v high="$3" 'BEGIN {
@@ -70,7 +69,7 @@ within()
     }'
 }
 
-# Whole milliseconds since some moment.
+# now_ms: prints the time in milliseconds.
 now_ms()
 {
     echo $(($(date +%s%N) / 1000000))
@@ -78,17 +77,17 @@ now_ms()
 
 # ---- Processes. ----
 
-# Seconds given to wait_until and finish are far more than an idle machine needs;
-# a busy one may take so many times as long. A test that passes never waits them out.
+# The times given to wait_until and finish are far more than an idle machine needs. They are multiplied by $patience for
+# busy machines. A test that passes never waits for the full time.
 patience=${PATIENCE:-5}
 
-# bounded COMMAND...: what hangs is ended.
+# bounded COMMAND...: runs a command, and ends it if it hangs.
 bounded()
 {
     timeout -k 5 $((120 * patience)) "$@"
 }
 
-# start LOG COMMAND...: in the background; its pid is in $started.
+# start LOG COMMAND...: starts a command in the background. Its process is $started.
 start()
 {
     local log=$1
@@ -98,7 +97,7 @@ start()
     pids+=("$started")
 }
 
-# The state letter and the parent of a process, empty where it is gone.
+# process_stat PID: prints the state letter and the parent of a process. Prints nothing if it does not exist.
 process_stat()
 {
     local line
@@ -107,7 +106,7 @@ process_stat()
     echo "${line%% [0-9-]*} $(cut -d' ' -f2 <<<"$line")"
 }
 
-# Does it run? A zombie does not.
+# alive PID: checks whether a process runs. A zombie does not.
 alive()
 {
     local stat
@@ -128,7 +127,7 @@ none_alive()
     ! any_alive "$@"
 }
 
-# The pids of a process's children.
+# children_of PID: prints the children of a process.
 children_of()
 {
     local dir stat
@@ -138,7 +137,7 @@ children_of()
     return 0
 }
 
-# wait_until SECONDS COMMAND...: asked five times a second, with patience.
+# wait_until SECONDS COMMAND...: runs a command five times a second until it succeeds. Fails after SECONDS * $patience.
 wait_until()
 {
     local end=$(($(now_ms) + $1 * 1000 * patience))
@@ -149,7 +148,7 @@ wait_until()
     done
 }
 
-# echoed SIGNAL PID...: send it five times within milliseconds, but not so fast that they are merged.
+# echoed SIGNAL PID...: sends a signal five times within milliseconds, but not so fast that they are merged.
 echoed()
 {
     local signal=$1
@@ -159,8 +158,8 @@ echoed()
     done
 }
 
-# finish PID SECONDS: wait for its end, with patience. Its exit code is in $code;
-# what overstays is killed, with code 124.
+# finish PID SECONDS: waits for the end of a process. Its exit code is in $code. A process that takes too long is killed,
+# and $code is 124.
 finish()
 {
     if ! wait_until "$2" none_alive "$1"; then
@@ -186,8 +185,8 @@ forget()
 
 # ---- Figures. ----
 
-# A block of 64 ports of the loopback for this script alone, by a lock that the kernel gives back at its
-# end. They lie below the ports that connections take for themselves, which may hold one for minutes.
+# take_ports: reserves a block of 64 loopback ports for this script, by a lock that the kernel releases when the script
+# ends. The ports are below those that the kernel uses for outgoing connections, which may stay in use for minutes.
 take_ports()
 {
     local dir=${TMPDIR:-/tmp}/hearsay-ports-$UID block tries
@@ -202,8 +201,8 @@ take_ports()
     exit 1
 }
 
-# n different TCP ports of the loopback that are free now, other ones at each call: the block's file
-# has where the next call begins.
+# free_ports N: prints N different loopback ports that are free now, and other ones at each call. The file of the block
+# stores where the next call begins.
 free_ports()
 {
     python3 - "$1" "$ports" <<'PY'
@@ -230,8 +229,8 @@ PY
 }
 take_ports
 
-# take_python: a Python that has numpy, and PyTorch if there is one that has, as $python, and the library
-# beside $HEARSAY as $library. Skips where either is missing.
+# take_python: finds a Python with numpy, preferably also with PyTorch, as $python, and the library next to $HEARSAY as
+# $library. Skips the script if one is missing.
 take_python()
 {
     local module one
@@ -266,14 +265,14 @@ lab()
     HEARSAY=$HEARSAY HEARSAY_LIBRARY=$library PYTHONPATH=$root/peer/api/python bounded "$python" -m hearsay.lab "$@"
 }
 
-# figures TOOL ARGS...: tests/e2e/figures.py, the reader of what runs write.
+# figures TOOL ARGS...: runs tests/e2e/figures.py, which reads the files of runs.
 figures()
 {
     python3 "$root/tests/e2e/figures.py" "$@"
 }
 
-# The last round that a metrics.jsonl knows; -1 before its first line. Asked
-# often, so without starting an interpreter; a torn last line does not count.
+# last_round FILE: prints the last round in a metrics.jsonl, or -1. Starts no interpreter, because it is called often. An
+# incomplete last line does not count.
 last_round()
 {
     local round

@@ -1,16 +1,15 @@
-# tests/lib_docker.sh -- a container engine and its base image. Sourced by
-# bash, with the repository in $root.
+# tests/lib_docker.sh -- a container engine and its base image. Sourced by bash, with the path of the repository in $root.
 # shellcheck shell=bash disable=SC2154
 
 docker_base=hearsay-base:bookworm # Made here; never pushed.
 
-# Does an engine answer?
+# docker_answers: checks whether a container engine answers.
 docker_answers()
 {
     command -v docker >/dev/null && timeout 20 docker info >/dev/null 2>&1
 }
 
-# Print how compose is called here; fails where there is none.
+# docker_compose: prints the command for compose on this machine. Fails if there is none.
 docker_compose()
 {
     if docker compose version >/dev/null 2>&1; then
@@ -56,7 +55,7 @@ docker_base_tar()
             return 1
         fi
         docker_apt_sources "$release" >"$tree/etc/apt/sources.list"
-        # How this machine reaches its archives, where that is set.
+        # Copies the machine's settings for reaching package archives.
         apt-config dump | grep -E '^Acquire::(https?::Proxy|Check-Valid-Until|Check-Date) ' \
             >"$tree/etc/apt/apt.conf.d/99machine"
         rm -rf "$tree"/var/lib/apt/lists/* "$tree"/var/cache/apt/*
@@ -90,7 +89,7 @@ inside()
             OPENBLAS_NUM_THREADS=1 PATIENCE="$PATIENCE" "$@"' "$(dirname "$ports")" "$@" </dev/null
 }
 
-# Keep the packages that apt fetched for the next run.
+# bare_keep: keeps the packages that apt fetched, for the next run.
 bare_keep()
 {
     cp -ln tree/var/cache/apt/archives/*.deb "$bare_kept" 2>/dev/null || cp -n tree/var/cache/apt/archives/*.deb "$bare_kept"
@@ -121,8 +120,7 @@ docker_make_base()
     tar=$(docker_base_tar bookworm) && docker import "$tar" "$docker_base" >/dev/null
 }
 
-# Print the name of a Debian base image that is here now: one there already,
-# one pulled, or one made.
+# docker_base_image: prints the name of a Debian base image on this machine. Pulls or makes one if necessary.
 docker_base_image()
 {
     local image
@@ -141,8 +139,8 @@ docker_base_image()
     fi
 }
 
-# docker_build TAG LOG: build deploy/Dockerfile. The host's network and its
-# proxies, because a build here reaches the archives as the machine does.
+# docker_build TAG LOG: builds deploy/Dockerfile with the network and the proxies of the host, so that the build reaches
+# the package archives.
 docker_build()
 {
     local base old variable args=()
@@ -155,7 +153,7 @@ docker_build()
     # The first stage gets a name and so keeps its layers for the next build.
     { docker build "${args[@]}" --target tools -t "$1-tools" "$root" \
         && docker build "${args[@]}" -t "$1" "$root"; } >"$2" 2>&1 </dev/null || return 1
-    # What is left of the others goes: each is a copy of a whole system.
+    # Intermediate images are removed, because each contains a whole system.
     docker image prune -f --filter label=hearsay.stage=build >/dev/null 2>&1
     if [ -n "$old" ] && [ "$old" != "$(docker image inspect -f '{{.Id}}' "$1")" ]; then
         docker rmi "$old" >/dev/null 2>&1

@@ -1,17 +1,18 @@
-/* nn/layers/attention.c -- causal attention with many heads (Vaswani et al. 2017, section 3.2):
+/* nn/layers/attention.c -- causal multi-head attention (Vaswani et al. 2017, section 3.2):
  *
- *   S = q k^T / sqrt(d)      of a sample's head; no key later than its query
+ *   S = q k^T / sqrt(d)      for each sample and head, without keys later than the query
  *   P = softmax(S)           by rows; d = C / heads
  *   out = P v
  *
- *   in   [n][T][3C] = q | k | v, head j in channels j d .. of each
+ *   in   [n][T][3C] = q | k | v; head j has the channels j d to (j + 1) d - 1 of each
  *   out  [n][T][C]
- *   keep [n][heads][T][2]: of each row of S the largest and 1 / sum of exp
+ *   keep [n][heads][T][2]: for each row, the largest q k^T and 1 / (sum of exponentials)
  *
- * P is not kept, as in Dao et al. 2022: backward makes it again, bit for bit,
- * which costs less than fetching it from memory. Rows go in blocks; a block
- * looks at keys up to its last row only, so about half of S is never
- * made. Within a block, what lies in the future is made, and masked. */
+ * P is not stored, as in Dao et al. 2022. The backward pass computes the same bits again, which
+ * costs less than reading P from memory. The rows of S are processed in blocks. A block uses only
+ * the keys up to its last row, so about half of S is never computed. Within a block, elements whose
+ * key is later than the query are computed and then masked.
+ */
 #include "nn/layers/layer.h"
 
 #include "nn/math/blas.h"
@@ -24,21 +25,23 @@ enum {
     LANES = 16
 };
 
-/* One attention head of one sample. All arrays except `out` have 3C floats per time step. */
+/* One attention head of one sample. q, k and v have `stride` = 3C floats per time step, and out has
+ * `out_stride` = C floats per time step. */
 struct head
 {
     size_t times, d, stride, out_stride;
     float scale;
     const float *q, *k, *v;
-    float *out, *keep; /* keep is NULL in evaluation. */
+    float *out, *keep; /* keep: two floats per time step. NULL in evaluation. */
 };
 
-/* A block of S: rows from..from + rows, and keys 0..keys. */
+/* A block of the scores S = q k^T: the rows from `from` to from + rows - 1, and the keys from 0 to
+ * keys - 1. */
 struct block
 {
     size_t from, rows, keys;
-    /* whole: number of keys, rounded up to whole vectors; stride: floats from one row to the
-     * next. */
+    /* whole: number of keys, rounded up to whole vectors. stride: floats from one row of the block
+     * to the next. */
     size_t whole, stride;
     float *s, *d_s;
 };
@@ -91,7 +94,7 @@ static struct block block_of(const struct head *h, size_t from, float *scratch)
                           .d_s = scratch + BLOCK * stride};
 }
 
-/* s = a[rows][d] b[keys][d]^T */
+/* Computes the scores s = a[rows][d] * keys[keys][d]^T for the rows of a block. */
 static void products(const struct head *h, const struct block *b, float *s, const float *a,
                      size_t a_stride, const float *keys)
 {
@@ -125,8 +128,8 @@ static float lanes_sum(const float v[LANES])
     return a[0];
 }
 
-/* The largest of s[n], n a multiple of LANES. NaN may get lost here; it makes
- * the sum of exponentials NaN. */
+/* Returns the largest of s[n]; n is a multiple of LANES. A NaN may be missed here, but row_exp()
+ * then returns NaN. */
 VEC_CLONES static float row_most(const float *s, size_t n)
 {
     float most[LANES];
@@ -137,8 +140,8 @@ VEC_CLONES static float row_most(const float *s, size_t n)
     return lanes_most(most);
 }
 
-/* s = exp(scale (s - most)); returns its sum: lanes in float, then pairwise,
- * about n / 16 + 4 roundings at worst. */
+/* Computes s = exp(scale (s - most)) and returns the sum. Each of LANES partial sums is in float.
+ * They are then added pairwise, with about n / 16 + 4 roundings at most. */
 VEC_CLONES static float row_exp(float *s, size_t n, float scale, float most)
 {
     float sum[LANES] = {0};
@@ -156,15 +159,16 @@ VEC_CLONES static void row_scale(float *s, size_t n, float by)
         s[j] *= by;
 }
 
-/* Sets the positions after row r of a block to minus infinity, whose exponential is 0. The
- * positions that pad the row to whole vectors are set in the same way. */
+/* Masks the keys later than the query in row r of a block, and the padding of the row to whole
+ * vectors. The masked scores become minus infinity, so that their exponentials are 0. */
 static void row_mask(const struct block *b, float *s, size_t r)
 {
     for (size_t j = b->from + r + 1; j < b->whole; j++)
         s[j] = -INFINITY;
 }
 
-/* S to P. */
+/* Turns the scores of a block into attention weights: applies the scale and the softmax to each
+ * row. */
 static void softmax(const struct head *h, const struct block *b)
 {
     for (size_t r = 0; r < b->rows; r++) {
@@ -207,8 +211,9 @@ static void attention_forward(const struct layer *l, const struct layer_pass *p)
         }
 }
 
-/* s = P = exp(scale (s - most)) inverse; d_s, which comes as dP, becomes dS =
- * scale P (dP - dot), where dot = sum of P dP over the row. */
+/* Computes one row of the backward pass of the softmax. s: scores, which become attention weights P
+ * = exp(scale (s - most)) inverse. d_s: gradient of P, which becomes the gradient of the scores,
+ * scale P (d_s - dot). `dot` is the sum of P d_s over the row. */
 VEC_CLONES static void row_backward(float *restrict s, float *restrict d_s, size_t n, float scale,
                                     const float keep[2], float dot)
 {
@@ -220,7 +225,7 @@ VEC_CLONES static void row_backward(float *restrict s, float *restrict d_s, size
     }
 }
 
-/* Dot product with float sums in lanes, as in row_exp(). */
+/* Returns the dot product of a and b. LANES partial sums are in float, as in row_exp(). */
 VEC_CLONES static float row_dot(const float *a, const float *b, size_t n)
 {
     float sum[LANES] = {0};
@@ -233,8 +238,9 @@ VEC_CLONES static float row_dot(const float *a, const float *b, size_t n)
     return lanes_sum(sum);
 }
 
-/* The sum of P dP over a row is <out, d_out>, as out = P v and dP = d_out v^T:
- * shorter. */
+/* Computes the backward pass of the softmax for a block: turns scores into attention weights P, and
+ * the gradient dP of P into the gradient of the scores. The sum of P dP over a row equals <out,
+ * d_out>, because out = P v and dP = d_out v^T. <out, d_out> has fewer terms. */
 static void softmax_backward(const struct head *h, const struct block *b, const float *d_out)
 {
     for (size_t r = 0; r < b->rows; r++) {
@@ -246,7 +252,8 @@ static void softmax_backward(const struct head *h, const struct block *b, const 
     }
 }
 
-/* Computes d (+)= p[rows][keys]^T a[rows][d] for all keys of a block. */
+/* Computes d = p^T a for p[rows][keys] and a[rows][d] of a block. With `add`, adds the result to
+ * d. */
 static void keys_backward(const struct head *h, const struct block *b, const float *p,
                           const float *a, size_t a_stride, float *d, bool add)
 {
@@ -263,9 +270,9 @@ static void keys_backward(const struct head *h, const struct block *b, const flo
                                   .beta = add ? 1.0f : 0.0f});
 }
 
-/* The block of rows that is the last comes first: it has all keys, and so
- * writes all of d_k and d_v, to which the others add. d_in is its head's q, and
- * `apart` floats on its k, then its v. */
+/* Computes the gradient of one head. The last block of rows is processed first. It uses all keys,
+ * so it writes all of d_k and d_v, and the other blocks add to them. d_in points to d_q of the
+ * head; d_k is `apart` floats further, and d_v another `apart` floats. */
 static void head_backward(const struct head *h, const float *d_out, float *d_in, size_t apart,
                           bool add, float *scratch)
 {
@@ -276,7 +283,8 @@ static void head_backward(const struct head *h, const float *d_out, float *d_in,
         products(h, &b, b.s, h->q, h->stride, h->k);
         products(h, &b, b.d_s, d_out, h->out_stride, h->v);
         softmax_backward(h, &b, d_out);
-        blas_gemm(&(struct blas_gemm){.m = b.rows, /* d_q = dS k */
+        /* d_q = d_s k, where d_s is the gradient of the scores. */
+        blas_gemm(&(struct blas_gemm){.m = b.rows,
                                       .n = h->d,
                                       .k = b.keys,
                                       .a = b.d_s,
@@ -303,7 +311,7 @@ static void attention_backward(const struct layer *l, const struct layer_pass *p
         }
 }
 
-/* Half of the full product counts, because attention is causal. */
+/* Returns half of the full product, because attention is causal. */
 static double attention_products(const struct layer *l)
 {
     return (double)l->in.h * (l->in.h + 1.0) * l->out.c;

@@ -1,26 +1,26 @@
 /* nn/layers/conv.c -- the convolution: square kernel, stride 1 or 2, `pad` zeros on every side.
  *
- * Where nn/layers/winograd.h fits, it does the work. Everything else is here, as
- * products whose one factor is the map itself, read where it lies: what the
- * kernel sees at a place is `kernel` runs of kernel * c floats, one per row of
- * the map, and the next place's runs begin stride * c floats on.
+ * Convolutions that winograd_fits() accepts are computed by nn/layers/winograd.c. This file
+ * computes all others as matrix products. One factor is the input map itself, without a copy. The
+ * kernel at one output position covers `kernel` runs of kernel * c consecutive floats, one run per
+ * row of the map. The runs of the next position start stride * c floats further.
  *
- *   frame [ph][pw][c], a sample's map in zeros      a row of the output
+ *   frame [ph][pw][c]: a map with its padding       a row of the output
  *      . [. . .] . . .    k = kernel * c,           [ow][o]
- *      . [. . .] . . .    `kernel` runs of it
+ *      . [. . .] . . .    `kernel` such runs
  *      . [. . .] . . .
  *
- *   forward     out (ow x o)          = places (ow x runs) * weight (runs x o)
- *   by weights  d_weight (run x o)   += places^T           * d_out (.. x o)
- *   by input    columns (ow x runs)   = d_out (ow x o) * weight^T, which are
- *               then added onto the frame, run by run
+ *   forward               out (ow x o)         = positions (ow x runs) * weight (runs x o)
+ *   gradient of weights   d_weight (run x o)  += positions^T           * d_out (.. x o)
+ *   gradient of input     columns (ow x runs)  = d_out (ow x o) * weight^T; the columns are
+ *                         then added to the frame, run by run
  *
- * with weights in the order [kernel row][kernel column][c].
+ * The weights are in the order [kernel row][kernel column][c].
  *
  *   scratch:  [ frame | weights | columns of some rows ]
  *
- * A run of columns is filled up with zeros to whole vectors, which are added
- * onto what follows the run and change nothing there.
+ * Each run of a column is padded with zeros to whole vectors. Adding the zeros to the floats after
+ * the run does not change them.
  */
 #include "nn/layers/layer.h"
 
@@ -36,15 +36,15 @@ enum {
     COLUMNS_FLOATS = 1 << 14
 };
 
-/* Sizes of one pass, and its parts of the scratch memory. */
+/* Sizes of one pass, and pointers to its parts of the scratch memory. */
 struct geometry
 {
     size_t c, o, kernel, stride, pad;
     /* Height and width of the map, of the padded frame, and of the output. */
     size_t h, w, ph, pw, oh, ow;
-    size_t run;      /* kernel * c. */
+    size_t run;      /* Floats of one kernel row: kernel * c. */
     size_t map, out; /* Floats of one sample's input map and output. */
-    /* Floats of one column matrix row, and number of output rows processed at once. */
+    /* wide: floats in a row of the column matrix. rows: number of output rows processed at once. */
     size_t wide, rows;
     size_t frame_floats;
     float *frame, *weights, *columns;
@@ -115,7 +115,7 @@ static double conv_products(const struct layer *l)
     return (double)shape_size(l->out) * l->in.c * l->kernel * l->kernel;
 }
 
-/* Weights [o][c][rows][cols] to [rows][cols][c][o]. */
+/* Reorders weights [o][c][rows][cols] to [rows][cols][c][o]. */
 static void pack_weights(const struct geometry *g, const float *weights)
 {
     size_t taps = g->kernel * g->kernel;
@@ -125,7 +125,7 @@ static void pack_weights(const struct geometry *g, const float *weights)
                 g->weights[(i * g->c + c) * g->o + o] = *weights++;
 }
 
-/* Converts weights [rows][cols][c][o] back to [o][c][rows][cols]. */
+/* Reorders weights [rows][cols][c][o] back to [o][c][rows][cols]. */
 static void unpack_weights(const struct geometry *g, float *weights)
 {
     size_t taps = g->kernel * g->kernel;
@@ -135,8 +135,8 @@ static void unpack_weights(const struct geometry *g, float *weights)
                 *weights++ = g->weights[(i * g->c + c) * g->o + o];
 }
 
-/* Weights [o][c][rows][cols] to [o][rows][cols][c], with zeros after each row
- * of columns. */
+/* Reorders weights [o][c][rows][cols] to [o][rows][cols][c]. Each [cols][c] is padded with zeros to
+ * whole vectors. */
 static void turn_weights(const struct geometry *g, const float *weights)
 {
     size_t k = g->kernel, run = g->wide / k;
@@ -147,7 +147,8 @@ static void turn_weights(const struct geometry *g, const float *weights)
                 g->weights[o * g->wide + i / k * run + i % k * g->c + c] = *weights++;
 }
 
-/* Clears the frame once per pass, because later only its inside changes. */
+/* Sets the frame to 0. Once per pass is enough, because later only the inside of the padding
+ * changes. */
 static void clear_frame(const struct geometry *g)
 {
     memset(g->frame, 0, g->frame_floats * sizeof *g->frame);
@@ -193,8 +194,8 @@ static void conv_forward(const struct layer *l, const struct layer_pass *p)
     }
 }
 
-/* The gradient by the weights: for each row of the kernel a product over all
- * places of a sample. */
+/* Computes the gradient of the weights: for each kernel row, one product over all positions of a
+ * sample. */
 static void d_weight(const struct layer *l, const struct layer_pass *p)
 {
     struct geometry g = geometry(l, p->scratch);
@@ -233,7 +234,7 @@ VEC_CLONES static void add_columns(const struct geometry *g, float *frame,
         }
 }
 
-/* Copies the inside of the frame to a map, or adds it. */
+/* Copies the inside of the frame, without padding, to a map. With `add`, adds it. */
 static void unframe(const struct geometry *g, float *map, bool add)
 {
     const float *from = g->frame + (g->pad * g->pw + g->pad) * g->c;
@@ -241,7 +242,7 @@ static void unframe(const struct geometry *g, float *map, bool add)
         layer_give(map + y * g->w * g->c, from + y * g->pw * g->c, g->w * g->c, add);
 }
 
-/* Computes the columns of output rows y to y + count and adds them to the frame. */
+/* Computes the columns of output rows y to y + count - 1 and adds them to the frame. */
 static void add_rows(const struct geometry *g, const float *d_out, float *frame, size_t y,
                      size_t count)
 {
@@ -260,8 +261,8 @@ static void add_rows(const struct geometry *g, const float *d_out, float *frame,
                     g->columns + i * g->ow * g->wide);
 }
 
-/* The gradient by the input: columns, added onto a frame or, where nothing is
- * padded, onto d_in itself. */
+/* Computes the gradient of the input. Columns are added to a frame, or to d_in itself if the layer
+ * has no padding. */
 static void d_in(const struct layer *l, const struct layer_pass *p)
 {
     struct geometry g = geometry(l, p->scratch);

@@ -1,9 +1,9 @@
-/* nn/layers/dense.c -- the dense layer, at every place of its input:
+/* nn/layers/dense.c -- the dense layer, at every position of its input:
  *
- *   out [places][o] = in [places][i] * weight^T + bias,   weight [o][i]
+ *   out [positions][o] = in [positions][i] * weight^T + bias,   weight [o][i]
  *
- * The products are nn/math/tile.h's: a batch is a skinny matrix, and OpenBLAS spends
- * a quarter of the time on packing the weights.
+ * The products use nn/math/tile.h: a batch is a matrix with few rows, for which OpenBLAS spends a
+ * quarter of the time on packing the weights.
  */
 #include "nn/layers/layer.h"
 
@@ -32,18 +32,18 @@ static size_t dense_params(const struct layer *l, struct layer_param p[LAYER_PAR
     return l->bias ? 2 : 1;
 }
 
-/* Weights are read as they lie where a transposed input is the smaller thing to
- * make; else they are transposed, and the places go by in blocks. */
+/* Returns whether the forward pass transposes the input (true) or the weights (false). It
+ * transposes the smaller of the two. */
 static bool by_input(const struct layer *l, size_t places)
 {
     return places < l->out.c;
 }
 
-/* The size is enough for both methods, because it does not depend on which one a batch uses. */
+/* Returns the floats of scratch for a batch of up to n, whichever of the two methods it uses. */
 static size_t dense_scratch(const struct layer *l, uint32_t n, bool training)
 {
     size_t places = n * shape_places(l->in), i = l->in.c, o = l->out.c;
-    /* A smaller batch may use the other order of the factors. */
+    /* A batch of fewer samples may use the other method. */
     size_t most = places < o ? places : o;
     (void)training;
     return most * i + LAYER_SLACK + most * o;
@@ -96,7 +96,8 @@ static void dense_forward(const struct layer *l, const struct layer_pass *p)
         forward_by_weight(l, p, places);
 }
 
-/* d weight (+)= d_out^T * in, d in (+)= d_out * weight, for some places. */
+/* Computes d_weight = d_out^T * in and d_in = d_out * weight for some positions. The first block of
+ * positions overwrites d_weight, later blocks add to it. */
 static void backward_block(const struct layer *l, const struct layer_pass *p, size_t at,
                            size_t places)
 {

@@ -1,12 +1,12 @@
-/* nn/layers/embed.c -- the embedding: token ids, as floats, to rows of a table; where asked, a row
- * of a second table is added by time.
+/* nn/layers/embed.c -- the embedding: looks up each token id in a table. If l->positions, it also
+ * adds the row of a second table for the time step.
  *
  *   in   [n][T] ids         out  [n][T][c] = tokens[id] (+ places[t])
  *
- * There is no gradient by an id. The gradient of the token table is made row by row:
- * the ids are sorted (by counting, which keeps their order), so that each row's
- * sum runs in double over the places of its own token, and no table of doubles
- * is needed. */
+ * The ids themselves have no gradient. The gradient of the token table is computed row by row. The
+ * positions are sorted by id (counting sort, which keeps their order). Each row's sum over the
+ * positions of its token is then in double, without a table of doubles.
+ */
 #include "nn/layers/layer.h"
 
 #include <string.h>
@@ -32,14 +32,14 @@ static size_t embed_params(const struct layer *l, struct layer_param p[LAYER_PAR
     return l->positions ? 2 : 1;
 }
 
-/* Floats of scratch: positions sorted by id. A position is a uint32_t, which has the size of a
- * float and is always accessed as uint32_t. */
+/* Returns the floats of scratch: the positions sorted by id. Each position is a uint32_t, which has
+ * the size of a float. */
 static size_t embed_scratch(const struct layer *l, uint32_t n, bool training)
 {
     return training ? n * shape_places(l->out) : 0;
 }
 
-/* Token ids are whole numbers that a float represents exactly. */
+/* Converts a token id from float. Ids are small whole numbers, which a float represents exactly. */
 static uint32_t token(float id)
 {
     assert(id >= 0.0f && id < (float)LAYER_VOCABULARY);
@@ -67,7 +67,7 @@ static void embed_forward(const struct layer *l, const struct layer_pass *p)
     }
 }
 
-/* sum[c] = the sum of the rows of d[][c] that are listed. */
+/* Sets sum[c] to the sum of the rows of d[][c] whose indices are in rows[]. */
 VEC_CLONES static void sum_rows(float *restrict sum, const float *restrict d, size_t c,
                                 const uint32_t *rows, size_t n_rows)
 {

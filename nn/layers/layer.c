@@ -1,4 +1,4 @@
-/* nn/layers/layer.c -- the table of layers, and the loops that several of them share. */
+/* nn/layers/layer.c -- the table of layer kinds, and loops that several layers use. */
 #include "nn/layers/layer.h"
 
 #include <string.h>
@@ -24,14 +24,15 @@ const struct layer_op *layer_op(enum layer_kind kind)
     return ops[kind];
 }
 
-/* Written as "v < 0 ? 0 : v" instead of fmaxf(), so that NaN is kept. */
+/* Applies ReLU. The condition is "v < 0 ? 0 : v" instead of fmaxf(), so that NaN is kept. */
 VEC_CLONES static void relu(float *v, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         v[i] = v[i] < 0.0f ? 0.0f : v[i];
 }
 
-/* v[rows][cols] += bias, and ReLU in the same pass over memory where asked. */
+/* Adds bias to each row of v[rows][cols]. With relu_too, applies ReLU in the same pass over
+ * memory. */
 VEC_CLONES static void add_rows(float *restrict v, const float *restrict bias, size_t rows,
                                 size_t cols, bool relu_too)
 {
@@ -48,11 +49,11 @@ VEC_CLONES static void add_rows(float *restrict v, const float *restrict bias, s
 }
 
 enum {
-    PERIOD = 256 /* Largest number of floats of a repeated bias. */
+    PERIOD = 256 /* Largest number of floats in a bias that is repeated (layer_bias()). */
 };
 
-/* Few columns are repeated to a longer row, as a loop over 6 floats spends most of its time on
- * starting and ending. */
+/* A bias of few columns is repeated 16 times, and 16 rows are processed as one. A loop over 6
+ * floats would spend most of its time on starting and ending. */
 void layer_bias(float *v, const float *bias, size_t rows, size_t cols, bool relu_too)
 {
     float period[PERIOD];
@@ -82,14 +83,14 @@ typedef float floats __attribute__((vector_size(64), aligned(4), may_alias));
 
 enum {
     SUM_LANES = 16,
-    SUM_COLUMNS = 4 * SUM_LANES, /* Number of columns whose sums are held in registers. */
-    /* Number of rows that are summed in float before the sum is added in double. */
+    SUM_COLUMNS = 4 * SUM_LANES, /* Number of columns whose sums are in registers. */
+    /* Number of rows that are summed in float before the sum is added to a double. */
     SUM_ROWS = 16,
-    /* Number of rows of all columns that are processed at once and stay in the cache. */
+    /* Number of rows that sum_few() processes at once, so that they stay in the cache. */
     SUM_BLOCK = 4 * SUM_ROWS
 };
 
-/* Adds the sum of column j to total[j], for SUM_COLUMNS of `stride` columns. */
+/* Adds the sums of SUM_COLUMNS columns of v to total[]. `stride` is the length of a row of v. */
 VEC_CLONES static void sum_columns(double *restrict total, const float *restrict v, size_t rows,
                                    size_t stride)
 {
@@ -107,7 +108,7 @@ VEC_CLONES static void sum_columns(double *restrict total, const float *restrict
     }
 }
 
-/* Sums n columns, with n less than SUM_COLUMNS. */
+/* Adds the sums of n columns of v to total[], in double. n is less than SUM_COLUMNS. */
 VEC_CLONES static void sum_rest(double *restrict total, const float *restrict v, size_t rows,
                                 size_t stride, size_t n)
 {
@@ -116,7 +117,7 @@ VEC_CLONES static void sum_rest(double *restrict total, const float *restrict v,
             total[j] += (double)v[r * stride + j];
 }
 
-/* Sums blocks of columns, each block over all rows. */
+/* Computes the sums of more than SUM_COLUMNS / 2 columns, in blocks of SUM_COLUMNS. */
 static void sum_many(float *sum, const float *v, size_t rows, size_t cols)
 {
     for (size_t at = 0; at < cols; at += SUM_COLUMNS) {
@@ -131,8 +132,8 @@ static void sum_many(float *sum, const float *v, size_t rows, size_t cols)
     }
 }
 
-/* With few columns, several rows are treated as one row whose length is a multiple of
- * SUM_COLUMNS. */
+/* Computes the sums of at most SUM_COLUMNS / 2 columns. Several rows are treated as one row whose
+ * length is a multiple of SUM_COLUMNS. */
 static void sum_few(float *sum, const float *v, size_t rows, size_t cols)
 {
     double total[SUM_COLUMNS * SUM_COLUMNS / 2]; /* 16 KiB. */
@@ -160,8 +161,7 @@ void layer_column_sums(float *sum, const float *v, size_t rows, size_t cols)
         sum_many(sum, v, rows, cols);
 }
 
-/* Sixteen rows side by side: what is read are as many streams, what is written
- * whole cache lines. */
+/* Transposes 16 rows at a time, so that each write fills whole cache lines. */
 void layer_transpose(float *restrict to, const float *restrict from, size_t rows, size_t cols)
 {
     enum { SIDE = 16 };

@@ -1,22 +1,21 @@
 /* nn/layers/layer.h -- one layer of a network, behind a table of operations.
  *
- * A layer knows its shapes and where its parameters lie in the model's flat
- * vector; it holds no state. What it works on is passed in as a struct
- * layer_pass, for a batch of n samples. One layout serves all:
+ * A layer has shapes and the positions of its parameters in the model's flat vector, but no state.
+ * Each call gets its data in a struct layer_pass, for a batch of n samples. All data has one
+ * layout:
  *
- *   [n][h][w][c]      channels innermost: a place is a run of c floats
- *     images          h x w places of c channels
- *     vectors         one place: h = w = 1
- *     sequences       h = time, w = 1; a text's token ids are floats, c = 1
- *     sparse rows     no floats at all, but layer_pass.rows
+ *   [n][h][w][c]      channels innermost: a position has c consecutive floats
+ *     images          h x w positions of c channels
+ *     vectors         one position: h = w = 1
+ *     sequences       h = time, w = 1; the token ids of a text are floats, c = 1
+ *     sparse rows     not in this layout, but in layer_pass.rows
  *
- * A network is a graph: `from` and `with` say whose outputs a layer reads, all
- * of them before it in the model's list. Where a value is read by several
- * layers, their gradients add up: `add_in` and `add_with` say whether a layer
- * writes its part or adds it.
+ * A network is a graph: `from` and `with` are the layers whose outputs a layer reads. Both come
+ * before it in the model's list. If several layers read one output, their gradients are added:
+ * `add_in` and `add_with` say whether a layer overwrites the gradient or adds to it.
  *
- * Any run of floats is followed by LAYER_SLACK floats of its own that may be
- * read and written (never used), so that kernels may run over its end.
+ * Each array of floats is followed by LAYER_SLACK unused floats, which may be read and written.
+ * Kernels may therefore process whole vectors beyond the end of an array.
  */
 #ifndef NN_LAYERS_LAYER_H
 #define NN_LAYERS_LAYER_H
@@ -26,24 +25,24 @@
 #include <assert.h>
 
 enum {
-    LAYER_SLACK = 16, /* Floats. */
+    LAYER_SLACK = 16, /* Unused floats after each array, see the head of this file. */
     LAYER_PARAMS_MAX = 4,
     LAYER_VOCABULARY = 256, /* Number of token ids of LAYER_EMBED: one per byte value. */
     LAYER_INPUT = -1,       /* Value of `from` for the input of the model. */
-    LAYER_NONE = -2         /* `with`: nothing. */
+    LAYER_NONE = -2         /* Value of `with` if the layer has no second input. */
 };
 
 enum layer_kind {
     LAYER_DENSE,     /* out = in * weight^T + bias, at every position. */
     LAYER_SPARSE,    /* Dense layer on sparse rows. Only the first layer of a model. */
     LAYER_CONV,      /* Convolution with a square kernel and zero padding. */
-    LAYER_NORM,      /* Normalises by batch, group or position, adds `with`, then applies ReLU. */
-    LAYER_MAXPOOL,   /* 2x2 max-pooling with stride 2 of maps with even sides, then ReLU. */
+    LAYER_NORM,      /* Normalises by batch, group or position, adds `with`, then ReLU if `relu`. */
+    LAYER_MAXPOOL,   /* 2x2 max-pooling with stride 2, for even h and w; then ReLU if `relu`. */
     LAYER_AVGPOOL,   /* Mean over all positions. */
     LAYER_FLATTEN,   /* Reorders [h][w][c] to PyTorch's order c,h,w. */
     LAYER_SHORTCUT,  /* Takes every second position; new channels are zero. */
-    LAYER_ADD,       /* in + with */
-    LAYER_GELU,      /* tanh form */
+    LAYER_ADD,       /* out = in + with. */
+    LAYER_GELU,      /* GELU activation in its tanh form. */
     LAYER_EMBED,     /* Looks up token ids in a table, and adds position vectors. */
     LAYER_LSTM,      /* One LSTM layer over time, starting from a zero state. */
     LAYER_ATTENTION, /* Causal multi-head attention on concatenated q, k and v. */
@@ -62,15 +61,16 @@ struct layer
     enum layer_kind kind;
     struct shape in, out;
     int from, with;
-    uint32_t kernel, stride, pad; /* LAYER_CONV. */
-    enum norm_kind norm;          /* LAYER_NORM. */
+    /* For LAYER_CONV: side of the square kernel, stride, zeros on each side. */
+    uint32_t kernel, stride, pad;
+    enum norm_kind norm; /* For LAYER_NORM: what one mean is taken over (nn/layers/norm.h). */
     /* Number of groups for NORM_GROUP; number of heads for LAYER_ATTENTION. */
     uint32_t groups;
     /* Index of an LSTM layer: 0, 1, ..., as in the parameter name "weight_ih_l0". */
     uint32_t depth;
     bool bias;      /* The layer has a bias. Used by DENSE, SPARSE and CONV. */
     bool positions; /* LAYER_EMBED has a second table, indexed by time. */
-    /* Apply ReLU at the end. Used by DENSE, SPARSE, CONV and by kinds that mention it. */
+    /* Apply ReLU to the output. Used by DENSE, SPARSE, CONV, NORM and MAXPOOL. */
     bool relu;
     size_t at[LAYER_PARAMS_MAX]; /* Index of each of the layer's parameters in the flat vector. */
 };
@@ -80,28 +80,29 @@ struct layer_param
 {
     /* Last part of the parameter's name: "weight", "bias_ih_l0". */
     const char *of;
-    uint32_t n_dims, dims[4];          /* PyTorch's layout. */
-    bool decays, trained, nonnegative; /* Properties of the segment (nn/math/vec.h). */
-    /* Initial values are uniform in [-bound, bound], as in PyTorch. */
+    uint32_t n_dims, dims[4]; /* Shape of the tensor, in PyTorch's layout. */
+    /* Copied to the segment of the tensor (struct segment, nn/math/vec.h). */
+    bool decays, trained, nonnegative;
+    /* Initial values are uniform in [value - bound, value + bound], as in PyTorch. */
     float bound;
-    float value; /* ... around this. */
+    float value; /* Centre of the initial values. */
 };
 
-/* Sparse rows of a batch. Row i has the entries start[i] to start[i + 1]. */
+/* Sparse rows of a batch. The entries of row i have the indices start[i] to start[i + 1] - 1. */
 struct sparse_rows
 {
-    const size_t *start;    /* n + 1 */
+    const size_t *start;    /* Array of n + 1 indices, ascending. */
     const uint32_t *column; /* Column of each entry, ascending within a row and below in.c. */
     const float *value;
 };
 
 struct layer_pass
 {
-    uint32_t n;     /* Samples. */
+    uint32_t n;     /* Number of samples. */
     bool training;  /* Use batch statistics, and store `keep` for the backward pass. */
     const float *x; /* Flat parameter vector of the model. */
-    /* Gradient of the parameters. The layer writes all of its own part. For running statistics
-     * the layer writes (running - batch). */
+    /* Gradient of all parameters of the model. The layer overwrites the part of its own parameters.
+     * For running statistics it writes (running - batch statistic) instead of a gradient. */
     float *grad;
     const float *in, *with;
     const struct sparse_rows *rows; /* Input of LAYER_SPARSE. */
@@ -118,11 +119,12 @@ struct layer_op
 {
     const char *name;
 
-    /* Writes the parameters of the layer in the order of layer.at[]. Returns their number. NULL:
-     * the layer has none. */
+    /* Writes the parameters of the layer in the order of layer.at[]. Returns their number. A NULL
+     * function means that the layer has no parameters. */
     size_t (*params)(const struct layer *l, struct layer_param p[LAYER_PARAMS_MAX]);
 
-    /* Return the floats for a batch of n. NULL: none. Both grow with n. */
+    /* Return the number of floats that layer_pass.keep and layer_pass.scratch need for a batch of
+     * n. Both numbers grow with n. A NULL function means 0 floats. */
     size_t (*keep)(const struct layer *l, uint32_t n);
     size_t (*scratch)(const struct layer *l, uint32_t n, bool training);
 
@@ -158,23 +160,24 @@ static inline size_t layer_lesser(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* For the layers (nn/layers/layer.c). NaN stays NaN in a ReLU: it must reach the loss
- * and be seen there. */
+/* Functions for the layers (nn/layers/layer.c). ReLU keeps NaN, so that NaN reaches the loss and is
+ * detected there. */
 
-/* Adds bias[cols] (NULL: nothing) to v[rows][cols], then applies ReLU if requested. */
+/* Adds bias[cols] to each row of v[rows][cols], then applies ReLU if `relu`. A NULL bias adds
+ * nothing. */
 void layer_bias(float *v, const float *bias, size_t rows, size_t cols, bool relu);
 
-/* Sets d to 0 where out is not positive. */
+/* Backward pass of ReLU: sets d[i] to 0 where out[i] is not positive. */
 void layer_relu_mask(float *restrict d, const float *restrict out, size_t n);
 
-/* sum[cols] = the column sums of v[rows][cols]: 16 rows in float, these in
- * double; error at most 2^-20 of the sum of |v|. */
+/* Sets sum[cols] to the column sums of v[rows][cols]. Up to 16 rows are summed in float, and the
+ * results in double. The error is at most 2^-20 of the sum of |v|. */
 void layer_column_sums(float *sum, const float *v, size_t rows, size_t cols);
 
 /* Writes the transpose of from[rows][cols] to to[cols][rows]. */
 void layer_transpose(float *restrict to, const float *restrict from, size_t rows, size_t cols);
 
-/* Copies from[] to to[], or adds it. */
+/* Copies n floats from from[] to to[], or adds them if `add`. */
 void layer_give(float *restrict to, const float *restrict from, size_t n, bool add);
 
 #endif

@@ -10,10 +10,10 @@
 
 enum {
     LANES = 16,
-    CHUNK = 256 /* Number of floats of a row that are processed at once. */
+    CHUNK = 256 /* Number of exponentials of a row that are computed at once. */
 };
 
-/* Sums the lanes pairwise. */
+/* Returns the pairwise sum of 16 partial sums. */
 static double lanes_sum(const double l[LANES])
 {
     double s[4];
@@ -22,7 +22,7 @@ static double lanes_sum(const double l[LANES])
     return (s[0] + s[2]) + (s[1] + s[3]);
 }
 
-/* Returns the largest of z[0..n). NaN is ignored. */
+/* Returns the largest of z[0..n). Ignores NaN. */
 VEC_CLONES static float largest(const float *z, size_t n)
 {
     float l[LANES];
@@ -51,7 +51,7 @@ VEC_CLONES static bool is_right(const float *z, size_t n, size_t label)
     return wrong == 0;
 }
 
-/* Sums in double and in lanes, because a softmax over many classes must add up to 1. */
+/* Returns the sum of v[0..n) in double, because a softmax over many classes must add up to 1. */
 VEC_CLONES static double sum_of(const float *v, size_t n)
 {
     double l[LANES] = {0};
@@ -77,8 +77,8 @@ VEC_CLONES static void scale_less(float *d, float s, float less, size_t n)
         d[j] = d[j] * s - less;
 }
 
-/* sum_j exp(z_j - top), which neither overflows nor becomes 0. Each term goes to e[] where that is
- * not NULL, as the gradient wants it. */
+/* Returns sum_j exp(z_j - top), which neither overflows nor becomes 0. If e is not NULL, writes the
+ * terms to e[]; the gradient needs them. */
 static double sum_exp(const float *z, float top, size_t n, float *e)
 {
     float chunk[CHUNK];
@@ -92,8 +92,8 @@ static double sum_exp(const float *z, float top, size_t n, float *e)
     return sum;
 }
 
-/* d_logits may be the logits themselves: a row's values are read before its gradient is written
- * over them. */
+/* d_logits may be the same memory as the logits, because the values of a row are read before its
+ * gradient is written. */
 struct loss loss_softmax(const struct loss_batch *b, float *d_logits)
 {
     struct loss loss = {0};
@@ -103,7 +103,7 @@ struct loss loss_softmax(const struct loss_batch *b, float *d_logits)
     assert(smoothing >= 0 && smoothing < 1);
     for (size_t i = 0; i < b->n; i++) {
         const float *z = b->logits + i * n;
-        float *d = d_logits != NULL ? d_logits + i * n : NULL; /* May be z. */
+        float *d = d_logits != NULL ? d_logits + i * n : NULL; /* May be the same memory as z. */
         size_t label = b->labels[i];
         assert(label < n);
         float top = largest(z, n);

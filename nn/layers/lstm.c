@@ -8,12 +8,13 @@
  *   in   [n][T][i]        out  [n][T][H] = all h_t
  *   keep [T][n][4H] gates (after sigmoid, tanh), then [T][n][H] cells c_t
  *
- * Work inside is [time][sample], so that one step's rows lie side by side, and
- * goes in chunks of times: the products that need not wait for the step before
- * (of the inputs, all gradients of weights) take a whole chunk at once, while
- * it is in the cache. The product of a step multiplies few rows by a matrix
- * that stays the same: weight_hh, cut into panels of columns once a pass
- * (OpenBLAS would copy it again at each step). */
+ * Internal arrays are in the order [time][sample], so that the rows of one time step are
+ * consecutive. The time steps are processed in chunks that fit in the cache. Products that do not
+ * depend on the previous time step (products of the inputs, gradients of the weights) are computed
+ * for a whole chunk at once. The product of each time step multiplies a few rows by weight_hh.
+ * Therefore weight_hh is copied once per pass into panels of columns. (OpenBLAS would copy it again
+ * at each time step.)
+ */
 #include "nn/layers/layer.h"
 
 #include "nn/math/tile.h"
@@ -22,22 +23,25 @@
 #include <string.h>
 
 enum {
-    CHUNK = 256, /* Number of rows in a chunk of several time steps; at least one time step. */
-    PANEL = 32,  /* Number of columns in a panel: the width of a tile. */
+    /* Approximate number of rows (time steps times samples) in a chunk. A chunk has at least one
+     * time step. */
+    CHUNK = 256,
+    PANEL = 32, /* Number of columns in a panel. Equals the width of a tile (nn/math/tile.h). */
     DEPTHS = 8
 };
 
-/* Sizes of a pass, and memory that its steps share. */
+/* Sizes of a pass, and memory that all time steps of the pass use. */
 struct lstm
 {
-    size_t n, times, in, wide; /* wide: H */
+    size_t n, times, in, wide; /* Samples, time steps, input channels i, and hidden channels H. */
     size_t chunk;              /* Number of time steps in a chunk. */
     const float *weight_ih, *weight_hh;
-    float *ih_t; /* Forward pass: transposed weight_ih. */
+    float *ih_t; /* Transposed weight_ih. Only in the forward pass. */
     /* weight_hh in panels: transposed in the forward pass, unchanged in the backward pass. */
     float *panels;
-    float *bias;   /* Forward pass: sum of both biases. Backward pass: scratch area. */
-    bool add_grad; /* Backward pass: add to the gradient, because a chunk was processed already. */
+    float *bias; /* Forward pass: sum of bias_ih and bias_hh. Backward pass: scratch area. */
+    /* Backward pass: add to the gradient, because it already holds the part of another chunk. */
+    bool add_grad;
 };
 
 static struct lstm lstm_of(const struct layer *l, const struct layer_pass *p)
@@ -78,14 +82,14 @@ static size_t lstm_keep(const struct layer *l, uint32_t n)
     return (size_t)n * l->in.h * 5 * l->out.c;
 }
 
-/* Returns the largest number of rows in a chunk. */
+/* Returns the largest number of rows that a chunk of a batch of n can have. */
 static size_t chunk_rows(const struct layer *l, size_t n)
 {
     size_t most = n > CHUNK ? n : CHUNK, all = n * l->in.h;
     return most < all ? most : all;
 }
 
-/* Takes the next n floats of the scratch memory. */
+/* Returns a pointer to the next n floats of the scratch memory, and moves *rest behind them. */
 static float *cut_area(float **rest, size_t n)
 {
     float *area = *rest;
@@ -98,13 +102,15 @@ static size_t whole_panels(size_t cols)
     return (cols + PANEL - 1) / PANEL * PANEL;
 }
 
-/* The backward pass pads more columns. */
+/* Returns the floats of `panels`, enough for both directions. The backward pass needs more, because
+ * its panels are padded to more columns. */
 static size_t panels_size(size_t wide)
 {
     return 4 * wide * whole_panels(wide);
 }
 
-/* Returns the sum of the areas that lstm_forward() and lstm_backward() use. */
+/* Returns the floats of all scratch areas of lstm_forward(), or with `training` of
+ * lstm_backward(). */
 static size_t lstm_scratch(const struct layer *l, uint32_t n, bool training)
 {
     size_t rows = chunk_rows(l, n), wide = l->out.c;
@@ -112,7 +118,8 @@ static size_t lstm_scratch(const struct layer *l, uint32_t n, bool training)
     return rows * a_row + 4 * n * wide + 4 * wide + panels_size(wide) + 4 * wide * l->in.c;
 }
 
-/* Copies the rows of some time steps from v[n][times][w], ordered by time. */
+/* Copies the rows of `some` time steps, from time step `from` on, from v[n][times][w] to
+ * [time][n][w]. */
 static void gather(float *to, const float *v, const struct lstm *m, size_t w, size_t from,
                    size_t some)
 {
@@ -121,7 +128,8 @@ static void gather(float *to, const float *v, const struct lstm *m, size_t w, si
             memcpy(to, v + (s * m->times + t) * w, w * sizeof *to);
 }
 
-/* Copies the rows of h of the previous time step. Before the first time step, h is 0. */
+/* Copies h of the time step before each of `some` time steps. Before the first time step, h is
+ * 0. */
 static void gather_before(float *to, const float *h, const struct lstm *m, size_t from, size_t some)
 {
     if (from > 0) {
@@ -132,7 +140,8 @@ static void gather_before(float *to, const float *h, const struct lstm *m, size_
     gather(to + m->n * m->wide, h, m, m->wide, 0, some - 1);
 }
 
-/* Copies v[k][cols], with any two strides, to panels [k][PANEL] of columns. */
+/* Copies the columns of v[k][cols] to panels of PANEL columns, each [k][PANEL]. v may have any two
+ * strides: floats from row to row and from column to column. */
 static void cut_panels(float *to, const float *v, size_t k, size_t cols, const size_t strides[2])
 {
     for (size_t from = 0; from < cols; from += PANEL, to += k * PANEL) {
@@ -143,7 +152,7 @@ static void cut_panels(float *to, const float *v, size_t k, size_t cols, const s
     }
 }
 
-/* c[n][cols] += a[n][k] panels */
+/* Computes c[n][cols] += a[n][k] * panels. */
 static void panels_product(const struct lstm *m, const float *a, size_t k, float *c, size_t ldc,
                            size_t cols)
 {
@@ -161,7 +170,7 @@ static void panels_product(const struct lstm *m, const float *a, size_t k, float
                                             .add = true});
 }
 
-/* Computes the gates of one row from their sums. */
+/* Adds the bias to the sums of one row and applies sigmoid or tanh, which gives the gates. */
 VEC_CLONES static void squash(float *restrict gates, const float *restrict bias, size_t wide)
 {
     for (size_t j = 0; j < 2 * wide; j++)
@@ -183,8 +192,8 @@ VEC_CLONES static void cell_forward(const float *restrict gates, const float *re
     }
 }
 
-/* One time: the gates' sums hold the inputs' part already. h is the one of the
- * time before, and becomes this one's. */
+/* Computes one time step. `gates` already holds the contribution of the inputs. h holds the
+ * previous time step's h_(t-1) and receives h_t. */
 static void step_forward(const struct lstm *m, float *gates, const float *c_before, float *c,
                          float *h, float *out)
 {
@@ -212,7 +221,7 @@ static void inputs_forward(const struct lstm *m, const float *in, size_t rows, f
                                         .ldc = 4 * m->wide});
 }
 
-/* Adds both biases to one vector. */
+/* Sets bias to the sum of bias_ih and bias_hh. */
 static void add_biases(float *bias, const float *x, const struct layer *l)
 {
     for (size_t j = 0; j < 4 * (size_t)l->out.c; j++)
@@ -250,8 +259,8 @@ static void lstm_forward(const struct layer *l, const struct layer_pass *p)
     }
 }
 
-/* Back through h = o tanh(c), for one row: d_c gains its part by h_t, and d_o becomes the
- * gradient by the sum that o's sigmoid was taken of. */
+/* Backpropagates through h = o tanh(c) for one row. Adds the part that comes through h to d_c. Sets
+ * d_o to the gradient of the sum to which o's sigmoid was applied. */
 VEC_CLONES static void out_backward(const float *restrict o, const float *restrict c,
                                     const float *restrict d_h, float *restrict d_c,
                                     float *restrict d_o, size_t wide)
@@ -263,8 +272,8 @@ VEC_CLONES static void out_backward(const float *restrict o, const float *restri
     }
 }
 
-/* Back through c = f c_before + i g, for one row: d_gates becomes the gradients by the sums of
- * i, f and g, and d_c that by c_before. */
+/* Backpropagates through c = f c_before + i g for one row. Sets d_gates to the gradients of the
+ * sums of i, f and g, and d_c to the gradient of c_before. */
 VEC_CLONES static void cell_backward(const float *restrict gates, const float *restrict c_before,
                                      float *restrict d_c, float *restrict d_gates, size_t wide)
 {
@@ -279,8 +288,8 @@ VEC_CLONES static void cell_backward(const float *restrict gates, const float *r
         d_c[j] *= f[j];
 }
 
-/* Computes one time step backward. d_out of this time step is complete, and the gates add their
- * part to d_out of the previous time step. */
+/* Computes one time step backward. d_out of time step t is complete. The gates of time step t add
+ * their part to d_out of time step t - 1. */
 static void step_backward(const struct lstm *m, const struct layer_pass *p, size_t t,
                           const float *c_before, float *d_c, float *d_gates)
 {
@@ -299,7 +308,8 @@ static void step_backward(const struct lstm *m, const struct layer_pass *p, size
         panels_product(m, d_gates, 4 * wide, d_h - wide, stride, wide);
 }
 
-/* Computes d weight (+)= d_gates^T v for the rows v[rows][w] of a chunk. */
+/* Computes d_weight = d_gates^T v for the rows v[rows][w] of a chunk. With m->add_grad it adds this
+ * to d_weight. */
 static void weight_backward(const struct lstm *m, float *d_weight, const float *d_gates,
                             const float *v, size_t w, size_t rows)
 {
@@ -335,7 +345,7 @@ static void inputs_backward(const struct lstm *m, const struct layer_pass *p, co
             layer_give(p->d_in + (s * m->times + t) * m->in, area, m->in, p->add_in);
 }
 
-/* Adds a chunk's part of the bias gradient. The sum of each chunk is rounded once. */
+/* Adds a chunk's part of the bias gradient. The sum over a chunk is rounded to float once. */
 static void biases_backward(const struct lstm *m, float *grad, float *area, const float *d_gates,
                             size_t rows)
 {

@@ -1,7 +1,8 @@
-/* nn/layers/norm.c -- the layer of normalisation: its parameters, and which code does its work. */
+/* nn/layers/norm.c -- the normalisation layer: its parameters, and the choice of its
+ * implementation. */
 #include "nn/layers/norm.h"
 
-/* Batch and group norm sum over columns, a layer norm over rows: two codes, one layer. */
+/* Returns the implementation. Batch and group norm sum over columns, layer norm over rows. */
 static const struct layer_op *norm_op(const struct layer *l)
 {
     switch (l->norm) {
@@ -22,8 +23,8 @@ static struct layer_param norm_param(const struct layer *l, const char *of, floa
         .of = of, .n_dims = 1, .dims = {l->in.c}, .trained = trained, .value = value};
 }
 
-/* Only a batch norm remembers statistics. They are segments that no gradient trains, and a
- * variance below 0 in a model file is refused. */
+/* Only batch norm has running statistics. They are segments without a gradient. A negative variance
+ * in a model file is refused. */
 static size_t norm_params(const struct layer *l, struct layer_param p[LAYER_PARAMS_MAX])
 {
     p[0] = norm_param(l, "weight", 1, true);

@@ -1,12 +1,13 @@
-/* nn/layers/norm.h -- the two kinds of LAYER_NORM, by what one mean is over.
+/* nn/layers/norm.h -- the two implementations of LAYER_NORM. They differ in the values over which
+ * one mean is taken:
  *
- *   columns   NORM_BATCH: a channel, over all places of all samples
- *             NORM_GROUP: a group of channels, over all places of one sample
- *   place     NORM_PLACE: all channels of one place
+ *   columns   NORM_BATCH: one channel, over all positions of all samples
+ *             NORM_GROUP: a group of channels, over all positions of one sample
+ *   place     NORM_PLACE: all channels of one position
  *
- * Both: y = (x - mean) / sqrt(variance + LAYER_NORM_EPS) * weight + bias, the
- * variance biased; then + with, then ReLU. Only running statistics see more:
- * the unbiased variance, as PyTorch's do.
+ * Both compute y = (x - mean) / sqrt(variance + LAYER_NORM_EPS) * weight + bias with the biased
+ * variance, then add `with`, then apply ReLU. The running statistics use the unbiased variance, as
+ * in PyTorch.
  */
 #ifndef NN_LAYERS_NORM_H
 #define NN_LAYERS_NORM_H
@@ -15,7 +16,7 @@
 
 #define LAYER_NORM_EPS 1e-5
 
-/* layer_norm picks one of them; they have no params() of their own. */
+/* layer_norm calls one of these two. They have no params() of their own. */
 extern const struct layer_op layer_norm_columns, layer_norm_place;
 
 #endif

@@ -1,5 +1,5 @@
-/* nn/layers/norm_block.c -- the inner loops of normalisation by columns: sums over a block, and
- * the line (x - mean) scale + bias forward and back. */
+/* nn/layers/norm_block.c -- the inner loops of batch and group norm: sums over a block, and the
+ * formulas (x - mean) scale + bias forward and g scale - (x - mean) slope - level backward. */
 #include "nn/layers/norm_block.h"
 
 #include "nn/math/vec.h"
@@ -11,12 +11,12 @@ typedef int32_t bits __attribute__((vector_size(64), aligned(4), may_alias));
 
 enum {
     LANES = 16,
-    WIDE = LAYER_NORM_WIDE, /* Number of columns whose sums are held in registers. */
-    /* Number of rows that are summed in float before the sum is added in double. */
+    WIDE = LAYER_NORM_WIDE, /* Number of columns whose sums are in registers. */
+    /* Number of rows that are summed in float before the sum is added to a double. */
     SHORT = 16
 };
 
-/* Computes x - mean and its square. */
+/* Computes to[] = {x - mean, (x - mean)^2} of one vector. */
 static inline void pair_forward(const struct layer_norm_sums *s, size_t at, size_t j, floats to[2])
 {
     floats x = *(const floats *)(s->x + at) - *(const floats *)(s->mean + j);
@@ -24,7 +24,7 @@ static inline void pair_forward(const struct layer_norm_sums *s, size_t at, size
     to[1] = x * x;
 }
 
-/* g, g (x - mean). */
+/* Computes to[] = {g, g (x - mean)} of one vector. */
 static inline void pair_backward(const struct layer_norm_sums *s, size_t at, size_t j, floats to[2])
 {
     floats x = *(const floats *)(s->x + at) - *(const floats *)(s->mean + j);
@@ -37,7 +37,7 @@ static inline void pair_backward(const struct layer_norm_sums *s, size_t at, siz
     to[1] = g * x;
 }
 
-/* Adds float sums to double sums before the float sums lose precision. */
+/* Adds WIDE float sums to the double sums. */
 static inline void add_lanes(double *restrict to, const floats *from)
 {
     float f[WIDE];
@@ -46,7 +46,7 @@ static inline void add_lanes(double *restrict to, const floats *from)
         to[i] += (double)f[i];
 }
 
-/* Sums WIDE columns, from column j on, over some rows of a period. */
+/* Adds the sums of WIDE columns, from column j on, over `rows` periods. */
 static inline __attribute__((always_inline)) void sum_columns(const struct layer_norm_sums *s,
                                                               size_t j, size_t rows, size_t period,
                                                               bool backward)
@@ -68,7 +68,7 @@ static inline __attribute__((always_inline)) void sum_columns(const struct layer
     }
 }
 
-/* Sums x - mean and its square over whole periods. */
+/* Adds the sums of x - mean and its square over `rows` whole periods. */
 VEC_CLONES static void sum_forward(const struct layer_norm_sums *s, size_t rows, size_t period)
 {
     for (size_t j = 0; j < period; j += WIDE)
@@ -77,7 +77,8 @@ VEC_CLONES static void sum_forward(const struct layer_norm_sums *s, size_t rows,
 
 VEC_CLONES static void sum_backward(const struct layer_norm_sums *s, size_t rows, size_t period)
 {
-    struct layer_norm_sums k = *s; /* The branch on this value is outside of the loops. */
+    /* `masked` is set to a constant in each branch, so that the loops have no branch on it. */
+    struct layer_norm_sums k = *s;
     k.masked = false;
     if (s->masked) {
         k.masked = true;
@@ -89,7 +90,7 @@ VEC_CLONES static void sum_backward(const struct layer_norm_sums *s, size_t rows
     }
 }
 
-/* Sums the n floats after the last whole period. */
+/* Adds the sums of the n floats after the last whole period. */
 static void sum_rest(const struct layer_norm_sums *s, size_t n)
 {
     for (size_t j = 0; j < n; j++) {
@@ -104,7 +105,7 @@ static void sum_rest(const struct layer_norm_sums *s, size_t n)
     }
 }
 
-/* Processes whole periods in blocks; the rest is less than a period. */
+/* The vector loops process whole periods. The rest has less than a period. */
 void layer_norm_add_sums(const struct layer_norm_sums *s, size_t n, size_t period)
 {
     struct layer_norm_sums rest = *s;
@@ -116,7 +117,7 @@ void layer_norm_add_sums(const struct layer_norm_sums *s, size_t n, size_t perio
     sum_rest(&rest, n - whole);
 }
 
-/* "y < 0 ? 0 : y": a NaN passes. */
+/* Computes at most one period of outputs. The ReLU is "y < 0 ? 0 : y", which keeps NaN. */
 static inline __attribute__((always_inline)) void line_period(const struct layer_norm_line *k,
                                                               size_t at, size_t n, bool with,
                                                               bool relu)
@@ -133,7 +134,7 @@ static inline __attribute__((always_inline)) void line_period(const struct layer
     }
 }
 
-/* Each case has its own loop without branches. */
+/* Each combination of `with` and ReLU has its own loop without branches. */
 VEC_CLONES void layer_norm_line(const struct layer_norm_line *k, size_t at, size_t n)
 {
     if (k->with != NULL && k->relu)
@@ -164,7 +165,7 @@ static inline __attribute__((always_inline)) void line_back_period(const struct 
     }
 }
 
-/* Each case has its own loop without branches. */
+/* Each combination of `masked` and `add` has its own loop without branches. */
 VEC_CLONES void layer_norm_back(const struct layer_norm_back *k, size_t at, size_t n)
 {
     if (k->masked && k->add)
@@ -177,7 +178,6 @@ VEC_CLONES void layer_norm_back(const struct layer_norm_back *k, size_t at, size
         line_back_period(k, at, n, false, false);
 }
 
-/* Sets g = d where the output is positive. */
 VEC_CLONES void layer_norm_mask(float *restrict g, const float *restrict d,
                                 const float *restrict out, size_t n)
 {

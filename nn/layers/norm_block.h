@@ -1,5 +1,5 @@
-/* nn/layers/norm_block.h -- inner loops of nn/layers/norm_columns.c over a part of a span, with
- * per-column constants repeated along the values. */
+/* nn/layers/norm_block.h -- inner loops of nn/layers/norm_columns.c, which defines span and period.
+ * Values that are constant per column are repeated to the length of a period. */
 #ifndef NN_LAYERS_NORM_BLOCK_H
 #define NN_LAYERS_NORM_BLOCK_H
 
@@ -7,24 +7,29 @@
 #include <stddef.h>
 
 enum {
-    LAYER_NORM_WIDE = 32 /* A period is a multiple of it. */
+    /* The columns are processed in groups of this number. A period (see
+     * nn/layers/norm_columns.c) is a multiple of it. */
+    LAYER_NORM_WIDE = 32
 };
 
-/* Sums by column of n floats that begin with a period, a pair for each value,
- * added to first and second: of (x - mean) and its square; or where there is a
- * g, of g and g (x - mean). SHORT rows are summed in float, these in double. */
+/* Arguments of layer_norm_add_sums(), which adds column sums of n floats to first[] and second[].
+ * The floats start at the beginning of a period. Forward, the sums are of x - mean and (x -
+ * mean)^2; backward, of g and g (x - mean). Up to SHORT rows are summed in float, and the results
+ * in double. */
 struct layer_norm_sums
 {
     double *first, *second;
-    const float *x, *g; /* g: NULL forward. */
+    const float *x, *g; /* g: gradient of the output. NULL in the forward pass. */
     const float *mean, *scale, *bias;
-    bool masked; /* g by the ReLU, worked out from x. */
+    /* Treat g as 0 where ReLU was 0. The output of the norm is computed again from x. */
+    bool masked;
 };
 
 void layer_norm_add_sums(const struct layer_norm_sums *s, size_t n, size_t period);
 
-/* out = (x - mean) scale + bias, + with, ReLU: n floats from `at` on, of one
- * period at most. */
+/* Arguments of layer_norm_line(), the forward formula: out = (x - mean) scale + bias. `with` is
+ * added if it is not NULL, and ReLU is applied if `relu`. One call processes n floats from index
+ * `at` on, at most one period. */
 struct layer_norm_line
 {
     const float *x, *with; /* with: may be NULL. */
@@ -35,7 +40,9 @@ struct layer_norm_line
 
 void layer_norm_line(const struct layer_norm_line *k, size_t at, size_t n);
 
-/* d_in = g scale - (x - mean) slope - level, or += that; likewise. */
+/* Arguments of layer_norm_back(), the gradient of the input: d_in = g scale - (x - mean) slope -
+ * level. The caller computes the per-column coefficients slope and level. With `add`, the result is
+ * added to d_in. One call processes n floats from index `at` on, at most one period. */
 struct layer_norm_back
 {
     const float *x, *g;
@@ -46,7 +53,7 @@ struct layer_norm_back
 
 void layer_norm_back(const struct layer_norm_back *k, size_t at, size_t n);
 
-/* g = d where the output is positive, else 0. */
+/* Sets g = d where the output is positive, else g = 0. */
 void layer_norm_mask(float *restrict g, const float *restrict d, const float *restrict out,
                      size_t n);
 

@@ -1,26 +1,26 @@
-/* nn/layers/norm_columns.c -- batch and group normalisation, one code for both.
+/* nn/layers/norm_columns.c -- batch and group normalisation in one implementation.
  *
- * A *span* is what has a mean of its own for every channel, or group of them:
- * the whole batch (NORM_BATCH), or a sample (NORM_GROUP). It is a matrix of
- * rows (places) and c columns (channels), and so small c are not short loops,
- * `times` rows are taken as one of a *period* of times * c floats:
+ * A *span* is the set of samples over which the means of the channels (or of the groups of
+ * channels) are taken: the whole batch (NORM_BATCH), or one sample (NORM_GROUP). A span is a matrix
+ * of rows (positions) and c columns (channels). For small c a loop over one row would be too short.
+ * Therefore `times` rows are treated as one row, a *period* of times * c floats:
  *
  *   [ c | c | c | ... ]   period: whole vectors, and at least LONG floats
- *   [ c | c | c | ... ]   a block: as many periods as stay in L1
+ *   [ c | c | c | ... ]   block: as many periods as stay in the L1 cache
  *
- * What is known of a channel is repeated to a period as well. The work is
- * bound by memory, so each direction reads its data twice and no more:
+ * The statistics and parameters of the channels are also repeated to the length of a period. Memory
+ * bandwidth limits the speed, so each direction reads its data only twice:
  *
  *   forward    sums of x                          -> mean, variance
  *              (x - mean) scale + bias, + with, ReLU
- *   backward   sums of g and g (x - mean), where g is the gradient behind the
+ *   backward   sums of g and g (x - mean), where g is the gradient before the
  *              ReLU                               -> slope, level
  *              g scale - (x - mean) slope - level
  *
- * the second time from the last block back, as the last ones are in the cache.
- * The ReLU's mask is worked out again from x, as the forward pass did it: one
- * stream less. With a residual that would be a stream more: there it is read
- * off the output, once, and g is written to where d_with wants it.
+ * The second reading goes from the last block to the first, because the last blocks are still in
+ * the cache. Without a residual `with`, the ReLU's mask is computed again from x, which avoids
+ * reading the output. With a residual, `with` would have to be read for that. Therefore the mask is
+ * then taken from the output during the first reading, and g is written to d_with.
  */
 #include "nn/layers/norm.h"
 
@@ -38,10 +38,12 @@ enum {
 
 struct span
 {
-    size_t n; /* Number of spans in a batch. */
+    size_t n; /* Number of spans in a batch. A span is the samples over which one mean is taken. */
     size_t rows, c;
-    size_t times, period; /* period = times * c. */
-    size_t block;         /* Floats of a block: whole periods. */
+    /* times: number of rows (positions) that are processed as one row. period: its length, times *
+     * c floats. */
+    size_t times, period;
+    size_t block; /* Floats that are processed at a time. A multiple of `period`. */
 };
 
 static struct span span_of(const struct layer *l, uint32_t n)
@@ -62,13 +64,14 @@ static struct span span_of(const struct layer *l, uint32_t n)
     };
 }
 
-/* Per-channel values, each repeated to the length of a period. */
+/* Per-channel values, each repeated to fill a period (several positions that are processed as one
+ * row). */
 struct periods
 {
     float *mean, *scale, *bias, *slope, *level;
     double *sum, *square; /* In the backward pass: sums of g and of g (x - mean). */
-    /* c long, one for each channel: the statistics, where there is no keep, and the gradients
-     * by weight and bias, summed over all spans. */
+    /* Arrays of one value per channel. own: statistics in evaluation, when there is no `keep`.
+     * d_weight, d_bias: gradients of weight and bias, summed over the batch. */
     float *own;
     double *d_weight, *d_bias;
 };
@@ -96,14 +99,15 @@ static struct periods periods_in(float *scratch, const struct span *s)
                             .own = f + 5 * n};
 }
 
-/* v[c] to v[period]. */
+/* Repeats the first c floats of v, so that they fill a period. */
 static void repeat(float *v, const struct span *s)
 {
     for (size_t i = 1; i < s->times; i++)
         memcpy(v + i * s->c, v, s->c * sizeof *v);
 }
 
-/* v[period] to v[c]. */
+/* Adds the sums of columns that belong to the same channel. v has the columns of several positions;
+ * the result is in v[0..c). */
 static void fold(double *v, const struct span *s)
 {
     for (size_t i = 1; i < s->times; i++)
@@ -111,10 +115,10 @@ static void fold(double *v, const struct span *s)
             v[j] += v[i * s->c + j];
 }
 
-/* --- a span --- */
+/* --- statistics of one span --- */
 
-/* sums_begin() clears the sums; the next functions add a block of n floats, and reduce columns
- * to channels. */
+/* sums_begin() sets the sums to 0. layer_norm_add_sums() then adds a block of values. sums_end()
+ * adds the sums of columns that belong to the same channel. */
 static void sums_begin(const struct layer_norm_sums *s, const struct span *of)
 {
     memset(s->first, 0, of->period * sizeof(double));
@@ -127,8 +131,8 @@ static void sums_end(const struct layer_norm_sums *s, const struct span *of)
     fold(s->second, of);
 }
 
-/* Takes the mean of the first values as the centre of the sums. Without a centre, the variance
- * would be lost in rounding if the mean is much larger than the deviation. */
+/* Sets t->mean to the mean of the first values. The statistics are computed around this mean.
+ * Around 0, rounding would destroy the variance if the mean is much larger than the deviation. */
 static void centre(const struct span *s, const struct periods *t, const float *x)
 {
     size_t n = layer_lesser(s->block, s->rows * s->c);
@@ -143,7 +147,7 @@ static void centre(const struct span *s, const struct periods *t, const float *x
     repeat(t->mean, s);
 }
 
-/* Computes mean, 1 / deviation and variance of the channels of a group from their sums around
+/* Computes own = {mean, 1 / deviation, variance} of a group of channels from their sums around
  * t->mean. */
 static void group_statistics(const struct periods *t, double rows, const size_t range[2],
                              float own[3])
@@ -156,13 +160,14 @@ static void group_statistics(const struct periods *t, double rows, const size_t 
         double off = t->sum[j] / rows, d = (double)t->mean[j] + off - mean;
         squares += t->square[j] - rows * off * off + rows * d * d;
     }
-    double variance = squares < 0 ? 0 : squares / n; /* NaN passes. */
+    /* NaN fails the comparison with 0, so it is kept. */
+    double variance = squares < 0 ? 0 : squares / n;
     own[0] = (float)mean;
     own[1] = (float)(1 / sqrt(variance + LAYER_NORM_EPS));
     own[2] = (float)variance;
 }
 
-/* own[3][c]: mean, 1 / deviation and variance of each channel. */
+/* Computes own[3][c]: mean, 1 / deviation and variance of each channel. */
 static void span_statistics(const struct layer *l, const struct span *s, const struct periods *t,
                             const float *x, float *own)
 {
@@ -184,8 +189,8 @@ static void span_statistics(const struct layer *l, const struct span *s, const s
     }
 }
 
-/* Computes the same from running statistics, for a batch norm in evaluation. A variance may be
- * negative, because peers mix running statistics. */
+/* Computes mean and 1 / deviation from the running statistics, for batch norm in evaluation. A
+ * running variance may be negative, because peers mix running statistics. */
 static void running_statistics(const struct layer *l, const struct layer_pass *p, float *own)
 {
     const float *mean = p->x + l->at[2], *variance = p->x + l->at[3];
@@ -196,7 +201,8 @@ static void running_statistics(const struct layer *l, const struct layer_pass *p
     }
 }
 
-/* Fills mean, scale and bias from own[] of a span and the parameters. */
+/* Fills mean, scale and bias of a period from the statistics own[] of a span and the parameters
+ * x. */
 static void fill_periods(const struct layer *l, const struct span *s, const struct periods *t,
                          const float *x, const float *own)
 {
@@ -225,7 +231,7 @@ static size_t columns_scratch(const struct layer *l, uint32_t n, bool training)
     return FLOATS_A_COLUMN * s.period + FLOATS_A_CHANNEL * s.c;
 }
 
-/* Writes the output of a span, from the end to the beginning. */
+/* Writes the output of a span, from the last block to the first. */
 static void span_out(const struct layer *l, const struct layer_pass *p, const struct span *s,
                      const struct periods *t, size_t from)
 {
@@ -262,8 +268,8 @@ static void columns_forward(const struct layer *l, const struct layer_pass *p)
 
 /* --- backward --- */
 
-/* A residual's part of a block, from `at` on: write d_with, and return where g
- * is from now on, there or in d_out. */
+/* Backward pass of the ReLU and of adding a residual, for n floats from index `at` on. Writes
+ * d_with, and returns the address of the gradient before the ReLU: in d_with or in d_out. */
 static const float *split_residual(const struct layer *l, const struct layer_pass *p, size_t at,
                                    size_t n)
 {
@@ -280,9 +286,9 @@ static const float *split_residual(const struct layer *l, const struct layer_pas
     return d;
 }
 
-/* slope and level of the channels of a group, from the sums of g and of
- * g (x - mean): with P and Q the means over the group's values of g weight and
- * of g weight x_hat,
+/* Computes the coefficients of d_in = g scale - (x - mean) slope - level for the channels of a
+ * group, from the sums of g and of g (x - mean). P is the mean over the group of g weight, and Q
+ * the mean of g weight x_hat:
  *
  *   d_in = (g weight - P - x_hat Q) / deviation */
 static void group_coefficients(const struct layer *l, const struct layer_pass *p,
@@ -304,7 +310,8 @@ static void group_coefficients(const struct layer *l, const struct layer_pass *p
     }
 }
 
-/* Computes the sums of a span. Returns the position of its g. */
+/* Computes the backward sums over a batch or sample. Returns the address of the gradient before the
+ * ReLU, see split_residual(). */
 static const float *span_sums(const struct layer *l, const struct layer_pass *p,
                               const struct span *s, const struct periods *t, size_t from)
 {
@@ -352,8 +359,8 @@ static void span_d_in(const struct layer *l, const struct layer_pass *p, const s
     }
 }
 
-/* Running statistics go where the batch's are: PyTorch's go to the unbiased
- * variance. */
+/* Writes the "gradients" of the running statistics: their difference from the batch's statistics.
+ * The running variance uses the unbiased variance of the batch, as in PyTorch. */
 static void running_gradients(const struct layer *l, const struct layer_pass *p,
                               const struct span *s)
 {

@@ -1,9 +1,10 @@
-/* nn/layers/norm_place.c -- layer norm: each place over its channels (Ba, Kiros,
- * Hinton 2016). A row is in L1 while it is worked on.
+/* nn/layers/norm_place.c -- layer norm: normalises each position over its channels (Ba, Kiros,
+ * Hinton 2016). A row is the channels of one position; it stays in the L1 cache while it is
+ * processed.
  *
- *   keep     mean, 1 / deviation of each place
- *   scratch  by channel: gradients of weight and bias, of SHORT rows in float,
- *            of all in double
+ *   keep     mean and 1 / deviation of each position
+ *   scratch  gradients of weight and bias: sums of SHORT rows in float, and of all
+ *            rows in double
  */
 #include "nn/layers/norm.h"
 
@@ -14,10 +15,10 @@ typedef float floats __attribute__((vector_size(64), aligned(4), may_alias));
 
 enum {
     LANES = 16,
-    SHORT = 16 /* Number of rows that are summed in float before the sum is added in double. */
+    SHORT = 16 /* Number of rows that are summed in float before the sum is added to a double. */
 };
 
-/* Sums the 16 floats of a vector pairwise. */
+/* Returns the pairwise sum of the 16 floats of a vector. */
 static inline float total(const floats *v)
 {
     float f[LANES];
@@ -30,7 +31,8 @@ static inline float total(const floats *v)
 
 /* --- forward --- */
 
-/* Computes {mean, 1 / deviation} in two passes, because the deviation needs the mean. */
+/* Computes own = {mean, 1 / deviation} of a row in two passes, because the deviation needs the
+ * mean. */
 VEC_CLONES static void row_statistics(const float *v, size_t n, float own[2])
 {
     floats s = {0}, q = {0};
@@ -52,17 +54,17 @@ VEC_CLONES static void row_statistics(const float *v, size_t n, float own[2])
     own[1] = 1.0f / sqrtf(squares / (float)n + (float)LAYER_NORM_EPS);
 }
 
-/* Arguments for one row of c channels. */
+/* Arguments of row_out() for one row of c channels. */
 struct row
 {
-    const float *in, *weight, *bias, *with; /* with: may be NULL. */
+    const float *in, *weight, *bias, *with; /* with: residual to add, or NULL. */
     float *out;
     size_t c;
     float own[2];
     bool relu;
 };
 
-/* Normalises one row, while it is in the L1 cache. */
+/* Normalises one row, then adds `with` and applies ReLU. */
 VEC_CLONES static void row_out(const struct row *k)
 {
     const float *restrict in = k->in, *restrict weight = k->weight;
@@ -79,8 +81,8 @@ VEC_CLONES static void row_out(const struct row *k)
             out[j] = out[j] < 0.0f ? 0.0f : out[j];
 }
 
-/* Each place is on its own, in training as in evaluation: there is nothing to remember but what
- * backward needs. */
+/* Training and evaluation give the same output, because each position is normalised by itself. The
+ * statistics are stored only for the backward pass. */
 static void place_forward(const struct layer *l, const struct layer_pass *p)
 {
     size_t rows = p->n * shape_places(l->in), c = l->in.c;
@@ -100,15 +102,17 @@ static void place_forward(const struct layer *l, const struct layer_pass *p)
 
 struct row_back
 {
-    const float *in, *d, *weight; /* d: gradient after the ReLU. */
-    float *d_in;                  /* May be NULL. */
-    float *d_weight, *d_bias;     /* Added to. */
+    /* d: gradient of the row after normalisation and before the ReLU. */
+    const float *in, *d, *weight;
+    float *d_in;              /* May be NULL. */
+    float *d_weight, *d_bias; /* Gradients of weight and bias; added to. */
     size_t c;
     float own[2];
     bool add;
 };
 
-/* Computes the means over the row of g = d weight and of g x_hat. */
+/* Computes means = {mean of g, mean of g x_hat} over a row. g = d weight; x_hat is the normalised
+ * input. */
 VEC_CLONES static void row_means(const struct row_back *k, float means[2])
 {
     floats s = {0}, q = {0};
@@ -128,7 +132,8 @@ VEC_CLONES static void row_means(const struct row_back *k, float means[2])
     means[1] = product * k->own[1] / (float)k->c;
 }
 
-/* d_in = (g - mean(g) - x_hat mean(g x_hat)) / deviation. */
+/* Computes d_in = (g - mean(g) - x_hat mean(g x_hat)) / deviation of one row. g = d weight; x_hat
+ * is the normalised input. */
 static inline __attribute__((always_inline)) void row_d_in(const struct row_back *k,
                                                            const float means[2], bool add)
 {
@@ -143,7 +148,7 @@ static inline __attribute__((always_inline)) void row_d_in(const struct row_back
     }
 }
 
-/* Adds one row's part of the gradients of weight and bias. */
+/* Adds the contribution of one row to the gradients of weight and bias. */
 VEC_CLONES static void row_gradients(const struct row_back *k)
 {
     const float *restrict in = k->in, *restrict d = k->d;
@@ -163,7 +168,8 @@ VEC_CLONES static void row_backward(const struct row_back *k, const float means[
         row_d_in(k, means, false);
 }
 
-/* Processes up to SHORT rows from `first` on: d_in, and gradients, which are added to v[2 c]. */
+/* Computes d_in of `rows` rows (at most SHORT) from row `first` on. Adds the gradients of weight
+ * and bias to v[0..c) and v[c..2c). */
 static void rows_backward(const struct layer *l, const struct layer_pass *p, size_t first,
                           size_t rows, float *v)
 {

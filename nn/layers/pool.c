@@ -1,15 +1,15 @@
-/* nn/layers/pool.c -- 2x2 max-pooling and the mean over all places.
+/* nn/layers/pool.c -- 2x2 max-pooling, and the mean over all positions.
  *
- * Channels are innermost, so a place is a run of them, worked on RUN at a time.
- * The last run of a place that is no whole one ends where the place ends, and
- * does some channels twice. A place shorter than a run is done as one: what
- * that writes too much is in places that are written after it (or the slack),
- * as all is done in rising order of address.
+ * The channels of a position are consecutive floats, which are processed RUN at a time. If the
+ * number of channels is not a multiple of RUN, the last run ends where the position ends, so it
+ * overlaps the run before it. If a position has fewer channels than RUN, it is processed as one
+ * run, which writes beyond its end. Addresses are processed in ascending order, so the next
+ * position (or the slack after the array) overwrites these floats.
  *
- * Forward keeps a word for each output, which of its four inputs it is, so that
- * backward reads but these words and the gradient:
+ * The forward pass stores one integer per output: which of its four inputs is the largest. The
+ * backward pass reads only these integers and the gradient:
  *
- *   0 1     NOBODY where a ReLU closed it
+ *   0 1     NOBODY: none, because the ReLU returned 0
  *   2 3
  */
 #include "nn/layers/layer.h"
@@ -21,7 +21,7 @@ enum { RUN = LAYER_SLACK, NOBODY = 4 };
 /* An index stored in the memory of a float. */
 typedef int32_t word __attribute__((may_alias));
 
-/* The four input positions of an output are `next` and `down` floats apart. */
+/* Distances in floats between the four inputs of an output: to the right, and to the row below. */
 struct window
 {
     size_t next, down;
@@ -33,13 +33,13 @@ static struct window window_of(const struct layer *l)
     return (struct window){l->in.c, (size_t)l->in.w * l->in.c};
 }
 
-/* Returns the first channel of run r of a position. */
+/* Returns the first channel of run r of a position with c channels. */
 static inline size_t run_at(size_t r, size_t c)
 {
     return (r + 1) * RUN <= c || c < RUN ? r * RUN : c - RUN;
 }
 
-/* Computes RUN outputs. The first of equal values wins, as in PyTorch; NaN wins over all values. */
+/* Computes RUN outputs. The first of equal values wins, as in PyTorch. NaN wins over all values. */
 static inline __attribute__((always_inline)) void pool_run(float *restrict out,
                                                            word *restrict which,
                                                            const float *restrict in,
@@ -69,7 +69,7 @@ static inline __attribute__((always_inline)) void pool_run(float *restrict out,
     }
 }
 
-/* Computes one row of `places` outputs. `in` is the beginning of the upper input row. */
+/* Computes one row of outputs. `in` is the beginning of the upper of the two input rows. */
 VEC_CLONES static void pool_row(float *out, word *which, const float *in, const struct layer *l)
 {
     struct window w = window_of(l);
@@ -102,8 +102,8 @@ static void maxpool_forward(const struct layer *l, const struct layer_pass *p)
                  p->in + 4 * r * width, l);
 }
 
-/* Writes input k of each group of four from RUN outputs. The loop is not unrolled by hand,
- * because gcc would then not vectorise it. */
+/* Writes the gradient of input k (0 to 3) for RUN outputs. The loop must not be unrolled, because
+ * gcc would then not vectorise it. */
 static inline __attribute__((always_inline)) void give_run(float *restrict to,
                                                            const float *restrict d,
                                                            const word *restrict which, int32_t k)
@@ -115,8 +115,8 @@ static inline __attribute__((always_inline)) void give_run(float *restrict to,
     }
 }
 
-/* One row of inputs, the upper (k = 0) or the lower (2), under a row of
- * outputs. */
+/* Writes the gradient of one row of inputs for a row of outputs. k = 0: upper row. k = 2: lower
+ * row. */
 VEC_CLONES static void give_row(float *to, const float *d, const word *which, const struct layer *l,
                                 int32_t k)
 {
@@ -159,7 +159,7 @@ const struct layer_op layer_maxpool = {
     .backward = maxpool_backward,
 };
 
-/* --- the mean over all places --- */
+/* --- mean over all positions --- */
 
 static void avgpool_forward(const struct layer *l, const struct layer_pass *p)
 {

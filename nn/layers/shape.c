@@ -1,15 +1,15 @@
-/* nn/layers/shape.c -- layers that only move or join values: flatten, shortcut,
- * add; and GELU, which has nowhere else to be. */
+/* nn/layers/shape.c -- layers without parameters: flatten, shortcut and add, which only copy or add
+ * values, and GELU. */
 #include "nn/layers/layer.h"
 
 #include "nn/math/vec_math.h"
 
 #include <string.h>
 
-/* --- flatten: [hw][c] of each sample to [c][hw] --- */
+/* --- flatten: reorders each sample from [hw][c] to [c][hw] --- */
 
-/* to [cols][rows] (+)= the transpose of from [rows][cols], in squares that
- * stay in L1. */
+/* Writes the transpose of from[rows][cols] to to[cols][rows], or adds it. Processes squares that
+ * stay in the L1 cache. */
 static void transpose(float *restrict to, const float *restrict from, const size_t size[2],
                       bool add)
 {
@@ -45,7 +45,7 @@ const struct layer_op layer_flatten = {
 
 /* --- shortcut: He et al. 2016, section 3.3, option A --- */
 
-/* Returns the index in the input of position (y, x) of sample i's output. */
+/* Returns the index in the input that corresponds to position (y, x) of sample i's output. */
 static size_t shortcut_from(const struct layer *l, size_t i, size_t y, size_t x)
 {
     size_t step = l->in.h / l->out.h;
@@ -59,8 +59,8 @@ static size_t shortcut_before(const struct layer *l)
     return (l->out.c - l->in.c) / 2;
 }
 
-/* Every second place where the map halves; the new channels are zeros on both sides of the old
- * ones, as in the paper's code. */
+/* Takes every second position if the map halves. Half of the new channels come before the old
+ * channels and half after them. New channels are zero, as in the paper's code. */
 static void shortcut_forward(const struct layer *l, const struct layer_pass *p)
 {
     size_t before = shortcut_before(l);
@@ -126,7 +126,7 @@ const struct layer_op layer_add = {
  *
  *     x (1 + tanh u) / 2 = x sigmoid(2 u),  u = sqrt(2 / pi) (x + 0.044715 x^3)
  *
- * The second form has one exponential and nothing that cancels at x < 0. */
+ * The code uses the sigmoid, which needs one exponential and has no cancellation at x < 0. */
 
 #define GELU_SCALE 1.5957691216057308f /* 2 sqrt(2 / pi) */
 #define GELU_CUBE  0.044715f
@@ -143,7 +143,8 @@ VEC_CLONES static void gelu(float *restrict out, const float *restrict in, size_
         out[i] = in[i] * gelu_share(in[i]);
 }
 
-/* Beyond 10 the slope is 0 or 1, and its terms would overflow. */
+/* Returns the derivative of GELU. x is limited to [-10, 10]: beyond that the derivative is 0 or 1,
+ * and its terms would overflow. */
 static inline float gelu_slope(float x)
 {
     x = vec_math_select(x > 10.0f, 10.0f, x);

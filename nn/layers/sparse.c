@@ -1,35 +1,36 @@
-/* nn/layers/sparse.c -- a dense layer whose input are sparse rows: only a
- * model's first layer can be one.
+/* nn/layers/sparse.c -- a dense layer whose input is sparse rows. Only the first layer of a model
+ * can have this kind.
  *
  *   out[row][o] = sum over the row's entries of value * weight[o][column]
  *
- * Costs entries x outputs in each direction, and writing the gradient once.
- * PyTorch's weight has a row for each output, as wide as there are features: a
- * megabyte, it may be. So outputs are the outer loop, a few at a time, and all
- * samples go by while their weights (or gradients) are in the cache.
+ * Each direction costs (number of entries) x (number of outputs). The backward pass also writes the
+ * whole gradient once. The weight matrix has PyTorch's layout: a row for each output, as long as
+ * the number of features, which can be a megabyte. Therefore the outer loop is over outputs, SOME
+ * at a time. All samples are processed while the weights (or gradients) of these outputs are in the
+ * cache.
  *
- * An output is the sum of a whole row, which may have many thousand entries, and runs in
- * double. A weight's gradient has at most one term a sample of the batch: it is added in float
- * where it lies, as a dense layer's is, since doubles would take a table as large as the weights.
+ * An output is the sum over a whole row, which may have many thousand entries, so it is summed in
+ * double. The gradient of a weight has at most one term per sample of the batch. It is summed in
+ * float in place, as in a dense layer, because doubles would need a table as large as the weights.
  */
 #include "nn/layers/layer.h"
 
 #include <string.h>
 
 enum {
-    SOME = 4 /* Number of outputs processed at once, whose sums are independent. */
+    SOME = 4 /* Number of outputs that are summed at once, each in its own variable. */
 };
 
-/* A batch and some of its outputs. */
+/* A batch, and the few outputs that are computed at once. */
 struct part
 {
     const struct sparse_rows *rows;
     uint32_t n;
     size_t i_n, o_n;
-    size_t o, some; /* First output, and number of outputs from 1 to SOME. */
+    size_t o, some; /* First output, and number of outputs, from 1 to SOME. */
 };
 
-/* Computes the products of one row with `some` rows of weights, in double. */
+/* Adds the products of one sparse row with `some` rows of weights to sum[], in double. */
 static inline __attribute__((always_inline)) void row_products(const struct part *k,
                                                                const float *weight, size_t row,
                                                                double sum[SOME], size_t some)

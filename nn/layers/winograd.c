@@ -1,5 +1,5 @@
-/* nn/layers/winograd.c -- 3x3 convolutions by Winograd's method: how the work is cut into blocks
- * that stay in the cache. The transforms themselves are winograd_transform.c's. */
+/* nn/layers/winograd.c -- 3x3 convolutions by Winograd's method: divides the work into blocks that
+ * stay in the cache. The transforms are in winograd_transform.c. */
 #include "nn/layers/winograd.h"
 
 #include "nn/layers/winograd_transform.h"
@@ -9,42 +9,48 @@
 #include <string.h>
 
 enum {
-    XI = 16, /* Number of matrices: the elements of a transformed tile. */
+    XI = 16, /* Number of matrices, one for each element of a transformed tile. */
     TAPS = 9,
-    APART = 16,             /* Floats between two matrices: their sizes are powers of two,
-                  * and the same place of all 16 would share a cache set. */
-    U_FLOATS = 1 << 20,     /* Approximate number of transformed weights of a slice. */
-    U_CACHED = 1 << 16,     /* More transformed weights than this are read again for each block. */
-    BLOCK_FLOATS = 1 << 17, /* Approximate number of floats in V and M of a block. */
-    /* Least number of tiles in a block if U is not cached, and half of that number if U is
-     * computed again. */
+    /* Unused floats after each matrix. Without them, the sizes would be powers of two, and the
+     * same element of all 16 matrices would be in one set of the cache. */
+    APART = 16,
+    /* Approximate number of transformed weights for one slice of output channels. */
+    U_FLOATS = 1 << 20,
+    /* If there are more transformed weights than this, they do not stay in the cache and are read
+     * again for each block of tiles. */
+    U_CACHED = 1 << 16,
+    /* Approximate number of floats in the transformed inputs and outputs of a block of tiles. */
+    BLOCK_FLOATS = 1 << 17,
+    /* Least number of tiles in a block if the transformed weights do not stay in the cache. If they
+     * are computed again for each block, the least number is twice this. */
     BLOCK_TILES = 128,
     WEIGHTS_FLOATS = TAPS * WINOGRAD_LANES * WINOGRAD_LANES
 };
 
-/* Sizes of one pass from maps of `from` channels to maps of `to` channels. */
+/* Sizes and scratch areas of one pass, from maps of `from` channels to maps of `to` channels. */
 struct winograd
 {
     const struct winograd_kernels *kernels;
     size_t h, w, from, to;
     size_t strips, strip_tiles; /* Number of strips in the batch, and of tiles in a strip. */
-    /* Number of strips in a block, and of channels of `to` in a slice. */
+    /* Number of strips (rows of tiles) in a block, and of output channels in a slice. */
     size_t block, slice;
     size_t apart_u, apart_v, apart_m;
     float *zeros, *weights, *u, *v, *m;
-    size_t floats; /* Floats of scratch for the pass. */
+    size_t floats; /* Size of the scratch memory of the pass, in floats. */
 };
 
-/* Channels of `to` in a slice: all of them, or as many as U_FLOATS hold. */
+/* Returns the number of output channels in a slice: all, or as many as have U_FLOATS transformed
+ * weights. */
 static size_t slice_channels(size_t from, size_t to)
 {
     size_t fit = U_FLOATS / (XI * from) / WINOGRAD_LANES * WINOGRAD_LANES;
     return fit < WINOGRAD_LANES ? WINOGRAD_LANES : layer_lesser(fit, to);
 }
 
-/* Returns the number of strips in a block: as many as fit in the cache with V and M. If the
- * weights are read again for each block, the number is larger, so that reading them costs less
- * than the products. */
+/* Returns the number of strips in a block: as many as keep the transformed inputs and outputs in
+ * the cache. If the transformed weights are read or computed again for each block, a block has more
+ * strips, so that this costs less than the products. */
 static size_t block_strips(const struct winograd *g)
 {
     size_t tiles = BLOCK_FLOATS / (XI * (g->from + g->slice));
@@ -81,8 +87,8 @@ static struct winograd plan_blocks(const struct layer *l, uint32_t n, bool back,
     return g;
 }
 
-/* Tiles make two rows and columns of outputs at once, and lanes are channels: maps must be even
- * and channels whole vectors. */
+/* A tile has 2x2 outputs, so height and width must be even. A vector holds 16 channels, so the
+ * numbers of channels must be multiples of 16. */
 bool winograd_fits(const struct layer *l)
 {
     return l->kernel == 3 && l->stride == 1 && l->pad == 1 && l->in.c % WINOGRAD_LANES == 0
@@ -96,7 +102,8 @@ size_t winograd_scratch(const struct layer *l, uint32_t n, bool training)
     return forward > back ? forward : back;
 }
 
-/* Transforms `count` strips, from strip `first` on, to V. */
+/* Transforms `count` strips of the input maps, starting at strip `first`. Writes the result to
+ * g->v. */
 static void maps_in(const struct winograd *g, const float *maps, size_t first, size_t count)
 {
     size_t row = g->w * g->from;
@@ -114,7 +121,7 @@ static void maps_in(const struct winograd *g, const float *maps, size_t first, s
     }
 }
 
-/* Destination of the outputs of a slice. */
+/* Output maps of a convolution, and what to do with each output before it is stored. */
 struct target
 {
     float *maps;
@@ -122,7 +129,8 @@ struct target
     bool add, relu;
 };
 
-/* From M to maps: the outputs of a slice of channels, with bias and ReLU on the way. */
+/* Transforms the products in g->m to outputs of one slice of channels, and applies bias and
+ * ReLU. */
 static void maps_out(const struct winograd *g, const struct target *to, size_t slice, size_t first,
                      size_t count)
 {
@@ -144,7 +152,7 @@ static void maps_out(const struct winograd *g, const struct target *to, size_t s
     }
 }
 
-/* Transforms the gradient of a slice's outputs, in the memory of M. */
+/* Transforms the gradient of the outputs of one slice. Writes the result to g->m. */
 static void gradient_in(const struct winograd *g, const float *maps, size_t slice, size_t first,
                         size_t count)
 {
@@ -168,7 +176,8 @@ static void transpose(float *restrict to, size_t ld_to, const float *restrict fr
             to[j * ld_to + i] = from[i * ld_from + j];
 }
 
-/* Transforms weights [o][c][9] to U (c x slice of o). Lanes are output channels. */
+/* Transforms weights [o][c][9] to g->u, a matrix c x (slice of o). One vector holds 16 output
+ * channels. */
 static void weights_forward(const struct winograd *g, const float *weights, size_t slice)
 {
     size_t columns = layer_lesser(g->slice, g->to - slice), row = g->from * TAPS;
@@ -182,7 +191,8 @@ static void weights_forward(const struct winograd *g, const float *weights, size
         }
 }
 
-/* Computes the gradient of the weights of a slice of o from the gradient of U. */
+/* Transforms the gradient of the transformed weights, in g->u, to the gradient of the weights, for
+ * one slice of output channels. */
 static void weights_gradient(const struct winograd *g, float *grad, size_t slice)
 {
     size_t columns = layer_lesser(g->slice, g->to - slice), row = g->from * TAPS;
@@ -196,8 +206,8 @@ static void weights_gradient(const struct winograd *g, float *grad, size_t slice
         }
 }
 
-/* U (o x slice of c) for the way back; lanes are input channels. g is turned
- * by 180 degrees in products(). */
+/* Transforms weights [o][c][9] for the gradient of the input to g->u, a matrix o x (slice of c).
+ * One vector holds 16 input channels. products() rotates the weights by 180 degrees. */
 static void weights_back(const struct winograd *g, const float *weights, size_t slice)
 {
     size_t columns = layer_lesser(g->slice, g->to - slice), row = g->to * TAPS;
@@ -209,8 +219,9 @@ static void weights_back(const struct winograd *g, const float *weights, size_t 
         }
 }
 
-/* M = V U for `count` strips. Weights turned by 180 degrees: first and last
- * row, first and last column of the 4x4 change places. */
+/* Computes g->m = g->v * g->u for `count` strips: transformed inputs times transformed weights.
+ * With `turned`, uses weights that are rotated by 180 degrees: the first and last row, and the
+ * first and last column, of each 4x4 are swapped. */
 static void products(const struct winograd *g, size_t slice, size_t count, bool turned)
 {
     static const size_t swap[4] = {3, 1, 2, 0};
@@ -230,7 +241,8 @@ static void products(const struct winograd *g, size_t slice, size_t count, bool 
     }
 }
 
-/* Computes the gradient of U as V^T times the gradient of M, or adds it. */
+/* Computes the gradient of the transformed weights, g->u = g->v^T * g->m. g->m holds the
+ * transformed gradient of the outputs. With `add`, adds it. */
 static void gradient_products(const struct winograd *g, size_t slice, size_t count, bool add)
 {
     size_t columns = layer_lesser(g->slice, g->to - slice);
@@ -250,8 +262,8 @@ static void gradient_products(const struct winograd *g, size_t slice, size_t cou
 
 typedef void weights_fn(const struct winograd *g, const float *weights, size_t slice);
 
-/* The convolution of all maps, forward or back. Where U is one slice it is
- * made once. */
+/* Computes the convolution of all maps, forward or for the gradient of the input. If all output
+ * channels are one slice, the weights are transformed only once. */
 static void convolve(const struct winograd *g, const float *maps, const float *weights,
                      const struct target *to, bool back)
 {
@@ -283,7 +295,8 @@ void winograd_d_in(const struct layer *l, const struct layer_pass *p)
     convolve(&g, p->d_out, p->x + l->at[0], &to, true);
 }
 
-/* If the batch is one block, V is used for all slices. */
+/* Computes the gradient of the weights. If the batch is one block, the inputs are transformed only
+ * once. */
 void winograd_d_weight(const struct layer *l, const struct layer_pass *p)
 {
     struct winograd g = plan_blocks(l, p->n, false, p->scratch);

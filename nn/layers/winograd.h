@@ -1,46 +1,49 @@
 /* nn/layers/winograd.h -- 3x3 convolutions by Winograd's minimal filtering.
  *
- * Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks" (2016),
- * section 4.1, F(2x2, 3x3): a tile of 2x2 outputs is worked out from 4x4
- * inputs with 16 multiplications where the direct way has 36.
+ * Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks" (2016), section 4.1, F(2x2,
+ * 3x3): a tile of 2x2 outputs is computed from 4x4 inputs with 16 multiplications. The direct
+ * method needs 36.
  *
  *   Y = A^T [ (G g G^T) . (B^T d B) ] A            . : element by element
  *             U: weights   V: inputs
  *
- * Over the channels the element-wise products are sums of products, that is 16
- * matrix products, one per element xi of the 4x4, over all tiles:
+ * The products of each of the 16 elements are summed over the input channels. The sums are 16
+ * matrix products over all tiles, one for each element xi of the 4x4:
  *
  *   M[xi] (tiles x o) = V[xi] (tiles x c) * U[xi] (c x o)
  *
- * Backward:
- *   by the input    the same, of the gradient, with weights turned by 180
- *                   degrees and c, o swapped; turning g swaps the first and
- *                   last rows and columns of U
- *   by the weights  G^T [ sum over tiles V^T (A dY A^T) ] G
+ * Backward pass:
  *
- * Tiles are taken in blocks whose V and M stay in the cache, and output
- * channels in slices where U is large:
+ *   gradient of the input     the same computation on the gradient of the output, with weights
+ *                             rotated by 180 degrees and c, o swapped; rotating g swaps the first
+ *                             and last rows and columns of U
+ *   gradient of the weights   G^T [ sum over tiles V^T (A dY A^T) ] G
+ *
+ * Tiles are processed in blocks whose V and M fit in the cache. If U is large, the output channels
+ * are processed in slices.
  *
  *   scratch:  [ zeros | weights of 16 channels | U | V | M ]
  *
- * Numerics: the transforms add up to 4 values and multiply by 1/2 and 1/4
- * only; the error is about 2 to 3 times that of the direct sum (the paper's
- * table 4, where it is smaller than that of a naive sum).
+ * Numerics: the transforms add up to 4 values and multiply only by 1/2 and 1/4. The error is about
+ * 2 to 3 times the error of the direct sum. (Table 4 of the paper, which compares with a naive sum,
+ * finds a smaller error than that sum has.)
  */
 #ifndef NN_LAYERS_WINOGRAD_H
 #define NN_LAYERS_WINOGRAD_H
 
 #include "nn/layers/layer.h"
 
-/* Whether it can do layer l: kernel 3, stride 1, pad 1, even maps, channels by
- * sixteens. */
+/* Returns whether this code supports layer l: kernel 3, stride 1, pad 1, even height and width, and
+ * numbers of channels that are multiples of 16. */
 bool winograd_fits(const struct layer *l);
 
-/* Returns the floats of scratch for a batch of n, with `training` also for the backward pass. */
+/* Returns the floats of scratch for a batch of n. With `training` they are also enough for the
+ * backward pass. */
 size_t winograd_scratch(const struct layer *l, uint32_t n, bool training);
 
-/* The layer's forward pass; and backward in its two parts, with p->d_out
- * masked by the ReLU already and the bias' gradient left to the caller. */
+/* Forward pass of the layer, and the two parts of its backward pass: gradient of the input,
+ * gradient of the weights. Before the backward parts, the caller applies the ReLU's mask to
+ * p->d_out. The caller also computes the gradient of the bias. */
 void winograd_forward(const struct layer *l, const struct layer_pass *p);
 void winograd_d_in(const struct layer *l, const struct layer_pass *p);
 void winograd_d_weight(const struct layer *l, const struct layer_pass *p);

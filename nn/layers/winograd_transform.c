@@ -1,5 +1,5 @@
-/* nn/layers/winograd_transform.c -- the transforms of winograd_simd.inc, built once for each width
- * of vector that this target may have; the widest that runs here is chosen when asked for. */
+/* nn/layers/winograd_transform.c -- the transforms of winograd_simd.inc, compiled once for each
+ * vector width of this target. winograd_kernels() returns the widest that this CPU supports. */
 #include "nn/layers/winograd_transform.h"
 
 #include "nn/math/simd.h"

@@ -1,12 +1,12 @@
 /* nn/layers/winograd_transform.h -- the transforms of nn/layers/winograd.h, over vectors.
  *
- * A strip is a row of 2x2 output tiles of one sample. Behind a transform, each
- * tile is a row in each of 16 matrices (4x4 of them, row by row), whose
- * columns are channels:
+ * A strip is a row of 2x2 output tiles of one sample. A transform turns each tile into one row of
+ * each of 16 matrices. Matrix xi belongs to element xi of the 4x4, row by row. The columns of a
+ * matrix are channels:
  *
- *   maps [place][channels]                 matrix xi [tile][columns]
- *     in[0..3]  . . . . . .                  matrix + xi apart
- *     out[0,1]  . . . . . .                  columns <= channels: a slice
+ *   maps [position][channels]              matrix xi [tile][columns]
+ *     in[0..3]  . . . . . .                  the next matrix is `apart` floats further
+ *     out[0,1]  . . . . . .                  columns <= channels: a slice of them
  */
 #ifndef NN_LAYERS_WINOGRAD_TRANSFORM_H
 #define NN_LAYERS_WINOGRAD_TRANSFORM_H
@@ -20,37 +20,41 @@ enum {
 
 struct winograd_strip
 {
-    size_t w;           /* Number of positions in a row; even. */
-    size_t channels;    /* Floats from one position to the next. */
-    size_t columns;     /* Number of channels to process, from the pointers on. */
-    size_t apart;       /* Floats from one matrix to the next. */
-    float *matrix;      /* Row of the first tile in the first matrix. */
-    const float *in[4]; /* Rows of the input map. */
+    size_t w;        /* Number of positions in a row; even. */
+    size_t channels; /* Floats from one position to the next. */
+    size_t columns;  /* Number of channels to process, starting at the pointers below. */
+    size_t apart;    /* Floats from one matrix to the next. */
+    float *matrix;   /* Row of the first tile in the first matrix. */
+    /* Rows of the map that is read: 4 of inputs, or 2 of the output's gradient. */
+    const float *in[4];
     float *out[2];
-    const float *bias; /* Or NULL. */
-    bool add, relu;    /* add: add to the output; relu: then apply ReLU. */
+    const float *bias; /* Bias of the output channels, or NULL. */
+    bool add, relu;    /* add: add the result to the output. relu: then apply ReLU. */
 };
 
 struct winograd_kernels
 {
     bool (*runs_here)(void);
 
-    /* Transforms in[0..3], rows 2y - 1 to 2y + 2 of the map with zeros left and right, to V. */
+    /* Transforms the input rows in[0..3] to the matrices of V (nn/layers/winograd.h). They are rows
+     * 2y - 1 to 2y + 2 of the map; positions left and right of the map count as zeros. */
     void (*strip_in)(const struct winograd_strip *s);
 
-    /* M -> out[0..1]: rows 2y, 2y + 1. */
+    /* Transforms the products, the matrices of M (nn/layers/winograd.h), to the output rows
+     * out[0..1], which are rows 2y and 2y + 1 of the map. */
     void (*strip_out)(const struct winograd_strip *s);
 
-    /* in[0..1], rows of a gradient by the output -> its matrices, with signs
-     * as weights_out() expects them. */
+    /* Transforms in[0..1], two rows of the output's gradient, to the 16 matrices. Some signs differ
+     * from the formula A dY A^T in nn/layers/winograd.h; weights_out() corrects them. */
     void (*strip_gradient)(const struct winograd_strip *s);
 
-    /* Transforms the weights of 16 pairs of channels, g[9][16], to 16 matrices and back. */
+    /* weights_in() transforms the 3x3 weights of 16 pairs of channels, g[9][16], to 16 matrices.
+     * weights_out() transforms the gradient of these matrices back to g[9][16]. */
     void (*weights_in)(float *u, size_t apart, const float *g);
     void (*weights_out)(float *g, const float *m, size_t apart);
 };
 
-/* All kernels, the best first. NULL ends the list. */
+/* All kernels, the widest vectors first. NULL ends the list. */
 extern const struct winograd_kernels *const winograd_all[];
 
 /* Returns the first kernels that this CPU supports. */

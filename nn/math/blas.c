@@ -1,4 +1,4 @@
-/* nn/math/blas.c -- the one file that calls OpenBLAS: products and singular values. */
+/* nn/math/blas.c -- matrix products and singular values by OpenBLAS. */
 #include "nn/math/blas.h"
 
 #include <assert.h>
@@ -6,14 +6,15 @@
 #include <errno.h>
 #include <limits.h>
 
-/* BLAS uses int for sizes. */
+/* Converts a size to int, which BLAS uses. */
 static int dim(size_t n)
 {
     assert(n >= 1 && n <= INT_MAX);
     return (int)n;
 }
 
-/* OpenBLAS with several threads sums in another order; a run must be a function of its seed. */
+/* With several threads, OpenBLAS would sum in another order. A run must be a function of its
+ * seed. */
 void blas_init(void)
 {
     openblas_set_num_threads(1);
@@ -43,14 +44,16 @@ void blas_gemm_ref(const struct blas_gemm *g)
         }
 }
 
-/* LAPACK function of the same library. Its header is in another package, so the function is
- * declared here. Fortran passes all arguments by reference, and the length of a text last. */
+/* LAPACK's singular value decomposition, which is a part of OpenBLAS. The header is in another
+ * package, so the function is declared here. Fortran passes all arguments by reference, and the
+ * length of a text last. */
 extern void sgesdd_(const char *jobz, const int *m, const int *n, float *a, const int *lda,
                     float *s, float *u, const int *ldu, float *vt, const int *ldvt, float *work,
                     const int *lwork, int *iwork, int *info, size_t jobz_len);
 
-/* Column-major is row-major transposed: given a^T = vt^T diag(s) u^T, LAPACK's
- * left vectors are our vt and its right ones our u, each as it lies. */
+/* Calls LAPACK for the transposed matrix, because LAPACK reads our row-major matrix as its
+ * transpose: a^T = vt^T diag(s) u^T. LAPACK's left vectors are our vt, and its right vectors our u,
+ * without a copy. */
 static int gesdd(const struct blas_svd *d, float *work, int lwork, int *iwork)
 {
     int m = dim(d->m), n = dim(d->n), info = 0;
@@ -59,8 +62,8 @@ static int gesdd(const struct blas_svd *d, float *work, int lwork, int *iwork)
     return info;
 }
 
-/* Floats of work space that LAPACK would like; a float may say it a little
- * short. */
+/* Returns the floats of work space that LAPACK asks for. LAPACK returns the size as a float, which
+ * may be rounded down, so a little is added. */
 static size_t work_floats(size_t m, size_t n)
 {
     struct blas_svd d = {.m = m, .n = n};
@@ -88,7 +91,7 @@ int blas_svd(const struct blas_svd *d)
     int *iwork = d->work;
     float *work = (float *)(iwork + 8 * k);
     int info = gesdd(d, work, (int)work_floats(d->m, d->n), iwork);
-    assert(info >= 0 || info == -4); /* -4: a NaN in a. */
+    assert(info >= 0 || info == -4); /* LAPACK returns -4 if `a` contains NaN. */
     return info == 0 ? 0 : -EDOM;
 }
 

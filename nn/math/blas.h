@@ -1,13 +1,13 @@
-/* nn/math/blas.h -- matrix products and singular values: the one door to OpenBLAS.
+/* nn/math/blas.h -- matrix products and singular values. Only this module calls OpenBLAS.
  *
- * All matrices are row-major. A product is described by a struct rather than
- * by cblas's fourteen arguments, so that a call reads as what it computes:
+ * All matrices are row-major. A product is described by a struct with named fields instead of the
+ * fourteen arguments of cblas:
  *
  *   c (m x n) = beta * c + op(a) (m x k) * op(b) (k x n)
  *
- * OpenBLAS runs on the calling thread only: a peer has one worker, and equal
- * bits need one order of summation. Its kernels differ between kinds of CPU,
- * so products are bit-identical on one machine, not across machines.
+ * OpenBLAS runs on the calling thread only, because several threads would change the order of
+ * summation. Its kernels differ between CPU types. Products are therefore bit-identical on one
+ * machine, but not across machines.
  */
 #ifndef NN_MATH_BLAS_H
 #define NN_MATH_BLAS_H
@@ -26,16 +26,16 @@ struct blas_gemm
     bool b_transposed;
     float *c; /* Matrix m x n, which overlaps neither a nor b. */
     size_t ldc;
-    float beta; /* Factor of the old c. 0: c is only written and may contain anything. */
+    float beta; /* Factor of the old c. 0: c is overwritten, whatever it contains. */
 };
 
-/* Makes OpenBLAS use the calling thread only. Called before the first product; may be repeated. */
+/* Makes OpenBLAS use the calling thread only. Must be called before the first product. May be
+ * repeated. */
 void blas_init(void);
 
 void blas_gemm(const struct blas_gemm *g);
 
-/* Computes the same with three loops, with sums in double. Reference for the tests of
- * blas_gemm(). */
+/* Computes the same as blas_gemm() with three loops and sums in double. Reference for tests. */
 void blas_gemm_ref(const struct blas_gemm *g);
 
 /* Thin singular value decomposition, k = min(m, n):
@@ -46,20 +46,21 @@ struct blas_svd
 {
     /* Sizes, each at least 1; k = min(m, n) is at most BLAS_SVD_MAX, and m n fits in 31 bits. */
     size_t m, n;
-    float *a; /* Destroyed. */
+    float *a; /* Input matrix. Its contents are destroyed. */
     float *s, *u, *vt;
     void *work; /* Memory of blas_svd_work() bytes, aligned for double. */
 };
 
 enum {
-    BLAS_SVD_MAX = 16384 /* LAPACK uses int for the size of its work space. */
+    /* Limit of k, because LAPACK stores the size of its work space in an int. */
+    BLAS_SVD_MAX = 16384
 };
 
 size_t blas_svd_work(size_t m, size_t n);
 
-/* Uses LAPACK's divide and conquer method (sgesdd) on the calling thread. Scale values that are
- * far from 1 before. Returns 0, or -EDOM if `a` is not finite or the iteration does not
- * converge. */
+/* Computes the decomposition by LAPACK's divide and conquer method (sgesdd). The caller scales
+ * values that are far from 1 beforehand. Returns 0, or -EDOM if `a` is not finite or the iteration
+ * does not converge. */
 int blas_svd(const struct blas_svd *d);
 
 /* blas_library() returns the version text of OpenBLAS, "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH

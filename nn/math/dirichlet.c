@@ -13,12 +13,13 @@ double dirichlet_log(double x)
 {
     assert(x > 0 && isfinite(x));
     int e;
-    double m = frexp(x, &e); /* Exact. m in [1/2, 1). */
+    double m = frexp(x, &e); /* frexp() is exact. m is in [1/2, 1). */
     if (m < 0.70710678118654752440) {
         m *= 2;
         e--;
     }
-    /* log m = 2 atanh(s); |s| < 0.172, so that s^22 is under 2e-17. */
+    /* log m = 2 atanh(s) is a series in s. |s| < 0.172, so the first term left out, s^22, is under
+     * 2e-17. */
     double s = (m - 1) / (m + 1), s2 = s * s, sum = 0;
     for (int k = 21; k >= 1; k -= 2)
         sum = sum * s2 + 1.0 / k;
@@ -29,13 +30,13 @@ double dirichlet_exp(double x)
 {
     assert(x >= -700 && x <= 700);
     int k = (int)(x / LN2 + (x < 0 ? -0.5 : 0.5));
-    double r = x - k * LN2, sum = 1; /* |r| <= ln 2 / 2. */
+    double r = x - k * LN2, sum = 1; /* |r| is at most ln 2 / 2. */
     for (int i = 14; i >= 1; i--)
         sum = 1 + sum * r / i;
-    return ldexp(sum, k); /* Exact. */
+    return ldexp(sum, k); /* ldexp() is exact. */
 }
 
-/* Uniform in (0, 1): its logarithm is finite. */
+/* Returns a uniform number in (0, 1), so that its logarithm is finite. */
 static double open_unit(struct rng *r)
 {
     return ((double)(rng_u64(r) >> 12) + 0.5) * 0x1p-52;
@@ -51,7 +52,7 @@ double dirichlet_normal(struct rng *r)
     }
 }
 
-/* Draws for alpha >= 1. */
+/* Returns the logarithm of a Gamma(alpha, 1) draw for alpha >= 1. */
 static double log_gamma_draw(struct rng *r, double alpha)
 {
     double d = alpha - 1.0 / 3, c = 1 / sqrt(9 * d);
@@ -71,7 +72,7 @@ double dirichlet_log_gamma(struct rng *r, double alpha)
     assert(alpha > 0);
     if (alpha >= 1)
         return log_gamma_draw(r, alpha);
-    /* Gamma(alpha) = Gamma(alpha + 1) U^(1 / alpha). */
+    /* Gamma(alpha) is distributed as Gamma(alpha + 1) U^(1 / alpha) with uniform U. */
     double log_g = log_gamma_draw(r, alpha + 1);
     return log_g + dirichlet_log(open_unit(r)) / alpha;
 }

@@ -34,14 +34,15 @@ float half_of_bfloat16(uint16_t h)
     return of_bits((uint32_t)h << 16);
 }
 
-/* Numbers below 2^-14 are subnormal: their last digit is 2^-24. Adding 0.5 makes the processor
- * round to that digit. */
+/* Float16 numbers below 2^-14 are subnormal, that is multiples of 2^-24. Adding 0.5 makes the CPU
+ * round to such a multiple. */
 uint16_t half_to_float16(float v)
 {
     uint32_t bits = bits_of(v), sign = bits >> 16 & 0x8000u, rest = bits & 0x7fffffffu;
     if (rest > 0x7f800000u)
         return (uint16_t)(sign | 0x7e00u);
-    if (rest >= 0x477fe000u + FLOAT16_UP) /* Rounds to more than 65504, the largest float16. */
+    /* Rounds to more than 65504, the largest float16: infinite. */
+    if (rest >= 0x477fe000u + FLOAT16_UP)
         return (uint16_t)(sign | 0x7c00u);
     if (rest < 0x38800000u)
         return (uint16_t)(sign | (bits_of(of_bits(rest) + 0.5f) - bits_of(0.5f)));
@@ -53,7 +54,7 @@ float half_of_float16(uint16_t h)
     uint32_t sign = (uint32_t)(h & 0x8000u) << 16, rest = h & 0x7fffu;
     if (rest >= 0x7c00u)
         return of_bits(sign | 0x7f800000u | (rest & 0x3ffu) << 13);
-    if (rest < 0x400u) /* A multiple of 2^-24: exact. */
+    if (rest < 0x400u) /* A multiple of 2^-24, which a float represents exactly. */
         return of_bits(sign | bits_of((float)rest * 0x1p-24f));
     return of_bits(sign | ((rest << 13) + 0x38000000u));
 }

@@ -1,19 +1,19 @@
 /* nn/math/half.h -- 16-bit floats: IEEE 754 binary16, and bfloat16 (the upper half of binary32).
  *
- * A program may hold a model, or parts of it, in 16 bits while hearsay mixes the model in float32.
- * The *rounded model* is the model in the program: each float rounded to the type of its
- * segment.
+ * A program may hold a model, or segments of it, in 16 bits while hearsay mixes the model in
+ * float32. The *rounded model* is the model as the program holds it: each float is rounded to the
+ * type of its segment.
  */
 #ifndef NN_MATH_HALF_H
 #define NN_MATH_HALF_H
 
 #include "nn/math/vec.h"
 
-/* Convert between float32 and 16 bits. Rounds up if the part cut off is at least 0.51 of a unit
- * in the last place (ulp). The threshold is not 0.5, because the mean of two peers' values often
- * lies exactly halfway; two peers whose float32 values differ in the last bit could then get
- * different 16-bit values. Subnormal float16 are rounded to nearest, ties to even. NaN stays
- * NaN. Values that are too large become infinite. */
+/* Convert between float32 and 16 bits. A value is rounded up if the part that is cut off is at
+ * least 0.51 of a unit in the last place (ulp). The threshold is not 0.5, because the mean of two
+ * peers' values often lies exactly halfway. Two peers whose float32 values differ in the last bit
+ * could then get different 16-bit values. Subnormal float16 values are rounded to nearest, ties to
+ * even. NaN stays NaN. Values that are too large become infinite. */
 uint16_t half_to_float16(float v);
 float half_of_float16(uint16_t h);
 uint16_t half_to_bfloat16(float v);
@@ -22,11 +22,12 @@ float half_of_bfloat16(uint16_t h);
 /* Returns v rounded to the type. */
 float half_rounded(enum segment_type type, float v);
 
-/* Writes the rounded model of x to out, for the n segments at s. out may be x. O(n_floats). */
+/* Writes the rounded model of x to out, for the n segments at s. out may be x. O(floats of the
+ * model). */
 void half_round_model(const struct segment *s, size_t n, const float *x, float *out);
 
-/* Returns |r(a) - r(b)|^2, where r() is the rounded model, over the n segments at s. O(their
- * floats). */
+/* Returns |r(a) - r(b)|^2 over the n segments at s, where r() is the rounded model. O(floats of the
+ * model). */
 double half_dist2(const struct segment *s, size_t n, const float *a, const float *b);
 
 /* Returns true if any segment has 16 bits, so that the rounded model may differ from x. */

@@ -1,10 +1,10 @@
-/* nn/math/number.c -- reads and writes decimal numbers, and finds a choice in "a|b|c".
+/* nn/math/number.c -- parses and prints decimal numbers, and finds a choice in a list "a|b|c".
  *
  *   digits -> mantissa (64 bits) and power of ten
  *     both exact in a double    one multiplication or division, which rounds once (Clinger 1990)
  *     otherwise                 strtod() on a copy with a NUL
  *
- * Nearly all numbers of data files take the first way, which needs no copy.
+ * The first case needs no copy, and nearly all numbers of data files belong to it.
  */
 #include "nn/math/number.h"
 
@@ -21,7 +21,7 @@ const char *number_digits(const char *p, uint64_t most, uint64_t *value)
     for (; *p >= '0' && *p <= '9'; p++) {
         uint64_t digit = (uint64_t)(*p - '0');
         if (digit > most || v > (most - digit) / 10)
-            return NULL; /* Checked before the addition, so that the value does not overflow. */
+            return NULL; /* The check comes before the addition, so that v does not overflow. */
         v = 10 * v + digit;
     }
     if (p == begin)
@@ -57,16 +57,16 @@ bool number_whole(const char *text, uint64_t *value)
 
 enum {
     DIGITS_EXACT = 18, /* Number of digits that always fit in 64 bits. */
-    POWER_EXACT = 22   /* 10^22 is the largest power that a double holds. */
+    POWER_EXACT = 22   /* 10^22 is the largest power of ten that a double represents exactly. */
 };
 
-/* A parsed number: sign, mantissa * 10^power. */
+/* A parsed number: mantissa * 10^power, negative if `minus`. */
 struct decimal
 {
     uint64_t mantissa;
     int power;
     bool minus;
-    bool whole; /* The mantissa has all digits. */
+    bool whole; /* All digits are in the mantissa. false: later digits were dropped. */
 };
 
 static bool is_digit(const uint8_t *p, const uint8_t *end)
@@ -79,7 +79,7 @@ static bool is_sign(const uint8_t *p, const uint8_t *end)
     return p < end && (*p == '+' || *p == '-');
 }
 
-/* Adds digits to the mantissa. `point`: the digits follow the decimal point. */
+/* Appends the digits at p to the mantissa. `point`: the digits follow the decimal point. */
 static const uint8_t *digits(struct decimal *d, const uint8_t *p, const uint8_t *end, bool point)
 {
     const uint64_t most = 100000000000000000u; /* 10^(DIGITS_EXACT - 1) */
@@ -93,7 +93,7 @@ static const uint8_t *digits(struct decimal *d, const uint8_t *p, const uint8_t 
     return p;
 }
 
-/* Reads an exponent such as "e-5". An e without digits does not belong to the number. */
+/* Parses an exponent such as "e-5". An e without digits is not a part of the number. */
 static const uint8_t *exponent(struct decimal *d, const uint8_t *p, const uint8_t *end)
 {
     if (p == end || (*p != 'e' && *p != 'E'))
@@ -110,8 +110,8 @@ static const uint8_t *exponent(struct decimal *d, const uint8_t *p, const uint8_
     return at;
 }
 
-/* Clinger (1990): a mantissa and a power of ten that are both exact in double
- * need one rounding. */
+/* Converts a number if mantissa and power of ten are both exact in double. One operation then
+ * rounds once (Clinger 1990). Returns false otherwise. */
 static bool exact(const struct decimal *d, double *v)
 {
     static const double power[POWER_EXACT + 1] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
@@ -126,7 +126,7 @@ static bool exact(const struct decimal *d, double *v)
     return true;
 }
 
-/* Converts with strtod(), which reads a point as the decimal mark: nn/math/c_locale.h. */
+/* Converts with strtod(). Callers must be in the C locale (nn/math/c_locale.h). */
 static bool convert_slowly(const uint8_t *p, size_t n, double *v)
 {
     char copy[NUMBER_MAX + 1];
@@ -201,8 +201,8 @@ const char *number_said(double value, char out[NUMBER_TEXT_MAX])
 
 void number_real_text(double value, char out[NUMBER_TEXT_MAX])
 {
-    /* 17 digits tell any two doubles apart, so the loop finds one. Numbers from 1
-     * to 1e15 are written out: 100, not 1e+02. */
+    /* Tries more and more digits until the text reads back as the same value; 17 digits are always
+     * enough. Numbers from 1 to 1e15 are written without an exponent: 100, not 1e+02. */
     for (int digits = 1; digits <= 17; digits++) {
         snprintf(out, NUMBER_TEXT_MAX, "%.*g", digits, value);
         bool plain = strchr(out, 'e') == NULL;
@@ -211,7 +211,7 @@ void number_real_text(double value, char out[NUMBER_TEXT_MAX])
     }
 }
 
-/* Returns the number N if `text` is the choice "word:N", else 0. */
+/* Returns the number N if `choice` is "word:N" and `text` is "word:" with a number, else 0. */
 static uint32_t numbered(const char *choice, size_t length, const char *text)
 {
     uint32_t n;

@@ -1,10 +1,11 @@
-/* nn/math/parallel_for.c -- threads that wait for a run, each do its part of it, and wait again.
+/* nn/math/parallel_for.c -- threads that wait for a run, each process one part of it, and wait
+ * again.
  *
  *   caller   run++, busy = n - 1, wake all ... part 0 ...  wait until busy is 0
- *   member   wait for a new run ... its part ... busy--, the last one wakes the caller
+ *   thread   wait for a new run ... its part ... busy--, the last one wakes the caller
  *
- * The numbers a run works on are written before run++ and read after it under one
- * lock, and nobody changes them before busy is 0: work() itself needs no lock.
+ * `work` and `self` are written before run++ and read after it under one lock. They do not change
+ * before busy is 0, so work() itself needs no lock.
  */
 #include "nn/math/parallel_for.h"
 
@@ -14,12 +15,12 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* State shared by the threads; the lock guards all fields below it. A new value of `run` starts
- * a run: each thread does its part and decrements `busy`. */
+/* State shared by the threads. The lock guards all fields below it. A change of `run` starts a run:
+ * each thread then processes its part and decrements `busy`. */
 struct parallel_for
 {
     uint32_t n;
-    struct member *members; /* The n - 1 threads for the parts from 1 on. */
+    struct member *members; /* The n - 1 threads. They process the parts from 1 on. */
     uint32_t n_started;
     pthread_mutex_t lock;
     pthread_cond_t begin, done;
@@ -37,7 +38,7 @@ struct member
     pthread_t thread;
 };
 
-/* Waits for a run after `last`. Returns false if the threads are to end. */
+/* Waits until `run` differs from *last. Returns false if the thread must end. */
 static bool next_run(struct parallel_for *t, uint64_t *last)
 {
     pthread_mutex_lock(&t->lock);
@@ -49,7 +50,7 @@ static bool next_run(struct parallel_for *t, uint64_t *last)
     return go;
 }
 
-/* The last thread to finish wakes the caller. */
+/* Called by a thread when its part has ended. The last thread wakes the caller. */
 static void end_part(struct parallel_for *t)
 {
     pthread_mutex_lock(&t->lock);
@@ -63,14 +64,15 @@ static void *member_main(void *arg)
     struct member *m = arg;
     uint64_t last = 0;
     while (next_run(m->team, &last)) {
-        /* Read without the lock, because the caller changes neither before this part has ended. */
+        /* The lock is not needed: the caller does not change work and self before this part has
+         * ended. */
         m->team->work(m->team->self, m->part);
         end_part(m->team);
     }
     return NULL;
 }
 
-/* Start the threads. n_started says how many parallel_for_close() has to join. */
+/* Starts the threads. parallel_for_close() joins the first n_started of them. */
 static int start(struct parallel_for *t)
 {
     for (uint32_t i = 0; i < t->n - 1; i++) {
@@ -125,7 +127,7 @@ void parallel_for_close(struct parallel_for *t)
     free(t);
 }
 
-/* The caller works, too: it is part 0. A team of one needs neither lock nor thread. */
+/* The calling thread processes part 0. With one part, neither the lock nor a thread is used. */
 void parallel_for_run(struct parallel_for *t, void (*work)(void *self, uint32_t part), void *self)
 {
     if (t->n == 1) {

@@ -26,16 +26,16 @@ double rng_unit(struct rng *r)
     return (double)(rng_u64(r) >> 11) * 0x1p-53;
 }
 
-/* Box and Muller (1958), without keeping the second number: a draw is always two counts of the
- * stream. */
+/* Box and Muller (1958). The second number of the pair is not kept, so that each draw uses exactly
+ * two numbers of the stream. */
 double rng_normal(struct rng *r)
 {
-    double u = 1.0 - rng_unit(r); /* The value is in (0, 1], so that its logarithm is finite. */
+    double u = 1.0 - rng_unit(r); /* u is in (0, 1], so that its logarithm is finite. */
     double v = rng_unit(r);
     return sqrt(-2.0 * log(u)) * cos(6.283185307179586477 * v);
 }
 
-/* Numbers of the last, incomplete run of n are drawn again, so that all remainders are equally
+/* The lowest 2^64 mod n numbers are rejected and drawn again, so that all remainders are equally
  * likely. */
 uint64_t rng_below(struct rng *r, uint64_t n)
 {

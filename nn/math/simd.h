@@ -1,22 +1,22 @@
-/* nn/math/simd.h -- vectors of floats for kernels that are built once per width.
+/* nn/math/simd.h -- vectors of floats for kernels that are compiled once per vector width.
  *
- * Such kernels are in a file of their own (nn/math/tile_simd.inc) that a .c includes
- * several times, each time after a
+ * Such kernels are in a separate file (for example nn/math/tile_simd.inc), which includes this
+ * header. A .c file includes the kernels several times, each time after one of these lines:
  *
  *   #define SIMD_LANES 16      512 bits: AVX-512, 32 registers
- *                      8       256 bits: AVX2 and FMA, 16 registers
- *                      4       128 bits: what every CPU of the kind has
+ *   #define SIMD_LANES 8       256 bits: AVX2 and FMA, 16 registers
+ *   #define SIMD_LANES 4       128 bits: available on every CPU of the target
  *
- * and that includes this one, which gives it
+ * This header then defines:
  *
  *   SIMD(name)     the name with the width at its end
- *   SIMD_FN        in front of a function: built for that CPU
- *   SIMD_INLINE    the same for helpers
- *   SIMD(vec)      the vector; its + - * are lane by lane (gcc, clang)
- *   SIMD(ivec)     the same of ints
+ *   SIMD_FN        attribute of a function: compiled for CPUs with this width
+ *   SIMD_INLINE    attribute of a helper function: same CPUs, always inlined
+ *   SIMD(vec)      vector of floats; its + - * work lane by lane (gcc, clang)
+ *   SIMD(ivec)     vector of ints
  *
- * A .c may build a width where SIMD_HAS_16, SIMD_HAS_8 say so. Sanitized
- * builds have the plain one only: they are to see every access.
+ * A .c file may use the widths 16 and 8 only if SIMD_HAS_16 and SIMD_HAS_8 are defined. Sanitized
+ * builds define neither, so that the sanitizer checks every access.
  */
 #ifndef NN_MATH_SIMD_H
 #define NN_MATH_SIMD_H
@@ -56,12 +56,12 @@ static inline bool simd_runs_4(void)
 #define SIMD_FN          SIMD_JOIN(SIMD_TARGET, SIMD_LANES)
 #define SIMD_INLINE      SIMD_FN static inline __attribute__((always_inline))
 
-/* Vector types without alignment: a vector may begin at any float. */
+/* Vector types without alignment: a vector may start at any float in memory. */
 typedef float vec_16 __attribute__((vector_size(64), aligned(4), may_alias, unused));
 typedef float vec_8 __attribute__((vector_size(32), aligned(4), may_alias, unused));
 typedef float vec_4 __attribute__((vector_size(16), aligned(4), may_alias, unused));
 
-/* Vectors of int: the bits of float vectors, and the results of comparisons. */
+/* Vectors of int. They hold the bits of float vectors, and the results of comparisons. */
 typedef int ivec_16 __attribute__((vector_size(64), unused));
 typedef int ivec_8 __attribute__((vector_size(32), unused));
 typedef int ivec_4 __attribute__((vector_size(16), unused));

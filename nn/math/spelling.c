@@ -1,4 +1,4 @@
-/* nn/math/spelling.c -- edit distances between names, and the nearest of some. */
+/* nn/math/spelling.c -- edit distances between names, and the most similar of several names. */
 #include "nn/math/spelling.h"
 
 #include <ctype.h>
@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum {
-    DISTANCE_MAX = 63, /* Largest number of bytes of a text that is compared. */
+    DISTANCE_MAX = 63, /* Longest text that is compared, in bytes. */
     WORD_MAX = DISTANCE_MAX + 1
 };
 
@@ -16,7 +16,7 @@ static size_t min3(size_t a, size_t b, size_t c)
     return m < c ? m : c;
 }
 
-/* Compares letters without case. */
+/* Compares two letters, ignoring case. */
 static bool same(char a, char b)
 {
     return tolower((unsigned char)a) == tolower((unsigned char)b);
@@ -27,8 +27,8 @@ size_t spelling_distance(const char *a, const char *b)
     size_t na = strlen(a), nb = strlen(b);
     if (na > DISTANCE_MAX || nb > DISTANCE_MAX)
         return na + nb;
-    /* now[j] is the distance of the first i bytes of a to the first j of b; a swap
-     * looks two rows back, so three rows of the table are kept. */
+    /* now[j] is the distance between the first i bytes of a and the first j bytes of b. A swap
+     * needs the row before the previous one, so three rows of the table are kept. */
     size_t rows[3][DISTANCE_MAX + 1];
     size_t *before = rows[0], *last = rows[1], *now = rows[2];
     for (size_t j = 0; j <= nb; j++)
@@ -49,15 +49,16 @@ size_t spelling_distance(const char *a, const char *b)
     return last[nb];
 }
 
-/* A text with no part of b in common is not similar. */
+/* A text is not similar if its distance is at least the length of b: it then has nothing in common
+ * with b. */
 bool spelling_enough(const char *a, const char *b)
 {
     size_t n = strlen(b), d = spelling_distance(a, b);
     return d <= (n + 2) / 4 + 1 && d < n;
 }
 
-/* A name that is similar enough takes precedence over one that is not: a long name may be
- * similar with more differences. */
+/* A name that is similar enough replaces one that is not, even at a larger distance: a long name
+ * may differ in more letters. */
 void spelling_try(struct spelling *n, const char *name)
 {
     size_t d = spelling_distance(n->found, name);
@@ -93,7 +94,8 @@ const char *spelling_question(const struct spelling *n, char *out, size_t cap)
     return out;
 }
 
-/* Returns the most similar name to found[0..n). */
+/* Compares all names with found[0..n). The result has the most similar one. `word` gets a
+ * NUL-terminated copy of found[0..n). */
 static struct spelling nearest(const struct spelling_specs *s, char word[WORD_MAX],
                                const char *found, size_t n)
 {
@@ -106,8 +108,8 @@ static struct spelling nearest(const struct spelling_specs *s, char word[WORD_MA
     return near;
 }
 
-/* A name that ends in digits ("fp16") is as good as one before them ("topk0.1", where the colon
- * was forgotten): whichever is nearer. */
+/* Two interpretations of a text are tried: the name includes digits ("fp16"), or the colon before
+ * the digits was forgotten ("topk0.1"). The one with the smaller distance is used. */
 const char *spelling_spec(const struct spelling_specs *s, const char *found,
                           char out[SPELLING_QUESTION_MAX])
 {
@@ -121,7 +123,8 @@ const char *spelling_spec(const struct spelling_specs *s, const char *found,
     bool cut = letters < n && spelling_meant(&front) != NULL
                && (spelling_meant(&whole) == NULL || front.distance < whole.distance);
     const char *name = spelling_meant(cut ? &front : &whole);
-    if (name == NULL || (!cut && strcmp(words[0], name) == 0)) /* The name itself is right. */
+    /* The name is right, so only the value can be wrong. */
+    if (name == NULL || (!cut && strcmp(words[0], name) == 0))
         return out;
     const char *value = cut ? found + letters + (found[letters] == '-') : found + n;
     int len = snprintf(spec, sizeof spec, "%s%s%s", name, cut ? ":" : "", value);

@@ -1,7 +1,7 @@
-/* nn/math/spelling.h -- the name that was meant by a mistyped one.
+/* nn/math/spelling.h -- suggests a name for a misspelt one.
  *
- * Distance counts swapped neighbours as one mistake, since that is how fingers err
- * ("loacl"). Short names bear one mistake, longer ones one more for each four letters.
+ * The edit distance counts two swapped neighbours as one mistake, because this is a common typing
+ * error ("loacl"). One mistake is allowed in short names, and one more for every four letters.
  *
  *   struct spelling near = {.found = "rign"};
  *   spelling_try(&near, "ring");
@@ -14,17 +14,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Edit distance with swaps of neighbours (optimal string alignment), texts
- * of up to 63 bytes, capitals as small letters; longer ones count as far apart. */
+/* Returns the edit distance with swaps of neighbours (optimal string alignment). Upper and lower
+ * case are equal. If a text has more than 63 bytes, returns the sum of both lengths. */
 size_t spelling_distance(const char *a, const char *b);
 
-/* Returns whether b is similar enough to a to be proposed. */
+/* Returns whether b is similar enough to a to be suggested. */
 bool spelling_enough(const char *a, const char *b);
 
 /* A search for the most similar of many names. All texts are borrowed. */
 struct spelling
 {
-    /* The text that was found. Set by the caller before the first name is tried. */
+    /* The misspelt name. Set by the caller before the first name is tried. */
     const char *found;
     const char *best; /* The most similar name so far. NULL before the first. */
     size_t distance;  /* Distance of `best`. */
@@ -33,26 +33,26 @@ struct spelling
 /* Tries a name. Of two names at the same distance the first is kept. */
 void spelling_try(struct spelling *n, const char *name);
 
-/* Try each of the choices "a|b|c"; one that ends in ":N" as it is written. Only the first
- * SPELLING_CHOICES_MAX bytes of the list are looked at. `room` holds the names, and must live as long
- * as what spelling_meant() returns is used. */
+/* Tries each of the choices "a|b|c" as a name. A choice "word:N" is compared literally. Only the
+ * first SPELLING_CHOICES_MAX - 1 bytes of the list are used. `room` holds the names and must live
+ * as long as the result of spelling_meant() is used. */
 enum { SPELLING_CHOICES_MAX = 128 };
 void spelling_try_choices(struct spelling *n, const char *choices, char room[SPELLING_CHOICES_MAX]);
 
 /* Returns the most similar name that was tried if it is similar enough, else NULL. */
 const char *spelling_meant(const struct spelling *n);
 
-/* The end of a sentence that refuses a name: ", did you mean ring?" in out[0..cap), or "" where
- * nothing is near. Returns out. */
+/* Writes the end of an error message to out[0..cap): ", did you mean ring?", or "" if no name is
+ * similar enough. Returns out. */
 const char *spelling_question(const struct spelling *n, char *out, size_t cap);
 
-/* Proposes a spec "NAME" or "NAME:VALUE": for "tpok:0.1" and for "topk0.1" the text is ", did
- * you mean topk:0.1?". */
+/* Suggests a spec "NAME" or "NAME:VALUE". For "tpok:0.1" and for "topk0.1" the text is ", did you
+ * mean topk:0.1?". */
 struct spelling_specs
 {
     const char *(*name)(size_t i); /* Returns the i-th name. NULL: no more names. */
-    /* Returns whether a spec is valid. NULL: not checked. If the whole proposal is not valid,
-     * only the name is proposed. */
+    /* Returns whether a spec is valid. NULL: specs are not checked. If the suggestion with its
+     * value is not valid, only the name is suggested. */
     bool (*valid)(const char *spec);
 };
 enum { SPELLING_QUESTION_MAX = 96 };

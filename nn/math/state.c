@@ -33,7 +33,7 @@ void state_close(struct state *s)
     *s = (struct state){0};
 }
 
-/* Only the first failure is reported. */
+/* Records a failure. Only the first failure is reported. */
 __attribute__((format(printf, 2, 3))) static void fail(struct state *s, const char *format, ...)
 {
     va_list ap;
@@ -122,8 +122,8 @@ static void new_section(struct state *s, const char *name, bool floats)
 
 /* ---- reading ---- */
 
-/* Sections are read in the order in which they were written, so the next one is
- * nearly always the one that is looked for. */
+/* Finds a section by its name. Sections are usually read in the order in which they were written,
+ * so the search starts at the open section. */
 static const struct state_section *find(const struct state *s, const char *name)
 {
     size_t first = s->open != NULL ? (size_t)(s->open - s->section) : 0;
@@ -177,7 +177,7 @@ static bool take(struct state *s, void *p, size_t n)
     return true;
 }
 
-/* ---- both ---- */
+/* ---- writing and reading ---- */
 
 static void begin(struct state *s, const char *name, bool floats)
 {
@@ -292,7 +292,8 @@ void state_f32(struct state *s, float *v)
     memcpy(v, &bits, sizeof(bits));
 }
 
-/* Host floats are little-endian IEEE 754 wherever hearsay builds (compress/ asserts it). */
+/* Copies the bytes as they are. Host floats are little-endian IEEE 754 wherever hearsay builds
+ * (compress/ asserts it). */
 void state_f32s(struct state *s, float *v, size_t n)
 {
     state_bytes(s, v, n * sizeof(*v));

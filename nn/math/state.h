@@ -1,21 +1,23 @@
-/* nn/math/state.h -- what a part of the program needs to go on after a restart, in named sections.
+/* nn/math/state.h -- the saved state of a module, which lets it continue after a restart, in named
+ * sections.
  *
- * One function of each part names its fields in order, and does for both directions:
+ * Each module has one function that lists its fields in order. The function serves both directions:
  *
  *   writing   a field's value is appended       fields --> sections
  *   reading   the field is set from the bytes   sections --> fields
  *
  *   state_section(s, "edge.%u", i);
- *   state_u64(s, &e->epoch);            little-endian, whatever the machine
- *   state_floats(s, e->b, dim, "edge.%u.b", i);    a section of its own: a tensor of float32
+ *   state_u64(s, &e->epoch);            little-endian on every machine
+ *   state_floats(s, e->b, dim, "edge.%u.b", i);    a separate section: a tensor of float32
  *
- * so that what is written and what is read cannot come apart. Sections lie one behind the
- * other in `bytes`, padded with zeros to 8 bytes. How they become a file is not said here.
+ * Therefore what is written always matches what is read. The sections are stored one after another
+ * in `bytes`, each padded with zeros to a multiple of 8 bytes. peer/checkpoints writes them to a
+ * file.
  *
- * Reading trusts nothing: a section that is not there, has other kinds or more or fewer
- * bytes than are asked for, or a value that the part refuses (state_refuse) makes the whole
- * reading fail. From then on fields are left as they are, and state_end() says where and
- * why. A part whose reading failed is good for closing only.
+ * A state that is read is not trusted. Reading fails if a section is missing, has the wrong type or
+ * the wrong number of bytes, or if the module refuses a value (state_refuse). After the first
+ * failure, fields are not changed any more, and state_end() reports where and why. A module whose
+ * state could not be read may only be closed.
  */
 #ifndef NN_MATH_STATE_H
 #define NN_MATH_STATE_H
@@ -25,7 +27,7 @@
 #include <stdint.h>
 
 enum {
-    STATE_NAME_MAX = 80,      /* Bytes of a section's name, with the NUL. */
+    STATE_NAME_MAX = 80,      /* Size of a section's name in bytes, with the final NUL. */
     STATE_ERROR_MAX = 160,    /* Size of the error message of state_end(), in bytes. */
     STATE_SECTIONS_MAX = 8192 /* Largest number of sections of a state. */
 };
@@ -42,10 +44,10 @@ struct state
     bool reading;
     uint8_t *bytes; /* Owned by a state that is written; borrowed by one that is read. */
     size_t n, cap;
-    struct state_section *section; /* Likewise. */
+    struct state_section *section; /* Owned or borrowed, as `bytes`. */
     size_t n_sections, cap_sections;
 
-    /* While reading: the open section, and the position in it. */
+    /* While reading: the section that is being read, and the position in it in bytes. */
     const struct state_section *open;
     size_t at;
     bool failed;
@@ -53,15 +55,16 @@ struct state
     char why[STATE_ERROR_MAX];
 };
 
-/* Empty, to be written. A state may be used again: what it has allocated is kept. */
+/* Prepares a state for writing, without sections. A state may be written again; its memory is
+ * reused. */
 void state_write(struct state *s);
-/* Prepares a state for reading. bytes and sections are borrowed and must be consistent. */
+/* Prepares a state for reading. bytes and section are borrowed. */
 void state_read(struct state *s, uint8_t *bytes, size_t n, struct state_section *section,
                 size_t n_sections);
 /* Frees the memory of a written state. */
 void state_close(struct state *s);
 
-/* Begins a section of bytes. When reading, the previous section must have been read to its end. */
+/* Begins a section of bytes. While reading, the previous section must have been read to its end. */
 void state_section(struct state *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* While reading: returns whether the open section has more bytes. */
 bool state_more(const struct state *s);
@@ -73,28 +76,28 @@ void state_bytes(struct state *s, void *p, size_t n);
 void state_u32(struct state *s, uint32_t *v);
 void state_u64(struct state *s, uint64_t *v);
 void state_i64(struct state *s, int64_t *v);
-void state_size(struct state *s, size_t *v); /* As 64 bits. */
-/* Stores a bool as 0 or 1. Other values are refused when reading. */
+void state_size(struct state *s, size_t *v); /* Stored as 64 bits. */
+/* Stores a bool as the byte 0 or 1. Reading refuses other values. */
 void state_bool(struct state *s, bool *v);
 void state_f32(struct state *s, float *v);
-/* Stores the bits of the value, also of NaN and infinities. */
+/* Stores the bits of the value. NaN and infinities are allowed. */
 void state_f64(struct state *s, double *v);
-/* n float32 within the section. */
+/* Reads or writes n float32 values within the open section. */
 void state_f32s(struct state *s, float *v, size_t n);
-/* A section of n float32 values, which must be finite when they are read. */
+/* Reads or writes a section of n float32 values. Reading refuses values that are not finite. */
 void state_floats(struct state *s, float *v, size_t n, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
 /* While reading: refuses the value that was just read. While writing: does nothing. */
 void state_refuse(struct state *s, const char *why);
-/* Does the same if `good` is false. */
+/* Calls state_refuse() if `good` is false. */
 void state_expect(struct state *s, bool good, const char *why);
 
-/* Fails because memory for the value is not available. */
+/* Makes the state fail, because memory for a value is not available. */
 void state_no_memory(struct state *s);
 
-/* All is written, or has been read: 0; -EINVAL where reading failed, why[] says where;
- * -ENOMEM where there was no memory. */
+/* Ends the writing or reading. Returns 0; -EINVAL if reading failed, and why[] says where; or
+ * -ENOMEM. */
 __attribute__((warn_unused_result)) int state_end(struct state *s);
 
 #endif

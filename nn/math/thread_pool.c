@@ -1,5 +1,5 @@
-/* nn/math/thread_pool.c -- threads that wait for jobs in a queue. One lock guards the queue: a
- * job is the round of a peer and takes much longer than the lock. */
+/* nn/math/thread_pool.c -- threads that wait for jobs in a queue. One lock guards the queue. A job
+ * is a round of a peer, which takes much longer than holding the lock. */
 #include "nn/math/thread_pool.h"
 
 #include "nn/math/c_locale.h"
@@ -21,14 +21,16 @@ struct thread_pool
 {
     pthread_mutex_t lock;
     pthread_cond_t given, done;
-    /* Queue of jobs. Guarded by the lock, like `quit` and the state of each job. */
+    /* Queue of jobs. Guarded by the lock, as are `quit` and the state of each job. */
     struct thread_pool_job *first, *last;
     bool quit;
-    uint32_t n_members, n_started; /* Number of threads besides the caller. */
+    /* Members including the caller, and threads that were started. */
+    uint32_t n_members, n_started;
     struct member members[THREAD_POOL_MAX];
 };
 
-/* Take this job, or with NULL the first, out of the queue; NULL: it is not there. */
+/* Removes a job from the queue: `which`, or the first one if `which` is NULL. Returns NULL if the
+ * queue does not have it. */
 static struct thread_pool_job *take(struct thread_pool *c, const struct thread_pool_job *which)
 {
     struct thread_pool_job *before = NULL, *job = c->first;
@@ -48,7 +50,7 @@ static struct thread_pool_job *take(struct thread_pool *c, const struct thread_p
     return job;
 }
 
-/* Called with the lock held; the lock is released while the job runs. */
+/* Runs a job. Called with the lock held, which is released while the job runs. */
 static void run(struct thread_pool *c, struct thread_pool_job *job, uint32_t member)
 {
     pthread_mutex_unlock(&c->lock);

@@ -1,10 +1,11 @@
-/* nn/math/thread_pool.h -- a few threads that do jobs, each job on any one of them.
+/* nn/math/thread_pool.h -- a few threads that take jobs from a queue. A job runs on any of them.
  *
- *   caller   give(a) give(b) give(c) ... await(b): done? else it takes a job itself, b first
+ *   caller   give(a) give(b) give(c) ... await(b): returns if b is done, else runs jobs, b first
  *   threads        \---- a ----\ \---- c ----\
  *
- * Jobs begin in the order in which they were given, and may end in any. What is right whatever that is
- * (each works on memory of its own) is the same with any number of members.
+ * Jobs start in the order in which they were given, except a job that the caller awaits. They may
+ * end in any order. Results do not depend on the number of threads if each job uses only its own
+ * memory.
  */
 #ifndef NN_MATH_THREAD_POOL_H
 #define NN_MATH_THREAD_POOL_H
@@ -20,28 +21,31 @@ enum thread_pool_state {
     THREAD_POOL_DONE
 };
 
-/* The caller fills in the first two; the rest is the crew's, and begins with zeros. It must stay
- * where it is from thread_pool_give() until thread_pool_await(). */
+/* One job. The caller sets `run` and `self`, and sets the other fields to 0; the pool uses these.
+ * The struct must stay at its address from thread_pool_give() until thread_pool_await() returns. */
 struct thread_pool_job
 {
-    /* Runs on the thread of this member. 0: the caller's thread. */
+    /* Function that does the job. `member` is the number of the thread. 0: the caller's thread. */
     void (*run)(void *self, uint32_t member);
     void *self;
     enum thread_pool_state state;
     struct thread_pool_job *next;
 };
 
-struct thread_pool; /* The thread pool. Its functions are called by one thread. */
+struct thread_pool; /* A thread pool. Only one thread may call its functions. */
 
-/* n_members from 1 to THREAD_POOL_MAX, the caller among them. 0, -ENOMEM or -EAGAIN (no threads). */
+/* Starts n_members - 1 threads (1 <= n_members <= THREAD_POOL_MAX); the caller is the remaining
+ * member. Returns 0, -ENOMEM, or -EAGAIN if no thread can be started. */
 __attribute__((warn_unused_result)) int thread_pool_open(struct thread_pool **c,
                                                          uint32_t n_members);
-/* Ends the threads. All jobs must have been awaited. NULL is allowed. */
+/* Stops the threads. All jobs must have been awaited. c may be NULL. */
 void thread_pool_close(struct thread_pool *c);
 
-/* Asserts that it is neither queued nor running. A crew of one does it at once. */
+/* Queues a job. Asserts that the job is neither queued nor running. A pool with one member runs the
+ * job before it returns. */
 void thread_pool_give(struct thread_pool *c, struct thread_pool_job *job);
-/* Back when it is done, and what it wrote can be read. One that was not given is done. */
+/* Returns when the job is done; then its results can be read. A job that was not given counts as
+ * done. */
 void thread_pool_await(struct thread_pool *c, struct thread_pool_job *job);
 
 #endif

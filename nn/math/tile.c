@@ -1,5 +1,5 @@
-/* nn/math/tile.c -- the kernels of tile_simd.inc, built once for each width of vector that this
- * target may have; the widest that runs here is chosen when it is called. */
+/* nn/math/tile.c -- the kernels of tile_simd.inc, compiled once for each vector width of this
+ * target. Each call uses the widest that this CPU supports. */
 #include "nn/math/tile.h"
 
 #include "nn/math/simd.h"
@@ -11,7 +11,9 @@ struct tile_at
 {
     const float *a, *b, *bias;
     float *c;
-    size_t part; /* Columns, where they are less than two vectors. */
+    /* Number of columns of the tile. If the tile has one vector per row, this may be less than
+     * its lanes. */
+    size_t part;
     size_t runs;
 };
 
@@ -43,7 +45,7 @@ const struct tile_kernels *const tile_all[] = {
 #endif
     &tile_kernels_4, NULL};
 
-/* All kernels are asked in turn, the widest first; the last one runs everywhere. */
+/* Returns the first kernels of the list that this CPU supports. The last ones run on every CPU. */
 static const struct tile_kernels *choose(void)
 {
     const struct tile_kernels *const *kernels = tile_all;
@@ -62,7 +64,7 @@ size_t tile_lanes(void)
     return choose()->lanes;
 }
 
-/* Reference for the tests of all kernels. */
+/* Plain loops: the reference in the tests of all kernels. */
 void tile_product_ref(const struct tile_product *t)
 {
     size_t runs = t->runs == 0 ? 1 : t->runs;

@@ -1,30 +1,29 @@
 /* nn/math/tile.h -- products of small or skinny matrices, without packing.
  *
- *   c (m x n) = a (m x k runs) * b (k runs x n)      or += where `add`
+ *   c (m x n) = a (m x k runs) * b (k runs x n)      or += if `add`
  *
- * OpenBLAS copies both factors into an order of its own before it multiplies:
- * for a convolution's products, with a side of 16 or 27, that copy is much of
- * the time. Here a tile of c is held in registers, a is read float by float
- * and b by whole vectors, each from where it lies:
+ * OpenBLAS copies both factors to a packed order before it multiplies. In the products of a
+ * convolution, one side is often only 16 or 27, and the copy takes much of the time. This code
+ * holds a tile of c in registers. It reads a float by float and b by whole vectors, both without a
+ * copy:
  *
  *   c:   2 vectors of columns      for each k:  load 2 vectors of row k of b,
- *      [ . . . . | . . . . ]                    for each of the rows: spread
+ *      [ . . . . | . . . . ]                    for each of the rows: copy
  *      [ . . . . | . . . . ]                    a(i, k) to all lanes,
  *        12 rows (AVX-512)                      2 multiply-adds
  *
- * Any two strides of a do, so that a transposed one is a matter of strides:
+ * The strides of a are arbitrary, so a transposed matrix only needs other strides:
  *
  *   a(i, k) at a[i a_row + k a_col]
  *
- * and the inner dimension may go over `runs` runs of k, the next of them a_run
- * floats on (in b the rows just go on). A convolution is such a product with
- * overlapping rows: row i a place of the output, a run the kernel's row.
+ * The inner dimension consists of `runs` runs of k elements. In a, the next run starts a_run floats
+ * further; in b, the rows just continue. A convolution is such a product with overlapping rows: a
+ * row of a is an output position, and a run is a row of the kernel.
  *
- * Multiply-adds are fused where the CPU can (FMA): results differ between
- * kinds of CPU in the last bits, and are equal on one. Each element is the sum
- * over k ascending, whatever m and n are, from the bias on (where a_row is 1
- * and m small, that of even k plus that of odd k): error at most
- * k runs eps |a| |b|.
+ * Multiply-adds are fused if the CPU supports it (FMA). Results are therefore equal on one CPU
+ * type, and differ in the last bits between types. Each element is summed over ascending k,
+ * starting with the bias, whatever m and n are. (If a_row is 1 and m is small, even and odd k have
+ * separate sums.) The error is at most k runs eps |a| |b|.
  */
 #ifndef NN_MATH_TILE_H
 #define NN_MATH_TILE_H
@@ -34,36 +33,37 @@
 
 struct tile_product
 {
-    size_t m, n, k; /* Any, also 0. */
+    size_t m, n, k; /* Sizes, which may be 0. */
     const float *a;
     size_t a_row, a_col;
-    size_t runs, a_run; /* runs = 0 says 1. */
-    const float *b;     /* (k runs) x n, rows of n floats, not run over. */
+    size_t runs, a_run; /* Number of runs, and floats between runs in a. 0 runs: 1 run. */
+    const float *b;     /* Matrix (k runs) x n. No access beyond the n floats of a row. */
     size_t ldb;
-    float *c; /* m x n, rows of n floats, not run over; overlaps
-                          * neither a nor b. */
+    /* Matrix m x n, which overlaps neither a nor b. No access beyond the n floats of a row. */
+    float *c;
     size_t ldc;
-    bool add;          /* False: c is written only. */
-    const float *bias; /* n, added to each row; or NULL. */
-    bool relu;         /* At the end. A NaN stays. */
+    bool add;          /* Add the product to c. false: overwrite c. */
+    const float *bias; /* n floats, added to each row of c. NULL: none. */
+    bool relu;         /* Apply ReLU to the result. NaN is kept. */
 };
 
 void tile_product(const struct tile_product *t);
 
-/* Computes the same with plain loops, with sums in double. */
+/* Computes the same as tile_product() with plain loops and sums in double. Reference for tests. */
 void tile_product_ref(const struct tile_product *t);
 
-/* One build of the kernels; tile_product() takes the first that runs here. */
+/* Kernels for one vector width. tile_product() uses the first that this CPU supports. */
 struct tile_kernels
 {
-    size_t lanes; /* Floats of a vector: 16 (AVX-512), 8 (AVX2), 4. */
+    size_t lanes; /* Floats of a vector: 16 (AVX-512), 8 (AVX2) or 4. */
     bool (*runs_here)(void);
     void (*product)(const struct tile_product *t);
 };
 
-extern const struct tile_kernels *const tile_all[]; /* NULL at the end. */
+/* All kernels, the widest vectors first. NULL ends the list. */
+extern const struct tile_kernels *const tile_all[];
 
-/* The vectors that tile_product() works with here. */
+/* Returns the floats of a vector in the kernels that tile_product() uses on this CPU. */
 size_t tile_lanes(void);
 
 #endif

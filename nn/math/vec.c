@@ -1,5 +1,5 @@
-/* nn/math/vec.c -- sums, hashes and checks of flat vectors, with the same bits on every machine:
- * eight lanes in double, joined in a fixed order, whatever the compiler makes of the loops. */
+/* nn/math/vec.c -- sums, hashes and checks of flat vectors, with the same bits on every machine.
+ * Sums use eight lanes in double, which are added in a fixed order. */
 #include "nn/math/vec.h"
 
 #include "nn/math/rng.h"
@@ -8,13 +8,13 @@
 
 enum { LANES = 8 };
 
-/* The lanes' total, pairwise, the same on every machine. */
+/* Returns the pairwise sum of the lanes, in an order that is the same on every machine. */
 static double lanes_sum(const double l[LANES])
 {
     return ((l[0] + l[4]) + (l[2] + l[6])) + ((l[1] + l[5]) + (l[3] + l[7]));
 }
 
-/* Lane j sums the elements j, j + 8, ...: compilers may use any vector width for it and find the
+/* Lane j sums the elements j, j + 8, ... Therefore compilers may use any vector width and get the
  * same bits. */
 VEC_CLONES double vec_dot(const float *a, const float *b, size_t n)
 {
@@ -33,7 +33,7 @@ double vec_norm2(const float *a, size_t n)
     return vec_dot(a, a, n);
 }
 
-/* The difference is rounded to float, its square is a double. */
+/* The difference is rounded to float. Its square is in double. */
 VEC_CLONES double vec_dist2(const float *a, const float *b, size_t n)
 {
     double l[LANES] = {0};
@@ -72,8 +72,8 @@ VEC_CLONES void vec_add_heavy(float *restrict y, float *restrict v, float m, flo
     }
 }
 
-/* An exponent of all ones is NaN or infinity. Integers, so that no clone and
- * no fast-math build can lose a NaN. */
+/* NaN and infinity have an exponent of all ones. The test uses integers, so that no fast-math build
+ * can remove it. */
 VEC_CLONES bool vec_finite(const float *a, size_t n)
 {
     uint32_t bad = 0;
@@ -88,7 +88,8 @@ VEC_CLONES bool vec_finite(const float *a, size_t n)
 /* The hash detects accidental differences between replicas. An attacker can make collisions. */
 uint64_t vec_hash(const float *a, size_t n)
 {
-    uint64_t h[4] = {1, 2, 3, 4}; /* Four chains: multiplies overlap. */
+    /* Four independent chains, so that the CPU overlaps the multiplications. */
+    uint64_t h[4] = {1, 2, 3, 4};
     for (size_t i = 0; i < n; i++) {
         uint32_t bits;
         memcpy(&bits, a + i, sizeof bits);

@@ -1,15 +1,15 @@
-/* nn/math/vec.h -- kernels over one flat vector of floats, and how it is cut.
+/* nn/math/vec.h -- kernels over one flat vector of floats, and the segments of the vector.
  *
  * A model is one flat vector x in R^d. A table of segments names its parts:
  *
  *   x:  [ conv1.weight | conv1.bias | fc1.weight | ... ]
  *         ^offset, n     rows x cols as a matrix, n = rows * cols
  *
- * Segments that are not trained come last, so that the trained parameters are
- * a prefix of x: what is compressed, and what the consensus distance is of.
+ * Segments that are not trained come last, so that the trained parameters are a prefix of x. Only
+ * this prefix is compressed and counted in the consensus distance.
  *
- * Sums run in double, in a fixed order (eight interleaved lanes, then the
- * lanes pairwise), so that every build gives the same bits on every machine.
+ * Sums are in double, in a fixed order: eight interleaved lanes, which are then added pairwise.
+ * Therefore every build gives the same bits on every machine.
  */
 #ifndef NN_MATH_VEC_H
 #define NN_MATH_VEC_H
@@ -18,11 +18,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Hot loops carry this: one clone per instruction set, chosen at run time.
- * Without fused multiply-add and reassociation all clones give equal bits.
- * Sanitizers cannot run ifunc resolvers early, and older clangs (14) name the
- * ifunc so that no other file can call it: there it is empty. A test pins one
- * level, to compare it with the others: 0, 2 for AVX2, 512 for AVX-512. */
+/* Attribute of functions with hot loops. The compiler makes one clone per instruction set, and one
+ * is chosen at run time. All clones give equal bits, because the build allows neither fused
+ * multiply-add nor reassociation. The attribute is empty for sanitizers, which cannot run ifunc
+ * resolvers early, and for clang, because clang 14 names the ifunc so that other files cannot call
+ * it. Tests set HEARSAY_LEVEL to compare the levels: 0 baseline, 2 AVX2, 512 AVX-512. */
 #if defined(HEARSAY_LEVEL) && defined(__x86_64__)
 #if HEARSAY_LEVEL == 512
 #define VEC_CLONES __attribute__((target("arch=x86-64-v4")))
@@ -39,53 +39,54 @@
 #endif
 
 enum {
-    SEGMENT_NAME_MAX = 96, /* Bytes, with the final NUL. */
+    SEGMENT_NAME_MAX = 96, /* Size of a segment's name in bytes, with the final NUL. */
     SEGMENT_DIMS_MAX = 8
 };
 
-/* Type in which the owner of a model holds a segment. The flat vector itself is always float32. */
+/* Type in which the program that owns the model holds a segment. The flat vector is always
+ * float32. */
 enum segment_type {
     SEGMENT_FLOAT32,
     SEGMENT_FLOAT16,
     SEGMENT_BFLOAT16,
-    /* Values that are not numbers of the model, such as an index or a mask of the program. They
-     * are not written to model files. These are the last segments of x. */
+    /* Values that are not numbers of the model, such as an index or a mask. They are not written to
+     * model files, and are the last segments of x. */
     SEGMENT_OPAQUE
 };
 
 /* One named part of the flat vector, usually one tensor of one layer. */
 struct segment
 {
-    char name[SEGMENT_NAME_MAX];             /* PyTorch's: "conv1.weight". */
-    size_t offset, n;                        /* In floats. Segments tile the vector. */
-    size_t rows, cols;                       /* Size as a matrix; rows * cols == n. */
-    uint32_t n_dims, dims[SEGMENT_DIMS_MAX]; /* Shape as a tensor, for safetensors. */
+    char name[SEGMENT_NAME_MAX]; /* Name as in PyTorch, for example "conv1.weight". */
+    size_t offset, n;            /* Position and length in floats. Segments tile the vector. */
+    size_t rows, cols;           /* Size as a matrix; rows * cols == n. */
+    uint32_t n_dims, dims[SEGMENT_DIMS_MAX]; /* Shape as a tensor, for model files (safetensors). */
     bool decays;                             /* Weight decay applies (weights, not biases). */
-    bool trained;                            /* False: running statistics, averaged only. */
-    bool nonnegative;                        /* A statistic that is never below 0: a variance. */
-    enum segment_type type; /* Type of the segment in the owner's copy (nn/math/half.h). */
+    bool trained;           /* false: running statistics, which are only averaged. */
+    bool nonnegative;       /* A statistic that is never negative, such as a variance. */
+    enum segment_type type; /* Type of the segment in the program's copy (nn/math/half.h). */
 };
 
-/* Floats of the trained segments, which are the first ones. */
+/* Returns the number of floats of the trained segments, which come first. */
 size_t segments_trained(const struct segment *s, size_t n);
 
-/* <a, b>, |a|^2 and |a - b|^2, each in double. */
+/* Return <a, b>, |a|^2 and |a - b|^2 in double. */
 double vec_dot(const float *a, const float *b, size_t n);
 double vec_norm2(const float *a, size_t n);
 double vec_dist2(const float *a, const float *b, size_t n);
 
-/* y += s * x, as two roundings per element. */
+/* Computes y += s * x with two roundings per element. */
 void vec_axpy(float *y, float s, const float *x, size_t n);
 
-/* y += s * (b - a): one term of a mixing step. */
+/* Computes y += s * (b - a): one term of a mixing step. */
 void vec_add_diff(float *y, float s, const float *b, const float *a, size_t n);
-/* v = m v + s (b - a), then y += v: a step with momentum. */
+/* Computes v = m v + s (b - a), then y += v: a mixing step with momentum. */
 void vec_add_heavy(float *y, float *v, float m, float s, const float *b, const float *a, size_t n);
 
-/* True iff no element is NaN or infinite. */
+/* Returns whether all elements are finite. */
 bool vec_finite(const float *a, size_t n);
 
-/* 64-bit hash of the bits of a; -0 and +0 differ. */
+/* Returns a 64-bit hash of the bits of a. -0 and +0 have different bits. */
 uint64_t vec_hash(const float *a, size_t n);
 
 #endif

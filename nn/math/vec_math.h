@@ -1,14 +1,14 @@
-/* nn/math/vec_math.h -- exp, tanh and sigmoid of floats, made to be vectorised.
+/* nn/math/vec_math.h -- exp, tanh and sigmoid of floats, written so that compilers vectorise them.
  *
- * A loop over one of these in a VEC_CLONES function becomes vector code: no
- * branch, no table, only selects. Each states its error in units in the last
- * place of the true value (a test sweeps all exponents); all give the same bits
- * in every clone. NaN gives NaN, infinities give limits.
+ * A loop over one of these functions in a VEC_CLONES function becomes vector code, because the
+ * functions have no branches and no tables, only selects. Each function states its error in units
+ * in the last place (ulp) of the true value; a test checks all exponents. All clones give the same
+ * bits. NaN gives NaN, infinities give the limits.
  *
- * The way there: x = k ln 2 + r with |r| <= ln 2 / 2, and
+ * Method: x = k ln 2 + r with |r| <= ln 2 / 2, and
  *
- *   e^r - 1 = r + r^2 P(r)   P of degree 4, minimax: 1.4e-8 of the result
- *   e^x     = 2^k e^r        an integer added to the exponent's bits
+ *   e^r - 1 = r + r^2 P(r)   P of degree 4, minimax: error 1.4e-8 of the result
+ *   e^x     = 2^k e^r        k is added to the exponent bits
  */
 #ifndef NN_MATH_VEC_MATH_H
 #define NN_MATH_VEC_MATH_H
@@ -32,18 +32,18 @@ static inline float vec_math_float(uint32_t bits)
     return x;
 }
 
-/* yes ? a : b. By its bits, which gcc turns into vector code even where the
- * instruction set has no blend. */
+/* Returns yes ? a : b. Works on the bits, which gcc turns into vector code even if the instruction
+ * set has no blend. */
 static inline float vec_math_select(bool yes, float a, float b)
 {
     uint32_t mask = 0u - (uint32_t)yes;
     return vec_math_float((vec_math_bits(a) & mask) | (vec_math_bits(b) & ~mask));
 }
 
-/* e^r - 1 where x = k ln 2 + r; *power = k << 23, to be added to a float's
- * bits. For |x| < 2^20; beyond, any value. Adding 1.5 * 2^23 rounds to an
- * integer and leaves it in the sum's low bits. ln 2 is in two parts, the first
- * of 16 bits, so that k times it is exact. */
+/* Returns e^r - 1, where x = k ln 2 + r, and sets *power = k << 23, which the caller adds to the
+ * bits of a float. Valid for |x| < 2^20; the result is arbitrary beyond. Adding 1.5 * 2^23 rounds
+ * to an integer, which is then in the low bits of the sum. ln 2 is split in two constants. The
+ * first has 16 bits, so that k times it is exact. */
 static inline float vec_math_expm1(float x, uint32_t *power)
 {
     const float shift = 0x1.8p23f;
@@ -58,19 +58,20 @@ static inline float vec_math_expm1(float x, uint32_t *power)
     return r + (r * r) * p;
 }
 
-/* e^x within 2 ulp; 0 below -87.33, infinite above 88.72. */
+/* Returns e^x within 2 ulp. 0 below -87.33, infinite above 88.72. */
 static inline float vec_exp(float x)
 {
     uint32_t power;
     float e = 1.0f + vec_math_expm1(x, &power);
     float y = vec_math_float(vec_math_bits(e) + power);
-    y = vec_math_select(x >= -0x1.5d51ecp+6f, y, 0.0f); /* Else subnormal. */
-    /* NaN comes here, too. */
+    /* Results that would be subnormal become 0. */
+    y = vec_math_select(x >= -0x1.5d51ecp+6f, y, 0.0f);
+    /* NaN takes the second value, too: x + INFINITY is NaN. */
     return vec_math_select(x <= 0x1.62e42ep+6f, y, x + INFINITY);
 }
 
-/* tanh x, within 3 ulp, of tiny x as well: it is t / (t + 2) where
- * t = e^2|x| - 1 = 2^k (e^r - 1) + (2^k - 1). From 10 on it is 1. */
+/* Returns tanh x within 3 ulp, also for tiny x. Computes t / (t + 2), where t = e^2|x| - 1 = 2^k
+ * (e^r - 1) + (2^k - 1). For |x| >= 10 the result is 1 or -1. */
 static inline float vec_tanh(float x)
 {
     float a = vec_math_float(vec_math_bits(x) & 0x7fffffffu);
@@ -83,7 +84,7 @@ static inline float vec_tanh(float x)
     return vec_math_float(y | (vec_math_bits(x) & 0x80000000u));
 }
 
-/* 1 / (1 + e^-x), within 3 ulp; 0 below -88.72. */
+/* Returns 1 / (1 + e^-x) within 3 ulp. 0 below -88.72. */
 static inline float vec_sigmoid(float x)
 {
     return 1.0f / (1.0f + vec_exp(-x));

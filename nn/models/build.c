@@ -1,7 +1,7 @@
-/* nn/models/build.c -- adding layers to a model, and giving its tensors names and places.
+/* nn/models/build.c -- adds layers to a model, and assigns names and positions to its tensors.
  *
- * Layers and tensors are appended to growing arrays; where a tensor lies is known
- * only at the end, as untrained ones go behind all others (build_place()).
+ * Layers and tensors are appended to growing arrays. Positions of tensors are known only at the
+ * end, because untrained tensors come after all others (build_place()).
  */
 #include "nn/models/build.h"
 
@@ -33,11 +33,12 @@ static bool reserve(void **v, size_t *cap, size_t n, size_t more, size_t size)
     return true;
 }
 
-/* Segments and how they begin are two arrays side by side; model.c frees both. */
+/* Makes room for more segments. Segments and their initial distributions are two arrays with the
+ * same indices; model_close() frees both. */
 static bool reserve_segments(struct build *b, size_t more)
 {
     struct model *m = b->m;
-    size_t cap = b->segments_cap; /* Two arrays of one capacity. */
+    size_t cap = b->segments_cap; /* The arrays m->segments and m->begins have the same capacity. */
     if (!reserve((void **)&m->begins, &cap, m->n_segments, more, sizeof *m->begins))
         return false;
     cap = b->segments_cap;
@@ -54,8 +55,8 @@ static size_t layer_params(const struct layer *l, struct layer_param p[LAYER_PAR
     return op->params != NULL ? op->params(l, p) : 0;
 }
 
-/* A tensor becomes a matrix for compressors that want one: rows are its first dimension, columns
- * all others together. */
+/* Appends a tensor as a segment. As a matrix, for codecs that need one, its rows are the first
+ * dimension and its columns all other dimensions. */
 static void add_segment(struct model *m, const char *name, const struct layer_param *p)
 {
     struct segment *s = &m->segments[m->n_segments];
@@ -78,8 +79,8 @@ static void add_segment(struct model *m, const char *name, const struct layer_pa
     m->n_segments++;
 }
 
-/* Out of memory, nothing is added and the place is the input: callers go on and model_init()
- * says so at the end, so that networks can be written without a check in each line. */
+/* If memory runs out, no layer is added and LAYER_INPUT is returned. Callers continue, and
+ * model_init() reports the failure at the end. Networks therefore need no error check per layer. */
 int build_add(struct build *b, struct layer l, const char *name)
 {
     struct model *m = b->m;
@@ -101,7 +102,7 @@ int build_add(struct build *b, struct layer l, const char *name)
     return build_last(b);
 }
 
-/* Weights only: what has one dimension (biases) begins at 0. */
+/* Only weights are random. Tensors of one dimension (biases) begin at 0. */
 void build_normal(struct build *b, double std)
 {
     struct model *m = b->m;
@@ -145,7 +146,7 @@ void build_place(struct build *b)
     qsort(m->segments, m->n_segments, sizeof *m->segments, by_offset);
 }
 
-/* On sparse rows only the first layer differs: it is another kind with the same parameters. */
+/* Sparse rows need another kind for the first layer, with the same parameters. */
 int build_dense(struct build *b, uint32_t width, bool relu, const char *name)
 {
     int last = build_last(b);
@@ -161,7 +162,7 @@ int build_dense(struct build *b, uint32_t width, bool relu, const char *name)
                      name);
 }
 
-/* 2x2 pooling halves the map. */
+/* Height and width of the map halve. */
 int build_maxpool(struct build *b, bool relu)
 {
     struct shape in = build_shape(b, build_last(b));

@@ -1,28 +1,31 @@
-/* nn/models/build.h -- the networks, layer by layer. Internal to nn/models/.
+/* nn/models/build.h -- functions that networks are built with, layer by layer. Internal to
+ * nn/models/.
  *
  *   build_add(b, &(struct layer){...}, "layer1.0.conv1")
  *
- * appends a layer behind the last one (unless `from` says otherwise), whose
- * parameters become segments: the name, a dot, and the parameter's own name.
- * Where they lie is known once all layers are there:
+ * appends a layer that reads the last one (unless `from` says otherwise). Each parameter of the
+ * layer becomes a segment, named by the name of the layer, a dot, and the name of the parameter.
+ * When all layers have been added,
  *
- *   build_place(b)    x: [ trained, as added | statistics, as added ]
+ *   build_place(b)    x: [ trained, in the order of adding | statistics, likewise ]
+ *
+ * assigns the positions of the segments in x.
  */
 #ifndef NN_MODELS_BUILD_H
 #define NN_MODELS_BUILD_H
 
 #include "nn/models/spec.h"
 
-/* How a segment begins. The i-th that was added draws from the i-th random
- * stream, wherever it lies. */
+/* Initial distribution of a segment. The i-th added segment draws from the i-th random stream,
+ * whatever its position. */
 enum begin_kind { BEGIN_UNIFORM, BEGIN_NORMAL };
 
 struct model_begin
 {
     enum begin_kind kind;
-    float spread; /* Bound, or standard deviation. */
-    float value;  /* Centre. */
-    size_t at, n; /* Position and number of its floats, valid after build_place(). */
+    float spread; /* Bound of a uniform distribution, or standard deviation. */
+    float value;  /* Centre of the distribution. */
+    size_t at, n; /* Position and number of its floats. `at` is valid after build_place(). */
 };
 
 struct build
@@ -30,37 +33,36 @@ struct build
     struct model *m;
     enum model_norm norm;
     size_t layers_cap, segments_cap;
-    bool failed; /* Out of memory: what follows does nothing. */
+    bool failed; /* Memory ran out. All further calls do nothing. */
 };
 
 enum {
-    BUILD_LAST = -3, /* `from`: the last layer, or the input. */
+    BUILD_LAST = -3, /* Value of `from`: the last layer, or the input of the model. */
     BUILD_NAME_MAX = 40
 };
 
-/* Append a layer: from, with, kind, out and what the kind needs are given. Its
- * place in the list. */
+/* Appends a layer. The caller sets from, with, kind, out and the fields of the kind. Returns the
+ * index of the layer. */
 int build_add(struct build *b, struct layer l, const char *name);
 
-/* build_last() returns the index of the last layer, or LAYER_INPUT if there is none.
+/* build_last() returns the index of the last layer, or LAYER_INPUT if no layer was added.
  * build_shape() returns the output shape of a layer. */
 int build_last(const struct build *b);
 struct shape build_shape(const struct build *b, int at);
 
-/* Have the weights of the last layer begin as N(0, std). */
+/* Sets the initial distribution of the last layer's weights to N(0, std) and its biases to 0. */
 void build_normal(struct build *b, double std);
 
-/* Once the network is whole: put the segments that are trained before those
- * that are not, each kind in the order in which they were added, and say where
- * they lie, to the segments, the layers and the begins. */
+/* Called when all layers have been added. Puts trained segments before untrained ones, each group
+ * in the order of adding. Writes the positions to the segments, to the layers and to m->begins. */
 void build_place(struct build *b);
 
-/* Shorthands, each behind the last layer. */
+/* Append a dense layer, or a 2x2 max-pooling layer, that reads the last layer. */
 int build_dense(struct build *b, uint32_t width, bool relu, const char *name);
 int build_maxpool(struct build *b, bool relu);
 
-/* One function a kind (nn/models/images.c, nn/models/text.c): 0, or
- * MODEL_REFUSED with a sentence where the data do not fit. */
+/* Build the network of one kind (nn/models/images.c, nn/models/text.c). Return 0, or MODEL_REFUSED
+ * with an error message if the data do not fit. */
 int build_logreg(struct build *b, const struct model_sizes *sizes, char error[MODEL_ERROR_MAX]);
 int build_mlp(struct build *b, const struct model_sizes *sizes, char error[MODEL_ERROR_MAX]);
 int build_lenet5(struct build *b, const struct model_sizes *sizes, char error[MODEL_ERROR_MAX]);

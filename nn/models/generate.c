@@ -1,4 +1,4 @@
-/* nn/models/generate.c -- a window of text through the model, and a draw from what it answers. */
+/* nn/models/generate.c -- runs a window of text through a model and draws the next byte. */
 #include "nn/models/generate.h"
 
 #include <assert.h>
@@ -45,7 +45,7 @@ void generate_feed(struct generate *g, const uint8_t *text, size_t n)
     g->n = (uint32_t)(keep + n);
 }
 
-/* A class and its logit, for sorting. */
+/* A class and its logit. Sorted by descending logit. */
 struct ranked
 {
     float logit;
@@ -77,7 +77,7 @@ int generate_pick(const float *logits, double temperature, uint32_t top_k, doubl
         weight[i] = exp(((double)r[i].logit - (double)r[0].logit) / temperature);
         sum += weight[i];
     }
-    /* The likeliest has weight 1, so the sum is no less. */
+    /* The weight of the most likely class is 1, so the sum is at least 1. */
     double left = u * sum;
     int i = 0;
     while (i + 1 < n && left >= weight[i])

@@ -1,13 +1,13 @@
-/* nn/models/generate.h -- a model of text goes on with a text, byte by byte.
+/* nn/models/generate.h -- a language model continues a text, byte by byte.
  *
- *   fed     t h e _ q u i c k _        the last `context` bytes at most
- *   model   logits of what follows each of them; those of the last count
- *   next    drawn from softmax(logits / temperature) of the top_k largest, and fed
+ *   fed     t h e _ q u i c k _        at most the last `context` bytes
+ *   model   logits of the byte after each of them; only the last logits are used
+ *   next    drawn from softmax(logits / temperature) of the top_k largest, then fed
  *
- * Models of text are causal: what stands behind the last byte in a sample has no say, so a short
- * text needs no other model. Each byte costs a pass over a whole sample, as a window that slides
- * gives every byte another position. The same model, text, settings and seed give the same bytes
- * on one machine.
+ * Language models are causal: logits do not depend on later bytes. A text shorter than the context
+ * can therefore be padded. Each byte costs a forward pass over a whole sample, because the sliding
+ * window moves every byte to another position. The same model, text, settings and seed give the
+ * same bytes on one machine.
  */
 #ifndef NN_MODELS_GENERATE_H
 #define NN_MODELS_GENERATE_H
@@ -19,9 +19,9 @@ enum { GENERATE_CLASSES = 256 };
 
 struct generate_config
 {
-    const struct model *m; /* Borrowed, of DATA_TEXT. */
+    const struct model *m; /* Model of DATA_TEXT, borrowed. */
     const float *x;        /* Parameters of the model, borrowed. */
-    double temperature;    /* 0: always the likeliest; 1: as the model has it. */
+    double temperature;    /* 0: always the most likely byte. 1: the probabilities of the model. */
     uint32_t top_k;        /* Number of the most likely bytes among which one is drawn. 0: all. */
     uint64_t seed;
 };
@@ -32,24 +32,24 @@ struct generate
     struct model_plan plan;
     float *arena;
     struct rng rng;
-    uint32_t context, n; /* Bytes that a window has at most, and has. */
+    uint32_t context, n; /* Largest number of bytes in `window`, and the present number. */
     uint8_t window[DATA_CONTEXT_MAX];
 };
 
-/* 0 or -ENOMEM. Asserts that the model is of text. */
+/* Prepares generation. Returns 0 or -ENOMEM. Asserts that the model is a language model. */
 __attribute__((warn_unused_result)) int generate_init(struct generate *g,
                                                       const struct generate_config *config);
 void generate_close(struct generate *g);
 
-/* Text that stands before what is next. */
+/* Appends n bytes to the text that is continued. */
 void generate_feed(struct generate *g, const uint8_t *text, size_t n);
 
-/* The next byte, which is fed, too; -EDOM where the model's answers are not finite. Asserts that
- * something was fed. */
+/* Draws the next byte and appends it to the text. Returns the byte, or -EDOM if the logits are not
+ * finite. Asserts that text was fed before. */
 __attribute__((warn_unused_result)) int generate_next(struct generate *g);
 
-/* The class of GENERATE_CLASSES logits that u in [0, 1) stands for; of equal logits the lower
- * class comes first. -EDOM where one is NaN or infinite. */
+/* Returns the class that the uniform number u in [0, 1) selects from GENERATE_CLASSES logits. Of
+ * equal logits the lower class comes first. Returns -EDOM if a logit is not finite. */
 __attribute__((warn_unused_result)) int generate_pick(const float *logits, double temperature,
                                                       uint32_t top_k, double u);
 

@@ -1,14 +1,14 @@
 /* nn/models/images.c -- the networks for images and rows.
  *
- * Each is written as its paper or torchvision has it, layer by layer, with the names
- * of PyTorch's modules, so that a model file loads there (tests/pytorch_models.py).
+ * Each network follows its paper or torchvision layer by layer, with the names of PyTorch's
+ * modules, so that PyTorch loads a model file (tests/pytorch_models.py).
  */
 #include "nn/models/build.h"
 
 #include <math.h>
 #include <stdio.h>
 
-/* Data of a form that the model does not take: say which models would take it. */
+/* Refuses data of the wrong form. The message names models that take this data. */
 static int refuse_form(const struct build *b, const char *expected, char error[MODEL_ERROR_MAX])
 {
     enum data_form form = b->m->data.form;
@@ -20,8 +20,8 @@ static int refuse_form(const struct build *b, const char *expected, char error[M
 
 /* --- logreg, mlp --- */
 
-/* PyTorch's features of an image are in the order c, h, w. With one channel
- * they lie so already: it is a matter of words. */
+/* Appends a layer that reorders features to c, h, w, PyTorch's order. With one channel, both orders
+ * are equal, so only the shape of the input is changed. */
 static void flatten(struct build *b)
 {
     struct shape in = build_shape(b, build_last(b));
@@ -37,7 +37,7 @@ static void flatten(struct build *b)
                   "");
 }
 
-/* One dense layer is logistic regression. */
+/* Builds logistic regression: one dense layer. */
 int build_logreg(struct build *b, const struct model_sizes *sizes, char error[MODEL_ERROR_MAX])
 {
     (void)sizes;
@@ -48,7 +48,7 @@ int build_logreg(struct build *b, const struct model_sizes *sizes, char error[MO
     return 0;
 }
 
-/* The first and last size must be the data's. */
+/* Checks that the first and last size of an mlp match the data. */
 static int check_mlp(const struct model *m, const struct model_sizes *sizes,
                      char error[MODEL_ERROR_MAX])
 {
@@ -72,7 +72,7 @@ static int check_mlp(const struct model *m, const struct model_sizes *sizes,
     return 0;
 }
 
-/* ReLU behind each layer but the last. */
+/* Builds a multilayer perceptron: dense layers, with ReLU after each layer except the last. */
 int build_mlp(struct build *b, const struct model_sizes *sizes, char error[MODEL_ERROR_MAX])
 {
     if (b->m->data.form == DATA_TEXT)
@@ -105,7 +105,7 @@ static int check_images(const struct build *b, const uint32_t *sides, const char
     return MODEL_REFUSED;
 }
 
-/* Append a convolution; stride 1 unless it says otherwise. */
+/* Appends a convolution. Stride 0 means 1. */
 static int conv(struct build *b, struct layer l, uint32_t channels, const char *name)
 {
     l.kind = LAYER_CONV;
@@ -120,8 +120,9 @@ static int conv(struct build *b, struct layer l, uint32_t channels, const char *
     return build_add(b, l, name);
 }
 
-/* He et al. 2015: the variance that keeps a ReLU net's signal, by fan-out as
- * in He et al. 2016's code (PyTorch: kaiming_normal_, fan_out). */
+/* Sets the initial weights of the last convolution to a normal distribution that keeps the signal's
+ * variance through ReLUs (He et al. 2015). The variance uses the fan-out, as in the code of He et
+ * al. 2016 (PyTorch: kaiming_normal_, fan_out). */
 static void he_normal(struct build *b)
 {
     if (b->failed)
@@ -130,8 +131,8 @@ static void he_normal(struct build *b)
     build_normal(b, sqrt(2.0 / ((double)l->out.c * l->kernel * l->kernel)));
 }
 
-/* 28x28 is padded to the 32x32 that the paper has. ReLU comes after pooling,
- * with which it commutes. */
+/* Images of 28x28 are padded to the paper's 32x32. ReLU is applied after max-pooling, which gives
+ * the same result as before it. */
 int build_lenet5(struct build *b, const struct model_sizes *sizes, char error[MODEL_ERROR_MAX])
 {
     static const uint32_t sides[] = {28, 32, 0};
@@ -152,7 +153,7 @@ int build_lenet5(struct build *b, const struct model_sizes *sizes, char error[MO
     return 0;
 }
 
-/* A norm behind the last layer, which adds `with`, then ReLU. */
+/* Appends a norm layer, which adds the output of layer `with` and then applies ReLU. */
 static int norm(struct build *b, int with, const char *name)
 {
     struct shape out = build_shape(b, build_last(b));
@@ -174,7 +175,7 @@ static int norm(struct build *b, int with, const char *name)
     return build_add(b, l, name);
 }
 
-/* Names count torchvision's modules: convolution, norm, ReLU, pooling. */
+/* The names count torchvision's modules: each convolution, norm, ReLU and pooling has a number. */
 int build_vgg11(struct build *b, const struct model_sizes *sizes, char error[MODEL_ERROR_MAX])
 {
     static const uint32_t sides[] = {32, 0};
@@ -189,7 +190,8 @@ int build_vgg11(struct build *b, const struct model_sizes *sizes, char error[MOD
             at++;
             continue;
         }
-        bool pooled = plan[i + 1] == 0; /* Pooling follows, so that ReLU is applied after it. */
+        /* Pooling follows, so ReLU is applied after it, with the same result. */
+        bool pooled = plan[i + 1] == 0;
         char name[BUILD_NAME_MAX];
         snprintf(name, sizeof name, "features.%u", at);
         conv(b,
@@ -214,8 +216,8 @@ int build_vgg11(struct build *b, const struct model_sizes *sizes, char error[MOD
     return 0;
 }
 
-/* Two convolutions and the way past them (He et al. 2016, figure 2, option A
- * of section 3.3 where the shape changes). */
+/* Appends two convolutions and the shortcut past them (He et al. 2016, figure 2). If the shape
+ * changes, the shortcut is option A of section 3.3. */
 static void basic_block(struct build *b, uint32_t channels, const char *name)
 {
     char part[BUILD_NAME_MAX];
@@ -243,7 +245,7 @@ static void basic_block(struct build *b, uint32_t channels, const char *name)
     norm(b, past, part);
 }
 
-/* Three stages of 16, 32 and 64 channels, the map halved between them. */
+/* Builds three stages of 16, 32 and 64 channels. Height and width halve from stage to stage. */
 int build_resnet(struct build *b, const struct model_sizes *sizes, char error[MODEL_ERROR_MAX])
 {
     static const uint32_t sides[] = {28, 32, 0};
@@ -254,7 +256,7 @@ int build_resnet(struct build *b, const struct model_sizes *sizes, char error[MO
     norm(b, LAYER_NONE, "bn1");
     for (uint32_t stage = 0; stage < 3; stage++)
         for (uint32_t i = 0; i < (sizes->size[0] - 2) / 6; i++) {
-            char name[BUILD_NAME_MAX - 12]; /* Parts are added to it. */
+            char name[BUILD_NAME_MAX - 12]; /* basic_block() appends to this name. */
             snprintf(name, sizeof name, "layer%u.%u", (unsigned)stage + 1, (unsigned)i);
             basic_block(b, 16u << stage, name);
         }

@@ -1,7 +1,7 @@
-/* nn/models/init.c -- how a model begins: from a spec to its layers, and its first parameters.
+/* nn/models/init.c -- builds the network of a spec, and computes its initial parameters.
  *
- * Above the other files of the folder: model.h is what a model is, spec.h its text, build.h what
- * networks are made with, and only here is a text turned into a network.
+ * This file is on top of the other files of the folder. model.h defines a model, spec.h its text,
+ * and build.h the functions that build networks. Only this file turns a text into a network.
  */
 #include "nn/math/blas.h"
 #include "nn/math/dirichlet.h"
@@ -17,8 +17,8 @@ static int (*const build[MODEL_KINDS])(struct build *, const struct model_sizes 
     [MODEL_GPT] = build_gpt,
 };
 
-/* The spec may come from a stranger and the data from another one: that they fit each other is
- * checked by the build functions, and only a whole model is handed out. */
+/* The spec and the data may come from different peers. The build functions check that they fit each
+ * other. On failure no model is left. */
 int model_init(struct model *m, const char *spec, enum model_norm norm,
                const struct data_shape *data, char error[MODEL_ERROR_MAX])
 {
@@ -48,8 +48,8 @@ int model_init(struct model *m, const char *spec, enum model_norm norm,
     return 0;
 }
 
-/* Each segment draws from a stream of its own, numbered in the order of adding, so that the
- * first layers of two models that begin alike begin with the same numbers. */
+/* Each segment draws from its own stream, numbered in the order of adding. Two models that begin
+ * with the same layers therefore have the same initial values in these layers. */
 void model_params(const struct model *m, uint64_t seed, float *x)
 {
     for (size_t i = 0; i < m->n_segments; i++) {

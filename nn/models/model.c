@@ -15,7 +15,7 @@ void model_close(struct model *m)
 
 /* --- passes --- */
 
-/* The part of a layer's pass that both directions share. */
+/* Fills in the fields of a layer's pass that both directions use. */
 static struct layer_pass layer_at(const struct model *m, const struct model_pass *p, size_t i)
 {
     const struct layer *l = &m->layers[i];
@@ -37,7 +37,7 @@ static struct layer_pass layer_at(const struct model *m, const struct model_pass
     return pass;
 }
 
-/* Layers come in an order in which each finds its inputs written. */
+/* The order of the layers guarantees that the inputs of each layer are written before it runs. */
 float *model_forward(const struct model *m, const struct model_pass *p)
 {
     assert(p->n > 0 && p->n <= p->plan->n);
@@ -48,9 +48,9 @@ float *model_forward(const struct model *m, const struct model_pass *p)
     return p->arena + p->plan->out[m->n_layers - 1];
 }
 
-/* Returns the place of the gradient by the output of layer `of` for its reader i, or NULL if it
- * is not needed. Readers are called in falling order: the last one writes the gradient, the
- * others add to it. */
+/* Returns the place of the gradient of layer `of`'s output for its reader, layer i, or NULL if it
+ * is not needed. Backward passes run in descending order: the last reader overwrites the gradient,
+ * the other readers add to it (*add). */
 static float *gradient_of(const struct model_pass *p, int of, size_t i, bool *add)
 {
     const struct model_plan *a = p->plan;
@@ -60,8 +60,8 @@ static float *gradient_of(const struct model_pass *p, int of, size_t i, bool *ad
     return p->arena + a->d_out[of];
 }
 
-/* Runs the layers in reverse order. All readers of an output have added their gradients before
- * the layer that made the output is called. */
+/* Runs the layers in reverse order. A layer runs after all readers of its output, which have added
+ * their gradients. */
 void model_backward(const struct model *m, const struct model_pass *p, float *d_logits)
 {
     const struct model_plan *a = p->plan;

@@ -1,8 +1,8 @@
-/* nn/models/plan.c -- assigns the buffers of a pass to places in the arena; buffers that are not
- * used at the same time may share a place. Time runs over the layers, forward from 0 to L - 1
- * and backward from L to 2 L - 1 (layer i at 2 L - 1 - i). A buffer is alive from the step that
- * writes it to the last step that reads it, and gets the lowest place that is free for all that
- * time. All pairs of buffers are compared, which is cheap for some hundred layers. */
+/* nn/models/plan.c -- assigns positions in the arena to the buffers of a pass. Buffers that are not
+ * used at the same time may share memory. Time is counted in steps: layer i runs forward in step i
+ * and backward in step 2 L - 1 - i, for L layers. A buffer is in use from the step that writes it
+ * to the last step that reads it. It gets the lowest position that is free during all these steps.
+ * All pairs of buffers are compared, which is cheap for some hundred layers. */
 #include "nn/models/model.h"
 
 #include <errno.h>
@@ -10,24 +10,24 @@
 #include <string.h>
 
 enum {
-    ALIGN = 16 /* Floats: a cache line. */
+    ALIGN = 16 /* Floats of a cache line. */
 };
 
 struct buffer
 {
-    size_t at, n;      /* Place and floats. */
-    size_t born, dies; /* Steps, both included. */
-    size_t *where;     /* Receives the place. */
+    size_t at, n;      /* Position in the arena and size, in floats. */
+    size_t born, dies; /* First and last step in which the buffer is used. */
+    size_t *where;     /* Receives the position. */
 };
 
 struct places
 {
-    struct buffer *all; /* Ascending by place. */
+    struct buffer *all; /* Buffers so far, sorted by position. */
     size_t n;
     size_t end; /* End of the highest buffer: the size of the arena, in floats. */
 };
 
-/* Put one buffer in: the first gap between those that it meets in time. */
+/* Adds a buffer at the first gap between the buffers that are used at the same time. */
 static void place(struct places *p, struct buffer b)
 {
     b.at = 0;
@@ -52,13 +52,15 @@ static void place(struct places *p, struct buffer b)
         p->end = b.at + b.n;
 }
 
-/* With slack behind it, and the next on a line of its own. */
+/* Returns the size of a buffer with its slack, rounded up so that the next buffer starts at a cache
+ * line. */
 static size_t padded(size_t n)
 {
     return (n + LAYER_SLACK + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-/* Does the gradient by each layer's output lead to a parameter? */
+/* Sets needs[i] to whether a layer with parameters is at or before layer i, so that the gradient of
+ * layer i's output is needed. */
 static void find_needs(const struct model *m, bool *needs)
 {
     for (size_t i = 0; i < m->n_layers; i++) {
@@ -81,7 +83,7 @@ static void find_readers(struct model_plan *plan, const struct model *m)
     }
 }
 
-/* All buffers of layer i. The logits stay until the end of a pass. */
+/* Places all buffers of layer i. The logits stay in use until the end of the pass. */
 static void place_layer(struct model_plan *plan, const struct model *m, struct places *p, size_t i,
                         bool needed)
 {
@@ -102,7 +104,7 @@ static void place_layer(struct model_plan *plan, const struct model *m, struct p
                                  .where = &plan->d_out[i]});
 }
 
-/* The input is read by the first layers in both directions and left whole. */
+/* Places all buffers. The input stays in use during the whole pass and is not changed. */
 static void place_all(struct model_plan *plan, const struct model *m, struct places *p,
                       const bool *needs)
 {

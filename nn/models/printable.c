@@ -1,4 +1,5 @@
-/* nn/models/printable.c -- UTF-8 taken apart by its first two bytes, which say all there is to check. */
+/* nn/models/printable.c -- checks UTF-8. Only the first two bytes of a character need special
+ * checks. */
 #include "nn/models/printable.h"
 
 #include <stdbool.h>
@@ -6,12 +7,12 @@
 
 static size_t replace(char out[PRINTABLE_MAX])
 {
-    memcpy(out, "\xef\xbf\xbd", 3); /* U+FFFD. */
+    memcpy(out, "\xef\xbf\xbd", 3); /* UTF-8 of U+FFFD. */
     return 3;
 }
 
-/* Bytes of a character that begins with this one; 0: none does. C2 begins the controls, too, which
- * the second byte tells. */
+/* Returns the length of a character that begins with this byte. 0: no character of several bytes
+ * begins with it. C2 also begins control characters, which continues() refuses. */
 static size_t length(uint8_t first)
 {
     return first >= 0xc2 && first <= 0xdf   ? 2
@@ -27,10 +28,10 @@ static bool continues(const struct printable *p, uint8_t byte)
     static const struct
     {
         uint8_t first, low, high;
-    } narrow[] = {{0xc2, 0xa0, 0xbf},  /* No controls, */
-                  {0xe0, 0xa0, 0xbf},  /* nothing overlong, */
-                  {0xed, 0x80, 0x9f},  /* no surrogates, */
-                  {0xf0, 0x90, 0xbf},  /* nothing overlong, */
+    } narrow[] = {{0xc2, 0xa0, 0xbf},  /* Excludes control characters. */
+                  {0xe0, 0xa0, 0xbf},  /* Excludes overlong forms. */
+                  {0xed, 0x80, 0x9f},  /* Excludes surrogates. */
+                  {0xf0, 0x90, 0xbf},  /* Excludes overlong forms. */
                   {0xf4, 0x80, 0x8f}}; /* Excludes code points above U+10FFFF. */
     for (size_t i = 0; i < sizeof narrow / sizeof *narrow && p->n == 1; i++)
         if (p->held[0] == narrow[i].first)

@@ -1,12 +1,13 @@
-/* nn/models/printable.h -- any bytes as UTF-8 that a terminal can be given, one byte at a time.
+/* nn/models/printable.h -- converts any bytes to UTF-8 that is safe for a terminal, one byte at a
+ * time.
  *
  *   in    h e l l o  ESC  c3  a9   ff   e2 82 |end
- *   out   h e l l o   ?   - c3 a9   ?     -     ?        ? is U+FFFD, - nothing yet
+ *   out   h e l l o   ?   - c3 a9   ?     -     ?        ? is U+FFFD, - no output yet
  *
- * What passes: printable ASCII, tabs, newlines, and whole characters of UTF-8 (RFC 3629: no
- * overlong forms, no surrogates, at most U+10FFFF) but for the controls U+0080 to U+009F. All
- * else becomes the replacement character, one for each run that cannot be the beginning of a
- * character any more.
+ * Printable ASCII, tabs and newlines are unchanged. So are complete UTF-8 characters (RFC 3629: no
+ * overlong forms, no surrogates, at most U+10FFFF), except the control characters U+0080 to U+009F.
+ * All other bytes become the replacement character U+FFFD. A sequence that cannot begin a character
+ * becomes one U+FFFD.
  */
 #ifndef NN_MODELS_PRINTABLE_H
 #define NN_MODELS_PRINTABLE_H
@@ -14,19 +15,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { PRINTABLE_MAX = 8 }; /* Bytes that one call writes at most. */
+enum { PRINTABLE_MAX = 8 }; /* Largest number of bytes that one call writes. */
 
-/* Begins with zeros. */
+/* State of the conversion. Initialise with zeros. */
 struct printable
 {
     uint8_t held[4]; /* First bytes of a character that is not complete yet. */
-    size_t n, need;  /* Number of bytes so far, and of the whole character. */
+    size_t n, need;  /* Number of bytes in `held`, and length of the whole character. */
 };
 
-/* Take a byte and write what is certain now, with no NUL. Returns how many bytes that are. */
+/* Converts one byte. Writes the output that is certain now, without a NUL, and returns its length
+ * in bytes, which may be 0. */
 size_t printable_put(struct printable *p, uint8_t byte, char out[PRINTABLE_MAX]);
 
-/* Ends the text. An incomplete character is replaced. */
+/* Ends the text. An incomplete character becomes U+FFFD. Returns the length of the output in
+ * bytes. */
 size_t printable_end(struct printable *p, char out[PRINTABLE_MAX]);
 
 #endif

@@ -1,4 +1,4 @@
-/* nn/models/spec.c -- "resnet:20" and its like, parsed and printed in one spelling. */
+/* nn/models/spec.c -- parses model specs such as "resnet:20", and prints them in canonical form. */
 #include "nn/models/spec.h"
 
 #include "nn/math/number.h"
@@ -8,8 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* One decimal number in 1..MODEL_WIDTH_MAX. Returns the character behind it,
- * or NULL. */
+/* Parses one number in 1..MODEL_WIDTH_MAX. Returns the position after it, or NULL. */
 static const char *parse_size(const char *p, uint32_t *size)
 {
     uint64_t v = 0;
@@ -18,7 +17,7 @@ static const char *parse_size(const char *p, uint32_t *size)
     return v > 0 ? p : NULL;
 }
 
-/* ---- Parsers of the text after each name. They return NULL, or the reason of a refusal. ---- */
+/* ---- Parsers of the text after each name. They return NULL, or what was expected instead. ---- */
 
 static const char *parse_nothing(const char *p, struct model_sizes *sizes)
 {
@@ -26,7 +25,7 @@ static const char *parse_nothing(const char *p, struct model_sizes *sizes)
     return p == NULL ? NULL : "expected nothing after the name";
 }
 
-/* mlp: at least the inputs and the classes. */
+/* Parses the widths of an mlp. At least two are needed: inputs and classes. */
 static const char *parse_widths(const char *p, struct model_sizes *sizes)
 {
     if (p == NULL)
@@ -46,7 +45,7 @@ static const char *parse_widths(const char *p, struct model_sizes *sizes)
     return sizes->n < 2 ? "expected at least two sizes" : NULL;
 }
 
-/* vgg11:bn is torchvision's vgg11_bn. */
+/* Accepts nothing or "bn". vgg11:bn is torchvision's vgg11_bn. */
 static const char *parse_bn(const char *p, struct model_sizes *sizes)
 {
     if (p == NULL)
@@ -55,7 +54,8 @@ static const char *parse_bn(const char *p, struct model_sizes *sizes)
     return strcmp(p, "bn") == 0 ? NULL : "expected nothing or \":bn\" after the name";
 }
 
-/* The depths that the paper's scheme has: three stages of k blocks of two layers, and two more. */
+/* Accepts the depths of the paper, 6k + 2: three stages of k blocks with two layers each, and two
+ * more layers. */
 static const char *parse_resnet(const char *p, struct model_sizes *sizes)
 {
     sizes->n = 1;
@@ -66,7 +66,7 @@ static const char *parse_resnet(const char *p, struct model_sizes *sizes)
     return NULL;
 }
 
-/* [LAYERSx]WIDTH */
+/* Parses [LAYERSx]WIDTH. */
 static const char *parse_stack(const char *p, struct model_sizes *sizes)
 {
     static const char expected[] =
@@ -83,14 +83,14 @@ static const char *parse_stack(const char *p, struct model_sizes *sizes)
     return NULL;
 }
 
-/* At most as many layers as nn/layers/lstm.c has names for. */
+/* nn/layers/lstm.c has parameter names for at most 8 layers. */
 static const char *parse_lstm(const char *p, struct model_sizes *sizes)
 {
     const char *why = parse_stack(p, sizes);
     return why == NULL && sizes->size[0] > 8 ? "expected at most 8 layers" : why;
 }
 
-/* Heads are of a fixed width, so that a model's width says how many it has. */
+/* Attention heads have a fixed width, so the width of a model determines their number. */
 static const char *parse_gpt(const char *p, struct model_sizes *sizes)
 {
     const char *why = parse_stack(p, sizes);
@@ -99,13 +99,13 @@ static const char *parse_gpt(const char *p, struct model_sizes *sizes)
                : why;
 }
 
-/* Names in the order of enum model_kind. `p` is the text after the colon, or NULL if there is
- * none. */
+/* The kinds, in the order of enum model_kind. `parse` gets the text after the colon, or NULL if the
+ * spec has no colon. */
 static const struct
 {
     const char *name;
     const char *example; /* Example of a valid spec, for error messages. */
-    char between;        /* Printed between its sizes. */
+    char between; /* Printed between the sizes of the kind. 0: the kind has no sizes to separate. */
     const char *(*parse)(const char *p, struct model_sizes *sizes);
 } kinds[MODEL_KINDS] = {
     [MODEL_LOGREG] = {"logreg", "logreg", 0, parse_nothing},
@@ -137,7 +137,7 @@ static bool is_valid(const char *spec)
     return model_spec(spec, canonical, error) == 0;
 }
 
-/* No kind has that name: one spec of each is listed. */
+/* Reports that no kind has the name in `spec`. The message lists one valid spec per kind. */
 static int refuse_name(char error[MODEL_ERROR_MAX], const char *spec)
 {
     static const struct spelling_specs specs = {name_at, is_valid};
@@ -155,7 +155,7 @@ static int refuse_name(char error[MODEL_ERROR_MAX], const char *spec)
     return MODEL_REFUSED;
 }
 
-/* The name ends at the first colon; what follows is for the kind to judge. */
+/* The name ends at the first colon. The parser of the kind checks the rest. */
 int model_parse(const char *spec, enum model_kind *kind, struct model_sizes *sizes,
                 char error[MODEL_ERROR_MAX])
 {
@@ -171,7 +171,7 @@ int model_parse(const char *spec, enum model_kind *kind, struct model_sizes *siz
     return refuse_name(error, spec);
 }
 
-/* The one spelling, by which two peers see that their models are the same. */
+/* Prints the canonical spec. Two peers compare it to find out whether their models are the same. */
 void model_print(enum model_kind kind, const struct model_sizes *sizes, char spec[MODEL_SPEC_MAX])
 {
     const char *name = kinds[kind].name;
@@ -185,7 +185,7 @@ void model_print(enum model_kind kind, const struct model_sizes *sizes, char spe
         at += (size_t)snprintf(spec + at, MODEL_SPEC_MAX - at, "%c%u",
                                i > (one ? 1 : 0) ? kinds[kind].between : ':',
                                (unsigned)sizes->size[i]);
-    assert(at < MODEL_SPEC_MAX); /* 32 sizes of 8 characters fit. */
+    assert(at < MODEL_SPEC_MAX); /* 32 sizes of at most 6 characters always fit. */
 }
 
 int model_spec(const char *spec, char canonical[MODEL_SPEC_MAX], char error[MODEL_ERROR_MAX])

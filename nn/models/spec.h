@@ -4,9 +4,8 @@
  *        | "vgg11" [ ":bn" ] | "resnet:" layers
  *        | "lstm:" [ layers "x" ] width | "gpt:" [ layers "x" ] width
  *
- * Specs come from the command line and from the text of a run, which a peer
- * may have sent: nothing in them is trusted. Internal to nn/models/, but for
- * what nn/models/model.h declares.
+ * Specs come from the command line and from the run description, which another peer may have sent,
+ * so they are not trusted. Internal to nn/models/, except what nn/models/model.h declares.
  */
 #ifndef NN_MODELS_SPEC_H
 #define NN_MODELS_SPEC_H
@@ -18,8 +17,8 @@
 enum {
     MODEL_REFUSED = -EINVAL,
     MODEL_SIZES_MAX = 32,
-    MODEL_RESNET_MAX = 1202, /* Layers: the paper's deepest. */
-    MODEL_HEAD = 32          /* Channels of one head of attention. */
+    MODEL_RESNET_MAX = 1202, /* Largest number of layers, as in the deepest model of the paper. */
+    MODEL_HEAD = 32          /* Channels per attention head. */
 };
 
 enum model_kind {
@@ -33,15 +32,15 @@ enum model_kind {
     MODEL_KINDS
 };
 
-/* Numbers after the name. mlp: the widths. vgg11: n is 1 with norms, else 0. resnet: layers.
- * lstm, gpt: layers, width. */
+/* Numbers in a spec. mlp: the widths. vgg11: n is 1 with norm layers, else 0. resnet: number of
+ * layers. lstm, gpt: number of layers, width. */
 struct model_sizes
 {
     size_t n;
     uint32_t size[MODEL_SIZES_MAX];
 };
 
-/* 0, or MODEL_REFUSED with a sentence. */
+/* Parses a spec. Returns 0, or MODEL_REFUSED with an error message. */
 __attribute__((warn_unused_result)) int model_parse(const char *spec, enum model_kind *kind,
                                                     struct model_sizes *sizes,
                                                     char error[MODEL_ERROR_MAX]);

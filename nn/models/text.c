@@ -1,8 +1,5 @@
-/* nn/models/text.c -- the networks for bytes of text.
- *
- * Text is bytes: 256 token ids and classes, and every byte of a sample predicts the
- * one behind it.
- */
+/* nn/models/text.c -- the networks for text. Tokens are bytes, so there are 256 token ids and
+ * classes. Each byte of a sample predicts the next byte. */
 #include "nn/models/build.h"
 
 #include <math.h>
@@ -19,7 +16,7 @@ static int check_text(const struct build *b, char error[MODEL_ERROR_MAX])
     return MODEL_REFUSED;
 }
 
-/* Append a layer `width` wide at every time step. */
+/* Appends a layer with `width` channels at every time step. */
 static int add_per_time(struct build *b, struct layer l, uint32_t width, const char *name)
 {
     l.out = (struct shape){width, b->m->in.h, 1};
@@ -28,8 +25,7 @@ static int add_per_time(struct build *b, struct layer l, uint32_t width, const c
 
 #define BEHIND(k) .kind = (k), .from = BUILD_LAST, .with = LAYER_NONE
 
-/* The modules of a language model in PyTorch's examples: encoder, rnn,
- * decoder. */
+/* Builds the language model of PyTorch's examples, with its modules encoder, rnn and decoder. */
 int build_lstm(struct build *b, const struct model_sizes *sizes, char error[MODEL_ERROR_MAX])
 {
     if (check_text(b, error) != 0)
@@ -43,8 +39,7 @@ int build_lstm(struct build *b, const struct model_sizes *sizes, char error[MODE
     return 0;
 }
 
-/* A dense layer of a transformer: N(0, std) weights, no bias before the
- * softmax. */
+/* Appends a dense layer of a transformer, with bias. Its initial weights are N(0, std). */
 static void project(struct build *b, uint32_t width, double std, const char *name)
 {
     add_per_time(b, (struct layer){BEHIND(LAYER_DENSE), .bias = true}, width, name);
@@ -56,8 +51,9 @@ static void norm(struct build *b, uint32_t width, const char *name)
     add_per_time(b, (struct layer){BEHIND(LAYER_NORM), .norm = NORM_PLACE}, width, name);
 }
 
-/* Attention and a dense part, each of a norm of what it adds to. Projections
- * back begin smaller, by the number of additions (Radford et al. 2019,
+/* Appends a transformer block: attention, then a two-layer MLP. Each of them reads a layer norm of
+ * the block's sum and adds its output to the sum. The layers before these additions have the
+ * initial standard deviation `back`, which is smaller in deeper models (Radford et al. 2019,
  * section 2.3). */
 static void block(struct build *b, uint32_t width, double back, const char *name)
 {
@@ -91,7 +87,7 @@ int build_gpt(struct build *b, const struct model_sizes *sizes, char error[MODEL
     add_per_time(b, (struct layer){BEHIND(LAYER_EMBED), .positions = true}, width, "transformer");
     build_normal(b, 0.02);
     for (uint32_t i = 0; i < layers; i++) {
-        char name[BUILD_NAME_MAX - 12]; /* Parts are added to it. */
+        char name[BUILD_NAME_MAX - 12]; /* block() appends to this name. */
         snprintf(name, sizeof name, "transformer.h.%u", (unsigned)i);
         block(b, width, 0.02 / sqrt(2.0 * layers), name);
     }

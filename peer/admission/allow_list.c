@@ -1,5 +1,5 @@
-/* peer/admission/allow_list.c -- parses an allow-list: one identity, an optional name and comment per
- * line. */
+/* peer/admission/allow_list.c -- parses an allow-list: one identity, an optional name and
+ * comment per line. */
 #include "peer/admission/allow_list.h"
 
 #include <errno.h>

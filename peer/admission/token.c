@@ -1,4 +1,5 @@
-/* peer/admission/token.c -- encodes and decodes join tokens, and makes a certificate from a token. */
+/* peer/admission/token.c -- encodes and decodes join tokens, and makes a certificate from a
+ * token. */
 #include "peer/admission/token.h"
 
 #include <assert.h>

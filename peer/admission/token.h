@@ -1,15 +1,18 @@
-/* peer/admission/token.h -- join tokens, with which a member on the allow-list admits a peer that is
- * not on it.
+/* peer/admission/token.h -- join tokens, with which a member on the allow-list admits a peer
+ * that is not on it.
  *
- *   issuer    makes a token with `hearsay key invite`: issuer identity, expiry time, the secret seed of a new
- *             key pair, and the issuer's signature over expiry time and public key
- *   newcomer  signs its own identity with that seed. The result is a certificate in the newcomer's member
- *             record, which is valid for no other identity
+ *   issuer    makes a token with `hearsay key invite`. The token has the identity of the issuer,
+ *             an expiry time, the secret seed of a new key pair, and the issuer's signature of
+ *             the expiry time and the public key
+ *   newcomer  signs its own identity with that seed. The result is a certificate in the newcomer's
+ *             member record, which is valid for no other identity
  *
- * A token is one line of text and must be kept secret until it expires: any peer that has the token
- * and the cluster key may join. Any number of newcomers may use one token. Text form of a token:
+ * A token is one line of text and must be kept secret until it expires: any peer that has the
+ * token and the cluster key may join. Any number of newcomers may use one token. Text form of a
+ * token:
  *
- *   "hearsay-" | base64url of:  2 | issuer (32) | expires_ms (8, big-endian) | seed (32) | issued (64)
+ *   "hearsay-" | base64url of:
+ *                2 | issuer (32) | expires_ms (8, big-endian) | seed (32) | issued (64)
  */
 #ifndef PEER_ADMISSION_TOKEN_H
 #define PEER_ADMISSION_TOKEN_H
@@ -19,7 +22,7 @@
 
 enum {
     TOKEN_BYTES = 1 + WIRE_ID_BYTES + 8 + 32 + WIRE_SIGNATURE_BYTES,
-    TOKEN_TEXT = 8 + (TOKEN_BYTES * 4 + 2) / 3, /* Length of a token's text, in characters. */
+    TOKEN_TEXT = 8 + (TOKEN_BYTES * 4 + 2) / 3, /* Length of the text of a token, in characters. */
     TOKEN_ERROR_MAX = 160
 };
 

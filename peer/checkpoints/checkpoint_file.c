@@ -1,4 +1,5 @@
-/* peer/checkpoints/checkpoint_file.c -- builds, reads and checks a checkpoint file: head, sections and manifest. */
+/* peer/checkpoints/checkpoint_file.c -- builds, reads and checks a checkpoint file: head,
+ * sections and manifest. */
 #include "peer/checkpoints/checkpoint_file.h"
 
 #include "peer/secure/hash.h"
@@ -69,8 +70,8 @@ static int make_head(struct checkpoint_file_pieces *m, const struct checkpoint_f
     return safetensors_table_head(m->section, m->n_sections, meta, &m->head, path, error);
 }
 
-/* Hashes the head and each section into the manifest, then the manifest so far into its last
- * hash. */
+/* Writes the hashes of the head and of each section to the manifest. The last hash covers the
+ * manifest before it. */
 static void hash_pieces(struct checkpoint_file_pieces *m)
 {
     const uint8_t *p;

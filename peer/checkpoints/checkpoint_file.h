@@ -1,4 +1,5 @@
-/* peer/checkpoints/checkpoint_file.h -- writes and reads a state as one safetensors file. Hashes cover every byte.
+/* peer/checkpoints/checkpoint_file.h -- writes and reads a state as one safetensors file. Hashes
+ * cover every byte.
  *
  *   length, JSON, spaces | section | section | ... | manifest
  *   \______ head ______/
@@ -14,8 +15,8 @@
  *                 the file, and of the part of the manifest before this hash
  *
  * Sections are tensors of one dimension, F32 or U8, without their padding. The reader detects every
- * changed byte, and the error message names the section. The hash of the head covers names, sizes
- * and beat, so that parts of two files cannot be combined.
+ * changed byte, and the error message names the section. The hash of the head covers the names and
+ * sizes of the sections and the step counter, so that parts of two files cannot be combined.
  *
  * The writer copies no section: it writes the head, the bytes of the state, and the manifest. The
  * reader does not trust the file. It needs memory for the head, and a few kilobytes per section.
@@ -55,9 +56,10 @@ struct checkpoint_file_pieces
     size_t n_manifest, cap_manifest;
 };
 
-/* Makes the head and the manifest for a state. The state is borrowed until the next checkpoint_file_build() or
- * checkpoint_file_pieces_close(). A second call reuses the allocated tables. Returns 0; -EINVAL if the state
- * has failed or a section name is not allowed in a file; or -ENOMEM. */
+/* Makes the head and the manifest for a state. The state is borrowed until the next
+ * checkpoint_file_build() or checkpoint_file_pieces_close(). A second call reuses the allocated
+ * tables. Returns 0; -EINVAL if the state has failed or a section name is not allowed in a file; or
+ * -ENOMEM. */
 __attribute__((warn_unused_result)) int checkpoint_file_build(
     struct checkpoint_file_pieces *m, const struct state *s,
     const struct checkpoint_file_label *label, const char *path, char error[FILE_ERROR_MAX]);

@@ -1,5 +1,5 @@
-/* peer/checkpoints/checkpoint_store.c -- replaces the older checkpoint: writes a temporary file, syncs it, renames
- * it, syncs the directory. */
+/* peer/checkpoints/checkpoint_store.c -- replaces the older checkpoint: writes a temporary file,
+ * syncs it, renames it, syncs the directory. */
 #include "peer/checkpoints/checkpoint_store.h"
 
 #include <assert.h>
@@ -185,7 +185,7 @@ static int put_temporary(struct checkpoint_store *s)
     return err;
 }
 
-/* The newest checkpoint changes only after the directory is synced. If that sync fails, the renamed
+/* The slot counts as the newest only after the directory is synced. If that sync fails, the renamed
  * file may or may not survive a crash, so the next write replaces the same slot again. */
 int checkpoint_store_write(struct checkpoint_store *s, const struct state *state,
                            const struct checkpoint_file_label *label, char error[FILE_ERROR_MAX])

@@ -1,5 +1,5 @@
-/* peer/checkpoints/checkpoint_store.h -- keeps the last two checkpoints of a peer, so that a crash at any moment
- * leaves one intact.
+/* peer/checkpoints/checkpoint_store.h -- keeps the last two checkpoints of a peer, so that a crash
+ * at any time leaves one intact.
  *
  *   checkpoint-0.safetensors    step 120                   step 120
  *   checkpoint-1.safetensors    step 90     -- rename -->  step 150, the newest
@@ -7,13 +7,13 @@
  *
  * A slot is one of the two files. A new checkpoint replaces the slot that does not hold the newest
  * one. It is written to a temporary file and synced. The temporary file is renamed over the slot,
- * and the directory is synced. Only then checkpoint_store_write() returns 0. After a crash, checkpoint_store_load() finds
- * the last checkpoint for which checkpoint_store_write() returned 0, or a newer one. The disk holds two
- * checkpoints and, during a write, the temporary file.
+ * and the directory is synced. Only then checkpoint_store_write() returns 0. After a crash,
+ * checkpoint_store_load() finds the last checkpoint for which checkpoint_store_write() returned 0,
+ * or a newer one. The disk holds two checkpoints and, during a write, the temporary file.
  *
  * After any failure the temporary file is deleted, and the next try writes a new one. A failed
- * write leaves both slots unchanged. The caller must make sure that one peer at a time writes a
- * directory.
+ * write leaves both slots unchanged, unless only the last step failed, the sync of the directory.
+ * The caller must make sure that only one peer at a time writes to a directory.
  */
 #ifndef PEER_CHECKPOINTS_CHECKPOINT_STORE_H
 #define PEER_CHECKPOINTS_CHECKPOINT_STORE_H
@@ -28,7 +28,7 @@ enum { SLOTS = 2, CHECKPOINT_STORE_PATH_MAX = 1024 };
 /* The checkpoint store of one peer: two slots in one directory. */
 struct checkpoint_store
 {
-    const struct disk *disk; /* Directory for the files, borrowed. */
+    const struct disk *disk; /* File operations on the directory of the checkpoints, borrowed. */
     const char *dir;         /* Path of the directory for messages, borrowed. */
     /* Slot with the newest checkpoint, which the next write does not replace. -1: both slots are
      * empty or unusable. */
@@ -40,7 +40,7 @@ struct checkpoint_store
     atomic_bool stop;
 };
 
-/* End of a note about a directory whose checkpoints name no owner. The note begins with the
+/* End of a message about a directory whose checkpoints name no owner. The message begins with the
  * path. */
 #define CHECKPOINT_STORE_UNOWNED                                                                   \
     ": its checkpoints name no owner, because an older version wrote them; they are used"
@@ -82,22 +82,21 @@ void checkpoint_store_load(struct checkpoint_store *s, uint64_t most,
 /* Frees the checkpoints that checkpoint_store_load() found. */
 void checkpoint_store_found_close(struct checkpoint_store_found *f);
 
-/* Checks that the checkpoints found by checkpoint_store_load() belong to the peer `own`: they have its public
- * key (`own->owner`). A checkpoint of an older version names no owner: then `*unowned` is true, and
- * the names must be equal, unless `own->name` is NULL because the user gave no name. Returns 0; or
- * -EINVAL with a message that names the file, both peers and the remedy. */
+/* Checks that the checkpoints found by checkpoint_store_load() belong to the peer `own`: they have
+ * its public key (`own->owner`). A checkpoint of an older version names no owner. Then `*unowned`
+ * is true, and the names must be equal, unless `own->name` is NULL because the user gave no name.
+ * Returns 0; or -EINVAL with a message that names the file, both peers and the remedy. */
 __attribute__((warn_unused_result)) int checkpoint_store_check_owner(
     const struct checkpoint_store *s, const struct checkpoint_store_found *f,
     const struct checkpoint_file_label *own, bool *unowned, char error[FILE_ERROR_MAX]);
 
-/* Makes `slot` the one that the next write does not replace. Call this when the peer resumes from
- * an older checkpoint because it rejected the newest one. Otherwise the rejected checkpoint would
- * stay and be found first at every start. */
+/* Makes `slot` count as the newest, so that the next write replaces the other slot. Called when the
+ * peer rejected the newest checkpoint and resumes from the older one. Otherwise the rejected
+ * checkpoint would stay and be found first at every start. */
 void checkpoint_store_set_newest(struct checkpoint_store *s, int slot);
 
-/* Saves a state as the newest checkpoint. When the function returns 0, the checkpoint is durable.
- * Otherwise it returns a negative errno with a message, and the previous checkpoints still
- * exist. */
+/* Saves a state as the newest checkpoint. Returns 0 if the checkpoint is durable. Otherwise returns
+ * a negative errno with a message, and the newest checkpoint before this call still exists. */
 __attribute__((warn_unused_result)) int checkpoint_store_write(
     struct checkpoint_store *s, const struct state *state,
     const struct checkpoint_file_label *label, char error[FILE_ERROR_MAX]);

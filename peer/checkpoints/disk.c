@@ -1,5 +1,5 @@
-/* peer/checkpoints/disk.c -- file operations on one directory of the local disk. The directory stays open,
- * so that renaming it does no harm. */
+/* peer/checkpoints/disk.c -- file operations on one directory of the local disk. The directory
+ * stays open, so that renaming it does no harm. */
 #include "peer/checkpoints/disk.h"
 
 #include <assert.h>
@@ -26,7 +26,8 @@ static int posix_create(void *self, const char *name)
     return result(openat(dir_of(self), name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
 }
 
-/* write() may write only a part, or be interrupted before it writes anything. */
+/* write() may write only a part, or be interrupted before it writes anything. The loop
+ * continues. */
 static int posix_write(void *self, int file, const void *p, size_t n)
 {
     const uint8_t *at = p;

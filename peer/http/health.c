@@ -1,11 +1,11 @@
-/* peer/http/health.c -- from a snapshot to yes or no, with a reason. */
+/* peer/http/health.c -- derives health and readiness from a snapshot. */
 #include "peer/http/health.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 
-/* Returns `answer`, so that a judgement and its reason stand in one line. */
+/* Writes the reason and returns `answer`, so that both are on one line of code. */
 __attribute__((format(printf, 3, 4))) static bool say(char text[HEALTH_TEXT], bool answer,
                                                       const char *format, ...)
 {

@@ -1,7 +1,8 @@
-/* peer/http/health.h -- does this peer live, and does it take part yet? In a sentence each.
+/* peer/http/health.h -- decides whether a peer is healthy and whether it is ready, with a reason.
  *
- *   healthy: its loop answers, or it has not begun (it reads its data)
- *   ready:   it trains, settles or serves; a sentence says what it waits for instead
+ *   healthy: the event loop runs, or has not started yet (the peer is reading its data)
+ *   ready:   the peer trains, is in the consensus phase, or is finishing; otherwise the reason says
+ *            what it waits for
  */
 #ifndef PEER_HTTP_HEALTH_H
 #define PEER_HTTP_HEALTH_H
@@ -9,11 +10,14 @@
 #include "peer/http/snapshot.h"
 
 enum {
-    HEALTH_SILENT_US = 10 * 1000 * 1000, /* A loop that says nothing for so long hangs. */
+    /* An event loop that publishes no snapshot for this time, in microseconds, counts as
+     * hanging. */
+    HEALTH_SILENT_US = 10 * 1000 * 1000,
     HEALTH_TEXT = 160
 };
 
-/* At now_us, by the clock of taken_us. text may be NULL. */
+/* Return whether the peer is healthy, or ready, at now_us (by the clock of taken_us). Write the
+ * reason to `text`, which may be NULL. */
 bool health_live(const struct snapshot *s, int64_t now_us, char text[HEALTH_TEXT]);
 bool health_ready(const struct snapshot *s, int64_t now_us, char text[HEALTH_TEXT]);
 

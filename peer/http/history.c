@@ -1,15 +1,17 @@
-/* peer/http/history.c -- points at a stride that doubles. */
+/* peer/http/history.c -- stores points of a run at a stride that doubles. */
 #include "peer/http/history.h"
 
 #include <math.h>
 #include <string.h>
 
 enum {
-    ROOM = HISTORY_MAX - 2 /* Even, so that points thin in pairs; and the newest has a place. */
+    /* Largest number of points in `point`, without the newest. Even, because points are merged in
+     * pairs. */
+    ROOM = HISTORY_MAX - 2
 };
 
-/* Returns the better of two points that share a place: the one with an evaluation, or the later
- * one. */
+/* Returns which of two points is kept when they are merged: the one with an evaluation, else the
+ * later one. */
 static const struct history_point *better(const struct history_point *a,
                                           const struct history_point *b)
 {

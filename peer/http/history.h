@@ -1,11 +1,11 @@
-/* peer/http/history.h -- the curve of a run in bounded memory: at most 1,000 rounds.
+/* peer/http/history.h -- the history of a run in bounded memory: at most 1,000 rounds.
  *
- * The history keeps one round in `stride`. When the array is full, every second point is removed and
- * the stride doubles. Among the rounds that share a place, the last evaluated round is kept, or the
- * last round if none was evaluated. All figures of a point belong to one round, as in metrics.jsonl.
- * The newest round is kept in addition to these points.
+ * One round out of `stride` is stored. When the array is full, every second point is removed and
+ * the stride doubles. Of each group of `stride` rounds the last evaluated round is stored, or the
+ * last round if none was evaluated. All values of a point belong to one round, as in metrics.jsonl.
+ * The newest round is stored in addition.
  *
- *   rounds  1 2 3 4 5 6 7 8 9        stride 4, 8 was not evaluated and 6 was
+ *   rounds  1 2 3 4 5 6 7 8 9        stride 4; 6 was evaluated, 8 was not
  *   points        4     6     9      9 is the newest
  */
 #ifndef PEER_HTTP_HISTORY_H
@@ -15,43 +15,43 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { HISTORY_MAX = 1000 /* Points, the newest among them. */ };
+enum { HISTORY_MAX = 1000 /* Largest number of points, including the newest. */ };
 
-/* Figures as in struct node_progress; NaN where not known. */
+/* Values of one round, as in struct node_progress. NaN: not known. */
 struct history_point
 {
     uint64_t round, settle_rounds;
     double time_s, loss, accuracy;
     double relative_drift;
     uint64_t drift_round; /* Round that relative_drift describes. */
-    uint64_t
-        /* Step counter of the model that accuracy describes, including rounds of the consensus
-         * phase. */
-        accuracy_round;
+    /* Step counter of the model whose accuracy is given. Counts rounds of the consensus phase,
+     * too. */
+    uint64_t accuracy_round;
     uint64_t bytes_sent;
 };
 
-/* Begin with zeros. */
+/* Initialise with zeros. */
 struct history
 {
     struct history_point point[HISTORY_MAX];
-    /* The kept points. When the array is full, every second point is removed. */
+    /* Number of points in `point`. */
     size_t n;
-    uint64_t thinned;          /* Number of times that every second point was removed. */
-    uint64_t n_here;           /* Rounds so far that share the place of point[n]. */
-    struct history_point here; /* The point that represents these rounds so far. */
+    uint64_t thinned; /* Number of times that every second point was removed. */
+    uint64_t n_here;  /* Number of rounds so far in the group that will become point[n]. */
+    /* Point that represents these n_here rounds. It becomes point[n] when the group is complete. */
+    struct history_point here;
     struct history_point newest;
-    bool any; /* newest is one. */
+    bool any; /* True once a round was added, so that `newest` is valid. */
 };
 
-/* A round is done. O(1), but for O(HISTORY_MAX) each time that it is full. */
+/* Adds a completed round. O(1), or O(HISTORY_MAX) if the array becomes full. */
 void history_add(struct history *h, const struct history_point *p);
 
-/* Copy what there is of it; O(n). */
+/* Copies a history. O(n). */
 void history_copy(struct history *to, const struct history *from);
 
-/* Returns the point of the newest round, or NULL if that round is the last one in `point` or
- * there is none. */
+/* Returns the point of the newest round. NULL: that round is already the last one in `point`, or no
+ * round was added. */
 const struct history_point *history_newest(const struct history *h);
 
 #endif

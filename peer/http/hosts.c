@@ -1,4 +1,4 @@
-/* peer/http/hosts.c -- reads and compares the names of Host headers. */
+/* peer/http/hosts.c -- parses and compares host names in Host headers. */
 #include "peer/http/hosts.h"
 
 #include "peer/uv/resolve.h"
@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Writes the host of "host:port" in lower case, without brackets or a final dot. False if `text`
- * has another form. */
+/* Writes the host of "host:port" in lower case, without brackets and without a final dot. Returns
+ * false if `text` has another form. */
 static bool read_host(const char *text, char host[HOSTS_NAME_MAX + 1])
 {
     const char *end = text + strcspn(text, ":");

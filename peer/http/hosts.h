@@ -1,8 +1,8 @@
 /* peer/http/hosts.h -- Host headers that the HTTP server accepts: protection against DNS rebinding.
  *
  * A page of another site can make a browser resolve the site's name to this machine, and can then
- * read the pages of this server. The browser sends the site's name as the Host header. So the server
- * accepts only known names in this header:
+ * read the pages of this server. The browser sends the site's name as the Host header. So the
+ * server accepts only known names in this header:
  *
  *   an IP address, with or without a port     yes: no site can redirect an address
  *   localhost, this machine's host name       yes
@@ -16,7 +16,7 @@
 
 enum { HOSTS_MAX = 32, HOSTS_NAME_MAX = 253 };
 
-/* Names of hosts that the server answers for. Initialise with zeros. */
+/* Host names that the server accepts. Initialise with zeros. */
 struct hosts
 {
     char name[HOSTS_MAX][HOSTS_NAME_MAX + 1]; /* In lower case, without a port or a final dot. */
@@ -27,7 +27,7 @@ struct hosts
  * they are always allowed. A name that is too long, and any name after the first HOSTS_MAX, is
  * ignored: requests for it get 421. */
 void hosts_add(struct hosts *h, const char *address);
-/* True if a request with this Host header may be answered. */
+/* Returns whether a request with this Host header may be answered. */
 bool hosts_allow(const struct hosts *h, const char *host);
 
 #endif

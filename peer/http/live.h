@@ -1,20 +1,20 @@
-/* peer/http/live.h -- the live page at "/": live.html, as the build put it into the program.
+/* peer/http/live.h -- the live page at "/": live.html, which the build puts into the program.
  *
- *   live.html --embed.cmake--> build/live_html.c: the file's bytes, and a policy that lets a browser run
- *                              the page's own script and style, by their SHA-256, and nothing else
+ *   live.html --embed.cmake--> build/live_html.c: bytes of the file, and a content security policy
  *
- * The page asks /status.json and draws what it hears. It loads nothing from elsewhere, and the policy
- * keeps it from doing so.
+ * The policy allows a browser to run only the script and style of the page, which it identifies by
+ * their SHA-256. The page polls /status.json and draws the result. It loads nothing from other
+ * servers, and the policy forbids that.
  */
 #ifndef PEER_HTTP_LIVE_H
 #define PEER_HTTP_LIVE_H
 
 #include <stddef.h>
 
-extern const char live_html[]; /* live_html_bytes of them, and a NUL. */
+extern const char live_html[]; /* live_html_bytes bytes, and a NUL. */
 extern const size_t live_html_bytes;
 
-/* The value of Content-Security-Policy. */
+/* Value of the Content-Security-Policy header. */
 extern const char live_policy[];
 
 #endif

@@ -1,4 +1,4 @@
-/* peer/http/prometheus.c -- names, types and help of all figures, and their samples. */
+/* peer/http/prometheus.c -- names, types and help texts of all metrics, and their values. */
 #include "peer/http/prometheus.h"
 
 #include "gossip/exchange/edge.h"
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- Figures without labels -------------------------------------------- */
+/* ---- Metrics without labels -------------------------------------------- */
 
 enum figure {
     ROUND,
@@ -181,9 +181,9 @@ static void write_figures(struct text *t, const double f[FIGURES])
     }
 }
 
-/* ---- Figures with labels ----------------------------------------------- */
+/* ---- Metrics with labels ----------------------------------------------- */
 
-/* Quoted, as the format wants it. */
+/* Appends a label value in quotes, escaped as Prometheus' text format requires. */
 static void write_value(struct text *t, const char *value)
 {
     text_add(t, "\"");
@@ -204,7 +204,7 @@ static void write_label(struct text *t, const char *before, const char *label, c
     write_value(t, value);
 }
 
-/* hearsay_NAME{LABEL="VALUE"} NUMBER */
+/* Appends a line hearsay_NAME{LABEL="VALUE"} NUMBER. */
 static void write_one(struct text *t, const char *name, const char *label, const char *value,
                       double number)
 {
@@ -213,7 +213,8 @@ static void write_one(struct text *t, const char *name, const char *label, const
     text_add(t, "} %.16g\n", number);
 }
 
-/* The value of a key of the run's text, where it is no longer than a label should be; else "". */
+/* Gets the value of a key from the run description. "": the key is missing, or its value is too
+ * long for a label. */
 static void run_value(char out[RUN_SPEC_MAX], const char *run, const char *key)
 {
     size_t n = strlen(key);
@@ -303,8 +304,8 @@ static void write_members(struct text *t, const struct snapshot *s)
                   s->in_state[i]);
 }
 
-/* The labels of an edge have its neighbour's whole identity: no two edges ever have the same, which
- * would spoil the page. */
+/* Appends a sample of an edge. The labels have the whole identity of the neighbour, so that no two
+ * samples have equal labels. Prometheus would reject such a page. */
 static void write_edge(struct text *t, const char *name, const struct snapshot_edge *e,
                        const char *direction, double number)
 {
@@ -343,7 +344,7 @@ static void write_edges(struct text *t, const struct snapshot *s)
 void prometheus_write(struct text *t, const struct snapshot *s, int64_t now_us)
 {
     double f[FIGURES];
-    if (s->number == 0) { /* The process lives, and nothing else is known. */
+    if (s->number == 0) { /* The event loop has not started, and only that is known. */
         write_head(t, row[READY].name, row[READY].type, row[READY].help);
         text_add(t, "hearsay_%s 0\n", row[READY].name);
         return;

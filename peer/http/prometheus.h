@@ -4,10 +4,10 @@
  *   # TYPE hearsay_round gauge
  *   hearsay_round 412
  *
- * Units are base units, names of counters end in `_total`, and each name has HELP and TYPE. A figure
- * that is not known has no sample, and a name without samples has no HELP, so that absent() works.
- * Counters start at 0 with the process, except those that a checkpoint restores (rounds, steps and
- * their seconds).
+ * Units are base units, names of counters end in `_total`, and each metric has HELP and TYPE. A
+ * value that is not known has no sample, and a metric without samples has no HELP, so that absent()
+ * works. Counters start at 0 with the process, except those that a checkpoint restores (rounds,
+ * steps and their seconds).
  */
 #ifndef PEER_HTTP_PROMETHEUS_H
 #define PEER_HTTP_PROMETHEUS_H
@@ -17,7 +17,7 @@
 
 #define PROMETHEUS_TYPE "text/plain; version=0.0.4; charset=utf-8"
 
-/* Appends all figures, as they are at now_us (the clock of taken_us). */
+/* Appends all metrics. now_us is the present time by the clock of taken_us. */
 void prometheus_write(struct text *t, const struct snapshot *s, int64_t now_us);
 
 #endif

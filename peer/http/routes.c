@@ -1,4 +1,4 @@
-/* peer/http/routes.c -- the table of paths. */
+/* peer/http/routes.c -- the table of paths, and the answer to a request. */
 #include "peer/http/routes.h"
 
 #include "peer/http/health.h"
@@ -58,7 +58,8 @@ static const struct route
 {
     const char *path, *type;
     unsigned (*write)(struct routes *r, struct text *t, const struct snapshot *s, int64_t now_us);
-    /* Lifetime of the response, as in struct routes_answer. Expensive responses are reused. */
+    /* Cache entry of the answer, as in struct routes_answer. Only expensive answers are cached. -1:
+     * none. */
     int place;
     const char *policy;
 } route[] = {
@@ -69,7 +70,7 @@ static const struct route
     {"/readyz", plain, write_ready, -1, NULL},
 };
 
-/* ---- Choosing the path ---- */
+/* ---- Choice of the path ---- */
 
 static bool is_read(const char *method)
 {

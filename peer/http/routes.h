@@ -25,17 +25,17 @@ struct routes_answer
 {
     unsigned status;    /* HTTP status code: 200, 404, ... */
     const char *type;   /* Content-Type. */
-    const char *allow;  /* The methods that are allowed, with 405; else NULL. */
-    const char *policy; /* Content-Security-Policy of what a browser shows, or NULL. */
-    struct text body;   /* text_close() it. */
+    const char *allow;  /* With status 405: value of the Allow header. Else NULL. */
+    const char *policy; /* Content-Security-Policy of a page for browsers. Else NULL. */
+    struct text body;   /* Body of the answer. The caller calls text_close() on it. */
     /* Index under which an equal answer may be reused while the snapshot is the same. -1: the
      * answer is made for each request. */
     int place;
 };
 
-enum { ROUTES_KEPT = 2 /* Places are below this. */ };
+enum { ROUTES_KEPT = 2 /* Number of cache entries. Values of `place` are below this. */ };
 
-/* The place of what GET `path` gives, or -1. */
+/* Returns routes_answer.place of the answer to this request, or -1. */
 int routes_place(const char *method, const char *path);
 
 /* Writes the answer to a request into *a. The body of *a must be empty. */

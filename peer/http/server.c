@@ -1,4 +1,4 @@
-/* peer/http/server.c -- libmicrohttpd: its thread, its connections, and the responses that are kept. */
+/* peer/http/server.c -- runs libmicrohttpd: its thread, its connections, and cached responses. */
 #include "peer/http/server.h"
 
 #include "nn/math/c_locale.h"
@@ -18,24 +18,26 @@
 #include <unistd.h>
 
 enum {
-    /* Long enough that a burst of connections does not drop an honest client's SYN. */
+    /* Large enough that a burst of connections does not make the kernel drop the SYN of an honest
+     * client. */
     BACKLOG = 512,
-    KEPT_US = 1000 * 1000, /* A response is good for so long, if there is no newer snapshot. */
-    /* Includes connections that were replaced and are still closing. */
+    /* Lifetime of a cached response in microseconds. A newer snapshot ends it earlier. */
+    KEPT_US = 1000 * 1000,
+    /* Largest number of connections, with those that were replaced and are still closing. */
     HARD_MAX = 2 * SERVER_CLIENTS,
     LEAST_URGENT = 19
 };
 
-/* A response that more than one request may get. */
+/* A cached response, which may answer several requests. */
 struct kept
 {
-    struct MHD_Response *response; /* NULL: none. */
+    struct MHD_Response *response; /* NULL: nothing is cached. */
     uint64_t number;               /* Number of the snapshot from which the response was made. */
-    int64_t made_us;               /* at this time. */
+    int64_t made_us;               /* Time at which the response was made, in microseconds. */
     unsigned status;
 };
 
-/* All but board and port is the HTTP thread's, once it runs. */
+/* Once the HTTP thread runs, it owns all fields except board and port. */
 struct server
 {
     struct snapshot_exchange board;
@@ -43,17 +45,17 @@ struct server
     struct hosts hosts;
     struct MHD_Daemon *daemon;
     uint16_t port;
-    bool calm; /* The thread has taken the lowest priority. */
+    bool calm; /* The HTTP thread has set its priority to the lowest. */
     struct kept kept[ROUTES_KEPT];
     struct
     {
-        int fd;         /* -1: free. */
+        int fd;         /* Socket of the connection. -1: free entry. */
         uint64_t since; /* Sequence number of the connection. */
     } client[HARD_MAX];
     uint64_t n_clients;
 };
 
-/* The clock of snapshot.taken_us. */
+/* Returns the time by the clock of snapshot.taken_us. */
 static int64_t now_us(void)
 {
     struct timespec t;
@@ -63,7 +65,8 @@ static int64_t now_us(void)
 
 /* ---- Connections -------------------------------------------------------- */
 
-/* Training comes first: on Linux a thread has a priority of its own. */
+/* Gives the HTTP thread the lowest priority, because training is more important. On Linux each
+ * thread has its own priority. */
 static void calm_down(struct server *s)
 {
 #ifdef __linux__
@@ -73,8 +76,8 @@ static void calm_down(struct server *s)
     s->calm = true;
 }
 
-/* One more: where that is one too many the oldest goes. Its end is seen by the library, which then
- * closes it. */
+/* Adds a connection. If there are too many, the oldest connection is shut down. libmicrohttpd
+ * detects this and closes it. */
 static void add_client(struct server *s, int fd)
 {
     int oldest = -1, free_one = -1, n = 0;
@@ -89,7 +92,8 @@ static void add_client(struct server *s, int fd)
     }
     if (n >= SERVER_CLIENTS) {
         shutdown(s->client[oldest].fd, SHUT_RDWR);
-        s->client[oldest].since = UINT64_MAX; /* Not once more. */
+        /* The connection must not be chosen as the oldest again. */
+        s->client[oldest].since = UINT64_MAX;
     }
     if (free_one < 0)
         return;
@@ -138,7 +142,7 @@ static struct MHD_Response *response_of(struct routes_answer *a)
     return r;
 }
 
-/* Still good, or NULL. */
+/* Returns the cached response if it is still valid, else NULL. */
 static const struct kept *find_kept(const struct server *s, int place, const struct snapshot *shot,
                                     int64_t now)
 {
@@ -148,7 +152,8 @@ static const struct kept *find_kept(const struct server *s, int place, const str
     return good ? k : NULL;
 }
 
-/* Gives up the previous response. libmicrohttpd frees it after the last client has received it. */
+/* Caches a response and releases the previous one. libmicrohttpd frees a response when the last
+ * client has received it. */
 static void keep(struct kept *k, struct MHD_Response *r, unsigned status, uint64_t number,
                  int64_t now)
 {
@@ -197,8 +202,8 @@ static enum MHD_Result on_header(void *self, enum MHD_ValueKind kind, const char
     return MHD_YES;
 }
 
-/* True if the Host header is allowed or missing. An HTTP/1.0 client may send none; every browser
- * sends one. */
+/* Returns whether the Host header is allowed or missing. An HTTP/1.0 client may send none, but
+ * every browser sends one. */
 static bool is_for_us(const struct server *s, struct MHD_Connection *c)
 {
     struct host_headers h = {.n = 0};
@@ -219,7 +224,7 @@ static enum MHD_Result answer_stranger(struct MHD_Connection *c)
     return result;
 }
 
-/* Does a body follow the head of the request, whatever its method? */
+/* Returns whether the request has a body, whatever its method. */
 static bool has_body(struct MHD_Connection *c)
 {
     return MHD_lookup_connection_value(c, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH) != NULL
@@ -227,13 +232,15 @@ static bool has_body(struct MHD_Connection *c)
                   != NULL;
 }
 
-/* Called when the head of a request is there. Bodies are never read: the answer goes out at once, and
- * the connection with it. Without one the library calls again, and keeps the connection. */
+/* Called by libmicrohttpd when the header of a request has arrived. A request without a body is
+ * answered in a second call, which keeps the connection open. A request with a body is answered at
+ * once. Its body is not read, and libmicrohttpd closes the connection. */
 static enum MHD_Result on_request(void *self, struct MHD_Connection *c, const char *path,
                                   const char *method, const char *version, const char *upload,
                                   size_t *n_upload, void **of_request)
 {
-    C_LOCALE_HERE; /* libmicrohttpd starts this thread, so the thread has the program's locale. */
+    /* libmicrohttpd starts this thread, so the thread has the locale of the program. */
+    C_LOCALE_HERE;
     (void)version, (void)upload, (void)n_upload;
     if (*of_request == NULL && !has_body(c)) {
         *of_request = self;
@@ -254,7 +261,7 @@ static uint16_t port_of(int fd)
                                          : ((struct sockaddr_in *)&a)->sin_port);
 }
 
-/* A socket that listens, or a negative errno. */
+/* Returns a listening socket, or a negative errno. */
 static int listen_at(const struct sockaddr *address, socklen_t n)
 {
     int on = 1, fd = socket(address->sa_family, SOCK_STREAM, 0);
@@ -270,7 +277,8 @@ static int listen_at(const struct sockaddr *address, socklen_t n)
     return err;
 }
 
-/* Paths are what was sent: with %00 as a NUL, other paths than ours would end like ours. */
+/* Keeps %XX in paths undecoded. A decoded %00 would end the string, so that a longer path would
+ * look like a path of this server. */
 static size_t as_sent(void *self, struct MHD_Connection *c, char *text)
 {
     (void)self, (void)c;

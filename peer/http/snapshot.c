@@ -1,4 +1,4 @@
-/* peer/http/snapshot.c -- words for what a snapshot holds as numbers. */
+/* peer/http/snapshot.c -- names of values that a snapshot holds as numbers. */
 #include "peer/http/snapshot.h"
 
 const char *snapshot_member_state(enum member_state state)

@@ -1,7 +1,8 @@
-/* peer/http/snapshot.h -- all that a peer tells over HTTP, as plain values of one moment.
+/* peer/http/snapshot.h -- all values that a peer serves over HTTP, as they were at one time.
  *
- * The loop thread fills one in (peer/run_log/monitor.c) and hands it over (board.h); what is read from it is
- * text for others (prometheus.h, status.h, health.h). It holds no pointer to anything that changes.
+ * The event loop fills in a snapshot (peer/run_log/monitor.c) and passes it to the HTTP thread
+ * (snapshot_exchange.h). The HTTP thread makes pages from it (prometheus.h, status.h, health.h). A
+ * snapshot has no pointers to data that may change.
  */
 #ifndef PEER_HTTP_SNAPSHOT_H
 #define PEER_HTTP_SNAPSHOT_H
@@ -10,11 +11,14 @@
 #include "peer/node/node.h"
 
 enum {
-    SNAPSHOT_KINDS = 48,  /* Kinds of violations, and of refused connections. */
-    SNAPSHOT_STATES = 4,  /* enum member_state. */
-    SNAPSHOT_RUN_ID = 16, /* Characters of a run's number: half of the BLAKE2b-128 of its text. */
+    SNAPSHOT_KINDS = 48, /* Largest number of kinds of violations, and of refused connections. */
+    SNAPSHOT_STATES = 4, /* Number of values of enum member_state. */
+    /* Characters of a run's id: the first half of the BLAKE2b-128 of the run description, in
+     * hexadecimal. */
+    SNAPSHOT_RUN_ID = 16,
     SNAPSHOT_ID = 2 * WIRE_ID_BYTES,
-    SNAPSHOT_GRAPH_EDGES = 8192, /* The graph of 128 members that all talk to all has 8,128. */
+    /* Enough for the complete graph of 128 members, which has 8,128 edges. */
+    SNAPSHOT_GRAPH_EDGES = 8192,
     SNAPSHOT_NO_VERTEX = UINT16_MAX
 };
 
@@ -30,35 +34,38 @@ struct snapshot_member
 
 struct snapshot_edge
 {
-    char name[WIRE_NAME_MAX + 1], id[SNAPSHOT_ID + 1]; /* The neighbour's; "" where not known. */
-    uint32_t state;                                    /* enum edge_state. */
+    /* Name and identity of the neighbour. "": not known. */
+    char name[WIRE_NAME_MAX + 1], id[SNAPSHOT_ID + 1];
+    uint32_t state; /* Value of enum edge_state. */
     uint64_t round, resets;
     double gamma;
-    uint64_t bytes_sent, bytes_received; /* At the sockets of our sessions with it. */
+    /* Bytes of all our sessions with the neighbour, counted at the sockets. */
+    uint64_t bytes_sent, bytes_received;
     struct node_neighbour neighbour;
 };
 
-/* All edges of the graph, of this peer and of all others. */
+/* All edges of the graph, also between other peers. */
 struct snapshot_graph
 {
-    char topology[RUN_VALUE_MAX]; /* "": not known. */
+    char topology[RUN_VALUE_MAX]; /* Canonical topology spec. "": not known. */
     uint64_t seed;
-    uint32_t n_vertices, n_edges; /* Edges: each once. */
-    bool whole;                   /* edge[] has all of them, or none. */
+    uint32_t n_vertices, n_edges; /* n_edges counts each edge once. */
+    /* edge[] has all edges. false: edge[] is empty, because there are too many edges. */
+    bool whole;
     uint16_t edge[SNAPSHOT_GRAPH_EDGES][2];
 };
 
 struct snapshot_count
 {
-    const char *what; /* A literal. */
+    const char *what; /* A string literal that names what is counted. */
     uint64_t n;
 };
 
 struct snapshot
 {
-    uint64_t number;  /* Grows from one snapshot to the next; 0: the loop has not begun. */
+    uint64_t number;  /* Sequence number of the snapshot. 0: the event loop has not started yet. */
     int64_t taken_us; /* Time of the snapshot by the monotonic clock, in microseconds. */
-    double time_s;    /* Since the process began. */
+    double time_s;    /* Time since the start of the process, in seconds. */
 
     /* Name and identity of this peer. They never change. */
     char name[WIRE_NAME_MAX + 1], id[SNAPSHOT_ID + 1];
@@ -66,27 +73,29 @@ struct snapshot
     bool has_run;
     char run[WIRE_RUN_MAX + 1], run_id[SNAPSHOT_RUN_ID + 1];
     uint32_t min_peers;
-    double final_drift; /* 0: no consensus phase. */
+    /* Relative drift at which the consensus phase ends. 0: no consensus phase. */
+    double final_drift;
 
-    struct node_progress figures; /* rung and rung_by are literals, or NULL. */
+    /* Progress of the node. Its texts `rung` and `rung_by` are string literals or NULL. */
+    struct node_progress figures;
     char codec[WIRE_CODEC_MAX + 1];
-    double age_s; /* Since the last job ended. */
-    uint64_t
-        /* Step counter at the last evaluation, including rounds of the consensus phase. */
-        accuracy_round;
+    double age_s; /* Time since the last job of the peer ended, in seconds. */
+    /* Step counter at the last evaluation, including rounds of the consensus phase. */
+    uint64_t accuracy_round;
 
     uint32_t n_members, n_edges, n_violations, n_refused;
     struct snapshot_member member[WIRE_MEMBERS_MAX];
-    uint32_t in_state[SNAPSHOT_STATES]; /* Members by enum member_state. */
+    uint32_t in_state[SNAPSHOT_STATES]; /* Number of members in each state. */
     struct snapshot_edge edge[WIRE_EDGES_MAX];
     struct snapshot_count violation[SNAPSHOT_KINDS];
-    struct snapshot_count refused[SNAPSHOT_KINDS]; /* Connections that became no session. */
+    struct snapshot_count refused[SNAPSHOT_KINDS]; /* Connections that did not become a session. */
 
-    uint64_t checkpoints;   /* Stored by this process. */
-    double checkpoint_s;    /* Seconds that they took from training. */
-    uint64_t unkept;        /* Could not be stored since the last that was. */
-    uint64_t lines_missing; /* Lines that are not in metrics.jsonl: lost, or they still wait. */
-    bool unstored;          /* The model could not be stored, and is in memory. */
+    uint64_t checkpoints; /* Number of checkpoints that this process has stored. */
+    double checkpoint_s;  /* Time that checkpoints took from training, in seconds. */
+    uint64_t unkept;      /* Number of failed checkpoints since the last one that was stored. */
+    /* Lines that are not in metrics.jsonl, because they were lost or still wait. */
+    uint64_t lines_missing;
+    bool unstored;          /* Writing the model failed, and the model is only in memory. */
     double disk_free_bytes; /* Free bytes on the file system of --out. NaN: not known. */
 
     struct node_wait wait;
@@ -94,12 +103,13 @@ struct snapshot
     struct history history;
 };
 
-/* "alive", "suspect", "dead", "left". */
+/* Returns the name of a member's state: "alive", "suspect", "dead" or "left". */
 const char *snapshot_member_state(enum member_state state);
-/* "members", "neighbour" and so on; NULL for nothing. */
+/* Returns the name of what a node waits for, such as "members" or "neighbour". NULL: it does not
+ * wait. */
 const char *snapshot_wait(enum node_waits_for what);
 
-/* Text as it is kept: the hexadecimal digits of n bytes. out: 2 n + 1 characters. */
+/* Writes n bytes as hexadecimal digits to `out`, which has room for 2 n + 1 characters. */
 void snapshot_hex(char *out, const uint8_t *bytes, size_t n);
 
 #endif

@@ -1,10 +1,12 @@
-/* peer/http/snapshot_exchange.c -- three places that go round. */
+/* peer/http/snapshot_exchange.c -- three buffers that change roles by atomic exchanges. */
 #include "peer/http/snapshot_exchange.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-enum { PLACE = 3, FRESH = 4 /* Bits of `middle`. */ };
+/* Parts of `middle`: index of the buffer, and a bit that is set if the snapshot was not read
+ * yet. */
+enum { PLACE = 3, FRESH = 4 };
 
 int snapshot_exchange_open(struct snapshot_exchange *b)
 {

@@ -1,12 +1,13 @@
 /* peer/http/snapshot_exchange.h -- passes the newest snapshot to the HTTP thread without locks.
  *
- *   loop thread                                      HTTP thread
- *   snapshot_exchange_blank() ... fill ... snapshot_exchange_publish()       snapshot_exchange_read()
+ *   event loop                                            HTTP thread
+ *   snapshot_exchange_blank() ... fill                    snapshot_exchange_read()
+ *   snapshot_exchange_publish()
  *        [ back ]  <---swap--->  [ middle ]  <---swap--->  [ front ]
  *
- * There are three buffers: one is being written, one is the newest complete snapshot, and one is being
- * read. A swap is one atomic exchange. The loop never waits for a reader, and a reader may use its
- * snapshot for any time.
+ * There are three buffers: one is being written, one is the newest complete snapshot, and one is
+ * being read. A swap is one atomic exchange. The event loop never waits for a reader, and a reader
+ * may use its snapshot as long as it needs.
  */
 #ifndef PEER_HTTP_SNAPSHOT_EXCHANGE_H
 #define PEER_HTTP_SNAPSHOT_EXCHANGE_H
@@ -19,14 +20,16 @@ enum { SNAPSHOT_EXCHANGE_PLACES = 3 };
 
 struct snapshot_exchange
 {
-    struct snapshot *place; /* SNAPSHOT_EXCHANGE_PLACES of them. */
-    unsigned back;          /* The loop thread's. */
-    unsigned front;         /* The HTTP thread's. */
-    atomic_uint middle;     /* Neither's: a place, and whether it has not been read yet. */
-    uint64_t n;             /* Published so far; the loop thread's. */
+    struct snapshot *place; /* SNAPSHOT_EXCHANGE_PLACES buffers. */
+    unsigned back;          /* Index of the buffer that the event loop writes. */
+    unsigned front;         /* Index of the buffer that the HTTP thread reads. */
+    /* Index of the third buffer, and a bit that says whether it is a new snapshot. Used by both
+     * threads. */
+    atomic_uint middle;
+    uint64_t n; /* Number of published snapshots. Used by the event loop only. */
 };
 
-/* 0 or -ENOMEM. */
+/* Allocates the buffers. Returns 0 or -ENOMEM. */
 int snapshot_exchange_open(struct snapshot_exchange *b);
 void snapshot_exchange_close(struct snapshot_exchange *b);
 
@@ -35,7 +38,8 @@ struct snapshot *snapshot_exchange_blank(struct snapshot_exchange *b);
 /* Publishes the filled buffer as the newest snapshot and numbers it. */
 void snapshot_exchange_publish(struct snapshot_exchange *b);
 
-/* The newest that is whole; all zeros before the first. Valid until the next call. */
+/* Returns the newest complete snapshot, all zeros before the first one. Valid until the next
+ * call. */
 const struct snapshot *snapshot_exchange_read(struct snapshot_exchange *b);
 
 #endif

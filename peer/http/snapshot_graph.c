@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The edges are counted also where there are too many to be listed. */
+/* Lists the edges, each once. If there are too many for the list, they are only counted. */
 static void list_edges(struct snapshot_graph *out, const struct graph *g)
 {
     out->n_edges = g->first[g->n] / 2;

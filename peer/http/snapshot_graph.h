@@ -1,12 +1,13 @@
-/* peer/http/snapshot_graph.h -- the whole graph at one time, as this peer knows it. */
+/* peer/http/snapshot_graph.h -- computes all edges of the graph, as far as this peer knows it. */
 #ifndef PEER_HTTP_SNAPSHOT_GRAPH_H
 #define PEER_HTTP_SNAPSHOT_GRAPH_H
 
 #include "peer/http/snapshot.h"
 
-/* Makes *g the graph of `topology` over n vertices, as each node makes it for its own edges: edges by
- * vertices, each once, the lesser first, ascending. O(1) where *g is that one already. topology NULL,
- * or no memory: *g is unknown. Begin with zeros. */
+/* Sets *g to the graph of `topology` over n vertices. Each node computes its own edges in the
+ * same way. Each edge is listed once, smaller vertex first, in ascending order. O(1) if *g is
+ * that graph already. If `topology` is NULL or memory is short, *g becomes unknown. Initialise
+ * *g with zeros. */
 void snapshot_graph_make(struct snapshot_graph *g, const char *topology, uint32_t n, uint64_t seed);
 
 #endif

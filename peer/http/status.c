@@ -1,4 +1,4 @@
-/* peer/http/status.c -- the object of /status.json. */
+/* peer/http/status.c -- builds the JSON object of /status.json. */
 #include "peer/http/status.h"
 
 #include "peer/http/health.h"
@@ -72,7 +72,7 @@ static const char *name_of(const struct snapshot *s, const char *id)
     return NULL;
 }
 
-/* null: for nothing. */
+/* Returns what the peer waits for. JSON null: it does not wait. */
 static json_t *waiting_of(const struct snapshot *s)
 {
     const struct node_wait *w = &s->wait;
@@ -102,8 +102,9 @@ static json_t *counts_of(const struct snapshot_count *count, uint32_t n)
 
 /* ---- The graph ---------------------------------------------------------- */
 
-/* Edges are pairs of vertices, and a member says which one it is. A canonical spec has no character
- * that JSON escapes. */
+/* Appends the graph. Edges are pairs of vertices, and the members list says which member is which
+ * vertex. The topology spec needs no escaping, because a canonical spec has no character that JSON
+ * escapes. */
 static void add_graph(struct text *t, const struct snapshot_graph *g)
 {
     if (g->topology[0] == '\0') {
@@ -179,7 +180,7 @@ static void set_figures(json_t *j, const struct snapshot *s, double late_s)
     const struct node_progress *p = &s->figures;
     bool tested = isfinite(p->accuracy);
     set(j, "accuracy",
-        /* Accuracy of the round accuracy_round, as in `hearsay status`. */
+        /* Accuracy of the model after accuracy_round rounds, as in `hearsay status`. */
         uv_metrics_figure(p->accuracy));
     set(j, "accuracy_round", tested ? uv_metrics_whole(s->accuracy_round) : json_null());
     set(j, "test_loss", uv_metrics_figure(p->test_loss));
@@ -207,7 +208,7 @@ static void set_figures(json_t *j, const struct snapshot *s, double late_s)
                                      : json_null());
 }
 
-/* Writes the name of the peer, its run and its health. They are known before there are figures. */
+/* Sets name, run and health of the peer, which are known before the first snapshot. */
 static void set_standing(json_t *j, const struct snapshot *s, int64_t now_us)
 {
     char text[HEALTH_TEXT];
@@ -234,7 +235,7 @@ static json_t *object_of(const struct snapshot *s, int64_t now_us)
     set(j, "violations_by_reason", counts_of(s->violation, s->n_violations));
     set(j, "refused_connections", counts_of(s->refused, s->n_refused));
     set(j, "members", members_of(s));
-    /* The list of edges, as in `hearsay status`. Their number is in open_edges. */
+    /* List of edges, as in `hearsay status`. The number of open edges is in open_edges. */
     set(j, "edges", edges_of(s));
     return j;
 }
@@ -246,7 +247,7 @@ void status_write(struct text *t, struct status_history *h, const struct snapsho
     char *object = j != NULL ? json_dumps(j, JSON_COMPACT | JSON_REAL_PRECISION(DIGITS)) : NULL;
     json_decref(j);
     t->failed |= object == NULL;
-    if (object != NULL) /* Without its brace. */
+    if (object != NULL) /* The object without its closing brace, because more keys follow. */
         text_add(t, "%.*s", (int)strlen(object) - 1, object);
     add_graph(t, &s->graph);
     add_history(t, h, &s->history);

@@ -1,14 +1,14 @@
-/* peer/http/status.h -- a snapshot as one JSON object, for pages and scripts. Names are those of
- * metrics.jsonl and of `hearsay status --json`; peer/http/README.md lists the others. Values
- * that are not known are null. The history is the longest part, so its text is kept, and only
- * new points are appended. */
+/* peer/http/status.h -- a snapshot as one JSON object, for pages and scripts. The keys are the same
+ * as in metrics.jsonl and `hearsay status --json`; peer/docs/json.md lists all. Values that are not
+ * known are null. The history is the longest part. Its text is stored, and only new points are
+ * appended. */
 #ifndef PEER_HTTP_STATUS_H
 #define PEER_HTTP_STATUS_H
 
 #include "peer/http/snapshot.h"
 #include "peer/http/text.h"
 
-/* The history's points as text. Begin with zeros; text_close(&points) at the end. */
+/* Text of the history's points. Initialise with zeros. At the end call text_close(&points). */
 struct status_history
 {
     struct text points;
@@ -16,7 +16,7 @@ struct status_history
     uint64_t thinned; /* Value of history.thinned when the text was made. */
 };
 
-/* Appends the object, as it is at now_us (the clock of taken_us), and a newline. */
+/* Appends the object and a newline. now_us is the present time by the clock of taken_us. */
 void status_write(struct text *t, struct status_history *h, const struct snapshot *s,
                   int64_t now_us);
 

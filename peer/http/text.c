@@ -1,4 +1,4 @@
-/* peer/http/text.c -- room that doubles. */
+/* peer/http/text.c -- a text buffer that doubles its capacity as it grows. */
 #include "peer/http/text.h"
 
 #include <stdarg.h>
@@ -8,7 +8,7 @@
 
 enum { ROOM = 4096 };
 
-/* Room for n more bytes and the NUL. */
+/* Makes room for n more bytes and the NUL. Returns false if memory is short. */
 static bool reserve(struct text *t, size_t n)
 {
     size_t cap = t->cap > 0 ? t->cap : ROOM;

@@ -1,21 +1,21 @@
-/* peer/http/text.h -- text that grows. */
+/* peer/http/text.h -- a text buffer that grows. */
 #ifndef PEER_HTTP_TEXT_H
 #define PEER_HTTP_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Begin with zeros. */
+/* Initialise with zeros. */
 struct text
 {
-    char *p; /* n bytes and a NUL; NULL: nothing yet. */
+    char *p; /* n bytes and a NUL. NULL: nothing was added yet. */
     size_t n, cap;
     bool failed; /* Memory ran out, so the text is not complete. */
 };
 
 __attribute__((format(printf, 2, 3))) void text_add(struct text *t, const char *format, ...);
 void text_add_bytes(struct text *t, const char *p, size_t n);
-/* Empty again; its memory stays. */
+/* Empties the text and clears `failed`. The memory is kept for reuse. */
 void text_clear(struct text *t);
 void text_close(struct text *t);
 

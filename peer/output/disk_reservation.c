@@ -1,4 +1,5 @@
-/* peer/output/disk_reservation.c -- reserves disk space by allocating a temporary file that has no name. */
+/* peer/output/disk_reservation.c -- reserves disk space by allocating a temporary file that has
+ * no name. */
 #include "peer/output/disk_reservation.h"
 
 #include <errno.h>
@@ -9,7 +10,7 @@
 #include <unistd.h>
 
 enum {
-    PATH_MOST = 1100, /* Size of a path buffer, in bytes: CMD_PATH_MAX and a file name. */
+    PATH_MOST = 1100, /* Size of a path buffer in bytes, enough for a directory and a file name. */
     /* Bytes reserved per file in addition to the parameters: header, metadata and summary.json. */
     BESIDE_A_MODEL = 1 << 15
 };

@@ -1,5 +1,5 @@
-/* peer/output/journal.c -- buffers lines for metrics.jsonl in one block of memory and writes them in
- * order. */
+/* peer/output/journal.c -- buffers lines for metrics.jsonl in one block of memory and writes
+ * them in order. */
 #include "peer/output/journal.h"
 
 #include "peer/output/outdir.h"

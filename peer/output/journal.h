@@ -4,8 +4,8 @@
  *   journal_put --> [ waiting lines ] --journal_write--> DIR/metrics.jsonl
  *
  *   disk has room   all lines are written, none waits
- *   disk is full    lines wait in order; a torn line is cut off the file and is written again later
- *   memory is full  the lines that wait are kept, and new lines are dropped and counted until all waiting
+ *   disk is full    lines wait in order. A torn line is cut off the file and written again later
+ *   memory is full  waiting lines are kept. New lines are dropped and counted until all waiting
  *                   lines are written, so that the file has one gap instead of many
  */
 #ifndef PEER_OUTPUT_JOURNAL_H

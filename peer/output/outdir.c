@@ -25,14 +25,13 @@ static const char run_file[] = "run.txt", model_file[] = "model.safetensors",
                   summary_file[] = "summary.json", metrics_file[] = "metrics.jsonl",
                   lock_file[] = ".lock";
 
-/* Files of a run that move to `old.N` with it, in this order. run.txt moves last, see
- * move_all(). */
+/* Files of a run that move to `old.N` with it, in this order. run.txt is not in the list, because
+ * it moves last (move_all()). */
 static const char *const result_files[] = {
     summary_file, model_file, metrics_file,
     /* Checkpoint files of peer/checkpoints/checkpoint_store.h. */
     "checkpoint-0.safetensors", "checkpoint-1.safetensors",
-    /* Folder of models received from peers with a failed
-                                            * disk. */
+    /* Folder of models that other peers handed over because their disks failed. */
     "handed"};
 enum { N_RESULTS = sizeof result_files / sizeof *result_files };
 
@@ -93,7 +92,7 @@ __attribute__((format(printf, 3, 4))) static int fail(char why[OUTDIR_WHY_MAX], 
     return err;
 }
 
-/* ---- What is there. ---- */
+/* ---- Content of a directory. ---- */
 
 /* Tests whether `name` is `peer-N`, the directory of one peer of `hearsay local` or `hearsay
  * sim`. */
@@ -179,7 +178,7 @@ static bool find_overwritten(const char *path, const char *text, char why[OUTDIR
     return found;
 }
 
-/* ---- Is it finished? ---- */
+/* ---- Finished runs. ---- */
 
 /* Tests whether every model that `summary` lists exists. With several peers the summary has one
  * entry per peer, and the model is required only where the entry has the key "model". */
@@ -250,8 +249,8 @@ static int write_pid(int fd)
     int n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
     if (ftruncate(fd, 0) < 0)
         return -errno;
-    /* A process number that a full disk cannot store is not an error: the message of another
-     * process then does not name this process. */
+    /* If a full disk cannot store the process number, the message of another process does not name
+     * this process. That is not an error. */
     (void)!pwrite(fd, text, (size_t)n, 0);
     return 0;
 }
@@ -402,7 +401,7 @@ void outdir_close(struct outdir *d)
     d->open = false;
 }
 
-/* ---- Moved aside. ---- */
+/* ---- Moving an earlier run away. ---- */
 
 static int make_old(const char *path, char old[OUTDIR_PATH_MAX])
 {
@@ -477,7 +476,7 @@ int outdir_move_old_run(const struct outdir *d, const char *text, char moved[OUT
                : fail(why, err, "cannot move the former run to %.400s: %s", moved, strerror(-err));
 }
 
-/* ---- What is written. ---- */
+/* ---- Writing files of the run. ---- */
 
 int outdir_write_identity(const struct outdir *d, const char *text, char why[OUTDIR_WHY_MAX])
 {

@@ -1,17 +1,21 @@
 /* peer/output/outdir.h -- an output directory, which belongs to one run.
  *
- *   DIR/run.txt             identity of the run that the directory belongs to (peer/output/run_lock.h)
- *   DIR/metrics.jsonl       one line per round; each start of the run adds a first line of its own
+ *   DIR/run.txt             identity of the run to which the directory belongs
+ *                           (peer/output/run_lock.h)
+ *   DIR/metrics.jsonl       one line per round, and one for each start of the process
  *   DIR/model.safetensors   the model
  *   DIR/summary.json        result of the run; "finished": true if a restart has nothing left to do
  *   DIR/peer-0/ ...         the same files for each peer, if the command runs several peers
  *   DIR/old.1/ ...          an earlier run that --fresh moved away: a directory of the same form
- *   DIR/.lock               locked by the process that writes here; holds the number of that process
+ *   DIR/.lock               locked by the process that writes here; contains its process number
  *
- * Order of use: outdir_inspect() or outdir_check(), which change nothing. Then outdir_open(), which
- * locks the directory until the process ends. Then outdir_inspect() again, outdir_write_identity(), and the
- * other writes. Other files in DIR (an identity, a key) do not belong to the run and are never
- * changed.
+ * Order of use:
+ *
+ *   1. outdir_inspect() or outdir_check(), which change nothing
+ *   2. outdir_open(), which locks the directory until the process ends
+ *   3. outdir_inspect() again, outdir_write_identity(), and the other writes
+ *
+ * Other files in DIR (an identity, a key) do not belong to the run and are never changed.
  */
 #ifndef PEER_OUTPUT_OUTDIR_H
 #define PEER_OUTPUT_OUTDIR_H
@@ -47,9 +51,9 @@ struct outdir
  * 0700. Returns 0 or a negative errno. */
 __attribute__((warn_unused_result)) int outdir_make(const char *path);
 
-/* Says in which state the directory `path` is for the run with the identity `text` (run_identity_write()).
- * Changes nothing. `why` gets the keys that differ (OUTDIR_OTHER_RUN), the file in the way
- * (OUTDIR_UNKNOWN_RUN), or "" in the other states. */
+/* Says in which state the directory `path` is for the run with the identity `text`
+ * (run_identity_write()). Changes nothing. `why` gets the keys that differ (OUTDIR_OTHER_RUN),
+ * the file in the way (OUTDIR_UNKNOWN_RUN), or "" in the other states. */
 enum outdir_state outdir_inspect(const char *path, const char *text, char why[OUTDIR_WHY_MAX]);
 
 /* Reads run.txt of the directory `path` into `text`. Returns false if run.txt is missing or cannot

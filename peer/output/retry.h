@@ -1,7 +1,7 @@
 /* peer/output/retry.h -- decides when a failed write is tried again and when the user is warned.
  *
- *   tries     fail --1 s--> fail --2 s--> --4 s--> --8 s--> --10 s--> --10 s--> ... until the time limit
- *   warnings  warn --------10 s--------> --20 s--> --40 s--> --60 s--> --60 s--> ...
+ *   waits before the next try       1 s, 2 s, 4 s, 8 s, 10 s, 10 s, ... until the time limit
+ *   waits before the next warning   10 s, 20 s, 40 s, 60 s, 60 s, ...; first at once
  *
  * All functions are pure: the caller passes the time.
  */

@@ -169,7 +169,7 @@ size_t run_identity_differ(const char *there, const char *here, char why[RUN_IDE
             continue;
         name_key(why, n++, &a, both ? &b : NULL);
         if (both && is_command(&a))
-            /* The commands differ, and so do all their keys: only the command is listed. */
+            /* If the commands differ, all keys differ, too. Only the command is listed. */
             return n;
     }
     for (const char *at = here; next_line(&at, &b);)

@@ -7,7 +7,8 @@
 #include <string.h>
 
 enum {
-    /* BETWEEN: spaces between two figures. BRACKETS: the two characters around a bar. */
+    /* BETWEEN: number of spaces between two figures. BRACKETS: number of characters around the
+     * bar. */
     BETWEEN = 2,
     BRACKETS = 2
 };
@@ -64,7 +65,8 @@ void gauge_draw(const struct progress_line *l, double share, uint32_t columns, c
     while (n > least && strlen(figures) + around + GAUGE_BAR_LEAST > room)
         join(l, brief, --n, figures);
     size_t taken = strlen(figures) + around;
-    if (taken + GAUGE_BAR_LEAST > room) { /* Not even one figure fits: cut it off. */
+    /* Not even one figure fits next to a bar, so the text is cut off. */
+    if (taken + GAUGE_BAR_LEAST > room) {
         snprintf(out, GAUGE_LINE, "%.*s", (int)room, figures);
         return;
     }

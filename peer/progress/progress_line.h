@@ -1,12 +1,12 @@
-/* peer/progress/progress_line.h -- one line of progress figures, for a log or for a terminal with a progress
- * bar.
+/* peer/progress/progress_line.h -- one line of progress figures, for a log or for a terminal with a
+ * progress bar.
  *
- *   training  42 %  round 1680/4000  152 rounds/s  11 s, 15 s left  loss 0.4123 ...       gauge_plain
- *   [=========>          ]  1680/4000  15 s left  loss 0.412  drift 1.2e-02               gauge_draw
+ *   training  42 %  round 1680/4000  152 rounds/s  11 s, 15 s left  ...       gauge_plain
+ *   [=========>          ]  1680/4000  15 s left  loss 0.412                  gauge_draw
  *
  * Each figure has a full text and a brief text. The most important figure comes first. If the full
- * texts are too long for the terminal, all figures become brief, and then the last ones are left
- * out. The bar takes the rest of the line.
+ * texts are too long for the terminal, all figures become brief. If they are still too long, the
+ * last ones are left out. The bar takes the rest of the line.
  */
 #ifndef PEER_PROGRESS_PROGRESS_LINE_H
 #define PEER_PROGRESS_PROGRESS_LINE_H

@@ -1,4 +1,5 @@
-/* peer/progress/progress_rate.c -- progress rate from two marks, and intervals of progress lines. */
+/* peer/progress/progress_rate.c -- measures a rate between two marks, and decides when a progress
+ * line is printed. */
 #include "peer/progress/progress_rate.h"
 
 #include <math.h>

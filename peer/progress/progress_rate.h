@@ -1,11 +1,14 @@
-/* peer/progress/progress_rate.h -- progress rate of some work, time left, and when the next progress line
- * should be printed.
+/* peer/progress/progress_rate.h -- progress rate of some work, time left, and when the next
+ * progress line should be printed.
  *
  *   progress_rate_update(done, now) ... --> progress_rate_rate, progress_rate_left_s
  *
  *        a[0]          a[1]                   now
- *   ------|-------------|----------------------|-->     the rate is measured since mark a[0], which is 5 to
- *         <-- 5 s or more -->                           10 s old if work is done that often
+ *   ------|-------------|----------------------|-->
+ *         <-- 5 s or more -->
+ *
+ * The rate is measured from mark a[0] to the last update. If work is done all the time, a[0] is 5
+ * to 10 s old.
  *
  * A log gets few lines, however long the work takes: one line per tenth of the work, at most one
  * per second, and one after 5 s without a line, then after 10 s, 20 s and so on. Work of unknown
@@ -37,7 +40,7 @@ struct progress_rate_mark
  * another first silent interval. */
 struct progress_rate
 {
-    /* True after the first progress_rate_update(), and after the first progress_rate_line_due(). */
+    /* begun: progress_rate_update() was called. said: progress_rate_line_due() was called. */
     bool begun, said;
     /* Marks from which the rate is measured, older first. */
     struct progress_rate_mark a[2];

@@ -1,11 +1,11 @@
-/* peer/run_log/input.h -- describes how raw data become a model's inputs, as JSON in the metadata of
- * the model file.
+/* peer/run_log/input.h -- describes how raw data becomes the inputs of a model, as JSON in the
+ * metadata of the model file.
  *
  *   form     shape                 other keys
- *   images   channels, height,     "values": [0, 255]; "mean" and "std" of value / 255, one per channel
- *            width
- *   rows     inputs                "divide"; "scale": none, max or standard; "columns": an array with one
- *                                  object per column:
+ *   images   channels, height,     "values": [0, 255]; "mean" and "std" of value / 255, one number
+ *            width                 per channel
+ *   rows     inputs                "divide"; "scale": none, max or standard; "columns": an array
+ *                                  with one object per column:
  *                                  {"form": "numbers", "mean", "scale"}: one input,
  *                                                      (value / divide - mean) / scale
  *                                  {"form": "categories", "hashes"}: one input per category

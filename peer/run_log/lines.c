@@ -1,5 +1,5 @@
-/* peer/run_log/lines.c -- puts metrics lines into a journal, and reports when lines begin to wait and
- * when all are written. */
+/* peer/run_log/lines.c -- puts metrics lines into a journal, and reports when lines begin to
+ * wait and when all are written. */
 #include "peer/run_log/lines.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
-/* peer/run_log/lines.h -- writes the lines of one metrics.jsonl, and makes the messages about a disk
- * that fails.
+/* peer/run_log/lines.h -- writes the lines of one metrics.jsonl, and makes the messages about a
+ * disk that fails.
  *
  *   start, put, put, ... --> peer/output/journal.h --> DIR/metrics.jsonl
  *                 `--> copy callback

@@ -19,7 +19,7 @@ struct run_log_source
     const struct labels *classes;
     /* Names of a table's columns. NULL: none. */
     const struct schema *columns;
-    /* Identity of the training files. `hash` is 0 if there are none. */
+    /* Identity of the training files. `hash` is 0 if the data have no files. */
     struct data_trained trained;
 };
 

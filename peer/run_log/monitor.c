@@ -1,5 +1,5 @@
 /* peer/run_log/monitor.c -- fills the snapshots that the HTTP server (peer/http) shows, from node,
- * driver and diary. */
+ * driver and run log. */
 #include "peer/run_log/monitor.h"
 
 #include "peer/http/snapshot_graph.h"
@@ -133,7 +133,7 @@ static void fill_members(struct snapshot *s, const struct node *n)
     }
 }
 
-/* Fills in the graph from which this node takes its own edges. */
+/* Fills in the graph from which this node also takes its own edges. */
 static void fill_graph(struct diary_monitor *m, struct snapshot *s, const struct node *n)
 {
     uint32_t at[WIRE_MEMBERS_MAX];

@@ -39,7 +39,7 @@ struct diary_monitor
     struct history history;
     /* Most recent graph, kept so that an unchanged graph is not computed again. */
     struct snapshot_graph graph;
-    /* Step counter of the newest measured accuracy. */
+    /* Step counter of the newest accuracy that was measured. */
     uint64_t accuracy_round;
 };
 
@@ -49,7 +49,7 @@ __attribute__((warn_unused_result)) int diary_monitor_split(const char *given,
                                                             char host[UV_RESOLVE_HOST_MAX + 1],
                                                             uint16_t *port);
 
-/* Starts the HTTP server at the address `given`, for the peer with this diary and configuration,
+/* Starts the HTTP server at the address `given`, for the peer with this run log and configuration,
  * and reports the address with a note. `given` NULL: --metrics is not given, and no server starts.
  * `c->id` must stay valid until diary_monitor_close(). Starts a thread, which inherits the caller's
  * signal mask. Returns 0, or a negative errno with a message. */

@@ -1,5 +1,5 @@
-/* peer/run_log/run_log.c -- writes a peer's metrics and model to the output directory, and tries again
- * after errors. */
+/* peer/run_log/run_log.c -- writes a peer's metrics and model to the output directory, and tries
+ * again after errors. */
 #include "peer/run_log/run_log.h"
 
 #include <inttypes.h>
@@ -118,8 +118,8 @@ uint32_t run_log_lines_retry_ms(struct run_log *d)
 
 /* ---- The model ---- */
 
-/* A failure to write some other file does not prevent this one: the process ends with an error, but
- * the trained model is saved. */
+/* Also called after another file could not be written: the process then ends with an error, but the
+ * trained model is saved. */
 bool run_log_save_model(struct run_log *d, const struct node *n)
 {
     char path[OUTDIR_PATH_MAX];

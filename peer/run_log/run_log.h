@@ -1,18 +1,26 @@
-/* peer/run_log/run_log.h -- the files that a peer writes during a run: metrics, model, and data for the
- * summary. Shared by `hearsay peer` and libhearsay.
+/* peer/run_log/run_log.h -- the files that a peer writes during a run: metrics, model, and the
+ * content of the summary. Used by `hearsay peer` and libhearsay.
  *
- *   DIR/metrics.jsonl        one line per round, and one for each start of the process (lines.h, peer/uv/metrics.h)
+ *   DIR/metrics.jsonl        one line per round, and one for each start of the process (lines.h,
+ *                            peer/uv/metrics.h)
  *   DIR/model.safetensors    the final model (model.h)
  *   DIR/summary.json         written by the caller from diary_summary() (summary.h)
  *
- *   run_log_reserve_space --> run_log_write_round, ... --> run_log_save_model [run_log_model_retry_ms, ...] --> run_log_lines_retry_ms, ... -->
- *   diary_decide_verdict, diary_summary --> run_log_release_space --> caller writes summary.json --> run_log_close
+ * The functions are called in this order:
+ *
+ *   run_log_reserve_space                         before training
+ *   run_log_write_round                           after each round
+ *   run_log_save_model, run_log_model_retry_ms    at the end, until the model is saved
+ *   run_log_lines_retry_ms                        until all metrics lines are written
+ *   diary_decide_verdict, diary_summary           (summary.h)
+ *   run_log_release_space                         then the caller writes summary.json
+ *   run_log_close
  *
  * When a file cannot be written, the peer continues to train, because its neighbours depend on it.
- * The run then ends with an error. A model that cannot be written at the end stays in memory and is
- * tried again until `patience_us` is over (peer/output/retry.h). Metrics lines are treated in the
- * same way. Without an output directory all functions do nothing and report no error. All functions
- * run on the thread of the event loop.
+ * The run then ends with an error. If the model cannot be written at the end, it stays in memory,
+ * and the write is tried again until `patience_us` is over (peer/output/retry.h). Metrics lines are
+ * treated in the same way. Without an output directory all functions do nothing and report no
+ * error. All functions run on the thread of the event loop.
  */
 #ifndef PEER_RUN_LOG_RUN_LOG_H
 #define PEER_RUN_LOG_RUN_LOG_H
@@ -54,7 +62,8 @@ struct run_log
     struct disk_reservation reserve;
     /* Disk space reserved for summary.json, so that late metrics lines cannot take it. */
     struct disk_reservation last;
-    /* Step counter at this start of the process. The first metrics line is of the next step. */
+    /* Step counter when this process started the run. The first metrics line is of the next
+     * step. */
     uint64_t from;
     /* True once the output directory belongs to this run, so that files may be written. */
     bool claimed;
@@ -94,14 +103,16 @@ void run_log_flush_lines(struct run_log *d);
 /* Tries again to write run.txt if an earlier try failed. */
 void run_log_write_identity(struct run_log *d);
 
-/* Callbacks for a driver (peer/uv/driver.h). The caller wraps them in functions that pass its
- * diary.
+/* Functions for the callbacks of a driver (peer/uv/driver.h). The caller's callbacks pass its
+ * run_log.
  *
- *   run_log_save_model          writes this peer's model; true: the model is saved, or there is no directory
- *   run_log_save_handed_model   writes a model that another peer handed over; true: saved
- *   run_log_model_retry_ms       time until run_log_save_model should be tried again, in ms; 0: do not try again
- *   run_log_lines_retry_ms        writes waiting metrics lines; returns the time until the next try, in ms; 0: none
- */
+ *   run_log_save_model          writes this peer's model. Returns true if the model is saved, or if
+ *                               there is no directory
+ *   run_log_save_handed_model   writes a model that another peer handed over. Returns true if saved
+ *   run_log_model_retry_ms      returns the time until run_log_save_model should be tried again, in
+ *                               milliseconds. 0: do not try again
+ *   run_log_lines_retry_ms      writes waiting metrics lines. Returns the time until the next try,
+ *                               in milliseconds. 0: no line waits, or do not try again */
 bool run_log_save_model(struct run_log *d, const struct node *n);
 bool run_log_save_handed_model(struct run_log *d, const struct node *n);
 uint32_t run_log_model_retry_ms(struct run_log *d);

@@ -10,7 +10,7 @@
  *   "run": the run description; and, added by the caller, "finished" and "exit_code"
  *
  *   "verdict": {"kind": "consensus", "text": "consensus of 6 of 8 peers ...", "exit_code": 0,
- *               "n_among": 6, "n_members": 8, "dead": ["peer-3", "peer-5"],
+ *               "n_among": 6, "n_members": 8, "dead": ["peer-3"], "absent": ["peer-5"],
  *               "relative_drift": 4.1e-07, "exact": true, "at_most": false,
  *               "rounds_skipped": 12, "finite": true}
  *

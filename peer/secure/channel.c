@@ -1,5 +1,5 @@
-/* peer/secure/channel.c -- the Noise handshake with our identities in its payloads, then records
- * under its keys. */
+/* peer/secure/channel.c -- a Noise handshake that carries the identities in its payloads, and then
+ * records under its keys. */
 #include "peer/secure/channel.h"
 
 #include <assert.h>
@@ -10,9 +10,9 @@
 static_assert((int)CHANNEL_KEY == (int)NOISE_KEY, "the cluster key is the psk");
 static_assert((int)CHANNEL_OVERHEAD == CHANNEL_HEADER + 1 + NOISE_TAG, "layout");
 
-/* Section 7.5 and 9.4 of the Noise specification. With psk0 the first
- * message's payload, empty here, is already sealed: a stranger's msg1 fails on
- * its tag, after a few hashes and before any Diffie-Hellman. */
+/* Sections 7.5 and 9.4 of the Noise specification. With psk0 the (empty) payload of message 1 is
+ * already sealed. A message 1 without the cluster key fails at its tag, after a few hashes and
+ * before any Diffie-Hellman operation. */
 static const struct noise_pattern pattern = {
     .name = "Noise_XXpsk0_25519_ChaChaPoly_SHA256",
     .n_messages = 3,
@@ -64,7 +64,7 @@ static void binding(const uint8_t noise_pk[32], uint8_t out[BINDING_BYTES])
     memcpy(out + DOMAIN_BYTES, noise_pk, NOISE_KEY);
 }
 
-enum { VERSIONS_AT = CHANNEL_ID + 64 }; /* In the hello. */
+enum { VERSIONS_AT = CHANNEL_ID + 64 }; /* Position of the versions in the hello. */
 
 static void write_hello(const struct channel *c, uint8_t hello[CHANNEL_PAYLOAD])
 {
@@ -119,7 +119,7 @@ void channel_close(struct channel *c)
     c->state = CHANNEL_FAILED;
 }
 
-/* No secret outlives the first failure. */
+/* Makes the channel fail. All secrets are wiped at the first failure. */
 static int fail(struct channel *c)
 {
     channel_close(c);
@@ -143,8 +143,8 @@ size_t channel_wants(const struct channel *c)
     return 0;
 }
 
-/* Chooses the highest version that both ends have, so that both ends choose the same one.
- * Returns false if there is none. */
+/* Chooses the highest version that both ends support, so that both ends choose the same one.
+ * Returns false if they have no version in common. */
 static bool agree(struct channel *c, const uint8_t v[4])
 {
     c->theirs.least = (uint16_t)(v[0] << 8 | v[1]);
@@ -168,7 +168,7 @@ static void end_handshake(struct channel *c, const uint8_t hello[CHANNEL_PAYLOAD
     c->state = open ? CHANNEL_OPEN : CHANNEL_NO_VERSION;
 }
 
-/* -> psk, e */
+/* Writes message 1: -> psk, e */
 static int write_msg1(struct channel *c, uint8_t *out, size_t *n_out)
 {
     if (noise_write(&c->noise, NULL, 0, out) != 0)
@@ -178,13 +178,15 @@ static int write_msg1(struct channel *c, uint8_t *out, size_t *n_out)
     return 0;
 }
 
-/* -> psk, e    then    <- e, ee, s, es, hello */
+/* Reads message 1: -> psk, e. Writes message 2: <- e, ee, s, es, hello */
 static int answer_msg1(struct channel *c, const uint8_t *in, uint8_t *out, size_t *n_out)
 {
     uint8_t hello[CHANNEL_PAYLOAD];
-    if (noise_read(&c->noise, in, CHANNEL_MSG1, hello) != 0) /* Empty. */
+    /* The payload is empty, so `hello` stays unused here. */
+    if (noise_read(&c->noise, in, CHANNEL_MSG1, hello) != 0)
         return fail(c);
-    /* The key agreements come with the answer, which only a new message gets. */
+    /* Only writing the reply needs key agreements. A copy of an answered message is refused before
+     * that. */
     if (c->answered != NULL && !replay_is_new(c->answered, c->noise.re))
         return fail(c);
     write_hello(c, hello);
@@ -195,7 +197,7 @@ static int answer_msg1(struct channel *c, const uint8_t *in, uint8_t *out, size_
     return 0;
 }
 
-/* <- e, ee, s, es, hello    then    -> s, se, hello */
+/* Reads message 2: <- e, ee, s, es, hello. Writes message 3: -> s, se, hello */
 static int answer_msg2(struct channel *c, const uint8_t *in, uint8_t *out, size_t *n_out)
 {
     uint8_t theirs[CHANNEL_PAYLOAD], mine[CHANNEL_PAYLOAD];
@@ -209,7 +211,7 @@ static int answer_msg2(struct channel *c, const uint8_t *in, uint8_t *out, size_
     return 0;
 }
 
-/* -> s, se, hello */
+/* Reads message 3: -> s, se, hello */
 static int take_msg3(struct channel *c, const uint8_t *in)
 {
     uint8_t theirs[CHANNEL_PAYLOAD];
@@ -242,7 +244,7 @@ int channel_handshake(struct channel *c, const uint8_t *in, size_t n_in, uint8_t
 
 /* ---- Records. ---- */
 
-/* Kinds that are whole in themselves and carry no data. */
+/* Returns whether records of this kind have no data. */
 static bool bare(enum channel_kind kind)
 {
     return kind == CHANNEL_REKEY || kind == CHANNEL_CLOSE;

@@ -1,4 +1,4 @@
-/* peer/secure/frame.c -- cuts messages into records, and makes records messages again. */
+/* peer/secure/frame.c -- splits messages into records, and joins records to messages. */
 #include "peer/secure/frame.h"
 
 #include <assert.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum {
-    FRAME_FIRST = 4096 /* Bytes of a lane's first buffer. */
+    FRAME_FIRST = 4096 /* Size of the first buffer of a lane, in bytes. */
 };
 
 void frame_init(struct frame *f, size_t max_control, size_t max_bulk)
@@ -59,9 +59,10 @@ static bool lane_of(enum channel_kind kind, enum frame_lane *lane, bool *end)
     return false;
 }
 
-/* Room for n more bytes: at least doubled, so that all copying together is
- * linear, and never more than twice what has really come (and, of what has not,
- * n), nor more than `most` while n fits there. realloc() would leave the old block unwiped. */
+/* Makes room for n more bytes in a lane. The capacity doubles, so that the total cost of copying is
+ * linear. It stays below 2 (bytes received + n), apart from a minimum of FRAME_FIRST, and is at
+ * most `most` if that is enough. realloc() is not used, because it would leave the old block
+ * unwiped. */
 static int reserve(struct frame *f, enum frame_lane lane, size_t n, size_t most)
 {
     size_t need = f->lane[lane].n + n;
@@ -90,7 +91,7 @@ uint8_t *frame_room(struct frame *f)
     return f->lane[FRAME_BULK].bytes + f->lane[FRAME_BULK].n;
 }
 
-/* Make data[0..n) the next bytes of the lane's message, where they are not. */
+/* Appends data[0..n) to the lane's message. Copies nothing if the data is already in its place. */
 static int append(struct frame *f, enum frame_lane lane, const uint8_t *data, size_t n)
 {
     uint8_t *bytes = f->lane[lane].bytes;
@@ -122,7 +123,7 @@ int frame_push(struct frame *f, enum channel_kind kind, const uint8_t *data, siz
     if (!end)
         return 0;
     *m = (struct frame_message){.lane = lane, .bytes = f->lane[lane].bytes, .n = f->lane[lane].n};
-    f->lane[lane].n = 0; /* The bytes stay until the next call. */
+    f->lane[lane].n = 0; /* The bytes stay valid until the next call. */
     return 1;
 }
 

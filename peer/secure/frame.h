@@ -1,25 +1,23 @@
-/* peer/secure/frame.h -- whole messages <-> the records of one link.
+/* peer/secure/frame.h -- converts whole messages to the records of one link, and back.
  *
- * A link has two lanes, each a stream of messages in order. A message is cut
- * into records; the last carries its lane's END kind. Records of the two lanes
- * may come in any interleaving: a heartbeat passes between two pieces of a
- * model.
+ * A link has two lanes, control and bulk. Each lane is a sequence of messages. A message is split
+ * into records, and its last record has the END kind of the lane. Records of the two lanes may be
+ * interleaved in any way: a heartbeat can pass between two records of a model.
  *
  *   sender    head | body --frame_next()--> BULK, BULK, ..., BULK_END
- *   channel   seals, opens, keeps the order
- *   receiver  frame_room(), frame_push(record) ... -> one message, in one piece
+ *   channel   encrypts and decrypts records, keeps their order
+ *   receiver  frame_room(), frame_push(record) ... -> one complete message
  *
- * A record is opened where a bulk record belongs, so that bulk is not copied:
+ * A record is decrypted to the end of the bulk lane's buffer, so that bulk data need not be copied:
  *
  *   bulk lane  [ BULK ][ BULK ][ room for the next record      ]
  *              0               n                               capacity
  *
- * If it turns out to be a control record, it is handed out from there, or, one
- * of several, copied to the control lane.
+ * If the record turns out to be a control record, it is copied to the control lane. A control
+ * message of a single record is returned without a copy.
  *
- * Pure. Receiving allocates (one buffer a lane, kept for the next message),
- * and only in proportion to bytes that came from an authenticated peer. Every
- * record of a message carries at least one byte.
+ * The functions are pure. Receiving allocates one buffer per lane, which is reused, in proportion
+ * to the bytes from an authenticated peer. Every record of a message has at least one byte.
  */
 #ifndef PEER_SECURE_FRAME_H
 #define PEER_SECURE_FRAME_H
@@ -32,13 +30,14 @@
 
 enum frame_lane { FRAME_CONTROL, FRAME_BULK, FRAME_LANES };
 
-/* Receiving: one a link. The fields are frame.c's. */
+/* Receiving end of one link. The fields are private to frame.c. */
 struct frame
 {
     struct
     {
         uint8_t *bytes;
-        size_t n, capacity, max; /* n: of the message so far. */
+        /* n: bytes of the present message so far. max: limit of a message, in bytes. */
+        size_t n, capacity, max;
     } lane[FRAME_LANES];
 };
 
@@ -46,11 +45,11 @@ struct frame_message
 {
     enum frame_lane lane;
     const uint8_t *bytes;
-    size_t n; /* >= 1 */
+    size_t n; /* Length of the message in bytes, at least 1. */
 };
 
-/* The longest message of each lane, in bytes. frame_limit() may change a
- * lane's at any time; it counts from the next record on. */
+/* frame_init() sets the largest message of each lane, in bytes. frame_limit() changes the limit of
+ * a lane at any time; the new limit applies from the next record on. */
 void frame_init(struct frame *f, size_t max_control, size_t max_bulk);
 void frame_limit(struct frame *f, enum frame_lane lane, size_t max);
 void frame_close(struct frame *f);
@@ -59,21 +58,21 @@ void frame_close(struct frame *f);
  * frame_room() or frame_push(). Returns NULL if there is no memory. */
 uint8_t *frame_room(struct frame *f);
 
-/* Take one opened record, in frame_room() or anywhere else. Returns
- *   1        a message is whole: *m, valid until the next frame_room() or
- *            frame_push() and while data[0..n) is: a message of one record is
- *            not copied
- *   0        it needs more records
- *   -EPROTO  not a kind of a lane, an empty record, or a message over its
- *            lane's limit: hang up
- *   -ENOMEM  hang up, too: the message cannot be completed
- */
+/* Adds one decrypted record, in frame_room() or anywhere else. Returns
+ *
+ *   1        a message is complete: *m, valid until the next frame_room() or
+ *            frame_push(), and only while data[0..n) is valid, because a message
+ *            of one record is not copied
+ *   0        the message needs more records
+ *   -EPROTO  the kind belongs to no lane, the record is empty, or the message
+ *            exceeds the limit of its lane: close the connection
+ *   -ENOMEM  the message cannot be completed: close the connection */
 __attribute__((warn_unused_result)) int frame_push(struct frame *f, enum channel_kind kind,
                                                    const uint8_t *data, size_t n,
                                                    struct frame_message *m);
 
-/* Sending: a cursor over one message, head then body (either may be empty, not
- * both). Borrows both until the last record is cut. */
+/* Sending: the position in a message of head and body. One of them may be empty. Both are borrowed
+ * until frame_next() returns false. */
 struct frame_cut
 {
     enum frame_lane lane;
@@ -82,7 +81,7 @@ struct frame_cut
     size_t at; /* Bytes cut so far. */
 };
 
-/* Just what channel_seal() takes: data in two parts. */
+/* Arguments for channel_seal(): data in two parts. */
 struct frame_record
 {
     enum channel_kind kind;
@@ -93,11 +92,11 @@ struct frame_record
 void frame_cut_init(struct frame_cut *c, enum frame_lane lane, const uint8_t *head, size_t n_head,
                     const uint8_t *body, size_t n_body);
 
-/* The next record of the message, at most CHANNEL_PLAIN_MAX bytes; false once
- * all are cut. */
+/* Gets the next record of the message, at most CHANNEL_PLAIN_MAX bytes. Returns false after the
+ * last record. */
 bool frame_next(struct frame_cut *c, struct frame_record *r);
 
-/* Bytes still to be cut. */
+/* Returns the number of bytes that are not in a record yet. */
 size_t frame_left(const struct frame_cut *c);
 
 #endif

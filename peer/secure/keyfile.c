@@ -1,5 +1,5 @@
-/* peer/secure/keyfile.c -- reads and writes files of 32 secret bytes as hexadecimal text,
- * readable by the owner only. */
+/* peer/secure/keyfile.c -- reads and writes files of 32 secret bytes in hexadecimal, which only
+ * their owner may access. */
 #include "peer/secure/keyfile.h"
 
 #include <errno.h>
@@ -13,10 +13,10 @@
 
 enum {
     HEX = 2 * KEYFILE_BYTES,
-    TEXT_MAX = HEX + 2 /* One byte more than a good file has, so that a longer one shows. */
+    TEXT_MAX = HEX + 2 /* One byte more than a valid file has, so that a longer file is detected. */
 };
 
-/* Writes "FILE: ..." into error and returns `code`, for a caller to return in turn. */
+/* Writes "FILE: ..." to `error`. Returns `code`. */
 static int refuse(char error[KEYFILE_ERROR_MAX], int code, const char *path, const char *format,
                   ...) __attribute__((format(printf, 4, 5)));
 static int refuse(char error[KEYFILE_ERROR_MAX], int code, const char *path, const char *format,
@@ -60,7 +60,7 @@ static int check_mode(int fd, const char *path, char error[KEYFILE_ERROR_MAX])
     return 0;
 }
 
-/* A good file has 64 hexadecimal digits, then nothing or a newline. */
+/* Parses the content of a key file: 64 hexadecimal digits, optionally followed by a newline. */
 static int parse(const char *path, const char *text, size_t n, uint8_t key[KEYFILE_BYTES],
                  char error[KEYFILE_ERROR_MAX])
 {
@@ -84,7 +84,8 @@ int keyfile_read(const char *path, uint8_t key[KEYFILE_BYTES], char error[KEYFIL
     char text[TEXT_MAX];
     size_t n;
     sodium_memzero(key, KEYFILE_BYTES);
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* A pipe must not hang us. */
+    /* O_NONBLOCK: opening a named pipe must not block. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return refuse(error, -errno, path, "%s", strerror(errno));
     int err = check_mode(fd, path, error);

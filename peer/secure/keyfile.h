@@ -1,8 +1,8 @@
-/* peer/secure/keyfile.h -- 32 secret bytes in a file: the cluster key, or an identity's seed.
+/* peer/secure/keyfile.h -- 32 secret bytes in a file: the cluster key, or the seed of an identity.
  *
- * The file is 64 hexadecimal digits and a newline, for its owner only. Errors
- * are one sentence that begins with the file, what was found and what was expected;
- * it never holds a byte of the key. Copies of the secret are wiped.
+ * The file has 64 hexadecimal digits and a newline, and only its owner may access it. An error
+ * message names the file, what was found and what was expected, but never contains a byte of the
+ * key. Copies of the secret are wiped.
  */
 #ifndef PEER_SECURE_KEYFILE_H
 #define PEER_SECURE_KEYFILE_H
@@ -11,13 +11,13 @@
 
 enum { KEYFILE_BYTES = 32, KEYFILE_ERROR_MAX = 512 };
 
-/* Read a key. 0, -EINVAL (no regular file, group or others may use it, wrong
- * size, not hexadecimal) or the system's errno; then key[] is zero. */
+/* Reads a key. Returns 0; -EINVAL if the path is not a regular file, group or others may access it,
+ * or its content is not a key; or another negative errno. On failure key[] is zero. */
 __attribute__((warn_unused_result)) int keyfile_read(const char *path, uint8_t key[KEYFILE_BYTES],
                                                      char error[KEYFILE_ERROR_MAX]);
 
-/* Write a new file of mode 0600, on the disk when this returns. Never touches
- * a file that exists (-EEXIST); leaves none behind on failure. */
+/* Writes a new file with mode 0600 and syncs it to disk. Never changes an existing file (-EEXIST).
+ * Leaves no file behind on failure. */
 __attribute__((warn_unused_result)) int keyfile_write(const char *path,
                                                       const uint8_t key[KEYFILE_BYTES],
                                                       char error[KEYFILE_ERROR_MAX]);

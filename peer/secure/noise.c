@@ -1,5 +1,5 @@
-/* peer/secure/noise.c -- the Noise framework's three state objects and its token loop, on
- * libsodium's primitives. */
+/* peer/secure/noise.c -- the three state objects of the Noise framework and the interpreter of
+ * tokens, on libsodium's primitives. */
 #include "peer/secure/noise.h"
 
 #include <assert.h>
@@ -14,7 +14,7 @@ static_assert((int)crypto_aead_chacha20poly1305_ietf_ABYTES == (int)NOISE_TAG, "
 
 /* ---- CipherState (section 5.1). ---- */
 
-/* 32 bits of zeros, then the counter little-endian (section 12.3). */
+/* Writes a nonce: 32 zero bits, then the counter in little-endian order (section 12.3). */
 static void nonce_bytes(uint64_t n, uint8_t out[12])
 {
     memset(out, 0, 4);
@@ -74,8 +74,8 @@ static void hmac(const uint8_t key[NOISE_KEY], const uint8_t *m, size_t n, uint8
     sodium_memzero(&state, sizeof state);
 }
 
-/* temp = HMAC(ck, input); output i = HMAC(temp, output i-1 | byte i). Writes
- * n_out outputs of 32 bytes; `ck` may be among them. */
+/* Computes n_out outputs of 32 bytes: temp = HMAC(ck, input), output i = HMAC(temp, output i-1 |
+ * byte i). `ck` may be one of the outputs. */
 static void hkdf(const uint8_t ck[NOISE_KEY], const uint8_t *input, size_t n, uint8_t *const *out,
                  unsigned n_out)
 {
@@ -121,7 +121,7 @@ static void mix_key_and_hash(struct noise *s, const uint8_t input[NOISE_KEY])
     new_key(s);
 }
 
-/* Bytes that EncryptAndHash adds now. */
+/* Returns the number of bytes that EncryptAndHash adds in the present state. */
 static size_t tag_size(const struct noise *s)
 {
     return s->cipher.keyed ? NOISE_TAG : 0;
@@ -134,12 +134,13 @@ static void encrypt_and_hash(struct noise *s, const uint8_t *m, size_t n, uint8_
             memcpy(out, m, n);
     } else {
         int err = noise_seal(&s->cipher, s->h, sizeof s->h, m, n, out);
-        assert(err == 0); /* A handshake key seals a handful of messages. */
+        /* A handshake key seals only a few messages, so the nonces cannot be used up. */
+        assert(err == 0);
     }
     mix_hash(s, out, n + tag_size(s));
 }
 
-/* in[0..n + tag) -> out[0..n). */
+/* Decrypts in[0..n + tag) to out[0..n). */
 static int decrypt_and_hash(struct noise *s, const uint8_t *in, size_t n, uint8_t *out)
 {
     if (!s->cipher.keyed) {
@@ -156,8 +157,8 @@ static int decrypt_and_hash(struct noise *s, const uint8_t *in, size_t n, uint8_
 static int mix_dh(struct noise *s, const uint8_t *sk, const uint8_t *pk)
 {
     uint8_t shared[NOISE_KEY];
-    /* libsodium refuses low-order points itself; an all-zero secret would be
-     * the sign of one, and is checked for in case another build does not. */
+    /* libsodium refuses low-order points, which would give an all-zero secret. The second check is
+     * for builds of libsodium that do not. */
     bool good = crypto_scalarmult(shared, sk, pk) == 0 && !sodium_is_zero(shared, sizeof shared);
     if (good)
         mix_key(s, shared);
@@ -165,8 +166,8 @@ static int mix_dh(struct noise *s, const uint8_t *sk, const uint8_t *pk)
     return good ? 0 : -EPROTO;
 }
 
-/* The tokens that cost and carry nothing of their own direction. The name's
- * first letter is the initiator's key, the second the responder's. */
+/* Mixes a DH result or a pre-shared key. These tokens have no bytes in the message. The first
+ * letter of a token's name is the initiator's key, the second letter the responder's. */
 static int mix_token(struct noise *s, enum noise_token token)
 {
     switch (token) {
@@ -188,8 +189,8 @@ static int mix_token(struct noise *s, enum noise_token token)
     return -EPROTO;
 }
 
-/* "e", either way: its public key is hashed, and with a psk mixed, so that
- * the psk's key is never used twice. */
+/* Token "e" in both directions: the public key is hashed. With a psk it is also mixed into the key,
+ * so that no two handshakes use the same key. */
 static void mix_ephemeral(struct noise *s, const uint8_t pk[NOISE_KEY])
 {
     mix_hash(s, pk, NOISE_KEY);
@@ -201,7 +202,8 @@ static int write_tokens(struct noise *s, const enum noise_token *token, uint8_t 
 {
     for (; *token != NOISE_END; token++) {
         if (*token == NOISE_E) {
-            /* Not before now: a message that is refused costs no DH. */
+            /* The public key is computed only here, so that a refused message costs no
+             * Diffie-Hellman operation. */
             crypto_scalarmult_base(s->e_pk, s->e_sk);
             memcpy(*out, s->e_pk, NOISE_KEY);
             mix_ephemeral(s, s->e_pk);
@@ -234,7 +236,7 @@ static int read_tokens(struct noise *s, const enum noise_token *token, const uin
     return 0;
 }
 
-/* ---- Public. ---- */
+/* ---- Public functions. ---- */
 
 void noise_init(struct noise *s, const struct noise_config *config)
 {
@@ -243,7 +245,7 @@ void noise_init(struct noise *s, const struct noise_config *config)
     assert(p->n_messages <= NOISE_MESSAGES_MAX && p->n_psks <= NOISE_PSKS_MAX);
     *s = (struct noise){.pattern = p, .initiator = config->initiator};
     if (n <= sizeof s->h)
-        memcpy(s->h, p->name, n); /* The rest is zeros. */
+        memcpy(s->h, p->name, n); /* The rest of h is zeros. */
     else
         crypto_hash_sha256(s->h, (const uint8_t *)p->name, n);
     memcpy(s->ck, s->h, sizeof s->ck);
@@ -295,7 +297,7 @@ size_t noise_overhead(const struct noise *s)
     return n + (keyed ? NOISE_TAG : 0);
 }
 
-/* Every secret goes with the first failure. */
+/* Makes the handshake fail. All secrets are wiped at the first failure. */
 static int fail(struct noise *s)
 {
     const struct noise_pattern *pattern = s->pattern;

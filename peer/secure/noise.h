@@ -1,19 +1,19 @@
-/* peer/secure/noise.h -- the Noise protocol framework, as much of it as we speak.
+/* peer/secure/noise.h -- the part of the Noise protocol framework that hearsay uses.
  *
- * Revision 34, with 25519, ChaChaPoly and SHA256, on libsodium's primitives
- * (its 1.0.18 has HMAC-SHA256 but no HKDF). Pure and without allocation: bytes
- * in, bytes out; ephemeral keys come from the caller.
+ * Revision 34, with 25519, ChaChaPoly and SHA256, on libsodium's primitives (libsodium 1.0.18 has
+ * HMAC-SHA256 but no HKDF). The functions are pure and allocate nothing. The caller provides
+ * ephemeral keys.
  *
- * A pattern is a table of tokens, and one interpreter runs it in both
- * directions: what passes the public vectors of XX, XXpsk0+psk3, ... is the
- * code that speaks XXpsk0 (peer/secure/channel.c).
+ * A pattern is a table of tokens, which one interpreter processes in both directions. Therefore the
+ * public test vectors of XX, XXpsk0+psk3 and others test the same code that runs XXpsk0
+ * (peer/secure/channel.c).
  *
  *   noise_cipher    CipherState:    k, n
  *   noise           SymmetricState: ck, h, cipher; HandshakeState: s, e, rs, re
  *
  *   noise_init -> noise_write / noise_read in turn -> noise_split -> ciphers
  *
- * Call sodium_init() once before: libsodium then picks its fast code.
+ * Call sodium_init() once before, so that libsodium selects its fast implementation.
  */
 #ifndef PEER_SECURE_NOISE_H
 #define PEER_SECURE_NOISE_H
@@ -23,34 +23,36 @@
 #include <stdint.h>
 
 enum {
-    NOISE_KEY = 32, /* DHLEN, HASHLEN and the cipher's key. */
+    NOISE_KEY = 32, /* Size of DH outputs (DHLEN), hashes (HASHLEN) and cipher keys, in bytes. */
     NOISE_TAG = 16,
     NOISE_MESSAGE_MAX = 65535,
     NOISE_MESSAGES_MAX = 4, /* Largest number of messages in a pattern. */
-    NOISE_TOKENS_MAX = 8,   /* One message, with its NOISE_END. */
+    NOISE_TOKENS_MAX = 8,   /* Largest number of tokens in a message, with the final NOISE_END. */
     NOISE_PSKS_MAX = 2
 };
 
 enum noise_token { NOISE_END = 0, NOISE_E, NOISE_S, NOISE_EE, NOISE_ES, NOISE_SE, NOISE_PSK };
 
-/* Only interactive patterns without pre-messages; the initiator writes
- * messages 0, 2, ... */
+/* A handshake pattern. Only interactive patterns without pre-messages are supported. The initiator
+ * writes messages 0, 2, ... */
 struct noise_pattern
 {
-    const char *name; /* "Noise_XX_25519_ChaChaPoly_SHA256" */
+    const char *name; /* Name of the protocol, such as "Noise_XX_25519_ChaChaPoly_SHA256". */
     unsigned n_messages;
-    unsigned n_psks; /* With any, "e" also mixes the key (section 9.2). */
+    /* Number of pre-shared keys. If there are any, token "e" also mixes the ephemeral key
+     * (section 9.2). */
+    unsigned n_psks;
     enum noise_token message[NOISE_MESSAGES_MAX][NOISE_TOKENS_MAX];
 };
 
 struct noise_cipher
 {
     uint8_t k[NOISE_KEY];
-    uint64_t n; /* Next nonce; UINT64_MAX is REKEY's, never a message's. */
+    uint64_t n; /* Next nonce. UINT64_MAX is reserved for REKEY and never used for a message. */
     bool keyed;
 };
 
-/* Parameters of a handshake. All are copied except the pattern. */
+/* Parameters of a handshake. All are copied except the pattern, which is borrowed. */
 struct noise_config
 {
     const struct noise_pattern *pattern;
@@ -58,8 +60,8 @@ struct noise_config
     const uint8_t *prologue;
     size_t n_prologue;
     const uint8_t *s_sk, *s_pk;         /* Static key pair. */
-    const uint8_t *e_sk;                /* 32 fresh random bytes. */
-    const uint8_t *psk[NOISE_PSKS_MAX]; /* In the order of their tokens. */
+    const uint8_t *e_sk;                /* Ephemeral secret key: 32 fresh random bytes. */
+    const uint8_t *psk[NOISE_PSKS_MAX]; /* Pre-shared keys, in the order of their tokens. */
 };
 
 struct noise
@@ -75,39 +77,42 @@ struct noise
 };
 
 void noise_init(struct noise *s, const struct noise_config *config);
-void noise_close(struct noise *s); /* Wipes. */
+void noise_close(struct noise *s); /* Wipes all secrets. */
 
-/* Is it our turn? False once all messages are through, or after a failure. */
+/* noise_writes() and noise_reads() return whether this end must write or read the next message.
+ * Both return false after the last message and after a failure. */
 bool noise_writes(const struct noise *s);
 bool noise_reads(const struct noise *s);
-bool noise_done(const struct noise *s); /* All messages are through. */
+bool noise_done(const struct noise *s); /* Returns whether all messages were processed. */
 
-/* Bytes that the next message adds to its payload. */
+/* Returns the number of bytes that the next message has in addition to its payload. */
 size_t noise_overhead(const struct noise *s);
 
-/* Write the next message: payload[0..n) into out[0..n + overhead). 0, or
- * -EPROTO where the other side's key is a low-order point: then the state has
- * failed for good, and out is zero. */
+/* Writes the next message with payload[0..n) to out[0..n + overhead). Returns 0, or -EPROTO if the
+ * key of the other end is a low-order point. The handshake has then failed permanently, and out is
+ * zero. */
 __attribute__((warn_unused_result)) int noise_write(struct noise *s, const uint8_t *payload,
                                                     size_t n, uint8_t *out);
 
-/* Read the next message in[0..n) into payload[0..n - overhead), which must not
- * overlap it. 0, or -EPROTO: failed for good, and nothing in payload counts. */
+/* Reads the next message in[0..n) and writes its payload to payload[0..n - overhead), which must
+ * not overlap `in`. Returns 0, or -EPROTO: the handshake has failed permanently, and payload must
+ * not be used. */
 __attribute__((warn_unused_result)) int noise_read(struct noise *s, const uint8_t *in, size_t n,
                                                    uint8_t *payload);
 
-/* After the last message: the two directions' ciphers. The handshake's state
- * is for the caller to close. */
+/* Called after the last message: makes the ciphers of both directions. The caller then closes the
+ * handshake. */
 void noise_split(const struct noise *s, struct noise_cipher *send, struct noise_cipher *recv);
 
-/* EncryptWithAd: m[0..n) into out[0..n + NOISE_TAG); may be in place. 0, or
- * -EPROTO when the nonces are used up. `ad` may be NULL with n_ad = 0. */
+/* Encrypts m[0..n) to out[0..n + NOISE_TAG), which may be the same memory (EncryptWithAd). Returns
+ * 0, or -EPROTO if all nonces are used up. `ad` may be NULL if n_ad is 0. */
 __attribute__((warn_unused_result)) int noise_seal(struct noise_cipher *c, const uint8_t *ad,
                                                    size_t n_ad, const uint8_t *m, size_t n,
                                                    uint8_t *out);
 
-/* DecryptWithAd: in[0..n), n >= NOISE_TAG, into out[0..n - NOISE_TAG); may be
- * in place. 0, or -EPROTO: then the nonce has not moved. */
+/* Decrypts in[0..n) to out[0..n - NOISE_TAG), which may be the same memory (DecryptWithAd). Returns
+ * 0, or -EPROTO if n < NOISE_TAG, the tag is wrong or the nonces are used up. The nonce is then
+ * unchanged. */
 __attribute__((warn_unused_result)) int noise_open(struct noise_cipher *c, const uint8_t *ad,
                                                    size_t n_ad, const uint8_t *in, size_t n,
                                                    uint8_t *out);

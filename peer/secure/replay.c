@@ -1,5 +1,5 @@
-/* peer/secure/replay.c -- two hashed sets in turn: one that fills, and the one that was full
- * before it. */
+/* peer/secure/replay.c -- two hash tables: the one that is filled, and the one that was full
+ * before. */
 #include "peer/secure/replay.h"
 
 #include <sodium.h>
@@ -14,8 +14,8 @@ void replay_init(struct replay *r, const uint8_t key[REPLAY_KEY])
     memcpy(r->key, key, REPLAY_KEY);
 }
 
-/* The slot that holds the entry, or the free one where it would go. There always is one,
- * since half of them stay free. */
+/* Returns the slot that holds the entry, or the free slot where it belongs. A free slot always
+ * exists, because at most half of the slots are in use. */
 static uint64_t *find(uint64_t slot[REPLAY_SLOTS], uint64_t entry)
 {
     uint64_t i = entry % REPLAY_SLOTS;

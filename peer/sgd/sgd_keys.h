@@ -35,7 +35,7 @@ struct sgd_values
     char skew[RUN_SPEC_MAX];
     uint32_t batch;    /* Mini-batch size of one learner. */
     uint32_t learners; /* Learners per process (nn/train/learners.h). */
-    /* Momentum of the learners' centre. Used if `learners` > 1. */
+    /* Momentum of the learners' average model. Used if `learners` > 1. */
     double learner_momentum;
     enum optimiser_kind optimiser;
     /* Learning rate, momentum (Adam: beta1) and weight decay. */
@@ -45,7 +45,8 @@ struct sgd_values
     bool quasi_global; /* Quasi-global momentum. Used by SGD; false otherwise. */
     /* Share of each training label that is spread over all classes, 0 to 0.9. */
     double label_smoothing;
-    /* Largest norm of the sum of the gradients of all peers and learners. 0: no limit. */
+    /* Gradient clipping: no gradient has a norm above clip / sqrt(min_peers * learners). 0: no
+     * clipping. */
     double clip;
     uint64_t warmup; /* Rounds of linear warm-up. */
     enum schedule_kind schedule;

@@ -33,7 +33,7 @@ gone()
     done
 }
 
-# says SECONDS REGEX FILE...: waits until one of the files has a line that matches REGEX.
+# says SECONDS REGEX FILE...: waits until one of the files has a line that matches REGEX. Fails after SECONDS seconds.
 says()
 {
     local seconds=$1 regex=$2
@@ -94,7 +94,7 @@ for n in 2 3 4 5 6; do finish "${pid[h$n]}" 60 && codes="${codes-}$code "; done
 check "five peers that listen at the second address of their host reach consensus: $(tail -n 1 h6.err | cut -c 1-60)" \
     [ "${codes-}" = "0 0 0 0 0 " ]
 
-# told FILE MEMBER FIGURE...: prints figures of a member from the JSON of status.
+# told FILE MEMBER FIGURE...: prints values of a member from FILE, which has the JSON of hearsay status.
 told()
 {
     python3 -c 'import json, sys

@@ -3,7 +3,7 @@
 
   alerts.py RULES     prints a test file: half an hour of one peer, a, in each case
 
-In a case all is well but for what it changes; it says which alerts fire at its end, and no others may.
+Each case lists its differences from a healthy peer (WELL), and the alerts that must fire at its end. No other alert may fire.
 """
 import sys
 
@@ -47,7 +47,7 @@ WELL = {
     series("codec_info", ',by="drift"'): "1x120",
 }
 
-# What is the case, what is not as in WELL, and what fires.
+# Each case: description, series that differ from WELL, alerts that fire.
 CASES = [
     ("all is well; one of eight has died, and rounds were skipped long ago", {}, []),
     ("a peer does not answer", {UP: "1x30 0x90"}, ["PeerDown"]),

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/e2e/api_abi.sh -- libhearsay.so shows what hearsay.h declares and nothing else, the header stands
-# alone in C and C++, and a program that knows no more than these two links and runs.
+# tests/e2e/api_abi.sh -- libhearsay.so exports exactly what hearsay.h declares. The header compiles alone in C and C++. A
+# program that uses only the header and the library links and runs.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 
@@ -12,7 +12,7 @@ for tool in cc nm; do
 done
 e2e_begin
 
-# Without comments, whatever is called hearsay_ and has a parenthesis behind it is a function.
+# The header is read without comments. Each name that begins with hearsay_ and is followed by a parenthesis is a function.
 cc -E -P "$header" | grep -oE '\bhearsay_[a-z_]+ *\(' | tr -d ' (' | sort -u >declared
 nm -D --defined-only "$library" | awk '$2 != "A" { print $3 }' | sort >exported
 sed 's/@@HEARSAY_1$//' exported >names

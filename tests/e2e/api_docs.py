@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The reference of libhearsay against its header: api_docs.py HEADER MAN [HTML]. Prints every difference, one a line.
+"""Compares the reference of libhearsay with its header: api_docs.py HEADER MAN [HTML]. Prints one line per difference.
 
-Each function that the header declares has a manual page, and an entry of the HTML page, with the words of its comment
-in their order; says what happens where it fails; and leads to what holds for all on threads, errors and memory.
+Each function that the header declares must have a manual page and an entry in the HTML page. Both have the text of the
+function's comment, describe its errors, and link to the rules for all functions on threads, errors and memory.
 """
 import html
 import os
@@ -13,18 +13,18 @@ RULES = ("Threads", "Fork", "Errors", "Memory")
 
 
 def words(text):
-    """Of any of the three forms: quotes of code and blanks do not count."""
+    """Returns a text in a form that is comparable between the three sources: without backticks, and with single blanks."""
     return " ".join(text.replace("`", "").split())
 
 
 def comments(header):
-    """(name, what it returns, its comment) of each function."""
+    """Returns (name, return type, comment) of each function."""
     pattern = re.compile(r"/\*((?:(?!\*/).)*)\*/\nHEARSAY_EXPORT ([^;(]*?)\b(hearsay_\w+)\(", re.DOTALL)
     return [(m[3], m[2].strip(), words(re.sub(r"\n \*", "\n", m[1]))) for m in pattern.finditer(header)]
 
 
 def of_roff(path):
-    """The sections of a manual page, as plain text."""
+    """Returns the sections of a manual page as plain text."""
     sections, name = {}, ""
     with open(path) as f:
         for line in f.read().splitlines():
@@ -38,7 +38,7 @@ def of_roff(path):
 
 
 def of_html(path):
-    """name -> the text of its entry."""
+    """Returns a dict from the name of a function to the text of its entry."""
     with open(path) as f:
         entries = f.read().split('<h2 class="memtitle">')[1:]
     texts = [re.sub(r"</?(p|br|div|dl|dt|dd|td|tr|h2|li)\b[^>]*>", " ", one) for one in entries]

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/e2e/api_docs.sh -- the reference of libhearsay: made of the header without a warning, each function has
-# its page and its entry with the header's text, how it fails, and the rules that hold for it.
+# tests/e2e/api_docs.sh -- the reference of libhearsay is built from the header without a warning. Each function has a
+# manual page and an HTML entry with the text of the header, its errors, and the rules for all functions.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin

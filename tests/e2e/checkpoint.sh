@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/e2e/checkpoint.sh -- a process that keeps checkpoints is killed at every system call that
-# makes one: the next finds what was said to be kept, or something newer, and nothing bad.
+# tests/e2e/checkpoint.sh -- a process that writes checkpoints is killed at each of its system calls in turn. The next
+# process must find the last checkpoint that was reported as stored, or a newer one, and no damaged one.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
@@ -9,13 +9,14 @@ program=$(dirname "$HEARSAY")/tests/test_keep_slots
 [ -x "$program" ] || skip "there is no $program"
 strace -o /dev/null true 2>/dev/null || skip "strace does not run here"
 
-# last WORD FILE: the last number that was said with this word; 0 for none.
+# last WORD FILE: prints the number in the last line "WORD NUMBER" of FILE. 0: there is no such line.
 last()
 {
     { echo "$1 0"; grep "^$1 " "$2"; } | tail -n 1 | cut -d' ' -f2
 }
 
-# killed_at CALL N: in the N-th such call. Sets lost and bad; fails once there is no N-th call.
+# killed_at CALL N: kills the program at its N-th system call of the kind CALL. Increments lost and bad. Fails if there is
+# no N-th call.
 killed_at()
 {
     rm -rf out

@@ -1,12 +1,11 @@
 #!/usr/bin/env bash
-# tests/e2e/cli.sh -- every bad input ends with one clear line and exit code 2.
+# tests/e2e/cli.sh -- every invalid input ends the program with one clear line and exit code 2.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
 
-# refuses TEXT REGEX ARGS...: exit code 2, nothing on stdout, one line on
-# stderr that matches, within a minute (a data set may be drawn first). A peer that
-# has begun has said who it is before that.
+# refuses TEXT REGEX ARGS...: hearsay ARGS ends with exit code 2, prints nothing to stdout, and prints one line to stderr
+# that matches REGEX. A line in which a peer prints its identity does not count.
 refuses()
 {
     local text=$1 regex=$2 status lines
@@ -200,8 +199,8 @@ done
 
 # ---- Data. ----
 
-# data_refused TEXT REGEX SPOIL: a good set, spoilt by a command in its
-# directory, is refused by `local` and `eval` in words that name what is wrong.
+# data_refused TEXT REGEX SPOIL: the command SPOIL damages a valid data set. `local` and `eval` refuse the data set with a
+# message that matches REGEX.
 python3 "$root/tests/e2e/idx.py" good 200 100
 bounded "$HEARSAY" local --peers 2 --model logreg --rounds 3 --data mnist:good --out good-out \
     >good.out 2>good.err </dev/null
@@ -285,7 +284,7 @@ refuses "key new over a key that is there" 'cluster.key' key new cluster.key
 refuses "an unknown command of a family" 'unknown command key make .see hearsay key --help' key make cluster.key
 refuses "  also behind help" 'unknown command key make' help key make
 check "  which lists the commands of the family" [ "$("$HEARSAY" key --help | grep -cE '^  key (new|identity|invite)  ')" = 3 ]
-# Former names of commands work.
+# Former names of commands still work.
 check "keygen is key new" eval '"$HEARSAY" keygen former.key 2>former.err && [ "$(stat -c %a:%s former.key)" = 600:65 ]'
 check "identity is key identity" eval '[[ $("$HEARSAY" identity former.identity 2>/dev/null) =~ ^[0-9a-f]{64}$ ]]'
 check "invite is key invite" eval '[ -n "$("$HEARSAY" invite --identity former.identity)" ]'
@@ -327,11 +326,12 @@ check "a rule for a tensor of the run's model, not of the default one, joins" wa
 kill -TERM "$b"
 check "  and leaves with 0" finish "$b" 60
 
-# --drift-target without --compress: it is the cluster's run that says whether it is of use.
+# --drift-target is useless without --compress auto. A peer that joins a run is checked by the run's --compress, not its
+# own.
 start auto "$HEARSAY" peer --listen "127.0.0.1:$third" --key cluster.key --model logreg --data mnist:good \
     --compress auto --drift-target 0.5 --rounds 1000000 --final-drift 0 --out auto
 auto=$started
-# joins PORT TARGET: with that target and nothing else of the run.
+# joins PORT TARGET: starts a peer that joins the run at PORT and gives only --drift-target TARGET.
 joins()
 {
     bounded "$HEARSAY" peer --listen 127.0.0.1:0 --bootstrap "127.0.0.1:$1" --key cluster.key \

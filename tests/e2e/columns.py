@@ -1,9 +1,9 @@
-"""Tables whose columns lie in several orders, and what a model file says of them, for columns.sh.
+"""Makes tables with columns in different orders, and checks model files, for columns.sh.
 
-  columns.py draw SEED                   tables into the current directory
-  columns.py named MODEL NAMES LABEL     does the metadata name them? (NAMES: the first, and how it begins)
-  columns.py answers MODEL TABLE CSV     computes the labels of TABLE's rows, by names, and compares them
-  columns.py forget MODEL OUT            the same model without names, as older versions wrote it
+  columns.py draw SEED                   writes the tables to the current directory
+  columns.py named MODEL NAMES LABEL     checks the column names in the metadata (NAMES: the first names)
+  columns.py answers MODEL TABLE CSV     computes the labels of TABLE's rows by column name, and compares them
+  columns.py forget MODEL OUT            writes the same model without names, as older versions wrote it
 """
 import csv
 import json
@@ -80,7 +80,7 @@ def answers(path, table, labels):
     rows = list(csv.DictReader(open(table, encoding="utf-8")))
     got = [row["label"] for row in csv.DictReader(open(labels))]
     assert len(got) == len(rows)
-    # Which input a category has is the file's own affair: any of the 6 orders that fits all rows will do.
+    # A model file may assign categories to inputs in any order. One of the 6 orders must fit all rows.
     import itertools
     best = 0
     for order in itertools.permutations(["red", "green", "blue"]):

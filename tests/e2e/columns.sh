@@ -105,7 +105,7 @@ check "  in the simulator, too" eval '[ -s sim-one.json ] && [ "$(accuracy sim-o
 # ---- Each peer has its own files. ----
 
 check "keygen" eval '"$HEARSAY" key new key 2>keygen.err'
-# peers SET SPEC...: one peer for each table; its exit code goes to ${code_of[i]}.
+# peers SET SPEC...: starts one peer for each table SPEC.
 peers()
 {
     local set=$1 i n

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/e2e/completion.sh -- bash completes commands, flags and values: typed into an interactive
-# bash on a terminal of its own. And what --version says.
+# tests/e2e/completion.sh -- bash completes commands, flags and values. Keys are typed into an interactive bash on a
+# pseudo-terminal. Also tests --version.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
@@ -36,8 +36,8 @@ ln -s "$HEARSAY" hearsay
 mkdir -p sets/mnist sets/other
 : >sets/model.safetensors
 
-# Each line: what is typed before TAB, and what then stands in the line; or, behind a second
-# TAB, words that are listed, and words that are not ("!").
+# Format of a line: text before TAB => the line after TAB; or text before two TABs ?? words that bash lists, and with "!"
+# words that bash does not list.
 cat >cases <<'END'
 hearsay loc => hearsay local 
 hearsay help topo => hearsay help topology 
@@ -91,7 +91,7 @@ def read_until(fd, done):
 pid, fd = shell()
 os.write(fd, b"PS1='%' PS2=; bind 'set enable-bracketed-paste off' 'set bell-style none' "
              b"'set completion-query-items 0' 'set page-completions off'; stty -echo; COLUMNS=1000; . ./completion.bash\n")
-# `show`, bound to a key, prints the line as readline has it, between brackets.
+# The key Ctrl-G is bound to `show`, which prints readline's current line in brackets.
 os.write(fd, b"show() { printf '<[%s]>' \"$READLINE_LINE\"; READLINE_LINE= READLINE_POINT=0; }; bind -x '\"\\C-g\": show'; echo READ\\Y\n")
 read_until(fd, lambda t: "READY" in t)
 for case in open("cases").read().splitlines():

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# tests/e2e/compose.sh -- deploy/compose.yml on a real engine: four peers train
-# glyphs, and `up` again changes nothing; once more, and one container is killed on the way; fewer than
-# --min-peers; and a restart policy.
+# tests/e2e/compose.sh -- deploy/compose.yml with a real container engine. Four peers train glyphs, and a second `up`
+# changes nothing. Further runs: one container is killed; fewer peers than --min-peers; own data; the policy restart:
+# always.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 # shellcheck source=tests/lib_docker.sh
@@ -33,7 +33,7 @@ fi
 check "its user is not root" [ "$(docker run --rm --network none --entrypoint id $IMAGE -u)" != 0 ]
 check "there is no compiler in it" eval "! docker run --rm --network none --entrypoint which $IMAGE gcc cmake"
 
-# begin NAME: the cluster from nothing; its containers in ${ids[@]}.
+# begin NAME: removes the former cluster and starts a new one. Stores the ids of its containers in ${ids[@]}.
 begin()
 {
     down
@@ -58,7 +58,7 @@ over()
     done
 }
 
-# fetch ID: its directory of the volume, as ./HOSTNAME; the name is in $host.
+# fetch ID: copies a container's directory of the volume to ./HOSTNAME, and stores that name in $host.
 fetch()
 {
     host=$(docker inspect -f '{{.Config.Hostname}}' "$1")
@@ -66,8 +66,8 @@ fetch()
     docker cp "$1:/out/$host" . >/dev/null 2>&1
 }
 
-# results NAME ID...: every container ended well, with a model worth 97 % by
-# its own word and by hearsay eval, and the models agree.
+# results NAME ID...: checks that every container ended with 0, that its model has an accuracy of at least 97 % by its own
+# summary and by hearsay eval, and that the models agree.
 results()
 {
     local name=$1 id accuracy evaluated models=()
@@ -89,13 +89,13 @@ results()
     check "$name: exact relative drift ${relative-none} <= 1.15e-3" within "${relative-none}" 0 1.15e-3
 }
 
-# No run flags but these: the file's own defaults have to do.
+# These are the only flags of the run. All others have the defaults of compose.yml.
 export HEARSAY_MODEL=lenet5 HEARSAY_COMPRESS=topk:0.05 HEARSAY_EPOCHS=${EPOCHS:-3} HEARSAY_SEED=$seed
 begin four
 check "four: all end" wait_until 180 over
 results four "${ids[@]}"
 
-# sums: of every file that the containers have left.
+# sums: prints checksums of all files that the containers have left.
 sums()
 {
     local id
@@ -126,7 +126,7 @@ check "killed: $(cut -c 1-12 <<<"$victim") is dead at round $(last_round "$host/
 check "killed: the others end" wait_until 180 over
 results killed "${survivors[@]}"
 
-# Fewer than --min-peers say so, and for whom they wait.
+# Two peers of eight: they must say that they wait for members, and for how many.
 down
 PEERS=8 dc up -d --no-build --scale peer=2 >fewer-up.out 2>&1
 # shellcheck disable=SC2317
@@ -136,7 +136,7 @@ waiting()
 }
 check "fewer: two of eight say that they wait" wait_until 60 waiting
 
-# Data of one's own, as a directory of the host's.
+# Own data: a directory of the host.
 mkdir own
 chmod 711 .
 awk 'BEGIN { srand(7); for (i = 0; i < 400; i++) { x = rand(); y = rand(); printf "%.4f,%.4f,%s\n", x, y, (x > y ? "above" : "below") } }' >own/table.csv
@@ -145,7 +145,7 @@ PEERS=4 DATA=$work/own HEARSAY_DATA=csv:/data/table.csv HEARSAY_MODEL=logreg HEA
 check "own: the peers train on it and end" wait_until 90 over
 check "own: in consensus of four, and it is learnt" [ "$(dc logs peer 2>/dev/null | grep -c 'consensus of 4 of 4 peers')" -ge 4 ]
 
-# restart: always. What is killed inside comes back by itself, from its volume.
+# restart: always. A process that is killed inside its container is restarted and continues from its volume.
 printf 'services:\n  peer:\n    restart: always\n' >always.yml
 compose="$compose -f $root/deploy/compose.yml -f $work/always.yml"
 export HEARSAY_MODEL=logreg HEARSAY_EPOCHS='' HEARSAY_ROUNDS=1000000

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# tests/e2e/compressors.sh -- hearsay compressors: its figures; and every codec that it lists trains.
+# tests/e2e/compressors.sh -- hearsay compressors prints correct values, and every codec that it lists can train.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
 
-# compressors NAME FLAGS...: NAME.out and .err, exit code in $status.
+# compressors NAME FLAGS...: runs the command. Output: NAME.out and NAME.err, exit code in $status.
 compressors()
 {
     local name=$1
@@ -13,7 +13,7 @@ compressors()
     status=$?
 }
 
-# rows NAME EXPRESSION: of each compressor c in NAME.out (all of it: t), a line.
+# rows NAME EXPRESSION: prints the value of a Python expression for each compressor c in NAME.out. t is the whole object.
 rows()
 {
     python3 -c 'import json, sys
@@ -40,12 +40,12 @@ done
 check "all have class, bound, text and source" [ "$(rows list \
     'all(c[k] for k in ("class", "bound", "about", "source", "form", "role")) and c["name"] in c["codecs"]' | sort -u)" = True ]
 check "classes are known" [ -z "$(rows list 'c["class"]' | grep -vxE 'contraction|expected|unbiased|neither')" ]
-# A threshold may take nearly all, and then has places to send as well: a bit each.
+# A threshold codec may select nearly all values. It then also sends their positions, with one bit per value.
 check "no message is much longer than the floats" [ "$(rows list 'c["bytes"] < 4e6 + 1.1 * 1e6 / 8' | sort -u)" = True ]
 
 # ---- Bytes, where they can be told beforehand: a byte a unit, and what is in it. ----
 
-# bytes_are N SPEC BYTES...: of one message for N values.
+# bytes_are N SPEC BYTES...: checks the size of one message for N values with each codec SPEC.
 bytes_are()
 {
     local n=$1 specs='' wanted='' found
@@ -64,7 +64,7 @@ bytes_are 1000000 none 4000001 fp16 $((1 + 2000000 + 977)) sign:512 $((1 + 12500
     randk:0.01 $((1 + 8 + 40000)) randk:0.01+sign:0 $((1 + 8 + 4 + 1250))
 bytes_are 7 none 29 sign:512 6
 bytes_are 1000003 none 4000013
-# 10,000 of 1,000,000 places cost 8.08 to 8.2 bits each.
+# The positions of 10,000 values among 1,000,000 need 8.08 to 8.2 bits each.
 compressors topk --compress topk:0.01 --json
 check "bytes of topk:0.01: $(rows topk 'c["bytes"]')" within "$(rows topk 'c["bytes"]')" 50100 50300
 compressors layers --model lenet5 --compress "none none,scope=layer none;bias=fp16" --json
@@ -78,7 +78,7 @@ check "the same figures again" cmp -s list.out again.out
 compressors measured --measure --params 65536 --seed "$seed" \
     --compress "none fp16 sign:0 topk:0.01 topk:0.1 randk:0.01 qsgd:4:512:max qsgd:4:512:l2,round=sr,scale=raw" --json
 check "--measure ends with 0" [ $status = 0 ]
-# Of standard normal values (published or by integration); four draws.
+# Expected contractions for standard normal values, published or computed by integration. Measured with four draws.
 for wanted in "none 1 1" "fp16 0.9999999 1" "sign:0 0.63 0.643" "topk:0.01 0.0795 0.0895" "topk:0.1 0.434 0.444" \
     "randk:0.01 0.008 0.012" "qsgd:4:512:max 0.977 0.987" "qsgd:4:512:l2,round=sr,scale=raw -0.62 -0.54"; do
     read -r spec low high <<<"$wanted"
@@ -94,7 +94,7 @@ compressors small --measure --params 1000 --compress none --json # A call is sho
 speed=$(rows small 't["axpy_gelem_per_s"]')
 check "axpy of 1000 floats in cache: $speed Gelem/s" within "$speed" 0.15 1000
 
-# Does it pay? The formula, worked out again from the parts.
+# Checks whether the field "pays" is right, by computing the formula again from the other fields.
 pays()
 {
     rows "$1" '(lambda cpu, deg, up, n: abs(c["with_s"] / (cpu + deg * 8 * c["bytes"] / up) - 1) < 1e-6

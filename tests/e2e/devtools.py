@@ -1,4 +1,4 @@
-"""A browser without a window, driven over its DevTools protocol with nothing but the standard library."""
+"""Drives a headless browser over its DevTools protocol, using only the standard library."""
 import base64
 import json
 import os
@@ -13,7 +13,7 @@ import urllib.request
 
 
 class Socket:
-    """The client's end of a WebSocket (RFC 6455): text messages, ours masked, theirs whole or in parts."""
+    """Client end of a WebSocket (RFC 6455): text messages. Messages that are sent are masked; received ones may be fragmented."""
 
     def __init__(self, host, port, path):
         self.socket = socket.create_connection((host, port), timeout=120)
@@ -54,7 +54,7 @@ class Socket:
 
 
 class Page:
-    """One page of the browser. What it complains of is collected in `complaints`."""
+    """One page of the browser. Its errors and warnings are collected in `complaints`."""
 
     def __init__(self, port, target):
         path = target["webSocketDebuggerUrl"].split("/", 3)[3]
@@ -83,13 +83,13 @@ class Page:
                 self.heard(message)
 
     def js(self, text):
-        """The value of an expression, as JSON has it."""
+        """Returns the value of a JavaScript expression, converted from JSON."""
         r = self.call("Runtime.evaluate", expression=text, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in r, (text, r["exceptionDetails"])
         return r["result"].get("value")
 
     def until(self, text, seconds):
-        """Does the expression become true?"""
+        """Waits until a JavaScript expression is true. Returns False after `seconds`."""
         end = time.time() + seconds
         while not self.js(text):
             if time.time() > end:
@@ -98,7 +98,7 @@ class Page:
         return True
 
     def open(self, url):
-        """There, with its script begun."""
+        """Opens a page and waits until it is loaded."""
         self.call("Page.navigate", url=url)
         there = """document.readyState === "complete" && location.href === %s""" % json.dumps(url)
         assert self.until(there, 120), url
@@ -125,7 +125,7 @@ class Page:
 
 
 class Browser:
-    """Its own profile, which goes with it. Use it in a `with`."""
+    """A browser with a temporary profile, which is deleted at the end. Use it in a `with`."""
 
     def __init__(self, program):
         self.home = tempfile.mkdtemp(prefix="hearsay-browser-")
@@ -151,7 +151,7 @@ class Browser:
             raise
 
     def __exit__(self, *why):
-        os.killpg(self.process.pid, signal.SIGKILL)  # The group is the browser's own.
+        os.killpg(self.process.pid, signal.SIGKILL)  # The process group contains only the browser.
         self.process.wait()
         shutil.rmtree(self.home, ignore_errors=True)
 

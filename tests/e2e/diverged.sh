@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tests/e2e/diverged.sh -- a run that goes apart ends by itself, says so, and is no success.
+# tests/e2e/diverged.sh -- a run that diverges ends by itself, reports it, and does not count as success.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
@@ -16,7 +16,8 @@ for way in sim local; do
         within "$(figures json "$way.out" settle_rounds)" 1 500
 done
 
-# An explosion goes back once, in the very round, and ends the run soon; the model is one of before.
+# A learning rate of 1000 makes the loss explode. The run returns once to the model of an earlier round, diverges again,
+# and ends soon. The model that it stores is from before the divergence.
 for way in sim local; do
     bounded "$HEARSAY" $way --peers 3 --model lenet5 --data glyphs --rounds 1000 --lr 1000 --seed "$seed" \
         --out "$way-early" --json >early.out 2>early.err </dev/null
@@ -31,13 +32,13 @@ for way in sim local; do
     check "  in a file" "$HEARSAY" eval "$way-early/peer-0/model.safetensors" --data glyphs
 done
 
-# What is slower ends as it always did.
+# A slower divergence does not end the run early. It is judged at the end.
 timeout -k 5 60 "$HEARSAY" sim --peers 2 --model logreg --data glyphs --rounds 60 --lr 3 --seed "$seed" \
     --json >slow.out 2>slow.err
 check "60 rounds at --lr 3 end with 3" [ $? = 3 ]
 check "  by their losses" grep -q 'the training loss ended at [0-9.e+]*, having begun at 2\.[0-9]*\.' slow.err
 
-# Training alone is judged alike.
+# `hearsay train` is judged in the same way.
 "$HEARSAY" train --model logreg --data glyphs --rounds 60 --lr 1000 --seed "$seed" --out train --json >train.out 2>train.err
 check "train at --lr 1000 ends with 3" [ $? = 3 ]
 check "  and says why" \
@@ -51,7 +52,8 @@ check "  and diverged is null" [ "$(figures json train.out diverged)" = None ]
 
 check "  and so is unlearnt" [ "$(figures json train.out unlearnt)" = None ]
 
-# A rate at which nothing moves, and none of what is above, is a success that says what it is worth.
+# With a learning rate of 1e-9 the model does not change. The run ends with 0 and says that the model is no better than
+# guessing.
 for way in train "sim --peers 2" "local --peers 2"; do
     # shellcheck disable=SC2086 # WAY is words.
     bounded "$HEARSAY" $way --model lenet5 --data glyphs --rounds 100 --lr 1e-9 --seed "$seed" --json \
@@ -62,8 +64,8 @@ for way in train "sim --peers 2" "local --peers 2"; do
     check "  in JSON, too" grep -q '"unlearnt": *"the training loss ended at' flat.out
 done
 
-# In 4,000 rows one of twenty has the label 1, and the learning rate is too low to learn it. The program must print that the
-# accuracy is the share of the most frequent label, and end with exit code 0.
+# Of 4,000 rows, one in twenty has the label 1, and the learning rate is too low to learn it. The program must print that
+# the accuracy is the share of the most frequent label, and end with exit code 0.
 awk 'BEGIN { srand(3); for (i = 0; i < 4000; i++) { y = i % 20 == 0; printf "%.3f,%.3f,%d\n", y + 2 * rand(), rand(), y } }' >rare.csv
 for way in train "sim --peers 2" "local --peers 2"; do
     # shellcheck disable=SC2086 # WAY is words.

@@ -1,9 +1,8 @@
-"""tests/e2e/dns.py ADDRESS FILE -- a name server for one test, at port 53 of ADDRESS.
+"""A name server for one test, on port 53 of ADDRESS: dns.py ADDRESS FILE
 
-FILE is read at each question. A line is a name and an address; a name has as many addresses as lines, which
-change their order from answer to answer, as those of a headless service do. Another name does not exist, and
-of a name that does there is nothing but addresses. Prints "ready", then a line for each question: the name,
-its type, and how many addresses the answer has.
+FILE is read for each question. A line has a name and an address. A name with several lines has several addresses, whose order
+changes from answer to answer, as with a headless service of Kubernetes. Other names do not exist, and only address records are
+served. Prints "ready", and then one line per question: the name, its type, and the number of addresses.
 """
 import socket
 import struct
@@ -15,7 +14,7 @@ TTL_S = 5
 
 
 def question(packet):
-    """The name that is asked for, its type, and where the question ends."""
+    """Returns the name in a question, its type, and the position where the question ends."""
     labels, at = [], 12
     while packet[at]:
         labels.append(packet[at + 1 : at + 1 + packet[at]].decode().lower())
@@ -52,7 +51,7 @@ def main():
             try:
                 server.sendto(answer(packet, records, turn), whom)
             except (IndexError, struct.error, UnicodeDecodeError):
-                pass  # No question.
+                pass  # Not a valid question.
 
 
 if __name__ == "__main__":

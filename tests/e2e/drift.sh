@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tests/e2e/drift.sh -- hearsay drift of a cluster that loses a peer: what is missing or old is said.
+# tests/e2e/drift.sh -- hearsay drift of a cluster that loses a peer. Output must say which models are missing or old.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
@@ -31,7 +31,7 @@ check "drift in words: rounds and ages" \
 bounded "$HEARSAY" status "${observe[@]}" >status.out 2>status.err
 check "status has them, too" [ "$(grep -cE '[0-9] @[0-9]+, [0-9]+ ago +[^ ]+ +[0-9.]+ [kMG]?B' status.out)" = 3 ]
 
-# What people look at: a line a look, without escapes, the farthest pair by name, layers.
+# Text output: with --watch one line per measurement, without escape sequences, with the names of the farthest pair.
 check "  and our own look, with the two that are farthest" \
     grep -qE '^farthest +of round [0-9]+ +peer-[0-2] and peer-[0-2]: [0-9]' plain.out
 bounded "$HEARSAY" drift "${observe[@]}" --watch --interval 0.2 --count 3 >watch.out 2>watch.err
@@ -52,7 +52,8 @@ for j in looks:
 assert looks[0]["exact"]["round_max"] < looks[1]["exact"]["round_max"]
 assert looks[0]["time_s"] < looks[1]["time_s"]'
 
-# Sketches and models of one round that is still to come: the layer within four of its stated errors, and all.
+# Sketches and exact models of the same future round are requested. The sketches' distances of layers must lie within four
+# times their stated errors of the exact ones.
 at=$(($(last_round peer-0/metrics.jsonl) + 2000))
 start sketched "$HEARSAY" drift "${observe[@]}" --layers --round "$at" --json
 sketched=$started
@@ -92,7 +93,8 @@ for wrong in "--count 3" "--round 5" "--watch --round 5 --exact" "--watch peer-0
     check "drift $wrong: exit code $code, $(cat wrong.err)" [ "$code $(wc -l <wrong.err)" = "2 1" ]
 done
 
-# They wait until one of them is killed under their eyes, and the others have the quorum no more.
+# The command waits for a future round. Then peer 2 is killed, and the others no longer have a quorum, so the round never
+# comes.
 start gone "$HEARSAY" drift "${observe[@]}" --exact --round 1000000000 --timeout 20 --json
 waiting=$started
 at=$(last_round peer-0/metrics.jsonl)
@@ -113,8 +115,8 @@ finish "$waiting" 60
 check "a peer that is gone has not sent its model: $(head -n 1 gone.err)" \
     grep -q 'warning: not every peer sent its model in time$' gone.err
 
-# Two that hold may be of different rounds; the last one is not. It estimates no more, so that who
-# waits for that waits for a day.
+# Two peers without a quorum may have stopped in different rounds. One peer alone has one round, but makes no estimates,
+# so that waiting for its estimate would take until the timeout.
 kill -KILL "${pid[1]}"
 wait "${pid[1]}" 2>/dev/null
 forget "${pid[1]}"
@@ -127,7 +129,7 @@ kill -TERM "${pid[0]}"
 finish "${pid[0]}" 60
 check "it ends with 0" [ "$code" = 0 ]
 
-# Without lock step estimates are of different rounds.
+# With --policy async, the estimates of the peers are of different rounds.
 start async "$HEARSAY" local --peers 3 --policy async --model logreg --data glyphs --rounds 1000000 --seed "$seed" --out async
 check "three peers of no lock step" wait_until 60 round_at_least async/peer-0/metrics.jsonl 200
 first=$(sed -n 's/.*3 peers, \(127.0.0.1:[0-9]*\) .*/\1/p' async.err)
@@ -148,7 +150,8 @@ same = [p["drift"] for p in j["peers"] if p["drift"] and p["round"] == newest]
 assert j["round"] == newest and abs(j["drift"] - sum(same) / len(same)) <= 1e-9 * j["drift"], j'
 kill -TERM "$started"
 finish "$started" 60
-# Without lock step peers end with estimates of different rounds: those of the newest have a mean.
+# With --policy async, the final estimates of the peers are of different rounds. The mean is taken of those of the newest
+# round.
 bounded "$HEARSAY" sim --peers 8 --policy async --step-spread 2 --model mlp:784-32-10 --rounds 300 \
     --seed "$seed" --json >async.out 2>async.err
 check "sim: the closing estimate is of one round: $(figures json async.out estimated_round)" python3 -c '
@@ -161,7 +164,7 @@ print("#", sorted(p["drift_round"] for p in known))
 sys.exit(not (newest > min(p["drift_round"] for p in known) and run["estimated_round"] == newest and abs(run["estimated_relative_drift"] / (sum(of_it) / len(of_it)) - 1) < 1e-9))'
 
 
-# A watch ends with its run, and the files of that are compared as the run has compared them.
+# drift --watch ends when the run ends. Comparing the stored models then gives the same distance as the run printed.
 start run "$HEARSAY" local --peers 3 --model mlp:784-32-10 --data glyphs --rounds 3000 --seed "$seed" --out run --json
 running=$started
 check "three peers train to the end" wait_until 60 round_at_least run/peer-0/metrics.jsonl 50

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tests/e2e/early.sh -- a peer reads its data before anybody can hear of it.
+# tests/e2e/early.sh -- a peer reads its data before it contacts other peers.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
@@ -11,18 +11,18 @@ with open("bad.csv", "w") as f:
         f.write("%d,%d,%s\n" % (i % 7, i % 5, "x" if i == 300 else i % 2))'
 read -r dead < <(free_ports 1)
 
-# Nobody is there who could say of which run the data are.
+# No peer answers at the bootstrap address, so the run is not known.
 bounded "$HEARSAY" peer --listen 127.0.0.1:0 --key cluster.key --bootstrap "127.0.0.1:$dead" --name late \
     --data csv:bad.csv --shard own --out bad >bad.out 2>bad.err
 code=$?
 check "bad data end it before it looks for anybody: $(tail -n 1 bad.err | cut -c 1-120)" eval \
     '[ "$code" = 2 ] && grep -q "^hearsay peer: --data: .*bad.csv.* 301" bad.err'
 
-# Who could not take part has never been a member.
+# A peer that cannot take part in the run must not become a member.
 read -r port < <(free_ports 1)
 start first "$HEARSAY" peer --listen "127.0.0.1:$port" --key cluster.key --name first --model logreg --rounds 10000000 --out first
 check "a peer trains" wait_until 60 round_at_least first/metrics.jsonl 5
-# wrong TEXT REGEX ARGS...
+# wrong TEXT REGEX ARGS...: a peer with these arguments ends with exit code 2 and a matching message.
 wrong()
 {
     local text=$1 regex=$2

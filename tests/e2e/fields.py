@@ -1,9 +1,8 @@
-"""tests/e2e/fields.py -- every field of --json that peer/docs/json.md names of a command is in what the command prints.
+"""tests/e2e/fields.py -- checks that a command prints every --json field that peer/docs/json.md names for it.
 
-    fields.py PAGE COMMAND FILE...     FILE has one JSON object, or one a line
+    fields.py PAGE COMMAND FILE...     FILE has one JSON object, or one per line
 
-Prints the fields that are in none of the files, and exits with 1 where there is one; with 2 where the page
-names none at all of the command.
+Prints the fields that no file has, and then exits with 1. Exits with 2 if the page names no field for the command.
 """
 import json
 import re
@@ -11,12 +10,12 @@ import sys
 
 
 def section(text, title):
-    """The text below a heading of two hashes."""
+    """Returns the text below a heading of level 2."""
     return re.search(r"^## %s$(.*?)^## " % re.escape(title), text, re.M | re.S).group(1)
 
 
 def outside(text):
-    """Without what stands in parentheses, but for lists of fields: it is values and words for people."""
+    """Returns a text without parentheses, which contain values and explanations. Parentheses with lists of fields are kept."""
     depth, kept, out = 0, [], []
     for i, c in enumerate(text):
         if c == "(":
@@ -33,12 +32,12 @@ def names(text):
 
 
 def rows(text):
-    """First and second cells of all tables."""
+    """Returns the first and second cells of all tables."""
     return re.findall(r"^\| (.*?) \| (.*) \|$", text, re.M)
 
 
 def table_fields(text, command):
-    """The first column of a table of fields; a row that begins with `local` only is of that command."""
+    """Returns the names in the first column of a table. A row that begins with "`local` only" counts for that command."""
     found = set()
     for first, about in rows(text):
         only = re.match(r"`(local|sim)` only", about)
@@ -51,7 +50,7 @@ def wanted(page, command):
     if command in ("local", "sim"):
         part = section(page, "local and sim")
         fields = table_fields(part, command)
-        peers = " ".join(part.split("```")[0].split())  # A line may end anywhere in the sentence.
+        peers = " ".join(part.split("```")[0].split())  # Lines of the page may end anywhere in a sentence.
         of_local, of_sim = peers.split("A peer of `local` has")[1].split("A peer of `sim` has")
         fields |= names(of_local) if command == "local" else names(of_sim) - {"metrics"}
         return fields
@@ -79,7 +78,7 @@ def keys(value, found):
 
 def main():
     page, command, files = open(sys.argv[1]).read(), sys.argv[2], sys.argv[3:]
-    # Names of commands, of files, and of values that stand outside of parentheses.
+    # Names of commands, files and values that are not in parentheses, but are no fields.
     fields = wanted(page, command) - {"local", "sim", "train", "auto", "summary"}
     found = set()
     for name in files:

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Reads what runs write, independently of the program that wrote it.
+"""Reads the files of runs, without code of the program that wrote them.
 
-  figures.py json FILE PATH        a value of the JSON object that closes FILE ("peers.0.accuracy")
-  figures.py last FILE KEY         a value of the last whole line of a metrics.jsonl
+  figures.py json FILE PATH        a value of the JSON object at the end of FILE ("peers.0.accuracy")
+  figures.py last FILE KEY         a value in the last complete line of a metrics.jsonl
   figures.py best FILE KEY         the last value of KEY that is a number
-  figures.py first FILE KEY        a value of the first line of its last start
-  figures.py lines FILE            how many lines, all valid JSON objects, with rounds that never fall within a start
-  figures.py starts FILE           how many starts, each with a line of its own before its first round
-  figures.py drift MODEL MODEL...  of safetensors models: Xi and Xi/|mean| of what is trained and how many
-                                   numbers that is, then the same of running statistics (or nan nan 0)
+  figures.py first FILE KEY        a value in the first line of the last start
+  figures.py lines FILE            number of lines; fails unless all are JSON objects and rounds ascend within a start
+  figures.py starts FILE           number of starts, each with a line of its own before its first round
+  figures.py drift MODEL MODEL...  of safetensors models: Xi, Xi/|mean| and number of the trained parameters, then the
+                                   same of the running statistics (or nan nan 0)
 """
 import array
 import json
@@ -18,7 +18,7 @@ import sys
 
 
 def closing_object(path):
-    """The JSON object at the end of a text, whatever stands before it."""
+    """Returns the JSON object at the end of a text, whatever precedes it."""
     lines = open(path, encoding="utf-8").read().splitlines()
     for i in range(len(lines) - 1, -1, -1):
         if lines[i].startswith("{"):
@@ -33,7 +33,7 @@ def look_up(value, path):
 
 
 def starts(path):
-    """The lines of each start, in a file that may still be written: a torn last one is left out."""
+    """Returns the lines of each start. The file may still be written: an incomplete last line is left out."""
     runs = []
     for text in open(path, encoding="utf-8").read().split("\n")[:-1]:
         line = json.loads(text)
@@ -49,7 +49,7 @@ def metrics(path):
 
 
 def read_model(path):
-    """A safetensors file as {name: floats}, its layout checked to the byte."""
+    """Reads a safetensors file as {name: floats}, and checks every byte of its layout."""
     raw = open(path, "rb").read()
     (n,) = struct.unpack_from("<Q", raw)
     header = json.loads(raw[8 : 8 + n])

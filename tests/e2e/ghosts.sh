@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tests/e2e/ghosts.sh -- one that holds the key makes up 300 members: nobody honest loses an edge.
+# tests/e2e/ghosts.sh -- an attacker with the cluster key invents 300 members. No honest peer may lose an edge.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
@@ -23,7 +23,7 @@ start insider "$insider" "$pa" cluster.key "$ghosts" "${SECONDS_OF_IT:-12}"
 insider_pid=$started
 observe=(--bootstrap "127.0.0.1:$pb" --key cluster.key --json)
 
-# edges NAME: its open edges with honest peers, as it says.
+# honest_edges: checks the number of open edges between honest peers.
 # shellcheck disable=SC2317 # By check.
 honest_edges()
 {
@@ -50,6 +50,6 @@ check "memory: $memory KiB before, ${after:-gone} after" within "${after:-$memor
 for i in 0 1 2; do
     check "peer-$i ends with 0" finish "${pid[$i]}" 240
 done
-# The insider may count, and one of its ghosts.
+# The attacker, and one of its invented members, may be counted as members.
 check "in consensus: $(tail -n 1 log-0.err)" grep -qE 'consensus of 3 of [345] peers' log-0.err log-0.out
 e2e_end

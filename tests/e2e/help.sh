@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/e2e/help.sh -- what --help and the pages say of every command is so: defaults, lists of values, fields of --json.
-# What a run's keys and choices are, tests/e2e/settings.sh holds.
+# tests/e2e/help.sh -- what --help and the pages say of every command is true: defaults, lists of values, fields of
+# --json. The keys of a run and their choices are tested by tests/e2e/settings.sh.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
@@ -17,7 +17,7 @@ done
 
 # ---- Defaults. ----
 
-# command, option, default: of all options of all commands that help shows one of.
+# Writes command, option and default for each option of each command with a default in its help.
 python3 - "$HEARSAY" >defaults.txt <<'PY'
 import re, subprocess, sys
 def out(*args):
@@ -37,7 +37,7 @@ while IFS=$'\t' read -r command name default; do
 done <defaults.txt
 check "each default is a value that its option takes$bad" [ -z "$bad" ]
 
-# --print-config has the defaults as comments, with quotes or without.
+# --print-config prints the defaults as comments, with or without quotes.
 bad=
 for command in train local peer sim; do
     key=()
@@ -50,7 +50,7 @@ check "--help and --print-config have the same defaults$bad" [ -z "$bad" ]
 
 # ---- Lists of values. ----
 
-# listed COMMAND OPTION: the help of an option, or of an operand, in one line.
+# listed COMMAND OPTION: prints the help of an option, or of an operand, in one line.
 listed()
 {
     "$HEARSAY" "$1" --help all | awk -v want="$2" '
@@ -59,7 +59,7 @@ listed()
         on { sub(/^ +/, ""); printf "%s ", $0 }'
 }
 
-# taken COMMAND FLAG VALUE...: each is a value of the flag, and "nonesuch" is none.
+# taken COMMAND FLAG VALUE...: checks that each VALUE is accepted, and that "nonesuch" is refused.
 taken()
 {
     local command=$1 flag=$2 value bad=
@@ -71,7 +71,7 @@ taken()
     check "$command --$flag takes $* and not nonesuch$bad" [ -z "$bad" ]
 }
 
-# words TEXT: the specs in a help text, with numbers for the letters that stand for them.
+# words TEXT: prints the specs in a help text, with numbers in place of their letters (P, K, A, B, RxC).
 words()
 {
     sed -E 's/:A,B/:A+B/; s/:K,P/:K+P/' <<<"$1" | tr ' ,;()' '\n' | sed -E 's/\.+$//; s/:A\+B$/:3,5/; s/:K\+P$/:4,0.1/; s/:P$/:0.3/; s/:(RxC)$/:2x4/; s/:BITS$/:4/; s/:SHARE/:0.1/; s/\+qsgd:BITS$/+qsgd:4/; s/:ALPHA$/:0.3/; s/:[KNR]$/:3/'
@@ -130,7 +130,7 @@ fields()
     check "every field that the page names of $1 --json is there" python3 "$root/tests/e2e/fields.py" "$page" "$@"
 }
 
-# json NAME ARGS...: what it prints is in NAME.
+# json NAME ARGS...: runs hearsay ARGS --json and stores the output in the file NAME.
 json()
 {
     local to=$1 code
@@ -182,7 +182,7 @@ done
 tail -n 1 peer-0.out | cat - <(sed -n 3,4p peer-0.out) >peer.1
 fields peer peer.1
 
-# One that waits for a second.
+# A peer that waits for a second member.
 start lone "$HEARSAY" peer --name lone --listen "127.0.0.1:${port[0]}" --bootstrap "127.0.0.1:${port[0]}" \
     --key key --model logreg --data mnist:digits --min-peers 2 --rounds 10 --out lone
 gathers() { "$HEARSAY" status --bootstrap "127.0.0.1:${port[0]}" --key key --json >status.2 2>status.err && grep -q '"here"' status.2; }

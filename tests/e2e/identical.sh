@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# tests/e2e/identical.sh -- a synchronous run is a function of its seed: over
-# TCP and simulated, the models are equal bit for bit.
+# tests/e2e/identical.sh -- a synchronous run is a function of its seed: over TCP and simulated, the models are equal bit
+# for bit.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
 
-# equal NAME ARGS...: the same run, over TCP and simulated.
+# equal NAME ARGS...: runs the same run over TCP and simulated, and compares the models.
 equal()
 {
     local name=$1 run
@@ -44,21 +44,21 @@ PY
 
 equal topk:0.05 --topology ring --compress topk:0.05
 equal qsgd:4 --topology ring --compress qsgd:4
-# Other partners in each round, with weights of their own.
+# Each round has other pairs of neighbours, with other weights.
 equal base --topology base:2 --peers 5
-# The consensus phase on a graph of its own: one pass.
+# The consensus phase has a different graph, which averages exactly in one pass.
 equal one-pass --topology ring --final-topology base:1 --compress topk:0.05
 equal average --topology complete --mixer average --compress topk:0.05 --factor-masking true --clip 4
 equal dpsgd --topology ring --mixer dpsgd
 equal dpsgd-half --topology complete --mixer dpsgd --compress fp16 --local-steps 3 --overlap 1
 equal no-memory --topology ring --mixer average --compress randk:0.1 --error-feedback false
-# Clipped by what all neighbours say: the same neighbours, and the same distances.
+# Byzantine-robust mixing depends on all neighbours of a round, so these and their distances must be equal.
 equal tolerate --topology complete --peers 5 --byzantine 1 --compress qsgd:4
 equal pull --topology complete --peers 5 --byzantine 1 --max-pull 0.5 --compress qsgd:4
-# Deltas go out before the local steps, of which each takes a while.
+# Deltas are sent before the local steps of a round end.
 equal overlap --topology ring --overlap 1 --compress topk:0.05 --local-steps 3
 equal overlap-norms --topology ring --overlap 1 --compress qsgd:4 --model resnet:8 --rounds 10 --batch 8
-# Deltas go out layer by layer: over TCP when the worker gets to it, in the simulator at its own time.
+# Deltas are sent layer by layer: over TCP when the worker is ready, in the simulator at a simulated time.
 equal layers --topology ring --overlap layer --compress qsgd:8
 check "layers: bytes went ahead, in the simulator most of them" python3 - <<'PY'
 import json
@@ -67,11 +67,11 @@ for way, least in (("local", 0), ("sim", 0.5)):
     assert sum(ahead) > least * 4 * 2 * 50 * 61706, (way, ahead)
 PY
 equal layers-norms --topology ring --overlap layer --compress topk:0.3+qsgd:4 --model resnet:8 --rounds 10 --batch 8
-# Batch norms: running statistics beside the weights.
+# Batch norms: running statistics are sent in addition to the weights.
 equal norms --topology ring --compress topk:0.05 --model resnet:8 --rounds 10 --batch 8
-# Precision by drift: what each peer looked at was the same, too.
+# --compress auto chooses the codec by the drift. The choices of each peer must be equal, too.
 equal auto --topology ring --compress auto --drift-target 0.05 --rounds 100
-# rungs WAY PEER: a line a round.
+# rungs WAY PEER: prints the codec of each round, one line per round.
 rungs()
 {
     sed -n 's/.*"round": *\([0-9]*\),.*"rung": *"\([^"]*\)".*/\1 \2/p' "$1-auto/peer-$2/metrics.jsonl"
@@ -88,12 +88,11 @@ for i in 0 1 2 3; do
     check "auto: peer $i takes the same rungs, $(cut -d ' ' -f 2 sim.rungs | uniq | tr '\n' ' ')" cmp local.rungs sim.rungs
     check "  of which it has changed some" [ "$(cut -d ' ' -f 2 sim.rungs | uniq | wc -l)" -ge 2 ]
 done
-# Several learners in each: between exchanges they are moved with what they share.
+# Several learners per process.
 equal learners --topology ring --compress topk:0.05 --learners 3
 equal learners-sma --mixer sma --learners 2 --learner-momentum 0.5 --local-steps 2
 equal learners-norms --topology ring --overlap 1 --compress qsgd:4 --learners 2 --model resnet:8 --rounds 10 --batch 4
-# Whatever the order in which the peers find each other: starts are where a
-# cluster over TCP differs from one that is simulated.
+# The peers of a TCP cluster find each other in any order. Short runs are repeated to test that the order has no effect.
 short=(--peers 4 --topology ring --model logreg --data glyphs --rounds 5 --policy sync --compress topk:0.05
     --final-drift 0 --seed "$seed")
 bounded "$HEARSAY" sim "${short[@]}" --out short-sim >short.out 2>short.err </dev/null

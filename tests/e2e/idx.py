@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes a small data set in MNIST's format: idx.py DIR N_TRAIN N_TEST [SEED].
 
-Ten classes, each a fixed random pattern under noise: learnt in a few steps.
+Ten classes. Each is a fixed random pattern plus noise, which is learnt in a few steps.
 """
 import os
 import random

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""A stranger without the key: junk.py PORT COUNT [SEED].
+"""An attacker without the cluster key: junk.py PORT COUNT [SEED].
 
-Opens COUNT connections, a few at once, and sends each some bytes of no sense:
-nothing, one byte, as many as a first handshake message, or many more. Prints
-how many bytes came back in all, and exits 1 if there was one.
+Opens COUNT connections, a few at a time, and sends random bytes on each: none, one, as many as a first handshake message, or
+many more. Prints the number of bytes that came back. Exits with 1 if it is not 0.
 """
 import random
 import socket
@@ -20,7 +19,7 @@ def connect(port):
 
 
 def answer_of(s):
-    """Bytes that come back until the other end hangs up, or says nothing for a while."""
+    """Returns the number of bytes that come back until the other end closes the connection or is silent for a while."""
     got = 0
     try:
         while chunk := s.recv(65536):
@@ -54,7 +53,9 @@ def main():
         if len(held) >= AT_ONCE:
             first, length = held.pop(0)
             if length < 48 and i % 100:
-                first.close()  # Too short to be judged: do not wait for the deadline each time.
+                # The message is too short to be judged, so the peer would wait for its deadline. Do not wait for that each
+                # time.
+                first.close()
             else:
                 got += answer_of(first)
     for s, _ in held:

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tests/e2e/junk.sh -- thousands of strangers during a run change nothing but a counter.
+# tests/e2e/junk.sh -- thousands of connections without the cluster key during a run. Only a counter may change.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
@@ -8,7 +8,7 @@ count=${COUNT:-3000}
 rounds=${ROUNDS:-8000}
 check "keygen" eval '"$HEARSAY" key new cluster.key 2>keygen.err'
 
-# pair NAME: two peers in one synchronous run; $pa, $a and $b.
+# pair NAME: starts two peers of one synchronous run. $pa: port of the first. $a, $b: their processes.
 pair()
 {
     read -r pa pb < <(free_ports 2)
@@ -21,7 +21,7 @@ pair()
     b=$started
 }
 
-# Resident memory of a process, in KiB.
+# memory PID: prints the resident memory of a process, in KiB.
 memory()
 {
     awk '/^VmRSS/ { print $2 }' "/proc/$1/status"

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# tests/e2e/keep.sh -- results are kept: --out belongs to one run, which is begun once, gone on
-# with after a kill, and not begun again when it has finished.
+# tests/e2e/keep.sh -- results are not overwritten: --out belongs to one run. The run starts once, continues after a kill,
+# and does not start again when it has finished.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
 
-# ends TEXT CODE REGEX ARGS...: the command ends with that code, in these words on stderr.
+# ends TEXT CODE REGEX ARGS...: hearsay ARGS ends with exit code CODE, and stderr matches REGEX.
 ends()
 {
     local text=$1 code=$2 regex=$3 status
@@ -19,13 +19,13 @@ ends()
     fi
 }
 
-# All that is in a directory, to the bit; whose lock it was does not count.
+# contents DIR: prints a checksum of each file in a directory. The lock file does not count.
 contents()
 {
     find "$1" -type f ! -name .lock -print0 | sort -z | xargs -0 sha256sum
 }
 
-# unchanged TEXT DIR: since contents DIR >before.
+# unchanged TEXT DIR: checks that the contents of DIR are those in the file "before".
 unchanged()
 {
     contents "$2" >after
@@ -120,7 +120,7 @@ kill -KILL "$parent"
 wait "$parent" 2>/dev/null
 forget "$parent"
 kill -CONT "${children[@]}"
-# They may go a moment later. So it may be started at once.
+# The children of a killed parent may end a little later. A new start must work at once all the same.
 ends "killed and started again" 0 'everything in killed$' local --peers 3 "${several[@]}" --out killed --json
 cp ends.out killed.out
 for i in 0 1 2; do
@@ -153,7 +153,7 @@ check "  the larger one's are aside" cmp killed/old.1/peer-2/model.safetensors s
 check "keygen" eval '"$HEARSAY" key new cluster.key 2>keygen.err'
 read -r pa pb < <(free_ports 2)
 peer=(peer --key cluster.key --bootstrap "127.0.0.1:$pa,127.0.0.1:$pb")
-# Its run is the cluster's: it is told none.
+# Peer b joins the cluster without any flag of the run.
 guest=("${peer[@]}" --listen "127.0.0.1:$pb" --name b --shard 2/2 --out b)
 founder=("${peer[@]}" --listen "127.0.0.1:$pa" --name a --shard 1/2 --out a
     --model mlp:784-64-10 --rounds 2000 --min-peers 2 --seed "$seed")
@@ -174,7 +174,7 @@ check "peer a ends with 0" finish "$a" 240
 check "peer b ends with 0" finish "$b" 60
 contents a >before
 contents b >>before
-# Nobody is there, and nobody is waited for.
+# No other peer is running. A finished peer must end at once.
 ends "a, finished" 0 '^hearsay peer: this run has already finished, in a; ' "${founder[@]}" --json
 check "  with the same verdict" [ "$(value ends.out verdict.text)" = "$(value a/summary.json verdict.text)" ]
 ends "b, finished" 0 '^hearsay peer: this run has already finished, in b; ' "${guest[@]}"
@@ -183,7 +183,7 @@ contents a >after
 contents b >>after
 check "nothing has changed" cmp before after
 
-# A cluster of another run is no place for b, which finds that out only there.
+# Peer b joins a cluster that has another run than b's directory, which b learns only from the cluster.
 cp -r b late && rm late/summary.json late/.lock
 start other "$HEARSAY" "${founder[@]}" --seed $((seed + 1)) --rounds 1000000 --min-peers 1 --out other --identity other.key
 a=$started
@@ -205,7 +205,7 @@ finish "$a" 60
 
 # ---- A disk that takes no model. ----
 
-# limit PID BYTES: no file of that process may be longer; -1: no limit.
+# limit PID BYTES: limits the size of files that a process may write. -1: no limit.
 limit()
 {
     python3 -c 'import resource, sys
@@ -227,7 +227,7 @@ check "  and says so" grep -q 'wrote the model to full after a retry$' full.err
 check "  it is a model" eval '"$HEARSAY" eval full/model.safetensors --data glyphs >eval.out 2>eval.err'
 ends "  and that run has finished" 0 'already finished' peer --listen 127.0.0.1:0 --key cluster.key "${full[@]}" --name full --out full
 
-# Its metrics alone cannot be written, for a while: they are late, and that is all.
+# Only metrics.jsonl cannot be written for a while. Its lines are written later, and the run succeeds.
 start part "$HEARSAY" peer --listen 127.0.0.1:0 --key cluster.key "${full[@]}" --name part --out part
 pid=$started
 check "a peer trains" wait_until 60 round_at_least part/metrics.jsonl 1
@@ -244,8 +244,8 @@ check "  all rounds have a line" eval \
     '[ "$(jq -s "[.[] | select(.start | not) | select(.settle_rounds == 0) | .round] | unique | length" part/metrics.jsonl)" -ge 15 ]'
 check "  that is all it says of it" [ "$(grep -c 'metrics.jsonl' part.err)" = 2 ]
 
-# They cannot while there are rounds: it waits for that at its end, when the model is stored. Lines
-# need more room than the model of this run.
+# metrics.jsonl cannot be written until the end of the run. The peer stores its model and waits for space for the lines.
+# In this run the lines need more space than the model.
 small=(--listen 127.0.0.1:0 --key cluster.key --model logreg --data glyphs --rounds 500 --local-steps 100 --checkpoint off --seed "$seed")
 start lasting "$HEARSAY" peer "${small[@]}" --name lasting --out lasting
 pid=$started
@@ -257,8 +257,8 @@ limit "$pid" -1
 finish "$pid" 60
 check "  then all is written: exit code $code" eval '[ "$code" = 0 ] && grep -q "lines were late$" lasting.err'
 
-# The name of the run cannot be written at first. Where it can at the end, all is well; where it cannot, nothing
-# is there that calls itself a finished run.
+# run.txt cannot be written at first. If it can be written at the end, the run succeeds. If not, the directory must not
+# look like a finished run.
 named=(--listen 127.0.0.1:0 --key cluster.key --model logreg --data glyphs --rounds 300 --local-steps 100 --checkpoint off --seed "$seed")
 for way in later never; do
     mkdir -p "$way/run.txt"
@@ -273,7 +273,7 @@ check "named at the end: exit code 0, a run that has finished" eval '[ "${named_
 ends "  and says so when started again" 0 'already finished' peer "${named[@]}" --name later --out later
 check "never named: exit code 1, and no summary" eval '[ "$code" = 1 ] && [ ! -e never/summary.json ] && [ -s never/model.safetensors ]'
 
-# They cannot at all: what is lost is said, and the result is one.
+# metrics.jsonl cannot be written at all: the run reports the lost lines and fails.
 start lossy "$HEARSAY" peer "${small[@]}" --name lossy --out lossy --quorum-timeout 1
 pid=$started
 check "a peer trains" wait_until 60 round_at_least lossy/metrics.jsonl 60
@@ -287,7 +287,7 @@ contents lossy >before
 ends "  started again it says so, with the same exit code" 1 'already finished' peer "${small[@]}" --name lossy --out lossy --quorum-timeout 1
 unchanged "  and touches nothing" lossy
 
-# A stop waits for nothing.
+# A stop request does not wait for space on the disk.
 start hasty "$HEARSAY" peer "${small[@]}" --name hasty --out hasty
 pid=$started
 check "a peer trains" wait_until 60 round_at_least hasty/metrics.jsonl 60
@@ -297,7 +297,7 @@ kill -TERM "$pid"
 finish "$pid" 20
 check "  until it is stopped: exit code $code" eval '[ "$code" = 1 ] && grep -q "lines of metrics.jsonl could not be written; the model is stored$" hasty.err'
 
-# The same of a simulation.
+# The same for a simulation.
 lossy=(sim --peers 2 --model logreg --data glyphs --rounds 300 --seed "$seed" --out lossy-sim)
 bounded bash -c 'ulimit -Sf 70; exec "$@"' - "$HEARSAY" "${lossy[@]}" >lossy-sim.out 2>lossy-sim.err </dev/null
 code=$?
@@ -326,7 +326,8 @@ check "  it is that peer's model, as near to the others as they to each other: $
 rmdir local/peer-1/model.safetensors
 ends "that run has not finished" 0 'everything in local$' local --peers 3 "${full[@]}" --quorum-timeout 1 --out local
 
-# Nobody else has room: the next is asked, and where none takes it the model is lost.
+# Peer 1 cannot store its model and offers it to the others. Peer 0 has no space, so peer 2 gets it. If no peer can store
+# the model, it is lost.
 start nowhere "$HEARSAY" local --peers 3 "${full[@]}" --quorum-timeout 1 --out nowhere
 check "local" wait_until 60 round_at_least nowhere/peer-1/metrics.jsonl 1
 mkdir nowhere/peer-1/model.safetensors

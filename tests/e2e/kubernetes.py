@@ -1,13 +1,12 @@
-"""tests/e2e/kubernetes.py -- deploy/kubernetes without a cluster.
+"""tests/e2e/kubernetes.py -- checks deploy/kubernetes without a cluster.
 
-  kubernetes.py check DIR     what refers to something refers to something that is there; every
-                              complaint is a line, and exit code 1
-  kubernetes.py start DIR     prints the script that a container starts with
+  kubernetes.py check DIR     checks that every reference in an object has a target; one line per error, exit code 1
+  kubernetes.py start DIR     prints the start script of a container
   kubernetes.py live DIR      prints the script of its liveness probe
   kubernetes.py ready DIR     prints port and path of its readiness probe
-  kubernetes.py schema FILE   holds what kubectl makes of DIR to the schemas of kubernetes_validate
-  kubernetes.py env DIR       prints the variables that it starts with, NAME=VALUE a line, without
-                              those that only a cluster can fill in
+  kubernetes.py schema FILE   validates the output of kubectl for DIR with the schemas of kubernetes_validate
+  kubernetes.py env DIR       prints the environment of a container, one NAME=VALUE per line, without variables that only
+                              a cluster can set
 """
 import pathlib
 import sys
@@ -23,7 +22,7 @@ def expect(good, text):
 
 
 def load(folder):
-    """The kustomization, and every object of its resources by (kind, name)."""
+    """Returns the kustomization, and all objects of its resources by (kind, name)."""
     kustomization = yaml.safe_load((folder / "kustomization.yaml").read_text())
     objects = {}
     for resource in kustomization["resources"]:
@@ -95,7 +94,7 @@ def check(folder):
     for image in kustomization["images"]:
         expect(image["name"] == container["image"], f"the image {image['name']} is nobody's")
 
-    # What a namespace of the restricted kind wants of its pods.
+    # Requirements of the "restricted" pod security standard.
     expect(pod["securityContext"]["runAsNonRoot"] and pod["securityContext"]["runAsUser"] != 0, "it runs as root")
     expect(pod["securityContext"]["seccompProfile"]["type"] == "RuntimeDefault", "no seccomp profile")
     expect(container["securityContext"]["allowPrivilegeEscalation"] is False, "privileges can grow")

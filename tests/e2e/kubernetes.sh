@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
-# tests/e2e/kubernetes.sh -- deploy/kubernetes without a cluster: its objects fit together, and its start
-# script does what a cluster asks of it. A pod is a host in a namespace of the network with a volume; one
-# name resolves to all of them, by a name server and search path as a cluster has them, and what it
-# resolves to changes: a pod is deleted and comes back with its volume at another address, two more are
-# added, and a finished one stays. Its probes are asked as a kubelet asks them. Needs root.
+# tests/e2e/kubernetes.sh -- deploy/kubernetes without a cluster: its objects fit together, and its start script works as
+# in a cluster. A pod is a network namespace with a volume. One name resolves to the addresses of all pods, through a name
+# server and search path as in a cluster. The addresses change: a pod is deleted and comes back with its volume at another
+# address, two pods are added, and one finishes. The probes run as a kubelet runs them. Needs root.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
@@ -38,7 +37,7 @@ remove_hosts()
 }
 at_exit remove_hosts
 
-# A switch, and the file that says which addresses `peers` has.
+# A bridge that connects all pods, and the file from which the name server reads the addresses of `peers`.
 switch=hs$$-switch
 hosts+=("$switch")
 { ip netns add "$switch" && ip -n "$switch" link add br0 type bridge && ip -n "$switch" link set br0 up; } 2>hosts.err \
@@ -50,7 +49,7 @@ printf 'nameserver 10.79.0.1\nsearch hearsay.svc.cluster.local svc.cluster.local
 start dns ip netns exec "$switch" python3 "$root/tests/e2e/dns.py" 10.79.0.1 names
 check "a name server" wait_until 20 grep -q '^ready' dns.out
 declare -A address
-# resolve: what stands in ${address[@]} is what the name server says from now on.
+# resolve: makes the name server return the addresses in ${address[@]}.
 resolve()
 {
     local i text=
@@ -59,7 +58,7 @@ resolve()
     done
     echo "$text" >names.new && mv names.new names
 }
-# inside I COMMAND...: on the host of pod I, with a cluster's resolv.conf.
+# inside I COMMAND...: runs a command in the namespace of pod I, with a cluster's resolv.conf.
 inside()
 {
     local i=$1
@@ -67,7 +66,7 @@ inside()
     ip netns exec "hs$$-$i" unshare --mount sh -c 'mount --bind hosts /etc/hosts && mount --bind resolv.conf /etc/resolv.conf && exec "$@"' pod "$@"
 }
 
-# add_host I: the host of pod I, cabled.
+# add_host I: makes the namespace of pod I and connects it to the bridge.
 add_host()
 {
     local h=hs$$-$1
@@ -84,13 +83,13 @@ mkdir bin && ln -s "$HEARSAY" bin/hearsay
 "$HEARSAY" key new cluster.key 2>keygen.err
 chmod 440 cluster.key # As a volume of a secret has it, for the pod's group.
 
-# start_pod I ADDRESS: in the background, its pid in ${pod[I]}; and the name resolves to it.
+# start_pod I ADDRESS: starts a pod in the background and adds its address to the name. Its process is ${pod[I]}.
 start_pod()
 {
     local i=$1 h=hs$$-$1
     ip -n "$h" addr flush dev eth0 && ip -n "$h" addr add "$2/24" dev eth0 || return 1
     mkdir -p "out-$i" "memory-$i"
-    # The run is shorter than that of the example, and easy: the hosts share two cores.
+    # The run is simpler than the one in the example, because all pods share few cores.
     start "pod-$i" ip netns exec "$h" unshare --mount sh -c \
         'mount --bind hosts /etc/hosts && mount --bind resolv.conf /etc/resolv.conf && exec "$@"' pod env -i PATH="$work/bin:$PATH" "${env[@]}" HEARSAY_NAME="peer-$i" HEARSAY_OUT="$work/out-$i" \
         HEARSAY_KEY="$work/memory-$i/cluster.key" SECRET_KEY="$work/cluster.key" HEARSAY_MODEL=logreg HEARSAY_EPOCHS= \
@@ -99,7 +98,7 @@ start_pod()
     address[$i]=$2
     resolve
 }
-# stop_pod I: as a kubelet does, and its name goes with it.
+# stop_pod I: stops a pod as a kubelet does, and removes its address from the name.
 stop_pod()
 {
     kill -TERM "${pod[$1]}"
@@ -112,7 +111,7 @@ status()
 {
     inside 0 "$HEARSAY" status --bootstrap peers:7100 --key memory-0/cluster.key --json >status.json 2>status.err
 }
-# lives I, ready I: what the probes of pod I say, the first inside of it, the second from another host.
+# lives I, ready I: run the liveness probe inside pod I, and the readiness probe of pod I from another namespace.
 # shellcheck disable=SC2317
 lives()
 {
@@ -124,7 +123,7 @@ ready()
     ip netns exec "$switch" python3 "$root/tests/e2e/metrics.py" get "http://${address[$1]}:$metrics_port$ready_path" 2>/dev/null \
         | head -n 1 | grep -qx 200
 }
-# alive N: N peers say that they train together.
+# alive_peers N: checks that N members are alive.
 # shellcheck disable=SC2317
 alive_peers()
 {
@@ -168,7 +167,7 @@ done
 check "scaled to six" wait_until 60 alive_peers 6
 check "  and the sixth trains" wait_until 60 round_at_least out-5/metrics.jsonl 1
 
-# The first run's end is far: a short one of its own shows what a pod does that has finished.
+# The end of the first run is far away. A short run of one peer shows what a pod does when its run has finished.
 for i in 0 1 2 3 4 5; do
     stop_pod $i || not_ok "pod $i ends with $code"
 done

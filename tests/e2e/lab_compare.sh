@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/e2e/lab_compare.sh -- hearsay-lab compare: arms and seeds from one file. Killed, it continues. Its figures are those
-# of the runs.
+# tests/e2e/lab_compare.sh -- hearsay-lab compare: runs arms and seeds from one file, continues after a kill, and prints
+# the values of its runs.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
@@ -23,7 +23,7 @@ compress = ["topk:0.3", "qsgd:4"]
 compress = "none"
 FILE
 
-# compare NAME ARGS...: its stdout and stderr in NAME.out and NAME.err, its exit code in $code.
+# compare NAME ARGS...: runs hearsay-lab compare ARGS. Output in NAME.out and NAME.err, exit code in $code.
 compare()
 {
     local name=$1
@@ -32,7 +32,7 @@ compare()
     code=$?
 }
 
-# refused TEXT PATTERN ARGS...: exit code 2, one line that matches, and no directory.
+# refused TEXT PATTERN ARGS...: the command ends with exit code 2 and one matching line, and makes no directory.
 refused()
 {
     local text=$1 pattern=$2
@@ -42,7 +42,7 @@ refused()
         '[ "$code" = 2 ] && [ ! -s refused.out ] && [ "$(wc -l <refused.err)" = 1 ] && grep -qE -- "$pattern" refused.err && [ ! -e none ]'
 }
 
-# unit PART PATH: lab_compare.py.
+# unit PART PATH: runs a part of lab_compare.py.
 unit()
 {
     HEARSAY=$HEARSAY HEARSAY_LIBRARY=$library PYTHONPATH=$root/peer/api/python bounded "$python" "$root/tests/e2e/lab_compare.py" "$@"

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Reads what `hearsay-lab report` and `tensorboard` wrote, and the files of the runs, independently of both.
+"""Checks the output of `hearsay-lab report` and `tensorboard` against the files of the runs, with separate readers for both.
 
-  lab_report.py page PAGE DIR...        it parses and loads nothing, pictures are XML, figures are those of the files
-  lab_report.py csv FILE DIR...         RFC 4180; a row for each line of metrics, with its numbers
-  lab_report.py events LOGDIR DIR...    frames and checksums; scalars are the numbers of the lines
-  lab_report.py tensorboard LOGDIR DIR  the same as TensorBoard itself reads it
+  lab_report.py page PAGE DIR...        the page is valid and loads nothing, pictures are XML, values are those of the files
+  lab_report.py csv FILE DIR...         RFC 4180; one row per line of metrics, with its numbers
+  lab_report.py events LOGDIR DIR...    frames and checksums are valid; scalars are the numbers of the lines
+  lab_report.py tensorboard LOGDIR DIR  the same, read by TensorBoard itself
   lab_report.py live LOGDIR DIR         event files of --follow have the numbers of the lines that no later start replaced
-  lab_report.py live-tensorboard LOGDIR DIR   the same as TensorBoard itself reads it
-  lab_report.py scalars LOGDIR TAG      prints the values of a tag, one a line
+  lab_report.py live-tensorboard LOGDIR DIR   the same, read by TensorBoard itself
+  lab_report.py scalars LOGDIR TAG      prints the values of a tag, one per line
 """
 import csv
 import glob
@@ -40,7 +40,7 @@ def load(path):
 
 
 def lines(path):
-    """The rows of a metrics.jsonl of one start, whole lines only."""
+    """Returns the rows of a metrics.jsonl with one start. An incomplete last line is left out."""
     try:
         with open(path, encoding="utf-8") as f:
             text = f.read()
@@ -50,7 +50,7 @@ def lines(path):
 
 
 def peers_of(path):
-    """(name, directory) of each peer."""
+    """Returns (name, directory) of each peer."""
     found = [d for d in os.listdir(path) if re.fullmatch(r"peer-\d+", d)]
     if not found:
         return [(os.path.basename(os.path.realpath(path)), path)]
@@ -66,7 +66,7 @@ def start_of(path):
 
 
 class Page(html.parser.HTMLParser):
-    """Every tag is closed, nothing is fetched; the cells of the tables are kept."""
+    """Parser of the page: checks that every tag is closed and that nothing is loaded, and collects the cells of the tables."""
 
     def __init__(self):
         super().__init__()
@@ -122,7 +122,7 @@ class Page(html.parser.HTMLParser):
 
 
 def shown_right(figure, value, text):
-    """Is what people read a rounding of the number?"""
+    """Returns whether the displayed text is a rounding of the number."""
     units = {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9, "%": 0.01}
     number, _, unit = text.partition(" ")
     scale = units.get(unit, 1)
@@ -133,13 +133,13 @@ def shown_right(figure, value, text):
 
 
 def expected_of_run(path):
-    """The figures of a run by its summary, or None where that has not ended."""
+    """Returns the expected values of a run from its summary, or None if the run has not ended."""
     end = load(os.path.join(path, "summary.json"))
     if "n_peers" not in end:
         return None
     own = [load(os.path.join(d, "summary.json")) for _, d in peers_of(path)]
     if not any(own):
-        own = end["peers"]  # `sim` writes none of each peer.
+        own = end["peers"]  # The summary of `sim` has no values per peer.
     simulated = "simulated_s" in end
     return {
         "accuracy_min": end["accuracy_min"],
@@ -190,7 +190,7 @@ def expected_of_peer(path, directory, name):
 
 
 def compare(where, figure, value, text, wanted):
-    """A cell against what the files say; both are None where nobody knows."""
+    """Compares a cell with the value in the files. Both are None if the value is not known."""
     if (value is None) != (wanted is None):
         fail(f"{where}: {figure} is {value}, expected {wanted}")
     if value is None:
@@ -234,7 +234,7 @@ def check_page(path, dirs):
                 runs += 1
             continue
         if figure == "accuracy":
-            seen += 1  # The first figure of a peer's row.
+            seen += 1  # First value in the row of a peer.
         compare(places[seen][1], figure, value, shown, expected_of_peer(*places[seen])[figure])
         peers += 1
     if seen != len(places) - 1 or peers != 14 * len(places):
@@ -309,7 +309,7 @@ def varint(data, at):
 
 
 def fields(data):
-    """The fields of a protobuf message, as (number, value)."""
+    """Yields the fields of a protobuf message as (number, value)."""
     at = 0
     while at < len(data):
         key, at = varint(data, at)
@@ -328,7 +328,7 @@ def fields(data):
 
 
 def scalars_of(path):
-    """[(wall time, step, tag, value)] of an event file; its first record says what it is."""
+    """Returns [(wall time, step, tag, value)] of an event file, and checks its first record."""
     first = True
     for data in records(path):
         event = list(fields(data))
@@ -368,7 +368,7 @@ def expected_scalars(directory):
 
 
 def check_all(logs, run):
-    """The final figures of a run of several peers."""
+    """Checks the final values of a run of several peers."""
     end = load(os.path.join(run, "summary.json"))
     (path,) = glob.glob(os.path.join(glob.escape(os.path.join(logs, os.path.basename(run), "all")), "*"))
     found = {tag: (step, value) for _, step, tag, value in scalars_of(path)}
@@ -407,11 +407,11 @@ def as_tensorboard(logs):
     return {tag: [(e.step, e.value) for e in reader.Scalars(tag)] for tag in reader.Tags()["scalars"]}
 
 
-# ---- Event files of a run that goes on. ----
+# ---- Event files of a run that is followed. ----
 
 
 def standing(directory):
-    """The rows of a metrics.jsonl but for those that were done once more; bytes are over all starts."""
+    """Returns the rows of a metrics.jsonl without rows that a later start repeats. Bytes are totals over all starts."""
     rows, sent, received, before = [], 0, 0, {}
     for row in map(json.loads, open(os.path.join(directory, "metrics.jsonl"), encoding="utf-8")):
         if row.get("start"):
@@ -426,7 +426,7 @@ def standing(directory):
 
 
 def together(logs):
-    """What the files of a directory come to: a restart at a step drops the values of that step and later ones."""
+    """Merges the event files of a directory. A restart at a step drops the values of that step and later ones."""
     found = {}
     for path in sorted(glob.glob(os.path.join(glob.escape(logs), "*.tfevents.*"))):
         for data in records(path):

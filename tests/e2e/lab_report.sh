@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/e2e/lab_report.sh -- hearsay-lab report: the page of several runs, CSV, figures and LaTeX. Each figure is compared with the
-# file that it is from, read by another reader (lab_report.py). hearsay.lab.load(): lab_units.py.
+# tests/e2e/lab_report.sh -- hearsay-lab report: the page of several runs, CSV, figures and LaTeX. Each value is compared
+# with the file from which it was read, by a separate reader (lab_report.py). lab_units.py tests hearsay.lab.load().
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
@@ -163,7 +163,7 @@ check "  leaves the old one, and no other file" eval 'cmp one.html before.html &
 
 # ---- Wrong input ----
 
-# refused WHAT WHY: a report of bad/ ends with exit code 2 and one line, and writes no page.
+# refused WHAT WHY: a report of the directory bad ends with exit code 2 and one line, and writes no page.
 refused()
 {
     lab report bad >bad.out 2>bad.err

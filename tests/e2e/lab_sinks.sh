@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/e2e/lab_sinks.sh -- hearsay-lab tensorboard: event files of finished runs, and of a run that goes on, is stopped and
-# continued, compared with metrics.jsonl; on_round of a Peer.
+# tests/e2e/lab_sinks.sh -- hearsay-lab tensorboard: event files of finished runs, and of a run that is followed, stopped
+# and continued, are compared with metrics.jsonl. Also tests on_round of a Peer.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
@@ -48,7 +48,7 @@ points_at_least()
 }
 run=(local --peers 3 --model logreg --data glyphs --local-steps 20 --policy sync --seed "$seed" --evaluate-every 10
     --evaluate-samples 200 --checkpoint 1s --out out)
-# A shell starts a job with SIGINT ignored.
+# The shell starts background jobs with SIGINT ignored, so the handler is set here.
 start follow env HEARSAY_LIBRARY="$library" PYTHONPATH="$root/peer/api/python" "$python" -c 'import signal, sys
 from hearsay.lab import cli
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/e2e/lab_sweep.sh -- hearsay-lab sweep: every run is what it is alone, means are of finished runs, and no run is
-# repeated.
+# tests/e2e/lab_sweep.sh -- hearsay-lab sweep: every run equals the same run started alone, means are of finished runs,
+# and no run is repeated.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
@@ -10,7 +10,7 @@ python3 "$root/tests/e2e/idx.py" digits 400 200
 run=(local --peers 2 --model logreg --data mnist:digits --batch 4)
 short=("${run[@]}" --rounds 30)
 
-# sweep NAME ARGS...: its stdout and stderr in NAME.out and NAME.err, its exit code in $code.
+# sweep NAME ARGS...: runs hearsay-lab sweep ARGS. Output in NAME.out and NAME.err, exit code in $code.
 sweep()
 {
     local name=$1
@@ -19,7 +19,7 @@ sweep()
     code=$?
 }
 
-# refused TEXT PATTERN ARGS...: exit code 2, one line that matches, and no directory.
+# refused TEXT PATTERN ARGS...: the command ends with exit code 2 and one matching line, and makes no directory.
 refused()
 {
     local text=$1 pattern=$2

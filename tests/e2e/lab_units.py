@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Tests of hearsay.lab.run, drawing, report and events on directories that are made here: values, and what is refused.
+"""Unit tests of hearsay.lab.run, drawing, report and events, on directories that the tests make.
 
-  lab_units.py          runs all functions test_*, each in an empty directory of its own; prints those that fail
+  lab_units.py          runs all functions test_*, each in its own empty directory; prints those that fail
 """
 import json
 import math
@@ -37,7 +37,7 @@ def row(round_, more=""):
 
 
 def peer(text, **limits):
-    """The peer of a metrics.jsonl with this text."""
+    """Returns the peer of a metrics.jsonl with this text."""
     put("one/metrics.jsonl", text)
     return hearsay.lab.load("one", run.Limits(**limits)).peers[0]
 
@@ -142,7 +142,7 @@ def test_several_peers():
     r = hearsay.lab.load("d")
     assert r.several and r.label == "d" and [p.name for p in r.peers] == ["peer-2", "peer-10"]
     assert (r.verdict, r.command, r.finished, r.exit_code) == ("<b>", "local", True, 0)
-    assert [p.figure("accuracy") for p in r.peers] == [0.5, 0.75]  # A summary of a peer's own comes first.
+    assert [p.figure("accuracy") for p in r.peers] == [0.5, 0.75]  # The summary in a peer's own directory takes precedence.
     assert r.settings["lr"] == "0.02" and r.summary["seconds"] == 3
     f = r.final
     assert (f.accuracy.low, f.accuracy.high, f.exact, f.sent, f.skipped, f.seconds) == (0.25, 0.75, 0.125, 99, 4, 3)
@@ -164,7 +164,7 @@ def test_a_run_without_summary_has_the_figures_of_its_peers():
     t = r.peers[0].times
     assert (t.compute, t.wait, t.mix, t.rest) == (4, 2, 1, 1)
     put("d/b/summary.json", '{"relative_drift": 0.75, "drift_round": 8}')
-    assert hearsay.lab.load("d").final.estimated == 0.75  # An estimate of an older round is not in the mean.
+    assert hearsay.lab.load("d").final.estimated == 0.75  # An estimate of an older round does not count in the mean.
 
 
 def test_one_peer_or_train():
@@ -235,7 +235,7 @@ def test_peers_of_different_runs_are_refused():
 
 def test_links_and_pipes_are_refused():
     put("d/peer-0/metrics.jsonl", ROW)
-    os.symlink("/etc", "d/elsewhere")  # Not a peer's name: ignored.
+    os.symlink("/etc", "d/elsewhere")  # Not the name of a peer, so it is ignored.
     hearsay.lab.load("d")
     for name, to, why in (("peer-1", "peer-0", "d/peer-1: found a symbolic link, which is not followed, expected a directory"),
                           ("summary.json", "/etc/passwd", "d/summary.json: found a symbolic link"),
@@ -270,7 +270,7 @@ def test_points_of_a_drift_are_there_once():
     p = peer(row(1, more % (0.5, 0, 1)) + row(2, more % (0.5, 0, 1)) + row(3, more % (0.25, 3, 1)) + row(4, more % ("null", 3, 0)))
     xs, ys = drawing.points(p, "relative_drift", drawing.ROUND)
     assert xs.tolist() == [0, 3] and ys.tolist() == [0.5, 0.25]
-    assert drawing.points(p, "loss", drawing.ROUND)[0].tolist() == [1, 2, 3]  # Not of the consensus phase.
+    assert drawing.points(p, "loss", drawing.ROUND)[0].tolist() == [1, 2, 3]  # Rows of the consensus phase have no loss.
 
 
 def test_band_against_a_plain_reference():
@@ -468,7 +468,7 @@ def test_outputs():
 
 
 def test_crc32c():
-    """Vectors of RFC 3720, appendix B.4, and the check value of the catalogue of parametrised CRC algorithms."""
+    """Checks the test vectors of RFC 3720, appendix B.4, and the check value of the catalogue of parametrised CRC algorithms."""
     for data, crc in ((bytes(32), 0x8A9136AA), (b"\xff" * 32, 0x62A8AB43), (bytes(range(32)), 0x46DD794E), (bytes(range(31, -1, -1)), 0x113FDB5C),
                       (b"123456789", 0xE3069283), (b"", 0)):
         assert events.crc32c(data) == crc
@@ -498,7 +498,7 @@ def test_follow_sends_what_replay_sends():
     tail.poll(calls)
     assert calls.calls == [("p", 1, 3, 10), ("p", 2, 2, 20), ("p", 2, "restart"), ("p", 2, 1, 25)], calls.calls
     put("grows.new", row(1, ', "loss": 9, "bytes_sent": 1'))
-    os.replace("grows.new", "grows")  # The run began again.
+    os.replace("grows.new", "grows")  # The run starts again.
     tail.poll(calls)
     assert calls.calls[4:] == [("p", 0, "restart"), ("p", 1, 9, 1)], calls.calls[4:]
     put("stopped/metrics.jsonl", row(1, ', "loss": 1'))
@@ -518,7 +518,7 @@ def main():
             continue
         directory = tempfile.mkdtemp(dir=home)
         os.chdir(directory)
-        output._inputs.clear()  # Inodes of deleted files are used again.
+        output._inputs.clear()  # Inode numbers of deleted files are reused.
         try:
             function()
         except BaseException:

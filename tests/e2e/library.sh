@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/e2e/library.sh -- programs that bring a model of their own (tests/examples/least_squares.c), as the
-# commands beside them see them: status, drift, probe.
+# tests/e2e/library.sh -- programs with their own model (tests/examples/least_squares.c), observed by the commands status,
+# drift and probe.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 
@@ -17,7 +17,7 @@ check "the example builds as its comment says" \
 read -r port_0 port_1 < <(free_ports 2)
 at=127.0.0.1:$port_0
 
-# peer N ROUNDS: in the background; its number is in $started.
+# peer N ROUNDS: starts peer N in the background. Its process is $started.
 peer()
 {
     local port=port_$1
@@ -35,7 +35,7 @@ check "two of them agree: exit codes $code, $?" [ "$code" = 0 ]
 check "  on the weights that made the rows: $(cat peer-0.out)" grep -qE '^(3\.00|2\.99)[0-9] -(2\.00|1\.99)[0-9] (0\.50|0\.49)[0-9]: consensus' peer-0.out
 check "  and on the same bits" [ "$(cut -d: -f1 peer-0.out)" = "$(cut -d: -f1 peer-1.out)" ]
 
-# While they train.
+# The commands observe both programs while they train.
 peer 0 100000000
 peer 1 100000000
 # shellcheck disable=SC2317 # By wait_until.

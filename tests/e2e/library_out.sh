@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/e2e/library_out.sh -- what a program with a model of its own (tests/examples/least_squares.c) leaves under "out"
-# and shows at "metrics" is what `hearsay peer` does: the same keys, the same pages, drawn by the same commands.
+# tests/e2e/library_out.sh -- a program with its own model (tests/examples/least_squares.c) writes to "out" and serves at
+# "metrics" the same as `hearsay peer`: the same keys and pages, which the same commands can read.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 
@@ -15,7 +15,7 @@ cc -I"$root/peer/api" "$root/tests/examples/least_squares.c" -L"$build" -lhearsa
 # shellcheck disable=SC2034 # By name.
 read -r port_0 port_1 page_0 page_1 < <(free_ports 4)
 
-# peer N ROUNDS: in the background; its number is in $started.
+# peer N ROUNDS: starts peer N in the background. Its process is $started.
 peer()
 {
     local port=port_$1 page=page_$1
@@ -28,7 +28,7 @@ metrics()
     python3 "$root/tests/e2e/metrics.py" "$@"
 }
 
-# keys FILE: of each of its JSON objects, each set once.
+# keys FILE: prints the keys of each JSON object in FILE, each set of keys once.
 keys()
 {
     python3 -c 'import json, sys
@@ -48,7 +48,7 @@ shows()
         grep -qx 'hearsay_phase{phase="training"} 1' metrics.out && grep -qx 'hearsay_lines_missing 0' metrics.out
 }
 
-# of_lines URL FILE: is a point of its history the line of that round?
+# of_lines URL FILE: checks that the points of the history at URL agree with the lines of FILE.
 of_lines()
 {
     python3 - "$@" <<'PY'
@@ -136,7 +136,8 @@ check "its summary has the keys of hearsay peer's" cmp ours.keys ref.keys
 check "  and says that it has finished" [ "$(figures json alone/summary.json finished)" = True ]
 check "  with a line for each round" [ "$(grep -vc '"start"' alone/metrics.jsonl)" -ge 300 ]
 
-# A disk that takes 100 KiB a file: the model has room, the lines have not. No thread of ours dies of SIGXFSZ.
+# A file may have at most 100 KiB: the model fits, the metrics lines do not. SIGXFSZ must not kill any thread of the
+# library.
 # shellcheck disable=SC2016 # The inner shell's.
 bounded bash -c 'ulimit -f 100 && exec ./least_squares "$@"' - 1 listen=127.0.0.1:0 key=cluster.key rounds=300 min-peers=1 \
     out=full patience=0.2 >full.out 2>full.err
@@ -151,7 +152,7 @@ mkdir -p dir/model.safetensors
 ./least_squares 1 listen=127.0.0.1:0 key=cluster.key rounds=3 min-peers=1 out=dir >dir.out 2>dir.err
 check "where a file cannot be written it says so at once: $(cat dir.err)" grep -q 'out: cannot write dir/model.safetensors: ' dir.err
 
-# Its model is a file like any other, and only the program itself can run it.
+# hearsay inspect reads the model file, but only the program itself can run the model.
 check "hearsay inspect says whose model it is: $("$HEARSAY" inspect alone/model.safetensors | grep '^run')" \
     eval '"$HEARSAY" inspect alone/model.safetensors | grep -q "^run .*: a program.s own model, seed="'
 check "  and has the run's number" eval '"$HEARSAY" inspect alone/model.safetensors --json | jq -e ".run_id != null and .model == null" >inspect.jq'

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tests/e2e/local.sh -- hearsay local: what it writes, says and leaves behind.
+# tests/e2e/local.sh -- hearsay local: the files that it writes, its output, and the processes that it leaves behind.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
@@ -66,8 +66,8 @@ begun()
     ! alive "$parent" || round_at_least "$1/peer-0/metrics.jsonl" 5
 }
 
-# endless NAME: a run that does not end by itself, its first rounds done.
-# $parent and ${children[@]} are its processes.
+# endless NAME: starts a run that does not end by itself, and waits for its first rounds. Its processes are $parent and
+# ${children[@]}.
 endless()
 {
     start "$1" "$HEARSAY" local --peers 4 --model logreg --data glyphs --rounds 10000000 \
@@ -106,7 +106,7 @@ finish "$started" 60
 check "SIGHUP: hearsay train ends as by Ctrl-C" [ "$code" = 130 ]
 check "  and its model is there" [ -s alone/model.safetensors ]
 
-# lines_of DIR: how many lines the metrics files below DIR have.
+# lines_of DIR: prints the number of lines in all metrics.jsonl files below DIR.
 lines_of()
 {
     find "$1" -name metrics.jsonl -exec cat {} + 2>/dev/null | wc -l

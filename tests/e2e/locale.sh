@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tests/e2e/locale.sh -- the library works in a Python program with a locale in which 0.5 is written 0,5.
+# tests/e2e/locale.sh -- the library works in a Python program whose locale writes 0.5 as 0,5.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
@@ -17,7 +17,7 @@ LOCPATH=$work/locales python3 -c 'import locale; locale.setlocale(locale.LC_ALL,
 } >german.py
 sed -i 's/^    model = hearsay.packed/    locale.setlocale(locale.LC_ALL, "de_DE.UTF-8")\n&/' german.py
 
-# run NAME PROGRAM ARGS...
+# run NAME PROGRAM ARGS...: runs a Python program with the package. Output in NAME.out and NAME.err.
 run()
 {
     local name=$1

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/e2e/members.sh -- who may be a member beside the cluster key: the list, tokens, names,
-# copied identities.
+# tests/e2e/members.sh -- conditions for membership in addition to the cluster key: the allow-list, tokens, names, and copied
+# identities.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
@@ -8,7 +8,7 @@ e2e_begin
 read -r pa pb pc pd < <(free_ports 4)
 check "keygen" eval '"$HEARSAY" key new cluster.key 2>keygen.err'
 
-# peer NAME PORT LOG ARGUMENTS...: it trains until it is stopped.
+# peer NAME PORT LOG ARGUMENTS...: starts a peer that trains until it is stopped.
 peer()
 {
     local name=$1 port=$2 log=$3
@@ -19,7 +19,7 @@ peer()
     pid[port]=$started
 }
 
-# ended_with PORT TEXT LOG: the peer there ends by itself with 2, and says so.
+# ended_with PORT TEXT LOG: checks that the peer at PORT ends by itself with exit code 2 and a message that matches TEXT.
 ended_with()
 {
     finish "${pid[$1]}" 60
@@ -159,7 +159,7 @@ found_out()
     grep -qE 'uses this peer.s identity and started later|two processes use the identity of b' \
         a.err b-third.err c.err
 }
-# By way of a only, which both know; and by its own address, too.
+# The copy contacts only a, which knows both; or both a and the original.
 for list in "127.0.0.1:$pa" "127.0.0.1:$pa,127.0.0.1:$pb"; do
     rm -rf copy
     mkdir copy
@@ -167,7 +167,7 @@ for list in "127.0.0.1:$pa" "127.0.0.1:$pa,127.0.0.1:$pb"; do
     peer b "$pd" copy --members members.txt --out copy --bootstrap "$list"
     check "a copy of b ends with 2" \
         ended_with "$pd" 'another process uses this peer.s identity and started earlier' copy
-    # Its last word reaches b, unless a has hung up on it for b's sake; then a has found it out.
+    # The last message of the copy reaches b, unless a has closed the connection first. In that case a has detected the copy.
     check "  the others say so, too" wait_until 10 found_out
     check "  and trains on" trains b
 done

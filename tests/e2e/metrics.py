@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Reads what peers serve over HTTP, and holds it to what they wrote.
+"""Reads what peers serve over HTTP, and compares it with the files that they wrote.
 
-  metrics.py get URL [METHOD]                 status, then the body
-  metrics.py field URL PATH                   a value of a JSON object ("edges.0.name"; "members.#" is how many)
-  metrics.py lines URL FILE                   /status.json's history and figures against metrics.jsonl
-  metrics.py text BASE                        /metrics against /status.json, both of one snapshot
-  metrics.py edges BASE BASE...               bytes of edges against the totals, and both ends of an edge
-  metrics.py queries PROMETHEUS DASHBOARD RULES   every query parses and returns series
-  metrics.py value PROMETHEUS QUERY FILE      the query's value is a relative_drift of metrics.jsonl
+  metrics.py get URL [METHOD]                 prints the status, then the body
+  metrics.py field URL PATH                   prints a value of a JSON object ("edges.0.name"; "members.#": number of members)
+  metrics.py lines URL FILE                   compares history and values of /status.json with metrics.jsonl
+  metrics.py text BASE                        compares /metrics with /status.json of the same snapshot
+  metrics.py edges BASE BASE...               compares bytes of edges with the totals, and both ends of each edge
+  metrics.py queries PROMETHEUS DASHBOARD RULES   checks that every query parses and returns series
+  metrics.py value PROMETHEUS QUERY FILE      checks that the query's value is a relative_drift of metrics.jsonl
 """
 import json
 import re
@@ -37,7 +37,7 @@ def look_up(value, path):
 
 
 def rounds(path):
-    """The lines of the rounds, by their place in the run."""
+    """Returns the lines of the rounds by their step counter."""
     all_lines = [json.loads(t) for t in open(path, encoding="utf-8").read().split("\n")[:-1]]
     return {line["round"] + line["settle_rounds"]: line for line in all_lines if not line.get("start")}
 
@@ -55,13 +55,13 @@ def check_lines(url, path):
         line = lines.get(point["round"] + point["settle_rounds"])
         assert line is not None or point is history[-1], "no line of round %d" % point["round"]
         for name in names if line else []:
-            # Bytes are the node's own count in both.
+            # In both, bytes are counted by the node.
             assert point[name] == line[name], (name, point, line)
         seen += line is not None
     assert any(p["accuracy"] is not None for p in history)
     assert any(p["relative_drift"] is not None for p in history)
     deadline = time.time() + 120
-    while True:  # Figures as they are now: those of the line, if no job has ended since its round.
+    while True:  # The present values equal those of the last line only if no job has ended since its round.
         s = load(url)
         line = rounds(path).get(s["round"] + s["settle_rounds"])
         if line is not None:
@@ -105,7 +105,7 @@ def check_text(base):
         'hearsay_activity_seconds_total{activity="compute"}': "compute_s",
         'hearsay_activity_seconds_total{activity="wait"}': "wait_s", 'hearsay_activity_seconds_total{activity="mix"}': "mix_s",
     }
-    for _ in range(200):  # Of one snapshot: it is the same before and behind.
+    for _ in range(200):  # Both answers are of one snapshot if its number is the same before and after.
         before, text, behind = load(base + "/status.json"), get(base + "/metrics")[1], load(base + "/status.json")
         if before["time_s"] == behind["time_s"]:
             break
@@ -135,7 +135,7 @@ def check_edges(bases):
         for e in p["edges"]:
             assert e["state"] == "open", e
             ends[p["name"], e["name"]] = e
-    for (a, b), e in ends.items():  # Looked at about a second apart.
+    for (a, b), e in ends.items():  # The two ends are read about a second apart.
         assert near(e["bytes_sent"], ends[b, a]["bytes_received"], 0.3), (a, b, e, ends[b, a])
     print("%d ends" % len(ends))
 

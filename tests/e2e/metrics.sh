@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/e2e/metrics.sh -- figures over HTTP: four real peers, what they serve against what they wrote,
-# and a real Prometheus that scrapes them, where there is one.
+# tests/e2e/metrics.sh -- metrics over HTTP: four real peers serve the values that they write to files. A real Prometheus
+# reads them, if it is installed.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
@@ -10,7 +10,7 @@ metrics()
     python3 "$root/tests/e2e/metrics.py" "$@"
 }
 
-# says URL STATUS PATTERN [METHOD]: is that its answer?
+# says URL STATUS PATTERN [METHOD]: checks that the answer has this status and a matching text.
 says()
 {
     local got
@@ -18,7 +18,7 @@ says()
     [ "${got%%$'\n'*}" = "$2" ] && grep -qE -- "$3" <<<"$got" || { sed 's/^/# /' <<<"$got" | head -n 3; false; }
 }
 
-# refuses CODE PATTERN ARGUMENT...: does hearsay end so, with one line?
+# refuses CODE PATTERN ARGUMENT...: checks that hearsay ends with this code and one matching line.
 refuses()
 {
     local code=$1 pattern=$2
@@ -33,7 +33,7 @@ bootstrap=$(printf '127.0.0.1:%s,' "${port[@]:0:4}")
 run=(--data glyphs --model logreg --batch 256 --rounds 100000000 --min-peers 4 --evaluate-every 20 --key ours.key
     --seed "$seed" --evaluate-samples 200 --bootstrap "${bootstrap%,}" --shard auto)
 
-# begin I: peer i, which picks the port of its figures itself; where they are, is ${at[i]}.
+# begin I: starts peer I, which chooses its HTTP port itself. Stores its address in ${at[I]}.
 declare -a at peer
 begin()
 {
@@ -89,7 +89,7 @@ check "other methods are 405" says "${at[0]}/metrics" 405 'GET' POST
 check "HEAD has no body" [ "$(metrics get "${at[0]}/metrics" HEAD)" = 200 ]
 check "port 7200 stands for the loopback alone" [ "$(grep -c 'http://0.0.0.0' p0.err)" = 0 ]
 
-# A stranger at the peers' own port is counted by how it ended.
+# A connection without the cluster key is counted by the reason of its refusal.
 printf 'GET / HTTP/1.1\r\n%0500d' 0 >"/dev/tcp/127.0.0.1/${port[0]}"
 check "a refused connection is counted" wait_until 30 eval \
     'metrics get "${at[0]}/metrics" | grep -qE "^hearsay_refused_connections_total.reason=.unsealed.. [1-9]"'
@@ -108,7 +108,7 @@ else
     echo "# skipped: there is no promtool here (Debian package prometheus)"
 fi
 
-# Nanoseconds of CPU that peer 0's HTTP thread has taken.
+# page_ns: prints the CPU time of peer 0's HTTP thread, in nanoseconds.
 page_ns()
 {
     local task

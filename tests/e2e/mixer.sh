@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# tests/e2e/mixer.sh -- --mixer average: what error feedback is worth, DGC's
-# rules, and what the command line refuses.
+# tests/e2e/mixer.sh -- --mixer average: the effect of error feedback, the rules of DGC, and refused combinations of
+# flags.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
 
-# accuracy NAME ARGS...: runs, and prints what the first peer ended with.
+# accuracy NAME ARGS...: runs a simulation and prints the final accuracy of the first peer.
 accuracy()
 {
     local name=$1
@@ -16,7 +16,7 @@ accuracy()
     figures json "$name.out" accuracy_min
 }
 
-# apart LESS MORE: how many points MORE is better.
+# apart LESS MORE: prints by how many percentage points MORE is better.
 apart()
 {
     awk -v a="$1" -v b="$2" 'BEGIN { print (b - a) * 100 }'
@@ -42,7 +42,7 @@ check "a gradient clipped to nearly nothing learns less" within "$(apart "$clipp
 
 check "models are equal at the end" within "$(figures json top.out relative_drift)" 0 0.001
 
-# refuses TEXT REGEX ARGS...: exit code 2 and one line that matches.
+# refuses TEXT REGEX ARGS...: hearsay sim ARGS ends with exit code 2 and a line that matches REGEX.
 refuses()
 {
     local text=$1 regex=$2

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# tests/e2e/models.sh -- saved models: what is in one, what it says, what it answers.
+# tests/e2e/models.sh -- saved models: inspect, eval, predict and generate, and loading them in PyTorch.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
 
-# run NAME ARGS...: ends with 0; output in NAME.out, NAME.err.
+# run NAME ARGS...: hearsay ARGS ends with 0. Output in NAME.out and NAME.err.
 run()
 {
     local name=$1
@@ -13,7 +13,7 @@ run()
     check "$name: hearsay $1 ends with 0" [ $? = 0 ]
 }
 
-# refused TEXT PATTERN ARGS...: exit code 2, one line that fits the pattern, nothing on stdout.
+# refused TEXT PATTERN ARGS...: hearsay ARGS ends with exit code 2 and one matching line, and prints nothing to stdout.
 refused()
 {
     local text=$1 pattern=$2 code
@@ -24,7 +24,7 @@ refused()
     check "$text: says so" grep -qE -- "$pattern" refused.err
 }
 
-# json NAME EXPRESSION: a Python expression of j, the object in NAME.out, is true.
+# json NAME EXPRESSION: checks that a Python expression of j, the object in NAME.out, is true.
 json()
 {
     python3 -c 'import json, sys; j = json.load(open(sys.argv[1] + ".out")); sys.exit(not eval(sys.argv[2]))' "$1" "$2"
@@ -66,7 +66,7 @@ for spec in logreg mlp:10-5-2 lenet5 vgg11 resnet:8 lstm:32 gpt:1x32; do
     run "spec" inspect "$spec"
 done
 
-# A file with a NaN is shown, and its sums are unknown; one of another run's shapes is told.
+# A file with a NaN can be inspected, but its sums are unknown. A file whose shapes differ from its run is reported.
 python3 - "$model" <<'PY'
 import json, struct, sys
 raw = bytearray(open(sys.argv[1], "rb").read())

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/e2e/moments.sh -- peers with files of their own agree on means, scales and words of their columns before
-# round 0: those of all files together, to the last digit; and learn as if each had all of them.
+# tests/e2e/moments.sh -- peers with their own files agree on means, scales and categories of columns before round 0. The values
+# are those of all files together, to the last digit, and the peers learn as well as with all files.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
@@ -14,7 +14,7 @@ for python in python3 /usr/bin/python3 ""; do
 done
 [ -z "$python" ] || theirs=$("$python" "$tools/tables_sklearn.py" data/cover -1 logreg)
 
-# data_of DIR: the data's line of the run there.
+# data_of DIR: prints the line "data=" of the run in DIR.
 data_of()
 {
     grep '^data=' "$1/run.txt"
@@ -30,7 +30,8 @@ below()
     awk -v x="$1" 'BEGIN { print x - 1 }'
 }
 
-# peers SET SHARD SPEC N ARGS...: N of them, the last one first; %i in SHARD and SPEC is a peer's number from 0, %n from 1.
+# peers SET SHARD SPEC N ARGS...: starts N peers, the last one first. In SHARD and SPEC, %i is a peer's number from 0, %n from
+# 1.
 peers()
 {
     local set=$1 shard=$2 spec=$3 n=$4 i one
@@ -63,7 +64,7 @@ for i in 0 1 2 3; do
     check "  which are not those of its file" [ "$(data_of "alone-$i")" != "$(data_of whole)" ]
 done
 
-# An account of its own: a mean to half of its last digit, which is the second one of the deviation.
+# Independent computation: a mean must be right to half a unit of its last digit, which is the second digit of the deviation.
 check "as these are by another count" python3 - "$(data_of own-0)" <<'END'
 import glob, math, sys
 rows = [[float(v) for v in line.split(",")[:-1]] for f in glob.glob("data/own/*.csv") for line in open(f)]
@@ -136,7 +137,7 @@ for one in towns-0 towns-1 towns-2 late; do
     check "$one has the words of the whole set: $(data_of "$one" | cut -c 1-40)" [ "$(data_of "$one")" = "$(data_of gaps)" ]
 done
 
-# Whose run was fixed by others' files, too, knows it again.
+# A finished run is recognised, even if the files of other peers determined its columns.
 bounded "$HEARSAY" peer --name p0 --listen 127.0.0.1:0 --key key --shard own --seed "$seed" --min-peers 3 --rounds 4000 \
     --model logreg --lr 0.1 --data csv:towns/0.csv,test=data/gaps/test.csv --out towns-0 >again.out 2>again.err
 code=$?

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/e2e/package.sh -- the Debian packages: made from a build, installed in a bare Debian, where the
-# program trains, the unit is sound, and C and Python find the library; and gone again.
+# tests/e2e/package.sh -- the Debian packages: built, installed in a bare Debian, used there, and removed. The program
+# trains, the systemd unit is valid, and C and Python find the library.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 # shellcheck source=tests/lib_docker.sh
@@ -27,8 +27,8 @@ for file in ./usr/bin/hearsay ./usr/share/man/man1/hearsay.1.gz ./usr/share/bash
 done
 check "  all of it root's" [ "$(dpkg-deb -c "$deb" | awk '{ print $2 }' | sort -u)" = root/root ]
 if command -v lintian >/dev/null; then
-    # The maintainer has no address; the library's name has no number while it is 0, and ldconfig is called twice. A build
-    # that is not for /usr has no triplet in its paths.
+    # Suppressed: the maintainer has no address; the library's name has no number while it is 0; ldconfig is called twice;
+    # a build that is not for /usr has no triplet in its paths.
     lintian --allow-root --suppress-tags bogus-mail-host,bogus-mail-host-in-debian-changelog,maintscript-calls-ldconfig \
         --suppress-tags package-name-doesnt-match-sonames,pkg-config-unavailable-for-cross-compilation deb/*.deb >lintian.out 2>&1
     check "  lintian finds nothing: $(grep -m 1 ^[EW]: lintian.out)" [ -z "$(grep ^[EW]: lintian.out)" ]
@@ -124,7 +124,7 @@ if command -v systemd-analyze >/dev/null; then
     exposure=$(sed -nE 's/.*exposure level for .*: ([0-9.]+) .*/\1/p' security.out)
     check "  and little that it is exposed to: ${exposure:-unknown} of 10" within "${exposure:-none}" 0 2
 fi
-# What the unit's variables say is what the program reads.
+# Each variable in the unit's file is an option of hearsay peer.
 for variable in $(sed -nE 's/^#?(HEARSAY_[A-Z_]+)=.*/\1/p' tree/usr/share/doc/hearsay/examples/systemd/peer.env) HEARSAY_KEY HEARSAY_OUT; do
     check "  $variable is an option of hearsay peer" grep -qE "[(; ]$variable\)" <("$HEARSAY" peer --help all)
 done

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""The live page in a real browser (tests/e2e/page.sh).
+"""Tests the live page in a real browser (tests/e2e/page.sh).
 
   page.py CHROMIUM URL                                                  a peer that waits for three others
   page.py CHROMIUM URL METRICS.JSONL PID NAME OTHER_PID OTHER_NAME
 
-In the second form URL is that of a peer of a running ring of four, which has that PID and NAME and writes METRICS.JSONL;
-the other one is killed on the way, and then the peer itself. Prints "ok - ..." or "not ok - ..." for each
-check; exit code 1 where one fails. SHOTS=DIR keeps pictures.
+In the second form, URL is the page of a peer in a running ring of four. PID and NAME are the peer's, and METRICS.JSONL is its
+file. The test kills OTHER, and then the peer itself. Prints "ok - ..." or "not ok - ..." for each check. Exit code 1 if a check
+fails. SHOTS=DIR keeps screenshots.
 """
 import http.server
 import json
@@ -21,7 +21,7 @@ import urllib.request
 
 from devtools import Browser
 
-PATIENCE = 60 * int(os.environ.get("PATIENCE", "5"))  # Seconds that no test which passes waits out.
+PATIENCE = 60 * int(os.environ.get("PATIENCE", "5"))  # Time limit in seconds. A test that passes never waits for the full time.
 SHOTS = os.environ.get("SHOTS")
 failed = 0
 
@@ -61,7 +61,7 @@ def number(text):
 
 
 def near(text, value, by=1e-3):
-    """Says the text this value, or "-" where it is null?"""
+    """Returns whether a text shows this value, or "-" if the value is null."""
     if value is None or text == "-":
         return value is None and text == "-"
     return abs(number(text) - value) <= by * max(abs(value), 1e-300)
@@ -75,7 +75,7 @@ def with_unit(text):
 # ---- A running cluster ----
 
 def same_moment(page, url):
-    """What the page shows, and the figures that it was made of."""
+    """Returns the metrics of one snapshot, and what the page shows for that snapshot."""
     end = time.time() + PATIENCE
     while time.time() < end:
         s, seen = load(url + "status.json"), page.js(TEXT)
@@ -115,7 +115,7 @@ def check_figures(page, url):
 
 
 def check_against_file(page, path):
-    """The figures of a round are those that the peer wrote of it."""
+    """Checks that the values of a round are those in the peer's metrics.jsonl."""
     def line_of(beat):
         for line in open(path, encoding="utf-8").read().split("\n")[:-1]:
             line = json.loads(line)
@@ -237,7 +237,7 @@ def check_deaths(page, pid, other_pid, other_name):
     check("  and its figures age", page.until("%s > %f" % (aged, was + 1), PATIENCE))
 
 
-# ---- A hundred members, made up ----
+# ---- A hundred invented members ----
 
 HOSTILE = ["<img src=x onerror=alert(1)>", "</script><script>alert(2)</script>", "\"><b>bold</b>", "javascript:alert(3)",
            "{{7*7}}", "&lt;i&gt;", "\u202egnp.exe", "x" * 200]
@@ -277,7 +277,7 @@ def made_up(n, hostile):
 
 
 class Server:
-    """The real page under its real policy, with figures that are made up."""
+    """Serves the real page with its real policy, but with invented metrics."""
 
     def __init__(self, html, policy):
         outer = self
@@ -373,7 +373,7 @@ def check_hostile(page, server):
 
 
 def check_gap(page, server):
-    """2,000 rounds without a figure are a gap, and not a line across."""
+    """Checks that 2,000 rounds without a value are a gap in the curve, not a straight line."""
     status = made_up(4, False)
     last = status["history"][-1]
     status["history"] = [{**last, "round": r, "settle_rounds": 0, "loss": 1 / r, "relative_drift": 0.1, "drift_round": r}

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/e2e/page.sh -- the live page in a real browser: its figures against those of four real peers, deaths,
-# a hundred members, hostile names, keyboard, dark ground, narrow screens. SHOTS=DIR keeps pictures.
+# tests/e2e/page.sh -- the live page in a real browser: its values agree with four real peers; dead peers, a hundred
+# members, hostile names, keyboard, dark mode, narrow screens. SHOTS=DIR keeps screenshots.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 chromium=$(command -v chromium) || chromium=$(command -v chromium-browser) || skip "there is no chromium here"
@@ -19,7 +19,7 @@ begin()
     peer[$1]=$started
 }
 
-# page ARGUMENT...: tests/e2e/page.py in that browser.
+# page ARGUMENT...: runs tests/e2e/page.py in that browser.
 page()
 {
     PATIENCE=$patience python3 "$root/tests/e2e/page.py" "$chromium" "$url" "$@"

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# tests/e2e/predict.sh -- rows that have no label get one: as rows with labels would, under the names of the run's classes.
+# tests/e2e/predict.sh -- hearsay predict labels rows without labels, with the names of the run's classes. The labels are
+# the same as for rows that have labels.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
 
-# refused TEXT PATTERN ARGS...: exit code 2, and one line that fits.
+# refused TEXT PATTERN ARGS...: hearsay ARGS ends with exit code 2 and one line that matches PATTERN.
 refused()
 {
     local text=$1 pattern=$2 code
@@ -15,7 +16,7 @@ refused()
         '[ "$code" = 2 ] && [ ! -s refused.out ] && [ "$(wc -l <refused.err)" = 1 ] && grep -qE -- "$pattern" refused.err'
 }
 
-# label NAME ARGS...: hearsay predict of ARGS to NAME.csv.
+# label NAME ARGS...: runs hearsay predict ARGS with the output NAME.csv.
 label()
 {
     local name=$1 code
@@ -25,7 +26,8 @@ label()
     check "predict, $name, ends with 0: $(tail -n 1 "$name.err" | cut -c 1-100)" [ "$code" = 0 ]
 }
 
-# Columns of unlike ranges, words and gaps, and classes with names: what is not scaled is not told apart.
+# The table has columns of very different ranges, categories, missing values and named classes. It cannot be learnt
+# unscaled.
 python3 - "$seed" <<'PY'
 import random, sys
 r = random.Random(int(sys.argv[1]))
@@ -77,7 +79,7 @@ check "eval of rows of one class: the model file names the others" [ "$(figures 
 bounded "$HEARSAY" predict "$model" --data csv:bare.csv >plain.out 2>plain.err
 check "without --probabilities there are three columns" eval '[ "$(head -n 1 plain.out)" = index,label,probability ] && [ "$(wc -l <plain.out)" = 101 ]'
 
-# A file that a former version wrote has no names of classes.
+# A model file of an older version has no names of classes.
 python3 - "$model" <<'PY'
 import json, struct, sys
 data = open(sys.argv[1], "rb").read()
@@ -124,7 +126,7 @@ bounded "$HEARSAY" train --model logreg --data csv:old.csv,holdout=0.25 --rounds
 used "a file of which a quarter was held out" 100 share quarter/model.safetensors csv:old.csv
 used "a model file that sends nothing" 10 share former.safetensors csv:rows.csv
 
-# Columns without words, and sparse rows.
+# Columns without categories, and sparse rows.
 python3 - <<'PY'
 import random
 r = random.Random(2)
@@ -142,7 +144,7 @@ label svm-labelled svm/model.safetensors --data libsvm:old.svm,test=rows.svm
 label svm-alone svm/model.safetensors --data libsvm:bare.svm
 check "  the same of sparse rows without labels" cmp svm-labelled.csv svm-alone.csv
 
-# A table too wide for a run to carry: only its hash is there.
+# A table with too many columns for the run description, which then has only their hash.
 python3 - <<'PY'
 import random
 r = random.Random(3)

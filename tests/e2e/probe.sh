@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# tests/e2e/probe.sh -- whoever reaches nobody hears why: `hearsay probe`, and what peers say of it.
+# tests/e2e/probe.sh -- a peer that reaches no other peer is told the reason, by `hearsay probe` and by its own messages.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
 
-# probe CODE PATTERN ARGUMENT...: does it end with this code, and say this?
+# probe CODE PATTERN ARGUMENT...: checks that hearsay probe ends with this code and a matching line.
 probe()
 {
     local code=$1 pattern=$2 got

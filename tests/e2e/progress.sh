@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/e2e/progress.sh -- what a run shows while it goes: a line that is redrawn on a terminal, few plain
-# ones elsewhere, its accuracy on the way, and what Ctrl-C leaves.
+# tests/e2e/progress.sh -- the progress of a run: one line that is redrawn on a terminal, a few plain lines elsewhere,
+# accuracy during the run, and the state after Ctrl-C.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
@@ -11,7 +11,7 @@ run=(--model mlp:784-32-10 --data glyphs --batch 50 --seed "$seed")
 
 plain() { ! grep -q "$(printf '[\033\r]')" "$1"; }
 
-# on_terminal NAME COMMAND: in a terminal of 132 columns; what it showed is in NAME.screen.
+# on_terminal NAME COMMAND: runs a command in a terminal of 132 columns. Its output is in NAME.screen.
 on_terminal()
 {
     TERM=${3-xterm} script -qec "stty cols 132 rows 20; exec $2" "$1.screen" >/dev/null 2>&1 </dev/null
@@ -70,7 +70,7 @@ check "NO_COLOR: no colour" eval '! grep -qaE "$(printf "\033")\[[0-9;]*m" nocol
 
 # ---- Ctrl-C. ----
 
-# interrupt NAME FILE ARGS...: once FILE has something, SIGINT; the exit code is 130.
+# interrupt NAME FILE ARGS...: runs hearsay ARGS and sends SIGINT when FILE is not empty. The exit code must be 130.
 interrupt()
 {
     local name=$1 file=$2
@@ -104,7 +104,7 @@ check "sim --peers 100 prints $(wc -l <big.err) lines of progress" [ "$(wc -l <b
 
 # ---- What is no number. ----
 
-# Weights that are finite, and whose products are not.
+# The weights are finite, but products of them are not.
 python3 -c '
 import array, struct
 b = bytearray(open("train/model.safetensors", "rb").read())

@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# tests/e2e/python_asan.sh -- the Python package on a libhearsay.so that AddressSanitizer and UBSan watch, and with it
-# every array of numpy's and PyTorch's that the library reads and writes. The checks are those of python_peer,
-# python_codec and python_simulate, the first time for what they see and here for what they do not.
-# A leak counts where the library allocated it: interpreters leave much behind, and none of it is ours.
+# tests/e2e/python_asan.sh -- the Python package with a libhearsay.so built with AddressSanitizer and UBSan, which also
+# check each array of numpy and PyTorch that the library accesses. The checks are those of python_peer, python_codec and
+# python_simulate. Only leaks of memory that the library allocated count, because interpreters leak much.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 
@@ -15,7 +14,7 @@ e2e_begin
 export PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 export PYTHONPATH=$root/peer/api/python HEARSAY_LIBRARY=$library
 
-# watched ARGUMENT...: Python, which takes each piece of its memory from malloc. Every process leaves its reports in asan.PID.
+# watched ARGUMENT...: runs Python with all memory from malloc. Each process writes its reports to asan.PID.
 watched()
 {
     bounded env LD_PRELOAD="$runtime" PYTHONMALLOC=malloc ASAN_OPTIONS="detect_leaks=1 log_path=$work/asan" \
@@ -23,7 +22,7 @@ watched()
         LSAN_OPTIONS="exitcode=0:stack_trace_format='    #%n %f %S (%m)'" "$python" "$@"
 }
 
-# Paragraphs of all reports: faults, and leaks in which the library had a part.
+# reports: prints the errors in all reports, and the leaks in which the library is involved.
 reports()
 {
     local found=0 log
@@ -34,7 +33,7 @@ reports()
     return $found
 }
 
-# checks FILE NAME...: each is a process.
+# checks FILE NAME...: runs each check of FILE in its own process.
 checks()
 {
     local file=$1 name code
@@ -51,8 +50,8 @@ checks()
 
 watched -c 'import numpy' >probe.out 2>probe.err || skip "$python does not run with $runtime: $(tail -n 1 probe.err)"
 rm -f asan.*
-# It would all be of no use if the memory of Python were not watched: this lies to the library about an array's end.
-# (Of sizes that no register divides the last floats are read under a mask, where AddressSanitizer does not look.)
+# Tests the test: the library gets an array that is one float too short, which must be reported. (The size is a multiple
+# of the vector width. Otherwise the last floats would be read under a mask, which AddressSanitizer does not check.)
 watched -c 'import ctypes, hearsay, numpy
 from hearsay._lib import lib
 x, c = numpy.zeros(1024, numpy.float32), hearsay.Codec("topk:0.1", 1024)

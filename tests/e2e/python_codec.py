@@ -1,6 +1,6 @@
-"""What tests/e2e/python_codec.sh asks of the Python package: python_codec.py PART [ARGUMENT...]
+"""The parts of tests/e2e/python_codec.sh that are written in Python: python_codec.py PART [ARGUMENT...]
 
-Each part is a function below; it ends with an assertion, or quietly.
+Each part is a function below. It raises an exception if a check fails.
 """
 import array
 import ctypes
@@ -24,7 +24,7 @@ def raises(kind, words, call):
 
 
 def declared(path):
-    """The binding names what the header does."""
+    """The binding declares the same functions as the header."""
     with open(path) as f:
         names = set(f.read().split())
     assert names == set(_lib.SIGNATURES), names ^ set(_lib.SIGNATURES)
@@ -36,7 +36,7 @@ NAMES = ("OK OVER TIMEOUT INTERRUPTED USAGE SYSTEM NOT_FINITE CALLBACK FORKED FL
 
 
 def layout_program():
-    """Prints a C program, which prints how a compiler lays the header's structs, and what its names are worth."""
+    """Prints a C program that prints the layout of the header's structs, and the values of its constants."""
     print("#include <hearsay.h>\n#include <stdio.h>\nint main(void)\n{")
     for one, struct in STRUCTS.items():
         print(f'    printf("{one} %zu\\n", sizeof(struct hearsay_{one}));')
@@ -49,7 +49,7 @@ def layout_program():
 
 
 def layout(path):
-    """And that is how ctypes has them."""
+    """The structs and constants of the binding equal those that the C program printed."""
     expected = []
     for one, struct in STRUCTS.items():
         expected.append(f"{one} {ctypes.sizeof(struct)}")
@@ -62,7 +62,7 @@ def layout(path):
 
 
 def bare():
-    """Neither numpy nor torch: the codecs work all the same."""
+    """Without numpy and PyTorch, codecs work with array.array."""
     assert "numpy" not in sys.modules and "torch" not in sys.modules
     sys.modules["numpy"] = sys.modules["torch"] = None
     codec = hearsay.Codec("topk:0.5", 4)
@@ -71,7 +71,7 @@ def bare():
 
 
 def numpy():
-    """Every codec of the catalogue: what is added is what was encoded, within what it says is left."""
+    """Every codec in the catalogue: the message adds the encoded vector, except for the share that `left` reports."""
     import numpy as np
     rng = np.random.default_rng(1)
     known = hearsay.codecs()
@@ -125,7 +125,7 @@ def refusals():
 
 
 def threads():
-    """Four threads with one codec: each message is what one thread alone makes."""
+    """Four threads share one codec: each message equals the one that a single thread makes."""
     import numpy as np
     codec = hearsay.Codec("randk:0.1+qsgd:4", 100 * N)
     x = np.random.default_rng(2).standard_normal(100 * N).astype(np.float32)

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# tests/e2e/python_codec.sh -- the Python package: its binding is the header, its codecs take numpy's and
-# PyTorch's memory as it is and refuse the rest, its hook loses no gradient between processes, and
-# pip installs it. Parts are left out where numpy or PyTorch is missing.
+# tests/e2e/python_codec.sh -- the Python package: its binding matches the header; its codecs use memory of numpy and
+# PyTorch in place and refuse other memory; its DDP hook loses no gradient; pip installs it. Parts are left out if numpy
+# or PyTorch is missing.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 
-# has PYTHON MODULE: can it be imported?
+# has PYTHON MODULE: checks whether a module can be imported.
 has()
 {
     "$1" -c "import $2" 2>/dev/null
@@ -16,7 +16,7 @@ e2e_begin
 package=$root/peer/api/python
 export PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 GLOO_SOCKET_IFNAME=lo
 
-# Without a library, and with a file that is not a library. The package in a checkout also finds the library that is built
+# The library is missing, or the file is not a library. The package in a checkout also finds the library that is built
 # there, so a copy of the package is imported here.
 mkdir alone && cp -r "$package/hearsay" alone && rm -f alone/hearsay/libhearsay.so
 PYTHONPATH=$work/alone "$python" -c 'import hearsay' 2>none.err
@@ -56,7 +56,7 @@ else
     echo "# left out: $python has no torch (Debian: python3-torch)"
 fi
 
-# As from a checkout, of which the build takes the version.
+# Installs from a copy of the checkout, because the build reads the version from CMakeLists.txt.
 if has "$python" pip && has "$python" venv && has "$python" setuptools && has "$python" wheel; then
     mkdir -p tree/peer/api
     cp "$root/CMakeLists.txt" tree

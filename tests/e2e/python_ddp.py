@@ -1,7 +1,7 @@
-"""What tests/e2e/python_codec.sh asks of hearsay.ddp_hook: python_ddp.py FILE.
+"""The part of tests/e2e/python_codec.sh that tests hearsay.ddp_hook: python_ddp.py FILE.
 
-Each part is a function below, run by three processes that meet at FILE; rank 0 names those that are done.
-Three, as sums of two are the same in either order.
+Three processes, which meet at FILE, run each part below; rank 0 prints the names of the finished parts. Three processes are
+needed, because a sum of two values is the same in either order.
 """
 import pickle
 import sys
@@ -16,7 +16,7 @@ PEERS = 3
 
 
 def module_of(hook):
-    """A DDP of three layers and, after its first step, of several buckets; every process has other data."""
+    """Returns a DDP module of three layers, with several buckets after its first step. Every process has other data."""
     torch.manual_seed(1)
     layers = [torch.nn.Linear(40, 120), torch.nn.ReLU(), torch.nn.Linear(120, 150), torch.nn.ReLU(), torch.nn.Linear(150, 10)]
     dist._DEFAULT_FIRST_BUCKET_BYTES = 4000
@@ -39,7 +39,7 @@ def flat(ddp):
 
 
 def counted(hook):
-    """A list that gets an entry for each of its collectives."""
+    """Counts collectives: returns a list that gets an entry for each collective of the hook."""
     gather, calls = hook._gather, []
     hook._gather = lambda *data: calls.append(data) or gather(*data)
     return calls
@@ -52,7 +52,7 @@ def everybodys(v):
 
 
 def plain():
-    """With none the hook does what DDP does without one, with one collective a bucket once buckets are known."""
+    """With the codec none, the hook gives the same gradients as DDP without a hook, with one collective per known bucket."""
     (a, x, y), (b, _, _) = module_of(hook := hearsay.ddp_hook("none")), module_of(None)
     calls = counted(hook)
     for _ in range(4):
@@ -65,7 +65,7 @@ def plain():
 
 
 def feedback():
-    """Nothing is lost: what was applied in T steps and what is left out are T gradients, also when buckets are cut anew."""
+    """Error feedback loses nothing: what T steps applied plus what is left out is T gradients, also when buckets change."""
     (a, x, y), (b, _, _) = module_of(None), module_of(hook := hearsay.ddp_hook("topk:0.05+qsgd:4"))
     backward(a, x, y)
     whole, sum_of, buckets = flat(a), 0, set()
@@ -86,7 +86,7 @@ def feedback():
 
 
 def growing():
-    """A message that is longer than there is room for comes in two pieces, and whole."""
+    """A message that is longer than the padding arrives completely, in two pieces."""
     (a, x, y), (b, _, _) = module_of(hook := hearsay.ddp_hook("thr:0.001")), module_of(None)
     for scale in (1e-2, 1e-2, 1e-1):
         calls = counted(hook)
@@ -97,9 +97,9 @@ def growing():
 
 
 def without_feedback():
-    """Then the same gradient gives the same message every time."""
+    """Without error feedback, the same gradient gives the same message every time."""
     ddp, x, y = module_of(hearsay.ddp_hook("topk:0.05", error_feedback=False))
-    backward(ddp, x, y)  # Of other buckets.
+    backward(ddp, x, y)  # DDP changes its buckets after this step.
     backward(ddp, x, y)
     first = flat(ddp)
     backward(ddp, x, y)
@@ -107,7 +107,7 @@ def without_feedback():
 
 
 def not_finite():
-    """A NaN at one process is NaN at all, and what was left out is as if that step had not been."""
+    """A NaN at one process gives NaN at all processes, and what was left out is the same as before that step."""
     ddp, x, y = module_of(hook := hearsay.ddp_hook("topk:0.05"))
     backward(ddp, x, y), backward(ddp, x, y)
     left = [one.left.clone() for one in hook._memory]
@@ -129,7 +129,7 @@ def pickled():
 
 
 def learns():
-    """One gradient in twenty is enough, with what is left out in mind."""
+    """A twentieth of the gradient is enough to learn, with error feedback."""
     ddp, x, y = module_of(hearsay.ddp_hook("topk:0.05"))
     optimiser = torch.optim.SGD(ddp.parameters(), 0.1)
     first = float(backward(ddp, x, y).detach())
@@ -151,7 +151,7 @@ def one(rank, parts, path):
         dist.barrier()
         if rank == 0:
             print(part, flush=True)
-    dist.destroy_process_group()  # Joins gloo's threads, which may be at work still.
+    dist.destroy_process_group()  # Joins the threads of gloo, which may still be running.
 
 
 if __name__ == "__main__":

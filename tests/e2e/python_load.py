@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Holds hearsay.load() to what the program says of the same model.
+"""Compares hearsay.load() with the output of the program for the same model.
 
   python_load.py sets
-        table.csv, rows.csv: numbers of unlike sizes, gaps, categories of two and of 100 values, labels with names;
-        wild.svm, wild.t: sparse rows whose columns differ by a factor of 10,000
+        writes table.csv, rows.csv: columns of very different ranges, missing values, categories of two and of 100 values,
+        named labels; wild.svm, wild.t: sparse rows whose columns differ by a factor of 10,000
   python_load.py agree FILE JSON LOGITS MODEL SET PATH
-        raw data of PATH, transformed, give the accuracy of JSON to the digit, and about the LOGITS
+        transformed raw data of PATH give exactly the accuracy in JSON, and approximately the LOGITS
   python_load.py refusals FILE
-        files and inputs that do not fit
+        files and inputs that do not fit are refused
 """
 import csv
 import json
@@ -47,7 +47,7 @@ def sets():
                 f.write("%+d %s\n" % (2 * c - 1, " ".join("%d:%.5g" % (k + 1, v[k]) for k in range(8) if r.random() < 0.8 or i < 2)))
 
 
-# ---- Raw data, by readers of our own. ----
+# ---- Raw data, read without hearsay. ----
 
 def raw(kind, path, loaded):
     if kind == "idx":
@@ -98,7 +98,7 @@ def agree(path, report, answers, model, kind, data):
     assert float("%.12g" % accuracy) == j["accuracy"], (accuracy, j["accuracy"])
     theirs = np.fromfile(answers, "<f4").reshape(got.shape)
     assert np.abs(got - theirs).max() <= 1e-4 * np.abs(theirs).max(), np.abs(got - theirs).max()
-    # The constants matter: pixels from 0 to 1 are not the model's inputs.
+    # Checks that normalisation matters: with pixels from 0 to 1, the model gives other results.
     if kind == "cifar":
         assert metadata["input"]["names"][3] == "cat"
         images = values.reshape(-1, 3, 32, 32)

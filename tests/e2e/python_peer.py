@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""hearsay.Peer, by what a program sees of it: python_peer.py CHECK. Exits with 0, or with a sentence.
+"""Tests of hearsay.Peer from the view of a program: python_peer.py CHECK. Exits with 0, or with an error message.
 
-Two peers are two threads of one process where that is enough: several handles live side by side.
+Where possible, two peers are two threads of one process, because a process can have several handles.
 """
 import contextlib
 import ctypes
@@ -35,7 +35,7 @@ PATIENCE = 120
 
 
 def together(n, train, **options):
-    """train(rank, connect) in n threads; what they returned, by rank. The first exception is raised."""
+    """Runs train(rank, connect) in n threads. Returns the results by rank, or raises the first exception."""
     listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(n)]
     places = ",".join(f"127.0.0.1:{one.getsockname()[1]}" for one in listeners)
     results, errors = [None] * n, []
@@ -66,7 +66,7 @@ def together(n, train, **options):
 
 
 def alone(model, optimizer=None, /, **options):
-    """A run of one peer."""
+    """Returns the peer of a run with one peer."""
     directory = tempfile.mkdtemp()
     key = hearsay.keygen(os.path.join(directory, "key"))
     return hearsay.Peer(model, optimizer, **{**dict(key=key, listen="127.0.0.1:0", min_peers=1, rounds=5, timeout=PATIENCE), **options})
@@ -92,7 +92,7 @@ def move(model, rank, peer):
 
 
 def check_numpy():
-    """In place where arrays are packed, and by copies where not: either way all end with one model."""
+    """Packed arrays are used in place, other arrays are copied; in both cases all peers end with the same model."""
     for packed in (True, False):
         def train(rank, connect):
             model = {"w": np.zeros((3, 4), np.float32), "b": np.zeros((), np.float32)}
@@ -111,7 +111,7 @@ def check_numpy():
 
 
 def check_buffers():
-    """Buffers beside a dict are mixed; a variance stays what it is called."""
+    """Buffers in addition to a dict of arrays are mixed. The running variance is mixed as a variance."""
     def train(rank, connect):
         model, more = {"w": np.ones(4, np.float32)}, {"bn.running_var": np.full(2, 1.0 + rank * 0, np.float32)}
         peer = connect(model, buffers=more)
@@ -126,7 +126,7 @@ def check_buffers():
 
 
 def check_refusals():
-    """What does not fit is said before there is a run, and by name."""
+    """An argument that does not fit is refused by name before the run begins."""
     f = np.zeros(3, np.float32)
     raises(TypeError, "float64", lambda: alone({"w": np.zeros(3)}))
     raises(hearsay.UsageError, "contiguous", lambda: alone({"w": np.zeros((4, 4), np.float32)[:, 1]}))
@@ -154,7 +154,7 @@ def check_refusals():
 
 
 def listed():
-    """The options of the library: name -> (default, is it for model= only?)."""
+    """Returns the options of the library: name -> (default, whether it is only for model=)."""
     found, one = {}, _lib.Option()
     while _lib.lib.hearsay_option_at(len(found), ctypes.byref(one)) == _lib.OK:
         assert one.values and one.about, one.name
@@ -163,7 +163,7 @@ def listed():
 
 
 def check_keywords():
-    """Signatures, the library's options and the table of the page are the same list; an unknown one is told with the nearest."""
+    """Signatures, the library's options and the table in README.md agree. An unknown option is reported with the nearest."""
     library = listed()
     assert len(library) > 50 and set(library) == set(_options.RunOptions.__annotations__), set(library) ^ set(_options.RunOptions.__annotations__)
     for function in (hearsay.Peer, hearsay.local, hearsay.simulate, hearsay.torchrun, hearsay.Peer.from_env, hearsay.launch.Connect.__call__,
@@ -196,7 +196,7 @@ def check_keywords():
         (name, value), = more.items()
         raises(TypeError, f"hearsay.Peer: {name}: found {value!r}, expected ", lambda: alone({"w": f}, **more))
 
-    # Sentences of the library: no flag is left in any.
+    # Messages of the library: none of them names a command-line flag.
     notes = []
     for more in (dict(rounds=0), dict(min_peers=-1), dict(topology="star", byzantine=3), dict(mixer="average", policy="async"), dict(bootstrap="a"),
                  dict(listen="x"), dict(key="/nowhere"), dict(overlap="layer"), dict(final_drift=1e-9), dict(mixer="gossip", topology="ring"),
@@ -213,7 +213,7 @@ def check_keywords():
 
 
 def check_nan():
-    """A NaN is not sent, and the model is the program's still."""
+    """A model with a NaN is not sent, and the program can still change it."""
     model = hearsay.packed({"w": np.zeros(3)})
     with alone(model) as peer:
         model["w"][1] = np.nan
@@ -225,7 +225,7 @@ def check_nan():
 
 
 def check_losses():
-    """None is a loss that is not known; a NaN or an infinity is divergence. Numbers out of their range are refused, and count for nothing."""
+    """A loss of None is unknown, NaN or infinity is divergence; numbers out of range are refused and not counted."""
     nan, inf = float("nan"), float("inf")
     for loss, n, code in ((None, None, 0), (None, 4, 0), (nan, 0, 0), (1, 4, 0), (np.float32(1), None, 0), (nan, None, 3), (nan, 4, 3), (inf, 4, 3),
                           (-inf, None, 3), (np.float64(nan), 1, 3)):
@@ -255,7 +255,7 @@ def _drained(peer):
 
 
 def check_end():
-    """After the end step() is a no-op, questions have answers, and the model stays."""
+    """After the end of the run step() does nothing, properties have their last values, and the model stays."""
     model = hearsay.packed({"w": np.ones(3)})
     peer = alone(model)
     while peer.step():
@@ -268,17 +268,17 @@ def check_end():
     del peer
     gc.collect()
     assert model["w"].tolist() == [1, 1, 1]
-    with alone(model) as peer:  # Left in the middle.
+    with alone(model) as peer:  # The with-block is left before the run is over.
         peer.step()
         peer.leave()
         assert "stopped" in peer.verdict or "left" in peer.verdict, peer.verdict
     peer = alone(model)
-    del peer  # Collected: it leaves by itself.
+    del peer  # The peer is garbage collected, and so leaves the run.
     gc.collect()
 
 
 def check_again():
-    """After fifty peers, one behind the other, a process has the threads and the files that it had after one."""
+    """After fifty peers in sequence, a process has as many threads and open files as after one."""
     def count():
         return len(os.listdir("/proc/self/task")), len(os.listdir("/proc/self/fd"))
 
@@ -293,7 +293,7 @@ def check_again():
 
 
 def check_shard():
-    """Shares of a set are disjoint and cover it; batches come from the share, in another order each epoch."""
+    """Shards are disjoint and cover the data set; batches come from the shard, in another order in each epoch."""
     def train(rank, connect):
         ids = np.arange(101)
         with connect({"w": np.ones(2, np.float32)}) as peer:
@@ -317,7 +317,7 @@ def check_shard():
 
 
 def check_notes():
-    """Notes go to the program's function, or to a logger; its exception comes out of the call."""
+    """Messages go to on_note, or to a logger; an exception of on_note is raised by the call."""
     def lonely(**more):
         return alone({"w": np.zeros(2, np.float32)}, min_peers=2, bootstrap="127.0.0.1:1", **more)
 
@@ -340,7 +340,7 @@ def check_notes():
 
 
 def check_waiting():
-    """Who waits for others gets Ctrl-C and a time limit at once, and nothing is left behind."""
+    """A peer that waits for others reacts to Ctrl-C and to a time limit at once, and leaves nothing behind."""
     def wait(**more):
         return alone({"w": np.zeros(2, np.float32)}, min_peers=2, **more)
 
@@ -353,7 +353,7 @@ def check_waiting():
     gc.collect()
     assert len(threads) <= 2 + threading.active_count(), threads
 
-    # Python may raise it as a callback begins, where only sys.unraisablehook hears of it.
+    # Python may raise KeyboardInterrupt at the start of a callback, where only sys.unraisablehook gets it.
     def begins(self, _self, _level, _text):
         raise KeyboardInterrupt
 
@@ -366,7 +366,7 @@ def check_waiting():
 
 
 def check_evaluate():
-    """Its figures are the peer's; its exception reaches the program with its traceback, and the run goes on."""
+    """The result of evaluate() becomes the peer's; the program gets its exception with the traceback, and the run continues."""
     def good(model):
         return {"loss": 0.5, "accuracy": 0.25}
 
@@ -412,7 +412,7 @@ def check_evaluate():
 
 
 def check_closing():
-    """leave() and close() of a callback are refused, as step() is, and a peer that is left later leaves nothing behind."""
+    """leave(), close() and step() are refused within a callback, and a peer that leaves later leaves nothing behind."""
     def count():
         return len(os.listdir("/proc/self/task")), len(os.listdir("/proc/self/fd"))
 
@@ -434,7 +434,7 @@ def check_closing():
 
 
 def check_fork():
-    """A forked child can neither use its parent's peer nor harm it."""
+    """A forked child can neither use nor disturb its parent's peer."""
     model = hearsay.packed({"w": np.zeros(2)})
     with alone(model, rounds=20) as peer:
         peer.step()
@@ -466,7 +466,7 @@ def failing(rank, connect):
 
 
 def forking(rank, connect):
-    """Children of a rank end in each of the ways that a process can. They are not the rank."""
+    """Children of a rank end in each possible way. They are not taken for the rank."""
     with connect({"w": np.zeros(2, np.float32)}) as peer:
         codes = []
         for way in range(4):
@@ -515,7 +515,7 @@ def marking(rank, connect, marks, deaf=False):
 
 
 def interrupted(deaf, *kills):
-    """local() of three, and `kills` once all are under way: where their directories are, and how long they took."""
+    """Interrupts local() with three ranks by the signals `kills`. Returns their directories and the time that it took."""
     directory, marks = tempfile.mkdtemp(), tempfile.mkdtemp()
 
     def press():
@@ -532,7 +532,7 @@ def interrupted(deaf, *kills):
 
 
 def check_interrupted():
-    """Ctrl-C of local() lets its peers leave: each has a summary, and a checkpoint. Who does not end is killed."""
+    """Ctrl-C of local() makes its peers leave with a summary and a checkpoint. A peer that does not end is killed."""
     def one():
         os.kill(os.getpid(), signal.SIGINT)
 
@@ -552,7 +552,7 @@ def check_interrupted():
 
 
 def check_orphaned():
-    """Who starts local() and is killed leaves no process behind: its peers leave, and each has a summary."""
+    """If the process that called local() is killed, its peers leave with a summary, and no process remains."""
     if "ORPHANED" in os.environ:
         marks, out = os.environ["ORPHANED"].split(":")
         hearsay.local(3, marking, marks, False, rounds=10**9, out=out, checkpoint=1)
@@ -589,7 +589,7 @@ def script(text, *how):
 
 
 def check_stdin():
-    """local() works from stdin, from -c, at a prompt and under -i; its progress is rank 0's; where a process cannot begin, it says why."""
+    """local() works from stdin, -c, a prompt and -i; only rank 0 prints progress; a process that cannot start reports why."""
     good = FROM_STDIN % ("", "slow", "dict(progress=True)")
     for found in (script(good, "-"), script("", "-c", good)):
         assert found.stdout == "[(0, 20), (0, 20), (0, 20)]\n", found
@@ -614,7 +614,7 @@ def check_stdin():
 
 
 def check_progress():
-    """Lines come every few seconds and say what is waited for; none come where they are not asked for, and none can fail."""
+    """Progress lines come every few seconds with what is waited for; none come if they are off; printing never fails."""
     f = {"w": np.zeros(3, np.float32)}
 
     def lines(call, stream=None):
@@ -640,11 +640,11 @@ def check_progress():
     assert lines(lambda: hearsay.simulate(2, counting, 1.0, rounds=3)) == []
     said = lines(lambda: hearsay.simulate(3, counting, 1.0, rounds=3, progress=True))
     assert said and all("consensus of 3 of 3" in one or " of 3" in one for one in said) and len(said) < 9, said
-    # By default where stderr is a terminal, and of rank 0 only.
+    # By default, progress is printed if stderr is a terminal, and only by rank 0.
     for rank, shown in (("0", True), ("1", False)):
         try:
             ours, theirs = os.openpty()
-        except OSError:  # A bare root without /dev/pts.
+        except OSError:  # A bare root file system has no /dev/pts.
             break
         with os.fdopen(theirs, "w") as terminal, unittest.mock.patch.dict(os.environ, {"RANK": rank}):
             lines(lambda: train(rounds=3), terminal)
@@ -668,12 +668,12 @@ def drifting(rank, connect, late):
     model = {"w": np.full(5, 3.0, np.float32), "b": np.zeros((2, 2), np.float16)}
     with connect(model, buffers={"mean": np.ones(2, np.float32)}) as peer:
         move(model, rank, peer)
-    model["w"] += late * rank  # What counts is what is there at the end.
+    model["w"] += late * rank  # Changes the model after the last round: the drift must be that of the final values.
     return {name: a.copy() for name, a in model.items()}
 
 
 def check_exact_drift():
-    """local() and simulate() give the exact distance of the final models that the ranks hold."""
+    """local() and simulate() return the exact consensus distance of the ranks' final models."""
     for run in (hearsay.local, hearsay.simulate):
         for late in (0, 0.5):
             found = run(3, drifting, late, rounds=5, topology="ring", compress="topk:0.5")
@@ -697,7 +697,7 @@ def drawing(rank, connect, initial):
 
 
 def check_initial():
-    """The run begins with the model of the peer that asks for it; where several ask, or it has begun, a warning says so."""
+    """The run begins with the model of the peer with initial=True. A warning tells if several ask, or if the run has begun."""
     def all_name_all(n, train, initial, **options):
         return together(n, lambda rank, connect: train(rank, connect, initial), **options)
 
@@ -717,7 +717,7 @@ def check_initial():
 
 
 def check_late_initial():
-    """initial=True of a peer that joins a run changes nothing, and is warned of."""
+    """initial=True has no effect for a peer that joins a run, and causes a warning."""
     directory, notes = tempfile.mkdtemp(), []
     key = hearsay.keygen(os.path.join(directory, "key"))
     begun = threading.Event()
@@ -730,7 +730,7 @@ def check_late_initial():
             while peer.step():
                 if peer.figures().n_live < 2:
                     time.sleep(0.01)
-                    peer._steps_done = -1 if peer.round > 3 else 0  # The run waits for the other one.
+                    peer._steps_done = -1 if peer.round > 3 else 0  # The run waits for the joining peer.
 
     places = []
     thread = threading.Thread(target=first)
@@ -751,7 +751,7 @@ def leaving_out(rank, connect):
 
 
 def check_absent():
-    """A rank that returns without connect() is named, and nobody waits for it; where it is not needed, it is no error."""
+    """A rank that returns without connect() is named, and no rank waits for it; if it is not needed, it is no error."""
     error = raises(hearsay.LocalError, "returned without connect()", lambda: hearsay.local(3, leaving_out, rounds=5))
     assert error.rank == 1 and "3 peers" in str(error), error
     found = hearsay.local(3, leaving_out, rounds=5, min_peers=2)
@@ -764,7 +764,7 @@ def no_peer(rank, connect):
 
 
 def check_local():
-    """Processes: results by rank; who fails is told with a traceback, and the others end."""
+    """local(): results are by rank; a failed rank is reported with its traceback, and the other ranks end."""
     found = hearsay.local(2, counting, 3.0, rounds=5)
     assert [f.round for f in found] == [5, 5] and isinstance(found[0], hearsay.Figures), found
     error = raises(hearsay.LocalError, "of rank 1", lambda: hearsay.local(2, failing, rounds=1000000))
@@ -773,14 +773,14 @@ def check_local():
 
 
 def check_forking():
-    """A child that a rank forks may end as it likes: the rank, local() and simulate() go on."""
+    """Children that a rank forks may end in any way: the rank, local() and simulate() continue."""
     assert hearsay.local(2, forking, rounds=5) == [0, 1]
     assert hearsay.local(2, forking, rounds=5, start_method="fork") == [0, 1]
     assert hearsay.simulate(2, forking, rounds=5) == [0, 1]
 
 
 def check_metrics():
-    """A live page while there is a run, lines under out, and one port a peer."""
+    """During a run there is a live page, files under `out`, and one port per peer."""
     directory, notes = tempfile.mkdtemp(), []
     out = os.path.join(directory, "out")
     peer = alone({"w": np.zeros(4, np.float32)}, out=out, metrics=0, evaluate=lambda model: (1.0, 0.5, 10), on_note=lambda level, text: notes.append(text))
@@ -805,7 +805,7 @@ def check_metrics():
 
 
 def check_env():
-    """What launchers say becomes options."""
+    """Environment variables of launchers become options."""
     found = hearsay.from_env({"RANK": "2", "WORLD_SIZE": "4", "MASTER_ADDR": "h", "MASTER_PORT": "29500"})
     assert found == {"listen": "0.0.0.0:0", "bootstrap": "h:29501", "name": "rank-2", "min_peers": 4, "shard": "3/4"}, found
     found = hearsay.from_env({"SLURM_PROCID": "0", "SLURM_NTASKS": "2", "SLURM_JOB_NODELIST": "n[03-07,9],m1", "SLURM_JOB_ID": "5"})

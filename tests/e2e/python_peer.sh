@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# tests/e2e/python_peer.sh -- hearsay.Peer: programs with numpy or PyTorch bring their model into a run, in
-# threads, processes and ranks of torchrun; the examples do what they say. PyTorch's part is left
-# out where it is missing.
+# tests/e2e/python_peer.sh -- hearsay.Peer: programs with numpy or PyTorch bring their model into a run, in threads, in
+# processes and as ranks of torchrun. The examples work. Tests with PyTorch are left out if it is missing.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 
@@ -10,7 +9,7 @@ e2e_begin
 export PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 GLOO_SOCKET_IFNAME=lo
 export PYTHONPATH=$root/peer/api/python HEARSAY_LIBRARY=$library
 
-# checks FILE: each of its checks is a process of its own.
+# checks FILE: runs each check of FILE in its own process.
 checks()
 {
     local name text
@@ -22,7 +21,7 @@ checks()
     done < <("$python" "$root/tests/e2e/$1.py" --list)
 }
 
-# example NAME PATTERN N ARGUMENT...: N lines of its output are like PATTERN.
+# example NAME PATTERN N ARGUMENT...: runs an example. N lines of its output must match PATTERN.
 example()
 {
     local name=$1 pattern=$2 n=$3
@@ -54,7 +53,7 @@ fi
 
 if "$python" -c 'import torch' 2>/dev/null; then
     checks python_peer_torch
-    # Ranks as torchrun starts them: that of MASTER_PORT + 1 is rank 0's.
+    # Starts the ranks as torchrun does. Rank 0 listens at MASTER_PORT + 1.
     read -r port < <(free_ports 1)
     "$HEARSAY" key new cluster.key 2>keygen.err
     for rank in 0 1; do

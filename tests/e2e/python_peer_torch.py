@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""hearsay.Peer with PyTorch, by what a program sees of it: python_peer_torch.py CHECK."""
+"""Tests of hearsay.Peer with PyTorch from the view of a program: python_peer_torch.py CHECK."""
 import gc
 import io
 import json
@@ -23,7 +23,7 @@ torch.set_num_threads(1)
 
 
 class Tied(nn.Module):
-    """Tied weights, batch statistics, a mask that is not saved, and an integer."""
+    """A module with tied weights, batch statistics, a mask that is not saved, and an integer buffer."""
 
     def __init__(self):
         super().__init__()
@@ -42,7 +42,7 @@ lock = threading.Lock()
 
 
 def made():
-    with lock:  # The seed is the process's.
+    with lock:  # The random seed belongs to the process, so only one thread may use it at a time.
         torch.manual_seed(1)
         return Tied()
 
@@ -62,7 +62,7 @@ def flat(model):
 
 
 def check_views():
-    """Parameters stay the objects that they were, as views of one buffer that the library works on: nothing is copied."""
+    """Parameters stay the same objects, and become views of one buffer that the library uses: nothing is copied."""
     def train(rank, connect):
         model = made()
         before = {k: t.clone() for k, t in model.state_dict().items()}
@@ -87,7 +87,7 @@ def check_views():
         del peer
         gc.collect()
         assert torch.equal(final, flat(model))
-        model(torch.randn(8, 6)).sum().backward()  # It is a model like any other.
+        model(torch.randn(8, 6)).sum().backward()  # The module can be used like any other.
         optimizer.step()
         return final
 
@@ -97,7 +97,7 @@ def check_views():
 
 
 def check_staged():
-    """A model on another device has a twin on the CPU: here the CPU itself stands for it."""
+    """A model on another device has a copy on the CPU. In this test, the CPU stands for that device."""
     _model._on_gpu = lambda x: True
 
     def train(rank, connect):
@@ -115,7 +115,7 @@ def check_staged():
 
 
 def check_half():
-    """Tensors of 16 bits are trained where they are, beside float32 ones."""
+    """16-bit tensors are trained in place, together with float32 tensors."""
     def train(rank, connect):
         model = nn.Sequential(nn.Linear(4, 4).bfloat16(), nn.Linear(4, 2).half(), nn.Linear(2, 2))
         for p in model.parameters():
@@ -134,7 +134,7 @@ def check_half():
 
 
 def check_evaluate():
-    """In eval mode and without gradients; modes are as before afterwards, of each module its own."""
+    """evaluate() runs in eval mode without gradients. Afterwards each module has its former mode."""
     model = made()
     model.bn.eval()
     seen = []
@@ -151,7 +151,7 @@ def check_evaluate():
 
 
 def check_moved():
-    """A tensor that is moved is refused by name, instead of being trained beside the one that is exchanged."""
+    """A tensor that was moved is refused by name. Otherwise another tensor would be trained than the one that is mixed."""
     model = made()
     peer = alone(model)
     model.fc1.weight.data = model.fc1.weight.data.clone()
@@ -167,7 +167,7 @@ def check_moved():
 
 
 def check_replaced():
-    """A layer, a parameter or an array that the library was not told of would never be mixed."""
+    """A layer, parameter or array that was added or replaced is refused, because it would never be mixed."""
     def layer(m):
         m.fc2 = nn.Linear(4, 6)
 
@@ -201,7 +201,7 @@ def check_replaced():
 
 
 class Buffered(nn.Module):
-    """With all kinds of buffers that are not mixed, of values that no two peers have in common."""
+    """A module with all kinds of buffers that are not mixed, with different values at each peer."""
 
     def __init__(self, seed):
         super().__init__()
@@ -238,7 +238,7 @@ def buffered(rank, connect, **more):
 
 
 def check_opaque():
-    """Buffers of integers, bools, complex numbers and the like begin with one peer's values at all, and no bit of them is lost."""
+    """Buffers that are not float begin with the values of one peer at all peers, bit for bit."""
     def same(a, b):
         return all(k == j and x.dtype == y.dtype and torch.equal(x, y) for (k, x), (j, y) in zip(a, b))
 
@@ -253,7 +253,7 @@ def check_opaque():
 
 
 def check_opaque_stored():
-    """A model file has no packed buffers, and a peer that is started again has the run's."""
+    """A model file has no such buffers, and a peer that is restarted gets those of the run."""
     directory = tempfile.mkdtemp()
     key = hearsay.keygen(directory + "/key")
     out = dict(key=key, out=directory + "/out", checkpoint="0.05", rounds=100000)
@@ -275,7 +275,7 @@ def check_opaque_stored():
 
 
 def check_opaque_changed():
-    """A buffer that changes in training is named once; a batch norm's counter is not."""
+    """A buffer that changes in training causes one warning; the counter of a batch norm causes none."""
     notes = []
     model = Buffered(1)
     model.bn = nn.BatchNorm1d(6)
@@ -291,13 +291,13 @@ def check_opaque_changed():
 
 
 def check_opaque_differs():
-    """Peers whose buffers have other types or shapes are refused, by the buffer's name."""
+    """Peers whose buffers have other types or shapes are refused, with the name of the buffer."""
     def other(value):
         def train(rank, connect):
             model = Buffered(rank)
             if rank == 1:
                 model.perm = value
-            connect(model, timeout=30)  # The peer that is not refused waits for another one.
+            connect(model, timeout=30)  # The peer that is not refused waits for another peer.
 
         return train
 
@@ -308,7 +308,7 @@ def check_opaque_differs():
 
 
 def check_shared():
-    """Two parameters with one memory stay tied; where only a part is shared, or by something else, both are named."""
+    """Parameters that share all memory stay tied; if a part is shared, or an attribute shares it, both tensors are named."""
     def tied(dtype):
         model = nn.ModuleDict({"a": nn.Linear(4, 4), "b": nn.Linear(4, 4)}).to(dtype)
         model["b"].weight = nn.Parameter(model["a"].weight.data)
@@ -354,13 +354,13 @@ def check_shared():
     model = nn.ModuleDict({"a": nn.Linear(4, 4)})
     model["a"].weight = nn.Parameter(torch.ones(1).expand(4, 4))
     raises(hearsay.UsageError, "tensor a.weight: found elements that share memory", lambda: alone(model))
-    rnn = nn.LSTM(3, 4)  # Its list of weights holds the same objects.
+    rnn = nn.LSTM(3, 4)  # Its list of weights has the same objects.
     alone(rnn).leave()
-    alone(rnn).leave()  # All of it is in one storage now, each in a place of its own.
+    alone(rnn).leave()  # Now all weights are in one storage, at different places.
 
 
 def check_kinds():
-    """Modules that are scripted, traced, compiled or wrapped train as the plain one does; what cannot take part is named at once."""
+    """Scripted, traced, compiled and wrapped modules train like the plain module; modules that cannot are refused by name."""
     def plain():
         torch.manual_seed(3)
         return nn.Sequential(nn.Linear(6, 5), nn.BatchNorm1d(5))
@@ -437,7 +437,7 @@ def check_kinds():
 
 
 def check_places():
-    """Empty, frozen, strided and negated tensors, and one pattern in place of a list of them."""
+    """Empty, frozen, strided and negated tensors work, and so does a single pattern instead of a list."""
     model = nn.Sequential(nn.Linear(6, 5), nn.Conv2d(3, 4, 3).to(memory_format=torch.channels_last))
     model[0].weight = nn.Parameter(torch.randn(6, 5).t())
     model[0].bias.requires_grad_(False)
@@ -453,7 +453,7 @@ def check_places():
 
 
 def check_skip():
-    """What is left out stays each peer's own."""
+    """Tensors that are skipped keep each peer's own values."""
     def train(rank, connect):
         model = made()
         optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
@@ -467,7 +467,7 @@ def check_skip():
 
 
 def check_workers():
-    """A DataLoader whose workers are forked: batches are of the share, and the peer is unharmed."""
+    """A DataLoader with forked workers: batches are from the shard, and the workers do not disturb the peer."""
     from torch.utils.data import DataLoader, TensorDataset
 
     def train(rank, connect):
@@ -496,7 +496,7 @@ def check_workers():
 
 
 def check_sampler():
-    """What the loader's sampler draws is what peers train on, each its own share: a subset, weights, an order."""
+    """Peers train on the samples that the loader's sampler draws (subset, weights, order), each peer on its own shard."""
     from torch.utils.data import (BatchSampler, DataLoader, DistributedSampler, IterableDataset, RandomSampler, Sampler, SequentialSampler,
                                   SubsetRandomSampler, TensorDataset, WeightedRandomSampler)
 
@@ -510,7 +510,7 @@ def check_sampler():
             return iter(range(199, 0, -2))
 
     def drawn(rounds=40, **loading):
-        """By peer: its samples, and the ids of its batches."""
+        """Returns the samples of each peer, and the sample numbers of its batches."""
         def train(rank, connect):
             with connect(made()) as peer:
                 mine, batches = set(peer.samples(200).tolist()), []
@@ -538,9 +538,9 @@ def check_sampler():
         assert len(set(flat_of(found[0][1])) | set(flat_of(found[1][1]))) >= 0.9 * len(allowed), loading
     assert drawn(batch_size=8, sampler=SubsetRandomSampler(range(100))) == drawn(batch_size=8, sampler=SubsetRandomSampler(range(100)))
 
-    mine, batches = drawn(batch_size=8)[0]  # shuffle=False is in order,
+    mine, batches = drawn(batch_size=8)[0]  # By default, shuffle=False of the loader keeps the order of the data set.
     assert flat_of(batches)[:len(mine)] == sorted(mine)
-    mine, batches = drawn(batch_size=8, sampler=Odd())[1]  # and so is another one's order.
+    mine, batches = drawn(batch_size=8, sampler=Odd())[1]  # The order of another sampler is kept, too.
     mine = [i for i in range(199, 0, -2) if i in mine]
     assert flat_of(batches)[:len(mine)] == mine
     mine, batches = drawn(batch_size=8, shuffle=True)[0]
@@ -583,8 +583,8 @@ def check_sampler():
 
 
 def kept(directory, notes=None, make=lambda o: torch.optim.lr_scheduler.StepLR(o, 3), **more):
-    """A peer whose checkpoints are in the directory, and all that is its own."""
-    keeping.SHARE = 1e9  # In each round, however long the first takes on a busy machine.
+    """Makes a peer with checkpoints in a directory, its model, optimizer and scheduler."""
+    keeping.SHARE = 1e9  # State is collected in each round, even if a busy machine is slow.
     model = made()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
     scheduler = make(optimizer)
@@ -616,7 +616,7 @@ def steps(model, optimizer, scheduler, peer, n=60, each=lambda i: None):
 
 
 def check_keep():
-    """A checkpoint has the optimizer's state, what else was named, and random numbers, and gives all back."""
+    """A checkpoint restores the state of the optimizer, of the objects in `keep`, and of random number generators."""
     directory, box, draws = kept_directory(), {}, {}
 
     def keep():
@@ -643,7 +643,7 @@ def check_keep():
 
 
 def check_keep_scheduler():
-    """A scheduler that keep= does not name is kept where there is one; else a warning says what starts again."""
+    """A single scheduler that `keep` does not name is restored; in other cases a warning names what starts again."""
     def warned(notes, words):
         assert [text for text in notes if words in text], notes
 
@@ -654,14 +654,14 @@ def check_keep_scheduler():
     *_, scheduler, peer = kept(directory, notes)
     assert scheduler.last_epoch > 0 and peer.round > 0 and not [text for text in notes if "keep" in text], (scheduler.last_epoch, notes)
     peer.leave()
-    # A chain is one scheduler, with its parts.
+    # A chained scheduler counts as one scheduler.
     directory = kept_directory()
     chain = (lambda o: lr.SequentialLR(o, [lr.ConstantLR(o, 0.1, 4), lr.ExponentialLR(o, 0.9)], [5]))
     steps(*kept(directory, notes, chain))
     *_, scheduler, peer = kept(directory, notes, chain)
     assert scheduler.last_epoch > 0 and not [text for text in notes if "keep" in text], (scheduler.last_epoch, notes)
     peer.leave()
-    # The program that comes back has none, has two, or makes it too late; or names something else.
+    # The restarted program has no scheduler, two schedulers, makes it too late, or names something else.
     del notes[:]
     kept(directory, notes, lambda o: None)[3].leave()
     warned(notes, "make the scheduler before the Peer")
@@ -675,12 +675,12 @@ def check_keep_scheduler():
     steps(model, optimizer, late, peer, 5)
     warned(notes, "the scheduler StepLR of the optimizer was made after the Peer")
     assert sum("after the Peer" in text for text in notes) == 1, notes
-    # A checkpoint without the scheduler that the program has now.
+    # The checkpoint has no scheduler, but the restarted program has one.
     directory = kept_directory()
     steps(*kept(directory, notes, lambda o: None))
     kept(directory, notes)[3].leave()
     warned(notes, "the checkpoint has no state of the learning-rate scheduler")
-    # One that is named, by itself or by functions, is not warned of; without out= nothing is kept.
+    # A scheduler that is named, directly or by functions, causes no warning. Without out= nothing is stored.
     del notes[:]
     made_one = []
     kept(kept_directory(), notes, lambda o: made_one.extend([lr.StepLR(o, 3), lr.StepLR(o, 4)]),
@@ -690,7 +690,7 @@ def check_keep_scheduler():
 
 
 class Late:
-    """An object that looks its scheduler up when it is asked."""
+    """An object that finds its scheduler when it is called."""
 
     def __init__(self, made_one, i):
         self.made_one, self.i = made_one, i
@@ -738,7 +738,7 @@ def check_keep_format():
         round_trip(optimizer.state_dict())
     lr = torch.optim.lr_scheduler
 
-    class Shaped(lr.LambdaLR):  # Its state has functions, and load_state_dict() expects them.
+    class Shaped(lr.LambdaLR):  # Its state contains functions, and load_state_dict() expects them.
         def __init__(self, optimizer):
             self.shapes = {"state": 1}
             self.rise, self.fall = max, self.halved
@@ -791,7 +791,7 @@ def check_keep_format():
 
 
 def check_keep_old():
-    """Checkpoints of the version before, which pickled, are read where they hold data, and run nothing; others are refused."""
+    """Pickled checkpoints of the former version are read if they have only data, and run no code; others are refused."""
     def saved(what, save=torch.save):
         out = io.BytesIO()
         save(what, out)
@@ -810,7 +810,7 @@ def check_keep_old():
     good = _state.dump({"a": torch.ones(3), "b": [1, {"c": 2}]})
     script = saved(torch.jit.script(nn.Linear(1, 1)), torch.jit.save)
     def h1(tensor):
-        """A state of this version with one tensor, [type, shape, offset, bytes]."""
+        """Returns a state of this version with one tensor, [type, shape, offset, bytes]."""
         header = json.dumps({"a": {"tensor": tensor}}).encode()
         return b"H1" + struct.pack("<Q", len(header)) + header + bytes(16)
 
@@ -825,7 +825,7 @@ class Runs:
 
 
 def unseeded(rank, connect):
-    """Without a seed: what it drew, what it was given, and what came of it."""
+    """Trains without a seed. Returns the initial values that the peer drew, those that it got, and the final ones."""
     torch.manual_seed(100 + rank)
     model = Tied()
     drawn = flat(model).tolist()
@@ -837,21 +837,21 @@ def unseeded(rank, connect):
 
 
 def check_unseeded():
-    """Peers that draw different models begin with rank 0's, and train to a consensus."""
+    """Peers that draw different models begin with the model of rank 0, and reach a consensus."""
     found = hearsay.local(2, unseeded, rounds=30, compress="topk:0.2", topology="ring")
     assert found[0][0] != found[1][0], "the seeds differ"
     assert found[0][1] == found[0][0] and found[1][1] == found[0][0], found
     assert [one[3] for one in found] == [0, 0] and "consensus of 2 of 2" in found[0][4], found
     a, b = torch.tensor(found[0][2]), torch.tensor(found[1][2])
     assert float((a - b).norm() / a.norm()) < 1e-2, (a, b)
-    # Everybody names all: one of them gives its model.
+    # All peers have a bootstrap list of all peers: one of them gives its model.
     found = together(3, unseeded, rounds=5, compress="none")
     given = [one[1] for one in found]
     assert given[0] == given[1] == given[2] and given[0] in [one[0] for one in found], found
 
 
 def check_torchrun():
-    """A rank of torchrun. (Called by one.)"""
+    """One rank of torchrun. (python_peer.sh starts it.)"""
     model = Tied()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
     with hearsay.torchrun(model, optimizer, rounds=5, compress="none", timeout=120) as peer:
@@ -860,7 +860,7 @@ def check_torchrun():
 
 
 def check_model():
-    """With option model= the tensors have to be those of ours, by name and shape."""
+    """With the option model=, names and shapes of the tensors must be those of hearsay's model."""
     from pytorch_models import model as textbook
 
     torch.manual_seed(1)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Where people run a Peer: python_places.py CHECK. Exits with 0, or with a sentence; 77 where something is missing.
+"""Environments in which people run a Peer: python_places.py CHECK. Exits with 0, with an error message, or with 77 if a package
+is missing.
 
-    trainer   a trainer owns the loop, as Lightning's does, and calls back
+    trainer   a trainer that owns the loop, like Lightning's, and calls back
     notebook  a kernel of Jupyter: cells that train, that start processes, and that are interrupted
 """
 import os
@@ -18,7 +19,7 @@ PATIENCE = 120
 
 
 class Trainer:
-    """The loop is its own, and knows nothing of peers: callbacks are told what happens, and may ask it to stop."""
+    """A trainer with its own loop. It knows nothing of peers: it calls callbacks, which may stop it."""
 
     def __init__(self, max_epochs, callbacks):
         self.max_epochs, self.callbacks, self.should_stop, self.n_steps = max_epochs, callbacks, False, 0
@@ -45,7 +46,7 @@ class Trainer:
 
 
 class PeerCallback:
-    """As peer/api/python/README.md has it."""
+    """The callback in peer/api/python/README.md."""
 
     def __init__(self, connect, model):
         self.connect, self.model, self.peer = connect, model, None
@@ -110,7 +111,7 @@ def check_trainer():
 
 
 class Notebook:
-    """A kernel. run() gives what a cell printed, and the name of its exception or None."""
+    """A Jupyter kernel. run() returns the output of a cell, and the name of its exception or None."""
 
     def __init__(self):
         from jupyter_client.manager import KernelManager
@@ -144,7 +145,7 @@ class Notebook:
 
     def close(self):
         self.client.stop_channels()
-        if self.group != os.getpgid(0):  # What local() left, if a check failed, ends with the kernel.
+        if self.group != os.getpgid(0):  # If a check failed, processes of local() may be left. They end with the kernel.
             os.killpg(self.group, signal.SIGKILL)
         self.manager.shutdown_kernel(now=True)
 
@@ -216,7 +217,7 @@ def in_cells(notebook, directory):
     said = cell("print([one[:2] for one in hearsay.simulate(3, train, rounds=5, topology='ring')])")
     assert said == "[(0, 5), (0, 5), (0, 5)]", said
 
-    # One peer, stopped in the middle of a cell; the next cell goes on with it.
+    # A peer is interrupted in the middle of a cell; the next cell continues with it.
     cell("model = hearsay.packed({'w': np.zeros(3)})\n"
          "peer = hearsay.Peer(model, key=hearsay.keygen(hearsay_dir + '/key'), listen='127.0.0.1:0', min_peers=1,"
          " rounds=10**9)")
@@ -226,7 +227,7 @@ def in_cells(notebook, directory):
     said = cell("peer.leave(); print(peer.exit_code, peer.verdict)")
     assert said.startswith("0 stopped"), said
 
-    # Processes: all of them end, and the next ones start.
+    # local(): all processes end, and the next ones start.
     cell("import threading\n"
          "def watch():\n"
          "    while len(glob.glob(hearsay_dir + '/[0-9]')) < 3: time.sleep(0.05)\n"
@@ -239,7 +240,7 @@ def in_cells(notebook, directory):
     said = cell("print([one[:2] for one in hearsay.local(2, train, rounds=5, topology='ring')])")
     assert said == "[(0, 5), (0, 5)]", said
 
-    # PyTorch's threads have worked in this process before it is copied.
+    # Threads of PyTorch have run in this process before it is forked.
     said, error = notebook.run("import torch")
     if error is None:
         cell(TORCH)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/e2e/python_places.sh -- where people run a hearsay.Peer: in a trainer that owns the loop and calls
-# back, and in the cells of a notebook. The latter is left out where Jupyter's kernel is missing.
+# tests/e2e/python_places.sh -- environments in which a hearsay.Peer runs: a trainer that owns the loop and calls back,
+# and the cells of a notebook. The notebook is left out if Jupyter's kernel is missing.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 

@@ -42,7 +42,7 @@ for name in a b; do
     check "  its folder has what the page says" [ -s $name/model.safetensors -a -s $name/metrics.jsonl -a -s $name/summary.json ]
 done
 
-# taken ARGUMENTS: the default port is in use, by no peer.
+# taken ARGUMENTS: another program than a peer uses the default port.
 taken()
 {
     bounded "$python" - >taken.out 2>taken.err <<PY

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""hearsay.simulate(), by what a program sees of it: python_simulate.py CHECK. Exits with 0, or with a sentence."""
+"""Tests of hearsay.simulate() from the view of a program: python_simulate.py CHECK. Exits with 0, or with an error message."""
 import hashlib
 import os
 import signal
@@ -14,7 +14,7 @@ RUN = dict(rounds=40, compress="qsgd:4", local_steps=2)
 
 
 def train(rank, connect, **more):
-    """Least squares on rows of this peer's own: the bits of its model, and what it says of the run."""
+    """Least squares on the peer's own rows. Returns the bits of its model, and what it knows of the run."""
     rng = np.random.default_rng(100 + rank)
     model = hearsay.packed({"w": np.zeros((20, 3)), "b": np.zeros(3)})
     peer = connect(model, **more)
@@ -58,7 +58,7 @@ def network():
 
 
 def held():
-    """The figures of a model in 16 bits are about the arrays that the program has: here they are measured exactly."""
+    """The metrics of a 16-bit model describe the arrays in the program. This test measures these exactly."""
     models = {}
 
     def half(rank, connect):
@@ -131,7 +131,7 @@ def shapes():
 
 
 def interrupt():
-    """Ctrl-C ends all of it, while every peer is busy."""
+    """Ctrl-C ends all peers while they are busy."""
     def endless(rank, connect):
         peer = connect(hearsay.packed({"w": np.zeros(5)}))
         while peer.step():

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/e2e/python_simulate.sh -- hearsay.simulate(): the same bits in two runs, and those of a cluster of
-# processes; what one peer raises reaches the program, and ends the others.
+# tests/e2e/python_simulate.sh -- hearsay.simulate(): two runs have the same bits, and so has a cluster of processes. An
+# exception of one peer reaches the program and ends the other peers.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 

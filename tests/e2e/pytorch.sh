@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# tests/e2e/pytorch.sh -- models go to PyTorch and come back: names, layouts and
-# logits are those of its textbook modules, and training goes where its
-# optimisers go. Skipped where PyTorch is missing.
+# tests/e2e/pytorch.sh -- models go to PyTorch and back: names, layouts and logits are those of its textbook modules.
+# Training has the same result as with PyTorch's optimisers. Skips if PyTorch is missing.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 
@@ -31,7 +30,7 @@ hearsay()
     bounded "$HEARSAY" "$@" >"$name.out" 2>"$name.err" </dev/null
 }
 
-# models_agree NAME SET DATA MODEL [--norm KIND]: there and back.
+# models_agree NAME SET DATA MODEL [--norm KIND]: PyTorch loads a model of hearsay, and hearsay a model of PyTorch.
 models_agree()
 {
     name=$1 # Of hearsay()'s files.
@@ -50,7 +49,7 @@ models_agree()
     check "$name: hearsay eval takes it" [ $? = 0 ]
     check "$name: and gives PyTorch's logits" \
         pytorch agree "$name-theirs.safetensors" "$name-theirs.logits" "$name.out" --model "$model" --set "$set" "$@"
-    # At so low a rate a model stays what it began as.
+    # With so low a learning rate, the trained model equals the initial one.
     hearsay train --init "$name-theirs.safetensors" --model "$model" --data "$data" --rounds 1 --batch 16 --lr 1e-9 \
         --seed "$seed" "$@" --out "$name-again"
     check "$name: hearsay train --init takes it" [ $? = 0 ]
@@ -58,7 +57,7 @@ models_agree()
         pytorch near "$name-theirs.safetensors" "$name-again/model.safetensors" 1e-6
 }
 
-# training_agrees NAME SET DATA MODEL RECIPE: twenty steps from one model.
+# training_agrees NAME SET DATA MODEL RECIPE: hearsay and PyTorch train twenty steps from the same model.
 training_agrees()
 {
     name=$1-$5

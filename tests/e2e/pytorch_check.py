@@ -1,23 +1,21 @@
 #!/usr/bin/python3
-"""Holds a model file to PyTorch's textbook module (tests/pytorch_models.py).
+"""Compares a model file with PyTorch's textbook module (tests/pytorch_models.py).
 
   pytorch_check.py agree FILE LOGITS JSON --model SPEC [--norm KIND] --set KIND:DIR
-        load_state_dict takes the file as it is, strictly, and the module has
-        the logits of LOGITS (float32, [rows][classes]) on the held-out set, and
-        the loss and accuracy of JSON
+        load_state_dict accepts the file strictly. On the held-out set the module has the logits of LOGITS (float32,
+        [rows][classes]), and the loss and accuracy of JSON
   pytorch_check.py write FILE --model SPEC ...
-        a module's state_dict as safetensors; running statistics have moved
+        writes a module's state_dict as safetensors, after its running statistics have changed
   pytorch_check.py near FILE FILE TOLERANCE
-        two files with the same tensors, running statistics apart
+        two files have the same tensors, except for running statistics
   pytorch_check.py trained FIRST LAST --model SPEC ... --recipe NAME
-        from FIRST, PyTorch comes where LAST is: ROUNDS steps, each on the whole
-        of a training set that is one batch, so that its order says nothing
+        PyTorch trains FIRST for ROUNDS steps and gets LAST. Each batch is the whole training set, so that the order of
+        samples does not matter
   pytorch_check.py flags NAME
-        a recipe, as hearsay train's options
+        prints a recipe as options of hearsay train
 
-KIND is idx, cifar, rows, table or text: of tests/e2e/pytorch_sets.py. Its own
-reader and writer of safetensors are here, so that it knows ours only by the
-format: 8 bytes of length, JSON, raw data.
+KIND is idx, cifar, rows, table or text, as in tests/e2e/pytorch_sets.py. The file has its own reader and writer of safetensors,
+so that it shares only the format with hearsay: 8 bytes of length, JSON, raw data.
 """
 import argparse
 import json
@@ -33,10 +31,10 @@ import pytorch_sets as sets  # noqa: E402
 import torch  # noqa: E402
 
 CONTEXT = sets.CONTEXT
-TOLERANCE = 1e-4  # Of the largest logit.
-# Of the way from the first model to the last: in each tensor of a smooth model,
-# in the whole of one with ReLUs. There PyTorch in float32 ends up to 2 % of the
-# way from PyTorch in float64: each ReLU that decides otherwise is a step aside.
+TOLERANCE = 1e-4  # Relative to the largest logit.
+# Tolerances, relative to the distance from the first model to the last: for each tensor of a smooth model, for the whole of a
+# model with ReLUs. With ReLUs, PyTorch in float32 ends up to 2 % of this distance from PyTorch in float64, because each ReLU
+# that decides differently changes the path.
 TRAINED_SMOOTH, TRAINED = 1e-3, 5e-2
 ROUNDS, WARMUP = 20, 5
 RECIPES = {
@@ -114,14 +112,14 @@ def agree(args):
 
 
 def scored(path, logits, labels):
-    """What is said of the held-out set is what PyTorch says of it."""
+    """Checks that loss and accuracy on the held-out set are those that PyTorch computes."""
     with open(path, encoding="utf-8") as f:
         said = json.load(f)
     loss = float(torch.nn.functional.cross_entropy(logits, labels))
     right = int((logits.argmax(1) == labels).sum())
     if not abs(said["loss"] - loss) <= TOLERANCE * loss:
         return f"loss {said['loss']}, PyTorch has {loss}"
-    # A tie may fall either way.
+    # With equal logits, either class may be chosen.
     if not abs(said["accuracy"] * len(labels) - right) <= 1:
         return f"accuracy {said['accuracy']}, PyTorch has {right} of {len(labels)} right"
     return None
@@ -130,7 +128,7 @@ def scored(path, logits, labels):
 def write_module(args):
     torch.manual_seed(args.seed)
     module = module_for(args).train()
-    for p in module.parameters():  # Nothing keeps a value that it begins with.
+    for p in module.parameters():  # Changes all initial values, so that a wrong one would be detected.
         p.data += 0.02 * torch.randn_like(p)
     x, _ = samples(args)
     with torch.no_grad():
@@ -188,7 +186,7 @@ def trained(args):
 
 
 def compare_ways(args, first, last, ours):
-    """How far is ours from `last`, against the way that PyTorch went?"""
+    """Compares the distance between `ours` and `last` with the distance that PyTorch moved."""
     names = sorted(k for k in ours if "num_batches" not in k)
     ways = {k: float((last[k] - first[k]).norm()) for k in names}
     offs = {k: float((ours[k].double() - last[k]).norm()) for k in names}

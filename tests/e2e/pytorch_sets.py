@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 """Writes small data sets: pytorch_sets.py DIR [SEED], and reads them for PyTorch.
 
-  cifar/     CIFAR-10's binary batches: 96 and 40 images, patterns under noise
-  rows/      train and test, libsvm text of 40 features, labels -1 and +1
-  table/     train.csv and test.csv, 7 columns, labels 0 to 2 in the last
+  cifar/     CIFAR-10's binary batches: 96 and 40 images, patterns with noise
+  rows/      train and test, libsvm text with 40 features, labels -1 and +1
+  table/     train.csv and test.csv, 7 columns, labels 0 to 2 in the last column
   text/      train.txt and test.txt
-  few/       cifar/ and text/ again, with 16 samples to train on: one batch
+  few/       cifar/ and text/ again, with 16 training samples: one batch
 
 tests/e2e/idx.py writes the images in MNIST's format.
 """
@@ -35,7 +35,7 @@ def rows(directory, rng):
         with open(os.path.join(directory, name), "w", encoding="ascii") as f:
             for i in range(n):
                 columns = sorted(rng.sample(range(FEATURES), 9))
-                if i == 0:  # All of them are seen in both files.
+                if i == 0:  # Both files have all classes.
                     columns = range(FEATURES)
                 values = [(c, round(rng.uniform(0.1, 1), 4)) for c in columns]
                 label = "+1" if sum(weight[c] * v for c, v in values) > 0 else "-1"
@@ -58,7 +58,7 @@ def text(directory, rng, n_train=4000):
             f.write(" ".join(rng.choice(words) for _ in range(n))[:n])
 
 
-# ---- As (inputs, labels) for PyTorch. ----
+# ---- Readers that return (inputs, labels) for PyTorch. ----
 
 
 def read_idx(directory, held_out):

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# tests/e2e/quickstart.sh -- deploy/quickstart: what it says before a build, and after one that failed.
+# tests/e2e/quickstart.sh -- deploy/quickstart: its output before a build, and after a build that failed.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
 
-# In the place of cmake: keeps what has been said by then, and fails.
+# A replacement for cmake: saves the output so far, and fails.
 mkdir bin
 cat >bin/cmake <<END
 #!/bin/sh

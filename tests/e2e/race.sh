@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# tests/e2e/race.sh -- tests/bench/race measures both sides on shaped links, says
-# so in its files, and leaves no namespace or process behind, also when it is
-# ended. Skipped where there are no namespaces or no PyTorch.
+# tests/e2e/race.sh -- tests/bench/race measures hearsay and DDP on links with limited bandwidth, and describes the
+# measurement in its files. It leaves no namespace or process behind, even if it is interrupted. Skips without namespaces
+# or PyTorch.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 
@@ -25,7 +25,7 @@ race()
     bounded "$root/tests/bench/race" data --peers 2 --links 10Mbit --repeat 1 --seed "$seed" "$@"
 }
 
-# figures COMMAND...: does jq find what is said of the race?
+# figures COMMAND...: checks race.json with jq.
 figures()
 {
     jq -e "$@" race/race.json >/dev/null
@@ -36,7 +36,7 @@ check "a race of two peers runs" test $? = 0
 check "all arms have a clock" figures '[.clocks[].arm] == ["hearsay-alone", "auto", "default", "ddp"]'
 check "both sides have curves of the same steps, and the link has a say in one" \
     figures '.curves | (.auto | length) == 4 and (.ddp | map(.[0])) == [10, 20, 30, 40] and (.["default@10Mbit"] | length) == 4'
-# A step of DDP among two sends the gradient once, 247 kB, and headers; alone nothing is sent.
+# A step of DDP with two processes sends the gradient once, 247 kB, plus headers. A single process sends nothing.
 check "bytes are those of the algorithm" \
     figures '.clocks | map({(.arm): .bytes}) | add | .["hearsay-alone"] < 100 and .ddp > 240000 and .ddp < 290000'
 check "the clock says when each step was done" \

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# tests/e2e/resume.sh -- all processes of a run are killed, and the same command goes on: the models
-# are those of a run that was never interrupted, bit for bit.
+# tests/e2e/resume.sh -- all processes of a run are killed, and the same command continues it. The models equal those of a
+# run that was not interrupted, bit for bit.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
 
 run=(local --peers 3 --model mlp:784-32-10 --rounds 6000 --seed 5 --checkpoint 0.1s)
 
-# tensors DIR: one hash of all peers' tensors. (The headers say more than the model.)
+# tensors DIR: prints one hash of the tensors of all peers. The headers of the files are left out, because they may
+# differ.
 tensors()
 {
     python3 -c '
@@ -19,13 +20,13 @@ for path in sorted(glob.glob(sys.argv[1] + "/peer-*/model.safetensors")):
 print(h.hexdigest())' "$1"
 }
 
-# lines FILE N: has it so many?
+# lines FILE N: checks whether FILE has at least N lines.
 lines()
 {
     [ -f "$1" ] && [ "$(wc -l <"$1")" -ge "$2" ]
 }
 
-# killed DIR ROUNDS: begin, and kill all processes once peer-0 has done so many rounds more.
+# killed DIR ROUNDS: starts the run, and kills all processes when peer 0 has done ROUNDS more rounds.
 killed()
 {
     local dir=$1 more=$2 from=0 pid
@@ -76,7 +77,7 @@ check "a flipped bit is said" eval \
      grep -q "a checkpoint is damaged and will not be used" damaged.err'
 check "and changes nothing" eval '[ "$(tensors whole)" = "$(tensors damaged)" ]'
 
-# A disk is gone, and with it its identity: who has none waits for those who have a checkpoint.
+# Peer 1 loses its disk and its identity. A peer without a checkpoint must wait for those that have one.
 killed wiped 500
 rm -rf wiped/peer-1
 newest=$(find wiped/peer-2 -name 'checkpoint-*' | head -n 1)
@@ -150,7 +151,7 @@ check "--member-ttl '5d'" eval \
     grep -q -e "--member-ttl: found" value.err'
 # ---- A stop that is asked for. ----
 
-# The next checkpoint would be an hour away; and no accuracy is known, however far it gets until it is told.
+# The next checkpoint would be an hour away, and the accuracy is not known before the end of the run.
 setsid "$HEARSAY" "${run[@]}" --checkpoint 1h --evaluate-every 0 --out asked --json >>asked.out 2>>asked.err </dev/null &
 pid=$!
 wait_until 60 lines asked/peer-0/metrics.jsonl 500
@@ -259,7 +260,7 @@ check "  with a note" grep -q "note: mixed: its checkpoints name no owner, becau
 kill -KILL "$started"
 wait "$started" 2>/dev/null
 forget "$started"
-# Two are killed, and one comes back: it may be that the other has finished without it.
+# Both peers are killed, and only one comes back. The other one may have finished the run without it.
 "$HEARSAY" key new end.key 2>/dev/null
 read -r port < <(free_ports 1)
 pair=(peer --key end.key --model mlp:784-32-10 --data glyphs --rounds 3000 --min-peers 2 --checkpoint 0.1s

@@ -2,8 +2,8 @@
 """Writes small data sets that are learnt in a few steps: rows.py DIR [SEED].
 
   DIR/table.csv            three classes, four columns, a header; 300 rows
-  DIR/sparse.svm, .svm.t   -1/+1 in 20 features, 300 and 100 rows
-  DIR/text.txt             sentences of few words, some 24 kB
+  DIR/sparse.svm, .svm.t   labels -1 and +1, 20 features; 300 and 100 rows
+  DIR/text.txt             sentences with few different words, about 24 kB
 """
 import os
 import random

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# tests/e2e/scenario.sh -- hearsay sim --scenario: each word of the file does what it says.
+# tests/e2e/scenario.sh -- hearsay sim --scenario: each keyword of the scenario file has its effect.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
 
-# sim NAME LINE...: with this scenario, to NAME.json; without lines there is none.
+# sim NAME LINE...: simulates with a scenario of these lines; without lines, no scenario. Output: NAME.json.
 sim()
 {
     local name=$1 with=()
@@ -22,7 +22,7 @@ of()
     jq -r "$2" "$1.json"
 }
 
-# takes A LOW HIGH B: A takes so many times as long as B, in simulated time.
+# takes A LOW HIGH B: run A takes LOW to HIGH times as long as run B, in simulated time.
 takes()
 {
     local ratio
@@ -132,7 +132,7 @@ check "nobody is left: no success ($code)" [ "$code" = 1 ]
 
 # ---- files ----
 
-# refused LINE TEXT
+# refused LINE TEXT: a scenario with LINE as its second line is refused with the message TEXT.
 refused()
 {
     sim bad '# the first line' "$1"

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# tests/e2e/schedules.sh -- what differs from "momentum of one's own, and the same steps each round":
-# the models of a cluster over TCP and of the simulator are equal, a killed run goes on to the bits that
-# it would have had, and what does not go together is refused by name.
+# tests/e2e/schedules.sh -- other momenta and other schedules of local steps than the default. The models of a TCP cluster
+# and of the simulator are equal; a killed run continues with the same bits; combinations that do not work are refused by
+# name.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
 
-# tensors DIR: one hash of all peers' tensors. (The headers say more than the model.)
+# tensors DIR: prints one hash of the tensors of all peers. The headers of the files are left out, because they may
+# differ.
 tensors()
 {
     python3 -c '
@@ -18,7 +19,7 @@ for path in sorted(glob.glob(sys.argv[1] + "/peer-*/model.safetensors")):
 print(h.hexdigest())' "$1"
 }
 
-# equal NAME ARGS...: the same run, over TCP and simulated.
+# equal NAME ARGS...: runs the same run over TCP and simulated, and compares the models.
 equal()
 {
     local name=$1 run
@@ -31,7 +32,7 @@ equal()
     check "$name: TCP and simulated, the same models" [ "$(tensors "local-$name")" = "$(tensors "sim-$name")" ]
 }
 
-# refuses TEXT REGEX ARGS...: exit code 2 and a line that matches.
+# refuses TEXT REGEX ARGS...: hearsay sim ARGS ends with exit code 2 and a line that matches REGEX.
 refuses()
 {
     local text=$1 regex=$2
@@ -41,13 +42,13 @@ refuses()
     check "  $(cut -c 1-120 refused.err)" grep -qE -- "$regex" refused.err
 }
 
-# lines FILE N: has it so many?
+# lines FILE N: checks whether FILE has at least N lines.
 lines()
 {
     [ -f "$1" ] && [ "$(wc -l <"$1")" -ge "$2" ]
 }
 
-# goes_on NAME ARGS...: all processes are killed on the way, and the same command goes on.
+# goes_on NAME ARGS...: kills all processes of a run, continues it with the same command, and compares the models.
 goes_on()
 {
     local name=$1 run pid
@@ -127,7 +128,7 @@ for rounds in 1 2; do
     bounded "$HEARSAY" train --model logreg --rounds $rounds --learners 4 --batch 512 --momentum 0 --clip 0.002 --lr 1 \
         --warmup 0 --schedule constant --seed "$seed" --out clip-$rounds --json >clip.out 2>clip.err </dev/null
 done
-# In the second step the centre goes to the mean of four that went 0.002 / 2 each, in about one direction.
+# In the second step, the centre moves to the mean of four learners. Each moved 0.002 / 2, in nearly the same direction.
 check "train: a gradient is cut by the root of the number of learners" python3 - <<'PY'
 import array, struct
 def model(rounds):

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# tests/e2e/settings.sh -- what --help says of options is so, and a mistake is told in one line.
+# tests/e2e/settings.sh -- what --help says of options is true, and a mistake is reported in one line.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
 
-# refused TEXT PATTERN ARGS...: exit code 2, and one line that fits the pattern.
+# refused TEXT PATTERN ARGS...: hearsay ARGS ends with exit code 2 and one line that matches PATTERN.
 refused()
 {
     local text=$1 pattern=$2 code
@@ -58,8 +58,7 @@ refused "peers and minimum" '^hearsay sim: .*--min-peers' sim --peers 4 --min-pe
 
 # ---- What --help prints is so. ----
 
-# Choices: each that is listed is taken, one that is not is refused; and a default that is given is
-# the default: the run stays what it is.
+# Each listed choice is accepted, and another one is refused. Giving a default explicitly must not change the run.
 python3 - "$HEARSAY" >help.txt <<'PY'
 import re, subprocess, sys
 # What a key goes with, where it is of some runs only; - is a model that takes too long here.
@@ -87,7 +86,7 @@ while IFS=$'\t' read -r command _ name arg _ _; do
     check "$command --$name takes $arg and nothing else$bad" [ -z "$bad" ]
 done < <(sort -t $'\t' -k 3,3 -u help.txt)
 
-# The run that flags make of two rounds of two peers. `train` has fewer keys than `sim`, which has all.
+# run_of FLAGS...: prints the run.txt of a simulation of two peers and two rounds. `sim` has all keys, `train` has fewer.
 run_of()
 {
     rm -rf of
@@ -95,7 +94,7 @@ run_of()
     cat of/run.txt 2>/dev/null
 }
 
-# All defaults at once, then each that needs another key beside it.
+# All defaults are given at once, and then each default that needs another key.
 defaults=()
 while IFS=$'\t' read -r command where name _ default with; do
     [ "$command" = sim ] && [ "$where" = run ] && [ "$default" != - ] || continue
@@ -114,7 +113,7 @@ check "another value is another run" [ "$(run_of --gamma 0.5)" != "$plain" ]
 
 # ---- A file of settings. ----
 
-# prints NAME ARGS...: what --print-config says of them is in NAME.
+# prints NAME ARGS...: stores the output of hearsay ARGS --print-config in the file NAME.
 prints()
 {
     local to=$1
@@ -158,7 +157,7 @@ check "the command line wins over the environment, and that over the file" eval 
 prints epochs sim --config printed --epochs 2
 check "a rival on the command line hides the file's" eval 'grep -qx "epochs = 2" epochs && ! grep -q "^rounds" epochs'
 
-# wrong TEXT LINES PATTERN: a file of these lines is refused.
+# wrong TEXT LINES PATTERN: a settings file of these lines is refused.
 wrong()
 {
     printf '%b' "$2" >wrong.toml

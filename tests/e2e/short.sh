@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/e2e/short.sh -- where descriptors, memory or the disk run short, a command ends with a
-# line that says so, and never by a signal.
+# tests/e2e/short.sh -- if file descriptors, memory or disk space run out, a command ends with a message, and no signal
+# kills it.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
@@ -9,8 +9,8 @@ check "keygen" eval '"$HEARSAY" key new cluster.key 2>keygen.err'
 export HEARSAY # For shells of a disk of their own.
 run=(--key cluster.key --model logreg --rounds 1 --out out)
 
-# short TEXT CODE REGEX LIMITS ARGS...: under `ulimit LIMITS` the command ends with that code and
-# in these words.
+# short TEXT CODE REGEX LIMITS ARGS...: under `ulimit LIMITS`, hearsay ARGS ends with exit code CODE and a matching
+# message.
 short()
 {
     local text=$1 code=$2 regex=$3 limits=$4 status
@@ -43,7 +43,7 @@ for n in 6 9; do
     short "local: $n descriptors" 1 '[Tt]oo many open files' "-n $n" local --peers 2 --model logreg --rounds 1
 done
 if ! grep -qE "__[at]san_init" "$HEARSAY"; then # A sanitizer needs terabytes of addresses.
-    # Too little for a pool of threads, of 8 MiB of stack each, on top of the worker's.
+    # Too little memory for a pool of threads, which have stacks of 8 MiB, in addition to the worker.
     (ulimit -v 100000 && exec timeout -s TERM 2 "$HEARSAY" peer "${run[@]}" --listen 127.0.0.1:0 \
         --bootstrap 127.0.0.1:9) >short.out 2>short.err </dev/null
     status=$?
@@ -57,7 +57,7 @@ fi
 
 # ---- The disk. ----
 
-# Where a directory lies in a file's place, nothing is trained in vain.
+# If a directory has the name of an output file, the command ends before training.
 for file in metrics.jsonl model.safetensors; do
     mkdir -p "taken-$file/$file" "taken-$file/peer-0/$file"
     short "train: a directory in the place of $file" 2 "cannot write taken-$file/$file: Is a directory" "-c 0" \
@@ -73,13 +73,13 @@ for file in metrics.jsonl model.safetensors summary.json; do
         local --peers 2 --model logreg --rounds 2 --out "taken-$file"
 done
 
-# A limit on the size of files: 16 KiB, for models of 31.
+# Files may have at most 16 KiB, and the model has 31 KiB.
 for command in train "sim --peers 2" "peer --listen 127.0.0.1:0 --key cluster.key" "local --peers 2"; do
     # shellcheck disable=SC2086 # Words.
     short "${command%% *}: files may not be large enough" 1 'File too large|file too large' "-f 16 -c 0" \
         $command --model logreg --rounds 2 --out "small-${command%% *}"
 done
-# The limit comes while it trains: the room that was kept for the model cannot be used any more.
+# The file size is limited during training, so that the disk space reserved for the model cannot be used.
 if command -v prlimit >/dev/null; then
     start limited "$HEARSAY" peer --listen 127.0.0.1:0 --key cluster.key --model logreg --rounds 60 --local-steps 200 --out limited --quorum-timeout 1
     check "peer: trains" wait_until 60 round_at_least limited/metrics.jsonl 1
@@ -90,14 +90,14 @@ if command -v prlimit >/dev/null; then
     check "  and that it has failed" eval "tail -n 1 limited.err | grep -q ': failed: model.safetensors and [0-9]* lines of metrics.jsonl could not be written'"
 fi
 
-# full_disk KIB SCRIPT: in a directory that is a disk of that size.
+# full_disk KIB SCRIPT: runs a script in a directory with a disk of KIB KiB.
 full_disk()
 {
     mkdir -p disk
     unshare -rm bash -c "mount -t tmpfs -o size=${1}k none disk && { $2; }" >disk.out 2>disk.err </dev/null
 }
 if full_disk 64 true; then
-    # A model of 31 KiB; the lines of 2,000 rounds fill the rest.
+    # The model has 31 KiB, and the metrics lines of 2,000 rounds fill the rest of the disk.
     # shellcheck disable=SC2016 # The inner shell's.
     full_disk 128 '"$HEARSAY" peer --key cluster.key --listen 127.0.0.1:0 --model logreg --rounds 2000 --batch 1 \
         --quorum-timeout 1 --out disk/a; status=$?; ls -l disk/a >&2; [ $status = 1 ] && [ -s disk/a/model.safetensors ] &&

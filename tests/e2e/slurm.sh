@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/e2e/slurm.sh -- deploy/slurm/hearsay.sbatch under a real Slurm of one node, which is started here:
-# four tasks train and agree; a job that is cancelled goes on in another.
+# tests/e2e/slurm.sh -- deploy/slurm/hearsay.sbatch with a real Slurm of one node, which this script starts. Four tasks
+# train and agree. A job that is cancelled continues in another job.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 for need in munged slurmctld slurmd sbatch scontrol squeue scancel; do
@@ -53,7 +53,7 @@ wait_until 30 idle
 [ "$(sinfo -h -o %T 2>sinfo.err)" = idle ] \
     || skip "Slurm does not run here: $(tail -n 1 slurmd.err slurmctld.err | grep -m 1 error)"
 
-# submit FLAG...: the job's number is in $job.
+# submit FLAG...: submits a job. Its number is $job.
 submit()
 {
     job=$(HEARSAY=$HEARSAY PORT=$peers_port sbatch --parsable --ntasks 4 --overcommit --time 10 -o job.log \
@@ -68,7 +68,7 @@ state()
 {
     scontrol show job "$job" | sed -nE 's/.*JobState=([A-Z]+).*/\1/p'
 }
-# verdicts DIR N: N peers say consensus of N there.
+# verdicts DIR N: checks that N peers in DIR report a consensus of N.
 verdicts()
 {
     [ "$(grep -lE "\"text\": ?\"consensus of $2 of $2 peers" "$1"/rank-*/summary.json 2>/dev/null | wc -l)" = "$2" ]

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tests/e2e/smoke.sh -- three peers, briefly: what a build with sanitizers runs.
+# tests/e2e/smoke.sh -- a short run of three peers, for builds with sanitizers.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin

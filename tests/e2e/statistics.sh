@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/e2e/statistics.sh -- a model with batch norms: the exact drift is that
-# of its trained parameters, and that of running statistics is told beside it.
+# tests/e2e/statistics.sh -- a model with batch norms: the exact drift counts trained parameters only, and the distance of
+# the running statistics is reported in addition.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
@@ -8,13 +8,13 @@ e2e_begin
 run=(--peers 4 --topology ring --data glyphs --rounds 4 --batch 8 --compress topk:0.1 --final-drift 0 --seed "$seed")
 keys=(drift relative_drift statistics_drift statistics_relative_drift)
 
-# same WHAT X Y: two numbers that are one but for rounding to a few digits.
+# same WHAT X Y: checks that two numbers are equal except for rounding to a few digits.
 same()
 {
     check "$1: $2 is $3" within "$(awk -v a="$2" -v b="$3" 'BEGIN { print (b > 0 ? a / b : a == b ? 1 : "none") }')" 0.994 1.006
 }
 
-# figure LINE NUMBER: the n-th number behind a line's name, in $way.out.
+# figure LINE NUMBER: prints the absolute (1) or relative (2) value in the line named LINE of $way.out.
 figure()
 {
     sed -n "s/^$1  *\([^,]*\), relative \([^ ]*\).*/\\$2/p" "$way.out"
@@ -46,8 +46,8 @@ done
 
 # ---- The bytes of a round: statistics go beside the codec, not through it. ----
 
-# sized CODEC BYTES EVERY: a delta of resnet:8 with its 480 statistics (1 + 4 * 480
-# bytes) in front, as EVERY-th has them; so each end of a ring's two edges sends it.
+# sized CODEC BYTES EVERY: checks the size of a delta of resnet:8. Every EVERY-th delta begins with the 480 running
+# statistics (1 + 4 * 480 bytes). In a ring, each peer sends one delta per round over each of its two edges.
 sized()
 {
     "$HEARSAY" topology ring --peers 8 --model resnet:8 --compress "$1" --json >topology.json 2>topology.err

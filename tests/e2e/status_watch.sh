@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# tests/e2e/top.sh -- hearsay status --watch: who gathers, trains, is silent, is gone and is back, page after page; figures
-# are those of the peers; a terminal gets a screen of its own, and nothing else an escape.
+# tests/e2e/status_watch.sh -- hearsay status --watch: successive pages show peers that join, train, are silent, leave and
+# come back, with the values of the peers. On a terminal it uses a separate screen; elsewhere it prints no escape
+# sequences.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
@@ -15,13 +16,13 @@ peer()
         --data glyphs --shard auto --model logreg --rounds 100000000 --min-peers 3 --seed "$seed" --out "$1"
     pid[$1]=$started
 }
-# page COUNT: so many pages of half a second each, the last of them in `page`.
+# page COUNT: stores the last of COUNT pages, half a second apart, in the file `page`.
 page()
 {
     bounded "$HEARSAY" status --watch --bootstrap "$bootstrap" --key cluster.key --interval 0.5 --count "$1" >pages 2>pages.err \
         && awk -v RS= '{ head = body; body = $0 } END { print head; print body }' pages >page
 }
-# says TEXT: the next pages do, before long.
+# says TEXT: checks that the next pages match TEXT.
 # shellcheck disable=SC2317 # By wait_until.
 says()
 {
@@ -59,7 +60,7 @@ round=$(awk '/^a / { sub("/.*", "", $3); print $3 }' page)
 check "the round is the peer's: $low <= $round <= $high" within "$round" "$low" "$((high + 1))"
 check "  with a rate, an age and neighbours" grep -qE '^a +training +[0-9]+/100000000 +[0-9.e+]+ +[0-9.]+ s .* [bc],[bc]$' page
 
-# It goes on while peers come and go.
+# A watch continues while peers come and go.
 "$HEARSAY" status --watch --bootstrap "$bootstrap" --key cluster.key --interval 0.5 >long 2>long.err &
 long=$!
 pids+=("$long")

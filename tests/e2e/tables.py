@@ -1,36 +1,36 @@
 #!/usr/bin/env python3
-"""Writes tables as they come: tables.py DIR [MUSHROOMS].
+"""Writes tables with the difficulties of real data: tables.py DIR [MUSHROOMS].
 
   DIR/cover/      like covtype: 20,000 rows of 54 columns, ten of them numbers from tens to thousands,
-                  44 of them 0 or 1; seven classes, of 3 to 40 %
-  DIR/own/N.csv   the rows of cover/train.csv, dealt out to four files mostly by the first column, so
+                  44 of them 0 or 1; seven classes with shares of 3 to 40 %
+  DIR/own/N.csv   the rows of cover/train.csv, divided among four files mostly by the first column, so
                   that means differ
-  DIR/gaps/       6,000 rows: numbers, words, a tenth of the cells missing, three classes
-  DIR/near/       4,000 rows of three columns whose spread is small against their values: a timestamp, a
-                  coordinate, a price in cents; two classes
-  DIR/mushrooms/  with MUSHROOMS, a directory of the set in libsvm's form: the letters of its origin, the
-                  label in the first column, ? where a root is not known
+  DIR/gaps/       6,000 rows: numbers, categories, a tenth of the cells missing, three classes
+  DIR/near/       4,000 rows of three columns whose spread is small compared with their values: a
+                  timestamp, a coordinate, a price in cents; two classes
+  DIR/mushrooms/  with MUSHROOMS, a directory of the set in libsvm's form: its original letters, the
+                  label in the first column, ? if a root is not known
 
-Each directory but own has train.csv and test.csv.
+Each directory except own has train.csv and test.csv.
 """
 import math
 import os
 import random
 import sys
 
-# Mean and deviation of the ten columns, as they are in covtype.
+# Mean and deviation of the ten columns, as in covtype.
 NUMBERS = ((2959, 280), (156, 112), (14, 7.5), (269, 212), (46, 58), (2350, 1559), (212, 27), (223, 20),
            (143, 38), (1980, 1324))
 CLASSES = 7
 
-# The categories of the 22 attributes, in the order of the set's description.
+# Categories of the 22 attributes, in the order of the data set's description.
 LETTERS = ("bcxfks", "fgys", "nbcgrpuewy", "tf", "alcyfmnps", "adfn", "cwd", "bn", "knbhgropuewy", "et",
            "bcuezr?", "fyks", "fyks", "nbcgopewy", "nbcgopewy", "pu", "nowy", "not", "ceflnpsz",
            "knbhrouwy", "acnsvy", "glmpuwd")
 
 
 def draw(rng, scores):
-    """A class, each as likely as the exponential of its score."""
+    """Draws a class with probabilities proportional to the exponentials of the scores."""
     return max(range(len(scores)), key=lambda k: scores[k] - math.log(-math.log(rng.random())))
 
 
@@ -100,7 +100,7 @@ def near(directory, n):
 
 
 def mushrooms(directory, source):
-    """Row by row: entry k is one of the categories of attribute k, and these are numbered through."""
+    """Converts rows: entry k is one of the categories of attribute k, and the categories are numbered through all attributes."""
     begin = [1 + sum(len(s) for s in LETTERS[:k]) for k in range(len(LETTERS))]
     for out, name in zip(both(directory, "mushrooms"), ("agaricus.txt.train", "agaricus.txt.test")):
         with open(os.path.join(source, name)) as f, out:

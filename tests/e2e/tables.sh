@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# tests/e2e/tables.sh -- tables as they come are learnt as well as scikit-learn learns them: columns of unlike
-# ranges, gaps, words. (Peers with files of their own: moments.sh.)
-# MUSHROOMS, a directory with agaricus.txt.train and agaricus.txt.test, adds that set with its letters.
+# tests/e2e/tables.sh -- real-world tables are learnt as well as by scikit-learn: columns of very different ranges,
+# missing values, categories. (moments.sh tests peers with their own files.) MUSHROOMS, a directory with
+# agaricus.txt.train and agaricus.txt.test, adds this data set with its original letters.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
@@ -13,13 +13,13 @@ for python in python3 /usr/bin/python3 ""; do
 done
 [ -n "$python" ] || echo "# no scikit-learn here: its figures are those of version 1.2.1"
 
-# percent FILE: the least accuracy in a summary, in per cent.
+# percent FILE: prints the smallest accuracy in a summary, in percent.
 percent()
 {
     python3 -c 'import json, sys; s = json.load(open(sys.argv[1])); print(100 * s.get("accuracy_min", s.get("accuracy")))' "$1"
 }
 
-# near TEXT FILE THEIRS: at most one point below.
+# near TEXT FILE THEIRS: checks that our accuracy is at most one percentage point below THEIRS.
 near()
 {
     local ours
@@ -27,7 +27,8 @@ near()
     check "$1: $ours %, scikit-learn $3 %" within "$ours" "$(awk -v x="$3" 'BEGIN { print x - 1 }')" 100
 }
 
-# learns SET LABEL THEIRS MODEL SPEC ARGS...: four peers that share a table. THEIRS is measured again where that can be.
+# learns SET LABEL THEIRS MODEL SPEC ARGS...: four peers share a table. THEIRS is measured again if scikit-learn is
+# installed.
 learns()
 {
     local set=$1 label=$2 theirs=$3 model=$4 spec=$5 arm=logreg again
@@ -57,7 +58,7 @@ if [ -n "${MUSHROOMS:-}" ]; then
 fi
 check "gaps are told" grep -q 'the label is column 5; categories in column 1.*2421 gaps in 4 columns (1, 2, 3, 4)' gaps.err
 
-# Means and scales are the model file's: any file of its columns will do.
+# Means and scales come from the model file. Any file with the same columns can be evaluated.
 mkdir one
 head -n 500 data/cover/test.csv | awk -F, '$1 > 3000' >one/few.csv
 check "eval of other rows" eval 'bounded "$HEARSAY" eval cover-logreg/peer-2/model.safetensors --data csv:one/few.csv,test=one/few.csv --json >few.json 2>few.err'
@@ -75,7 +76,7 @@ check "a file with decimal commas: $(head -n 1 comma.csv)" eval 'bounded "$HEARS
     --data csv:comma.csv,test=comma.csv --json >comma.json 2>comma.err'
 check "  gives the accuracy of the file with decimal points: $(percent comma.json) %" [ "$(percent comma.json)" = "$(percent near.json)" ]
 
-# As it is the table is not learnt, and that is said before.
+# Without scaling, the table cannot be learnt, and a warning says so before the training.
 bounded "$HEARSAY" train --model logreg --data csv:data/cover,scale=none --rounds 200 --out raw --json >raw.json 2>raw.err
 check "without scales that is said: $(head -n 1 raw.err | cut -c 1-90)" \
     grep -q 'warning: column [0-9]* reaches [0-9]* times as far as column [0-9]*, and nothing is scaled' raw.err

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""What scikit-learn makes of a table: tables_sklearn.py DIR LABEL ARM [WIDTH].
+"""Trains scikit-learn on a table: tables_sklearn.py DIR LABEL ARM [WIDTH].
 
-DIR has train.csv and test.csv, LABEL is the label's column from 0 (-1: the last), ARM is logreg or mlp. Prints
-the accuracy on the held-out rows in per cent. Exit code 77 where there is no scikit-learn.
+DIR has train.csv and test.csv. LABEL is the index of the label column from 0 (-1: the last one). ARM is logreg or mlp. Prints
+the accuracy on the held-out rows in percent. Exit code 77 without scikit-learn.
 """
 import csv
 import os
@@ -37,7 +37,7 @@ def read(path):
 def main():
     directory, label, arm = sys.argv[1], int(sys.argv[2]), sys.argv[3]
     train, test = (read(os.path.join(directory, name)) for name in ("train.csv", "test.csv"))
-    if len(train[0]) == 5:  # gaps/ has a header.
+    if len(train[0]) == 5:  # The table gaps/ has a header.
         train = train[1:]
     label %= len(train[0])
     others = [i for i in range(len(train[0])) if i != label]

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/e2e/threads.sh -- sim on one thread and on several: the same models, metrics and summary, bit for
-# bit, but for the seconds; and what cannot be combined is refused.
+# tests/e2e/threads.sh -- hearsay sim with one thread and with several: the models, metrics and summaries are equal bit
+# for bit, except for the seconds. Combinations that do not work are refused.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/e2e/three.sh -- three peers from a bootstrap list: one is killed and
-# comes back, a fourth joins late; all end with one model.
+# tests/e2e/three.sh -- three peers with a bootstrap list: one is killed and comes back, a fourth joins late. All end with
+# one model.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
@@ -10,7 +10,7 @@ read -r pa pb pc pd < <(free_ports 4)
 port=([0]=$pa [1]=$pb [2]=$pc [3]=$pd)
 check "keygen" eval '"$HEARSAY" key new cluster.key 2>keygen.err'
 
-# peer I LOG: the i-th peer, always by the same command.
+# peer I LOG: starts peer I, always with the same command.
 peer()
 {
     start "$2" "$HEARSAY" peer --listen "127.0.0.1:${port[$1]}" --key cluster.key \
@@ -50,7 +50,7 @@ check "  and says so: $(tail -n 1 past.err)" \
     grep -qE '^hearsay drift: round 1 is over; compared round [0-9]+ instead$' past.err
 check "hearsay drift of a round that is over: models are compared" \
     within "$(figures json past.out exact.relative_drift)" 1e-9 1
-# By chance an estimate is of just that round.
+# If an estimate happens to be of the same round, this check does not apply.
 check "  and an estimate of another round has no part in mean and ratio" python3 -c '
 import json, sys
 j = json.load(open("past.out"))

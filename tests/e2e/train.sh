@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# tests/e2e/train.sh -- training with no peers: files, seeds, --init, threads;
-# and every form of data through train, eval and a cluster.
+# tests/e2e/train.sh -- hearsay train: files, seeds, --init, threads; and every form of data with train, eval and a
+# cluster.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
 
-# run NAME ARGS...: ends with 0; output in NAME.out, NAME.err.
+# run NAME ARGS...: hearsay ARGS ends with 0. Output in NAME.out and NAME.err.
 run()
 {
     local name=$1
@@ -14,13 +14,13 @@ run()
     check "$name: hearsay $1 ends with 0" [ $? = 0 ]
 }
 
-# A value of a NAME.out that ends in a JSON object.
+# value NAME PATH: prints a value of the JSON object at the end of NAME.out.
 value()
 {
     figures json "$1.out" "$2"
 }
 
-# same TEXT A B: two figures, to the last digit.
+# same TEXT A B: checks that two numbers are equal to the last digit.
 same()
 {
     check "$1: $2" [ "$2" = "$3" ]
@@ -57,7 +57,7 @@ for key in ms_per_step train_seconds peak_rss_bytes n_params; do
 done
 run epochs-eval eval epochs/model.safetensors --data mnist:digits --json
 same "eval of the file gives the same accuracy" "$(value epochs test_accuracy)" "$(value epochs-eval accuracy)"
-# Batches of another size are summed in another order.
+# The two commands use other batch sizes, so that the sums are rounded differently.
 check "and the same loss, but for rounding" within \
     "$(awk -v a="$(value epochs test_loss)" -v b="$(value epochs-eval loss)" 'BEGIN { print a / b }')" 0.99999 1.00001
 
@@ -145,7 +145,8 @@ start first "$HEARSAY" peer --listen "127.0.0.1:$port" "${alone[@]}" "${mnist[@]
 first=$started
 check "a peer with --init trains" wait_until 30 round_at_least first/metrics.jsonl 1
 join=(peer --listen "127.0.0.1:$spare" --bootstrap "127.0.0.1:$port" "${alone[@]}" --out second)
-# joins TEXT REGEX ARGS...: is refused with exit code 2 and words that match.
+# joins TEXT REGEX ARGS...: a peer that joins the run with ARGS is refused with exit code 2 and a message that matches
+# REGEX.
 joins()
 {
     local text=$1 regex=$2
@@ -169,7 +170,7 @@ done
 # ---- Tables, sparse rows, text. ----
 
 python3 "$root/tests/e2e/rows.py" rows
-# data NAME LEAST MODEL SPEC ARGS...: through train, eval, and two peers.
+# data NAME LEAST MODEL SPEC ARGS...: uses the data with train, with eval, and with two peers. LEAST: smallest accuracy.
 data()
 {
     local name=$1 least=$2 model=$3 spec=$4
@@ -201,7 +202,7 @@ for spec in text:rows/table.csv libsvm:rows/table.csv csv:rows/sparse.svm; do
     check "eval on $spec is refused: $(cut -c 1-120 conflict.err)" [ $code = 2 ]
 done
 
-# Peers of one run hold different files of one kind; of another they are refused.
+# Peers of one run may have different files of the same kind. A peer with data of another kind is refused.
 rm -r second # It is of the run above.
 start founder "$HEARSAY" peer --listen "127.0.0.1:$port" "${alone[@]}" --model logreg --data rows/table.csv \
     --rounds 1000000 --final-drift 0 --out founder

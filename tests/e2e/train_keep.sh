@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/e2e/train_keep.sh -- `hearsay train` is killed, stopped, and has no room for its model: the
-# same command goes on, and ends with the model of a run that was never interrupted, bit for bit.
+# tests/e2e/train_keep.sh -- `hearsay train` is killed, stopped, or has no space for its model. The same command
+# continues, and ends with the model of a run that was not interrupted, bit for bit.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
@@ -9,7 +9,7 @@ command -v jq >/dev/null || skip "there is no jq here"
 run=(train --model mlp:784-32-10 --rounds 20000 --batch 20 --seed "$seed" --checkpoint 0.05s
     --optimiser adam --lr 0.001 --evaluate-every 3)
 
-# A file of a directory, or one that is newer than another.
+# there DIR: checks whether DIR has a checkpoint. newer DIR FILE: checks whether it has one that is newer than FILE.
 there()
 {
     ls "$1"/checkpoint-?.safetensors >/dev/null 2>&1
@@ -20,7 +20,7 @@ newer()
     [ -n "$(find "$1" -name 'checkpoint-?.safetensors' -newer "$2" 2>/dev/null)" ]
 }
 
-# tensors FILE: their hash. (The header says more than the model.)
+# tensors DIR: prints a hash of the tensors of the model. The header of the file is left out, because it may differ.
 tensors()
 {
     python3 -c '
@@ -34,7 +34,7 @@ same()
     check "$1: the model of a run that was never interrupted, bit for bit" [ "$(tensors whole)" = "$(tensors "$2")" ]
 }
 
-# One line of a round, as peer/README.md says.
+# once DIR: prints the rows of metrics.jsonl, without rows that a later start repeats (peer/README.md).
 once()
 {
     jq -s 'reduce .[] as $l ([];

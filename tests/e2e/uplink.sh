@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/e2e/uplink.sh -- two hosts whose link is fast, and then slow: the rung of --compress auto follows.
-# Hosts are namespaces of the network, so that this needs root.
+# tests/e2e/uplink.sh -- two hosts with a fast link that becomes slow: --compress auto adapts its codec level. Hosts are
+# network namespaces, so root is needed.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
@@ -19,8 +19,8 @@ remove_hosts()
 }
 at_exit remove_hosts
 
-# shape KBIT: both directions of the link. A bucket of tokens lets its content through at once: that
-# is little against a delta.
+# shape KBIT: limits both directions of the link. The token bucket lets its content pass at once; it is small against a
+# delta.
 shape()
 {
     local h bucket=$(($1 / 4 > 1600 ? $1 / 4 : 1600))
@@ -38,14 +38,14 @@ make_hosts()
 make_hosts 2>hosts.err || skip "no hosts: $(head -n 1 hosts.err)"
 
 check "keygen" eval '"$HEARSAY" key new cluster.key 2>keygen.err'
-# A round computes for 0.1 s and more, so that what the machine does besides is little against it.
+# A round computes for at least 0.1 s, so that other load of the machine matters little.
 for i in 0 1; do
     start "log-$i" ip netns exec "${host[$i]}" "$HEARSAY" peer --listen "10.78.0.$((i + 1)):7100" --key cluster.key \
         --bootstrap 10.78.0.1:7100,10.78.0.2:7100 --data glyphs --shard "$((i + 1))/2" --model lenet5 \
         --local-steps 40 --rounds 100000 --min-peers 2 --seed "$seed" --name "peer-$i" --out "peer-$i"
 done
 
-# last FIELD: of the first peer's newest line.
+# last FIELD: prints a field of the newest line of peer 0.
 last()
 {
     tail -n 2 peer-0/metrics.jsonl 2>/dev/null | grep '}$' | tail -n 1 | python3 -c '
@@ -70,7 +70,7 @@ shape 1000
 check "1 Mbit/s: a sparser one" wait_until 60 sparse
 from=$(last_round peer-0/metrics.jsonl)
 check "  and 20 rounds more" wait_until 60 round_at_least peer-0/metrics.jsonl $((from + 20))
-# A tenth of a round's computing, in bits: more than that is never sent for the link's sake.
+# The link never asks for a codec that sends more in a round than it can carry in a tenth of the round's computing time.
 check "  in which the link asks for no more than it takes" python3 - "$from" <<'END'
 import json, sys
 lines = [json.loads(l) for l in open("peer-0/metrics.jsonl") if l.endswith("}\n")]

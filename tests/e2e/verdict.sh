@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# tests/e2e/verdict.sh -- every run ends with a verdict: exit code 0 for consensus only, 3 where there is none.
+# tests/e2e/verdict.sh -- every run ends with a verdict: exit code 0 only for consensus, 3 without consensus.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
 
-# verdict FILE: kind, exit code and members of the verdict in a closing object.
+# verdict FILE: prints kind, exit code and members of the verdict in the JSON object at the end of FILE.
 verdict()
 {
     python3 - "$1" <<'PY'
@@ -19,7 +19,7 @@ print(v["kind"], v["exit_code"], f'{v["n_among"]}/{v["n_members"]}', ",".join(v[
 PY
 }
 
-# ends TEXT FILE CODE VERDICT: the exit code $code and the verdict in FILE.
+# ends TEXT FILE CODE VERDICT: checks the exit code $code and the verdict in FILE.
 ends()
 {
     local said
@@ -85,8 +85,8 @@ check "  and says so: $(tail -n 1 guest.err)" \
 
 # ---- Every peer says 0, but the models are apart: one file is changed before they are compared. ----
 
-# The parent sleeps while the peers train and end. So few rounds fit in its pipes, and they
-# are long enough for it to fall asleep before the last.
+# The parent is stopped while the peers train and end. The run has few rounds, so that all output fits in its pipes. The
+# rounds are long, so that the parent is stopped before the last one.
 start swapped "$HEARSAY" local --peers 3 "${run[@]}" --rounds 15 --local-steps 1500 --out swapped --json
 parent=$started
 # shellcheck disable=SC2317 # By wait_until.
@@ -116,7 +116,7 @@ done
 
 # ---- A peer whose model cannot be written has failed, whatever the others agree on. ----
 
-# What cannot be written from the start is refused; this comes while they train.
+# A file that cannot be written from the start is refused. Here the file becomes unwritable during training.
 start unwritable "$HEARSAY" local --peers 3 "${run[@]}" --rounds 15 --local-steps 1500 --quorum-timeout 1 --out unwritable --json
 check "they train" wait_until 60 test -s unwritable/peer-1/metrics.jsonl
 mkdir unwritable/peer-1/model.safetensors
@@ -132,7 +132,7 @@ done
 
 # ---- Peers that are stopped, and stay so. ----
 
-# It is named while it is waited for, and after --quorum-timeout it is ended, and has failed.
+# The stopped peer is named while the others wait for it. After --quorum-timeout it is ended and counts as failed.
 start halted "$HEARSAY" local --peers 3 "${run[@]}" --rounds 30 --local-steps 1000 --quorum-timeout 7 --out halted --json
 parent=$started
 check "three more" wait_until 60 all_started
@@ -149,7 +149,7 @@ check "  none is left" none_alive "${children[@]}"
 check "  the others agree: $(figures json halted.out peers.0.verdict.text)" \
     [ "$(figures json halted.out peers.0.verdict.kind) $(figures json halted.out peers.0.verdict.dead.0)" = "consensus peer-1" ]
 
-# One that goes on once the others have gone says so, soon, and is in no consensus.
+# A stopped peer continues after the others have ended. It must notice that soon, and belongs to no consensus.
 start woken "$HEARSAY" local --peers 3 "${run[@]}" --rounds 30 --local-steps 1000 --out woken --json
 parent=$started
 check "and three" wait_until 60 all_started
@@ -173,7 +173,7 @@ check "  the accuracies are those of the others: $(jq -c '[.accuracy_min, .peers
 
 # ---- A peer that is told to leave. ----
 
-# It has an accuracy of its last moments, which is none of the run's.
+# The peer that leaves has an accuracy of its last rounds, which must not count for the run.
 start leaver "$HEARSAY" local --peers 3 "${run[@]}" --lr 0.0002 --rounds 600 --local-steps 20 --evaluate-every 1 --out leaver --json
 parent=$started
 check "and three" wait_until 60 all_started
@@ -189,7 +189,7 @@ check "  the accuracies are theirs: $(jq -c '[.accuracy_min, .peers[].accuracy]'
 
 # ---- Peers that are killed early. ----
 
-# killed NAME N RANK...: N peers, those of these ranks killed in their first rounds.
+# killed NAME N RANK...: starts N peers and kills those of these ranks in their first rounds.
 killed()
 {
     local name=$1 n=$2 rank

@@ -13,7 +13,7 @@ from setuptools.command.build_py import build_py
 
 try:
     from setuptools.command.bdist_wheel import bdist_wheel
-except ImportError:  # Before setuptools 70.1 it was wheel's.
+except ImportError:  # Before setuptools 70.1, this class was in the package wheel.
     from wheel.bdist_wheel import bdist_wheel
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -79,7 +79,7 @@ class BuildWithLibrary(build_py):
 
 
 class AnyPython(bdist_wheel):
-    """ctypes wants this machine, but no certain version of Python."""
+    """A wheel for this machine, but for every version of Python 3: ctypes does not depend on it."""
 
     def get_tag(self):
         return ("py3", "none", super().get_tag()[2])

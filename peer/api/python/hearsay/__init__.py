@@ -1,14 +1,15 @@
 """hearsay: gossip-based decentralised training, for programs that bring their own model.
 
-    Peer          takes part in a run, with a model of yours: PyTorch's, or numpy's
-    local         several of them as processes on this machine; torchrun: as ranks of a job
-    simulate      many of them in this process, over a simulated network in virtual time
-    codecs()      the catalogue of compressors
-    Codec         one of them, on a numpy array or a PyTorch tensor of yours
+    Peer          takes part in a run with your model, of PyTorch or numpy
+    local         starts several peers as processes on this machine
+    torchrun      makes the peer of a rank of a torchrun, Slurm or mpirun job
+    simulate      runs many peers in this process, over a simulated network in virtual time
+    codecs()      lists all codecs
+    Codec         compresses a numpy array or a PyTorch tensor with one codec
     load          reads a model file: its tensors, and a function that turns raw data into inputs
     ddp_hook      compresses the gradients of PyTorch's DistributedDataParallel
 
-Importing needs libhearsay.so and nothing else: numpy and PyTorch are asked for when they are used.
+Importing the package needs only libhearsay.so. numpy and PyTorch are imported when they are used.
 """
 from typing import Any
 
@@ -27,11 +28,11 @@ __all__ = ["Peer", "Figures", "Results", "local", "LocalError", "torchrun", "fro
            "packed", "RNG", "load", "Loaded", "Codec", "CodecInfo", "codecs", "ddp_hook", "HearsayError", "UsageError", "ResourceError",
            "NotFiniteError", "CallbackError", "ForkedError", "library"]
 __version__: str = lib.hearsay_version().decode()
-library: str = lib.path  # Which libhearsay.so this is.
+library: str = lib.path  # Path of the libhearsay.so that is loaded.
 
 
 def __getattr__(name: str) -> Any:
-    """ddp_hook, with which PyTorch comes."""
+    """Imports ddp_hook at its first use, because it imports PyTorch."""
     if name == "ddp_hook":
         from .ddp import ddp_hook
         return ddp_hook

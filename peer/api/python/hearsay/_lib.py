@@ -1,7 +1,7 @@
-"""libhearsay.so by ctypes: where it is, what its functions take, and what their codes raise.
+"""Binds libhearsay.so by ctypes: finds the library, declares its functions, and raises an exception for each error code.
 
-All of peer/api/hearsay.h is here, by its own names: `lib.hearsay_codec_open(...)`. ctypes lets go of
-the interpreter's lock in each call, so that other threads of the program run meanwhile.
+All of peer/api/hearsay.h is here under its own names: `lib.hearsay_codec_open(...)`. ctypes releases the interpreter lock
+during each call, so that other threads of the program continue.
 """
 import ctypes
 import ctypes.util
@@ -14,14 +14,14 @@ API = 2  # HEARSAY_API of the header that this file matches.
 # enum hearsay_code
 OK, OVER, TIMEOUT, INTERRUPTED = 0, 1, 2, 3
 USAGE, SYSTEM, NOT_FINITE, CALLBACK, FORKED = -1, -2, -3, -4, -5
-# enum hearsay_type, enum hearsay_role, and the limits
+# enum hearsay_type, enum hearsay_role, and limits
 FLOAT32, FLOAT16, BFLOAT16 = 0, 1, 2
 TRAINED, STATISTIC, VARIANCE, OPAQUE = 0, 1, 2, 3
 DIMS_MAX, NAME_MAX, CODEC_ERROR_MAX = 8, 95, 256
 
 
 class HearsayError(Exception):
-    """What libhearsay refuses or fails in; the text is the library's own sentence. `code` is its enum hearsay_code."""
+    """An error of libhearsay. The text is the library's own message, and `code` is its enum hearsay_code."""
 
     code = 0
 
@@ -39,19 +39,19 @@ class ResourceError(HearsayError, OSError):
 
 
 class NotFiniteError(HearsayError, ArithmeticError):
-    """A tensor holds a NaN or an infinity, which is not sent."""
+    """A tensor has a NaN or an infinity, so it was not sent."""
 
     code = NOT_FINITE
 
 
 class CallbackError(HearsayError, RuntimeError):
-    """A callback of the program's own failed."""
+    """A callback of the program failed."""
 
     code = CALLBACK
 
 
 class ForkedError(HearsayError, RuntimeError):
-    """The handle belongs to the process that this one was forked from."""
+    """The handle belongs to the parent process. This process was forked from it."""
 
     code = FORKED
 
@@ -61,7 +61,7 @@ ERRORS: Dict[int, Type[HearsayError]] = {
 
 
 def check(code: int, sentence: str) -> int:
-    """The code, where it is none of the failures; else what stands for it is raised, with the sentence."""
+    """Returns `code` if it is not an error. Otherwise raises the exception for the code, with the message `sentence`."""
     if code >= 0:
         return code
     raise ERRORS.get(code, HearsayError)(sentence or f"libhearsay failed with code {code}")
@@ -112,8 +112,8 @@ class Option(ctypes.Structure):
 NOTE = CFUNCTYPE(None, c_void_p, c_int, c_char_p)
 EVALUATE = CFUNCTYPE(c_int, c_void_p, c_uint64, POINTER(Score))
 
-# A handle is a c_void_p, and so is memory of floats or bytes: an address, or a ctypes array.
-# Texts that come back are bytes, copied before the next call can change them.
+# A handle is a c_void_p. Memory of floats or bytes is also a c_void_p: an address or a ctypes array. A returned text is
+# bytes, which are copied before the next call may change them.
 SIGNATURES: Dict[str, Tuple[object, List[object]]] = {
     "hearsay_api": (c_uint32, []),
     "hearsay_version": (c_char_p, []),
@@ -158,7 +158,7 @@ SIGNATURES: Dict[str, Tuple[object, List[object]]] = {
 
 
 class Library:
-    """A loaded libhearsay.so. Each function of SIGNATURES is an attribute, looked up when it is first asked for."""
+    """A loaded libhearsay.so. Each function of SIGNATURES is an attribute, looked up at its first use."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -177,7 +177,9 @@ class Library:
 
 
 def places() -> List[Tuple[str, str]]:
-    """Where the library is looked for, the first first: (what that is, the path, or "" where there is none)."""
+    """Returns the places where the library is searched, in this order, each as (description, path). Path "": not
+    available.
+    """
     here = os.path.dirname(os.path.abspath(__file__))
     root = os.path.abspath(os.path.join(here, *[".."] * 4))
     checkout = os.path.join(root, "peer", "api", "python", "hearsay") == here
@@ -190,7 +192,7 @@ def places() -> List[Tuple[str, str]]:
 
 
 def load() -> Library:
-    """The first library that is there. ImportError says where it was looked for and what was found."""
+    """Loads the first library that is found. ImportError lists the places that were searched and what was found there."""
     tried = []
     for what, path in places():
         if not path:

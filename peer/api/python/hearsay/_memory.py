@@ -1,6 +1,7 @@
-"""Where the floats of a caller's array lie: numpy's, PyTorch's, or anything with a buffer. Nothing is copied.
+"""Finds the address of the floats in an array of numpy, a tensor of PyTorch, or another object with a buffer. Copies
+nothing.
 
-numpy and PyTorch are asked by what they show of themselves, so that neither has to be there.
+numpy and PyTorch objects are recognised by their attributes, so that neither package needs to be installed.
 """
 import ctypes
 from typing import Any
@@ -57,9 +58,9 @@ def _check_size(name: str, found: int, n: int) -> None:
 
 
 def address(x: Any, name: str, n: int, writes: bool = False) -> int:
-    """Where x's n float32 begin, one behind the other. Valid for as long as x is, and is not resized.
+    """Returns the address of the n contiguous float32 of x. The address is valid while x exists and is not resized.
 
-    TypeError or ValueError, which begins with `name`, where x is of another type, place, size or order.
+    TypeError or ValueError if x has another type, device, size or layout. The message begins with `name`.
     """
     if hasattr(x, "data_ptr") and hasattr(x, "layout"):
         return _of_torch(x, name, n)

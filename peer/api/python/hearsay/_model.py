@@ -1,14 +1,14 @@
-"""A program's model as tensors of libhearsay: which ones there are, and where they lie.
+"""A program's model as tensors of libhearsay: which tensors are mixed, and where their memory is.
 
     PyTorch, float32, CPU     | conv.weight | conv.bias | ... | bn.running_mean | ... |   one flat buffer
                                     ^ param.data is a view: the library works in place, nothing is copied
-    PyTorch, 16 bits, CPU     where they are
-    PyTorch, on a GPU         a copy on the CPU, written before and read after each exchange
+    PyTorch, 16 bits, CPU     in place
+    PyTorch, on a GPU         a copy on the CPU, written before each exchange and read after it
     PyTorch, other buffers    packed into floats of the flat buffer, and read from there once, when the run begins
-    numpy                     where they are; packed() lays them one behind the other
+    numpy                     in place; packed() makes arrays that are contiguous in one buffer
 
-Parameters keep being the same objects, so that optimizers and hooks know them. The flat buffer belongs to
-the views: it lives for as long as one of them does.
+Parameters stay the same objects, so optimizers and hooks keep working. The flat buffer belongs to the views and lives as
+long as one of them.
 
 Tensors that cannot be mixed are refused here, by name, before the peer joins.
 """
@@ -27,7 +27,9 @@ TORCH_TYPES = {"torch.float32": _lib.FLOAT32, "torch.float16": _lib.FLOAT16, "to
 
 
 class Item(NamedTuple):
-    """One tensor as the library is told of it: `host` is the memory, of `owner` (the model's own tensor)."""
+    """One tensor as it is described to the library. `host`: memory that the library uses. `owner`: the model's own
+    tensor.
+    """
 
     name: str
     role: int
@@ -40,7 +42,7 @@ def _is_torch(x: Any) -> bool:
 
 
 def _aligned(n: int) -> Any:
-    """n float32 as numpy's, at a multiple of ALIGN bytes."""
+    """Returns n float32 as a numpy array whose address is a multiple of ALIGN bytes."""
     import numpy
 
     room = numpy.zeros(4 * n + ALIGN, numpy.uint8)
@@ -49,9 +51,9 @@ def _aligned(n: int) -> Any:
 
 
 def packed(arrays: Mapping[str, Any]) -> Dict[str, Any]:
-    """Copies of these arrays as float32, one behind the other in one buffer: a model on which the library works in place.
+    """Copies arrays to float32 arrays that are contiguous in one buffer. The library works on such a model in place.
 
-    Train what this returns: `model = hearsay.packed({"w": numpy.zeros((784, 10)), "b": numpy.zeros(10)})`.
+    Train the returned arrays: `model = hearsay.packed({"w": numpy.zeros((784, 10)), "b": numpy.zeros(10)})`.
     """
     import numpy
 
@@ -66,11 +68,11 @@ def packed(arrays: Mapping[str, Any]) -> Dict[str, Any]:
     return out
 
 
-# ---- which tensors -------------------------------------------------------------
+# ---- choice of tensors --------------------------------------------------------------
 
 
 def _role(name: str) -> int:
-    """Of a buffer: variances must not become negative."""
+    """Returns the role of a buffer: a variance must not become negative."""
     last = name.rpartition(".")[2]
     return _lib.VARIANCE if last == "running_var" or last.endswith("variance") else _lib.STATISTIC
 
@@ -229,11 +231,11 @@ def _tie(model: Any, named: List[Tuple[str, int, Any]]) -> Tuple[List[Tuple[str,
             [(x, first[id(x)]) for _, _, x in named if id(x) in first])
 
 
-# ---- where they lie ---------------------------------------------------------------
+# ---- memory of tensors --------------------------------------------------------------
 
 
 class Model:
-    """The tensors of a model, laid out for the library. `items` are in the order in which it is told of them."""
+    """The tensors of a model, laid out for the library. `items` are in the order in which the library gets them."""
 
     def __init__(self, model: Any, buffers: Optional[Mapping[str, Any]] = None, skip: Sequence[str] = ()) -> None:
         patterns = (skip,) if isinstance(skip, str) else skip
@@ -278,7 +280,9 @@ class Model:
         return items
 
     def _move(self, x: Any, at: int) -> Any:
-        """x's values go to the flat buffer; x becomes a view of it, or gets a twin there."""
+        """Copies the values of x to the flat buffer. Returns x, which becomes a view of the buffer, or for a GPU tensor
+        the copy.
+        """
         import torch
 
         view = torch.from_numpy(self.flat[at:at + x.numel()]).view(x.shape)
@@ -424,7 +428,7 @@ def _sentence(handle: Any) -> str:
 
 
 def words(options: Iterable[Tuple[str, Any]]) -> Iterable[Tuple[str, str]]:
-    """Options as the library takes them: True is "true", a list is joined by commas, None is not given."""
+    """Yields options in the library's form: True becomes "true", a list is joined by commas, and None is left out."""
     for name, value in options:
         if value is None:
             continue

@@ -1,4 +1,4 @@
-"""Codecs by themselves: a vector's difference to bytes, and bytes added to a replica."""
+"""Codecs without a run: compress the difference of a vector to a message, and add a message to a replica."""
 import ctypes
 import threading
 import weakref
@@ -13,14 +13,16 @@ Message = Union[bytes, bytearray, memoryview]
 
 
 class CodecInfo(NamedTuple):
-    """One line of the catalogue: `preset`, a spec with its defaults, and what it sends in words."""
+    """One codec of the list: `preset` is a spec with all defaults, `about` describes what the codec sends."""
 
     preset: str
     about: str
 
 
 def codecs() -> List[CodecInfo]:
-    """Every codec there is. Selectors and values combine: "topk:0.01" and "qsgd:4" to "topk:0.01+qsgd:4"."""
+    """Returns all codecs. A codec that selects values and one that encodes them combine: "topk:0.01" and "qsgd:4" to
+    "topk:0.01+qsgd:4".
+    """
     preset, about = ctypes.c_char_p(), ctypes.c_char_p()
     all_of_them: List[CodecInfo] = []
     while lib.hearsay_codec_at(len(all_of_them), ctypes.byref(preset), ctypes.byref(about)) == _lib.OK:
@@ -37,7 +39,7 @@ def _named(layers: Layers) -> List[Tuple[Optional[bytes], Shape]]:
 
 
 def _matrix(shape: Shape) -> Tuple[int, int]:
-    """As the library cuts a tensor: output channels x all the rest; a vector is one row."""
+    """Returns (rows, columns) of a tensor as the library treats it: first dimension x all others. A vector is one row."""
     sizes = [int(size) for size in shape]
     if any(size < 1 or size >= 1 << 32 for size in sizes):
         raise _lib.UsageError(f"found the shape {tuple(sizes)}, expected sizes of 1 to 2^32 - 1")
@@ -59,15 +61,15 @@ def _word(value: int, name: str) -> int:
 class Codec:
     """A codec for vectors of one length.
 
-    spec     what `hearsay --compress` takes: "topk:0.01+qsgd:4"; codecs() lists them.
-    layers   how the vector is cut: its length; or the shapes of its tensors, which lie one behind the
-             other; or a mapping of names to shapes, for rules that go by name ("topk:0.01;bias=fp16").
+    spec     as in `hearsay --compress`, for example "topk:0.01+qsgd:4"; codecs() lists the codecs layers   how the vector
+    is divided into tensors: the length of the vector; or the shapes of its tensors, in order;
+             or a dict of names and shapes, for rules that refer to names ("topk:0.01;bias=fp16")
 
-    Vectors are numpy arrays or PyTorch tensors on the CPU, float32, contiguous, of any shape with
-    `floats` values in all; they are read and written in place. Sender and receiver have equal specs
-    and layers: equal messages make equal replicas, bit for bit.
+    Vectors are contiguous float32 numpy arrays or PyTorch tensors on the CPU, of any shape with `floats` values. They are
+    read and written in place. Sender and receiver must have equal specs and layers. Equal messages then make replicas
+    that are equal bit for bit.
 
-    Threads may share one: encode() goes one after the other, check(), add() and decode() side by side.
+    Several threads may use one Codec. encode() calls run one at a time; check(), add() and decode() run in parallel.
     """
 
     def __init__(self, spec: str, layers: Layers) -> None:
@@ -95,24 +97,25 @@ class Codec:
 
     @property
     def floats(self) -> int:
-        """How many values the vector has."""
+        """Number of values in the vector."""
         return self._floats
 
     @property
     def bound(self) -> int:
-        """Bytes of the longest message."""
+        """Size of the longest possible message, in bytes."""
         return self._bound
 
     @property
     def left(self) -> float:
-        """What the last message of encode() left out: |x - x_hat - C|^2 / |x - x_hat|^2."""
+        """Share that the last message C of encode() left out: |x - x_hat - C|^2 / |x - x_hat|^2."""
         return self._left
 
     def encode(self, x: Any, x_hat: Any = None, seed: int = 0, round: int = 0) -> bytes:
-        """The message for x - x_hat, or for x. Neither is changed: add() the message to x_hat.
+        """Returns the message for x - x_hat, or for x if there is no x_hat. Changes neither: call add() with the message
+        and x_hat.
 
-        Random choices are a function of seed and round, each in [0, 2^64). NotFiniteError where the
-        difference holds a NaN or an infinity, or its square overflows.
+        Random choices are a function of seed and round, each in [0, 2^64). NotFiniteError if the difference has a NaN or
+        an infinity, or if its square overflows.
         """
         at = _memory.address(x, "x", self._floats)
         hat = None if x_hat is None else _memory.address(x_hat, "x_hat", self._floats)
@@ -125,19 +128,21 @@ class Codec:
             return ctypes.string_at(self._room, n.value)
 
     def check(self, message: Message) -> bool:
-        """Is this a whole and proper message? The bytes may be anybody's."""
+        """Returns whether a message is complete and valid. The bytes may come from an untrusted source."""
         message = bytes(message)
         return bool(lib.hearsay_codec_check(self._handle, message, len(message)))
 
     def add(self, message: Message, x_hat: Any) -> None:
-        """x_hat += the message, in place. UsageError, and nothing changed, where check() says no."""
+        """Adds the message to x_hat in place. UsageError if check() refuses the message; x_hat is then unchanged."""
         message = bytes(message)
         at = _memory.address(x_hat, "x_hat", self._floats, writes=True)
         code = lib.hearsay_codec_add(self._handle, message, len(message), at)
         _lib.check(code, f"found {len(message)} bytes that are no message of {self._spec} for {self._floats} values")
 
     def decode(self, message: Message) -> Any:
-        """What the message adds, as a new vector of `floats` values: numpy's, or an array.array without numpy."""
+        """Returns what the message adds, as a new vector of `floats` values: a numpy array, or an array.array without
+        numpy.
+        """
         try:
             import numpy
             out: Any = numpy.zeros(self._floats, numpy.float32)

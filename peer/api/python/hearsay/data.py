@@ -1,7 +1,7 @@
-"""Whose samples are whose: shares of a set that all peers have, as ids, as a sampler, and as batches.
+"""Divides a data set among peers: a peer's shard as sample numbers, as a sampler, and as batches.
 
-    epoch:  share (ids of this peer) -> an order by (the run's seed, this peer's name, round, epoch) -> batches
-            ... until the share changes, because members came or went, or the run is over
+    epoch:  shard (sample numbers of this peer) -> random order from (seed of the run, name of this peer, round, epoch)
+            -> batches, until the shard changes because members joined or left, or until the run is over
 """
 import copy
 import ctypes
@@ -14,7 +14,7 @@ from ._lib import HearsayError, UsageError, lib
 
 
 def samples(peer: Any, n: int) -> Any:
-    """Peer.samples()."""
+    """Implements Peer.samples()."""
     import numpy
 
     peer._usable()
@@ -27,7 +27,7 @@ def samples(peer: Any, n: int) -> Any:
 
 
 def _seed(peer: Any) -> int:
-    """Of the next epoch's order."""
+    """Returns the seed for the order of the next epoch."""
     peer._epochs += 1
     seed = next((word for word in peer.run.split() if word.startswith("seed")), "")
     text = f"{seed} {peer._given.get('name', '')} {peer._given.get('shard', '')} {peer.round} {peer._epochs}"
@@ -35,7 +35,7 @@ def _seed(peer: Any) -> int:
 
 
 def epoch(peer: Any, n: int, shuffle: bool) -> Any:
-    """This peer's ids, in the order of one epoch."""
+    """Returns this peer's sample numbers in the order of one epoch."""
     import numpy
 
     ids = samples(peer, n)
@@ -45,7 +45,7 @@ def epoch(peer: Any, n: int, shuffle: bool) -> Any:
 
 
 def sampler(peer: Any, n: int, shuffle: bool = True) -> Any:
-    """Peer.sampler()."""
+    """Implements Peer.sampler()."""
     try:
         from torch.utils.data import Sampler
     except ImportError as error:
@@ -53,7 +53,7 @@ def sampler(peer: Any, n: int, shuffle: bool = True) -> Any:
                           "numpy array") from error
 
     class ShareSampler(Sampler):  # type: ignore[type-arg]
-        """The ids of a peer's share."""
+        """Yields the sample numbers of a peer's shard."""
 
         def __init__(self) -> None:
             pass
@@ -68,7 +68,7 @@ def sampler(peer: Any, n: int, shuffle: bool = True) -> Any:
 
 
 def _batches_of(peer: Any, arrays: List[Any], size: int, shuffle: bool, single: bool) -> Iterator[Any]:
-    """One epoch, without PyTorch."""
+    """Yields the batches of one epoch of arrays, without PyTorch."""
     n = len(arrays[0])
     if any(len(a) != n for a in arrays):
         raise ValueError(f"shard: found arrays of {[len(a) for a in arrays]} samples, expected as many in each")
@@ -151,7 +151,7 @@ def _filtered(peer: Any, own: Any, n: int) -> Any:
 
 
 def _loader(peer: Any, source: Any, batch_size: Optional[int], shuffle: Optional[bool]) -> Any:
-    """A DataLoader as the given one, of this peer's samples."""
+    """Returns a DataLoader with the settings of `source` that loads only the samples of this peer's shard."""
     from torch.utils.data import DataLoader, IterableDataset
 
     if not isinstance(source, DataLoader):
@@ -184,7 +184,7 @@ def _are_arrays(source: Any) -> bool:
 
 
 def shard(peer: Any, source: Any, batch_size: Optional[int], shuffle: Optional[bool]) -> Iterator[Any]:
-    """Peer.shard()."""
+    """Implements Peer.shard()."""
     if batch_size is not None:
         batch_size = _check.whole("batch_size", batch_size, 1, 2**32 - 1)
     if _are_arrays(source):

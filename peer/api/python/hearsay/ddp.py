@@ -1,19 +1,19 @@
-"""A communication hook for PyTorch's DistributedDataParallel: gradients go out as a codec's messages.
+"""A communication hook for PyTorch's DistributedDataParallel: sends gradients as messages of a codec.
 
-A bucket of gradients g at process i, with what its earlier messages left out, r_i (error feedback: Seide
-et al. 2014; Karimireddy et al. 2019):
+g is a bucket of gradients at process i, and r_i is what its earlier messages left out (error feedback: Seide et al. 2014;
+Karimireddy et al. 2019):
 
-    hook, bucket by bucket    v = g + r_i;  m_i = encode(v)          all_gather of [length | m_i | padding]
-    hook, of the last bucket  wait for all of them; those that were longer than the padding: the rest
-                              r_i = v - C(m_i);  g = (C(m_0) + C(m_1) + ...) / N
+    hook, for each bucket     v = g + r_i;  m_i = encode(v);  start all_gather of [length | m_i | padding]
+    hook, for the last        wait for all buckets; gather the rest of messages that were longer than the padding;
+    bucket                    r_i = v - C(m_i);  g = (C(m_0) + C(m_1) + ...) / N
 
-All processes add all messages in one order, so that their gradients have the same bits. Padding is to a
-little more than the longest message of the step before, as all processes saw it: one collective a bucket,
-and a second one only where messages grew. Collectives begin on the thread of the backward pass alone: they
-must begin in one order everywhere, which callbacks of futures have not.
+All processes add all messages in the same order, so that their gradients have the same bits. A message is padded to a
+little more than the longest message of the step before, which all processes know. Therefore a bucket needs one
+collective, and a second one only if messages have grown. Collectives are started only on the thread of the backward pass,
+because all processes must start them in the same order. Callbacks of futures have no such order.
 
-Where a gradient is not finite, its process sends the empty message, and all processes get NaN, as
-without a hook; what was left out stays as it was.
+If a gradient is not finite, its process sends an empty message, and all processes get NaN, as without a hook. r_i is then
+unchanged.
 """
 import ctypes
 import struct
@@ -25,32 +25,32 @@ import torch.distributed as dist
 from ._lib import NotFiniteError, UsageError
 from .codec import Codec
 
-HEAD = struct.Struct("<Q")  # The length of a message, in front of it.
-SLACK = 32  # A message may be longer by one part in so many than the longest of the step before.
+HEAD = struct.Struct("<Q")  # Length of a message, which precedes the message.
+SLACK = 32  # A message is padded to the longest one of the step before plus 1 / SLACK of it.
 
 
 class _Memory:
-    """What lasts of one bucket, from step to step, for as long as it has the same parameters."""
+    """State of a bucket from step to step, while the bucket has the same parameters."""
 
     def __init__(self, spec: str, parameters: List[torch.Tensor]) -> None:
-        self.parameters = parameters  # Held, so that no other tensor gets their id().
+        self.parameters = parameters  # Referenced here, so that no other tensor gets the same id().
         self.sizes = [p.numel() for p in parameters]
         self.n = sum(self.sizes)
         self.codec = Codec(spec, [tuple(p.shape) or (1,) for p in parameters if p.numel() > 0])
-        self.left = torch.zeros(self.n)  # r: what the messages so far have left out.
-        self.v = torch.zeros(self.n)  # g + r, while the bucket is under way.
-        self.cap = 0  # Bytes of a message that the first collective has room for.
+        self.left = torch.zeros(self.n)  # r_i: what the messages so far have left out.
+        self.v = torch.zeros(self.n)  # g + r_i while the bucket is being exchanged.
+        self.cap = 0  # Bytes of a message that fit in the first collective.
 
     def is_of(self, parameters: List[torch.Tensor]) -> bool:
         return len(parameters) == len(self.parameters) and all(a is b for a, b in zip(parameters, self.parameters))
 
     def pieces(self) -> Dict[int, torch.Tensor]:
-        """Each parameter's part of `left`, by the parameter's id()."""
+        """Returns the part of `left` of each parameter, by the id() of the parameter."""
         return {id(p): piece for p, piece in zip(self.parameters, self.left.split(self.sizes))}
 
 
 class _Flight:
-    """A bucket under way."""
+    """A bucket that is being exchanged."""
 
     def __init__(self, buffer: torch.Tensor, memory: _Memory, message: bytes) -> None:
         self.buffer, self.memory, self.message = buffer, memory, message
@@ -61,24 +61,23 @@ class _Flight:
 
 
 class DdpHook:
-    """What ddp_hook() returns, for one DDP module: `module.register_comm_hook(None, hook)`.
+    """The hook that ddp_hook() returns, for one DDP module: `module.register_comm_hook(None, hook)`.
 
-    steps       backward passes whose gradients were exchanged
-    bytes_made  bytes of this process's messages
-    bytes_sent  bytes that it gave to collectives, for each other process: messages, lengths and padding
+    steps       number of backward passes whose gradients were exchanged bytes_made  bytes of this process's messages
+    bytes_sent  bytes that this process gave to collectives for each other process: messages, lengths and padding
 
-    It can be pickled, but comes back with the default group, and with nothing left out: what that
-    was is lost, as if the last messages had been sent without error feedback.
+    The hook can be pickled. An unpickled hook has the default group and no r_i: what the messages left out is lost, as if
+    the last messages had been sent without error feedback.
     """
 
     __name__ = "hearsay_hook"
 
     def __init__(self, spec: str, group: Any, seed: int, error_feedback: bool) -> None:
-        self.__qualname__ = "hearsay.ddp_hook"  # PyTorch's logger asks for both names.
+        self.__qualname__ = "hearsay.ddp_hook"  # PyTorch's logger reads both names.
         self.spec = Codec(spec, 1).spec
         self.group, self.seed, self.error_feedback = group, seed, error_feedback
         self.steps = self.bytes_made = self.bytes_sent = 0
-        self._memory: List[_Memory] = []  # By the bucket's index.
+        self._memory: List[_Memory] = []  # State of each bucket, by the index of the bucket.
         self._flights: List[_Flight] = []
 
     def __getstate__(self) -> Dict[str, Any]:
@@ -89,7 +88,7 @@ class DdpHook:
 
     def __call__(self, state: Any, bucket):  # type: ignore[no-untyped-def]  # PyTorch compares annotations with types: it gets none.
         if bucket.index() == 0:
-            self._flights = []  # Kept until now: gloo's threads may have held the tensors a little longer.
+            self._flights = []  # Kept until the next step, because threads of gloo may use the tensors a little longer.
         self._flights.append(self._begin(bucket))
         future = self._flights[-1].future
         if bucket.is_last():
@@ -100,7 +99,9 @@ class DdpHook:
         return future
 
     def _memory_of(self, index: int, parameters: List[torch.Tensor]) -> _Memory:
-        """The bucket's. DDP cuts buckets anew after its first step: then each parameter takes along what it has."""
+        """Returns the state of a bucket. After its first step DDP divides parameters into other buckets; r_i of each
+        parameter moves to its new bucket.
+        """
         if index < len(self._memory) and self._memory[index].is_of(parameters):
             return self._memory[index]
         fresh = _Memory(self.spec, parameters)
@@ -113,7 +114,7 @@ class DdpHook:
         return fresh
 
     def _begin(self, bucket: Any) -> _Flight:
-        """Encode the bucket and start its collective. What was left out changes only when that has arrived."""
+        """Encodes a bucket and starts its collective. r_i changes only when all messages have arrived."""
         buffer = bucket.buffer()
         memory = self._memory_of(bucket.index(), list(bucket.parameters()))
         if buffer.device.type != "cpu":
@@ -133,7 +134,7 @@ class DdpHook:
         return flight
 
     def _gather(self, data: bytes, room: int) -> Tuple[List[torch.Tensor], Any]:
-        """Everybody's `room` bytes, once the work that is returned, too, is done."""
+        """Starts an all_gather of `room` bytes. Returns the tensors of all processes, and the work to wait for."""
         mine = torch.zeros(room, dtype=torch.uint8)
         ctypes.memmove(mine.data_ptr(), data, len(data))
         parts = [torch.empty_like(mine) for _ in range(dist.get_world_size(self.group))]
@@ -141,7 +142,7 @@ class DdpHook:
         return parts, dist.all_gather(parts, mine, group=self.group, async_op=True)
 
     def _messages(self, flight: _Flight) -> List[bytes]:
-        """Everybody's, in the order of the processes."""
+        """Waits for the messages of a bucket, and returns them in the order of the ranks."""
         flight.work.wait()
         heads = [ctypes.string_at(part.data_ptr(), part.numel()) for part in flight.parts]
         lengths = [HEAD.unpack_from(head)[0] for head in heads]
@@ -159,7 +160,9 @@ class DdpHook:
         return messages
 
     def _end(self, flight: _Flight) -> None:
-        """Wait for the messages: their mean is the gradient, and what ours left out stays for the next."""
+        """Ends the exchange of a bucket: the gradient becomes the mean of all messages, and r_i what our message left
+        out.
+        """
         memory, buffer = flight.memory, flight.buffer
         messages = self._messages(flight)
         if all(messages):
@@ -178,14 +181,15 @@ class DdpHook:
 
 def ddp_hook(spec: str, *, group: Optional[Any] = None, seed: int = 0,
              error_feedback: bool = True) -> DdpHook:
-    """A hook that sends gradients as messages of a codec: `ddp.register_comm_hook(None, hearsay.ddp_hook("topk:0.01"))`.
+    """Returns a hook that sends gradients as messages of a codec: `ddp.register_comm_hook(None,
+    hearsay.ddp_hook("topk:0.01"))`.
 
-    spec            as of hearsay.Codec, for each bucket of gradients by itself; equal at all processes
-    group           a process group that gathers bytes on the CPU (gloo), the one that DDP has; None: the default
-    seed            of random choices, which differ by process, bucket and step
-    error_feedback  what a message leaves out is added to the next gradient; without it biased codecs stall
+    spec            codec, as in hearsay.Codec, applied to each bucket of gradients; equal at all processes group
+    process group that can gather bytes on the CPU (gloo), the same as DDP's; None: the default group seed            seed
+    of random choices, which differ by process, bucket and step error_feedback  add what a message leaves out to the next
+    gradient. Without it, training with biased codecs stalls
 
-    For float32, float16 or bfloat16 gradients on the CPU, PyTorch 1.13 or later. It holds two float32 a
-    parameter.
+    Supports float32, float16 and bfloat16 gradients on the CPU, with PyTorch 1.13 or later. Needs memory of two float32
+    per parameter.
     """
     return DdpHook(spec, group, seed, error_feedback)

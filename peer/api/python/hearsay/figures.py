@@ -1,4 +1,4 @@
-"""What a peer measures of itself, and what an evaluation found."""
+"""Metrics of a peer, and the result of an evaluation."""
 import dataclasses
 import inspect
 import math
@@ -11,47 +11,48 @@ NAN = float("nan")
 
 @dataclasses.dataclass(frozen=True)
 class Figures:
-    """struct hearsay_figures. A float is NaN where it is not known."""
+    """Metrics of a peer (struct hearsay_figures). A float is NaN if it is not known."""
 
-    round: int = 0  # Done, of how many, and those of the consensus phase.
+    # Rounds that are over; `rounds`: all rounds of the run; `settle_rounds`: rounds of the consensus phase.
+    round: int = 0
     rounds: int = 0
     settle_rounds: int = 0
-    rounds_done: int = 0  # Of these, by this process;
-    rounds_skipped: int = 0  # passed over to catch up.
-    drift: float = NAN  # Estimated consensus distance Xi,
-    relative_drift: float = NAN  # and Xi / |mean|,
-    drift_round: int = 0  # of the state before this round's local steps.
+    rounds_done: int = 0  # Rounds in which this process did the local steps.
+    rounds_skipped: int = 0  # Rounds that this process skipped to catch up.
+    drift: float = NAN  # Estimated consensus distance Xi.
+    relative_drift: float = NAN  # Xi / |mean|.
+    drift_round: int = 0  # Round before whose local steps drift was measured.
     loss: float = NAN
     accuracy: float = NAN
     test_loss: float = NAN
-    accuracy_round: int = 0  # The last evaluation was after so many rounds.
-    gamma: float = NAN  # The consensus step size, mean over the edges.
-    n_live: int = 0  # Members that live,
-    n_edges: int = 0  # and edges that are open.
-    bytes_sent: int = 0  # At the sockets.
+    accuracy_round: int = 0  # Round after which the last evaluation was made.
+    gamma: float = NAN  # Consensus step size, mean over the edges.
+    n_live: int = 0  # Number of members that are alive.
+    n_edges: int = 0  # Number of open edges.
+    bytes_sent: int = 0  # Counted at the sockets, as bytes_received.
     bytes_received: int = 0
-    bytes_copied: int = 0  # Of tensors, to and from the library's own memory.
-    compute_s: float = 0.0  # Your steps,
-    mix_s: float = 0.0  # applying and encoding,
-    wait_s: float = 0.0  # waiting for others.
-    codec: str = ""  # Of the last deltas.
+    bytes_copied: int = 0  # Bytes of tensors copied to and from the library's own memory.
+    compute_s: float = 0.0  # Time of local steps, in seconds.
+    mix_s: float = 0.0  # Time of applying, mixing and encoding, in seconds.
+    wait_s: float = 0.0  # Time of waiting for other peers, in seconds.
+    codec: str = ""  # Codec of the last deltas.
     phase: str = ""  # joining, training, consensus, finishing, no-quorum or left.
 
     @classmethod
     def of(cls, c: Any) -> "Figures":
-        """From the ctypes struct."""
+        """Converts the ctypes struct."""
         values = {name: getattr(c, name) for name in cls.__dataclass_fields__}
         values["codec"], values["phase"] = (values[k].decode(errors="replace") for k in ("codec", "phase"))
         return cls(**values)
 
 
 def _called(evaluate: Callable[..., Any], model: Any, samples: int) -> Any:
-    """With one argument or with two, as it takes them."""
+    """Calls evaluate(model, samples), or evaluate(model) if it takes only one argument."""
     try:
         inspect.signature(evaluate).bind(model, samples)
     except TypeError:
         return evaluate(model)
-    except ValueError:  # It has no signature.
+    except ValueError:  # The callable has no signature, for example if it is written in C.
         return evaluate(model)
     return evaluate(model, samples)
 
@@ -81,7 +82,9 @@ def _number(what: str, value: Any) -> float:
 
 
 def score_of(evaluate: Callable[..., Any], model: Any, samples: int, memory: Any) -> Tuple[float, float, int]:
-    """What it found: (loss, accuracy, samples). A torch module is in eval mode meanwhile, without gradients."""
+    """Calls `evaluate` and returns (loss, accuracy, samples). A torch module is in eval mode and without gradients
+    meanwhile.
+    """
     memory.take_back()
     run = _in_eval_mode if hasattr(model, "modules") else _called
     found = run(evaluate, model, samples)

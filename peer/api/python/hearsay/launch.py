@@ -1,4 +1,4 @@
-"""Several peers from one program: processes on this machine, or the ranks that torchrun, Slurm or mpirun started."""
+"""Starts several peers from one program: as processes on this machine, or as ranks of torchrun, Slurm or mpirun."""
 import contextlib
 import ctypes
 import multiprocessing
@@ -23,12 +23,15 @@ from .peer import LEAVE_S, Peer
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-PR_SET_PDEATHSIG = 1  # prctl(2)
-END_S = 10.0  # A process that has given its result has so long to end; one that is interrupted LEAVE_S.
+PR_SET_PDEATHSIG = 1  # Option of prctl(2).
+# Seconds in which a process must end after it has given its result. An interrupted process gets LEAVE_S seconds.
+END_S = 10.0
 
 
 def keygen(path: str) -> str:
-    """A new cluster key, as `hearsay key new` writes it: 32 random bytes in hexadecimal, mode 600. FileExistsError."""
+    """Writes a new cluster key, as `hearsay key new` does: 32 random bytes in hexadecimal, mode 600. Returns the path.
+    FileExistsError if the file exists.
+    """
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600)
     with os.fdopen(fd, "w") as f:
         f.write(secrets.token_hex(32) + "\n")
@@ -44,7 +47,7 @@ RUNS, GATHERS, ENDS, ABSENT, FAILS = "runs", "gathers", "ends", "absent", "fails
 
 
 class LocalError(RuntimeError):
-    """A process of local() failed. `rank` is whose, and the text has its traceback."""
+    """A process of local() failed. `rank` is the rank of the process. The text has its traceback."""
 
     def __init__(self, rank: int, text: str) -> None:
         super().__init__(f"hearsay.local: peer {rank} failed:\n{text}")
@@ -52,7 +55,7 @@ class LocalError(RuntimeError):
 
 
 class Connect:
-    """What local() gives to the program: connect(model, optimizer, ...) makes this rank's Peer."""
+    """Argument of `train` in local(): connect(model, optimizer, ...) makes the Peer of this rank."""
 
     def __init__(self, rank: int, options: Mapping[str, Any], answer: Any) -> None:
         self.rank = rank
@@ -71,7 +74,8 @@ class Connect:
 
 
 class _Interrupt:
-    """Ctrl-C, or the program's word that all have to end: `train` gets one KeyboardInterrupt, and may then leave in peace."""
+    """Handler of SIGINT and SIGTERM: `train` gets one KeyboardInterrupt. Later signals are ignored, so that it can leave.
+    """
 
     def __init__(self) -> None:
         self.heard = False
@@ -83,10 +87,10 @@ class _Interrupt:
 
 
 def _on_a_leash(parent: int) -> None:
-    """Whose parent is killed has nobody left to report to, and leaves: the kernel sends it a SIGTERM."""
+    """Makes the kernel send SIGTERM to this process when the parent is killed, because then no process reads its result."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
     if os.getppid() != parent:
-        os.kill(os.getpid(), signal.SIGTERM)  # It was killed before.
+        os.kill(os.getpid(), signal.SIGTERM)  # The parent was killed before the prctl() call.
 
 
 def _child(rank: int, train: Callable[..., Any], args: Sequence[Any], options: Dict[str, Any], listener: socket.socket,
@@ -125,7 +129,7 @@ def _child(rank: int, train: Callable[..., Any], args: Sequence[Any], options: D
 
 
 def _listeners(n: int) -> List[socket.socket]:
-    """They are open before there is a process, so that no other program gets one of their ports."""
+    """Opens the listening sockets before any process starts, so that no other program gets one of their ports."""
     made = []
     for _ in range(n):
         one = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
@@ -136,13 +140,15 @@ def _listeners(n: int) -> List[socket.socket]:
 
 
 def _threads(n: int) -> Dict[str, str]:
-    """The cores are shared out, where nobody has said how."""
+    """Returns environment variables that divide the cores among n processes, unless the user has set them."""
     each = str(max(1, len(os.sched_getaffinity(0)) // n))
     return {name: each for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS") if name not in os.environ}
 
 
 def _own(rank: int, options: Mapping[str, Any]) -> Dict[str, Any]:
-    """What no two peers can share: as `hearsay local` does it, DIR/peer-0, DIR/peer-1, ..., and port after port."""
+    """Returns the options that must differ between peers, as in `hearsay local`: DIR/peer-0, DIR/peer-1, ..., and PORT +
+    rank.
+    """
     own: Dict[str, Any] = {}
     if options.get("out") is not None:
         own["out"] = os.path.join(os.fspath(options["out"]), f"peer-{rank}")
@@ -155,7 +161,7 @@ def _own(rank: int, options: Mapping[str, Any]) -> Dict[str, Any]:
 
 
 def _all_can_begin(n: int, absent: List[int], needs: Mapping[int, str]) -> None:
-    """LocalError, where one waits for more peers than there can be without those that did not connect."""
+    """Raises LocalError if a rank waits for more peers than there can be, because the ranks in `absent` did not connect."""
     for rank, least in needs.items():
         if absent and least.isdigit() and int(least) > n - len(absent):
             raise LocalError(absent[0], f"it returned without connect(), while peer {rank} waits until there are {least} peers")
@@ -203,7 +209,9 @@ def _collect(answers: List[Any], processes: List[Any], others: bool, spawned: bo
 
 
 def _end(processes: List[Any], early: bool) -> None:
-    """Wait for them. early: they are told to leave. Who takes too long is killed; all are at a second Ctrl-C."""
+    """Waits until all processes have ended. `early`: they are asked to leave. A process that takes too long is killed; at
+    a second Ctrl-C all are killed.
+    """
     begun = [one for one in processes if one.pid is not None]
     end = time.monotonic() + (LEAVE_S if early else END_S)
     try:
@@ -290,7 +298,7 @@ def local(n: int, train: Callable[..., Any], *args: Any, start_method: Optional[
                 own: Dict[str, Any] = {"name": f"rank-{rank}", "shard": f"{rank + 1}/{n}", **common,
                                        **_own(rank, options)}
                 if rank == 0 and options.get("bootstrap") is None:
-                    del own["bootstrap"]  # A peer that has no list gives the initial model.
+                    del own["bootstrap"]  # The peer without a bootstrap list gives the initial model.
                 processes.append(context.Process(target=_child, name=own["name"],
                                                  args=(rank, train, args, own, listeners[rank], writer, os.getpid(), finals[rank])))
                 processes[-1].start()
@@ -323,29 +331,30 @@ RANKS = (("RANK", "WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS"), ("OMPI_COMM_W
 
 
 def _first_host(nodes: str) -> str:
-    """Of Slurm's list: "n[03-07,9],m1" begins with n03."""
+    """Returns the first host of Slurm's list of hosts: "n[03-07,9],m1" gives n03."""
     found = re.match(r"([^\[,]+)(?:\[([^\],-]+)[^\]]*\])?([^,]*)", nodes)
     return "" if found is None else found.group(1) + (found.group(2) or "") + found.group(3)
 
 
 def _place(env: Mapping[str, str], port: Optional[int]) -> str:
-    """Where rank 0 is, as HOST:PORT."""
+    """Returns the address of rank 0 as HOST:PORT."""
     host = env.get("MASTER_ADDR") or _first_host(env.get("SLURM_STEP_NODELIST") or env.get("SLURM_JOB_NODELIST") or "")
     if not host:
         raise UsageError("hearsay.torchrun: found no MASTER_ADDR, expected the host of rank 0 in it")
     if port is None and "MASTER_PORT" in env:
-        port = int(env["MASTER_PORT"]) + 1  # MASTER_PORT itself is torchrun's own.
+        port = int(env["MASTER_PORT"]) + 1  # torchrun uses MASTER_PORT itself.
     if port is None:
         port = 20000 + int(env.get("SLURM_JOB_ID", "0")) % 10000
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def from_env(env: Optional[Mapping[str, str]] = None, port: Optional[int] = None) -> Dict[str, Any]:
-    """A Peer's options of a rank that torchrun, Slurm (srun) or mpirun started.
+    """Returns the options of the Peer of a rank that torchrun, Slurm (srun) or mpirun started.
 
-    Rank 0 listens at MASTER_ADDR, MASTER_PORT + 1 (or `port`), the others at any port, and ask rank 0 first, whose
-    model is the initial one of all; name rank-N, min_peers and shards are those of WORLD_SIZE. The key is a file, and no launcher ships secrets:
-    HEARSAY_KEY=FILE, or key=FILE, has to name a copy of it on each host.
+    Rank 0 listens at port MASTER_PORT + 1 (or `port`) of MASTER_ADDR. All other ranks listen at any port and contact rank
+    0 first, whose model becomes the initial model of all ranks. The name is rank-N; min_peers and shard follow from the
+    number of ranks. The key is not part of these options, because launchers do not copy secrets: key=FILE, or
+    HEARSAY_KEY=FILE, must name a copy of the key file on each host.
     """
     env = os.environ if env is None else env
     for rank_name, size_name in RANKS:
@@ -360,12 +369,12 @@ def from_env(env: Optional[Mapping[str, str]] = None, port: Optional[int] = None
     options: Dict[str, Any] = {"listen": f"0.0.0.0:{own}", "name": f"rank-{rank}", "min_peers": size,
                                "shard": f"{rank + 1}/{size}"}
     if rank > 0:
-        options["bootstrap"] = place  # Rank 0 looks for nobody, and so gives the initial model.
+        options["bootstrap"] = place  # Rank 0 has no bootstrap list, and so gives the initial model.
     return options
 
 
 @_options.listed()
 def torchrun(module: Any, optimizer: Any = None, /, *, port: Optional[int] = None, **options: "Unpack[_options.PeerOptions]") -> Peer:
-    """A Peer of this rank: `torchrun --nproc-per-node 4 train.py`, with from_env()'s options and those given."""
+    """Makes the Peer of this rank, for `torchrun --nproc-per-node 4 train.py`. `options` replace those of from_env()."""
     _options.check("hearsay.torchrun", options, _options.PEER_NAMES)
     return Peer(module, optimizer, **{**from_env(port=port), **options})

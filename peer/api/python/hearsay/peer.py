@@ -1,4 +1,4 @@
-"""A peer: your training loop, and the cluster that it takes part in.
+"""A peer: your training loop, and the cluster in which it takes part.
 
     peer = hearsay.Peer(model, optimizer, key="cluster.key", bootstrap="a:7100,b:7100", rounds=1000, local_steps=8)
     for x, y in peer.shard(loader):
@@ -8,11 +8,14 @@
         peer.step()                   # every local_steps-th call exchanges with the neighbours
     print(peer.finish(), peer.drift)
 
+Who may use the model:
+
     constructor -> yours --step()...step()--> the library's --> yours ... --> over
                      ^                              |  KeyboardInterrupt, an exception of `evaluate`
-                     +------- wait(), step() <------+  (pending: the library goes on)
+                     +------- wait(), step() <------+  (pending: the library still has the model)
 
-The model is the library's while step() exchanges, and yours at all other times.
+While step() exchanges, the library uses the model, and the program must not change it. At all other times the program
+may.
 """
 import ctypes
 import dataclasses
@@ -36,21 +39,23 @@ from .figures import Figures, score_of
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-SLICE_S = 0.2  # A call that waits comes back so often, and Python looks whether somebody pressed Ctrl-C.
+SLICE_S = 0.2  # A waiting call returns after this time in seconds, so that Python can handle Ctrl-C.
 LEAVE_S = 5.0
-HISTORY = 10_000  # Rounds that `history` remembers.
+HISTORY = 10_000  # Maximum number of rounds in `history`.
 LEVELS = (logging.INFO, logging.WARNING, logging.ERROR)
 logger = logging.getLogger("hearsay")
-_stuck: List[Any] = []  # Memory that a peer which did not end in time may still write to.
+_stuck: List[Any] = []  # Memory that is never freed, because a peer that did not end in time may still write to it.
 
 
 def log_note(level: int, text: str) -> None:
-    """The default of on_note: Python's logger "hearsay"."""
+    """Default of on_note: writes to Python's logger "hearsay"."""
     logger.log(LEVELS[min(level, 2)], "%s", text)
 
 
 class _Callbacks:
-    """What the library calls. It must not hold the peer, which would never be let go, nor let an exception through."""
+    """Callbacks of the library. They have only a weak reference to the peer, so that it can be garbage collected. They
+    let no exception through.
+    """
 
     def __init__(self, peer: "Peer") -> None:
         self.peer = weakref.ref(peer)
@@ -66,7 +71,7 @@ class _Callbacks:
             on_note = peer.on_note if peer is not None else log_note
             if on_note is not None:
                 on_note(level, _options.speak(text.decode(errors="replace")))
-        except BaseException as error:  # Raised by the call that is under way, once that is over.
+        except BaseException as error:  # Raised later by the method that is running, when it returns.
             self.error = self.error or error
         finally:
             self.inside = False
@@ -88,7 +93,9 @@ class _Callbacks:
             self.inside = False
 
     def refuse_inside(self, what: str) -> None:
-        """The library does not free a handle that is calling back: the threads and the port would stay."""
+        """Raises UsageError within a callback. The library cannot free a handle during a callback: threads and port would
+        remain.
+        """
         if self.inside:
             raise UsageError(f"hearsay: {what}: found a call from within a callback, expected one behind it")
 
@@ -99,9 +106,10 @@ class _Callbacks:
 
 
 class _Hearing:
-    """While the library may call back: a Ctrl-C that Python raises as it enters a callback, before its `try`, is not lost.
+    """Context of calls that may call back. Preserves a KeyboardInterrupt that Python raises before the `try` of a
+    callback.
 
-    ctypes gives such an exception to sys.unraisablehook, and to nobody else. Only the main thread has them.
+    ctypes passes such an exception only to sys.unraisablehook. Only the main thread gets KeyboardInterrupts.
     """
 
     def __init__(self, callbacks: _Callbacks) -> None:
@@ -118,7 +126,7 @@ class _Hearing:
             sys.unraisablehook = self.before
 
     def hook(self, lost: Any) -> None:
-        # Since Python 3.13 the callback is named in the message only.
+        # Since Python 3.13 only the message names the callback.
         own = getattr(lost.object, "__self__", None) is self.callbacks
         if own or (lost.object is None and "ctypes callback function" in (lost.err_msg or "")):
             self.callbacks.error = self.callbacks.error or lost.exc_value or lost.exc_type()
@@ -132,12 +140,12 @@ def _progress_of(wanted: Optional[bool], given: Mapping[str, str]) -> Optional[_
 
 
 def _step_of(figures: Figures) -> int:
-    """The step counter."""
+    """Returns the step counter."""
     return figures.round + figures.settle_rounds
 
 
 def _close(handle: Any, pid: int, opened: List[bool], held: Any) -> None:
-    """Leave, and free the handle. `held` is what the library may use until then."""
+    """Leaves the run and frees the handle. `held`: objects that the library may use until then."""
     if pid != os.getpid():
         return
     if lib.hearsay_exit_code(handle) < 0 and opened[0]:
@@ -206,7 +214,8 @@ class Peer:
         self._told: Optional[int] = None  # The step of the last call of on_round. None: the constructor has not returned.
         self.history: Deque[Figures] = deque(maxlen=HISTORY)
         self._pid = os.getpid()
-        self._world, self._opened = _world, [False]  # Of simulate(); and it is a list as the finalizer looks at it.
+        # _world: of simulate(). _opened is a list, because the finalizer reads it.
+        self._world, self._opened = _world, [False]
         self._model = _model.Model(module, buffers, skip)
         self._callbacks = _Callbacks(self)
         self._ending: Tuple[int, int, str, Optional[int], str] = (0, 0, "", None, "")
@@ -312,7 +321,7 @@ class Peer:
             raise UsageError("hearsay: found a peer that is closed")
 
     def _settle(self, code: int) -> bool:
-        """Take notice of a code of the calls that wait. Is it the last of this wait?"""
+        """Handles the return code of a call that waits. Returns True if the wait is over."""
         if code == _lib.CALLBACK:
             self._callbacks.raise_error()
             raise CallbackError(_model._sentence(self._handle))
@@ -329,12 +338,12 @@ class Peer:
         return code in (_lib.OK, _lib.OVER)
 
     def wait(self, timeout: Optional[float] = None) -> bool:
-        """Wait until the model is yours again: after a KeyboardInterrupt, or an exception of `evaluate`.
+        """Waits until you may use the model again: needed after a KeyboardInterrupt, or an exception of `evaluate`.
 
-        timeout: seconds; None: for as long as it takes. False when the run is over, or when time was up: `over` says
-        which. Raises what `evaluate`, `on_note` or `on_round` raised; UsageError, where this peer does not fit the run, or is closed;
-        ResourceError, where the peer failed; SimulationError, where another one of simulate() failed; ForkedError in a
-        child of fork().
+        timeout: seconds; None: no limit. Returns False if the run is over or the time is up; `over` tells which. Raises
+        the exceptions of `evaluate`, `on_note` and `on_round`. UsageError: this peer does not fit the run, or is closed.
+        ResourceError: this peer failed. SimulationError: another peer of simulate() failed. ForkedError: this process is
+        a fork of the peer's process.
         """
         self._usable()
         timeout = _check.seconds("timeout", timeout)
@@ -422,10 +431,11 @@ class Peer:
         return more
 
     def finish(self, timeout: Optional[float] = None) -> str:
-        """Wait for the end of the run, if that is under way, else leave it; then close. The verdict, as a sentence.
+        """Waits for the end of the run if a wait is pending, else leaves the run. Then closes the peer. Returns the
+        verdict.
 
-        A run whose verdict is not consensus raises nothing: exit_code says it (0 consensus, or stopped; 3 none).
-        TimeoutError after `timeout` seconds; then finish() can be called again, or leave().
+        A run without consensus raises no exception. exit_code has the result: 0 consensus, or stopped; 3 no consensus.
+        TimeoutError after `timeout` seconds; then finish() or leave() can be called.
         """
         if self._finalizer.alive and os.getpid() == self._pid:
             if self._pending and not self.wait(timeout) and self._pending:
@@ -434,10 +444,11 @@ class Peer:
         return self.verdict
 
     def leave(self, timeout: float = LEAVE_S) -> None:
-        """Leave the run: the neighbours are told, this round's local steps are not sent. The model stays as it is.
+        """Leaves the run and closes the peer. The neighbours are informed. Local steps of the present round are not sent,
+        but stay in the model.
 
-        timeout: seconds that this may take. Nothing is raised where the run is over already, or the peer another process's;
-        UsageError within `evaluate` or `on_note`.
+        timeout: longest time in seconds. Does nothing if the peer is closed or belongs to another process. UsageError if
+        called within `evaluate` or `on_note`.
         """
         if not self._finalizer.alive or os.getpid() != self._pid:
             return
@@ -456,13 +467,15 @@ class Peer:
             self.close()
 
     def close(self) -> None:
-        """Free the handle; what is not over is left. The tensors stay valid. UsageError within `evaluate` or `on_note`."""
+        """Frees the handle, and leaves the run if it is not over. The tensors stay valid. UsageError if called within
+        `evaluate` or `on_note`.
+        """
         if self._finalizer.alive and os.getpid() == self._pid:
             self._callbacks.refuse_inside("close()")
             try:
                 self._last = self.figures()
             except _lib.HearsayError:
-                pass  # It was never open.
+                pass  # The peer never joined a run.
             if self._progress is not None and self.verdict:
                 self._progress.say(f"round {self.round} of {self.rounds}: {self.verdict}")
             self._ending = (self.round, self.rounds, self.verdict, self.exit_code, self.run)
@@ -482,45 +495,45 @@ class Peer:
     # ---- questions ----
 
     def _ask(self, i: int, question: Callable[[], Any]) -> Any:
-        """The answer now, or the last one of a peer that is closed."""
+        """Returns the present answer of the library, or for a closed peer the last one."""
         if self._finalizer.alive:
             return question()
         return self._ending[i]
 
     @property
     def round(self) -> int:
-        """Rounds of the run that are over: learning rates follow this number, and not the peer's age."""
+        """Number of rounds of the run that are over, also rounds before this peer joined. Use it for learning rates."""
         return int(self._ask(0, lambda: lib.hearsay_rounds_done(self._handle)))
 
     @property
     def rounds(self) -> int:
-        """How many the run has; 0: not known yet."""
+        """Number of rounds of the run. 0: not known yet."""
         return int(self._ask(1, lambda: lib.hearsay_rounds(self._handle)))
 
     @property
     def verdict(self) -> str:
-        """How the run ended, as a sentence; "" before."""
+        """The verdict of the run as a sentence. "": the run is not over."""
         return _options.speak(str(self._ask(2, lambda: (lib.hearsay_verdict(self._handle) or b"").decode(errors="replace"))))
 
     @property
     def exit_code(self) -> Optional[int]:
-        """As `hearsay peer`: 0 consensus, or stopped; 3 no consensus; 1, 2 failed. None before the end."""
+        """As of `hearsay peer`: 0 consensus, or stopped; 3 no consensus; 1 or 2 failed. None: the run is not over."""
         code = self._ask(3, lambda: int(lib.hearsay_exit_code(self._handle)))
         return None if code is None or code < 0 else code
 
     @property
     def run(self) -> str:
-        """The run's canonical text; "" before it is known."""
+        """The run description in canonical form. "": not known yet."""
         return str(self._ask(4, lambda: (lib.hearsay_run(self._handle) or b"").decode(errors="replace")))
 
     @property
     def over(self) -> bool:
-        """Is the run over for this peer?"""
+        """Whether the run is over for this peer."""
         return self._over
 
     @property
     def steps(self) -> int:
-        """Local steps of this round."""
+        """Number of local steps in the present round."""
         return int(lib.hearsay_steps(self._handle)) if self._finalizer.alive else 0
 
     @property
@@ -533,11 +546,13 @@ class Peer:
 
     @property
     def port(self) -> int:
-        """Where it listens; 0: nowhere."""
+        """Port on which this peer listens. 0: it does not listen."""
         return int(lib.hearsay_port(self._handle)) if self._finalizer.alive else 0
 
     def figures(self) -> Figures:
-        """All figures, as they are now; of a closed peer the last ones. ForkedError in a child of fork()."""
+        """Returns the present metrics, or for a closed peer the last ones. ForkedError: this process is a fork of the
+        peer's process.
+        """
         if not self._finalizer.alive:
             return self._last if self._last is not None else Figures()
         if os.getpid() != self._pid:
@@ -548,51 +563,53 @@ class Peer:
 
     @property
     def drift(self) -> float:
-        """Estimated consensus distance in the model's own unit, the root mean square over peers of |x_i - mean|. NaN: not known."""
+        """Estimated consensus distance: the root mean square over the peers of |x_i - mean|. NaN: not known."""
         return self.figures().drift
 
     @property
     def relative_drift(self) -> float:
-        """drift / |mean|."""
+        """drift / |mean|. NaN: not known."""
         return self.figures().relative_drift
 
     @property
     def accuracy(self) -> float:
-        """In [0, 1], of the last evaluation; NaN: there was none."""
+        """Accuracy of the last evaluation, in [0, 1]. NaN: there was no evaluation."""
         return self.figures().accuracy
 
     @property
     def bytes_sent(self) -> int:
-        """Bytes that this process has sent, at the sockets."""
+        """Bytes that this process has sent, counted at the sockets."""
         return self.figures().bytes_sent
 
     # ---- data ----
 
     @property
     def shares(self) -> int:
-        """A number that rises whenever this peer's share of the samples may have changed."""
+        """A number that increases when this peer's shard may have changed."""
         return int(lib.hearsay_shares(self._handle)) if self._finalizer.alive else 0
 
     def samples(self, n: int) -> Any:
-        """Which of the samples 0 <= id < n of a set that all peers have are this peer's now.
+        """Returns this peer's present shard of a data set of n samples, which all peers have.
 
-        n: up to 2^32 - 1. A numpy array of shape (k,), int64, rising; of none where there is no share.
+        n: at most 2^32 - 1. The result is an ascending numpy array of sample numbers, int64. It is empty if this peer has
+        no shard.
         """
         return data.samples(self, n)
 
     def sampler(self, n: int) -> Any:
-        """A torch Sampler of samples(n), in another order in each epoch. It asks for the share anew in each epoch."""
+        """Returns a torch Sampler of samples(n). Each epoch has another order, and uses the shard that the peer has then.
+        """
         return data.sampler(self, n)
 
     def shard(self, source: Any, batch_size: Optional[int] = None, shuffle: Optional[bool] = None) -> Iterator[Any]:
-        """Batches of this peer's samples, epoch after epoch, until the run is over.
+        """Yields batches of this peer's samples, epoch after epoch, until the run is over.
 
-        source: a torch DataLoader, a dataset with len() and [i], or one array or a tuple of arrays of the same length, which
-        are cut into batches along the first axis. A DataLoader keeps its settings. Of the samples that its sampler draws
-        (subset, weights, order), this peer gets the samples of its own shard.
-        batch_size: default the DataLoader's, or 32. shuffle: default the DataLoader's, or True. ValueError: the arrays have
-        different lengths. TypeError: the source has no sample numbers, or the samples of its sampler cannot be divided among
-        peers. UsageError: this peer's shard has no sample.
+        source: a torch DataLoader, a dataset with len() and [i], or one array or a tuple of arrays of the same length,
+        which are cut into batches along the first axis. A DataLoader keeps its settings. Of the samples that its sampler
+        draws (subset, weights, order), this peer gets the samples of its own shard. batch_size: default the DataLoader's,
+        or 32. shuffle: default the DataLoader's, or True. ValueError: the arrays have different lengths. TypeError: the
+        source has no sample numbers, or the samples of its sampler cannot be divided among peers. UsageError: this peer's
+        shard has no sample.
         """
         return data.shard(self, source, batch_size, shuffle)
 

@@ -1,8 +1,9 @@
-"""Many peers of one program over a simulated network, in virtual time: a thread each, and one at a time has its turn.
+"""Runs many peers of one program over a simulated network, in virtual time. Each peer has a thread; one thread runs at a
+time.
 
     thread of peer 0   connect() ...|            |train|           |train|
     thread of peer 1                |connect() ..|     |train|     |     |train|     all connected: one world
-                                                 ^ the world gives the model to one thread, and waits for it
+                                                 ^ the world lets one thread use its model, and waits for it
 """
 import ctypes
 import os
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class SimulationError(HearsayError, RuntimeError):
-    """A peer of simulate() failed: `rank` says whose, and __cause__ is its exception."""
+    """A peer of simulate() failed: `rank` is its rank, and __cause__ is its exception."""
 
     def __init__(self, rank: int, text: str) -> None:
         super().__init__(f"hearsay.simulate: peer {rank}: {text}")
@@ -29,7 +30,7 @@ class SimulationError(HearsayError, RuntimeError):
 
 
 class _World:
-    """Where the threads meet before they begin, and learn that another one has failed."""
+    """The point where the threads wait until all have connected, and by which they learn that another one has failed."""
 
     def __init__(self, n: int, network: str) -> None:
         self.n, self.network = n, network
@@ -40,11 +41,11 @@ class _World:
         self.code: Optional[int] = None
         self.sentence = ""
         self.failed = False
-        self.absent: Optional[int] = None  # Who returned without connect(), before anybody failed.
-        self.n_gone = 0  # Threads that are through with all they had to do.
+        self.absent: Optional[int] = None  # Rank that returned without connect() before any failure.
+        self.n_gone = 0  # Number of threads that have done all their work.
 
     def open(self, rank: int, handle: Any) -> int:
-        """In place of hearsay_open(): waits until all are here. The last one opens the world."""
+        """Replaces hearsay_open(): waits until all ranks have connected. The last one opens the world."""
         with self.changed:
             if rank in self.handles:
                 raise HearsayError("hearsay.simulate: found a second connect() of this peer, expected one")
@@ -67,7 +68,9 @@ class _World:
             self.changed.notify_all()
 
     def wait_for_threads(self, n: int) -> None:
-        """Until n of them are gone. Not by Thread.join(), which an interrupt in the middle takes for the thread's end."""
+        """Waits until n threads have done their work. Thread.join() is not used: if interrupted, it takes the thread for
+        ended.
+        """
         with self.changed:
             while self.n_gone < n:
                 self.changed.wait(0.2)
@@ -86,7 +89,7 @@ class _World:
 
 
 class _Connect:
-    """connect(model, optimizer, ...) makes this peer; as that of local()."""
+    """Argument of `train` in simulate(): connect(model, optimizer, ...) makes the Peer of this rank."""
 
     def __init__(self, world: _World, rank: int, options: Mapping[str, Any]) -> None:
         self.world, self.rank, self.options = world, rank, dict(options)
@@ -115,7 +118,7 @@ def _end_fork(own: int, error: Optional[BaseException]) -> None:
 
 
 def _run(world: _World, connect: _Connect, train: Callable[..., Any], args: Sequence[Any], results: List[Any]) -> None:
-    """The thread of one peer."""
+    """Runs `train` in the thread of one peer."""
     own = os.getpid()
     try:
         results[connect.rank] = train(connect.rank, connect, *args)
@@ -163,7 +166,9 @@ def simulate(n: int, train: Callable[..., Any], *args: Any, network: str = "", *
     results: List[Any] = [None] * n
     threads: List[threading.Thread] = []
     try:
-        for rank in range(n):  # One after the other up to where they meet: what they do before is in this order.
+        # Each thread starts when the one before it waits in connect(), so that what they do until then is in a fixed
+        # order.
+        for rank in range(n):
             connect = _Connect(world, rank, {"shard": f"{rank + 1}/{n}", **options})
             threads.append(threading.Thread(target=_run, args=(world, connect, train, args, results), daemon=True))
             threads[-1].start()

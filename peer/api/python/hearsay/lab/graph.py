@@ -11,7 +11,7 @@ from .cli import InputError
 from .run import Run
 
 PEERS_MAX = 200  # A picture of a larger graph would be unreadable.
-EDGES_MAX = 800  # Likewise.
+EDGES_MAX = 800  # A picture with more edges would be unreadable.
 SECONDS_MAX = 60  # Time limit of `hearsay topology`.
 
 # Accepted topologies: a name with numbers, or a list of edges. edges:FILE is refused, because hearsay would read the file.
