@@ -198,9 +198,7 @@ void table_replace(struct table *t, struct slot *s, const struct record *r)
     if (same)
         return;
     stand(&s->member);
-    /* Removing one id from the buckets would leave a gap, which open addressing does not allow.
-     * The case is rare. */
-    fill_buckets(t);
+    fill_buckets(t); /* Removing one id would leave a gap, which breaks open addressing. */
 }
 
 void table_remove(struct table *t, struct slot *s)
