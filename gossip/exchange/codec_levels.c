@@ -1,4 +1,4 @@
-/* gossip/exchange/codec_levels.c -- the rungs, and when to leave one. */
+/* gossip/exchange/codec_levels.c -- the list of codec levels, and the rule for changing level. */
 #include "gossip/exchange/codec_levels.h"
 
 #include <math.h>
@@ -8,17 +8,18 @@ const char *const codec_levels_spec[CODEC_LEVELS_RUNGS] = {
     "topk:0.003+qsgd:4", "topk:0.01+qsgd:4", "topk:0.03+qsgd:4", "topk:0.1+qsgd:4",
     "topk:0.3+qsgd:4",   "qsgd:4",           "qsgd:8",           "fp16"};
 
-static const double newest_weight = 0.1; /* In a moving average. */
+static const double newest_weight = 0.1; /* Weight of the newest value in a moving average. */
 
-/* Replicas that lag by less than this share of Xi are as good as exact ones; by less
- * than the second, they still are one rung sparser. */
+/* Limits of the lag of the replicas, as a share of Xi. Below `coarse` the replicas are as good as
+ * exact ones. Below `fine` they are as good even with the next sparser level. */
 static const double coarse = 0.5, fine = 0.2;
 
-/* So far over the target, at so many looks in a row, a denser rung is tried whatever the lag. */
+/* After FAR_LOOKS looks in a row with a drift above `far_over` times the target, the next denser
+ * level is taken whatever the lag is. */
 static const double far_over = 4;
 enum { FAR_LOOKS = 3 };
 
-/* While the drift is not known: over this price a rung is not sent. */
+/* Highest price of a level that is used while the drift is unknown. */
 static const double dear = 2;
 
 void codec_levels_init(struct codec_levels *l, uint64_t pace)
@@ -30,7 +31,7 @@ void codec_levels_init(struct codec_levels *l, uint64_t pace)
         l->price[i] = 1;
 }
 
-/* A moving average that begins with its first value, and not at 0. */
+/* Updates a moving average. The first value replaces the initial 0. */
 static void average(double *mean, double newest)
 {
     *mean = *mean > 0 ? *mean + newest_weight * (newest - *mean) : newest;
@@ -54,8 +55,9 @@ void codec_levels_mark(struct codec_levels *l, uint64_t round)
     l->mark[i].lag2 = l->lag2;
 }
 
-/* The averages when the window began that a figure speaks of: it comes several rounds
- * late, and must be compared with its own time. NULL where that is forgotten. */
+/* Returns the averages at the start of the window that began at `round`. A drift figure arrives
+ * several rounds late and must be compared with averages of its own time. Returns NULL if they are
+ * no longer stored. */
 static const struct codec_levels_mark *mark_at(const struct codec_levels *l, uint64_t round)
 {
     for (uint32_t i = 0; i < CODEC_LEVELS_MARKS; i++)
@@ -74,12 +76,15 @@ const char *codec_levels_by(const struct codec_levels *l)
     return l->floor > l->rung ? "link" : l->held ? "price" : "drift";
 }
 
+/* Returns the price of a level. A level above the densest one has the price of the densest. */
 static double price(const struct codec_levels *l, uint32_t rung)
 {
     return l->price[rung < CODEC_LEVELS_RUNGS ? rung : CODEC_LEVELS_RUNGS - 1];
 }
 
-/* How many rungs up, or -1: the table at the head of ladder.h, at the prices of the rungs. */
+/* Applies the rule at the top of codec_levels.h. ratio: normalised drift divided by the target.
+ * lag: lag of the replicas divided by Xi. Returns the change of level: 2, 1, 0 or -1. A positive
+ * result selects a denser level. */
 static int step(struct codec_levels *l, double ratio, double lag)
 {
     uint32_t sent = codec_levels_rung(l);
@@ -103,7 +108,7 @@ static int step(struct codec_levels *l, double ratio, double lag)
     return l->n_low >= 2 ? -1 : 0;
 }
 
-/* Figures of moments before a change will still come: they are not looked at. */
+/* Records a change of level. Figures of earlier rounds can still arrive, and are ignored. */
 static void changed(struct codec_levels *l, uint64_t now)
 {
     l->n_low = l->n_far = l->n_held = 0;

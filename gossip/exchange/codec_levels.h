@@ -1,59 +1,63 @@
-/* gossip/exchange/codec_levels.h -- precision by drift: which codec a peer's deltas take.
+/* gossip/exchange/codec_levels.h -- chooses the codec level of a peer's deltas from the consensus
+ * distance (--compress auto).
  *
- * There is a consensus distance under which training does not notice that the
- * peers' models differ (Kong et al. 2021, "Consensus Control for Decentralized
- * Deep Learning"); closer costs bytes, farther costs accuracy. It grows with the
- * learning rate. The distance Xi is known while training (sketch.h), so with
- * `--compress auto` each peer climbs a ladder of codecs, from sparse to dense,
- * after
+ * There is a critical consensus distance below which the differences between the peers' models do
+ * not affect training (Kong et al. 2021, "Consensus Control for Decentralized Deep Learning"). A
+ * smaller distance costs bytes, a larger one costs accuracy. The critical distance grows with the
+ * learning rate. The consensus distance Xi is estimated during training (sketch.h). Each peer uses
+ * it to choose one of CODEC_LEVELS_RUNGS codec levels, which are ordered from sparse to dense. The
+ * choice depends on the normalised drift, called `excess` in the code:
  *
- *   excess = Xi / (spread |Delta|)
+ *   normalised drift = Xi / (spread |Delta|)
  *
- * |Delta| is how far a round of local steps moves this peer's model, and spread
- * what the graph makes of it: exact exchange finds models whose steps were
- * independent of each other spread |Delta| apart when it begins (topology.h). So
- * at an excess of 1 models begin their local steps as near to each other as
- * exact exchange has them after these. It is much the same whatever the model, the
- * rate, the number of local steps or the graph (measured: LeNet-5, ResNet-20 and
- * a transformer, with 1 and 10 local steps): 0.1 to 1 without compression, 1 to
- * 3 with top-10 %, 8 to 30 with top-1 %.
+ * |Delta| is the distance by which the local steps of one round move this peer's model. `spread` is
+ * a factor of the graph (graph_spread() in topology.h): with exact exchange and independent local
+ * steps, models are spread |Delta| apart just before they are mixed. A normalised drift of 1
+ * therefore means that models begin their local steps as far apart as they are after the local
+ * steps with exact exchange. The value depends little on the model, the learning rate, the number
+ * of local steps or the graph. For LeNet-5, ResNet-20 and a transformer, with 1 and 10 local steps,
+ * it was 0.1 to 1 without compression, 1 to 3 with top-10 %, and 8 to 30 with top-1 %.
  *
- *   excess / target
- *        2 --------  two rungs denser
- *        1 --------  one rung denser
- *                    stay
- *      1/2 --------  one rung sparser, where it was low at two looks in a row
+ * Rule, applied at each new figure of the drift (a *look*):
  *
- * Exact exchange itself may leave more than 1, where local steps follow one
- * direction for rounds (momentum at the end of a training). So the codec must be to
- * blame: what a delta leaves unsent, |x - a| after it, is the lag of the replicas.
- * Under half of Xi a denser rung would not bring models nearer, and there is none;
- * under a fifth the next sparser one does not part them, and counts as low, but never
- * over the target. For a sparse code also has a small gamma: where shards differ, so
- * that local steps lead the peers apart round after round, Xi grows as gamma falls and
- * replicas hardly lag behind such models. (16 peers with a few labels each: topk:0.1
- * keeps 3 times the target, with a lag of 0.2; topk:0.01 has 29 times, and 0.14.) So
- * an excess of over four times the target, three looks in a row, takes a denser rung
- * whatever the lag.
+ *   normalised drift / target   new level
+ *   above 2                     two levels denser
+ *   1 to 2                      one level denser
+ *   1/2 to 1                    unchanged
+ *   below 1/2                   one level sparser, if the last two looks in a row were low
  *
- * A look is at a new figure of a moment after the last change: an older one says
- * nothing of what the change did. A delta names its rung on the wire, so each
- * sender chooses for itself, the same for all its edges. What it looks at is,
- * in lock step, a function of the run's seed.
+ * The *lag* changes this rule. The lag is |x - a| after a delta, which is the part of the model
+ * that the delta leaves unsent. Exact exchange, too, can leave a normalised drift above 1, for
+ * example if momentum makes local steps follow one direction for many rounds. A denser codec helps
+ * only if compression is the cause:
  *
- * There may be a *floor*, a rung under which no bytes need be spared (uplink.h). What is
- * sent is the denser one of it and the drift's rung. While the floor is that, the drift
- * tells nothing of sparser rungs, so that none is taken; a denser one is, as ever.
+ *   lag below 1/2 of Xi   no denser level, because it would not bring the models closer
+ *   lag below 1/5 of Xi   a look also counts as low if the drift is at or under the target, because
+ *                         a sparser level would not move the models apart
  *
- * And a rung may have a *price*, over 1 where its deltas take longer than is free: what is that dear is
- * worth it where the drift is that many times over the target. So a denser rung is taken if the excess
- * is over the target times *its* price, and the one that is sent is left for a sparser one if the excess
- * is low beside the target times its own. Prices are guesses from the deltas that are sent: a rung that was
- * too dear at CODEC_LEVELS_TRY looks in a row is tried, after which its price is known; if it is left again the next trial
- * takes twice as many looks.
+ * A sparse codec also has a small gamma. If the local steps of the peers lead in different
+ * directions, as with skewed data, a small gamma makes Xi grow although the lag is small. With 16
+ * peers that have a few labels each, topk:0.1 leaves 3 times the target with a lag of 0.2 Xi, and
+ * topk:0.01 leaves 29 times the target with 0.14 Xi. Therefore three looks in a row above four
+ * times the target select a denser level, whatever the lag is.
  *
- * Before the first look nothing is known of the drift, and models are near each other: until then it is the rung
- * of the beginning, or the densest under it whose deltas are not dear, down to CODEC_LEVELS_MIDDLE.
+ * A look counts only if its figure describes a time after the last change of level. A delta names
+ * its level, so each sender chooses for itself, with one level for all its edges. In lock step the
+ * choice is a function of the run's seed.
+ *
+ * Floor: the level below which saving bytes has no benefit, because the link has room (uplink.h).
+ * Deltas use the denser of the floor and the level chosen from the drift. While the floor decides,
+ * the drift says nothing about sparser levels, so only denser levels are chosen.
+ *
+ * Price: at least 1; a level has a price above 1 if its deltas take longer than the link allows
+ * without delay. A level must be worth its price, so the target is multiplied by it: by the price
+ * of the denser level when a denser level is considered, and by the price of the present level when
+ * a sparser level is considered. Prices are estimated from deltas of another level. A level that
+ * was too expensive at CODEC_LEVELS_TRY looks in a row is therefore tried, and its price is
+ * measured. Each trial doubles the number of looks before the next trial.
+ *
+ * Until the first look the drift is unknown and models are close together. The level is the first
+ * one, or the densest level below it whose price is at most 2, but not below CODEC_LEVELS_MIDDLE.
  */
 #ifndef GOSSIP_EXCHANGE_CODEC_LEVELS_H
 #define GOSSIP_EXCHANGE_CODEC_LEVELS_H
@@ -62,79 +66,103 @@
 #include <stdint.h>
 
 enum {
-    CODEC_LEVELS_RUNGS = 8,
-    CODEC_LEVELS_FIRST = 3, /* Where a peer begins: the first rounds part models most. */
-    CODEC_LEVELS_SAFE =
-        5, /* Where it begins if figures are more than CODEC_LEVELS_BLIND rounds apart, as */
-    CODEC_LEVELS_BLIND =
-        32, /* with models that are hardly longer than a sketch: their bytes are few. */
-    CODEC_LEVELS_MIDDLE = 2, /* The rung whose bytes plan how often sketches go along. */
-    CODEC_LEVELS_TRY = 8,    /* Looks before a rung that is too dear is tried, the first time, */
-    CODEC_LEVELS_TRY_MOST = 512, /* and at most. */
-    CODEC_LEVELS_TRIAL = 3, /* The price that comes as the third is that of the rung on trial. */
-    CODEC_LEVELS_MARKS = 4
+    CODEC_LEVELS_RUNGS = 8, /* Number of codec levels. */
+    /* Level at which a peer begins. Models drift apart fastest in the first rounds. */
+    CODEC_LEVELS_FIRST = 3,
+    /* Level at which a peer begins if figures of the drift come more than CODEC_LEVELS_BLIND rounds
+     * apart. The figures of small models are rare, because a sketch is long compared with a
+     * delta, and a denser level of such a model costs few bytes. */
+    CODEC_LEVELS_SAFE = 5,
+    CODEC_LEVELS_BLIND = 32, /* In rounds. */
+    /* Level from which the usual delta size is taken, to plan how often deltas carry sketches. */
+    CODEC_LEVELS_MIDDLE = 2,
+    /* Number of looks in a row at which a level is too expensive before it is tried: for the first
+     * trial, and at most. */
+    CODEC_LEVELS_TRY = 8,
+    CODEC_LEVELS_TRY_MOST = 512,
+    /* Number of price updates from the start of a trial until the price of the tried level is
+     * known. */
+    CODEC_LEVELS_TRIAL = 3,
+    CODEC_LEVELS_MARKS = 4 /* Number of window starts that are remembered. */
 };
 
-/* Specs, the sparsest first. */
+/* Codec specifications of the levels, from the sparsest to the densest. */
 extern const char *const codec_levels_spec[CODEC_LEVELS_RUNGS];
 
+/* Averages at the start of one drift window. */
 struct codec_levels_mark
 {
-    uint64_t round;       /* When a window of the sketches began, */
-    double motion2, lag2; /* and what the averages were then; 0: unused. */
+    uint64_t round; /* Round of the run at which the window began. */
+    /* Values of `motion2` and `lag2` of struct codec_levels at that time. motion2 0: unused. */
+    double motion2, lag2;
 };
 
+/* State of one peer's choice of codec level. Written by codec_levels.c, and by state.c
+ * when a checkpoint is read. */
 struct codec_levels
 {
-    uint32_t rung;                    /* The drift's. */
-    uint32_t first;                   /* Where it began. */
-    uint32_t floor;                   /* The link's, which no checkpoint holds; 0: there is none. */
-    double price[CODEC_LEVELS_RUNGS]; /* At least 1; no checkpoint holds them. */
-    uint32_t n_trial; /* Prices that are still to come before the rung on trial can be judged. */
-    uint32_t n_held, wait; /* So many looks in a row it was, and a trial comes after so many. */
-    bool held;      /* At the last look the drift asked for a denser rung, which was too dear. */
-    uint32_t n_low; /* Looks in a row that counted as low, */
-    uint32_t n_far; /* and those that found the excess far over the target. */
-    uint64_t after; /* Figures of rounds up to this one have been looked at,
-                       * or are of before the last change. */
-    double motion2; /* Moving average of |Delta|^2, */
-    double lag2;    /* and of |x - a|^2 after a delta. */
-    double excess;  /* At the last look; NaN before the first. */
+    uint32_t rung;  /* Level chosen from the drift. */
+    uint32_t first; /* Level at which the peer begins if no price is too high. */
+    uint32_t floor; /* Floor set by the link. 0: no floor. Not saved in checkpoints. */
+    double price[CODEC_LEVELS_RUNGS]; /* Price of each level, at least 1. Not in checkpoints. */
+    /* Number of price updates until the level on trial can be judged. 0: no trial. */
+    uint32_t n_trial;
+    /* n_held: number of looks in a row at which `held` was true. wait: number of such looks after
+     * which the expensive level is tried. */
+    uint32_t n_held, wait;
+    /* True: at the last look the drift required a denser level, which was too expensive. */
+    bool held;
+    /* Number of looks in a row at which the drift was low enough for a sparser level. */
+    uint32_t n_low;
+    /* Number of looks in a row at which the drift was more than four times the target. */
+    uint32_t n_far;
+    /* Figures of rounds up to this one are ignored: they were already used, or describe a time
+     * before the last change. */
+    uint64_t after;
+    double motion2; /* Moving average of |Delta|^2. 0: no value yet. */
+    double lag2;    /* Moving average of |x - a|^2 after a delta. 0: no value yet. */
+    double excess;  /* Normalised drift at the last look. NaN: there was no look yet. */
     struct codec_levels_mark mark[CODEC_LEVELS_MARKS];
-    uint32_t n_marks;
+    uint32_t n_marks; /* Number of marks ever made. The newest replaces the oldest. */
 };
 
-/* Figures of the drift are to come every `pace` rounds. */
+/* Initialises the state. pace: expected number of rounds between two figures of the
+ * drift. */
 void codec_levels_init(struct codec_levels *l, uint64_t pace);
 
-struct state;                                                     /* nn/math/state.h */
-void codec_levels_state(struct codec_levels *l, struct state *s); /* A section of its own. */
+struct state; /* nn/math/state.h */
+/* Saves or restores the state as a section of its own. */
+void codec_levels_state(struct codec_levels *l, struct state *s);
 
-/* Who chose it: "link" (the floor), "price" (the drift asks for a denser one, which is too dear), or
- * "drift". */
+/* Returns what determines the level of deltas: "link" (the floor), "price" (the drift requires a
+ * denser level, which is too expensive), or "drift". */
 const char *codec_levels_by(const struct codec_levels *l);
 
-/* |Delta|^2 of the last round of local steps. */
+/* Records |Delta|^2, the squared distance of the local steps of one round. */
 void codec_levels_moved(struct codec_levels *l, double motion2);
 
-/* |x - a|^2 behind the deltas of this round, the largest. */
+/* Records the largest |x - a|^2 that a delta of this round leaves unsent. */
 void codec_levels_lagged(struct codec_levels *l, double lag2);
 
-/* A drift window began with this round: its figure will come later. */
+/* Records the averages at the start of a drift window. The figure of the window arrives several
+ * rounds later and is compared with these averages. */
 void codec_levels_mark(struct codec_levels *l, uint64_t round);
 
-/* The floor from run round `now` on. */
+/* Sets the floor. now: the current round of the run. */
 void codec_levels_set_floor(struct codec_levels *l, uint32_t floor, uint64_t now);
 
-/* Prices of the rungs, from run round `now` on; at the beginning all are 1. */
+/* Sets the prices of all levels. Before the first call all are 1. now: the current round of the
+ * run. */
 void codec_levels_set_prices(struct codec_levels *l, const double price[CODEC_LEVELS_RUNGS],
                              uint64_t now);
 
-/* The rung that deltas take. */
+/* Returns the level of the next deltas, at least the floor. */
 uint32_t codec_levels_rung(const struct codec_levels *l);
 
-/* A peer at run round `now` knows the drift Xi of the moment when `of_round`
- * began (NaN: none yet). Looks, and changes the rung where that is due. */
+/* Looks at a figure of the drift, and changes the level if the rule requires it. target: the
+ * normalised drift to reach. spread: factor of the graph. xi: the consensus distance at the start
+ * of round `of_round`; NaN: unknown. now: the current round of the run. A figure that is unknown,
+ * was already used, or belongs to a window without a mark is ignored. */
 void codec_levels_look(struct codec_levels *l, double target, double spread, double xi,
                        uint64_t of_round, uint64_t now);
 

@@ -1,5 +1,5 @@
-/* gossip/exchange/edge.c -- the transaction of an edge: who is ahead, what is sent again,
- * when an epoch begins, and where a delta belongs. */
+/* gossip/exchange/edge.c -- the protocol of an edge: agrees on epoch and round after a lost
+ * session, and checks and stores received deltas. */
 #include "gossip/exchange/edge.h"
 
 #include "nn/math/rng.h"
@@ -53,12 +53,12 @@ void edge_close(struct edge *e)
 void edge_ask(struct edge *e, uint64_t nonce, uint64_t boot, bool anew, struct wire_edge *m)
 {
     e->state = EDGE_ASKING;
-    /* An odd nonce says that this answers theirs (edge_hear). */
+    /* An odd nonce marks this EDGE as an answer to the neighbour's EDGE (edge_hear()). */
     e->nonce = e->heard ? nonce | 1 : nonce & ~UINT64_C(1);
     e->asked = true;
     e->said = e->restored;
     if (anew)
-        e->epoch = 0; /* Which is equal to no epoch of theirs: both will reset. */
+        e->epoch = 0; /* An epoch of 0 never matches the neighbour's epoch, so both ends reset. */
     *m = (struct wire_edge){
         .epoch = e->epoch, .round = e->round, .nonce = e->nonce, .boot = boot, .restored = e->said};
 }
@@ -67,13 +67,13 @@ bool edge_hear(struct edge *e, const struct wire_edge *m)
 {
     e->heard = true;
     e->theirs = *m;
-    if (m->nonce & 1) /* It answers our last one, whatever came between. */
+    if (m->nonce & 1) /* Odd: answers our last EDGE, even if a pause has cleared `asked`. */
         e->asked = true;
     return !e->asked;
 }
 
-/* The next epoch: both ends hash the same two boots and nonces in the order of their
- * ids. Never 0, which stands for none. */
+/* Returns the number of the next epoch, equal at both ends: a hash of both boot ids and nonces, in
+ * the order of the two identities. The result is never 0, because 0 means "no epoch". */
 static uint64_t next_epoch(const struct edge *e, uint64_t our_boot)
 {
     uint64_t own = rng_at(our_boot, e->nonce);
@@ -81,17 +81,18 @@ static uint64_t next_epoch(const struct edge *e, uint64_t our_boot)
     return e->low ? rng_at(own, other) | 1 : rng_at(other, own) | 1;
 }
 
-/* Is all that either end has applied known to the other? Where one is as its checkpoint has it, and
- * the other not, only if that one has got on with this very process: it had our delta, and a lost
- * session has taken its own along. */
+/* Returns whether each end can know all exchanges that the other end has applied. If only one end
+ * still has the state of its checkpoint, the result is true only if these same two processes have
+ * already continued the epoch together. In that case the other end has applied only deltas of these
+ * two processes, and a delta that is missing here was lost with the session. */
 static bool both_know(const struct edge *e)
 {
     bool met = e->met_boot != 0 && e->met_boot == e->theirs.boot;
     return e->said == e->theirs.restored || met;
 }
 
-/* Rule 3 at the head of edge.h. Where we are one ahead the other end lacks our
- * previous delta (`prev`); without that one nothing can be resent, and the edge resets. */
+/* Rule 3 at the top of edge.h. If this peer is one exchange ahead, the neighbour needs the previous
+ * delta (`prev`). If that delta is not stored, the edge is reset. */
 bool edge_agree(struct edge *e, uint64_t our_boot)
 {
     if (!e->asked || !e->heard)
@@ -102,8 +103,9 @@ bool edge_agree(struct edge *e, uint64_t our_boot)
     e->asked = e->heard = false;
     e->state = EDGE_OPEN;
     if (same && (theirs == e->round || theirs == e->round + 1 || ahead)) {
-        /* Theirs are sent again; what is here may be of a process that went on from where they
-         * are now, otherwise than they will. */
+        /* This edge was restored from a checkpoint. A stored delta may come from an earlier process
+         * of the neighbour, and the present process may compute a different one. The neighbour
+         * sends its deltas again, so the stored ones are dropped. */
         if (e->said)
             e->got[1].full = e->got[0].full = false;
         e->resend_cur = e->cur.payload != NULL;
@@ -115,7 +117,7 @@ bool edge_agree(struct edge *e, uint64_t our_boot)
     }
     e->met_boot = 0;
     forget_deltas(e);
-    e->n_resets += e->opened; /* The first epoch is no reset. */
+    e->n_resets += e->opened; /* The first epoch does not count as a reset. */
     e->opened = true;
     e->restored = false;
     e->epoch = next_epoch(e, our_boot);
@@ -135,17 +137,17 @@ void edge_pause(struct edge *e, bool link_lost)
         e->state = EDGE_PAUSED;
 }
 
-/* Where does what is of this round of theirs belong? */
+/* Decides whether a delta or fragment of this epoch and round is expected. */
 static enum edge_verdict place_of(const struct edge *e, uint64_t epoch, uint64_t round)
 {
     if (epoch != e->epoch || e->epoch == 0)
         return EDGE_STALE;
     if (round < e->round)
         return EDGE_REPEAT;
-    /* Their round is at most one ahead of ours, as they need our delta to commit. */
+    /* The neighbour needs this peer's delta to commit, so it is at most one round ahead. */
     if (round > e->round + 1)
         return EDGE_VIOLATION;
-    /* So nobody can be one ahead while ours of this round is not even made. */
+    /* This peer has not made its delta of this round, so the neighbour cannot have committed. */
     if (round == e->round + 1 && e->cur.payload == NULL)
         return EDGE_VIOLATION;
     return e->got[round % 2].full ? EDGE_REPEAT : EDGE_ACCEPT;
@@ -187,11 +189,11 @@ void edge_store(struct edge *e, const struct wire_delta *d, const struct sketch_
 {
     struct edge_got *g = &e->got[d->round % 2];
     assert(!g->full && d->payload.n <= e->cap);
-    memmove(g->bytes, d->payload.p, d->payload.n); /* It may be there (edge_gather). */
+    memmove(g->bytes, d->payload.p, d->payload.n); /* edge_gather() may have used this buffer. */
     g->n_bytes = d->payload.n;
     g->head = *d;
-    /* Ranges of *d point into the message, which ends with this call: the payload's
-     * goes to our copy, the sketch has been copied by the caller. */
+    /* The byte ranges of *d point into the received message, which is not kept. The payload's range
+     * is set to the copy. The caller has already copied the sketch. */
     g->head.payload = (struct bytes){g->bytes, g->n_bytes};
     g->head.sketch = (struct bytes){0};
     g->sketch = *sketch;
@@ -217,8 +219,8 @@ uint8_t *edge_take(struct edge *e)
 {
     struct edge_got *g = &e->got[e->round % 2];
     assert(g->full);
-    /* The two buffers change places, so that a delta of the next epoch finds room while
-     * the job still reads this one. */
+    /* The slot gets the spare buffer, so that a delta of a new epoch can be stored while the job
+     * still reads the taken buffer. */
     uint8_t *taken = g->bytes;
     g->bytes = e->spare;
     e->spare = taken;
@@ -231,7 +233,7 @@ void edge_advance(struct edge *e)
     e->settled = g->head.settled;
     e->run_round = g->head.run_round;
     g->full = false;
-    /* They may not have committed yet: our delta is kept for one more round. */
+    /* The neighbour may not have committed yet, so this delta is kept for one more round. */
     packet_release(e->prev.payload);
     e->prev = e->cur;
     e->cur.payload = NULL;

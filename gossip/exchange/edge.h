@@ -1,31 +1,50 @@
-/* gossip/exchange/edge.h -- one edge of the gossip graph, where a round is a transaction.
+/* gossip/exchange/edge.h -- the protocol of one edge: each exchange of deltas is a transaction.
  *
- * The state is per edge: an epoch E, a round r (exchanges committed in E),
- * a = x_hat(i->j), b = x_hat(j->i), and our last two deltas, since the other
- * end may be one exchange behind:
+ * The two ends of an edge are this peer i and the neighbour j. Each end stores an epoch E, a round
+ * r (the number of exchanges committed in E), and two replicas: a = x_hat(i->j) of the own model
+ * and b = x_hat(j->i) of the neighbour's model. It also keeps its own last two deltas, because the
+ * neighbour may be one exchange behind:
  *
- *    ours:   [prev: round r-1]  [cur: round r]          kept until not needed
- *    theirs: [inbox: round r]   [inbox: round r+1]      checked, still encoded
+ *    own deltas:          [prev: round r-1]   [cur: round r]     kept until the neighbour has them
+ *    neighbour's deltas:  [got: round r]      [got: round r+1]   validated, still encoded
  *
- * 1. cur = Q(x - a) goes out; nothing is applied.
- * 2. Once cur is out and the inbox holds their round r: the exchange is
- *    *ready*; committing it applies both deltas, mixes, and r += 1. All or
- *    nothing. (The numbers are a mixer's; here is the protocol.)
- * 3. When a link comes up, both ends send EDGE(E, r, nonce):
- *      same E, same r             go on, cur is sent again (a repeat is dropped)
- *      same E, we are one ahead   prev, then cur, are sent again, if we have prev
- *      same E, they are one ahead go on: they resend
- *      anything else              RESET: E' = hash of both boots and nonces,
- *                                 r = 0, a = b = the run's initial model
- *    so each exchange is applied exactly once, and models are not resent.
+ * Rules of the protocol:
  *
- * EDGE says, too, whether the edge is `restored`, as a checkpoint has it. Of two ends of which
- * one is, the other may have applied what that one does not know any more: RESET. But where the
- * same two processes have gone on with the edge before, over a session that is lost, the other has
- * applied nothing since its own restart that this one did not send: rule 3 holds.
+ * 1. This peer sends cur = Q(x - a) and applies nothing yet.
+ * 2. The exchange is *ready* when cur exists and the neighbour's delta of round r has arrived. The
+ *    next job then commits it: it applies both deltas, mixes, and r increases by 1. The mixer
+ *    (gossip/mixers/mixer.h) decides what a delta contains and how the model moves.
+ * 3. When a session is established, both ends send EDGE(E, r, nonce). Then:
  *
- * An edge mixes once both ends have opened it; either closes it alone. Pure:
- * messages in, verdicts out; no vector is touched here.
+ *      received EDGE                      action
+ *      same E, same r                     continue; send cur again (the receiver drops a repeat)
+ *      same E, this peer is one ahead     send prev and cur again; RESET if prev is not stored
+ *      same E, the neighbour is one       continue; the neighbour sends its deltas again
+ *        ahead
+ *      anything else                      RESET: the new E is a hash of both boot ids and nonces,
+ *                                         r = 0, and a = b = the initial model of the run
+ *
+ *    Each exchange is therefore applied exactly once, and no model has to be sent again.
+ *
+ * EDGE also says whether the sender restored the edge from a checkpoint and has committed nothing
+ * since. If only one end is in this state, the other end may have applied an exchange that the
+ * checkpoint does not contain, so the edge is RESET. There is one exception: if the same two
+ * processes have already continued this epoch over an earlier session, every exchange since then
+ * was made between these two processes, and rule 3 applies.
+ *
+ * States of an edge (enum edge_state). "Node" means peer/node/edges.c:
+ *
+ *   from             event                                              to
+ *   any              edge_ask(): this peer sends its EDGE               ASKING
+ *   any              edge_agree(): both ends have sent EDGE             OPEN
+ *   OPEN             edge_pause(): session lost, or neighbour silent    PAUSED
+ *   ASKING           edge_pause() with link_lost                        PAUSED
+ *   PAUSED           node: a silent neighbour is heard again            OPEN
+ *   any              node: the neighbour's model is final               DONE
+ *   any              edge_close()                                       CLOSED
+ *
+ * The code is pure: it receives messages and returns verdicts. It does not access the vectors a
+ * and b.
  */
 #ifndef GOSSIP_EXCHANGE_EDGE_H
 #define GOSSIP_EXCHANGE_EDGE_H
@@ -37,158 +56,185 @@
 #include "gossip/exchange/sketch.h"
 #include "gossip/wire/wire.h"
 
+/* State of an edge. The table at the top of this file lists the transitions. */
 enum edge_state {
-    EDGE_CLOSED, /* Not wanted. */
-    EDGE_ASKING, /* EDGE sent (or to be sent), theirs not here yet. */
-    EDGE_OPEN,   /* Both have opened it: it mixes. */
-    EDGE_PAUSED, /* It was open or asking; the link is down or silent. */
-    EDGE_DONE    /* Their model is final: nothing more is mixed. */
+    EDGE_CLOSED, /* The edge was never opened, or edge_close() has closed it. */
+    EDGE_ASKING, /* This peer has made its EDGE message; the neighbour's has not arrived yet. */
+    EDGE_OPEN,   /* Both ends have sent EDGE, and exchanges take place. */
+    EDGE_PAUSED, /* Exchanges wait, because the session is lost or the neighbour is silent. */
+    EDGE_DONE    /* The neighbour's model is final, and no further exchange takes place. */
 };
 
-/* Which codec coded a delta: the sender's choice, delta by delta. By it both ends know,
- * too, what the delta means to the run's mixer (mixer.h). */
+/* Codec of one delta. The sender chooses a codec for each delta and names it in the header. The
+ * mixer of the run also derives from it what the delta contains (gossip/mixers/mixer.h). */
 enum delta_codec {
-    DELTA_RUN,     /* The run's. */
-    DELTA_FINAL,   /* --final-compress, in the consensus phase. */
-    DELTA_CATCHUP, /* First of an epoch that began in the middle of a run. */
-    DELTA_RUNG,    /* With --compress auto, in place of DELTA_RUN: the first of
-                    * the ladder's (ladder.h). */
+    DELTA_RUN,     /* Codec of the run, given by --compress. */
+    DELTA_FINAL,   /* Codec of the consensus phase, given by --final-compress. */
+    DELTA_CATCHUP, /* Codec of the first delta of an epoch that began in the middle of a run. */
+    /* First of CODEC_LEVELS_RUNGS codec levels (codec_levels.h). With --compress auto they replace
+     * DELTA_RUN. */
+    DELTA_RUNG,
     DELTA_CODECS = DELTA_RUNG + CODEC_LEVELS_RUNGS
 };
 
-/* One of our deltas, kept until the other end must have it. */
+/* One delta of this peer, kept until the neighbour is known to have applied it. */
 struct edge_sent
 {
-    struct packet *payload; /* NULL: none. */
-    struct wire_delta head; /* Its ranges are set when it is put on the wire. */
-    struct sketch_message sketch;
-    size_t n_parts; /* The last bytes of the payload, made before the rest and as good as this:
-                     * they may have gone out in PARTs. 0: none. */
-};
-
-/* One of theirs: validated, copied, not yet applied. */
-struct edge_got
-{
-    bool full;
+    struct packet *payload; /* Encoded delta. NULL: there is no delta. */
+    /* Header of the delta. Its byte ranges are set when the message is written. */
     struct wire_delta head;
     struct sketch_message sketch;
-    uint8_t *bytes; /* Room for edge_init()'s cap; the payload is n_bytes. */
-    size_t n_bytes;
-    size_t
-        n_parts; /* Not full yet: so many of the room's last bytes are what came of the payload. */
+    /* Number of bytes at the end of the payload that were encoded first, as fragments. They may
+     * already have been sent in PART messages. 0: the delta has no fragments. */
+    size_t n_parts;
+};
+
+/* One delta of the neighbour, validated and copied, but not applied yet. */
+struct edge_got
+{
+    bool full; /* True: a complete delta is stored. */
+    struct wire_delta head;
+    struct sketch_message sketch;
+    uint8_t *bytes; /* Buffer with room for the `cap` bytes given to edge_init(). */
+    size_t n_bytes; /* Length of the payload at the start of `bytes`, if `full`. */
+    /* Number of payload bytes received in fragments so far. They lie at the end of `bytes`. Used
+     * only while `full` is false. */
+    size_t n_parts;
 };
 
 struct state;   /* nn/math/state.h */
 struct replica; /* gossip/mixers/replica.h */
 
-/* Written by edge.c, by gossip/mixers/plan.c (cur, reset), and by peer/node/edges.c: what has
- * been sent again, `ending`, DONE, PAUSED back to OPEN, and an epoch of 0 where replicas
- * differ. What a job works on is the worker's while one runs. */
+/* One edge. Written by edge.c, with two exceptions. gossip/mixers writes what a job changes: `cur`,
+ * `reset`, replicas, gamma, sketches and counters. The node (peer/node/edges*.c) clears the resend
+ * flags and the counters. It also sets `ending`, EDGE_DONE, EDGE_PAUSED back to EDGE_OPEN, and an
+ * epoch of 0 to request a reset. While a job runs, the worker owns the fields that the job uses. */
 struct edge
 {
-    uint8_t id[WIRE_ID_BYTES]; /* The other end. */
-    bool low;                  /* Our id is the smaller one. */
+    uint8_t id[WIRE_ID_BYTES]; /* Identity of the neighbour. */
+    bool low;                  /* True: this peer's identity is smaller than the neighbour's. */
     enum edge_state state;
 
-    uint64_t epoch; /* 0: none yet. */
-    uint64_t round; /* Exchanges committed in this epoch. */
+    uint64_t epoch; /* Current epoch. 0: none yet, or a reset is requested. */
+    uint64_t round; /* Number of exchanges committed in this epoch. */
 
-    /* The talk that opens the edge on a link. */
-    uint64_t nonce; /* In the EDGE that we sent last; */
-    bool said;      /* so is this, our `restored` of then: a job may commit meanwhile. */
-    bool asked;     /* Our EDGE is out on this link, unanswered. */
-    bool heard;     /* Their EDGE is here on this link; it is `theirs`. */
+    /* State of the EDGE messages that open the edge on a session. */
+    uint64_t nonce; /* Nonce of the last EDGE sent. */
+    /* Value of `restored` in the last EDGE sent. The field itself may change when a job commits. */
+    bool said;
+    bool asked; /* True: this peer has sent EDGE on this session and waits for the neighbour's. */
+    bool heard; /* True: the neighbour's EDGE has arrived on this session, and is in `theirs`. */
     struct wire_edge theirs;
-    bool restored;     /* It is as a checkpoint has it: nothing was committed since. */
-    uint64_t met_boot; /* Their process with which it last went on in its epoch; 0: none. */
-    bool opened;       /* It has had an epoch. */
+    bool restored; /* True: restored from a checkpoint, and nothing was committed since. */
+    /* Boot id of the neighbour's process with which this process last continued the epoch over a
+     * new session. 0: never. */
+    uint64_t met_boot;
+    bool opened; /* True: the edge has had an epoch. */
 
-    bool reset;                   /* a, b and gamma must begin anew. */
-    bool resend_prev, resend_cur; /* To be sent when the link is there. */
-    struct edge_sent cur, prev;   /* Our deltas of this round and the one before. */
-    struct edge_got got[2];       /* Their delta of round r is at [r % 2]. */
-    uint8_t *spare;               /* Changes places with the bytes a job works on. */
-    size_t cap;                   /* Longest payload, in bytes. */
+    bool reset; /* True: the next job must restart a, b and gamma from their initial values. */
+    /* True: the node has to send `prev` or `cur`. resend_cur is also set for a new delta. */
+    bool resend_prev, resend_cur;
+    struct edge_sent cur, prev; /* This peer's deltas of round `round` and of the round before. */
+    struct edge_got got[2];     /* The neighbour's delta of round r is in got[r % 2]. */
+    uint8_t *spare;             /* Buffer that edge_take() puts in the place of a taken one. */
+    size_t cap;                 /* Length of the longest payload, in bytes. */
 
-    /* What a job works on; opened and closed by gossip/mixers/mixing.h. */
-    struct replica *a;           /* Our model as the other end has it; shared by edges in step. */
-    float *b;                    /* Our replica of their model. */
-    float *velocity;             /* What the last exchange did to x; NULL where all was without
-                                * momentum in this epoch. */
-    struct gamma gamma;          /* The edge's consensus step size. */
-    struct sketch_pair sketch;   /* Both ends' averages of the sketch. */
-    struct outlier_filter trust; /* How far their model has been from ours. */
+    /* The fields from `a` to `trust` are data that a job works on. gossip/mixers allocates and
+     * frees the vectors. */
+    /* Replica of the own model on this edge. Edges with equal replicas share it. */
+    struct replica *a;
+    float *b; /* Replica of the neighbour's model. */
+    /* Change of x by the last exchange over this edge, for momentum. All zeros after a reset. NULL:
+     * no exchange of this edge has had momentum. */
+    float *velocity;
+    struct gamma gamma;          /* Consensus step size of the edge. */
+    struct sketch_pair sketch;   /* State of the estimate of the consensus distance on this edge. */
+    struct outlier_filter trust; /* Distances between the two models of this edge so far. */
 
-    /* As announced in the last exchange that was committed, never in one that merely
-     * arrived early. */
+    /* `settled` and `run_round` are values that the neighbour announced in the delta of the last
+     * committed exchange. A delta that has only arrived does not change them. 0 after a reset. */
+    /* Hops around the neighbour within which all peers are known to be under --final-drift. */
     uint32_t settled;
+    /* Round count of the neighbour, including rounds of the consensus phase. */
     uint64_t run_round;
-    bool ending; /* They are finished: DONE after what is ready. */
+    /* True: the neighbour's model is final. The node sets EDGE_DONE once no exchange is ready. */
+    bool ending;
+    /* Numbers of exchanges and of resets in the life of the edge. The first epoch is no reset. */
     uint64_t n_exchanges, n_resets;
-    uint64_t n_mismatches; /* Replicas compared and found different; the node clears it. */
-    uint64_t n_distrusted; /* Exchanges refused, or suspect (trust.h); the node clears it, */
-    bool suspect;          /* and this: one of them was suspect. */
+    /* Number of comparisons in which the replicas of both ends differed. Cleared by the node. */
+    uint64_t n_mismatches;
+    /* Number of exchanges that the outlier filter refused or found suspect. Cleared by the node. */
+    uint64_t n_distrusted;
+    /* True: the outlier filter found one of these exchanges suspect. Cleared by the node. */
+    bool suspect;
 };
 
-/* A closed edge without an epoch. cap: longest payload, in bytes. 0 or -ENOMEM. */
+/* Initialises *e as a closed edge without an epoch. self, other: identities of this peer and of the
+ * neighbour. cap: length of the longest payload, in bytes. Returns 0 or -ENOMEM. */
 int edge_init(struct edge *e, const uint8_t self[WIRE_ID_BYTES], const uint8_t other[WIRE_ID_BYTES],
               size_t cap);
-void edge_close(struct edge *e); /* Releases packets and buffers; a and b are mixing's. */
+/* Releases the edge's packets and buffers. mixing_edge_close() frees the replicas a and b. */
+void edge_close(struct edge *e);
 
-/* Our EDGE for a link that came up, or for a reset (`anew`): fills *m to be
- * sent. The state is ASKING until theirs is here. */
+/* Fills *m with this peer's EDGE message, to be sent when a session is established. The state
+ * becomes EDGE_ASKING. nonce: random number. boot: boot id of this process. anew: true requests a
+ * reset. */
 void edge_ask(struct edge *e, uint64_t nonce, uint64_t boot, bool anew, struct wire_edge *m);
 
-/* Their EDGE arrived. True: we have to answer with our own (edge_ask) first
- * and then call edge_agree(); happens when they ask on their own account. An
- * answer has an odd nonce and is not answered again: else two ends whose EDGEs
- * have crossed twice would answer each other for ever. */
+/* Records the neighbour's EDGE message. Returns true if this peer has not sent its own EDGE on this
+ * session. The caller must then send it (edge_ask()) before it calls edge_agree(). An EDGE that
+ * answers another one has an odd nonce and is never answered, because two ends with crossing
+ * messages would otherwise answer each other endlessly. */
 bool edge_hear(struct edge *e, const struct wire_edge *m);
 
-/* Both EDGEs are here: apply rule 3. Returns true where the edge is open now;
- * `reset`, `resend_prev` and `resend_cur` say what is to be done. */
+/* Applies rule 3 if both EDGE messages have been exchanged. Sets `reset`, `resend_prev` and
+ * `resend_cur`. our_boot: boot id of this process. Returns whether the edge is open now. */
 bool edge_agree(struct edge *e, uint64_t our_boot);
 
-/* Pauses the exchange until the peer is heard again. With link_lost it also waits until both ends
- * have sent an EDGE again. Received fragments of a delta are kept, because the peer may still send
- * the other fragments over the same link. */
+/* Pauses the exchanges. Without link_lost, the session is up but the neighbour is silent, and the
+ * node sets EDGE_OPEN when the neighbour is heard again. With link_lost, both ends must send EDGE
+ * again. Received fragments of a delta are kept, because the neighbour may still send the other
+ * fragments over the same session. */
 void edge_pause(struct edge *e, bool link_lost);
-/* Discards the received fragments of deltas. To be called when the link is lost or the peer closes
- * the edge: the peer does not continue an unfinished delta after that. */
+/* Discards the received fragments of deltas. Called when the session is lost or the neighbour
+ * closes the edge, because the neighbour does not continue an unfinished delta after that. */
 void edge_forget_parts(struct edge *e);
 
+/* Result of checking a received delta or fragment. */
 enum edge_verdict {
-    EDGE_ACCEPT,   /* Stored by edge_store(). */
-    EDGE_REPEAT,   /* Had it: drop. */
-    EDGE_STALE,    /* It belongs to another epoch: drop. */
-    EDGE_VIOLATION /* Could never be sent by a correct peer. */
+    EDGE_ACCEPT,   /* The delta is expected. edge_store() stores it. */
+    EDGE_REPEAT,   /* The delta is already stored or applied, and is dropped. */
+    EDGE_STALE,    /* The delta belongs to another epoch, and is dropped. */
+    EDGE_VIOLATION /* A correct peer cannot have sent this delta. */
 };
-/* Where does this delta belong? Its contents are checked by the caller. */
+/* Checks epoch, round and header of a received delta. The caller checks the payload. */
 enum edge_verdict edge_check(const struct edge *e, const struct wire_delta *d);
-/* The same for a part of one; what is accepted is kept. Its end comes first; after: 0 begins anew. */
+/* Checks a fragment of a delta, and stores it if it is accepted. The last bytes of the delta come
+ * first. A fragment with `after` = 0 replaces all fragments received before. */
 enum edge_verdict edge_part(struct edge *e, const struct wire_part *m);
-/* A delta that edge_check() accepted: where it has no payload it gets the one that came in parts, which
- * is valid until the edge's next delta or part. */
+/* Completes a delta that edge_check() accepted. If the delta has no payload, the received fragments
+ * become its payload. That payload is valid until the next delta or fragment of this edge. */
 void edge_gather(struct edge *e, struct wire_delta *d);
-/* Copies what edge_check() accepted. */
+/* Copies a delta that edge_check() accepted, and its sketch, into the edge. */
 void edge_store(struct edge *e, const struct wire_delta *d, const struct sketch_message *sketch);
 
-/* Both deltas of the present round are here, and the edge has not to begin anew. */
+/* Returns whether both deltas of the current round are present and no reset is pending. */
 bool edge_ready(const struct edge *e);
-/* Our delta of the present round has not been made yet. */
+/* Returns whether this peer's delta of the current round does not exist yet. */
 bool edge_wants_delta(const struct edge *e);
-/* Their delta of the present round, where it is here. */
+/* Returns the slot for the neighbour's delta of the current round. Check its `full`. */
 const struct edge_got *edge_theirs(const struct edge *e);
 
-/* Hand the bytes of their present delta to a job: they stay untouched until
- * the next take, whatever arrives or is reset meanwhile. */
+/* Returns the payload of the neighbour's delta of the current round for a job. The bytes stay
+ * unchanged until the next call, even if messages arrive or the edge is reset. */
 uint8_t *edge_take(struct edge *e);
 
-/* Its part of a section of `s`, but for what mixing owns (a, b). Its deltas are told by their
- * places among payload[0..n). Read into a closed edge to the same other end. */
+/* Saves or restores the edge in the open section of `s`, without the replicas a and b. An own delta
+ * is saved as its position in payload[0..n). Restores only into a closed edge to the same
+ * neighbour. */
 void edge_fields(struct edge *e, struct packet *const *payload, size_t n, struct state *s);
 
-/* The job has committed the exchange: on to the next round. */
+/* Moves the edge to the next round, after a job has committed the exchange. */
 void edge_advance(struct edge *e);
 
 #endif

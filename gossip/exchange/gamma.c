@@ -1,32 +1,36 @@
-/* gossip/exchange/gamma.c -- the rule for gamma, and its bounds. */
+/* gossip/exchange/gamma.c -- the rule for the consensus step size gamma, and its bounds. */
 #include "gossip/exchange/gamma.h"
 
 #include <math.h>
 
-static const double target_rho = 0.6;
-static const double most_down = 0.9, most_up = 1.05;   /* Change of gamma in one exchange. */
-static const double first_share = 1.5;                 /* The first gamma, over delta. */
-static const double low = 0.5, high = 1.5;             /* Bounds of gamma / delta after it. */
-static const double bears_all = 0.2, bears_none = 0.5; /* rho, for the share of a momentum. */
-static const double smoothing = 0.1;                   /* Weight of the newest delta. */
-static const double growth = 2.25;   /* D^2 has grown if it is so many times the last look's. */
-static const double runaway = 1;     /* D^2 over |a|^2 + |b|^2 from which an edge runs away. */
-static const double recovery = 1.01; /* By which the upper bound rises in one exchange. */
+static const double target_rho = 0.6; /* Residual ratio rho at which gamma does not change. */
+/* Smallest and largest factor by which gamma changes in one exchange. */
+static const double most_down = 0.9, most_up = 1.05;
+static const double first_share = 1.5;     /* First gamma, divided by the contraction. */
+static const double low = 0.5, high = 1.5; /* Bounds of gamma divided by the contraction. */
+/* An exchange uses all of the momentum if rho <= bears_all, and none if rho >= bears_none. */
+static const double bears_all = 0.2, bears_none = 0.5;
+static const double smoothing = 0.1; /* Weight of the newest contraction in its average. */
+/* D^2 counts as grown if it exceeds `growth` times its value at the end of the last window. */
+static const double growth = 2.25;
+/* An edge runs away if D^2 exceeds `runaway` times |a|^2 + |b|^2. */
+static const double runaway = 1;
+static const double recovery = 1.01; /* Factor by which the upper bound rises in one exchange. */
 
 void gamma_init(struct gamma *g, double fixed_value)
 {
     *g = (struct gamma){.value = fixed_value, .fixed = fixed_value > 0, .most = 1};
 }
 
-/* The share of |x - a|^2 that a delta carried: its measured contraction. */
+/* Returns the measured contraction of a delta: the share of |x - a|^2 that it transmitted. */
 static double contraction(double x2, double e2)
 {
     if (!(x2 > 0) || !(e2 < x2))
-        return x2 > 0 ? 0.0 : 1.0; /* Nothing to say is said perfectly. */
+        return x2 > 0 ? 0.0 : 1.0; /* x2 = 0: nothing had to be sent, so nothing is missing. */
     return 1.0 - e2 / x2;
 }
 
-/* The lesser contraction counts: that end's replica lags more. */
+/* Returns the lesser contraction of both ends, because the replica of that end lags more. */
 static double least_contraction(const struct gamma_exchange *x)
 {
     double own = contraction(x->x2_own, x->e2_own);
@@ -40,8 +44,8 @@ static double ninth_power(double y)
     return y3 * y3 * y3;
 }
 
-/* r^(1/10) for r in [most_down^10, most_up^10], by Newton's method: pow() may differ
- * in the last bit from one libm to the next. */
+/* Returns r^(1/10) for r in [most_down^10, most_up^10], by Newton's method. pow() is not used,
+ * because its last bit may differ between math libraries. */
 static double tenth_root(double r)
 {
     double y = 1.0;
@@ -52,8 +56,8 @@ static double tenth_root(double r)
     return y;
 }
 
-/* clip((target_rho / rho)^0.1, most_down, most_up). A NaN, as where nothing is known, ends at
- * most_down. */
+/* Returns the factor for gamma: (target_rho / rho)^0.1, limited to most_down and most_up. If an
+ * argument is NaN, the result is most_down. */
 static double correction(double e2, double d2)
 {
     double rho = sqrt(e2 / 2.0 / d2);
@@ -65,7 +69,7 @@ static double correction(double e2, double d2)
     return tenth_root(r);
 }
 
-/* Between the bounds, of which the upper ones win where they cross. */
+/* Limits v to the bounds of gamma. If the bounds contradict each other, the upper bound wins. */
 static double confine(const struct gamma *g, double v)
 {
     double least = low * g->delta, greatest = high * g->delta;
@@ -79,12 +83,13 @@ double gamma_next(struct gamma *g, const struct gamma_exchange *x)
     if (g->fixed)
         return g->value;
     double delta = least_contraction(x);
-    /* Another codec has another right step size: nothing of the old one is of use. */
+    /* Each codec needs its own step size, so gamma restarts when the codec changes. */
     if (!g->begun || g->codecs != x->codecs) {
         g->delta = delta;
         g->most = 1;
         g->value = confine(g, first_share * delta);
-        /* Zero would stay zero: a threshold may let nothing pass at first. */
+        /* A threshold codec may send nothing at first. Gamma is then 0, and the rule, which
+         * multiplies gamma, could never leave 0. The next exchange therefore starts again. */
         g->begun = g->value > 0 && (x->x2_own > 0 || x->x2_other > 0);
         g->codecs = x->codecs;
     } else {
@@ -92,7 +97,7 @@ double gamma_next(struct gamma *g, const struct gamma_exchange *x)
         g->delta += smoothing * (delta - g->delta);
         g->value = confine(g, g->value * change);
     }
-    /* For the next exchange; d2 follows from the pass that mixes. */
+    /* The next exchange uses these values. gamma_measured() sets d2 after mixing. */
     g->e2 = x->e2_own + x->e2_other;
     g->d2 = 0;
     g->most = g->most * recovery < 1 ? g->most * recovery : 1;
@@ -110,7 +115,7 @@ double gamma_bears(const struct gamma *g, const struct gamma_exchange *x)
 
 bool gamma_measured(struct gamma *g, double d2)
 {
-    /* One exchange says little, so that growth is judged from window to window. */
+    /* D varies from one exchange to the next, so growth is judged once per window. */
     g->d2 = d2;
     if (++g->age < GAMMA_WINDOW)
         return false;

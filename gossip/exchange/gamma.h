@@ -1,33 +1,29 @@
-/* gossip/exchange/gamma.h -- the consensus step size of one edge.
+/* gossip/exchange/gamma.h -- the consensus step size gamma of one edge.
  *
- * Fixed, or by a rule with no parameter for the user. With E_i = |x_i - a| after
- * encoding, D = |b - a|, rho = sqrt((E_i^2 + E_j^2) / 2) / D (the residual
- * ratio), and delta_i = 1 - E_i^2 / |x_i - a_before|^2, the contraction that the
- * sender of a delta measured:
+ * Gamma is fixed by the user, or follows an adaptive rule without parameters. Notation: E_i is
+ * |x_i - a| after peer i has encoded its delta, D is |b - a|, rho = sqrt((E_i^2 + E_j^2) / 2) / D
+ * is the residual ratio, and delta_i = 1 - E_i^2 / |x_i - a_before|^2 is the contraction that the
+ * sender of a delta measured. The rule:
  *
- *   first exchange:  gamma = min(1, 1.5 delta),  delta = min(delta_i, delta_j)
- *   then:            gamma <- min(1, gamma clip((0.6 / rho)^0.1, 0.9, 1.05)),
- *                    held between delta/2 and 3 delta/2, delta smoothed over
- *                    some ten exchanges
+ *   first exchange:   gamma = min(1, 1.5 delta),  delta = min(delta_i, delta_j)
+ *   later exchanges:  gamma <- min(1, gamma clip((0.6 / rho)^0.1, 0.9, 1.05)),
+ *                     limited to [delta/2, 3 delta/2], with delta averaged over about ten exchanges
  *
- * The ratio finds the step size within those bounds; they are there because it
- * can be fooled. While all peers learn alike, what their replicas lag behind by
- * is the same everywhere: rho is large, and alone it would take gamma to zero
- * just when the models begin to part (seen: 1e-4 after 100 rounds, where 0.03
- * was right). And what travels well may hide what does not: then rho is small,
- * and gamma would go to 1 for parameters whose replicas lag. Step sizes found by
- * hand, of every codec tried, are 0.6 to 1 of the contraction.
+ * The bounds by delta exist because rho alone can mislead in two ways. If all peers learn alike,
+ * all replicas lag behind their models by the same vector. Rho is then large although the models
+ * are close, and would take gamma to 0 (measured: 1e-4 after 100 rounds, where 0.03 was right).
+ * If one large component is sent well, it hides the others. Rho is then small and would take gamma
+ * to 1, although the other replicas lag. Step sizes found by hand were 0.6 to 1 times the
+ * contraction for every codec tried.
  *
- * The last resort is a *runaway*: the distance D of an edge that grows for
- * GAMMA_WINDOWS windows in a row, each by half or more, until the two models
- * have no more in common than strangers' (D^2 > |a|^2 + |b|^2). Then gamma is
- * halved, and its upper bound comes back by a hundredth an exchange.
+ * A *runaway* is an edge on which D grows by half or more in each of GAMMA_WINDOWS windows in
+ * a row, until the two models are no closer than unrelated models (D^2 > |a|^2 + |b|^2). Gamma is
+ * then halved, and its upper bound rises by 1 % per exchange.
  *
- * rho is that of the exchange before, so that D comes for free out of the pass
- * that mixes. Everything it is made of is held by both ends bit for bit, and
- * only + - * / sqrt are used, which IEEE 754 rounds alike everywhere: so both
- * ends compute the same gamma, the exchange is equal and opposite, and the
- * mean of the cluster is kept.
+ * Rho is taken from the previous exchange, because the mixing pass of that exchange yields D
+ * without further cost. Both ends have all inputs bit for bit, and the rule uses only + - * / sqrt,
+ * which IEEE 754 rounds alike on every machine. Both ends therefore compute the same gamma, the two
+ * corrections are equal and opposite, and the mean of all models is kept.
  */
 #ifndef GOSSIP_EXCHANGE_GAMMA_H
 #define GOSSIP_EXCHANGE_GAMMA_H
@@ -36,51 +32,56 @@
 #include <stdint.h>
 
 enum {
-    GAMMA_WINDOW = 8, /* Exchanges between looks at the growth of D. */
-    GAMMA_WINDOWS = 2 /* Looks in a row that find it grown, until the edge is judged. */
+    GAMMA_WINDOW = 8, /* Number of exchanges after which the growth of D is measured again. */
+    GAMMA_WINDOWS = 2 /* Number of windows in a row with growth before gamma_judge() is called. */
 };
 
+/* State of the step size of one edge. Both ends compute the same values. */
 struct gamma
 {
-    double value;        /* The step size of the last exchange. */
-    bool fixed;          /* By the user, for ever. */
-    bool begun;          /* The rule has had an exchange that told it something. */
-    uint32_t codecs;     /* The last exchange's: with other ones gamma begins anew. */
-    double e2;           /* E_i^2 + E_j^2 of the last exchange. */
-    double d2;           /* D^2 of it: filled in by the mixing pass. */
-    double delta;        /* The lesser contraction of the two ends, smoothed. */
-    double most;         /* Gamma's upper bound: 1 but after a runaway. */
-    double mark;         /* D^2 at the last look. */
-    uint32_t age;        /* Exchanges since then. */
-    uint32_t grown;      /* Looks in a row that found it grown. */
-    uint32_t n_runaways; /* For the owner, who tells the user. */
+    double value;    /* Step size of the last exchange, or the fixed step size. */
+    bool fixed;      /* True: the user has set a constant step size. */
+    bool begun;      /* True: the rule has a start value greater than 0. */
+    uint32_t codecs; /* Codec pair of the last exchange. Gamma restarts if the pair changes. */
+    double e2;    /* E_i^2 + E_j^2: squares of what both deltas of the last exchange left unsent. */
+    double d2;    /* |b - a|^2 in the last exchange. 0 until gamma_measured() has set it. */
+    double delta; /* Moving average of the lesser contraction of the two ends. */
+    double most;  /* Upper bound of gamma: 1, except after a runaway. */
+    double mark;  /* |b - a|^2 at the end of the last window of GAMMA_WINDOW exchanges. 0: none. */
+    uint32_t age; /* Number of exchanges in the current window. */
+    uint32_t grown;      /* Number of windows in a row in which |b - a| grew by half or more. */
+    uint32_t n_runaways; /* Number of runaways. The owner of the edge warns when it grows. */
 };
 
-/* What an exchange tells the rule; symmetric in the two ends. */
+/* Input of the rule from one exchange. The same values, exchanged, hold at the other end. */
 struct gamma_exchange
 {
-    double x2_own, e2_own;     /* |x - a|^2 before and after our delta. */
-    double x2_other, e2_other; /* Theirs, as announced. */
-    uint32_t codecs;           /* Names the pair of codecs, whoever is who. */
+    /* |x - a|^2 before and after the own delta. */
+    double x2_own, e2_own;
+    /* |x - a|^2 before and after the neighbour's delta, as the neighbour announced it. */
+    double x2_other, e2_other;
+    uint32_t codecs; /* Number of the pair of codecs, the same at both ends. */
 };
 
-/* fixed_value > 0: that, for ever. 0: the rule. */
+/* Initialises gamma. fixed_value: the constant step size; 0 selects the adaptive rule. */
 void gamma_init(struct gamma *g, double fixed_value);
 
-/* The step size for this exchange. */
+/* Returns the step size gamma for exchange *x, and stores what the next exchange needs. Called once
+ * per committed exchange, before the models are mixed. */
 double gamma_next(struct gamma *g, const struct gamma_exchange *x);
 
-/* Before gamma_next(): which share of a momentum does this exchange bear? All while rho is small,
- * and nothing where replicas lag by as much as the models differ: what they lag behind would be
- * carried on, round after round (on a ring of 32 such models part without end). */
+/* Returns the share of the momentum that this exchange may use, in [0, 1]. The share is 1 if rho is
+ * small, and 0 if replicas lag by half of the models' distance or more: momentum would repeat the
+ * lag in each round, and models drift apart without bound (seen on a ring of 32). Called before
+ * gamma_next(). */
 double gamma_bears(const struct gamma *g, const struct gamma_exchange *x);
 
-/* The mixing pass's |b - a|^2 of this exchange. True where it has grown for so
- * long that gamma_judge() has to be called. */
+/* Records d2 = |b - a|^2 of this exchange. Returns true if D has grown in GAMMA_WINDOWS windows in
+ * a row, so that the caller must call gamma_judge(). */
 bool gamma_measured(struct gamma *g, double d2);
 
-/* |a|^2 + |b|^2 is n2: is D^2 more than that? Then the edge runs away. True:
- * gamma was halved (a fixed one stays: the user's word goes). */
+/* Tests whether the edge runs away. n2: |a|^2 + |b|^2. If D^2 exceeds n2, counts a runaway and
+ * halves an adaptive gamma; a fixed gamma is not changed. Returns true if gamma was halved. */
 bool gamma_judge(struct gamma *g, double n2);
 
 #endif

@@ -1,4 +1,4 @@
-/* gossip/exchange/layers.c -- cutting a model into layers, sketching them, comparing answers. */
+/* gossip/exchange/layers.c -- divides a model into layers, sketches them and compares answers. */
 #include "gossip/exchange/layers.h"
 
 #include "nn/math/rng.h"
@@ -10,13 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A sum of floats is rounded by so much of itself at most, and a figure that is farther off than
- * LAYERS_VAGUE by its standard error is none. */
+/* rounding: largest relative rounding error of a float32. vague: largest relative standard error of
+ * a figure that is reported. */
 static const double rounding = 0x1p-24, vague = 0.1;
 
 /* ---- the parts ---- */
 
-/* "conv1" of "conv1.weight"; all of a name without a dot. */
+/* Returns the number of characters of a layer's name: "conv1" of "conv1.weight". A name without a
+ * dot is the layer's name. */
 static size_t layer_chars(const char *name)
 {
     const char *dot = strrchr(name, '.');
@@ -29,7 +30,8 @@ static bool same_layer(const struct segment *s, const struct layers_part *p)
     return strlen(p->name) == n && memcmp(p->name, s->name, n) == 0;
 }
 
-/* "conv1 to fc1", whatever either is made of already. */
+/* Names part `a` after the first layer of `a` and the last layer of `b`, as in "conv1 to fc1".
+ * Either part may already contain several layers. */
 static void join_names(struct layers_part *a, const struct layers_part *b)
 {
     char name[LAYERS_NAME_MAX];
@@ -40,7 +42,7 @@ static void join_names(struct layers_part *a, const struct layers_part *b)
     memcpy(a->name, name, sizeof name);
 }
 
-/* The two neighbours that are smallest together become one. */
+/* Joins the two neighbouring parts that have the fewest floats together. */
 static void join_smallest(struct layers *l)
 {
     size_t best = 0;
@@ -99,7 +101,8 @@ static bool is_sketch(const struct layers_part *p)
     return p->width < p->n;
 }
 
-/* The hash goes by the place in the model, so that parts have independent errors. */
+/* Writes the sketch and the squared norm of one part to `out`. The hash depends on the position in
+ * the model, so different parts have independent errors. */
 static void sketch_part(const struct layers_part *p, uint64_t key, const float *x, float *out)
 {
     double sum[LAYERS_K] = {0};
@@ -126,14 +129,15 @@ void layers_sketch(const struct layers *l, uint64_t key, const float *x, float *
 
 /* ---- the measure ---- */
 
-/* What is summed up of one part, and of all: squares. */
+/* Squares that are computed for one part and added up over all parts. */
 struct sums
 {
+    /* Xi^2, |mean|^2, and the mean of |x_i|^2. norm2 is 0 for a part that is not sketched. */
     double xi2, mean2, norm2;
-    double variance; /* That of xi2; 0: it is exact. */
+    double variance; /* Variance of the estimate xi2. 0: xi2 is exact. */
 };
 
-/* The floats of a part that are compared. */
+/* Returns how many floats of a part are compared. */
 static size_t compared(const struct layers_part *p)
 {
     return is_sketch(p) ? LAYERS_K : p->n;
@@ -147,8 +151,9 @@ static double dist2_to_mean(const float *x, const double *mean, size_t n)
     return sum;
 }
 
-/* `mean` is scratch. Of a sketch the mean's norm follows from the norms that the peers told, which
- * have no error of the sketch: mean |x_i|^2 = |mean|^2 + Xi^2. */
+/* Computes the sums of one part of n answers or models x[]. `mean` is scratch memory. For a sketch,
+ * |mean|^2 is computed from the norms that the peers sent, which have no sketch error: the mean of
+ * |x_i|^2 equals |mean|^2 + Xi^2. */
 static struct sums sum_part(const struct layers_part *p, const float *const *x, size_t n,
                             double *mean)
 {
@@ -179,7 +184,8 @@ static void add(struct sums *all, const struct sums *s)
     all->variance += s->variance;
 }
 
-/* Where sketches are equal to the last bit, models are nearer than can be told. */
+/* Computes the figures of a part from its sums. If all sketches are equal to the last bit, the
+ * models are closer than the sketches can resolve: error is then NaN, and the figure is unknown. */
 static void figure_of(const struct sums *s, double apart2, struct layers_figure *f)
 {
     double unknown = (double)NAN;
@@ -198,8 +204,8 @@ static void figure_of(const struct sums *s, double apart2, struct layers_figure 
     }
 }
 
-/* The distances of all pairs (i, j < i) in one part, the farthest of which goes to *f; they are
- * added to `sum`. Returns the square of the largest. */
+/* Adds the squared distances of all pairs (i, j < i) in one part to `sum`, and sets f->far to the
+ * pair that is farthest apart. Returns the square of the largest distance. */
 static double farthest(const struct layers_part *p, const float *const *x, size_t n, double *sum,
                        struct layers_figure *f)
 {
@@ -218,7 +224,7 @@ static double farthest(const struct layers_part *p, const float *const *x, size_
     return most;
 }
 
-/* The same of all parts together. */
+/* Like farthest(), for all parts together: sum[] has the squared distance of each pair. */
 static double farthest_of_all(const double *sum, size_t n, struct layers_figure *f)
 {
     double most = 0;

@@ -1,25 +1,27 @@
-/* gossip/exchange/layers.h -- which layers of the models are apart, and which two models are farthest.
+/* gossip/exchange/layers.h -- the consensus distance of each layer, and the two models farthest
+ * apart.
  *
  *   model   [ conv1.weight | conv1.bias | fc1.weight | fc1.bias | statistics ]
  *   parts   [          conv1            |          fc1          ]   layers_cut()
  *   answer  [ conv1's floats as they are | S fc1 (LAYERS_K floats), |fc1|^2 ]
  *
- * Nobody pays for this who does not look: an observer asks all peers for the sketches of one
- * round, with a key that it draws for this look (struct wire_model_req), and compares the answers
- * itself. No message of training is longer for it, and no number of a run depends on it.
+ * This costs nothing unless an observer asks. The observer asks all peers for sketches of one
+ * round, with a random key that it draws for this request (struct wire_model_req), and compares the
+ * answers itself. Messages of training do not become longer, and no result of a run depends on it.
  *
- * A part is a layer: neighbouring tensors of one name up to the last dot. Of a model with more than
- * LAYERS_MAX the smallest neighbours go together. A part of few floats goes as it is; of the others
- * goes a count sketch (Charikar, Chen, Farach-Colton 2002), as in sketch.h, so that for the models
- * x_i, their mean and any two of them
+ * A part is a layer: successive tensors whose names are equal up to the last dot. If a model has
+ * more than LAYERS_MAX layers, the smallest neighbouring layers are joined. A part with few floats
+ * is sent as it is. For a larger part, a count sketch S (Charikar, Chen, Farach-Colton 2002) is
+ * sent, as in sketch.h. For the models x_i and their mean, sketches give estimates of
  *
  *   Xi^2 = (1/n) sum_i |S x_i - S mean|^2          |x_i - x_j| = |S x_i - S x_j|
  *
- * hold with a standard error of the squares of sqrt(2 / K) at most: half of that of Xi, 4.4 %. (It
- * is the error of one difference; where many point elsewhere, some of it cancels in their mean.) To
- * this comes what float32 hides of a sum as long as |x|, 2^-24 of it.
+ * The relative standard error of such a square is at most sqrt(2 / LAYERS_K) = 8.8 %, so the error
+ * of Xi is at most 4.4 %. This is the error of one difference; errors of many different directions
+ * partly cancel in the mean. Rounding to float32 adds an error of up to 2^-24 |x|.
  *
- * The same measure takes whole models, each part as it is: then it is exact.
+ * layers_measure() also compares whole models, with all parts as they are. Its result is then
+ * exact.
  */
 #ifndef GOSSIP_EXCHANGE_LAYERS_H
 #define GOSSIP_EXCHANGE_LAYERS_H
@@ -31,13 +33,15 @@
 #include <stdint.h>
 
 enum {
-    LAYERS_MAX = 64,                           /* Parts of one answer. */
-    LAYERS_K = 256,                            /* Floats of one sketch. */
-    LAYERS_NAME_MAX = 2 * SEGMENT_NAME_MAX + 8 /* "conv1", or "conv1 to fc2". */
+    LAYERS_MAX = 64, /* Largest number of parts (layers) of an answer. */
+    LAYERS_K = 256,  /* Number of floats of a sketch, without the squared norm. */
+    /* Size of a part's name in bytes, with the final NUL: "conv1", or "conv1 to fc2". */
+    LAYERS_NAME_MAX = 2 * SEGMENT_NAME_MAX + 8
 };
 
-/* It stands in floats offset to offset + n of a model, and in `at` to at + width of an answer. With
- * width == n it is there as it is, with less as a sketch and its squared norm. */
+/* One part: floats [offset, offset + n) of a model, and floats [at, at + width) of an answer. If
+ * width equals n, the answer has the part as it is. Otherwise it has a sketch and a squared
+ * norm. */
 struct layers_part
 {
     char name[LAYERS_NAME_MAX];
@@ -46,32 +50,36 @@ struct layers_part
 
 struct layers
 {
-    size_t n;        /* Parts. */
-    size_t n_floats; /* An answer has so many. */
+    size_t n;        /* Number of parts in part[]. */
+    size_t n_floats; /* Number of floats of an answer. */
     struct layers_part part[LAYERS_MAX];
 };
 
-/* The layers of the trained segments. Pure: both ends of a question cut alike. */
+/* Divides the trained segments into layers. The result depends only on the arguments, so the
+ * observer and the peers obtain the same parts. */
 void layers_cut(struct layers *l, const struct segment *s, size_t n_segments);
-/* Each of the trained segments as it is, n_segments at most: parts of whole models. Returns how many. */
+/* Makes each trained segment a part, for the comparison of whole models. part[] has room for
+ * n_segments parts. Returns the number of parts. */
 size_t layers_of_segments(struct layers_part *part, const struct segment *s, size_t n_segments);
 
-/* A peer's answer, of l->n_floats floats. One hash a float of the model. */
+/* Computes a peer's answer for model x: writes l->n_floats floats to `out`. key: key of the
+ * observer's request. Cost: one hash per float of the sketched parts. */
 void layers_sketch(const struct layers *l, uint64_t key, const float *x, float *out);
 
-/* How far one part of the models is apart. */
+/* Consensus distance of one part, or of all parts together. */
 struct layers_figure
 {
-    double xi;       /* NaN: not known, since it is less than what sketches tell. */
-    double relative; /* Xi / |mean|; NaN, too, where |mean|^2 is not above 0. */
-    double error;    /* The standard error of xi, relative to it; 0: exact. */
-    double
-        apart; /* The distance of the two that are farthest from each other: their places in x[]; */
-    size_t far[2]; /* equal where no two differ, or the distance is not known: then it is NaN. */
+    double xi;       /* Consensus distance. NaN: unknown, because sketches cannot resolve it. */
+    double relative; /* xi / |mean|. NaN: xi is unknown, or |mean|^2 is not greater than 0. */
+    double error;    /* Standard error of xi, relative to xi. 0: exact. NaN: xi is unknown. */
+    double apart;    /* Distance of the two models that are farthest apart. NaN: xi is unknown. */
+    /* Indices in x[] of these two models. Equal if no two models differ or xi is unknown. */
+    size_t far[2];
 };
 
-/* Compare n answers, or models, in x[]. figure[] has room for n_parts + 1: the last is of all parts
- * together. 0 or -ENOMEM; then *figure is as it was. Cost: n^2 / 2 distances. */
+/* Compares x[0..n), n > 0: answers of peers, or whole models. Writes n_parts + 1 figures: one for
+ * each part, and the last one for all parts together. Returns 0, or -ENOMEM without changing
+ * figure[]. Cost: n^2 / 2 distances per part. */
 __attribute__((warn_unused_result)) int layers_measure(const struct layers_part *part,
                                                        size_t n_parts, const float *const *x,
                                                        size_t n, struct layers_figure *figure);

@@ -1,4 +1,5 @@
-/* gossip/exchange/outlier_filter.c -- the limit of an exchange, and one edge beside the others. */
+/* gossip/exchange/outlier_filter.c -- the distance limit of an exchange, and the test whether an
+ * edge is suspect. */
 #include "gossip/exchange/outlier_filter.h"
 
 static double larger(double a, double b)
@@ -16,7 +17,7 @@ void outlier_filter_begin(struct outlier_filter *t)
     *t = (struct outlier_filter){.most2 = t->warned ? t->most2 : 0, .warned = t->warned};
 }
 
-/* The least D^2 that may be held against an edge. */
+/* Returns the least D^2 at which an edge can be suspect: the square of half the way from x0. */
 static double least2(double way2)
 {
     return way2 / 4;

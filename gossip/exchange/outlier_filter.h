@@ -1,33 +1,44 @@
-/* gossip/exchange/outlier_filter.h -- how far off a neighbour's model may be, by what was seen before.
+/* gossip/exchange/outlier_filter.h -- refuses an exchange whose distance is implausible for its
+ * edge.
  *
- * A fuse, always on, for what no honest training does. An exchange moves x by a share of
- * D = |b - a|. It is *refused*, and x stays as it is, where
+ * The filter is always on and stops only what no honest training does. An exchange moves x by a
+ * share of D = |b - a|. Let x0 be the initial model of the run. An exchange is *refused*, and x
+ * stays unchanged, if both conditions hold:
  *
- *   D > OUTLIER_FILTER_TIMES max(D of the epoch so far, |x - a|)   and   D > OUTLIER_FILTER_WAYS |x - x0|
+ *   D > OUTLIER_FILTER_TIMES max(largest D of the epoch so far, |x - a|)
+ *   D > OUTLIER_FILTER_WAYS |x - x0|
  *
- * |x - a| is how far our own delta of the exchange had to reach: in an epoch's first
- * exchange it is all the way that our model has come from the run's initial one, x0, and
- * theirs has come about as far. So models of one run are never much farther apart than
- * that, also where all the others have long agreed and one comes late.
+ * |x - a| is the difference that the own delta of this exchange had to bridge. In the first
+ * exchange of an epoch it is the whole way of the own model from x0, and the neighbour's model has
+ * come about as far. Models of one run are therefore never much farther apart, even if all other
+ * peers have agreed for a long time and one peer joins late.
  *
- * What stays under that limit may still make things worse. An edge that is OUTLIER_FILTER_APART
- * times as long as most of our others, and more than half the way from x0, exchange after
- * exchange, is *suspect* once it has become OUTLIER_FILTER_GROWN times as long as when that began,
- * or its gamma w have added up to OUTLIER_FILTER_PULL: all that way we have gone towards it, and it
- * is no nearer. (Where training itself runs away all edges grow, and none is. An edge that
- * joins two halves of a healed graph is long, too, and shrinks.)
+ * A neighbour can stay below this limit and still do harm. An edge is called *apart* if its D is
+ * more than OUTLIER_FILTER_APART times the D of most other edges, and more than half of |x - x0|.
+ * An edge that is apart in each exchange becomes *suspect* in either of two cases:
  *
- * Either is *distrust*: the node begins the edge anew, later (peer/node/edges.h). From when it was
- * suspect an exchange is refused as soon as it is as long as a suspect's.
+ *   - D has grown to more than OUTLIER_FILTER_GROWN times its value when the edge became apart.
+ *   - The sum of gamma w since then exceeds OUTLIER_FILTER_PULL. This peer has then moved the whole
+ *     distance towards the neighbour, and the neighbour is no closer.
  *
- * Our way from x0 is the measure of all that, so that who has hardly gone any is no judge. Way
- * grows about as fast as rounds do, and squared at first: of two honest models one of which has
- * trained for 5/4 as many rounds as the other none is 2 ways of the shorter off. If theirs has for
- * more (we were stopped, have skipped rounds, or are slow and do not go in lock step), the exchange
- * is refused all the same. So who was refused in training has another chance in the consensus phase, where all
- * have come all the way (peer/node/edges_trust.c): refused, it has moved nobody.
+ * If training itself diverges, all edges grow and no edge is apart. An edge that joins two halves
+ * of a healed graph is apart, but its D shrinks.
  *
- * Nothing here is agreed upon with the other end: each decides for itself what it lets in.
+ * The node closes an edge with a refused or suspect exchange and restarts it later
+ * (peer/node/edges_trust.c). After an edge was suspect, an exchange is refused as soon as its D is
+ * large enough for an edge that is apart.
+ *
+ * All limits depend on the own way |x - x0|, so a peer that has hardly moved cannot judge others.
+ * The way grows with the number of rounds, at first with its square. If one of two honest models
+ * has trained for at most 5/4 as many rounds as the other, they are less than 2 ways of the shorter
+ * one apart. If the neighbour has trained for more rounds than that, its exchange may be refused
+ * although it is honest. This happens if the own process was stopped, skipped rounds, or is slow
+ * without lock step. A neighbour that was refused during training therefore gets another chance in
+ * the consensus phase, where all models have come the whole way. A refused exchange has not moved
+ * any model.
+ *
+ * The two ends do not agree on these decisions. Each peer decides for itself which exchanges it
+ * accepts.
  */
 #ifndef GOSSIP_EXCHANGE_OUTLIER_FILTER_H
 #define GOSSIP_EXCHANGE_OUTLIER_FILTER_H
@@ -35,44 +46,59 @@
 #include <stdbool.h>
 
 enum {
-    OUTLIER_FILTER_TIMES = 32, /* Over what is known of the edge, */
-    OUTLIER_FILTER_WAYS = 2,   /* and over our own way from x0. */
-    OUTLIER_FILTER_APART = 16, /* Over another edge. */
-    OUTLIER_FILTER_GROWN = 4,  /* Over itself, while it was so far apart; */
-    OUTLIER_FILTER_PULL = 8    /* of gamma w meanwhile. */
+    /* Largest distance |b - a| of an exchange, as a multiple of the largest distance known for the
+     * edge. */
+    OUTLIER_FILTER_TIMES = 32,
+    /* Largest distance |b - a| of an exchange, as a multiple of this peer's distance |x - x0| from
+     * the initial model. */
+    OUTLIER_FILTER_WAYS = 2,
+    /* An edge is *apart* if its distance exceeds this multiple of the distance of other edges. */
+    OUTLIER_FILTER_APART = 16,
+    /* Factor by which the distance of an edge that is apart may grow before the edge is suspect. */
+    OUTLIER_FILTER_GROWN = 4,
+    /* Sum of gamma w over successive exchanges up to which an edge may be apart before it is
+     * suspect. */
+    OUTLIER_FILTER_PULL = 8
 };
 
+/* Distances seen on one edge. Written by outlier_filter.c, and by state.c when a checkpoint is
+ * read. */
 struct outlier_filter
 {
-    double most2; /* The largest D^2 of this epoch, and of those before a distrust; 0: none. */
-    double last2; /* That of the last exchange. */
-    double pull;  /* Gamma w of the exchanges since it was last near, */
-    double from2; /* and D^2 of the first of them. */
-    bool warned;  /* It was suspect once. */
+    /* Largest D^2 of this epoch. After a suspicion it includes earlier epochs. 0: none yet. */
+    double most2;
+    double last2; /* D^2 of the last exchange. 0: none yet in this epoch. */
+    double pull;  /* Sum of gamma w of the exchanges since the edge became apart. */
+    double from2; /* D^2 of the exchange at which the edge became apart. 0: it is not apart. */
+    bool warned;  /* True: the edge was suspect once. */
 };
 
-/* The edge begins anew. What it was distrusted for is not forgotten. */
+/* Restarts the filter for a new epoch of the edge. After a suspicion, `most2` and `warned` stay. */
 void outlier_filter_begin(struct outlier_filter *t);
 
-/* What we know ourselves when an exchange is about to be mixed. */
+/* Facts that this peer knows itself, when an exchange is about to be mixed. */
 struct outlier_filter_view
 {
-    double x2;      /* |x - a|^2 before our delta. */
-    double way2;    /* |x - x0|^2 of a while ago. */
-    double others2; /* What D^2 of our other edges is about; 0: there are none. */
+    double x2;   /* |x - a|^2 before the own delta. */
+    double way2; /* |x - x0|^2, measured at most a few mixings ago. */
+    /* Median of D^2 of the other edges in their last exchanges. 0: there are no other edges, or the
+     * edge was never suspect. */
+    double others2;
 };
 
-/* The limit for D^2 of the exchange; 0: none, as nothing is known. */
+/* Returns the largest D^2 at which the exchange is accepted. 0: no limit, because nothing is known
+ * yet. */
 double outlier_filter_limit2(const struct outlier_filter *t, const struct outlier_filter_view *v);
 
-/* Is an edge at d2 as far off as a suspect, beside another one at other2? */
+/* Returns whether an edge with a squared distance of d2 is apart, compared with another edge at
+ * other2. way2: |x - x0|^2. */
 bool outlier_filter_apart(double d2, double other2, double way2);
 
-/* The exchange was mixed at this D^2 and this gamma w; apart: from most of our others. True:
- * the edge is suspect. */
+/* Records an exchange that was mixed. d2: D^2. pull: gamma w. apart: the edge is apart from most
+ * other edges. Returns true if the edge is suspect. */
 bool outlier_filter_saw(struct outlier_filter *t, double d2, double pull, bool apart);
 
-/* It is suspect. */
+/* Records that the edge is suspect, which lowers its limit permanently. */
 void outlier_filter_warn(struct outlier_filter *t);
 
 #endif

@@ -1,4 +1,4 @@
-/* gossip/exchange/packet.c -- the pool of byte buffers that are counted by reference. */
+/* gossip/exchange/packet.c -- a pool of byte buffers with reference counts. */
 #include "gossip/exchange/packet.h"
 
 #include <assert.h>
@@ -11,7 +11,7 @@ void packet_pool_init(struct packet_pool *pool, size_t cap)
 
 void packet_pool_close(struct packet_pool *pool)
 {
-    assert(pool->live == 0); /* Else somebody would write to what is freed here. */
+    assert(pool->live == 0); /* A packet in use would be accessed after it is freed here. */
     while (pool->free != NULL) {
         struct packet *p = pool->free;
         pool->free = p->next;
@@ -19,7 +19,7 @@ void packet_pool_close(struct packet_pool *pool)
     }
 }
 
-/* A packet keeps its cap for life, so that any free one will do. */
+/* All packets of a pool have the same capacity, so any free packet can be used. */
 struct packet *packet_get(struct packet_pool *pool)
 {
     struct packet *p = pool->free;
@@ -28,7 +28,7 @@ struct packet *packet_get(struct packet_pool *pool)
     else if ((p = malloc(sizeof *p + pool->cap)) == NULL)
         return NULL;
     *p = (struct packet){.refs = 1, .cap = pool->cap, .pool = pool};
-    pool->live++; /* Counted, so that one that is never released is found at the end. */
+    pool->live++; /* packet_pool_close() asserts 0, which finds packets that were never released. */
     return p;
 }
 
@@ -51,7 +51,7 @@ void packet_release(struct packet *p)
     assert(p->refs > 0);
     if (--p->refs > 0)
         return;
-    /* The last reference is gone: the pool keeps it for the next packet_get(). */
+    /* The packet has no reference left, so it can be used by the next packet_get(). */
     struct packet_pool *pool = p->pool;
     p->next = pool->free;
     pool->free = p;

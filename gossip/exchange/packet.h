@@ -1,10 +1,10 @@
-/* gossip/exchange/packet.h -- byte buffers shared by reference, from a pool.
+/* gossip/exchange/packet.h -- a pool of byte buffers with reference counts.
  *
- * One encoded delta goes to several neighbours, waits in their send queues and
- * stays in the edges' slots until it is known to have arrived: one buffer,
- * counted. A released packet goes back to its pool, so that a steady run
- * allocates nothing. All calls come from one thread (the loop's); the worker
- * only fills the bytes of packets it was handed.
+ * One encoded delta is sent to several neighbours. It waits in their send queues and is kept by
+ * their edges until the delta is known to have arrived. All of them share one buffer. A packet
+ * without references returns to its pool, so a run without changes does not allocate. Only the
+ * loop thread calls these functions. The worker only writes the bytes of packets that the loop
+ * thread has given to it.
  */
 #ifndef GOSSIP_EXCHANGE_PACKET_H
 #define GOSSIP_EXCHANGE_PACKET_H
@@ -14,31 +14,32 @@
 
 struct packet
 {
-    uint32_t refs;
-    size_t len, cap;
+    uint32_t refs;   /* Number of references. 0: the packet is in the pool's free list. */
+    size_t len, cap; /* Bytes that are used, and bytes that `bytes` has room for. */
     struct packet_pool *pool;
-    struct packet *next; /* In the pool's free list. */
+    struct packet *next; /* Next packet in the pool's free list. */
     uint8_t bytes[];
 };
 
 struct packet_pool
 {
-    struct packet *free;
-    size_t cap;  /* Bytes that each packet has room for. */
-    size_t live; /* Packets that somebody holds. */
+    struct packet *free; /* List of packets without references. */
+    size_t cap;          /* Bytes that each packet has room for. */
+    size_t live;         /* Number of packets with at least one reference. */
 };
 
+/* Initialises an empty pool of packets with room for `cap` bytes each. Allocates nothing. */
 void packet_pool_init(struct packet_pool *pool, size_t cap);
 
-/* Frees what is in the pool. Every packet must have come back (asserted). */
+/* Frees all packets. Asserts that no packet has a reference. */
 void packet_pool_close(struct packet_pool *pool);
 
-/* A packet with one reference and len 0, or NULL without memory. */
+/* Returns a packet with one reference and len 0, or NULL if memory is exhausted. */
 struct packet *packet_get(struct packet_pool *pool);
 
-/* The len bytes that were written to it. */
+/* Returns the packet's bytes and sets *n to their number, `len`. */
 const uint8_t *packet_bytes(const struct packet *p, size_t *n);
-/* One reference more, or one less; release allows NULL. */
+/* Add or drop one reference. packet_release() accepts NULL. */
 void packet_hold(struct packet *p);
 void packet_release(struct packet *p);
 

@@ -1,4 +1,4 @@
-/* gossip/exchange/piece.c -- cutting a model, sketching its pieces, comparing sources. */
+/* gossip/exchange/piece.c -- divides a model into pieces, sketches them and compares sources. */
 #include "gossip/exchange/piece.h"
 
 #include "gossip/exchange/outlier_filter.h"
@@ -53,7 +53,8 @@ void piece_sketch(uint64_t key, const float *x, size_t n, uint8_t *out)
     }
 }
 
-/* Summed over the pieces that came from `source`. */
+/* Returns the squared distance of the sketches a and b, summed over the pieces that came from
+ * `source`. */
 static double dist2(const struct piece_view *v, size_t source, const float *a, const float *b)
 {
     double sum = 0;
@@ -63,8 +64,8 @@ static double dist2(const struct piece_view *v, size_t source, const float *a, c
     return sum;
 }
 
-/* How far the witness's model is from the nearest that is neither its own nor the source's; NaN:
- * there is none. */
+/* Returns the squared distance from the witness's model to the nearest model of a third source.
+ * NaN: there is no third source. */
 static double others2(const struct piece_view *v, size_t source, size_t witness)
 {
     double least2 = (double)NAN;
@@ -77,6 +78,8 @@ static double others2(const struct piece_view *v, size_t source, size_t witness)
     return least2;
 }
 
+/* Returns whether a witness confirms the pieces that came from `source`: the pieces are about as
+ * far from the witness's model as models of one run can be. */
 static bool agrees(const struct piece_view *v, size_t source, size_t witness)
 {
     double d2 = dist2(v, source, v->come, v->own[witness]);

@@ -1,23 +1,26 @@
-/* gossip/exchange/piece.h -- a model in pieces, and which of those who sent some can be right.
+/* gossip/exchange/piece.h -- a model in pieces, and the test which sources of pieces are plausible.
  *
- *   x:  [ piece 0 | piece 1 | ... | last, shorter ]     piece_floats() each, 1 MiB at most
+ *   x:  [ piece 0 | piece 1 | ... | last, shorter ]     piece_floats() floats each, at most 1 MiB
  *
- * Who comes late fetches pieces from several peers at once. While a run trains no two of
- * them have the same model, so that no hash of one's piece is that of another's. What is
- * compared is a *sketch*: a piece projected to PIECE_SKETCH floats by random signs and buckets
- * (count sketch: Charikar, Chen, Farach-Colton 2002), |S x - S y|^2 being |x - y|^2 within
- * sqrt(2/64) = 18 % rms. For equal pieces that is a hash's test, for others their distance. The
- * key is drawn by who asks, once the pieces have come: nobody can have made one to fit.
+ * A peer that joins late fetches pieces from several members at once (its *sources*). During
+ * training all models differ, so a hash of one source's piece cannot be compared with a hash of
+ * another's. The peer compares *sketches* instead: a piece is projected to PIECE_SKETCH floats by
+ * random signs and buckets (count sketch: Charikar, Chen, Farach-Colton 2002). |S x - S y|^2
+ * estimates |x - y|^2 with a relative error of sqrt(2/64) = 18 % rms. Sketches of equal pieces are
+ * equal, so they serve as a hash, too. The joining peer draws the key of the sketches after the
+ * pieces have arrived. Therefore no source can choose a false piece that has a plausible sketch.
  *
- * A model whose pieces are of several peers is as good a beginning as any one's. What a newcomer
- * needs is to be near the mean, and
+ * A model z with pieces from several sources is as good as the model of one source. A joining peer
+ * needs a model close to the mean of all models, and
  *
- *   |z - mean|^2 = sum over pieces of |x_source(p) - mean|^2 on p
+ *   |z - mean|^2 = sum over pieces p of |x_source(p) - mean|^2, restricted to p
  *
- * which is, averaged over who sends what, Xi^2: the squared distance of any one of them.
+ * Averaged over all assignments of sources to pieces this is Xi^2, the mean squared distance of one
+ * model from the mean.
  *
- * Two models of one run are never much farther apart than they have come from the run's initial
- * one; a third tells how far apart those of now are. The limits are those of trust.h.
+ * Two models of one run are never much farther apart than their distance from the run's initial
+ * model. The distance between two other sources shows how far apart present models are. The limits
+ * are PIECE_WAYS and those of outlier_filter.h.
  */
 #ifndef GOSSIP_EXCHANGE_PIECE_H
 #define GOSSIP_EXCHANGE_PIECE_H
@@ -27,48 +30,58 @@
 #include <stdint.h>
 
 enum {
-    PIECE_FLOATS_MAX = 256 * 1024,
-    PIECE_FLOATS_MIN = 16 * 1024, /* A shorter one takes no less time. */
-    PIECE_PARTS = 16,             /* A model of middling size is cut into so many. */
-    PIECE_SKETCH = 64,
-    PIECE_SOURCES = 16, /* Peers that one model comes from, at most. */
-    PIECE_WAYS = 4      /* Two models are so many times their way from x0 apart, at most. */
+    PIECE_FLOATS_MAX = 256 * 1024, /* Largest number of floats of a piece. */
+    /* Least number of floats of a piece, unless the model is smaller. A shorter piece would not
+     * arrive faster. */
+    PIECE_FLOATS_MIN = 16 * 1024,
+    PIECE_PARTS = 16,   /* Number of pieces, if neither limit on their size applies. */
+    PIECE_SKETCH = 64,  /* Number of floats of the sketch of one piece. */
+    PIECE_SOURCES = 16, /* Largest number of sources of one model. */
+    /* Largest plausible distance of two models, as a multiple of a model's distance from the
+     * initial model. */
+    PIECE_WAYS = 4
 };
 
-/* How a model of n floats is cut: so many in each piece but the last, into so many pieces. */
+/* Return how a model of n floats is divided: the number of floats of each piece except the last,
+ * and the number of pieces. */
 size_t piece_floats(size_t n);
 size_t piece_count(size_t n);
-/* The p-th one's first float, and how many it has. */
+/* Returns the index of the first float of piece p, and sets *n_floats to its number of floats. */
 size_t piece_at(size_t n, size_t p, size_t *n_floats);
 
-/* Bytes that hold any piece of a model of n floats, and the sketches of all. */
+/* Returns the bytes of a buffer that can hold either one piece of a model of n floats, or the
+ * sketches of all its pieces. */
 size_t piece_bytes_max(size_t n);
 
-/* Sketch all pieces of x: piece_count(n) times PIECE_SKETCH floats, at any address. */
+/* Sketches all pieces of the model x of n floats. Writes piece_count(n) times PIECE_SKETCH floats
+ * to `out`, which need not be aligned. */
 void piece_sketch(uint64_t key, const float *x, size_t n, uint8_t *out);
 
-/* What is known when all pieces have come. */
+/* Facts that the joining peer knows when all pieces have arrived. Sketches have n_pieces times
+ * PIECE_SKETCH floats, and all use the same key. */
 struct piece_view
 {
     size_t n_pieces, n_sources;
-    const uint8_t *from; /* The source of each piece. */
-    /* By the same key the sketches of the pieces as they came, of the initial model, and of the
-     * sources' own models: NULL where a source has not answered, or does not count any more. */
+    const uint8_t *from; /* Number of the source of each piece. */
+    /* Sketches of the pieces that arrived, of the initial model, and of each source's own model.
+     * own[k] is NULL if source k has not sent its sketches or was excluded. */
     const float *come, *initial, *own[PIECE_SOURCES];
 };
 
+/* Judgement of the pieces of one source by the other sources. */
 enum piece_verdict {
-    PIECE_CONFIRMED, /* At least half of the others that answered agree. */
-    PIECE_ALONE,     /* No other has answered. */
-    PIECE_DISPUTED,  /* One has, and does not agree: it may be either. */
-    PIECE_REFUSED    /* Most of several do not agree. */
+    PIECE_CONFIRMED, /* At least half of the other sources that sent sketches agree. */
+    PIECE_ALONE,     /* No other source has sent sketches. */
+    PIECE_DISPUTED,  /* One other source has, and disagrees. Either source may be wrong. */
+    PIECE_REFUSED    /* At least two other sources have, and most of them disagree. */
 };
 
-/* What the others say of all pieces that came from this source. */
+/* Judges all pieces that came from `source` by the sketches of the other sources. */
 enum piece_verdict piece_judge(const struct piece_view *v, size_t source);
 
-/* A source is disputed: is what it sent further from the initial model than that of the
- * one other that has answered, whose number goes to *other? */
+/* For a disputed source: sets *other to the number of the one other source that has sent sketches.
+ * Returns whether the pieces from `source` are at least as far from the initial model as the same
+ * pieces of the other source's model. */
 bool piece_further(const struct piece_view *v, size_t source, size_t *other);
 
 #endif

@@ -1,5 +1,5 @@
-/* gossip/exchange/sketch.c -- windows of averaging by gossip, and the two figures that each
- * of them ends with. */
+/* gossip/exchange/sketch.c -- averages sketches by gossip in windows, and derives the figures of
+ * the consensus distance. */
 #include "gossip/exchange/sketch.h"
 
 #include "nn/math/rng.h"
@@ -30,10 +30,11 @@ void sketch_close(struct sketch *k)
     compress_close(k->fine);
 }
 
-enum { DRAWS = 256 }; /* Columns whose signs and rows are drawn at once. */
+enum { DRAWS = 256 }; /* Number of columns of S that are computed at once. */
 
-/* Row and signed value of the columns from `first` on. Neither branches, so that it runs in vectors: a
- * sign that a branch takes at random costs ten times as much as all the rest. */
+/* Computes the row and the signed value of n columns of S, starting with column `first`. The code
+ * has no branches, so the compiler can vectorise it. A branch on a random sign would cost ten times
+ * as much as all other work. */
 VEC_CLONES static void draw(uint64_t key, size_t first, const float *x, size_t n,
                             uint8_t row[DRAWS], double v[DRAWS])
 {
@@ -64,39 +65,42 @@ void sketch_project(const struct sketch *k, const float *x, float out[SKETCH_K])
 
 /* ---- windows ---- */
 
-/* A model takes one correction from each neighbour, and every sum is rounded, by 2^-24 of
- * itself at most; so is the sketch. These errors are independent of each other, and hence the
- * root. They are in no replica and in no sketch. */
+/* A model gets one correction from each neighbour, and each sum is rounded by at most 2^-24 of
+ * itself. The values in a sketch are rounded, too. These errors are independent, so their squares
+ * add up. Replicas and sketches do not show them. */
 double sketch_rounding(size_t n_pairs)
 {
     return 0x1p-24 * sqrt(1 + (double)n_pairs);
 }
 
-/* A guess of the spectral gap from the graph's reach: 3 / reach^2 is a ring's, and less
- * than a torus's. It is far too much for a star, or where few edges join two halves. A gap
- * that is too large costs truth, one that is too small costs speed only; hence of the
- * measured one four fifths, with which the slowest error has gone like any other. */
+/* Returns a spectral gap from which to derive the window length. The guess 3 / reach^2 fits a ring,
+ * and is below the gap of a torus. It is far too large for a star, or if few edges join two halves.
+ * Too large a gap makes figures wrong, whereas too small a gap only makes windows longer. Therefore
+ * 4/5 of the measured gap is used if that gap is below the guess. With this value the slowest error
+ * has decayed like the others. */
 static double likely_gap(const struct sketch_moment *now)
 {
     double reach = now->place.reach > 0 ? (double)now->place.reach : 1;
     double guess = 3 / (reach * reach);
     guess = guess < 0.5 ? guess : 0.5;
-    /* Rounding differs between machines, and all have to take the same. */
+    /* All peers must decide alike although rounding differs between machines, hence 0.999. */
     bool narrow = now->gap > 0 && now->gap < 0.999 * guess;
     return narrow ? 0.8 * now->gap : guess;
 }
 
+/* Sets the momentum and the length of a window from the spectral gap. */
 static void set_pace(struct sketch *k, const struct sketch_moment *now)
 {
     double lambda = 1 - likely_gap(now);
     k->momentum = 2 / (1 + sqrt(1 - lambda * lambda)) - 1;
-    double rate = sqrt(k->momentum); /* By which the slowest error shrinks in a beat. */
-    /* Beats until that error is e^-3.5, 3 % of what it was; two more for the start. */
+    double rate = sqrt(k->momentum); /* Factor by which the slowest error shrinks per exchange. */
+    /* After -3.5 / log(rate) exchanges this error is e^-3.5 = 3 % of its first value. Two more
+     * exchanges cover the start of the window. */
     k->n_beats = (uint32_t)ceil(-3.5 / log(rate)) + 2;
 }
 
-/* What the window before found goes on being averaged in this one (u), if nothing was cut
- * short. */
+/* Begins a window. It also averages the distances v that the previous window found, as u, unless
+ * the previous window was cut short. */
 static void begin_window(struct sketch *k, const float *x, const struct sketch_moment *now)
 {
     bool follows = k->open && !now->anew;
@@ -118,23 +122,25 @@ static void begin_window(struct sketch *k, const float *x, const struct sketch_m
     set_pace(k, now);
 }
 
-/* Xi / |mean|, from Xi^2 and the mean of |x|^2; both are estimates, so that their
- * difference may be no square at all. */
+/* Returns sqrt(distance2) / |mean|. q: mean of |x|^2. Both arguments are estimates, so the estimate
+ * of |mean|^2 can be negative; the result is then NaN. */
 static double ratio(double distance2, double q)
 {
-    double mean2 = q - distance2; /* mean |x|^2 - Xi^2 */
+    double mean2 = q - distance2; /* |mean|^2 equals the mean of |x|^2 less Xi^2. */
     return distance2 <= 0 ? 0 : mean2 > 0 ? sqrt(distance2 / mean2) : (double)NAN;
 }
 
-/* Xi^2 is the mean of n squared distances, of which ours is one. Where it is less than the nth part
- * of ours somebody has said less than is true: then there is no figure. Nor is there one of a model alone. */
+/* Returns whether xi2 cannot be a figure. Xi^2 is the mean of n squared distances, and own2 is one
+ * of them, so n xi2 >= own2. If n xi2 is less than half of own2, a peer reported too small a
+ * distance. A single model has no figure either. */
 static bool is_none(double xi2, double own2, uint32_t n)
 {
     return n == 1 || (n > 0 && own2 > 2 * n * xi2);
 }
 
-/* K beats are done, and two figures are ripe: u has averaged what the window before
- * found, and s - m is this peer's own distance when this one began. */
+/* Ends a window after K exchanges and sets two figures: u is Xi^2 at the start of the previous
+ * window, and |s - m| is this peer's own distance at the start of this window. n: number of
+ * members. */
 static void end_window(struct sketch *k, uint32_t n)
 {
     struct sketch_figures *f = &k->figures;
@@ -153,8 +159,8 @@ static void end_window(struct sketch *k, uint32_t n)
     f->own_begun = ++f->own_window;
 }
 
-/* With y' = W y(k), what plain mixing made of the last beat's y(k):
- * y(k+1) = y' + momentum (y' - y(k-1)). The first beat of a window is plain. */
+/* Adds momentum to the averages after plain mixing has turned y(k) into y' = W y(k):
+ * y(k+1) = y' + momentum (y' - y(k-1)). The first mixing of a window has no momentum. */
 static void accelerate(struct sketch *k)
 {
     float c = k->beats > 1 ? (float)k->momentum : 0;
@@ -168,11 +174,12 @@ static void accelerate(struct sketch *k)
 
 /* ---- one edge ---- */
 
-/* The bits of a tag: [view 24][window 24][round 16]. */
+/* Layout of a tag in bits: [set of members 24][window 24][round 16]. For messages of tree
+ * aggregation: [set of members 24][window 24][settling 1][number of peers 15]. */
 enum { TAG_WINDOW = 24, TAG_ROUND = 16, TAG_SETTLING = 1 << (TAG_ROUND - 1) };
 
-/* Equal at both ends where they are about to do the same exchange. Never 0, which says
- * that there is no sketch: a round of 0 is skipped. */
+/* Returns the tag of the next exchange, equal at both ends if both are about to do the same
+ * exchange. The round is never 0, so the tag is never 0, which would mean "no message". */
 static uint64_t pair_tag(const struct sketch *k, const struct sketch_pair *p)
 {
     uint64_t window = p->window & ((1u << TAG_WINDOW) - 1);
@@ -186,7 +193,7 @@ void sketch_pair_init(struct sketch_pair *p)
     *p = (struct sketch_pair){0};
 }
 
-/* The gossip's part begins anew; what the survey has of the other end stays. */
+/* Restarts the averaging on an edge. Its state of tree aggregation stays. */
 static void forget_averages(struct sketch_pair *p)
 {
     struct tree_aggregation_pair survey = p->survey;
@@ -200,11 +207,11 @@ void sketch_pair_reset(struct sketch_pair *p)
     tree_aggregation_pair_reset(&p->survey);
 }
 
-/* The first byte of a message says what it is and how the rest is coded. */
+/* First byte of a message: its kind, and how the other bytes are encoded. */
 enum pair_coding {
-    PAIR_RAW, /* Averages. */
-    PAIR_FINE,
-    PAIR_CLOCK, /* The survey's words. */
+    PAIR_RAW,   /* Average m, uncompressed. */
+    PAIR_FINE,  /* Average m, with four bits per element. */
+    PAIR_CLOCK, /* The kinds from here on are messages of tree aggregation. */
     PAIR_UP,
     PAIR_DOWN,
     PAIR_BLURRED,
@@ -226,14 +233,15 @@ static void pair_apply(const struct sketch *k, const struct sketch_message *m, f
     compress_apply(pair_codec(k, m->bytes[0]), m->bytes + 1, m->n - 1, replica);
 }
 
-/* Is the pair of the window that is open? All windows are of one view: another disturbs. */
+/* Returns whether the edge's replicas belong to the current window. The set of members needs no
+ * check, because another set makes a peer disturbed. */
 static bool pair_fits(const struct sketch *k, const struct sketch_pair *p)
 {
     return k->open && p->window == k->window;
 }
 
-/* A tag of the survey: [view 24][window 24][settling 1][peers 15]; u is the sum of squared distances, q
- * that of squared norms. */
+/* Writes the next message of tree aggregation. u is the sum of squared distances, and q the sum of
+ * squared norms. */
 static void put_word(struct sketch *k, struct sketch_pair *p, struct sketch_message *out)
 {
     static const uint8_t coding[] = {[TREE_AGGREGATION_CLOCK] = PAIR_CLOCK,
@@ -254,7 +262,7 @@ static void put_word(struct sketch *k, struct sketch_pair *p, struct sketch_mess
         if (!isfinite(out->u) || !isfinite(out->q)
             || compress_encode(k->raw, &in, out->bytes + 1, &out->n, NULL) != 0) {
             *out = (struct sketch_message){.tag = 0};
-            return; /* Not finite: the model's own deltas will say so. */
+            return; /* The model is not finite; encoding its delta reports that. */
         }
     }
     out->n++;
@@ -281,7 +289,7 @@ void sketch_put(struct sketch *k, struct sketch_pair *p, struct sketch_message *
     if (!isfinite(out->u) || !isfinite(out->q)
         || compress_encode(pair_codec(k, out->bytes[0]), &in, out->bytes + 1, &out->n, NULL) != 0) {
         *out = (struct sketch_message){.tag = 0};
-        return; /* Not finite: the model's own deltas will say so. */
+        return; /* The model is not finite; encoding its delta reports that. */
     }
     out->n++;
     out->tag = pair_tag(k, p);
@@ -301,8 +309,8 @@ bool sketch_valid(const struct sketch *k, const struct sketch_message *m)
     return compress_validate(pair_codec(k, m->bytes[0]), m->bytes + 1, m->n - 1);
 }
 
-/* From now on the figures are the survey's: the averages have lost an exchange, or gained
- * one, here or at a neighbour. */
+/* Stops the averaging. From now on figures come from tree aggregation, because an exchange is
+ * missing from the averages here or at a neighbour. */
 static void disturb(struct sketch *k)
 {
     if (k->disturbed)
@@ -312,14 +320,16 @@ static void disturb(struct sketch *k)
     k->own_base = k->figures.own_begun + 1;
 }
 
-/* Squared lengths of models of one run are not so far from each other: what is beyond is of no
- * model, or made up. Nothing is known while our own is 0. */
+/* Returns whether a squared norm or distance is implausible. Norms of models of one run differ by
+ * much less than the limit, so such a value is invented or belongs to no model of the run. While
+ * the own norm is 0, every value is accepted. */
 static bool is_absurd(const struct sketch *k, double squared)
 {
     const double most = 1e8;
     return k->at.q > 0 && !(squared <= most * k->at.q);
 }
 
+/* Handles a message of tree aggregation from a neighbour. */
 static void hear_word(struct sketch *k, struct sketch_pair *p, const struct sketch_message *m)
 {
     static const enum tree_aggregation_word word[] = {[PAIR_CLOCK] = TREE_AGGREGATION_CLOCK,
@@ -329,10 +339,10 @@ static void hear_word(struct sketch *k, struct sketch_pair *p, const struct sket
     struct tree_aggregation_sum sum = {.dist2 = (double)m->u, .norm2 = (double)m->q};
     disturb(k);
     if ((m->tag ^ k->view) >> (TAG_WINDOW + TAG_ROUND) != 0)
-        return; /* They see other members. */
+        return; /* The neighbour knows another set of members. */
     sum.n = (uint32_t)(m->tag % TAG_SETTLING);
     if (sum.n > 0 && is_absurd(k, (sum.dist2 + sum.norm2) / sum.n))
-        return; /* As if it had been lost. */
+        return; /* The message is ignored, as if it had been lost. */
     sum.settling = (m->tag & TAG_SETTLING) != 0;
     if (m->bytes[0] != PAIR_CLOCK)
         pair_apply(k, m, sum.mean);
@@ -347,7 +357,7 @@ void sketch_mix(struct sketch *k, struct sketch_pair *p, double w, const struct 
     if (k->disturbed)
         return;
     if (own->tag != other->tag || (own->tag != 0 && !pair_fits(k, p))) {
-        disturb(k); /* They are in another window: a round is missing somewhere. */
+        disturb(k); /* The neighbour is in another window, so a round is missing somewhere. */
         return;
     }
     if (own->tag == 0)
@@ -356,9 +366,11 @@ void sketch_mix(struct sketch *k, struct sketch_pair *p, double w, const struct 
     pair_apply(k, other, p->b);
     p->round++;
     k->mixed++;
+    /* An implausible message does not change this peer's averages. The neighbour has still applied
+     * the exchange, so the averages of the other peers become wrong by that amount. */
     if (is_absurd(k, fabs((double)other->u)) || is_absurd(k, fabs((double)other->q))
         || is_absurd(k, vec_norm2(p->b, SKETCH_K)))
-        return; /* Ours stays what it was: the others' average is off by what they let in. */
+        return;
     vec_add_diff(k->at.m, (float)w, p->b, p->a, SKETCH_K);
     k->at.u += w * ((double)other->u - (double)own->u);
     k->at.q += w * ((double)other->q - (double)own->q);
@@ -366,7 +378,7 @@ void sketch_mix(struct sketch *k, struct sketch_pair *p, double w, const struct 
 
 /* ---- a window ends, another begins ---- */
 
-/* Has every pair had its exchanges? */
+/* Returns whether each edge has done the n_beats exchanges of the window. */
 static bool is_over(const struct sketch *k, const struct sketch_moment *now)
 {
     for (size_t i = 0; i < now->n_pairs; i++)
@@ -375,9 +387,10 @@ static bool is_over(const struct sketch *k, const struct sketch_moment *now)
     return true;
 }
 
-/* Gossip gives a figure where since the first round every peer has exchanged with each
- * neighbour in every round, among the same members. Who sees that it was not so tells
- * (put_word), and that goes as fast as the averages' error does. */
+/* Returns whether averaging is no longer correct at this peer. Averaging needs that each peer has
+ * exchanged with every neighbour in every round since the first one, among the same members. A peer
+ * that finds a violation tells its neighbours with its next message (put_word()). The news spreads
+ * as fast as the error of the averages. */
 static bool out_of_step(const struct sketch *k, const struct sketch_moment *now)
 {
     bool lost = now->n_pairs == 0 || (now->round > 0 && now->n_commits < now->n_pairs);
@@ -387,7 +400,8 @@ static bool out_of_step(const struct sketch *k, const struct sketch_moment *now)
     return !now->place.lock_step || (lost && !now->draining) || jumped || others;
 }
 
-/* The figures of the survey's newest window; never older ones than are out already. */
+/* Takes the figures of the newest complete window of tree aggregation, unless the present figures
+ * are as new. */
 static void take_survey(struct sketch *k)
 {
     struct sketch_figures *f = &k->figures;
@@ -411,6 +425,8 @@ static void take_survey(struct sketch *k)
     f->own_local2 = s->local2;
 }
 
+/* Updates a peer that uses tree aggregation, after a job: begins a window if it is time, and takes
+ * new figures. */
 static void survey(struct sketch *k, const float *x, const struct sketch_moment *now)
 {
     if (k->survey.place.built != now->place.built)
@@ -419,7 +435,8 @@ static void survey(struct sketch *k, const float *x, const struct sketch_moment 
     k->began = tree_aggregation_beat(&k->survey, &now->place, now->round);
     if (k->began) {
         sketch_project(k, x, k->s);
-        k->at.q = vec_norm2(x, k->dim); /* Our own stands for the mean: mixers measure by it. */
+        /* is_absurd(), the mixers and the node use this norm in place of the mean of |x|^2. */
+        k->at.q = vec_norm2(x, k->dim);
         tree_aggregation_begin(&k->survey, k->s, k->at.q, now->local2);
     }
     take_survey(k);
@@ -432,14 +449,14 @@ void sketch_passed_over(struct sketch *k)
 
 uint64_t sketch_begun(const struct sketch *k, bool anew)
 {
-    /* The window that is open now ends as the next. */
+    /* The current window gets the number own_begun + 1, unless it is cut short. */
     return k->disturbed ? k->own_base + k->last + 1 : k->figures.own_begun + !anew;
 }
 
 void sketch_beat(struct sketch *k, const float *x, const struct sketch_moment *now)
 {
     k->began = false;
-    if (now->alone) { /* The mean is our own. */
+    if (now->alone) { /* The mean is the own model, so all distances are 0. */
         k->last = now->round;
         k->figures = (struct sketch_figures){.rounding = k->figures.rounding,
                                              .round = now->round,
@@ -459,7 +476,7 @@ void sketch_beat(struct sketch *k, const float *x, const struct sketch_moment *n
         survey(k, x, now);
         return;
     }
-    /* A beat is a job that has mixed with anybody at all. */
+    /* Only jobs that mixed with at least one neighbour count. */
     if (k->mixed > 0) {
         k->mixed = 0;
         k->beats++;
@@ -476,7 +493,7 @@ void sketch_beat(struct sketch *k, const float *x, const struct sketch_moment *n
 
 size_t sketch_nominal(const struct sketch *k)
 {
-    /* And about 24 bytes of the delta's head: tag, u, q and a length. */
+    /* The header of the delta has about 24 bytes for the sketch: tag, u, q and a length. */
     return compress_nominal(k->fine) + 24;
 }
 

@@ -1,42 +1,43 @@
-/* gossip/exchange/sketch.h -- the consensus distance, estimated with no server.
+/* gossip/exchange/sketch.h -- estimates the consensus distance without a server.
  *
  *   Xi^2 = (1/n) sum_i |x_i - mean|^2
  *
- * Each peer projects its model to a count sketch s_i = S x_i (S: k x d, one
- * random sign a column, from the run's seed; Charikar, Chen, Farach-Colton
- * 2002), so that |s_i - s_j|^2 estimates |x_i - x_j|^2 with a relative rms
- * error of sqrt(2/k): 9 % at k = 256. Averages are found by gossip inside the
- * edge transactions, in *windows* of K exchanges:
+ * Each peer i projects its model to a count sketch s_i = S x_i (Charikar, Chen, Farach-Colton
+ * 2002). S is a matrix of k x d with one random sign in each column, derived from the run's seed,
+ * for k = SKETCH_K and d trained parameters. |s_i - s_j|^2 estimates |x_i - x_j|^2 with a relative
+ * rms error of sqrt(2/k), which is 9 % for k = 256. Averages of sketches are computed by gossip, as
+ * part of the exchanges on the edges, in *windows* of K exchanges:
  *
- *   window w      begins: s = S x, m = s, q = |x|^2, u = v of window w - 1
- *     K times     m, u and q move towards the neighbours'
- *   ends:         v = |s - m|^2: this peer's own squared distance when w began
- *                 Xi^2 = u: the mean of v, from when w - 1 began
+ *   window w starts    s = S x, m = s, q = |x|^2, u = v of window w - 1
+ *     K times          m, u and q move towards the values of the neighbours
+ *   window w ends      v = |s - m|^2   squared distance of this peer at the start of w
+ *                      Xi^2 = u        mean of all v at the start of window w - 1
  *
- * So a figure is of a moment 2K exchanges ago, and right for that moment. (The
- * obvious alternative, dynamic average consensus, m += s(now) - s(before), is
- * never late and always low: the newest step of a peer is in its own m already
- * and in nobody else's. Where models mix as fast as sketches do, as with a
- * 4-bit code, it was 14 % low on a ring of 8.) The averaging is accelerated by a
- * momentum term, as in second-order diffusion (Muthukrishnan, Ghosh, Schultz
- * 1998), which takes about the square root of the rounds. K goes by the graph's
- * spectral gap: too few exchanges, and a part of each peer's own distance stays in m.
+ * A figure therefore describes a time 2K exchanges ago, and is correct for that time. The usual
+ * alternative is dynamic average consensus, m += s(now) - s(before). It has no delay, but its
+ * result is always too low, because a peer's newest step is in its own m and in no other. If models
+ * mix as fast as sketches do, as with a 4-bit code, it was 14 % too low on a ring of 8. A momentum
+ * term (as in second-order diffusion: Muthukrishnan, Ghosh, Schultz 1998) reduces the number of
+ * rounds to about its square root. K follows from the spectral gap of the graph. With too few
+ * exchanges, a part of each peer's own distance would stay in m.
  *
- * All that holds while everybody exchanges with every neighbour in every round, among
- * the same members. One exchange that is missing, and the sums are no longer those of
- * the models, nor is the moment one moment. So who misses one, skips a round, sees
- * other members or runs without lock step is *disturbed*, for good:
+ * Averaging is correct only if each peer exchanges with every neighbour in every round, among the
+ * same members. After one missing exchange the averages are no longer those of the models. A peer
+ * therefore becomes *disturbed*, permanently, in any of these cases:
  *
- *   undisturbed --an exchange, round or member missing; a word of a survey--> disturbed
- *   averages by gossip                                                   survey (survey.h)
+ *   state         source of figures          leaves the state
+ *   undisturbed   averages by gossip         if an exchange, round or member is missing, if the run
+ *                                            is not in lock step, or if a neighbour is disturbed
+ *   disturbed     tree aggregation           never
+ *                 (tree_aggregation.h)
  *
- * It no longer averages but takes part in surveys, which need no exchange in
- * particular. Its neighbours learn of it with the very exchange that would have
- * brought them a wrong sum, and are disturbed, too; thus no wrong average is
- * published, and a run without faults has the figures of one that knows no surveys.
+ * A disturbed peer stops averaging and takes part in tree aggregation, which depends on no
+ * particular exchange. A neighbour learns this from the same exchange that would have brought it a
+ * wrong average, and becomes disturbed, too. No wrong average is therefore published. A run without
+ * faults has the same figures as it would have without tree aggregation.
  *
- * On the wire m goes as differences against replicas, like the model: the
- * first of a window raw, then four bits an element.
+ * In messages, m is encoded as its difference from a replica, like the model: the first m of a
+ * window uncompressed, later ones with four bits per element.
  */
 #ifndef GOSSIP_EXCHANGE_SKETCH_H
 #define GOSSIP_EXCHANGE_SKETCH_H
@@ -49,154 +50,170 @@
 #include <stdint.h>
 
 enum {
-    SKETCH_BYTES_MAX = 4 * SKETCH_K + 64 /* One encoded sketch. */
+    SKETCH_BYTES_MAX = 4 * SKETCH_K + 64 /* Largest number of bytes of an encoded sketch. */
 };
 
-/* What the owner knows when a job has mixed. */
+/* State of the peer after a job has mixed. Filled in by the node and by mixing_beat(). */
 struct sketch_moment
 {
-    uint64_t view;                       /* Names the set of members; `place` goes with it. */
-    struct tree_aggregation_place place; /* Its depth tells of hops across the graph; what survey.h
-                                      * calls `pace` is filled in by mixing.h. */
-    bool draining;                       /* We exchange nothing more. */
-    size_t n_commits;                    /* Exchanges of this job. */
-    bool anew;                           /* Begin a window now: an earlier moment is of no use. */
-    struct sketch_pair *const *pair;     /* Those of all edges that have not ended. */
+    uint64_t view; /* Identifies the set of members. */
+    /* This peer's position in the trees over these members. mixing_beat() sets its `pace`. */
+    struct tree_aggregation_place place;
+    bool draining;    /* True: this peer makes no new deltas. */
+    size_t n_commits; /* Number of exchanges that the job committed. */
+    bool anew;        /* True: a window must begin now, because the caller needs a recent figure. */
+    /* States of the n_pairs edges that have had an epoch and are not EDGE_DONE. */
+    struct sketch_pair *const *pair;
     size_t n_pairs;
-    double gap;     /* The spectral gap of the graph, the same at all; 0: not measured. */
-    bool alone;     /* No pairs because there is nobody else. */
-    bool missing;   /* An edge of the graph has never been open: who is behind it has no part. */
-    uint64_t round; /* The run's, with those of the consensus phase. */
-    double local2;  /* Sum of |b - a|^2 over our edges, as just mixed. */
+    double gap; /* Spectral gap of the graph, equal at all peers. 0: not measured. */
+    bool alone; /* True: this peer has no edges, because it has no neighbours. */
+    /* True: an edge of the graph has never been open, so the neighbour takes no part. */
+    bool missing;
+    uint64_t round; /* Round count of this peer, including rounds of the consensus phase. */
+    double local2;  /* Sum of |b - a|^2 over this peer's edges, from the last mixing. */
 };
 
+/* The newest figures of the consensus distance. */
 struct sketch_figures
 {
-    /* Xi and Xi / |mean| as they were when `round` began. NaN before the first figure, and
-     * the second also where the sketches say that |mean|^2 is not above 0. */
+    /* Xi and Xi / |mean| at the start of round `round`. NaN: no figure yet, or the estimates
+     * contradict each other. `relative` is also NaN if the estimate of |mean|^2 is not greater than
+     * 0. */
     double xi, relative;
     uint64_t round;
 
-    /* |x_i - mean| and the same over |mean|, known one window earlier: when `own_round`
-     * began. */
+    /* Distance of this peer's model from the mean, |x_i - mean|, and the same divided by |mean|, at
+     * the start of round `own_round`. Known one window earlier than xi. NaN: no figure yet. */
     double own, own_relative;
     uint64_t own_round;
-    uint64_t own_window; /* Counts the windows that gave such a figure. */
-    uint64_t own_begun;  /* Larger where a window began later; 0: there was none. */
-    double own_local2;   /* local2 of that moment. */
+    uint64_t own_window; /* Number of windows that have produced `own`. */
+    /* Order of the window that produced `own`: larger if the window began later. 0: none. */
+    uint64_t own_begun;
+    double own_local2; /* Sum of |b - a|^2 over this peer's edges when that window began. */
 
-    /* What float32 may hide of |x_i - mean| / |mean|, to be added to it as a square. 0:
-     * there never was anybody else. */
+    /* Largest error of |x_i - mean| / |mean| that rounding to float32 can hide. Its square is added
+     * to the square of the figure. 0: this peer has never had a neighbour. */
     double rounding;
 };
 
-/* What a window averages (m, u and q above). */
+/* Values that a window averages: m, u and q at the top of this file. */
 struct sketch_average
 {
     float m[SKETCH_K];
     double u, q;
 };
 
-/* One peer's estimate. */
+/* State of one peer's estimate. Written by sketch.c, and by state.c when a checkpoint is read. */
 struct sketch
 {
-    uint64_t key; /* Names S. */
-    size_t dim;   /* Floats of a model. */
+    uint64_t key; /* Key from which the matrix S is derived. */
+    size_t dim;   /* Number of trained parameters of a model. */
 
-    bool disturbed;    /* Not all exchanges were in step: figures are the survey's. */
-    bool beaten;       /* There was a beat, */
-    uint64_t last;     /* at that round. */
-    uint64_t surveyed; /* Figures are of this window of the survey; 0: of none. */
-    uint64_t own_base; /* Added to rounds, so that own_begun goes on rising. */
+    bool disturbed; /* True: figures come from tree aggregation. Never becomes false again. */
+    bool beaten;    /* True: a job with neighbours has been recorded, at round `last` or before. */
+    uint64_t last;  /* Round count at the last call of sketch_beat(). */
+    uint64_t surveyed; /* Index of the tree-aggregation window of the figures. 0: none. */
+    /* Added to round counts of tree aggregation, so that own_begun continues to rise. */
+    uint64_t own_base;
     struct tree_aggregation survey;
 
-    /* The open window. */
-    bool open;         /* There is one. */
-    bool began;        /* It began with the last beat. */
-    uint64_t view;     /* The set of members; who sees another one is disturbed. */
-    uint64_t round;    /* The run's round when it began. */
-    uint32_t window;   /* Counts them. */
-    float s[SKETCH_K]; /* S x of that moment. */
-    double local2;     /* sketch_moment's, of that moment. */
-    struct sketch_average at, before[2]; /* Now; one and two beats ago. */
-    size_t mixed;                        /* Exchanges since the last beat. */
-    uint32_t beats;                      /* Jobs in this window that mixed. */
-    uint32_t n_beats;                    /* K: so many make a figure. */
-    double momentum;                     /* 0 where averaging is plain. */
+    /* The current window of averaging. */
+    bool open;         /* True: there is a current window. */
+    bool began;        /* True: a window began with the last call of sketch_beat(). */
+    uint64_t view;     /* Set of members of the window. If the set changes, `disturbed` is set. */
+    uint64_t round;    /* Round count when the window began. */
+    uint32_t window;   /* Number of the window. */
+    float s[SKETCH_K]; /* Sketch S x of the model when the window began. */
+    double local2;     /* Sum of |b - a|^2 over this peer's edges when the window began. */
+    /* at: the averages now. before: the averages after the last job that mixed ([0]) and after the
+     * one before it ([1]). */
+    struct sketch_average at, before[2];
+    size_t mixed;     /* Number of exchanges since the last job that was counted in `beats`. */
+    uint32_t beats;   /* Number of jobs in this window that mixed. */
+    uint32_t n_beats; /* K: number of exchanges per edge after which the window ends. */
+    double momentum;  /* Momentum coefficient of the averaging. 0: none. */
 
-    /* What is left of the window before. */
-    double v;            /* This peer's squared distance when that began; under 0: not known. */
-    double q_done;       /* The mean of |x|^2 that it found. */
-    uint64_t round_done; /* Its `round`. */
+    /* v, q_done and round_done are kept from the previous window. */
+    /* Squared distance of this peer's model from the mean when that window began. Negative:
+     * unknown. */
+    double v;
+    double q_done;       /* Mean of |x|^2 that the window computed. */
+    uint64_t round_done; /* Round count when the window began. */
 
     struct sketch_figures figures;
-    struct compress *raw, *fine; /* The two codecs of a pair. */
+    struct compress *raw, *fine; /* Codecs of sketches: uncompressed, and four bits per element. */
 };
 
-/* The replicas of both ends' averages on one edge: a is ours as they have it, b theirs. */
+/* State of one edge. a: replica of this peer's average m. b: replica of the neighbour's average. */
 struct sketch_pair
 {
     float a[SKETCH_K], b[SKETCH_K];
-    uint32_t window; /* Which they are of. */
-    uint32_t round;  /* Exchanges committed in that window. */
+    uint32_t window; /* Number of the window to which the replicas belong. */
+    uint32_t round;  /* Number of exchanges committed in that window. */
     struct tree_aggregation_pair survey;
 };
 
-/* What a delta carries. */
+/* A sketch message. Each delta can carry one. */
 struct sketch_message
 {
-    uint64_t tag; /* View, window and round of the pair. 0: no sketch. */
+    /* Set of members, window, and round of the edge in that window, or fields of tree aggregation
+     * (sketch.c). 0: no message. */
+    uint64_t tag;
+    /* Averages u and q (see the top of this file). In a message of tree aggregation: sum of squared
+     * distances, and sum of squared norms. */
     float u, q;
-    size_t n; /* Bytes: how m is coded, and its difference from the replica. */
+    size_t n; /* Number of bytes: one for the coding, then m encoded against the replica. */
     uint8_t bytes[SKETCH_BYTES_MAX];
 };
 
-/* All peers of a run have the same S, by its seed. 0 or -ENOMEM. */
+/* Initialises the estimate for models of `dim` trained parameters. All peers of a run derive the
+ * same matrix S from the run's seed. Returns 0 or -ENOMEM. */
 int sketch_init(struct sketch *k, uint64_t run_seed, size_t dim);
 void sketch_close(struct sketch *k);
 
 struct state; /* nn/math/state.h */
-/* A section of its own; pairs go with their edges. */
+/* Saves or restores the estimate as a section of its own. The sketch_pairs belong to the edges'
+ * sections. */
 void sketch_state(struct sketch *k, struct state *s);
 
-/* S x. Cost: one hash an element, O(dim). */
+/* Computes the sketch S x. Cost: one hash per element, O(dim). */
 void sketch_project(const struct sketch *k, const float *x, float out[SKETCH_K]);
 
-/* After the mixing of a job, x being what it left. O(dim) where a window
- * begins, else O(k). */
+/* Updates the estimate after a job has mixed. x: the model after mixing. O(dim) if a window begins,
+ * else O(SKETCH_K). */
 void sketch_beat(struct sketch *k, const float *x, const struct sketch_moment *now);
 
-/* No window yet: the next message on this edge is raw. The place in the survey's tree
- * is the owner's to set. */
+/* Initialises the state of an edge, so that the next sketch on this edge is uncompressed. The
+ * caller sets the edge's place in the trees with tree_aggregation_pair_place(). */
 void sketch_pair_init(struct sketch_pair *p);
-/* The same for an edge that begins anew; its place stays. */
+/* Initialises the state of an edge that is reset. Its place in the trees stays. */
 void sketch_pair_reset(struct sketch_pair *p);
 
-/* Our message of a pair's exchange; tag 0 where there is nothing to say now. */
+/* Writes the message for the next exchange of an edge. Its tag is 0 if there is nothing to send. */
 void sketch_put(struct sketch *k, struct sketch_pair *p, struct sketch_message *out);
 
-/* Windows that begin from now on have a larger own_begun than this; `anew`: the next
- * beat begins one. */
+/* Returns a number that own_begun of every window that begins from now on exceeds. anew: the next
+ * call of sketch_beat() begins a window. */
 uint64_t sketch_begun(const struct sketch *k, bool anew);
 
-/* The model has become another's of a later round: windows that began meanwhile are not ours to
- * report. */
+/* Records that the model was replaced by another peer's model of a later round. This peer does not
+ * report for tree-aggregation windows that began in the rounds between. */
 void sketch_passed_over(struct sketch *k);
-/* May the message be given to sketch_mix()? From any thread. */
+/* Returns whether a received message is valid for sketch_mix(). Callable from any thread. */
 bool sketch_valid(const struct sketch *k, const struct sketch_message *m);
 
-/* Commit an exchange: both messages are there. Where they are not of the same
- * window, figures are the survey's from now on. */
+/* Commits an exchange with both messages. w: mixing weight of the edge. If the messages belong to
+ * different windows, this peer becomes disturbed. */
 void sketch_mix(struct sketch *k, struct sketch_pair *p, double w, const struct sketch_message *own,
                 const struct sketch_message *other);
 
-/* What float32 may hide of a relative distance where models take corrections from so many
- * neighbours. */
+/* Returns the error of a relative distance that float32 can hide if a model is corrected by n_pairs
+ * neighbours in a round. */
 double sketch_rounding(size_t n_pairs);
 
-/* Bytes that the usual message of a pair adds to a delta. */
+/* Returns the number of bytes that the usual sketch adds to a delta. */
 size_t sketch_nominal(const struct sketch *k);
-/* The same of a survey's report or result. */
+/* Returns the number of bytes that a report or result of tree aggregation adds to a delta. */
 size_t sketch_word_bytes(const struct sketch *k);
 
 #endif

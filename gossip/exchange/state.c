@@ -1,13 +1,14 @@
-/* gossip/exchange/state.c -- what an edge, a sketch and a ladder need to go on after a restart.
+/* gossip/exchange/state.c -- saves and restores edges, sketches and codec levels in a checkpoint.
  *
- * What arrived and was not applied is left out: the other end says it again (edge.h, rule 3).
+ * Received deltas that are not applied yet are not saved, because the neighbour sends them again
+ * (edge.h, rule 3).
  */
 #include "nn/math/state.h"
 #include "gossip/exchange/edge.h"
 
 #include <string.h>
 
-/* ---- gamma, trust and ladder ---- */
+/* ---- gamma, outlier filter and codec levels ---- */
 
 static void gamma_fields(struct gamma *g, struct state *s)
 {
@@ -188,7 +189,8 @@ static void head_fields(struct wire_delta *h, struct state *s)
     state_u64(s, &h->epoch);
     state_u64(s, &h->round);
     state_u64(s, &h->run_round);
-    uint32_t share = h->more << WIRE_MORE_BITS | h->degree; /* As on the wire. */
+    /* `more` and `degree` are stored as one number, as in a DELTA message. */
+    uint32_t share = h->more << WIRE_MORE_BITS | h->degree;
     state_u32(s, &share);
     h->degree = share & ((1u << WIRE_MORE_BITS) - 1);
     h->more = share >> WIRE_MORE_BITS;
@@ -213,7 +215,7 @@ static void message_fields(struct sketch_message *m, struct state *s)
         state_bytes(s, m->bytes, m->n);
 }
 
-/* Which of the payloads it is; n of them: none. */
+/* Returns the index of a delta's payload in payload[0..n), or n if it has no payload. */
 static uint64_t place_of(const struct edge_sent *d, struct packet *const *payload, size_t n)
 {
     uint64_t at = 0;
@@ -258,8 +260,9 @@ void edge_fields(struct edge *e, struct packet *const *payload, size_t n, struct
     sent_fields(&e->cur, payload, n, s);
     sent_fields(&e->prev, payload, n, s);
     e->restored = s->reading;
-    /* Without a delta that waits it had not its turn, after one that was exchanged; or the first one was
-     * made later, and is not known. */
+    /* If the checkpoint has no own delta of this epoch, the first delta was made after the
+     * checkpoint. The neighbour may know that delta, but this process does not, so the edge must be
+     * reset. If only `cur` is missing, the edge was not used in the round of the checkpoint. */
     if (s->reading && e->cur.payload == NULL && e->prev.payload == NULL)
         e->epoch = 0;
 }

@@ -1,5 +1,4 @@
-/* gossip/exchange/tree_aggregation.c -- when windows begin, how reports are put together, and what is
- * said to whom. */
+/* gossip/exchange/tree_aggregation.c -- begins windows, combines reports and chooses messages. */
 #include "gossip/exchange/tree_aggregation.h"
 
 #include <math.h>
@@ -7,26 +6,28 @@
 
 enum { INDEX_BITS = 24 };
 
-/* Xi may change by so much of itself while a window spreads. */
+/* Largest relative change of Xi, while a window spreads, at which a result is sharp. */
 static const double blur = 0.1;
 
 /* ---- windows ---- */
 
-/* A report goes one hop a round: up and down again takes twice the depth, and a slot is
- * kept for two windows at least. */
+/* Returns the number of rounds from one window to the next during training. A message travels one
+ * hop per round, so the way up and down takes twice the depth. */
 static uint64_t period(const struct tree_aggregation_place *p)
 {
     uint64_t way = 2 * (uint64_t)p->depth + 4;
     return p->pace > way ? p->pace : way;
 }
 
-/* In the consensus phase nothing is trained and all hang on the figures. */
+/* Returns the number of rounds from one window to the next in the consensus phase. The period is
+ * shorter, because the end of the run depends on the figures. A slot stores a window for at least
+ * two periods. */
 static uint64_t last_period(const struct tree_aggregation_place *p)
 {
     return (uint64_t)p->depth + 2;
 }
 
-/* The latest window that begins at or before this round. */
+/* Returns the index of the latest window that begins at or before this round, in lock step. */
 static uint64_t index_at(const struct tree_aggregation_place *p, uint64_t round)
 {
     if (round < p->n_rounds)
@@ -35,6 +36,7 @@ static uint64_t index_at(const struct tree_aggregation_place *p, uint64_t round)
     return trained + 1 + (round - p->n_rounds) / last_period(p);
 }
 
+/* Returns the round at which a window begins, in lock step. */
 static uint64_t round_of(const struct tree_aggregation_place *p, uint64_t index)
 {
     uint64_t trained = p->n_rounds > 0 ? (p->n_rounds - 1) / period(p) + 1 : 0;
@@ -42,6 +44,8 @@ static uint64_t round_of(const struct tree_aggregation_place *p, uint64_t index)
                             : p->n_rounds + (index - trained - 1) * last_period(p);
 }
 
+/* Returns the slot of a window: the number of times that 2 divides its index, at most the last
+ * slot. */
 static size_t slot_of(uint64_t index)
 {
     size_t v = 0;
@@ -52,14 +56,15 @@ static size_t slot_of(uint64_t index)
     return v;
 }
 
-/* Windows of one slot take turns, too. */
+/* Returns the tree of a window. The windows of each slot use the trees in turn. */
 static size_t tree_of(uint64_t index)
 {
     return (index >> (slot_of(index) + 1)) % TREE_AGGREGATION_TREES;
 }
 
-/* Another tree: windows of the one before cannot be told apart from ours by those who have
- * not heard of it, and are given up. What began before we came is not ours to report. */
+/* Takes over the peer's place in the trees. If the trees have changed, all stored windows are
+ * dropped: peers that have not noticed the change could not tell windows of the old and the new
+ * trees apart. Windows that began before this round are not reported by this peer. */
 static void take_place(struct tree_aggregation *v, const struct tree_aggregation_place *place,
                        uint64_t round)
 {
@@ -84,6 +89,7 @@ bool tree_aggregation_beat(struct tree_aggregation *v, const struct tree_aggrega
 
 /* ---- sums ---- */
 
+/* Adds the sum b to the sum a. */
 static void add(struct tree_aggregation_sum *a, const struct tree_aggregation_sum *b)
 {
     double share = (double)b->n / ((double)a->n + (double)b->n), apart2 = 0;
@@ -98,24 +104,26 @@ static void add(struct tree_aggregation_sum *a, const struct tree_aggregation_su
     a->settling |= b->settling;
 }
 
-/* All that is below us in the tree has been counted. */
+/* Returns whether the sum of a window includes this peer and all its subtrees, but the final result
+ * is not known yet. */
 static bool complete(const struct tree_aggregation *v, const struct tree_aggregation_slot *s)
 {
     return s->began && !s->done && s->n_children == v->place.n_children[tree_of(s->index)];
 }
 
-/* At the root: has Xi changed little while peers, one after the other, took part in the
- * window? At the rate at which it has since the last one. */
+/* At the root: returns whether Xi has changed little from the time when the window began to now.
+ * The rate of change is taken from the previous complete window and this one. */
 static bool is_sharp(const struct tree_aggregation *v, const struct tree_aggregation_slot *s)
 {
     double xi2 = s->sum.dist2 / s->sum.n, rounds = (double)s->round - (double)v->before_round;
     bool known = v->before2 > 0 && xi2 > 0 && rounds > 0;
     double change = known ? 0.5 * fabs(log(xi2 / v->before2)) / rounds : 0;
     if (v->place.lock_step)
-        return true; /* The rounds tell when. */
+        return true; /* All peers begin the window at the same round. */
     return known && !s->sum.settling && change * (double)(v->round - s->round) <= blur;
 }
 
+/* Marks a window as complete, and stores its Xi^2 unless a later window is already complete. */
 static void settle(struct tree_aggregation *v, struct tree_aggregation_slot *s, bool sharp)
 {
     s->done = true;
@@ -126,7 +134,8 @@ static void settle(struct tree_aggregation *v, struct tree_aggregation_slot *s, 
     v->before_round = s->round;
 }
 
-/* At the root: a count of others than the members would be of another graph. */
+/* At the root: completes the window if all subtrees have reported. If the number of peers differs
+ * from the number of members, reports came from another graph, and the window is dropped. */
 static void look(struct tree_aggregation *v, struct tree_aggregation_slot *s)
 {
     if (!complete(v, s) || !v->place.root[tree_of(s->index)])
@@ -138,11 +147,12 @@ static void look(struct tree_aggregation *v, struct tree_aggregation_slot *s)
     settle(v, s, is_sharp(v, s));
 }
 
+/* Begins one window in its slot, with this peer's own values. */
 static void begin_slot(struct tree_aggregation *v, uint64_t index,
                        const struct tree_aggregation_slot *own)
 {
     struct tree_aggregation_slot *s = &v->slot[slot_of(index)];
-    bool early = s->index == index && s->sum.n > 0; /* A child was ahead of us. */
+    bool early = s->index == index && s->sum.n > 0; /* A child has already reported. */
     struct tree_aggregation_slot was = *s;
     *s = *own;
     s->index = index;
@@ -155,13 +165,14 @@ static void begin_slot(struct tree_aggregation *v, uint64_t index,
     look(v, s);
 }
 
-/* Where rounds were skipped the first state after them stands for all of them. */
+/* Several windows can begin at once, if this peer skipped rounds. The present model is then used
+ * for all of them. */
 void tree_aggregation_begin(struct tree_aggregation *v, const float s[SKETCH_K], double norm2,
                             double local2)
 {
     struct tree_aggregation_slot own = {.began = true, .round = v->round, .local2 = local2};
-    uint64_t most =
-        UINT64_C(1) << TREE_AGGREGATION_SLOTS; /* More windows than that fill no more slots. */
+    /* The latest 2^TREE_AGGREGATION_SLOTS windows fill all slots, so older ones are left out. */
+    uint64_t most = UINT64_C(1) << TREE_AGGREGATION_SLOTS;
     uint64_t first = v->heard - v->clock > most ? v->heard - most : v->clock;
     memcpy(own.s, s, sizeof own.s);
     memcpy(own.sum.mean, s, sizeof own.sum.mean);
@@ -198,8 +209,9 @@ void tree_aggregation_pair_reset(struct tree_aggregation_pair *p)
     p->told = 0;
 }
 
-/* To a parent its report, to a child that has reported the result. The oldest first: it is
- * what has waited longest, and what is kept longest. */
+/* Returns the window whose report (to a parent) or result (to a child that has reported) has to be
+ * sent over an edge, or NULL. The oldest window is sent first, because it has waited longest and is
+ * stored longest. */
 static struct tree_aggregation_slot *due(struct tree_aggregation *v,
                                          const struct tree_aggregation_pair *p)
 {
@@ -232,7 +244,8 @@ enum tree_aggregation_word tree_aggregation_say(struct tree_aggregation *v,
                : s->sharp ? TREE_AGGREGATION_DOWN
                           : TREE_AGGREGATION_BLURRED;
     }
-    /* Said once on each edge, too, for those who still think that all is in step. */
+    /* A CLOCK message is sent at least once over each edge. It tells a neighbour that still
+     * averages by gossip to stop (sketch.c). */
     bool news = !v->place.lock_step && v->clock > p->told;
     if (p->told > 0 && !news)
         return TREE_AGGREGATION_NOTHING;
@@ -241,7 +254,8 @@ enum tree_aggregation_word tree_aggregation_say(struct tree_aggregation *v,
     return TREE_AGGREGATION_CLOCK;
 }
 
-/* The index nearest to what we know whose lower bits are these. */
+/* Returns the complete index of a window: the one with these lower bits that is closest to the
+ * latest window at this peer. */
 static uint64_t whole_index(const struct tree_aggregation *v, uint64_t low)
 {
     uint64_t mask = (UINT64_C(1) << INDEX_BITS) - 1;
@@ -250,7 +264,8 @@ static uint64_t whole_index(const struct tree_aggregation *v, uint64_t low)
                                                          : v->clock + ahead - mask - 1;
 }
 
-/* A child's report. It may be ahead of us by a beat, so that its window begins the slot. */
+/* Adds a child's report. The child may be a round ahead, so its report may be the first value in
+ * the slot. */
 static void hear_up(struct tree_aggregation *v, struct tree_aggregation_pair *p, uint64_t index,
                     const struct tree_aggregation_sum *sum)
 {
@@ -259,7 +274,7 @@ static void hear_up(struct tree_aggregation *v, struct tree_aggregation_pair *p,
     if (index > v->clock && s->index < index)
         *s = (struct tree_aggregation_slot){.index = index};
     if (s->index != index || s->done || p->got[i] == index || s->sum.n + sum->n > v->place.n)
-        return; /* Old news, or more than there are. */
+        return; /* The report is a repeat or too old, or would count more peers than members. */
     p->got[i] = index;
     if (s->sum.n == 0)
         s->sum = *sum;

@@ -1,42 +1,49 @@
-/* gossip/exchange/tree_aggregation.h -- the consensus distance of one moment, counted exactly once a peer
- * along a tree of the graph.
+/* gossip/exchange/tree_aggregation.h -- computes the consensus distance as a sum over a spanning
+ * tree.
  *
- * Averages by gossip need every exchange of a window; a survey needs every peer's word
- * once, whenever it comes. The tree is one of shortest paths (topology.h, graph_tree()),
- * the same at all who see the same members, and another one when they change. There are
- * four, with their roots a quarter of the members apart, and windows take turns: an edge
- * that cannot be had is seldom in all of them. A *window* is a moment that all peers know:
+ * Averaging by gossip (sketch.h) needs every exchange of a window. Tree aggregation needs one
+ * report of each peer, at any time. The tree consists of shortest paths (graph_tree() in
+ * topology.h). It is the same at all peers that know the same members, and changes with the
+ * members. There are four trees, with roots a quarter of the members apart. Windows use the trees
+ * in turn, because a broken edge is seldom part of all trees. A *window* is a point in time that
+ * all peers know:
  *
- *   lock step     rounds 0, P, 2P, ...; in the consensus phase it begins and goes on in
- *                 shorter ones: all peers compute the same ones
- *   else          the first member counts its own rounds; a peer's moment is when it hears
+ *   lock step      A window begins at rounds 0, P, 2P, ..., again at the start of the consensus
+ *                  phase, and then with a shorter period. All peers compute the same rounds.
+ *   no lock step   The first member counts its own rounds. Other peers begin a window when a
+ *                  message tells them of it.
  *
- *   begins        each peer keeps s = S x, the sketch of its model (sketch.h)
- *   up            a peer whose children have all reported adds up its own s and theirs,
- *                 and reports to its parent: how many, their mean, the sum of squared
- *                 distances from it, the sum of |x|^2
- *   down          the root, having heard of all, has Xi^2 and the mean; so has, hop by
- *                 hop, everybody, and each peer its own |s - mean|
+ * Steps of a window:
  *
- * Sums of squares are put together as Chan, Golub and LeVeque (1983) do, so that a
- * distance much smaller than the mean keeps its digits. Loss, silence and restarts
- * delay a report, and can do no more: it speaks of what was kept when the window
- * began, nobody is counted twice (`got`), and the root publishes only where it has
- * counted all members. So a figure is right for its moment, or there is none.
+ *   begin   Each peer stores s = S x, the sketch of its model (sketch.h).
+ *   up      When all its children have reported, a peer adds up its own value and theirs. It
+ *           reports to its parent: the number of peers, the mean of their sketches, the sum of
+ *           squared distances from that mean, and the sum of |x|^2.
+ *   down    When all children of the root have reported, the root knows Xi^2 and the mean. The
+ *           result is passed down hop by hop, and each peer computes its own distance |s - mean|.
  *
- * A peer keeps several windows, of which the later replace the earlier by how often 2
- * divides their index: slot v has indices odd * 2^v, each for 2^(v+1) windows.
+ * Sums of squares are combined as in Chan, Golub and LeVeque (1983), so that a distance that is
+ * much smaller than the mean keeps its digits. Loss, silence and restarts only delay a report. A
+ * report describes what was stored when the window began, no peer is counted twice (`got`), and the
+ * root publishes a result only if it has counted all members. A figure is therefore correct for its
+ * time, or there is no figure.
  *
- *   slot 0:  1   3   5   7       kept while two windows pass
- *        1:    2       6                   four
- *        2:        4                       eight, ... the last slot: the rest
+ * A peer stores several windows in slots. The number of times that 2 divides a window's index
+ * selects the slot: slot v holds indices odd * 2^v, each for 2^(v+1) windows.
  *
- * So however slow the tree is, some window outlives its way up and down.
+ *   slot 0:  1   3   5   7       each stored for 2 windows
+ *   slot 1:    2       6         each stored for 4 windows
+ *   slot 2:        4             each stored for 8 windows, and so on
  *
- * Without lock step moments are as far apart as the word of a window's beginning takes
- * to spread. The root knows how long all took, and how fast Xi changes from window to
- * window: where Xi may have changed by more than a tenth meanwhile, or where some have
- * begun their consensus phase, the result is not `sharp`, and gives each peer its own distance but no figure for people.
+ * The last slot holds all other windows.
+ *
+ * However slow the tree is, some window is therefore stored long enough for its way up and down.
+ *
+ * Without lock step, the start of a window reaches the peers at different times. The root knows how
+ * long the reports took, and how fast Xi changes from window to window. A result is called *sharp*
+ * if Xi has changed by at most a tenth meanwhile and no peer has begun its consensus phase. A
+ * result that is not sharp gives each peer its own distance, but no figure for users. In lock step
+ * all results are sharp.
  */
 #ifndef GOSSIP_EXCHANGE_TREE_AGGREGATION_H
 #define GOSSIP_EXCHANGE_TREE_AGGREGATION_H
@@ -46,109 +53,123 @@
 #include <stdint.h>
 
 enum {
-    SKETCH_K = 256, /* Floats of a sketch. */
-    TREE_AGGREGATION_SLOTS = 8,
-    TREE_AGGREGATION_TREES = 4
+    SKETCH_K = 256,             /* Number of floats of a sketch. */
+    TREE_AGGREGATION_SLOTS = 8, /* Number of windows that a peer stores. */
+    TREE_AGGREGATION_TREES = 4  /* Number of spanning trees. */
 };
 
-/* What the other end of an edge is to us in a tree. */
+/* Role of a neighbour in a tree, seen from this peer. */
 enum tree_aggregation_role {
-    TREE_AGGREGATION_ASIDE,
-    TREE_AGGREGATION_PARENT,
-    TREE_AGGREGATION_CHILD
+    TREE_AGGREGATION_ASIDE,  /* The edge is not part of the tree. */
+    TREE_AGGREGATION_PARENT, /* The neighbour is this peer's parent. */
+    TREE_AGGREGATION_CHILD   /* The neighbour is a child of this peer. */
 };
 
-/* The part of an edge, kept over resets of it. */
+/* State of one edge. A reset of the edge clears only `sent` and `told`. */
 struct tree_aggregation_pair
 {
     enum tree_aggregation_role role[TREE_AGGREGATION_TREES];
-    uint64_t built; /* All of this is of those trees. */
-    uint64_t
-        got[TREE_AGGREGATION_SLOTS]; /* Windows whose report by this child is in a slot's sum. */
-    uint64_t sent[TREE_AGGREGATION_SLOTS]; /* Windows that we have told the other end of, */
-    uint64_t told;                         /* and the latest that we said has begun. */
-    uint64_t quiet; /* Deltas since our last word of more than a few bytes. */
+    uint64_t built; /* Version number of the trees to which all fields except `quiet` belong. */
+    /* For each slot: index of the window for which this child's report was added to the sum. */
+    uint64_t got[TREE_AGGREGATION_SLOTS];
+    /* For each slot: index of the window for which a report or result was sent over this edge. */
+    uint64_t sent[TREE_AGGREGATION_SLOTS];
+    uint64_t told;  /* Index of the last window announced over this edge, at least 1. 0: none. */
+    uint64_t quiet; /* Number of deltas since the last report or result sent over this edge. */
 };
 
-/* Models of n peers put together. */
+/* Sum over the sketches of n peers. */
 struct tree_aggregation_sum
 {
-    uint32_t n;
-    bool settling; /* Some of them have trained: their models draw together. */
-    float mean[SKETCH_K];
-    double dist2; /* Sum of |s - mean|^2. */
-    double norm2; /* Sum of |x|^2. */
+    uint32_t n;           /* Number of peers. 0: empty. */
+    bool settling;        /* True: at least one of the peers is in its consensus phase. */
+    float mean[SKETCH_K]; /* Mean of the sketches s. */
+    double dist2;         /* Sum of |s - mean|^2. */
+    double norm2;         /* Sum of |x|^2. */
 };
 
+/* One stored window. */
 struct tree_aggregation_slot
 {
-    uint64_t index; /* The window; 0: none. */
-    bool began;     /* Our own part is in it: the next four are of that moment. */
-    uint64_t round; /* The run's. */
-    double local2;  /* Sum of |b - a|^2 over our edges. */
-    float s[SKETCH_K];
-    uint32_t n_children;             /* So many have reported. */
-    bool done;                       /* `sum` is of all peers, */
-    bool sharp;                      /* and it hardly matters that their moments were not one. */
-    struct tree_aggregation_sum sum; /* Else of us and of the children that have. */
+    uint64_t index;    /* Index of the window. 0: the slot is empty. */
+    bool began;        /* True: the window has begun at this peer, and `sum` includes its model. */
+    uint64_t round;    /* Round count when the window began. */
+    double local2;     /* Sum of |b - a|^2 over this peer's edges when the window began. */
+    float s[SKETCH_K]; /* Sketch of the own model when the window began. */
+    uint32_t n_children; /* Number of children that have reported. */
+    bool done;           /* True: `sum` is the final sum over all peers. */
+    bool sharp;          /* True: `done`, and the result is sharp (see the top of this file). */
+    /* Sum over all peers if `done`. Otherwise the sum over this peer, if `began`, and over the
+     * subtrees of the children that have reported. */
+    struct tree_aggregation_sum sum;
 };
 
-/* What the owner knows; the places in the trees go by the view. */
+/* Position of this peer in the trees, which follow from the set of members. Set by the node. */
 struct tree_aggregation_place
 {
-    uint64_t built;    /* Another number where the trees or the members are others. */
-    uint32_t n, depth; /* Members; the depth of the deepest tree, or more. */
-    uint32_t reach;    /* Hops from the first member to the farthest. */
-    uint32_t n_children[TREE_AGGREGATION_TREES];
+    uint64_t built; /* Version number of the trees. Changes with trees and members. */
+    /* n: number of members. depth: depth of the deepest tree in hops, or an upper bound of it. */
+    uint32_t n, depth;
+    uint32_t reach; /* Number of hops from the first member to the member farthest from it. */
+    uint32_t n_children[TREE_AGGREGATION_TREES]; /* Number of children of this peer in each tree. */
+    /* root: whether this peer is the root of each tree. lock_step: whether the run is in lock
+     * step. */
     bool root[TREE_AGGREGATION_TREES], lock_step;
-    uint64_t n_rounds; /* So many are trained; later ones are of the consensus phase. */
-    uint64_t pace;     /* Deltas of training between two long words on an edge. */
+    uint64_t n_rounds; /* Number of training rounds. Later rounds belong to the consensus phase. */
+    /* Number of training deltas on an edge from one report or result to the next. */
+    uint64_t pace;
 };
 
+/* State of one peer. Written by tree_aggregation.c. sketch.c sets place.n to 0 to make it start
+ * again. */
 struct tree_aggregation
 {
     struct tree_aggregation_place place;
-    uint64_t clock; /* The latest window that has begun; 0: none. */
-    uint64_t heard; /* Without lock step: the latest that the parent knows of. */
-    uint64_t round; /* The run's, as of the last beat. */
-    double before2; /* Xi^2 of the latest window of which all is known, */
-    uint64_t before_round;
+    uint64_t clock; /* Index of the latest window that has begun at this peer. 0: none. */
+    uint64_t heard; /* Index of the latest window that this peer knows to have begun at any peer. */
+    uint64_t round; /* Round count at the last call of tree_aggregation_beat(). */
+    double before2; /* Xi^2 of the latest complete window. 0: none. */
+    uint64_t before_round; /* Round count when that window began at this peer. */
     struct tree_aggregation_slot slot[TREE_AGGREGATION_SLOTS];
 };
 
-/* What goes over an edge. A result that is not sharp is BLURRED instead of DOWN. */
+/* Kind of a message over an edge. */
 enum tree_aggregation_word {
-    TREE_AGGREGATION_NOTHING,
-    TREE_AGGREGATION_CLOCK,
-    TREE_AGGREGATION_UP,
-    TREE_AGGREGATION_DOWN,
-    TREE_AGGREGATION_BLURRED
+    TREE_AGGREGATION_NOTHING, /* No message is sent. */
+    TREE_AGGREGATION_CLOCK,   /* A window has begun. The message has no sum. */
+    TREE_AGGREGATION_UP,      /* Report of a child to its parent. */
+    TREE_AGGREGATION_DOWN,    /* Sharp result, from a parent to its child. */
+    TREE_AGGREGATION_BLURRED  /* Result that is not sharp, from a parent to its child. */
 };
 
-/* After the mixing of a job, at the run's `round`: does a window begin? Then
- * tree_aggregation_begin() has to follow. */
+/* Records that a job has mixed. round: round count of this peer. Returns whether a window begins.
+ * The caller must then call tree_aggregation_begin(). */
 bool tree_aggregation_beat(struct tree_aggregation *v, const struct tree_aggregation_place *place,
                            uint64_t round);
-/* s = S x and |x|^2 of the present model. */
+/* Begins a window. s: sketch S x of the present model. norm2: |x|^2. local2: sum of |b - a|^2 over
+ * this peer's edges. */
 void tree_aggregation_begin(struct tree_aggregation *v, const float s[SKETCH_K], double norm2,
                             double local2);
 
-/* The newest window of which all is known; NULL: there is none. */
+/* Returns the newest complete window, or NULL if no window is complete. */
 const struct tree_aggregation_slot *tree_aggregation_newest(const struct tree_aggregation *v);
 
-/* What is to be said on this edge now: of which window, and, but for CLOCK, what of
- * it, valid until the next call. */
+/* Chooses the message to send over an edge now. Called once per delta of the edge. Sets *index to
+ * the window and, except for a CLOCK message, *sum to the sum to send, which is valid until the
+ * next call of a function with this *v. */
 enum tree_aggregation_word tree_aggregation_say(struct tree_aggregation *v,
                                                 struct tree_aggregation_pair *p, uint64_t *index,
                                                 const struct tree_aggregation_sum **sum);
-/* The members have changed: the places of the other end in the trees `built`. Nothing
- * is said or heard until the survey has been told of those, too. */
+/* Sets the neighbour's roles in the trees with version number `built`, after the members have
+ * changed. Messages are neither sent nor accepted until tree_aggregation_beat() has received a
+ * place with the same version number. */
 void tree_aggregation_pair_place(struct tree_aggregation_pair *p,
                                  const enum tree_aggregation_role role[TREE_AGGREGATION_TREES],
                                  uint64_t built);
-/* The edge has begun anew: what was on its way is said again. */
+/* Records that the edge was reset: messages that may have been lost are sent again. */
 void tree_aggregation_pair_reset(struct tree_aggregation_pair *p);
-/* What the other end said; of `index` the lower 24 bits count. */
+/* Handles a message from the neighbour. Only the lower 24 bits of `index` are used. sum: ignored
+ * for a CLOCK message. */
 void tree_aggregation_hear(struct tree_aggregation *v, struct tree_aggregation_pair *p,
                            enum tree_aggregation_word word, uint64_t index,
                            const struct tree_aggregation_sum *sum);

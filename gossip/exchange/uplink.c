@@ -1,15 +1,16 @@
-/* gossip/exchange/uplink.c -- what bytes take on a link, and which rungs that makes free. */
+/* gossip/exchange/uplink.c -- measures the time of a byte on a link, and sets the floor and the
+ * prices of codec levels. */
 #include "gossip/exchange/uplink.h"
 
 #include <math.h>
 
-/* Transfers that follow computing may take this share of it. */
+/* Budget of transfers that follow the local steps, as a share of the time of these steps. */
 static const double share_behind = 0.1;
 
-/* A price is averaged over looks: the newest has this weight. */
+/* Weight of the newest look in the moving average that prices are computed from. */
 static const double newest_weight = 0.2;
 
-/* A higher floor has to take less than this share of the budget. */
+/* Largest share of the budget that a higher floor may take. */
 static const double share_up = 0.8;
 
 void uplink_burst(struct uplink_bursts *b, double bytes, double us)
@@ -40,8 +41,8 @@ double uplink_budget(double compute_s, bool beside, double rtt_s)
     return beside ? fmax(compute_s - rtt_s, behind_s) : behind_s;
 }
 
-/* The most precise rung up to `most` whose transfer takes no longer than this; 0: none but the
- * sparsest, which is always taken. */
+/* Returns the densest level up to `most` with a transfer of at most within_s seconds. Returns 0,
+ * the sparsest level, if no other level fits. */
 static uint32_t fitting(const struct uplink *u, uint32_t most, double s_per_byte, double within_s)
 {
     while (most > 0 && u->bytes[most] * s_per_byte > within_s)
@@ -49,6 +50,7 @@ static uint32_t fitting(const struct uplink *u, uint32_t most, double s_per_byte
     return most;
 }
 
+/* Lowers the floor to level `to`, and sets how long the old floor is not tried again. */
 static void fall(struct uplink *u, uint32_t to)
 {
     bool short_lived = u->n_kept < u->wait;
@@ -66,7 +68,8 @@ static void rise(struct uplink *u)
     u->n_kept = u->n_up = 0;
 }
 
-/* One rung above what is sent, and not that which was left a short while ago. */
+/* Returns the highest level to which the floor may rise: one above the present level, and below the
+ * level that the floor has recently fallen from. */
 static uint32_t highest(const struct uplink *u, uint32_t rung)
 {
     uint32_t most = (rung > u->floor ? rung : u->floor) + 1;
@@ -75,7 +78,8 @@ static uint32_t highest(const struct uplink *u, uint32_t rung)
     return most < CODEC_LEVELS_RUNGS ? most : CODEC_LEVELS_RUNGS - 1;
 }
 
-/* The first look after a change of the rung has bursts of before it: it is passed over. */
+/* Updates the average that prices are computed from. The first look after a change of level is
+ * ignored, because it includes bursts from before the change. */
 static void learn_price(struct uplink *u, double newest, uint32_t rung)
 {
     bool changed = u->budgets_per_byte > 0 && rung != u->of_rung;

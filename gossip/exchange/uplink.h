@@ -1,49 +1,59 @@
-/* gossip/exchange/uplink.h -- precision by link: rungs that cost no time need not be spared.
+/* gossip/exchange/uplink.h -- finds the densest codec level that the link carries without a delay.
  *
- * A delta that crosses the network while its peer computes, or in a small part of that time,
- * delays nobody. So with `--compress auto` a peer never sends sparser than the most precise rung
- * of the ladder (ladder.h) that is as good as free: the link sets a *floor*, and the drift
- * chooses above it.
+ * A delta delays no peer if it crosses the network during the local steps, or in a small share of
+ * their time. With `--compress auto`, a peer therefore never uses a sparser level than the densest
+ * one of this kind. The link sets a *floor*, and the consensus distance (drift) chooses a level at
+ * or above the floor (codec_levels.h):
  *
- *   rung       7 fp16     ----+
- *              6 qsgd:8       |  its transfer would take longer than the budget
- *              5 qsgd:4   ----+----- floor: the most precise that hides
- *              4 ...          |  drift may ask for any of these from the floor up,
- *              ...            |  and what it asks for below the floor is not taken
+ *   level      7 fp16     ----+
+ *              6 qsgd:8       |  the transfer would take longer than the budget
+ *              5 qsgd:4   ----+----- floor: the densest level within the budget
+ *              4 ...          |  below the floor: never used, even if the drift allows it
+ *              ...            |
  *
- * **The budget** is the time that transfers may take in a round: a tenth of the computing where
- * they follow it, all of it (less a round trip) where they run beside it.
+ * Budget: the time that the transfers of a round may take. If transfers follow the local steps, it
+ * is a tenth of their time. If transfers run during the local steps (--overlap), it is their whole
+ * time less one round trip.
  *
- * **A rung's time** is its bytes by the seconds a byte takes on the slowest edge, since one
- * encoded delta goes to all of them. Those seconds are measured in *bursts*: from when bytes are
- * sent over an idle link to when all are acknowledged. A burst takes
+ * Time of a level: the bytes of its delta multiplied by the seconds per byte on the slowest edge,
+ * because one encoded delta goes to all edges. Seconds per byte are measured in *bursts*. A burst
+ * lasts from the time when bytes are sent over an idle link to the time when all of them are
+ * acknowledged:
  *
- *   overhead + bytes / goodput,     overhead >= round trip
+ *   burst time = overhead + bytes / goodput,     overhead >= round-trip time
  *
- * and only the second part grows with the rung. The first is latency, which no sparser codec would
- * spare: the least round trip known is taken off each burst. Heartbeats do not count: the other end
- * may take its time to acknowledge them. All edges of a peer send at once, so that sharing the
- * uplink is in the measurement.
+ * Only the second term grows with the level. The first term is latency, which a sparser codec does
+ * not reduce, so the least known round-trip time is subtracted from each burst. Heartbeats do not
+ * count, because the receiver may delay their acknowledgement. All edges of a peer send at the same
+ * time, so the measurement includes sharing of the uplink.
  *
- * **Prices.** Above the floor rungs cost time, for which the drift has to be worth it (ladder.h). A rung's
- * price is its time by the budget: 1 for what is free, 10 where a transfer that follows computing takes as
- * long as that; 8 at most. On a link that is slow beside the computing models drift farther apart than they would
- * elsewhere, and rounds stay short. What short deltas take is latency and other processes as much as the
- * link, so that prices may be too high: now and then a rung that is too dear is tried (ladder.h), and its own deltas
- * tell.
+ * Price: the time of a level divided by the budget, from 1 (free) to UPLINK_PRICE_MOST. A level
+ * above the floor delays the round, so it is used only if the drift is worth its price
+ * (codec_levels.h). If transfers follow the local steps, and the transfer of a level takes as
+ * long as they do, its price would be 10, and is limited to 8. On a slow link models therefore
+ * stay farther apart during training, and rounds stay short. The time of short deltas also includes
+ * latency and delays by other processes, so prices can be too high. From time to time a level that
+ * seems too expensive is therefore tried and measured.
  *
- * **Hysteresis.** A rung is predicted from another one, and the better the nearer that is: the
- * floor never rises to more than one rung above what is sent. Up takes UPLINK_UP looks in a row
- * at which the higher rung would take under 0.8 of the budget, down UPLINK_DOWN looks at which the
- * floor takes more than all of it; then to the most precise rung that is within it. The rung that
- * was left is not tried for UPLINK_WAIT looks, and for twice as many each time that it was kept
- * for less than its last wait, so that a link that flaps is soon left alone.
+ * Hysteresis: the time of a level is extrapolated from the present level, which is more precise for
+ * levels close to it. The floor therefore never rises to more than one level above the present
+ * level.
  *
- * **Who lies.** A neighbour that acknowledges late makes its edge look slow: then the drift alone
- * chooses, at higher prices. Nobody can raise the floor alone, since the slowest edge
- * decides.
+ *   change   condition
+ *   up       UPLINK_UP looks in a row at which the higher level would take less than 0.8 of the
+ *            budget
+ *   down     UPLINK_DOWN looks in a row at which the floor takes more than the budget; the new
+ *            floor is the densest level within the budget
  *
- * A floor depends on timing, so that a peer's model is no function of the run's seed any more.
+ * After a fall, the old floor is not tried for UPLINK_WAIT looks. This number doubles each time
+ * that a floor is kept for fewer looks than its last value, so that an unstable link soon causes
+ * few changes.
+ *
+ * A neighbour that acknowledges late makes its edge look slow. The floor then falls, and the
+ * drift chooses, at higher prices. No single neighbour can raise the floor, because the slowest
+ * edge decides.
+ *
+ * The floor depends on timing. With a floor, a peer's model is not a function of the run's seed.
  */
 #ifndef GOSSIP_EXCHANGE_UPLINK_H
 #define GOSSIP_EXCHANGE_UPLINK_H
@@ -53,57 +63,71 @@
 #include <stdint.h>
 
 enum {
+    /* Number of successive calls of uplink_look() with room for a higher floor before it rises. */
     UPLINK_UP = 3,
+    /* Number of successive calls of uplink_look() with too slow a floor before it falls. */
     UPLINK_DOWN = 2,
-    UPLINK_WAIT = 8, /* Looks, the first time; */
+    /* Number of calls of uplink_look() for which a level is not tried after the floor has fallen
+     * from it: the first value, and the largest value. */
+    UPLINK_WAIT = 8,
     UPLINK_WAIT_MOST = 512,
-    UPLINK_PRICE_MOST =
-        8, /* However slow the link is: a drift farther over the target is not taken for it. */
-    UPLINK_BURST = 256 /* Bytes: shorter ones do not count. */
+    /* Largest price of a level. It limits how far above its target the drift may be on a slow
+     * link. */
+    UPLINK_PRICE_MOST = 8,
+    UPLINK_BURST = 256 /* Least number of bytes of a burst that is measured. */
 };
 
-/* ---- what a link has carried ---- */
+/* ---- measured bursts of a link ---- */
 
-/* So many bursts, and sums over them. Start with zeros. */
+/* Sums over the bursts of a link. Initialise with zeros. */
 struct uplink_bursts
 {
-    double n, bytes, us;
+    double n, bytes, us; /* Number of bursts, their bytes, and their time in microseconds. */
 };
 
-/* One more burst, if it counts. */
+/* Adds a burst, unless it is shorter than UPLINK_BURST bytes. us: its time in microseconds. */
 void uplink_burst(struct uplink_bursts *b, double bytes, double us);
 
-/* The seconds that a byte takes beside latency, where the least round trip is rtt_us (0: not known).
- * 0: all was latency, and the link is as fast as can be told; NaN: there were no bursts. */
+/* Returns the seconds per byte without latency. rtt_us: least known round-trip time in
+ * microseconds; 0: unknown. Returns 0 if all time was latency, so that the speed cannot be
+ * measured, and NaN if there were no bursts. */
 double uplink_s_per_byte(const struct uplink_bursts *b, double rtt_us);
 
 /* ---- the floor ---- */
 
+/* State of the floor and of the prices. Written by uplink.c only. */
 struct uplink
 {
-    double bytes[CODEC_LEVELS_RUNGS]; /* A delta of each rung is so long. */
-    uint32_t floor;                   /* 0: any rung will do. */
-    uint32_t n_up, n_over;            /* Looks in a row that were for a higher floor, or a lower. */
-    uint32_t to;                      /* With n_up: the highest that all of those were for. */
-    uint32_t left;                    /* The floor was this when it last fell, */
-    uint32_t n_wait, wait;            /* and is not to be that for n_wait more looks, of so many. */
-    uint32_t n_kept;                  /* Looks since it last rose. */
-    /* A byte takes so much of the budget, averaged over n_priced looks at deltas of of_rung; 0: not known. */
+    double bytes[CODEC_LEVELS_RUNGS]; /* Usual number of bytes of a delta of each level. */
+    uint32_t floor;                   /* The floor. 0: no floor. */
+    /* n_up: number of looks in a row at which a higher floor was possible. n_over: number of looks
+     * in a row at which the transfer at the floor exceeded the budget. */
+    uint32_t n_up, n_over;
+    uint32_t to;   /* Highest level that was possible at all of the n_up looks. */
+    uint32_t left; /* Floor before it last fell. */
+    /* n_wait: number of calls of uplink_look() for which `left` and denser levels are still not
+     * tried. wait: value of n_wait after the last fall. */
+    uint32_t n_wait, wait;
+    uint32_t n_kept; /* Number of calls of uplink_look() since the floor last rose. */
+    /* Share of the budget that one byte takes: a moving average over n_priced looks at deltas of
+     * level of_rung. 0: unknown. */
     double budgets_per_byte;
     uint32_t of_rung, n_priced;
 };
 
+/* Initialises the state without a floor. bytes: usual number of bytes of a delta of each level. */
 void uplink_init(struct uplink *u, const double bytes[CODEC_LEVELS_RUNGS]);
 
-/* Seconds that transfers of a round may take, in which the peer computes for compute_s. beside:
- * they run beside its computing (--overlap). */
+/* Returns the budget in seconds for the transfers of a round. compute_s: time of the local steps.
+ * beside: true if transfers run during the local steps (--overlap). rtt_s: round-trip time. */
 double uplink_budget(double compute_s, bool beside, double rtt_s);
 
-/* What each rung's deltas cost, from 1 to UPLINK_PRICE_MOST, as of the looks so far; 1 before the first. */
+/* Computes the price of each level, from 1 to UPLINK_PRICE_MOST. Before the first look it is 1. */
 void uplink_prices(const struct uplink *u, double price[CODEC_LEVELS_RUNGS]);
 
-/* A look: what a byte takes on the slowest edge, the budget, and the rung of deltas now.
- * Figures that are not finite are no look. */
+/* Updates floor and prices (a *look*). s_per_byte: seconds per byte on the slowest edge. budget_s:
+ * the budget in seconds. rung: present level of deltas. The call does nothing if one of the first
+ * two is not finite. */
 void uplink_look(struct uplink *u, double s_per_byte, double budget_s, uint32_t rung);
 
 #endif
