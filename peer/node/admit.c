@@ -1,4 +1,4 @@
-/* peer/node/admit.c -- the list, certificates and names against whoever comes. */
+/* peer/node/admit.c -- checks identities, certificates and names, and handles refusals. */
 #include "peer/node/admit.h"
 
 #include "peer/node/sessions.h"
@@ -9,12 +9,16 @@
 
 enum {
     SIGNED_MAX_BYTES = 256,
-    TELL_US = 10 * 60 * 1000 * 1000, /* One that is refused again and again is told of so often. */
-    REFUSE_AGAIN_US = 2 * 1000 * 1000, /* Who was refused is called again no sooner. */
-    SETTLED_US = 2 * 1000 * 1000       /* A session that has lasted so long is one. */
+    /* Time after which a warning about one peer and one reason may be repeated. */
+    TELL_US = 10 * 60 * 1000 * 1000,
+    /* Time after which this peer may dial a peer that it has refused. */
+    REFUSE_AGAIN_US = 2 * 1000 * 1000,
+    /* Duration of a session that proves that the other end admits this peer. */
+    SETTLED_US = 2 * 1000 * 1000
 };
 
-/* An identity as a file has it; three may be in one note. */
+/* Writes an identity in hexadecimal, as in a members file. The caller provides the buffer, because
+ * a message may contain several identities. */
 static const char *hex(const uint8_t id[WIRE_ID_BYTES], char out[2 * WIRE_ID_BYTES + 1])
 {
     for (size_t i = 0; i < WIRE_ID_BYTES; i++)
@@ -34,12 +38,14 @@ static bool on_list(const struct admit *a, const uint8_t id[WIRE_ID_BYTES])
     return a->n > 0 && bsearch(id, a->id, a->n, sizeof *a->id, compare) != NULL;
 }
 
+/* Returns whether the identity needs no certificate. */
 static bool is_free(const struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
 {
     const struct admit *a = &s->admit;
     return !a->listed || on_list(a, id) || env_same_id(id, s->env->config.id);
 }
 
+/* Verifies both signatures of the record's certificate. */
 static bool sound(const struct sessions *s, const struct record *r)
 {
     const struct members_crypto *crypto = s->env->config.crypto;
@@ -52,7 +58,8 @@ static bool sound(const struct sessions *s, const struct record *r)
     return crypto->verify(crypto->self, c->key, msg, n, c->presented);
 }
 
-/* It is a member by this very certificate, which has been checked. */
+/* Returns whether the table has a record of this member with the same certificate, which was
+ * therefore verified before. */
 static bool is_known(const struct sessions *s, const struct record *r)
 {
     const struct member *m = members_find(s->env->members, r->id);
@@ -60,9 +67,11 @@ static bool is_known(const struct sessions *s, const struct record *r)
            && memcmp(&m->record->certificate, &r->certificate, sizeof r->certificate) == 0;
 }
 
-enum admitted { ADMITTED = -1 }; /* Else an enum wire_refusal. */
+enum admitted { ADMITTED = -1 }; /* Result of judge() for a member that is admitted. */
 
-/* met: it says so itself, so that the time of its certificate counts. */
+/* Returns ADMITTED, or the reason of the refusal (enum wire_refusal) by the table in admit.h.
+ * `known`: the certificate was verified before. `met`: the member itself has sent the record, so
+ * the expiry of its certificate is checked. */
 static int judge(const struct sessions *s, const struct record *r, bool known, bool met)
 {
     const struct admit *a = &s->admit;
@@ -94,7 +103,8 @@ bool admit_keeps_out(const struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
 
 /* ---- refusing ---- */
 
-/* Not again before a while. */
+/* Returns whether a warning about peer `id` for the reason `why` was printed within TELL_US. If
+ * not, remembers that it is printed now. Also stores the time of this refusal. */
 static bool is_told(struct admit *a, const uint8_t id[WIRE_ID_BYTES], int why, int64_t now_us)
 {
     for (uint32_t i = 0; i < ADMIT_TOLD; i++)
@@ -116,6 +126,8 @@ bool admit_run_is_told(struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
     return is_told(&s->admit, id, ADMIT_OTHER_RUN, s->env->now_us);
 }
 
+/* Prints a warning that this peer refuses peer `id`. `other`: the issuer for REFUSED_ISSUER, and
+ * the member with the same name for REFUSED_NAME. */
 static void say_refused(struct sessions *s, const char *name, const uint8_t id[WIRE_ID_BYTES],
                         enum wire_refusal why, const uint8_t other[WIRE_ID_BYTES])
 {
@@ -149,7 +161,7 @@ static void say_refused(struct sessions *s, const char *name, const uint8_t id[W
     }
 }
 
-/* The last message of a session. */
+/* Sends REFUSED as the last message of the session and hangs up. */
 static void refuse(struct sessions *s, const struct link *l, enum wire_refusal why,
                    const uint8_t other[WIRE_ID_BYTES])
 {
@@ -165,7 +177,8 @@ static void refuse(struct sessions *s, const struct link *l, enum wire_refusal w
 
 /* ---- names ---- */
 
-/* Who has this name, and talks to us now: whoever died is silent, and whoever fell silent is mute. */
+/* Returns the session of another member with the name in record r, or NULL. The session must not be
+ * silent, because a silent member may be dead, and its name is then free. */
 static const struct link *holder(const struct sessions *s, const struct record *r)
 {
     for (size_t i = 0; i < s->n_links; i++) {
@@ -178,7 +191,9 @@ static const struct link *holder(const struct sessions *s, const struct record *
     return NULL;
 }
 
-/* The later one, by what both sign: incarnations begin with the clock on the wall. */
+/* Returns the record of the member that started later, or the one with the greater id if both
+ * started at the same time. The start is read from the incarnation, which begins with the wall
+ * clock in milliseconds. All peers choose the same record, because incarnations are signed. */
 static const struct record *later(const struct record *a, const struct record *b)
 {
     if (a->incarnation != b->incarnation)
@@ -186,8 +201,8 @@ static const struct record *later(const struct record *a, const struct record *b
     return memcmp(a->id, b->id, WIRE_ID_BYTES) > 0 ? a : b;
 }
 
-/* Whose name it is: NULL where nobody has it who lives, or it is ours and we are the later one: then
- * it is they who refuse us. */
+/* Returns the id of the live member that has the name in record r, or NULL. Returns NULL, too, if
+ * it is this peer's name and this peer started later: the other peer then refuses this one. */
 static const uint8_t *name_taken(const struct sessions *s, const struct record *r)
 {
     const struct record *own = members_self(s->env->members);
@@ -219,7 +234,7 @@ void admit_one_of_two(struct sessions *s, const struct record *a, const struct r
     members_refuse(v->members, gone.id, true, v->now_us);
 }
 
-/* ---- who comes ---- */
+/* ---- new sessions ---- */
 
 bool admit_hello(struct sessions *s, const struct link *l, const struct record *r)
 {
@@ -241,7 +256,7 @@ bool admit_name(struct sessions *s, const struct link *l, const struct record *r
     return false;
 }
 
-/* It has no record: it is on the list, or a member. */
+/* An observer uses the identity of a listed peer or of a member. */
 bool admit_observer(struct sessions *s, const struct link *l)
 {
     const struct member *m = members_find(s->env->members, l->id);
@@ -252,8 +267,9 @@ bool admit_observer(struct sessions *s, const struct link *l)
     return false;
 }
 
-/* ---- the list ---- */
+/* ---- a new allow-list ---- */
 
+/* Removes a member that the new allow-list does not admit. */
 static void revoke(struct sessions *s, const struct record *r, enum wire_refusal why)
 {
     char x[2 * WIRE_ID_BYTES + 1], y[2 * WIRE_ID_BYTES + 1];
@@ -269,7 +285,8 @@ static void revoke(struct sessions *s, const struct record *r, enum wire_refusal
     members_refuse(s->env->members, r->id, true, s->env->now_us);
 }
 
-/* Those that the former list kept out may be back; those whom the new one does not have are out. */
+/* Applies the new allow-list to the member table. Members that it does not admit are refused.
+ * Members that only the former list did not admit are no longer refused. */
 static void hold_members(struct sessions *s, const struct admit *former)
 {
     struct members *all = s->env->members;
@@ -284,6 +301,7 @@ static void hold_members(struct sessions *s, const struct admit *former)
     }
 }
 
+/* Ends the sessions with peers and observers that the new allow-list does not admit. */
 static void hold_sessions(struct sessions *s)
 {
     for (size_t i = 0; i < s->n_links; i++) {
@@ -332,7 +350,7 @@ void admit_close(struct admit *a)
     *a = (struct admit){0};
 }
 
-/* ---- we are refused ---- */
+/* ---- refusals of this peer by others ---- */
 
 bool admit_is_refused(const struct admit *a)
 {
@@ -394,7 +412,7 @@ void admit_refused(struct sessions *s, const struct link *l, const struct wire_r
     failure_detector_refused(s, l->id);
 }
 
-/* Whoever talks to us for a while admits us. */
+/* Returns whether a session has lasted for SETTLED_US, so that its other end admits this peer. */
 static bool has_session(const struct sessions *s)
 {
     for (size_t i = 0; i < s->n_links; i++) {
@@ -405,7 +423,6 @@ static bool has_session(const struct sessions *s)
     return false;
 }
 
-/* Nobody refuses us any more, or somebody has us: then all is as before. */
 void admit_tick(struct sessions *s)
 {
     struct admit *a = &s->admit;

@@ -1,24 +1,31 @@
-/* peer/node/admit.h -- who may be a member beside the cluster key, and what the others say of us.
+/* peer/node/admit.h -- admission: which holders of the cluster key may be members.
  *
- * A part of the machine of sessions. The list comes by NODE_ADMIT events; as long as there was
- * none, everybody may. A certificate (struct certificate) admits who is not on it:
+ * The driver provides an allow-list of identities with the event NODE_ADMIT. Before the first list,
+ * every holder of the cluster key is admitted. A certificate (struct certificate) admits a member
+ * that is not on the list. The first row that applies decides:
  *
- *     on the list, or ourselves                              admitted
- *     no certificate                                         unlisted
- *     its issuer is not on the list                          issuer
- *     a signature does not fit                               forged
- *     new to us, says HELLO itself, and it is too late       expired
- *     else                                                   admitted
+ *     the identity is on the list, or is this peer's own     admitted
+ *     the record has no certificate                          REFUSED_UNLISTED
+ *     the issuer of the certificate is not on the list       REFUSED_ISSUER
+ *     the table has this record's certificate already        admitted
+ *     a signature of the certificate is invalid              REFUSED_FORGED
+ *     the certificate has expired, and the member itself     REFUSED_EXPIRED
+ *       has sent it in a HELLO
+ *     otherwise                                              admitted
  *
- * So a certificate's time counts when its owner is first met; from then on the record goes round,
- * and whoever hears it from an admitted member takes it. Who is not admitted is told so (REFUSED)
- * and hung up on, and its record is dropped, whoever relays it. A list that comes later is held
- * against all members and sessions at once.
+ * A certificate therefore has to be valid in time only when its owner first contacts a member. From
+ * then on members forward the record, and its receivers do not check the time again.
  *
- * A member of a name that another one has, which talks to us, is refused, too (admit_name()). Of two
- * that got in at different places the one that began later has to go (admit_one_of_two()).
+ * A process that is not admitted gets the message REFUSED, and its session ends. Its record is
+ * dropped, also if another member has forwarded it. A new list is applied to all present members
+ * and sessions at once.
  *
- * Whoever is refused and has no session with anybody for REFUSED_END_US ends: it would train alone.
+ * Names must be unique. A peer is refused if its name belongs to a member with a session
+ * (admit_name()). Two members with one name that joined at different members meet in the member
+ * table, and the one that started later is refused (admit_one_of_two()).
+ *
+ * A peer that is refused, and has had no session for REFUSED_END_US, ends. Otherwise it would train
+ * alone.
  */
 #ifndef PEER_NODE_ADMIT_H
 #define PEER_NODE_ADMIT_H
@@ -26,57 +33,75 @@
 #include "peer/node/node.h"
 
 enum {
-    ADMIT_TOLD = 16,
-    ADMIT_OTHER_RUN =
-        -1 /* Its run is not ours: no reason of this machine's, and told of as rarely. */
+    ADMIT_TOLD = 16, /* Number of refusals that are remembered, so that no warning is repeated. */
+    /* Value of told[].why for a peer of another run. sessions.c refuses such a peer, and only
+     * the warning about it is limited here. */
+    ADMIT_OTHER_RUN = -1
 };
 
+/* Allow-list, recent refusals by this peer, and refusals of this peer by others. Part of struct
+ * sessions. Times are node times in microseconds. */
 struct admit
 {
-    bool listed;                  /* There is a list. */
-    uint8_t (*id)[WIRE_ID_BYTES]; /* n of them, sorted. */
-    size_t n;
-    int64_t unix_us; /* The wall clock, less our time, when the list came. */
+    bool listed;                  /* True: a list has arrived. False: the cluster key admits. */
+    uint8_t (*id)[WIRE_ID_BYTES]; /* The allow-list: n sorted identities. Owned. */
+    size_t n;                     /* Number of identities in the allow-list. */
+    /* Difference between the wall clock (microseconds since 1970) and node time when the list
+     * arrived. */
+    int64_t unix_us;
     struct
     {
-        uint8_t id[WIRE_ID_BYTES];
-        int64_t until_us;
-        int64_t last_us; /* We refused it last. */
-        int why;         /* An enum wire_refusal, or ADMIT_OTHER_RUN. */
-    } told[ADMIT_TOLD];  /* Refusals of these are not said again before `until_us`. */
+        uint8_t id[WIRE_ID_BYTES]; /* Identity of the refused peer. */
+        int64_t until_us;          /* Time before which the warning is not repeated. */
+        int64_t last_us;           /* Time of the last refusal. */
+        int why;                   /* Reason: an enum wire_refusal, or ADMIT_OTHER_RUN. */
+    } told[ADMIT_TOLD];            /* Recent refusals by this peer. */
+    /* Number of refusals stored so far. Modulo ADMIT_TOLD it is the next index in told[]. */
     uint32_t next_told;
 
-    /* We are refused since, and were last; 0: we are not, or somebody talks to us. */
+    /* Time of the first and of the last refusal of this peer by another one. refused_us 0: no peer
+     * refuses this peer now, or one admits it. */
     int64_t refused_us, last_us;
-    int64_t said_us[REFUSED_NAME + 1]; /* When each reason was said last; 0: it was not. */
+    /* Time at which a refusal of this peer was last printed, by reason. 0: never. */
+    int64_t said_us[REFUSED_NAME + 1];
 };
 
 struct sessions;
 struct link;
 
 void admit_close(struct admit *a);
-/* The list is new: *ev is of NODE_ADMIT. */
+/* Replaces the allow-list by the one in the event NODE_ADMIT and applies it to all members and
+ * sessions. If memory is exhausted, the previous list stays in use. */
 void admit_list(struct sessions *s, const struct node_event *ev);
-/* May whoever says this HELLO first have a session, by the list; and, being of our run, by its name?
- * If not, it is told and hung up on. */
+/* Returns whether the allow-list or a certificate admits the sender of the first HELLO on session
+ * `l`, which contains record r. Otherwise sends REFUSED, prints a warning and hangs up. */
 bool admit_hello(struct sessions *s, const struct link *l, const struct record *r);
+/* Returns whether the name in record r is free for its owner. Otherwise refuses the owner as
+ * admit_hello() does. Called after the sender's run was accepted. */
 bool admit_name(struct sessions *s, const struct link *l, const struct record *r);
+/* Like admit_hello(), for the HELLO of an observer, which has no record. */
 bool admit_observer(struct sessions *s, const struct link *l);
-/* That it is of another run: has it been said a while ago, so that it need not be said again? If not,
- * it is from now on. */
+/* Returns whether a warning that peer `id` has another run was printed in the last ten minutes. If
+ * not, remembers that the caller prints it now. */
 bool admit_run_is_told(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
-/* May what is said of this member by others be believed? */
+/* Returns whether the allow-list or a certificate admits the member with record r. For records
+ * that another member has forwarded, so the time of a certificate is not checked. */
 bool admit_record(struct sessions *s, const struct record *r);
-/* Is this member refused, and rightly by what is known of it? */
+/* Returns whether member `id` is refused (members_refuse()) and the allow-list does not admit it by
+ * its present record. */
 bool admit_keeps_out(const struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
-/* They refuse us. */
+/* Handles the message REFUSED: the other end of session `l` refuses this peer. */
 void admit_refused(struct sessions *s, const struct link *l, const struct wire_refused *m);
-/* Does everybody whom we meet refuse us? */
+/* Returns whether other peers refuse this peer and no session has lasted since. */
 bool admit_is_refused(const struct admit *a);
-/* We were refused a moment ago, or refused this one: it is not called before a while. */
+/* Returns whether this peer must not dial peer `id` now. This is so for 2 s after this peer has
+ * refused `id`, and for REDIAL_RECENT_US after any peer has refused this peer. */
 bool admit_must_wait(const struct admit *a, const uint8_t id[WIRE_ID_BYTES], int64_t now_us);
-/* Two members of one name live: one of them has to go, perhaps we. */
+/* Handles two live members with the same name, given by their records. The one that started later
+ * is refused. If this is the later one, it ends. */
 void admit_one_of_two(struct sessions *s, const struct record *a, const struct record *b);
+/* Ends this peer if it has been refused for REFUSED_END_US. Ends the state `refused` if a session
+ * has lasted or no refusal has arrived for QUIET_REFUSED_US. */
 void admit_tick(struct sessions *s);
 
 #endif

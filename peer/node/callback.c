@@ -7,15 +7,17 @@
 #include <string.h>
 
 enum {
-    /* Delay before the first call: duplicate sessions have been closed by then. */
+    /* Delay from the start of a session to the first call. Duplicate sessions are closed during
+     * this delay. */
     FIRST_US = 1000 * 1000,
-    /* Interval between two calls to one address: the peer may be restarting. */
+    /* Delay before all addresses are called a second time. The member may be restarting. */
     AGAIN_US = 1500 * 1000,
-    /* Time that calls must fail before a warning. A dead member becomes suspect earlier. */
+    /* Time for which calls to a member must fail before a warning. If the member is dead, it is
+     * suspect before this time is over, and no warning is printed. */
     UNMET_US = 4 * 1000 * 1000,
-    /* First interval of the warning about our own address; doubled each time. */
+    /* First interval of the warning about this peer's own address. Doubled each time. */
     TELL_US = 10 * 1000 * 1000,
-    TELL_MOST_US = 600 * 1000 * 1000 /* Longest interval of the warning about our own address. */
+    TELL_MOST_US = 600 * 1000 * 1000 /* Longest interval of the warning about the own address. */
 };
 
 static bool is_on(const struct sessions *s)
@@ -47,7 +49,8 @@ static uint64_t hash_of(const char *address)
 
 static const char remedy[] = "--advertise HOST:PORT, an address that the others can call";
 
-/* Remembers a warning about this member at this address. False if it was remembered before. */
+/* Remembers that a warning about this member at this address is printed. Returns false if it was
+ * remembered before. */
 static bool is_news(struct callback *b, const struct record *r, const char *address)
 {
     uint64_t hash = rng_hash(r->id, WIRE_ID_BYTES) ^ hash_of(address);
@@ -59,6 +62,8 @@ static bool is_news(struct callback *b, const struct record *r, const char *addr
     return true;
 }
 
+/* Warns that this peer cannot call a member at an address. After CALLBACK_LINES warnings, one line
+ * without a name follows, and no more. */
 static void tell_theirs(struct sessions *s, const struct record *r, const char *address,
                         enum node_why why)
 {
@@ -138,6 +143,7 @@ static bool tells(enum node_why why)
     return why != NODE_WHY_UNKNOWN && why != NODE_WHY_MUTE && why != NODE_WHY_SLOW;
 }
 
+/* Handles a failed call: plans the next one, or reports that no address works. */
 static void failed(struct sessions *s, struct link *l, const char *address, enum node_why why)
 {
     const struct record *r = record_of(s, l->id);
@@ -175,6 +181,7 @@ bool callback_over(struct sessions *s, uint32_t tag, const uint8_t *id, enum nod
     return false;
 }
 
+/* Stores the result that a member reports about calls to this peer. */
 static void take_result(struct sessions *s, const struct link *link, const struct wire_callback *m)
 {
     struct callback *b = &s->callback;
@@ -227,6 +234,7 @@ void callback_opened(struct sessions *s, struct link *l)
                 l->callback.dialled = hash_of(s->seeds[i].at[k].address);
 }
 
+/* Returns the session of a member that has to be called now, or NULL. */
 static struct link *next_link(struct sessions *s)
 {
     for (size_t i = 0; i < s->n_links; i++) {
@@ -238,6 +246,8 @@ static struct link *next_link(struct sessions *s)
     return NULL;
 }
 
+/* Calls the member of session `l`, or finds out that this is not necessary because this peer has
+ * already reached one of its addresses. `slot`: free index in call[]. */
 static void call(struct sessions *s, struct link *l, uint32_t slot)
 {
     struct callback *b = &s->callback;

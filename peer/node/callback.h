@@ -30,11 +30,12 @@ enum {
     CALLBACK_CALLS = 4, /* Maximum number of calls at a time. */
     /* Maximum number of warnings with a name. One line without names follows. */
     CALLBACK_LINES = 8,
-    CALLBACK_NAMES = 32 /* Maximum number of (member, address) pairs that told[] holds. */
+    /* Maximum number of pairs of member and address that are remembered after a warning. */
+    CALLBACK_NAMES = 32
 };
 
 enum callback_state {
-    CALLBACK_OPEN = 0, /* No result yet. */
+    CALLBACK_OPEN = 0, /* No result yet, and no call in progress. */
     CALLBACK_CALLING,  /* A call is in progress. */
     CALLBACK_WORKS,    /* An announced address works. */
     CALLBACK_FAILS,    /* No announced address works. */
@@ -48,29 +49,33 @@ struct callback_link
     enum callback_state ours;   /* Whether the member can call this peer, as the member reported. */
     /* Hash of the bootstrap address that this peer dialled for the session. 0: none. */
     uint64_t dialled;
-    uint32_t n_calls; /* Number of calls to the member. */
+    uint32_t n_calls; /* Number of calls to the member's addresses so far. */
     int64_t next_us;  /* Earliest time of the next call, in microseconds. */
     uint32_t why;     /* enum node_why of the member's last call if `ours` is CALLBACK_FAILS. */
 };
 
+/* Calls in progress and warnings of this peer. Part of struct sessions. */
 struct callback
 {
     struct
     {
-        bool busy;
+        bool busy; /* True: the call is in progress. False: the entry is free. */
+        /* Tag of the dial, and the driver's number of the session with the member. */
         uint32_t tag, link;
-        char address[WIRE_ADDRESS_MAX + 1];
+        char address[WIRE_ADDRESS_MAX + 1]; /* Address that is called. */
     } call[CALLBACK_CALLS];
-    /* Hashes of the pairs of member and address in printed warnings. */
+    /* Hashes of the pairs of member and address about which this peer has warned. */
     uint64_t told[CALLBACK_NAMES];
-    uint32_t n_told;
+    uint32_t n_told; /* Number of pairs so far. The latest CALLBACK_NAMES of them are stored. */
     /* Announced address of this peer that a member failed to call most recently. */
     char address[WIRE_ADDRESS_MAX + 1];
-    /* Time of the next warning about our own address, and the interval after it. 0: none is due. */
+    /* tell_us: time of the next warning about this peer's own address; 0: none is planned. gap_us:
+     * last interval between two such warnings; 0: no interval yet. In microseconds. */
     int64_t tell_us, gap_us;
 };
 
-/* To be called when a session is open and has its link, before dial_over(). */
+/* Prepares the check of a member's addresses when a session opens. Must be called before
+ * dial_over(), which would clear the mark of the bootstrap address that was dialled. */
 void callback_opened(struct sessions *s, struct link *l);
 /* Handles the end of the call with this tag. `id`: the peer that answered; NULL: the call failed
  * for the reason `why`. Returns false if the call was not made by callback.c. */

@@ -1,4 +1,4 @@
-/* peer/node/connection_diagnostics.c -- the words for addresses at which no session comes about. */
+/* peer/node/connection_diagnostics.c -- counts failed dials and prints warnings about them. */
 #include "peer/node/connection_diagnostics.h"
 
 #include "peer/node/sessions.h"
@@ -13,7 +13,8 @@ enum {
     /* Delay before a silent peer is reported. A peer that reads its data accepts connections, but
      * does not answer. */
     STARTING_US = 10 * 1000 * 1000,
-    SURE = 2,       /* Failures in a row before a warning about a wrong address. */
+    /* Number of consecutive failures before a warning about a wrong cluster key or program. */
+    SURE = 2,
     NAME_SHOWN = 40 /* Maximum number of characters of a name in a warning. */
 };
 
@@ -55,12 +56,13 @@ const char *connection_diagnostics_why(enum node_why why)
     return "it could not be called";
 }
 
-/* Somebody has to mend this: it does not pass by itself. */
+/* Returns whether a user must fix the reason, because it does not disappear by itself. */
 static bool is_wrong(enum node_why why)
 {
     return why == NODE_WHY_CLOSED || why == NODE_WHY_JUNK || why == NODE_WHY_VERSION;
 }
 
+/* Returns whether all addresses of the bootstrap name belong to this peer. */
 static bool self_only(const struct seed *d)
 {
     for (uint32_t k = 0; k < d->n; k++)
@@ -69,7 +71,7 @@ static bool self_only(const struct seed *d)
     return d->n > 0;
 }
 
-/* ---- What happens ----------------------------------------------------- */
+/* ---- Events ----------------------------------------------------------- */
 
 static void note_failure(struct sessions *s, uint32_t seed, enum node_why why)
 {
@@ -101,7 +103,8 @@ void connection_diagnostics_unresolved(struct sessions *s, uint32_t seed)
     e->tell_us = s->env->now_us + AGAIN_US;
 }
 
-/* One of two sessions with one peer may be kept, the other ended. */
+/* If there is another session with the peer, the two were duplicates. One of them was closed for
+ * that reason, which is no failure. */
 void connection_diagnostics_unwelcome(struct sessions *s, const struct link *l)
 {
     if (!l->dialled || l->hello || l->doomed || sessions_to(s, l->id) != NULL)
@@ -121,8 +124,9 @@ void connection_diagnostics_met(struct sessions *s, const struct link *l)
                 s->seek.at[i] = (struct connection_diagnostics_entry){0};
 }
 
-/* ---- What is told ----------------------------------------------------- */
+/* ---- Warnings --------------------------------------------------------- */
 
+/* Returns whether a warning about bootstrap name `i` must be printed now. */
 static bool due(const struct sessions *s, uint32_t i)
 {
     const struct connection_diagnostics_entry *e = &s->seek.at[i];
@@ -131,7 +135,7 @@ static bool due(const struct sessions *s, uint32_t i)
     if (e->n == 0 || now < e->tell_us || self_only(&s->seeds[i]))
         return false;
     if (e->why == NODE_WHY_UNWELCOME && admit_is_refused(&s->admit))
-        return false; /* We were told why. */
+        return false; /* The refusing peer has sent the reason, and admit.c has printed it. */
     bool may_start = e->why == NODE_WHY_MUTE || e->why == NODE_WHY_SLOW;
     if (may_start && now - e->since_us < STARTING_US)
         return false;
@@ -174,7 +178,8 @@ static void tell_version(struct sessions *s, uint32_t i)
              (unsigned)WIRE_VERSION);
 }
 
-/* All that fail for the same reason are told together, as soon as it is time for one of them. */
+/* Prints one warning for all bootstrap names that fail for the reason `why`, even if the time has
+ * come for one of them only. */
 static void tell_all(struct sessions *s, enum node_why why)
 {
     char names[CONNECTION_DIAGNOSTICS_NAMES] = "";
@@ -201,7 +206,8 @@ static void tell_all(struct sessions *s, enum node_why why)
                  (double)(s->env->now_us - since_us) * 1e-6);
 }
 
-/* Peers that all wait for a run wait for ever. */
+/* Warns if this peer and all connected peers wait for a run, because none of them would ever start
+ * one. */
 static void tell_no_run(struct sessions *s, bool has_run)
 {
     struct connection_diagnostics *k = &s->seek;
@@ -222,7 +228,8 @@ static void tell_no_run(struct sessions *s, bool has_run)
     }
 }
 
-/* Whoever looks only for itself finds nobody, and nothing fails. */
+/* Prints a message if all bootstrap addresses belong to this peer. No dial fails in this case, so
+ * no other warning would be printed. */
 static void tell_own(struct sessions *s)
 {
     struct connection_diagnostics *k = &s->seek;

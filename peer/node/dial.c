@@ -1,4 +1,18 @@
-/* peer/node/dial.c -- whom to call and when: bootstrap names, neighbours, the dead. */
+/* peer/node/dial.c -- decides which addresses this peer dials, and when.
+ *
+ *   destination       selection                               interval between two dials
+ *   bootstrap names   all addresses of each name, except      SEED_US (30 s); SEED_ALONE_US (2 s)
+ *                     those of connected members              while this peer has no session
+ *   contacts          members that the node wants a session   REDIAL_MIN_US (0.1 s), doubled up to
+ *                     with, by sessions_call()                REDIAL_MAX_US (5 s)
+ *   dead members      one at a time, at random                DEAD_REDIAL_US (30 s)
+ *   dead members,     one at a time, in turn                  DEAD_ALONE_US (2 s) on average
+ *   if this peer was
+ *   cut off or paused
+ *
+ * All of them are dialled for the whole run, so that a network partition of any length heals. The
+ * intervals vary at random by 20 %, the one of 2 s between 0 and 8 s.
+ */
 #include "peer/node/sessions.h"
 
 #include <assert.h>
@@ -7,7 +21,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Each dial has its own tag, which identifies its result. */
 void dial_address(struct sessions *s, const char *address, uint32_t *tag)
 {
     struct node_effects *fx = s->env->fx;
@@ -16,6 +29,7 @@ void dial_address(struct sessions *s, const char *address, uint32_t *tag)
     fx->dials[fx->n_dials++] = (struct node_dial){.tag = *tag, .address = address};
 }
 
+/* Ends a dial that failed, and doubles the back-off up to most_us. */
 static void wait_longer(struct sessions *s, struct redial *r, int64_t most_us)
 {
     r->busy = false;
@@ -25,7 +39,7 @@ static void wait_longer(struct sessions *s, struct redial *r, int64_t most_us)
     r->next_us = s->env->now_us + env_jitter(s->env, r->backoff_us);
 }
 
-/* Who was heard a moment ago may be restarting. */
+/* A member that was heard recently may be restarting, so it is dialled more often. */
 static void dial_failed(struct sessions *s, struct contact *c)
 {
     bool recent = c->met && s->env->now_us - c->heard_us < RECENT_US;
@@ -41,7 +55,8 @@ void dial_start(struct sessions *s)
         s->seeds[i].next_us = s->env->now_us;
 }
 
-/* Does the address belong to somebody we need not call: a connected member, or us? */
+/* Returns whether the address belongs to this peer or to a member that has a session with this
+ * peer, so that it need not be dialled. */
 static bool known_address(const struct sessions *s, const char *address)
 {
     for (size_t i = 0; i < members_count(s->env->members); i++) {
@@ -65,6 +80,7 @@ static bool own_address(const struct sessions *s, const char *address)
     return false;
 }
 
+/* Dials all addresses of a bootstrap name that need it, up to NODE_DIALS_MAX dials per step. */
 static void dial_seed(struct sessions *s, struct seed *d)
 {
     for (uint32_t k = 0; k < d->n; k++)
@@ -77,8 +93,7 @@ static void dial_seed(struct sessions *s, struct seed *d)
     }
 }
 
-/* Every name is resolved again and again, for ever: a partition of any length
- * heals, and containers change their addresses. */
+/* Names are resolved again during the whole run, because containers change their addresses. */
 void dial_tick_seeds(struct sessions *s)
 {
     for (uint32_t i = 0; i < s->env->config.n_bootstrap; i++) {
@@ -106,11 +121,13 @@ void sessions_resolved(struct sessions *s, const struct node_event *ev)
         return;
     }
     d->warned = false;
-    if (!sessions_any(s)) /* Also where all calls of before are still under way, and will fail. */
+    /* Without a session the next attempt comes soon, even if dials to earlier addresses are still
+     * in progress, because they may fail. */
+    if (!sessions_any(s))
         d->next_us = s->env->now_us + env_jitter(s->env, SEED_ALONE_US);
     for (uint32_t k = 0; k < d->n; k++)
         if (d->at[k].busy)
-            return; /* Still dialling the last answer. */
+            return; /* A dial to an address of the previous result is still in progress. */
     uint32_t count = ev->resolved.n;
     d->n = count < NODE_SEED_ADDRESSES ? count : NODE_SEED_ADDRESSES;
     for (uint32_t k = 0; k < d->n; k++) {
@@ -121,7 +138,9 @@ void sessions_resolved(struct sessions *s, const struct node_event *ev)
     dial_seed(s, d);
 }
 
-/* A call is over: was it refused outright? */
+/* Returns whether a finished dial failed within REFUSED_US, which is taken as a refusal by a host
+ * that is up. Updates the number of consecutive refusals. `id`: the peer that answered; NULL: the
+ * dial failed. */
 static bool count_refusal(struct sessions *s, const struct redial *r, const uint8_t *id)
 {
     bool refused = id == NULL && s->env->now_us - r->dialled_us < REFUSED_US;
@@ -131,8 +150,9 @@ static bool count_refusal(struct sessions *s, const struct redial *r, const uint
     return refused;
 }
 
-/* Ends the dial with this tag and marks it as no longer busy. A different peer at a member's
- * address counts as a failure, because a machine that lost its identity has a new one. */
+/* A different peer that answers at a contact's address counts as a failed dial: the contact's
+ * process no longer exists there. For example, its machine may have lost its key and drawn a new
+ * one. */
 void dial_over(struct sessions *s, uint32_t tag, const uint8_t *id, enum node_why why)
 {
     bool self = id != NULL && env_same_id(id, s->env->config.id);
@@ -175,7 +195,7 @@ void sessions_dial_failed(struct sessions *s, const struct node_event *ev)
 
 /* ---- dialling members ---- */
 
-/* A session is there, perhaps before its HELLO. */
+/* Returns whether there is a session with peer `id`, perhaps one without a HELLO yet. */
 static bool in_touch(const struct sessions *s, const uint8_t *id)
 {
     for (size_t i = 0; i < s->n_links; i++)
@@ -212,7 +232,7 @@ void dial_sift(struct sessions *s)
 {
     for (size_t i = s->n_contacts; i-- > 0;)
         if (!s->contacts[i].wanted && !s->contacts[i].watched)
-            s->contacts[i] = s->contacts[--s->n_contacts]; /* They are in no order. */
+            s->contacts[i] = s->contacts[--s->n_contacts]; /* The order does not matter. */
 }
 
 int sessions_want(struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
@@ -250,7 +270,8 @@ void sessions_call(struct sessions *s, const uint8_t id[WIRE_ID_BYTES], int64_t 
         || quarantine_holds(&s->quarantine, id, s->env->now_us)
         || admit_must_wait(&s->admit, id, s->env->now_us))
         return;
-    /* The smaller id dials at once, the other leaves it a moment. */
+    /* If both peers dialled at the same time, one of the two sessions would have to be closed
+     * again. Therefore the peer with the greater id waits before it dials. */
     bool low = memcmp(s->env->config.id, id, WIRE_ID_BYTES) < 0;
     if (!low && s->env->now_us < lost_us + YIELD_US)
         return;
@@ -283,8 +304,8 @@ void dial_in_vain(struct sessions *s, const struct link *l)
     wait_longer(s, &c->redial, REDIAL_MAX_US);
 }
 
-/* The dead are tried for ever, one at a time, slowly; or in turn, and less slowly, where nobody else
- * is left. */
+/* A peer that was cut off or paused dials the dead members in turn rather than at random, because
+ * sessions_deserted() needs a result for each of them. */
 void dial_tick_dead(struct sessions *s)
 {
     size_t count = members_count(s->env->members);

@@ -1,13 +1,23 @@
-/* peer/node/dissemination.c -- members are told of: all that we know to who is new, then what changes, and to
- * each what it does not know. */
+/* peer/node/dissemination.c -- membership gossip: sends records, accusations and endorsements.
+ *
+ *   what                    to which sessions              when                    limit
+ *   whole member table      a new session, or a random     after HELLO, and every  SESSIONS_PIECE
+ *                           one for anti-entropy           ENTROPY_US (10 s)       per tick
+ *   changes of the table    all, without records that      after each step         SESSIONS_NEWS
+ *                           the other end already knows                            per tick
+ *
+ * The member table tracks which records the other end of each session knows (members_listener()).
+ */
 #include "peer/node/sessions.h"
 
+/* Returns the number by which the member table knows the session: its index in links[]. */
 static uint32_t place_of(const struct sessions *s, const struct link *l)
 {
     return (uint32_t)(l - s->links);
 }
 
-/* The next members, at most so many. */
+/* Sends the next members of the whole table, at most `most`. After the last one it answers a
+ * STATUS_REQ that arrived meanwhile. */
 static void tell_more(struct sessions *s, struct link *l, uint32_t most)
 {
     struct env *v = s->env;
@@ -27,7 +37,6 @@ void dissemination_tell_all(struct sessions *s, struct link *l)
     tell_more(s, l, WIRE_BATCH_MAX);
 }
 
-/* All that we know goes out in pieces, and so does what changes. */
 void dissemination_tick(struct sessions *s)
 {
     for (size_t i = 0; i < s->n_links; i++) {
@@ -39,7 +48,7 @@ void dissemination_tick(struct sessions *s)
     s->n_news = s->n_news < WIRE_BATCH_MAX ? s->n_news : WIRE_BATCH_MAX;
 }
 
-/* To each what it does not know. */
+/* Sends a batch of changes to all peers, each without the records that it already knows. */
 static void send_news(struct sessions *s, struct wire_members *m)
 {
     struct env *v = s->env;
@@ -57,6 +66,8 @@ static void send_news(struct sessions *s, struct wire_members *m)
     m->without = 0;
 }
 
+/* Returns the bit set of the sessions to which changes are sent, for members_audience(). 0: there
+ * is no such session, or one has an index of MEMBERS_LISTENERS or more, so it fits in no set. */
 static uint64_t audience(const struct sessions *s)
 {
     uint64_t set = 0;
@@ -90,7 +101,7 @@ void sessions_news(struct sessions *s)
     }
 }
 
-/* ---- what they know ---- */
+/* ---- what the other ends know ---- */
 
 void dissemination_listens(struct sessions *s, const struct link *l, bool member)
 {

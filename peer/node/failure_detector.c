@@ -1,21 +1,32 @@
-/* peer/node/failure_detector.c -- who is silent: each member watches a few others, asks around, and only
- * then accuses.
+/* peer/node/failure_detector.c -- detects silent members, probes them through others, accuses them.
  *
- * Watched are the neighbours of the graph and those ahead on the rings, over sessions of their
- * own; heartbeats run over those as over any. What becomes of a contact that is not heard:
+ * Each member monitors its neighbours in the topology and its successors on the monitor rings
+ * (gossip/members/monitor_rings.h). It keeps a session with each of them and expects the heartbeats
+ * of this session. The states of a monitored member (struct contact):
  *
- *    heard --2 s--> others are asked --1 s, nobody has heard it--> accused
- *      ^               |                                              | it refutes
- *      +--- HEARD -----+                                              v
- *      +------------------------------------------------- spared for 5 s, 10 s, ...
+ *    state      meaning                                    next state
+ *    heard      heard within the last 2 s                  silent for 2 s            -> probed
+ *    probed     three other members were asked (PROBE)     one has heard it (HEARD)  -> heard
+ *                                                          silent for 3 s, and no
+ *                                                          HEARD within 1 s          -> accused
+ *    accused    an accusation is in the member table       the member refutes it     -> spared
+ *    spared     no accusation for 5 s, 10 s, ... 60 s      the time has passed       -> probed
  *
- * Where members end, the next one ahead of those is left alone for a while: as a rule the word that
- * it has ended, too, is on its way. Else each would call one after the other, as they end.
+ * In each state, a session with the member that is not silent leads back to `heard`.
  *
- * Whoever has not been met since we began to look for it, and refuses to be called, is not
- * given the 2 s: so a row of dead members is found one round of asking after the other.
- * Links that are silent, or that nobody needs, are found here, too.
- * (SWIM: Das, Gupta, Motivala, DSN 2002; its indirect probes are answered from sessions.)
+ * Two rules differ from this table:
+ *
+ *   - A monitored member that has had no session with this peer yet and refuses two dials in a row
+ *     is probed at once and accused after 1 s. Successive dead members are thus found quickly.
+ *   - After a member has ended its run, newly monitored members have ENDING_US more time. They have
+ *     probably ended too, and their records that say so are on the way. Without the delay, each
+ *     member would dial many members in turn, just as they end.
+ *
+ * This file also ends sessions that are silent or that no edge needs, finds two members of the same
+ * name, and decides whether this peer was cut off from all others.
+ *
+ * (SWIM: Das, Gupta, Motivala, DSN 2002. Here a member answers an indirect probe from what its
+ * sessions have received and sends no ping of its own.)
  */
 #include "peer/node/sessions.h"
 
@@ -25,26 +36,32 @@
 #include <string.h>
 
 enum {
-    HELPERS = 3,  /* So many are asked about a silent member. */
-    REFUSALS = 2, /* A dial may fail once for a restart's sake. */
-    MANY = 4      /* More suspects than these are a disaster. */
+    HELPERS = 3, /* Number of members that are asked about a silent member. */
+    /* Number of consecutive refused dials that make a member suspicious. One may fail because the
+     * process restarts. */
+    REFUSALS = 2,
+    MANY = 4 /* Number of suspects above which newly monitored members get least time. */
 };
 
-/* ---- whom we watch ---- */
+/* ---- which members are monitored ---- */
 
-/* Where many die, whom we begin to watch has less time to answer: others wait behind it. */
+/* Returns the silence, in microseconds, that is charged to a newly monitored member at once. If
+ * several members are suspect, their hosts may have failed together, and so may the new one. It
+ * gets less time to prove that it is alive, because members behind it on the ring are monitored
+ * only after it is suspect. */
 static int64_t head_start_us(uint32_t n_suspects)
 {
     return n_suspects > MANY ? SILENT_US / 2 : n_suspects > 1 ? SILENT_US / 3 : 0;
 }
 
+/* Begins or continues to monitor member `id`. */
 static void watch(struct sessions *s, const uint8_t *id, uint32_t n_suspects)
 {
     struct contact *c = dial_contact(s, id);
     if (c == NULL) {
         c = dial_add_contact(s, id);
         if (c == NULL)
-            return; /* Without memory it is watched by the others. */
+            return; /* Memory is exhausted. Other members monitor it. */
         c->heard_us -= head_start_us(n_suspects);
         if (member_counts_ended(s->env))
             c->heard_us = c->call_us = s->env->now_us + ENDING_US;
@@ -52,7 +69,9 @@ static void watch(struct sessions *s, const uint8_t *id, uint32_t n_suspects)
     c->watched = true;
 }
 
-/* Whom we accuse is no longer on our rings, and is watched on until it is dead or back. */
+/* Stops monitoring all members except suspects that this peer has accused, and returns their
+ * number. A suspect may no longer be a successor on the rings, but is monitored until it is dead or
+ * alive again. */
 static uint32_t keep_suspects(struct sessions *s)
 {
     uint32_t n = 0;
@@ -65,8 +84,9 @@ static uint32_t keep_suspects(struct sessions *s)
     return n;
 }
 
-/* The more of them have died, the further we look for others: so a few survivors of many find
- * the dead in a few rounds. */
+/* Chooses the members to monitor. For each suspect that this peer has accused, one more live
+ * successor per ring is monitored. If most members fail together, the few survivors therefore find
+ * all of them in few steps. */
 static void choose(struct sessions *s)
 {
     const struct members *members = s->env->members;
@@ -86,8 +106,9 @@ static void choose(struct sessions *s)
     s->failure_detector_changes = members_changes(members);
 }
 
-/* ---- asking others ---- */
+/* ---- indirect probes ---- */
 
+/* Asks HELPERS other members, chosen from a random position, whether they have heard the member. */
 static void ask(struct sessions *s, struct contact *c)
 {
     uint8_t out[64];
@@ -137,7 +158,7 @@ int64_t sessions_heard_us(struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
     return c != NULL && c->met && c->heard_us > heard_us ? c->heard_us : heard_us;
 }
 
-/* ---- accusing ---- */
+/* ---- accusations ---- */
 
 static void accuse(struct sessions *s, struct contact *c, const struct member *m)
 {
@@ -145,14 +166,15 @@ static void accuse(struct sessions *s, struct contact *c, const struct member *m
     c->accused = members_accuse(s->env->members, c->id, s->env->now_us);
 }
 
-/* What we hear of it ourselves. It is called here where no edge calls it. */
+/* Updates a contact from this peer's own session with it. Without a session, a contact that only
+ * the failure detector needs is dialled here. Other contacts are dialled by the edges. */
 static void listen(struct sessions *s, struct contact *c)
 {
     const struct link *l = sessions_to(s, c->id);
     if (l == NULL) {
-        if (c->watched && !c->wanted
-            && s->env->now_us
-                   >= c->call_us) /* The other end may know nothing of it: no yielding. */
+        /* The member may not know that this peer monitors it, so it would not dial. Therefore this
+         * peer dials without the delay of the greater id (lost_us is 0). */
+        if (c->watched && !c->wanted && s->env->now_us >= c->call_us)
             sessions_call(s, c->id, 0);
         return;
     }
@@ -160,7 +182,7 @@ static void listen(struct sessions *s, struct contact *c)
     if (l->mute)
         return;
     if (!c->wanted && l->heard_us - l->up_us > REFUSED_US)
-        c->redial.backoff_us = 0; /* It was of use. */
+        c->redial.backoff_us = 0; /* The session lasted, so a later redial begins at once. */
     c->met = true;
     c->accused = false;
     c->spare_us = REFUTED_US;
@@ -168,8 +190,9 @@ static void listen(struct sessions *s, struct contact *c)
         c->heard_us = l->heard_us;
 }
 
-/* A refuted word is not said again at once: where only our own path to it is cut, it would
- * refute us for ever. */
+/* Handles a refutation of this peer's accusation. The accusation is not repeated at once. If only
+ * the network path between this peer and the member is broken, the member would have to refute one
+ * accusation after the other. */
 static void look_for_refutation(struct sessions *s, struct contact *c, const struct member *m)
 {
     if (!c->accused || m->record->incarnation <= c->accused_incarnation)
@@ -179,9 +202,9 @@ static void look_for_refutation(struct sessions *s, struct contact *c, const str
     c->spare_us = 2 * c->spare_us < REFUTED_MAX_US ? 2 * c->spare_us : REFUTED_MAX_US;
 }
 
-/* It lives, if it never talks to us: calls between two that refuse each other are QUIET_REFUSED_US
- * apart at most. Accused for its silence it might be dead to some, who then hold that its name is
- * another's. */
+/* If one of two peers refuses the other, they have no session, but one dials at least once in
+ * QUIET_REFUSED_US. Each dial proves that the member is alive. If this peer accused it, other
+ * members could declare it dead and then admit another member with its name. */
 void failure_detector_refused(struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
 {
     struct contact *c = dial_contact(s, id);
@@ -194,6 +217,7 @@ void failure_detector_refused(struct sessions *s, const uint8_t id[WIRE_ID_BYTES
         c->spared_us = s->env->now_us + QUIET_REFUSED_US;
 }
 
+/* Decides whether the member is probed or accused. See the table at the top of this file. */
 static void judge(struct sessions *s, struct contact *c, const struct member *m)
 {
     int64_t now = s->env->now_us, silent_us = now - c->heard_us;
@@ -217,8 +241,10 @@ void failure_detector_continue(struct sessions *s, int64_t pause_us)
         s->stood_us = s->env->now_us;
 }
 
-/* ---- were we away? ---- */
+/* ---- was this peer cut off from all others? ---- */
 
+/* Sessions that other peers closed while this process was paused end within DEAD_LINK_US after the
+ * pause. */
 void failure_detector_lost(struct sessions *s, const struct link *l)
 {
     bool stood = s->stood_us > 0 && s->env->now_us - s->stood_us < DEAD_LINK_US;
@@ -234,7 +260,7 @@ void failure_detector_met(struct sessions *s, const struct link *l)
     s->n_refused = 0;
 }
 
-/* So many are missing that might be called. */
+/* Returns the number of dead members that can be dialled. */
 static uint32_t missing(const struct sessions *s)
 {
     uint32_t n = 0;
@@ -245,6 +271,9 @@ static uint32_t missing(const struct sessions *s)
     return n;
 }
 
+/* Each dial to a dead member must have been refused, without a timeout or a success in between. A
+ * peer that was cut off waits longer than one that was paused, because the other members may
+ * be restarting. */
 enum sessions_away sessions_deserted(const struct sessions *s)
 {
     uint32_t n = s->away == SESSIONS_THERE || sessions_any(s) ? 0 : missing(s);
@@ -253,14 +282,18 @@ enum sessions_away sessions_deserted(const struct sessions *s)
     return gone ? s->away : SESSIONS_THERE;
 }
 
-/* Whoever has finished is accused by nobody, and may be long gone. */
+/* ---- two members with one name ---- */
+
+/* Returns whether the member is alive and has not ended its run. A member that has ended its run
+ * is not accused of silence, so it may be ALIVE in the table after its process has exited. */
 static bool works(const struct member *m)
 {
     return m->state == MEMBER_ALIVE && m->counts && !record_state_is_final(m->record->state);
 }
 
-/* The first two of one name that live: in the order of names only others of that name, dead or
- * gone, stand between them. */
+/* Returns the first of two live members with the same name and stores the second in *other, or
+ * returns NULL. The table is sorted by name, so only members of the same name that are not alive
+ * can stand between the two. */
 static const struct member *find_twins(const struct members *m, const struct member **other)
 {
     const struct member *a = NULL;
@@ -276,8 +309,9 @@ static const struct member *find_twins(const struct members *m, const struct mem
     return NULL;
 }
 
-/* Who has our name is watched by us: whoever else should may have forgotten it long ago, and we would
- * end for one that is dead. */
+/* If one of the two members of the same name is this peer, it monitors the other one. The members
+ * that should monitor it may have dropped it from their tables. Then its death would not be
+ * detected, and this peer would end because of the name of a dead member. */
 static void failure_detector_twin(struct sessions *s, const struct member *a,
                                   const struct member *b)
 {
@@ -290,15 +324,17 @@ static void failure_detector_twin(struct sessions *s, const struct member *a,
     watch(s, s->twins.other, 0);
 }
 
-/* By its name a member finds its part of the data and its draws. A restart with a new identity
- * has its old one's name until that is taken for dead. */
+/* Two live members of one name would train on the same shard with the same random numbers, because
+ * both follow from the name. One of them is refused after TWINS_US. The delay exists because a peer
+ * that restarts with a new identity has the name of its former identity, which is not dead yet. */
 static void look_for_twins(struct sessions *s)
 {
     const struct member *b, *a = find_twins(s->env->members, &b);
     uint64_t pair = 0;
     if (a != NULL)
         pair = rng_hash(a->record->id, WIRE_ID_BYTES) ^ rng_hash(b->record->id, WIRE_ID_BYTES);
-    /* One of them may be under suspicion for a moment, and back. */
+    /* A pair that is no longer found is kept for a while: one of the two may be suspect only for a
+     * moment. */
     if (pair == 0 && s->env->now_us - s->twins.seen_us < SILENT_US)
         return;
     s->twins.seen_us = s->env->now_us;
@@ -314,9 +350,10 @@ static void look_for_twins(struct sessions *s)
     admit_one_of_two(s, a->record, b->record);
 }
 
-/* ---- links ---- */
+/* ---- sessions ---- */
 
-/* Links that say nothing, and links that nobody needs. */
+/* Ends sessions on which nothing arrives, and sessions dialled by this peer that no contact and no
+ * edge needs. */
 static void prune(struct sessions *s)
 {
     for (size_t i = 0; i < s->n_links; i++) {
@@ -333,7 +370,8 @@ static void prune(struct sessions *s)
     }
 }
 
-/* A session that is silent does not say that its member lives. */
+/* Marks sessions on which nothing has arrived for SILENT_US. Such a session no longer overrides
+ * accusations of its member. */
 static void look_for_mute(struct sessions *s)
 {
     for (size_t i = 0; i < s->n_links; i++) {
@@ -346,7 +384,7 @@ static void look_for_mute(struct sessions *s)
     }
 }
 
-/* Those who have said that they are done, or gone, may be silent. */
+/* Members that have ended their run or left the cluster may be silent, so they are not judged. */
 void failure_detector_tick(struct sessions *s)
 {
     look_for_mute(s);

@@ -1,9 +1,11 @@
-/* peer/node/flap_damping.c -- sums that are forgotten by half. */
+/* peer/node/flap_damping.c -- exponentially decaying sums of absences, updated at each call. */
 #include "peer/node/flap_damping.h"
 
 #include <math.h>
 
+/* Half-life of the penalty. The state `flapping` begins above most_s and ends at least_s. */
 static const double half_life_s = 10, most_s = 3, least_s = 1;
+/* Half-life of the number of absences, and the number above which they are repeated. */
 static const double n_half_life_s = 60, often = 1.4;
 
 struct flap_damping flap_damping_begun(int64_t now_us)

@@ -1,18 +1,27 @@
-/* peer/node/handshake.c -- what is said of members, by themselves and by others: merged, within limits.
+/* peer/node/handshake.c -- merges the records of members that arrive in HELLO and MEMBERS messages.
  *
- * Whoever holds the cluster's key can make up members. So their records are merged, but count for
- * nothing until sessions vouch for them (gossip/members/endorsements.h), and one session tells of so
- * many in a minute. More are dropped: that is said, and is no violation, since it may be a
- * relay that was told them itself.
+ * Any holder of the cluster key can sign records of members that do not exist. Two limits apply:
+ *
+ *   - A record is stored, but its member is not accepted until other members have endorsed it
+ *     (gossip/members/endorsements.h).
+ *   - One session may announce NEW_MAX unknown members per minute. Further ones are dropped with a
+ *     warning. This is no violation of the protocol, because the sender may only have forwarded
+ *     records that it received itself.
+ *
+ * This file also detects another process with the identity of this peer.
  */
 #include "peer/node/sessions.h"
 
 #include "gossip/members/endorsements.h"
 
 enum {
-    NEW_MAX = WIRE_MEMBERS_MAX, /* A table that was never seen is no more than this, */
-    NEW_US = 60 * 1000 * 1000,  /* and no honest cluster has that many newcomers in a minute. */
-    OTHER_US = 1000 * 1000      /* Who ends a session for another process does so at once. */
+    /* Maximum number of unknown members that one session may announce in NEW_US. A whole member
+     * table has no more, and no honest cluster has that many newcomers in a minute. */
+    NEW_MAX = WIRE_MEMBERS_MAX,
+    NEW_US = 60 * 1000 * 1000, /* Period to which NEW_MAX applies, in microseconds. */
+    /* Maximum time from the arrival of another process's record to the end of the session. A peer
+     * that ends a session in favour of another process sends the record and hangs up at once. */
+    OTHER_US = 1000 * 1000
 };
 
 static void note_forged(struct sessions *s, const struct link *l, enum members_verdict verdict)
@@ -21,7 +30,7 @@ static void note_forged(struct sessions *s, const struct link *l, enum members_v
         sessions_violation(s, l, "forged member record");
 }
 
-/* A clone that does not end gets a line a minute. */
+/* Prints an error about another process with this peer's identity, at most once per CLONED_US. */
 static void say_cloned(struct sessions *s, const char *which)
 {
     struct env *v = s->env;
@@ -34,10 +43,12 @@ static void say_cloned(struct sessions *s, const char *which)
              which);
 }
 
-/* A clone that calls only others has no session with us. Nor does its last word reach us, if they
- * have given up its session for ours by then. But before, they have given up ours for its, and told
- * us of it: a record of ours that we did not make, on a session that was well, and is then closed.
- * The record alone says nothing: it may be that of a former life. */
+/* Notes evidence of another process with this peer's identity. Such a process may have no session
+ * with this peer and call third peers only. A third peer keeps one session per identity, so it ends
+ * the session with this peer in favour of the other process, and sends that process's record first
+ * (is_duplicate()). The record alone proves nothing, because an earlier process of this peer may
+ * have signed it. The record followed by the end of a working session is the evidence
+ * (handshake_lost()). */
 static void note_other(struct sessions *s, struct link *l, const struct record *r,
                        enum members_verdict verdict)
 {
@@ -53,6 +64,7 @@ void handshake_lost(struct sessions *s, const struct link *l)
         say_cloned(s, " and talks to the same peers: the one that started last");
 }
 
+/* Merges a record that arrived on session `l`, and reacts to what it reveals. */
 static enum members_verdict merge(struct sessions *s, const struct link *l, const struct record *r)
 {
     struct env *v = s->env;
@@ -61,7 +73,7 @@ static enum members_verdict merge(struct sessions *s, const struct link *l, cons
     bool was_out = admit_keeps_out(s, r->id);
     enum members_verdict verdict = members_merge(v->members, r, v->now_us);
     dissemination_heard(s, l, r);
-    if (was_out && !admit_keeps_out(s, r->id)) /* It has a token now. */
+    if (was_out && !admit_keeps_out(s, r->id)) /* The record has a valid certificate now. */
         members_refuse(v->members, r->id, false, v->now_us);
     note_forged(s, l, verdict);
     if (verdict == MEMBERS_TWICE)
@@ -72,7 +84,8 @@ static enum members_verdict merge(struct sessions *s, const struct link *l, cons
     if (verdict == MEMBERS_CLONED)
         say_cloned(s, " and started later: that process");
     if (verdict == MEMBERS_CLONE) {
-        /* Not a word of leaving: it would be the other's, too. But our answer, which tells it. */
+        /* No LEFT record is sent, because it would also remove the other process from the cluster.
+         * sessions_news() sends this process's answer, which tells the other one of it. */
         env_note(v, NOTE_ERROR,
                  "another process uses this peer's identity and started earlier: this process ends "
                  "(was its directory copied?)");
@@ -82,7 +95,10 @@ static enum members_verdict merge(struct sessions *s, const struct link *l, cons
     return verdict;
 }
 
-/* It was forgotten, and so by others: its record is too old for them until it speaks anew. */
+/* Handles the record of a member that returns after it was dropped from the table. The other
+ * members have dropped it, too, and their tombstones reject its present incarnation. This peer
+ * therefore sends it an accusation, which it refutes with a higher incarnation that all members
+ * accept (members_revive()). */
 static void revive(struct sessions *s, const struct link *l, const struct record *r)
 {
     struct env *v = s->env;
@@ -112,7 +128,8 @@ void handshake_tick(struct sessions *s)
     members_vouch(s->env->members, s->env->now_us);
 }
 
-/* May this session tell us of one more member that we do not know? */
+/* Returns whether the other end of session `l` may announce one more member that is unknown to this
+ * peer, and counts the announcement. */
 static bool may_introduce(struct sessions *s, struct link *l)
 {
     if (s->env->now_us - l->new_us >= NEW_US) {

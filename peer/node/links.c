@@ -1,4 +1,4 @@
-/* peer/node/links.c -- questions about the table of sessions. */
+/* peer/node/links.c -- queries of the session table (struct sessions). */
 #include "peer/node/sessions.h"
 
 const struct link *sessions_link(const struct sessions *s, uint32_t number)

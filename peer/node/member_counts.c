@@ -1,4 +1,4 @@
-/* peer/node/member_counts.c -- questions to the table of members. */
+/* peer/node/member_counts.c -- reads the counts of the member table. */
 #include "peer/node/member_counts.h"
 
 uint32_t member_counts_vertices(const struct env *v)

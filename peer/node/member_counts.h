@@ -1,31 +1,35 @@
-/* peer/node/member_counts.h -- how far the other members are, by the records that they sign. */
+/* peer/node/member_counts.h -- counts of the other members: training, stalled, ended. */
 #ifndef PEER_NODE_MEMBER_COUNTS_H
 #define PEER_NODE_MEMBER_COUNTS_H
 
 #include "peer/node/env.h"
 
-/* All of them are O(1), where nothing else is said. */
+/* Unless stated otherwise, a function is O(1), because the member table keeps the counts, and
+ * ignores members that are not accepted (gossip/members/endorsements.h). */
 
-/* Vertices of the graph, ourselves included. */
+/* Returns the number of vertices of the topology, including this peer. */
 uint32_t member_counts_vertices(const struct env *v);
 
-/* Is another member alive, as far as we know? O(members). */
+/* Returns whether the state of another member is ALIVE, accepted or not. O(members). */
 bool member_counts_live(const struct env *v);
 
-/* Does some other member that is a vertex say this of itself? */
+/* Returns whether the record of another vertex has the state `state`. */
 bool member_counts_some(const struct env *v, enum record_state state);
 
-/* Has the run ended for somebody, well or not, whatever became of it since? */
+/* Returns whether another member has ended its run, with or without a stored model. Such a member
+ * counts even if it is dead now. */
 bool member_counts_ended(const struct env *v);
 
-/* Is somebody alive who has not ended, and whose worker does not hang? It will say how that ended,
- * unless it dies, and where it has come back it needs a model. */
+/* Returns whether another member is alive, has not ended its run, and its worker is not stalled.
+ * Such a member will either report the end of its run or die. If it has restarted, it needs a model
+ * from another member. */
 bool member_counts_end(const struct env *v);
 
-/* Does somebody live whose worker hangs? */
+/* Returns whether another member that is neither dead nor has left has a stalled worker. */
 bool member_counts_hang(const struct env *v);
 
-/* Have those who could train with us finished, but for the dead? There has to be one. */
+/* Returns whether at least one other member has ended its run, and every other one has ended its
+ * run, is dead or has left. */
 bool member_counts_finished(const struct env *v);
 
 #endif

@@ -1,4 +1,4 @@
-/* peer/node/membership_log.c -- compares the members with what was told of them, and tells what is new. */
+/* peer/node/membership_log.c -- compares member states with the printed ones, prints changes. */
 #include "peer/node/membership_log.h"
 
 #include <stdio.h>
@@ -6,21 +6,27 @@
 #include <string.h>
 
 enum {
-    LINES = 4,                  /* A death and a return take three. */
-    LINE_US = 60 * 1000 * 1000, /* A further one may be spent after this. */
-    NAMED = 4,                  /* A line names so many, and counts the others. */
+    /* Maximum number of messages about one member in a short time. A death and a return need three:
+     * silent, dead, back. */
+    LINES = 4,
+    LINE_US = 60 * 1000 * 1000, /* Time after which a member gains one more message. */
+    NAMED = 4, /* Maximum number of names in a message. The other members are counted. */
     NAMES = NAMED * (WIRE_NAME_MAX + 2),
     STATES = MEMBER_LEFT + 1
 };
 
-/* Those of whom the same is to be told. */
+/* Members that have entered the same state and share a message. */
 struct group
 {
-    uint32_t n, n_untold;
-    char names[NAMES];
-    int64_t silent_us; /* The least of them; 0: nobody here has heard it. */
-    int64_t dead_us;   /* Until the first of them is taken for dead. */
-    bool edge, died;   /* Some is a neighbour; some was dead. */
+    uint32_t n, n_untold; /* Numbers of members, and of their changes that were not printed. */
+    char names[NAMES];    /* Names of the first NAMED members, separated by ", ". */
+    /* Least time since this peer heard one of the members, in microseconds. 0: it never heard one
+     * of them. */
+    int64_t silent_us;
+    int64_t dead_us; /* Time until the first of the members is declared dead, in microseconds. */
+    /* edge: a member is a neighbour of this peer. died: the last message about a member said that
+     * it is dead. */
+    bool edge, died;
 };
 
 void membership_log_init(struct membership_log *r, struct env *env, struct sessions *s,
@@ -36,7 +42,7 @@ void membership_log_close(struct membership_log *r)
     r->n = r->cap = 0;
 }
 
-/* ---- who ---- */
+/* ---- entries ---- */
 
 static struct membership_log_entry *find(struct membership_log *r, const uint8_t *id)
 {
@@ -46,7 +52,7 @@ static struct membership_log_entry *find(struct membership_log *r, const uint8_t
     return NULL;
 }
 
-/* NULL without memory: then it is not told of. */
+/* Returns a new entry, or NULL if memory is exhausted. Then nothing is printed about the member. */
 static struct membership_log_entry *add(struct membership_log *r, const uint8_t *id)
 {
     if (r->n == r->cap) {
@@ -63,8 +69,9 @@ static struct membership_log_entry *add(struct membership_log *r, const uint8_t 
     return e;
 }
 
-/* The entry of a member of whom there may be something to tell. Who was never missed has none,
- * whose model is final may be gone, and of whom is refused it has been said why. */
+/* Returns the entry of a member, or NULL if there is nothing to print about it. Nothing is printed
+ * about this peer, a member that was always alive, a refused member (the reason was printed), or a
+ * member that has ended its run (it may exit). */
 static struct membership_log_entry *entry_of(struct membership_log *r, const struct member *m)
 {
     if (env_same_id(m->record->id, r->env->config.id) || m->refused
@@ -76,7 +83,7 @@ static struct membership_log_entry *entry_of(struct membership_log *r, const str
     return add(r, m->record->id);
 }
 
-/* ---- what ---- */
+/* ---- changes ---- */
 
 static bool is_neighbour(const struct membership_log *r, const uint8_t *id)
 {
@@ -97,6 +104,7 @@ static void note_change(struct membership_log *r, struct membership_log_entry *e
     e->n_untold++;
 }
 
+/* Adds a member to the group that gets the message about its new state. */
 static void join_group(struct membership_log *r, struct group *g, struct membership_log_entry *e,
                        const struct member *m)
 {
@@ -118,7 +126,7 @@ static void join_group(struct membership_log *r, struct group *g, struct members
     e->lines--;
 }
 
-/* Has it a line left? It gets one a minute. */
+/* Returns whether one more message about the member is allowed now. */
 static bool may_tell(const struct membership_log *r, struct membership_log_entry *e)
 {
     double gained = (double)(r->env->now_us - e->lines_us) / LINE_US;
@@ -127,9 +135,9 @@ static bool may_tell(const struct membership_log *r, struct membership_log_entry
     return e->lines >= 1;
 }
 
-/* ---- words ---- */
+/* ---- messages ---- */
 
-/* "a, b and 3 more are" */
+/* Writes the subject and the verb of a message, for example "a, b, c, d and 3 more are". */
 static void say_who(const struct group *g, char *text, size_t size)
 {
     if (g->n > NAMED)
@@ -184,7 +192,7 @@ void membership_log_tick(struct membership_log *r)
     if (members_changes(members) == r->changes && !r->waits)
         return;
     if (admit_is_refused(&r->sessions->admit))
-        return; /* It has been said why nobody is heard. */
+        return; /* Other peers refuse this peer, and the reason was printed. */
     r->changes = members_changes(members);
     r->waits = false;
     for (size_t i = 0; i < members_count(members); i++) {

@@ -1,26 +1,35 @@
-/* peer/node/membership_log.h -- the roll call: who is silent, dead, back or gone, told once each.
+/* peer/node/membership_log.h -- prints which members are silent, dead, back or have left.
  *
- * The table of members is looked at with each tick, and what has changed in it since that was
- * last told becomes a line for people: who, since when, and what follows for the graph.
- * Members of whom the same is to be told share a line. One that comes and goes has a line or
- * two a minute: what it did in between is counted.
+ * Each tick compares the member table with what was printed before. A change of a member's state
+ * becomes a message with its name, the length of its silence, and the new size of the topology.
+ * Members that enter the same state share a message:
  *
- *    ALIVE --silent--> SUSPECT --dead--> DEAD        from any of them: back, or left
+ *    new state of a member   message
+ *    SUSPECT                 "... is silent for 3 s: declared dead in 7 s unless heard"
+ *    DEAD                    "... is dead, silent for 10 s: the topology now has 7 members"
+ *    ALIVE                   "... is back after 12 s"
+ *    LEFT                    "... is gone, having left the run: the topology now has 6 members"
+ *
+ * A token bucket per member limits the messages: it holds four and gains one per minute. Changes
+ * that are not printed for that reason are counted, and the next message states their number.
  */
 #ifndef PEER_NODE_MEMBERSHIP_LOG_H
 #define PEER_NODE_MEMBERSHIP_LOG_H
 
 #include "peer/node/edges.h"
 
-/* A member that was ever told of. */
+/* A member that was suspect, dead or had left at some time. */
 struct membership_log_entry
 {
     uint8_t id[WIRE_ID_BYTES];
-    enum member_state told, seen; /* What people know; what it was when last looked at. */
-    int64_t since_us;             /* It was last heard then; 0: never by us. */
-    uint32_t n_untold;            /* It changed so often since it was told. */
-    double lines;                 /* So many lines may be spent on it at once, */
-    int64_t lines_us;             /* as of then. */
+    /* told: state in the last message about the member. seen: state in the last tick. */
+    enum member_state told, seen;
+    /* Last time that this peer heard the member before it left the state ALIVE, in microseconds. 0:
+     * this peer never heard it. */
+    int64_t since_us;
+    uint32_t n_untold; /* Number of changes of its state since the last message about it. */
+    double lines;      /* Number of messages about the member that are allowed at time lines_us. */
+    int64_t lines_us;  /* Time at which `lines` was computed, in microseconds. */
 };
 
 struct membership_log
@@ -28,15 +37,17 @@ struct membership_log
     struct env *env;
     struct sessions *sessions;
     const struct edges *edges;
-    struct membership_log_entry *at; /* In no order; owned. */
-    size_t n, cap;
-    uint64_t changes; /* members_changes() when it was last looked. */
-    bool waits;       /* Something is untold for want of lines. */
+    struct membership_log_entry *at; /* Entries of members, in no order. Owned. */
+    size_t n, cap;                   /* Number of entries, and for how many there is memory. */
+    uint64_t changes;                /* Value of members_changes() at the last comparison. */
+    bool waits; /* True: a change was not printed because its member has no message left. */
 };
 
 void membership_log_init(struct membership_log *r, struct env *env, struct sessions *s,
                          const struct edges *es);
 void membership_log_close(struct membership_log *r);
+/* Compares the member table with the last messages and prints the changes. O(members) if the table
+ * has changed, else O(1). */
 void membership_log_tick(struct membership_log *r);
 
 #endif

@@ -1,13 +1,15 @@
-/* peer/node/quarantine.c -- a table of violators, of which the oldest gives way. */
+/* peer/node/quarantine.c -- a table of violators. A new violator replaces the oldest one. */
 #include "peer/node/quarantine.h"
 
 #include <string.h>
 
-static const int64_t first_us = 1000 * 1000;
-static const int64_t most_us = 300 * 1000 * (int64_t)1000;
+static const int64_t first_us = 1000 * 1000;               /* Length of the first quarantine. */
+static const int64_t most_us = 300 * 1000 * (int64_t)1000; /* Maximum length of a quarantine. */
+/* Time without a violation after which the next quarantine is a first one again. */
 static const int64_t forgiven_us = 600 * 1000 * (int64_t)1000;
 
-/* Places are filled in order, and stay so. */
+/* Returns the index of the peer's entry, or QUARANTINE_IDS if it has none. Used entries precede
+ * free ones, because entries are filled in order and never freed. */
 static size_t find(const struct quarantine *q, const uint8_t *id)
 {
     for (size_t i = 0; i < QUARANTINE_IDS && q->at[i].for_us != 0; i++)

@@ -1,30 +1,37 @@
-/* peer/node/quarantine.h -- who broke the protocol is not spoken with for a while.
+/* peer/node/quarantine.h -- refuses sessions with protocol violators for a time.
  *
- * A second, and each time twice as long, up to five minutes; who has behaved for ten minutes begins
- * anew. We do not call it before either (dial.c), but it may call us: such a session ends
- * before a word is said, so that what it repeats costs nobody a line, or a model's worth of bytes.
+ * The first violation of a peer leads to a quarantine of 1 s. Each further violation doubles the
+ * time, up to 5 min. If the peer behaves for 10 min after the end of a quarantine, its next one
+ * lasts 1 s again.
+ *
+ * During a quarantine this peer does not dial the violator (dial.c). If the violator dials, the
+ * session is closed before any message, so that a repeated violation costs neither log lines nor
+ * the transfer of a model.
  */
 #ifndef PEER_NODE_QUARANTINE_H
 #define PEER_NODE_QUARANTINE_H
 
 #include "gossip/wire/wire.h"
 
-enum { QUARANTINE_IDS = 64 /* The latest violators; older ones are forgotten. */ };
+/* Maximum number of violators in the table. A new one then replaces the oldest. */
+enum { QUARANTINE_IDS = 64 };
 
+/* The latest violators of the protocol. All zero: empty. */
 struct quarantine
 {
     struct
     {
         uint8_t id[WIRE_ID_BYTES];
-        int64_t since_us, for_us; /* for_us 0: an empty place. */
+        /* Start and length of the last quarantine, in microseconds. for_us 0: the entry is free. */
+        int64_t since_us, for_us;
     } at[QUARANTINE_IDS];
 };
 
-/* It broke the protocol now. */
+/* Begins a quarantine for peer `id`, which has just violated the protocol. */
 void quarantine_add(struct quarantine *q, const uint8_t id[WIRE_ID_BYTES], int64_t now_us);
-/* Is it one of those that did, however long ago? */
+/* Returns whether peer `id` is in the table of violators, even if its quarantine is over. */
 bool quarantine_knows(const struct quarantine *q, const uint8_t id[WIRE_ID_BYTES]);
-/* Is it not spoken with now? */
+/* Returns whether peer `id` is in quarantine now. */
 bool quarantine_holds(const struct quarantine *q, const uint8_t id[WIRE_ID_BYTES], int64_t now_us);
 
 #endif

@@ -1,4 +1,16 @@
-/* peer/node/sessions.c -- sessions with other processes: HELLO, which run, heartbeats, rumours. */
+/* peer/node/sessions.c -- sessions with other processes: HELLO, choice of the run, heartbeats.
+ *
+ * A HELLO of a peer is checked in this order (peer_hello()). A check that fails ends the session:
+ *
+ *   1. admission        the sender is on the allow-list or has a valid certificate
+ *   2. duplicates       the sender has no other session with this peer that takes precedence
+ *   3. run              both peers agree on one run, or one of them takes the other's run
+ *   4. name             no other live member has the sender's name
+ *   5. member table     the sender's record is merged
+ *
+ * Checks 1, 2 and 4 apply to the first HELLO of a session only. Later ones report a new run or a
+ * new phase.
+ */
 #include "peer/node/sessions.h"
 
 #include <errno.h>
@@ -26,7 +38,7 @@ void sessions_close(struct sessions *s)
     free(s->contacts);
 }
 
-/* Others hold const links: only these two files write one. */
+/* Returns the writable link for a const one. Other modules only hold pointers to const links. */
 static struct link *ours(struct sessions *s, const struct link *l)
 {
     return &s->links[l - s->links];
@@ -38,7 +50,7 @@ static struct link *find(struct sessions *s, uint32_t number)
     return l == NULL ? NULL : ours(s, l);
 }
 
-/* ---- what is said ---- */
+/* ---- sending ---- */
 
 void sessions_send(struct sessions *s, const struct link *l, bool bulk, const uint8_t *head,
                    size_t n_head, struct packet *body)
@@ -105,7 +117,7 @@ void sessions_hello_all(struct sessions *s)
             say_hello(s, &s->links[i]);
 }
 
-/* In the bulk lane, so that it comes after our last delta. */
+/* The message goes into the bulk lane, so that it arrives after this peer's last delta. */
 void sessions_say_finished(struct sessions *s, const struct link *l)
 {
     uint8_t out[64];
@@ -131,8 +143,9 @@ void sessions_status_req(struct sessions *s, const struct link *l)
         s->owner.status(s->owner.self, l);
 }
 
-/* Before any news that may be waiting, and also to those whose HELLO has not come: ours has
- * made us a member there. */
+/* The LEFT record is sent at once, because membership changes that wait in the table may exceed the
+ * allowance per tick. The other end of a session gets it even before its HELLO has arrived: it may
+ * have made this peer a member when it received this peer's HELLO. */
 void sessions_leave(struct sessions *s)
 {
     struct env *v = s->env;
@@ -145,7 +158,7 @@ void sessions_leave(struct sessions *s)
             sessions_send(s, &s->links[i], false, v->commons->message, len, NULL);
 }
 
-/* ---- sessions come and go ---- */
+/* ---- start and end of a session ---- */
 
 void sessions_start(struct sessions *s)
 {
@@ -155,7 +168,8 @@ void sessions_start(struct sessions *s)
     dial_start(s);
 }
 
-/* We are reachable where this connection ends, at the port we listen on. */
+/* Announces the local host of a connection with this peer's listening port as an address of this
+ * peer, unless addresses were configured. */
 static void learn_address(struct env *v, const char *host)
 {
     char address[WIRE_ADDRESS_MAX + 1];
@@ -167,8 +181,10 @@ static void learn_address(struct env *v, const char *host)
     (void)members_add_address(v->members, address);
 }
 
-/* Have we dialled them before, and does that session live? (By another of their addresses:
- * who it is shows only now.) Without our HELLO the other end forgets the new one. */
+/* Returns whether this peer has already dialled peer `id` and that session is not silent. The
+ * earlier dial went to another address of the peer, and the identity is known only after the
+ * handshake. The new session is closed before this peer sends a HELLO, so the other end keeps the
+ * earlier session. */
 static bool superfluous(const struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
 {
     for (size_t i = 0; i < s->n_links; i++) {
@@ -256,7 +272,8 @@ void sessions_opened(struct sessions *s, const struct link *l)
 
 /* ---- HELLO ---- */
 
-/* Before a session ends for the sake of another process of theirs, it is told of that. */
+/* Sends a record on a session that is about to end because another process has the same identity.
+ * The receiver learns from the record that the other process exists. */
 static void tell_of(struct sessions *s, const struct link *l, const struct record *r)
 {
     struct env *v = s->env;
@@ -266,11 +283,19 @@ static void tell_of(struct sessions *s, const struct link *l, const struct recor
                   wire_put_members(v->commons->message, sizeof v->commons->message, &m), NULL);
 }
 
-/* Two sessions with one process: both ends must keep the same one. Of two that
- * crossed, that which the smaller id dialled; of two in one direction, the
- * second: who dials again has lost the first, whether or not we have noticed
- * (sessions_up()). A new process takes the place of its dead one; of two that live
- * the newer counts, by incarnation. */
+/* Decides between the new session `l` and an older session with the same identity, if one exists,
+ * and closes one of them. Returns whether it has closed `l`. `r`: the record in the HELLO on `l`.
+ * Both ends must keep the same session:
+ *
+ *   case                                                       session that is kept
+ *   no message on the older session for SILENT_US              the new one
+ *   same process, dialled in opposite directions               the one that the smaller id dialled
+ *   same process, dialled in the same direction                the new one
+ *   another process, its incarnation below the one known       the older one
+ *   another process otherwise                                  the new one
+ *
+ * A process that dials a second time has lost its first session, even if this peer has not noticed
+ * that (sessions_up()). */
 static bool is_duplicate(struct sessions *s, const struct link *l, const struct record *r)
 {
     const struct link *old = sessions_to(s, l->id);
@@ -294,7 +319,6 @@ static bool is_duplicate(struct sessions *s, const struct link *l, const struct 
     return false;
 }
 
-/* To all to whom we said another run, or none. */
 void sessions_run_fixed(struct sessions *s)
 {
     for (size_t i = 0; i < s->n_links && !s->env->over; i++)
@@ -302,7 +326,8 @@ void sessions_run_fixed(struct sessions *s)
             say_hello(s, &s->links[i]);
 }
 
-/* Their run is ours now: what was known of other links was of the run that we gave up. */
+/* Handles that this peer has taken the run of session `l`. The flags same_run of other sessions
+ * refer to the run that this peer gave up, so they are cleared. */
 static void run_taken(struct sessions *s, struct link *l)
 {
     for (size_t i = 0; i < s->n_links; i++)
@@ -311,7 +336,8 @@ static void run_taken(struct sessions *s, struct link *l)
     sessions_run_fixed(s);
 }
 
-/* It may call for as long as it has not heard of our run: it is told of once. */
+/* Ends the session with a peer of another run. The peer may call again until it has received this
+ * peer's run, so the warning is printed only once in ten minutes. */
 static void refuse_run(struct sessions *s, const struct link *l, const struct record *r,
                        const char *why)
 {
@@ -322,7 +348,8 @@ static void refuse_run(struct sessions *s, const struct link *l, const struct re
     members_refuse(s->env->members, l->id, true, s->env->now_us);
 }
 
-/* A run of one trainer says nothing to a peer that was started for another one's. */
+/* Refuses a run description that cannot be parsed. If it was made for another kind of trainer, a
+ * user has started different programs in one cluster, which is no violation of the protocol. */
 static void refuse_text(struct sessions *s, const struct link *l, const struct wire_hello *h)
 {
     char found[RUN_KEY_MAX + 1], why[128];
@@ -337,8 +364,8 @@ static void refuse_text(struct sessions *s, const struct link *l, const struct w
     refuse_run(s, l, &h->record, why);
 }
 
-/* Others have our run: who comes with another one that has not begun either has to join ours,
- * and not we theirs because we happened to dial. */
+/* Returns whether a connected peer has this peer's run. If so, a sender with a different run that
+ * has not started has to give up its run, even if this peer dialled it. */
 static bool in_company(const struct sessions *s)
 {
     for (size_t i = 0; i < s->n_links; i++)
@@ -347,10 +374,13 @@ static bool in_company(const struct sessions *s)
     return false;
 }
 
-/* Settles whose run counts. Returns false where the link, or this peer, ends over it. */
+/* Compares the run in a HELLO with this peer's run and decides which one both use. Returns false if
+ * the session or this peer ends. */
 static bool agree_on_run(struct sessions *s, struct link *l, const struct wire_hello *h)
 {
-    if (!h->has_run) { /* They will take ours. Who had another one before may have missed it. */
+    if (!h->has_run) {
+        /* The sender will take this peer's run. If it had another run before, it may have ignored
+         * the run in this peer's earlier HELLO, so the HELLO is sent again. */
         l->same_run = false;
         if (l->hello && standing(s).has_run)
             say_hello(s, l);
@@ -383,7 +413,9 @@ static bool agree_on_run(struct sessions *s, struct link *l, const struct wire_h
     return false;
 }
 
-/* Words that come together say no pace. */
+/* Stores the round that the other end reports. The pace of the peer is computed from this report
+ * and the previous one (round_quorum.c). A report that follows in less than half a heartbeat is too
+ * close for that, so it replaces the last one. */
 static void say_round(struct link *l, uint64_t round, int64_t now_us)
 {
     if (now_us - l->said_us >= HEARTBEAT_US / 2) {
@@ -394,14 +426,14 @@ static void say_round(struct link *l, uint64_t round, int64_t now_us)
     l->said_us = now_us;
 }
 
-/* A peer, not an observer, says who it is. */
+/* Handles a HELLO of a peer, as opposed to an observer. See the list at the top of this file. */
 static void peer_hello(struct sessions *s, struct link *l, const struct wire_hello *h)
 {
     bool first = !l->hello;
     if (first && (!admit_hello(s, l, &h->record) || is_duplicate(s, l, &h->record)))
         return;
     if (!agree_on_run(s, l, h))
-        return; /* A peer of another run is no member. */
+        return; /* A peer of another run does not become a member. */
     if (first && !admit_name(s, l, &h->record))
         return;
     if (handshake_hello(s, l, &h->record) == MEMBERS_FORGED)
@@ -410,7 +442,9 @@ static void peer_hello(struct sessions *s, struct link *l, const struct wire_hel
     l->boot = h->record.boot;
     say_round(l, h->round, s->env->now_us);
     if (l->started != h->has_started)
-        l->before_us = 0; /* What it said before is of another life, and no pace. */
+        /* The previous report dates from before the start of the run (or of another run), so it
+         * gives no pace. */
+        l->before_us = 0;
     l->started = h->has_started;
     handshake_met(s, l);
     if (first) {
@@ -421,9 +455,10 @@ static void peer_hello(struct sessions *s, struct link *l, const struct wire_hel
     }
 }
 
-/* Somebody with our identity: we ourselves, who are in our own bootstrap list, or another
- * process. That one is answered, as in members_merge(), until the younger of the two has ended;
- * such a session never talks. */
+/* Handles a HELLO from this peer's own identity. The sender is this process itself, if its address
+ * is in the bootstrap list, or another process with a copy of the key. Such a process gets a HELLO
+ * with this peer's record as an answer. By these records the two processes find out which of them
+ * started later and must end (members_merge()). Such a session never talks. */
 static void own_hello(struct sessions *s, const struct link *l, const struct wire_hello *h)
 {
     struct env *v = s->env;
@@ -485,7 +520,9 @@ static void heartbeat(struct sessions *s)
     uint8_t out[64];
     struct standing now = standing(s);
     int64_t busy_ms = (now.busy_us + 999) / 1000;
-    struct wire_ping ping = {.round = now.has_started ? now.beat : 0, /* Else nobody asks us. */
+    /* Until it has started training, this peer reports round 0. A higher round would mark it as
+     * started at the receivers (sessions_ping()), and they would ask it for a model. */
+    struct wire_ping ping = {.round = now.has_started ? now.beat : 0,
                              .busy_ms = busy_ms < UINT32_MAX ? (uint32_t)busy_ms : UINT32_MAX};
     size_t len = wire_put_ping(out, sizeof out, &ping);
     for (size_t i = 0; i < s->n_links; i++)
@@ -498,7 +535,8 @@ static bool may_be_told_all(const struct link *l)
     return link_talks(l) && !l->doomed && !l->telling;
 }
 
-/* Each as likely as any other: else some would hear what they missed from nobody. */
+/* Returns a session for the next transfer of the whole member table, or NULL. Each eligible session
+ * has the same probability, so that every peer eventually receives what it has missed. */
 static struct link *any_link(struct sessions *s)
 {
     uint64_t n = 0;
@@ -529,7 +567,9 @@ void sessions_tick(struct sessions *s)
     dissemination_tick(s);
     if (v->now_us >= s->entropy_us) {
         struct link *l = any_link(s);
-        if (l != NULL) { /* Whatever it is thought to know. */
+        if (l != NULL) {
+            /* All records are sent, because the table may be wrong about which records the other
+             * end knows. */
             dissemination_listens(s, l, false);
             dissemination_tell_all(s, l);
         }

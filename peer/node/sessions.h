@@ -1,17 +1,30 @@
-/* peer/node/sessions.h -- the sessions of a node, and dialling: a machine of its own.
+/* peer/node/sessions.h -- the session table of a node, heartbeats, membership gossip and dialling.
  *
- * The state consists of the table of links, the bootstrap names, the contacts, and the timers of
- * heartbeats and of membership gossip. Only sessions.c, introduce.c, news.c, dial.c, watch.c,
- * admit.c and callback.c write it. Other modules hold `const struct link *` and use the functions
- * below.
+ * A session is an authenticated connection with another process. The table below holds one struct
+ * link per session:
  *
- *    (dial) --LINK_UP--> [used] --HELLO--> [talks] --hang-up--> [doomed] --LINK_DOWN--> (free)
+ *    (dial) --LINK_UP--> [used] --HELLO--> [hello] --hang-up--> [doomed] --LINK_DOWN--> (free)
  *                           |                                      ^
  *                           +-- refused, a duplicate, silent ------+
  *
- * A session that says HELLO as an observer never talks: it may only ask. This machine knows
- * nothing of edges, training or mixing. What it must know of them, and what it has to pass
- * on, goes through struct sessions_owner, which the node fills in.
+ * A session *talks* after the HELLO of a peer has been accepted (link_talks()). An observer, for
+ * example `hearsay status`, also sends a HELLO, but its session never talks: it may only send
+ * requests.
+ *
+ * The state of this module is written by these files:
+ *
+ *    sessions.c                 session table, HELLO, choice of the run, heartbeats
+ *    handshake.c                merging of members' records, duplicate identities
+ *    dissemination.c            membership gossip
+ *    dial.c                     bootstrap names, contacts, redials
+ *    failure_detector.c         silent members, accusations, duplicate names
+ *    admit.c                    allow-list, certificates, names
+ *    callback.c                 test calls to announced addresses
+ *    connection_diagnostics.c   warnings about failed calls
+ *
+ * Other modules hold `const struct link *` and use the functions below. This module knows nothing
+ * of edges, training or mixing. It asks and informs the rest of the node through the functions in
+ * struct sessions_owner, which node.c provides.
  */
 #ifndef PEER_NODE_SESSIONS_H
 #define PEER_NODE_SESSIONS_H
@@ -23,126 +36,176 @@
 #include "peer/node/quarantine.h"
 
 enum {
-    SESSIONS_PIECE = 16, /* After the first batch members are told so many a tick: a link may be
-                          * slow, and its queue is bounded. */
-    SESSIONS_NEWS = 32,  /* So many news a tick: about half of them a neighbour has by itself. */
-    SESSIONS_KINDS = 48, /* Violations are told apart by what they were: so many at most. */
-    NODE_SEED_ADDRESSES = 64 /* A bootstrap name may stand for so many; further ones are dropped. */
+    /* Number of records per tick and session in a transfer of the whole member table, after the
+     * first batch. The limit exists because a link may be slow and its send queue is bounded. */
+    SESSIONS_PIECE = 16,
+    /* Number of membership changes per tick that this peer may forward. A neighbour usually has
+     * about half of them already. */
+    SESSIONS_NEWS = 32,
+    SESSIONS_KINDS = 48, /* Maximum number of kinds of violations that are counted separately. */
+    /* Maximum number of addresses of one bootstrap name. Further addresses are dropped. */
+    NODE_SEED_ADDRESSES = 64
 };
 
-/* One session. */
+/* One session. Times are node times in microseconds. */
 struct link
 {
+    /* State of the session:
+     *   used       the slot holds a session
+     *   dialled    this peer opened the session, not the other end
+     *   hello      a HELLO of the other end has been accepted
+     *   observer   the HELLO came from an observer
+     *   same_run   the other end's last HELLO contained the run of this peer
+     *   started    the other end has started training (HELLO), or has reported a round above 0
+     *   finished   the other end has reported that its model is final
+     *   doomed     this peer has hung up; the slot stays in use until LINK_DOWN */
     bool used, dialled, hello, observer, same_run, started, finished, doomed;
-    bool opened, violated; /* An edge mixed on it; it ends for a violation. */
-    bool mute;             /* It is silent, so that it vouches for nobody. */
-    uint32_t number;       /* The driver's. */
-    uint32_t version;      /* The messages on it have this one. */
-    uint32_t tag;          /* Our dial's; 0 where they have dialled. */
-    bool telling, asked;   /* All members are being told; they asked for a status meanwhile. */
-    size_t told;           /* The place of the next member to tell. */
-    uint32_t n_new;        /* So many members were first heard of on it since new_us; */
-    int64_t new_us;
-    bool told_new;    /* that they were too many was said. */
-    int64_t other_us; /* When another process of our identity was last told of on it; 0: never. */
-    uint8_t id[WIRE_ID_BYTES];
+    /* opened: an edge was opened on this session. violated: this peer hung up because the other
+     * end violated the protocol. */
+    bool opened, violated;
+    /* True: nothing has arrived for SILENT_US, so the session does not prove that its member is
+     * alive. */
+    bool mute;
+    uint32_t number;  /* Number of the session at the driver. */
+    uint32_t version; /* Protocol version of the session. */
+    uint32_t tag;     /* Tag of this peer's dial. 0: the other end opened the session. */
+    /* telling: a transfer of the whole member table to the other end is under way. asked: the other
+     * end requested a STATUS during this transfer. */
+    bool telling, asked;
+    size_t told;    /* Cursor of members_tell(): position of the next member to send. */
+    uint32_t n_new; /* Number of unknown members that the other end announced since new_us. */
+    int64_t new_us; /* Start of the minute in which n_new counts. */
+    bool told_new;  /* True: the warning about too many new members was printed. */
+    /* Last time that the other end sent a record of this peer's identity that another process has
+     * signed. 0: never. Written by handshake.c. */
+    int64_t other_us;
+    uint8_t id[WIRE_ID_BYTES]; /* Authenticated identity of the other end. */
+    /* heard_us: last time that data arrived. up_us: time at which the session opened. */
     int64_t heard_us, up_us;
-    uint64_t boot;         /* Their process drew it when it started. */
-    uint64_t round;        /* They have done so many rounds of the run, as they last said, */
-    int64_t said_us;       /* at this time; */
-    uint64_t before;       /* and what they had said before that, */
-    int64_t before_us;     /* then. 0: nothing. */
-    int64_t busy_since_us; /* Their worker has been at its job since then; 0: it waits. */
-    int64_t told_busy_us;  /* When they said so. */
-    struct callback_link callback; /* Written by callback.c only. */
+    uint64_t boot;     /* Boot id of the other end's process, a random number. */
+    uint64_t round;    /* Round of the run that the other end reported last. */
+    int64_t said_us;   /* Time at which `round` was reported. */
+    uint64_t before;   /* Round that the other end reported before `round`. */
+    int64_t before_us; /* Time at which `before` was reported. 0: there was no such report. */
+    /* Time at which the other end's worker began its current job. 0: the worker is idle. */
+    int64_t busy_since_us;
+    int64_t told_busy_us;          /* Time of the PING from which busy_since_us was computed. */
+    struct callback_link callback; /* Results of test calls. Written by callback.c only. */
 };
 
-/* Trying to reach an address, with back-off. */
+/* Repeated dials to one destination, with exponential back-off. Times are node times in
+ * microseconds. */
 struct redial
 {
-    bool busy;
-    uint32_t tag;
+    bool busy;    /* True: a dial is in progress. */
+    uint32_t tag; /* Tag of the dial in progress. */
+    /* next_us: earliest time of the next dial. backoff_us: present interval between two dials; 0:
+     * no dial has failed yet. dialled_us: time at which the last dial began. */
     int64_t next_us, backoff_us, dialled_us;
 };
 
-/* A member that we want a session with: for an edge, or to watch it, or for both. */
+/* A member with which this peer wants a session. */
 struct contact
 {
     uint8_t id[WIRE_ID_BYTES];
+    /* wanted: an edge, a state transfer or a resume needs the session. watched: the failure
+     * detector monitors the member. A contact with neither is removed. */
     bool wanted, watched;
     struct redial redial;
-    uint32_t next_address; /* The place of the next to try among its record's. */
-    uint32_t refusals;     /* So many dials in a row were refused outright. */
+    /* Number of dials made so far. Modulo the number of addresses in the member's record it is the
+     * index of the address to dial next. */
+    uint32_t next_address;
+    uint32_t refusals; /* Number of consecutive dials that failed within REFUSED_US. */
     /* Time of the first failed call since the member became a contact, in microseconds. 0: no call
      * failed. Written by callback.c only. */
     int64_t unmet_us;
 
-    /* watch.c writes these. */
-    bool met;         /* We have had a session since it became a contact. */
-    int64_t call_us;  /* For the sake of watching it is not called before this. */
-    int64_t heard_us; /* When it was last heard, by us or by whom we asked; or became one. */
-    int64_t asked_us; /* Since when others are asked about it; 0: they are not. */
-    bool accused;     /* By us, and not refuted yet, */
-    uint64_t accused_incarnation; /* while it had this incarnation. */
-    int64_t spared_us;            /* It is not accused again before this, */
-    int64_t spare_us;             /* and next time for so long. */
+    /* The fields from here on are written by failure_detector.c. Times are in microseconds. */
+
+    bool met;        /* True: this peer had a session with the member since it became a contact. */
+    int64_t call_us; /* Earliest time at which the failure detector dials the member. */
+    /* Last time that this peer, or a member that it asked, heard the member. Before that: about the
+     * time at which the member became a contact. */
+    int64_t heard_us;
+    int64_t asked_us; /* Time at which other members were asked about the member. 0: not asked. */
+    bool accused;     /* True: this peer has accused the member, and it has not refuted that yet. */
+    uint64_t accused_incarnation; /* Incarnation of the member in this peer's last accusation. */
+    int64_t spared_us;            /* Time before which this peer does not accuse the member. */
+    /* Delay until the next accusation if the member refutes this peer's accusation. Doubles with
+     * each refutation, from REFUTED_US to REFUTED_MAX_US. */
+    int64_t spare_us;
 };
 
-/* A bootstrap name, what it stood for when it was last resolved, and our dials there. */
+/* A name of the bootstrap list, its addresses and the dials to them. */
 struct seed
 {
-    const char *name;
+    const char *name; /* "host:port". */
+    /* busy: the name is being resolved. warned: a warning that it does not resolve was printed. */
     bool busy, warned;
-    int64_t next_us;
-    uint32_t n;
+    int64_t next_us; /* Time at which the name is resolved next, in microseconds. */
+    uint32_t n;      /* Number of addresses in at[]. */
     struct
     {
         char address[WIRE_ADDRESS_MAX + 1];
+        /* busy: a dial is in progress. self: the address is one of this peer, so it is not
+         * dialled. */
         bool busy, self;
-        uint32_t tag;
+        uint32_t tag; /* Tag of the last dial to this address. */
     } at[NODE_SEED_ADDRESSES];
 };
 
-/* What we say of ourselves. */
+/* The facts that this peer reports about itself in HELLO and PING messages. node.c computes them on
+ * request (sessions_owner.standing). */
 struct standing
 {
+    /* has_run: this peer has a run that others can take. has_started: it has a model and has
+     * started training, so its run can no longer change. */
     bool has_run, has_started;
-    bool gathers;     /* There is no run yet, and one is about to be fixed (pooling.h), or to have
-                       * its initial model here (initial.h). */
-    bool finished;    /* Our model is final. */
-    struct bytes run; /* The run's text. */
-    uint64_t round;   /* Local rounds done. */
-    uint64_t beat;    /* Those of the consensus phase, too. */
-    int64_t busy_us;  /* The worker has been at its job for so long; 0: it waits. */
+    /* True: there is no run yet that others can take, but one is in preparation. Either the members
+     * exchange column statistics (statistics_aggregation.h), or the initial model of the run is
+     * still missing (initial.h). */
+    bool gathers;
+    bool finished;    /* True: this peer's model is final, and was stored or could not be stored. */
+    struct bytes run; /* Run description as text. Empty if has_run is false. */
+    uint64_t round;   /* Number of training rounds done. */
+    uint64_t beat;    /* Number of rounds done, including rounds of the consensus phase. */
+    int64_t busy_us;  /* Age of the worker's current job in microseconds. 0: the worker is idle. */
 };
 
-/* What is to be done about the run of a HELLO, where it is not ours. */
+/* Result of the comparison of the run in a HELLO with the run of this peer. */
 enum sessions_run {
-    SESSIONS_RUN_SAME,       /* It is ours. */
-    SESSIONS_RUN_TAKEN,      /* It is ours from now on. */
-    SESSIONS_RUN_YIELDS,     /* They will take ours. */
-    SESSIONS_RUN_STRANGER,   /* It has begun, and so has ours: no session. */
-    SESSIONS_RUN_UNREADABLE, /* No correct peer of our kind says this. */
-    SESSIONS_RUN_CONTRADICTS /* It is not what this peer was started for: it leaves. */
+    SESSIONS_RUN_SAME,   /* The sender has this peer's run. */
+    SESSIONS_RUN_TAKEN,  /* This peer had no run or gave up its own, and has taken the sender's. */
+    SESSIONS_RUN_YIELDS, /* The sender will give up its run and take this peer's. */
+    /* The runs differ and this peer's run cannot change any more: the session is refused. */
+    SESSIONS_RUN_STRANGER,
+    /* The run description is invalid, or is for another kind of trainer. */
+    SESSIONS_RUN_UNREADABLE,
+    /* This peer should take the run, but its command-line options contradict the run. It ends. */
+    SESSIONS_RUN_CONTRADICTS
 };
 
-/* Nobody talks to us: how did that come? */
+/* How this peer lost its last session with any other peer. */
 enum sessions_away {
-    SESSIONS_THERE, /* Somebody does, or they went before our eyes. */
-    SESSIONS_CUT,   /* The last of them fell silent on a session that stood. */
-    SESSIONS_STOOD  /* We stood still; they were gone when we went on. */
+    /* A session exists, or the last one ended without a sign that this peer was cut off. */
+    SESSIONS_THERE,
+    SESSIONS_CUT,  /* The last session was silent when it ended: this peer was cut off. */
+    SESSIONS_STOOD /* The last session ended just after a pause of this process. */
 };
 
-/* The node's answers; each call gets `self`. */
+/* Functions that the node provides to the sessions. Each gets `self` as its first argument. */
 struct sessions_owner
 {
     void *self;
     void (*standing)(void *self, struct standing *s);
+    /* Compares the run in a HELLO with this peer's run, and takes it if the result is
+     * SESSIONS_RUN_TAKEN. `dialled`: this peer opened the session. */
     enum sessions_run (*run)(void *self, const struct wire_hello *h, bool dialled);
-    void (*lost)(void *self, const struct link *l);     /* A session that talked is gone. */
-    void (*finished)(void *self, const struct link *l); /* Their model is final. */
-    bool (*surplus)(void *self, const struct link *l);  /* Nobody needs it. */
-    void (*status)(void *self, const struct link *l);   /* They want to know of us. */
+    /* A session with a peer (not an observer) has ended or is replaced by another session. */
+    void (*lost)(void *self, const struct link *l);
+    void (*finished)(void *self, const struct link *l); /* The other end's model is final. */
+    bool (*surplus)(void *self, const struct link *l);  /* Returns whether no edge needs `l`. */
+    void (*status)(void *self, const struct link *l);   /* Sends a STATUS message over `l`. */
 };
 
 struct sessions
@@ -150,173 +213,237 @@ struct sessions
     struct env *env;
     struct sessions_owner owner;
     struct link links[NODE_LINKS_MAX];
-    size_t n_links; /* None of those from here on has ever been used: each takes the first place. */
-    uint64_t n_violations;
+    /* Number of slots in links[] that were ever used. A new session takes the first free slot, so
+     * all slots from this index on are unused. */
+    size_t n_links;
+    uint64_t n_violations; /* Number of protocol violations by other peers. */
     struct
     {
-        const char *what; /* A literal of ours. */
+        const char *what; /* Kind of violation, a string literal. */
         uint64_t n;
-    } kind[SESSIONS_KINDS]; /* The same by kind, n_kinds of them; more share the last. */
-    uint32_t n_kinds;
+    } kind[SESSIONS_KINDS]; /* Violations by kind. The last entry counts all further kinds. */
+    uint32_t n_kinds;       /* Number of used entries of kind[]. */
     struct quarantine quarantine;
-    int64_t heartbeat_us, entropy_us; /* When the next ones are due. */
-    uint32_t n_news;                  /* So many may be told before the next tick. */
-    int64_t cloned_us;                /* That we have a clone is not said again before this. */
+    /* Times of the next heartbeat, and of the next transfer of the whole member table to a random
+     * session (anti-entropy), in microseconds. */
+    int64_t heartbeat_us, entropy_us;
+    /* Number of membership changes that may still be forwarded before the next tick. */
+    uint32_t n_news;
+    /* Time before which the error about a duplicate of this peer's identity is not repeated. */
+    int64_t cloned_us;
 
-    struct admit admit; /* Who may be a member; admit.c writes it. */
+    struct admit admit; /* Allow-list and refusals. Written by admit.c only. */
 
-    /* dial.c writes these. */
-    struct seed *seeds;       /* config.n_bootstrap of them. */
-    struct contact *contacts; /* In no order. */
-    size_t n_contacts, cap_contacts;
-    struct redial dead;     /* One of the dead being tried. */
-    int64_t dead_redial_us; /* When the next of them is tried. */
-    size_t next_dead;       /* Where to look for it, where they are tried in turn. */
-    uint32_t next_tag;
+    /* The fields from here to refused_us are written by dial.c. */
 
-    /* Calls in a row that were refused outright, none got through or had no answer; since. */
+    struct seed *seeds;              /* One entry per bootstrap name. Owned. */
+    struct contact *contacts;        /* Contacts in no order. Owned. */
+    size_t n_contacts, cap_contacts; /* Number of contacts, and for how many there is memory. */
+    /* Dial to one of the dead members. Only busy, tag and dialled_us are used. */
+    struct redial dead;
+    int64_t dead_redial_us; /* Time at which the next dead member is dialled, in microseconds. */
+    /* Index in the member table at which the search for the next dead member begins, when they are
+     * dialled in turn. */
+    size_t next_dead;
+    uint32_t next_tag; /* Tag of the last dial. Tags are counted up from 1. */
+
+    /* Number of consecutive dials to members that failed within REFUSED_US. A dial that succeeds
+     * or fails later resets it, and so does a new session (failure_detector.c). */
     uint32_t n_refused;
-    int64_t refused_us;
+    int64_t refused_us; /* Time of the first of the n_refused failures, in microseconds. */
 
-    struct connection_diagnostics seek; /* Written by seek.c only. */
-    struct callback callback;           /* Written by callback.c only. */
+    /* Failed dials to bootstrap names. Written by connection_diagnostics.c only. */
+    struct connection_diagnostics seek;
+    struct callback callback; /* Test calls to members' addresses. Written by callback.c only. */
 
-    /* watch.c writes these. */
-    int64_t stood_us;        /* Node time of the last pause of more than SILENT_US; 0: none. */
-    enum sessions_away away; /* How we lost the last session, if it was we that were away. */
+    /* The fields from here on are written by failure_detector.c. */
+
+    /* Node time of the last pause of this process of more than SILENT_US. 0: no such pause. */
+    int64_t stood_us;
+    enum sessions_away away; /* How this peer lost its last session. */
     struct
     {
-        uint64_t pair;   /* Hash of both ids; 0: there are none. */
-        int64_t seen_us; /* When both were last seen to live. */
-        int64_t since_us;
-        bool told;
-        bool ours;                     /* It is our name: */
-        uint8_t other[WIRE_ID_BYTES];  /* this one has it, too. */
-    } twins;                           /* Two that live, and have one name. */
-    uint64_t failure_detector_changes; /* members_changes() as it was chosen whom to watch. */
+        uint64_t pair;    /* Hash of the ids of both members. 0: no pair was found. */
+        int64_t seen_us;  /* Last time at which `pair` was confirmed, in microseconds. */
+        int64_t since_us; /* Time at which `pair` took its value, in microseconds. */
+        bool told;        /* True: one of the two members has been refused. */
+        bool ours;        /* True: this peer is one of the two members. */
+        uint8_t other[WIRE_ID_BYTES]; /* Id of the other member if `ours` is true. */
+    } twins;                          /* Two live members with the same name. */
+    /* Value of members_changes() when the members to monitor were last chosen. */
+    uint64_t failure_detector_changes;
 };
 
-/* A session with a peer that has said who it is. */
+/* Returns whether the other end of the session is a peer, not an observer, and its HELLO was
+ * accepted. */
 static inline bool link_talks(const struct link *l)
 {
     return l->used && l->hello && !l->observer;
 }
 
-/* Their worker has been at its job for so long, as far as we know; 0: it waits. */
+/* Returns the age of the current job of the other end's worker in microseconds, by its last PING.
+ * 0: the worker is idle. */
 static inline int64_t link_busy_us(const struct link *l, int64_t now_us)
 {
     return l->busy_since_us != 0 ? now_us - l->busy_since_us : 0;
 }
 
-/* 0 or -ENOMEM; close it in any case. */
+/* Initialises *s, which must be zeroed. Returns 0 or -ENOMEM. sessions_close() must be called in
+ * both cases. */
 int sessions_open(struct sessions *s, struct env *env, const struct sessions_owner *owner);
 void sessions_close(struct sessions *s);
+/* Starts the timers and the resolution of the bootstrap names. */
 void sessions_start(struct sessions *s);
 
-/* ---- what happens ---- */
+/* ---- events ---- */
 
 void sessions_up(struct sessions *s, const struct node_event *ev);
 void sessions_down(struct sessions *s, const struct node_event *ev);
 void sessions_dial_failed(struct sessions *s, const struct node_event *ev);
 void sessions_resolved(struct sessions *s, const struct node_event *ev);
-/* A message has come: the link, or NULL where it does not count any more. */
+/* Handles that data arrived on the driver's link `number`. Returns its session, or NULL if the
+ * session has ended or this peer has hung up: the message must then be ignored. */
 const struct link *sessions_heard(struct sessions *s, uint32_t number);
 void sessions_hello(struct sessions *s, const struct link *l, const struct wire_hello *h);
 void sessions_members(struct sessions *s, const struct link *l, const struct wire_members *told);
-/* They want to know of us: answered once all members have been told, who may be asked next. */
+/* Handles a STATUS_REQ message. The answer is sent after all members, because the sender may want
+ * to ask these members next. */
 void sessions_status_req(struct sessions *s, const struct link *l);
 void sessions_ping(struct sessions *s, const struct link *l, const struct wire_ping *ping);
 void sessions_probe(struct sessions *s, const struct link *l, const struct wire_probe *m);
+/* Handles a HEARD message, the answer to a PROBE. */
 void sessions_vouched(struct sessions *s, const struct wire_heard *m);
+/* Does everything that depends on time. Called every TICK_US. */
 void sessions_tick(struct sessions *s);
 
-/* ---- what others ask for ---- */
+/* ---- requests of other modules ---- */
 
+/* Sends a message on the session, unless this peer has hung up. `head` is copied, `body` may be
+ * NULL and is borrowed until the next step. `bulk` selects the lane for large messages. */
 void sessions_send(struct sessions *s, const struct link *l, bool bulk, const uint8_t *head,
                    size_t n_head, struct packet *body);
+/* Ends the session. `violation`: the reason is a violation of the protocol by the other end. */
 void sessions_hang_up(struct sessions *s, const struct link *l, bool violation);
-/* what: a literal; it is kept. */
+/* Counts a violation of the protocol, prints a warning, quarantines the other end and hangs up.
+ * `what` describes the violation and must be a string literal, because the pointer is stored. */
 void sessions_violation(struct sessions *s, const struct link *l, const char *what);
-void sessions_news(struct sessions *s);      /* Pass on what changed among the members. */
-void sessions_last_news(struct sessions *s); /* All of it: we end, and others may wait for it. */
-void sessions_leave(struct sessions *s);     /* By a signed word, so that no ghost stays. */
-void sessions_hello_all(struct sessions *s); /* What we say of ourselves has changed. */
-void sessions_run_fixed(struct sessions *s); /* There is a run, where there was none: it is ours. */
-/* Our model is final, if it is: behind our last delta. */
+/* Forwards changes of the member table to all sessions, within the limit SESSIONS_NEWS. */
+void sessions_news(struct sessions *s);
+/* Forwards all changes of the member table without a limit. Called when this peer ends, because
+ * other peers may wait for these changes. */
+void sessions_last_news(struct sessions *s);
+/* Sends this peer's signed record with the state LEFT to all sessions, so that no member waits for
+ * this peer or declares it dead later. */
+void sessions_leave(struct sessions *s);
+/* Sends a new HELLO to all peers with a session. Called when the phase of this peer has changed. */
+void sessions_hello_all(struct sessions *s);
+/* Sends a new HELLO on all sessions. Called when this peer has got, changed or given up its run. */
+void sessions_run_fixed(struct sessions *s);
+/* Reports on session `l` that this peer's model is final. The message is queued after the last
+ * delta. Does nothing if the model is not final. */
 void sessions_say_finished(struct sessions *s, const struct link *l);
 void sessions_say_finished_all(struct sessions *s);
-/* An edge opened on the link: it is of use. */
+/* Reports that an edge opened on this session, so that a loss is followed by a quick redial. */
 void sessions_opened(struct sessions *s, const struct link *l);
 
 /* ---- dialling (dial.c) ---- */
 
-/* We want a session with this member from now on, or no longer. 0 or -ENOMEM. */
+/* Makes the member a contact that is wanted, so that sessions_call() can dial it. Returns 0 or
+ * -ENOMEM. */
 int sessions_want(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
 bool sessions_wants(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
+/* Ends the effect of sessions_want(). */
 void sessions_unwant(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
-/* Call a wanted member, if it is time; there has been no session since lost_us. */
+/* Dials a contact if there is no session with it and the back-off has expired. If this peer's id is
+ * greater than the contact's, it waits until YIELD_US after lost_us. lost_us is the time, in
+ * microseconds, at which the last session with the contact was lost. */
 void sessions_call(struct sessions *s, const uint8_t id[WIRE_ID_BYTES], int64_t lost_us);
-/* The session with this wanted member was of use: have it again at once. */
+/* Allows the next dial to this contact at once. Called after the loss of a session on which an edge
+ * was open. */
 void sessions_call_soon(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
 
-/* ---- questions ---- */
+/* ---- queries ---- */
 
+/* Returns the session with the driver's number `number`, or NULL. */
 const struct link *sessions_link(const struct sessions *s, uint32_t number);
+/* Returns the session with peer `id` if its HELLO was accepted and it was not hung up, or NULL. */
 const struct link *sessions_to(const struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
-/* When this member was last heard, by us or by whom we asked; 0: it never was. */
+/* Returns the last time at which this peer, or a member that it asked, heard the member `id`, in
+ * microseconds. 0: never. */
 int64_t sessions_heard_us(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
-bool sessions_any(const struct sessions *s); /* A session with any peer. */
-/* Were we away, and is now nobody there any more? That is, all whom we know to be missing have
- * refused our calls for a while: their hosts answer, their processes are gone. */
+/* Returns whether there is a session with any peer. */
+bool sessions_any(const struct sessions *s);
+/* Returns SESSIONS_CUT or SESSIONS_STOOD if this peer was cut off or paused, and the processes of
+ * all missing members have ended since. The evidence is that their hosts have refused all dials of
+ * this peer for a while. Returns SESSIONS_THERE otherwise. O(members). */
 enum sessions_away sessions_deserted(const struct sessions *s);
-/* Somebody of our run has begun it. */
+/* Returns whether a peer with a session has this peer's run and has started it. */
 bool sessions_run_begun(const struct sessions *s);
 
-/* ---- between sessions.c, introduce.c, news.c, dial.c and watch.c ---- */
+/* ---- internal to sessions.c, handshake.c, dissemination.c, dial.c, failure_detector.c ---- */
 
-/* Merges the record by which a peer, or whoever has our identity, introduces itself. */
+/* Merges the record in a HELLO. The sender is another peer, or another process with this peer's
+ * identity. */
 enum members_verdict handshake_hello(struct sessions *s, const struct link *l,
                                      const struct record *r);
-/* The session talks from now on: we can vouch for its member. */
+/* Handles that the HELLO on `l` was accepted: this peer can now endorse the member. */
 void handshake_met(struct sessions *s, const struct link *l);
-/* What somebody says of a member is merged, within limits. The link, or the node, may end over it. */
+/* Merges a record that the other end of `l` forwarded, unless the other end announced too many new
+ * members. A forged record ends the session. Proof that an older process has this peer's identity
+ * ends the node. */
 void handshake_record(struct sessions *s, const struct link *l, const struct record *r);
+/* Signs the endorsements that are needed. */
 void handshake_tick(struct sessions *s);
-/* It has ended: perhaps for the sake of another process of our identity. */
+/* Handles the end of a session. Prints an error if the other end closed it in favour of another
+ * process with this peer's identity. */
 void handshake_lost(struct sessions *s, const struct link *l);
 
-/* All that we know, in pieces. */
+/* Starts to send the whole member table over `l`: one batch now, the rest in
+ * dissemination_tick(). */
 void dissemination_tell_all(struct sessions *s, struct link *l);
+/* Continues the transfers of the member table, and renews the allowance for membership changes. */
 void dissemination_tick(struct sessions *s);
-/* As members_listener() and members_heard(). */
+/* Call members_listener() and members_heard() for the session `l`: the member table tracks which
+ * records each session's other end knows. */
 void dissemination_listens(struct sessions *s, const struct link *l, bool member);
 void dissemination_heard(struct sessions *s, const struct link *l, const struct record *r);
 
 void dial_start(struct sessions *s);
-/* Dials `address`, which must stay valid until the next step. *tag identifies the result. */
+/* Dials `address`, which must stay valid until the next step. *tag identifies the result. At most
+ * NODE_DIALS_MAX dials may be made in one step; the caller checks this. */
 void dial_address(struct sessions *s, const char *address, uint32_t *tag);
 /* Ends the dial with this tag. `id`: the peer that answered; NULL: the dial failed for the reason
  * `why`. */
 void dial_over(struct sessions *s, uint32_t tag, const uint8_t *id, enum node_why why);
-/* A session has ended that was of no use: no hurry to have it again. */
+/* Handles the end of a session without an open edge, or after a violation: the back-off before the
+ * next dial to this contact grows. */
 void dial_in_vain(struct sessions *s, const struct link *l);
+/* Resets the back-off of contact `id` after an edge opened. */
 void dial_opened(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
-/* Addresses where our own identity answered may be another process's. */
+/* Allows dials to all bootstrap addresses again, those at which this peer's own identity answered
+ * included: another process with this identity may have answered. */
 void dial_all_again(struct sessions *s);
+/* Starts to resolve each bootstrap name if its next_us has passed. Results arrive in
+ * sessions_resolved(). */
 void dial_tick_seeds(struct sessions *s);
+/* Dials one dead member if the time has come. O(members). */
 void dial_tick_dead(struct sessions *s);
-/* The contact of this id, or NULL; or a new one, or NULL without memory. */
+/* Returns the contact with this id, or NULL. */
 struct contact *dial_contact(struct sessions *s, const uint8_t *id);
+/* Adds a contact that is neither wanted nor watched yet. Returns NULL if memory is exhausted. Makes
+ * pointers to other contacts invalid. */
 struct contact *dial_add_contact(struct sessions *s, const uint8_t *id);
-/* Forgets those that are neither wanted nor watched. */
+/* Removes contacts that are neither wanted nor watched. Makes pointers to contacts invalid. */
 void dial_sift(struct sessions *s);
 /* The process was paused for pause_us (clock.h). Probes that were sent before are sent again. */
 void failure_detector_continue(struct sessions *s, int64_t pause_us);
 void failure_detector_tick(struct sessions *s);
-/* The session is gone; and one has begun. */
+/* Handles the end of a session with a peer. */
 void failure_detector_lost(struct sessions *s, const struct link *l);
+/* Handles the first HELLO on a session with a peer. */
 void failure_detector_met(struct sessions *s, const struct link *l);
-/* It has refused us, or we have refused it: no session, but it lives. */
+/* Handles that this peer refused member `id` a session, or that the member refused this peer. The
+ * call proves that the member is alive, so it is not accused for QUIET_REFUSED_US. */
 void failure_detector_refused(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
 
 #endif
