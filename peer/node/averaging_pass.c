@@ -1,4 +1,4 @@
-/* peer/node/averaging_pass.c -- looks at each job of a pass: was it as it has to be? */
+/* peer/node/averaging_pass.c -- checks in each job whether an averaging pass is still exact. */
 #include "peer/node/averaging_pass.h"
 
 #include "nn/math/rng.h"
@@ -13,22 +13,24 @@ bool averaging_pass_counts(const struct edges *es)
 {
     const struct run *run = &es->workshop->run;
     bool whole = strcmp(run->final_compress, "none") == 0;
-    /* Means that differ in the last digit of float32 may round to different 16-bit values. The pass
-     * is then not exact, so estimates decide. */
+    /* Peers may compute means that differ in the last digit of float32. If the model has 16-bit
+     * values, such means may be rounded to different values. The pass is then not exact, so
+     * estimates decide. */
     bool held_in_16_bits = es->workshop->mixing.rounded != NULL;
     return es->last && es->n_rounds > 0 && es->exact && whole && !held_in_16_bits
            && (run->gamma_auto || run->gamma == 1);
 }
 
-/* ---- was it clean? ---- */
+/* ---- is the pass still exact? ---- */
 
 static bool same_end(const struct wire_delta *d, uint64_t clean, uint64_t beat)
 {
     return d->run_round == beat && d->codec == DELTA_FINAL && d->clean == clean;
 }
 
-/* The edge in a job that commits what was made for this beat: the exchange is there where it has to
- * be, and nowhere else. */
+/* Returns whether the pass stays exact on edge b in a job that commits the exchanges of round count
+ * `beat`. If the edge is used in this round, its exchange must be ready, with both deltas made for
+ * this round. Otherwise no exchange may be pending. */
 static bool edge_is_clean(const struct edges *es, const struct neighbour *b, uint64_t beat)
 {
     const struct edge *e = &b->edge;
@@ -39,7 +41,9 @@ static bool edge_is_clean(const struct edges *es, const struct neighbour *b, uin
            && same_end(&edge_theirs(e)->head, clean, beat);
 }
 
-/* What is refused at one end (gossip/exchange/outlier_filter.h) counts at the other. */
+/* Returns the number of edge resets and refused exchanges so far. A pass with one is not exact: the
+ * end that refuses an exchange (gossip/exchange/outlier_filter.h) keeps its model, but the other
+ * end changes its own. */
 static uint64_t amiss(const struct edges *es)
 {
     return es->n_resets + es->n_distrusted;
@@ -54,15 +58,17 @@ static bool job_is_clean(const struct edges *es, uint64_t beat)
     return clean;
 }
 
-/* ---- a pass begins, or is over ---- */
+/* ---- begin and end of a pass ---- */
 
-/* Is an exchange in one end's model when the pass begins, and not in the other's? One that this job
- * does not finish may have been done by the other end. One that it does finish is the other end's
- * half before its own pass began, unless that was made in the job that began it, or later:
+/* Returns whether, when the pass begins in this job, some exchange is in the model of one end only.
+ * Deltas that this job makes are for round count `first`. An exchange that is pending and not ready
+ * may have been committed by the neighbour. An exchange that is ready is committed by this job;
+ * whether the neighbour's model has it when its pass begins depends on the neighbour's delta:
  *
- *   theirs was made for     at their beginning it was        and so it is
- *   a beat before `first`   made: done then, or not clean    in both models, or they say so
- *   `first`, or later       not there                        in ours alone
+ *   delta was made for   when the neighbour's pass began    the exchange is
+ *   before `first`       the delta existed; its job         in both models
+ *                        committed it, or is not exact
+ *   `first` or later     the delta did not exist            in this peer's model only
  */
 static bool half_done(const struct edges *es, uint64_t first)
 {
@@ -94,8 +100,9 @@ static void begin(struct edges *es, uint64_t first)
     p->over = false;
 }
 
-/* Is our model still the mean? Who has finished knows that all have it, so that those who are left
- * need no other; else members that came, or died, have a mean of their own. */
+/* Returns whether this peer's model is still the mean of all models after this job. The mean may be
+ * another one if a member joined or died, or an edge was reset, since the pass. These changes do
+ * not matter if a member has finished, because it knew that all peers had the mean. */
 static bool stays(const struct edges *es)
 {
     const struct averaging_pass *p = &es->pass;
@@ -103,8 +110,9 @@ static bool stays(const struct edges *es)
     return p->over && !commits(es) && (same || member_counts_ended(es->env));
 }
 
-/* We have begun another pass, as not all words came in time, and now somebody has finished: so all
- * had come out of the last one clean, and what was mixed since were equal models. */
+/* Returns whether the previous pass is now known to be exact for all peers, although this peer has
+ * begun another pass because a report arrived late. The proof is a member that has finished. All
+ * exchanges since that pass were between equal models, so they changed nothing. */
 static bool is_again(const struct edges *es, uint64_t beat)
 {
     const struct averaging_pass *p = &es->pass;
@@ -140,10 +148,11 @@ void averaging_pass_plan(struct edges *es, uint64_t beat)
     p->beat = beat + 1;
 }
 
-/* An exchange rounds a model at five places, by 2^-24 at most each: our difference from the replica
- * and its sum, the same at the other end, and the sum that moves the model; each is of about the
- * longest model that took part, which ours was when the pass began, but not of more than twice
- * that. Errors are independent of each other, and hence the root (sketch_rounding()). */
+/* Sets `bound` to the rounding error of the pass. An exchange rounds in five places, by at most
+ * 2^-24 of a model's length each: the difference of model and replica, the new replica, the same
+ * two at the neighbour, and the sum that moves the model. The longest model is assumed to be at
+ * most twice as long as this peer's model before or after the pass. Rounding errors are
+ * independent, so their squares add up (sketch_rounding()). */
 void averaging_pass_done(struct edges *es)
 {
     struct averaging_pass *p = &es->pass;
@@ -151,7 +160,7 @@ void averaging_pass_done(struct edges *es)
     uint32_t n = 0;
     if (!p->over || p->bound > 0)
         return;
-    if (p->n_amiss != amiss(es)) { /* In this very job. */
+    if (p->n_amiss != amiss(es)) { /* An edge was reset or distrusted in this job. */
         p->over = false;
         p->over_beat = 0;
         return;
@@ -165,8 +174,9 @@ void averaging_pass_done(struct edges *es)
 
 /* ---- questions ---- */
 
-/* Their half of what is under way. Their word for this beat comes behind all that they have made
- * for it: whoever has said it has made none, and answers in its next job. */
+/* Returns whether the neighbour's delta of the pending exchange may still arrive before the next
+ * job. The neighbour sends its BEAT for a round count after all deltas for it. If the BEAT has
+ * arrived without a delta, the neighbour makes the delta in its next job. */
 static bool comes(const struct neighbour *b, uint64_t beat)
 {
     bool said = b->said[0].beat >= beat || b->said[1].beat >= beat;

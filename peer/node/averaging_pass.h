@@ -1,40 +1,42 @@
-/* peer/node/averaging_pass.h -- one clean pass ends the consensus phase: who goes through all rounds of base:K
- * with whole models has the mean.
+/* peer/node/averaging_pass.h -- detects exact averaging passes, which end the consensus phase.
  *
- * The product of a pass of base:K is 1/n in every place (topology/base.c; so is that of
- * one-peer-exponential for 2^m members), so that after it no
- * estimate is needed. That holds where every exchange was done in its own round, by all, among the
- * same members. After a pass come beats in which nothing is mixed and each says how it went:
+ * With the topology base:K and uncompressed models, one pass of R rounds replaces every model by
+ * the mean of all models: each element of the product of its mixing matrices is 1/n
+ * (topology/base.c). The same is true for one-peer-exponential with 2^m members. No estimate of the
+ * consensus distance is needed after such a pass, if every exchange took place in its round, at all
+ * peers, and among the same members. A pass with this property is called exact; the code says
+ * `clean`.
  *
- *   beat      T       T+1 ... T+R      T+R+1 ... T+R+R+2       and so on, until it has ended
- *   exchange  as in   rounds 0 ... R-1 words: `settled`
- *             training of the pass     hop by hop (schedule.h)
+ * T is the round count (edges.h) at the end of training, or at the end of the previous cycle:
  *
- * *Clean* is what a delta says with a number, drawn from the beat at which the pass began and the
- * members that the sender sees. We say it as long as
+ *   round count   T             T+1 ... T+R                T+R+1 ... T+2R+2           next cycle
+ *   exchanges     of training   rounds 0 ... R-1 of pass   none; BEATs carry `settled`, hop by hop
  *
- *   the pass began with no exchange half done: else one end has in its model what the other lacks
- *   in each of its rounds just those exchanges were committed whose turn it was,
- *   both of whose deltas were made for this beat, in whole floats, and said the same number
- *   no beat was skipped or done twice, no edge began anew or was distrusted, nobody came or died
+ * A delta says whether the pass was exact so far: it carries a number derived from the members and
+ * from the round count at which the pass began, or 0. A peer sends the number while all of these
+ * conditions hold:
  *
- * What somebody says takes the way that its model takes: both go by the same exchanges. So who is
- * clean at the end knows it of every exchange that its model is made of, and its model is the mean.
- * Of the others' models it does not know that: in the last round, say, an exchange between two
- * others may have failed, of which no message of the pass can tell it any more. Hence the words:
- * the phase is over for a peer once all of them have said that theirs are the mean, too. They cost
- * no model. They are as many as a pass has rounds, which is no less than the hops between any
- * two, and two more; then, where it is not over, the next pass begins.
+ *   - when the pass began, no exchange was committed at one end only
+ *   - in each round, exactly the exchanges that belong to the round were committed
+ *   - both deltas of each exchange were made for this round, were not compressed, and carried the
+ *     same number
+ *   - no round was skipped or repeated, no edge was reset or distrusted, and the members did not
+ *     change
  *
- * Not clean is nothing lost: the exchanges of such a pass keep the mean and bring models together
- * like any, and what is known of the drift by sketches may end the phase as elsewhere.
+ * The number travels with the models, over the same exchanges. A peer that still has it at the end
+ * of the pass therefore knows that all exchanges that contributed to its model were exact, so its
+ * model is the mean. The peer does not know this of other models: in the last round, an exchange
+ * between two other peers may have failed. Therefore R + 2 rounds without exchanges follow. In
+ * these rounds BEATs carry `settled`, and a peer ends the phase when all peers have reported
+ * success. R is at least the number of hops between any two peers. If the phase does not end, the
+ * next pass begins.
  *
- * All of this trusts every member, as training without --byzantine does, with which it does not go. Who
- * sends a model that is not its own, or does not pass on what it was given, leaves others with other
- * means, each of which is clean by all that was said: they end apart and take it for consensus. No
- * estimate of the drift is asked that would show it.
+ * A pass that is not exact does no harm: its exchanges keep the mean and bring the models together,
+ * and estimates from sketches may end the phase.
  *
- * Owned here: struct averaging_pass, a part of the edges, and written by pass.c only.
+ * The method trusts every member and is not used with --byzantine. A member that sends a false
+ * model leaves different peers with different means. Each of them then reports a consensus, and no
+ * estimate shows the difference.
  */
 #ifndef PEER_NODE_AVERAGING_PASS_H
 #define PEER_NODE_AVERAGING_PASS_H
@@ -45,36 +47,46 @@
 struct edges;
 struct neighbour;
 
+/* Progress of the present averaging pass at this peer. A part of struct edges. Written by
+ * averaging_pass.c only. */
 struct averaging_pass
 {
-    uint64_t clean;     /* What our deltas say: the pass, as long as nothing was amiss; else 0. */
-    uint64_t beat;      /* That of the next job, if none is skipped. */
-    uint64_t view;      /* It began with these members, */
-    uint64_t n_amiss;   /* and so many edges had begun anew, or been distrusted. */
-    double norm2;       /* |x|^2 when it began. */
-    bool over;          /* A clean one is: our model is the mean, */
-    uint64_t over_beat; /* from this beat on, */
-    uint64_t over_view; /* of these members, */
-    double bound;       /* but for this, relative to its length; 0: the job is not done yet. */
+    /* Number of the pass that this peer's deltas carry while the pass is exact so far. 0: there is
+     * no pass, or it is not exact. */
+    uint64_t clean;
+    uint64_t beat;      /* Round count of the next job, if no round is skipped. */
+    uint64_t view;      /* Hash of the members when the pass began. */
+    uint64_t n_amiss;   /* Number of edge resets and distrusted edges when the pass began. */
+    double norm2;       /* Squared length of this peer's model when the pass began. */
+    bool over;          /* True: an exact pass is complete, so this peer's model is the mean. */
+    uint64_t over_beat; /* Round count at the end of the last exact pass. 0: there was none. */
+    uint64_t over_view; /* Hash of the members in the last exact pass. */
+    /* Bound on the distance from the mean due to rounding, relative to |x|. 0: not computed yet. */
+    double bound;
 };
 
-/* Does the consensus phase go by passes of whole models that are the mean, and has it begun? Where a pass
- * is not (matching:K, one-peer-exponential but for 2^m members) estimates decide, as elsewhere. */
+/* Returns whether the consensus phase has begun and uses exact averaging passes. If not (other
+ * topologies, compressed or 16-bit models, fixed gamma other than 1), estimates of the consensus
+ * distance end the phase. */
 bool averaging_pass_counts(const struct edges *es);
 
-/* A job of this beat is about to be planned, with the edges as they are. */
+/* To be called before a job is planned at round count `beat`, with all edges as they are. Checks
+ * the exchanges that the job commits, and ends or begins a pass. */
 void averaging_pass_plan(struct edges *es, uint64_t beat);
 
-/* Between jobs, at this beat: what others have said since may show that a pass was clean for all. */
+/* To be called between jobs, at round count `beat`. Sets `over` if another member has finished,
+ * which shows that the last pass was exact for all. */
 void averaging_pass_look(struct edges *es, uint64_t beat);
-/* The job is done. */
+/* To be called after a job: computes `bound` when an exact pass is complete. O(dim) at that
+ * time. */
 void averaging_pass_done(struct edges *es);
 
-/* Lock step cannot do without this edge at this beat, if the pass is to be clean. */
+/* Returns whether lock step must wait for the edge to b at round count `beat`, because the pass
+ * would not be exact without it. */
 bool averaging_pass_needs(const struct edges *es, const struct neighbour *b, uint64_t beat);
 
-/* A bound on our model's distance from the mean, over its length: what the floats of a clean pass
- * were rounded by. INFINITY where none is over. */
+/* Returns a bound on the distance of this peer's model from the mean, relative to |x|: the rounding
+ * errors of the exact pass. INFINITY: no exact pass is complete. */
 double averaging_pass_bound(const struct edges *es);
 
 #endif

@@ -1,16 +1,18 @@
-/* peer/node/bandwidth_estimate.c -- from bursts of links and times of jobs to a look at the floor. */
+/* peer/node/bandwidth_estimate.c -- combines bursts of sessions and times of jobs to a
+ * bandwidth. */
 #include "peer/node/bandwidth_estimate.h"
 
 #include <math.h>
 
-enum { LOOK_US = 1000 * 1000 }; /* A rate that was given is looked at so often. */
+/* Interval between two updates of the floor with --bandwidth RATE, in microseconds. */
+enum { LOOK_US = 1000 * 1000 };
 
 void bandwidth_estimate_init(struct bandwidth_estimate *g)
 {
     *g = (struct bandwidth_estimate){.s_per_byte = (double)NAN};
 }
 
-/* The length of each rung's deltas for this model. */
+/* Tells g->uplink the delta size of each codec level for this model. */
 static void begin(struct bandwidth_estimate *g, const struct mixing *m)
 {
     double bytes[CODEC_LEVELS_RUNGS];
@@ -52,7 +54,9 @@ void bandwidth_estimate_worked(struct bandwidth_estimate *g, int64_t us)
     g->n_worked++;
 }
 
-/* The slowest of the open edges. False: not every one of them has fresh figures. */
+/* Sets *s_per_byte (seconds per byte) and *rtt_s (round-trip time in seconds) to the largest
+ * values of all open edges. Returns false if there is no open edge, or if an open edge has no
+ * new figures. */
 static bool slowest(const struct bandwidth_estimate *g, const struct edges *es, double *s_per_byte,
                     double *rtt_s)
 {
@@ -70,7 +74,8 @@ static bool slowest(const struct bandwidth_estimate *g, const struct edges *es, 
     return edges_open(es) > 0;
 }
 
-/* What a byte takes on the slowest edge, where it is time to look. */
+/* Returns whether it is time to update the floor. If so, sets *s_per_byte (seconds per byte) and
+ * *rtt_s (round-trip time in seconds) to the values of the slowest edge. */
 static bool due(const struct bandwidth_estimate *g, const struct edges *es, double *s_per_byte,
                 double *rtt_s)
 {

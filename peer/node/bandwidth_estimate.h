@@ -1,15 +1,19 @@
-/* peer/node/bandwidth_estimate.h -- what the links of this peer's edges carry, and how precise that lets it be.
+/* peer/node/bandwidth_estimate.h -- estimates the bandwidth of the slowest edge, for --bandwidth.
  *
- *   CARRIED (the driver, about once a second) --> bursts of each link --+
- *   job_done: so long was computed                                      +--> bandwidth_estimate_look()
- *   --bandwidth RATE: so many bytes a second, shared by the open edges ----+
+ * The estimate sets the lower bound (the floor) of the codec level of --compress auto. The rule is
+ * in gossip/exchange/uplink.h.
  *
- * Owned here: the figures since the last look, and the floor under the rung of --compress auto
- * (gossip/exchange/uplink.h has the rule). A look needs fresh figures of every open edge, since
- * the slowest one decides. Where none come the floor stays 0, and the drift alone chooses: so it
- * is with `--bandwidth off`, in the simulator, and where the system cannot tell what was acknowledged.
+ *   input                                            from
+ *   bytes and durations of bursts, per session       CARRIED events of the driver, once a second
+ *   compute time of jobs with local steps            bandwidth_estimate_worked()
+ *   fixed rate in bytes/s, shared by all open edges  --bandwidth RATE
  *
- * A part of the job (job.h), for the loop's thread.
+ * bandwidth_estimate_look() combines the figures since the previous look. With --bandwidth auto, it
+ * needs new figures of every open edge, because the slowest edge decides. Without figures the floor
+ * stays 0, and the consensus distance alone chooses the level. This is the case with --bandwidth
+ * off, in the simulator, and on systems that do not report acknowledged bytes.
+ *
+ * The struct belongs to the job (job.h). Only the loop thread uses it.
  */
 #ifndef PEER_NODE_BANDWIDTH_ESTIMATE_H
 #define PEER_NODE_BANDWIDTH_ESTIMATE_H
@@ -19,37 +23,42 @@
 
 struct bandwidth_estimate
 {
+    /* Lower bound of the codec level (the floor), and the time that deltas of each level take. */
     struct uplink uplink;
-    bool begun; /* The lengths of the rungs are known. */
+    bool begun; /* True: `uplink` knows the delta size of each codec level. */
     struct
     {
-        uint32_t link; /* These figures are of the driver's link of this number, */
-        bool fresh;    /* and have come since the last look. */
+        uint32_t link; /* Number of the session to which the figures belong. */
+        bool fresh;    /* True: the figures have arrived since the floor was last updated. */
+        /* Seconds per byte without latency, and least round-trip time in seconds. */
         double s_per_byte, rtt_s;
-    } at[NODE_LINKS_MAX]; /* By the link's place. */
+    } at[NODE_LINKS_MAX]; /* Figures of each session, by its place in the session table. */
+    /* Last time at which the floor was updated, in microseconds. */
     int64_t looked_us;
-    int64_t worked_us; /* Jobs with local steps took so long since the last look, */
-    int64_t n_worked;  /* and were so many. */
-    double s_per_byte; /* The slowest edge has this, as of the last look; NaN before the first. */
+    /* Total duration of jobs with local steps since the floor was last updated, in microseconds. */
+    int64_t worked_us;
+    int64_t n_worked; /* Number of jobs with local steps since the floor was last updated. */
+    /* Seconds per byte of the slowest edge when the floor was last updated. NaN: never. */
+    double s_per_byte;
 };
 
-/* Nothing is known yet, or what was is of a run that was given up. */
+/* Initialises *g without any figures. Called again when a run is given up. */
 void bandwidth_estimate_init(struct bandwidth_estimate *g);
 
-/* The driver says what a link has carried since it last said so. */
+/* Takes a CARRIED event: what a session has carried since its previous CARRIED event. */
 void bandwidth_estimate_carried(struct bandwidth_estimate *g, const struct edges *es,
                                 const struct node_event *ev);
 
-/* A job with local steps computed for so long. */
+/* Records that a job with local steps computed for `us` microseconds. */
 void bandwidth_estimate_worked(struct bandwidth_estimate *g, int64_t us);
 
-/* A job is being planned in run round `now`: look, where that is due, and tell the ladder of the
- * floor and the prices. */
+/* Called when a job of training is planned in round `now`. If all figures have arrived (with
+ * --bandwidth RATE: if 1 s has passed), updates the floor and the prices of the codec levels l. */
 void bandwidth_estimate_look(struct bandwidth_estimate *g, const struct edges *es,
                              struct codec_levels *l, uint64_t now);
 
-/* Bytes a second that the slowest edge can take beside what is latency, as of the last look; NaN:
- * not known, or more than can be told. */
+/* Returns the bandwidth of the slowest edge, without latency, in bytes per second, when the floor
+ * was last updated. NaN: unknown, or too fast to measure. */
 double bandwidth_estimate_bytes_per_s(const struct bandwidth_estimate *g);
 
 #endif

@@ -1,4 +1,4 @@
-/* peer/node/consensus.c -- the exact consensus distance of models that are at hand. */
+/* peer/node/consensus.c -- computes the exact consensus distance of models in two passes. */
 #include "peer/node/consensus.h"
 
 #include <assert.h>
@@ -27,7 +27,7 @@ static double apart2(const float *x, const double *mean, size_t n)
     return sum;
 }
 
-/* From the squares, summed over n models, to one range's figures. */
+/* Returns the figures of one range. mean: dim values. sum2: sum of |x_i - mean|^2 over n models. */
 static struct consensus_part part_of(const double *mean, size_t dim, double sum2, size_t n)
 {
     struct consensus_part p = consensus_none.trained;

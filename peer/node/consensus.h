@@ -1,41 +1,41 @@
-/* peer/node/consensus.h -- the exact consensus distance of models that are at hand.
+/* peer/node/consensus.h -- the exact consensus distance of given models.
  *
  *   mean = (1/n) sum_i x_i,   Xi = sqrt((1/n) sum_i |x_i - mean|^2),   Xi / |mean|
  *
- *   x:  [ trained parameters | running statistics ]
- *         the drift            apart from it
+ *   one model:  [ trained parameters | running statistics ]
  *
- * Trained parameters are a prefix of each model (nn/math/vec.h); what is behind it
- * has a distance of its own. In double, in two passes over the models, one at
- * a time.
+ * The trained parameters are at the start of each model (nn/math/vec.h). Their distance is the
+ * consensus distance. The running statistics have a distance of their own. Sums are computed in
+ * double, in two passes over the models, which need only one model at a time.
  */
 #ifndef PEER_NODE_CONSENSUS_H
 #define PEER_NODE_CONSENSUS_H
 
 #include <stddef.h>
 
-/* This tells how far one range of the models is apart. Without models, or without
- * floats in the range, all but `dim` is NaN. */
+/* Distance of the models in one range of their values. If there are no models, or the range is
+ * empty, the fields other than `dim` are NaN. */
 struct consensus_part
 {
-    size_t dim;       /* Floats of one model that lie in it. */
-    double xi;        /* Xi; 0 for one model. */
-    double mean_norm; /* |mean| */
-    double relative;  /* Xi / |mean|; 0 where Xi is 0. */
+    size_t dim;       /* Number of floats of one model in the range. */
+    double xi;        /* Consensus distance Xi. 0 for one model. */
+    double mean_norm; /* Length of the mean, |mean|. */
+    double relative;  /* Relative distance Xi / |mean|. 0 if Xi is 0. */
 };
 
 struct consensus
 {
-    size_t n; /* Models. */
+    size_t n; /* Number of models. */
     struct consensus_part trained, statistics;
 };
 
-/* This is what measuring no model gives. */
+/* The value for no models: n is 0 and all distances are NaN. */
 extern const struct consensus consensus_none;
 
-/* get(self, i) gives model i, of dim floats of which the first n_trained are
- * trained, valid until the next call, or NULL, which ends it. 0, -ENOMEM, or
- * -EIO where a model could not be had: then *c is as it was. */
+/* Measures n >= 1 models of dim floats. The first n_trained floats are trained parameters.
+ * get(self, i) returns model i, valid until the next call, or NULL if it cannot be read. Returns
+ * 0, -ENOMEM, or -EIO after a NULL. *c is unchanged after an error. Calls get() twice for each
+ * model. */
 __attribute__((warn_unused_result)) int consensus_measure(struct consensus *c, size_t n,
                                                           size_t n_trained, size_t dim,
                                                           const float *(*get)(void *self, size_t i),

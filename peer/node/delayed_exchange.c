@@ -1,9 +1,9 @@
-/* peer/node/delayed_exchange.c -- tells exchanges of long ago from those of now. */
+/* peer/node/delayed_exchange.c -- state of an edge: normal, late or stale. */
 #include "peer/node/delayed_exchange.h"
 
 #include "peer/node/schedule.h"
 
-enum { FEW = 2 }; /* Rounds that go by while a delta is on its way. */
+enum { FEW = 2 }; /* Number of rounds that normally pass while a delta is on its way. */
 
 static const struct edge_sent *last_sent(const struct edge *e)
 {
@@ -22,8 +22,8 @@ static void begin(struct delayed_exchange *s, const struct edge *e)
     s->since = e->n_exchanges;
 }
 
-/* An edge that begins anew, or has said nothing yet, has nothing of before. A moment does not
- * matter: others went on by a few rounds. */
+/* An edge that was reset, or has sent no delta yet, has no outdated replicas. A short interruption
+ * does not matter, because other peers have continued by a few rounds only. */
 void delayed_exchange_opened(struct delayed_exchange *s, const struct edge *e, int64_t open_us,
                              int64_t now_us)
 {
@@ -45,7 +45,8 @@ void delayed_exchange_delta(struct delayed_exchange *s, const struct edge *e, ui
     s->came_us = now_us;
 }
 
-/* Two exchanges bring new deltas of both ends; a coarse codec takes some more to follow. */
+/* Returns whether the edge stays stale. After LEAST exchanges both ends have sent new deltas. With
+ * a sparse codec the replicas need more exchanges to follow the models, at most MOST. */
 static bool goes_on(const struct delayed_exchange *s, const struct edge *e, double most2)
 {
     enum { LEAST = 2, MOST = 64 };

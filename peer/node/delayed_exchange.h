@@ -1,42 +1,59 @@
-/* peer/node/delayed_exchange.h -- exchanges that were begun long ago, and may part models that were near.
+/* peer/node/delayed_exchange.h -- detects edges that mix outdated replicas.
  *
- * An exchange moves both models by w (b - a): by replicas, as they were when its deltas were made.
- * Mostly that was a moment ago. It was not where an edge is open again after it was away, nor
- * where it stayed open and nothing came through: without lock step the other edges go on.
+ * An exchange moves both models by gamma w (b - a), where a and b are the replicas of the models
+ * when the deltas of the exchange were made. If that was long ago, the exchange may move models
+ * apart that are close now. The consensus phase therefore ignores estimates of the distance that
+ * are older than such an exchange. An exchange is old if its edge was paused, or if the edge was
+ * open but slow, while the other edges continued (without lock step).
  *
- *   open again after more than BRIEF ----------------------------------> stale
- *   a delta that came more than BRIEF after the one before, and
- *     some beats after ours was made --> late --mixed, D^2 > most2-----> stale
- *   stale --two exchanges, of which the last leaves little unsent------> not any more
+ * State of an edge (SCHEDULE_BRIEF_US is 1 s):
  *
- * Whether a late one matters is told by the distance D of the replicas that it mixes: an edge
- * whose every delta takes long is late each time, and draws its ends together all the same.
+ *   state   event                                                          next state
+ *   normal  the edge opens after it was away for more than 1 s             stale
+ *   normal  a delta arrives more than 1 s after the one before it, and     late
+ *           this peer's own delta of the exchange is more than 2 rounds
+ *           old
+ *   late    the exchange is committed with D^2 > most2                     stale
+ *   late    the exchange is committed with D^2 <= most2                    normal
+ *   stale   2 exchanges or more, and this peer's last delta left little    normal
+ *           unsent (e2 <= most2); or 64 exchanges
+ *
+ * D = |b - a| decides whether a late exchange matters. If all deltas of an edge take long, every
+ * exchange is late, but it still brings the two models together.
  */
 #ifndef PEER_NODE_DELAYED_EXCHANGE_H
 #define PEER_NODE_DELAYED_EXCHANGE_H
 
 #include "gossip/exchange/edge.h"
 
+/* Tells whether one edge mixes outdated replicas. `is` and `late` are the states in the table
+ * above. */
 struct delayed_exchange
 {
-    bool is;         /* Its replicas are of back then, */
-    uint64_t since;  /* when so many exchanges had been done. */
-    int64_t came_us; /* When it opened, or the last delta of theirs came. */
-    bool late;       /* That one was late; it is mixed as the exchange after */
-    uint64_t done;   /* so many. */
+    bool is;        /* True: the edge is stale, because its replicas are outdated. */
+    uint64_t since; /* Number of completed exchanges when the edge became stale. */
+    /* Time at which the edge opened or the neighbour's last delta arrived, in microseconds. */
+    int64_t came_us;
+    /* True: the neighbour's last delta was late, and its exchange is not evaluated yet. */
+    bool late;
+    /* Number of completed exchanges when the late delta arrived. Its exchange is the next one. */
+    uint64_t done;
 };
 
-/* In lock step at this beat: have we not moved on since the edge's last delta? So it is where both come
- * from checkpoints of one beat. Others of the same beat may have gone on around the edge. */
+/* Returns whether this peer, at round count `beat`, has done at most 2 rounds since the last delta
+ * that it made for the edge. This is the case if both ends were restored from checkpoints of the
+ * same round. The edge is then not outdated, however long it was closed. To be used in lock step
+ * only. */
 bool delayed_exchange_rested(const struct edge *e, uint64_t beat);
 
-/* The edge is open again, for now_us, and was last at open_us. */
+/* Records that the edge opens at time now_us. open_us: last time at which it was open. */
 void delayed_exchange_opened(struct delayed_exchange *s, const struct edge *e, int64_t open_us,
                              int64_t now_us);
-/* A delta of theirs is here at our own `beat`. */
+/* Records that the neighbour's delta has arrived at time now_us. beat: round count of this peer. */
 void delayed_exchange_delta(struct delayed_exchange *s, const struct edge *e, uint64_t beat,
                             int64_t now_us);
-/* Is the open edge stale, after the last job? most2: a squared distance that hardly matters. */
+/* Returns whether the open edge is stale after the last job, and updates its state. most2: squared
+ * distance that is small enough to ignore. */
 bool delayed_exchange_look(struct delayed_exchange *s, const struct edge *e, double most2);
 
 #endif

@@ -1,4 +1,4 @@
-/* peer/node/distance_bound.c -- a bound on all distances by those along the edges. */
+/* peer/node/distance_bound.c -- computes the bound on the consensus distance from the edges. */
 #include "peer/node/distance_bound.h"
 
 #include "nn/math/vec.h"
@@ -6,9 +6,11 @@
 
 #include <math.h>
 
-enum { LIARS_MAX = 16 /* With more of them nothing is said of who is final. */ };
+enum { LIARS_MAX = 16 /* Largest --byzantine for which distance_bound_left() gives a bound. */ };
 
-/* D^2 of the edge's last exchange and E^2 of our delta of it; infinite where there was none. */
+/* Sets *d2 to D^2 and *e2 to E^2 of the edge's last exchange: the squared distance of both
+ * replicas, and the squared length of what this peer's delta left unsent. Both are infinite if the
+ * edge is not open or had no exchange. */
 static void measure(const struct edge *e, double *d2, double *e2)
 {
     bool has = e->state == EDGE_OPEN && e->prev.payload != NULL && e->gamma.d2 > 0;
@@ -16,8 +18,8 @@ static void measure(const struct edge *e, double *d2, double *e2)
     *e2 = has ? (double)e->prev.head.e2 : (double)INFINITY;
 }
 
-/* Writes D'^2 and E'^2 of an edge (chain.h), for models that are held in 16 bits. Infinite: not
- * known. Must not be called while a job runs. O(dim). */
+/* Like measure(), for models with segments in 16 bits: sets *d2 to D'^2 and *e2 to E'^2
+ * (distance_bound.h). Must not be called while a job runs. O(dim). */
 static void measure_held(const struct mixing *m, const struct edge *e, double *d2, double *e2)
 {
     measure(e, d2, e2);
@@ -32,7 +34,8 @@ bool distance_bound_at_once(const struct edges *es)
     return run->policy == RUN_SYNC && run->tolerate == 0 && edges_gap(es) > 0;
 }
 
-/* Models are at most so many times as far apart as along an edge: see the top of chain.h. */
+/* Returns the factor by which the distance of any two of n_members models can exceed the bound L of
+ * neighbours (distance_bound.h). */
 static double reach(const struct edges *es, size_t n_members)
 {
     double along = (double)(n_members - 1);
@@ -53,9 +56,9 @@ double distance_bound_bound(const struct edges *es, size_t n_members)
         const struct neighbour *b = edges_at(es, i);
         const struct edge *e = &b->edge;
         if (b->aside)
-            continue; /* What it measured is of training. */
+            continue; /* The edge belongs to training only, so its values are outdated. */
         if (e->state == EDGE_DONE || b->distrusted || edges_found_out(es, b))
-            continue; /* The distrusted have no part in it. */
+            continue; /* A distrusted neighbour does not take part in the consensus. */
         if (m->rounded != NULL)
             measure_held(m, e, &d2, &e2);
         else
@@ -78,7 +81,7 @@ double distance_bound_apart(const struct edges *es)
     for (size_t i = 0; i < es->n; i++) {
         const struct neighbour *b = edges_at(es, i);
         measure(&b->edge, &d2, &e2);
-        /* What was long ago says nothing of now. */
+        /* The value of an edge without a recent exchange is outdated. */
         if (b->aside || !isfinite(d2) || b->edge.run_round + 2 < es->beat)
             continue;
         most = fmax(most, fmax(sqrt(d2) / 2 - sqrt(e2), sqrt(e2)));
@@ -99,7 +102,7 @@ double distance_bound_left(const struct edges *es)
         bool counts = other != NULL && other->record->state == RECORD_FINISHED && !b->aside;
         if (b->edge.state != EDGE_DONE || b->edge.b == NULL || b->distrusted || !counts)
             continue;
-        /* An edge that was never open tells nothing of a model. */
+        /* An edge that was never open has no replica of the neighbour's model. */
         double d2 = b->edge.opened ? mixing_held_dist2(m, m->x, b->edge.b) : (double)INFINITY;
         for (uint32_t k = 0; k <= last; k++)
             if (d2 > far2[k]) {
@@ -118,8 +121,9 @@ void distance_bound_begin(struct distance_bound *c)
         .bound = (double)INFINITY, .now = (double)INFINITY, .before = (double)INFINITY};
 }
 
-/* Has a neighbour ended that was not near? Of who failed nothing is expected. Without lock step its last
- * word may not have come. */
+/* Returns whether a neighbour has ended without reporting that it was near the mean. A failed
+ * neighbour is ignored. Returns false without lock step, because the neighbour's last report may be
+ * lost. */
 static bool ended_apart(const struct edges *es)
 {
     for (size_t i = 0; i < es->n && es->workshop->run.policy == RUN_SYNC; i++) {
@@ -133,7 +137,8 @@ static bool ended_apart(const struct edges *es)
     return false;
 }
 
-/* Have all neighbours ended, and was none of them distrusted? Then what was known last is true still. */
+/* Returns whether all neighbours have ended near the mean and none is distrusted. The last bound
+ * then stays valid. */
 static bool all_ended(const struct edges *es)
 {
     for (size_t i = 0; i < es->n; i++) {
@@ -157,7 +162,7 @@ void distance_bound_look(struct distance_bound *c, const struct edges *es, uint6
     c->round = rounds;
     c->now = now;
     double bound = fmax(c->now, c->before);
-    /* Open edges may join those that are left, and not who has ended. */
+    /* Open edges connect the remaining members only, not the ones that have ended. */
     bool near = bound <= most && (c->counts || !member_counts_ended(es->env));
     if (near && !c->near)
         c->since = rounds;

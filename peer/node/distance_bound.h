@@ -1,74 +1,89 @@
-/* peer/node/distance_bound.h -- how far apart models can be, by the edges alone: the consensus phase need not wait
- * for sketches to go up and down a tree.
+/* peer/node/distance_bound.h -- bounds the consensus distance by the distances along the edges.
  *
- * Over an edge both ends hold the same replicas a and b. With D = |b - a|, E what a delta leaves of
- * |x - a|, and a last move by less than the largest D of a peer,
+ * With this bound the consensus phase does not have to wait for sketches to be aggregated.
+ *
+ * Both ends of an edge know the replicas a and b. D = |b - a| is their distance, and E = |x - a| is
+ * what the last delta left unsent. D_i and E_i are the largest values of all edges of peer i. If
+ * the last mixing moved peer i by less than D_i, then for two neighbours i and j
  *
  *   |x_i - x_j|  <=  E_i + D + E_j + D_i + D_j  <=  (L_i + L_j) / 2,   L_i = 3 D_i + 2 E_i
  *
- * where D_i and E_i are the largest of all edges of peer i. Where all L_i are below L, that is said
- * in the same way as that all are near by sketches (schedule_settled()), and then
+ * Peers agree that L_i <= L for all i in the same way as they agree that all are near by sketches
+ * (schedule_settled()). Then there are two bounds:
  *
- *   |x_i - x_j|  <=  (n - 1) L          of any two of n peers that a chain of open edges joins
- *   Xi           <=  L / sqrt(2 gap)    for the spectral gap of W: by the eigenvalues of I - W,
+ *   |x_i - x_j|  <=  (n - 1) L          for any two of n peers that are connected by open edges
+ *   Xi           <=  L / sqrt(2 gap)    gap is the spectral gap of W. By the eigenvalues of I - W,
  *                                       2 gap n Xi^2 <= sum_ij w_ij |x_i - x_j|^2 <= n L^2
  *
  * Models with segments in 16 bits are compared after rounding by r() (nn/math/half.h). Rounding may
- * separate two close models by one unit in the last digit of some values. Let D' = |r(b) - r(a)| and
- * E' = |r(x) - r(a)|, where x has already made its last move. Then the first bound holds with
+ * separate two close models by one unit in the last digit of some values. Let D' = |r(b) - r(a)|
+ * and E' = |r(x) - r(a)|, where x has already made its last move. Then the first bound holds with
  * L_i = D'_i + 2 E'_i. The second bound is not used, because a later x may be rounded differently.
  *
- * The lesser of both is the bound, the second in lock step without --byzantine, on a graph that stands
- * still: there it counts at once. Elsewhere it is but the way out: what a liar shows of its model
- * counts like any other's, what it says of the drift does not, so that the first counts once it
- * has been below the target, and what sketches say has not, for DISTANCE_BOUND_ROUNDS rounds of the consensus phase.
- * From when somebody has ended it begins to count nowhere: the chain may join the few that are left,
- * and not those. Nor does it where the phase ends late, that is, where not all have it.
+ * When the bound counts:
+ *
+ *   lock step, no --byzantine, constant graph   at once; the smaller one of both bounds
+ *   otherwise                                   after it was below the target for
+ *                                               DISTANCE_BOUND_ROUNDS rounds and the bound by
+ *                                               sketches was not; the first bound only
+ *
+ * The second case is a fallback for missing or false sketches: a Byzantine member can send false
+ * sketches, but its model is measured like any other. After a member has ended, the bound counts
+ * only if it has been below the target for DISTANCE_BOUND_ROUNDS rounds before, because open edges
+ * connect only the remaining members.
  */
 #ifndef PEER_NODE_DISTANCE_BOUND_H
 #define PEER_NODE_DISTANCE_BOUND_H
 
 #include "peer/node/edges.h"
 
+/* Rounds of the consensus phase for which the bound must stay below the target before it counts. */
 enum { DISTANCE_BOUND_ROUNDS = 64 };
 
+/* The bound on the consensus distance that this peer knows from its edges, round by round. */
 struct distance_bound
 {
-    bool near;      /* It is below the target, */
-    uint64_t since; /* since so many rounds of the consensus phase; */
-    bool counts;    /* It once was for long enough, where that is asked. */
-    double bound;   /* What it is while it counts, else INFINITY. */
-    uint64_t round; /* It is the greater one of this round and of the round before: with momentum */
-    double now, before; /* models may pass each other. */
+    bool near;      /* True: the bound of the last look was not above the target. */
+    uint64_t since; /* Round of the consensus phase at which `near` became true. */
+    /* True: the bound was below the target for DISTANCE_BOUND_ROUNDS rounds in a row. */
+    bool counts;
+    /* The bound, relative to |x|, while it counts as evidence for consensus. INFINITY otherwise. */
+    double bound;
+    uint64_t round; /* Round of the consensus phase in which the bound was last updated. */
+    /* Bound of round `round`, and of the round before it. The larger one is used, because models
+     * may overshoot each other with momentum. */
+    double now, before;
 };
 
-/* Do all mix by one matrix W, whose spectral gap is known, and may nobody lie? Then a bound counts at
- * once and, like one by sketches, as long as nothing parts the models. */
+/* Returns whether the bound counts as evidence as soon as it is below the target: all peers mix by
+ * one matrix W with a known spectral gap, in lock step and without --byzantine. */
 bool distance_bound_at_once(const struct edges *es);
 
-/* A bound on the consensus distance, over |x|; INFINITY where an edge to somebody who is
- * neither final nor distrusted is not open, or has brought no exchange. O(dim). */
+/* Returns a bound on the consensus distance, relative to |x|. INFINITY: some neighbour that is
+ * neither final nor distrusted has no open edge, or no exchange was completed with it. O(dim). */
 double distance_bound_bound(const struct edges *es, size_t n_members);
 
-/* The other way round: of two models at a distance D one is D / 2 or more from the mean, and D is seen
- * but for what deltas leave of it, E. So far from the mean somebody is at least, over |x|, in lock step
- * without --byzantine; 0 where nothing is known. Sketches of a moment before a sparse codec
- * began to mix may say less: it parts models that were one. O(dim). */
+/* Returns how far some peer is from the mean at least, relative to |x|. One of two models at
+ * distance D is at least D / 2 from the mean, and the replicas show D with an error of E. The
+ * result is the largest max(D / 2 - E, E) of the edges. 0: unknown, or not in lock step, or with
+ * --byzantine. Estimates from sketches may be lower, if they were made before a sparse codec moved
+ * equal models apart. O(dim). */
 double distance_bound_apart(const struct edges *es);
 
-/* Those that are final and were neighbours may have ended apart, and what sketches say then leaves
- * them out. Of two models at a distance D one is D / 2 or more from the mean: this is D / 2 of the
- * farthest of them, over |x|, but for as many as may lie (--byzantine), for whom we distrusted, and
- * for whom no consensus counts, as its run failed; 0 where there are none, INFINITY where there is one
- * to whom no edge was ever open. O(dim) for each. */
+/* Returns a bound for neighbours that have finished. Present sketches do not contain their models.
+ * One of two models at distance D is at least D / 2 from the mean. The result is D / 2 of the
+ * farthest finished neighbour, relative to |x|. The farthest N neighbours (--byzantine N),
+ * distrusted neighbours, and failed neighbours are left out. 0: no such neighbour. INFINITY: the
+ * edge to one of them was never open. O(dim) per neighbour. */
 double distance_bound_left(const struct edges *es);
 
-/* Nothing is known by the edges. */
+/* Resets the bound to unknown. */
 void distance_bound_begin(struct distance_bound *c);
 
-/* After a job of the consensus phase, of which there were `rounds`: sets the bound on our relative distance
- * to the mean, of which sketches know that it is below `distance`; most: the target. It is none from
- * when a neighbour has ended that was not near by its last word, as then nobody says that all are. */
+/* Updates the bound after a job of the consensus phase. rounds: rounds of the phase so far.
+ * distance: bound on this peer's distance from the mean by sketches. most: the target. The bound is
+ * infinite after a neighbour has ended that did not report to be near, because then not all peers
+ * are known to be near. */
 void distance_bound_look(struct distance_bound *c, const struct edges *es, uint64_t rounds,
                          double distance, double most);
 

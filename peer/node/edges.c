@@ -1,4 +1,5 @@
-/* peer/node/edges.c -- which edges there are, and what is said over each. */
+/* peer/node/edges.c -- chooses the edges of this peer, opens and closes them, and handles their
+ * messages. */
 #include "peer/node/edges.h"
 
 #include "peer/node/parts.h"
@@ -37,7 +38,7 @@ const struct neighbour *edges_of(const struct edges *es, const struct link *l)
     return find(es, l->id);
 }
 
-/* The neighbour whose edge goes over this very link, or NULL. */
+/* Returns the neighbour with the edge that uses session l, or NULL. */
 static struct neighbour *over(const struct edges *es, const struct link *l)
 {
     struct neighbour *b = find(es, l->id);
@@ -49,7 +50,7 @@ bool edges_stale(struct edges *es, double most2)
     bool any = false;
     for (size_t i = 0; i < es->n; i++) {
         struct neighbour *b = es->at[i];
-        bool rests = b->aside && b->edge.cur.payload == NULL; /* For good. */
+        bool rests = b->aside && b->edge.cur.payload == NULL;
         if (b->edge.state == EDGE_OPEN && !rests)
             any |= delayed_exchange_look(&b->stale, &b->edge, most2);
     }
@@ -136,7 +137,7 @@ void edges_close_all(struct edges *es)
     es->view = 0;
 }
 
-/* Deltas are applied in the order of the members: sort by place. */
+/* Sorts the edges by member. Deltas are applied in this order, so equal runs give equal results. */
 static void sort_edges(struct edges *es)
 {
     const struct members *members = es->env->members;
@@ -152,7 +153,8 @@ static void sort_edges(struct edges *es)
         }
 }
 
-/* Those of the graph around our vertex, which are added where they are new. */
+/* Sets `wanted` of all neighbours in graph g, in which this peer is vertex `self`. Adds new
+ * ones. */
 static void choose(struct edges *es, const struct graph *g, size_t self)
 {
     for (size_t i = 0; i < es->n; i++)
@@ -170,9 +172,10 @@ static void choose(struct edges *es, const struct graph *g, size_t self)
     }
 }
 
-/* An exchange that is ready is done first, in the next job: the other end may have done its
- * half of it, and the mean would move. One of which their delta is not here yet may be half done,
- * too: that cannot be told from here (peer/README.md, "Where the mean may move"). */
+/* Drops the edges that the topology no longer contains. If an exchange is ready, the next job
+ * commits it first, because the neighbour may have committed it and a one-sided exchange changes
+ * the mean of all models. If the neighbour's delta is missing, the exchange is dropped, although
+ * the neighbour may have committed it: this peer cannot know. */
 static void drop_unwanted(struct edges *es)
 {
     for (size_t i = es->n; i-- > 0;) {
@@ -184,7 +187,7 @@ static void drop_unwanted(struct edges *es)
             continue;
         if (edge_ready(&b->edge) && members_find(es->env->members, b->edge.id) != NULL) {
             edge_pause(&b->edge, true);
-            b->must_ask = true; /* Should it be wanted again meanwhile. */
+            b->must_ask = true; /* The edge may become wanted again. */
             continue;
         }
         if (b->link != NULL)
@@ -194,7 +197,7 @@ static void drop_unwanted(struct edges *es)
     }
 }
 
-/* Our place in tree t, and that of each neighbour. */
+/* Computes the place of this peer and the role of each neighbour in spanning tree t. */
 static int place_in_tree(struct edges *es, const struct graph *g, uint32_t self, size_t t,
                          enum tree_aggregation_role (*role)[TREE_AGGREGATION_TREES])
 {
@@ -217,7 +220,7 @@ static int place_in_tree(struct edges *es, const struct graph *g, uint32_t self,
     return err;
 }
 
-/* The drift is surveyed along trees of the graph, in which each neighbour has its place. */
+/* Computes the places in the spanning trees along which sketches are aggregated. */
 static int place_in_trees(struct edges *es, const struct graph *g, uint32_t self)
 {
     const struct run *run = &es->workshop->run;
@@ -237,15 +240,15 @@ static int place_in_trees(struct edges *es, const struct graph *g, uint32_t self
         uint32_t other = g->neighbour[g->first[self] + k];
         const struct member *m = members_at(es->env->members, es->env->vertices[other]);
         struct neighbour *b = find(es, m->record->id);
-        if (b != NULL) /* There may have been no memory for it: the node ends. */
+        if (b != NULL) /* NULL: choose() ran out of memory and ended the node. */
             tree_aggregation_pair_place(&b->edge.sketch.survey, role[k], es->place.built);
     }
     free(role);
     return err;
 }
 
-/* The members changed: the graph is a function of who lives. Edges that stay
- * keep their state; those that go are closed at both ends. */
+/* The graph is a function of the present members. Edges that remain in it keep their state. The
+ * other edges are closed at both ends. */
 void edges_rebuild(struct edges *es)
 {
     const struct run *run = &es->workshop->run;
@@ -301,7 +304,7 @@ static void ask(struct edges *es, struct neighbour *b)
     b->must_ask = false;
     edge_ask(&b->edge, rng_u64(&es->env->rng), es->env->config.boot, false, &m);
     m.run_round = es->beat;
-    /* In the bulk lane: behind every delta of before. */
+    /* The EDGE is queued behind all earlier deltas of the session, so it does not overtake them. */
     sessions_send(es->sessions, b->link, true, out, wire_put_edge(out, sizeof out, &m), NULL);
 }
 
@@ -310,7 +313,7 @@ static struct early_edge *early(struct edges *es, const struct link *l)
     return &es->early[l - es->sessions->links];
 }
 
-/* Could anybody have done so many rounds of our run? */
+/* Returns whether a peer of this run can have the round count run_round. */
 static bool plausible(const struct edges *es, uint64_t run_round)
 {
     return run_round <= es->workshop->run.rounds + EDGES_BEATS_MORE;
@@ -345,14 +348,15 @@ void edges_edge_close(struct edges *es, const struct link *l)
 
 /* ---- DELTA ---- */
 
-/* The next one to come counts. */
+/* Sets *next to `due` if that is the earlier round count after `beat`. */
 static void sooner(uint64_t *next, uint64_t due, uint64_t beat)
 {
     if (due > beat && (*next <= beat || due < *next))
         *next = due;
 }
 
-/* Who says only what we know already has used up no word of its own. */
+/* Evaluates the checkpoint announcement `due` of neighbour b. An announcement that repeats a known
+ * checkpoint does not use up the neighbour's allowance (checkpoint_word()). */
 static void hear_due(struct edges *es, struct neighbour *b, uint64_t due)
 {
     int64_t every_us = es->env->config.checkpoint_us;
@@ -362,18 +366,19 @@ static void hear_due(struct edges *es, struct neighbour *b, uint64_t due)
         sooner(&es->heard_due, due, es->beat);
 }
 
-/* It has been read; verify it, and only then keep it. */
+/* The delta is checked completely before anything changes. */
 void edges_delta(struct edges *es, const struct link *l, const struct wire_delta *d)
 {
     struct sketch_message sketch;
     struct neighbour *b = over(es, l);
     if (b == NULL)
-        return; /* We have closed the edge meanwhile. */
+        return; /* This peer has closed the edge since the neighbour sent the delta. */
     switch (edge_check(&b->edge, d)) {
     case EDGE_REPEAT:
         return;
     case EDGE_STALE:
-        /* It comes behind the EDGE by which both opened this epoch, or should have. */
+        /* On a session, the EDGE of an epoch precedes its deltas. A delta of another epoch shows
+         * that the ends disagree, so a new EDGE is sent. */
         b->must_ask |= b->edge.state == EDGE_OPEN;
         return;
     case EDGE_VIOLATION:
@@ -399,7 +404,7 @@ void edges_delta(struct edges *es, const struct link *l, const struct wire_delta
     es->exchange_us = b->beat_us = es->env->now_us;
 }
 
-/* What comes of it counts with its DELTA. */
+/* A fragment takes effect only with the DELTA message that completes it. */
 void edges_part(struct edges *es, const struct link *l, const struct wire_part *m)
 {
     struct neighbour *b = over(es, l);
@@ -469,12 +474,13 @@ void edges_heard(struct edges *es, const struct link *l)
     if (b == NULL || b->edge.state != EDGE_PAUSED || b->must_ask)
         return;
     b->edge.state = EDGE_OPEN;
-    /* While it was paused nothing went out, and a job may have committed what they lack: both
-     * deltas are said again, and one that they have is dropped. */
+    /* While the edge was paused, nothing was sent, and a job may have committed an exchange for
+     * which the neighbour lacks the delta. Both deltas are sent again. The neighbour drops repeated
+     * ones. */
     b->edge.resend_prev = b->edge.prev.payload != NULL;
     b->edge.resend_cur = b->edge.cur.payload != NULL;
     delayed_exchange_opened(&b->stale, &b->edge, b->open_us, es->env->now_us);
-    edges_say_word(es, b); /* It has heard nothing of us meanwhile. */
+    edges_say_word(es, b); /* The neighbour received no BEAT during the pause. */
 }
 
 void edges_ending(struct edges *es, const struct link *l)
@@ -508,7 +514,7 @@ void edges_tick(struct edges *es)
     }
 }
 
-/* What is ready goes out over an open edge. */
+/* Sends the deltas that are marked for sending, if the edge is open. */
 static void resend(struct edges *es, struct neighbour *b)
 {
     struct edge *e = &b->edge;

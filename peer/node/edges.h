@@ -1,19 +1,31 @@
-/* peer/node/edges.h -- the edges of a node in the graph: a machine of its own.
+/* peer/node/edges.h -- the neighbours of a node in the graph, and the protocol of the edge to each.
  *
- * Owned here: the neighbours, in the order of the members, and the protocol state of each
- * edge (gossip/exchange/edge.h, rules 1 to 3). Only edges.c writes it; the mixer moves an
- * exchange on while it plans and finishes a job. Others hold `const struct neighbour *`.
+ * struct edges owns all neighbours, in the order of the member table, and the protocol state of
+ * each edge (gossip/exchange/edge.h). Only the files edges*.c, rounds.c, parts.c and
+ * averaging_pass.c write it. During a job the mixer also changes the edges that take part. Other
+ * modules read `const struct neighbour *`.
  *
- *                ask                 both EDGEs here
- *    CLOSED ----------> ASKING -----------------------> OPEN --edges_finish--> DONE
- *                         ^  ^                           | ^                    |
- *                         |  +-- replicas differ --------+ | heard again,       | session lost,
- *                         |      (epoch 0: a reset),     v | same session       v EDGE_CLOSE
- *                         |      or distrust, later        |                    |
- *                         +--- another session ------- PAUSED <---- (lost, closed, silent)
+ * States of an edge (enum edge_state). An EDGE message asks the neighbour to open the edge:
  *
- * An edge is there while the topology of who lives wants it. It is sent over the session that
- * sessions.h has to that member; where there is none, sessions.h is asked to call.
+ *   from           event                                                        to
+ *   CLOSED         there is a session: EDGE sent                                ASKING
+ *   ASKING         both EDGEs are here (edge_agree())                           OPEN
+ *   OPEN           the session is silent for SILENT_US                          PAUSED
+ *   PAUSED         a message arrives on the session that was silent             OPEN
+ *   OPEN, ASKING   the session is lost, or EDGE_CLOSE arrives                   PAUSED
+ *   PAUSED, DONE   a new session exists, or EDGE_CLOSE has arrived: EDGE sent   ASKING
+ *   OPEN           replicas differ: epoch set to 0, EDGE sent                   ASKING
+ *   OPEN           the neighbour is distrusted: epoch set to 0, EDGE_CLOSE      PAUSED
+ *                  sent, and EDGE only after a while (edges_trust.c)
+ *   any            the neighbour's model is final (edges_finish())              DONE
+ *
+ * An edge exists while the topology, which is computed from the present members, contains it. An
+ * edge uses the session with its neighbour. If there is no session, edges_update() asks
+ * sessions.h to call the neighbour.
+ *
+ * The *round count* of a peer is the number of rounds that it has done: the rounds of training,
+ * then those of the consensus phase. Fields and arguments that hold a round count are named `beat`
+ * or `run_round`. All times are node time in microseconds (clock.h).
  */
 #ifndef PEER_NODE_EDGES_H
 #define PEER_NODE_EDGES_H
@@ -25,72 +37,96 @@
 #include "peer/node/pace.h"
 #include "peer/node/run_context.h"
 
-/* Rounds of a pass: of base:K at most 2 log2(members) + 2; ROUND_SCHEDULE_ROUNDS_MAX. */
+/* EDGES_ROUNDS_MAX: largest number of rounds in a pass of a topology that changes by round
+ * (ROUND_SCHEDULE_ROUNDS_MAX). EDGES_PARTS_MAX: largest number of packets with fragments of deltas
+ * that one step of the node sends. */
 enum { EDGES_ROUNDS_MAX = 24, EDGES_PARTS_MAX = 64 };
 
-/* What a BEAT of theirs said beside their beat. */
+/* Contents of a BEAT message that a neighbour sent. */
 struct neighbour_word
 {
-    uint64_t beat;
-    uint32_t settled; /* As that of a delta. */
+    uint64_t beat; /* Round count of the neighbour. 0: no BEAT has arrived. */
+    /* Hops around the neighbour within which all peers are known to be under --final-drift. */
+    uint32_t settled;
 };
 
-/* What it was last told of our beat, so many times on this link. */
+/* The last BEAT message to a neighbour, kept to limit how often an equal one is repeated. */
 struct neighbour_told
 {
-    uint32_t link;
+    uint32_t link; /* Number of the session on which the BEAT was sent. */
+    /* Round count of this peer, and round count of the next checkpoint (0: none), in the BEAT. */
     uint64_t beat, due;
+    /* settled: field of that name in the BEAT. n: number of times in a row that an equal BEAT was
+     * to be sent, including repetitions that were left out. */
     uint32_t settled, n;
 };
 
-/* What of our delta in the making has gone ahead of it (parts.h). */
+/* Fragments of the delta in the making that were sent to a neighbour before the DELTA message
+ * (parts.h). */
 struct neighbour_part
 {
-    uint32_t link; /* Over the link of this number. */
-    uint64_t epoch, round;
-    size_t n; /* So many bytes, its last ones. 0: none. */
+    uint32_t link;         /* Number of the session on which the fragments were sent. */
+    uint64_t epoch, round; /* Epoch and round of the edge to which the delta belongs. */
+    size_t n; /* Number of bytes sent, counted from the end of the delta. 0: nothing was sent. */
 };
 
-/* A neighbour in the topology, and our edge to it. */
+/* A neighbour in the topology, and the edge to it. */
 struct neighbour
 {
     struct edge edge;
-    const struct link *link; /* NULL: none now. */
-    bool wanted;             /* By the present topology. */
-    bool aside;              /* In the consensus phase, by that of training only (edges_last.c). */
-    bool must_ask;           /* EDGE has to be sent on this link. */
-    int64_t lost_us;         /* Since when there is no link. */
-    int64_t open_us;         /* When it was last open, or done. */
-    uint64_t beat;           /* What they said of theirs by EDGE and BEAT, */
-    int64_t beat_us;         /* and when anything said that it had changed. */
-    struct neighbour_word said[2]; /* The latest for an even beat, and for an odd one. */
-    int64_t coming_us;             /* When part of a message that says so came in, last. */
-    struct flap_damping absence;   /* How often, and for how long, it was silent or gone lately. */
+    const struct link *link; /* Session that the edge uses, or NULL. */
+    bool wanted;             /* True: the present topology contains the edge. */
+    /* True: the consensus phase has begun, and only the topology of training contains the edge. Its
+     * pending exchange is completed, and no new one begins (edges_last.c). */
+    bool aside;
+    bool must_ask;   /* True: an EDGE message has to be sent to open the edge. */
+    int64_t lost_us; /* Time at which the session was lost. Valid while `link` is NULL. */
+    int64_t open_us; /* Last time at which the edge was OPEN or DONE; at first, its creation. */
+    uint64_t beat;   /* Largest round count in an EDGE or BEAT since the edge last opened. */
+    /* Last time at which the edge opened, a delta was accepted, or a BEAT raised the neighbour's
+     * round count. */
+    int64_t beat_us;
+    struct neighbour_word said[2]; /* Latest BEAT with an even and with an odd round count. */
+    /* Last time at which a part of an incomplete message arrived from the neighbour. 0: never. */
+    int64_t coming_us;
+    struct flap_damping absence; /* How often and how long the neighbour was recently absent. */
+    /* The neighbour's last announcement of a checkpoint that this peer took into account. */
     struct checkpoint_word word;
-    struct delayed_exchange stale; /* Are its deltas and replicas of long ago? */
-    bool excused;                  /* The user has been told that nobody waits for it; */
-    bool was_excused;              /* that was so once. */
-    double gamma;                  /* The edge's, as the last job left it: the worker's own
-                              * may change under our eyes. */
-    int64_t barred_us;             /* Until then the edge stays closed: it was distrusted, */
-    uint32_t n_barred;             /* so many times (gossip/exchange/outlier_filter.h). */
-    bool distrusted;               /* It was, and the edge has not gone well since: */
-    bool for_good;                 /* nor has it another chance in the consensus phase. */
-    uint32_t n_runaways; /* So many that the edge's gamma counted have been told to the user. */
+    struct delayed_exchange stale; /* Tells whether the edge mixes outdated replicas. */
+    /* True: this peer does not wait for the neighbour at present, and the user was informed. */
+    bool excused;
+    bool was_excused; /* True: `excused` was true at some time. */
+    /* Consensus step size of the edge after the last job. A copy, because the worker may change
+     * edge.gamma while a job runs. */
+    double gamma;
+    /* In training, the edge stays closed until this time, because the neighbour was distrusted. */
+    int64_t barred_us;
+    uint32_t n_barred; /* Number of times that the edge was closed for distrust. */
+    /* True: the neighbour was distrusted, and WELL exchanges have not been completed since
+     * (edges_trust.c). */
+    bool distrusted;
+    /* True: the edge stays closed in the consensus phase, unless its neighbour behaves well
+     * before. */
+    bool for_good;
+    /* Number of runaways of the edge (gamma.h) that were reported to the user. */
+    uint32_t n_runaways;
     struct neighbour_part part;
     struct neighbour_told told;
-    uint32_t turn
-        [EDGES_ROUNDS_MAX]; /* By round of a pass: 0, or its weight then (round_schedule_word()). */
+    /* Weight of the edge in each round of a pass, as packed by round_schedule_word(). 0: the edge
+     * is not used in this round. */
+    uint32_t turn[EDGES_ROUNDS_MAX];
 };
 
-/* The consensus phase ends long before so many of its rounds: nobody honest says more. */
+/* Largest number of rounds of the consensus phase that this peer accepts in a message. An honest
+ * peer ends the phase long before. */
 enum { EDGES_BEATS_MORE = 1 << 24 };
 
-/* An EDGE that came before we had the edge: we may come to want it, too. */
+/* The last EDGE that arrived on a session while this peer had no edge to the sender or kept the
+ * edge closed. It is used if the edge is opened later. */
 struct early_edge
 {
-    bool heard;
-    uint32_t link; /* It came on the link of this number. */
+    bool heard;    /* True: `edge` is valid. */
+    uint32_t link; /* Number of the session on which the EDGE arrived. */
     struct wire_edge edge;
 };
 
@@ -99,124 +135,167 @@ struct edges
     struct env *env;
     struct sessions *sessions;
     struct run_context *workshop;
-    struct neighbour **at; /* In neighbour order. */
-    size_t n, cap;
-    uint64_t view;         /* The edges were chosen for this view of the members; 0: none yet. */
-    uint32_t n_rounds;     /* A pass has so many; 0: the graph stands still (rounds.h). */
-    bool exact;            /* And the product of a pass is the mean (topology/round_schedule.h). */
-    uint32_t eccentricity; /* Our own. */
-    struct tree_aggregation_place place; /* Ours in the trees along which the drift is surveyed. */
-    uint64_t measured;                   /* The graph, as place.built counts them, */
-    double gap, momentum;                /* whose spectral gap this is, and best momentum. */
-    double spread;                       /* It is graph_spread() at our vertex: see topology.h. */
-    uint64_t beat;                       /* Our own, as phases.h last said, */
-    uint64_t due;                        /* and the checkpoint's that goes along, */
-    uint32_t settled;                    /* and how many hops around us are near. */
-    bool last;                           /* The consensus phase has begun. */
-    struct averaging_pass pass;          /* pass.c's. */
-    struct pace pace;    /* What deltas say of speeds, and what our jobs measured. */
-    uint64_t heard_due;  /* The next beat after ours at which neighbours say one is due, */
-    uint64_t heard_any;  /* and the same by words of theirs that come too soon. */
-    int64_t opened_us;   /* When the last edge opened. */
-    int64_t exchange_us; /* When the last edge opened or delta came. */
-    uint64_t n_resets;
-    uint64_t n_distrusted; /* Times that an edge was barred. */
-    int64_t excused_us;    /* When a neighbour was waited for no more, for the first time. */
-    struct early_edge early[NODE_LINKS_MAX]; /* By the link's place. */
-    struct packet *part[EDGES_PARTS_MAX];    /* parts.c's: n_parts that this step sends, */
-    size_t n_parts, parts_told;              /* and how much of the job's delta has been told of. */
-    uint64_t bytes_ahead;                    /* That went out so, over all edges. */
+    struct neighbour **at; /* The neighbours, in the order of the member table. */
+    size_t n, cap;         /* Number of neighbours, and room of `at`. */
+    /* Hash of the members (members_view()) for which the edges were chosen. 0: none chosen yet. */
+    uint64_t view;
+    /* Number of rounds in a pass of the topology. 0: the topology is constant (rounds.h). */
+    uint32_t n_rounds;
+    bool exact;            /* True: one pass computes the exact mean (struct round_schedule). */
+    uint32_t eccentricity; /* Hops from this peer to the farthest member. */
+    /* Place of this peer in the spanning trees along which sketches are added up. */
+    struct tree_aggregation_place place;
+    uint64_t measured; /* Value of place.built for which `gap` and `momentum` were computed. */
+    /* Spectral gap of the mixing matrix, and momentum of the consensus phase derived from it. */
+    double gap, momentum;
+    /* graph_spread() at this peer's vertex (topology.h). Set with --compress auto only. */
+    double spread;
+    uint64_t beat; /* Round count of this peer, as phases.c last reported it. */
+    uint64_t due;  /* Round count of this peer's next checkpoint. 0: none. */
+    /* Hops around this peer within which all peers are known to be under --final-drift. */
+    uint32_t settled;
+    bool last;                  /* True: the consensus phase has begun. */
+    struct averaging_pass pass; /* Present averaging pass. Written by averaging_pass.c only. */
+    struct pace pace;           /* Speeds for --local-steps auto, from own jobs and from deltas. */
+    /* Round count of the earliest checkpoint after `beat` that neighbours announced, without
+     * announcements that checkpoint_word() rejects. 0 or at most `beat`: none. */
+    uint64_t heard_due;
+    /* Round count of the earliest checkpoint after `beat` that neighbours announced, including
+     * announcements that checkpoint_word() rejects. */
+    uint64_t heard_any;
+    int64_t opened_us;   /* Last time at which an edge opened. */
+    int64_t exchange_us; /* Last time at which an edge opened or a delta was accepted. */
+    uint64_t n_resets;   /* Number of times that an edge began a new epoch after its first. */
+    /* Number of times that an edge was closed for distrust. Edges to neighbours that trained for
+     * many more rounds than this peer are not counted. */
+    uint64_t n_distrusted;
+    /* Last time at which this peer, for the first time, stopped waiting for one of its
+     * neighbours. */
+    int64_t excused_us;
+    /* EDGE messages that came too early, by the session's place in the session table. */
+    struct early_edge early[NODE_LINKS_MAX];
+    /* Packets with fragments of deltas that the present step of the node sends. */
+    struct packet *part[EDGES_PARTS_MAX];
+    /* Number of elements of `part`, and number of bytes of the present job's delta that
+     * parts_send() has handled. */
+    size_t n_parts, parts_told;
+    uint64_t bytes_ahead; /* Bytes sent as fragments before their delta was complete, all edges. */
 };
 
 void edges_init(struct edges *es, struct env *env, struct sessions *s, struct run_context *w);
 void edges_close_all(struct edges *es);
 
-/* ---- what happens ---- */
+/* ---- events ---- */
 
+/* Handle a message that arrived on session l. An invalid message ends the session. */
 void edges_edge(struct edges *es, const struct link *l, const struct wire_edge *m);
 void edges_edge_close(struct edges *es, const struct link *l);
 void edges_delta(struct edges *es, const struct link *l, const struct wire_delta *d);
 void edges_part(struct edges *es, const struct link *l, const struct wire_part *m);
-/* A part of a long message came over this session. */
+
+/* Records that a piece of a message arrived on session l, but not the whole message. */
 void edges_coming(struct edges *es, const struct link *l);
+/* Handles a BEAT message that arrived on session l. An invalid message ends the session. */
 void edges_beat(struct edges *es, const struct link *l, const struct wire_beat *m);
-void edges_lost(struct edges *es, const struct link *l);  /* The session is gone. */
-void edges_heard(struct edges *es, const struct link *l); /* It lives. */
-/* Their model is final: DONE after what is ready. */
+/* Pauses the edge that used session l, which is lost. */
+void edges_lost(struct edges *es, const struct link *l);
+/* Reopens an edge that was paused because session l was silent: a message has arrived. */
+void edges_heard(struct edges *es, const struct link *l);
+/* Records that the model of the peer at session l is final. The edge becomes DONE once a pending
+ * exchange has been committed. */
 void edges_ending(struct edges *es, const struct link *l);
-/* Training begins: who came late to that has not been absent from it. */
+/* To be called when training begins: forgets absences of neighbours before this time. */
 void edges_begin(struct edges *es);
-/* Silent edges pause, and who is silent is accused. */
+/* Pauses edges after SILENT_US without a message on their session, and updates the flap damping. To
+ * be called at every tick. */
 void edges_tick(struct edges *es);
 
-/* Were the edges chosen for other members than there are now? */
+/* Returns whether the members have changed since the edges were chosen. */
 bool edges_outdated(const struct edges *es);
-/* Choose them anew; not while a job runs. */
+/* Chooses the edges for the present members: adds new edges and drops unwanted ones. Must not be
+ * called while a job runs. */
 void edges_rebuild(struct edges *es);
-/* Ask, agree, send what is ready. */
+/* Brings all edges up to date: attaches sessions, sends EDGE messages, and sends deltas that are
+ * ready. */
 void edges_update(struct edges *es);
 
-/* ---- what others ask for ---- */
+/* ---- calls from other modules ---- */
 
-void edges_finish(struct edges *es, size_t i); /* Nothing more is mixed over it. */
-/* Our beat is this now, at that one a checkpoint is due (0: none is), and so many hops around us
- * are known to be near. In lock step neighbours are told, but those to whom a delta is about to. */
+/* Sets edge i to DONE: no further exchange takes place. */
+void edges_finish(struct edges *es, size_t i);
+/* Sets this peer's round count to `beat`, its next checkpoint to `due` (0: none) and its `settled`.
+ * Sends them as a BEAT to each neighbour with an open edge, unless a delta to this neighbour, which
+ * carries the same values, is about to be sent. With the policy `async` no BEAT is sent. */
 void edges_say_beat(struct edges *es, uint64_t beat, uint64_t due, uint32_t settled);
-/* The same to one of them, whose edge is open. */
+/* Sends the present values as a BEAT to neighbour b. The edge must be open. Equal BEATs are
+ * repeated with decreasing frequency. */
 void edges_say_word(struct edges *es, struct neighbour *b);
-/* The consensus phase begins, between jobs: its edges are chosen, where they are others. */
+/* Starts the consensus phase. Chooses its edges if its topology differs from the topology of
+ * training. To be called between jobs. */
 void edges_settle(struct edges *es);
-/* The user has been told that nobody waits for it, or that it is waited for again. */
+/* Records whether this peer has stopped waiting for neighbour i. The caller informs the user. */
 void edges_excuse(struct edges *es, size_t i, bool excused);
-/* The edge's task in a job that is being planned. */
+/* Adds the task of edge i to the job that is being planned. */
 void edges_join(struct edges *es, size_t i, const struct mixing_moment *now);
-struct sketch_pair *edges_sketch(struct edges *es, size_t i); /* For that job. */
-/* The job is done: keep its gammas for others to see. */
+/* Returns the sketch state of edge i, for the job that is being planned. */
+struct sketch_pair *edges_sketch(struct edges *es, size_t i);
+/* To be called after a job: copies the step sizes of all edges, and drops unwanted edges. */
 void edges_job_done(struct edges *es);
-/* Replicas that were compared and differ begin anew. */
+/* Resets each edge on which both ends were found to have different replicas. */
 void edges_reset_mismatched(struct edges *es);
-/* After a job: who was distrusted is left alone for a while, longer each time, and whose edge has
- * gone well since then is as good as any (edges_trust.c). We have skipped so many rounds. */
+/* To be called after a job. Closes each edge that the job distrusted, for a time that doubles with
+ * each repetition, and clears the distrust of edges that have behaved well since (edges_trust.c).
+ * skipped: number of rounds that this peer has skipped so far. */
 void edges_judge(struct edges *es, uint64_t skipped);
-/* Nothing is exchanged with it now, whatever it asks for: it was distrusted. */
+/* Returns whether the edge to b is kept closed at present because it was distrusted. */
 bool edges_bars(const struct edges *es, const struct neighbour *b);
-/* Nothing is mixed over it, and its other end is known to lie: it was distrusted, or has broken the
- * protocol. */
+/* Returns whether b is known to be Byzantine (distrusted or quarantined) and its edge is not
+ * open. */
 bool edges_found_out(const struct edges *es, const struct neighbour *b);
-/* Has the distance run away again since this was last asked? */
+/* Returns whether the distance over edge i has run away (gamma.h) since the last call. */
 bool edges_new_runaway(struct edges *es, size_t i);
 
-/* ---- a restart (resume.h) ---- */
+/* ---- checkpoints (resume.h) ---- */
 
+/* Writes the state of all edges to a checkpoint. */
 void edges_write(struct edges *es, struct state *s);
-/* Choose the edges of the members that there are. Those of the checkpoint go on where they were
- * if they are between the same members, else all begin anew. We are at `beat`. */
+/* Chooses the edges for the present members, at round count `beat`. If they lead to the same
+ * members as in the checkpoint, restores their state from it. Otherwise all edges start with a
+ * reset. */
 void edges_read(struct edges *es, uint64_t beat, struct state *s);
 
-/* ---- inside (edges_last.c) ---- */
+/* ---- internal functions, for edges*.c only (edges_last.c) ---- */
 
-/* Edges to vertices that the graph of the consensus phase does not want are set aside. */
+/* Marks the edges that only the topology of training contains (`aside`). n_vertices: number of
+ * vertices of the present graph. */
 void edges_set_aside(struct edges *es, size_t n_vertices);
+/* Stores a BEAT of neighbour b for neighbour_settled(). */
 void edges_hear_word(struct neighbour *b, const struct wire_beat *m);
 
 /* ---- questions ---- */
 
-/* The spec of the graph that edges are chosen by now. */
+/* Returns the specification of the present topology, which may differ between training and the
+ * consensus phase. */
 const char *edges_topology(const struct edges *es);
 const struct neighbour *edges_at(const struct edges *es, size_t i);
-/* Their latest beat: by deltas that are here, and by what came in order behind those. */
+/* Returns the largest round count known of b, from its messages and from deltas that have arrived
+ * but are not committed. */
 uint64_t neighbour_beat(const struct neighbour *b);
-/* What they said of how far all are near, by delta or by word, for our beat at the latest: what
- * comes early in one run and late in another counts in neither. */
+/* Returns the number of hops around b within which all peers are known to be under --final-drift,
+ * by b's last committed delta or a later BEAT. BEATs for round counts after `beat` are ignored,
+ * because their time of arrival is not reproducible. */
 uint32_t neighbour_settled(const struct neighbour *b, uint64_t beat);
-/* The spectral gap of the graph as it is, or 0 where that was not measured. */
+/* Returns the spectral gap of the present graph's mixing matrix. 0: it was not computed. */
 double edges_gap(const struct edges *es);
+/* Returns the neighbour at the other end of session l, or NULL. */
 const struct neighbour *edges_of(const struct edges *es, const struct link *l);
-/* Is some replica a round older than others, and by more than `most` off (run_context_lags())? */
+/* Returns whether some edge has a replica that is farther than `most`, relative to |x|, from the
+ * model (run_context_lags()). */
 bool edges_lag(const struct edges *es, double most);
-/* Does some open edge mix by what it held long ago (stale.h)? Then mixing may part models that
- * were near. most2: a squared distance that hardly matters. */
+/* Returns whether an open edge mixes outdated replicas (delayed_exchange.h), so that mixing may
+ * move models apart that were close. most2: squared distance that is small enough to ignore. */
 bool edges_stale(struct edges *es, double most2);
-size_t edges_open(const struct edges *es); /* How many mix now. */
+/* Returns the number of open edges. */
+size_t edges_open(const struct edges *es);
 
 #endif

@@ -1,4 +1,4 @@
-/* peer/node/edges_away.c -- neighbours that are away or hang: since when, and who was told. */
+/* peer/node/edges_away.c -- records which absent neighbours this peer does not wait for. */
 #include "peer/node/edges.h"
 
 void edges_excuse(struct edges *es, size_t i, bool excused)

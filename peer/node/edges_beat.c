@@ -1,9 +1,11 @@
-/* peer/node/edges_beat.c -- what neighbours are told of our beat where no delta says it. */
+/* peer/node/edges_beat.c -- sends this peer's round count to neighbours (BEAT) when no delta
+ * carries it. */
 #include "peer/node/edges.h"
 
-/* A word that is no other than the last one on this session is on its way there already, perhaps behind a
- * delta that takes a minute. It is said again, for whoever had no edge yet when it came: so many times,
- * and from then on each time half as often, or the queue would be full of it. */
+/* Number of times that an equal BEAT is sent on a session at every occasion. The BEAT is repeated
+ * because the neighbour may have had no edge to this peer when the first one arrived. Later only
+ * repetitions 16, 32, 64 and so on are sent, because BEATs may be queued behind a delta that takes
+ * a minute. */
 enum { AGAIN = 8 };
 
 static bool is_worth_saying(const struct edges *es, struct neighbour *b)
@@ -16,7 +18,7 @@ static bool is_worth_saying(const struct edges *es, struct neighbour *b)
     return n <= AGAIN || (n & (n - 1)) == 0;
 }
 
-/* In the lane of deltas, so that it overtakes none. */
+/* The BEAT is queued behind the deltas of the session, so that it does not overtake them. */
 void edges_say_word(struct edges *es, struct neighbour *b)
 {
     uint8_t out[32];

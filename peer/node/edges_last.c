@@ -1,10 +1,12 @@
-/* peer/node/edges_last.c -- the edges of the consensus phase, where it has another graph (--final-topology).
+/* peer/node/edges_last.c -- edges of a consensus phase with its own topology (--final-topology).
  *
- * Who has done its training asks for the edges of the new graph. Those of training that are in it
- * go on. The others stay, *aside*: what is half done on them is finished, also where a session
- * has to be had again for that, and nothing new is begun. (Whoever closed them could not know
- * whether the other end has done its half.) Their ends tell each other their beats, which keeps
- * them in step with those who still train. */
+ * A peer that has finished training asks for the edges of the new topology. Edges that both
+ * topologies contain continue. The other edges of training stay open, with `aside` set: their
+ * pending exchanges are completed, also after a session was lost and restored, and no new exchange
+ * begins. A peer that closed such an edge could not know whether its neighbour has committed the
+ * exchange. The two ends continue to send each other BEATs, so that peers in the consensus phase
+ * stay in lock step with neighbours that still train.
+ */
 #include "peer/node/edges.h"
 
 const char *edges_topology(const struct edges *es)
@@ -44,7 +46,7 @@ void edges_settle(struct edges *es)
         edges_update(es);
 }
 
-/* ---- words, and how old replicas are ---- */
+/* ---- BEATs and lagging replicas ---- */
 
 void edges_hear_word(struct neighbour *b, const struct wire_beat *m)
 {

@@ -1,11 +1,12 @@
-/* peer/node/edges_state.c -- the edges of a node in its checkpoint. */
+/* peer/node/edges_state.c -- writes all edges to a checkpoint and restores them. */
 #include "nn/math/state.h"
 #include "peer/node/edges.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* For which graph the edges are, and how surveys count it. */
+/* Reads or writes the hash of the members (*view), the number of the graph, and the number of
+ * resets. */
 static void graph_fields(struct edges *es, uint64_t *view, struct state *s)
 {
     state_section(s, "graph");
@@ -14,8 +15,9 @@ static void graph_fields(struct edges *es, uint64_t *view, struct state *s)
     state_u64(s, &es->n_resets);
 }
 
-/* Whom the edges lead to. True where those that are there now, chosen anew, lead to the same; an
- * edge that was about to be dropped is not among them. */
+/* Reads or writes the identities of the neighbours. When reading, returns whether they are those of
+ * the present edges. The result is false, for example, if an edge was waiting to be dropped when
+ * the checkpoint was written. */
 static bool same_ends(const struct edges *es, struct state *s)
 {
     uint64_t n = es->n;
@@ -60,7 +62,8 @@ void edges_read(struct edges *es, uint64_t beat, struct state *s)
     if (s->failed)
         return;
     es->beat = beat;
-    es->place.built--; /* It counts up with the edges that are chosen now. */
+    /* edges_rebuild() adds 1, which restores the number in the checkpoint. */
+    es->place.built--;
     edges_rebuild(es);
     if (es->env->over || !same_ends(es, s) || es->view != view)
         return;

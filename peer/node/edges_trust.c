@@ -1,15 +1,20 @@
-/* peer/node/edges_trust.c -- who was distrusted is left alone, and asked again later.
+/* peer/node/edges_trust.c -- closes edges to distrusted neighbours for a while.
  *
- *   what was seen of it                        barred for  in the consensus phase
- *   refused: its model was too far from ours   0.5 s ...   tried once more: we may not have been
- *                                                          far enough on to judge it
- *   refused in the consensus phase, or suspect:
- *   it pulls, and comes no nearer              5 s ...     for good: no training would mend it
- *   WELL exchanges since                       no more     as any other
+ * gossip/exchange/outlier_filter.h decides whether an exchange is refused or an edge is suspect.
+ * Each closure of an edge takes twice as long as the one before, up to 23 hours.
+ *
+ *   observation                              first closure  in the consensus phase
+ *   refused in training: the neighbour's     0.5 s          open again, because this peer may not
+ *   model was too far away                                  have trained enough to judge it before
+ *   refused in the consensus phase           0.5 s          closed
+ *   suspect: the neighbour pulls this peer   5 s            closed, because further training does
+ *   and does not come closer                                not correct it
+ *   WELL exchanges since the last closure                   open
  */
 #include "peer/node/edges.h"
 
-enum { WELL = 32 /* Exchanges of an edge begun anew. */ };
+/* Number of exchanges since the edge was opened again after which the distrust ends. */
+enum { WELL = 32 };
 
 static bool last_phase(const struct edges *es)
 {
@@ -27,9 +32,10 @@ bool edges_found_out(const struct edges *es, const struct neighbour *b)
     return known && b->edge.state != EDGE_OPEN;
 }
 
-/* What trust.h goes by is our own way from x0, which says little of one that has come much farther:
- * after we were stopped, have skipped rounds or, without lock step, were slower. By its own word, then:
- * that only chooses what is said, and whether it is counted. */
+/* Returns whether b has trained for more than 5/4 of this peer's rounds. The filter compares b's
+ * model with this peer's distance from the initial model, which is too short a measure if this peer
+ * was stopped, skipped rounds or, without lock step, was slower. The result depends on b's own
+ * claim, so it selects only the message and whether the closure is counted. */
 static bool is_ahead(const struct edges *es, const struct neighbour *b, uint64_t skipped)
 {
     uint64_t own = es->workshop->mixing.announced.run_round;
@@ -47,7 +53,7 @@ static void tell(const struct edges *es, const struct neighbour *b, bool ahead, 
              (double)ms * 1e-3);
 }
 
-/* For so long, and for twice as long each time, up to 23 hours. */
+/* Closes the edge to b. The duration doubles with each closure, up to 23 hours. */
 static void bar(struct edges *es, struct neighbour *b, bool ahead)
 {
     enum { REFUSED_MS = 500, SUSPECT_MS = 5000, MOST_MS = 82800 * 1000 };
@@ -64,7 +70,7 @@ static void bar(struct edges *es, struct neighbour *b, bool ahead)
     b->edge.suspect = false;
     edge_pause(&b->edge, true);
     b->must_ask = true;
-    if (b->link != NULL) /* They need not wait for us meanwhile. */
+    if (b->link != NULL) /* The message tells the neighbour not to wait for this peer. */
         sessions_send(es->sessions, b->link, true, out, wire_put_edge_close(out, sizeof out), NULL);
     tell(es, b, ahead, ms);
 }

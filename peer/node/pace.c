@@ -1,13 +1,14 @@
-/* peer/node/pace.c -- the average of speeds, and what follows from it. */
+/* peer/node/pace.c -- averages speeds, and computes local steps and weights from them. */
 #include "peer/node/pace.h"
 
 #include <math.h>
 
-static const double newest = 0.2;   /* Weight of a job in `own`. */
-static const double listens = 0.2;  /* What is heard, in `mean`, */
-static const double insists = 0.01; /* and what is known. */
-static const double nearest = 16;   /* What is heard is within so many times our own. */
-static const double longest = 2;    /* No way becomes more than so many times as long. */
+static const double newest = 0.2;   /* Weight of the newest job in the moving average `own`. */
+static const double listens = 0.2;  /* Weight of a neighbour's estimate in `mean`. */
+static const double insists = 0.01; /* Weight of this peer's own speed in `mean`. */
+/* Largest accepted ratio of a neighbour's estimate to `own`, and of `own` to the estimate. */
+static const double nearest = 16;
+static const double longest = 2; /* Largest factor by which pace_weight() scales an update. */
 
 void pace_worked(struct pace *p, uint32_t steps, int64_t took_us)
 {

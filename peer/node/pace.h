@@ -1,23 +1,26 @@
-/* peer/node/pace.h -- --local-steps auto: how many local steps this peer does in a round.
+/* peer/node/pace.h -- computes the number of local steps per round of this peer (--local-steps
+ * auto).
  *
- * In lock step the slowest peer sets the pace of all where each does the same number of
- * steps. So each does as many as it can in one time, which all agree on by gossip: that in
- * which the average peer does H of them.
+ * If all peers in lock step do the same number of local steps per round, the slowest peer
+ * determines the speed of all. With `auto` each peer does as many steps as it can in a common time,
+ * in which an average peer does H steps. Peers find this time by gossip:
  *
- *   own    local steps a second of this peer's jobs, with mixing and encoding: a moving average
- *   mean   what it takes for the mean of all peers' own
+ *   own    local steps per second in this peer's jobs, including the time for mixing and encoding:
+ *          a moving average
+ *   mean   this peer's estimate of the mean of all peers' `own`
  *   steps  H own / mean, rounded; from 1 to RUN_STEPS_MORE H
  *
- * Deltas carry `mean`. Each that is heard pulls ours towards it, and a little towards
- * `own`, so that nothing has to be counted and who leaves is forgotten: neighbours agree to a
- * few per cent, and peers far apart on a large graph differ as their neighbourhoods do. What is
- * heard counts as within NEAREST times our own, either way: a liar can make its neighbours do 1
- * step a round, or RUN_STEPS_MORE H, and nothing else.
+ * Deltas carry `mean`. Each received value moves this peer's estimate towards it, and also slightly
+ * towards `own`. The members need not be counted, and members that left are forgotten. Estimates of
+ * neighbours agree to a few per cent. In a large graph, estimates of distant peers differ, because
+ * each peer weighs its own neighbourhood more. A received value is limited to a factor of 16 from
+ * `own`. A false value can make neighbours do from 1 to RUN_STEPS_MORE H steps per round and has no
+ * other effect.
  *
- * A peer that does many steps would have many times the weight in what all agree on. FedNova
- * (Wang et al. 2020, "Tackling the Objective Inconsistency Problem", section 4) divides each
- * peer's way by its number of steps and multiplies by their mean. So do we, by at most
- * PACE_LONGEST: the way of a few steps made five times as long is a step of five times the
+ * A peer with more local steps would have a larger weight in the common model. FedNova (Wang et al.
+ * 2020, "Tackling the Objective Inconsistency Problem", section 4) divides each peer's update by
+ * its number of steps and multiplies it by the mean number. This peer does the same, with a factor
+ * of at most 2: for example, multiplying the update of a few steps by 5 is like 5 times the
  * learning rate.
  */
 #ifndef PEER_NODE_PACE_H
@@ -25,21 +28,24 @@
 
 #include <stdint.h>
 
+/* Speeds in local steps per second. */
 struct pace
 {
-    double own, mean; /* Local steps a second; 0: not known yet. */
+    double own, mean; /* Own speed, and estimated mean speed of all peers. 0: unknown. */
 };
 
-/* A job with so many local steps took so long. */
+/* Records that a job with `steps` local steps took took_us microseconds. */
 void pace_worked(struct pace *p, uint32_t steps, int64_t took_us);
 
-/* Another peer's `mean`; 0: it has none. */
+/* Takes the `mean` of another peer, in local steps per second. 0: the peer does not know it. */
 void pace_heard(struct pace *p, double mean);
 
-/* For the next round, where the average peer does `average` and nobody more than `most`. */
+/* Returns the number of local steps in the next round, from 1 to `most`. average: number of steps
+ * of an average peer. */
 uint32_t pace_steps(const struct pace *p, uint32_t average, uint32_t most);
 
-/* What the way of `steps` local steps is to be multiplied by. */
+/* Returns the factor by which the change of the model in `steps` local steps is multiplied
+ * (FedNova), at most 2. average: number of steps of an average peer. */
 double pace_weight(uint32_t steps, uint32_t average);
 
 #endif

@@ -1,11 +1,12 @@
-/* peer/node/parts.c -- what of a delta has gone ahead over which edge. */
+/* peer/node/parts.c -- sends fragments of deltas, and records which edge got how many bytes. */
 #include "peer/node/parts.h"
 
 #include <assert.h>
 #include <string.h>
 
-/* A copy that lives until the next step. NULL without memory or room: then nothing goes ahead, and the
- * delta comes whole. */
+/* Returns a packet with a copy of the bytes, valid until the next step of the node. Returns NULL if
+ * there is no memory or too many packets are in use. No fragment is then sent, and the DELTA
+ * carries the whole payload. */
 static struct packet *copy_of(struct edges *es, struct bytes bytes)
 {
     bool room = es->n_parts < EDGES_PARTS_MAX;
@@ -36,7 +37,9 @@ static const struct mixing_task *task_of(const struct edges *es, const struct ne
     return NULL;
 }
 
-/* May it get what stands in front of the last `after` bytes? */
+/* Returns whether the fragment in front of the last `after` bytes of the delta can be sent to b:
+ * the edge is open, makes a delta in this job, and has got all earlier fragments on this
+ * session. */
 static bool takes(const struct edges *es, struct neighbour *b, size_t after)
 {
     const struct edge *e = &b->edge;
@@ -44,7 +47,8 @@ static bool takes(const struct edges *es, struct neighbour *b, size_t after)
     bool open = e->state == EDGE_OPEN && b->link != NULL && !b->link->doomed && !e->resend_prev
                 && !e->resend_cur && !edges_bars(es, b);
     if (t == NULL || !open || e->epoch != t->epoch || e->reset)
-        return false; /* It has been reset meanwhile: the job's delta will not be its. */
+        /* The edge was reset during the job, so the job's delta is not sent over it. */
+        return false;
     uint64_t round = mixing_edge_round(t);
     if (after == 0)
         b->part = (struct neighbour_part){
@@ -79,7 +83,8 @@ bool parts_complete(struct edges *es, struct neighbour *b, const struct edge_sen
     struct packet *rest = any ? copy_of(es, (struct bytes){bytes, n_bytes - p.n}) : NULL;
     if (rest != NULL)
         send_part(es, b, rest);
-    b->part.n = 0; /* Said again it is whole. */
+    /* If the delta is sent again, its DELTA message carries the whole payload. */
+    b->part.n = 0;
     return begun && (rest != NULL || !any);
 }
 

@@ -1,23 +1,30 @@
-/* peer/node/parts.h -- deltas that go out in parts (--overlap layer), at the sender's end of an edge.
+/* peer/node/parts.h -- sends deltas in fragments during the last local step (--overlap layer).
  *
- *   worker      local steps ... | last step: layer by layer |  the first layers, the rest
- *   PARTs                            ->        ->           |
- *   at its end                                              |  the rest as a PART, DELTA without payload
+ * The optimiser updates the last layers of a model first, so the end of a delta is encoded first.
+ * The fragments of a delta are sent in the order in which they are encoded, as PART messages:
  *
- * A neighbour over whose session nothing went ahead gets the DELTA whole, as does one whose session was
- * lost meanwhile, or who has to be told again. Where training ran away in these very steps the parts are
- * of no use, and what follows them is a whole DELTA: it counts alone (edge_gather()).
+ *   worker      local steps ... | last step, layer by layer | the first layers
+ *   messages                          PART       PART         PART   DELTA without payload
+ *
+ * The DELTA message makes the fragments valid. A neighbour gets a DELTA with the complete payload
+ * if no fragment was sent on its present session, or if the delta is sent again. If training
+ * diverged in this job, a DELTA with another payload follows the fragments, and its payload alone
+ * counts (edge_gather()).
  */
 #ifndef PEER_NODE_PARTS_H
 #define PEER_NODE_PARTS_H
 
 #include "peer/node/edges.h"
 
-/* A job makes a delta of which so many bytes are there, its last ones: send those that are new. */
+/* Sends the fragment that has become ready to each neighbour that can take it. n: number of bytes
+ * at the end of the present job's delta that are encoded. */
 void parts_send(struct edges *es, size_t n);
-/* Before `sent` goes out to the neighbour: is its payload there already, or sent by this call? */
+/* Called before the delta `sent` is sent to neighbour b. If fragments of it were sent, sends the
+ * rest as a fragment, too. Returns true if the neighbour then has the whole payload, so that the
+ * DELTA needs none. */
 bool parts_complete(struct edges *es, struct neighbour *b, const struct edge_sent *sent);
-/* The step is over: what the last one sent is the driver's. */
+/* Releases the packets that the last step of the node sent. The driver has finished reading
+ * them. */
 void parts_release(struct edges *es);
 
 #endif

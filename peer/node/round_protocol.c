@@ -1,4 +1,5 @@
-/* peer/node/round_protocol.c -- passes calls to the kind of the present run, if it has one. */
+/* peer/node/round_protocol.c -- passes calls to the round protocol of the present run, if it has
+ * one. */
 #include "peer/node/round_protocol.h"
 
 #include <assert.h>

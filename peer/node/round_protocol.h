@@ -1,72 +1,83 @@
-/* peer/node/round_protocol.h -- the seam for protocols that bring models together beside the edges.
+/* peer/node/round_protocol.h -- the interface of protocols that combine models without edges.
  *
- * With most mixers the edges bring models together, and a run has no round protocol. The mixers of
- * gossip/collectives have one: a protocol of their own over the sessions, whose result of a round
- * the next job takes.
+ * With most mixers, exchanges over edges combine the models, and a run has no round protocol. The
+ * mixers of gossip/collectives (all-reduce, parameter server) have one: it exchanges messages over
+ * the sessions, and the next job uses its result.
  *
- *    a job is done --> round_protocol_look() and messages --> the result is there --> the next job
+ *   a job is done --> round_protocol_look(), messages --> the result is there --> the next job
  *
- * The rest of the node knows the functions below only. peer/node/collectives implements the kinds.
- * An instance is opened with the run and closed with it.
+ * The other files of the node use only the functions below. peer/node/collectives implements the
+ * kinds of protocols. An instance is opened with the run and closed with it.
  */
 #ifndef PEER_NODE_ROUND_PROTOCOL_H
 #define PEER_NODE_ROUND_PROTOCOL_H
 
 #include "peer/node/run_context.h"
 
-/* The functions of one kind of protocol. `round` is the number of rounds that this peer has done,
- * `idle` says that no job runs. Within a job the kind does not touch the model. */
+/* The functions of one kind of protocol. `round`: number of rounds of training that this peer has
+ * done. `idle`: true if no job runs and the peer is in training or in the consensus phase. While a
+ * job runs, the functions must not access the model. */
 struct round_protocol_kind
 {
+    /* Name for messages to the user, such as "parameter server". */
     const char *name;
-    /* What a member contributes to a round: "waiting for NAME, whose PART of round N is not here". */
+    /* Name of a member's contribution to a round. Used in the message "waiting for NAME, whose PART
+     * of round N has not arrived". */
     const char *part;
 
-    /* Returns the state of the instance, or NULL: out of memory. The arguments outlive it. */
+    /* Allocates the state of an instance and returns it, or NULL if there is no memory. The
+     * arguments outlive it. */
     void *(*open)(struct env *env, struct sessions *s, struct run_context *w);
-    /* Frees the state. The workshop's run is still open. */
+    /* Frees the state of an instance. The run must still be open. */
     void (*close)(void *self);
-    /* A step of the node begins: the driver is done with the packets of the last step. */
+    /* Called when a step of the node begins: releases the packets of the last step, which the
+     * driver has finished reading. */
     void (*release)(void *self);
-    /* In training and in the consensus phase, at each step of the node: makes progress where that is
-     * possible, sends again what was lost, gives up what has taken too long. */
+    /* Called at each step of the node in training and in the consensus phase. Continues the
+     * protocol, repeats lost messages, and gives up after a time limit. */
     void (*look)(void *self, uint64_t round, bool idle);
-    /* Takes a message. `idle` is false outside of training and the consensus phase. */
+    /* Handles a message m that arrived on session l. */
     void (*hear)(void *self, const struct link *l, const struct wire_round_protocol *m,
                  uint64_t round, bool idle);
 
-    /* Is the result of this round missing? The next job waits for it. */
+    /* Returns whether the result of `round` is missing. The next job then waits for it. */
     bool (*waits)(const void *self, uint64_t round);
-    /* Returns the identity of the member for which this round waits. NULL: for none. */
+    /* Returns the identity of the member for which `round` waits. NULL: none. */
     const uint8_t *(*awaited)(const void *self, uint64_t round);
-    /* Returns the round of the latest result, which may be later than ours. 0: there is none. */
+    /* Returns the round of the latest result, which may be later than this peer's round. 0: there
+     * is no result. */
     uint64_t (*completed)(const void *self);
 };
 
-/* Returns the kind that this mixer needs. NULL: none. Implemented by peer/node/collectives. */
+/* Returns the kind of protocol that mixer m needs. NULL: none. Implemented in
+ * peer/node/collectives. */
 const struct round_protocol_kind *round_protocol_kind_of(const struct mixer *m);
 
-/* The instance of the present run. Written by round_protocol.c only. All of the functions below
- * take an instance without a kind, too. */
+/* The instance of the present run. Written by round_protocol.c only. An instance may have no kind:
+ * then no function except round_protocol_hear() has an effect, and results are false, NULL or 0. */
 struct round_protocol
 {
-    const struct round_protocol_kind *kind; /* NULL: the run has none, or there is no run. */
+    /* Kind of protocol. NULL: the run has no round protocol, or there is no run. */
+    const struct round_protocol_kind *kind;
+    /* State of the instance, allocated by kind->open(). */
     void *self;
 };
 
-/* Opens what the run's mixer needs. The workshop is ready. Without memory the node ends. */
+/* Opens the protocol of the run's mixer, if it has one. Requires w->ready. If there is no memory,
+ * the node ends. */
 void round_protocol_open(struct round_protocol *p, struct env *env, struct sessions *s,
                          struct run_context *w);
 void round_protocol_close(struct round_protocol *p);
 
-/* See struct round_protocol_kind. */
+/* Call the function of the same name in struct round_protocol_kind. */
 void round_protocol_release(struct round_protocol *p);
 void round_protocol_look(struct round_protocol *p, uint64_t round, bool idle);
 bool round_protocol_waits(const struct round_protocol *p, uint64_t round);
 const uint8_t *round_protocol_awaited(const struct round_protocol *p, uint64_t round);
 uint64_t round_protocol_completed(const struct round_protocol *p);
 
-/* A message of a round protocol. In a run without one it is a violation of the protocol. */
+/* Handles a message of a round protocol. In a run without round protocol, the message is a
+ * violation and ends the session. */
 void round_protocol_hear(struct round_protocol *p, struct sessions *s, const struct link *l,
                          const struct wire_round_protocol *m, uint64_t round, bool idle);
 

@@ -1,10 +1,11 @@
-/* peer/node/round_quorum.c -- what most say, and what one alone can have done. */
+/* peer/node/round_quorum.c -- filters claimed round counts by what most members confirm. */
 #include "peer/node/round_quorum.h"
 
 enum {
-    FASTER = 8, /* Another machine may do so many rounds in the time of one of ours. */
-    LEAD =
-        80 /* Nobody in lock step is further apart than schedule_lead(), which is at most this. */
+    /* Another peer is believed to be at most this many times as fast as this peer. */
+    FASTER = 8,
+    /* Largest possible schedule_lead(): no two peers in lock step are further apart, in rounds. */
+    LEAD = 80
 };
 
 uint64_t round_quorum_most(uint64_t *claim, size_t n)
@@ -25,7 +26,8 @@ static bool counts(const struct link *l)
     return link_talks(l) && !l->doomed && !l->mute && l->same_run && l->started;
 }
 
-/* At the pace between its last two words. One word alone has none. */
+/* Returns the round count that the member has probably reached now, by its speed between its last
+ * two messages. After one message only, returns the round count in it. */
 static uint64_t now_at(const struct link *l, int64_t now_us)
 {
     int64_t between_us = l->said_us - l->before_us;
@@ -81,8 +83,10 @@ void round_quorum_worked(struct round_quorum *b, int64_t took_us)
         b->fastest_us = took_us > 0 ? took_us : 1;
 }
 
-/* Whoever is heard all the time cannot have done more than we have: it would have waited. What
- * it says once it is far ahead does not lengthen the silence that was before. */
+/* Returns the largest round count that the only neighbour, which claims `beat`, can have reached. A
+ * neighbour that hears this peer waits for it, so it can have got ahead only during a silence. The
+ * result is computed once, when the silence ends, so that later claims do not increase it. The
+ * claim is believed if this peer does not know its own speed yet. */
 static uint64_t can_have_done(struct round_quorum *b, const struct schedule_view *v, uint64_t beat,
                               int64_t now_us)
 {
@@ -95,7 +99,8 @@ static uint64_t can_have_done(struct round_quorum *b, const struct schedule_view
     return b->most;
 }
 
-/* The edges' own beats are exact; sessions say theirs twice a second. */
+/* Returns the largest round count that this peer believes (round_quorum.h). Open edges give the
+ * exact counts of neighbours. Sessions give counts that are up to half a second old. */
 static uint64_t believed(struct round_quorum *b, const struct sessions *s,
                          const struct schedule_view *v)
 {
@@ -112,7 +117,8 @@ static uint64_t believed(struct round_quorum *b, const struct sessions *s,
     return n_sessions > 1 && by_sessions > most ? by_sessions : most;
 }
 
-/* More than half of the others are behind this beat. */
+/* Returns whether more than half of the sessions are behind `beat`. False with fewer than 2
+ * sessions. */
 static bool most_behind(const struct sessions *s, uint64_t beat)
 {
     uint64_t claim[NODE_LINKS_MAX];
@@ -127,8 +133,8 @@ static bool far_behind(const struct schedule_view *v, const struct schedule_edge
     return e->open && !e->gathers && e->beat + schedule_lead(v) < v->beat;
 }
 
-/* Were we alone for so long that most are far behind, and not fewer of our neighbours than are
- * with us? */
+/* Returns whether this peer trained alone and is ahead of the run: most sessions, and at least half
+ * of the neighbours, are behind by more than the lead. */
 static bool alone_ahead(const struct sessions *s, const struct schedule_view *v,
                         const struct schedule_edge *edge)
 {
@@ -142,8 +148,9 @@ static bool alone_ahead(const struct sessions *s, const struct schedule_view *v,
            && most_behind(s, v->beat > lead ? v->beat - lead : 0);
 }
 
-/* They come to us, round by round, as long as anything new is heard of them. In training they have
- * been away, for how long does not matter; in the consensus phase no rounds are lost by going on. */
+/* Makes the schedule wait for neighbours that are far behind: shows them as within the lead. In
+ * training, they were away because they were cut off, so flap damping does not apply. In the
+ * consensus phase flap damping stays, because no rounds are lost if this peer continues. */
 static void wait_for_most(const struct schedule_view *v, struct schedule_edge *edge)
 {
     for (size_t i = 0; i < v->n_edges; i++)

@@ -1,26 +1,31 @@
-/* peer/node/round_quorum.h -- how far the run is, by what most of those we hear say.
+/* peer/node/round_quorum.h -- how far the run is, according to most of the peers that this peer
+ * hears.
  *
- * Beats and rounds come from the other end's mouth (deltas, BEAT, EDGE, PING, HELLO, MODEL). A
- * single one may say anything, and who believed that it is far ahead would skip all rounds up
- * to there. So what one says counts as far as most of the others reach, too:
+ * A peer learns the round counts (edges.h) of other peers from their messages. One member can claim
+ * any number. A peer that believed the claim would skip all rounds up to it. This peer therefore
+ * believes a claim only as far as other peers confirm it:
  *
- *   neighbours, at least two   the beat that more than half of them have: of two, the lesser
- *   sessions, at least two     the same of all members that we have a session with, each moved on
- *                              by its own pace since it last spoke
- *   one session, one neighbour as many rounds as the longest silence between us and it, by our own
- *                              pace and a generous factor, has room for
+ *   known peers                    believed round count
+ *   2 or more open edges           the largest that more than half of the neighbours reach; of two
+ *                                  neighbours, the smaller one
+ *   2 or more sessions             the same for all members with a session, each extrapolated by
+ *                                  its own speed since its last message
+ *   1 session and 1 open edge      the largest that the neighbour can have reached in the longest
+ *                                  silence between both, at FASTER times this peer's own speed
  *
- * The largest of what applies is believed. Beyond it an edge is shown to the schedule as if it
- * stood where we stand: neither is it waited for, nor do we claim its beat. So fewer than half of
- * a peer's neighbours, and of its sessions, move it nowhere, and a minority that was cut off
- * follows the others, for it hears most of them.
+ * The largest applicable row counts. An edge with a larger claim is shown to the schedule with
+ * the believed round count or, if that is within the lead of lock step (schedule_lead()), with this
+ * peer's own. This peer then neither waits for the neighbour nor skips to its round count. Fewer
+ * than half of the neighbours, and of the sessions, thus have no effect. A minority that was cut
+ * off from the run catches up with it, because it hears most of the other peers.
  *
- * Whom nobody confirms because it alone trained on is followed by nobody, and nobody skips anything:
- * it waits until the others are where it is. It knows itself for that one where more than half of its
- * sessions, and no less than half of its neighbours, are behind by more than lock step's lead. Fewer than half make it wait
- * no longer than any single one within the lead can.
+ * A peer that trained alone while most others could not is ahead of them. The others do not skip
+ * rounds, because no other peer confirms its claim. The peer that is ahead waits for them instead.
+ * It is ahead in this sense if more than half of its sessions, and at least half of its neighbours,
+ * are behind by more than the lead. A minority of false claims cannot make it wait in this way.
  *
- * Who has begun no round joins where most of those are that have; of one alone he has to take its word.
+ * A peer that has done no round joins at the round of most members that have. If there is only one
+ * such member, its claim is used.
  */
 #ifndef PEER_NODE_ROUND_QUORUM_H
 #define PEER_NODE_ROUND_QUORUM_H
@@ -28,33 +33,40 @@
 #include "peer/node/schedule.h"
 #include "peer/node/sessions.h"
 
-/* The largest beat that more than half of the n claims reach; 0 of none. Sorts them. */
+/* Returns the largest round count that more than half of the n claims reach. 0 if n is 0. Sorts the
+ * claims. */
 uint64_t round_quorum_most(uint64_t *claim, size_t n);
 
-/* What most of our sessions' rounds are now; *n: of how many. */
+/* Returns the round count that most sessions have reached now. Sets *n to the number of sessions
+ * considered. */
 uint64_t round_quorum_sessions(const struct sessions *s, size_t *n);
 
-/* Who is furthest in our run of those that may be believed, but for the link of this number;
- * NULL: nobody has begun. */
+/* Returns the session of the member that is furthest in this run, among members with a credible
+ * round count. Ignores the session with number `but`. NULL: no member has begun. */
 const struct link *round_quorum_furthest(const struct sessions *s, uint32_t but);
 
-/* The round at which a model is taken that is said to be of this one. */
+/* Returns the round to assign to a received model. round: the round that its sender claims. The
+ * result is the round of most sessions if the claim is beyond it by more than lock step allows. */
 uint64_t round_quorum_joined(const struct sessions *s, uint64_t round);
 
-/* What is remembered of the only one that we hear. */
+/* Memory for the case that this peer hears only one neighbour. */
 struct round_quorum
 {
-    int64_t fastest_us; /* Our shortest job with local steps; 0: there was none. */
-    int64_t near_us;    /* When it was last within lock step's lead, */
-    bool far;           /* which it is not now: */
-    uint64_t most;      /* then this was the most that it could have done. */
+    /* Shortest job with local steps of this peer, in microseconds. 0: there was none. */
+    int64_t fastest_us;
+    /* Last time at which an edge was open and no neighbour was ahead by more than the lead of lock
+     * step. */
+    int64_t near_us;
+    bool far; /* True: the neighbour claims to be ahead by more than the lead of lock step. */
+    /* While `far`: largest round count that the neighbour can have reached since near_us. */
+    uint64_t most;
 };
 
-/* A job with local steps took so long. */
+/* Records the duration of a job with local steps, in microseconds. */
 void round_quorum_worked(struct round_quorum *b, int64_t took_us);
 
-/* The edges that the schedule is about to be shown: in lock step no beat is left that is not
- * believed. */
+/* Corrects edge[0..v->n_edges), which the schedule is about to see: in lock step, replaces each
+ * round count that is not believed. */
 void round_quorum_look(struct round_quorum *b, const struct sessions *s,
                        const struct schedule_view *v, struct schedule_edge *edge);
 

@@ -1,4 +1,4 @@
-/* peer/node/rounds.c -- our part of a pass: which edge has its turn in which round. */
+/* peer/node/rounds.c -- this peer's edges in each round of a topology that changes by round. */
 #include "peer/node/rounds.h"
 
 #include "peer/node/member_counts.h"
@@ -16,7 +16,8 @@ static struct neighbour *partner(const struct edges *es, uint32_t vertex)
     return NULL;
 }
 
-/* Those to whom no edge could be had have none: then the node ends. */
+/* Sets the weights of all neighbours by round (`turn`). A vertex without an edge is skipped: there
+ * was no memory for the edge, and the node ends. */
 static void take_turns(struct edges *es, const struct round_schedule *r, uint32_t self)
 {
     for (size_t i = 0; i < r->first[r->n_rounds]; i++) {
@@ -29,7 +30,7 @@ static void take_turns(struct edges *es, const struct round_schedule *r, uint32_
     }
 }
 
-/* People are told once what the partners cost. */
+/* Informs the user once how much memory the replicas of all partners take. */
 static void tell_memory(const struct edges *es)
 {
     size_t n = 0, bytes = 2 * es->workshop->mixing.dim * sizeof(float);
@@ -67,20 +68,24 @@ uint64_t rounds_cycle(const struct edges *es)
     return 2 * (uint64_t)es->n_rounds + WORDS_MORE;
 }
 
-/* What was made for the end of training is in the codec of training, and begins none. */
+/* The deltas for the last round count of training use the codec of training, so the first pass
+ * begins after them. */
 uint64_t rounds_place(const struct edges *es, uint64_t beat)
 {
     uint64_t trained = es->workshop->run.rounds;
     return beat > trained ? (beat - trained - 1) % rounds_cycle(es) : UINT64_MAX;
 }
 
-/* What is first mixed was made for beat 1, and in the consensus phase for the beat at which training is
- * done: with these a pass begins. */
+/* Returns the weight of the edge for round count `beat`, packed as in `turn`. 0: the edge is not
+ * used. The first exchange of training is made for round count 1, and the first one of the
+ * consensus phase for the round count at which training ends. These exchanges are round 0 of a
+ * pass. */
 static uint32_t turn_of(const struct edges *es, const struct neighbour *b, uint64_t beat)
 {
     uint64_t place = rounds_place(es, beat);
     if (averaging_pass_counts(es) && place != UINT64_MAX) {
-        bool done = es->pass.over && member_counts_ended(es->env); /* Nobody needs another one. */
+        /* All peers have the mean, so no other pass is needed. */
+        bool done = es->pass.over && member_counts_ended(es->env);
         return place < es->n_rounds && !done ? b->turn[place] : 0;
     }
     uint64_t trained = es->workshop->run.rounds, first = beat >= trained ? trained : 1;
@@ -92,7 +97,8 @@ bool rounds_turn(const struct edges *es, const struct neighbour *b, uint64_t bea
     return !b->aside && (es->n_rounds == 0 || turn_of(es, b, beat) > 0);
 }
 
-/* Their delta of the round behind what is ready, where it is here. */
+/* Returns the neighbour's delta for the next exchange that is not ready, or NULL if it is not
+ * here. */
 static const struct edge_got *begun(const struct edge *e)
 {
     const struct edge_got *g = &e->got[(e->round + edge_ready(e)) % 2];

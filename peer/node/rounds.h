@@ -1,40 +1,47 @@
-/* peer/node/rounds.h -- whose turn it is, where the graph changes by round (topology/round_schedule.h).
+/* peer/node/rounds.h -- the edges that exchange in a round, if the topology changes by round.
  *
- * Edges to all partners of a pass stand as long as any others do, and their replicas with them;
- * in a round those mix whose turn it is. A delta belongs to the beat that it announces:
+ * Such a topology is a pass of rounds that repeats (topology/round_schedule.h). A peer keeps the
+ * edges and replicas of all rounds of the pass. In a round, only the edges of that round make
+ * deltas. A delta belongs to the round count (edges.h) that it announces:
  *
- *   job      ... encode |  mix          local steps          encode  |  mix ...
- *   beat            t   |  what was     (those of round t)    t + 1  |
- *                          made for t
+ *   job                ... encode | mix            local steps     encode     | mix ...
+ *   deltas made for             t | those made     (round t)       t + 1      |
+ *                                 | for t
  *
- * An edge whose turn it is not makes no delta; it stays where it is, at the round of its epoch,
- * and its ends tell each other their beats. The consensus phase begins its passes anew, as only whole
- * ones are exact; where its models go whole each is followed by beats without any (pass.h). Which weight an exchange has is said by its own two deltas, and the lesser
- * one counts: so it is the same at both ends also while one sees other members than the other,
- * and the mean is kept. What one end has begun out of turn is answered by the other, in the next
- * job: else it would wait for a pass, and be of back then.
+ * An edge that is not used in a round makes no delta and stays at its round. Its ends send each
+ * other BEATs instead. In the consensus phase the passes start again from round 0, because only
+ * complete passes are exact. If whole models are sent, each pass is followed by rounds without
+ * exchanges (averaging_pass.h).
+ *
+ * The two deltas of an exchange say its weight, and the smaller one is used. Both ends therefore
+ * use the same weight, even while they know different members, and the mean is kept. One end may
+ * have made a delta for an edge that the other end does not use in the round. The other end then
+ * answers in its next job. Otherwise the exchange would wait for a whole pass and be outdated.
  */
 #ifndef PEER_NODE_ROUNDS_H
 #define PEER_NODE_ROUNDS_H
 
 #include "peer/node/edges.h"
 
-/* The n members have changed, of which we are vertex self, and edges are chosen: whose turn is it
- * when? 0, -EINVAL or -ENOMEM. */
+/* Sets the rounds of all edges after the n members have changed and the edges were chosen. self:
+ * vertex of this peer. Returns 0, -EINVAL or -ENOMEM. */
 int rounds_choose(struct edges *es, uint32_t n, uint32_t self);
 
-/* The round of its pass for which deltas of this beat of the consensus phase are made, n_rounds or more
- * where only words are said; UINT64_MAX before a first pass of whole models begins. */
+/* Returns the round of the pass for which deltas of round count `beat` are made in the consensus
+ * phase. n_rounds or more: no exchange, only BEATs. UINT64_MAX: the first pass of whole models has
+ * not begun. */
 uint64_t rounds_place(const struct edges *es, uint64_t beat);
 
-/* Beats from the beginning of a pass of whole models to that of the next. */
+/* Returns the number of rounds from the start of a pass of whole models to the start of the
+ * next. */
 uint64_t rounds_cycle(const struct edges *es);
 
-/* Is the edge to mix in the round of this beat? True, too, where the graph stands still. */
+/* Returns whether the edge to b makes a delta for round count `beat`. Always true for a constant
+ * topology, unless b->aside is set. */
 bool rounds_turn(const struct edges *es, const struct neighbour *b, uint64_t beat);
 
-/* What the edge does in a job that makes deltas for this beat: fills in what is of graphs
- * that change by round. */
+/* Sets the fields of *now that depend on the round, for the edge to b. beat: round count for which
+ * the job makes deltas. */
 void rounds_plan(const struct edges *es, const struct neighbour *b, uint64_t beat,
                  struct mixing_moment *now);
 

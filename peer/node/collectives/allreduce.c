@@ -1,4 +1,5 @@
-/* peer/node/collectives/allreduce.c -- runs a collective's schedule over sessions, and again where it broke. */
+/* peer/node/collectives/allreduce.c -- runs an all-reduce over sessions, restarting it if
+ * needed. */
 #include "peer/node/collectives/allreduce.h"
 
 #include "gossip/collectives/control_arm.h"
@@ -10,9 +11,11 @@
 #include <string.h>
 
 enum {
-    ASK_US = 1000 * 1000,                  /* Without progress for so long others are asked. */
-    AHEAD_MODELS = 4,                      /* A sender may be so many models ahead of us, */
-    AHEAD_STEPS = 4 * COLLECTIVE_RANKS_MAX /* and so many steps. */
+    /* Time without progress after which a peer sends AGAIN to all members, in microseconds. */
+    ASK_US = 1000 * 1000,
+    /* Limits for the STEP messages stored per sender: data, in models, and number. */
+    AHEAD_MODELS = 4,
+    AHEAD_STEPS = 4 * COLLECTIVE_RANKS_MAX
 };
 
 static void *allreduce_open(struct env *env, struct sessions *s, struct run_context *w)
@@ -104,7 +107,7 @@ static void tell_attempt(struct allreduce *c)
 
 /* ---- attempts ---- */
 
-/* Steps of rounds and attempts before ours are of no use any more. */
+/* Drops stored STEP messages of earlier rounds and attempts, and of other sets of members. */
 static void drop_old(struct allreduce *c)
 {
     for (struct allreduce_step **at = &c->steps; *at != NULL;) {
@@ -146,7 +149,7 @@ static void begin(struct allreduce *c, uint64_t round)
     take_attempt(c, c->later_round == round ? c->later_attempt : 0);
 }
 
-/* The next job moves x to what the last collective has come to. */
+/* Passes `result` to the next job, which sets the model to it. */
 static void finish(struct allreduce *c, uint64_t round)
 {
     c->result_round = round;
@@ -167,7 +170,7 @@ static void keep_own(struct allreduce *c, const char *why)
     finish(c, c->round);
 }
 
-/* The ranks of the members there are. False: some session is missing. */
+/* Sets the ranks of the present members. Returns false if there is no session to some member. */
 static bool find_ranks(struct allreduce *c)
 {
     size_t self, n = members_vertices(c->env->members, c->env->vertices, &self);
@@ -211,7 +214,7 @@ static bool is_present(const struct allreduce *c, const struct allreduce_step *s
            && s->step == c->step && env_same_id(s->id, c->at[from].id);
 }
 
-/* What rank `from` sent in the present step: where it hangs in the list, or NULL. */
+/* Returns where the STEP of rank `from` for the present step is in the list. NULL: not received. */
 static struct allreduce_step **find_step(struct allreduce *c, uint32_t from)
 {
     for (struct allreduce_step **at = &c->steps; *at != NULL; at = &(*at)->next)
@@ -251,7 +254,7 @@ static void send_step(struct allreduce *c, const struct collective_op *op, size_
     c->sent = true;
 }
 
-/* All that this step needs has come, in the sizes that it must have. */
+/* Returns whether all STEPs of this step have arrived. A wrong size is a protocol violation. */
 static bool has_come(struct allreduce *c, const struct collective_op *op, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -266,7 +269,7 @@ static bool has_come(struct allreduce *c, const struct collective_op *op, size_t
             continue;
         const struct link *l = outbox_link(c->sessions, c->at[op[i].peer].id);
         drop_step(at);
-        if (l != NULL) /* The session ends, and with it this attempt. */
+        if (l != NULL) /* The violation ends the session and thereby this attempt. */
             sessions_violation(c->sessions, l, "ROUND_PROTOCOL of another size than its step");
         return false;
     }
@@ -292,8 +295,8 @@ static void apply_step(struct allreduce *c, const struct collective_op *op, size
     }
 }
 
-/* The sum is whole: its n-th part is the mean. Members that send what is finite may yet add up to
- * what is no model. */
+/* Divides the complete sum by n. A sum of finite values may overflow or have invalid statistics. In
+ * that case the peer keeps its own model. */
 static void divide(struct allreduce *c)
 {
     const struct mixing *m = &c->workshop->mixing;
@@ -327,7 +330,7 @@ static void advance(struct allreduce *c)
         divide(c);
 }
 
-/* Does every rank still talk over the session with which the attempt began? */
+/* Returns whether every rank still has the session that it had when the attempt began. */
 static bool is_whole(const struct allreduce *c)
 {
     for (uint32_t i = 0; i < c->n; i++) {
@@ -363,7 +366,7 @@ static void allreduce_look(void *self, uint64_t round, bool idle)
     }
 }
 
-/* ---- what others say ---- */
+/* ---- messages ---- */
 
 static bool is_sound(const struct allreduce *c, const struct wire_round_protocol *m)
 {
@@ -372,7 +375,7 @@ static bool is_sound(const struct allreduce *c, const struct wire_round_protocol
            && m->round <= c->workshop->run.rounds;
 }
 
-/* The list is bounded, sender by sender: false where this step is too much. */
+/* Returns whether another STEP message with n floats from sender `id` can be stored. */
 static bool has_room(const struct allreduce *c, const uint8_t *id, size_t n)
 {
     size_t n_steps = 0;
@@ -384,7 +387,7 @@ static bool has_room(const struct allreduce *c, const uint8_t *id, size_t n)
     return n_steps < AHEAD_STEPS && n <= AHEAD_MODELS * c->workshop->mixing.n_floats;
 }
 
-/* Finite, or NULL: then it is not kept. */
+/* Returns a copy of a STEP. NULL: there is no memory, or a value is not finite (a violation). */
 static struct allreduce_step *read_step(struct allreduce *c, const struct link *l,
                                         const struct wire_round_protocol *m)
 {
@@ -420,7 +423,7 @@ static void keep_step(struct allreduce *c, const struct link *l,
     *end = s;
 }
 
-/* What has to be known of a round that is still to come. */
+/* Handles STEP and AGAIN messages of a later round: records the attempt and stores a STEP. */
 static void hear_later(struct allreduce *c, const struct link *l,
                        const struct wire_round_protocol *m)
 {
@@ -452,7 +455,8 @@ static struct wire_round_protocol of_result(const struct allreduce *c,
                                         .view = c->result_view};
 }
 
-/* It is at an attempt: the same one, another, or one of a round that is done. */
+/* Handles STEP and AGAIN messages of any round. The answer to an AGAIN of a completed round is
+ * HAVE. */
 static void hear_attempt(struct allreduce *c, const struct link *l,
                          const struct wire_round_protocol *m)
 {
@@ -464,8 +468,9 @@ static void hear_attempt(struct allreduce *c, const struct link *l,
         outbox_send(c->sessions, l, of_result(c, WIRE_ROUND_PROTOCOL_HAVE), NULL);
 }
 
-/* What came of our very attempt is under way to us, unless nothing comes: then it is of a process that
- * we were before a restart. */
+/* Handles HAVE. No WANT is sent for a result of the present attempt, because this peer is about to
+ * compute the same result. If this attempt is stuck, an earlier process of this peer, before a
+ * restart, took part in it, and this process has to request the result. */
 static void hear_have(struct allreduce *c, const struct link *l,
                       const struct wire_round_protocol *m)
 {
@@ -497,7 +502,8 @@ static void hear_result(struct allreduce *c, const struct link *l,
     if (m->round < c->round)
         return;
     memcpy(c->stage, m->payload.p, m->payload.n);
-    c->started = false; /* The stage was the attempt's. */
+    /* The received result has overwritten the sum of the present attempt in `stage`. */
+    c->started = false;
     if (!vec_finite(c->stage, x->n_floats)
         || !statistics_proper(&x->statistics, c->stage + x->dim)) {
         sessions_violation(c->sessions, l, "ROUND_PROTOCOL with a result that is not a model");

@@ -1,24 +1,39 @@
-/* peer/node/collectives/allreduce.h -- the collective of a round: all members' models after their local steps become
- * their mean. A machine of its own, for mixers that `collects` (gossip/collectives/allreduce.h).
+/* peer/node/collectives/allreduce.h -- computes the mean of all models after each round
+ * (all-reduce).
  *
- *    a round's job done --> begun --all sessions are there--> step 0, 1, ... --> the mean --> next job
- *                             ^                                  |
- *                             +---- attempt + 1: the members changed, or a session was lost
+ * The mixers allreduce and sma use this round protocol. The schedule of messages between the
+ * members is a `struct collective` (gossip/collectives/collective.h).
  *
- * Ranks are places among the vertices. Messages name (round, attempt, view of the members, step), and
- * count only where all of it is ours. Whoever begins anew raises the attempt, and tells all (AGAIN);
- * whoever hears of a higher one takes it. So a peer begins each (attempt, view) once, and what it sent
- * for it can be nothing else. Every attempt begins from the models after the local steps: until the last
- * step nothing of it is in x (`stage` is a copy), so a death in the middle leaves nothing half done.
+ *   job done --> attempt begins --all sessions are up--> step 0, 1, ... --> mean --> next job
+ *                      ^                                       |
+ *                      +--- the members changed, or a session was lost: attempt + 1
  *
- * It may find some with the mean of a round, and others without: who has it answers an AGAIN (HAVE), and
- * is asked for it (WANT, RESULT). By this, too, whoever comes back far behind gets where the others
- * are: it takes the result of a later round, and skips the rounds between.
+ * Messages:
  *
- * A member that lives, but to whom no session can be had for SCHEDULE_LOST_US, cannot be waited for: then
- * our own model stands for the mean, which is said. The consensus phase brings such models together.
+ *   STEP    data of one step of the schedule
+ *   AGAIN   the sender is at this attempt and has no result
+ *   HAVE    answer to AGAIN: the sender has the result of this or a later round
+ *   WANT    request for that result
+ *   RESULT  answer to WANT: the model
  *
- * Members are believed: whatever is finite counts, as in any all-reduce. (--byzantine is refused.)
+ * A rank is the place of a member among the vertices. A STEP names its round, attempt, view (a hash
+ * of the members) and step, and is used only if all of them match. A peer that restarts the
+ * collective increases the attempt and sends AGAIN to all members. A peer that receives a higher
+ * attempt adopts it. Each peer therefore begins each pair of attempt and view once, and its
+ * messages for it are unique. Every attempt starts from the models after the local steps. Until its
+ * last step it changes only the copy `stage`, so a member that dies does not leave a half-finished
+ * sum in the model.
+ *
+ * When members die, some peers may already have the mean of a round while others do not. The others
+ * get it by AGAIN, HAVE, WANT and RESULT. In the same way a member that returns after a long
+ * absence takes the result of a later round and skips the rounds before it.
+ *
+ * A member that is alive may be unreachable. After SCHEDULE_LOST_US a peer without a session to it
+ * continues with its own model in place of the mean, and prints a warning. The consensus phase
+ * brings such models together.
+ *
+ * The members are trusted, as in any all-reduce: all finite values are used. --byzantine is
+ * refused.
  */
 #ifndef PEER_NODE_COLLECTIVES_ALLREDUCE_H
 #define PEER_NODE_COLLECTIVES_ALLREDUCE_H
@@ -26,52 +41,69 @@
 #include "peer/node/collectives/outbox.h"
 #include "peer/node/round_protocol.h"
 
-/* A step that has come, and waits for its turn. */
+/* A STEP message that has arrived and is not used yet. The vector v has n floats. */
 struct allreduce_step
 {
-    struct allreduce_step *next; /* In the order in which they came. */
-    uint8_t id[WIRE_ID_BYTES];   /* The sender. */
+    struct allreduce_step *next; /* Next message in the order of arrival. NULL: the last one. */
+    uint8_t id[WIRE_ID_BYTES];   /* Identity of the sender. */
+    /* Round, view, attempt and step that the message names. */
     uint64_t round, view;
     uint32_t attempt, step;
     size_t n;
     float v[];
 };
 
+/* The member with one rank in the present attempt. */
 struct allreduce_rank
 {
     uint8_t id[WIRE_ID_BYTES];
-    uint32_t link; /* The number of the session by which this attempt talks with it. */
+    /* Number of the session that this attempt uses. 0 for this peer itself, and if there is no
+     * session. */
+    uint32_t link;
 };
 
-/* Written by allreduce.c only. */
+/* State of the all-reduce of one run. Written by allreduce.c only. */
 struct allreduce
 {
     struct env *env;
     struct sessions *sessions;
     struct run_context *workshop;
-    bool open; /* The vectors are there. */
+    bool open; /* True: `stage` and `result` are allocated. */
 
-    uint64_t round; /* The latest that was begun; 0: none. */
+    uint64_t round; /* Latest round that was begun. 0: none. */
+    /* Number of the present attempt in this round. 0: the first. */
     uint32_t attempt;
-    uint64_t view; /* As the attempt began. */
-    bool started;  /* All ranks have sessions; `step` is the next. */
-    bool stuck;    /* Nothing has come of this attempt for a while: others have been asked. */
-    bool sent;     /* That step's messages are out. */
+    uint64_t view; /* Hash of the members when the attempt began. */
+    /* True: all ranks had sessions, and the steps have begun. `step` is the next step. */
+    bool started;
+    /* True: the attempt made no progress for ASK_US, and all members were asked (message AGAIN). */
+    bool stuck;
+    bool sent; /* True: this peer has sent its STEP messages of `step`. */
+    /* Number of ranks, rank of this peer, and present step. */
     uint32_t n, rank, step;
     struct allreduce_rank at[COLLECTIVE_RANKS_MAX];
-    uint64_t later_round; /* The latest round after ours that was heard of, */
+    /* Latest round after `round` that a message named, and the largest attempt of it. */
+    uint64_t later_round;
     uint32_t later_attempt;
-    int64_t progress_us; /* When the last step was done, or others were asked. */
-    int64_t missing_us;  /* Since when a session is missing; 0: none is. */
-    int64_t wanted_us;   /* When a result was last asked for in this round; 0: it was not; */
-    uint32_t wanted_of;  /* of the link of this number. */
+    /* Last time at which a step was completed or all members were asked (AGAIN), in
+     * microseconds. */
+    int64_t progress_us;
+    /* Time since which a session is missing, in microseconds. 0: none is missing. */
+    int64_t missing_us;
+    /* Last time at which a result was requested (WANT) in this round, in microseconds. 0: never. */
+    int64_t wanted_us;
+    uint32_t wanted_of; /* Number of the session on which the result was requested. */
 
+    /* Received STEP messages that are not used yet. */
     struct allreduce_step *steps;
-    float *stage, *result; /* n_floats each. */
-    uint64_t result_round; /* What `result` came of; 0: nothing yet. */
+    /* Vectors of n_floats values: the sum of the present attempt, and the last result. */
+    float *stage, *result;
+    uint64_t result_round; /* Round of `result`. 0: there is no result. */
+    /* Hash of the members, and number of the attempt, that computed `result`. */
     uint64_t result_view;
     uint32_t result_attempt;
-    uint64_t n_again, n_alone; /* Attempts after a round's first; rounds whose mean we have not. */
+    /* Number of attempts after the first in all rounds, and number of rounds without a mean. */
+    uint64_t n_again, n_alone;
 
     struct outbox outbox;
 };

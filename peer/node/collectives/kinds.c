@@ -1,4 +1,4 @@
-/* peer/node/collectives/kinds.c -- which mixer has which round protocol. */
+/* peer/node/collectives/kinds.c -- maps each mixer to its round protocol. */
 #include "gossip/collectives/allreduce.h"
 #include "gossip/collectives/ps.h"
 #include "gossip/collectives/sma.h"

@@ -1,4 +1,5 @@
-/* peer/node/collectives/outbox.c -- packets of a step, and sending them. */
+/* peer/node/collectives/outbox.c -- packets of one step of the node, and the sending of
+ * messages. */
 #include "peer/node/collectives/outbox.h"
 
 #include <assert.h>

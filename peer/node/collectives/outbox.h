@@ -1,7 +1,8 @@
-/* peer/node/collectives/outbox.h -- the messages that a round protocol sends, and their packets.
+/* peer/node/collectives/outbox.h -- sends the messages of a round protocol, and keeps their
+ * packets.
  *
- * A packet is taken in a step of the node, filled, sent to any number of members, and released when
- * the next step begins: until then the driver reads it.
+ * A packet is taken in a step of the node, filled, and sent to any number of members. The driver
+ * reads it until the next step begins, which releases it.
  */
 #ifndef PEER_NODE_COLLECTIVES_OUTBOX_H
 #define PEER_NODE_COLLECTIVES_OUTBOX_H
@@ -9,31 +10,34 @@
 #include "gossip/collectives/collective.h"
 #include "peer/node/sessions.h"
 
-/* Zero it before the first call. */
+/* Packets that a round protocol sends in one step. Must be zero before the first call. */
 struct outbox
 {
     struct packet_pool pool;
-    size_t most; /* Packets of a step, COLLECTIVE_OPS_MAX at most. 0: the outbox is not open. */
+    /* Largest number of packets in a step, at most COLLECTIVE_OPS_MAX. 0: the outbox is not
+     * open. */
+    size_t most;
+    /* Number of packets taken in this step. */
     size_t n;
     struct packet *taken[COLLECTIVE_OPS_MAX];
 };
 
-/* Packets have room for `bytes` bytes. */
+/* Opens the outbox for packets of at most `bytes` bytes, at most `most` of them per step. */
 void outbox_open(struct outbox *o, size_t bytes, size_t most);
 void outbox_close(struct outbox *o);
-/* Gives the packets of the last step back. */
+/* Releases the packets of the last step. */
 void outbox_release(struct outbox *o);
 
-/* Can another packet be taken in this step? */
+/* Returns whether another packet can be taken in this step. */
 bool outbox_has_room(const struct outbox *o);
-/* Returns an empty packet, or NULL: out of memory, or there is no room. */
+/* Returns an empty packet. NULL: there is no memory, or the limit of the step is reached. */
 struct packet *outbox_take(struct outbox *o);
-/* The same, with a copy of these n bytes. */
+/* Like outbox_take(), but the packet contains a copy of the n bytes. */
 struct packet *outbox_copy(struct outbox *o, const void *bytes, size_t n);
 
-/* Returns the session by which one may talk with this member about the run, or NULL. */
+/* Returns the session on which messages of the run can be sent to member `id`, or NULL. */
 const struct link *outbox_link(const struct sessions *s, const uint8_t *id);
-/* Sends the message with this packet for its payload. NULL: with none. */
+/* Sends message m with the packet as its payload. NULL: the message has no payload. */
 void outbox_send(struct sessions *s, const struct link *l, struct wire_round_protocol m,
                  struct packet *payload);
 

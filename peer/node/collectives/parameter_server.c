@@ -1,4 +1,4 @@
-/* peer/node/collectives/parameter_server.c -- pushes and pulls over sessions, and who is the server. */
+/* peer/node/collectives/parameter_server.c -- worker and server of --mixer ps over sessions. */
 #include "peer/node/collectives/parameter_server.h"
 
 #include "gossip/collectives/control_arm.h"
@@ -10,8 +10,11 @@
 #include <string.h>
 
 enum {
-    ASK_US = 1000 * 1000, /* What has not come is not asked for again before. */
-    ROLL_US = 250 * 1000  /* Workers speak by themselves; so long is waited for that. */
+    /* Shortest interval between two requests for the same thing, in microseconds. */
+    ASK_US = 1000 * 1000,
+    /* Time that a new server waits for the workers' reports (HERE) before it asks for them
+     * (ROLL). */
+    ROLL_US = 250 * 1000
 };
 
 static void *parameter_server_open(struct env *env, struct sessions *sessions,
@@ -50,7 +53,8 @@ static bool is_coded(const struct parameter_server *s)
 
 /* ---- open and close ---- */
 
-/* Before the first job of a process that has no mean to come to, so that nobody writes the base. */
+/* Allocates the vectors, and sets `result` to the model with which the local steps start. The first
+ * call is made before the first job, so that no job writes this model at the same time. */
 static bool open_vectors(struct parameter_server *s)
 {
     size_t bound = ps_push_bound(mixing_of(s)), whole = model_bytes(s);
@@ -112,7 +116,7 @@ static bool parameter_server_waits(const void *self, uint64_t round)
 
 /* ---- a worker ---- */
 
-/* The next job moves x to what the server said. */
+/* Passes the server's answer to the next job, which sets the model to it. */
 static void finish(struct parameter_server *s, uint64_t round)
 {
     s->result_round = round;
@@ -133,7 +137,8 @@ static void keep_own(struct parameter_server *s, uint64_t round)
     s->told = PARAMETER_SERVER_NO_LINK;
 }
 
-/* The update of this round, once; without one we ask. */
+/* Makes the update of `round` at the first call in the round. There is no update (n_push is 0) if
+ * the model was fetched, or did not start from the server's answer of the round before. */
 static void make_push(struct parameter_server *s, uint64_t round)
 {
     struct mixing *m = mixing_of(s);
@@ -195,7 +200,8 @@ static int open_answers(const struct parameter_server *s, struct compress **code
     return is_coded(s) ? compress_open(codec, s->workshop->run.compress, t->segments, n) : 0;
 }
 
-/* Our worker's model is what it was told; or one that has come from a neighbour. */
+/* Starts the server with the last answer to its own worker, or with a model fetched from a
+ * neighbour. */
 static bool begin_serving(struct parameter_server *s)
 {
     const struct run *run = &s->workshop->run;
@@ -223,7 +229,8 @@ static bool begin_serving(struct parameter_server *s)
     return s->coded != NULL;
 }
 
-/* Since when there is no session with this member: now, where that is new. */
+/* Returns the time since which there is no session to the member. Records the present time if the
+ * session was there until now. */
 static int64_t missing_since(struct parameter_server *s, const uint8_t *id)
 {
     for (uint32_t i = 0; i < s->n_missing; i++)
@@ -248,7 +255,8 @@ static const struct record *at_vertex(const struct parameter_server *s, size_t i
     return members_at(s->env->members, s->env->vertices[i])->record;
 }
 
-/* Once a session. It may have spoken before we served. */
+/* Asks worker w to report its round (ROLL), once per session, if it has not reported since this
+ * peer became the server. It may have reported before. */
 static void ask_worker(struct parameter_server *s, struct centre_worker *w)
 {
     const struct link *l = w != NULL && !w->spoke ? outbox_link(s->sessions, w->id) : NULL;
@@ -259,7 +267,8 @@ static void ask_worker(struct parameter_server *s, struct centre_worker *w)
                 NULL);
 }
 
-/* Who is waited for: members that live and train, but for those that cannot be spoken with for long. */
+/* Counts the workers for which the server waits: live members that have not finished, except
+ * members without a session for more than SCHEDULE_LOST_US. */
 static void count_workers(struct parameter_server *s)
 {
     size_t self, n = members_vertices(s->env->members, s->env->vertices, &self);
@@ -276,7 +285,9 @@ static void count_workers(struct parameter_server *s)
     }
 }
 
-/* All have said where they are, and nobody has been told later than what z is of. */
+/* Returns whether the server can start: all counted workers have reported (HERE), and none has a
+ * later answer than the server's model. Otherwise requests the model of the worker with the latest
+ * answer (WANT). */
 static bool is_ready(struct parameter_server *s)
 {
     struct centre *c = &s->centre;
@@ -306,7 +317,7 @@ static struct centre_worker *own_worker(struct parameter_server *s)
     return centre_find(&s->centre, members_self(s->env->members)->id);
 }
 
-/* As work(), without a wire. */
+/* Does for the server's own worker what work() does by messages. */
 static void work_here(struct parameter_server *s, uint64_t round, bool idle)
 {
     struct centre_worker *own = own_worker(s);
@@ -324,7 +335,7 @@ static void work_here(struct parameter_server *s, uint64_t round, bool idle)
         no_memory(s);
 }
 
-/* What a worker is told, our own one included. */
+/* Sends an answer to its workers. The server's own worker takes it directly. */
 static void tell_workers(struct parameter_server *s, const struct centre_answer *a)
 {
     const struct mixing *m = mixing_of(s);
@@ -379,9 +390,9 @@ static void serve(struct parameter_server *s, uint64_t round, bool idle)
     answer(s);
 }
 
-/* ---- who is it? ---- */
+/* ---- choice of the server ---- */
 
-/* The first vertex whose model is not final; else ourselves. */
+/* Returns the first vertex that has no final model, or this peer itself. */
 static const uint8_t *find_server(const struct parameter_server *s)
 {
     size_t self, n = members_vertices(s->env->members, s->env->vertices, &self);
@@ -413,7 +424,7 @@ static void parameter_server_look(void *self, uint64_t round, bool idle)
     (ours ? serve : work)(s, round, idle);
 }
 
-/* ---- what others say ---- */
+/* ---- messages ---- */
 
 static void hear_worker(struct parameter_server *s, const struct link *l,
                         const struct wire_round_protocol *m)
@@ -423,7 +434,9 @@ static void hear_worker(struct parameter_server *s, const struct link *l,
     if (w == NULL)
         w = centre_count(&s->centre, l->id);
     if (w == NULL || (!w->spoke && m->word != WIRE_ROUND_PROTOCOL_HERE))
-        return; /* It says so again once it hears the ROLL. */
+        /* The worker reports its round (HERE) and sends this message again when it receives
+         * ROLL. */
+        return;
     if (m->word == WIRE_ROUND_PROTOCOL_HERE)
         centre_here(&s->centre, w, m->round, m->view);
     else if (m->word == WIRE_ROUND_PROTOCOL_ASK)
@@ -436,7 +449,7 @@ static void hear_worker(struct parameter_server *s, const struct link *l,
         sessions_violation(s->sessions, l, "ROUND_PROTOCOL with an invalid push");
 }
 
-/* Moves `result`; false: the bytes are of no model. */
+/* Applies an answer to `result`. Returns false if the result is not a valid model. */
 static bool take_answer(struct parameter_server *s, const struct wire_round_protocol *m)
 {
     const struct mixing *x = mixing_of(s);
@@ -451,7 +464,8 @@ static bool take_answer(struct parameter_server *s, const struct wire_round_prot
            && statistics_proper(&x->statistics, s->result + x->dim);
 }
 
-/* Nothing of what was told before is of use after an answer that is none. */
+/* Handles an answer of the server. After an invalid answer the worker reports its round again
+ * (HERE). */
 static void hear_answer(struct parameter_server *s, const struct link *l,
                         const struct wire_round_protocol *m, uint64_t round)
 {
@@ -465,7 +479,9 @@ static void hear_answer(struct parameter_server *s, const struct link *l,
     sessions_violation(s->sessions, l, "ROUND_PROTOCOL with an answer that is not a model");
 }
 
-/* One was told after us: all begin with its model. In sync it is ahead of our worker, too. */
+/* Handles the model that a worker sent because it has a later answer than the server: the server
+ * continues with this model. With the policy `sync` the model also replaces the model of the
+ * server's own worker. */
 static void take_over(struct parameter_server *s, const struct link *l,
                       const struct wire_round_protocol *m)
 {

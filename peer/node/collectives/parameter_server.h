@@ -1,23 +1,27 @@
-/* peer/node/collectives/parameter_server.h -- the parameter server of --mixer ps: one peer serves, all push and pull.
+/* peer/node/collectives/parameter_server.h -- the messages of --mixer ps: one peer is the server.
  *
- * The server is the member with the first vertex among those whose model is not final; it trains as well, and
- * its own worker is one like the others, but for the wire. A machine of its own, in the place of the
- * collective (allreduce.h).
+ * The server is the member with the first vertex among the members without a final model. The
+ * server also trains: its own worker follows the same rules without messages.
+ * gossip/collectives/centre.h decides which updates are added and which workers are answered.
  *
- *    worker   HERE (once a session) ... a round's job done --PUSH--> waits <--PULL or RESULT-- --> next job
- *    server   ROLL --all have said where they are--> serves: centre.h says what is added up and who is told
+ *   worker   HERE (once per session), then in each round: job done --PUSH or ASK--> waits for the
+ *            answer --PULL or RESULT--> next job
+ *   server   asks silent workers for their round (ROLL) --all counted workers have sent HERE-->
+ *            takes over a newer model if a worker has one (WANT, RESULT) --> answers PUSH and ASK
  *
- * A HERE says which round is done, and after which one the last answer was. A worker whose model is
- * a neighbour's, or that has skipped rounds, has no update: it ASKs. What a session loses is said again
- * on the next one; a push is added once.
+ * HERE says how many rounds the worker has done, and the round of the last answer that it has. PUSH
+ * carries an update. A worker without an update, because it has fetched another model or skipped
+ * rounds, sends ASK. After a lost session these messages are sent again. The server adds each PUSH
+ * once.
  *
- * A server that dies takes with it what answers had left out. The next vertex serves then: it asks where
- * all are, takes the model of who was told last (WANT, RESULT) where that was after itself, and all begin
- * with whole models again. So does one that comes back to the first place.
+ * If the server dies, what its compressed answers had omitted so far is lost. The next member
+ * becomes the server. It asks all workers for their rounds. If some worker has a later answer than
+ * the new server, the server fetches that worker's model. Then all workers start from whole models.
+ * The same happens if a member returns and has the first vertex.
  *
- * A worker that cannot reach a server that lives for SCHEDULE_LOST_US keeps its own model for that round, which
- * is said; a server waits so long for a session with a member. Workers and servers are believed: what is
- * finite counts.
+ * A worker without a session to a live server keeps its own model for a round after
+ * SCHEDULE_LOST_US and prints a warning. The server waits equally long for a session to a member.
+ * Workers and servers are trusted: all finite values are used.
  */
 #ifndef PEER_NODE_COLLECTIVES_PARAMETER_SERVER_H
 #define PEER_NODE_COLLECTIVES_PARAMETER_SERVER_H
@@ -26,44 +30,62 @@
 #include "peer/node/collectives/outbox.h"
 #include "peer/node/round_protocol.h"
 
+/* Value of `told` in struct parameter_server: there is no session. */
 #define PARAMETER_SERVER_NO_LINK UINT32_MAX
 
-enum { PARAMETER_SERVER_OUT_MAX = 64 /* Messages of a step; the others wait for the next one. */ };
+/* Largest number of messages in one step. Others wait for the next step. */
+enum { PARAMETER_SERVER_OUT_MAX = 64 };
 
-/* Written by parameter_server.c only. */
+/* State of one peer as a worker and as the server. Written by parameter_server.c only. */
 struct parameter_server
 {
     struct env *env;
     struct sessions *sessions;
     struct run_context *workshop;
-    bool open; /* The vectors are there. */
+    bool open; /* True: `result` and `push` are allocated. */
 
-    /* As a worker. */
-    float *result;         /* What the server said last, n_floats, */
-    uint64_t result_round; /* after this round; 0: nothing yet. */
+    /* ---- as a worker ---- */
+    float *result;         /* Model of the server's last answer: n_floats values. */
+    uint64_t result_round; /* Round of `result`. 0: there was no answer. */
+    /* Identity of the present server. */
     uint8_t server[WIRE_ID_BYTES];
-    uint32_t told;      /* The link on which it has a HERE, or PARAMETER_SERVER_NO_LINK; */
-    bool said;          /* it has what we wait for in this round, too. */
-    uint64_t pushed;    /* `push` is of this round; 0: there is none. */
-    uint8_t *push;      /* Its bytes. */
-    size_t n_push;      /* 0: we ask. */
-    int64_t missing_us; /* Since when there is no session with the server; 0: there is one. */
-    bool rolled;        /* A server has asked where we are. */
-    int64_t rolled_us;  /* When we last began anew for that. */
-    uint64_t n_alone;   /* Rounds for which no server was to be had. */
+    /* Number of the session on which this worker reported its round to the server (HERE).
+     * PARAMETER_SERVER_NO_LINK: none. */
+    uint32_t told;
+    /* True: this worker has sent its update (PUSH) or its request (ASK) of this round. */
+    bool said;
+    uint64_t pushed; /* Round for which `push` was made. 0: none. */
+    uint8_t *push;   /* Update of round `pushed`: n_push bytes. */
+    size_t n_push;   /* Length of `push` in bytes. 0: this worker has no update. */
+    /* Time since which there is no session to the server, in microseconds. 0: there is one. */
+    int64_t missing_us;
+    /* True: the server has asked for this worker's round (ROLL), and no report was sent since. */
+    bool rolled;
+    /* Last time at which this worker prepared to report its round after a ROLL, in microseconds. */
+    int64_t rolled_us;
+    /* Number of rounds in which this worker kept its own model, without a session to the server. */
+    uint64_t n_alone;
 
-    /* As the server. */
-    bool serving, ready; /* It is us; all have said where they are. */
-    int64_t begun_us;    /* When we began to serve. */
+    /* ---- as the server ---- */
+    /* serving: this peer is the server. ready: all counted workers have sent HERE, and the server
+     * has the latest model, so it answers workers. */
+    bool serving, ready;
+    int64_t begun_us; /* Time at which this peer became the server, in microseconds. */
     struct centre centre;
-    uint8_t *coded;    /* Room for an answer. */
-    uint64_t taken;    /* The model of one that was told after this round was taken over. */
-    int64_t wanted_us; /* When that was last asked for; 0: it was not, */
+    uint8_t *coded; /* Buffer in which the server encodes a compressed answer. */
+    /* Round of the model with which the server started, or of the model taken over from a
+     * worker. */
+    uint64_t taken;
+    /* Last time at which the server requested a worker's model (WANT), in microseconds. 0: no
+     * request is pending. */
+    int64_t wanted_us;
+    /* Number of the session on which the model was requested. */
     uint32_t wanted_of;
     struct
     {
         uint8_t id[WIRE_ID_BYTES];
-        int64_t since_us; /* Members without a session. */
+        /* Time since which there is no session to the member, in microseconds. */
+        int64_t since_us;
     } missing[CENTRE_COUNTED_MAX];
     uint32_t n_missing;
 
