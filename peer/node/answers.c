@@ -1,11 +1,13 @@
-/* peer/node/answers.c -- what drivers read of a node: figures, model, run, limits of messages. */
+/* peer/node/answers.c -- functions of node.h by which drivers read a node: figures, model, run,
+ * message limits. */
 #include "peer/node/node.h"
 
 #include "peer/node/state.h"
 
 #include <string.h>
 
-/* Who lives and what is held is told as it is: below the quorum no job may come for long. */
+/* The figures of jobs are as the last job left them. All others are present values, because below
+ * the quorum there may be no job for a long time. */
 void node_progress(const struct node *n, struct node_progress *p)
 {
     *p = n->job.figures;

@@ -1,4 +1,5 @@
-/* peer/node/clock.c -- detects pauses of the process and takes them off the driver's clock. */
+/* peer/node/clock.c -- detects pauses of the process, and subtracts them from the driver's
+ * clock. */
 #include "peer/node/clock.h"
 
 #include "peer/node/times.h"

@@ -1,8 +1,10 @@
-/* peer/node/clock.h -- node time: the driver's clock without the time in which the process was paused.
+/* peer/node/clock.h -- node time: the driver's clock without the time for which the process was
+ * paused.
  *
- * A process is paused by SIGSTOP, by a machine that sleeps, or by a machine that is too busy to run it.
- * Nothing can be concluded from such a time: no other peer was silent, no timeout went by. Node time
- * therefore stands still meanwhile. All times inside the node are node times.
+ * A process is paused by SIGSTOP, by a machine that sleeps, or by a machine that is too busy to run
+ * it. During a pause the process receives nothing, so the pause must not make other peers look
+ * silent, and must not end a timeout. Node time therefore stops during a pause. All times inside
+ * the node are node times.
  *
  *   driver time  0 ---- 10 s (paused until 50 s) 50 ---- 60
  *   node time    0 ---- 10                       10 ---- 20
@@ -12,19 +14,22 @@
 
 #include <stdint.h>
 
+/* Clock of one node. Initially zero. */
 struct node_clock
 {
-    int64_t paused_us; /* Sum of all pauses: driver time minus node time. */
+    int64_t paused_us; /* Sum of all pauses. Equal to driver time minus node time. */
     int64_t last_us;   /* Node time of the last step. */
 };
 
-/* Returns the node time of a step that begins at `driver_us`. `due_us` is the node time at which the
- * driver should have posted a TIMER at the latest; 0: no time was set. A step that begins more than
- * 200 ms after due_us proves a pause: its length is stored in *pause_us (otherwise 0), and node time
- * continues from the last step. */
+/* Returns the node time of a step that begins at the driver time `driver_us`. `due_us` is the
+ * latest node time at which the driver should have reported NODE_TIMER; 0: no time was set. If the
+ * step begins more than 200 ms after due_us, the process was paused since the last step. The length
+ * of the pause is stored in *pause_us, and node time continues at the time of the last step.
+ * Otherwise *pause_us is 0. */
 int64_t node_clock_now(struct node_clock *c, int64_t driver_us, int64_t due_us, int64_t *pause_us);
 
-/* Returns the driver time of a node time; INT64_MAX (never) stays INT64_MAX. */
+/* Returns the driver time of the node time node_us. INT64_MAX means never, and is returned
+ * unchanged. */
 int64_t node_clock_driver_us(const struct node_clock *c, int64_t node_us);
 
 #endif

@@ -1,4 +1,4 @@
-/* peer/node/env.c -- the outbox of a step, the members, jitter. */
+/* peer/node/env.c -- opens the member table, and collects the effects of a step. */
 #include "peer/node/env.h"
 
 #include "gossip/members/endorsements.h"
@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes of the first arena of heads: the deltas of dozens of edges in one step.
- * Only a step that tells more than that, of many members at once, makes it grow. */
+/* Initial size of the buffer for heads, in bytes. It is enough for the deltas of dozens of edges in
+ * one step. Only a step that sends the records of many members needs more. */
 enum { HEADS_FIRST = WIRE_CONTROL_MAX };
 
-/* The table of members begins with ourselves and those known from the start. */
+/* Opens the member table with the own record and the members of config.known. */
 static int open_members(struct env *v)
 {
     const struct node_config *c = &v->config;
@@ -73,7 +73,7 @@ void env_begin_step(struct env *v, int64_t now_us, struct node_effects *fx)
     v->now_us = now_us;
 }
 
-/* The arena moves no more, so heads have an address now. */
+/* The buffer of the heads does not move any more in this step. */
 void env_end_step(struct env *v)
 {
     for (uint32_t i = 0; i < v->fx->n_sends; i++)

@@ -1,11 +1,15 @@
-/* peer/node/env.h -- what every machine of a node stands on: time, chance, members, the outbox.
+/* peer/node/env.h -- the environment of all modules of a node: time, random numbers, member table,
+ * outbox.
  *
- * One struct env lies at the bottom of each node. The machines (sessions, edges, phases, job)
- * point to it and know nothing of the node around it. It is written by env.c only, but for
- * the members, which write themselves, and the scratch that is anybody's within one call.
+ * Each node has one struct env. The modules of the node (sessions, edges, phases, job, ...) have a
+ * pointer to it, and do not know the node that contains them. Only env.c writes the struct, with
+ * two exceptions: the member table is changed by its own functions (gossip/members/members.h), and
+ * any module may use the scratch memory within one call.
  *
- * The outbox collects what the step asks of the driver. A send's head is copied to one
- * arena, which may move while it grows: until env_end_step() a send knows its place only.
+ * The outbox collects the effects of the present step. env_send() copies the head of a message to a
+ * buffer that may move when it grows. Pointers to the heads are therefore set in env_end_step().
+ *
+ *   env_begin_step() --> env_send(), env_hang_up(), env_note(), ... --> env_end_step()
  */
 #ifndef PEER_NODE_ENV_H
 #define PEER_NODE_ENV_H
@@ -15,48 +19,61 @@
 #include "peer/node/shared_scratch.h"
 #include "peer/node/times.h"
 
+/* The environment of one node. */
 struct env
 {
-    struct node_config config; /* As it was given. */
-    int64_t now_us;            /* Node time of this step (clock.h). */
-    struct rng rng;            /* For jitter and nonces. */
-    struct members *members;
-    bool over; /* The node has ended with exit_code; nothing more is done. */
-    int exit_code;
+    struct node_config config; /* Copy of the configuration that node_open() was given. */
+    int64_t now_us;            /* Node time of the present step (clock.h). */
+    struct rng rng;            /* Random stream for jitter and nonces. */
+    struct members *members;   /* The member table. */
+    bool over;                 /* True: the node has ended and produces no more effects. */
+    int exit_code;             /* Exit code of the node. Valid if `over` is set. */
 
-    struct node_effects *fx; /* What this step asks for; borrowed. */
-    uint8_t *heads;          /* The arena. */
-    size_t n_heads, cap_heads;
-    size_t head_at[NODE_SENDS_MAX];
+    struct node_effects *fx;        /* Effects of the present step. Borrowed from the driver. */
+    uint8_t *heads;                 /* Buffer with the heads of all messages of the step. */
+    size_t n_heads, cap_heads;      /* Used and allocated bytes of `heads`. */
+    size_t head_at[NODE_SENDS_MAX]; /* Offset in `heads` of the head of message fx->sends[i]. */
 
-    /* Scratch. */
-    uint32_t vertices[WIRE_MEMBERS_MAX]; /* For members_vertices(). */
-    struct shared_scratch *commons;      /* Ours, or shared with other nodes. */
+    /* Scratch memory. */
+    uint32_t vertices[WIRE_MEMBERS_MAX]; /* Buffer for results of members_vertices(). */
+    struct shared_scratch *commons;      /* Owned, or shared with other nodes (config.commons). */
 };
 
-/* 0, -EINVAL or -ENOMEM; close it in any case. */
+/* Initialises *v, which must be zeroed, and opens the member table. Returns 0, -EINVAL or -ENOMEM.
+ * env_close() must be called also after an error. */
 int env_open(struct env *v, const struct node_config *config);
 void env_close(struct env *v);
 
+/* Begins a step at node time now_us with empty effects *fx. */
 void env_begin_step(struct env *v, int64_t now_us, struct node_effects *fx);
+/* Ends the step: makes the heads of all messages available in *fx. */
 void env_end_step(struct env *v);
 
-/* Queue a message for the driver's link of this number. The head is copied, the body,
- * which may be NULL, is borrowed until the next step. */
+/* Adds a message to the effects, for the link with the driver's number `link`. `head` is copied.
+ * `body` may be NULL, and must stay valid until the next step. If the step has NODE_SENDS_MAX
+ * messages, the message is dropped. If memory is exhausted, the node ends with exit code 1. */
 void env_send(struct env *v, uint32_t link, bool bulk, const uint8_t *head, size_t n_head,
               struct packet *body);
-/* False: there is no room for it. */
+/* Adds a hang-up to the effects. `violation`: the link ends at once, without a CLOSE. Returns false
+ * if the step has NODE_LINKS_MAX hang-ups already. */
 bool env_hang_up(struct env *v, uint32_t link, bool violation);
+/* Adds a message for the user to the effects. If the step has NODE_NOTES_MAX notes, the note is
+ * dropped. */
 void env_note(struct env *v, enum note_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Room for the news of the members, in the scratch. */
+/* Returns an empty MEMBERS message with arrays in the scratch memory. Valid until the next use
+ * of commons->batch. */
 struct wire_members env_batch(struct env *v);
 
-/* The end of this node, after what is queued: effects.exit. The first call counts. */
+/* Ends the node with this exit code. Effects of the present step are still carried out. Later calls
+ * have no effect. */
 void env_end(struct env *v, int exit_code);
 
-int64_t env_jitter(struct env *v, int64_t d); /* d +- 20 %: no herd. */
+/* Returns a random duration from 0.8 d to 1.2 d, so that timers of different peers do not run in
+ * step. */
+int64_t env_jitter(struct env *v, int64_t d);
+/* Returns whether two identities of WIRE_ID_BYTES bytes are equal. */
 bool env_same_id(const uint8_t *a, const uint8_t *b);
 
 #endif

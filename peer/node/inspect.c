@@ -1,4 +1,4 @@
-/* peer/node/inspect.c -- looks into a node for tests. */
+/* peer/node/inspect.c -- reads internal state of a node, for tests. */
 #include "peer/node/inspect.h"
 
 #include "peer/node/state.h"
@@ -11,7 +11,7 @@ size_t node_n_edges(const struct node *n)
     return n->workshop.ready ? n->edges.n : 0;
 }
 
-/* The task of the running job that works on this edge, or NULL. */
+/* Returns the running job's task for the edge. NULL: no job runs, or it has no such task. */
 static const struct mixing_task *task_of(const struct node *n, const struct edge *e)
 {
     for (size_t i = 0; n->job.working && i < n->workshop.mixing.n_tasks; i++)
@@ -20,7 +20,9 @@ static const struct mixing_task *task_of(const struct node *n, const struct edge
     return NULL;
 }
 
-/* Terms are in the order of the tasks that commit, as correction_mix() makes them. */
+/* Returns the coefficient by which the job multiplies b - a for this task. NaN: the mixer uses no
+ * such coefficient. The terms are in the order of the committing tasks, as correction_mix() makes
+ * them. */
 static float coefficient_of(const struct node *n, const struct mixing_task *task)
 {
     size_t k = 0;

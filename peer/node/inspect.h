@@ -1,7 +1,8 @@
-/* peer/node/inspect.h -- what a test may see of a node's inside, read only.
+/* peer/node/inspect.h -- read access to internal state of a node, for tests.
  *
- * Vectors are those that the last job has left: after node_work() and before its WORKED
- * they are one exchange further than the edge's own count, and so are `epoch` and `round`.
+ * Between node_work() and the event NODE_WORKED, the job has applied an exchange that the edge does
+ * not count yet. The functions then return the vectors, the epoch and the round after this
+ * exchange.
  */
 #ifndef PEER_NODE_INSPECT_H
 #define PEER_NODE_INSPECT_H
@@ -9,38 +10,46 @@
 #include "gossip/exchange/edge.h"
 #include "peer/node/node.h"
 
+/* State of one edge. */
 struct node_edge
 {
-    uint8_t id[WIRE_ID_BYTES];
+    uint8_t id[WIRE_ID_BYTES]; /* Identity of the neighbour. */
     enum edge_state state;
-    bool wanted; /* By the present topology. */
-    bool linked; /* A session carries it. */
+    bool wanted; /* True: the present topology contains the edge. */
+    bool linked; /* True: there is a session with the neighbour. */
     /* True while the edge exchanges nothing, because this peer distrusts the data of the other
      * end. */
     bool barred;
-    uint64_t epoch, round;
-    const float *a, *b; /* The replicas at that round; NULL: none yet. */
-    /* The job that runs commits this edge's exchange `round` - 1, by so much of b - a; the
-     * second is NaN where the mixer moves x by something else. */
-    bool commits;
+    uint64_t epoch, round; /* Epoch of the edge, and number of exchanges committed in the epoch. */
+    /* Replicas of the own model and of the neighbour's model after `round` exchanges. NULL: the
+     * edge has no replicas yet, or they are about to be reset. */
+    const float *a, *b;
+    bool commits; /* True: the running job commits exchange `round` - 1 of the edge. */
+    /* With `commits`: the job moves the model x by coefficient (b - a). NaN: no exchange commits,
+     * or the mixer moves x in another way. */
     float coefficient;
-    uint64_t n_resets;
+    uint64_t n_resets; /* Number of resets of the edge so far. */
 };
 
+/* Sizes and progress of a node. */
 struct node_size
 {
-    uint32_t n_steps; /* Local steps of the present job. */
+    uint32_t n_steps; /* Local steps of the present or last job. */
+    /* Numbers of: links in use, members, edges, packets that are in use. */
     size_t n_links, n_members, n_edges, n_packets;
-    uint64_t beat;     /* Rounds done, the consensus phase's included. */
-    size_t n_vertices; /* Members of the topology. */
-    bool trains;       /* A job with local steps is running, */
-    bool ahead;        /* or the one that makes their deltas first (--overlap). */
+    uint64_t beat;     /* Step counter of this peer. */
+    size_t n_vertices; /* Number of vertices of the topology, including this peer. */
+    bool trains;       /* True: a job with local steps is running. */
+    bool ahead; /* True: a job that makes deltas before local steps is running (--overlap 1). */
 };
 
-/* Is the member of this id one of the topology, as this node sees it? */
+/* Returns whether the member `id` is a vertex of the topology, as this node sees it. */
 bool node_counts(const struct node *n, const uint8_t id[WIRE_ID_BYTES]);
+/* Returns the number of edges. 0: there is no run yet. */
 size_t node_n_edges(const struct node *n);
+/* Fills *e for the i-th edge, i < node_n_edges(). */
 void node_edge(const struct node *n, size_t i, struct node_edge *e);
+/* Fills *s with the present values. */
 void node_size(const struct node *n, struct node_size *s);
 
 #endif

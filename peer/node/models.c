@@ -1,16 +1,15 @@
-/* peer/node/models.c -- which machine answers who asks for a model, and which one takes a model that comes. */
+/* peer/node/models.c -- routes MODEL_REQ and MODEL messages to the modules that handle them. */
 #include "peer/node/models.h"
 
-/* Will a job come that mixes before it takes local steps? Then the model of a round is what that mixing
- * leaves, and between jobs there is none. */
 bool models_mix(const struct node *n)
 {
     return n->phases.phase == NODE_TRAINING && n->phases.quorum.state != QUORUM_HELD;
 }
 
-/* Between jobs the model is ours to copy; else the job takes the copy. It must not wait for
- * the next one: in lock step that may wait for the very peer that asks. (Before training
- * our run may still give way to the cluster's, and its packets with it.) */
+/* Between jobs the model can be copied here. During a job the worker owns the model, so the job
+ * makes the copy. A request must not wait for the next job, because in lock step the next job may
+ * wait for the peer that asks. Before training no copy is made: the cluster's run may still
+ * replace the own run and its packets. */
 void models_serve(struct node *n, const struct link *l)
 {
     uint64_t wanted = n->orders.at[l - n->sessions.links].round;
@@ -41,7 +40,8 @@ void models_asked(struct node *n, const struct link *l, const struct wire_messag
     models_serve(n, l);
 }
 
-/* Who joins asks for pieces; so a whole one is handed to us. */
+/* A joining peer asks for pieces only. A whole model is therefore a final model that another peer
+ * could not store (model_handoff.h). */
 void models_came(struct node *n, const struct link *l, const struct wire_message *m)
 {
     if (m->model.piece == WIRE_PIECE_WHOLE && m->model.key == 0)

@@ -1,19 +1,23 @@
-/* peer/node/models.h -- models that are asked for, and that come: from messages to orders, join and hand.
+/* peer/node/models.h -- routes MODEL_REQ and MODEL messages to the modules model_server, join and
+ * model_handoff.
  *
- * A part of the node itself, as its handlers are.
+ * The functions need several modules. They are part of the node itself, like the handlers in
+ * node.c.
  */
 #ifndef PEER_NODE_MODELS_H
 #define PEER_NODE_MODELS_H
 
 #include "peer/node/state.h"
 
-/* Will a job mix before the next local steps? */
+/* Returns whether the next job mixes before its local steps. The model of a round, as observers
+ * compare it, is then the model after this mixing, and does not exist between two jobs. */
 bool models_mix(const struct node *n);
 
-/* Send the link what it has ordered, if it can be had now. */
+/* Sends the peer at link l the model or the pieces that it has requested, if they are available
+ * now. */
 void models_serve(struct node *n, const struct link *l);
 
-/* A MODEL_REQ came, and a MODEL. */
+/* Handle a MODEL_REQ and a MODEL message. */
 void models_asked(struct node *n, const struct link *l, const struct wire_message *m);
 void models_came(struct node *n, const struct link *l, const struct wire_message *m);
 

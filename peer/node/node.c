@@ -1,4 +1,4 @@
-/* peer/node/node.c -- the order of a step, and which machine gets which event. */
+/* peer/node/node.c -- the order of the work in a step, and the module that handles each event. */
 #include "peer/node/node.h"
 
 #include "peer/node/final_model.h"
@@ -15,7 +15,7 @@
 
 /* ---- which run ---- */
 
-/* From the top down: each uses what is below it until it is closed. */
+/* Closes each module before the modules that it uses (state.h). */
 static void close_run(struct node *n)
 {
     edges_close_all(&n->edges);
@@ -29,22 +29,22 @@ static void close_run(struct node *n)
 
 static void take_run(struct node *n, const struct run *run)
 {
-    if (n->workshop.ready) /* Ours was only a proposal: give it up. */
+    if (n->workshop.ready) /* The own run was a proposal, which another run replaces. */
         close_run(n);
     run_context_take(&n->workshop, run);
     if (n->workshop.ready)
         round_protocol_open(&n->round_protocol, &n->env, &n->sessions, &n->workshop);
 }
 
-/* ---- what sessions ask of us, and tell ---- */
+/* ---- callbacks of the sessions (struct sessions_owner) ---- */
 
-/* Asked whenever something is said, so that nothing of it can be old. */
+/* Returns what this peer reports about itself. Called for each message, so no value is outdated. */
 static void standing(void *self, struct standing *s)
 {
     const struct node *n = self;
     const struct run_context *w = &n->workshop;
     bool began = n->phases.phase != NODE_JOINING;
-    bool has_run = w->has_run && !w->lacks; /* Nobody is to count on us before. */
+    bool has_run = w->has_run && !w->lacks; /* Without a model this peer cannot serve others. */
     *s = (struct standing){.has_run = has_run,
                            .has_started = n->join.has_model && began,
                            .gathers = n->pooling.gathers || w->lacks,
@@ -55,7 +55,7 @@ static void standing(void *self, struct standing *s)
                            .busy_us = phases_stuck_us(&n->phases)};
 }
 
-/* It stays so while those who have begun it are merely out of reach. */
+/* Updates workshop.begun. The flag stays set while the peers that began the run are unreachable. */
 static void look_who_has_begun(struct node *n)
 {
     struct run_context *w = &n->workshop;
@@ -87,7 +87,8 @@ static void session_finished(void *self, const struct link *l)
     edges_ending(&((struct node *)self)->edges, l);
 }
 
-/* In training a session is for an edge. (Before and after it members look for each other.) */
+/* Returns whether session l may be closed: in training, if no edge uses it. In other phases members
+ * need sessions to find each other. */
 static bool session_surplus(void *self, const struct link *l)
 {
     const struct node *n = self;
@@ -227,7 +228,7 @@ static void on_status_req(struct node *n, const struct link *l, const struct wir
     sessions_status_req(&n->sessions, l);
 }
 
-/* With a run there is nothing to be agreed on any more: who has none is told it. */
+/* Column statistics matter only before there is a run. Later, a HELLO gives the sender the run. */
 static void on_moments(struct node *n, const struct link *l, const struct wire_message *m)
 {
     if (!n->workshop.has_run)
@@ -239,15 +240,14 @@ static bool mixes(const struct node *n)
     return n->phases.phase == NODE_TRAINING || n->phases.phase == NODE_CONSENSUS;
 }
 
-/* While a job runs, or before training and after it, nothing comes to an end. */
+/* No round is completed while a job runs, or outside training and the consensus phase. */
 static void on_round(struct node *n, const struct link *l, const struct wire_message *m)
 {
     round_protocol_hear(&n->round_protocol, &n->sessions, l, &m->round_protocol, n->phases.round,
                         mixes(n) && !n->job.working);
 }
 
-/* What may be said to us, type by type. What has no handler is never sent to a
- * peer; an observer may only ask. */
+/* Handler and error text of each message type. NULL: the type is a protocol violation. */
 static const struct
 {
     void (*handle)(struct node *n, const struct link *l, const struct wire_message *m);
@@ -274,7 +274,7 @@ static const struct
                                [WIRE_ROUND_PROTOCOL] = {on_round, false, "bad ROUND_PROTOCOL"},
                                [WIRE_CALLBACK] = {callback_came, false, "bad CALLBACK"}};
 
-/* Bytes become a message here and nowhere else in the node. */
+/* Parses a message and calls its handler. All messages of a node pass through this function. */
 static void receive(struct node *n, const struct link *l, const uint8_t *p, size_t len)
 {
     struct wire_message m;
@@ -293,7 +293,7 @@ static void receive(struct node *n, const struct link *l, const uint8_t *p, size
 
 /* ---- events ---- */
 
-/* The run is that of our checkpoints, whoever else has one. */
+/* Resumes the run of the own checkpoints, even if other peers have another run. */
 static void go_on(struct node *n)
 {
     struct run run;
@@ -322,7 +322,7 @@ static void start(struct node *n)
     sessions_start(&n->sessions);
 }
 
-/* Early end by request: leave by a signed word, keep what was learnt. */
+/* Ends the node by request, as soon as possible: announces LEFT, and writes the model. */
 static void stop(struct node *n)
 {
     n->stopping = true;
@@ -334,8 +334,8 @@ static void stop(struct node *n)
     env_end(&n->env, 0);
 }
 
-/* Nobody who has the model that the run begins with is left. We are told others' runs again, and if there
- * are none ours is proposed as in the beginning. */
+/* Abandons a run because no live member has its initial model. Other peers then send their runs
+ * again. If there are none, look_for_initial() proposes the own run. */
 static void give_up_run(struct node *n)
 {
     env_note(&n->env, NOTE_WARNING,
@@ -364,7 +364,7 @@ static void look_for_initial(struct node *n)
         give_up_run(n);
 }
 
-/* Until there is a run, members say what their data come to; perhaps it is we who fix it by that. */
+/* Before there is a run, exchanges column statistics. One member creates the run from them. */
 static void look_for_run(struct node *n)
 {
     struct run run;
@@ -376,11 +376,11 @@ static void look_for_run(struct node *n)
         statistics_aggregation_close(&n->pooling);
 }
 
-/* A job of the serving phase is the last one: after it the model is final. */
+/* Handles the end of a job. The job of the finishing phase is the last, so its model is written. */
 static void worked(struct node *n)
 {
     job_over(&n->job);
-    if (job_abandoned(&n->job)) { /* Its round is nobody's: node_step() ends what is stopping. */
+    if (job_abandoned(&n->job)) { /* The round does not count. node_step() ends the node. */
         n->halt.at_once = n->stopping = true;
         return;
     }
@@ -460,7 +460,7 @@ static void handle(struct node *n, const struct node_event *ev)
     case NODE_CARRIED:
         bandwidth_estimate_carried(&n->job.goodput, &n->edges, ev);
         break;
-    case NODE_STOP: /* Said again it waits for nothing. */
+    case NODE_STOP: /* The second request does not wait for a checkpoint. */
         n->halt.at_once = n->stopping;
         stop(n);
         break;
@@ -469,12 +469,11 @@ static void handle(struct node *n, const struct node_event *ev)
 
 /* ---- time ---- */
 
-/* Node time did not advance during the pause, so no timer expires because of it. The other peers' time
- * did advance: they may have closed sessions, or continued without this peer. */
+/* Node time did not advance, so no timer of this node expires because of the pause. */
 static void continue_after_pause(struct node *n, int64_t pause_us)
 {
     failure_detector_continue(&n->sessions, pause_us);
-    /* A joining peer may read its data set for that long in one step. */
+    /* A joining peer may read its data set within one step, which looks like a pause. */
     if (pause_us > SILENT_US && n->phases.phase != NODE_JOINING)
         env_note(&n->env, NOTE_WARNING,
                  "round %llu: this process was paused for %.0f s; the other peers may have "
@@ -495,8 +494,7 @@ static void tick(struct node *n)
     n->next_tick_us = now + TICK_US;
 }
 
-/* Edges belong to a model: without one there are none. The worker uses them, so that they are
- * chosen anew between jobs only. */
+/* Selects the edges again between two jobs only, because the worker uses them. */
 static void update_edges(struct node *n)
 {
     if (!n->workshop.ready || !n->join.has_model || n->env.over)
@@ -517,7 +515,7 @@ static void update_phases(struct node *n)
         return;
     }
     switch (phases_update(&n->phases, job_diverged(&n->job))) {
-    case PHASES_WAIT: /* An order that came while a job ran must not wait for the next one. */
+    case PHASES_WAIT: /* A model requested during the last job must not wait for the next job. */
         if (n->phases.phase >= NODE_TRAINING)
             model_server_serve_idle(&n->orders, n->phases.round, !models_mix(n));
         break;
@@ -531,7 +529,7 @@ static void update_phases(struct node *n)
         job_judge(&n->job);
         job_last(&n->job);
         break;
-    case PHASES_END: /* Not before it is known whether our model is stored. */
+    case PHASES_END: /* The node ends only after storing the model has succeeded or failed. */
         if (!n->kept)
             break;
         sessions_last_news(&n->sessions);
@@ -548,8 +546,8 @@ static int64_t wake_us(const struct node *n)
     return job > n->env.now_us && job < n->next_tick_us ? job : n->next_tick_us;
 }
 
-/* Each step handles its event, then lets every machine look at the clock; all of
- * that is idempotent, so no machine schedules anything but the common tick. */
+/* Handles the event, then lets each module check what is due. Modules have no timers of their
+ * own. */
 void node_step(struct node *n, const struct node_event *ev, struct node_effects *fx)
 {
     int64_t pause_us, now_us = node_clock_now(&n->clock, ev->now_us, n->next_tick_us, &pause_us);

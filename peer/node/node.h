@@ -1,21 +1,49 @@
-/* peer/node/node.h -- one training peer as a pure state machine.
+/* peer/node/node.h -- the public interface of a node: one training peer as a pure state machine.
  *
- * The node performs no I/O, reads no clock and draws no randomness of its own:
- * a driver (peer/uv over sockets, peer/sim over a heap of events) feeds it
- * events and carries out the effects it asks for.
+ * A node is the protocol of one peer: membership, sessions, edges, phases of the run, checkpoints
+ * and the verdict. The node performs no I/O, reads no clock, starts no thread and draws random
+ * numbers from seeded streams only. A *driver* reports events to it and carries out the effects
+ * that it returns. peer/uv drives one node over TCP sockets. peer/sim drives a thousand nodes over
+ * a simulated network, in virtual time.
  *
- *   START, TIMER, LINK_UP, LINK_DOWN, RECV, RESOLVED, PART, WORKED, KEPT, ADMIT, STOP
- *        |                                                            ^
- *        v                                                            |
- *   node_step() --effects--> sends, dials, hang-ups, resolves, notes, job
+ *             event: time, message, timer, result of an effect
+ *   driver ------------------------------------------------------> node_step()
+ *          <------------------------------------------------------
+ *             effects: send, dial, hang up, resolve, note, write, run a job, wake-up time
  *
- * A *link* is one authenticated session with one other process; the driver
- * numbers links and owns their sockets, channels and framing. RECV carries one
- * whole message. A stale TIMER is harmless, so drivers never cancel one.
+ * A driver calls node_open(), then node_step() with the event NODE_START, then node_step() for each
+ * further event until fx->exit is set, and at the end node_close().
  *
- * Work is an effect: at most one job runs at a time. The driver calls
- * node_work() on any one thread, then posts WORKED. While it runs the worker
- * owns the vectors and the trainer; node_step() may run beside it.
+ * Most effects are answered by an event later:
+ *
+ *   effect         the driver must                         and then report
+ *   sends          send a message over a link              NODE_SENT, for a bulk message
+ *   dials          call an address                         NODE_LINK_UP or NODE_DIAL_FAILED
+ *   hangups        end a link                              NODE_LINK_DOWN
+ *   resolves       look up a bootstrap name                NODE_RESOLVED
+ *   work           call node_work() on any one thread      NODE_WORKED; during the job also
+ *                                                          NODE_PART and NODE_SIGNED
+ *   checkpoint     fetch node_checkpoint() and write it    NODE_WRITTEN
+ *   write_model    write node_model() to disk              NODE_KEPT
+ *   write_handed   write node_handed() to disk             NODE_HANDED
+ *   wake_us        wait until this time                    NODE_TIMER
+ *   notes          print a message for the user
+ *   measured       write a line of metrics
+ *
+ * Other events report what happens outside: NODE_RECV, NODE_HEARD, NODE_CARRIED, NODE_ADMIT and
+ * NODE_STOP. A TIMER that comes too early or twice is harmless, so drivers never cancel one.
+ *
+ * Terms:
+ *
+ *   link   one authenticated session with one other process. The driver numbers the links and owns
+ *          their sockets, encryption and framing. A RECV event carries one whole message.
+ *   job    the computation of one round: mixing, local steps and encoding. At most one job runs at
+ *          a time. While it runs, the worker owns the trainer and the vectors of the model.
+ *          node_step() may run at the same time on the driver's thread.
+ *   step counter, `beat` in names: rounds of training plus rounds of the consensus phase so far
+ *
+ * All functions except node_work() must be called on one thread, the driver's. Times are in
+ * microseconds of a monotonic clock, unless a comment says otherwise.
  */
 #ifndef PEER_NODE_NODE_H
 #define PEER_NODE_NODE_H
@@ -35,87 +63,100 @@
 
 struct mixer; /* gossip/mixers/mixer.h */
 
+/* Limits. */
 enum {
-    NODE_SENDS_MAX = 4096, /* One step asks for at most so many. */
-    NODE_DIALS_MAX = 32,
+    /* Maximum number of messages that one step sends. Further messages of the step are dropped. */
+    NODE_SENDS_MAX = 4096,
+    NODE_DIALS_MAX = 32, /* Maximum number of dials that one step starts. */
+    /* Maximum number of notes of one step. Further notes are dropped. */
     NODE_NOTES_MAX = 16,
-    NODE_NOTE_MAX = 480, /* Bytes of one note. */
-    NODE_SEEDS_MAX = 16, /* Bootstrap names. */
-    /* Bytes of a message that says why the data of two members do not match. */
-    NODE_POOL_WHY = 400,
-    NODE_LINKS_MAX = 256
+    NODE_NOTE_MAX = 480, /* Size of a note's text in bytes, with the NUL. */
+    NODE_SEEDS_MAX = 16, /* Maximum number of names in the bootstrap list. */
+    NODE_POOL_WHY = 400, /* Size of the text why[] in struct node_pool, with the NUL. */
+    NODE_LINKS_MAX = 256 /* Maximum number of links at a time. */
 };
 
+/* Type of an event. "Fields": members of struct node_event that are set, in addition to now_us,
+ * type and io. */
 enum node_event_type {
-    NODE_START,       /* First event, exactly once. */
-    NODE_TIMER,       /* fx.wake_us has been reached. */
-    NODE_LINK_UP,     /* A session is open: link, up.* */
-    NODE_LINK_DOWN,   /* It ended, whoever ended it: link, down.clean. Also after our hang-up. */
-    NODE_DIAL_FAILED, /* dial.tag */
-    NODE_RESOLVED,    /* resolved.* */
-    NODE_RECV,        /* A whole message: link, recv.* */
-    NODE_HEARD, /* Bytes of a message that is not whole yet: link, heard.*. A few times a second
-                       * while a long one comes in: who sends it is neither silent nor stuck. */
-    NODE_PART, /* The job goes on, and config.part was called: part.n bytes of a delta can be sent. */
-    NODE_SIGNED,  /* The job goes on, and config.sign was called: it gets on. */
-    NODE_WORKED,  /* The job is done. */
-    NODE_SENT,    /* The bulk message being sent on `link` has left our queue. */
-    NODE_KEPT,    /* What write_model asked for is stored, or could not be: kept.* */
-    NODE_ADMIT,   /* Who may be a member: admit.*; from the first one on there is a list. */
-    NODE_HANDED,  /* What write_handed asked for is stored, or could not be: kept.* */
-    NODE_WRITTEN, /* The checkpoint of written.beat is on disk, or could not be put there. */
-    NODE_CARRIED, /* So much has the link carried since this was last said: link, carried.* */
-    NODE_STOP     /* SIGTERM: finish the job, write the model, leave (halt.h); again: at once. */
+    NODE_START,       /* First event of a node, exactly once. */
+    NODE_TIMER,       /* The time fx.wake_us has been reached. */
+    NODE_LINK_UP,     /* A session was opened and authenticated. Fields: link, up. */
+    NODE_LINK_DOWN,   /* A session has ended, for any reason. Fields: link, down. */
+    NODE_DIAL_FAILED, /* A dial did not lead to a session. Fields: dial. */
+    NODE_RESOLVED,    /* A lookup of a bootstrap name has ended. Fields: resolved. */
+    NODE_RECV,        /* A whole message has arrived. Fields: link, recv. */
+    /* Part of a long message has arrived. Reported a few times per second, so that the sender
+     * counts neither as silent nor as stuck. Fields: link, heard. */
+    NODE_HEARD,
+    NODE_PART,    /* The running job has encoded more of its delta (config.part). Fields: part. */
+    NODE_SIGNED,  /* The running job, which may be long, makes progress (config.sign). */
+    NODE_WORKED,  /* The job has ended: node_work() has returned. */
+    NODE_SENT,    /* A bulk message has left the send queue of a link. Fields: link. */
+    NODE_KEPT,    /* The effect write_model was carried out, or failed. Fields: kept. */
+    NODE_ADMIT,   /* An allow-list was loaded or has changed. Fields: admit. */
+    NODE_HANDED,  /* The effect write_handed was carried out, or failed. Fields: kept. */
+    NODE_WRITTEN, /* A checkpoint is on disk, or could not be written. Fields: written. */
+    NODE_CARRIED, /* The driver has measured the throughput of a link. Fields: link, carried. */
+    /* SIGTERM or Ctrl-C. The node finishes the running job, in lock step trains until all peers
+     * have one more checkpoint (graceful_stop.h), writes its model and leaves. A second NODE_STOP
+     * makes the node leave after the running job. */
+    NODE_STOP
 };
 
-/* Why a dial came to nothing, as far as it can be told from outside. */
+/* Reason why a call did not lead to a session, as far as the caller can tell. */
 enum node_why {
-    NODE_WHY_UNKNOWN,     /* None of what follows: we ended it, or had no room for it. */
-    NODE_WHY_UNRESOLVED,  /* The name has no address. */
-    NODE_WHY_REFUSED,     /* The host answers, and nothing listens at that port. */
-    NODE_WHY_UNREACHABLE, /* There is no way to the host. */
-    NODE_WHY_TIMEOUT,     /* No answer to the connection. */
-    NODE_WHY_CLOSED,      /* Connected; it closed at our first message without a byte. */
-    NODE_WHY_MUTE,        /* Connected; it said nothing to our first message. */
-    NODE_WHY_SLOW,        /* It began to answer, and the handshake was not done in time. */
-    NODE_WHY_BROKEN,      /* It began to answer, and the connection ended. */
-    NODE_WHY_JUNK,        /* It answered what no holder of our cluster key answers. */
-    NODE_WHY_VERSION,     /* It has our key, and we have no version of the messages in common. */
-    NODE_WHY_UNWELCOME,   /* The session stood, and was ended before a word. */
-    NODE_WHY_OTHER,       /* A different peer answered. */
-    NODE_WHYS
+    NODE_WHY_UNKNOWN,     /* None of the other reasons. For example, this peer ended the call. */
+    NODE_WHY_UNRESOLVED,  /* The host name has no address. */
+    NODE_WHY_REFUSED,     /* The host answers, but no process listens on the port. */
+    NODE_WHY_UNREACHABLE, /* There is no route to the host. */
+    NODE_WHY_TIMEOUT,     /* The TCP connection was not answered in time. */
+    NODE_WHY_CLOSED,      /* The callee closed the connection without sending a byte. */
+    NODE_WHY_MUTE,        /* The callee accepted the connection and sent no byte in time. */
+    NODE_WHY_SLOW,        /* The handshake began, but was not finished in time. */
+    NODE_WHY_BROKEN,      /* The handshake began, and then the connection broke. */
+    NODE_WHY_JUNK,        /* The answer does not come from a holder of the cluster key. */
+    NODE_WHY_VERSION,     /* The callee supports no protocol version of this peer. */
+    /* The last two reasons are set by the node, never by a driver. */
+    NODE_WHY_UNWELCOME, /* The callee ended the session before it sent a message. */
+    NODE_WHY_OTHER,     /* A peer with another identity answered at the address. */
+    NODE_WHYS           /* Number of reasons. */
 };
 
-/* Something that happened outside. Every pointer is borrowed for the call. */
+/* One event for node_step(). All pointers are borrowed for the call. */
 struct node_event
 {
-    int64_t now_us; /* Caller's monotonic clock; never decreases. */
+    int64_t now_us; /* Present time of the driver's monotonic clock. Never decreases. */
     enum node_event_type type;
-    uint32_t link; /* LINK_*, RECV, SENT: the driver's number, never reused within a run. */
+    /* Number of the link that the event is about. The driver chooses it at NODE_LINK_UP and never
+     * uses it again for another link. */
+    uint32_t link;
     struct
     {
-        uint8_t id[WIRE_ID_BYTES]; /* Authenticated. */
-        bool dialled;              /* We dialled, not they. */
-        uint32_t tag;              /* The dial had this tag, if we dialled. */
-        const char *local_host;    /* Our address on this connection, numeric. */
-        const char *remote_host;
-        uint32_t version; /* The messages have this one, as the handshake agreed. */
+        uint8_t id[WIRE_ID_BYTES]; /* Authenticated identity of the other end. */
+        bool dialled;              /* True: this peer dialled. False: the other end dialled. */
+        uint32_t tag;              /* Tag of the dial (struct node_dial) if `dialled` is set. */
+        const char *local_host;    /* Numeric address of this end of the connection. */
+        const char *remote_host;   /* Numeric address of the other end. */
+        uint32_t version;          /* Protocol version of the messages, agreed in the handshake. */
     } up;
     struct
     {
-        bool clean;
+        bool clean; /* True: one end sent an authenticated CLOSE. */
     } down;
     struct
     {
-        uint32_t tag;
+        uint32_t tag; /* Tag of the dial that failed (struct node_dial). */
         enum node_why why;
-        uint32_t least, most; /* With NODE_WHY_VERSION: the versions that they speak. */
+        /* Oldest and newest protocol version that the callee supports, with NODE_WHY_VERSION. */
+        uint32_t least, most;
     } dial;
     struct
     {
-        uint32_t seed;              /* Place in the bootstrap list. */
-        const char *const *address; /* Numeric "host:port"s; none = did not resolve. */
-        uint32_t n;
+        uint32_t seed; /* Index of the name in config.bootstrap. */
+        /* Numeric addresses of the name, n of them, as "host:port". */
+        const char *const *address;
+        uint32_t n; /* Number of addresses. 0: the name did not resolve. */
     } resolved;
     struct
     {
@@ -124,368 +165,433 @@ struct node_event
     } recv;
     struct
     {
-        bool
-            record; /* A whole record of it, opened and found good: 64 KiB, but for the last one. */
+        /* True: at least one complete record (64 KiB, except for the last one) was decrypted. */
+        bool record;
     } heard;
     struct
     {
-        size_t n;
+        size_t n; /* The last n bytes of the delta are encoded and can be sent. */
     } part;
     struct
     {
-        bool stored; /* The model and all that belongs to it. */
+        bool stored; /* True: the model and the files that belong to it are stored. */
     } kept;
     struct
     {
-        uint64_t beat;
+        uint64_t beat; /* Step counter of the checkpoint, as node_checkpoint() returned it. */
     } written;
     struct
     {
-        struct uplink_bursts bursts;
-        double rtt_us; /* The least round trip of the link; 0: not known. */
+        struct uplink_bursts bursts; /* Bursts of bytes that the other end has acknowledged. */
+        double rtt_us; /* Shortest round-trip time of the link, in microseconds. 0: unknown. */
     } carried;
     struct
     {
-        const uint8_t (*id)[WIRE_ID_BYTES]; /* n of them, sorted, each once. */
+        /* Identities on the allow-list: n of them, sorted, without duplicates. */
+        const uint8_t (*id)[WIRE_ID_BYTES];
         size_t n;
-        int64_t unix_ms; /* The wall clock now: it ends the time of certificates. */
+        int64_t unix_ms; /* Present time since 1970 in milliseconds. Certificates expire by it. */
     } admit;
+    /* Totals since the start, read with NODE_TIMER and NODE_WORKED only: bytes at the sockets, and
+     * connections refused before authentication. clock_ms: present time since 1970 in milliseconds,
+     * for STATUS messages; 0: unknown. */
     struct
     {
         uint64_t bytes_sent, bytes_received, n_strangers;
-        uint64_t clock_ms; /* The wall clock since 1970, to be told and for nothing else. */
-    } io;                  /* Totals so far: at the sockets; refused connections. */
+        uint64_t clock_ms;
+    } io;
 };
 
+/* One message to send. */
 struct node_send
 {
-    uint32_t link;
-    bool bulk;           /* Own lane; control overtakes it between records. */
-    const uint8_t *head; /* Copied or sealed by the driver before the next step. */
+    uint32_t link; /* Number of the link over which to send. */
+    bool bulk;     /* True: a bulk message, which control messages may overtake. */
+    /* First n_head bytes of the message. The driver copies or encrypts them before the next
+     * step. */
+    const uint8_t *head;
     size_t n_head;
-    struct packet *body; /* NULL, or the payload behind the head: packet_hold() it while it is
-                          * needed. */
+    /* Payload that follows the head in the message. NULL: none. To use it after this step, the
+     * driver must call packet_hold(). */
+    struct packet *body;
 };
 
+/* One address to call. */
 struct node_dial
 {
-    uint32_t tag;        /* Comes back in LINK_UP or DIAL_FAILED. */
-    const char *address; /* "host:port", a name or numeric. */
+    uint32_t tag;        /* Identifies the dial in NODE_LINK_UP or NODE_DIAL_FAILED. */
+    const char *address; /* "host:port". The host is a name or a numeric address. */
 };
 
 enum note_level { NOTE_INFO, NOTE_WARNING, NOTE_ERROR };
+
+/* One message for the user. */
 struct node_note
 {
     enum note_level level;
     char text[NODE_NOTE_MAX];
 };
 
-/* What the driver must do next. Owned by the node, valid until the next
- * node_step() on the same node. In this order: sends, hang-ups, the rest. */
+/* Effects of one step: what the driver must do now. Owned by the driver, written by node_step().
+ * Pointers in it are valid until the next step of this node. The driver carries out the sends
+ * first, then the hang-ups, then the rest. */
 struct node_effects
 {
-    uint32_t n_sends, n_dials, n_hangups, n_resolves, n_notes;
+    uint32_t n_sends, n_dials, n_hangups, n_resolves, n_notes; /* Lengths of the arrays below. */
     struct node_send sends[NODE_SENDS_MAX];
     struct node_dial dials[NODE_DIALS_MAX];
+    /* Links to end. */
     struct
     {
         uint32_t link;
-        bool violation;
-    } hangups[NODE_LINKS_MAX]; /* Clean: a CLOSE goes first. */
+        bool violation; /* True: end the link at once. False: send a CLOSE first. */
+    } hangups[NODE_LINKS_MAX];
+    /* Bootstrap names to look up. */
     struct
     {
-        uint32_t seed;
-        const char *name;
-    } resolves[NODE_SEEDS_MAX]; /* "host:port" */
+        uint32_t seed;    /* Index of the name in config.bootstrap. */
+        const char *name; /* "host:port". */
+    } resolves[NODE_SEEDS_MAX];
     struct node_note notes[NODE_NOTES_MAX];
-    bool work;        /* Call node_work(), then post WORKED. */
-    bool measured;    /* node_progress() has new figures: write a metrics line. */
-    bool checkpoint;  /* node_checkpoint() has one: write it, then post WRITTEN. Before the exit, if
-                       * that comes with it. */
-    uint32_t resumed; /* It went on from config.resume[resumed - 1]; 0: it did not, now. */
-    bool write_model; /* Write the model (node_model()), then post KEPT. */
-    bool write_handed; /* Write another's model (node_handed()), then post HANDED. */
-    bool exit;         /* All is done; stop the loop. */
-    int exit_code;
-    int64_t wake_us; /* Post TIMER at this time; INT64_MAX for never. */
+    bool work;     /* True: call node_work(), then report NODE_WORKED. */
+    bool measured; /* True: node_progress() has new figures for a line of metrics. */
+    /* True: fetch the checkpoint by node_checkpoint(), write it, then report NODE_WRITTEN. If
+     * `exit` is set in the same step, the checkpoint must be written before the exit. */
+    bool checkpoint;
+    uint32_t resumed;  /* The node has resumed from config.resume[resumed - 1]. 0: it has not. */
+    bool write_model;  /* True: write node_model() to disk, then report NODE_KEPT. */
+    bool write_handed; /* True: write node_handed() to disk, then report NODE_HANDED. */
+    bool exit;         /* True: the node has ended. Stop the loop. */
+    int exit_code;     /* Exit code of the process, enum cmd_exit. Valid if `exit` is set. */
+    int64_t wake_us;   /* Driver time at which NODE_TIMER must be reported. INT64_MAX: never. */
 };
 
 struct state; /* nn/math/state.h */
 
-/* With --compress auto, what tells how much the link can take (goodput.h). */
+/* How the node knows the capacity of its links, for --compress auto (bandwidth_estimate.h). */
 enum node_uplink {
-    NODE_UPLINK_OFF,  /* Nothing: the drift alone chooses the rung. */
-    NODE_UPLINK_AUTO, /* CARRIED does. */
-    NODE_UPLINK_RATE  /* The configuration does. */
+    NODE_UPLINK_OFF,  /* The capacity is unknown: the drift alone chooses the codec level. */
+    NODE_UPLINK_AUTO, /* NODE_CARRIED events report measurements. */
+    NODE_UPLINK_RATE  /* config.uplink_rate gives the capacity. */
 };
 
+/* Value of config.evaluate_every: the length of the run decides when to evaluate. */
 #define NODE_EVALUATE_AUTO UINT64_MAX
 
-/* A checkpoint of this peer's former life: good to be read, and of which beat. */
+/* A valid checkpoint that an earlier process of this peer has written. */
 struct node_resume
 {
-    const struct state *state; /* Borrowed until the node is closed. */
-    uint64_t beat;
-    uint32_t slot; /* The driver's number for where it lies. */
+    const struct state *state; /* Content of the checkpoint. Borrowed until node_close(). */
+    uint64_t beat;             /* Step counter of the checkpoint. */
+    uint32_t slot; /* The driver's number of the place where the checkpoint is stored. */
 };
 
-/* What one member says of its data. */
+/* Column statistics of one member's data. */
 struct node_part
 {
-    const char *name;
-    struct bytes moments;
+    const char *name;     /* Name of the member. */
+    struct bytes moments; /* Encoded statistics. Only functions of struct node_pool read them. */
 };
 
-/* What members say of their data before there is a run, so that one can be fixed for all of them (pooling.h):
- * bytes that the trainer alone reads. Each function gets `self`. */
+/* How members with different data files create one run together. Before there is a run, each member
+ * sends column statistics of its data, and one member combines the statistics of all members into
+ * the run (statistics_aggregation.h). The node handles the statistics as opaque bytes. The
+ * functions get `self` as their first argument. */
 struct node_pool
 {
     void *self;
-    struct bytes
-        own; /* At most WIRE_MOMENTS_MAX, borrowed until the node is closed; none: nothing is said. */
-    bool founds; /* With `found`: the run is not fixed at once, but by what all have said. */
-    /* Bytes of anybody: what is wrong with them, a literal, or NULL. */
+    /* This peer's own statistics, at most WIRE_MOMENTS_MAX bytes. Borrowed until node_close().
+     * Length 0: no statistics are sent. */
+    struct bytes own;
+    /* True: a run that this peer creates is the result of pool(), instead of config.run. Used with
+     * config.found. */
+    bool founds;
+    /* Checks statistics from another peer, which may be any bytes. Returns NULL if they are valid,
+     * else a string literal that says what is wrong. */
     const char *(*check)(void *self, struct bytes theirs);
-    /* True if checked data of another member do not match ours; why[] then says how. `theirs_lead`:
-     * our columns are to be matched to theirs, and the message calls ours "found". Else their
-     * columns are to be matched to ours. */
+    /* Returns true if the checked statistics of another member do not match the own ones, for
+     * example because the tables have different columns. Then why[] is the reason. `theirs_lead`
+     * true: the own columns must match the other member's, and why[] calls the own columns "found".
+     * False: the other member's columns must match the own ones. */
     bool (*differ)(void *self, struct bytes theirs, bool theirs_lead, char why[NODE_POOL_WHY]);
-    /* The run by n >= 1 parts that go with ours. 0, or a negative errno with a sentence. */
+    /* Combines the statistics of n >= 1 members, which match the own ones, into a run. Returns 0
+     * and sets *run. On failure returns a negative errno and sets error[] to a sentence. */
     int (*pool)(void *self, const struct node_part *part, size_t n, struct run *run,
                 char error[RUN_ERROR_MAX]);
 };
 
+/* Configuration of a node. node_open() copies the struct. Data that the pointers refer to must
+ * outlive the node, except for `certificate` and `known`. */
 struct node_config
 {
-    const char *name;          /* This member's name has the form [A-Za-z0-9._-]{1,32}. */
-    uint8_t id[WIRE_ID_BYTES]; /* Our Ed25519 public key. */
-    uint64_t boot;             /* Random, one a process. */
-    uint64_t incarnation;      /* Start value: the wall clock in ms, so that a restart is newer. */
-    uint64_t own_seed;         /* Random: for jitter only. */
-    const char *listen_port;   /* "7100": joined to learnt local addresses. */
-    const char *const *advertise; /* Addresses to announce, or none: learn them. */
+    const char *name;          /* Name of this member: [A-Za-z0-9._-]{1,32}. */
+    uint8_t id[WIRE_ID_BYTES]; /* Identity of this peer: its Ed25519 public key. */
+    uint64_t boot;             /* Boot id: a random number that is drawn at each process start. */
+    /* First incarnation of the own record. Drivers use the wall clock in milliseconds, so that a
+     * restarted process has a higher incarnation than its predecessor. */
+    uint64_t incarnation;
+    uint64_t own_seed; /* Random seed for timer jitter and nonces. */
+    /* Port on which this peer listens, such as "7100". The node announces it with the local
+     * addresses of its links. NULL: they are not announced. */
+    const char *listen_port;
+    /* Addresses to announce, n_advertise of them, instead of the local addresses of links. */
+    const char *const *advertise;
     uint32_t n_advertise;
-    bool calls_back; /* This peer calls members at the addresses that they announce (callback.h). */
-    const char *const *bootstrap; /* "host:port" */
-    uint32_t n_bootstrap;
-    const struct members_crypto *crypto;
-    const struct certificate
-        *certificate;           /* By which we are admitted; NULL: by a list, if at all. */
-    const struct record *known; /* Members known from the start (simulator). */
+    bool calls_back; /* True: test the addresses that other members announce (callback.h). */
+    const char *const *bootstrap; /* Bootstrap list: n_bootstrap names of the form "host:port". */
+    uint32_t n_bootstrap;         /* At most NODE_SEEDS_MAX. */
+    const struct members_crypto *crypto; /* Functions that sign and verify. */
+    /* Certificate from a join token. NULL: only an allow-list can admit this peer. */
+    const struct certificate *certificate;
+    const struct record *known; /* Members known from the start: n_known records. */
     uint32_t n_known;
-    struct records *records; /* Shared with other nodes of this thread, and outlives them; NULL:
-                              * the node's own (simulator). */
-    struct shared_scratch *commons; /* The same of scratch and the like (commons.h). */
-    int64_t forget_us; /* Members that are dead or gone for so long are dropped; 0: never. */
+    /* Member records, and scratch memory (shared_scratch.h), that the nodes of one thread share.
+     * NULL: the node has its own. */
+    struct records *records;
+    struct shared_scratch *commons;
+    int64_t forget_us; /* A dead or departed member is dropped after this time. 0: never. */
 
-    struct run_flags flags; /* What was given explicitly, and whose keys its runs have. */
-    /* It may fix the run itself if nobody has one: a peer with run flags or without
-     * bootstrap. */
-    bool found;
-    struct run run; /* With `found`: the run it would fix. */
-    const struct node_pool
-        *pool; /* NULL: nobody is told anything of our data. Outlives the node. */
+    /* Run keys that the user gave, with which a cluster's run must agree. flags.trainer decides
+     * which keys exist. */
+    struct run_flags flags;
+    bool found;     /* True: this peer may create the run if no other peer has one. */
+    struct run run; /* The run to create, if `found` is set. */
+    /* Column statistics to combine before the run is created. NULL: none are sent or accepted. */
+    const struct node_pool *pool;
 
-    /* In place of the run's mixer: the simulator's attackers. NULL: the run's. */
+    /* Mixer of a simulated Byzantine member. NULL: the mixer of the run. */
     const struct mixer *mixer;
 
-    /* Called when the run is known, perhaps at once, and again if a proposed
-     * run gives way to the cluster's: build the trainer for it. On failure returns
-     * a negative errno with a sentence; the node ends with cmd_exit_of() of it. */
+    /* Builds the trainer for a run. Called within node_step() when the run is known, and again if
+     * the cluster's run replaces the run that this peer proposed. Returns 0 and fills *t. On
+     * failure returns a negative errno and sets error[] to a sentence. The node then ends with exit
+     * code cmd_exit_of(errno). */
     int (*make_trainer)(void *self, const struct run *run, struct trainer *t,
                         char error[RUN_ERROR_MAX]);
-    void *make_trainer_self;
+    void *make_trainer_self; /* First argument of make_trainer(). */
 
-    /* Called on the worker's thread within node_work(), with n growing: post NODE_PART with it. NULL:
-     * deltas go out whole, after the job. */
+    /* Called by node_work(), on the worker's thread, when the last n bytes of a delta are encoded
+     * (--overlap layer). n increases during a job. The driver must report NODE_PART with n. NULL:
+     * deltas are sent whole, after the job. */
     void (*part)(void *self, size_t n);
-    void *part_self;
-    size_t
-        part_least; /* Bytes of a part; 0: what is worth a message. For tests, whose models are small. */
+    void *part_self;   /* First argument of part(). */
+    size_t part_least; /* Least number of bytes of a fragment of a delta. 0: the default. */
 
-    /* Called on a thread of the worker's within node_work(), about once a second at most, by jobs that are
-     * long for a reason: post NODE_SIGNED. NULL: such a job is as one that hangs. */
+    /* Called by node_work(), on a thread of the worker, at most once per second, during a job that
+     * may take long for a good reason. The driver must report NODE_SIGNED. NULL: the job watchdog
+     * cannot tell such a job from one that hangs. */
     void (*sign)(void *self);
-    void *sign_self;
+    void *sign_self; /* First argument of sign(). */
 
-    /* Rounds between evaluations in training; 0: only at the end; NODE_EVALUATE_AUTO: what the run's
-     * length has room for (evaluation.h). */
+    /* Number of rounds from one evaluation to the next during training. 0: no evaluation before
+     * the end. NODE_EVALUATE_AUTO: the length of the run decides (evaluation.h). */
     uint64_t evaluate_every;
-    /* An evaluation in training takes so many; the last takes all. 0: all, or with NODE_EVALUATE_AUTO
-     * its own number. */
+    /* Number of samples of an evaluation during training. 0: all samples, or with
+     * NODE_EVALUATE_AUTO a number that depends on the run. The last evaluation uses all samples. */
     uint64_t evaluate_samples;
 
-    /* Below the run's quorum this peer holds its local rounds so long, and then goes on
-     * with a word of warning; 0: it goes on at once. */
+    /* Time for which this peer stops local steps below the run's quorum (--quorum-timeout). Then it
+     * continues with a warning. 0: it continues at once. */
     int64_t patience_us;
-    /* A neighbour whose job runs longer than this is no longer waited for; 0: no limit. */
+    /* A neighbour whose job runs longer than this is no longer waited for (--straggler-timeout). If
+     * jobs usually take long, the limit is higher (job_watchdog.c). 0: there is no limit. */
     int64_t worker_limit_us;
 
-    enum node_uplink uplink;
-    double uplink_rate; /* With NODE_UPLINK_RATE: bytes/s, shared by all edges. */
+    enum node_uplink uplink; /* Source of the capacity of this peer's links. */
+    double uplink_rate;      /* Bytes/s that all edges share, with NODE_UPLINK_RATE. */
 
-    /* A checkpoint is due once the last one is so old; 0: there are none. */
-    int64_t checkpoint_us;
-    struct node_resume resume[2]; /* Go on from these, the later beat first (resume.h). */
+    int64_t checkpoint_us; /* Time from one checkpoint to the next. 0: none are written. */
+    /* Checkpoints from which the node may resume (resume.h): n_resume, the later one first. */
+    struct node_resume resume[2];
     size_t n_resume;
-    /* This peer was in the run before, and nothing of that is left to go on from: where too few members
-     * are there to begin, the others may have gone on and finished. It waits for patience_us. */
+    /* True: this peer took part in the run before, but has no checkpoint of it. If too few members
+     * are present to begin, the others may have finished the run, so this peer ends after waiting
+     * for patience_us (run_ended.h). */
     bool was_there;
 };
 
-/* Figures for people and scripts. NaN where not known (yet). */
+/* Figures about a node, for users and scripts. NaN: the figure is not known, or not known yet.
+ * Rounds are local rounds of training unless a comment says "step counter". */
 struct node_progress
 {
     enum node_phase phase;
-    uint64_t round, n_rounds; /* How far it is in the run's rounds, of how many. */
-    uint64_t settle_rounds;   /* Rounds of the consensus phase done. */
-    /* round = joined_round + rounds_done + rounds_skipped: this process began at the first,
-     * did its local steps in so many, and passed over the rest to catch up. */
+    /* Rounds of training that are over for this peer, and rounds of the whole run. The equation
+     * round = joined_round + rounds_done + rounds_skipped always holds. */
+    uint64_t round, n_rounds;
+    uint64_t settle_rounds; /* Number of rounds of the consensus phase so far. */
+    /* Round at which this process joined the run; rounds in which it did the local steps;
+     * rounds that it skipped to catch up. */
     uint64_t joined_round, rounds_done, rounds_skipped;
-    bool holds;                 /* Below the quorum: no local rounds now. */
-    uint32_t local_steps;       /* So many in the last round, */
-    uint64_t steps_done;        /* and in all that this peer did. */
-    double loss;                /* The last local steps had this mean loss. */
-    bool loss_untold;           /* Whoever trains did not say it: it is NaN, and says nothing. */
-    double accuracy, test_loss; /* The last evaluation found these, */
-    uint64_t accuracy_samples;  /* on so many samples (of a text: bytes), */
-    uint64_t
-        accuracy_round; /* of the model after so many rounds, the consensus phase's counted on. */
-    double drift, relative_drift; /* Estimated Xi and Xi/|mean|... */
-    uint64_t drift_round;         /* ... of the state before this round's local steps, where
-                                   * rounds of the consensus phase count on; */
-    uint64_t drift_age;           /* so many rounds have been done since. */
-    double own_distance;          /* Estimated |x_i - mean|. */
-    double gamma;                 /* Mean over the edges. */
-    /* --compress auto (gossip/exchange/codec_levels.h) fills these in: the codec of the last deltas,
-     * and its measure of the drift, as last seen and as wanted. Else they are NULL and NaN. */
-    const char *rung;
+    bool holds;                 /* True: below the quorum, so no local steps are done. */
+    uint32_t local_steps;       /* Local steps in the last job. 0: the job had none. */
+    uint64_t steps_done;        /* Total number of local steps of this peer. */
+    double loss;                /* Mean training loss of the last local steps. */
+    bool loss_untold;           /* True: the trainer does not report a loss, so `loss` is NaN. */
+    double accuracy, test_loss; /* Results of the last evaluation. */
+    uint64_t accuracy_samples;  /* Samples in the last evaluation. For a text: bytes. */
+    uint64_t accuracy_round;    /* Step counter of the model in the last evaluation. */
+    /* Estimated consensus distance Xi, and Xi divided by the norm of the mean model. */
+    double drift, relative_drift;
+    /* Step counter of the models that `drift` describes: before the local steps of that round. */
+    uint64_t drift_round;
+    uint64_t drift_age;  /* Present step counter minus drift_round. */
+    double own_distance; /* Estimated distance of this peer's model from the mean model. */
+    double gamma;        /* Consensus step size: mean over the edges. */
+    const char *rung;    /* Codec of the last deltas, with --compress auto. Else NULL. */
+    /* Normalised drift as last measured, and its target, with --compress auto (codec_levels.h). */
     double excess, drift_target;
-    const char *
-        rung_by; /* Who chose that rung: "drift", "link" or "price" (gossip/exchange/codec_levels.h). */
-    double goodput; /* Bytes/s over the slowest edge beside what is latency, as last seen. */
-    /* The running statistics' relative distance over the worst edge; NaN: there are none. */
+    const char *rung_by; /* Reason for the codec level: "drift", "link" or "price". Else NULL. */
+    double goodput;      /* Throughput of the slowest edge without latency, in bytes/s. */
+    /* Largest relative distance, over the edges, between the running statistics of the two ends.
+     * NaN: there was no averaging yet, or the model has no running statistics. */
     double statistics_apart;
-    /* Totals: local steps; apply, mix and encode; waiting for others. */
+    /* Total times in seconds: of local steps; of applying, mixing and encoding deltas; from the end
+     * of each job to the start of the next one. */
     double compute_s, mix_s, wait_s;
-    uint64_t bytes_sent, bytes_received; /* At the socket, as the driver last told. */
-    uint64_t bytes_ahead; /* Bytes of deltas, sent before their round's local steps were
-                                          * over (--overlap layer). */
+    uint64_t bytes_sent, bytes_received; /* Bytes at the sockets, as the driver last reported. */
+    uint64_t bytes_ahead; /* Bytes of deltas sent during local steps (--overlap layer). */
+    /* Number of vertices of the topology, including this peer; number of open edges. */
     uint32_t n_live, n_edges;
-    uint64_t resets, violations, exchanges; /* Totals over all edges. */
-    uint64_t distrusted;            /* Times that an edge was closed for what came over it. */
-    uint64_t strangers;             /* Refused before authentication, as the driver told. */
-    bool evaluated;                 /* accuracy is of this very round. */
-    char diverged[DIVERGENCE_TEXT]; /* How training ran away, told when it is over; or "". */
-    char unlearnt[DIVERGENCE_TEXT]; /* That it ended no better than guessing, likewise. */
+    /* Totals: resets of edges, protocol violations of other peers, committed exchanges. */
+    uint64_t resets, violations, exchanges;
+    uint64_t distrusted; /* Times that an edge was closed because its data were implausible. */
+    uint64_t strangers;  /* Connections refused before authentication, as the driver reported. */
+    bool evaluated;      /* True: the last job evaluated the model. */
+    char diverged[DIVERGENCE_TEXT]; /* Why the run diverged, as a clause. "": it did not. */
+    char unlearnt[DIVERGENCE_TEXT]; /* Why the model learnt nothing, as a clause. "": it learnt. */
 };
 
 struct node; /* Opaque. */
 
-/* Returns 0, -EINVAL or -ENOMEM. The config is copied but for `crypto`, the
- * callbacks' self and the arrays of strings, which must outlive the node (as `certificate` need not). */
+/* ---- life ---- */
+
+/* Creates a node in *n. Returns 0, -EINVAL or -ENOMEM. After an error *n is unchanged. */
 int node_open(struct node **n, const struct node_config *config);
+/* Frees the node. No job may be running. NULL is allowed. */
 void node_close(struct node *n);
 
-/* Advance by one event. Never fails: bad input from a link is counted, hung
- * up on and changes nothing else. */
+/* Handles one event and writes the effects to *fx. Never fails: invalid input from a link is
+ * counted, ends the link, and changes nothing else. After the node has ended, only NODE_WORKED is
+ * handled, because fx->exit is not set while a job runs. */
 void node_step(struct node *n, const struct node_event *ev, struct node_effects *fx);
 
-/* Run the job that the last step asked for. `clock_us` is read for the
- * compute and mix times only. */
+/* Runs the job that the last step asked for (fx->work). May run on another thread, at the same time
+ * as node_step(). `clock_us` returns a monotonic time in microseconds, which is used for durations
+ * only. */
 void node_work(struct node *n, int64_t (*clock_us)(void));
 
-/* The checkpoint that the last step asked to be written, and its beat, by which slots are
- * told apart. Its memory and that of *s, written earlier or zeroed, change places. */
+/* Moves the checkpoint that the last step asked to be written (fx->checkpoint) to *s, and returns
+ * its step counter. *s must be zeroed or an earlier checkpoint. Its memory goes to the node. */
 uint64_t node_checkpoint(struct node *n, struct state *s);
 
+/* ---- what the node reports ---- */
+
+/* Fills *p with the node's figures. */
 void node_progress(const struct node *n, struct node_progress *p);
-/* What we say of ourselves to whoever asks; of our edges, the first WIRE_EDGES_MAX. */
+/* Fills *s with the content of a STATUS message, which answers observers. Contains at most
+ * WIRE_EDGES_MAX edges. */
 void node_status(const struct node *n, struct wire_status *s);
 
-/* What a node waits for; the table of what comes before what is in waits.h. */
+/* Reasons for which a node waits. waits.h has the table that selects one. */
 enum node_waits_for {
-    NODE_WAITS_NOTHING,   /* It computes, or keeps a pace. */
-    NODE_WAITS_RUN,       /* Somebody has to tell it the run. */
-    NODE_WAITS_RESUME,    /* Others have to say from which checkpoints they go on. */
-    NODE_WAITS_MEMBERS,   /* --min-peers: have of need are here. */
-    NODE_WAITS_MODEL,     /* A model comes from others. */
-    NODE_WAITS_EDGES,     /* Its edges have to open. */
-    NODE_WAITS_QUORUM,    /* have of need members are heard. */
-    NODE_WAITS_DISK,      /* A checkpoint is being written. */
-    NODE_WAITS_NEIGHBOUR, /* id has not done the round that lock step asks for. */
-    NODE_WAITS_OTHERS,    /* Its own model is final; others have not finished. */
-    NODE_WAITS            /* How many there are. */
+    NODE_WAITS_NOTHING,   /* The node computes, or only keeps its pace. */
+    NODE_WAITS_RUN,       /* Another peer has to send the run description. */
+    NODE_WAITS_RESUME,    /* Other members have to say from which checkpoints they can resume. */
+    NODE_WAITS_MEMBERS,   /* Fewer than --min-peers members are present: `have` of `need`. */
+    NODE_WAITS_MODEL,     /* A model is being fetched from other peers. */
+    NODE_WAITS_EDGES,     /* The edges have to open before training begins. */
+    NODE_WAITS_QUORUM,    /* Fewer members than the quorum are reachable: `have` of `need`. */
+    NODE_WAITS_DISK,      /* A checkpoint has to be on disk. */
+    NODE_WAITS_NEIGHBOUR, /* The peer `id` has not done the round that lock step requires. */
+    NODE_WAITS_OTHERS,    /* The own model is final, but other members have not finished. */
+    NODE_WAITS            /* Number of values. */
 };
+
+/* One wait of a node. */
 struct node_wait
 {
     enum node_waits_for what;
-    uint8_t id[WIRE_ID_BYTES]; /* NODE_WAITS_NEIGHBOUR: who, */
-    uint64_t beat; /* and the round that it has done; those of the consensus phase count on. */
-    uint32_t have, need; /* NODE_WAITS_MEMBERS, NODE_WAITS_QUORUM. */
-    double since_s;      /* For so long: since the last job ended, or the quorum was lost. */
-    double busy_s;       /* Its worker has been at its job for so long; 0: there is none. */
+    uint8_t id[WIRE_ID_BYTES]; /* Identity of the peer with NODE_WAITS_NEIGHBOUR. */
+    /* Step counter of the peer `id` with NODE_WAITS_NEIGHBOUR. If a round protocol waits: the own
+     * round, for which data of that peer are missing. */
+    uint64_t beat;
+    /* Members present and members needed, with NODE_WAITS_MEMBERS and NODE_WAITS_QUORUM. */
+    uint32_t have, need;
+    /* Seconds since the own last job ended. With NODE_WAITS_QUORUM: since the quorum was lost. */
+    double since_s;
+    double busy_s; /* Seconds since the own worker began its job. 0: no job runs. */
 };
+/* Fills *w with what the node is waiting for now. */
 void node_wait(const struct node *n, struct node_wait *w);
 
-/* How far the neighbour of the i-th edge of node_status() is. */
+/* Progress of one neighbour. */
 struct node_neighbour
 {
-    bool has_beat; /* It has said */
-    uint64_t beat; /* that it has done so many rounds, those of the consensus phase included. */
-    double busy_s; /* Its worker has been at its job for so long; 0: it has none; NaN: it has said
-                    * nothing of that since its last delta. */
+    bool has_beat; /* True: `beat` is known. */
+    uint64_t beat; /* Step counter of the neighbour, as it last reported. */
+    /* Seconds since the neighbour's worker began its job. 0: no job runs. NaN: not known, because
+     * the neighbour has not reported it since its last delta. */
+    double busy_s;
 };
+/* Fills *b for the neighbour of the i-th edge in node_status(). */
 void node_neighbour(const struct node *n, size_t i, struct node_neighbour *b);
 
-/* The vertices of the graph in its order, as places for node_member(); how many. */
+/* Lists the vertices of the topology in their order: sets at[k] to an index for node_member().
+ * Returns the number of vertices. */
 size_t node_vertices(const struct node *n, uint32_t at[WIRE_MEMBERS_MAX]);
-/* The graph's spec in this phase; with the run's seed it says who is whose neighbour. NULL: no run
- * yet. */
+/* Returns the specification of the topology in the present phase, such as "ring". The
+ * specification, the run's seed and the vertices determine the edges. NULL: there is no run yet. */
 const char *node_topology(const struct node *n);
 
-/* A member as this node sees it. */
+/* A member as this node sees it. The pointers are valid until the next step. */
 struct node_member
 {
-    const uint8_t *id; /* WIRE_ID_BYTES; this and the name are valid until the next step. */
+    const uint8_t *id; /* Identity: WIRE_ID_BYTES bytes. */
     const char *name;
     enum member_state state;
-    bool own;       /* It is this peer. */
-    bool connected; /* A session with it lives. */
-    bool has_round; /* It is known how far it is: it said so on the session that we have, */
-    uint64_t round; /* namely that it has done so many rounds of the run. */
+    bool own;       /* True: the member is this peer. */
+    bool connected; /* True: there is a session with the member. */
+    bool has_round; /* True: the member has reported `round` over the present session. */
+    uint64_t round; /* Number of rounds of the run that the member has done. */
 };
-/* How many there are, ourselves included, and the i-th of them. */
+/* Returns the number of members, including this peer. */
 size_t node_members(const struct node *n);
+/* Fills *m for the i-th member, in the order of members_at(). */
 void node_member(const struct node *n, size_t i, struct node_member *m);
 
-/* The i-th kind of message that no correct peer sends, of those that came, and how many; NULL behind
- * the last. The text lives as long as the program. */
+/* Returns the name, a string literal, of the i-th kind of protocol violation that was received, and
+ * sets *count to the number of such violations. NULL: there are at most i kinds. */
 const char *node_violation(const struct node *n, size_t i, uint64_t *count);
 
 struct verdict_facts;
 
-/* How the run ended, or would if it ended now: for verdict_judge() of peer/node/verdict.h. */
+/* Fills *f with the facts from which verdict_judge() (verdict.h) derives how the run ended. Before
+ * the end the facts describe an end at this moment. */
 void node_facts(const struct node *n, struct verdict_facts *f);
-/* The parameters and their segments; NULL before the run is known. Not while a
- * job runs. */
+/* Returns the parameters of the model, and sets its segments and the number of parameters. NULL:
+ * the run or its initial model is not known yet. Not to be called while a job runs. */
 const float *node_model(const struct node *n, const struct segment **segments, size_t *n_segments,
                         size_t *n_params);
-/* Another peer's model, of the same segments, that is to be stored for it. */
+
+/* Model of another peer that this peer has to store, because the other peer's disk is full
+ * (model_handoff.h). It has the same segments as the own model. */
 struct node_handed
 {
-    const float *x;
-    const char *name; /* That member's. */
-    uint64_t round;
+    const float *x;   /* Parameters of the model. */
+    const char *name; /* Name of the other peer. */
+    uint64_t round;   /* Rounds of the run that the model has. */
 };
-/* False: there is none. */
+/* Fills *h with the model to store. False: no model waits to be stored. */
 bool node_handed(const struct node *n, struct node_handed *h);
-/* Who has stored our final model, where we could not; NULL: nobody has. */
+/* Returns the name of the member that has stored this peer's final model, because this peer could
+ * not. NULL: no member has. */
 const char *node_handed_to(const struct node *n);
-const struct run *node_run(const struct node *n); /* NULL before it is known. */
+/* Returns the run. NULL: the run is not known yet. */
+const struct run *node_run(const struct node *n);
 
-/* The longest message a link may send us now, by lane: the driver's limit
- * before it buffers. Grows once the run is known. */
+/* Return the maximum length in bytes of a control or bulk message that a link may send to this peer
+ * now. The driver must end a link that announces a longer message, before it buffers the message.
+ * The limit for bulk messages grows when the run becomes known. */
 size_t node_control_max(const struct node *n);
 size_t node_bulk_max(const struct node *n);
 

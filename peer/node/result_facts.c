@@ -1,8 +1,10 @@
-/* peer/node/result_facts.c -- what a node knows of how its run ended: who is there, how far apart.
+/* peer/node/result_facts.c -- collects the facts about the end of a run: which members ended
+ * together, and the distance between their models.
  *
- * A peer hears of the others by rumour. So a member counts as ended with us where its own
- * record says so, or where nobody has accused it. Whose record says that it has failed counts
- * with the dead: there is no model of it. */
+ * A peer knows the other members by membership gossip only. A member counts as having ended
+ * together with this peer if its record says that it finished, or if it is alive, has not failed
+ * and its worker does not hang. A member whose record says that it failed counts as dead, because
+ * its model is not stored. */
 #include "peer/node/result_facts.h"
 
 #include "peer/node/verdict.h"
@@ -12,7 +14,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Somebody of that name is there: a machine that lost its identity came back with another. */
+/* Returns whether another live member has the name of record r. Its machine has lost the old
+ * identity, and has come back with a new one. */
 static bool replaced(const struct members *all, const struct record *r)
 {
     for (size_t i = 0; i < members_count(all); i++) {
@@ -23,7 +26,8 @@ static bool replaced(const struct members *all, const struct record *r)
     return false;
 }
 
-/* Who has the least id among the members of the beginning that have not left. */
+/* Returns the smallest identity of the members that were present when training began and have not
+ * left. NULL: there is no such member. */
 static const uint8_t *first_of(const struct node *n)
 {
     const struct quorum *q = &n->phases.quorum;
@@ -37,6 +41,7 @@ static const uint8_t *first_of(const struct node *n)
     return first;
 }
 
+/* Adds member m to the facts. `first`: result of first_of(). */
 static void count_member(const struct node *n, const struct member *m, const uint8_t *first,
                          struct verdict_facts *f)
 {
@@ -66,6 +71,7 @@ static void count_member(const struct node *n, const struct member *m, const uin
         verdict_add_absent(f, r->name, "its worker hangs");
 }
 
+/* Returns whether m is another live member that has not ended its run. */
 static bool is_unfinished(const struct node *n, const struct member *m)
 {
     const struct record *r = m->record;
@@ -74,8 +80,9 @@ static bool is_unfinished(const struct node *n, const struct member *m)
            && !env_same_id(r->id, n->env.config.id);
 }
 
-/* Drops the members that came back when our model was final: they did not mix with us. Their number
- * is known. They are named only if the same number of members has not finished. */
+/* Removes the members that came back after this peer's model was final, because their models were
+ * not mixed with it. Only their number is known. They are named if exactly this number of members
+ * has not finished. */
 static void drop_late(const struct node *n, struct verdict_facts *f)
 {
     static const char why[] = "came back when the models were final";
@@ -123,16 +130,16 @@ void node_facts(const struct node *n, struct verdict_facts *f)
     if (!n->workshop.ready)
         return;
     f->quorum = run->quorum;
-    uint32_t then = resume_begun(&n->resume); /* Whoever died since is missing all the same. */
+    uint32_t then = resume_begun(&n->resume); /* Members of the checkpoint, dead ones included. */
     uint32_t begun = quorum_members(&ph->quorum, n->env.members);
     f->n_begun = then > begun ? then : begun;
-    /* Who came later knows the beginning from hearsay only: all that are known count for it. */
+    /* A peer that joined later does not know the members of the beginning, so all members count. */
     if (ph->joined > 0 && f->n_begun < f->n_members)
         f->n_begun = f->n_members;
     f->target = run->final_drift;
     bool one = f->n_among + f->n_failed == 1 && f->n_members + f->n_left > 1;
-    f->distance = one ? (double)NAN : phases_own_distance(ph); /* One model is at no distance. */
-    /* What the edges say may also be that it is no less: then it is an estimate like any. */
+    f->distance = one ? (double)NAN : phases_own_distance(ph); /* A single model has no distance. */
+    /* If the distance comes from the edges' lower bound (ph->left), it counts as an estimate. */
     f->at_most = (ph->by_edges && f->distance == ph->bound) || f->distance == ph->chain.bound;
 }
 

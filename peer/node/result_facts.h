@@ -1,13 +1,14 @@
-/* peer/node/result_facts.h -- what a node knows of how its run ended: the facts for outcome.h.
+/* peer/node/result_facts.h -- the facts about the end of a node's run, from which verdict.h derives
+ * the verdict.
  *
- * It reads all machines and changes none, so it stands above them, beside node.c.
+ * This file implements node_facts() of node.h. It reads all modules of the node and changes none.
  */
 #ifndef PEER_NODE_RESULT_FACTS_H
 #define PEER_NODE_RESULT_FACTS_H
 
 #include "peer/node/state.h"
 
-/* Nobody needs us any more: the exit code of a run that ended by itself. */
+/* Returns the exit code of the verdict on a run that has ended by itself, not by a request. */
 int result_facts_code(const struct node *n);
 
 #endif

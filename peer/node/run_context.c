@@ -1,4 +1,5 @@
-/* peer/node/run_context.c -- a run is taken: its trainer, its model and its mixer are built. */
+/* peer/node/run_context.c -- decides which run to adopt, and builds its trainer, model and
+ * mixer. */
 #include "peer/node/run_context.h"
 
 #include "gossip/exchange/piece.h"
@@ -25,7 +26,7 @@ enum sessions_run run_context_judge(const struct run_context *w, const struct wi
     bool begun = started || w->begun;
     bool join = !w->has_run || (!begun && (h->has_started || yields));
     bool stranger = h->has_started ? begun : started && order == 0;
-    if (!join) /* Where ours alone has begun, or nothing has, it is they who adopt ours. */
+    if (!join) /* If only the own run has begun, or neither has, the other peer adopts it. */
         return stranger ? SESSIONS_RUN_STRANGER : SESSIONS_RUN_YIELDS;
     if (run_check_flags(run, &c->flags, error) != 0) {
         env_note(w->env, NOTE_ERROR, "%s", error);
@@ -34,8 +35,9 @@ enum sessions_run run_context_judge(const struct run_context *w, const struct wi
     return SESSIONS_RUN_TAKEN;
 }
 
-/* One codec a phase, and with --compress auto one a rung: whichever a delta comes in, it
- * can be decoded. The draws of a peer follow from its name and the run. */
+/* Builds the mixer. It has one codec per phase, and with --compress auto one per codec level,
+ * because a neighbour's delta may use any of them. The seed of the codecs' random numbers is a
+ * function of the run and the peer's name, so that a restarted peer draws the same numbers. */
 static int open_mixing(struct run_context *w)
 {
     const struct run *r = &w->run;
@@ -128,9 +130,10 @@ bool run_context_begins(struct run_context *w)
     return true;
 }
 
-/* ---- questions ---- */
+/* ---- queries ---- */
 
-/* Bounded first: the length is the sender's word. */
+/* Copies and checks the sketch of a delta. The sender chose its length, so the length is checked
+ * before the copy. */
 static bool copy_sketch(const struct run_context *w, const struct wire_delta *d,
                         struct sketch_message *out)
 {
@@ -188,8 +191,8 @@ double run_context_distance(const struct run_context *w, uint64_t settling)
     double shrunk = w->mixing.local2 / f->own_local2;
     if (!run_context_known(w, settling))
         return (double)INFINITY;
-    /* The distance of models rounded to 16 bits does not shrink at the rate of the distance of
-     * x. */
+    /* The distance between models that are rounded to 16 bits does not shrink as fast as the
+     * distance between the unrounded vectors x. */
     if (w->mixing.rounded != NULL || !mixing_undisturbed(&w->mixing) || !(shrunk < 0.25)
         || f->own_begun < settling + 2)
         return run_context_rounded(w, f->own_relative);
@@ -199,7 +202,7 @@ double run_context_distance(const struct run_context *w, uint64_t settling)
 bool run_context_refutes(const struct run_context *w, uint64_t settling, double bound,
                          uint64_t round)
 {
-    const double factor = 2; /* Figures err by a tenth or two. */
+    const double factor = 2; /* Measured distances have errors of 10 to 20 %. */
     return run_context_known(w, settling) && run_context_measured(w) > round
            && mixing_figures(&w->mixing)->own_relative > factor * bound;
 }

@@ -1,13 +1,18 @@
-/* peer/node/run_context.h -- the run that this peer takes part in, and what working on it needs.
+/* peer/node/run_context.h -- the run in which this peer takes part, with its trainer, model and
+ * mixer.
  *
- * Owned here: the run, its text, the trainer, the model with its mixer (gossip/mixers/mixing.h),
- * the ladder of --compress auto, a pool for copies of the model. All of it is built when a run
- * is taken and goes when ours gives way to the cluster's:
+ * The struct owns the run description, the trainer, the model with its mixer
+ * (gossip/mixers/mixing.h), the codec levels of --compress auto, and packet pools for copies of the
+ * model. run_context_take() builds all of it for a run. If the cluster's run replaces the run that
+ * this peer proposed, run_context_close() frees it:
  *
- *    no run --take--> ready --close--> (has_run) --take--> ready
+ *   no run --take--> has_run, ready --close--> has_run --take--> has_run, ready
  *
- * workshop.c opens and closes it. While a job runs, the worker owns the trainer, the model and
- * the ladder (job.c). Policy reads the mixer by the questions below only.
+ * If building fails, the node ends. While a job runs, the worker owns the trainer, the model and
+ * the codec levels (job.c). Modules that decide policy read the mixer only by the queries below.
+ *
+ * A *window* is one measurement of the consensus distance by sketches (gossip/exchange/sketch.h).
+ * It gives a figure some rounds after it began.
  */
 #ifndef PEER_NODE_RUN_CONTEXT_H
 #define PEER_NODE_RUN_CONTEXT_H
@@ -16,93 +21,128 @@
 #include "gossip/mixers/mixing.h"
 #include "peer/node/sessions.h"
 
+/* The run of one node. */
 struct run_context
 {
     struct env *env;
-    bool has_run, ready; /* A run is known; all that it needs is built. */
-    bool begun;          /* Others have begun it, and some of them live (node.c). */
-    bool lacks;          /* But its initial model is not ours: mixing.x0 is another one, or in the
-                          * middle of being fetched. initial.c and resume.c end that. */
+    /* has_run: `run` and `run_text` are valid. ready: trainer, mixer and pools of the run exist. */
+    bool has_run, ready;
+    bool begun; /* True: other peers have begun the run, and a member is alive. Set by node.c. */
+    /* True: mixing.x0 is not the run's initial model yet, which must be fetched from another peer
+     * (initial.h) or read from a checkpoint (resume.c). */
+    bool lacks;
     struct run run;
-    char run_text[WIRE_RUN_MAX + 1];
+    char run_text[WIRE_RUN_MAX + 1]; /* The run description: n_run_text bytes. */
     size_t n_run_text;
     struct trainer trainer;
     struct mixing mixing;
-    struct packet_pool models; /* For copies of the model, */
-    struct packet_pool pieces; /* and of pieces of it, or sketches. */
-    struct layers layers;      /* The model's, as an observer may ask for them. */
-    bool by_drift;             /* --compress auto: deltas take the ladder's rung. */
-    struct codec_levels ladder;
-    double norm2;     /* |x|^2, once somebody has asked since x last moved; */
-    bool has_norm2;   /* then this is so. */
-    double settling2; /* |x|^2 as the consensus phase began; 0: it has not. */
-    float *
-        before; /* With by_drift, --max-pull or --local-steps auto: x before the local steps of a job. Else NULL. */
+    struct packet_pool models; /* Packets for copies of the model. */
+    struct packet_pool pieces; /* Packets for pieces of the model, or for sketches of its layers. */
+    struct layers layers;      /* Layers of the model. Observers may request sketches of them. */
+    bool by_drift;             /* True: --compress auto, so `ladder` chooses the codec of deltas. */
+    struct codec_levels ladder; /* Codec levels of --compress auto. */
+    double norm2;               /* Squared norm |x|^2 of the model. Valid if has_norm2 is set. */
+    bool has_norm2;             /* True: the model has not changed since `norm2` was computed. */
+    double settling2;           /* |x|^2 when the consensus phase began. 0: it has not begun. */
+    /* Copy of x before the local steps of a job, with --compress auto, --max-pull or --local-steps
+     * auto. Else NULL. */
+    float *before;
 };
 
-/* Whose run counts. Who has none takes the other's; one that has begun, here or elsewhere, wins over
- * one that has not; of two that have not, the end that dialled gives way, or, where they are alike but for
- * the model that they begin with, the one that layout_compare_initial() puts last; two that have begun are
- * strangers. So a run that has begun is never left for another, and who comes late joins the first that
- * it meets. `started`: we have begun ours. Fills *run where it is to be taken. */
+/* Decides between the own run and the run in another peer's HELLO. A run *has begun* if this peer
+ * or another live peer has started it. A run that has begun is never replaced, so a late peer joins
+ * the first run that it meets.
+ *
+ *   own run        other's run    result
+ *   none           any            TAKEN: adopt the other's run
+ *   not begun      has begun      TAKEN
+ *   not begun      not begun      TAKEN or YIELDS (the other peer adopts the own run), see below
+ *   has begun      not begun      YIELDS. STRANGER (no session) if this peer itself has started and
+ *                                 the runs differ in more than the initial model
+ *   has begun      has begun      STRANGER
+ *
+ * If neither has begun and the runs differ only in the initial model, both peers take the run that
+ * is first by layout_compare_initial(). Otherwise both take the run of the peer that was dialled.
+ *
+ * `dialled`: this peer dialled the session. `started`: this peer has started its run. Fills *run if
+ * the result is TAKEN. Further results: SAME, UNREADABLE, and CONTRADICTS (the run contradicts the
+ * user's flags). */
 enum sessions_run run_context_judge(const struct run_context *w, const struct wire_hello *h,
                                     bool dialled, bool started, struct run *run);
 
-/* Build what the run needs. On failure the node ends. Ours must have been closed. */
+/* Adopts a run and builds all that it needs. On failure the node ends. An earlier run must have
+ * been closed. */
 void run_context_take(struct run_context *w, const struct run *run);
+/* Frees what run_context_take() built. The run description stays. */
 void run_context_close(struct run_context *w);
 
-/* Is mixing.x0 the run's initial model? Then it is lacking no more, and our model is that. O(n_params). */
+/* Returns whether mixing.x0 is the run's initial model. If so, clears `lacks` and sets the model x
+ * to x0. O(n_params). */
 bool run_context_begins(struct run_context *w);
 
-/* ---- questions ---- */
+/* ---- queries ---- */
 
-/* May their delta be stored? Copies its sketch to *sketch. */
+/* Returns whether the delta of another peer is valid and may be stored. Copies its sketch to
+ * *sketch. */
 bool run_context_valid(const struct run_context *w, const struct wire_delta *d,
                        struct sketch_message *sketch);
 
-/* What deltas come in now, in training (rung: as the last job left it, or NULL) or in the last
- * phase, cut where it is longer; "" before a run. */
+/* Sets text[] to the codec of the present deltas, truncated if it is too long. "": there is no run.
+ * `settling`: the consensus phase has begun. `rung`: codec level of training with --compress auto,
+ * as the last job left it; NULL: the run's codec. */
 void run_context_codec(const struct run_context *w, const char *rung, bool settling,
                        char text[WIRE_CODEC_MAX + 1]);
 
-/* How many drift windows have given a figure. */
+/* Returns the number of drift windows that have given a figure. */
 uint64_t run_context_window(const struct run_context *w);
-/* Has one that began later than `begun`? */
+/* Returns whether a drift window that began after the mark `begun` (run_context_begun()) has given
+ * a figure. */
 bool run_context_known(const struct run_context *w, uint64_t begun);
-/* Windows that begin from now on are later than this; `anew`: the next job begins one. */
+/* Returns a mark of the present time: all drift windows that begin later have a greater mark.
+ * `anew`: the next job will begin a window. */
 uint64_t run_context_begun(const struct run_context *w, bool anew);
 
-/* With what the rounding of float32 may hide of it, a relative distance is a bound. It changes
- * nothing that is far above 2^-24 times the root of the neighbours. */
+/* Returns the relative distance `relative`, enlarged by what the rounding of float32 may hide. The
+ * change is negligible if `relative` is far above 2^-24 times the square root of the number of
+ * neighbours. */
 double run_context_rounded(const struct run_context *w, double relative);
 
-/* A bound in the consensus phase on our own distance, |x_i - mean| / |mean|: at
- * most what it was when the last window began, since mixing alone only
- * contracts. In lock step, once one window of the consensus phase has let the fast
- * modes of the graph die, it shrinks as our differences with the neighbours
- * do; twice that is still a bound. INFINITY where no window after `settling` is known. */
+/* Returns an upper bound, in the consensus phase, of this peer's own distance |x_i - mean| /
+ * |mean|. INFINITY: no window that began after the mark `settling` has given a figure.
+ *
+ * The distance is at most the figure of the last window, because mixing without local steps only
+ * reduces it. In lock step the bound can be reduced further after the first window of the consensus
+ * phase: from then on the distance decreases at the same rate as the differences between this peer
+ * and its neighbours. The result is twice the distance that this rate predicts, as a margin. */
 double run_context_distance(const struct run_context *w, uint64_t settling);
 
-/* The round, with those of the consensus phase, whose models that distance is of. */
+/* Returns the step counter of the models that the figure of the last window describes. */
 uint64_t run_context_measured(const struct run_context *w);
 
-/* Was `bound`, of the models of that round, none? Mixing contracts, but a codec that leaves out much
- * may part models that were one before it does: then a window that began later says so. */
+/* Returns whether a later window has refuted `bound`, a bound of the relative distance of the
+ * models of step counter `round`: its figure is more than twice the bound. Mixing reduces
+ * distances, but a codec that omits much can move equal models apart before it brings them
+ * together. */
 bool run_context_refutes(const struct run_context *w, uint64_t settling, double bound,
                          uint64_t round);
 
-/* Some replica is of no model yet: mixing parts models, whatever they measured before. */
+/* Returns whether the replica of edge e is farther from the model than `most`, relative to |x|.
+ * Mixing over such an edge moves models apart, so earlier measurements do not bound their
+ * distance. */
 bool run_context_lags(const struct run_context *w, const struct edge *e, double most);
 
-/* In the consensus phase: are models known to be apart? For mixers that ask. */
+/* Prepares the mixer for the next job of the consensus phase. `apart`: the consensus distance is
+ * known to exceed the target. */
 void run_context_settle(struct run_context *w, bool apart);
 
-/* Has the consensus phase shrunk our model to nothing? Mixing keeps the mean of all models, but where one
- * answers each with noise, or with its negative: and what is relative to nothing is no drift. O(dim). */
+/* Returns whether the model has become nearly zero in the consensus phase: at most 1/1000 of its
+ * norm at the beginning of the phase. Mixing keeps the mean of honest models. Only a member that
+ * answers with noise, or with the negative model, can cause this. A relative distance is then
+ * meaningless. O(dim). */
 bool run_context_vanished(struct run_context *w);
-/* |x|^2. Between two jobs it is found once: whoever moves x says so. */
+/* Returns |x|^2. O(dim) for the first call after a change of x, else O(1). */
 double run_context_norm2(struct run_context *w);
+/* Must be called after each change of x. */
 void run_context_moved(struct run_context *w);
 
 #endif

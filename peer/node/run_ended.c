@@ -1,12 +1,12 @@
-/* peer/node/run_ended.c -- others that have finished, or do not come back. */
+/* peer/node/run_ended.c -- decides whether the run has ended without this peer. */
 #include "peer/node/run_ended.h"
 
 #include "peer/node/member_counts.h"
 #include "peer/run/exit.h"
 
-/* ---- gathering ---- */
+/* ---- joining ---- */
 
-/* Too few members are there, from now on. */
+/* Prints a message, and returns the time from which too few members are present: now. Never 0. */
 static int64_t miss(const struct phases *ph)
 {
     if (ph->env->config.was_there)
@@ -37,8 +37,9 @@ void run_ended_waits(struct phases *ph)
 
 /* ---- training, and the consensus phase ---- */
 
-/* In the consensus phase all others have finished and gone, and how far we are from them is not known, or too
- * far: nothing that would change that can come. */
+/* Returns whether, in the consensus phase, all other members have finished and closed their
+ * sessions, while the own distance exceeds the target or is not known. No message can come that
+ * would change this. */
 static bool left_alone(const struct phases *ph)
 {
     return ph->phase == NODE_CONSENSUS && edges_open(ph->edges) == 0 && !sessions_any(ph->sessions)
@@ -46,9 +47,9 @@ static bool left_alone(const struct phases *ph)
            && !(phases_own_distance(ph) <= ph->workshop->run.final_drift);
 }
 
-/* Has the run ended without us? In training that is so where the others say that they have
- * finished. Where all were gone when we came back, nobody is left to say anything; who was only
- * cut off trains on as long as it has a quorum. */
+/* The conditions are in the table of run_ended.h. A peer that was only cut off continues to train
+ * as long as it has the quorum, because the others may have died. A peer that was stopped does
+ * not. */
 bool run_ended_left_behind(const struct phases *ph)
 {
     enum sessions_away away = sessions_deserted(ph->sessions);

@@ -1,24 +1,32 @@
-/* peer/node/run_ended.h -- has the run ended without this peer?
+/* peer/node/run_ended.h -- detects that the run has ended without this peer.
  *
- *   gathering     it was in the run before, has no checkpoint of it, and --quorum-timeout is over while too
- *                 few members are there to begin: it ends, and keeps no model
- *   training      the others say that they have finished, or all were gone when it came back
- *   consensus phase    all others have finished and gone, and its drift is not known, or over the target
+ *   phase       condition
+ *   joining     this peer was in the run before and has no checkpoint of it, and for
+ *               --quorum-timeout too few members were present to begin. It ends without a model.
+ *   training    no edge is open, and all other members have finished
+ *   consensus   no session is open, all other members have finished, and the own consensus
+ *               distance exceeds the target or is not known
+ *   training,   the last session was lost because this peer was stopped, or was cut off and is
+ *   consensus   below the quorum; and all calls to other members are refused since
  *
- * Then its own end is `away` (outcome.h). A part of phases.h, whose fields it reads and writes.
+ * The verdict is then ended-elsewhere (verdict.h). The functions belong to the module phases, whose
+ * fields they read and write.
  */
 #ifndef PEER_NODE_RUN_ENDED_H
 #define PEER_NODE_RUN_ENDED_H
 
 #include "peer/node/phases.h"
 
-/* In gathering: are members enough there to begin? */
+/* Notes, while joining, whether enough members are present to begin (`complete`). Starts or clears
+ * the timer ph->missed_us. */
 void run_ended_gathers(struct phases *ph, bool complete);
 
-/* Have they been missing for too long? Ends the node then. */
+/* Ends the node if too few members have been present for --quorum-timeout while joining. Only for a
+ * peer that was in the run before. */
 void run_ended_waits(struct phases *ph);
 
-/* In training, and in the consensus phase. */
+/* Returns whether the run has ended without this peer. Once true, the result stays true
+ * (ph->away). */
 bool run_ended_left_behind(const struct phases *ph);
 
 #endif

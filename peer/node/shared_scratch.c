@@ -1,4 +1,5 @@
-/* peer/node/shared_scratch.c -- eigenvalues that are found once. */
+/* peer/node/shared_scratch.c -- computes the eigenvalues of a graph, and remembers the last
+ * result. */
 #include "peer/node/shared_scratch.h"
 
 #include <stdio.h>

@@ -1,7 +1,8 @@
-/* peer/node/shared_scratch.h -- what nodes of one thread share: a simulator has a thousand of them.
+/* peer/node/shared_scratch.h -- scratch memory and results that all nodes of one thread share.
  *
- * Scratch, that is in use within a step only, stays in the caches so; and what all of them would
- * compute alike is computed once. A node without others has one of its own (env.c).
+ * A simulator runs a thousand nodes in one thread. Scratch memory is used within one step only, so
+ * one copy is enough, and stays in the processor's caches. Results that would be equal in all nodes
+ * are computed once. A node that is alone in its thread has a struct of its own (env.c).
  */
 #ifndef PEER_NODE_SHARED_SCRATCH_H
 #define PEER_NODE_SHARED_SCRATCH_H
@@ -10,22 +11,24 @@
 #include "peer/run/run.h"
 #include "topology/topology.h"
 
+/* Memory that the nodes of one thread share. Zero-initialised by its owner. */
 struct shared_scratch
 {
-    uint8_t message[WIRE_CONTROL_MAX]; /* For one control message. */
-    struct wire_batch batch;           /* What a MEMBERS message being read or written says. */
+    uint8_t message[WIRE_CONTROL_MAX]; /* Buffer for one control message. */
+    struct wire_batch batch; /* Lists of the MEMBERS message that is being read or written. */
 
-    /* The graph whose eigenvalues were asked for last; n 0: there is none. */
+    /* Last result of shared_scratch_spectrum(). n 0: no result yet. */
     struct
     {
-        char topology[RUN_VALUE_MAX];
-        uint32_t n;
-        uint64_t seed;
-        struct spectrum is;
+        char topology[RUN_VALUE_MAX]; /* Specification of the topology. */
+        uint32_t n;                   /* Number of vertices. */
+        uint64_t seed;                /* Seed of the graph. */
+        struct spectrum is;           /* Eigenvalue results of the graph. */
     } spectrum;
 };
 
-/* That of the graph of n vertices. 0 or a negative errno. */
+/* Computes the spectrum of the graph `topology` with n vertices and this seed. Returns the
+ * remembered result if the last call had the same arguments. Returns 0 or a negative errno. */
 int shared_scratch_spectrum(struct shared_scratch *c, const char *topology, uint32_t n,
                             uint64_t seed, struct spectrum *s);
 

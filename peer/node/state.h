@@ -1,22 +1,26 @@
-/* peer/node/state.h -- the inside of struct node: its machines, from the bottom up.
+/* peer/node/state.h -- definition of struct node: the modules of a node.
  *
- *   env       time, chance, members, the outbox            <- everybody
- *   sessions  links and dialling                           <- edges, join, orders
- *   pooling   what members say of their data, before a run  (above sessions)
- *   workshop  the run, its trainer, model and mixer        <- edges, join, orders, job
- *   edges     the neighbours and the protocol of each edge <- phases, job
- *   join      the model to begin with                      <- phases
- *   orders    models that others want                      <- job
- *   hand      a final model handed to another's disk    (above the workshop)
- *   round_protocol  what brings models together beside the edges  <- phases
- *   phases    phase, rounds, when the next job may begin   <- job
- *   job       what the worker does
- *   roll      what is told of who is silent, dead, back     (above sessions and edges)
- *   halt      the checkpoint of an end by request       (above phases)
- *   resume    going on from a checkpoint                   (all but orders)
+ *   field           purpose                                                uses
+ *   env             time, random numbers, member table, outbox
+ *   clock           node time, which stops while the process is paused
+ *   sessions        links and dialling                                     env
+ *   pooling         column statistics of members, before a run             sessions
+ *   workshop        the run, its trainer, model and mixer                  env
+ *   edges           neighbours, and the protocol of each edge              sessions, workshop
+ *   join            the model with which this peer begins                  sessions, workshop
+ *   orders          copies of the model for other peers                    sessions, workshop
+ *   hand            hand-off of a final model that a disk cannot store     sessions, workshop
+ *   round_protocol  averaging of models without edges (collectives)        sessions, workshop
+ *   phases          phase, rounds, decision when the next job may begin    edges, join,
+ *                                                                          round_protocol
+ *   job             the worker's job                                       edges, orders, phases
+ *   roll            messages about silent, dead and returned members       sessions, edges
+ *   halt            a requested end: waits for one more checkpoint         phases
+ *   resume          resumption from a checkpoint                           edges, join, phases, job
  *
- * Each is written by its own files and knows those above it in this list only; node.c passes
- * events between them. Seen by node.c, and by tests that look inside.
+ * Each field is written by the files of its own module only. A module knows only modules above it
+ * in this table. node.c passes events between the modules. The header is included by node.c, by the
+ * few other files that read several modules, and by tests.
  */
 #ifndef PEER_NODE_STATE_H
 #define PEER_NODE_STATE_H
@@ -28,6 +32,7 @@
 #include "peer/node/resume.h"
 #include "peer/node/statistics_aggregation.h"
 
+/* One node. */
 struct node
 {
     struct env env;
@@ -46,15 +51,19 @@ struct node
     struct model_handoff hand;
     struct graceful_stop halt;
 
-    int64_t next_tick_us; /* Node time of the next tick; 0 before NODE_START. */
-    int64_t
-        given_up_us; /* When a run was given up for want of its initial model; 0: there is one. */
-    bool kept;       /* The driver has said what became of our final model: */
-    bool unkept;     /* it could not be stored. */
-    bool offers;     /* It could not, and others are asked to store it. */
-    bool stopping;   /* The job is finished, the model written, then we leave. */
-    uint64_t bytes_sent, bytes_received, n_strangers; /* Totals, as the driver last told. */
-    uint64_t clock_ms; /* The wall clock, for STATUS alone; 0: not known. */
+    int64_t next_tick_us; /* Node time of the next tick. 0: NODE_START has not been handled. */
+    /* Node time at which this peer abandoned a run because no member had its initial model. 0: no
+     * run was abandoned, or there is a new run. */
+    int64_t given_up_us;
+    /* True: storing the final model has succeeded or finally failed, and other peers are
+     * informed. */
+    bool kept;
+    bool unkept; /* True: the final model could not be stored on the own disk. Valid with `kept`. */
+    bool offers; /* True: the own disk failed, and the final model is offered to other peers. */
+    bool stopping; /* True: the user or the training program has asked for the end of this peer. */
+    /* Totals of bytes and refused connections, as the driver last reported (struct node_event). */
+    uint64_t bytes_sent, bytes_received, n_strangers;
+    uint64_t clock_ms; /* Wall clock in milliseconds since 1970, for STATUS only. 0: unknown. */
 };
 
 #endif

@@ -1,4 +1,5 @@
-/* peer/node/statistics_aggregation.c -- what members say of their data: kept, passed on, pooled. */
+/* peer/node/statistics_aggregation.c -- stores, forwards and combines the column statistics of
+ * members. */
 #include "peer/node/statistics_aggregation.h"
 
 #include "peer/run/exit.h"
@@ -8,25 +9,28 @@
 #include <string.h>
 
 enum {
-    SPREAD_BYTES = 64 * 1024, /* A session is told so much at a time: its queue is bounded. */
-    FIRST_US = 1000 * 1000,   /* Who waits says so after this time, and again after that: */
-    AGAIN_US = 10 * 1000 * 1000,
-    NAMES = 120 /* Characters of a list of names. */
+    /* Bytes after which no further statistics are sent over a session in one look, because its send
+     * queue is bounded. */
+    SPREAD_BYTES = 64 * 1024,
+    FIRST_US = 1000 * 1000,      /* Time after which a waiting peer prints a message. */
+    AGAIN_US = 10 * 1000 * 1000, /* Interval of further messages about waiting. */
+    NAMES = 120                  /* Size of a list of names in bytes, with the NUL. */
 };
 
+/* The statistics of one process of one member. */
 struct statistics_aggregation_said
 {
-    uint8_t id[WIRE_ID_BYTES];
-    uint64_t boot; /* That process said it. */
-    bool founds;
-    bool differs; /* Our data cannot be matched to the data of this member. */
-    bool lacks;   /* The data of this member do not fit together with ours. */
-    uint64_t serial;
-    bool ours;
-    uint32_t from; /* Else the session that it came over. */
-    uint8_t signature[WIRE_SIGNATURE_BYTES];
-    size_t n;
-    uint8_t bytes[];
+    uint8_t id[WIRE_ID_BYTES]; /* Identity of the member. */
+    uint64_t boot;             /* Boot id of the member's process. */
+    bool founds;               /* True: the member would create a run from the statistics. */
+    bool differs;    /* True: this peer's columns cannot be matched to the columns of the member. */
+    bool lacks;      /* True: the columns of the member cannot be matched to this peer's columns. */
+    uint64_t serial; /* Number of the entry in order of arrival, from 1. */
+    bool ours;       /* True: the entry holds the statistics of this peer itself. */
+    uint32_t from;   /* Number of the link over which the entry arrived. Unused if `ours` is set. */
+    uint8_t signature[WIRE_SIGNATURE_BYTES]; /* Signature of the member. */
+    size_t n;                                /* Number of bytes in bytes[]. */
+    uint8_t bytes[];                         /* The encoded statistics. */
 };
 
 void statistics_aggregation_init(struct statistics_aggregation *p, struct env *env,
@@ -44,9 +48,10 @@ void statistics_aggregation_close(struct statistics_aggregation *p)
     p->n = p->cap = 0;
 }
 
-/* ---- what is kept ---- */
+/* ---- storing ---- */
 
-/* What this very process of a member has said, or NULL. */
+/* Returns the statistics of the process (boot id) that record r describes. NULL: none were
+ * received. */
 static const struct statistics_aggregation_said *find(const struct statistics_aggregation *p,
                                                       const struct record *r)
 {
@@ -56,7 +61,8 @@ static const struct statistics_aggregation_said *find(const struct statistics_ag
     return NULL;
 }
 
-/* What former processes said, and members that are forgotten, goes. */
+/* Drops the statistics of earlier processes, and of members that are no longer in the member
+ * table. */
 static void sift(struct statistics_aggregation *p)
 {
     size_t n = 0;
@@ -70,7 +76,8 @@ static void sift(struct statistics_aggregation *p)
     p->n = n;
 }
 
-/* Without memory, or room, it is as if it had not come. */
+/* Stores statistics, and compares their columns with the own ones. `from`: the session over which
+ * they arrived; NULL: they are this peer's own. If memory is exhausted, nothing is stored. */
 static void keep(struct statistics_aggregation *p, const struct wire_moments *m,
                  const struct link *from)
 {
@@ -150,8 +157,10 @@ void statistics_aggregation_take(struct statistics_aggregation *p, const struct 
         keep(p, m, l);
 }
 
-/* ---- what is passed on ---- */
+/* ---- forwarding ---- */
 
+/* Sends one entry over session l, unless the other end is its member or has sent it. Returns the
+ * number of bytes sent, or 0. */
 static size_t pass_on(struct statistics_aggregation *p, const struct link *l,
                       const struct statistics_aggregation_said *said)
 {
@@ -168,7 +177,8 @@ static size_t pass_on(struct statistics_aggregation *p, const struct link *l,
     return n;
 }
 
-/* Its record goes with it, so that nobody is told of a member that it does not know. */
+/* Forwards entries that a session has not been sent yet. Each message contains the member's record,
+ * because the receiver may not know the member. */
 static void spread(struct statistics_aggregation *p)
 {
     for (size_t k = 0; k < NODE_LINKS_MAX; k++) {
@@ -187,19 +197,21 @@ static void spread(struct statistics_aggregation *p)
     }
 }
 
-/* ---- the pool ---- */
+/* ---- combining ---- */
 
-/* Who is there, and what it has said: in the order of members. */
+/* The live members and their statistics, in the order of the member table. */
 struct gathering
 {
-    const struct statistics_aggregation_said *said[WIRE_MEMBERS_MAX];
+    const struct statistics_aggregation_said *said[WIRE_MEMBERS_MAX]; /* NULL: not arrived. */
     const char *name[WIRE_MEMBERS_MAX];
+    /* Numbers of: members; members with statistics; members with statistics that match the own. */
     size_t n, n_said, n_fit;
-    const struct statistics_aggregation_said
-        *founder;             /* The first of those that would fix a run, or NULL, */
-    const char *founder_name; /* and its name. */
+    /* Statistics of the first member that would create a run. NULL: no member would. */
+    const struct statistics_aggregation_said *founder;
+    const char *founder_name; /* Name of the member that sent `founder`. */
 };
 
+/* Fills *g with the present members and their statistics. */
 static void gather(struct statistics_aggregation *p, struct gathering *g)
 {
     struct env *v = p->env;
@@ -219,7 +231,8 @@ static void gather(struct statistics_aggregation *p, struct gathering *g)
     p->gathers = g->founder != NULL;
 }
 
-/* "a, b and 3 more": those that have said something, or nothing. */
+/* Writes a list such as "a, b and 3 more" to text[]: the names of members whose statistics have
+ * arrived (`said` true) or are missing (`said` false). */
 static void list(const struct gathering *g, bool said, char text[NAMES])
 {
     size_t n = 0, at = 0;
@@ -238,7 +251,7 @@ static void list(const struct gathering *g, bool said, char text[NAMES])
     }
 }
 
-/* Nobody waits without a word. */
+/* Prints what this peer waits for, every 10 s. */
 static void tell(struct statistics_aggregation *p, const struct gathering *g)
 {
     struct env *v = p->env;
@@ -263,7 +276,8 @@ static void tell(struct statistics_aggregation *p, const struct gathering *g)
                  g->n_fit, v->config.run.min_peers);
 }
 
-/* Ours do not go with those of the one that fixes the run. */
+/* Ends the node with an error, because the own columns do not match the columns of the member
+ * that creates the run. */
 static void part(struct statistics_aggregation *p, const struct gathering *g)
 {
     const struct node_pool *pool = p->env->config.pool;
@@ -274,6 +288,8 @@ static void part(struct statistics_aggregation *p, const struct gathering *g)
     env_end(p->env, 2);
 }
 
+/* Creates the run from all statistics that match the own ones. Returns true and sets *run. On
+ * failure the node ends. */
 static bool fix(struct statistics_aggregation *p, const struct gathering *g, struct run *run)
 {
     struct env *v = p->env;

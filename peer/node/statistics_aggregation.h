@@ -1,56 +1,66 @@
-/* peer/node/statistics_aggregation.h -- before there is a run: what members say of their data, gathered by gossip.
+/* peer/node/statistics_aggregation.h -- combines column statistics of all members into one run,
+ * before there is a run.
  *
- * Peers with files of their own fix no run by themselves: inputs are scaled by means and scales of all
- * their files. Each says what its own come to (struct node_pool, bytes that only the trainer reads), signed;
- * whoever has no run yet passes on what it hears, each once over each session; and one of those that would
- * fix the run, the first in the order of members, pools what all have said:
+ * If each peer has data files of its own, inputs must be scaled by the statistics of all files. A
+ * peer therefore does not create the run from its own file. Each peer signs the statistics of its
+ * data (struct node_pool in node.h) and sends them in a MOMENTS message. Peers without a run
+ * forward each member's statistics once over each session. The *creator* of the run is the first
+ * member, in the order of the member table, that is configured to create one:
  *
- *      MOMENTS --signature, contents--> kept --passed on--> everybody without a run
- *                                         |
- *         the first that founds: moments of --min-peers members --> its run, of all of them in order
- *         the others that found, and those without flags        --> take that run, as any other (HELLO)
+ *   MOMENTS --check signature and content--> stored --forwarded--> all peers without a run
+ *                                              |
+ *      creator, with matching statistics of --min-peers members:  creates the run, in member order
+ *      all other peers:                                           adopt the run from its HELLO
  *
- * So there is one run, whatever the order in which messages came, where the same members have gathered; and
- * should there be two, they are settled as two proposals of a run are (workshop.h). Who comes later, or
- * comes back, takes the run as it is. Of each member's process the first word counts; what cannot be is a
- * violation, and changes nothing. Whose data do not go with those of the one that fixes the run ends, and
- * says why.
+ * The order in which messages arrive does not affect the run if the creator has the statistics of
+ * the same members. If two runs are created, peers choose one of them as between any two proposed
+ * runs (run_context.h). A peer that joins or returns later adopts the run unchanged.
  *
- * Owned here, and written by pooling.c only.
+ * Only the first statistics of each process of a member count. An invalid message is a protocol
+ * violation and changes nothing. A peer whose columns do not match those of the creator ends with
+ * an error message. The creator leaves out members whose columns do not match its own.
  */
 #ifndef PEER_NODE_STATISTICS_AGGREGATION_H
 #define PEER_NODE_STATISTICS_AGGREGATION_H
 
 #include "peer/node/sessions.h"
 
-struct statistics_aggregation_said; /* What one member's process has said. */
+struct statistics_aggregation_said; /* Statistics of one process of one member. */
 
+/* The stored statistics. Written by statistics_aggregation.c only. */
 struct statistics_aggregation
 {
     struct env *env;
     struct sessions *sessions;
-    struct statistics_aggregation_said **said; /* n of cap, in the order in which they came. */
-    size_t n, cap;
-    uint64_t serial;                 /* The last one's. */
-    uint64_t told[NODE_LINKS_MAX];   /* What is of a later serial the session has not been told; */
-    uint32_t number[NODE_LINKS_MAX]; /* this is that session. */
-    int64_t look_us, tell_us;        /* When it is looked again, and when a wait is told of. */
-    bool gathers;  /* A member that lives would fix a run so: it is worth waiting. */
-    bool left_out; /* That somebody does not fit was told. */
+    struct statistics_aggregation_said **said; /* n entries, in order of arrival. */
+    size_t n, cap;                             /* Used and allocated length of said[]. */
+    uint64_t serial;                           /* Serial number of the last entry. 0: none. */
+    /* Serial number of the last entry that each session has been sent, by the index of its link.
+     * Later entries have not been sent. */
+    uint64_t told[NODE_LINKS_MAX];
+    /* Number of the link to which told[] applies, by index. Another number: a new session. */
+    uint32_t number[NODE_LINKS_MAX];
+    /* Node times of the next look, and of the next message about waiting. */
+    int64_t look_us, tell_us;
+    bool gathers;  /* True: a live member would create a run from the statistics. */
+    bool left_out; /* True: the warning about a member with other columns has been printed. */
 };
 
 void statistics_aggregation_init(struct statistics_aggregation *p, struct env *env,
                                  struct sessions *s);
 void statistics_aggregation_close(struct statistics_aggregation *p);
 
-/* At the start. True: our own run is not to be fixed before it is pooled. */
+/* Signs and stores the own statistics at the start. Returns true if this peer must not create the
+ * run from config.run, but from combined statistics. */
 bool statistics_aggregation_start(struct statistics_aggregation *p);
 
-/* A MOMENTS has come, and we have no run. */
+/* Handles a MOMENTS message. To be called only while there is no run. */
 void statistics_aggregation_take(struct statistics_aggregation *p, const struct link *l,
                                  const struct wire_moments *m);
 
-/* Without a run: pass on, look, tell of waits. True: *run is fixed, by us. The node may end over it. */
+/* Forwards statistics, prints what this peer waits for, and creates the run if this peer is the
+ * creator and has enough statistics. To be called in each step while there is no run. Returns true
+ * if *run was created. May end the node. */
 bool statistics_aggregation_look(struct statistics_aggregation *p, struct run *run);
 
 #endif

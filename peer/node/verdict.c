@@ -1,4 +1,4 @@
-/* peer/node/verdict.c -- how a run ended: the table of peer/node/verdict.h, and its words. */
+/* peer/node/verdict.c -- the decision table of verdict.h, and the sentence of each verdict. */
 #include "peer/node/verdict.h"
 
 #include "peer/run/exit.h"
@@ -8,12 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NAMED = 8 /* A sentence names so many of the dead. */ };
+enum { NAMED = 8 /* Maximum number of names in a list within the sentence. */ };
 
-/* A share such as 0.7 of 10 is no whole number of peers in binary. */
+/* Tolerance of the quorum. A share such as 0.7 is not exact in binary, so 0.7 * 10 may exceed 7. */
 static const double rounding = 1e-9;
 
-/* The quorum is a share of these. */
+/* Returns the base of the quorum: the number of members to which the share applies. */
 static uint32_t base_of(const struct verdict_facts *f)
 {
     return f->n_begun > 0 ? f->n_begun : f->n_members;
@@ -111,14 +111,15 @@ const char *verdict_word(enum verdict_kind kind)
     return "failed";
 }
 
-/* All others have left or died: one model alone agrees with nobody. */
+/* Returns whether all other members have left or died. A single model is not a consensus. */
 static bool is_left_over(const struct verdict_facts *f)
 {
     return f->n_among + f->n_failed == 1 && f->n_members + f->n_left > 1;
 }
 
-/* The other half may have ended, too, with another model: of two halves the one with the first
- * of the members counts. */
+/* Returns whether exactly half of the members ended together, without the member that has the
+ * smallest identity. The other half may have ended with another model, and only the half with that
+ * member counts. */
 static bool is_other_half(const struct verdict_facts *f)
 {
     return f->without_first && 2 * f->n_among == base_of(f);
@@ -171,7 +172,7 @@ static int code_of(enum verdict_kind kind, int failed)
 
 /* ---- The sentence ------------------------------------------------------ */
 
-/* Appends to the text; what no longer fits is cut off. */
+/* Appends to the sentence. Text that does not fit is cut off. */
 __attribute__((format(printf, 2, 3))) static void say(struct verdict *o, const char *format, ...)
 {
     size_t n = strlen(o->text);
@@ -207,7 +208,8 @@ static void say_who(struct verdict *o, const struct verdict_facts *f)
         say(o, ")");
 }
 
-/* Who was away knows of the others what they said before it was, or to it since. */
+/* This peer was away, so its knowledge of the other members may be outdated. The sentence therefore
+ * does not claim that silent members are dead, unless some have reported that they finished. */
 static void say_away(struct verdict *o, const struct verdict_facts *f)
 {
     say(o, "no consensus: the run ended without this peer, which was away at round %llu of %llu",
@@ -221,13 +223,14 @@ static void say_away(struct verdict *o, const struct verdict_facts *f)
                   f->dead, f->n_dead);
 }
 
-/* What kind of a figure the distance is. */
+/* Returns the word that says how the consensus distance is known. */
 static const char *how(const struct verdict_facts *f)
 {
     return f->exact ? "exact" : f->at_most ? "at most" : "estimated";
 }
 
-/* What was missing, and how far apart those were who did end. */
+/* Appends how many members the quorum needed, and the distance between the models of those that
+ * ended. */
 static void say_quorum(struct verdict *o, const struct verdict_facts *f)
 {
     double needed = ceil(f->quorum * (double)base_of(f) - rounding);

@@ -1,22 +1,24 @@
-/* peer/node/verdict.h -- how a run ended: from a few facts to one sentence and an exit code.
+/* peer/node/verdict.h -- decides how a run ended: turns facts into a kind, a sentence and an exit
+ * code.
  *
- * The first row that applies decides. A peer judges by what it knows (its distance is an
- * estimate, the dead are those it has heard of); whoever started all the peers (`hearsay
- * local`, `hearsay sim`) judges by the models themselves.
+ * The first row that applies decides. A peer judges by its own knowledge: its consensus distance is
+ * an estimate, and dead members are those that it has heard of. `hearsay local` and `hearsay sim`
+ * start all peers, and judge by the models themselves.
  *
- *   fact                                            kind        exit code
- *   ----------------------------------------------  ----------  ---------
- *   the process failed, or was given bad input      failed      1 or 2
- *   it was stopped (SIGTERM)                        stopped     0
- *   training ran away, or a loss is not finite      diverged    3
- *   the run ended elsewhere while it was away       away        3
- *   there is a bootstrap list, and nobody of it,
- *   nor anybody else, was ever met                  alone       3
- *   fewer than the quorum ended together            no-quorum   3
- *   no consensus phase was asked for (--final-drift 0)   unasked     0
- *   the distance is not known                       unknown     3
- *   the distance is over the target                 apart       3
- *   else                                            consensus   0
+ *   fact                                                 kind             exit code
+ *   ---------------------------------------------------  ---------------  ---------
+ *   the process failed, or its input was invalid         failed           1 or 2
+ *   the user stopped the run (SIGTERM)                   stopped          0
+ *   training diverged, or the last loss is not finite    diverged         3
+ *   the run ended while this peer was away               ended-elsewhere  3
+ *   a bootstrap list is given, but no peer was ever met  never-connected  3
+ *   fewer members than the quorum ended together,
+ *     or half of them without the smallest identity      no-quorum        3
+ *   all other members have left or died                  never-connected  3
+ *   no consensus phase was requested (--final-drift 0)   not-requested    0
+ *   the consensus distance is not known                  unknown          3
+ *   the consensus distance exceeds the target            over-target      3
+ *   none of these                                        consensus        0
  */
 #ifndef PEER_NODE_VERDICT_H
 #define PEER_NODE_VERDICT_H
@@ -32,6 +34,7 @@ enum {
     VERDICT_WHY_MAX = 48   /* Bytes of the reason why a member is absent, with the NUL. */
 };
 
+/* Kind of a verdict, in the order of the table above. */
 enum verdict_kind {
     VERDICT_FAILED,
     VERDICT_STOPPED,
@@ -45,75 +48,87 @@ enum verdict_kind {
     VERDICT_CONSENSUS
 };
 
-/* Start with zeros but for `distance`. */
+/* Facts about the end of a run, from the view of one peer or of a judge that started all peers.
+ * Initialise with zeros, and `distance` with NaN. Strings are borrowed. */
 struct verdict_facts
 {
-    int failed;          /* Exit code of an end that was none of the run's; 0: there was none. */
-    const char *failure; /* What failed, as a clause; NULL: that has been said. Borrowed. */
-    bool stopped;        /* Somebody asked for the end. */
-    bool lonely;         /* A bootstrap list was given, and no other peer was ever met. */
-    const char
-        *diverged; /* How training ran away, as a clause; "" or NULL: it did not. Borrowed. */
-    bool infinite; /* The last loss is not finite. */
-    const char *unlearnt; /* That training ended no better than guessing, likewise; of several
-                           * peers, that of all that ended did. Said, and no judgement. */
+    int failed;           /* Exit code of a failure that ended the process. 0: no failure. */
+    const char *failure;  /* What failed, as a clause. NULL: it has been reported already. */
+    bool stopped;         /* True: the user stopped the run. */
+    bool lonely;          /* True: a bootstrap list was given, and no other peer was ever met. */
+    const char *diverged; /* How training diverged, as a clause. "" or NULL: it did not. */
+    bool infinite;        /* True: the last training loss is not finite. */
+    /* Why the model is no better than guessing, as a clause. "" or NULL: it is better. With several
+     * peers: set if it holds for all that ended. Only a warning, which does not change the kind. */
+    const char *unlearnt;
 
-    uint32_t n_members; /* Members of the run that have not left by their own word. */
-    uint32_t n_among;   /* Those of them that ended with us, ourselves included. */
-    uint32_t n_left;    /* Members that have left. */
-    uint32_t n_failed;  /* Members that ended with us, and whose model could not be stored: they
-                         * are counted with the dead, too. */
-    uint32_t n_begun;   /* So many of the members were there at the beginning; 0: all. */
-    bool without_first; /* Whose id is the least of those did not end with us. */
-    double quorum;      /* So many as this share of those must have ended with us. */
-    uint32_t n_dead;    /* Members that did not end with us. */
-    char dead[VERDICT_DEAD_MAX][WIRE_NAME_MAX + 1];
+    uint32_t n_members; /* Members of the run, without those that left by their own announcement. */
+    uint32_t n_among;   /* Members that ended the run together, including this peer. */
+    uint32_t n_left;    /* Members that left by their own announcement. */
+    /* Members that ended the run together with this peer, but could not store their model. They are
+     * counted in n_dead, too. */
+    uint32_t n_failed;
+    uint32_t n_begun; /* Members that were present when training began. 0: all n_members. */
+    /* True: the member with the smallest identity, of those present at the beginning, did not end
+     * the run with this peer. */
+    bool without_first;
+    double quorum; /* Share of n_begun that must have ended together, in [0, 1]. */
+    /* Dead members. With `away`: members that are not known to have finished. */
+    uint32_t n_dead;
+    char dead[VERDICT_DEAD_MAX][WIRE_NAME_MAX + 1]; /* Names of the first dead members. */
 
-    uint32_t n_absent; /* Members that live but did not end the run with this peer. */
+    /* Members that live but did not end the run with this peer. The first ones are in absent[]. */
+    uint32_t n_absent;
     struct verdict_absent
     {
         char name[WIRE_NAME_MAX + 1];
         char why[VERDICT_WHY_MAX]; /* Reason, as a clause. */
     } absent[VERDICT_DEAD_MAX];
 
-    /* The run ended while we were away. Then nobody ended with us: members that say that they
-     * have finished are counted here, and those of whom that is not known with the dead. */
+    /* True: the run ended while this peer was away, so no member ended it with this peer. Members
+     * that have reported their end are in finished[], and all others in dead[]. */
     bool away;
-    uint32_t n_finished;
-    char finished[VERDICT_DEAD_MAX][WIRE_NAME_MAX + 1];
+    uint32_t n_finished; /* Members that finished without this peer. Used if `away` is set. */
+    char finished[VERDICT_DEAD_MAX][WIRE_NAME_MAX + 1]; /* Names of the first finished members. */
 
-    double distance; /* |x - mean| / |mean| at the end; NaN or infinite: not known; */
-    bool at_most;    /* a bound, which may be far above it. */
-    bool exact;      /* It is of the models themselves; else it is an estimate. */
-    double target;   /* --final-drift; 0 or less: no consensus phase was asked for. */
+    /* Relative consensus distance |x - mean| / |mean| at the end. NaN or infinite: not known. */
+    double distance;
+    bool at_most;  /* True: `distance` is an upper bound, which may be far above the distance. */
+    bool exact;    /* True: `distance` was computed from the models. False: it is an estimate. */
+    double target; /* --final-drift. 0 or less: no consensus phase was requested. */
 
-    uint64_t n_rounds;              /* The run has so many. */
-    uint64_t rounds_claimed;        /* How far the run is; of several peers, the sum of that. */
-    uint64_t rounds_skipped;        /* So many of those were neither done nor before we joined. */
-    uint64_t joined_round;          /* We began here; of several peers, the last that joined did. */
-    uint32_t n_joined;              /* So many of several peers joined a run under way, */
-    char joined[WIRE_NAME_MAX + 1]; /* the last of them this one. */
+    uint64_t n_rounds;       /* Number of rounds of the run. */
+    uint64_t rounds_claimed; /* Rounds that are over, or their sum over several peers. */
+    /* Rounds that a peer skipped after it had joined, or their sum over several peers. */
+    uint64_t rounds_skipped;
+    /* Round at which this peer joined the run. With several peers: the latest such round. 0: joined
+     * at the beginning. */
+    uint64_t joined_round;
+    uint32_t n_joined; /* With several peers: number of those that joined a run under way. */
+    char joined[WIRE_NAME_MAX + 1]; /* Name of the peer that joined last, if n_joined > 0. */
 };
 
+/* The verdict of a run. */
 struct verdict
 {
     enum verdict_kind kind;
-    int exit_code; /* enum cmd_exit of peer/run/exit.h. */
-    char text[VERDICT_TEXT];
+    int exit_code;           /* enum cmd_exit of peer/run/exit.h. */
+    char text[VERDICT_TEXT]; /* One sentence for the user, without a full stop. */
 };
 
+/* Sets *o to the verdict that follows from the facts. */
 void verdict_judge(struct verdict *o, const struct verdict_facts *f);
 
-/* "consensus", "no-quorum", ...: a word for programs. */
+/* Returns the name of the kind as programs read it, such as "no-quorum". */
 const char *verdict_word(enum verdict_kind kind);
 
-/* Another member has died. */
+/* Adds a dead member to the facts. */
 void verdict_add_dead(struct verdict_facts *f, const char *name);
 
 /* Adds a member that lives but did not end the run with this peer. `why` is a clause. */
 void verdict_add_absent(struct verdict_facts *f, const char *name, const char *why);
 
-/* Another member has finished without us. */
+/* Adds a member that finished the run without this peer. */
 void verdict_add_finished(struct verdict_facts *f, const char *name);
 
 /* Facts about one peer, for a judge that started all peers. */
@@ -124,20 +139,21 @@ struct verdict_peer
     bool died; /* The peer failed before it ended the run. */
     /* Why the peer lives but is not counted, as a clause. NULL: no such reason. */
     const char *absent;
-    bool ended;           /* The peer ended the run and has a model. */
-    const char *diverged; /* As in struct verdict_facts, for any peer. Borrowed. */
+    bool ended; /* The peer ended the run and has a model. */
+    /* The fields below have the meaning of the fields of the same name in struct verdict_facts. */
+    const char *diverged;
     bool infinite;
-    const char *unlearnt; /* Likewise. */
+    const char *unlearnt;
     uint64_t rounds_claimed, rounds_skipped, joined_round;
 };
 
-/* Count it in the facts of all: begin with zeros, add every peer, then set quorum, target,
- * rounds and the distance of the models of those that ended. What the peers say of their own
- * distance is not asked. */
+/* Adds one peer to the facts about all peers. The caller initialises *all with zeros, adds every
+ * peer, and then sets quorum, target, n_rounds, and the distance between the models of the peers
+ * that ended. */
 void verdict_add_peer(struct verdict_facts *all, const struct verdict_peer *p);
 
-/* Are n_live of n_members as many as `share` of them? Exactly the share is enough, so that
- * both halves of an even cut have a half. */
+/* Returns whether n_live is at least `share` of n_members. If a partition splits the members into
+ * two equal halves, both halves therefore have a quorum of 0.5. */
 bool verdict_quorum(uint32_t n_live, uint32_t n_members, double share);
 
 #endif

@@ -1,16 +1,17 @@
-/* peer/node/wait_log.c -- the words for what this peer waits for, and for what it no longer waits. */
+/* peer/node/wait_log.c -- messages for the user: what this peer waits for, and for which neighbours
+ * it no longer waits. */
 #include "peer/node/wait_log.h"
 
 #include <stdio.h>
 
-/* Whoever waits says so after this time, and again. */
 enum {
-    LATELY_US = 2 * 1000 * 1000, /* What came in so lately is still coming; who was not heard for so
-                                  * long misses heartbeats. */
-    TELL_US = 5 * 1000 * 1000,
-    TELL_FIRST_US = 1000 * 1000, /* Members that are missing: they may be starting. */
-    TELL_AGAIN_US = 30 * 1000 * 1000,
-    TELL_WHY = 64 /* Bytes of why somebody is waited for. */
+    /* A neighbour that sent part of a delta within this time is still sending it. A neighbour that
+     * sent nothing for this time does not answer, because heartbeats are more frequent. */
+    LATELY_US = 2 * 1000 * 1000,
+    TELL_US = 5 * 1000 * 1000,        /* A wait is reported after this time. */
+    TELL_FIRST_US = 1000 * 1000,      /* A wait for missing members is reported after this time. */
+    TELL_AGAIN_US = 30 * 1000 * 1000, /* A wait is reported again after this time. */
+    TELL_WHY = 64                     /* Size of the reason of a wait in bytes, with the NUL. */
 };
 
 static const char *name_of(const struct phases *ph, const struct neighbour *b)
@@ -19,7 +20,7 @@ static const char *name_of(const struct phases *ph, const struct neighbour *b)
     return m != NULL ? m->record->name : "a neighbour";
 }
 
-/* Who gathers waits for no exchange with anybody, and what comes then begins it anew. */
+/* While joining, a peer waits for no exchange, so no message about one is due. */
 void wait_log_excused(const struct phases *ph, const struct schedule_view *v)
 {
     if (v->phase == NODE_JOINING)
@@ -52,7 +53,7 @@ int64_t wait_log_quorum(const struct phases *ph)
     const struct quorum *q = &ph->quorum;
     uint32_t needed = quorum_needed(q, ph->workshop->run.quorum);
     if (admit_is_refused(&ph->sessions->admit))
-        return ph->told_us; /* It has been said why nobody is there. */
+        return ph->told_us; /* admit.c has printed why no members are present. */
     if (q->state == QUORUM_HELD)
         env_note(ph->env, NOTE_WARNING,
                  "below the quorum: %u of %u members are reachable, %u are needed; local steps "
@@ -68,8 +69,8 @@ int64_t wait_log_quorum(const struct phases *ph)
     return ph->env->now_us + TELL_AGAIN_US - TELL_US;
 }
 
-/* What keeps a neighbour, as far as we see. Its delta comes in over a slow link, or it has no link, or
- * is silent on it; its worker computes; or it lives, and has nothing for us. */
+/* Writes the reason why neighbour b is behind, as far as this peer can see, to out[]. `seen`: the
+ * schedule's view of the edge. */
 static void say_why(const struct phases *ph, const struct neighbour *b,
                     const struct schedule_edge *seen, char out[TELL_WHY])
 {

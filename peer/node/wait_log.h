@@ -1,21 +1,25 @@
-/* peer/node/wait_log.h -- what a peer tells people of its waiting: for whom, and for whom no more.
+/* peer/node/wait_log.h -- messages for the user about waiting: for which peers this peer waits, and
+ * for which it no longer waits.
  *
- * Called by phases.c, with what it has decided. Nothing here decides anything.
+ * phases.c calls these functions after its decisions. They print messages, and decide nothing.
  */
 #ifndef PEER_NODE_WAIT_LOG_H
 #define PEER_NODE_WAIT_LOG_H
 
 #include "peer/node/phases.h"
 
-/* Whom lock step does not wait for is named once, and again when it is taken back. */
+/* Prints a message for each neighbour for which lock step stops to wait, or waits again. Marks it
+ * by edges_excuse(), so that each change is printed once. */
 void wait_log_excused(const struct phases *ph, const struct schedule_view *v);
 
-/* Both of the following return when a wait was last spoken of: told_us from now on. */
+/* The next two functions return the new value of ph->told_us. The next message about a wait is
+ * printed some seconds after this time. */
 
-/* The quorum's state has changed. */
+/* Prints a message about the present state of the quorum. Called when the state has changed. */
 int64_t wait_log_quorum(const struct phases *ph);
 
-/* No wait is silent. */
+/* Prints what the peer waits for after the decision d, if it has waited long enough for a
+ * message. */
 int64_t wait_log_wait(const struct phases *ph, const struct schedule_decision *d);
 
 #endif

@@ -1,4 +1,4 @@
-/* peer/node/waits.c -- what this peer waits for, from the state of its machines. */
+/* peer/node/waits.c -- derives what this peer waits for from the state of its modules. */
 #include "peer/node/waits.h"
 
 #include "peer/node/state.h"
@@ -36,7 +36,8 @@ static enum node_waits_for gathering(const struct node *n, struct node_wait *w)
     return n->join.has_model ? NODE_WAITS_EDGES : NODE_WAITS_MODEL;
 }
 
-/* In training and in the consensus phase. A decision to work has ended the wait for whomever. */
+/* Returns the wait in training and in the consensus phase. ph->waits names no neighbour after the
+ * decision to start a job. */
 static enum node_waits_for mixing(const struct node *n, struct node_wait *w)
 {
     const struct phases *ph = &n->phases;
@@ -87,7 +88,7 @@ void node_neighbour(const struct node *n, size_t i, struct node_neighbour *out)
 {
     const struct neighbour *b = edges_at(&n->edges, i);
     uint64_t beat = neighbour_beat(b);
-    /* What was said before their last delta came is over. */
+    /* A report that is older than the last delta is about an earlier job. */
     bool busy_known = b->link != NULL && b->link->told_busy_us > b->stale.came_us;
     *out = (struct node_neighbour){
         .has_beat = beat > 0 || b->edge.state == EDGE_OPEN,
