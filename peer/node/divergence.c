@@ -1,4 +1,4 @@
-/* peer/node/divergence.c -- the judgement, from a few figures. */
+/* peer/node/divergence.c -- judges from losses and drift figures whether training diverged. */
 #include "peer/node/divergence.h"
 
 #include "nn/math/number.h"
@@ -8,23 +8,32 @@
 #include <stdio.h>
 
 enum {
-    FIRST = 10,   /* Rounds whose mean is a loss to begin with. */
-    LEAST = 30,   /* With fewer rounds only clear cases are judged. */
-    ENOUGH = 100, /* Rounds below which a model need not have learnt anything. */
+    FIRST = 10,   /* Number of first losses in the mean loss_mean. */
+    LEAST = 30,   /* In runs with fewer rounds only clear cases count as diverged. */
+    ENOUGH = 100, /* In runs with fewer rounds a model is not expected to have learnt anything. */
     /* Samples below which an accuracy may equal the share of the most frequent label by chance. */
     TESTED = 100,
-    STREAK = 10 /* Losses in a row that make a case clear in a run of 30 rounds or more. */
+    STREAK = 10 /* Number of far too high losses in a row that prove divergence, in long runs. */
 };
 
-static const double newest_weight = 0.1; /* The newest loss counts so much in an average. */
-static const double steady_samples = 64; /* A loss of fewer counts less in that of the losses. */
-static const double worse_nats = 1;      /* A loss is worse so far above where it began; */
-static const double most_share = 0.7;    /* training ran away if so many of the newest are. */
-static const double clear_factor = 3;    /* So many times where it began is a clear case. */
-static const double noise_nats = 2;      /* The loss of one sample may be so low by chance. */
-static const double guess_share = 0.01;  /* Classes of unequal size, and chance, give as much. */
-static const double far_apart = 1;       /* Models are too far apart at so many times |mean|, */
-static const double grown_factor = 3;    /* if Xi is so many times that of the third quarter. */
+static const double newest_weight = 0.1; /* Weight of the newest loss in the moving averages. */
+/* A loss of fewer samples than this has less weight in the moving average of the losses. */
+static const double steady_samples = 64;
+/* A loss this far above the initial loss is worse, in nats. */
+static const double worse_nats = 1;
+static const double most_share = 0.7; /* Share of worse losses above which training diverged. */
+/* A loss above this multiple of the initial loss is far too high. */
+static const double clear_factor = 3;
+/* Allowance in nats for a first loss that is low by chance, if the loss is of one sample. Divided
+ * by the square root of the number of samples. */
+static const double noise_nats = 2;
+/* A final loss within this share below the loss of guessing is no success: unequal class sizes and
+ * chance give as much. */
+static const double guess_share = 0.01;
+static const double far_apart = 1; /* Relative drift above which models are too far apart. */
+/* Models are too far apart only if the drift Xi also exceeds this multiple of its largest value in
+ * the third quarter of training. */
+static const double grown_factor = 3;
 
 void divergence_init(struct divergence *v)
 {
@@ -35,18 +44,19 @@ void divergence_init(struct divergence *v)
                              .drift = (double)NAN};
 }
 
-/* What the losses are compared with: the mean of the first ones, unless it was
- * already raised by losses that ran away in them. The very first loss cannot
- * have been; but where it is of few samples, it may be low by chance. NaN for
- * who was not there from the start. */
+/* Returns the initial loss: the lesser of the mean of the first losses and the very first loss. If
+ * training diverged within the first rounds, the mean is too high, but the very first loss is not.
+ * A first loss of few samples may be low by chance, so an allowance is added to it. NaN: this peer
+ * was not present from the start. */
 static double begun(const struct divergence *v)
 {
     double first = v->loss_first + noise_nats / sqrt((double)v->n_samples);
     return first < v->loss_mean ? first : v->loss_mean;
 }
 
-/* What the newest loss counts in loss_last: less where it is of few samples, as one bad batch of
- * four would be the average; and a third of all losses, in a short run. */
+/* Returns the weight of the newest loss in loss_last. The weight is lower for few samples, because
+ * a single bad batch must not dominate the average. The average covers at most the last third of
+ * all losses, which makes the weight higher in a short run. */
 static double last_weight(const struct divergence *v)
 {
     double n = (double)v->n_losses, share = (double)v->n_samples / steady_samples;
@@ -73,7 +83,8 @@ void divergence_loss(struct divergence *v, uint64_t round, double loss, uint64_t
     v->loss_last += last_weight(v) * (loss - v->loss_last);
 }
 
-/* Were the newest losses, a third of all in a short run, all clearly worse? */
+/* Returns whether the last STREAK losses were all far above the initial loss. In a short run the
+ * last third of the losses counts, and at least two. */
 static bool clearly_worse(const struct divergence *v)
 {
     uint64_t third = (v->n_losses + 2) / 3;

@@ -1,4 +1,4 @@
-/* peer/node/evaluation.c -- which rounds are evaluated: arithmetic on the run's length. */
+/* peer/node/evaluation.c -- computes from the length of a run which rounds are evaluated. */
 #include "peer/node/evaluation.h"
 
 struct evaluation evaluation_plan(uint64_t rounds, uint64_t samples_a_round)
@@ -15,7 +15,7 @@ struct evaluation evaluation_plan(uint64_t rounds, uint64_t samples_a_round)
     return e;
 }
 
-/* In which part of the run is the model, from 0? */
+/* Returns the index of the part of the run that contains the model after `done` rounds, from 0. */
 static uint64_t part_of(const struct evaluation *e, uint64_t rounds, uint64_t done)
 {
     return done * e->parts / rounds;

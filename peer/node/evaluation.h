@@ -1,15 +1,17 @@
-/* peer/node/evaluation.h -- when a run that trains is evaluated on the way, and on how many samples.
+/* peer/node/evaluation.h -- decides after which rounds of training a model is evaluated, and on how
+ * many samples.
  *
- * By default the run is cut into PARTS equal parts, with an evaluation between each two:
+ * By default the run is divided into EVALUATION_PARTS equal parts, with an evaluation between each
+ * two of them:
  *
- *   round  0 ---- 1/10 ---- 2/10 ---- ... ---- 9/10 ---- the end (which takes all samples)
+ *   round  0 ---- 1/10 ---- 2/10 ---- ... ---- 9/10 ---- end (evaluated separately, on all samples)
  *
- * A sample that is evaluated costs a third of one that is trained on (it goes forward only, where that
- * one comes back, too). Evaluations may cost a fiftieth of the training: a short run has fewer samples
- * in each, and one that is too short for that has fewer evaluations, or none.
+ * To evaluate a sample costs about a third of training on it, because there is no backward pass.
+ * Evaluations may cost at most 2 % of the training. A short run therefore uses fewer samples per
+ * evaluation, and a very short run has fewer evaluations, or none.
  *
- * All of it is a function of the run: peers of one run evaluate at the same rounds. An evaluation
- * changes nothing that is trained.
+ * The result depends on the run only, so all peers evaluate at the same rounds. Evaluations do not
+ * affect training.
  */
 #ifndef PEER_NODE_EVALUATION_H
 #define PEER_NODE_EVALUATION_H
@@ -18,32 +20,35 @@
 #include <stdint.h>
 
 enum {
-    EVALUATION_PARTS = 10,     /* A run has so many. */
-    EVALUATION_SAMPLES = 1000, /* One evaluation takes so many at most, */
-    EVALUATION_LEAST = 100     /* and so many at least: fewer would say little. */
+    EVALUATION_PARTS = 10,     /* Number of parts of a run, by default. */
+    EVALUATION_SAMPLES = 1000, /* Largest number of samples of one evaluation, by default. */
+    EVALUATION_LEAST = 100     /* Least number of samples: an evaluation of fewer is too noisy. */
 };
 
-#define EVALUATION_COST 0.02 /* This share of the time of training. */
+#define EVALUATION_COST 0.02 /* Largest cost of all evaluations, as a share of the training time. */
 #define EVALUATION_SPEED                                                                           \
-    3.0 /* Samples are evaluated so many times as fast as they are trained on. */
+    3.0 /* Number of samples assumed to be evaluated in the time of training on one sample. */
 
+/* When to evaluate, and on how many samples. */
 struct evaluation
 {
-    uint64_t every;   /* Rounds between two. 0: by parts. */
-    uint32_t parts;   /* The run has so many, and an evaluation between them. Under 2: none. */
-    uint64_t samples; /* One evaluation takes so many; 0: all. */
+    uint64_t every; /* Number of rounds between two evaluations. 0: `parts` decides. */
+    /* Number of equal parts of the run, with an evaluation between each two. 0 or 1: none. */
+    uint32_t parts;
+    uint64_t samples; /* Number of samples of one evaluation. 0: all held-out samples. */
 };
 
-/* The default of a run of so many rounds, in each of which a peer trains on so many samples (0: not
- * known, and then there are no evaluations). */
+/* Returns the default for a run of `rounds` rounds. samples_a_round: number of samples on which a
+ * peer trains in one round. 0: not known, so there are no evaluations. */
 struct evaluation evaluation_plan(uint64_t rounds, uint64_t samples_a_round);
 
-/* So many rounds are done: is the model to be evaluated? Never at the beginning, nor by parts at the
- * end, of which others take care. A run has fewer than 2^58 rounds. */
+/* Returns whether the model is evaluated after `done` of `rounds` rounds. Never true for done 0.
+ * With `parts` never true for the end of the run, where the caller always evaluates. `rounds` must
+ * be below 2^58. */
 bool evaluation_due(const struct evaluation *e, uint64_t rounds, uint64_t done);
 
-/* The same for who looks seldom: was the model to be evaluated at some round behind `from`, up to
- * `done`? By parts only. */
+/* Returns whether an evaluation was due after any round in (from, done]. For callers that do not
+ * ask after every round. Uses `parts` only. */
 bool evaluation_passed(const struct evaluation *e, uint64_t rounds, uint64_t from, uint64_t done);
 
 #endif

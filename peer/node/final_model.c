@@ -1,8 +1,8 @@
-/* peer/node/final_model.c -- a final model is stored, or offered to others, and that is said. */
+/* peer/node/final_model.c -- reports the end of a run after the final model is stored or lost. */
 #include "peer/node/final_model.h"
 
-/* Only now do the others hear of our end: who has no file to show for it has not finished. Its
- * part of the exchanges is done all the same. */
+/* Reports this peer's end to the other members. That happens only now, because a peer without a
+ * stored model has failed. In both cases its exchanges are complete. */
 static void say_kept(struct node *n, bool stored)
 {
     n->kept = true;
@@ -11,7 +11,8 @@ static void say_kept(struct node *n, bool stored)
         env_note(&n->env, NOTE_WARNING,
                  "this peer's model could not be written: it reports to the other peers that it "
                  "has failed");
-    bool finished = stored && n->job.rollback.n <= 1; /* Else its model is of long before. */
+    /* After a second rollback the model is an old one, so the peer has failed. */
+    bool finished = stored && n->job.rollback.n <= 1;
     members_set_state(n->env.members, finished ? RECORD_FINISHED : RECORD_FAILED);
     sessions_say_finished_all(&n->sessions);
 }

@@ -1,7 +1,8 @@
-/* peer/node/graceful_stop.c -- waits for the checkpoint of an end by request. */
+/* peer/node/graceful_stop.c -- delays a requested end until a common checkpoint exists. */
 #include "peer/node/graceful_stop.h"
 
-/* Is there anybody to agree with, and anything to agree on? */
+/* Returns whether a common checkpoint is possible and useful: lock step, training, neighbours, and
+ * checkpoints enabled. */
 static bool agrees(const struct phases *ph)
 {
     return ph->workshop->ready && ph->workshop->run.policy == RUN_SYNC && ph->edges->n > 0
@@ -20,7 +21,8 @@ bool graceful_stop_waits(struct graceful_stop *h, struct phases *ph)
     }
     if (now_us - h->since_us >= GRACEFUL_STOP_US)
         return false;
-    /* Some have left without it, and have only the one before: so do we. */
+    /* Some members have left without the new checkpoint and have only the previous one. A new one
+     * would be of no use, so this peer ends with the previous one, too. */
     if (c->taken == h->before && ph->edges->place.n < c->n_members) {
         c->asked = false;
         c->due = 0;

@@ -1,33 +1,44 @@
-/* peer/node/graceful_stop.h -- an end by request, in lock step: after one more checkpoint that all have.
+/* peer/node/graceful_stop.h -- delays a requested end until all peers have one more checkpoint.
  *
- * A checkpoint of a round that no other peer has a checkpoint of is of no use to a run in lock
- * step. So whoever is told to end says at which beat it wants one (checkpoint.h), and trains on:
+ * In lock step a checkpoint is useful only if every peer has one of the same round count. A peer
+ * that is asked to stop therefore proposes a round count for one more checkpoint (checkpoint.h) and
+ * continues to train:
  *
- *   told to end --> one is due at beat d --> taken --> beat d + 2 reach + 2 --> leaves
- *                    (a few hops ahead)                (everybody has done beat d by then)
+ *   asked to stop --> checkpoint due at count d --> taken --> count d + 2 reach + 2 --> leaves
+ *                     (a few hops ahead)                      (all peers have passed d)
  *
- * Where all are told at once, as `hearsay local` does on Ctrl-C, all agree, and nobody's leaving
- * changes what another does up to beat d. Where one ends alone the others do not listen, unless
- * their last one is old enough. It takes GRACEFUL_STOP_US at most: a run whose rounds are slow goes on from
- * the checkpoint before. So does one of which members have left meanwhile that had not come so far,
- * as where all are told while some of them wait to go on from a checkpoint.
+ * `reach` is the eccentricity of this peer.
+ *
+ *   case                                     result
+ *   all peers are asked, as by Ctrl-C in     all agree on d, and a peer that leaves does not change
+ *   `hearsay local`                          what the others do up to d
+ *   a single peer is asked                   the others ignore its proposal, unless their last
+ *                                            checkpoint is old enough
+ *   rounds are slow                          after GRACEFUL_STOP_US the peer leaves. The run can
+ *                                            resume from the previous checkpoint.
+ *   a member left before it reached d        the peer leaves at once, with the previous
+ *                                            checkpoint
  */
 #ifndef PEER_NODE_GRACEFUL_STOP_H
 #define PEER_NODE_GRACEFUL_STOP_H
 
 #include "peer/node/phases.h"
 
-enum { GRACEFUL_STOP_US = 2500 * 1000 };
-
-struct graceful_stop
-{
-    bool asked;
-    bool at_once; /* Written by node.c: nothing is waited for any more. */
-    int64_t since_us;
-    uint64_t before; /* The checkpoint that was there when it began. */
+enum {
+    GRACEFUL_STOP_US = 2500 * 1000 /* Longest delay of a requested end, in microseconds. */
 };
 
-/* We have been told to end, and no job runs: is there something to wait for? */
+/* State of a requested end. Written by graceful_stop.c, except `at_once`. */
+struct graceful_stop
+{
+    bool asked;       /* One more checkpoint has been requested. */
+    bool at_once;     /* Set by node.c: the peer ends without any delay. */
+    int64_t since_us; /* Node time of the request, in microseconds. */
+    uint64_t before;  /* Round count of the last checkpoint at the time of the request. 0: none. */
+};
+
+/* Returns whether this peer must delay its requested end. Called while no job runs. The first call
+ * requests the checkpoint. */
 bool graceful_stop_waits(struct graceful_stop *h, struct phases *ph);
 
 #endif

@@ -1,4 +1,4 @@
-/* peer/node/job.c -- the worker's job: planned on the loop's thread, done on another. */
+/* peer/node/job.c -- the worker's job: planned on the loop thread, done on the worker thread. */
 #include "peer/node/job.h"
 
 #include "peer/node/parts.h"
@@ -12,7 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A neighbour's queue holds so many parts of a delta, and the rest of it. */
+/* PARTS_MAX: most fragments of a delta that are sent early, because a neighbour's queue has room
+ * for these and the rest of the delta. SIGN_US: least time between two progress reports of a
+ * job. */
 enum { PARTS_MAX = 3, SIGN_US = 1000 * 1000 };
 
 void job_init(struct job *j, struct env *env, struct run_context *w, struct edges *es,
@@ -59,7 +61,7 @@ void job_share(struct job *j)
     if (count > j->cap_keys) {
         uint64_t *keys = realloc(j->keys, count * sizeof *keys);
         if (keys == NULL)
-            return; /* The old shares stay: every sample has an owner still. */
+            return; /* The old assignment stays. It is valid: every sample has an owner. */
         j->keys = keys;
         j->cap_keys = count;
     }
@@ -71,7 +73,7 @@ void job_share(struct job *j)
     j->members = true;
 }
 
-/* The edge's task in this job. */
+/* Plans the work for the i-th edge in this job. */
 static void plan_edge(struct job *j, size_t i)
 {
     const struct run_context *w = j->workshop;
@@ -88,6 +90,7 @@ static void plan_edge(struct job *j, size_t i)
     edges_join(j->edges, i, &now);
 }
 
+/* Reserves a packet for a copy of the model if another peer has requested one. */
 static void plan_snapshot(struct job *j)
 {
     bool due = model_server_due(j->orders, j->phases->round, &j->at_window);
@@ -95,15 +98,16 @@ static void plan_snapshot(struct job *j)
         j->snapshot = packet_get(&j->workshop->models);
 }
 
-/* Without a job there is no way on: exchanges are half planned. */
+/* Ends the node, because it cannot continue with exchanges that are only half planned. */
 static void no_memory(struct job *j)
 {
     env_note(j->env, NOTE_ERROR, "out of memory for a job");
     env_end(j->env, 1);
 }
 
-/* How fast averages spread on the present graph. Surveys, which come of any fault, have no
- * need of that, so that it is measured seldom more than once. 0 or a negative errno. */
+/* Computes the spectral gap of the present graph, if it is new and constant. After a fault the
+ * drift comes from a tree aggregation, which does not need the gap in training. The gap is then
+ * computed only in the consensus phase. Returns 0 or a negative errno. */
 static int measure_gap(struct job *j)
 {
     const struct run *run = &j->workshop->run;
@@ -122,7 +126,7 @@ static int measure_gap(struct job *j)
     return 0;
 }
 
-/* The worker's copy of what it needs to know of the edges. */
+/* Copies what the worker must know of the edges, because the loop thread may change them. */
 static void set_moment(struct job *j)
 {
     struct edges *es = j->edges;
@@ -145,7 +149,7 @@ static void set_moment(struct job *j)
         const struct neighbour *b = edges_at(es, i);
         const struct edge *e = &b->edge;
         if (e->state != EDGE_DONE && e->opened)
-            j->pairs[count++] = edges_sketch(es, i); /* Paused ones, too. */
+            j->pairs[count++] = edges_sketch(es, i); /* Includes paused edges. */
         missing |= e->state != EDGE_DONE && !e->opened && b->wanted && !b->aside;
     }
     j->moment = (struct sketch_moment){.view = es->view,
@@ -160,7 +164,8 @@ static void set_moment(struct job *j)
                                        .round = phases_beat(j->phases)};
 }
 
-/* --compress auto: by what the last job has learnt, and by what the links can take. */
+/* With --compress auto, chooses the codec level by the latest drift figure and by the capacity of
+ * the links. */
 static void choose_rung(struct job *j)
 {
     struct run_context *w = j->workshop;
@@ -173,7 +178,8 @@ static void choose_rung(struct job *j)
     bandwidth_estimate_look(&j->goodput, j->edges, l, now);
 }
 
-/* Who has asked for nothing gets what the run's length has room for. */
+/* Decides whether this round evaluates the model, and on how many samples. Without options of the
+ * user, both follow from the length of the run. */
 static void plan_evaluation(struct job *j)
 {
     const struct node_config *c = &j->env->config;
@@ -190,7 +196,7 @@ static void plan_evaluation(struct job *j)
     j->evaluate_beat = phases_beat(j->phases);
 }
 
-/* What it does besides mixing: local steps, an evaluation. */
+/* Plans the local steps and the evaluation of this round. */
 static void plan_training(struct job *j)
 {
     const struct phases *ph = j->phases;
@@ -209,7 +215,8 @@ static void plan_training(struct job *j)
     j->compute_us = j->mix_us = j->evaluate_us = 0;
 }
 
-/* With fewer neighbours the rule of --byzantine lets hardly anything pass. */
+/* Warns if fewer edges are open than --byzantine needs. Clipping then stops almost all exchange.
+ * Neighbours that are proven Byzantine already count as tolerated. */
 static void tell_few(struct job *j, uint32_t degree)
 {
     uint32_t tolerate = j->workshop->run.tolerate, n_barred = j->workshop->mixing.n_barred;
@@ -223,7 +230,9 @@ static void tell_few(struct job *j, uint32_t degree)
     j->few = few;
 }
 
-/* Who may lie may not build up speed, and without lock step nobody knows what it is. */
+/* Returns the momentum of exchanges in the consensus phase, in units of 1 / WIRE_MOMENTUM_ONE. 0:
+ * none. With --byzantine there is none, because a Byzantine neighbour could build up speed. Without
+ * lock step the best value is not known. */
 static uint32_t momentum(const struct job *j)
 {
     const struct run *run = &j->workshop->run;
@@ -232,7 +241,8 @@ static uint32_t momentum(const struct job *j)
     return (uint32_t)(m * (WIRE_MOMENTUM_ONE - 1));
 }
 
-/* Speeds are of interest only where they matter. */
+/* Returns the mean speed to announce: local steps per second, times 1000. 0: the run does not use
+ * it (only --local-steps auto does). */
 static uint64_t pace(const struct job *j)
 {
     double mean = 1e3 * j->edges->pace.mean;
@@ -315,7 +325,7 @@ void job_last(struct job *j)
 
 /* ---- the job ---- */
 
-/* Factor masking: what has gone out leaves the momentum, too. */
+/* Factor masking (--factor-masking): clears the momentum of the values that were sent. */
 static void mask_momentum(struct run_context *w)
 {
     const float *sent = mixing_sent(&w->mixing);
@@ -323,7 +333,8 @@ static void mask_momentum(struct run_context *w)
         w->trainer.sent(w->trainer.self, sent);
 }
 
-/* Whoever does more steps than others shall not weigh more: pace.h. */
+/* Scales this peer's update with --local-steps auto, so that a peer with more local steps does not
+ * get more weight (pace.h). */
 static void weigh_steps(const struct job *j)
 {
     const struct run_context *w = j->workshop;
@@ -334,8 +345,9 @@ static void weigh_steps(const struct job *j)
         x[i] = w->before[i] + weight * (x[i] - w->before[i]);
 }
 
-/* Worker: layers from this parameter on are done; with the first one the steps are. Who hears of it too
- * late sends it with the rest. */
+/* Called on the worker when the layers from parameter `from` on have their final values. Encodes
+ * them and announces the fragment to the loop thread. `from` 0: the local steps are over, and
+ * encode() makes the rest of the delta. */
 static void layers_done(void *self, size_t from)
 {
     struct job *j = self;
@@ -350,7 +362,9 @@ static void layers_done(void *self, size_t from)
     j->env->config.part(j->env->config.part_self, n);
 }
 
-/* Worker: a batch is done. Evaluations, and a first job, take as long as they take. */
+/* Called on the worker after each batch. Only evaluations and the first job report progress,
+ * because their duration is not known in advance. Any other job that takes too long counts as
+ * stalled. */
 static void batch_done(void *self)
 {
     struct job *j = self;
@@ -367,7 +381,8 @@ void job_part(struct job *j, size_t n)
         parts_send(j->edges, n);
 }
 
-/* Local steps, unless they lead nowhere; with --compress auto or --max-pull, how far they go, too. */
+/* Takes the local steps. If training diverged, returns to the last good model. Measures how far the
+ * model moved, for --compress auto and --max-pull. */
 static void train(struct job *j)
 {
     struct run_context *w = j->workshop;
@@ -392,7 +407,7 @@ static void train(struct job *j)
         mixing_moved(&w->mixing, step2);
 }
 
-/* What has arrived moves the model, and what is asked for of that one is taken. */
+/* Mixes the complete exchanges into the model, then makes the copy that another peer requested. */
 static void mix(struct job *j)
 {
     struct run_context *w = j->workshop;
@@ -413,7 +428,8 @@ static void encode(struct job *j)
     mask_momentum(w);
 }
 
-/* Evaluations are no part of the deltas: they do not hold them up. */
+/* With --overlap 1 the evaluation belongs to the second job, so that it does not delay the
+ * deltas. */
 void job_work(struct job *j, int64_t (*clock_us)(void))
 {
     struct run_context *w = j->workshop;
@@ -444,7 +460,8 @@ void job_work(struct job *j, int64_t (*clock_us)(void))
     j->mix_us += clock_us() - trained + mixed - begin;
 }
 
-/* Distances that grew without end are said, edge by edge. */
+/* Warns about each edge with a distance that grew without bound. With a fixed gamma in the
+ * consensus phase, the run has diverged. */
 static void tell_runaways(struct job *j)
 {
     for (size_t i = 0; i < j->edges->n; i++) {
@@ -464,7 +481,7 @@ static void tell_runaways(struct job *j)
     }
 }
 
-/* What it made goes to the edges or back to its pool, also where the node has ended. */
+/* Also called after the node has ended, because the packets must return to their pool. */
 void job_over(struct job *j)
 {
     j->working = false;
@@ -472,17 +489,18 @@ void job_over(struct job *j)
     mixing_finish(&j->workshop->mixing);
 }
 
-/* The worker has filled the copy, or left it empty. */
+/* Passes the copy of the model to the model server, if the worker has filled it. */
 static void serve_snapshot(struct job *j)
 {
     if (j->snapshot != NULL && j->snapshot->len == 0)
-        packet_release(j->snapshot); /* No window began. */
+        packet_release(j->snapshot); /* Empty: no drift window began in this job. */
     else if (j->snapshot != NULL)
         model_server_serve(j->orders, j->snapshot, j->round);
     j->snapshot = NULL;
 }
 
-/* Once it goes on, from its last good state; then no more (schedule.h: diverged). */
+/* Warns after a rollback. After the first rollback training continues from the last good model.
+ * After the second one the run has diverged and ends. */
 static void tell_rollback(struct job *j)
 {
     const struct rollback *r = &j->rollback;
@@ -495,7 +513,7 @@ static void tell_rollback(struct job *j)
         rollback_why(r, j->figures.diverged);
 }
 
-/* A model that cannot be encoded. */
+/* Returns whether the model cannot be encoded, and then reports that it diverged. */
 static bool cannot_be_sent(struct job *j)
 {
     if (!j->workshop->mixing.diverged)
@@ -512,7 +530,7 @@ bool job_done(struct job *j)
     if (j->members_error != 0)
         env_note(j->env, NOTE_WARNING,
                  "out of memory for a new share of the data: the old one stays");
-    j->members = j->members_error != 0; /* Tried again in the next job. */
+    j->members = j->members_error != 0; /* After an error, tried again in the next job. */
     j->members_error = 0;
     edges_job_done(j->edges);
     if (j->part != JOB_AHEAD)

@@ -1,23 +1,33 @@
-/* peer/node/job.h -- what the worker does: planned, done, reported. A machine of its own.
+/* peer/node/job.h -- the worker's job: plans it, does it on the worker thread, reports its results.
  *
- *    idle --job_start / job_last--> working --(worker: node_work)--> WORKED: job_done--> idle
+ *   idle --job_start() or job_last()--> working --job_work(), on the worker--> job_over(),
+ *    ^                                                                         job_done()
+ *    +-----------------------------------------------------------------------------+
  *
- * With --overlap 1 a round of training is two jobs (delayed mixing, as algorithm 1 of CHOCO-SGD for
- * deep learning has it: Koloskova, Lin, Stich, Jaggi 2020). The second follows at once, so that the
- * deltas of the first are on their way during the local steps:
+ * A job mixes the exchanges that are complete, takes local steps and encodes the next deltas. With
+ * --overlap 1 a round of training is two jobs. The second job follows at once, so that the deltas
+ * of the first job travel during the local steps (delayed mixing, algorithm 1 in Koloskova, Lin,
+ * Stich, Jaggi 2020). With x the model, a and b the replicas of an edge, w its mixing weight and Q
+ * the codec:
  *
- *   --overlap 0   mix  steps  encode                x' = x + gamma w (b - a);  x' + steps;  Q(x' - a)
- *   --overlap 1   mix  encode --deltas out-> steps  x' = x + gamma w (b - a);  Q(x' - a);  x' + steps
+ *   --overlap 0   one job:   mix     x += gamma w (b - a)
+ *                            steps   x += local steps
+ *                            encode  send Q(x - a)
  *
- * With --overlap layer it is one job, and the same numbers as without, but its deltas go out in parts
- * while the last local step is on its way back through the layers (parts.h).
+ *   --overlap 1   1st job:   mix     x += gamma w (b - a)
+ *                            encode  send Q(x - a)
+ *                 2nd job:   steps   x += local steps
  *
- * What the next round mixes is then of the model before the steps, and adds to what they did: in
- * either order an exchange is equal and opposite, and keeps the mean.
+ * With --overlap 1 the next round therefore mixes by the models before the local steps, and adds
+ * the result to the local steps. In both orders an exchange is equal and opposite at its two ends,
+ * so the mean of the models is kept.
  *
- * Owned here, and written by job.c and job_figures.c only: what the job does, what came of it, and the figures
- * of all jobs. While it is `working` the worker owns what job_work() writes, the trainer and
- * the model; the loop may read `working` and the figures.
+ * With --overlap layer a round is one job with the numbers of --overlap 0. Fragments of its deltas
+ * are sent during the backward pass of the last local step (parts.h).
+ *
+ * struct job is written by job.c and job_figures.c only; resume.c restores parts of it. While
+ * `working` is true, the worker owns what job_work() writes, the trainer and the model. The loop
+ * thread may then read `working` and `figures`, and use `goodput`.
  */
 #ifndef PEER_NODE_JOB_H
 #define PEER_NODE_JOB_H
@@ -28,12 +38,14 @@
 #include "peer/node/phases.h"
 #include "peer/node/rollback.h"
 
+/* The part of a round that one job does. */
 enum job_part {
-    JOB_WHOLE, /* All that the phase asks for. */
-    JOB_AHEAD, /* What comes before the local steps, and the deltas: */
-    JOB_STEPS  /* they follow. */
+    JOB_WHOLE, /* All of the round. */
+    JOB_AHEAD, /* With --overlap 1, the first job: mixing and encoding. */
+    JOB_STEPS  /* With --overlap 1, the second job: evaluation and local steps. */
 };
 
+/* The present or last job of a peer, and figures of all its jobs. */
 struct job
 {
     struct env *env;
@@ -41,69 +53,89 @@ struct job
     struct edges *edges;
     struct phases *phases;
     struct model_server *orders;
-    bool working;
-    enum job_part part; /* What the present job does, or the last one did. */
+    bool working;       /* A job has been started and its end was not reported yet. */
+    enum job_part part; /* The part of the round that the present or last job does. */
 
-    bool few;             /* The user has been told that --byzantine has too few edges. */
-    bool first;           /* No job with local steps has been done before. */
-    bool steps, evaluate; /* In a job of its round, whichever that is. */
-    uint32_t n_steps;     /* So many local steps. */
-    uint64_t round;       /* Local rounds done when it was planned. */
-    uint64_t evaluate_samples;
-    uint64_t evaluate_beat;  /* The model that is evaluated is that after so many rounds. */
-    struct packet *snapshot; /* A copy of the model, taken now, */
-    bool at_window;          /* or only if a drift window begins. */
-    bool members;            /* keys[] are new to the trainer. */
-    int members_error;       /* What it said to them: 0 or -ENOMEM. */
-    uint64_t *keys;
+    bool few;   /* At the last job too few edges were open for --byzantine; the user was warned. */
+    bool first; /* No local steps were taken before this job. */
+    /* Whether this round takes local steps, and whether it evaluates the model. With --overlap 1
+     * both values hold for the two jobs of the round. */
+    bool steps, evaluate;
+    uint32_t n_steps;          /* Number of local steps of the round. */
+    uint64_t round;            /* Rounds of training that were over when the job was planned. */
+    uint64_t evaluate_samples; /* Number of samples of the evaluation. 0: all. */
+    uint64_t evaluate_beat;    /* Round count of the model that is evaluated. */
+    /* Copy of the model for the model server, which the worker fills after mixing. NULL: no model
+     * was requested. */
+    struct packet *snapshot;
+    bool at_window;    /* The copy is made only if a drift window begins with this job. */
+    bool members;      /* The trainer has not received the present keys[] yet. */
+    int members_error; /* Result of passing keys[] to the trainer: 0 or -ENOMEM. */
+    uint64_t *keys;    /* Hashes of the names of all live members, for --shard auto. Owned. */
     size_t n_keys, cap_keys;
-    struct sketch_moment moment; /* The worker's copy of what it needs to know of the edges. */
-    struct sketch_pair **pairs;
+    struct sketch_moment moment; /* Copy of what the worker must know of the edges. */
+    struct sketch_pair **pairs;  /* Sketches of the edges; `moment` points to the array. Owned. */
     size_t cap_pairs;
-    struct trainer_report trained, tested;
+    struct trainer_report trained, tested; /* Results of the local steps and of the evaluation. */
+    /* Time of local steps, of mixing and encoding, and of the evaluation in this round, in
+     * microseconds. */
     int64_t compute_us, mix_us, evaluate_us;
 
-    struct bandwidth_estimate goodput; /* The loop's, at all times. */
-    struct divergence verdict;
-    struct rollback rollback;
-    int64_t (*clock_us)(void);    /* The worker's, */
-    int64_t signed_us;            /* by which it last gave a sign. */
-    bool signs;                   /* The present job may be long for a good reason. */
-    size_t told;                  /* By the worker: so many bytes of the delta are there, */
-    uint32_t n_parts;             /* in so many parts. */
-    bool ran_away;                /* In this job training did, and x is that of rollback.round. */
-    struct node_progress figures; /* Those that jobs make. */
+    struct bandwidth_estimate goodput; /* Link capacities. Used by the loop thread only. */
+    struct divergence verdict;         /* Evidence for the verdict `diverged`. */
+    struct rollback rollback;          /* The last good model. */
+    int64_t (*clock_us)(void);         /* The worker's clock: monotonic, in microseconds. */
+    int64_t signed_us; /* Time of the job's last progress report, or its start, by clock_us(). */
+    /* The job is long for a known reason, so the worker reports its progress. */
+    bool signs;
+    size_t told;      /* Bytes of the present delta that the worker has announced as encoded. */
+    uint32_t n_parts; /* Number of fragments in which these bytes were announced. */
+    bool ran_away;    /* Training diverged in this job, and x is the model of rollback.round. */
+    struct node_progress figures; /* Figures that jobs produce, for drivers (node_progress()). */
 };
 
+/* Initialises *j. All pointers are borrowed and must outlive *j. */
 void job_init(struct job *j, struct env *env, struct run_context *w, struct edges *es,
               struct phases *ph, struct model_server *o);
-/* The run is given up: what was made for it goes. No job may be running. */
+/* Frees all that belongs to the present run, because the run is given up or the node is closed. No
+ * job may be running. */
 void job_close(struct job *j);
 
-/* --shard auto: the samples are shared out among who lives now. The next job tells the trainer. */
+/* Assigns the samples to the members that are live now (--shard auto). The next job passes the
+ * assignment to the trainer. */
 void job_share(struct job *j);
 
-void job_start(struct job *j); /* Plan a job of the present phase. */
-void job_last(struct job *j);  /* Nothing more is mixed: measure and test. */
-/* On the worker's thread. */
+/* Plans a job of the present phase and requests it from the driver. Without memory the node
+ * ends. */
+void job_start(struct job *j);
+/* Plans the last job, which exchanges nothing: it measures the drift and evaluates the model on all
+ * samples. */
+void job_last(struct job *j);
+/* Does the job. Called on the worker thread. clock_us: a monotonic clock, in microseconds. */
 void job_work(struct job *j, int64_t (*clock_us)(void));
-/* It is at its last local step, and says that there are n bytes of a delta (--overlap layer). */
+/* Sends fragments of the deltas (--overlap layer): the job is in its last local step and has
+ * encoded the last n bytes of a delta. */
 void job_part(struct job *j, size_t n);
-/* The worker is done, whatever comes of it. */
+/* Ends the job after the worker has returned: passes its deltas to the edges, or frees them. Also
+ * called if the node has ended. */
 void job_over(struct job *j);
-/* Report what came of it. False: it diverged, and the node ends. */
+/* Processes the results of a job. Called after job_over(). Returns false if the model diverged so
+ * far that it cannot be sent; the node then ends. */
 bool job_done(struct job *j);
-/* For job_done(), in job_figures.c: what came of it, into j->figures. */
+/* Copies the results of the job to j->figures. Called by job_done() only; in job_figures.c. */
 void job_report(struct job *j);
-/* The worker is done, and whoever trains has gone: nothing came of it. */
+/* Returns whether the training program left the run during the job. The job then has no results. */
 bool job_abandoned(const struct job *j);
-/* The deltas of this round are made, and its local steps have not begun: job_go_on() does that,
- * once the deltas have been sent. */
+/* Returns whether the first of two jobs of a round is done (--overlap 1): its deltas are encoded,
+ * and the local steps have not begun. The caller sends the deltas and calls job_go_on(). */
 bool job_is_half_done(const struct job *j);
+/* Starts the second job of the round, which takes the local steps. */
 void job_go_on(struct job *j);
 
-/* Agreement on a model says nothing of what it is worth: say whether training ran away. */
+/* Judges the whole training before the last job and warns if it diverged or if nothing was learnt.
+ * A small consensus distance does not show that the model is good. */
 void job_judge(struct job *j);
+/* Returns whether training, or mixing in the consensus phase, has diverged. */
 bool job_diverged(const struct job *j);
 
 #endif

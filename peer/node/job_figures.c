@@ -1,8 +1,9 @@
-/* peer/node/job_figures.c -- what came of a job, as figures: the second half of job.c. */
+/* peer/node/job_figures.c -- turns the results of a job into figures. A part of job.c. */
 #include "peer/node/job.h"
 
 #include <math.h>
 
+/* Returns the mean consensus step size of the edges that have one, or NaN. */
 static double mean_gamma(const struct edges *es)
 {
     double sum = 0;
@@ -17,14 +18,15 @@ static double mean_gamma(const struct edges *es)
     return count > 0 ? sum / (double)count : (double)NAN;
 }
 
-/* Is the figure that of a survey of the consensus phase? */
+/* Returns whether the drift figure comes from a tree aggregation in the consensus phase. */
 static bool surveyed_last(const struct job *j)
 {
     const struct mixing *m = &j->workshop->mixing;
     return !mixing_undisturbed(m) && mixing_figures(m)->round >= j->workshop->run.rounds;
 }
 
-/* What an evaluation took is no part of a peer's speed. */
+/* Returns the duration of the job without its evaluation, in microseconds, because evaluations do
+ * not count for a peer's speed. */
 static int64_t worked_us(const struct job *j)
 {
     int64_t us = phases_busy_us(j->phases) - j->evaluate_us;
@@ -59,9 +61,11 @@ void job_report(struct job *j)
     p->relative_drift = k->figures.relative;
     p->drift_round = k->figures.round;
     p->own_distance = k->figures.own;
-    /* The last window's figure may be of long ago, and a bound is known. */
+    /* The final figure is the last tree aggregation of the consensus phase, if there is one.
+     * Otherwise it is the bound on this peer's distance, because the last drift window may be old.
+     * The bound is also used if an averaging pass was exact, or if sketches are not trusted. */
     bool passed = j->edges->pass.over;
-    bool doubted = j->phases->chain.counts || passed; /* Then the bound is what there is. */
+    bool doubted = j->phases->chain.counts || passed;
     if (j->phases->phase == NODE_FINISHING && surveyed_last(j) && !doubted) {
         p->relative_drift = run_context_rounded(w, k->figures.relative);
     } else if (j->phases->phase == NODE_FINISHING) {

@@ -1,17 +1,17 @@
-/* peer/node/job_watchdog.c -- our own worker: the pace of its jobs, and what others are told of it. */
+/* peer/node/job_watchdog.c -- measures the worker's jobs, and reports a worker that hangs. */
 #include "peer/node/job_watchdog.h"
 
 #include "peer/node/member_counts.h"
 
-/* The pace of lock step is an average over so many rounds, of waits that are so many times as
- * long at most, and so little more. */
+/* The usual wait of lock step is an average over PACE_ROUNDS rounds. A single wait counts as at
+ * most PACE_MOST times the average plus PACE_FINE_US, which allows growth from 0. */
 enum { PACE_ROUNDS = 16, PACE_MOST = 4, PACE_FINE_US = 1000 };
 
-enum {
-    LIMIT_JOBS = 20,   /* A neighbour's job may take so many times our mean one, */
-    LIMIT_LONGEST = 4, /* or so many times our longest: those that evaluate are long; */
-    LIMIT_FIRST = 6 /* and so many times --straggler-timeout, before we know how long one takes. */
-};
+/* A job hangs if it exceeds all of --straggler-timeout, LIMIT_JOBS times the mean job and
+ * LIMIT_LONGEST times the longest job. The longest job counts because jobs with an evaluation are
+ * long. Until the first job with local steps has ended, the limit is LIMIT_FIRST times
+ * --straggler-timeout. */
+enum { LIMIT_JOBS = 20, LIMIT_LONGEST = 4, LIMIT_FIRST = 6 };
 
 static int64_t larger(int64_t a, int64_t b)
 {
@@ -49,12 +49,14 @@ void phases_sign(struct phases *ph)
     ph->signed_us = ph->env->now_us;
 }
 
+/* Returns the state that the member record has while the worker is well. */
 static enum record_state standing(const struct phases *ph)
 {
     return ph->phase < NODE_CONSENSUS ? RECORD_RUNNING : RECORD_TRAINED;
 }
 
-/* The last job evaluates on the whole test set: nobody waits for that one. */
+/* The last job is exempt: it may be long, because it evaluates on the whole test set, and no member
+ * waits for it. */
 void phases_watch_job(struct phases *ph)
 {
     if (ph->stalled || ph->phase == NODE_FINISHING
@@ -76,12 +78,12 @@ void job_watchdog_done(struct phases *ph, int64_t took_us)
                  (unsigned long long)ph->round, (double)took_us * 1e-6);
         members_set_state(ph->env->members, standing(ph));
     } else if (took_us > ph->longest_us) {
-        ph->longest_us = took_us; /* One that hung is no measure. */
+        ph->longest_us = took_us; /* A job that hung does not raise the limit of later jobs. */
     }
 }
 
-/* An average over the last rounds. A wait for somebody who was away is no measure: it counts as
- * a few usual ones at most. */
+/* A wait for an absent neighbour is not typical, so it is cut to a small multiple of the average.
+ * The first waits count in full, because there is no reliable average yet. */
 void job_watchdog_learn_pace(struct phases *ph, const struct schedule_view *v)
 {
     int64_t most_us = PACE_MOST * ph->usual_us + PACE_FINE_US;
@@ -92,7 +94,7 @@ void job_watchdog_learn_pace(struct phases *ph, const struct schedule_view *v)
     ph->usual_us += ((measure ? v->idle_us : most_us) - ph->usual_us) / ph->n_paced;
 }
 
-/* Most are done within seconds, and then there is a consensus to be had with them. */
+/* Most stalled workers recover within seconds, and their models then take part in the consensus. */
 bool job_watchdog_awaits(struct phases *ph)
 {
     if (ph->phase != NODE_CONSENSUS || !member_counts_hang(ph->env))

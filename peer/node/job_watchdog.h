@@ -1,19 +1,27 @@
-/* peer/node/job_watchdog.h -- how long our own jobs take, and when a worker is taken to hang; for
- * phases.c, whose struct it writes: `stalled` and `longest_us`. */
+/* peer/node/job_watchdog.h -- measures this peer's jobs and decides when a worker hangs.
+ *
+ * A hanging worker is *stalled*: the peer reports itself to the other members, which then continue
+ * without it. The functions are a part of phases.h and write these fields of struct phases:
+ * `stalled`, `longest_us`, `signed_us`, `usual_us`, `n_paced` and `hung_us`. */
 #ifndef PEER_NODE_JOB_WATCHDOG_H
 #define PEER_NODE_JOB_WATCHDOG_H
 
 #include "peer/node/phases.h"
 
-/* The mean of our jobs with local steps, in microseconds; 0 before the first. */
+/* Returns the mean duration of this peer's jobs with local steps, in microseconds. 0: there was no
+ * such job yet. */
 int64_t job_watchdog_mean_us(const struct phases *ph);
-/* A job that takes longer has a worker that hangs; INT64_MAX: none is said to. */
+/* Returns the duration in microseconds after which a job counts as hanging, for this peer and its
+ * neighbours. INT64_MAX: there is no limit (--straggler-timeout 0). */
 int64_t job_watchdog_limit_us(const struct phases *ph);
-/* What a round of lock step waits for its neighbours: ph->usual_us. */
+/* Updates ph->usual_us, the usual wait for neighbours before a round. Called before each job with
+ * local steps. */
 void job_watchdog_learn_pace(struct phases *ph, const struct schedule_view *v);
-/* Does the consensus phase wait for members who live, and whose workers hang? Not for ever. */
+/* Returns whether the consensus phase waits for live members with stalled workers. It waits for at
+ * most SCHEDULE_STALL_US in all. */
 bool job_watchdog_awaits(struct phases *ph);
-/* A job is done that took so long. Others hear it where they were told that the worker hangs. */
+/* Reports that a job has ended after took_us microseconds. If the worker was reported as stalled,
+ * the other members are told that it works again. */
 void job_watchdog_done(struct phases *ph, int64_t took_us);
 
 #endif

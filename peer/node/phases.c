@@ -1,4 +1,4 @@
-/* peer/node/phases.c -- shows the schedule what this peer knows, and does what it decided. */
+/* peer/node/phases.c -- shows the schedule what this peer knows, and carries out its decisions. */
 #include "peer/node/phases.h"
 
 #include "peer/node/job_watchdog.h"
@@ -10,24 +10,25 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* The estimate has an error of its own: aim below the target. */
+/* Factor of --final-drift that gives the target. Below 1, because estimates have an error. */
 static const double final_margin = 0.8;
 
-/* A distance is progress if it is so much less than the best one so far. */
+/* A distance is progress if it is below this factor times the least distance so far. */
 static const double better_factor = 0.9;
 
 enum {
-    STALL_WINDOWS =
-        3, /* The consensus phase is not without progress before so many drift windows */
-    STALL_ROUNDS = 64, /* and so many of its rounds have gone by without any: on a slow network
-                        * these take minutes. */
-    OLD_ROUNDS = 128,  /* What sketches said so long ago may be true no more. */
-    STALL_MOST = 5000  /* But if not even windows end, after so many rounds, or STALL_ROUNDS for
-                        * each vertex of the graph: made-up members are none. */
+    /* The consensus phase counts as stalled only after this many drift windows and rounds without
+     * progress. A time limit alone would be too short on a slow network. */
+    STALL_WINDOWS = 3,
+    STALL_ROUNDS = 64,
+    OLD_ROUNDS = 128, /* A bound by sketches that is older, in rounds, is not trusted. */
+    /* Rounds after which no drift window is needed. STALL_ROUNDS per vertex, if less, also suffice;
+     * invented members are no vertices and do not lengthen this. */
+    STALL_MOST = 5000
 };
 
-/* In lock step a peer that waits says its beat so often: a wait that rested on a single
- * message could last for ever. */
+/* SAY_US: interval at which a waiting peer repeats its round count, so that no neighbour waits for
+ * a lost message. SKIP_US: least time between two warnings about skipped rounds. */
 enum { SAY_US = 500 * 1000, SKIP_US = 10 * 1000 * 1000 };
 
 void phases_init(struct phases *ph, struct env *env, const struct sessions *s,
@@ -80,8 +81,8 @@ uint64_t phases_next_beat(const struct phases *ph)
     return phases_beat(ph) + (ph->steps || (ph->phase == NODE_CONSENSUS && !held(ph)));
 }
 
-/* The others' model is final, and so ours is: it is one of theirs, or made of pieces of theirs. No
- * figure of before speaks of it. */
+/* The fetched model is final, because all members with a model have finished. Earlier drift figures
+ * are not about this model, so they do not count. */
 static void take_final(struct phases *ph)
 {
     bool sole = member_counts_vertices(ph->env) == 2;
@@ -109,8 +110,8 @@ static void say_beat(struct phases *ph)
     edges_say_beat(ph->edges, phases_beat(ph), ph->checkpoint.due, ph->settled);
 }
 
-/* The others are so far ahead that they do not wait for us. Who has not done a round yet
- * joins there; for anybody else these rounds are skipped, and said to be. */
+/* Moves this peer to round count `beat`, because the others are too far ahead to wait for it. A
+ * peer without a finished round joins there. Any other peer skips rounds, with a warning. */
 static void claim(struct phases *ph, uint64_t beat)
 {
     uint64_t last = ph->workshop->run.rounds, to = beat < last ? beat : last;
@@ -152,7 +153,8 @@ static struct checkpoint_view see_checkpoint(const struct phases *ph)
                                     .lock_step = lock_step(ph)};
 }
 
-/* In the consensus phase there are none: from the last one of training it follows again. */
+/* Decides whether a checkpoint is due after this job. The consensus phase has no checkpoints: a
+ * restart repeats it from the checkpoint at the end of training. */
 static void look_at_checkpoint(struct phases *ph, bool steps)
 {
     struct checkpoint_view v = see_checkpoint(ph);
@@ -165,7 +167,7 @@ static void look_at_checkpoint(struct phases *ph, bool steps)
         ph->checkpoint.n_members = ph->edges->place.n;
 }
 
-/* With deltas or, where an edge has none, by a word that comes as early. */
+/* Deltas carry the round count. Edges without a delta get it as a BEAT message. */
 void phases_ahead(struct phases *ph)
 {
     ph->ahead = true;
@@ -187,7 +189,7 @@ void phases_job_done(struct phases *ph, bool steps)
     job_watchdog_done(ph, took);
     averaging_pass_done(ph->edges);
     look_at_checkpoint(ph, steps);
-    /* An edge that opened meanwhile may have been asked for before it was said. */
+    /* An edge that opened after the early announcement may not have received it. */
     if (!ph->ahead || ph->edges->opened_us >= ph->ahead_us)
         say_beat(ph);
     ph->say_us = ph->env->now_us + SAY_US;
@@ -196,9 +198,9 @@ void phases_job_done(struct phases *ph, bool steps)
 
 /* ---- the consensus phase ---- */
 
-/* Mixing alone only contracts: of what was known in this phase the least is true. Estimates
- * differ from window to window, and one peer's must not rise where others have believed it
- * and left. */
+/* Returns the least bound known in this phase, which stays valid, because mixing alone only reduces
+ * distances. Later, larger estimates must not count: other peers may have ended by the lower
+ * one. */
 static double measured(const struct phases *ph)
 {
     double known = fmin(ph->bound, ph->chain.bound);
@@ -207,25 +209,25 @@ static double measured(const struct phases *ph)
 
 double phases_own_distance(const struct phases *ph)
 {
-    double passed =
-        averaging_pass_bound(ph->edges); /* Whatever replicas are left of those who are final. */
+    /* An exact averaging pass outweighs old replicas of neighbours that have ended. */
+    double passed = averaging_pass_bound(ph->edges);
     return ph->unheard ? (double)INFINITY : fmin(passed, fmax(measured(ph), ph->left));
 }
 
-/* Have all members that live done their training? In lock step beats say so. */
+/* Returns whether all live members have trained. In lock step their round counts ensure that. */
 static bool all_trained(const struct phases *ph)
 {
     return lock_step(ph) || !member_counts_some(ph->env, RECORD_RUNNING);
 }
 
-/* The drift was measured in this phase, and is over the target. */
+/* Returns whether the drift was measured in this phase and is above the target. */
 static bool known_apart(const struct phases *ph)
 {
     return run_context_known(ph->workshop, ph->settling_window)
            && !(phases_own_distance(ph) <= final_margin * ph->workshop->run.final_drift);
 }
 
-/* There is progress: from here on more is looked for. */
+/* Records progress. Later values are compared with the present ones. */
 static void better(struct phases *ph)
 {
     ph->better_us = ph->env->now_us;
@@ -237,18 +239,20 @@ static void better(struct phases *ph)
     ph->best_rounds = ph->settle_rounds;
 }
 
-/* Other models are measured from now on: what was best says nothing of them. */
+/* Restarts the search for progress, because other models are measured from now on. */
 static void begin_anew(struct phases *ph)
 {
     ph->best = ph->best_local2 = (double)INFINITY;
     better(ph);
 }
 
-/* Progress is a lesser distance to the mean or to the neighbours, word from farther away
- * that others are settled, another graph, or that somebody still trains: in lock step we may
- * wait for that one through others, who say nothing new meanwhile. Many small steps
- * add up to one: what was best is that of the last progress. What only goes up and down where
- * it has come to rest is none, or a liar's noise would be waited for without end. */
+/* Signs of progress in the consensus phase:
+ *
+ *   a smaller distance to the mean or to the neighbours, by better_factor since the last progress
+ *   more hops around this peer within which all are near
+ *   another graph, or a member that still trains: this peer may wait for it through other peers
+ *
+ * Values that only vary are no progress: noise of a Byzantine member must not delay the end. */
 static void look_for_progress(struct phases *ph)
 {
     double distance = phases_own_distance(ph), local2 = ph->workshop->mixing.local2;
@@ -259,25 +263,26 @@ static void look_for_progress(struct phases *ph)
         better(ph);
 }
 
+/* Returns the time without progress, or 0 if it is too early to judge. */
 static int64_t stalled_us(const struct phases *ph)
 {
     uint64_t rounds = ph->settle_rounds - ph->best_rounds;
     bool windows = run_context_window(ph->workshop) - ph->best_window >= STALL_WINDOWS;
     bool mute = ph->env->now_us - ph->edges->exchange_us > SCHEDULE_STALL_US;
-    /* Once a member has ended no window has all of them any more. */
+    /* After a member has ended, no drift window can include all members. */
     bool last =
         member_counts_some(ph->env, RECORD_FINISHED) || member_counts_some(ph->env, RECORD_FAILED);
     bool long_ago = rounds >= STALL_ROUNDS && (windows || last);
     uint64_t most = STALL_ROUNDS * (1 + (uint64_t)ph->edges->place.n);
     bool tried = long_ago || rounds >= STALL_MOST || rounds >= most;
-    /* Until then we waited for it, and could do nothing. */
+    /* The time in which this peer waited for a neighbour, until it was excused, does not count. */
     int64_t since_us =
         ph->better_us > ph->edges->excused_us ? ph->better_us : ph->edges->excused_us;
     return tried || mute ? ph->env->now_us - since_us : 0;
 }
 
-/* In lock step all begin a drift window now; else the next one counts, once all have
- * trained: a slow trainer moves the models until then. */
+/* In lock step all peers begin a drift window now. With other policies the next one counts. Called
+ * again when the last member has trained, because a slow trainer moves the models until then. */
 static void begin_settling(struct phases *ph)
 {
     ph->window_due = lock_step(ph);
@@ -300,7 +305,8 @@ static void enter_settling(struct phases *ph)
     members_set_state(ph->env->members, RECORD_TRAINED);
 }
 
-/* Do other models take part than those that were measured, or is a replica of none yet? */
+/* Returns whether something may move models apart since the last measurement: other members, reset
+ * edges, delayed exchanges, or replicas that do not yet follow their model. */
 static bool parted(struct phases *ph)
 {
     struct edges *es = ph->edges;
@@ -312,7 +318,7 @@ static bool parted(struct phases *ph)
     return others || stale || edges_lag(es, most);
 }
 
-/* The first moment, of those that were measured, at which we were under the target. */
+/* Updates whether this peer is under the target, and since the models of which round. */
 static void look_for_nearness(struct phases *ph)
 {
     bool was = ph->near;
@@ -332,7 +338,7 @@ static void look_at_last_phase(struct phases *ph)
     ph->trained = trained;
     run_context_settle(ph->workshop, known_apart(ph));
     averaging_pass_look(ph->edges, phases_beat(ph));
-    if (parted(ph)) { /* Only windows that begin from now on count. */
+    if (parted(ph)) { /* From now on only later drift windows count. */
         ph->settling_window = run_context_begun(ph->workshop, false);
         ph->bound = (double)INFINITY;
         distance_bound_begin(&ph->chain);
@@ -358,14 +364,14 @@ static void look_at_last_phase(struct phases *ph)
     look_for_progress(ph);
 }
 
-/* Edges whose other end is final mix no more, once what is ready is done. */
+/* Ends edges to neighbours with a final model, after a complete exchange has been mixed. */
 static void end_edges(struct phases *ph)
 {
     int64_t since = ph->env->now_us - ph->edges->exchange_us;
     for (size_t i = 0; i < ph->edges->n; i++) {
         const struct neighbour *b = edges_at(ph->edges, i);
-        /* Their word comes behind their last delta. Where it got lost with a
-         * session, their record says the same, without that order. */
+        /* A neighbour announces its end after its last delta. If the announcement was lost with a
+         * session, its record says the same, but may arrive before the delta: hence the wait. */
         bool quiet = b->link == NULL || since > QUIET_END_US;
         const struct member *m = quiet ? members_find(ph->env->members, b->edge.id) : NULL;
         bool final = m != NULL && record_state_is_final(m->record->state);
@@ -394,6 +400,7 @@ static bool see_edges(struct phases *ph)
     return true;
 }
 
+/* --min-peers matters only for the start of a run, not for joining one that has begun. */
 static bool enough_members(const struct phases *ph, uint32_t n_live)
 {
     bool joining = ph->round > 0 || sessions_run_begun(ph->sessions);
@@ -406,7 +413,7 @@ static bool is_late(const struct phases *ph, const struct schedule_view *v,
     return (ph->round == 0 || ph->resumed) && ahead->round > ph->round + v->reach + 2;
 }
 
-/* Once somebody has finished, what we would train is of no use to anybody. */
+/* Returns whether the run is over: once a member has ended, training cannot change the result. */
 static bool is_over(const struct phases *ph)
 {
     return !ph->taken && member_counts_ended(ph->env);
@@ -463,12 +470,12 @@ static struct schedule_view see(struct phases *ph, bool diverged)
                               .waits_round = round_protocol_waits(ph->round_protocol, ph->round),
                               .edge = ph->seen,
                               .n_edges = ph->edges->n};
-    if (!v.lock_step && !ph->trained) /* No faster than training was. */
+    if (!v.lock_step && !ph->trained) /* Until all have trained, mix at the pace of training. */
         v.pace_us = job_watchdog_mean_us(ph);
     v.away = ph->away = run_ended_left_behind(ph);
     if (ph->phase == NODE_JOINING)
         see_gathering(ph, &v);
-    /* Only a consensus is one of somebody: whoever claims none need not count the others. */
+    /* The number of members that ended together is needed only for a claim of consensus. */
     if (ph->phase == NODE_FINISHING && phases_own_distance(ph) <= run->final_drift)
         v.member_counts_end = member_counts_end(ph->env);
     return v;
@@ -479,7 +486,7 @@ static struct schedule_view see(struct phases *ph, bool diverged)
 static enum phases_next begin(struct phases *ph)
 {
     ph->phase = NODE_TRAINING;
-    /* Somebody has, and nobody was left to give us its model. */
+    /* A member has finished, but no member could provide its model. */
     ph->away |= is_over(ph);
     checkpoint_start(&ph->checkpoint);
     edges_begin(ph->edges);
@@ -507,7 +514,7 @@ static enum phases_next start_job(struct phases *ph, bool steps)
     return PHASES_JOB;
 }
 
-/* Without a model there is one to be had; in the middle of a run ours is of no use. */
+/* Fetches the model to join with. A model that the run is too far ahead of is dropped first. */
 static enum phases_next get_model(struct phases *ph, const struct schedule_view *v)
 {
     if (v->has_model)
@@ -517,7 +524,7 @@ static enum phases_next get_model(struct phases *ph, const struct schedule_view 
     return PHASES_WAIT;
 }
 
-/* The neighbour that is waited for, or NULL. */
+/* Returns the identity of the neighbour for which the decision waits, or NULL. */
 static const uint8_t *named(const struct phases *ph, const struct schedule_decision *d)
 {
     const struct schedule_edge *e = d->for_whom;
@@ -528,13 +535,14 @@ static enum phases_next follow(struct phases *ph, const struct schedule_view *v,
                                const struct schedule_decision *d)
 {
     if (d->late && !ph->draining && !v->away) {
-        /* The mean is near us, and who else is? Some are apart, or pull: what was least before is
-         * no bound, and what edges say holds only where all have it. The last measure counts. */
+        /* Some peers are far from the mean, or a Byzantine member pulls models. Therefore earlier
+         * bounds do not hold, and only the last drift figure counts. */
         ph->unheard = !schedule_confirmed(v, false);
         ph->bound = ph->chain.bound = (double)INFINITY;
         env_note(ph->env, NOTE_WARNING, "the consensus phase ended without reaching --final-drift");
     }
-    /* They ended apart, and know more than we do by what was least long ago. */
+    /* The neighbours have ended, most of them not near the mean. An old bound by sketches may then
+     * be false, so the distance counts as unknown. */
     bool old = !isfinite(ph->chain.bound) && phases_beat(ph) > ph->bound_round + OLD_ROUNDS;
     ph->unheard |= d->left && !ph->draining && old && !schedule_confirmed(v, true);
     ph->draining |= d->drain;
@@ -572,7 +580,7 @@ enum phases_next phases_update(struct phases *ph, bool diverged)
     end_edges(ph);
     if (ph->phase == NODE_CONSENSUS)
         look_at_last_phase(ph);
-    if (ph->phase != NODE_FINISHING /* Then nothing waits for it any more. */
+    if (ph->phase != NODE_FINISHING /* In this phase nothing depends on the quorum. */
         && quorum_look(&ph->quorum, ph->env->members, ph->workshop->run.quorum,
                        ph->env->config.patience_us, ph->env->now_us))
         ph->told_us = wait_log_quorum(ph);

@@ -1,22 +1,26 @@
-/* peer/node/phases.h -- the phases of a run: a view for the schedule, and what it decided.
+/* peer/node/phases.h -- the phase of a peer: shows the schedule its view and follows its decision.
  *
- * A process that begins, again or late, when others have finished:
+ * schedule.h contains the rules and draws the phases. phases_update() shows the schedule what this
+ * peer knows, updates the state below and returns what the node must do. struct phases holds the
+ * phase, the rounds and how they ended, the quorum, and the progress of the consensus phase. It is
+ * written by phases.c, job_watchdog.c and run_ended.c. In addition, resume.c restores it from a
+ * checkpoint, and `checkpoint` has its own functions (checkpoint.h).
  *
- *   all who live have    it takes their model (join.h) as its final one, in consensus where the
- *                        models of those that gave it are under --final-drift from it
- *   some have            it takes a model, and ends in the consensus phase with those who have not
- *   none of them is      its run ended while it was away, whatever it has from its checkpoint
- *   there to give one
+ * A process may start, or start again, when other members have already finished:
  *
- * Owned here, and written by phases.c, labour.c and deserted.c only: the phase, the rounds and what
- * became of them, the quorum, how far the consensus phase has come. The rules are in schedule.h, which also draws
- * the phases. phases_update() shows it what this peer knows, notes what follows for itself
- * and says what the node has to do.
+ *   members that have finished    result
+ *   all live members              this peer takes their model as its final model. It claims
+ *                                 consensus if that model is within --final-drift of its sources'
+ *                                 models.
+ *   some                          this peer fetches a model, and ends in the consensus phase with
+ *                                 the members that have not finished
+ *   some, and no member can       the run ended without this peer, even if it has a checkpoint
+ *   provide a model
  *
- *    joined + done + skipped = round
+ * Every round that is over for this peer was over before it joined, was done by it, or was skipped
+ * by it because the run was too far ahead:
  *
- * holds at all times: a round was over when this peer came, or it did it, or it claimed it
- * because the others were that far ahead.
+ *   joined + done + skipped = round
  */
 #ifndef PEER_NODE_PHASES_H
 #define PEER_NODE_PHASES_H
@@ -31,6 +35,8 @@
 #include "peer/node/schedule.h"
 #include "peer/node/waits.h"
 
+/* State of the phases of one peer. Times are node time in microseconds (clock.h). "Round count"
+ * means rounds of training plus rounds of the consensus phase. */
 struct phases
 {
     struct env *env;
@@ -40,118 +46,139 @@ struct phases
     struct join *join;
     const struct round_protocol *round_protocol; /* Set by node.c. */
 
-    enum node_phase phase; /* But NODE_LEFT: see env.over. */
-    uint64_t round;        /* The run's, claimed. */
+    enum node_phase phase; /* Never NODE_LEFT: env->over says that the node has ended. */
+    uint64_t round;        /* Rounds of training that are over for this peer. */
+    /* Rounds that were over when this peer joined, that it did, and that it skipped. */
     uint64_t joined, done, skipped;
-    bool resumed;             /* Its model is that of a checkpoint, which may be old. */
-    bool taken;               /* It was had from others, */
-    bool final;               /* who had all finished with it. */
-    uint64_t settle_rounds;   /* The consensus phase's. */
-    bool steps;               /* The next job takes local steps. */
-    bool draining;            /* No new deltas: what is half done is finished. */
-    uint32_t settled;         /* schedule_settled() at the last look. */
-    uint64_t settling_window; /* Figures of windows after this one count. */
-    bool window_due;          /* The next job begins one: the first of a consensus phase in
-                               * lock step. */
-    int64_t gathered_us;      /* Since when there are members enough; 0: there are not. */
-    int64_t missed_us;        /* And since when there are not; 0: there are. */
-    int64_t idle_since_us;    /* When the last job ended. */
-    int64_t job_us;           /* When the present job began, */
-    int64_t signed_us;        /* and when it, or one before it, was last seen to get on. */
-    int64_t longest_us;       /* The longest job of ours, */
-    int64_t worked_us;        /* and all that took local steps, together. */
-    int64_t usual_us;         /* So long we wait for neighbours before a round of lock step,
-                               * averaged over the last rounds, */
-    int64_t n_paced;          /* which are so many. */
-    int64_t say_us;           /* When our beat is said again to those who may wait for it. */
-    int64_t wake_us;          /* Something is due then; INT64_MAX: nothing. */
-    int64_t
-        hung_us; /* When the consensus phase first waited for workers that hang; 0: it has not. */
-    uint32_t n_ended; /* So many members were vertices when our model was final. */
-    bool stalled;     /* Our worker has been at its job for too long. */
+    bool resumed; /* The model comes from this peer's own checkpoint and may be old. */
+    bool taken;   /* The model was fetched from other members. */
+    bool final;   /* The fetched model is final, because all other members had finished. */
+    uint64_t settle_rounds; /* Rounds of the consensus phase that are done. */
+    bool steps;             /* The present or next job takes local steps. */
+    bool draining;          /* No new deltas are made; half-done exchanges are completed. */
+    uint32_t settled;       /* Result of schedule_settled() at the last decision. */
+    /* A drift figure counts only if its drift window has a higher number than this. */
+    uint64_t settling_window;
+    /* In lock step, the first job of the consensus phase begins a new drift window. True until that
+     * job is planned. */
+    bool window_due;
+    /* Time since which this peer has a model and enough members are present. 0: not now. */
+    int64_t gathered_us;
+    int64_t missed_us; /* Time since which too few members are present to begin. 0: enough are. */
+    int64_t idle_since_us; /* Time at which the last job ended. */
+    int64_t job_us;        /* Time at which the present job began. 0: no job runs. */
+    int64_t signed_us;     /* Last time at which a job reported progress. */
+    int64_t longest_us;    /* Duration of the longest job so far, without jobs that hung. */
+    int64_t worked_us;     /* Total duration of all jobs with local steps. */
+    /* Usual wait for neighbours before a round in lock step: average over the last rounds. */
+    int64_t usual_us;
+    int64_t n_paced; /* Number of rounds in the average usual_us, at most 16. */
+    int64_t say_us;  /* Time at which a waiting peer announces its round count again. */
+    int64_t wake_us; /* Time at which phases_update() must be called again. INT64_MAX: none. */
+    /* Time at which the consensus phase first waited for members with stalled workers. 0: never. */
+    int64_t hung_us;
+    uint32_t n_ended; /* Number of vertices of the graph when this peer's model became final. */
+    bool stalled;     /* This peer's worker has run one job for too long. */
 
-    bool away; /* The run ended elsewhere while we were away: so does ours. */
+    bool away; /* The run ended while this peer was absent, so this peer ends, too. */
     struct checkpoint checkpoint;
-    bool ahead;       /* The next beat has been said: only the local steps are left to do. */
-    int64_t ahead_us; /* It was said then. */
-    bool copies;      /* With the job that was just done a checkpoint has to be taken. */
+    /* The next round count has been announced, and only the local steps of the round are left. */
+    bool ahead;
+    int64_t ahead_us; /* Time of the last early announcement (phases_ahead()). */
+    bool copies;      /* The job that just ended must be followed by a copy for a checkpoint. */
 
     struct quorum quorum;
-    struct round_quorum believe;
+    struct round_quorum believe; /* Filter of the round counts that neighbours claim. */
 
-    /* A bound on our distance once known stays one, until something parts the models. */
+    /* Upper bound on the distance of this peer's model to the mean, relative to the model. The
+     * bound stays valid until an event may move models apart. INFINITY: not known. */
     double bound;
-    uint64_t bound_round; /* The bound was measured at the beginning of this round, */
-    bool by_edges;        /* and not by sketches (chain.h): it may be far above the distance. */
+    uint64_t bound_round; /* Round count at which the models were measured for `bound`. */
+    /* True: `bound` comes from the edges (distance_bound.h) and may be far above the distance.
+     * False: from sketches. */
+    bool by_edges;
+    /* Graph and number of edge resets at the last update of `bound`. */
     uint64_t bound_view, bound_resets;
-    double left;  /* We are so far from it at least, by who is final, or by the edges. */
-    bool unheard; /* It ended late, or last, and most neighbours did not say that they are
-                          * near; or our model has vanished: nothing is known of it. */
-    struct distance_bound chain; /* What the edges say of it, where sketches do not. */
-    bool near;                   /* It is under the target: */
-    uint64_t near_round; /* the models of this round were the first of which that is known. */
+    /* Lower bound on the largest distance of any peer to the mean, relative to the model. Known
+     * from the models of ended neighbours and from the edges. */
+    double left;
+    /* True: the distance is not known, and phases_own_distance() is INFINITY. The consensus phase
+     * ended without confirmation by the neighbours, or the model has shrunk to nothing. */
+    bool unheard;
+    struct distance_bound chain; /* Distance bound by the edges, for times without sketches. */
+    bool near;                   /* The bound on the distance is below the target. */
+    /* Round count of the first models that are known to be below the target. */
+    uint64_t near_round;
 
-    /* What counts as progress in the consensus phase, and when there was some. */
-    bool trained;
-    double best; /* The least distance so far. */
-    double best_local2;
+    /* Progress of the consensus phase: the values at the last progress. */
+    bool trained;       /* All live members have finished training. */
+    double best;        /* Least distance to the mean. */
+    double best_local2; /* Least sum of squared distances to the neighbours. */
+    /* `settled`, the graph (edges->view), the number of drift windows, and settle_rounds. */
     uint32_t best_settled;
     uint64_t best_view, best_window, best_rounds;
-    int64_t better_us;
+    int64_t better_us; /* Time of the last progress. */
 
-    int64_t told_us;            /* When a wait was last spoken of. */
-    int64_t skip_us;            /* Skipped rounds are not spoken of again before this. */
-    struct schedule_edge *seen; /* The view's edges; cap_seen of them. */
+    int64_t told_us; /* Reference time for the next message about waiting (wait_log.h). */
+    int64_t skip_us; /* No message about skipped rounds is printed before this time. */
+    struct schedule_edge *seen; /* Edges of the schedule's view; room for cap_seen. Owned. */
     size_t cap_seen;
-    struct waits waits; /* Whom the last decision waits for. */
+    struct waits waits; /* The neighbour for which the last decision waits. */
 };
 
-/* What is to be done. */
+/* Task of the node after phases_update(). */
 enum phases_next {
     PHASES_WAIT,     /* Nothing. */
-    PHASES_BEGUN,    /* The run has begun: tell the others. */
-    PHASES_JOB,      /* A job of this phase. */
-    PHASES_LAST_JOB, /* Nothing more is mixed: measure and test. */
-    PHASES_END       /* Nobody needs us any more. */
+    PHASES_BEGUN,    /* Training has begun: tell the other members. */
+    PHASES_JOB,      /* Start a job of the present phase. */
+    PHASES_LAST_JOB, /* The model is final: start the last job, which measures and evaluates. */
+    PHASES_END       /* No member needs this peer any more: end the node. */
 };
 
+/* Initialises *ph in NODE_JOINING. All pointers are borrowed and must outlive *ph. */
 void phases_init(struct phases *ph, struct env *env, const struct sessions *s,
                  struct run_context *w, struct edges *es, struct join *j);
 void phases_close(struct phases *ph);
+/* Starts the timers. Called once, at the first event of the node. */
 void phases_start(struct phases *ph);
 
-/* Look at everything, while no job runs. diverged: training ran away, there is no use in
- * going on with the consensus phase. */
+/* Looks at the whole state, takes the next decision and returns what the node must do. Must not be
+ * called while a job runs. `diverged`: training diverged, which makes more rounds useless. */
 enum phases_next phases_update(struct phases *ph, bool diverged);
 
-/* While a job runs: does its worker hang? The others are told. */
+/* Called while a job runs: if the worker hangs, announces that to the other members. */
 void phases_watch_job(struct phases *ph);
-/* Our job, which is long, gets on. */
+/* Reports that the running job makes progress, although it is long. */
 void phases_sign(struct phases *ph);
 
-/* The model is others', of the round that join.h says: we join in the middle, or at the end. */
+/* Reports that a model of round ph->join->round was fetched. This peer joins in the middle of the
+ * run or at its end. */
 void phases_join(struct phases *ph);
-/* A job begins: has it to begin a drift window? Asked once. */
+/* Returns whether the job that is being planned must begin a drift window. Clears the request, so
+ * it may be called only once per job. */
 bool phases_take_window(struct phases *ph);
-/* The deltas of this round are out before its local steps (--overlap): neighbours need nothing more
- * of us for the next beat. */
+/* Reports that the deltas of this round were sent before its local steps (--overlap). Announces the
+ * next round count, because neighbours need nothing more from this peer for it. */
 void phases_ahead(struct phases *ph);
-/* A job is done; it took local steps or not. */
+/* Reports that a job is done. `steps`: the job took local steps, so a round of training is over. */
 void phases_job_done(struct phases *ph, bool steps);
 
 /* ---- questions ---- */
 
-/* See run_context_distance(). */
+/* Returns an upper bound on |x - mean| / |mean| of this peer's model x in the consensus phase.
+ * INFINITY: not known. */
 double phases_own_distance(const struct phases *ph);
-/* Rounds claimed, those of the consensus phase included: what lock step counts. */
+/* Returns the round count: rounds of training plus rounds of the consensus phase. Lock step
+ * compares it between neighbours. */
 uint64_t phases_beat(const struct phases *ph);
-/* The beat after the job that is being planned. */
+/* Returns the round count after the job that is being planned. */
 uint64_t phases_next_beat(const struct phases *ph);
-/* Lock step has to wait until our checkpoint is on disk. */
+/* Returns whether lock step must wait until this peer's checkpoint is on disk. */
 bool phases_writes(const struct phases *ph);
-/* The worker has been at its job for so long; 0: it waits. */
+/* Returns for how long the worker has run its present job, in microseconds. 0: no job runs. */
 int64_t phases_busy_us(const struct phases *ph);
-/* How long nothing has been seen of it: what is judged, here and by neighbours. */
+/* Returns for how long the present job has shown no progress, in microseconds. 0: no job runs. This
+ * peer and its neighbours judge a stalled worker by this time. */
 int64_t phases_stuck_us(const struct phases *ph);
 
 #endif

@@ -1,4 +1,4 @@
-/* peer/node/quorum.c -- counts who lives against who was there at the beginning. */
+/* peer/node/quorum.c -- counts the present members, and compares them with the initial members. */
 #include "peer/node/quorum.h"
 
 #include <errno.h>
@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Enough members for less than this is a moment. */
+/* A time with enough members that is shorter than this does not restart --quorum-timeout. */
 static const int64_t moment_us = 30 * 1000 * 1000;
 
-/* Is it a member that is there, by what we know? One whose model is final is, dead or
- * not: it has done all that was to be done. */
+/* Returns whether a member counts as present. A member whose model is final counts even if it is
+ * dead, because it has done its whole part of the run. */
 static bool lives(const struct member *m)
 {
     return m->counts
@@ -18,7 +18,8 @@ static bool lives(const struct member *m)
                || record_state_is_final(m->record->state));
 }
 
-/* Does it take part? One whose worker hangs does not, until that is done. */
+/* Returns whether a member is present and takes part. A member with a stalled worker does not take
+ * part until its job ends. */
 static bool works(const struct member *m)
 {
     return lives(m) && m->record->state != RECORD_STALLED;
@@ -47,13 +48,13 @@ void quorum_close(struct quorum *q)
 
 uint32_t quorum_needed(const struct quorum *q, double share)
 {
-    /* A share such as 0.7 is no binary fraction: 0.7 of 10 is 7, not 8. */
+    /* In floating point 0.07 * 100 is above 7. The small constant prevents the result 8. */
     double needed = ceil(share * q->n_members - 1e-9);
     return needed < 1 ? 1 : (uint32_t)needed;
 }
 
-/* A machine that lost its identity is there again under its old name, as a newcomer: it
- * must not count as dead, too. */
+/* Returns whether another present member has the name of `m`, which is not present. A machine that
+ * lost its key comes back with its old name as a new member, and must not also count as dead. */
 static bool replaced(const struct members *all, const struct member *m)
 {
     for (size_t i = 0; i < members_count(all) && !lives(m); i++) {
@@ -64,8 +65,9 @@ static bool replaced(const struct members *all, const struct member *m)
     return false;
 }
 
-/* One suspect alone counts as there while we train: most are heard again within seconds. Where two
- * are silent at once that is no slip of theirs. And who was missed stays missed until it is heard. */
+/* Counts the present members, this peer included. A single suspect counts as present while the
+ * quorum is there, because most suspects are heard again within seconds. Two suspects at once are
+ * probably a network failure. Below the quorum no suspect counts until it is heard. */
 static uint32_t count_live(const struct quorum *q, const struct members *m)
 {
     uint32_t n_live = 0, n_suspects = 0;
@@ -79,7 +81,8 @@ static uint32_t count_live(const struct quorum *q, const struct members *m)
     return n_live + (q->state == QUORUM_THERE && n_suspects == 1);
 }
 
-/* A member that the table has given up has left: only those are (members.h). */
+/* An initial member that is no longer in the table counts as departed: the table drops only members
+ * that are dead or have left. */
 uint32_t quorum_members(const struct quorum *q, const struct members *m)
 {
     uint32_t n = 0;
@@ -90,6 +93,8 @@ uint32_t quorum_members(const struct quorum *q, const struct members *m)
     return n;
 }
 
+/* Counting costs O(members), so it is repeated only after a change of the member table or of the
+ * quorum's state. */
 static void count(struct quorum *q, const struct members *m)
 {
     uint64_t changes = members_changes(m), view = members_view(m);
@@ -102,8 +107,9 @@ static void count(struct quorum *q, const struct members *m)
     q->n_live = count_live(q, m);
 }
 
-/* Who comes back for a moment, again and again, must not hold the others for ever: patience goes
- * on where it was. */
+/* Sets the time at which the present state began. If the quorum was there for a short time only,
+ * --quorum-timeout continues where it stopped. Otherwise a member that returns briefly again and
+ * again could stop the training of all others without a limit. */
 static void turn(struct quorum *q, enum quorum_state before, int64_t now_us)
 {
     bool moment = before == QUORUM_THERE && now_us - q->since_us < moment_us;

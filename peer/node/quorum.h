@@ -1,60 +1,75 @@
-/* peer/node/quorum.h -- are enough of the run's members there to train?
+/* peer/node/quorum.h -- decides whether enough members are present to train.
  *
- * Those who were members when this peer began to train count, but for those that have
- * left by their own signed word. Of these a share (the run's --quorum) must be alive, or
- * the peer holds its local steps: one of eight that trains alone on its eighth of the data
- * would lead the others astray when they come back. Newcomers count as alive, so that a
- * machine that is replaced makes up for the one that died. Whose worker hangs, by its own word, counts as gone
- * until it does not.
+ * The quorum is a share (--quorum) of the initial members: those that were present when this peer
+ * began to train, without those that have left by their own signed announcement. Below the quorum
+ * the peer stops its local steps. If one of eight peers trained alone on an eighth of the data, its
+ * model would mislead the others later. New members count as present, so that a new machine
+ * replaces a dead one. A member that reports a stalled worker is not present until its job ends.
  *
- *     there are enough <------------------------------+
- *         |                                           | enough again
- *         v   fewer                                   |
- *       held ----------- for --quorum-timeout -----------> resigned: goes on
+ *     THERE <------------------------------+
+ *       |                                  |  enough members again
+ *       v  too few members                 |
+ *      HELD ---- after --quorum-timeout ---+--> RESIGNED
  *
- * Who is silent is missed before it is known to be dead: several suspects count as gone, so
- * that a peer that is cut off, or whose cluster has died, holds some three seconds later. One
- * suspect alone does not, until it is dead.
+ *   state      this peer
+ *   THERE      trains: there are enough members, or training has not begun
+ *   HELD       mixes without local steps
+ *   RESIGNED   trains again, although there are too few members
  *
- * Two halves of an even cut both have the quorum of a half, and both go on; one of them may say
- * consensus at the end (outcome.c).
+ * Two or more suspects count as absent at once. A peer that is cut off, or whose cluster has died,
+ * therefore stops its local steps after about three seconds. A single suspect counts as present
+ * until it is dead.
+ *
+ * If the network splits into two equal halves and --quorum is 0.5, both halves have the quorum and
+ * continue. Only one of them can end with success (verdict.h).
  */
 #ifndef PEER_NODE_QUORUM_H
 #define PEER_NODE_QUORUM_H
 
 #include "gossip/members/members.h"
 
+/* State of the quorum: see the table at the top of this file. */
 enum quorum_state { QUORUM_THERE, QUORUM_HELD, QUORUM_RESIGNED };
 
+/* Written by quorum.c only. */
 struct quorum
 {
-    uint8_t (*id)[WIRE_ID_BYTES]; /* The members of the beginning, n of them; owned. */
+    /* Identities of the n initial members, this peer included. Owned. NULL: training has not begun.
+     */
+    uint8_t (*id)[WIRE_ID_BYTES];
     uint32_t n;
-    uint32_t n_members; /* So many of these have not left; */
-    uint32_t n_live;    /* and so many members are there now, ourselves included. */
-    struct              /* When these two were counted: for as long as this is how things are. */
+    uint32_t n_members; /* Number of initial members that have not left. */
+    uint32_t n_live;    /* Number of members that are present now, this peer included. */
+    /* Versions of the member table, and the state, for which n_members and n_live were counted. */
+    struct
     {
         uint64_t changes, view;
         enum quorum_state state;
     } counted;
     enum quorum_state state;
-    int64_t since_us; /* In this state; held, with what it was held before a short moment of */
-    int64_t held_us;  /* enough members: so long, when that moment began. */
+    /* Node time at which the state began, in microseconds. If HELD continues after a short time in
+     * THERE, it is earlier by the time that was spent in HELD before. */
+    int64_t since_us;
+    int64_t held_us; /* Time spent in HELD when that state last ended, in microseconds. */
 };
 
-/* Training begins with these members. 0 or -ENOMEM. */
+/* Begins training: the members that are present in `m` become the initial members. Returns 0 or
+ * -ENOMEM. */
 int quorum_begin(struct quorum *q, const struct members *m, int64_t now_us);
+/* Frees the quorum and returns it to the state before quorum_begin(). */
 void quorum_close(struct quorum *q);
 
-/* How is it now? True where the state has changed. Before quorum_begin() all is well. O(1), but
- * O(members) after a change of theirs. */
+/* Updates the state and returns whether it has changed. `share`: --quorum, from 0 to 1.
+ * patience_us: --quorum-timeout. Before quorum_begin() the state is always QUORUM_THERE. O(1), and
+ * O(members^2) after a change of the member table. */
 bool quorum_look(struct quorum *q, const struct members *m, double share, int64_t patience_us,
                  int64_t now_us);
 
-/* So many of the members of the beginning have not left. O(members), by chance of memory. */
+/* Returns the number of initial members that have not left. A member counts as departed if its name
+ * belongs to another present member. O(members^2) in the worst case. */
 uint32_t quorum_members(const struct quorum *q, const struct members *m);
 
-/* So many must be alive: the share of n_members, rounded up, at least one. */
+/* Returns how many members must be present: `share` of n_members, rounded up, and at least 1. */
 uint32_t quorum_needed(const struct quorum *q, double share);
 
 #endif

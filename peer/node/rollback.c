@@ -1,4 +1,4 @@
-/* peer/node/rollback.c -- the last good state, and when a training goes back to it. */
+/* peer/node/rollback.c -- keeps the last good model and returns to it when training diverges. */
 #include "peer/node/rollback.h"
 
 #include "nn/math/number.h"
@@ -12,15 +12,20 @@
 #include <string.h>
 
 enum {
-    COPY = 64,   /* Rounds between copies. */
-    SAMPLES = 64 /* Held-out ones that tell whether a long way led anywhere. */
+    COPY = 64,   /* Least number of rounds between two copies of the model. */
+    SAMPLES = 64 /* Held-out samples that decide whether an unusually large move was harmful. */
 };
 
-static const double spike = 100;    /* Times the loss that it began with, and a nat. */
-static const double far_times = 32; /* As far as a round before; squared below. */
-static const double worse_nats = 1; /* A loss is good up to so far above where it began. */
-static const double noise_nats = 2; /* The loss of one sample may be so low by chance. */
-static const double most_norm2 = 1e38;
+/* A loss above this multiple of (limit + 1 nat) is a divergence. */
+static const double spike = 100;
+/* A model is suspect if its distance to the copy exceeds this multiple of the largest earlier
+ * distance, and this multiple of the copy's length. */
+static const double far_times = 32;
+static const double worse_nats = 1; /* A loss is good up to this far above the initial loss. */
+/* Allowance in nats for a first loss that is low by chance, if the loss is of one sample. Divided
+ * by the square root of the number of samples. */
+static const double noise_nats = 2;
+static const double most_norm2 = 1e38; /* A larger squared length of the model is a divergence. */
 
 int rollback_open(struct rollback *r, const struct trainer *t)
 {
@@ -49,7 +54,8 @@ static bool went_far(const struct rollback *r, double moved2)
     return moved2 > far_times * far_times * fmax(r->most2, r->norm2);
 }
 
-/* A model that a neighbour has thrown far off since is none to go back to. */
+/* Returns whether x is good enough to return to later. A model is not good if exchanges with
+ * neighbours have moved it far away from the last copy. */
 static bool is_good(const struct rollback *r, const float *x)
 {
     bool fine = r->untold || r->loss <= r->limit + worse_nats;
@@ -84,7 +90,7 @@ static void go_back(struct rollback *r, float *x)
     state_read(&s, r->kept.bytes, r->kept.n, r->kept.section, r->kept.n_sections);
     t->state(t->self, &s);
     int err = state_end(&s);
-    assert(err == 0); /* It is what we wrote. */
+    assert(err == 0); /* The state was written by rollback_mark(), so it can be read. */
 }
 
 /* ---- judgement ---- */
@@ -94,7 +100,8 @@ static bool is_spike(const struct rollback *r, double loss)
     return !(loss <= spike * (r->limit + worse_nats));
 }
 
-/* A first loss of less than nothing is none to measure by. */
+/* Sets the initial loss from the first finite loss. A negative loss counts as 0 in the limit,
+ * because the limit is multiplied later. */
 static void begin(struct rollback *r, const struct trainer_report *report)
 {
     double n = report->n_samples > 0 ? (double)report->n_samples : 1;
@@ -104,6 +111,8 @@ static void begin(struct rollback *r, const struct trainer_report *report)
     r->limit = fmax(report->loss, 0) + noise_nats / sqrt(n);
 }
 
+/* Returns whether the loss of some held-out samples is as high as in a divergence. If so, stores it
+ * in r->loss. */
 static bool led_nowhere(struct rollback *r, const float *x)
 {
     const struct trainer *t = r->trainer;
@@ -143,7 +152,7 @@ void rollback_state(struct rollback *r, struct state *s)
     state_u32(s, &r->n);
 }
 
-/* NaN: no loss was ever a number. */
+/* Returns `words` followed by the initial loss, or "" if no loss was ever a finite number. */
 static const char *begun(const struct rollback *r, const char *words, char out[48])
 {
     char first[NUMBER_TEXT_MAX];

@@ -1,24 +1,28 @@
-/* peer/node/rollback.h -- a training that runs away goes back to its last good state, once.
+/* peer/node/rollback.h -- returns a training that diverges to its last good model, once.
  *
- *   mark   before local steps: every COPY rounds a copy of the model, and of what the trainer keeps
- *   steps
- *   look   after them, and before anything is encoded: has it run away?
- *            first time    x and the trainer are as at the last copy; nobody hears of what was
- *            second time   likewise, and the run is over
+ *   call             when                              effect
+ *   rollback_mark()  before the local steps            copies the model and the trainer's state, if
+ *                                                      the last copy is 64 rounds old
+ *   rollback_look()  after the local steps, before     checks whether training diverged. If so,
+ *                    anything is encoded               restores the last copy, so that no neighbour
+ *                                                      receives the bad model.
  *
- * It has run away, where
+ * After the first rollback training continues. After the second one the run is over (job.c).
  *
- *   - the loss or a parameter is not finite, or |x| is over 1e19, or
- *   - the loss is SPIKE times a nat more than where it began: no batch, however small, does that to
- *     a training that goes on, or
- *   - a round went FAR times as far as any since the copy, and as the model is long, and the loss of a
- *     few held-out samples is as large as that: so the very first step of a learning rate
- *     that is far too large goes to nobody.
+ * Training has diverged if one of these holds:
  *
- * What is slower is judged at the end (verdict.h). Replicas stay as they are: a model that has gone back
- * is, to its neighbours, one that a round has moved. The decision is a function of what
- * the trainer reports, so that a synchronous run stays one of its seed; where nothing runs away
- * no bit of it changes.
+ *   - The loss or a parameter is not finite, or the length of the model |x| is above 1e19.
+ *   - The loss is above 100 times (limit + 1 nat), where `limit` is about the first loss. No small
+ *     batch has such a loss while training works.
+ *   - The model is more than 32 times as far from the last copy as after any earlier round, and its
+ *     distance is more than 32 times the length of the copy. In addition, the loss of 64 held-out
+ *     samples is as high as in the previous rule. This rule catches the first step of a learning
+ *     rate that is far too large.
+ *
+ * A slower divergence is judged at the end of training (divergence.h). Replicas are not rolled
+ * back: for the neighbours, the restored model is a model that a round has moved. The decision
+ * depends only on what the trainer reports, so a synchronous run remains a function of its seed. If
+ * training does not diverge, this module changes no bit of the model.
  */
 #ifndef PEER_NODE_ROLLBACK_H
 #define PEER_NODE_ROLLBACK_H
@@ -27,44 +31,49 @@
 #include "nn/train/trainer.h"
 #include "peer/node/divergence.h"
 
+/* The last good model of one peer, and the figures by which divergence is detected. */
 struct rollback
 {
     const struct trainer *trainer; /* NULL: not open. */
-    size_t dim;                    /* Trained parameters. */
-    float *good;                   /* The last good model, n_params floats, of the moment when */
-    uint64_t round;                /* this round began. */
-    bool has;
-    struct state kept; /* What the trainer had then. */
-    double first;      /* The first loss; NaN: none yet. */
-    double limit;      /* The same, and two nats by the root of its samples. */
-    double loss;       /* The last round's; where held-out samples decided, theirs. */
-    bool untold;       /* It is not known. */
-    double norm2;      /* |good|^2 */
-    double most2;      /* The largest |x - good|^2 that was no runaway. */
-    uint32_t n;        /* Times that it went back. */
-    uint64_t now;      /* The round that is under way, or was last. */
+    size_t dim;                    /* Number of trained parameters. */
+    float *good;       /* Copy of the last good model: all n_params floats of the trainer. Owned. */
+    uint64_t round;    /* The copy was made before the local steps of this round. */
+    bool has;          /* A copy exists. */
+    struct state kept; /* State of the trainer at the time of the copy. */
+    double first;      /* Loss of the first round with a finite loss. NaN: there was none yet. */
+    double limit;      /* `first`, at least 0, plus 2 nats / sqrt(number of its samples). */
+    double loss;  /* Loss of the last round, or of the held-out samples if these were decisive. */
+    bool untold;  /* The trainer did not report the loss of the last round. */
+    double norm2; /* |good|^2: squared length of the copy. */
+    double most2; /* Largest |x - good|^2 after a round in which training did not diverge. */
+    uint32_t n;   /* Number of rollbacks. */
+    uint64_t now; /* Present or last round. */
 };
 
-/* The trainer has to outlive it. 0 or -ENOMEM. Close what was opened, or is all zero. */
+/* Opens *r for trainer t, which must outlive it. Returns 0 or -ENOMEM. rollback_close() also
+ * accepts a struct that is all zero or was not opened because of an error. */
 int rollback_open(struct rollback *r, const struct trainer *t);
 void rollback_close(struct rollback *r);
 
-/* Local steps of `round` are about to move x. */
+/* Called before the local steps of `round`, with the model x. Copies x and the trainer's state if
+ * the last copy is old enough and x is good. O(n_params) if a copy is due, else O(1). */
 void rollback_mark(struct rollback *r, const float *x, uint64_t round);
 
-/* They have, and reported this. True: training ran away; x and the trainer are as they were when
- * r->round began (or, without memory for the trainer's part, x is). */
+/* Called after the local steps, with their report. Returns whether training diverged. x and the
+ * trainer's state are then those before the local steps of r->round. If there was no memory for the
+ * trainer's state, only x is restored. O(n_params). */
 bool rollback_look(struct rollback *r, float *x, const struct trainer_report *report);
 
-/* What it judges by, for a restart: fields of the open section. The last good state is not among
- * them; after a restart that is the one with which training goes on. */
+/* Saves or restores the figures for the judgement, as fields of the open section of a checkpoint.
+ * The last good model is not included: after a restart the restored model takes its place. */
 void rollback_state(struct rollback *r, struct state *s);
 
-/* It has just gone back: what people are told of that. */
-enum { ROLLBACK_TEXT = 256 };
+enum { ROLLBACK_TEXT = 256 /* Size of the warning, in bytes with the NUL. */ };
+
+/* Writes a warning about the rollback that has just happened. */
 void rollback_say(const struct rollback *r, char out[ROLLBACK_TEXT]);
 
-/* How it ended, as a clause. */
+/* Writes the reason why the run diverged, as a clause for the verdict. */
 void rollback_why(const struct rollback *r, char why[DIVERGENCE_TEXT]);
 
 #endif

@@ -1,14 +1,18 @@
-/* peer/node/schedule.c -- the rules of phases, of lock step and of the run's end. */
+/* peer/node/schedule.c -- the rules that decide when a peer waits, changes its phase and ends.
+ *
+ * Each phase has one function that looks at a snapshot (struct schedule_view) and returns a
+ * decision. The functions keep no state, so that tests can check each rule with a table. */
 #include "peer/node/schedule.h"
 
-/* Lock step lets neighbours be one beat apart and others as many as there are hops
- * between them; a ring with a missing edge has twice the hops. The rest is for the way
- * of messages, and the cap keeps a large cluster from waiting for hundreds of rounds. */
+/* In lock step two peers can be as many rounds apart as there are hops between them. Without one
+ * edge a ring has twice the hops. LEAD_MORE rounds are added for messages on their way. LEAD_HOPS
+ * limits the hops, because a large cluster must not wait for hundreds of rounds. */
 enum { LEAD_HOPS = 64, LEAD_MORE = 16 };
 
-/* Somebody of whom nothing new comes may itself wait for another whose worker hangs;
- * that one is named after one limit, so after this many it is the neighbour's fault. Or it may be at a
- * long evaluation, and say that this gets on: that is believed for longer, but not for ever. */
+/* Times without news after which a neighbour is stuck, in multiples of the limit of one job. A
+ * silent neighbour may itself wait for a peer with a stalled worker. That peer is reported after
+ * one limit, so after MUTE_LIMITS limits the fault is the neighbour's. A neighbour that reports
+ * that its worker makes progress, for example in a long evaluation, gets MUTE_WORKS limits. */
 enum { MUTE_LIMITS = 3, MUTE_WORKS = 30 };
 
 uint64_t schedule_lead(const struct schedule_view *v)
@@ -30,12 +34,15 @@ bool schedule_excused(const struct schedule_view *v, const struct schedule_edge 
 
 /* ---- lock step ---- */
 
-/* Who gathers beside a run in its middle will ask for a model, and need time for it. */
+/* Returns whether a neighbour is joining a run that is under way. It needs time to fetch the model,
+ * so no peer waits for it. */
 static bool joins(const struct schedule_view *v, const struct schedule_edge *e)
 {
     return e->gathers && v->beat > e->beat + v->reach + 2;
 }
 
+/* Returns whether this peer waits now for a neighbour that is behind. Beyond LEAD it does not wait,
+ * because the neighbour will skip rounds. */
 static bool waits_for(const struct schedule_view *v, const struct schedule_edge *e)
 {
     bool counts = v->lock_step || (v->staleness > 0 && v->phase == NODE_TRAINING);
@@ -43,12 +50,13 @@ static bool waits_for(const struct schedule_view *v, const struct schedule_edge 
            && (!v->lock_step || v->beat - e->beat <= schedule_lead(v)) && !schedule_excused(v, e);
 }
 
+/* Returns whether this peer waits for an exchange that an exact averaging pass needs. */
 static bool awaits(const struct schedule_view *v, const struct schedule_edge *e)
 {
     return v->lock_step && e->awaited && !schedule_excused(v, e);
 }
 
-/* It may make us wait, now or in one of the next beats. */
+/* Returns whether a neighbour may make this peer wait, now or in one of the next rounds. */
 static bool binds(const struct schedule_view *v, const struct schedule_edge *e)
 {
     return v->lock_step && !joins(v, e) && e->open && e->beat + schedule_lead(v) >= v->beat
@@ -77,7 +85,8 @@ bool schedule_in_step(const struct schedule_view *v)
     return any;
 }
 
-/* The beat that we have to claim, as we were away for too long; 0: none. */
+/* Returns the round count to which this peer must skip, because the run is too far ahead of it.
+ * 0: none. A result of the round protocol for a later round also makes the peer skip to it. */
 static uint64_t claim(const struct schedule_view *v)
 {
     uint64_t most = 0;
@@ -89,9 +98,16 @@ static uint64_t claim(const struct schedule_view *v)
     return v->lock_step && most > v->beat + schedule_lead(v) ? most : 0;
 }
 
-/* Without local steps a job is of use where it mixes or makes a delta. In lock step
- * it is, too, where others are ahead: they wait for our beat; and where an edge has not its turn,
- * as its end waits for our beat, too, but for somebody of whom nothing is expected. */
+/* Returns whether a job without local steps is useful. One edge with a reason is enough:
+ *
+ *   the edge                               reason
+ *   is open and has both deltas            the job mixes them
+ *   is open, lacks this peer's delta, and  the job makes the delta. If the edge is idle there is no
+ *   this peer is not draining              delta, but the neighbour waits for the round count. An
+ *                                          idle edge of an excused neighbour does not count.
+ *   is open and ahead, in lock step        the neighbour waits for this peer's round count
+ *   ends later                             the round count must pass the neighbour's end
+ */
 static bool has_work(const struct schedule_view *v)
 {
     for (size_t i = 0; i < v->n_edges; i++) {
@@ -104,7 +120,9 @@ static bool has_work(const struct schedule_view *v)
     return false;
 }
 
-/* The job that the phase is made of, or waiting for a reason that is named. */
+/* Returns the job `act` if it may start now. Otherwise the peer waits: for a neighbour, until
+ * pace_us have passed since its last job, or because a job without local steps would do nothing. If
+ * the peer must skip rounds, it does that first. */
 static struct schedule_decision job(const struct schedule_view *v, enum schedule_act act,
                                     int64_t pace_us)
 {
@@ -123,14 +141,16 @@ static struct schedule_decision job(const struct schedule_view *v, enum schedule
 
 /* ---- the consensus phase ---- */
 
-/* Lost a moment ago: it will be back, and stands where it last said. */
+/* Returns whether an edge was lost so recently (SCHEDULE_BRIEF_US) that the neighbour will probably
+ * be back. Its last announcement still counts. */
 static bool briefly_lost(const struct schedule_edge *e)
 {
     return !e->open && !e->done && e->lost_us <= SCHEDULE_BRIEF_US;
 }
 
-/* Is the graph incomplete, so that somebody may still be apart? An edge that cannot be
- * had for long is given up: others speak with that member. */
+/* Returns whether an edge is missing, so that the peer behind it may still be far from the mean. An
+ * edge that was lost for more than patience_us does not count: other peers exchange with that
+ * member. */
 static bool incomplete(const struct schedule_view *v, int64_t patience_us)
 {
     for (size_t i = 0; i < v->n_edges; i++) {
@@ -141,7 +161,8 @@ static bool incomplete(const struct schedule_view *v, int64_t patience_us)
     return false;
 }
 
-/* Until it is known whether somebody is dead, passes without it are not worth their bytes. */
+/* Returns whether no averaging pass can be exact now, because an edge was lost recently. Passes
+ * cost whole models, so the peer slows down until it is known whether the neighbour is dead. */
 static bool passes_in_vain(const struct schedule_view *v)
 {
     for (size_t i = 0; i < v->n_edges; i++)
@@ -150,6 +171,7 @@ static bool passes_in_vain(const struct schedule_view *v)
     return false;
 }
 
+/* An old delta makes the result 0, because its exchange may move this peer away from the mean. */
 uint32_t schedule_settled(const struct schedule_view *v)
 {
     uint32_t least = SCHEDULE_FAR;
@@ -180,7 +202,8 @@ bool schedule_confirmed(const struct schedule_view *v, bool left)
     return 2 * near >= n;
 }
 
-/* Is nobody left to mix with, now or later? */
+/* Returns whether no neighbour is left to mix with, now or later. A stuck neighbour does not count,
+ * because no exchange with it will complete. */
 static bool lonely(const struct schedule_view *v)
 {
     for (size_t i = 0; i < v->n_edges; i++)
@@ -190,14 +213,16 @@ static bool lonely(const struct schedule_view *v)
     return true;
 }
 
-/* With an edge missing, the way to the farthest member may lead around the graph. */
+/* Returns whether all peers are known to be near the mean. If an edge is missing, the farthest
+ * member may be more hops away than the eccentricity, but never more than n_live. */
 static bool all_settled(const struct schedule_view *v)
 {
     bool whole = !incomplete(v, INT64_MAX);
     return schedule_settled(v) > (whole ? v->reach : v->n_live);
 }
 
-/* Is something to come of this beat that may yet say otherwise? */
+/* Returns whether a neighbour's announcement of this round is still to come. The announcement may
+ * say that a peer is no longer near the mean. */
 static bool awaits_word(const struct schedule_view *v)
 {
     for (size_t i = 0; i < v->n_edges; i++)
@@ -206,8 +231,8 @@ static bool awaits_word(const struct schedule_view *v)
     return false;
 }
 
-/* The model may be final when no exchange of ours is half done; one with somebody who
- * is stuck never will be. */
+/* Returns whether the model may become final: no exchange of this peer is half done. An exchange
+ * with a stuck neighbour is ignored, because it will never complete. */
 static bool drained(const struct schedule_view *v)
 {
     for (size_t i = 0; i < v->n_edges; i++) {
@@ -218,6 +243,17 @@ static bool drained(const struct schedule_view *v)
     return true;
 }
 
+/* The consensus phase. The phase ends for one of these reasons. The second column says whether the
+ * peer first completes the exchanges that are half done:
+ *
+ *   reason                                                      completes   decision
+ *   the run diverged, or ended without this peer                no          late
+ *   no progress for SCHEDULE_STALL_US, unless held              no          late
+ *   no neighbour is left to mix with, unless held               yes         left
+ *   all peers are known to be near the mean, unless held        yes
+ *   --final-drift 0: the run has no consensus phase             yes
+ *
+ * A held peer is below the quorum and continues to mix at a slow pace. */
 static struct schedule_decision settle(const struct schedule_view *v)
 {
     if (v->waits_round && !v->diverged && !v->away)
@@ -245,6 +281,8 @@ static struct schedule_decision settle(const struct schedule_view *v)
 
 /* ---- the other phases ---- */
 
+/* Joining. Edges get at most SCHEDULE_OPENING_US to open: an unreachable neighbour must not stop
+ * the run from beginning. */
 static struct schedule_decision gather(const struct schedule_view *v)
 {
     struct schedule_decision d = {.act = SCHEDULE_WAIT};
@@ -257,6 +295,8 @@ static struct schedule_decision gather(const struct schedule_view *v)
     return d;
 }
 
+/* Training. Below the quorum the peer takes no local steps: trained alone on a small part of the
+ * data, its model would mislead the others later. */
 static struct schedule_decision train(const struct schedule_view *v)
 {
     if (v->round >= v->rounds)
@@ -270,8 +310,9 @@ static struct schedule_decision train(const struct schedule_view *v)
     return job(v, SCHEDULE_TRAIN, schedule_alone(v) ? v->usual_us : 0);
 }
 
-/* Neighbours that still mix need our last deltas; those that are mute do not. And who ended
- * together is known only once the others have said so: it is part of our verdict. */
+/* Finishing. The peer stays for neighbours that still mix, because they need its last deltas. It
+ * also stays until the others have said how they ended: its verdict counts the peers that ended
+ * together. SCHEDULE_STALL_US limits both waits. */
 static struct schedule_decision serve(const struct schedule_view *v)
 {
     struct schedule_decision d = {.act = SCHEDULE_LEAVE};

@@ -1,40 +1,46 @@
-/* peer/node/schedule.h -- what a peer does next: a pure function of what it knows.
+/* peer/node/schedule.h -- decides what a peer does next: a pure function of what the peer knows.
  *
- *   GATHERING   waits for a model, for --min-peers, for its edges to open; one that all others
- *       |       have finished with is measured and written: SERVING
+ *   JOINING    waits for a model, for --min-peers and for its edges to open. If all other live
+ *       |      members have finished, the peer takes their model and goes straight to FINISHING.
  *       |
- *       v       all there, or OPENING is over
- *   TRAINING <------> held: below the quorum it mixes, but takes no local steps
- *       |               (until there is one, or --quorum-timeout is over)
- *       v       the last round is done
- *   SETTLING    mixes without local steps; held alike
- *       |       everybody is known to be under --final-drift, or nothing gets better
- *       v
- *   draining    no new deltas; exchanges that are half done are finished
+ *       v      all edges are open, or SCHEDULE_OPENING_US is over
+ *   TRAINING   below the quorum: mixes but takes no local steps, until the quorum is restored or
+ *       |      --quorum-timeout is over
+ *       v      the last round is done
+ *   CONSENSUS  mixes without local steps; slows down below the quorum, as in training
  *       |
- *       v       measured, tested, written
- *   SERVING     its model is final; neighbours still need its last deltas
+ *       v      all peers are known to be under --final-drift, or there is no progress
+ *   draining   (part of CONSENSUS) makes no new deltas; completes exchanges that are half done
  *       |
- *       v       no edge is open any more and all that live have ended, or STALL is over
- *   LEFT
+ *       v      the model is final: it is measured, evaluated and written
+ *   FINISHING  neighbours may still need the last deltas of this peer
+ *       |
+ *       v      no edge is open any more and all live members have ended, or
+ *   LEFT       SCHEDULE_STALL_US is over
  *
- * Lock step (--policy sync) counts *beats*: rounds of training, then of the consensus phase.
- * One rule corrects a skew, and the end that it falls on is decided by its size:
+ * Near the mean: the distance of a peer's model to the mean of all models is known to be under
+ * --final-drift.
  *
- *   the other end is behind by    then
- *   0                             go on
- *   1 .. LEAD                     wait for it: it is slower, or was away for a moment
- *   more than LEAD                go on: it was away for long, and will claim our beat;
- *                                 or wait for it, where most others are behind, too (believe.h)
+ * Round count: the number of rounds of training plus the number of rounds of the consensus phase.
+ * In lock step (--policy sync) peers compare round counts. The size of a neighbour's lag decides
+ * which end corrects it:
  *
- * LEAD is more than lock step itself allows across the graph, so that nobody claims
- * rounds that it could have done. Whoever claims a beat counts the rounds that it skips.
- * The least beat of all waits for nobody, so that no circle of waiting can be.
+ *   the neighbour is behind by   this peer
+ *   0                            continues
+ *   1 .. LEAD                    waits: the neighbour is slower, or was absent for a moment
+ *   more than LEAD               continues: the neighbour was absent for long, and will skip to
+ *                                this peer's round count. Exception: if most members are that far
+ *                                behind, this peer was alone, and waits (round_quorum.h).
  *
- * Who is bound to nobody (no edge is open, or those behind them come and go) keeps the pace
- * at which it went with the others. With its own computing alone for a measure it could run
- * through all that is left of a run in which rounds wait for the network, and the others
- * would skip what it did without them.
+ * LEAD (schedule_lead()) is more than lock step itself allows between two peers of the graph.
+ * Therefore no peer skips rounds that it could have done. A peer that skips to a round count counts
+ * the rounds that it skips. The peer with the least round count never waits for a lag, so waiting
+ * never forms a cycle.
+ *
+ * A peer can be unbound: no edge is open, or the neighbours that are behind come and go. Then it
+ * keeps the pace of its earlier rounds with the others. Without this rule it would run at the speed
+ * of its own computing. In a run whose rounds wait for the network it could then finish all
+ * remaining rounds alone, and the others would have to skip them.
  */
 #ifndef PEER_NODE_SCHEDULE_H
 #define PEER_NODE_SCHEDULE_H
@@ -43,140 +49,191 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Phase of a peer. The order matters: the code compares phases with < and >=. */
 enum node_phase {
-    NODE_JOINING, /* Waiting for min-peers, for the run, or for a model. */
-    NODE_TRAINING,
-    NODE_CONSENSUS, /* Consensus phase: gossip without gradients to --final-drift. */
-    NODE_FINISHING, /* Our model is final; neighbours still need us. */
-    NODE_LEFT       /* Nothing more will come. */
+    NODE_JOINING,  /* The peer waits for --min-peers, for a run or for a model. */
+    NODE_TRAINING, /* The peer takes local steps and exchanges deltas. */
+    /* Consensus phase: gossip without local steps, until --final-drift is reached. */
+    NODE_CONSENSUS,
+    NODE_FINISHING, /* The peer's model is final, but neighbours may still need its last deltas. */
+    NODE_LEFT       /* The peer has ended and does nothing more. */
 };
 
-/* Times, in microseconds. */
+/* Limits of the schedule, in microseconds. */
 enum schedule_time {
-    SCHEDULE_OPENING_US = 10 * 1000 * 1000, /* All edges have to open, before the first round. */
-    SCHEDULE_STALL_US =
-        30 * 1000 * 1000, /* The consensus phase may go on so long without progress. */
-    SCHEDULE_LOST_US = 15 * 1000 * 1000, /* An edge to a member that lives by others' word may be
-                                          * missing for so long before the consensus phase may end
-                                          * without it. */
-    SCHEDULE_BRIEF_US = 1000 * 1000,     /* A session that is back so soon was never away. */
-    SCHEDULE_HOLD_US = 500 * 1000,       /* A peer that holds mixes at most this often, */
-    SCHEDULE_SLOW_US = 250 * 1000 /* and so does one that waits for slow trainers, or for an edge
-                                   * to come back. */
+    /* Longest wait for all edges to open before the first round. */
+    SCHEDULE_OPENING_US = 10 * 1000 * 1000,
+    /* The consensus phase ends after this time without progress. Also the longest stay in the
+     * finishing phase, and the longest wait for stalled workers. */
+    SCHEDULE_STALL_US = 30 * 1000 * 1000,
+    /* The consensus phase may end without an edge that has been lost for this time, even if other
+     * members say that the neighbour is alive. */
+    SCHEDULE_LOST_US = 15 * 1000 * 1000,
+    /* An edge that was lost for at most this time counts as if it had been open all the time. */
+    SCHEDULE_BRIEF_US = 1000 * 1000,
+    /* Least time between two jobs of a peer below the quorum, which only mixes. */
+    SCHEDULE_HOLD_US = 500 * 1000,
+    /* Least time between two jobs of a peer in the consensus phase that waits for slow trainers or
+     * for an edge to come back. */
+    SCHEDULE_SLOW_US = 250 * 1000
 };
 
-/* One neighbour, as this peer knows it. */
+/* Knowledge of this peer about one neighbour. scheduler_view_edge() fills it in, and
+ * round_quorum_look() then limits `beat` to what other members confirm. */
 struct schedule_edge
 {
-    bool open;       /* Both ends mix over it. */
-    bool done;       /* Their model is final. */
-    int64_t lost_us; /* Neither of the two for so long. */
-    bool ready;      /* Both deltas of its present round are here. */
-    bool made;       /* Ours is. */
-    bool old;        /* It is of before the moment at which we were known to be near: the
-                       * exchange may part us from there. */
-    bool idle;    /* The graph changes by round, and over this edge no delta will be made next. */
-    bool awaited; /* In lock step: a pass of the consensus phase cannot be clean without what is to
-                       * come over it (pass.h). */
-    bool missing; /* No pass can be clean before it is open again. */
-    bool ends_later;  /* It is done, at a beat that we have not passed: what it said last counts
-                       * until then, so that not the moment at which we hear of it decides. */
-    bool gathers;     /* It has not begun yet. */
-    bool flapping;    /* It came and went too often lately: nobody waits for it. */
-    int64_t busy_us;  /* Its worker has been at its present job for so long; 0: it waits. */
-    int64_t mute_us;  /* Since its beat last changed, while we waited for it. */
-    uint64_t beat;    /* Its latest beat: by what came in order behind its deltas. */
-    uint32_t settled; /* Hops around it that it knows to be under the target. */
+    bool open; /* The edge is open: both ends exchange deltas over it. */
+    /* True: this edge needs nothing more. The neighbour's model is final, or the edge belongs only
+     * to the graph of training and has no half-done exchange. */
+    bool done;
+    /* Time since the edge was last open or done, in microseconds. INT64_MAX: the neighbour is
+     * proven Byzantine and will not be waited for. */
+    int64_t lost_us;
+    /* The edge's next exchange is complete: this peer's delta is made, the neighbour's has
+     * arrived. */
+    bool ready;
+    bool made; /* This peer's delta of the edge's next exchange has been made. */
+    /* True: this peer's pending delta was made before its model was known to be near the mean of
+     * the models. The exchange may move the model away again. */
+    bool old;
+    /* True: the next job makes no new delta for this edge. In a graph that changes by round it is
+     * not the edge's turn, or the edge belongs only to the graph of training. */
+    bool idle;
+    /* True: an exact averaging pass of the consensus phase needs what this edge will bring, so lock
+     * step waits for it (averaging_pass.h). */
+    bool awaited;
+    bool missing; /* The edge is not open, so that no averaging pass can be exact. */
+    /* True: the graph changes by round, and the neighbour ended at a round count that this peer has
+     * not passed. Its last announcement counts until then. Otherwise the time at which the end
+     * becomes known would affect the result. */
+    bool ends_later;
+    bool gathers;  /* The neighbour is still joining. */
+    bool flapping; /* Flap damping: the neighbour came and went too often to be waited for. */
+    /* Time since the neighbour's worker started its job or last showed progress, as the neighbour
+     * announced. 0: the worker is idle, or nothing is known. */
+    int64_t busy_us;
+    /* Time without news from the neighbour while this peer waited for it. 0: this peer does not
+     * wait for it. */
+    int64_t mute_us;
+    uint64_t beat; /* Round count of the neighbour, by the latest message that tells it. */
+    /* Number of hops around the neighbour within which, as it announced, all peers are under
+     * --final-drift. 0: the neighbour itself is not. */
+    uint32_t settled;
 };
 
-/* All that a decision depends on. */
+/* Everything that a decision of schedule_next() depends on. */
 struct schedule_view
 {
-    enum node_phase phase;
-    bool lock_step;
-    uint32_t staleness;     /* We wait for who is so many rounds behind; 0: for nobody. */
-    uint64_t round, rounds; /* Claimed, and the run's. */
-    uint64_t beat;          /* With the consensus phase's. */
-    int64_t idle_us;        /* Since the last job was done; */
-    int64_t pace_us;        /* jobs of the consensus phase keep such a distance, */
-    int64_t usual_us;       /* and so do rounds of training of who is bound to nobody. */
-    int64_t limit_us;       /* A job of a neighbour that takes longer is stuck. */
-    uint32_t n_live;        /* Members, ourselves included. */
-    uint32_t reach;         /* Hops from us to the farthest of them: our eccentricity. */
+    enum node_phase phase; /* Phase of this peer. */
+    bool lock_step;        /* True: --policy sync. */
+    /* This peer waits for a neighbour that is this many rounds behind, or more: 1 in lock step, N
+     * with ssp:N. 0: it never waits. */
+    uint32_t staleness;
+    /* Rounds of training that this peer did, skipped or missed before it joined, and the number of
+     * rounds of the run. */
+    uint64_t round, rounds;
+    uint64_t beat;    /* Round count of this peer: `round` plus rounds of the consensus phase. */
+    int64_t idle_us;  /* Time since the last job ended. */
+    int64_t pace_us;  /* Least time between two jobs of the consensus phase. */
+    int64_t usual_us; /* Least time between two training rounds of a peer that waits for none. */
+    int64_t limit_us; /* A neighbour whose job takes longer than this counts as stuck. */
+    uint32_t n_live;  /* Number of vertices of the graph, including this peer. */
+    uint32_t reach;   /* Eccentricity of this peer: hops to the farthest vertex. */
 
-    /* Gathering. */
-    bool has_model;
-    bool complete;       /* --min-peers are there, or the run has begun. */
-    bool behind;         /* The run is in its middle, or over: a model is needed. */
-    bool final;          /* Ours is that of others who have all finished. */
-    bool quiet;          /* All edges are open, and have been for a moment. */
-    int64_t gathered_us; /* Since it was complete. */
+    /* Fields for NODE_JOINING. */
+    bool has_model;      /* This peer has a model. */
+    bool complete;       /* --min-peers members are present, or the run has begun. */
+    bool behind;         /* The run is under way or over, so this peer must fetch a model. */
+    bool final;          /* All other members have finished, and this peer has taken their model. */
+    bool quiet;          /* All edges are open, and none opened within the last QUIET_US. */
+    int64_t gathered_us; /* Time since this peer has a model and `complete` is true. */
 
-    bool waits_round;   /* The round protocol has no result of our round yet (round_protocol.h). */
-    uint64_t completed; /* Round of its latest result, which may be later than ours. 0: none. */
+    bool waits_round; /* The round protocol lacks the result of this round (round_protocol.h). */
+    /* Round of the round protocol's latest result. It may be later than `round`. 0: none. */
+    uint64_t completed;
 
-    bool writes; /* A checkpoint has to be on disk before lock step goes on. */
-    bool held;   /* Below the quorum, and --quorum-timeout is not over. */
+    bool writes; /* Lock step must wait until this peer's checkpoint is on disk. */
+    /* True: this peer takes no local steps, because it is below the quorum and --quorum-timeout is
+     * not over. Also true while the consensus phase waits for members with stalled workers. */
+    bool held;
 
-    /* The consensus phase. */
-    bool trained;       /* All members that live have done their training. */
-    double distance;    /* A bound on ours to the mean; infinite where it is not known. */
-    double target;      /* --final-drift, less a margin; 0: no consensus phase. */
-    int64_t stalled_us; /* Nothing has got better for so long. */
-    bool draining;
-    bool diverged;          /* Training or mixing ran away: there is no use in going on. */
-    bool away;              /* The run has ended without us, as far as can be known. */
-    bool member_counts_end; /* Some member lives, works, and has not said how it ended. */
+    /* Fields for the consensus phase and the end of the run. */
+    bool trained; /* All live members have finished training. */
+    /* Upper bound on the distance of this peer's model to the mean, relative to the length of the
+     * model. INFINITY: not known. */
+    double distance;
+    double target;      /* --final-drift times a safety margin. 0: there is no consensus phase. */
+    int64_t stalled_us; /* Time without progress. 0: too early to judge. */
+    bool draining;      /* No new deltas are made; half-done exchanges are completed. */
+    bool diverged;      /* Training or mixing diverged, so more gossip is useless. */
+    bool away;          /* The run ended without this peer, as far as it can know. */
+    /* True: this peer claims consensus, and a live member has not said yet how it ended. */
+    bool member_counts_end;
 
-    const struct schedule_edge *edge;
+    const struct schedule_edge *edge; /* The n_edges neighbours in neighbour order. Borrowed. */
     size_t n_edges;
 };
 
+/* The next action of a peer. */
 enum schedule_act {
-    SCHEDULE_WAIT,
-    SCHEDULE_GET_MODEL, /* Gathering: ask for one, or begin with the run's own. */
-    SCHEDULE_BEGIN,     /* Gathering is over. */
-    SCHEDULE_SETTLE,    /* Training is over. */
-    SCHEDULE_TRAIN,     /* A job: mix, local steps, encode. */
-    SCHEDULE_MIX,       /* A job without local steps. */
-    SCHEDULE_LAST,      /* The last job: nothing is mixed any more. */
-    SCHEDULE_LEAVE
+    SCHEDULE_WAIT,      /* Do nothing until an event, or until wait_us is over. */
+    SCHEDULE_GET_MODEL, /* Joining: fetch a model, or take the run's initial model. */
+    SCHEDULE_BEGIN,     /* Joining is over: begin training. */
+    SCHEDULE_SETTLE,    /* Training is over: enter the consensus phase. */
+    SCHEDULE_TRAIN,     /* Start a job that mixes, takes local steps and encodes deltas. */
+    SCHEDULE_MIX,       /* Start a job without local steps. */
+    SCHEDULE_LAST,      /* The model is final: start the last job, which measures and evaluates. */
+    SCHEDULE_LEAVE      /* Leave the run. */
 };
 
+/* A decision of the schedule. */
 struct schedule_decision
 {
     enum schedule_act act;
-    uint64_t claim;  /* Claim this beat first; 0: none. */
-    bool drain;      /* The consensus phase is over. */
-    bool late;       /* It ends without having come under the target, */
-    bool left;       /* or because nobody is left to mix with. */
-    int64_t wait_us; /* WAIT: for so long at least, or until something happens; 0: unknown. */
-    const struct schedule_edge *for_whom; /* WAIT in lock step: the first that we wait for. */
+    uint64_t claim;  /* Skip to this round count, then decide again. 0: do not skip. */
+    bool drain;      /* The consensus phase is over: make no new deltas. */
+    bool late;       /* The consensus phase ends without having reached the target. */
+    bool left;       /* The consensus phase ends because no neighbour is left to mix with. */
+    int64_t wait_us; /* With SCHEDULE_WAIT: decide again after this time. 0: at the next event. */
+    /* With SCHEDULE_WAIT: the first neighbour that this peer waits for, an element of `edge`. NULL:
+     * it waits for something else. */
+    const struct schedule_edge *for_whom;
 };
 
+/* Returns what this peer does next. O(n_edges). */
 struct schedule_decision schedule_next(const struct schedule_view *v);
 
-/* How many hops around us are known to be under the target: 0 if we are not, else one
- * more than the least of our neighbours said. Once it passes our eccentricity, all are. */
+/* Returns the number of hops around this peer within which all peers are known to be under
+ * --final-drift. 0: this peer itself is not, or an edge is missing. Otherwise 1 plus the least
+ * value that a neighbour announced. A result above this peer's eccentricity means that all peers
+ * are. */
 uint32_t schedule_settled(const struct schedule_view *v);
 
-/* Do at least half of those that we mix with say that they are near? Or, where nobody is left of
- * them, did they as they ended? */
+/* Returns whether at least half of the neighbours announced that they are under --final-drift.
+ * `left` false: counts neighbours with open edges. `left` true: counts neighbours that have ended,
+ * by their last announcement. True if there is no such neighbour. */
 bool schedule_confirmed(const struct schedule_view *v, bool left);
 
-/* A neighbour of whom nothing is to be expected: its worker hangs, or it says nothing new. */
+/* Returns whether a neighbour is stuck: its worker runs one job for longer than the limit, or it
+ * has sent no news for several times the limit. */
 bool schedule_stuck(const struct schedule_view *v, const struct schedule_edge *e);
-/* One for whom lock step does not wait: it is stuck, or it flaps. */
+/* Returns whether lock step does not wait for a neighbour, because it is stuck or flapping. */
 bool schedule_excused(const struct schedule_view *v, const struct schedule_edge *e);
 
-/* In lock step, and bound to no neighbour of those that are to be had. */
+/* Returns whether, in lock step, this peer has neighbours that have not ended but could have to
+ * wait for none of them. */
 bool schedule_alone(const struct schedule_view *v);
-/* In step with neighbours: bound to one, and with none of them so far ahead that rounds are made up for. */
+/* Returns whether this peer is in step: it may have to wait for a neighbour, and no neighbour is
+ * more than one round ahead, so that this peer is not catching up. */
 bool schedule_in_step(const struct schedule_view *v);
 
-/* So many beats of lead are waited for. */
+/* Returns LEAD: the largest lag of a neighbour, in rounds, for which lock step waits. */
 uint64_t schedule_lead(const struct schedule_view *v);
 
-enum { SCHEDULE_FAR = 1 << 30 /* schedule_settled() where nobody is around us. */ };
+enum {
+    /* More hops than any graph has. If no neighbour limits schedule_settled(), its result is one
+     * more than this. */
+    SCHEDULE_FAR = 1 << 30
+};
 
 #endif

@@ -1,4 +1,4 @@
-/* peer/node/scheduler_view.c -- from a neighbour's state to what the schedule goes by. */
+/* peer/node/scheduler_view.c -- derives the schedule's view of one neighbour from its edge. */
 #include "peer/node/scheduler_view.h"
 
 #include "peer/node/job_watchdog.h"
@@ -9,20 +9,24 @@ static int64_t later(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* What they said of their worker before the edge opened, or their last delta came, is over. */
+/* Returns the time the neighbour's worker has spent on its present job. 0: idle, or not known. A
+ * report that is older than the neighbour's last delta, or than the opening of the edge, is
+ * outdated. */
 static int64_t busy_us(const struct phases *ph, const struct neighbour *b)
 {
     const struct link *l = b->link;
     return l != NULL && l->told_busy_us > b->stale.came_us ? link_busy_us(l, ph->env->now_us) : 0;
 }
 
-/* Whoever was found out is given up at once: nothing that it may still do is worth a wait. */
+/* Returns the time since the edge was last open. A proven Byzantine neighbour counts as lost for
+ * an infinite time, so that no rule waits for it. */
 static int64_t lost_us(const struct phases *ph, const struct neighbour *b)
 {
     return edges_found_out(ph->edges, b) ? INT64_MAX : ph->env->now_us - b->open_us;
 }
 
-/* A pass is worth a wait for sessions that break, and for who is not there yet but on its way. */
+/* Returns whether the peer waits for what an exact averaging pass needs from this neighbour. The
+ * wait is limited, but covers a session that breaks, and a neighbour that still trains. */
 static bool awaited(const struct phases *ph, const struct neighbour *b)
 {
     if (ph->phase != NODE_CONSENSUS || ph->draining
@@ -36,14 +40,22 @@ static bool awaited(const struct phases *ph, const struct neighbour *b)
     return ph->env->now_us - ph->idle_since_us <= most_us;
 }
 
-/* How far around it all are near. In lock step nobody goes on before the deltas of a beat are here:
- * that of the exchange to come counts, and news takes one round a hop. Else the moment at which it
- * comes would decide, and what counts is what was said with the last exchange. */
+/* Returns the number of hops around the neighbour within which all peers are near the mean:
+ *
+ *   situation                                      source of the number
+ *   edge of the training graph only, or run with   the neighbour's last applied delta or BEAT
+ *   exact averaging passes                         message, up to this peer's round count
+ *   lock step, and the next exchange is complete   the neighbour's delta in that exchange
+ *   otherwise                                      the last exchange that was applied
+ *
+ * In lock step every peer has the deltas of a round before it continues, so the next exchange may
+ * count, and news travels one hop per round. With other policies the number would then depend on
+ * the time of arrival. */
 static uint32_t settled(const struct phases *ph, const struct neighbour *b)
 {
     const struct edge *e = &b->edge;
-    bool words =
-        b->aside || averaging_pass_counts(ph->edges); /* Then deltas are not all that is said. */
+    /* BEAT messages count like deltas, because the edge makes no delta in some rounds. */
+    bool words = b->aside || averaging_pass_counts(ph->edges);
     bool here = ph->workshop->run.policy == RUN_SYNC && edge_ready(e);
     return words  ? neighbour_settled(b, phases_beat(ph))
            : here ? edge_theirs(e)->head.settled
@@ -55,9 +67,9 @@ struct schedule_edge scheduler_view_edge(const struct phases *ph, const struct n
     const struct edge *e = &b->edge;
     int64_t now = ph->env->now_us;
     uint32_t staleness = run_staleness(&ph->workshop->run);
-    /* It cannot keep us waiting before we wait, nor in training where it is not behind. But
-     * once it is not waited for, that lasts until something new comes: each of our jobs would
-     * begin the wait anew. */
+    /* mute_us starts when this peer starts to wait, at the end of its last job. In training it
+     * stays 0 while the neighbour is not behind. For a neighbour that is already excused it starts
+     * at the last news. Otherwise each job of this peer would restart the time and the wait. */
     bool behind = ph->phase != NODE_TRAINING || neighbour_beat(b) + staleness <= phases_beat(ph);
     bool turns = ph->edges->n_rounds > 0;
     bool idle =
