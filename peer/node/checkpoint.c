@@ -1,4 +1,4 @@
-/* peer/node/checkpoint.c -- the beat at which all peers write a checkpoint, agreed on by gossip. */
+/* peer/node/checkpoint.c -- agrees by gossip on the round count of the next checkpoint. */
 #include "peer/node/checkpoint.h"
 
 void checkpoint_init(struct checkpoint *c, struct env *env)
@@ -11,13 +11,16 @@ void checkpoint_start(struct checkpoint *c)
     c->last_us = c->env->now_us;
 }
 
+/* Returns the time since the last checkpoint was taken or training began, in microseconds. */
 static int64_t age_us(const struct checkpoint *c)
 {
     return c->env->now_us - c->last_us;
 }
 
-/* A checkpoint is so many beats away when it is proposed: word of it gets everywhere. Where it is
- * asked for at an end, just so. */
+/* Returns by how many rounds a proposed checkpoint is ahead of the proposer. `reach` is the
+ * eccentricity of the proposer. The announcement travels over at most 2 reach hops, at two rounds
+ * per hop. All peers thus know it after 4 reach rounds. A checkpoint that was requested because
+ * this peer stops (`asked`) uses the shortest lead that reaches all peers. */
 static uint64_t ahead(uint64_t reach, bool asked)
 {
     return asked ? 4 * reach + 2 : 6 * reach + 6;
@@ -36,9 +39,10 @@ bool checkpoint_word(struct checkpoint_word *w, uint64_t due, uint64_t beat, int
     return due == w->due;
 }
 
-/* One that is far away is no honest peer's wish: everybody would wait for it without a
- * checkpoint. Who proposes has a reach of twice ours at most, and is ahead of us by lock step's
- * lead. */
+/* Ignores announcements that are too far ahead, because all peers would have no new checkpoint
+ * until that round count. The limit is the largest round count that an honest peer can propose: the
+ * eccentricity of that peer is at most twice that of this peer, and it is ahead by at most lock
+ * step's lead, 2 reach + 16. */
 void checkpoint_hear(struct checkpoint *c, uint64_t due, const struct checkpoint_view *v)
 {
     int64_t every_us = c->env->config.checkpoint_us;
@@ -58,8 +62,9 @@ bool checkpoint_now(struct checkpoint *c, const struct checkpoint_view *v)
     if (c->due != 0 && c->due == v->beat)
         return !c->writing;
     if (c->due < v->beat)
-        c->due = 0; /* Rounds were skipped: it was missed. */
-    /* Training ends with one, as its consensus phase has none of its own. All know when that is. */
+        c->due = 0; /* This peer skipped rounds and has missed the checkpoint. */
+    /* The last round of training always has a checkpoint, because the consensus phase takes none.
+     * All peers know that round, so no announcement is needed. */
     if (every_us > 0 && c->due == 0 && v->beat < v->rounds
         && v->beat + ahead(v->reach, false) >= v->rounds)
         c->due = v->rounds;

@@ -1,4 +1,4 @@
-/* peer/node/initial.c -- asking one member after the other for the model that the run begins with. */
+/* peer/node/initial.c -- requests the run's initial model from one member after another. */
 #include "peer/node/initial.h"
 
 #include "gossip/exchange/piece.h"
@@ -8,9 +8,12 @@
 #include <string.h>
 
 enum {
-    STALL_US = 5 * 1000 * 1000,  /* Nothing came for so long: another is asked. */
-    LIAR_US = 30 * 1000 * 1000,  /* Who has sent another model is not asked for so long. */
-    NOWHERE_US = 5 * 1000 * 1000 /* Nobody has it for so long: it is not to be had. */
+    /* If no piece arrives for this time, another member is asked. */
+    STALL_US = 5 * 1000 * 1000,
+    /* A member that has sent a model with a wrong hash is not asked for this time. */
+    LIAR_US = 30 * 1000 * 1000,
+    /* If no session has the model for this time, the run is given up. */
+    NOWHERE_US = 5 * 1000 * 1000
 };
 
 void initial_init(struct initial *in, struct env *env, struct sessions *s, struct run_context *w)
@@ -18,6 +21,7 @@ void initial_init(struct initial *in, struct env *env, struct sessions *s, struc
     *in = (struct initial){.env = env, .sessions = s, .workshop = w, .sole = true};
 }
 
+/* Discards all pieces and restarts the time limit STALL_US. */
 static void begin_anew(struct initial *in)
 {
     in->n_here = in->n_asked = 0;
@@ -32,8 +36,9 @@ void initial_forget(struct initial *in)
     begin_anew(in);
 }
 
-/* ---- whom to ask ---- */
+/* ---- choice of the member to ask ---- */
 
+/* Returns whether the member is excluded, because it recently sent a model with a wrong hash. */
 static bool is_liar(const struct initial *in, const uint8_t *id)
 {
     for (size_t i = 0; i < INITIAL_LIARS; i++)
@@ -42,20 +47,24 @@ static bool is_liar(const struct initial *in, const uint8_t *id)
     return false;
 }
 
-/* Whoever says that it has our run has its initial model. */
+/* Returns whether the member of this session has this run. A peer that lacks the run's initial
+ * model does not say that it has the run, so such a member also has the initial model. */
 static bool has_run(const struct link *l)
 {
     return link_talks(l) && !l->doomed && l->same_run;
 }
 
+/* Returns the session of the member that is being asked. NULL: none is asked, or it cannot
+ * answer. */
 static const struct link *asked(const struct initial *in)
 {
     const struct link *l = in->asks ? sessions_link(in->sessions, in->link) : NULL;
     return l != NULL && has_run(l) && !is_liar(in, l->id) ? l : NULL;
 }
 
-/* The next one after `old`, in a circle that begins at a place of our own: not all who lack it ask the
- * same. `old` itself where there is no other. */
+/* Returns the next session after `old` in cyclic order that can be asked, `old` itself if no other
+ * session can be asked, NULL if none can. If `old` is NULL, the search starts at a session that
+ * depends on this peer's identity, so that peers that lack the model ask different members. */
 static const struct link *next_source(const struct initial *in, const struct link *old)
 {
     const struct link *links = in->sessions->links;
@@ -70,7 +79,8 @@ static const struct link *next_source(const struct initial *in, const struct lin
     return NULL;
 }
 
-/* What was asked of another one and has not come is asked of this one. */
+/* Makes l the session that is asked. Pieces that were requested from another member and have not
+ * arrived will be requested from this one. */
 static void turn_to(struct initial *in, const struct link *l)
 {
     in->sole &= in->n_here == 0 || (in->asks && in->link == l->number);
@@ -85,13 +95,15 @@ bool initial_alone(const struct initial *in)
     return in->none_us != 0;
 }
 
-/* Whoever we talk to has another run, or lacks the model of this one, too; or all are gone, and not
- * merely out of reach. */
+/* Handles the case that no session can be asked. The run is given up after NOWHERE_US, in two
+ * cases: this peer has sessions, but none of their members has the initial model; or it has no
+ * session, and no other member is alive. A live member without a session may still be reached
+ * later. */
 static enum initial_said nobody(struct initial *in)
 {
     bool any = false;
     for (size_t i = 0; i < in->sessions->n_links && !any; i++)
-        any = has_run(&in->sessions->links[i]); /* A liar may be asked again. */
+        any = has_run(&in->sessions->links[i]); /* An excluded member may be asked again later. */
     if (any)
         in->none_us = 0;
     else if (in->none_us == 0)
@@ -101,8 +113,9 @@ static enum initial_said nobody(struct initial *in)
                                                                       : INITIAL_WAITS;
 }
 
-/* ---- questions and answers ---- */
+/* ---- requests and answers ---- */
 
+/* Returns the counter of unanswered requests of a session. NULL: all its requests are answered. */
 static uint32_t *open_on(struct initial *in, uint32_t link)
 {
     for (size_t i = 0; i < INITIAL_LINKS; i++)
@@ -111,8 +124,9 @@ static uint32_t *open_on(struct initial *in, uint32_t link)
     return NULL;
 }
 
-/* There is one for each session: what was asked on it may be answered for as long as it lasts, whoever
- * is asked now. */
+/* Returns the index of a free counter. A session keeps its counter until all its requests are
+ * answered or it ends, even if another member is asked meanwhile. There are as many counters as
+ * sessions. */
 static size_t free_place(const struct initial *in)
 {
     for (size_t i = 0; i < INITIAL_LINKS; i++)
@@ -121,6 +135,7 @@ static size_t free_place(const struct initial *in)
     return 0;
 }
 
+/* Requests one piece over session l, and counts the open request. */
 static void ask(struct initial *in, const struct link *l, size_t piece)
 {
     uint8_t out[32];
@@ -145,7 +160,7 @@ const char *initial_take(struct initial *in, const struct link *l, const struct 
         return "MODEL not asked for";
     --*open;
     if (!w->lacks || !in->asks || in->link != l->number || m->piece != in->n_here)
-        return NULL; /* It was asked for, and is of no use any more. */
+        return NULL; /* The piece was requested, but another member is asked for it now. */
     size_t at = piece_at(w->mixing.n_floats, m->piece, &n);
     if (m->payload.n != n * sizeof(float))
         return "bad MODEL";
@@ -155,7 +170,7 @@ const char *initial_take(struct initial *in, const struct link *l, const struct 
     return NULL;
 }
 
-/* ---- is it the run's? ---- */
+/* ---- check of the complete model ---- */
 
 static const char *name_of(const struct initial *in, const struct link *l)
 {
@@ -163,6 +178,8 @@ static const char *name_of(const struct initial *in, const struct link *l)
     return m != NULL ? m->record->name : "a member";
 }
 
+/* Returns whether mixing.x0 is finite and has the hash that the run description names. If so, x0
+ * also becomes this peer's model. O(n_floats). */
 static bool is_right(const struct initial *in)
 {
     const struct mixing *m = &in->workshop->mixing;
@@ -170,7 +187,8 @@ static bool is_right(const struct initial *in)
            && run_context_begins(in->workshop);
 }
 
-/* Where several have sent pieces nobody can say who was wrong. */
+/* Checks the complete model. After a wrong hash, a member is excluded only if it sent all pieces:
+ * with several senders, the hash does not show which of them sent a wrong piece. */
 static enum initial_said judge(struct initial *in, const struct link *l)
 {
     if (is_right(in)) {

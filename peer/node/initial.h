@@ -1,22 +1,29 @@
-/* peer/node/initial.h -- the model that a run begins with, had from somebody who has it.
+/* peer/node/initial.h -- fetches the initial model of the run, if this peer's program supplies
+ * other initial values.
  *
- * A program that brings its own model may begin with other values than the run, as who forgets to seed
- * a generator does (workshop.lacks). The founder's are the run's: its text has their hash, and every
- * member keeps them for as long as it lives, since replicas begin there. So they are asked of any
- * member of the run, piece by piece (gossip/exchange/piece.h), and believed for their hash alone:
+ * A program that uses libhearsay may supply initial values of its own. They may differ from the
+ * run's, for example because the program did not seed its random generator (run_context.lacks). The
+ * initial model of the run is that of the peer that created the run, and the run description
+ * contains its hash. Every member keeps the initial model, because replicas start from it. A peer
+ * that lacks it asks one member at a time for all pieces (gossip/exchange/piece.h) and checks the
+ * hash at the end:
  *
- *    lacks --MODEL_REQ(piece, INITIAL) to one member--> all pieces are here --it is the hash's--> HERE
- *      ^                                                      |
- *      |   another member is asked where nothing comes for STALL_US, or the session is gone; what
- *      |   has come stays                                     v
- *      +--of several: all anew, of one--------------- it is another model
- *      '--of one: that one is passed over for LIAR_US --------+
+ *   event                                           action
+ *   ----------------------------------------------  -----------------------------------------------
+ *   pieces arrive                                   store them in order; request the next ones
+ *   nothing arrives for STALL_US, or the session    keep the pieces that are here; ask the next
+ *   ends                                            member for the missing ones
+ *   all pieces are here, and the hash is right      INITIAL_HERE
+ *   wrong hash, all pieces are from one member      discard them, and do not ask that member for
+ *                                                   LIAR_US
+ *   wrong hash, pieces are from several members     discard them, and fetch all from one member
+ *   no member has the model for NOWHERE_US          INITIAL_NOWHERE
  *
- * Whoever lacks it says HELLO as one without a run. So nobody counts on it, whoever is asked has the
- * model, and members that have a session with one that lacks it do not begin before that one can
- * (initial_awaited()), for --quorum-timeout at most.
+ * A peer that lacks the initial model says HELLO like a peer without a run. Members therefore do
+ * not ask it for the model. A member that has a session with such a peer also waits for it before
+ * the first round, up to --quorum-timeout (initial_awaited()).
  *
- * Owned here, and written by initial.c only: who is asked, and how far that has come. Used by join.c.
+ * Only initial.c writes struct initial. Only join.c uses it.
  */
 #ifndef PEER_NODE_INITIAL_H
 #define PEER_NODE_INITIAL_H
@@ -24,57 +31,66 @@
 #include "peer/node/run_context.h"
 
 enum {
-    INITIAL_WINDOW = 4,             /* Pieces that are on their way. */
-    INITIAL_LINKS = NODE_LINKS_MAX, /* Sessions whose answers may still come; */
-    INITIAL_LIARS = 16              /* members that are passed over. */
+    INITIAL_WINDOW = 4,             /* Maximum number of requested pieces that are not here yet. */
+    INITIAL_LINKS = NODE_LINKS_MAX, /* Number of sessions with a counter of open requests. */
+    INITIAL_LIARS = 16 /* Maximum number of members that are excluded at the same time. */
 };
 
+/* Result of one call of initial_update(). */
 enum initial_said {
-    INITIAL_WAITS,
-    INITIAL_HERE,   /* Now: nothing is lacking any more. */
-    INITIAL_NOWHERE /* Nobody is left who has it: the run has to be given up. */
+    INITIAL_WAITS,  /* The model is not complete yet. */
+    INITIAL_HERE,   /* The model has just become complete, and its hash is right. */
+    INITIAL_NOWHERE /* No member has the model any more, so the run must be given up. */
 };
 
+/* The transfer of the run's initial model. The pieces are written to mixing.x0 of the run
+ * context. */
 struct initial
 {
     struct env *env;
     struct sessions *sessions;
     struct run_context *workshop;
-    bool asks;       /* Somebody is asked: */
-    uint32_t link;   /* on this one, */
-    bool sole;       /* which has sent all that is here. */
-    size_t n_here;   /* So many pieces, the first ones, */
-    size_t n_asked;  /* and so many were asked for. */
-    int64_t came_us; /* When the last one came, or that one was asked. */
-    int64_t none_us; /* Nobody could be asked since; 0: somebody can. */
+    bool asks;      /* True: a member was asked. Its session is `link`. */
+    uint32_t link;  /* Driver's number of the session with the member that was asked last. */
+    bool sole;      /* True: all pieces that are here came over the session `link`. */
+    size_t n_here;  /* Number of pieces that are here. They are the first ones of the model. */
+    size_t n_asked; /* Number of the first pieces that are here or were requested on `link`. */
+    /* Node time of the last piece, or of the change to `link`, in microseconds. */
+    int64_t came_us;
+    /* Node time since when no session can provide the model, in microseconds. 0: one can. */
+    int64_t none_us;
     struct
     {
-        uint32_t link, n; /* Questions that it has not answered. */
+        uint32_t link, n; /* Number of a session, and number of its unanswered requests. */
     } open[INITIAL_LINKS];
     struct
     {
-        uint8_t id[WIRE_ID_BYTES];
-        int64_t until_us;
+        uint8_t id[WIRE_ID_BYTES]; /* Member that sent a model with a wrong hash. */
+        int64_t until_us;          /* Node time until which the member is not asked. */
     } liar[INITIAL_LIARS];
-    size_t next_liar;
+    size_t next_liar; /* Number of exclusions so far. The ring liar[] overwrites the oldest one. */
 };
 
 void initial_init(struct initial *in, struct env *env, struct sessions *s, struct run_context *w);
 
-/* The run is given up: what has come is of no use. */
+/* Forgets the pieces and the member that was asked. Excluded members stay excluded. */
 void initial_forget(struct initial *in);
 
-/* While the workshop lacks the model: ask on. */
+/* Continues the transfer: chooses a member, sends requests, and checks the complete model. Called
+ * at every step while the run context lacks the initial model. */
 enum initial_said initial_update(struct initial *in);
 
-/* A MODEL of round WIRE_ROUND_INITIAL came. NULL, or what is wrong with it. */
+/* Handles a MODEL message of round WIRE_ROUND_INITIAL. Returns NULL, or the protocol violation in
+ * words. */
 const char *initial_take(struct initial *in, const struct link *l, const struct wire_model *m);
 
-/* May nobody be asked now? Others may be called. */
+/* Returns whether no session can be asked for the model at present. Other members should then be
+ * called. */
 bool initial_alone(const struct initial *in);
 
-/* Somebody to whom we talk lacks the model, or has no run yet, where programs bring theirs: before the
- * first round it is waited for. NULL: nobody. */
+/* If programs supply the initial model: returns the session of a member that lacks the run's
+ * initial model or has no run yet. The first round must wait for such a member, up to
+ * --quorum-timeout after the session began. NULL: none. */
 const struct link *initial_awaited(const struct initial *in);
 
 #endif

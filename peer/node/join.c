@@ -1,4 +1,4 @@
-/* peer/node/join.c -- getting the model that a peer begins with. */
+/* peer/node/join.c -- obtains the model with which this peer begins. */
 #include "peer/node/join.h"
 
 #include "peer/node/round_quorum.h"
@@ -35,7 +35,8 @@ bool join_others_resume(const struct join *j)
     return members_tally(v->members)->n_resumed > 0;
 }
 
-/* It is looked at once more as a whole, and no half of it is ever in the mixer. */
+/* Hands the complete fetched model to the mixer, which checks all values again. The mixer never
+ * holds a part of a model. Returns false if the check fails; the fetch then starts again. */
 static bool take(struct join *j)
 {
     const struct run *run = &j->workshop->run;
@@ -78,8 +79,9 @@ bool join_update(struct join *j)
         return false;
     if (join_donor(j) != NULL)
         return state_transfer_update(&j->fetch) && take(j);
-    /* Nobody has begun: the run's initial model is right, unless bootstrap may still
-     * lead to somebody who has, or others are about to go on from checkpoints. */
+    /* No member has begun, so this peer can begin with the run's initial model. This peer waits if
+     * a member that has begun may still be found: while other peers refuse its sessions, while the
+     * bootstrap list has not answered yet, or while other members resume from checkpoints. */
     state_transfer_close(&j->fetch);
     bool waits = admit_is_refused(&j->sessions->admit)
                  || (v->config.n_bootstrap > 0 && !sessions_any(j->sessions)

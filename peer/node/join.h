@@ -1,14 +1,22 @@
-/* peer/node/join.h -- the model that this peer begins with: the run's own, or its neighbours'.
+/* peer/node/join.h -- obtains the model with which this peer begins or rejoins the run.
  *
- * Owned here, and written by join.c only: whether there is a model. Where all others have finished
- * it is theirs to the last bit, and final (phases.h).
+ *   situation                                              model of this peer
+ *   -----------------------------------------------------  ----------------------------------------
+ *   this peer lacks the run's initial model, because the   the run's initial model, fetched from
+ *   program supplies other values (run_context.lacks)      any member of the run (initial.h)
+ *   a member has begun the run                             a model fetched from members that have
+ *                                                          begun (state_transfer.h)
+ *   no member has begun the run, and the bootstrap list    the run's initial model
+ *   has had time to answer
  *
- *    the workshop lacks the run's own: first that is had (initial.h) --> has_model (the initial one)
+ * The first row comes first: only a peer with the run's initial model can fetch a later model. If
+ * all members that have begun are lost during a transfer, the transfer is discarded and the last
+ * row applies again.
  *
- *    without --somebody has begun--> fetching (fetch.h) --all of it--> has_model
- *       |  ^                             |
- *       |  +---- all of those are gone --+
- *       +-- nobody has begun, and bootstrap had time to answer --> has_model (the initial one)
+ * If all other members have finished, this peer takes their model unchanged as its final model
+ * (phases.h).
+ *
+ * Only join.c writes struct join.
  */
 #ifndef PEER_NODE_JOIN_H
 #define PEER_NODE_JOIN_H
@@ -16,43 +24,53 @@
 #include "peer/node/initial.h"
 #include "peer/node/state_transfer.h"
 
+/* How this peer obtains its model. */
 struct join
 {
     struct env *env;
     struct sessions *sessions;
     struct run_context *workshop;
-    bool has_model;
-    uint64_t round; /* The round that a fetched model counts as. */
-    double apart;   /* It is so far from the models of those that gave it (fetch.h). */
-    struct state_transfer fetch;
-    struct initial initial;
-    int64_t begun_us;
+    bool has_model; /* True: this peer has a model with which it can train. */
+    uint64_t round; /* Round of the fetched model. Valid after join_update() has returned true. */
+    /* Distance of the fetched model from the models of its sources, as in struct state_transfer. */
+    double apart;
+    struct state_transfer fetch; /* Transfer of a model from members that have begun the run. */
+    struct initial initial;      /* Transfer of the run's initial model. */
+    int64_t begun_us;            /* Node time of join_start(), in microseconds. */
 };
 
 void join_init(struct join *j, struct env *env, struct sessions *s, struct run_context *w);
+/* Starts the time limits for answers of the bootstrap list and of members that resume. */
 void join_start(struct join *j);
 
-/* There is no model any more: another run, or the others are in the middle of it. */
+/* Discards the model and all transfers. Called if the peer takes another run, or if its model is
+ * too old for the round that the run has reached. */
 void join_again(struct join *j);
 
-/* Without a model: get one, or ask for it. True: others' is ours now, and of j->round. */
+/* Continues to obtain a model. Called while the peer has none. Returns true if a fetched model is
+ * complete and now is this peer's model; j->round is its round. Returns false in all other cases,
+ * also if the peer now begins with the run's initial model (has_model tells). */
 bool join_update(struct join *j);
 
-/* While the workshop lacks the run's initial model: get it. Once it is here it is our model; whether the
- * run has gone on meanwhile is seen then. */
+/* Continues to fetch the run's initial model. Called while the run context lacks it. INITIAL_HERE:
+ * the initial model is now the peer's model. Later steps find out whether the run has begun without
+ * this peer, and fetch a newer model if it has. */
 enum initial_said join_initial(struct join *j);
 
-/* For whom the first round has to wait, as that one lacks the run's initial model; NULL: for nobody. */
+/* Returns a member's session for which the first round must wait, because that member still lacks
+ * the run's initial model. NULL: none. */
 const struct link *join_awaits(const struct join *j);
 
-/* A MODEL came. True: with it ours is whole, as above. */
+/* Handles a MODEL message with a piece or with sketches. A wrong message is a protocol violation of
+ * its sender. Returns true if the message completes the model, as join_update() does. */
 bool join_model(struct join *j, const struct link *l, const struct wire_model *model);
 
-/* Does somebody live who has begun with a checkpoint? Who has none does not begin without it, but
- * for --quorum-timeout. */
+/* Returns whether a live member has resumed from a checkpoint, so that a peer without a checkpoint
+ * must not begin the run from round 0. Always false once --quorum-timeout has passed. */
 bool join_others_resume(const struct join *j);
 
-/* Who is furthest in the run; NULL: nobody has begun. */
+/* Returns the session with the highest round of this run, without rounds that most members
+ * contradict (round_quorum.h). NULL: no member has begun the run. */
 const struct link *join_donor(const struct join *j);
 
 #endif

@@ -1,4 +1,5 @@
-/* peer/node/model_handoff.c -- giving a model away, and taking one. */
+/* peer/node/model_handoff.c -- offers this peer's model to other members, and takes models that
+ * they offer. */
 #include "peer/node/model_handoff.h"
 
 #include <stdio.h>
@@ -42,7 +43,7 @@ static const char *name_of(const struct model_handoff *h, const uint8_t *id)
     return m != NULL ? m->record->name : "a member";
 }
 
-/* ---- ours ---- */
+/* ---- giving this peer's own model away ---- */
 
 void model_handoff_begin(struct model_handoff *h)
 {
@@ -53,6 +54,7 @@ void model_handoff_begin(struct model_handoff *h)
     h->since_us = h->env->now_us;
 }
 
+/* Returns whether this member was asked in the present pass. */
 static bool was_tried(const struct model_handoff *h, const uint8_t *id)
 {
     for (size_t i = 0; i < h->n_tried; i++)
@@ -61,7 +63,8 @@ static bool was_tried(const struct model_handoff *h, const uint8_t *id)
     return false;
 }
 
-/* One more to be left out. Without memory nobody is asked any more. */
+/* Adds a member to the list of asked members. Returns false if memory is not available; no further
+ * member is then asked, because the same one would be asked again and again. */
 static bool add_tried(struct model_handoff *h, const uint8_t *id)
 {
     if (h->n_tried == h->cap_tried) {
@@ -76,6 +79,8 @@ static bool add_tried(struct model_handoff *h, const uint8_t *id)
     return true;
 }
 
+/* Offers the model to the next member that was not asked in this pass. Returns false if all
+ * were asked. */
 static bool offer_to_next(struct model_handoff *h)
 {
     for (size_t i = 0; i < NODE_LINKS_MAX; i++) {
@@ -92,8 +97,9 @@ static bool offer_to_next(struct model_handoff *h)
     return false;
 }
 
-/* Who said nothing may have been busy with another's: then all are asked once more, for as long as
- * --quorum-timeout is. */
+/* Offers the model to the next member. After the last one, a new pass over all members begins if
+ * one of them did not answer: that member may have been busy with another peer's model. If no new
+ * pass may begin, h->to stays UINT32_MAX, and the model is lost. */
 static void offer(struct model_handoff *h)
 {
     h->to = UINT32_MAX;
@@ -128,7 +134,7 @@ static void send_model(struct model_handoff *h, const struct link *l, uint64_t r
     uint8_t head[WIRE_HEAD_MAX];
     struct packet *copy = packet_get(&h->workshop->models);
     if (copy == NULL)
-        return; /* The time for it will be over. */
+        return; /* Without memory nothing is sent, and the offer times out. */
     mixing_copy_model(&h->workshop->mixing, copy);
     struct wire_model m = {.round = round, .piece = WIRE_PIECE_WHOLE};
     m.payload.p = packet_bytes(copy, &m.payload.n);
@@ -138,11 +144,12 @@ static void send_model(struct model_handoff *h, const struct link *l, uint64_t r
     h->to_us = h->env->now_us;
 }
 
+/* Handles the answer of a member to which this peer's own model was offered or sent. */
 static void hear_answer(struct model_handoff *h, const struct link *l, enum wire_hand_word word,
                         uint64_t round)
 {
     if (!h->giving || l->number != h->to)
-        return; /* It is late. */
+        return; /* The answer is late: the offer to this member has timed out. */
     if (word == WIRE_HAND_WANTED && !h->sent && h->held == NULL) {
         send_model(h, l, round);
     } else if (word == WIRE_HAND_REFUSED) {
@@ -156,8 +163,9 @@ static void hear_answer(struct model_handoff *h, const struct link *l, enum wire
     }
 }
 
-/* ---- theirs ---- */
+/* ---- taking another peer's model ---- */
 
+/* Returns whether another model is being stored or is expected to arrive. */
 static bool is_busy(const struct model_handoff *h)
 {
     const struct link *l = h->from != UINT32_MAX ? sessions_link(h->sessions, h->from) : NULL;
@@ -165,18 +173,20 @@ static bool is_busy(const struct model_handoff *h)
     return h->taken != NULL || waits;
 }
 
-/* Its place among the givers, perhaps a new one; MODEL_HANDOFF_MOST: it may not give. */
+/* Returns the index of the member in h->giver. A new member gets the index n_givers. Returns
+ * MODEL_HANDOFF_MOST if the member's model must be refused. */
 static size_t giver_of(struct model_handoff *h, const uint8_t *id, const char *name)
 {
     size_t i = 0;
     while (i < h->n_givers && !env_same_id(h->giver[i].id, id)) {
         if (strcmp(h->giver[i].name, name) == 0)
-            return MODEL_HANDOFF_MOST; /* Another member's model has that name. */
+            return MODEL_HANDOFF_MOST; /* The name belongs to another member's stored model. */
         i++;
     }
     return i;
 }
 
+/* Answers an offer with WANTED or REFUSED, or not at all while this peer is busy. */
 static void hear_offer(struct model_handoff *h, const struct link *l, bool may_take)
 {
     const struct member *m = members_find(h->env->members, l->id);
@@ -187,7 +197,7 @@ static void hear_offer(struct model_handoff *h, const struct link *l, bool may_t
         return;
     }
     if (is_busy(h))
-        return; /* With another's. They may ask again. */
+        return; /* The giver's offer times out, and the giver asks again in its next pass. */
     if (i == h->n_givers) {
         memcpy(h->giver[i].id, l->id, WIRE_ID_BYTES);
         snprintf(h->giver[i].name, sizeof h->giver[i].name, "%s", name);

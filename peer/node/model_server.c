@@ -1,4 +1,4 @@
-/* peer/node/model_server.c -- our model, for those who ask for it. */
+/* peer/node/model_server.c -- stores requests for this peer's model and answers them. */
 #include "peer/node/model_server.h"
 
 #include "gossip/exchange/piece.h"
@@ -22,7 +22,7 @@ static void drop_copy(struct model_server *o)
     o->copy = NULL;
 }
 
-/* Where sessions have gone, so have their orders. */
+/* Clears o->any if no session has a pending request any more. */
 static void look_for_any(struct model_server *o)
 {
     bool any = false;
@@ -39,7 +39,8 @@ void model_server_release(struct model_server *o)
         packet_release(o->held_piece[--o->n_held_pieces]);
     look_for_any(o);
     if (o->initial.free != NULL && o->initial.live == 0)
-        packet_pool_close(&o->initial); /* It is seldom asked for. */
+        packet_pool_close(
+            &o->initial); /* Requests for it are rare, so free buffers are not kept. */
     if (o->copy != NULL && o->sessions->env->now_us - o->copy_us > COPY_US)
         drop_copy(o);
 }
@@ -52,7 +53,7 @@ void model_server_forget(struct model_server *o)
         o->at[i].n_pieces = 0;
 }
 
-/* What another session in its place has ordered is forgotten. */
+/* Drops the requests of an earlier session that had the same index. */
 static void begin_orders(struct model_server *o, size_t i)
 {
     const struct link *l = &o->sessions->links[i];
@@ -88,8 +89,8 @@ bool model_server_take_piece(struct model_server *o, const struct link *l,
     return true;
 }
 
-/* The order of the i-th link stands: it is still the same session, and has got what it
- * ordered before. */
+/* Returns whether the i-th session has a request for a whole model or layer sketches that can be
+ * answered now: it is the session that sent the request, and no answer is in its send queue. */
 static bool stands(const struct model_server *o, size_t i)
 {
     const struct link *l = &o->sessions->links[i];
@@ -108,22 +109,25 @@ const struct link *model_server_sent(struct model_server *o, uint32_t number)
     return NULL;
 }
 
+/* Returns whether the i-th session has pending requests for pieces. */
 static bool wants_pieces(const struct model_server *o, size_t i)
 {
     const struct link *l = &o->sessions->links[i];
     return o->at[i].n_pieces > 0 && l->used && l->number == o->at[i].link;
 }
 
-/* `mixed`: the model of this round has done the round's mixing. What observers compare is that. */
+/* Like stands(), but false for an observer while the round's mixing is not done (`mixed` is false).
+ * Observers compare models after the mixing of the same round. */
 static bool counts(const struct model_server *o, size_t i, bool mixed)
 {
     return stands(o, i) && (mixed || !o->sessions->links[i].observer);
 }
 
+/* See model_server_due(). `mixed`: the model has done the round's mixing. */
 static bool any_due(const struct model_server *o, uint64_t round, bool mixed, bool *at_window)
 {
     bool any = false;
-    *at_window = true; /* Unless one wants it anyhow. */
+    *at_window = true; /* Cleared by each request that a copy without a new window answers. */
     for (size_t i = 0; i < o->sessions->n_links && o->any; i++) {
         bool now = o->at[i].round <= round;
         if (wants_pieces(o, i) && o->copy == NULL) {
@@ -143,7 +147,8 @@ bool model_server_due(const struct model_server *o, uint64_t round, bool *at_win
     return any_due(o, round, true, at_window);
 }
 
-/* The sketches of a model's layers; NULL: there is no room or no memory for them now. */
+/* Returns the sketches of the model's layers, which belong to this step. NULL: MODEL_SERVER_HELD
+ * buffers are in use, or memory is not available. */
 static struct packet *sketch_layers(struct model_server *o, uint64_t key,
                                     const struct packet *model)
 {
@@ -152,14 +157,15 @@ static struct packet *sketch_layers(struct model_server *o, uint64_t key,
     struct packet *out = room ? packet_get(&o->workshop->pieces) : NULL;
     if (out == NULL)
         return NULL;
-    /* A packet's bytes stand at a multiple of a float's size. */
+    /* packet.bytes is aligned to the size of a float. */
     layers_sketch(l, key, (const float *)(const void *)model->bytes, (float *)(void *)out->bytes);
     out->len = l->n_floats * sizeof(float);
     o->held_piece[o->n_held_pieces++] = out;
     return out;
 }
 
-/* Where it cannot be sent the order stands. */
+/* Sends the model or its layer sketches to the i-th session. If no buffer is available, the request
+ * stays pending. */
 static void send_model(struct model_server *o, size_t i, struct packet *model, uint64_t round)
 {
     uint8_t head[WIRE_HEAD_MAX];
@@ -178,6 +184,8 @@ static void send_model(struct model_server *o, size_t i, struct packet *model, u
                   wire_put_model(head, sizeof head, &m), model);
 }
 
+/* Writes the requested piece of the model x of n floats, or the sketches of all pieces, to
+ * `out`. */
 static void fill_piece(const struct model_server_piece *q, const float *x, size_t n,
                        struct packet *out)
 {
@@ -191,10 +199,11 @@ static void fill_piece(const struct model_server_piece *q, const float *x, size_
     memcpy(out->bytes, x + at, out->len);
 }
 
-/* False: there is no room or no memory for a copy now. */
+/* Answers the oldest request for a piece of the i-th session. Returns false if no buffer is
+ * available; the request then stays pending. */
 static bool send_piece(struct model_server *o, size_t i)
 {
-    /* A packet's bytes stand at a multiple of a float's size. */
+    /* packet.bytes is aligned to the size of a float. */
     const float *x = (const float *)(const void *)o->copy->bytes;
     const struct model_server_piece *q = &o->at[i].piece[0];
     bool room = o->n_held_pieces < MODEL_SERVER_HELD;
@@ -241,6 +250,7 @@ void model_server_serve_pieces(struct model_server *o)
                 return;
 }
 
+/* Returns whether requests for pieces are pending and there is no copy to answer them from. */
 static bool waits_for_copy(const struct model_server *o)
 {
     bool any = false;
@@ -266,7 +276,8 @@ void model_server_copy_pieces(struct model_server *o, uint64_t round)
     model_server_serve_pieces(o);
 }
 
-/* The round of the copy is that before the job's local steps. */
+/* Answers all requests that `model` can answer, and takes ownership of the reference. `model` is a
+ * copy of the state before the local steps of `round`. */
 static void serve(struct model_server *o, struct packet *model, uint64_t round, bool mixed)
 {
     bool window = mixing_window_began(&o->workshop->mixing);
@@ -292,7 +303,7 @@ void model_server_serve_idle(struct model_server *o, uint64_t round, bool mixed)
     bool at_window;
     model_server_copy_pieces(o, round);
     if (o->held != NULL || !any_due(o, round, mixed, &at_window) || at_window)
-        return; /* One copy a step: the next goes out with the next. */
+        return; /* At most one copy of the whole model is sent per step. */
     struct packet *now = packet_get(&o->workshop->models);
     if (now == NULL)
         return;

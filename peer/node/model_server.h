@@ -1,18 +1,28 @@
-/* peer/node/model_server.h -- models that others have asked us for, whole or in pieces.
+/* peer/node/model_server.h -- sends this peer's model to members and observers that request it, as
+ * a whole, in pieces, or as sketches.
  *
- * Owned here, and written by orders.c only: who wants our model and of which round, and the
- * copies that are in this step's sends. An order belongs to a link and ends with it.
+ *   request                     from        answered with
+ *   --------------------------  ----------  -------------------------------------------------------
+ *   whole model at a round      any         a copy of the model at that round or later, or at the
+ *                                           start of the next drift window
+ *   sketches of the layers      observer    the same, as sketches (gossip/exchange/layers.h)
+ *   a piece, or the sketches    member      a shared copy of the model, at most COPY_US old
+ *   of all pieces                           (gossip/exchange/piece.h)
+ *   a piece of the run's        member      mixing.x0, at once
+ *   initial model
  *
- *    none --MODEL_REQ--> wanted --a copy of that round, or of a drift window--> none
+ * Each session has at most one pending request for a whole model or for layer sketches, and at most
+ * MODEL_SERVER_PIECES pending requests for pieces. A new request beyond that replaces the oldest
+ * one. Requests end with their session.
  *
- * An observer has one model on its way at a time: who asks and does not read would else make
- * us hold as many as a session's queue takes. What is said here of a model holds for the sketches
- * of its layers, too: they are made of the copy that a model would be.
+ * An observer has at most one answer in its send queue. Otherwise an observer that requests models
+ * and does not read them would fill the queue of its session.
  *
- * Pieces (gossip/exchange/piece.h) are for a member that joins. It may have asked for
- * MODEL_SERVER_PIECES, those that are sketches among them; what it asks for beyond that takes the place
- * of its oldest question. While a job runs the model is the worker's, and rounds may be long: a
- * copy is made for the first piece, and serves all that are asked for within COPY_US.
+ * While a job runs, the worker owns the model, and a job may take long. Therefore one copy of the
+ * whole model is made for the first request for a piece, between two jobs or by the job itself. All
+ * requests for pieces within the next COPY_US are answered from this copy.
+ *
+ * Only model_server.c writes struct model_server.
  */
 #ifndef PEER_NODE_MODEL_SERVER_H
 #define PEER_NODE_MODEL_SERVER_H
@@ -20,89 +30,110 @@
 #include "peer/node/run_context.h"
 
 enum {
+    /* Maximum age of the copy from which pieces are cut, in microseconds: 10 s. */
     COPY_US = 10 * 1000 * 1000,
-    MODEL_SERVER_PIECES = 4,
-    MODEL_SERVER_HELD =
-        64 /* Copies of pieces in one step's sends; the others go out with the next. */
+    MODEL_SERVER_PIECES = 4, /* Maximum number of pending requests for pieces per session. */
+    /* Maximum number of pieces and sketches that are sent in one step. Further requests stay
+     * pending until the next step. */
+    MODEL_SERVER_HELD = 64
 };
 
-/* One question for a piece, or for the sketches of all. */
+/* One request for a piece of the model, or for the sketches of all its pieces. */
 struct model_server_piece
 {
-    uint32_t piece;
-    uint64_t key; /* Not 0: sketches. */
+    uint32_t piece; /* Index of the piece. WIRE_PIECE_WHOLE if key is not 0. */
+    uint64_t key;   /* Key of the requested sketches. 0: the piece itself is requested. */
 };
 
+/* Pending requests, and the buffers that the present step sends. */
 struct model_server
 {
     struct sessions *sessions;
     struct run_context *workshop;
     struct
     {
-        bool wanted;
-        bool on_way;    /* To an observer, which is sent nothing else in bulk. */
-        uint32_t link;  /* Its number: another session in its place has ordered nothing. */
-        uint64_t round; /* They want our model at or after this round: */
-        uint64_t key;   /* not 0: sketches of its layers, by this key. */
-        uint32_t n_pieces;
-        struct model_server_piece piece[MODEL_SERVER_PIECES]; /* The oldest first. */
-    } at[NODE_LINKS_MAX];
-    bool any;            /* Some may stand; false: none does, and nobody looks for them. */
-    struct packet *held; /* In this step's sends; released in the next. So are these: */
+        bool wanted; /* True: a request for a whole model or for layer sketches is pending. */
+        /* True: an answer to an observer is in its send queue. The next answer to that observer
+         * must wait. */
+        bool on_way;
+        /* Driver's number of the session that sent these requests. A later session with the same
+         * index in sessions.links has another number, and the requests are not its own. */
+        uint32_t link;
+        uint64_t round; /* Requested round of the whole model, as in struct wire_model_req. */
+        uint64_t key;   /* Key of the requested layer sketches. 0: the model itself is requested. */
+        uint32_t n_pieces;                                    /* Number of entries in `piece`. */
+        struct model_server_piece piece[MODEL_SERVER_PIECES]; /* Pending requests, oldest first. */
+    } at[NODE_LINKS_MAX];                                     /* Indexed like sessions.links. */
+    bool any; /* False: no request is pending, so the loops over all sessions are skipped. */
+    struct packet *held; /* Copy of the model that this step sends, released in the next step. */
+    /* Pieces and sketches that this step sends, released in the next step. */
     struct packet *held_piece[MODEL_SERVER_HELD];
     uint32_t n_held_pieces;
-    struct packet_pool
-        initial;         /* For pieces of the initial model: some may be on their way when the
-                                 * run is given up. */
-    struct packet *copy; /* What pieces are of, */
-    uint64_t copy_round; /* and of which round it is, */
-    int64_t copy_us;     /* made then. */
+    /* Buffers for pieces of the initial model. They outlive the run, because some may still be in a
+     * send queue when the run is given up. */
+    struct packet_pool initial;
+    struct packet *copy; /* Copy of the model from which pieces are cut. NULL: none. */
+    uint64_t copy_round; /* Round of the model in `copy`. */
+    int64_t copy_us;     /* Node time at which `copy` was made, in microseconds. */
 };
 
 void model_server_init(struct model_server *o, struct sessions *s, struct run_context *w);
+/* Frees the buffers of the initial model. All other buffers must have been released. */
 void model_server_close(struct model_server *o);
 
-/* The sends of the last step are out. */
+/* Releases the buffers that the previous step has sent, and the copy for pieces if it is older than
+ * COPY_US. Called at the start of each step. */
 void model_server_release(struct model_server *o);
 
-/* The run is given up, and with it what was asked for of its model. */
+/* Releases all buffers of the run and drops all requests for pieces. Called when the run is given
+ * up. Requests for a whole model stay pending and are answered from the next run. */
 void model_server_forget(struct model_server *o);
 
-/* For our model, or sketches of its layers (gossip/exchange/layers.h). */
+/* Stores a request for a whole model or for layer sketches. It replaces the pending request of this
+ * session. */
 void model_server_take(struct model_server *o, const struct link *l,
                        const struct wire_model_req *m);
 
-/* The same for a piece. False: there is no such piece, or this link may not ask for any. */
+/* Stores a request for a piece, or for the sketches of all pieces. Returns false if the piece does
+ * not exist, if no run is ready, or if the session is an observer's. */
 bool model_server_take_piece(struct model_server *o, const struct link *l,
                              const struct wire_model_req *m);
 
-/* Send a piece of the run's initial model, which never changes: at once, and at any time. Where there is
- * none to be had of us now nothing comes. False: this link may not ask for any. */
+/* Sends a piece of the run's initial model at once. The initial model never changes, so this is
+ * allowed while a job runs. Sends nothing if this peer lacks the initial model, if the piece does
+ * not exist, or if no buffer is free. Returns false if the request is a protocol violation. */
 bool model_server_send_initial(struct model_server *o, const struct link *l,
                                const struct wire_model_req *m);
 
-/* Send the pieces that were asked for, if there is a copy. */
+/* Answers the pending requests for pieces from the copy. Without a copy they stay pending. */
 void model_server_serve_pieces(struct model_server *o);
 
-/* Make one if there is none and somebody waits, and send them. No job may be running. */
+/* If requests for pieces are pending and no copy exists, makes a copy of the present model, which
+ * is of round `round`. Then answers these requests. No job may be running. */
 void model_server_copy_pieces(struct model_server *o, uint64_t round);
 
-/* Bulk has left us for the link of this number: the link, if its next order stands. */
+/* Records that the send queue of session `number` has sent its bulk data. Returns the session if
+ * its next request can be answered now, else NULL. */
 const struct link *model_server_sent(struct model_server *o, uint32_t number);
 
-/* Does somebody want the model of this round? *at_window: only if a drift window begins. */
+/* Returns whether a copy of the model at round `round` would answer a pending request. *at_window
+ * is set to true if all those requests are for the start of a drift window. */
 bool model_server_due(const struct model_server *o, uint64_t round, bool *at_window);
 
-/* Send this copy of the model to all who want one of its round or before. Takes it. */
+/* Sends `model`, a copy of the model at round `round`, to all sessions that requested this round or
+ * an earlier one. If a drift window has just begun, also answers the requests for its start. Takes
+ * ownership of the caller's reference to `model`. */
 void model_server_serve(struct model_server *o, struct packet *model, uint64_t round);
 
-/* The same while no job runs: make a copy and send it to all who want the present round's. Where that
- * has not `mixed` yet, observers wait for the job that does: models that are compared are of one state
- * of the round. */
+/* Makes a copy of the present model, which is of round `round`, and answers all requests that this
+ * copy can answer. No job may be running. If the round's mixing is not done yet (`mixed` is false),
+ * observers are not answered: they compare models of several peers, which must all be in the same
+ * state of the round. */
 void model_server_serve_idle(struct model_server *o, uint64_t round, bool mixed);
 
-/* Send the model as it is to one who has ordered it, unless one is on its way there. No job
- * may be running. */
+/* Sends a copy of the present model, which is of round `round`, to one session, if that has a
+ * pending request and no answer in its send queue. The requested round is not checked. No job may
+ * be running. */
 void model_server_serve_now(struct model_server *o, const struct link *l, uint64_t round);
 
 #endif

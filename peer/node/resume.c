@@ -1,4 +1,5 @@
-/* peer/node/resume.c -- what a node's checkpoint holds, and when and from which one to go on. */
+/* peer/node/resume.c -- writes and reads the contents of a checkpoint, and decides when and from
+ * which checkpoint a restarted peer resumes. */
 #include "peer/node/resume.h"
 
 #include "gossip/members/endorsements.h"
@@ -10,9 +11,9 @@
 #include <string.h>
 
 enum {
-    TELL_US = 5 * 1000 * 1000,
-    TELL_AGAIN_US = 30 * 1000 * 1000,
-    CALLS = 8 /* So many of those that are not back are called at a time. */
+    TELL_US = 5 * 1000 * 1000,        /* Time from the start of the wait to the first message. */
+    TELL_AGAIN_US = 30 * 1000 * 1000, /* Interval between later messages about the wait. */
+    CALLS = 8 /* Number of absent members that are called at the same time. */
 };
 
 void resume_init(struct resume *r, struct env *env, struct sessions *s, struct run_context *w,
@@ -30,12 +31,18 @@ void resume_close(struct resume *r)
     r->n_members = 0;
 }
 
-/* ---- what a checkpoint holds ----
+/* ---- contents of a checkpoint ----
  *
- *   run       its text
- *   initial   the model that it begins with, where that is the program's own
- *   members   who took part, by id and process; then what MEMBERS messages say of all
- *   graph, phases, job, ladder, and what trainer, mixer and edges bring themselves */
+ *   section    contents
+ *   run        run description, as text
+ *   initial    initial model of the run, only if the program supplies it
+ *   members    id and boot id of each vertex; then all known members, as MEMBERS messages
+ *   phases     round and the numbers of rounds done and skipped
+ *   job        totals and figures of the last evaluation
+ *   ladder     codec levels, only with --compress auto
+ *   graph      topology and neighbours
+ *
+ * The mixer, the trainer and the edges add sections of their own. */
 
 static void run_fields(struct run_context *w, struct state *s)
 {
@@ -46,7 +53,8 @@ static void run_fields(struct run_context *w, struct state *s)
         state_bytes(s, w->run_text, w->n_run_text);
 }
 
-/* Where the program says what its run begins with: started again it may begin with something else. */
+/* Writes or reads the run's initial model if the program supplies it, because the restarted program
+ * may supply other values. Skipped while reading if the present initial model is the run's. */
 static void initial_fields(struct run_context *w, struct state *s)
 {
     if (w->trainer.begins == NULL || (s->reading && !w->lacks))
@@ -56,6 +64,7 @@ static void initial_fields(struct run_context *w, struct state *s)
         state_expect(s, run_context_begins(w), "an initial model that is not the run's");
 }
 
+/* Writes this peer's vertices, then the whole member table in MEMBERS messages. */
 static void write_members(struct resume *r, struct state *s)
 {
     struct env *v = r->env;
@@ -85,7 +94,7 @@ static void phases_fields(struct phases *ph, struct state *s)
     state_u64(s, &ph->skipped);
 }
 
-/* Figures that add up over a run, or speak of its last evaluation. */
+/* Writes or reads totals over the whole run and the results of the last evaluation. */
 static void job_fields(struct job *j, struct state *s)
 {
     struct node_progress *p = &j->figures;
@@ -101,7 +110,8 @@ static void job_fields(struct job *j, struct state *s)
     state_u64(s, &p->steps_done);
 }
 
-/* The model, and what goes with it whoever the neighbours are. */
+/* Writes or reads the part of a checkpoint that does not depend on the neighbours: model,
+ * optimiser, mixer, counters. */
 static void own_fields(struct resume *r, struct state *s)
 {
     struct run_context *w = r->workshop;
@@ -152,8 +162,9 @@ uint64_t resume_take_copy(struct resume *r, struct state *s)
     return r->beat;
 }
 
-/* ---- the beginning ---- */
+/* ---- the start of a process with checkpoints ---- */
 
+/* Reports why the checkpoint cannot be used, and ends the node. */
 static void refuse(struct resume *r, const struct state *s)
 {
     env_note(r->env, NOTE_ERROR,
@@ -162,7 +173,7 @@ static void refuse(struct resume *r, const struct state *s)
     env_end(r->env, s->no_memory ? CMD_FAILED : CMD_USAGE);
 }
 
-/* The same command as then. */
+/* Returns whether the command line of this process describes the run of the checkpoint. */
 static bool is_ours(const struct resume *r)
 {
     const struct node_config *c = &r->env->config;
@@ -174,7 +185,7 @@ static bool is_ours(const struct resume *r)
 int resume_run(struct resume *r, struct run *run)
 {
     const struct node_config *c = &r->env->config;
-    struct run_context *text = r->workshop; /* It has no run yet: its room for the text is free. */
+    struct run_context *text = r->workshop; /* No run is taken yet, so its text buffer is free. */
     struct state s = *c->resume[0].state;
     char error[RUN_ERROR_MAX];
     run_fields(text, &s);
@@ -195,6 +206,8 @@ int resume_run(struct resume *r, struct run *run)
     return -EINVAL;
 }
 
+/* Merges a MEMBERS message from the checkpoint into the member table, except this peer's own
+ * record. A message that cannot be read is ignored. */
 static void merge(struct resume *r, const uint8_t *bytes, size_t n)
 {
     struct env *v = r->env;
@@ -208,7 +221,7 @@ static void merge(struct resume *r, const uint8_t *bytes, size_t n)
         (void)members_vouched(v->members, &m.members.vouches[i]);
 }
 
-/* Who took part, and how they may be reached. */
+/* Reads the members of the checkpoint into r->member, and their addresses into the member table. */
 static void read_members(struct resume *r, struct state *s)
 {
     uint8_t message[WIRE_CONTROL_MAX];
@@ -239,7 +252,9 @@ static void read_members(struct resume *r, struct state *s)
         if (!s->failed)
             merge(r, message, len);
     }
-    for (uint32_t i = 0; i < r->n_members; i++) /* We have been in one graph with them. */
+    /* The members of the checkpoint were vertices of this peer's graph, so they are accepted
+     * without endorsements. */
+    for (uint32_t i = 0; i < r->n_members; i++)
         members_know(r->env->members, r->member[i].id, r->env->now_us);
 }
 
@@ -255,11 +270,18 @@ void resume_start(struct resume *r)
         refuse(r, &s);
 }
 
-/* ---- who is back ---- */
+/* ---- which members are back ---- */
 
-enum back { BACK_AWAY, BACK_ANEW, BACK_RAN_ON, BACK_GONE };
+/* State of a member of the checkpoint, as far as this peer knows. */
+enum back {
+    BACK_AWAY,   /* Absent: nothing shows that the member runs. */
+    BACK_ANEW,   /* Restarted: its record has another boot id than in the checkpoint. */
+    BACK_RAN_ON, /* Not restarted: a session shows the boot id of the checkpoint. */
+    BACK_GONE    /* Does not return: it left by announcement, or its name has a new identity. */
+};
 
-/* Somebody else has come under this name: a process whose host has lost its identity. */
+/* Returns whether a live member with another identity has the same name. The host of the member has
+ * then lost the old identity. */
 static bool replaced(const struct resume *r, const struct record *then)
 {
     for (size_t i = 0; i < members_count(r->env->members); i++) {
@@ -271,6 +293,7 @@ static bool replaced(const struct resume *r, const struct record *then)
     return false;
 }
 
+/* Returns the state of member m. */
 static enum back look_at(const struct resume *r, const struct resume_member *m)
 {
     const struct member *now = members_find(r->env->members, m->id);
@@ -286,6 +309,7 @@ static enum back look_at(const struct resume *r, const struct resume_member *m)
     return replaced(r, now->record) ? BACK_GONE : BACK_AWAY;
 }
 
+/* Returns the number of members of the checkpoint in state `what`. O(n_members). */
 static uint32_t count(const struct resume *r, enum back what)
 {
     uint32_t n = 0;
@@ -304,7 +328,8 @@ bool resume_deserted(const struct resume *r)
     return resume_begun(r) > 1 && !r->sessions->seek.met;
 }
 
-/* For how long we wait for them at most. */
+/* Returns the longest time to wait for absent members, in microseconds. It is short if the members
+ * that are back, including this peer, reach the quorum. */
 static int64_t limit_us(const struct resume *r)
 {
     double all = 1.0 + r->n_members - count(r, BACK_GONE);
@@ -312,14 +337,16 @@ static int64_t limit_us(const struct resume *r)
     return enough ? RESUME_US : r->env->config.patience_us;
 }
 
+/* Returns whether the wait is over: no member is absent, one member did not restart, or the time
+ * limit has passed. */
 static bool over(const struct resume *r)
 {
     bool all = count(r, BACK_AWAY) == 0 || count(r, BACK_RAN_ON) > 0;
     return all || r->env->now_us - r->since_us >= limit_us(r);
 }
 
-/* Whether it lives on is known for sure in a session only, and who has no edge yet is called by
- * nobody. */
+/* Calls up to CALLS absent members. Only a session proves that a member's process did not restart,
+ * and members are otherwise called only for edges, which do not exist yet. */
 static void call(struct resume *r)
 {
     uint32_t n = 0;
@@ -330,7 +357,8 @@ static void call(struct resume *r)
             continue;
         }
         n++;
-        if (sessions_want(r->sessions, m->id) == 0) /* Else it is tried again. */
+        /* Without memory for the contact, the next step tries again. */
+        if (sessions_want(r->sessions, m->id) == 0)
             sessions_call(r->sessions, m->id, r->since_us);
     }
 }
@@ -341,6 +369,7 @@ static void call_no_more(struct resume *r)
         sessions_unwant(r->sessions, r->member[i].id);
 }
 
+/* Prints which members are absent, after TELL_US and then every TELL_AGAIN_US. */
 static void tell(struct resume *r)
 {
     const struct member *who = NULL;
@@ -361,21 +390,27 @@ static void tell(struct resume *r)
 
 /* ---- which checkpoint ---- */
 
+/* Returns whether the member announced a checkpoint of this round count. */
 static bool has_beat(const struct record *r, uint64_t beat)
 {
     return r->beat[0] == beat || r->beat[1] == beat;
 }
 
-/* Where two have one beat the run began again in between. */
+/* Returns whether this peer has taken only one checkpoint since the run began. Two checkpoints with
+ * the same round count mean that the run was started again between them. */
 static bool is_first(const struct resume *r)
 {
     const struct node_config *c = &r->env->config;
     return c->n_resume == 1 || c->resume[0].beat == c->resume[1].beat;
 }
 
-/* Have all who began anew one of this beat? Beat 0 is the run's beginning, which everybody has:
- * whose only checkpoint is its first may have left others behind who had none yet. Who has
- * none beside our two has lost its disk, and does not count. */
+/* Returns whether each restarted member has a checkpoint of this round count. The treatment of a
+ * restarted member without any checkpoint (its newest round count is 0) depends on this peer:
+ *
+ *   this peer has one checkpoint    the member may have been killed before it wrote that one, so
+ *                                   the checkpoint is not common
+ *   this peer has two checkpoints   the member must have had one, too, and has lost its disk. It is
+ *                                   ignored */
 static bool in_common(const struct resume *r, uint64_t beat)
 {
     bool lost_counts = is_first(r);
@@ -388,7 +423,8 @@ static bool in_common(const struct resume *r, uint64_t beat)
     return true;
 }
 
-/* The latest of ours that the others have, too; NULL: the run's beginning; else our latest. */
+/* Returns the checkpoint to resume from, NULL to start the run again from round 0. The rules are in
+ * the table in resume.h. */
 static const struct node_resume *choose(const struct resume *r)
 {
     const struct node_config *c = &r->env->config;
@@ -400,23 +436,27 @@ static const struct node_resume *choose(const struct resume *r)
     return is_first(r) ? NULL : &c->resume[0];
 }
 
-/* ---- going on ---- */
+/* ---- the decision ---- */
 
+/* Loads the checkpoint into all modules of the node. Returns false if it cannot be used; s->why
+ * then has the reason. */
 static bool load(struct resume *r, struct state *s)
 {
     own_fields(r, s);
     state_expect(s, r->phases->round <= r->workshop->run.rounds, "a round after the last");
     if (s->failed)
         return false;
-    /* Without lock step each was as far as it was, and nobody is late where all begin again. */
+    /* A resumed peer may be treated as late. Exception: without lock step the checkpoints of peers
+     * differ in their rounds anyway, so no peer is late if all members restarted. */
     r->phases->resumed = r->workshop->run.policy == RUN_SYNC || count(r, BACK_RAN_ON) > 0;
     r->join->has_model = true;
     edges_read(r->edges, phases_beat(r->phases), s);
     return state_end(s) == 0;
 }
 
-/* Who has gone on for so long without us that neither of its checkpoints is one of ours: we, too,
- * come late. NULL: nobody. */
+/* In lock step: returns a restarted member that continued the run without this peer until both of
+ * its checkpoints were newer than this peer's. Of several such members, returns the one with the
+ * newest checkpoint. NULL: no such member or a common checkpoint exists. */
 static const struct member *went_on(const struct resume *r)
 {
     const struct node_config *c = &r->env->config;
@@ -433,7 +473,8 @@ static const struct member *went_on(const struct resume *r)
     return best;
 }
 
-/* As a newcomer: by its model, from where it is. */
+/* Gives up this peer's checkpoints. The peer then joins like a new peer: it fetches a model of the
+ * round that the run has reached. */
 static void come_late(struct resume *r, const struct member *to)
 {
     r->resumed = false;
@@ -445,7 +486,8 @@ static void come_late(struct resume *r, const struct member *to)
              (unsigned long long)r->env->config.resume[0].beat);
 }
 
-/* Some were killed before the first checkpoint was on disk. */
+/* Gives up this peer's only checkpoint, because some peer was killed before it had written its
+ * first one. The run starts at round 0. */
 static void begin_again(struct resume *r)
 {
     r->resumed = false;
@@ -453,6 +495,7 @@ static void begin_again(struct resume *r)
     env_note(r->env, NOTE_INFO, "not all peers have a checkpoint: the run starts again");
 }
 
+/* Resumes from this checkpoint. If it cannot be loaded, the node ends. */
 static void go_on(struct resume *r, const struct node_resume *from)
 {
     struct state s = *from->state;

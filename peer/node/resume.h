@@ -1,23 +1,40 @@
-/* peer/node/resume.h -- going on from a checkpoint: a machine of its own.
+/* peer/node/resume.h -- decides from which checkpoint a restarted peer resumes, and makes the
+ * copies that checkpoints are written from.
  *
- * A process that finds checkpoints of its former life (node_config.resume) says their beats
- * in its record and waits, without a word about edges or models, until it knows which case
- * this is:
+ * A process that finds checkpoints of an earlier process (node_config.resume) announces their round
+ * counts in its member record and waits for the members that took part when the newest checkpoint
+ * was taken. While it waits (`waits` is true), it opens no edges and fetches no model. The wait
+ * ends when one of these holds:
  *
- *   a member of then lives on, the same process     the cluster ran on without us
- *   all members of then have begun anew, as we      the cluster begins again, at the latest
- *                                                   beat of which all have a checkpoint
- *   some do not come                                 after RESUME_US where the run's quorum is
- *                                                   there, else after --quorum-timeout, as above
- *                                                   with those who have come
+ *   - each member has restarted, has left, or has been replaced by another identity of its name
+ *   - a session shows that one member is still the same process as at the checkpoint
+ *   - RESUME_US have passed, and the members that are back reach the quorum
+ *   - --quorum-timeout has passed
  *
- * Then it has the model, the optimizer and the counts of that beat. Where the members are
- * the same, edges are, too: both ends say epoch and round, find them equal, send their last
- * deltas again, and what follows is what would have followed, bit for bit. Where they are
- * not, edges begin anew. If the run has gone on meanwhile by more than lock step's lead,
- * the model is had from a neighbour, like anybody's who comes late (join.h). Who meets nobody
- * of a run with others goes on, but claims no consensus: they may have finished without it. And the
- * quorum is a share of all who were there when the checkpoint was taken.
+ * Then the first row of this table that applies decides. "Restarted members" are those of them that
+ * are back. A checkpoint is common if each restarted member has one of the same round count.
+ *
+ *   situation                                           decision
+ *   --------------------------------------------------  -------------------------------------------
+ *   a member is still the same process: the cluster     resume from the newest checkpoint
+ *   did not stop
+ *   the run is not in lock step                         resume from the newest checkpoint
+ *   a checkpoint is common                              resume from the newest common checkpoint
+ *   both checkpoints of a restarted member are newer    join the run as a new peer; this peer's
+ *   than all checkpoints of this peer                   checkpoints are not used
+ *   this peer has only one checkpoint                   start the run again from round 0
+ *   else                                                resume from the newest checkpoint
+ *
+ * Resuming restores the model, the optimiser and all counters of the checkpoint. If the members are
+ * the same, the edges are restored, too: both ends report epoch and round of the edge, find them
+ * equal, and send their last deltas again. The run then continues bit for bit as without the
+ * restart. If the neighbours or the topology differ, the edges begin new epochs.
+ *
+ * In lock step, or if the cluster did not stop, a resumed peer may be late: some peer is ahead of
+ * the checkpoint by more rounds than the eccentricity of this peer plus 2. The resumed peer then
+ * fetches a model from its neighbours, like every late joiner (join.h). A peer that meets none of
+ * the other members continues, but does not claim consensus, because the others may have finished
+ * without it. The quorum is a share of all members that took part when the checkpoint was taken.
  */
 #ifndef PEER_NODE_RESUME_H
 #define PEER_NODE_RESUME_H
@@ -25,15 +42,17 @@
 #include "nn/math/state.h"
 #include "peer/node/job.h"
 
+/* Longest wait for absent members while the quorum is back: 30 s, in microseconds. */
 enum { RESUME_US = 30 * 1000 * 1000 };
 
-/* A member of the run when the checkpoint was taken. */
+/* Another member that took part in the run when the checkpoint was taken. */
 struct resume_member
 {
     uint8_t id[WIRE_ID_BYTES];
-    uint64_t boot; /* Its process of then. */
+    uint64_t boot; /* Boot id of the member's process when the checkpoint was taken. */
 };
 
+/* The resumption of one peer, and the last copy for a checkpoint. Only resume.c writes it. */
 struct resume
 {
     struct env *env;
@@ -44,43 +63,54 @@ struct resume
     struct phases *phases;
     struct job *job;
 
-    bool resumed; /* This process began with a checkpoint, */
-    bool waits;   /* and has not decided yet from which. */
-    struct resume_member *member;
+    bool resumed; /* True: this process resumes from a checkpoint, or waits to do so. */
+    bool waits;   /* True: this process has not decided yet from which checkpoint it resumes. */
+    struct resume_member *member; /* Array of n_members entries, without this peer. Owned. */
     uint32_t n_members;
+    /* since_us: node time at which the wait began. told_us + TELL_US: node time of the next message
+     * about the wait. In microseconds. */
     int64_t since_us, told_us;
 
-    struct state copy; /* A checkpoint that the driver has to fetch, */
-    uint64_t beat;     /* and its beat. */
+    struct state copy; /* Copy for a checkpoint, which the driver fetches and writes to disk. */
+    uint64_t beat;     /* Round count of `copy`: rounds of training and of the consensus phase. */
 };
 
+/* Initialises the resumption. The pointers are borrowed. */
 void resume_init(struct resume *r, struct env *env, struct sessions *s, struct run_context *w,
                  struct edges *es, struct join *j, struct phases *ph, struct job *job);
 void resume_close(struct resume *r);
 
-/* Copy all that this peer needs to go on, before the next job touches any of it, and ask the
- * driver to write that (phases.copies). */
+/* Copies all state that this peer needs to resume, and asks the driver to write the copy to disk
+ * (node_effects.checkpoint). Must be called before the next job, because the job changes the state.
+ * If memory is not available, warns and takes no checkpoint. */
 void resume_copy(struct resume *r);
-/* At an end by request: the same, so that what was done since is not lost. Not in lock step with
- * others: they stop at other rounds, and one that nobody shares would take the place of one that
- * all have. */
+/* Takes one more checkpoint when the node is asked to stop, so that no finished round is lost. Does
+ * nothing in lock step with neighbours. There each peer stops at a different round, and a
+ * checkpoint that no other peer has would replace one that all peers have. */
 void resume_copy_last(struct resume *r);
-/* The copy and its beat; *s and it change places. */
+/* Returns the round count of the copy and moves the copy to *s. The memory that *s had before is
+ * reused for the next copy. */
 uint64_t resume_take_copy(struct resume *r, struct state *s);
 
-/* The run of the newest checkpoint into *run. 0; or -EINVAL: the node has ended. */
+/* Reads the run of the newest checkpoint into *run. Returns 0, or -EINVAL if the checkpoint cannot
+ * be used or contradicts the flags of this process. In that case the node has ended. */
 int resume_run(struct resume *r, struct run *run);
 
-/* Begin to wait: that run has been taken. */
+/* Starts to wait for the members of the checkpoint. The run of the checkpoint must have been taken
+ * before (run_context_take()). */
 void resume_start(struct resume *r);
 
-/* So many took part when our checkpoint was taken, ourselves included, but for those who have left
- * by their word or come under another identity; 0 without one. */
+/* Returns the number of members that took part when the checkpoint was taken, this peer included.
+ * Members that have left by announcement are not counted, nor are members that another identity of
+ * the same name has replaced. 0: this process did not resume. */
 uint32_t resume_begun(const struct resume *r);
-/* Went we on from a checkpoint of a run with others, and never met anybody since? */
+/* Returns true if this process resumed a run of several members and no peer has ever said HELLO to
+ * it. */
 bool resume_deserted(const struct resume *r);
 
-/* While it waits: is it over? Then there is a model, or the node has ended. */
+/* Continues the wait. Returns false while it lasts, or if the node has ended. Returns true once the
+ * decision is made: the peer has loaded a checkpoint, joins as a new peer, or starts the run
+ * again. */
 bool resume_look(struct resume *r);
 
 #endif

@@ -1,4 +1,4 @@
-/* peer/node/state_transfer.c -- asking for pieces, staging what comes, and judging it. */
+/* peer/node/state_transfer.c -- requests and stages pieces of a model, and judges the whole. */
 #include "peer/node/state_transfer.h"
 
 #include "peer/node/round_quorum.h"
@@ -9,15 +9,21 @@
 #include <string.h>
 
 enum {
-    NOBODY = PIECE_SOURCES,
-    LATE_ROUNDS = 16 /* A source is so far behind the others at most, or by an eighth. */
+    NOBODY = PIECE_SOURCES, /* Index that means "no source". */
+    /* A new source may be this many rounds behind usual_round(), plus an eighth of that round. */
+    LATE_ROUNDS = 16
 };
 
 enum {
-    STALL_US = 5 * 1000 * 1000,  /* Nothing came from a source for so long: others are asked. */
-    TWICE_US = 2 * 1000 * 1000,  /* A piece is so late when another is asked for it, too. */
-    SECOND_US = 3 * 1000 * 1000, /* For a second source, where there are members for one. */
-    ANSWER_US = MODEL_US         /* For sketches, while nobody has sent any. */
+    /* A source that sends nothing for this time is silent: its pieces are requested from others. */
+    STALL_US = 5 * 1000 * 1000,
+    /* A piece that is missing for this time after its last request is requested a second time. */
+    TWICE_US = 2 * 1000 * 1000,
+    /* Time since the start of the fetch during which the model is not judged by fewer than two
+     * sources, if other members are alive. */
+    SECOND_US = 3 * 1000 * 1000,
+    /* Longest wait for sketches while fewer than two sources have sent theirs. */
+    ANSWER_US = MODEL_US
 };
 
 void state_transfer_init(struct state_transfer *f, struct env *env, struct sessions *s,
@@ -81,18 +87,20 @@ static const struct link *link_of(const struct state_transfer *f, size_t k)
     return l != NULL && link_talks(l) && !l->doomed && l->same_run ? l : NULL;
 }
 
-/* It may be asked now. */
+/* Returns whether source k is not excluded and has a session, so that requests can be sent. */
 static bool is_there(const struct state_transfer *f, size_t k)
 {
     return !f->source[k].struck && link_of(f, k) != NULL;
 }
 
+/* Returns whether the member of this session can become a source: it has begun this run. */
 static bool may_send(const struct link *l)
 {
     return link_talks(l) && !l->doomed && l->same_run && l->started;
 }
 
-/* So many rounds most of those who may be asked have done: the furthest might lie. */
+/* Returns the upper median of the rounds that possible sources report, 0 without such sources. A
+ * median is used because a single member may report any round. */
 static uint64_t usual_round(const struct state_transfer *f)
 {
     const struct link *links = f->sessions->links;
@@ -109,7 +117,7 @@ static uint64_t usual_round(const struct state_transfer *f)
     return n > 0 ? round[n / 2] : 0;
 }
 
-/* What it was asked for and has not sent may be asked of others. */
+/* Cancels all open requests at source k, so that other sources can be asked for these pieces. */
 static void free_pieces(struct state_transfer *f, size_t k)
 {
     for (size_t p = 0; p < f->n_pieces; p++)
@@ -117,7 +125,7 @@ static void free_pieces(struct state_transfer *f, size_t k)
     f->source[k].n_asked = 0;
 }
 
-/* The source that this member is already; or n_sources. */
+/* Returns the index of the source with this identity, n_sources if no source has it. */
 static size_t source_of(const struct state_transfer *f, const uint8_t *id)
 {
     size_t k = 0;
@@ -126,7 +134,9 @@ static size_t source_of(const struct state_transfer *f, const uint8_t *id)
     return k;
 }
 
-/* The furthest that is none yet, or has come back: a member has one voice, however often. */
+/* Returns the session with the highest round, at least `least`, among the members that are not a
+ * source yet or have reconnected. NULL: no such session exists. A member keeps its index when it
+ * reconnects, so that it counts as one source only. */
 static const struct link *best_new(const struct state_transfer *f, uint64_t least)
 {
     const struct link *best = NULL;
@@ -142,7 +152,8 @@ static const struct link *best_new(const struct state_transfer *f, uint64_t leas
     return best;
 }
 
-/* How many may be asked now. */
+/* Adds sources until STATE_TRANSFER_SOURCES of them can be asked, if enough members have a session.
+ * Returns the number of sources that can be asked: present, not excluded and not silent. */
 static size_t add_sources(struct state_transfer *f)
 {
     const struct link *l;
@@ -176,8 +187,8 @@ static bool is_wanted(const struct state_transfer *f, const uint8_t *id)
     return false;
 }
 
-/* Members that live and that nobody wants a session with yet. Which ones begins at a place of our
- * own, so that not all who join ask the same. */
+/* The search for members to call starts at an index that depends on this peer's identity. Peers
+ * that join at the same time thus call different members. */
 void state_transfer_seek(struct state_transfer *f)
 {
     const struct members *members = f->env->members;
@@ -196,7 +207,7 @@ void state_transfer_seek(struct state_transfer *f)
         sessions_call(f->sessions, f->wanted[i], f->begun_us - YIELD_US);
 }
 
-/* Is there somebody who lives and is no source yet? */
+/* Returns whether another member is alive that is not a source yet. */
 static bool others_left(const struct state_transfer *f)
 {
     for (size_t i = 0; i < members_count(f->env->members); i++) {
@@ -210,6 +221,7 @@ static bool others_left(const struct state_transfer *f)
     return false;
 }
 
+/* Cancels the open requests at sources that are silent, excluded or without a session. */
 static void look_for_stalls(struct state_transfer *f)
 {
     for (size_t k = 0; k < f->n_sources; k++) {
@@ -224,7 +236,8 @@ static void look_for_stalls(struct state_transfer *f)
     }
 }
 
-/* Each is passed over: they are all asked again, in the order of their silence. */
+/* If all present sources are silent, marks the one that has been silent longest as not silent, once
+ * its silence exceeds MODEL_US. The sources are thus asked again in the order of their silence. */
 static void ask_the_silent(struct state_transfer *f)
 {
     size_t oldest = NOBODY;
@@ -242,6 +255,7 @@ static void ask_the_silent(struct state_transfer *f)
 
 /* ---- questions ---- */
 
+/* Sends a MODEL_REQ to source k and remembers it. key: 0 for a piece, else that of the sketches. */
 static void ask(struct state_transfer *f, size_t k, uint32_t piece, uint64_t key)
 {
     uint8_t out[32];
@@ -255,8 +269,8 @@ static void ask(struct state_transfer *f, size_t k, uint32_t piece, uint64_t key
                   NULL);
 }
 
-/* Each question may be answered once. *now: it is one of this fetch, and not of one before, perhaps
- * for the model of another run. */
+/* Returns whether the message answers an open request, and marks the request as answered. *now is
+ * false if an earlier fetch sent the request: the answer may be a model of another run. */
 static bool was_asked(struct state_transfer *f, const struct link *l, const struct wire_model *m,
                       bool *now)
 {
@@ -270,8 +284,8 @@ static bool was_asked(struct state_transfer *f, const struct link *l, const stru
     return false;
 }
 
-/* One that nobody was asked for; or, if there is none, the one that has been longest on its way
- * from another. n_pieces: there is nothing to ask source k for. */
+/* Returns the piece to request from source k: the first missing one without an open request, else
+ * the one that other sources have owed longest, if for more than TWICE_US. n_pieces: no piece. */
 static size_t next_piece(const struct state_transfer *f, size_t k)
 {
     size_t late = f->n_pieces;
@@ -301,7 +315,8 @@ static void ask_piece(struct state_transfer *f, size_t k)
     ask(f, k, (uint32_t)p, 0);
 }
 
-/* One each in turn, so that all of them have a share where there are few. */
+/* Requests pieces until each source has STATE_TRANSFER_WINDOW open requests. All sources get their
+ * first request before any source gets a second one, so that few pieces are shared evenly. */
 static void ask_pieces(struct state_transfer *f)
 {
     for (uint32_t n = 0; n < STATE_TRANSFER_WINDOW; n++)
@@ -318,8 +333,10 @@ static bool all_here(const struct state_transfer *f)
     return true;
 }
 
-/* ---- what comes ---- */
+/* ---- answers ---- */
 
+/* Stages a piece from source k. Returns NULL, or the protocol violation in words. A piece that is
+ * not finite is replaced by the initial model's piece and stays missing. */
 static const char *take_piece(struct state_transfer *f, size_t k, const struct wire_model *m)
 {
     const struct mixing *mixing = &f->workshop->mixing;
@@ -330,7 +347,7 @@ static const char *take_piece(struct state_transfer *f, size_t k, const struct w
     f->source[k].n_asked -= q->asked >> k & 1;
     q->asked &= ~(1u << k);
     if (q->here)
-        return NULL; /* Another was faster. */
+        return NULL; /* Another source has already sent this piece. */
     memcpy(f->staged + at, m->payload.p, m->payload.n);
     if (!vec_finite(f->staged + at, n)
         || !statistics_proper(&mixing->statistics, f->staged + mixing->dim)) {
@@ -342,17 +359,18 @@ static const char *take_piece(struct state_transfer *f, size_t k, const struct w
     return NULL;
 }
 
+/* Stores sketches of the model of source k. Returns NULL, or the protocol violation in words. */
 static const char *take_sketches(struct state_transfer *f, size_t k, const struct wire_model *m)
 {
     struct state_transfer_source *s = &f->source[k];
     size_t n = f->n_pieces * PIECE_SKETCH;
     if (m->key != f->key || s->own != NULL)
-        return NULL; /* We have drawn another key meanwhile. */
+        return NULL; /* The key has changed since the request, or these sketches are here. */
     if (m->payload.n != n * sizeof *s->own)
         return "bad MODEL";
     float *own = malloc(m->payload.n);
     if (own == NULL)
-        return NULL; /* As if it had not come. */
+        return NULL; /* Without memory for the sketches they are treated as not received. */
     memcpy(own, m->payload.p, m->payload.n);
     if (!vec_finite(own, n)) {
         free(own);
@@ -385,7 +403,7 @@ const char *state_transfer_take(struct state_transfer *f, const struct link *l,
 
 /* ---- the judgement ---- */
 
-/* All is of one source, and there is nobody else to ask. */
+/* Returns whether no source can be asked except one that has sent all pieces itself. */
 static bool alone(const struct state_transfer *f)
 {
     size_t n = 0, last = 0;
@@ -398,6 +416,8 @@ static bool alone(const struct state_transfer *f)
     return n < 2;
 }
 
+/* Requests sketches of the sources' models. Their key is drawn at random only after all pieces have
+ * arrived, so that no source can prepare pieces that fit the sketches. */
 static void ask_sketches(struct state_transfer *f)
 {
     if (alone(f))
@@ -415,7 +435,7 @@ static void ask_sketches(struct state_transfer *f)
     }
 }
 
-/* Nothing more is worth waiting for. */
+/* Returns whether all requested sketches have arrived, or the time to wait for them is over. */
 static bool answered(const struct state_transfer *f)
 {
     int64_t waited_us = f->key != 0 ? f->env->now_us - f->asked_us : 0;
@@ -436,6 +456,8 @@ static const char *name_of(const struct state_transfer *f, size_t k)
     return m != NULL ? m->record->name : "a member";
 }
 
+/* Excludes source k, discards its pieces and prints the reason `why`. Also frees all sketches: the
+ * pieces that are fetched now must be judged with a key that the sources do not know yet. */
 static void strike(struct state_transfer *f, size_t k, const char *why)
 {
     env_note(f->env, NOTE_WARNING,
@@ -449,7 +471,8 @@ static void strike(struct state_transfer *f, size_t k, const char *why)
     forget_sketches(f);
 }
 
-/* True: nobody's pieces are refused. */
+/* Judges the pieces of each source. Returns true if all are accepted. Otherwise excludes one
+ * source, which frees all sketches in *v, and returns false. */
 static bool none_refused(struct state_transfer *f, struct piece_view *v)
 {
     for (size_t k = 0; k < f->n_sources; k++) {
@@ -469,7 +492,8 @@ static bool none_refused(struct state_transfer *f, struct piece_view *v)
     return true;
 }
 
-/* Sketches keep distances and norms. A source that has none is left out. */
+/* Returns the largest distance of the fetched model from a source's model, relative to the norm of
+ * the fetched model. Estimated from sketches. INFINITY: no source has sent sketches. */
 static double apart(const struct piece_view *v)
 {
     size_t n = v->n_pieces * PIECE_SKETCH;
@@ -483,7 +507,7 @@ static double apart(const struct piece_view *v)
     return any && norm2 > 0 ? sqrt(most2 / norm2) : (double)INFINITY;
 }
 
-/* 0, 1: refused, or -1 without memory. */
+/* Judges the complete model. Returns 0: accepted; 1: a source was excluded; -1: out of memory. */
 static int judge(struct state_transfer *f)
 {
     size_t n = n_floats(f), n_sketch = f->n_pieces * PIECE_SKETCH;
@@ -504,7 +528,7 @@ static int judge(struct state_transfer *f)
         piece_sketch(f->key, f->staged, n, (uint8_t *)come);
         piece_sketch(f->key, f->workshop->mixing.x0, n, (uint8_t *)initial);
         said = !none_refused(f, &v);
-        f->apart = said == 0 ? apart(&v) : (double)INFINITY; /* Else sketches are forgotten. */
+        f->apart = said == 0 ? apart(&v) : (double)INFINITY; /* A refusal frees the sketches. */
     }
     free(come);
     free(from);
@@ -529,7 +553,7 @@ bool state_transfer_update(struct state_transfer *f)
     ask_the_silent(f);
     if (!all_here(f)) {
         ask_pieces(f);
-        /* All who could be asked are gone or struck: who comes next is a new beginning. */
+        /* No source in the full table can be asked, so the next call must start a new fetch. */
         if (!any_source(f) && f->n_sources == PIECE_SOURCES)
             state_transfer_close(f);
         return false;
@@ -538,7 +562,8 @@ bool state_transfer_update(struct state_transfer *f)
     return answered(f) && judge(f) == 0;
 }
 
-/* While pieces came, and others to judge them were looked for, it went on. */
+/* Returns the round that source s has reached: in its last MODEL, or in its session if that is
+ * later. The source may have continued to train while other pieces arrived. */
 static uint64_t round_now(const struct state_transfer *f, const struct state_transfer_source *s)
 {
     const struct link *l = sessions_to(f->sessions, s->id);

@@ -1,28 +1,40 @@
-/* peer/node/state_transfer.h -- a late joiner's model, in pieces from several peers at once.
+/* peer/node/state_transfer.h -- fetches the model of a late joiner, in pieces from several members
+ * in parallel.
  *
- * Owned here, and written by fetch.c only: the pieces that have come, whom the others were asked
- * of, and who counts as a source. Used by join.c alone.
+ * A source is a member of this run that has begun it. Each piece of the model goes through these
+ * states:
  *
- *    free --MODEL_REQ(piece)--> asked --MODEL(piece)--> here       piece by piece
- *      ^                          |                      |
- *      +- its source is gone, or -+                      | all are here: MODEL_REQ(key) to all
- *      |  silent for STALL_US                            v sources, for sketches of their models
- *      +---- its source is refused ------------------- judged --none refused--> taken, whole
+ *   missing --send MODEL_REQ(piece)--> requested --receive MODEL(piece)--> present
+ *      ^                                  |                                   |
+ *      +-- session of the source ends, ---+                                   |
+ *      |   or nothing arrives for 5 s                                         |
+ *      +-- source is excluded ------------------------------------------------+
  *
- * Sources are members of our run that have begun it, STATE_TRANSFER_SOURCES at a time, and sessions with
- * some more are called for meanwhile. Each is asked for STATE_TRANSFER_WINDOW pieces at a time, so that
- * a faster one sends more; when none is left to ask for, what another is slow to send is asked
- * for twice, and the first that comes counts. What a source has sent stays when its session
- * ends.
+ * When all pieces are present, the model is judged:
  *
- * Each piece is a copy of what its source had at that time, and rounds go by meanwhile. That is
- * no loss: the pieces of one message would all be as old as the oldest of these. Which model that
- * makes, and how it is judged, is in gossip/exchange/piece.h. A source that most others contradict
- * is struck: all that it sent is fetched anew elsewhere. Where two contradict each other and there
- * is no third, the one whose model is further from the run's initial one is struck: nobody can
- * tell who lies, and the other does less harm. With a single source there is nothing to compare.
+ *   MODEL_REQ(key) to all sources --> sketches of their models arrive --> judge
+ *       no source is contradicted      the model is complete
+ *       a source is contradicted       exclude it and fetch its pieces from other sources
  *
- * Memory: one model, and sketches of STATE_TRANSFER_SOURCES more. Nothing of it is used before all of it is.
+ * Up to STATE_TRANSFER_SOURCES sources are used in parallel. While there are fewer, this peer calls
+ * more members. At most STATE_TRANSFER_WINDOW requests are open at each source, so that a faster
+ * source sends more pieces. If no piece is left to request, pieces that are late are also requested
+ * from a second source, and the copy that arrives first counts. When the session of a source ends,
+ * the pieces that it has sent stay valid.
+ *
+ * The pieces are from different rounds, because the sources continue to train. One message with the
+ * whole model would not be better: all of it would be as old as the oldest piece.
+ * gossip/exchange/piece.h explains why a mixture of pieces is a good model, and how it is judged.
+ *
+ * A source that most other sources contradict is excluded. If two sources contradict each other and
+ * no third one has answered, the source whose model is farther from the run's initial model is
+ * excluded. Nothing shows which of the two lies, and the nearer model does less harm. A single
+ * source is not judged, because there is nothing to compare it with.
+ *
+ * The fetched model is staged in memory of its own and is used only when it is complete. Memory:
+ * one model, and the sketches of up to PIECE_SOURCES models.
+ *
+ * Only state_transfer.c writes struct state_transfer. Only join.c uses it.
  */
 #ifndef PEER_NODE_STATE_TRANSFER_H
 #define PEER_NODE_STATE_TRANSFER_H
@@ -31,78 +43,104 @@
 #include "peer/node/run_context.h"
 
 enum {
-    STATE_TRANSFER_SOURCES = 4,
-    STATE_TRANSFER_WINDOW = 2,
-    STATE_TRANSFER_QUESTIONS = 64 /* The last ones, which may still be answered. */
+    STATE_TRANSFER_SOURCES = 4, /* Number of sources that are used in parallel. */
+    STATE_TRANSFER_WINDOW = 2,  /* Maximum number of open piece requests at one source. */
+    /* Number of requests that are remembered. A MODEL is accepted only as the answer to one. */
+    STATE_TRANSFER_QUESTIONS = 64
 };
 
-/* One whom we have asked, also after its session has ended. */
+/* A member that was asked for pieces. The entry stays when the session with the member ends. */
 struct state_transfer_source
 {
-    uint32_t link;
-    uint8_t id[WIRE_ID_BYTES];
-    bool struck;
-    bool silent;      /* It was asked, and nothing comes: it is passed over until something does. */
-    bool asked_own;   /* For sketches of its model; */
-    float *own;       /* here they are, or NULL. */
-    uint32_t n_asked; /* Questions for pieces that it has not answered. */
-    int64_t heard_us; /* When one came, or was asked for after a while of none. */
-    uint64_t round;   /* That of what it said last. */
+    uint32_t link;             /* Driver's number of the newest session with the member. */
+    uint8_t id[WIRE_ID_BYTES]; /* Identity of the member. */
+    bool struck;               /* True: the source is excluded, and its pieces are discarded. */
+    /* True: requests were open and nothing arrived for STALL_US. No further request is sent to the
+     * source until it sends a MODEL, has a new session, or every present source is silent. */
+    bool silent;
+    bool asked_own; /* True: sketches of its model were requested, or have arrived. */
+    float *own;     /* Sketches of its model, PIECE_SKETCH floats per piece. NULL: not received. */
+    uint32_t n_asked; /* Number of piece requests that the source has not answered. */
+    /* Last time when a MODEL arrived from the source, or when a piece was requested while no other
+     * request was open. Node time in microseconds. 0: no piece was requested. */
+    int64_t heard_us;
+    /* Round in the last MODEL of the source. Before the first MODEL: round of its session. */
+    uint64_t round;
 };
 
+/* Progress of one piece of the model. */
 struct state_transfer_piece
 {
-    bool here;
-    uint8_t from;     /* Whose it is, once it is here; */
-    uint32_t asked;   /* before that a bit for each source that may be sending it, */
-    int64_t asked_us; /* and when the last of them was asked. */
+    bool here;        /* True: the piece is present in state_transfer.staged. */
+    uint8_t from;     /* Index of the source that sent the piece. Valid if `here` is true. */
+    uint32_t asked;   /* Bit k is set if source k has an open request for the piece. */
+    int64_t asked_us; /* Node time of the last request for the piece, in microseconds. */
 };
 
+/* The transfer of one model. It can be started again after it was closed. */
 struct state_transfer
 {
     struct env *env;
     struct sessions *sessions;
     struct run_context *workshop;
-    bool active;
-    uint64_t n_fetches; /* So many have begun. */
-    float *staged;      /* The pieces that are here; the others are the initial model's. */
-    struct state_transfer_piece *piece;
+    bool active;        /* True from the start of a fetch until state_transfer_close(). */
+    uint64_t n_fetches; /* Number of fetches that were started. Identifies the present fetch. */
+    /* Model under construction. Missing pieces contain the run's initial model. NULL: no fetch. */
+    float *staged;
+    struct state_transfer_piece *piece; /* Array of n_pieces entries. NULL: no fetch. */
     size_t n_pieces;
-    struct state_transfer_source source[PIECE_SOURCES];
+    struct state_transfer_source source[PIECE_SOURCES]; /* The first n_sources entries are used. */
     size_t n_sources;
-    uint64_t key; /* That of the sketches that were asked for; 0: none are now. */
-    double apart; /* The model that was judged is so far from the farthest source's, over its
-                   * norm, by their sketches; INFINITY: none was to be had. */
+    uint64_t key; /* Key of the requested sketches. 0: no sketches are requested at present. */
+    /* Largest distance of the judged model from the model of a source, relative to the norm of the
+     * judged model. Estimated from sketches. INFINITY: no source has sent sketches. Valid after
+     * state_transfer_update() has returned true. */
+    double apart;
+    /* begun_us: node time at which the fetch began. asked_us: node time at which sketches with the
+     * present `key` were first requested. In microseconds. */
     int64_t begun_us, asked_us;
     struct
     {
-        uint32_t link, piece; /* link UINT32_MAX: it was answered. */
+        /* Driver's number of the session, and index of the requested piece. If link is UINT32_MAX,
+         * the request has been answered. */
+        uint32_t link, piece;
+        /* key: 0 for a piece, else the key of the requested sketches. fetch: value of n_fetches
+         * when the request was sent. */
         uint64_t key, fetch;
-    } question[STATE_TRANSFER_QUESTIONS]; /* In a ring. */
-    uint32_t n_questions;
-    uint8_t wanted[STATE_TRANSFER_SOURCES]
-                  [WIRE_ID_BYTES]; /* Members that we want a session with. */
+    } question[STATE_TRANSFER_QUESTIONS]; /* Ring of the last requests. */
+    uint32_t n_questions;                 /* Number of requests that were ever sent. */
+    /* Members with which this peer wants a session until state_transfer_close(). The first n_wanted
+     * entries are used. */
+    uint8_t wanted[STATE_TRANSFER_SOURCES][WIRE_ID_BYTES];
     size_t n_wanted;
 };
 
+/* Initialises the transfer without starting a fetch. The pointers are borrowed. */
 void state_transfer_init(struct state_transfer *f, struct env *env, struct sessions *s,
                          struct run_context *w);
-void state_transfer_close(struct state_transfer *f); /* What was fetched is given up. */
+/* Discards the fetched pieces and frees their memory. A new fetch may be started afterwards. */
+void state_transfer_close(struct state_transfer *f);
 
-/* Want sessions with a few more members, until state_transfer_close(). */
+/* Calls up to STATE_TRANSFER_SOURCES - 1 live members that have no session with this peer. These
+ * sessions are wanted until state_transfer_close(). */
 void state_transfer_seek(struct state_transfer *f);
 
-/* Ask on. True: it is all here and was judged; it is ours in f->staged until state_transfer_close(). */
+/* Starts or continues the fetch: chooses sources, sends requests, and judges the model once all
+ * pieces are present. Called at every step. Returns true if the model is complete and was accepted;
+ * f->staged then holds it until state_transfer_close(). If memory for the model is not available,
+ * the node ends. */
 bool state_transfer_update(struct state_transfer *f);
 
-/* A MODEL came. NULL, or what is wrong with it. */
+/* Handles a MODEL message with a piece or with sketches. Returns NULL, or the protocol violation in
+ * words. */
 const char *state_transfer_take(struct state_transfer *f, const struct link *l,
                                 const struct wire_model *m);
 
-/* The round that the model counts as: of what the sources said last, the lower median. */
+/* Returns the round of the fetched model: the lower median of the rounds that its sources reported
+ * last. 0: no piece was requested from any source. */
 uint64_t state_transfer_round(const struct state_transfer *f);
 
-/* How many sources have a piece in it. */
+/* Returns the number of sources that have at least one piece in the fetched model. */
 size_t state_transfer_givers(const struct state_transfer *f);
 
 #endif
