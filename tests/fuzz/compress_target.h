@@ -86,8 +86,9 @@ static struct target_of *target_in(const uint8_t *data)
     return target_of_hash((uint16_t)(data[0] | data[1] << 8));
 }
 
-/* Opens a compressor for a shape: 100 elements; three tensors as one unit, as three units, or as
- * one unit of two pieces; 3,000 elements. */
+/* Opens a compressor for one of five shapes. Shape 0 has 100 elements and shape 4 has 3,000. The
+ * others have three tensors: as one unit, as three units, or with the first and the last as one
+ * unit of two pieces. */
 static struct compress *open_shape(const char *spec, size_t shape)
 {
     static const struct segment small[] = {{.n = 100, .rows = 10, .cols = 10}};
@@ -201,7 +202,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
     if (size <= HEAD || rng_below(&r, 8) == 0) {
         put_head(data, &r);
         size_t honest = put_honest(data, max_size, rng_below(&r, 1000));
-        if (honest == 0) { /* The codec does not apply to this shape. */
+        if (honest == 0) { /* The codec does not apply to this shape: use shape 0. */
             data[2] = 0;
             honest = put_honest(data, max_size, rng_below(&r, 1000));
         }

@@ -1,7 +1,8 @@
 /* tests/fuzz/fuzz_compress_spec.c -- fuzzes compressor specifications of unknown peers.
  *
- * An accepted specification has a canonical text that is accepted and stays the same. Its
- * compressor opens and accepts its own message. A refused one gives an error message. */
+ * The canonical text of an accepted specification is accepted, too, and is its own canonical text.
+ * The compressor of the specification opens, and accepts a message that it has made. A refused
+ * specification gives an error message. */
 #include "compress/compress.h"
 
 #include <assert.h>

@@ -6,8 +6,8 @@
 #include "nn/data/lines.h"
 #include "nn/data/scale.h"
 
-/* Options of the reader. The first byte of the input, modulo the number of rows, selects one
- * row. */
+/* Options of the reader. The first byte of the input, modulo the number of entries, selects an
+ * entry of this table. */
 static const struct reader readers[] = {
     {.kind = "csv", .header = "auto", .divide = 1},
     {.kind = "csv", .header = "auto", .divide = 16, .label = "y"},
@@ -18,8 +18,8 @@ static const struct reader readers[] = {
     {.kind = "csv/2x2/names-0123456789abcdef", .header = "auto", .divide = 1},
 };
 
-/* Reads a table with column names again with the kind that the first reading fixed, with and
- * without the list of names. */
+/* Reads a table with column names a second time, with the data kind that the first reading fixed:
+ * once with the list of names, and once without. */
 static void check_again(const struct dataset *first, struct reader r,
                         const struct lines_file *files)
 {
@@ -36,8 +36,8 @@ static void check_again(const struct dataset *first, struct reader r,
     }
 }
 
-/* Scales a set with columns of every type. The kind of the scaled set must accept the same files
- * again. */
+/* Scales a data set that has columns of every type. The kind of the scaled set must accept the same
+ * files again. */
 static void check_scaled(struct scale *s, struct dataset *train, struct reader r,
                          const struct lines_file *files, size_t n)
 {
@@ -46,8 +46,8 @@ static void check_scaled(struct scale *s, struct dataset *train, struct reader r
     char error[DATA_ERROR_MAX], note[SCALE_NOTE_MAX];
     r.kind = train->kind;
     r.names = train->names;
-    /* With header=auto, a first line may count as a header in the first reading and as a row in the
-     * second, in which the words of the columns are known. */
+    /* With header=auto, the first reading may take a first line for a header. The second reading
+     * knows the words of the columns, and may take the same line for a row. */
     bool told = strcmp(r.header, "auto") != 0;
     int err = csv_parse(&test, &r, files, error);
     demand(err == 0 || !told);
@@ -81,7 +81,7 @@ static void check_scaled(struct scale *s, struct dataset *train, struct reader r
     check_and_close(train, n);
 }
 
-/* Reads the same files with columns of every type. */
+/* Reads the files as tables with columns of every type, and scales them. */
 static void run_columns(struct reader r, enum columns_scale wanted, const struct lines_file *files,
                         size_t n)
 {

@@ -6,8 +6,8 @@
 
 #include "nn/data/lines.h"
 
-/* Options of the reader. The first byte of the input, modulo the number of rows, selects one
- * row. */
+/* Options of the reader. The first byte of the input, modulo the number of entries, selects an
+ * entry of this table. */
 static const struct reader readers[] = {
     {.kind = "libsvm", .divide = 1},
     {.kind = "libsvm", .divide = 1e-30},
@@ -44,8 +44,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
         check_and_close(&d, n);
     bool looks = libsvm_looks(p + 1, n - 1, true);
     if (err == 0 && strcmp(r.kind, "libsvm") == 0 && r.features == 0 && r.n_paths == 1)
-        /* A valid file has an index:value entry, possibly after the 32 bytes that libsvm_looks()
-         * inspects. */
+        /* libsvm_looks() must recognise each valid file, unless the file's first index:value entry
+         * is behind the 32 bytes that libsvm_looks() inspects. */
         demand(looks || n > 32);
     (void)libsvm_looks(p + 1, n - 1, false);
     return 0;

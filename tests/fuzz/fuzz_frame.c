@@ -1,12 +1,12 @@
 /* tests/fuzz/fuzz_frame.c -- fuzzes the assembly of messages from the records of a session.
  *
  *   input:   limit of control u16 | limit of bulk u16 | record, record, ...
- *   record:  kind u8 | length u16 | in place? u8       (its bytes are its number)
+ *   record:  kind u8 | length u16 | in place? u8       (each byte of a record is its number)
  *
  * A simple reference stores both lanes in two arrays. Each record is decrypted to the place given
- * by frame_room(), or to a block of its own. Both implementations must then agree: message
- * complete, more records needed, or session ended. Each complete message is also split into records
- * again, which must give the same message. */
+ * by frame_room(), or to a block of its own. Frame and reference must then agree whether
+ * the message is complete, more records are needed, or the session ends. Each complete message is
+ * also split into records again, which must give the same message. */
 #include "peer/secure/frame.h"
 
 #include <errno.h>
@@ -34,8 +34,8 @@ static size_t u16(const uint8_t *p)
     return (size_t)p[0] | (size_t)p[1] << 8;
 }
 
-/* Returns the reference's result for a record: 1 message complete, 0 more records needed,
- * -EPROTO invalid. */
+/* Returns what the reference says about a record: 1: the message is complete; 0: more records are
+ * needed; -EPROTO: the record is invalid. */
 static int expected(uint8_t kind, const uint8_t *data, size_t n, enum frame_lane *which)
 {
     if (kind < CHANNEL_CONTROL || kind > CHANNEL_BULK_END || n == 0)

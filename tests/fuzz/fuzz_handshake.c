@@ -35,8 +35,8 @@ size_t LLVMFuzzerMutate(uint8_t *p, size_t n, size_t max);
 
 enum { OP = 3, OPS_MAX = 64 };
 
-/* Modifies a message. Each pair in `pairs` is a position of `wide` bytes and a mask of bits to
- * flip. */
+/* Modifies a message. Each entry of `pairs` is a position (`wide` bytes) and a byte with the bits
+ * to flip there. */
 static void spoil(uint8_t *m, size_t n, const uint8_t *pairs, size_t n_pairs, size_t wide)
 {
     for (; n_pairs >= wide + 1 && n > 0; pairs += wide + 1, n_pairs -= wide + 1) {
@@ -169,7 +169,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *p, size_t n, size_t max, unsigned seed)
         (uint8_t)(4 | (seed >> 8 & 0x38)), 4, 0, (uint8_t)(seed >> 14), (uint8_t)(seed >> 18), 0,
         (uint8_t)(1u << (seed >> 26 & 7))};
     if (seed & 4)
-        made[1] = 1; /* The message is not modified. */
+        made[1] = 1; /* Without position and bits, so that the message is not modified. */
     memcpy(p + n, made, OP + made[1]);
     return n + OP + made[1];
 }

@@ -39,10 +39,10 @@ static int check(int err, const char *error)
     return err;
 }
 
-/* Gives the flag of the input, first by itself and then against the run. */
+/* Sets the flag of the input, first by itself. If it is valid, compares it with run *r. */
 static void give_flag(const struct run *r, uint8_t place, const char *value)
 {
-    /* The flags are static because they are large. Each input leaves them empty. */
+    /* The flags are static because they are large. This function leaves them empty. */
     static struct run_flags flags;
     static struct run out;
     char error[RUN_ERROR_MAX] = "";

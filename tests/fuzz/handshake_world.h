@@ -41,8 +41,9 @@ static struct
     struct channel_identity ours, theirs;
     struct channel evil; /* The other end of the connection, also if the peer under test dials. */
     uint32_t number;
-    bool node_knows;   /* The node has received LINK_UP for the link. */
-    bool listed, over; /* listed: the peer has a members file. over: the node has ended. */
+    bool node_knows; /* The node has received LINK_UP for the link. */
+    /* listed: the peer under test has a members file. over: the node has ended. */
+    bool listed, over;
     uint8_t list[2][WIRE_ID_BYTES];
     size_t n_list;
     bool evil_listed;
@@ -234,8 +235,8 @@ static size_t limit(void *self, bool bulk)
     return bulk ? node_bulk_max(world.node) : node_control_max(world.node);
 }
 
-/* Opens a connection in one of the two directions. again: the other end sends a first message
- * that it sent before. */
+/* Opens a connection: dialled by the node, or accepted by it. again: the other end repeats a first
+ * message that it has sent before. */
 static void world_connect(bool dialled, bool again)
 {
     uint8_t ephemeral[32] = {3, 1, 4};
@@ -274,8 +275,8 @@ static void world_arrive(const uint8_t *p, size_t n, size_t piece)
         toy.n_written = 0;
 }
 
-/* Writes the next handshake message of the other end. Returns its length, or 0 without a
- * message. */
+/* Writes the next handshake message of the other end. Returns its length, or 0 if no message is
+ * due. */
 static size_t world_shake(uint8_t out[CHANNEL_MSG2])
 {
     size_t n = 0, wants = channel_wants(&world.evil);
@@ -292,7 +293,7 @@ static size_t world_shake(uint8_t out[CHANNEL_MSG2])
 static void world_time(uint64_t ms)
 {
     world.n_steps = 0;
-    world.honest = false; /* The message may arrive after the time limit of the handshake. */
+    world.honest = false; /* The message may now arrive after the time limit of the handshake. */
     toy_uv_time(ms);
     feed((struct node_event){.type = NODE_TIMER});
     toy_uv_settle();

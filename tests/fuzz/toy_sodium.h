@@ -1,7 +1,8 @@
 /* tests/fuzz/toy_sodium.h -- replaces libsodium's primitives by ones that a fuzzer can satisfy.
  *
- * The real primitives would stop the fuzzer at the first tag, and take a third of a millisecond per
- * handshake. The program defines these functions itself, so the linker does not use the library's:
+ * The real primitives would stop the fuzzer at the first authentication tag, and take a third of a
+ * millisecond per handshake. The program defines these functions itself, so the linker does not use
+ * the library's:
  *
  *   key agreement    xor, so that both ends agree; fails for a point of zeros, as for low order
  *   hashes           constant, but each byte of the input is read

@@ -1,7 +1,7 @@
 /* tests/fuzz/wire_recode.h -- reads a message and writes it again.
  *
- * A message that the reader accepts must be written as a message of the same meaning. Writing is a
- * fixed point after one step. */
+ * A message that the reader accepts must be written as a message of the same meaning. Reading
+ * and writing that message again gives the same bytes. */
 #ifndef TESTS_WIRE_RECODE_H
 #define TESTS_WIRE_RECODE_H
 

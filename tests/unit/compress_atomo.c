@@ -17,7 +17,7 @@ enum { KINDS = sizeof kinds / sizeof kinds[0] };
 static struct known known;
 static float v[MATRIX_CELLS], scaled[MATRIX_CELLS];
 
-/* Returns the number of triples in the message of one matrix. */
+/* Returns the number of singular triples in the message of one matrix. */
 static unsigned count_of(const struct bench_rig *r)
 {
     return r->len > 1 ? r->bytes[1] : 0;
@@ -66,8 +66,9 @@ static void test_exact_recovery(void **state)
         }
 }
 
-/* Returns the largest deviation of a triple's mean over all messages from its value, in standard
- * deviations. The decoded part of triple i is multiplied by weight[i]. */
+/* Compares, for each singular triple, the mean of its decoded part over all messages with its
+ * value. Returns the largest deviation, in standard deviations. weight[i] multiplies the decoded
+ * part of triple i. */
 static double largest_z(size_t draws, const double *p, const double *weight)
 {
     double sum[SIDE_MAX] = {0}, worst = 0.0;
@@ -100,7 +101,8 @@ static void test_unbiased(void **state)
     double z = largest_z(4096, p, one);
     if (!(z < 5.0))
         fail_msg("biased: z %.2f", z);
-    z = largest_z(4096, p, p); /* Without the factor 1 / p_i the test must fail. */
+    /* The weights p_i undo the factor 1 / p_i of the codec, so the test must fail. */
+    z = largest_z(4096, p, p);
     if (!(z > 5.0))
         fail_msg("the test would pass a codec without 1 / p: z %.2f", z);
 }
@@ -108,7 +110,7 @@ static void test_unbiased(void **state)
 /* Means over many messages for one matrix. */
 struct means
 {
-    double rest, count; /* Mean of |v - C|^2 / |v|^2, and mean number of triples. */
+    double rest, count; /* Mean of |v - C(v)|^2 / |v|^2, and mean number of triples per message. */
 };
 
 static struct means means_of(const char *spec, size_t draws)
@@ -147,8 +149,8 @@ static void test_variance(void **state)
         fail_msg("delta %.4f, 1 / (1 + omega) is %.4f", 1.0 - ls.rest, 1.0 / (1.0 + omega));
 }
 
-/* Two triples reach probability 1 and are certain. The rest of the expected number, 1, is divided
- * among the other triples. */
+/* Three triples are expected per message. Two of them have probability 1 and are always sent. The
+ * remaining expected number, 1, is divided among the other 22 triples. */
 static void test_certain(void **state)
 {
     (void)state;
@@ -252,7 +254,7 @@ static void test_hostile(void **state)
 }
 
 /* A message with the largest possible number of triples is valid. One more triple is refused,
- * although the bound of the model has room for it because of a second matrix. */
+ * although compress_bound() has room for it, because the model has a second matrix. */
 static void test_most(void **state)
 {
     (void)state;
@@ -268,14 +270,14 @@ static void test_most(void **state)
     bytes[0] = 1;
     for (unsigned count = 1; count <= M + 1; count++) {
         bytes[1] = (uint8_t)count;
-        size_t len = 3 + 4 * count * (M + N); /* The message of the second matrix is empty. */
+        size_t len = 3 + 4 * count * (M + N); /* The second matrix has an empty message. */
         bytes_put_float(bytes + len - 5, 1.0f);
         assert_int_equal(compress_validate(rig.c, bytes, len), count <= M);
         bytes_put_float(bytes + len - 5, 0.0f);
     }
     bytes[1] = 0;
     assert_false(compress_validate(rig.c, bytes, 3));
-    bytes[1] = 0x81; /* The count 1 in a longer encoding than needed. */
+    bytes[1] = 0x81; /* The count 1, encoded in two bytes instead of one. */
     bytes_put_float(bytes + 4 * (M + N) - 1, 1.0f);
     assert_false(compress_validate(rig.c, bytes, 4 + 4 * (M + N)));
     rig_close(&rig);

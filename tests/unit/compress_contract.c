@@ -23,8 +23,8 @@ static size_t at_n;
 static int at_kind;
 static bool at_matrices;
 
-/* The loops continue after a failure, to show which codecs fail. The first failure of each codec
- * and message is printed. */
+/* The checks continue after a failure, to show all codecs that fail. Only the first failure of each
+ * codec and message is printed. */
 static size_t failures;
 static const char *last_spec, *last_what;
 
@@ -84,8 +84,8 @@ static void check_lengths(struct bench_rig *r)
         check(!compress_validate(r->c, r->bytes, cut), "a truncation passes");
 }
 
-/* Encoding without the error measurement gives the same bytes, or no bytes if they would add
- * nothing. x_hat is r->out, which stays zero. */
+/* Encoding without measuring the error gives the same bytes. If the message would change nothing,
+ * it gives no bytes instead. x_hat is r->out, which stays zero. */
 static void check_unmeasured(struct bench_rig *r, const float *v)
 {
     size_t len;
@@ -103,7 +103,7 @@ static void check_unmeasured(struct bench_rig *r, const float *v)
     free(other);
 }
 
-/* Encoding again with the same memory gives the same bytes. */
+/* Encoding the same vector again, with the codec in the same state, gives the same bytes. */
 static void check_repeats(struct bench_rig *r, const struct tested *t, const float *v)
 {
     size_t len = r->len;
@@ -179,7 +179,7 @@ static void check_replica(struct bench_rig *r)
         compress_apply(r->c, r->bytes, r->len, a);
         compress_apply(r->c, r->bytes, r->len, b);
         check(memcmp(a, b, r->n * sizeof *a) == 0, "replicas differ");
-        /* x_hat + C is rounded once per element. */
+        /* x_hat + C is rounded once per element, so e2 need not be exact. */
         double left = sqrt(vec_dist2(x, a, r->n));
         double most = sqrt(vec_norm2(a, r->n) + vec_norm2(x, r->n));
         check(fabs(left - sqrt(r->stat.e2)) <= 0x1p-22 * most + 1e-5 * left,
@@ -222,7 +222,7 @@ static void check_size(const struct tested *t)
     for (at_kind = 0; at_kind < VECTOR_KINDS; at_kind++) {
         check_vector(&r, t, vectors[at_kind]);
         if (at_kind == VECTOR_ZERO || at_n == 0)
-            check(r.len <= 1 + at_n / 100, /* Each block has 100 values. */
+            check(r.len <= 1 + at_n / 100, /* No unit is smaller than a block of 100 values. */
                   "a zero difference is not a byte a unit");
         if (fresh) {
             rig_close(&r);
@@ -349,7 +349,8 @@ static void test_expected(void **state)
     end_of_test();
 }
 
-/* Each codec has exactly one of three roles (values, selector, body), and all texts for users. */
+/* Each codec has exactly one of three roles (values, selector, body), and all texts that users
+ * read. */
 static void test_table(void **state)
 {
     (void)state;

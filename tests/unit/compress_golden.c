@@ -33,9 +33,9 @@ static void fill(float *v, uint64_t key)
     }
 }
 
-/* Returns whether a codec's messages are equal on all machines. Messages of atomo are not: they
- * depend on the singular vectors of LAPACK, and the last bits of these differ. Only the sender
- * computes them. */
+/* Returns whether a codec's messages are equal on all machines. Messages of atomo are not. They
+ * depend on singular vectors of LAPACK, whose last bits differ between machines. That does no harm,
+ * because only the sender computes them. */
 static bool has_one_message(const struct tested *t)
 {
     return strcmp(t->codec->name, "atomo") != 0;

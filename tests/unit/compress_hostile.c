@@ -1,5 +1,5 @@
 /* tests/unit/compress_hostile.c -- tests messages of hostile peers: they must be refused, or decode
- * to finite values inside x_hat. */
+ * to finite values without a write outside x_hat. */
 #include "tests/unit/compress_mutate.h"
 #include "tests/unit/compress_specs.h"
 #include "tests/unit/compress_vectors.h"
@@ -188,7 +188,7 @@ static void test_chosen(void **state)
     {
         const char *spec;
         size_t n, len;
-        uint8_t bytes[24]; /* The bytes that are not listed are 0. */
+        uint8_t bytes[24]; /* Bytes that are not listed are 0. */
         bool proper;
     } cases[] = {
         {"none", 1, 1, {0}, true},
@@ -205,16 +205,17 @@ static void test_chosen(void **state)
         {"fp16", 1, 4, {1, 127, 0x01, 0x78}, false}, /* Refused: the value is above 2^15. */
         {"fp16", 1, 4, {1, 127, 0x00, 0x80}, false}, /* Refused: the value is -0. */
         {"fp16", 1, 4, {1, 191, 0x00, 0x10}, false}, /* Refused: the value is 2^64. */
-        {"fp16", 1, 4, {1, 0, 0x01, 0x00}, false},   /* Refused: e = 0, but not all zeros. */
+        {"fp16", 1, 4, {1, 0, 0x01, 0x00}, false},   /* Refused: exponent 0, but a value. */
         {"sign:0", 3, 6, {1, 0, 0, 0x80, 0x3f, 7}, true},
         {"sign:0", 3, 6, {1, 0, 0, 0x80, 0x3f, 8}, false}, /* Refused: the padding is not 0. */
         {"sign:0", 3, 6, {1, 0, 0, 0x80, 0xbf, 1}, false}, /* Refused: the scale is negative. */
-        {"sign:0", 3, 6, {1, 0, 0, 0, 0, 1}, false},       /* Refused: the scale is 0. */
+        {"sign:0", 3, 6, {1, 0, 0, 0, 0, 1}, false},       /* Refused: a sign with the scale 0. */
         {"qsgd:4:0", 1, 6, {1, 0, 0, 0x80, 0x3f, 0x0f}, true},
         {"qsgd:4:0", 1, 6, {1, 0, 0, 0x80, 0x3f, 0x08}, false}, /* Refused: the value is -0. */
         {"qsgd:4:0", 1, 6, {1, 0, 0, 0x80, 0x3f, 0x1f}, false}, /* Refused: the padding is not 0. */
         {"qsgd:4:0", 1, 6, {1, 0, 0, 0, 0, 0x00}, true},
-        {"qsgd:4:0", 1, 6, {1, 0, 0, 0, 0, 0x01}, false},    /* Refused: the scale is 0. */
+        /* Refused: a value, but the scale 0. */
+        {"qsgd:4:0", 1, 6, {1, 0, 0, 0, 0, 0x01}, false},
         {"qsgd:4:0", 1, 6, {1, 0, 0, 0, 0x5f, 0x01}, true},  /* Accepted: the value is 2^63. */
         {"qsgd:4:0", 1, 6, {1, 0, 0, 0, 0x5f, 0x02}, false}, /* Refused: the value is 2^64. */
         {"qsgd:4:0,levels=5", 1, 6, {1, 0, 0, 0x80, 0x3f, 0x05}, true},
@@ -231,15 +232,15 @@ static void test_chosen(void **state)
         {"topk:0.1", 20, 9, {1, 1, 3, 1, 0x1e, 0, 0, 0x80, 0x7f}, false},
         {"topk:0.1", 20, 10, {1, 0x81, 0, 3, 1, 0x1e, 0, 0, 0x80, 0x3f}, false},
         {"topk:0.1", 20, 10, {1, 1, 3, 2, 0x1e, 0, 0, 0, 0x80, 0x3f}, false},
-        /* Encodings of the position with another Rice parameter, which gives a longer or an equally
-         * long stream, and with other position codes. */
+        /* Messages with the same position, but in other encodings: with another Rice parameter, so
+         * that the stream is longer or equally long, and with other position codes. */
         {"topk:0.1", 20, 9, {1, 1, 4, 1, 0x1f, 0, 0, 0x80, 0x3f}, false},
         {"topk:0.1", 20, 9, {1, 1, 5, 1, 0x1f, 0, 0, 0x80, 0x3f}, false},
         {"topk:0.1", 20, 9, {1, 1, 32, 1, 0x1f, 0, 0, 0x80, 0x3f}, false},
         {"topk:0.1", 20, 10, {1, 1, 36, 2, 1, 15, 0, 0, 0x80, 0x3f}, false},
         {"topk:0.1", 20, 11, {1, 1, 64, 3, 0, 0x80, 0}, false},
-        /* Three positions where two are allowed; two positions; one position with a Rice parameter
-         * so bad that the stream exceeds the bound. */
+        /* topk:0.1 of 20 values may send two positions. These messages have three positions, two,
+         * and one with a Rice parameter so bad that the stream exceeds the bound. */
         {"topk:0.1", 20, 17, {1, 3, 0, 1, 7}, false},
         {"topk:0.1", 20, 13, {1, 2, 0, 1, 3}, true},
         {"topk:0.1", 20, 11, {1, 1, 0, 3, 0, 0, 0x08}, false},

@@ -12,8 +12,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Sanitizers and -O0 make this test ten times as slow, and a long vector shows nothing new there.
- * It is left out. */
+/* A long vector is left out where it would be slow: sanitizers and -O0 make this test ten times as
+ * slow, and the long vector shows nothing new there. */
 #if defined(HEARSAY_SANITIZED) || !defined(__OPTIMIZE__)
 #define N_MAX 9000
 #else
@@ -21,7 +21,7 @@
 #endif
 
 enum {
-    N_FEW = 2100, /* Longer vectors have fewer kinds of data. */
+    N_FEW = 2100, /* Vectors longer than this are tested with fewer kinds of data. */
     ROUNDS = 2,
     LINE_MAX_LENGTH = COMPRESS_SPEC_MAX + 128
 };
@@ -34,7 +34,7 @@ struct job
     const char *spec;
     size_t n;
     const float *x[ROUNDS];
-    float *x_hat; /* Scratch of n floats. */
+    float *x_hat; /* Scratch memory of n floats for the replica. */
 };
 
 /* Returns a hash of two messages, their decoded values and their reported errors. */
@@ -123,7 +123,7 @@ int main(void)
 #define HAS(feature) 0
 #endif
 
-/* Programs of all instruction sets run in parallel and are read line by line. */
+/* The programs for the instruction sets run in parallel. Their output is read line by line. */
 enum { LEVELS_MAX = 3 };
 
 struct level
@@ -185,7 +185,7 @@ static void test_levels(void **state)
 
 enum {
     THREADS = 4,
-    N_THREADS = 1000 /* Length of the vectors that all threads compress. */
+    N_THREADS = 1000 /* Length of the vectors in the test with several threads. */
 };
 
 /* One thread and its hashes of all compressors. */
@@ -223,7 +223,7 @@ static void test_threads(void **state)
         assert_int_equal(pthread_create(&w[i].thread, NULL, work, &w[i]), 0);
     for (size_t i = 0; i < THREADS; i++)
         assert_int_equal(pthread_join(w[i].thread, NULL), 0);
-    work(&w[THREADS]); /* The main thread does the same alone. */
+    work(&w[THREADS]); /* The main thread makes the same hashes alone. */
     for (size_t i = 0; i < THREADS; i++)
         for (size_t s = 0; s < n_specs; s++)
             if (w[i].digest[s] != w[THREADS].digest[s])
@@ -233,7 +233,8 @@ static void test_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_threads), /* First, because it also selects the instruction set. */
+        /* Runs first, because it also selects the instruction set. */
+        cmocka_unit_test(test_threads),
         cmocka_unit_test(test_levels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -36,7 +36,8 @@ static void test_never_expands(void **state)
                 rig_open_matrix(&rig, spec_of(r), m, n);
                 assert_int_equal(compress_bound(rig.c), 1 + 4 * (plain ? m * n : r * (m + n)));
                 vector_fill(v, m * n, kinds[kind], 1);
-                /* Later messages start from the previous factor. */
+                /* From the second message on, the codec starts from the factor of the previous
+                 * message. */
                 for (uint64_t draw = 0; draw < 3; draw++) {
                     snprintf(what, sizeof what, "%zux%zu rank %zu vector %d message %d", m, n, r,
                              kinds[kind], (int)draw);
@@ -75,7 +76,7 @@ static void test_exact_recovery(void **state)
             }
 }
 
-/* Returns the mean contraction of the first messages of new codecs. */
+/* Returns the mean contraction of first messages. Each is made by a new compressor. */
 static double mean_delta(size_t m, size_t n, size_t r, enum vector_kind kind, size_t draws)
 {
     double sum = 0.0;
@@ -102,7 +103,8 @@ static void test_contraction(void **state)
         {45, 4, 50, VECTOR_GAUSS, 4.0 / 45, 0.20},
         {45, 4, 50, VECTOR_LAPLACE, 4.0 / 45, 0.20},
         {45, 4, 50, VECTOR_CONSTANT, 0.999999, 1.0},
-        /* 65,000 random values without structure give 2 r / side. */
+        /* 171 x 171 random values without structure: the contraction is about 2 r / 171 at rank
+         * r. */
         {171, 1, 20, VECTOR_GAUSS, 0.0117 - 0.0015, 0.0117 + 0.0015},
         {171, 4, 20, VECTOR_LAPLACE, 0.0460 - 0.0025, 0.0460 + 0.0025},
     };
@@ -114,8 +116,8 @@ static void test_contraction(void **state)
     }
 }
 
-/* For the same matrix in every round, the remembered factor converges to its leading singular
- * vectors. */
+/* If the matrix is the same in every round, the factor that the codec remembers converges to the
+ * leading singular vectors of the matrix. */
 static void test_warm_start(void **state)
 {
     (void)state;
@@ -220,8 +222,8 @@ static void test_replicas(void **state)
     rig_close(&rig);
 }
 
-/* Scaling by 2^k gives the same P and Q' times 2^k, bit for bit, also in the memory of the
- * codec. */
+/* Scaling the matrix by 2^k keeps the factor P and multiplies the factor Q' by 2^k, bit for bit,
+ * also in what the codec remembers. */
 static void test_scales(void **state)
 {
     (void)state;
@@ -234,7 +236,7 @@ static void test_scales(void **state)
         for (uint64_t draw = 0; draw < 4; draw++) {
             vector_fill(v, M * N, draw == 2 ? VECTOR_SPARSE : VECTOR_GAUSS, draw);
             for (size_t j = 0; j < M * N; j++) {
-                /* In one message the rows differ by up to 2^64 in size. */
+                /* In the second message, the rows differ by up to 2^64 in size. */
                 v[j] = ldexpf(v[j], draw == 1 ? -2 * (int)(j / N) : 0);
                 scaled[j] = ldexpf(v[j], powers[i]);
             }
@@ -253,7 +255,7 @@ static void test_scales(void **state)
     }
 }
 
-/* A refused vector does not change what the codec remembers. */
+/* A vector that the codec refuses does not change the factor that it remembers. */
 static void test_refusals(void **state)
 {
     (void)state;
@@ -268,7 +270,8 @@ static void test_refusals(void **state)
         assert_int_equal(rig_code(&one, draw, scaled), -ERANGE);
         scaled[draw * 600] = 0x1p64f;
         assert_int_equal(rig_code(&one, draw, scaled), -ERANGE);
-        for (size_t i = 0; i < CELLS; i++) /* Each value is valid, but a sum of two is not. */
+        /* Each value is valid, but a sum of two exceeds the limit. */
+        for (size_t i = 0; i < CELLS; i++)
             scaled[i] = i < 90 ? copysignf(0x1.fp63f, v[i]) : 0.0f;
         assert_int_equal(rig_code(&one, draw, scaled), -ERANGE);
         assert_int_equal(rig_code(&one, draw, v), 0);
@@ -302,7 +305,7 @@ static void test_hostile(void **state)
     for (size_t at = 1 + 8 * 20; at < rig.len; at++)
         rig.bytes[at] = 0;
     assert_false(compress_validate(rig.c, rig.bytes, rig.len));
-    /* The largest valid factors give values below the limit. */
+    /* The largest factors that are valid decode to values below the limit. */
     for (size_t at = 1; at < rig.len; at += 4)
         bytes_put_float(rig.bytes + at, at < 161 ? 1.0f : 0x1.fffcp62f);
     assert_true(compress_validate(rig.c, rig.bytes, rig.len));
@@ -315,7 +318,8 @@ static void test_hostile(void **state)
     rig_close(&rig);
 }
 
-/* Each matrix is encoded by itself in any scope. Other rules of the model keep their tensors. */
+/* Each matrix is encoded by itself, whatever the scope option says. The other rules of the
+ * specification keep their tensors. */
 static void test_model(void **state)
 {
     (void)state;

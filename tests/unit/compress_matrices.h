@@ -65,7 +65,7 @@ static inline void known_make(struct known *w, uint64_t seed)
         }
 }
 
-/* Returns how much of atom i is in x: u[i]^T x v[i]. */
+/* Returns the coefficient of the singular triple i in x: u[i]^T x v[i]. */
 static inline double known_part(const struct known *w, const float *x, size_t i)
 {
     double sum = 0.0;
@@ -81,7 +81,7 @@ static inline void rig_open_matrix(struct bench_rig *r, const char *spec, size_t
     rig_open_model(r, spec, &s, 1);
 }
 
-/* The message must be refused if the 32 bits at `at` are changed to `bits`. */
+/* Asserts that the message is refused if the 32 bits at byte `at` are changed to `bits`. */
 static inline void refuse_bits(struct bench_rig *r, size_t at, uint32_t bits)
 {
     uint32_t keep = bytes_get_u32(r->bytes + at);

@@ -10,8 +10,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Bytes with a special meaning: 121 of the quartic code, its runs and the codes beyond, codes of
- * bitmap and Elias-Fano, and codes of -0. */
+/* Bytes that some codec treats specially: 121 of the quartic code, its runs and the codes beyond,
+ * codes of bitmap and Elias-Fano, and codes of -0. */
 static const uint8_t mutate_bytes[] = {0x00, 0x01, 0x7f, 0x80, 0x88, 0xff, 0x3f, 0x5f,
                                        0x78, 0x7c, 31,   32,   63,   64,   65,   121,
                                        242,  243,  255,  0xc0, 0x55, 0xaa};
@@ -27,7 +27,7 @@ static inline void mutate_word(struct rng *r, uint8_t *m, size_t len)
     if (len < 4)
         return;
     uint32_t word = mutate_words[rng_below(r, sizeof mutate_words / sizeof mutate_words[0])];
-    /* In half of the cases the word is put near the front, where scales are. */
+    /* In half of the cases the word is written near the front, where scales are. */
     size_t most = rng_below(r, 2) == 0 && len > 24 ? 24 : len;
     uint8_t *at = m + rng_below(r, most - 3);
     for (unsigned i = 0; i < 4; i++)
@@ -45,14 +45,14 @@ static inline size_t mutate(struct rng *r, uint8_t *m, size_t len, size_t room)
         if (at < len)
             m[at] = mutate_bytes[rng_below(r, sizeof mutate_bytes)];
         break;
-    case 1: /* Sets a header byte, where counts and parameters are. */
+    case 1: /* Sets one of the first 12 bytes, where counts and parameters are. */
         m[rng_below(r, len < 12 ? len : 12)] = (uint8_t)rng_u64(r);
         break;
     case 2: /* Writes a run of one byte. */
         for (size_t i = at; i < len && i < at + some; i++)
             m[i] = mutate_bytes[at % sizeof mutate_bytes];
         break;
-    case 3: /* Cuts bytes out. */
+    case 3: /* Removes some bytes. */
         some = some < len - at ? some : len - at;
         memmove(m + at, m + at + some, len - at - some);
         len -= some;
@@ -68,7 +68,7 @@ static inline size_t mutate(struct rng *r, uint8_t *m, size_t len, size_t room)
         if (at < len)
             m[at] ^= (uint8_t)(1u << rng_below(r, 8));
         break;
-    case 6: /* Makes a header byte a little larger or smaller. */
+    case 6: /* Adds a small number to a header byte, or subtracts it. */
         at %= 12;
         if (at < len)
             m[at] = (uint8_t)(m[at] + (some < 5 ? some : 4 - some));
@@ -76,7 +76,7 @@ static inline size_t mutate(struct rng *r, uint8_t *m, size_t len, size_t room)
     case 7:
         mutate_word(r, m, len);
         break;
-    default: /* Replaces bytes by others of the message. */
+    default: /* Replaces bytes by copies of other bytes of the message. */
         for (size_t i = at; i < len && i < at + some; i++)
             m[i] = m[rng_below(r, len)];
         break;

@@ -34,7 +34,7 @@ static void fill_segments(void)
     }
 }
 
-/* Makes x known from index `from` on; the values before it are NaN. */
+/* Makes x known from index `from` on: in hidden[], the values before it are NaN. */
 static void show(size_t from)
 {
     for (size_t k = 0; k < N; k++)
@@ -78,7 +78,8 @@ static void same(const char *spec, bool layers)
     assert_int_equal(open(&a, spec, segments, SEGMENTS), 0);
     assert_int_equal(open(&b, spec, segments, SEGMENTS), 0);
     assert_true(compress_bound(a) <= sizeof whole);
-    for (uint64_t draw = 0; draw < MESSAGES; draw++) { /* Some codecs remember the last message. */
+    /* Several messages, because some codecs remember the last one. */
+    for (uint64_t draw = 0; draw < MESSAGES; draw++) {
         vector_fill(x, N, VECTOR_GAUSS, draw);
         struct compress_input in = {.draw = draw, .round = 5, .x = x, .x_hat = x_hat};
         assert_int_equal(compress_encode(a, &in, whole, &n, &s), 0);
@@ -103,11 +104,14 @@ static void parts_are_the_message(void **state)
         same(list[i].spec, false);
         same(list[i].spec, true);
     }
-    same("qsgd:4;bias=fp16", true); /* Units are not in the order of the vector. */
+    /* Here the units, that is tensors which one codec compresses, are not in the order of the
+     * vector. */
+    same("qsgd:4;bias=fp16", true);
     same("topk:0.1;conv1.*=int8;<20=none", false);
 }
 
-/* With one unit per tensor, most of the message is encoded before the first layer is known. */
+/* With one unit per tensor, most of the message can be encoded before the values of the first layer
+ * are known. */
 static void layers_go_ahead(void **state)
 {
     struct compress *c;
@@ -152,7 +156,8 @@ static void the_next_one_begins_anew(void **state)
     assert_int_equal(n, m);
     assert_memory_equal(whole, parts, n);
     compress_begin(b);
-    assert_int_equal(compress_part(b, &in, 310, piece, &m), 0); /* This message is abandoned. */
+    /* This message is never finished. */
+    assert_int_equal(compress_part(b, &in, 310, piece, &m), 0);
     assert_int_equal(compress_encode(b, &in, parts, &m, &t), 0);
     assert_int_equal(n, m);
     assert_memory_equal(whole, parts, n);

@@ -17,7 +17,7 @@ enum { SIDE = 256, D = SIDE * SIDE, SEEDS = 8 };
 #define LAPLACE VECTOR_LAPLACE
 #define HEAVY   VECTOR_HEAVY
 
-/* The vectors data[kind][seed] are made once. */
+/* The vectors data[kind][seed] are filled once and used for all compressors. */
 static float data[3][SEEDS][D];
 
 static void fill_data(void)
@@ -28,7 +28,7 @@ static void fill_data(void)
             vector_fill(data[k][seed], D, kinds[k], seed + 1);
 }
 
-/* Returns the mean contraction over all seeds, for a square matrix. */
+/* Returns the contraction of a codec for a square matrix, averaged over all seeds. */
 static double mean_delta(const char *spec, enum vector_kind kind)
 {
     size_t k = kind == GAUSS ? 0 : kind == LAPLACE ? 1 : 2;
@@ -65,14 +65,14 @@ static const struct pin
     {"qsgd:4:512:l2,round=sr,scale=inv1w", GAUSS, 0.329, 0.005},
     {"qsgd:8:512:l2,round=sr", GAUSS, 0.995, 0.002},
     {"qsgd:2,round=sr", GAUSS, 0.388, 0.005},
-    {"qsgd:2", GAUSS, 0.4395, 0.005}, /* This is the figure for 2^24 values. */
-    /* The counter-example: this codec is unbiased, but its error is larger than without sending
-     * anything. */
+    {"qsgd:2", GAUSS, 0.4395, 0.005}, /* The figure was measured with 2^24 values. */
+    /* Counter-example: this codec is unbiased, but no contraction. Its error is larger than that of
+     * sending nothing. */
     {"qsgd:4:512:l2,round=sr,scale=raw", GAUSS, -0.58, 0.02},
     {"int8", GAUSS, 0.99996, 0.00002},
     {"int8:4096", GAUSS, 0.9999, 0.00005},
     {"dyn8", GAUSS, 0.999, 0.0008},
-    {"qnt", GAUSS, 0.99926, 0.0001}, /* From the quantiles of the normal distribution. */
+    {"qnt", GAUSS, 0.99926, 0.0001}, /* Computed from the quantiles of the normal distribution. */
     {"qnt:16", GAUSS, 0.97778, 0.001},
     {"bf16", GAUSS, 1.0, 0x1p-16},
     {"nat", GAUSS, 0.923, 0.005},
@@ -80,14 +80,14 @@ static const struct pin
     {"onebit", GAUSS, 0.636, 0.005},
     {"tern,round=sr", GAUSS, 0.49, 0.005},
     {"tern,round=sr,scale=raw", GAUSS, -0.009, 0.005},
-    {"tern:512,clip=0", GAUSS, 0.4395, 0.005}, /* Equal to the value for qsgd:2. */
+    {"tern:512,clip=0", GAUSS, 0.4395, 0.005}, /* The same figure as for qsgd:2. */
     {"tern:512,clip=0,round=sr", GAUSS, 0.388, 0.005},
     {"3lc", GAUSS, 0.089, 0.02},
     {"3lc:1.75", GAUSS, 0.0015, 0.0015},
     {"wangni:0.1", GAUSS, 0.157, 0.005},
     {"wangni:0.1,scale=raw", GAUSS, -4.4, 0.1},
     {"randk:0.1,scale=unbiased", GAUSS, -8.0, 0.1},
-    {"aji:0.1", GAUSS, 0.4393, 0.005}, /* Equal to the value for topk. */
+    {"aji:0.1", GAUSS, 0.4393, 0.005}, /* The same figure as for topk. */
     {"lowrank:1", GAUSS, 0.0078, 0.0005},
     {"lowrank:4", GAUSS, 0.031, 0.001},
     {"onebit", LAPLACE, 0.500, 0.005},
@@ -121,7 +121,8 @@ static void test_pinned_contraction(void **state)
     }
 }
 
-/* With a least-squares scale no draw is worse than sending nothing. With scale=raw each draw is. */
+/* With a least-squares scale, no message has a larger error than sending nothing. With scale=raw,
+ * each message has. */
 static void test_every_draw(void **state)
 {
     (void)state;

@@ -22,7 +22,7 @@ enum {
     N_MAX = 20000,
     N_COST = 1000000,
     ROOM = 1 << 16,
-    HEAD_MAX = 11 /* Length of two varints and a byte. */
+    HEAD_MAX = 11 /* Largest head: two varints and a byte. */
 };
 
 static const enum positions_how hows[] = {POSITIONS_AUTO, POSITIONS_RICE, POSITIONS_EF,
@@ -196,7 +196,8 @@ static bool check_foreign(enum positions_how how, size_t most, size_t n, const u
     return true;
 }
 
-/* Encodes and decodes set[0..k) with each code, and checks that shortened limits are refused. */
+/* Encodes and decodes set[0..k) with each code, and checks that decoding fails if the limit of
+ * positions or of their values is lower. */
 static void check_set(size_t k, size_t n)
 {
     static const size_t steps[] = {CODEC_CHUNK, 1, 3, 513};
@@ -222,10 +223,10 @@ static void check_set(size_t k, size_t n)
             assert_false(check_foreign(hows[h], k - 1, n, bytes, len));
         assert_false(check_foreign(hows[h], n, set[k - 1], bytes, len));
         assert_false(check_foreign(hows[h], n, set[k / 2], bytes, len));
-        bytes[len] = 0x5a; /* The byte after the positions is ignored. */
+        bytes[len] = 0x5a; /* A byte behind the encoded positions is ignored. */
         assert_true(check_foreign(hows[h], n, n, bytes, len + 1));
     }
-    /* The automatic choice is the shortest code. */
+    /* The automatic choice of a code takes no more bytes than the shortest one. */
     assert_int_equal(length[0], length[1]);
     assert_true(length[0] <= length[2] && length[0] <= length[3]);
 }
@@ -252,17 +253,18 @@ static void test_round_trips(void **state)
         size_t n = sizes[s];
         for (size_t i = 0; i < sizeof share / sizeof share[0]; i++)
             check_set(random_set(&r, n, share[i]), n);
-        set[0] = (uint32_t)n - 1; /* A single position, the last one. */
+        set[0] = (uint32_t)n - 1; /* The set has a single position, the last possible one. */
         check_set(1, n);
         set[0] = 0;
         check_set(1, n);
         for (size_t k = 1; k < n; k = 3 * k + 1) {
-            for (size_t i = 0; i < k; i++) /* All positions are at the start. */
+            for (size_t i = 0; i < k; i++) /* The set is the first k positions. */
                 set[i] = (uint32_t)i;
             check_set(k, n);
-            set[k - 1] = (uint32_t)n - 1; /* All at the start but one, which is the last. */
+            /* All positions but one are at the start. The other is the last possible one. */
+            set[k - 1] = (uint32_t)n - 1;
             check_set(k, n);
-            for (size_t i = 0; i < k; i++) /* All positions are at the end. */
+            for (size_t i = 0; i < k; i++) /* The set is the last k positions. */
                 set[i] = (uint32_t)(n - k + i);
             check_set(k, n);
         }
@@ -315,7 +317,8 @@ static void test_costs(void **state)
     for (size_t i = 0; i < 2; i++)
         for (uint64_t seed = 0; seed < 3; seed++) {
             struct rng r = rng_stream(rng_key(seed, RNG_TEST, 1, i));
-            size_t k = 0; /* Chooses exactly share * n; all subsets are equally likely. */
+            /* Chooses exactly share * n positions. All such subsets are equally likely. */
+            size_t k = 0;
             size_t want = (size_t)(known[i].share * N_COST + 0.5);
             for (size_t p = 0; p < N_COST; p++)
                 if (rng_below(&r, N_COST - p) < want - k)
@@ -333,8 +336,8 @@ static void test_costs(void **state)
         }
 }
 
-/* Makes a set with gaps that are expensive to encode: all equal to 2^b - 1, multiples of 2^b, or
- * random. */
+/* Makes a set of positions with gaps that are expensive to encode. Most gaps are equal to 2^b - 1,
+ * or multiples of 2^b, or random. */
 static size_t gap_set(struct rng *r, size_t n)
 {
     size_t k = 0;
@@ -372,7 +375,7 @@ static void test_bounds(void **state)
             assert_memory_equal(back, set, k * sizeof *set);
         }
         assert_true(length[0] <= length[1] && length[0] <= length[2] && length[0] <= length[3]);
-        uint64_t bits; /* positions_bound() includes the head; this does not. */
+        uint64_t bits; /* Length of the stream alone. positions_bound() also counts the head. */
         rice_best(set, k, n, &bits);
         assert_true((bits + 7) / 8 <= rice_bound(most, n));
     }
@@ -421,7 +424,7 @@ static void test_edits(void **state)
         }
 }
 
-/* Feeds a head that may be valid, and a random stream. */
+/* Gives the decoder heads that may be valid, each with a random stream. */
 static void test_noise(void **state)
 {
     (void)state;
@@ -445,10 +448,11 @@ static void test_noise(void **state)
         accepted[h] += check_foreign(hows[h], n, n, bytes, len);
     }
     for (size_t h = 0; h < HOWS; h++)
-        assert_true(accepted[h] > 100); /* Some random streams are valid. */
+        /* Some random streams must be valid, or the test shows nothing. */
+        assert_true(accepted[h] > 100);
 }
 
-/* Fails if the hand-edited encoding of set[0..k) is accepted. */
+/* Fails if bytes[0..len), an encoding of set[0..k) that was edited by hand, is accepted. */
 static void refused(enum positions_how how, size_t n, size_t len, const char *what)
 {
     if (check_foreign(how, n, n, bytes, len))
@@ -466,15 +470,16 @@ static void test_rules(void **state)
     memcpy(set, some, sizeof some);
     size_t len = positions_put(POSITIONS_BITMAP, set, K, N, bytes);
     assert_int_equal(len, 3 + 13);
-    bytes[3] |= 1; /* Adds position 0 as a sixth one. */
+    bytes[3] |= 1; /* Adds position 0 as the sixth position. */
     refused(POSITIONS_BITMAP, N, len, "a bit too many");
-    bytes[3] &= 0xf6; /* Clears the bits of positions 0 and 3. */
+    bytes[3] &= 0xf6; /* Removes positions 0 and 3: four are left. */
     refused(POSITIONS_BITMAP, N, len, "a bit too few");
-    bytes[3 + 12] |= 0x10; /* Sets the bit of position 100. */
+    bytes[3 + 12] |= 0x10; /* Sets a padding bit, that of position 100. */
     refused(POSITIONS_BITMAP, N, len, "a bit in the padding");
 
     len = positions_put(POSITIONS_EF, set, K, N, bytes);
-    assert_int_equal(bytes[1], 32 + 4); /* 11 high bits and 20 low bits follow. */
+    /* 4 low bits per position. The stream has 11 high and 20 low bits. */
+    assert_int_equal(bytes[1], 32 + 4);
     assert_int_equal(len, 3 + 2 + 3);
     bytes[1]--;
     refused(POSITIONS_EF, N, len, "another number of low bits");
@@ -485,7 +490,7 @@ static void test_rules(void **state)
     refused(POSITIONS_EF, N, len + 1, "a longer stream");
     bytes[2]--;
     uint8_t high = bytes[3];
-    bytes[3] = (uint8_t)(high | (high + 1)); /* Sets the lowest zero bit. */
+    bytes[3] = (uint8_t)(high | (high + 1)); /* Sets the lowest bit that is not set. */
     refused(POSITIONS_EF, N, len, "a high bit too many");
     bytes[3] = (uint8_t)(high & (high - 1));
     refused(POSITIONS_EF, N, len, "a high bit too few");
@@ -526,7 +531,7 @@ static void test_rules(void **state)
     bytes[0] = 0;
     refused(POSITIONS_AUTO, N, len, "no position");
 
-    struct positions p; /* A stream over the bound is refused before it is read. */
+    struct positions p; /* A stream that exceeds the bound is refused before it is read. */
     bytes[0] = K;
     bytes[1] = 5;
     bytes[2] = (uint8_t)(rice_bound(K, N) + 1);

@@ -12,13 +12,13 @@ enum { N_MAX = 4097 };
 
 static float v[N_MAX];
 
-/* One block of a vector before and after encoding. */
+/* One block of a vector: its values before (v) and after (c) encoding and decoding. */
 struct outcome
 {
     const float *v, *c;
     size_t n;
     double x2, e2, max, l1;
-    double arg; /* Parameter of the codec for which the claim is proved. */
+    double arg; /* Parameter of the codec on which the claim depends. */
 };
 
 static double error_of(const struct outcome *o, size_t i)
@@ -44,7 +44,8 @@ static double exact_sign(const struct outcome *o)
     return o->x2 - o->l1 * o->l1 / (double)o->n;
 }
 
-/* Each value is replaced by the mean of the values >= 0, or by the mean of the values < 0. */
+/* onebit: each value is replaced by the mean of the values >= 0, or by the mean of the values <
+ * 0. */
 static double exact_onebit(const struct outcome *o)
 {
     double plus = 0.0, minus = 0.0, n_plus = 0.0;
@@ -84,7 +85,7 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The error is the sum of the n - k smallest squares. */
+/* topk: the error is the sum of the n - k smallest squares. */
 static double exact_topk(const struct outcome *o)
 {
     static float sorted[N_MAX];
@@ -104,7 +105,7 @@ static double at_most_none(const struct outcome *o)
     return o->x2;
 }
 
-/* The largest value is sent exactly, so delta is at least 1/n. */
+/* The largest value is sent exactly, so the contraction delta is at least 1/n. */
 static double at_most_largest(const struct outcome *o)
 {
     return o->x2 - o->max * o->max;
@@ -168,15 +169,15 @@ static double each_dyn8(const struct outcome *o, size_t i)
     return most * size_of(o, i);
 }
 
-/* The error is at most half the distance of two levels. */
+/* The error of a value is at most half the distance between two levels. */
 static double each_level(const struct outcome *o, size_t i)
 {
     (void)i;
     return o->max / o->arg;
 }
 
-/* All claims about one compressor. Claims about relative errors do not apply to subnormal values,
- * because floats have none there. */
+/* All claims about one compressor. Claims about relative errors are not tested with subnormal
+ * values, because there a float itself has no bounded relative error. */
 static const struct claim
 {
     const char *spec;
@@ -217,7 +218,7 @@ static const struct claim
     {"thr2:1000:64", 64, NULL, at_most_nth, NULL, 0},
     {"thr2:0.5,form=mxnet", 0, NULL, at_most_none, each_own, 0},
     {"dorefa", 0, NULL, at_most_none, NULL, 0},
-    {"dorefa:1", 0, exact_sign, NULL, NULL, 0}, /* dorefa:1 has two levels, like sign. */
+    {"dorefa:1", 0, exact_sign, NULL, NULL, 0}, /* With two levels, dorefa:1 equals sign. */
     {"3lc", 0, NULL, at_most_largest, each_own, 0},
     {"3lc:1.75", 0, NULL, at_most_3lc, each_own, 1.75},
     {"topk:0.01", 0, exact_topk, NULL, NULL, 0.01},
@@ -296,7 +297,7 @@ static void test_claims(void **state)
     }
 }
 
-/* Averaged over draws, the contraction delta is at least the proved one. */
+/* Averaged over random draws, the contraction delta is at least the proved one. */
 static void test_means(void **state)
 {
     (void)state;
@@ -326,7 +327,8 @@ static void test_means(void **state)
             double sum = 0.0, squares = 0.0;
             vector_fill(v, N, kinds[k], 2);
             for (uint64_t draw = 0; draw < DRAWS; draw++) {
-                /* A new compressor, so that lowrank sends its first message. */
+                /* A new compressor for each draw, because the bound is for the first message of
+                 * lowrank. */
                 struct bench_rig r;
                 rig_open_model(&r, means[i].spec, &square, 1);
                 double delta = rig_delta(&r, draw, v);

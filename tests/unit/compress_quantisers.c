@@ -36,8 +36,8 @@ static void test_exact_sizes(void **state)
         {"qnt:8:4096", MILLION, 244 * (32 + 1536) + 32 + 216},
         {"nat", MILLION, 1125000},
         {"nat,round=near", MILLION, 1125000},
-        /* The largest power of two that is at most n is the number of means; codes for it
-         * follow. */
+        /* Blocks of n values: the message has as many means as the largest power of two that is at
+         * most n. The codes of the values follow. */
         {"qnt", 1, 4},
         {"qnt", 2, 8 + 1},
         {"qnt", 3, 8 + 1},
@@ -61,12 +61,12 @@ static void test_exact_sizes(void **state)
 
 /* ---- contraction ---- */
 
-/* Proved bounds of the error, for vectors with a largest value that is not subnormal. */
+/* Proved bounds of the error. They hold for vectors whose largest value is not subnormal. */
 static const struct
 {
     const char *spec;
-    double worst; /* Largest error, as a share of |v|^2. */
-    double block; /* If not 0: 1 - 1/block is another proved bound. */
+    double worst; /* Largest |v - C(v)|^2, as a share of |v|^2. */
+    double block; /* If not 0, 1 - 1/block is another proved bound of this share. */
 } proved[] = {
     {"bf16", 0x1p-16, 0},
     {"int8", 256.0 / 64516, 256},
@@ -77,7 +77,7 @@ static const struct
     {"qnt", 1, 0},
     {"qnt:2", 1, 0},
     {"qnt:32:256", 1, 0},
-    {"nat", (7.0 / 9) * (7.0 / 9), 0}, /* The worst random draw of nat. */
+    {"nat", (7.0 / 9) * (7.0 / 9), 0}, /* The bound is for the worst random draw. */
     {"nat,round=near", 1.0 / 9, 0},
     {"nat,scale=raw", 1, 0},
     {"nat,round=near,scale=inv1w", 0.167, 0},
@@ -129,7 +129,7 @@ static void test_pinned_contraction(void **state)
         double low, high;
     } pins[] = {
         {"bf16", VECTOR_GAUSS, 1.0 - 3e-6, 1.0},
-        {"int8", VECTOR_GAUSS, 0.99993, 0.99998}, /* About .99996 is expected. */
+        {"int8", VECTOR_GAUSS, 0.99993, 0.99998}, /* The expected contraction is about 0.99996. */
         {"int8:4096", VECTOR_GAUSS, 0.9998, 1.0},
         {"int8:4096", VECTOR_LAPLACE, 0.9995, 0.9999},
         {"int8:4096", VECTOR_HEAVY, 0.9978, 0.9998},
@@ -179,7 +179,9 @@ static void test_scale_equivariance(void **state)
     static const struct
     {
         const char *spec;
-        size_t head; /* Bytes before the codes. 0: codes are exponents and change. */
+        /* Length of the head, whose bytes change. 0: bytes of the whole message may change, because
+         * it has several scales or its codes are exponents. */
+        size_t head;
     } specs[] = {
         {"bf16", 0},   {"int8:0", 5},        {"int8", 0},           {"dyn8", 5},
         {"dyn8:8", 0}, {"qnt", 1 + 1024},    {"qnt:16", 65},        {"qnt:4:8", 0},

@@ -90,7 +90,8 @@ static void test_int8_rounding(void **state)
     }
 }
 
-/* Tests all small multiples of the smallest float, for which the scale itself is coarse. */
+/* Tests all small multiples of the smallest float. The scale is then so small that it is itself
+ * coarse. */
 static void test_int8_subnormal_scales(void **state)
 {
     (void)state;
@@ -168,7 +169,7 @@ static void test_dyn8_entries(void **state)
     (void)state;
     static const int64_t arg[CODEC_ARGS_MAX] = {0};
     const struct codec_values *f = find("dyn8")->values;
-    uint8_t message[4 + 256] = {0, 0, 0x40, 0x40}; /* The scale is 3. */
+    uint8_t message[4 + 256] = {0, 0, 0x40, 0x40}; /* The scale of this message, a float, is 3. */
     float out[256];
     for (unsigned i = 0; i < 256; i++)
         message[4 + i] = (uint8_t)i;
@@ -193,7 +194,7 @@ static void test_dyn8_nearest(void **state)
     v[0] = -7.5f;
     for (size_t i = 1; i < N; i++)
         v[i] = (float)(7.5 * pow(10.0, -7.5 * rng_unit(&rng)) * (i % 2 == 0 ? 1 : -1));
-    for (size_t z = 1; z < 7; z++) /* Values at the limits between decades. */
+    for (size_t z = 1; z < 7; z++) /* Values at the limits between two decades. */
         v[z] = (float)(7.5 * 0.1028 * pow(10.0, 1 - (double)z));
     assert_int_equal(rig_code(&r, 1, v), 0);
     assert_true(r.out[0] == v[0]);
@@ -258,8 +259,8 @@ static void test_qnt_means_and_masses(void **state)
     }
 }
 
-/* Nine tenths of the vector are zeros. They must have one mean of the codebook, and the other
- * values the rest. */
+/* Nine tenths of the vector are zeros. One mean of the codebook must be used for them, and the
+ * others for the other values. */
 static void test_qnt_of_atoms(void **state)
 {
     (void)state;
@@ -384,7 +385,8 @@ struct edit
     const char *what, *spec;
     size_t n;
     enum vector_kind kind;
-    size_t at; /* Offset in the body, after the first byte of the message. */
+    /* Offset of the changed bytes in the body, which follows the first byte of the message. */
+    size_t at;
     size_t n_bytes;
     uint8_t bytes[8];
 };
@@ -438,7 +440,7 @@ static void check_edit(const struct edit *e)
     vector_fill(v, e->n, e->kind == VECTOR_ZERO ? VECTOR_GAUSS : e->kind, 1);
     assert_int_equal(rig_code(&r, 1, v), 0);
     assert_true(1 + e->at + e->n_bytes <= r.len);
-    /* All values of the block are zero, but the message is present. */
+    /* A block of zeros may also be sent as a complete message. */
     if (e->kind == VECTOR_ZERO) {
         memset(r.bytes + 1, 0, r.len - 1);
         assert_true(compress_validate(r.c, r.bytes, r.len));

@@ -21,8 +21,8 @@ static double sent[N], wanted[N];
 
 struct account
 {
-    double miss;          /* Lost share: |sum C + e - sum g| / |sum g|. */
-    double e2, g2, least; /* Last |e|^2, largest |g|^2, smallest delta. */
+    double miss;          /* Share of the inputs that is lost: |sum C + e - sum g| / |sum g|. */
+    double e2, g2, least; /* Last |e|^2, largest |g|^2 and smallest contraction delta. */
 };
 
 static void step(struct bench_rig *r, uint64_t t, struct account *a)
@@ -84,8 +84,8 @@ static void test_nothing_is_lost(void **state)
     }
 }
 
-/* The counter-example: this codec is no contraction, and error feedback makes its error grow
- * without bound. */
+/* Counter-example: this codec is no contraction, so error feedback makes its error grow without
+ * bound. */
 static void test_raw_explodes(void **state)
 {
     (void)state;

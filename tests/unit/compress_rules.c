@@ -83,7 +83,8 @@ enum { N_LAYERS = sizeof lenet / sizeof lenet[0], D = 61706, UNITS_MAX = 10 };
 static float x[D], v[D], joined[D], expected[D];
 static uint8_t bytes[8 * D];
 
-/* One unit of a message: the numbers of its tensors as digits, and its compressor. */
+/* One unit of a message, that is the tensors which one compressor encodes together: the numbers of
+ * these tensors as digits, and the compressor. */
 struct part
 {
     const char *segments;
@@ -93,10 +94,10 @@ struct part
 struct rules
 {
     const char *spec;
-    struct part part[UNITS_MAX]; /* Units in the order of the message. */
+    struct part part[UNITS_MAX]; /* Units in the order in which the message has them. */
 };
 
-/* Copies the tensors of a unit from a model to joined[]. Returns their number of values. */
+/* Copies the tensors of unit *p from a model to joined[]. Returns their number of values. */
 static size_t gather(const struct part *p, const float *from)
 {
     size_t n = 0;
@@ -117,8 +118,8 @@ static void scatter(const struct part *p, const float *from, float *to)
     }
 }
 
-/* Compresses a unit alone, appends its message to the expected bytes, and stores what it decodes
- * to. A unit of one tensor keeps the tensor's shape. */
+/* Compresses one unit alone, appends its message to the expected bytes, and stores the values to
+ * which the message decodes. A unit of one tensor keeps the tensor's shape. */
 static void add_part(const struct part *p, size_t *len, struct compress_stat *sum)
 {
     struct bench_rig r;
@@ -172,7 +173,7 @@ static void test_rules(void **state)
         {"sign", {{"0123456789", "sign"}}},
         {"default=topk:0.01;bias=fp16;<256=none",
          {{"2468", "topk:0.01"}, {"13579", "fp16"}, {"0", "none"}}},
-        /* The first rule that matches a tensor applies. */
+        /* If several rules match a tensor, the first of them applies. */
         {"<256=none;bias=fp16;topk:0.01", {{"2468", "topk:0.01"}, {"013579", "none"}}},
         {"topk:0.1+qsgd:4,scope=layer;bias=none",
          {{"0", "topk:0.1+qsgd:4"},
@@ -192,7 +193,7 @@ static void test_rules(void **state)
         {"none;conv=sign:0;fc?.w*=topk:0.05/ef",
          {{"13579", "none"}, {"02", "sign:0"}, {"468", "topk:0.05/ef"}}},
         {"fp16;*1*=sign", {{"236789", "fp16"}, {"0145", "sign"}}},
-        {"fp16;*=sign", {{"0123456789", "sign"}}}, /* The default rule has no tensor left. */
+        {"fp16;*=sign", {{"0123456789", "sign"}}}, /* `*` leaves no tensor for the default rule. */
         {"fp16;fc2.weight=sign;conv*=none", {{"45789", "fp16"}, {"6", "sign"}, {"0123", "none"}}},
         {"fp16;fc=sign;<1=none", {{"0123456789", "fp16"}}},
         {"fp16;<6=none;<7=sign", {{"023456789", "fp16"}, {"1", "sign"}}},
@@ -204,19 +205,21 @@ static void test_rules(void **state)
     }
 }
 
-/* With scope=layer each tensor is compressed as if it were alone. Tested for every codec. */
+/* With scope=layer, each tensor is compressed as if it were alone. This is tested for every
+ * codec. */
 static void test_layer_scope(void **state)
 {
     (void)state;
     static struct tested list[SPECS_MAX];
     size_t n_specs = specs_all(list);
     vector_fill(v, D, VECTOR_LAPLACE, 2);
-    memset(v + lenet[2].offset, 0, 2400 * sizeof *v); /* The difference of one tensor is 0. */
+    memset(v + lenet[2].offset, 0, 2400 * sizeof *v); /* One tensor has only zeros. */
     for (size_t i = 0; i < n_specs; i++) {
         static const char *const names[] = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
         char spec[SPEC_LONG];
         struct rules rules = {.spec = spec};
-        /* Random codecs are left out: units draw independently, so the messages differ. */
+        /* Codecs with random draws are left out: each unit draws for itself, so the messages
+         * differ. */
         if (strstr(list[i].spec, "scope=") != NULL || (list[i].traits & SPEC_RANDOM))
             continue;
         spec_and(spec, list[i].spec, ",scope=layer");
@@ -226,8 +229,8 @@ static void test_layer_scope(void **state)
     }
 }
 
-/* With scope=block:N the tensors of a rule are joined, although other tensors are between them, and
- * cut into blocks of N values. */
+/* With scope=block:N the tensors of a rule are joined, and then cut into blocks of N values.
+ * Tensors of other rules may lie between the joined ones. */
 static void test_block_scope(void **state)
 {
     (void)state;
@@ -271,7 +274,7 @@ static void test_pieces(void **state)
         rig_open_model(&r, spec, lenet, N_LAYERS);
         vector_fill(v, D, VECTOR_LAPLACE, 5);
         memcpy(r.out, v, sizeof v);
-        for (size_t j = 1; j < N_LAYERS; j += 2) /* The biases do not change. */
+        for (size_t j = 1; j < N_LAYERS; j += 2) /* For the biases, x equals x_hat. */
             memcpy(x + lenet[j].offset, v + lenet[j].offset, lenet[j].n * sizeof *x);
         struct compress_input in = {.draw = 3, .x = x, .x_hat = v};
         assert_int_equal(compress_encode(r.c, &in, r.bytes, &r.len, &r.stat), 0);
@@ -289,7 +292,7 @@ static void test_pieces(void **state)
     }
 }
 
-/* A value that is not finite in any unit makes encoding fail as a whole. */
+/* If a value in any unit is not finite, the whole vector is refused. */
 static void test_refusals(void **state)
 {
     (void)state;
@@ -333,7 +336,7 @@ static void test_idle_rules(void **state)
     (void)state;
     static const struct
     {
-        /* The rule that must be found. NULL: none. */
+        /* idle: the rule that compress_idle_rule() must find. NULL: none. */
         const char *spec, *idle;
     } row[] = {{"sign", NULL},
                {"sign;bias=fp16", NULL},
@@ -344,7 +347,7 @@ static void test_idle_rules(void **state)
                {"sign;fc4.*=fp16", "fc4.*=fp16"},
                {"fc4.*=fp16;sign;conv1.weigth=none", "fc4.*=fp16"},
                {"sign;bias=fp16;conv1.weigth=none", "conv1.weigth=none"},
-               /* fc1.* matches tensors, although an earlier rule takes them. */
+               /* fc1.* is not idle: it matches tensors, although an earlier rule takes them. */
                {"sign;*=fp16;fc1.*=none", NULL}};
     char rule[COMPRESS_SPEC_MAX];
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {

@@ -30,8 +30,8 @@ static void open_tensors(struct bench_rig *r, const char *spec)
     assert_int_equal(r->n, N);
 }
 
-/* Scaling by a power of two commutes with each codec: C(2^k x) = 2^k C(x), bit for bit. So no codec
- * has an absolute constant or a square that overflows. */
+/* Scaling by a power of two commutes with each codec: C(2^k x) = 2^k C(x), bit for bit. A codec
+ * with an absolute constant, or with a square that overflows, fails this test. */
 static void test_scale_equivariance(void **state)
 {
     (void)state;
@@ -46,8 +46,8 @@ static void test_scale_equivariance(void **state)
                 open_tensors(&a, list[i].spec);
                 open_tensors(&b, list[i].spec);
                 vector_fill(v, N, heavy ? VECTOR_HEAVY : VECTOR_LAPLACE, 7);
-                /* Scales the values to about 1 at most, so that 2^60 times as much is still
-                 * valid. */
+                /* Scales the values to about 1 at most, so that they are still valid when
+                 * multiplied by 2^60. */
                 for (size_t j = 0; j < N; j++)
                     v[j] *= heavy ? 0x1p-9f : 0x1p-3f;
                 assert_int_equal(rig_code(&a, 3, v), 0);
@@ -74,8 +74,8 @@ static void test_scale_equivariance(void **state)
     }
 }
 
-/* Changing signs commutes with the codec: C(-x) = -C(x), and C(Dx) = D C(x) for a pattern D of
- * signs. */
+/* Changing signs commutes with the codec: C(-x) = -C(x), and C(Dx) = D C(x) for a diagonal matrix D
+ * of signs. */
 static void test_sign_flips(void **state)
 {
     (void)state;
@@ -97,8 +97,8 @@ static void test_sign_flips(void **state)
     }
 }
 
-/* Reordering commutes with the codec: C(Px) = P C(x) if the whole vector is one block and all
- * values differ. */
+/* Permuting the vector commutes with the codec: C(Px) = P C(x) for a permutation P, if the whole
+ * vector is one block and all values differ. */
 static void test_permutations(void **state)
 {
     (void)state;
@@ -125,7 +125,7 @@ static void test_permutations(void **state)
     }
 }
 
-/* One holder of a replica, in its own thread. */
+/* One holder of a replica, which applies messages in its own thread. */
 struct holder
 {
     const struct bench_rig *from;

@@ -61,8 +61,8 @@ static double log2_choose(double n, double k)
     return (lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)) / log(2.0);
 }
 
-/* With Rice codes, a position takes 8.108 bits at 1 % and 4.756 bits at 10 %. With Elias-Fano codes
- * it takes 8.563 and 5.25 bits. No code is below the entropy. */
+/* With Rice codes, a position takes 8.108 bits if 1 % of all positions are sent, and 4.756 bits if
+ * 10 % are. With Elias-Fano codes it takes 8.563 and 5.25 bits. No code is below the entropy. */
 static void test_position_bits(void **state)
 {
     (void)state;
@@ -88,7 +88,7 @@ static void test_position_bits(void **state)
         struct bench_rig r;
         rig_open(&r, pins[i].spec, MILLION);
         assert_int_equal(rig_code(&r, 1, v), 0);
-        double head = 1 + 2 + 1 + 2; /* First byte, k, code, and length. */
+        double head = 1 + 2 + 1 + 2; /* First byte, k, code of the positions, length. */
         double bits = 8.0 * ((double)r.len - head - pins[i].values) / pins[i].k;
         double least = log2_choose(MILLION, pins[i].k) / pins[i].k;
         double nominal = (double)compress_nominal(r.c) / (double)r.len;
@@ -168,7 +168,8 @@ static void test_bounds(void **state)
         }
 }
 
-/* The positions with the longest code: all at the start, and one at the very end. */
+/* The positions with the longest code: all but one are at the start, and one is the last possible
+ * position. */
 static void test_bound_of_gaps(void **state)
 {
     (void)state;

@@ -61,7 +61,8 @@ static const size_t sizes[] = {1, 2, 3, 17, 100, 1023, 1024, 1025, 8193, 30000};
 static const double shares[] = {0.001, 0.01, 0.1, 0.5, 1.0};
 enum { SIZES = sizeof sizes / sizeof sizes[0], SHARES = sizeof shares / sizeof shares[0] };
 
-/* A check that for_all() runs for all sizes and kinds of vectors. v[0..n) is filled before. */
+/* A check that for_all() runs for all sizes and kinds of vectors. for_all() fills v[0..n)
+ * before. */
 typedef void check_fn(size_t n, int kind);
 
 static void for_all(check_fn *body)
@@ -152,7 +153,7 @@ static void test_topk(void **state)
     for_all(check_topk);
 }
 
-/* If no value reaches the threshold, the message is one byte, and the whole vector remains as
+/* If no value reaches the threshold, the message is a single byte, and the whole vector remains as
  * error. */
 static void test_nothing(void **state)
 {
@@ -173,8 +174,8 @@ static void test_nothing(void **state)
 
 /* ---- a sampled quantile ---- */
 
-/* A selection by a sampled threshold contains the largest values and all ties of its smallest
- * value, or equals the selection of topk. */
+/* If the threshold is sampled, the selection contains the largest values and all ties of the
+ * smallest selected one. Otherwise it equals the selection of topk. */
 static void check_aji(size_t n, int kind)
 {
     for (size_t j = 0; j < SHARES; j++) {
@@ -194,7 +195,7 @@ static void check_aji(size_t n, int kind)
             nonzero += v[i] != 0.0f;
         }
         assert_true(least > 0.0f); /* Zeros are never sent. */
-        if (more != c.pick.k) {    /* The selector fell back to topk. */
+        if (more != c.pick.k) {    /* The selector has fallen back to topk. */
             memset(want, 0, n * sizeof want[0]);
             want_top(n, shares[j], 0);
             check_wanted(&c, n, spec);
@@ -238,17 +239,20 @@ static void test_aji(void **state)
     chosen_open(&c, "aji", N);
     mark_sample(N, M, looks);
     vector_fill(v, N, VECTOR_GAUSS, 1);
-    for (size_t i = 0; i < N; i++) /* The sampled quantile is zero. */
+    /* The sampled quantile is zero, so the selector falls back to topk. */
+    for (size_t i = 0; i < N; i++)
         v[i] = looks[i] ? 0.0f : v[i];
     assert_int_equal(chosen_select(&c, v, N, 1, 0), 0);
     memset(want, 0, sizeof want);
     want_top(N, 0.01, 0);
     check_wanted(&c, N, "a zero quantile");
-    for (size_t i = 0; i < N; i++) /* The sampled quantile is far too high. */
+    /* The sampled quantile is far too high, so only sampled values are selected. */
+    for (size_t i = 0; i < N; i++)
         v[i] = looks[i] ? 100.0f + (float)i : 1.0f;
     assert_int_equal(chosen_select(&c, v, N, 1, 0), 0);
     assert_int_equal(c.pick.k, (M + 99) / 100);
-    for (size_t i = 0; i < N; i++) /* The sampled quantile is far too low. */
+    /* The sampled quantile is far too low, so the selector falls back to topk. */
+    for (size_t i = 0; i < N; i++)
         v[i] = looks[i] ? 1e-6f : 100.0f + (float)i;
     assert_int_equal(chosen_select(&c, v, N, 1, 0), 0);
     memset(want, 0, sizeof want);
@@ -350,7 +354,7 @@ static void test_refusals(void **state)
         }
 }
 
-/* Selectors use the difference x - x_hat, not x. */
+/* Selectors choose positions by the difference x - x_hat, not by x. */
 static void test_differences(void **state)
 {
     (void)state;

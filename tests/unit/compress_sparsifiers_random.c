@@ -36,7 +36,7 @@ static bool unbiased(const struct moments *m, const double var[D])
     size_t free = 0;
     for (size_t i = 0; i < D; i++) {
         double off = fabs(m->sum[i] / DRAWS - (double)v[i]);
-        if (var[i] == 0.0) { /* This element is never random. */
+        if (var[i] == 0.0) { /* The element has no variance: it is never random. */
             if (!(off <= 1e-6 * fabs((double)v[i])))
                 return false;
             continue;
@@ -88,7 +88,7 @@ static void test_randk_strata(void **state)
     double hits = 0.0;
     for (size_t i = 0; i < N; i++)
         v[i] = 1.0f;
-    rig_open(&r, "randk:0.1,scale=unbiased", N); /* 7 strata of 8 or 9 positions. */
+    rig_open(&r, "randk:0.1,scale=unbiased", N); /* 7 strata of 8 or 9 positions each. */
     for (uint64_t draw = 0; draw < DRAWS; draw++) {
         assert_int_equal(rig_code(&r, draw, v), 0);
         for (size_t i = 0; i < N; i++) {
@@ -114,7 +114,8 @@ static void test_randk_size(void **state)
     assert_int_equal(compress_bound(r.c), r.len);
     assert_int_equal(compress_nominal(r.c), r.len);
     rig_close(&r);
-    rig_open(&r, "randk,warm=3", 1000000); /* The message also contains k, in three bytes. */
+    /* With warm=W the message also contains k, in three bytes. */
+    rig_open(&r, "randk,warm=3", 1000000);
     struct compress_input in = {.round = 3, .x = v, .x_hat = r.out};
     memset(r.out, 0, 4000000);
     assert_int_equal(compress_encode(r.c, &in, r.bytes, &r.len, &r.stat), 0);
@@ -202,12 +203,13 @@ static void test_wangni_unbiased(void **state)
         if (!(fabs(m.k / DRAWS - known[j].k) <= 0.05 * known[j].k))
             fail_msg("%s: %g taken", known[j].spec, m.k / DRAWS);
         draw_many(known[j].scaled, &m);
-        assert_false(unbiased(&m, var)); /* Without the factor 1/p the mean is biased. */
+        /* Values that are sent without the factor 1/p have a biased mean. */
+        assert_false(unbiased(&m, var));
     }
 }
 
-/* If no probability is limited to 1, the relative variance omega is |v|_1^2 / (k |v|^2) - 1.
- * Sending only signs loses nothing. */
+/* If no probability is limited to 1, the relative variance omega is |v|_1^2 / (k |v|^2) - 1. This
+ * also holds if only signs are sent. */
 static void test_wangni_omega(void **state)
 {
     (void)state;
@@ -274,7 +276,7 @@ static void test_wangni_contracts(void **state)
             }
 }
 
-/* Each element has its own random number, also in the next chunk. */
+/* Elements in different chunks have different random numbers, too. */
 static void test_wangni_numbers(void **state)
 {
     (void)state;

@@ -59,17 +59,19 @@ static void test_canonical(void **state)
         {"topk:0.01+sign", "topk:0.01+sign:512"},
         {"topk:0.05+fp16", "topk:0.05+fp16"},
         {"randk:0.1+qsgd:4,round=sr", "randk:0.1+qsgd:4:512:max,round=sr"},
-        /* Both stages have an option with the same name. */
+        /* Both stages, the selector randk and the codec nat, have an option named `scale`. */
         {"randk:0.3+nat,scale=unbiased,scale=raw", "randk:0.3+nat,scale=unbiased,scale=raw"},
         {"randk:0.3+nat,scale=raw", "randk:0.3+nat,scale=biased,scale=raw"},
         {"wangni+qsgd,scale=raw", "wangni:0.01+qsgd:4:512:max,scale=raw"},
         {"wangni+qsgd,scale=ls,scale=raw", "wangni:0.01+qsgd:4:512:max,scale=ls,scale=raw"},
-        /* An option belongs to the stage that defines it, and the scope comes last. */
+        /* In the canonical text, options are in the order of the stages that define them, and the
+         * scope comes last. */
         {"topk:0.1+qsgd:4,scope=layer,round=sr,warm=3",
          "topk:0.1+qsgd:4:512:max,warm=3,round=sr,scope=layer"},
         {"sign,scope=model", "sign:512"},
         {"sign,scope=block:0100", "sign:512,scope=block:100"},
-        /* Rules: the default rule comes first, the others keep their order. */
+        /* Specifications of several rules: in the canonical text the default rule comes first, and
+         * the others keep their order. */
         {"default=none", "none"},
         {"bias=fp16;none", "none;bias=fp16"},
         {"default=topk:0.01;bias=fp16;<256=none", "topk:0.01;bias=fp16;<256=none"},
@@ -186,12 +188,14 @@ static void test_unknown(void **state)
             len += (size_t)snprintf(sentence + len, sizeof sentence - len, "%s%s",
                                     j > 0 ? ", " : "", codec_all[j]->name);
         len += (size_t)snprintf(sentence + len, sizeof sentence - len, "%s", specs[i][2]);
-        assert_true(len < sizeof sentence); /* All codec names fit in an error message. */
+        /* The list of all codec names fits in the error message. */
+        assert_true(len < sizeof sentence);
         check_refused(specs[i][0], sentence);
     }
 }
 
-/* A body cannot be combined with other stages, and a body for matrices has no scope option. */
+/* A body, that is a codec with a message format of its own, cannot be combined with other stages. A
+ * body for matrices has no scope option. */
 static void test_bodies(void **state)
 {
     (void)state;
@@ -244,7 +248,7 @@ static void test_long_texts(void **state)
             assert_true(strlen(error) > 0);
             assert_true(strlen(error) < COMPRESS_ERROR_MAX);
         }
-    /* The rules are valid, but the canonical text is too long. */
+    /* The rules are valid, but their canonical text is too long. */
     spec[0] = '\0';
     for (size_t i = 0; i < 7; i++) {
         size_t len = strlen(spec);
@@ -260,7 +264,7 @@ static void test_long_texts(void **state)
 static size_t random_stage(struct rng *r, const struct codec *c, char *text, char *options)
 {
     const struct codec_param *p = c->params;
-    bool told = true; /* A positional value cannot be omitted before another one. */
+    bool told = true; /* A positional value can be left out only if all later ones are. */
     size_t len = (size_t)sprintf(text, "%s", c->name);
     for (; p != NULL && p->name != NULL; p++) {
         char value[40];

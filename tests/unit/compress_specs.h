@@ -15,10 +15,10 @@
 enum { SPECS_MAX = 160, SPEC_LONG = COMPRESS_SPEC_MAX + 32 };
 
 enum spec_trait {
-    SPEC_RANDOM = 1,   /* Another random draw gives another message. */
+    SPEC_RANDOM = 1,   /* A message depends on the random draw. */
     SPEC_UNSCALED = 2, /* C(2^k x) is not 2^k C(x), as in the paper of the codec. */
-    SPEC_MUTE = 4,     /* May send nothing for a vector that is not zero. */
-    SPEC_LOOSE = 8     /* A contraction on average, but not in each draw. */
+    SPEC_MUTE = 4,     /* The codec may send nothing for a vector that is not zero. */
+    SPEC_LOOSE = 8     /* The codec contracts on average, but not in each draw. */
 };
 
 /* One compressor under test. */
@@ -27,7 +27,7 @@ struct tested
     char spec[COMPRESS_SPEC_MAX];
     enum codec_class class;
     unsigned traits;
-    const struct codec *codec; /* The codec of the first stage. */
+    const struct codec *codec; /* Codec of the first stage of the specification. */
 };
 
 struct further
@@ -69,7 +69,7 @@ static const struct further further_specs[] = {
     {"qnt:2", CODEC_CONTRACTION, 0},
     {"qnt:16:512", CODEC_CONTRACTION, 0},
     {"nat,round=near", CODEC_CONTRACTION, 0},
-    /* The variance factor omega of this codec is 1/8. */
+    /* The codec is unbiased with a relative variance omega of 1/8, so it contracts on average. */
     {"nat,scale=raw", CODEC_EXPECTED, SPEC_RANDOM},
     {"onebit:64", CODEC_CONTRACTION, 0},
     {"thr2:0.5:256", CODEC_CONTRACTION, 0},
@@ -99,7 +99,7 @@ static const struct further further_specs[] = {
     {"lowrank:1", CODEC_EXPECTED, SPEC_RANDOM},
     {"lowrank:64", CODEC_EXPECTED, SPEC_RANDOM},
     {"atomo:1", CODEC_EXPECTED, SPEC_RANDOM},
-    /* Every singular triple is drawn, so the message is not random. */
+    /* atomo:64 sends every singular triple, so its message is not random. */
     {"atomo:64", CODEC_EXPECTED, 0},
     {"atomo:3,scale=raw", CODEC_UNBIASED, SPEC_RANDOM},
     {"topk:0.05+int8", CODEC_CONTRACTION, 0},
@@ -111,7 +111,7 @@ static const struct further further_specs[] = {
     {"qsgd:4,scope=block:100", CODEC_CONTRACTION, 0},
 };
 
-/* Codecs that have further traits with their default parameters. */
+/* Further traits of codecs with their default parameters. */
 static const struct
 {
     const char *name;
@@ -167,7 +167,7 @@ static inline size_t specs_all(struct tested *list)
     return n;
 }
 
-/* Joins a spec and a tail in `text`. Returns `text`. */
+/* Writes a specification and a tail, for example an option, to `text`. Returns `text`. */
 static inline const char *spec_and(char text[SPEC_LONG], const char *spec, const char *tail)
 {
     size_t n = strlen(spec), m = strlen(tail);

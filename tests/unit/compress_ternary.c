@@ -51,7 +51,8 @@ static void test_pinned_contraction(void **state)
         {"onebit", .6366, .500, .085, .005},
         {"thr2", .8093, .7287, .334, .005},
         {"thr2:0.7", .8082, .7183, .320, .005},
-        {"thr2:1", .7924, .7358, .360, .005}, /* For Laplace data 1 is the best threshold: 2/e. */
+        /* The threshold 1 is the best for Laplace data: 2/e = .7358. */
+        {"thr2:1", .7924, .7358, .360, .005},
         {"dorefa", .9984, .9947, .817, .002},
         {"dorefa:1", .6366, .500, .085, .005}, /* dorefa:1 equals the sign codec. */
         {"dorefa:6,round=sr", .9968, .9894, .784, .002},
@@ -145,7 +146,7 @@ static void test_onebit_beats_sign(void **state)
             rig_open(&sign, "sign:0", n);
             vector_fill(v, n, (enum vector_kind)kind, n);
             for (size_t i = 0; i < n && kind == VECTOR_GAUSS; i++)
-                v[i] += 0.7f; /* Makes the values lopsided. */
+                v[i] += 0.7f; /* Makes more values positive than negative. */
             assert_int_equal(rig_code(&one, 1, v), 0);
             assert_int_equal(rig_code(&sign, 1, v), 0);
             double x2 = vec_norm2(v, n);
@@ -210,11 +211,13 @@ static void test_mxnet_values(void **state)
     rig_close(&r);
 }
 
-/* The historic form of dorefa: values at known places between the levels of 3 bits. */
+/* The historic form of dorefa (scale=raw) with 3 bits: tests values at known places between its
+ * levels. */
 static void test_dorefa_levels(void **state)
 {
     (void)state;
-    /* The levels are -7, -5, ..., 7 for the largest value 7, so the edges between them are even. */
+    /* If the largest value is 7, the levels are -7, -5, ..., 7. Values are then rounded at even
+     * numbers. */
     const float in[] = {7.0f, -7.0f, 0.0f, 1.9f, 2.1f, -1.9f, -2.1f, 5.9f};
     const float out[] = {7.0f, -7.0f, 1.0f, 1.0f, 3.0f, -1.0f, -3.0f, 5.0f};
     struct bench_rig r;
@@ -324,7 +327,8 @@ static void test_draws(void **state)
         struct bench_rig r;
         rig_open(&r, random[i], 3000);
         for (size_t j = 0; j < 3000; j++)
-            v[j] = j % 1000 == 0 ? 1.0f : 0.4f; /* Most values of all chunks are equal. */
+            /* Most values are equal, so only random draws tell them apart. */
+            v[j] = j % 1000 == 0 ? 1.0f : 0.4f;
         assert_int_equal(rig_code(&r, 1, v), 0);
         memcpy(first, r.out, sizeof first);
         assert_int_equal(rig_code(&r, 1, v), 0);
@@ -380,7 +384,7 @@ static void test_out_of_range(void **state)
     struct bench_rig r;
     rig_open(&r, "3lc:1.75", 6000);
     vector_fill(v, 6000, VECTOR_GAUSS, 1);
-    v[7] = 0x1.2p63f; /* 1.75 times this value is 0.984 * 2^64, just under the limit. */
+    v[7] = 0x1.2p63f; /* 1.75 times this value is 0.984 * 2^64, just under the limit 2^64. */
     assert_int_equal(rig_code(&r, 1, v), 0);
     v[7] = 0x1.3p63f;
     assert_int_equal(rig_code(&r, 1, v), -ERANGE);

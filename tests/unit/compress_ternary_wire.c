@@ -92,7 +92,8 @@ static void test_quartic_bytes(void **state)
     }
 }
 
-/* For each length: of all values of a byte, exactly those with zeros as padding are accepted. */
+/* For each length, all values of a byte are tested. Those whose padding is zero are accepted, and
+ * no others. */
 static void test_quartic_padding(void **state)
 {
     (void)state;
@@ -163,7 +164,7 @@ static void test_runs(void **state)
         assert_memory_equal(stream, again, len);
         assert_true(quartic_check_runs(stream, len, n));
         struct quartic_reader r = {.at = stream};
-        /* Reads 100 bytes at a time; any number must work. */
+        /* Reads 100 bytes per call. Any number of bytes per call must work. */
         for (size_t at = 0; at < m; at += 100)
             quartic_read(&r, again + at, m - at < 100 ? m - at : 100);
         assert_true(r.at == stream + len && r.zeros == 0);
@@ -175,7 +176,8 @@ static void test_runs(void **state)
     }
 }
 
-/* A million zeros take ceil(200000 / 14) = 14286 bytes, because a run byte stands for 14 bytes. */
+/* One million zeros take ceil(200000 / 14) = 14286 bytes: 200,000 bytes of five zeros, of which one
+ * run byte replaces 14. */
 static void test_runs_of_zeros(void **state)
 {
     (void)state;
@@ -183,7 +185,8 @@ static void test_runs_of_zeros(void **state)
     pack_all(MILLION);
     size_t len = write_all(BYTES);
     assert_int_equal(len, 14286);
-    assert_false(quartic_check_runs(stream, len, MILLION)); /* A vector of zeros is never sent. */
+    /* The run is refused, because a vector of zeros is never sent. */
+    assert_false(quartic_check_runs(stream, len, MILLION));
     packed[70000] = 0;
     assert_int_equal(write_all(BYTES), 5000 + 1 + 9286);
 }
@@ -236,9 +239,9 @@ static const struct
     {"onebit", 3, 10, {1, ZERO, ONE, 3}, true},  /* Accepted: the mean of values >= 0 may be 0. */
     {"onebit", 3, 10, {1, ZERO, ZERO, 0}, true}, /* Accepted: both means may round to 0. */
     {"onebit", 3, 10, {1, HALF_LIMIT, HALF_LIMIT, 2}, true},
-    /* A mean of negative values, but no negative value. */
+    /* Refused: the message has a mean of negative values, but no negative value. */
     {"onebit", 3, 10, {1, ONE, ONE, 0}, false},
-    /* A mean of positive values, but no positive value. */
+    /* Refused: the message has a mean of positive values, but no positive value. */
     {"onebit", 3, 10, {1, ONE, ONE, 7}, false},
     {"onebit", 3, 10, {1, ONE, ZERO, 2}, false}, /* Refused: the second value would decode to -0. */
     {"onebit", 3, 10, {1, ONE, ONE, 10}, false}, /* Refused: a padding bit is set. */
@@ -254,17 +257,18 @@ static const struct
     {"onebit", 8, 10, {1, ZERO, ONE, 0xff}, true},
     {"onebit", 8, 10, {1, ONE, ONE, 0xff}, false},
     {"onebit", 9, 11, {1, ONE, ONE, 0xff, 0}, true},
-    /* A mean of positive values, but no positive value. */
+    /* Refused: the message has a mean of positive values, but no positive value. */
     {"onebit", 9, 11, {1, ONE, ONE, 0xff, 1}, false},
 
-    /* Message of thr2: scale | two bytes with the codes of values 0 2 4 - and 1 3 - -. */
+    /* Message of thr2: scale | two bytes of codes. The first byte has the codes of values 0, 2 and
+     * 4, the second those of values 1 and 3. The rest is padding. */
     {"thr2", 5, 7, {1, ONE, 0x3e, 0x0b}, true},
     {"thr2", 5, 7, {1, ONE, 0x3d, 0x0b}, false}, /* Refused: code 01 does not exist. */
     {"thr2", 5, 7, {1, ONE, 0x1e, 0x0b}, false}, /* Refused: code 01 does not exist. */
     {"thr2", 5, 7, {1, ONE, 0xbe, 0x0b}, false}, /* Refused: the padding is not 0. */
     {"thr2", 5, 7, {1, ONE, 0x3e, 0x2b}, false}, /* Refused: the padding is not 0. */
     {"thr2", 5, 7, {1, ONE, 0x3e, 0x8b}, false}, /* Refused: the padding is not 0. */
-    {"thr2", 5, 7, {1, ONE, 0, 0}, false},       /* Refused: only zeros, so the scale must be 0. */
+    {"thr2", 5, 7, {1, ONE, 0, 0}, false},       /* Refused: all zeros, but a scale. */
     {"thr2", 5, 7, {1, ZERO, 0, 0}, true},
     {"thr2", 5, 7, {1, ZERO, 0x02, 0}, false},
     {"thr2", 5, 7, {1, MINUS_ONE, 0x3e, 0x0b}, false},
@@ -282,7 +286,8 @@ static const struct
     {"dorefa:6", 1, 6, {1, ONE, 64}, false}, /* Refused: the padding is not 0. */
     {"dorefa:6", 1, 6, {1, ZERO, 0}, true},
     {"dorefa:6", 1, 6, {1, ZERO, 1}, false},
-    {"dorefa:6", 1, 6, {1, HALF_LIMIT, 32}, false}, /* Refused: the largest value is 63 * 2^63. */
+    /* Refused: the largest value would be 63 * 2^63. */
+    {"dorefa:6", 1, 6, {1, HALF_LIMIT, 32}, false},
     {"dorefa:6", 1, 6, {1, MINUS_ONE, 32}, false},
     {"dorefa:6", 1, 6, {1, MINUS_ZERO, 0}, false},
     {"dorefa:6", 1, 6, {1, INF, 32}, false},
@@ -290,7 +295,8 @@ static const struct
     {"dorefa:1", 1, 6, {1, HALF_LIMIT, 1}, true},
     {"dorefa:1", 1, 6, {1, ONE, 2}, false},
 
-    /* Message of tern: scale | two bytes with the digits 0 2 4 6 - and 1 3 5 - -. */
+    /* Message of tern: scale | two bytes of digits. The first byte has the digits of values 0, 2, 4
+     * and 6, the second those of values 1, 3 and 5. The rest is padding. */
     {"tern", 7, 7, {1, ONE, 1, 4}, true},
     {"tern", 7, 7, {1, ONE, 241, 238}, true},
     {"tern", 7, 7, {1, ONE, 242, 238}, false}, /* Refused: the padding is not 0. */
@@ -298,7 +304,7 @@ static const struct
     {"tern", 7, 7, {1, ONE, 241, 235}, false},
     {"tern", 7, 7, {1, ONE, 243, 238}, false},
     {"tern", 7, 7, {1, ONE, 255, 238}, false},
-    {"tern", 7, 7, {1, ONE, 121, 121}, false}, /* Refused: only zeros, so the scale must be 0. */
+    {"tern", 7, 7, {1, ONE, 121, 121}, false}, /* Refused: all zeros, but the scale is not 0. */
     {"tern", 7, 7, {1, ZERO, 121, 121}, true},
     {"tern", 7, 7, {1, ZERO, 1, 4}, false},
     {"tern", 7, 7, {1, MINUS_ONE, 1, 4}, false},
@@ -309,17 +315,17 @@ static const struct
     {"tern", 7, 7, {1, HALF_LIMIT, 1, 4}, true},
 
     /* Message of 3lc: scale | length of the stream | stream. The 200 digits take 40 bytes. */
-    /* Runs of 14, 14 and 11 bytes, then one byte. */
+    /* Accepted: runs of 14, 14 and 11 zero bytes, with another byte after or before them. */
     {"3lc", 200, 10, {1, ONE, 4, 255, 255, 252, 0}, true},
     {"3lc", 200, 10, {1, ONE, 4, 0, 255, 255, 252}, true},
-    /* Other ways to write the run of 39 zero bytes are refused: 14 14 1 10, 14 14 10 1, 14 11 14,
-     * 11 14 14. */
+    /* A run of 39 zero bytes must be written as 14, 14, 11. Refused, in this order: 14 14 1 10, 14
+     * 14 10 1, 14 11 14, 11 14 14. */
     {"3lc", 200, 11, {1, ONE, 5, 0, 255, 255, 121, 251}, false},
     {"3lc", 200, 11, {1, ONE, 5, 0, 255, 255, 251, 121}, false},
     {"3lc", 200, 10, {1, ONE, 4, 0, 255, 252, 255}, false},
     {"3lc", 200, 10, {1, ONE, 4, 0, 252, 255, 255}, false},
-    {"3lc", 200, 10, {1, ONE, 4, 0, 255, 255, 253}, false}, /* Refused: a byte too long. */
-    {"3lc", 200, 10, {1, ONE, 4, 0, 255, 255, 251}, false}, /* Refused: a byte too short. */
+    {"3lc", 200, 10, {1, ONE, 4, 0, 255, 255, 253}, false}, /* Refused: one zero byte too many. */
+    {"3lc", 200, 10, {1, ONE, 4, 0, 255, 255, 251}, false}, /* Refused: one zero byte too few. */
     {"3lc", 200, 10, {1, ONE, 4, 0, 255, 255, 255}, false},
     {"3lc", 200, 9, {1, ONE, 3, 255, 255, 253}, false}, /* Refused: all 40 bytes are zero. */
     {"3lc", 200, 10, {1, ONE, 4, 255, 255, 252, 121}, false},
@@ -343,9 +349,10 @@ static const struct
     {"3lc", 7, 8, {1, ONE, 2, 1, 5}, false},
     {"3lc", 7, 8, {1, ONE, 2, 121, 4}, true},
     {"3lc", 7, 8, {1, ONE, 2, 121, 121}, false},
-    /* The scale is not 0, although all digits are. */
+    /* Refused: all digits are 0, but the scale is not. */
     {"3lc", 7, 7, {1, ONE, 1, 243}, false},
-    {"3lc", 20, 10, {1, ONE, 4, 0, 121, 121, 0}, false}, /* Refused: 121 121 must be 243. */
+    /* Refused: the two bytes 121 must be a run, 243. */
+    {"3lc", 20, 10, {1, ONE, 4, 0, 121, 121, 0}, false},
     {"3lc", 20, 9, {1, ONE, 3, 0, 243, 0}, true},
 };
 

@@ -110,7 +110,7 @@ static void test_against_oracle(void **state)
         }
 }
 
-/* Ordinary data must not make the fast selection fall back. */
+/* With ordinary data, the fast selection must not fall back to the plain one. */
 static void test_fast_path(void **state)
 {
     (void)state;
@@ -124,8 +124,9 @@ static void test_fast_path(void **state)
     assert_false(check_select(N_MAX, N_MAX / 100));
 }
 
-/* Large values only where the sample looks make the threshold far too high. Small values only there
- * make it far too low, so that the candidates do not fit. Both must fall back. */
+/* The fast selection finds its threshold in a sample. Large values only at the sampled positions
+ * make the threshold far too high. Small values only there make it far too low, so that too many
+ * candidates pass. In both cases the selection must fall back to the plain one. */
 static void test_forced_fallback(void **state)
 {
     (void)state;
@@ -141,7 +142,7 @@ static void test_forced_fallback(void **state)
     assert_true(check_select(N, N / 100));
     vector_fill(v, N, VECTOR_TIES, 3);
     assert_true(check_select(N, N / 100));
-    /* Fewer than k values are not 0, which needs no fallback. */
+    /* Fewer than k values are not 0. All of them are selected, without a fallback. */
     vector_fill(v, N, VECTOR_SPARSE, 3);
     assert_false(check_select(N, N / 5));
 }

@@ -23,13 +23,13 @@ typedef void draw_fn(void *self, uint64_t draw, float *out);
 struct verdict
 {
     double worst; /* The largest |z| of a coordinate. */
-    double z2;    /* Sum of z^2. Expected: n. */
+    double z2;    /* Sum of z^2 over all coordinates, about n if C is unbiased. */
     bool unbiased;
 };
 
-/* Tests whether the mean of each coordinate over DRAWS draws is v. The standard deviation is the
- * sample's. It is at least the deviation that one draw with the largest error would cause, because
- * a sample shows no rarer events. Coordinates that never err must be exact. */
+/* Tests whether the mean of each coordinate over DRAWS draws is v. The standard deviation is
+ * estimated from the draws, which may lack rare events. It is therefore at least the deviation that
+ * a single draw with the largest error would cause. Coordinates that never err must be exact. */
 static struct verdict z_test(draw_fn *draw_one, void *self)
 {
     static double sum[N_MAX], squares[N_MAX];
@@ -211,8 +211,8 @@ static void test_mutants(void **state)
     }
 }
 
-/* One coordinate is 0.01 of the norm. With the swapped probabilities its mean is 0.99 of the
- * norm. */
+/* One coordinate is 0.01 of the norm. QSGD with one level and swapped probabilities gives it a mean
+ * of 0.99 of the norm. */
 static void test_swapped_example(void **state)
 {
     (void)state;

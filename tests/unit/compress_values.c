@@ -19,7 +19,7 @@ static void test_draws_uncorrelated(void **state)
     struct bench_rig r;
     rig_open(&r, "qsgd:2:0:max,round=sr,scale=raw", N);
     for (size_t i = 0; i < N; i++)
-        /* Each value but the first is rounded up with probability 1/2. */
+        /* All values but the first are rounded up with probability 1/2. */
         v[i] = i == 0 ? 1.0f : 0.5f;
     double same_next = 0.0;
     double same_draw = 0.0;
@@ -40,7 +40,8 @@ static void test_draws_uncorrelated(void **state)
     rig_close(&r);
 }
 
-/* randk takes each coordinate with probability k/n. */
+/* randk selects one position of each stratum, so each coordinate is sent with a probability of
+ * about k/n. */
 static void test_randk_marginals(void **state)
 {
     (void)state;
@@ -55,24 +56,25 @@ static void test_randk_marginals(void **state)
         size_t k = 0;
         assert_int_equal(rig_code(&r, draw, v), 0);
         for (size_t i = 0; i < N; i++) {
-            /* randk sends values without a factor. */
+            /* randk sends the selected values as they are. */
             assert_true(r.out[i] == 0.0f || r.out[i] == 1.0f);
             hits[i] += r.out[i] == 1.0f;
             k += r.out[i] == 1.0f;
         }
         assert_int_equal(k, 21);
     }
-    for (size_t i = 0; i < N; i++) { /* The strata have 4 or 5 positions. */
+    /* The strata have 4 or 5 positions, so the probability is 1/4 or 1/5. */
+    for (size_t i = 0; i < N; i++) {
         double p = (double)hits[i] / DRAWS;
         assert_true(fabs(p - 0.2) <= 0.015 || fabs(p - 0.25) <= 0.015);
     }
     rig_close(&r);
 }
 
-/* A block that contains one value has this value as its norm, so the value has level s and never s
- * + 1. The naive formula gives s + 1 in one of seven blocks. The test has 10^7 blocks of 127 levels
- * and 10^6 each of 1 and 7 levels. The quotient may round to just below s, so level s - 1 is drawn
- * rarely. */
+/* A block with a single value that is not 0 has this value as its norm, so the value has level s
+ * and never s + 1. The naive formula gives s + 1 in one of seven blocks. The test has 10^7 blocks
+ * of 127 levels and 10^6 each of 1 and 7 levels. The quotient may round to just below s, so level s
+ * - 1 is drawn, but rarely. */
 static void test_level_overflow(void **state)
 {
     (void)state;
@@ -103,10 +105,11 @@ static void test_level_overflow(void **state)
         }
     }
     assert_true(short_of < 1000);
-    assert_true(naive > 1000000); /* The naive formula makes the error with these data. */
+    /* The naive formula fails with these data, so the test can detect it. */
+    assert_true(naive > 1000000);
 }
 
-/* Blocks with a single value, for other options of qsgd and with fewer blocks. */
+/* Tests blocks with a single value for other options of qsgd, with fewer blocks. */
 static void test_lone_values(void **state)
 {
     (void)state;

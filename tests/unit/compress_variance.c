@@ -204,7 +204,7 @@ static void test_atomo(void **state)
 {
     (void)state;
     enum {
-        M = 16 /* Smaller matrices are sent uncompressed. */
+        M = 16 /* Side of the matrix. Smaller matrices are sent uncompressed. */
     };
     static const double sigmas[2][M] = {{8, 7, 6, 5, 4, 3, 2, 1}, {100, 9, 5, 4, 3, 2, 1, 0.5}};
     for (size_t s = 0; s < 2; s++) {

@@ -15,7 +15,7 @@
 enum vector_kind {
     VECTOR_GAUSS,
     VECTOR_LAPLACE,
-    VECTOR_HEAVY, /* sign(g) * g^4 for a normal deviate g. */
+    VECTOR_HEAVY, /* sign(g) * g^4, where g is normally distributed. */
     VECTOR_ONE_HOT,
     VECTOR_CONSTANT,
     VECTOR_ALTERNATING,
@@ -23,7 +23,7 @@ enum vector_kind {
     VECTOR_HUGE_TINY,
     VECTOR_DENORMAL,
     VECTOR_TIES,
-    VECTOR_SPARSE, /* Mostly zeros, as gradients of dead inputs are. */
+    VECTOR_SPARSE, /* Mostly zeros, like gradients of weights with dead inputs. */
     VECTOR_KINDS
 };
 
@@ -69,7 +69,7 @@ static inline void vector_fill(float *v, size_t n, enum vector_kind kind, uint64
 
 enum {
 #ifdef HEARSAY_SANITIZED
-    RIG_GUARD = 0, /* A sanitizer detects the first byte beyond a block itself. */
+    RIG_GUARD = 0, /* No guard bytes: a sanitizer detects each access beyond a block. */
 #else
     RIG_GUARD = 64,
 #endif
@@ -135,7 +135,8 @@ static inline void rig_close(struct bench_rig *r)
     free(r->out);
 }
 
-/* Encodes v itself and decodes it into out. Returns the result of compress_encode(). */
+/* Encodes v with x_hat = 0, and decodes the message into r->out. Returns the result of
+ * compress_encode(). */
 static inline int rig_code(struct bench_rig *r, uint64_t draw, const float *v)
 {
     for (size_t i = 0; i < r->n; i++)

@@ -21,9 +21,9 @@ struct bench
     struct mixing mixing; /* The part of the mixing state that the server reads. */
     struct centre centre;
     uint8_t id[N][WIRE_ID_BYTES];
-    float told[N][DIM]; /* Each worker's model after its answers. */
+    float told[N][DIM]; /* Model of each worker, after all answers that it has received. */
     uint32_t n_whole, n_coded;
-    bool varied; /* True: the values of a push differ. */
+    bool varied; /* True: push() sends values that differ from each other. */
 };
 
 static struct centre_worker *worker(struct bench *b, uint32_t i)
@@ -59,7 +59,7 @@ static void close_bench(struct bench *b)
     compress_close(b->mixing.codec[DELTA_RUN]);
 }
 
-/* Sends a push of worker i. All values are v, or differ if `varied` is set. */
+/* Sends a push of worker i. All its values are v, or they differ if `varied` is set. */
 static enum centre_verdict push(struct bench *b, uint32_t i, uint64_t clock, float v)
 {
     struct compress *codec = b->mixing.codec[DELTA_RUN];
@@ -76,8 +76,8 @@ static enum centre_verdict push(struct bench *b, uint32_t i, uint64_t clock, flo
     return verdict;
 }
 
-/* Adds up the received pushes and answers all workers that are due. Returns these workers as a bit
- * set. */
+/* Adds up the received pushes and answers all workers that may be answered now. Returns these
+ * workers as a bit set. */
 static uint32_t look(struct bench *b)
 {
     uint8_t coded[1024];
@@ -130,7 +130,8 @@ static void test_sync_waits_for_all(void **state)
     close_bench(&b);
 }
 
-/* A worker that no longer counts is not waited for, and its push is not in the mean. */
+/* A worker that no longer counts, for example because it died, is not waited for, and its push is
+ * not in the mean. */
 static void test_a_death_in_a_round(void **state)
 {
     struct bench b;
@@ -145,7 +146,7 @@ static void test_a_death_in_a_round(void **state)
     push(&b, 1, 1, 5);
     assert_int_equal(look(&b), 3);
     assert_true(b.told[0][0] == 4);
-    /* The worker returns and repeats its old push, which is too late to count. */
+    /* Worker 2 returns and repeats its old push, which is too late to count. */
     (void)centre_count(&b.centre, b.id[2]);
     centre_here(&b.centre, worker(&b, 2), 1, 0);
     assert_int_equal(push(&b, 2, 1, 300), CENTRE_TAKEN);
@@ -167,7 +168,7 @@ static void test_ssp_is_bounded(void **state)
         assert_true(b.told[0][0] == (float)c);
     }
     push(&b, 0, S + 1, 3);
-    /* The other workers are too far behind, so worker 0 must wait. */
+    /* Workers 1 and 2 are too far behind, so worker 0 must wait. */
     assert_int_equal(look(&b), 0);
     push(&b, 1, 1, 3);
     assert_int_equal(look(&b), 2);
@@ -177,8 +178,8 @@ static void test_ssp_is_bounded(void **state)
     close_bench(&b);
 }
 
-/* Asynchronous workers are answered at once, except after the last round: then all of them must get
- * the same model. */
+/* Asynchronous workers are answered at once. After the last round, however, they must all get the
+ * same model, so each of them has to wait for the others. */
 static void test_async_waits_for_nobody_but_at_the_end(void **state)
 {
     struct bench b;
@@ -202,8 +203,8 @@ static void test_async_waits_for_nobody_but_at_the_end(void **state)
     close_bench(&b);
 }
 
-/* A push counts once, even if the worker repeats it in another session or sends the next one before
- * it has an answer. Bytes that are not a push are refused. */
+/* A push counts once, even if the worker repeats it in another session. A worker that pushes again
+ * without waiting for an answer is refused, and so are bytes that are not a push. */
 static void test_pushes_count_once(void **state)
 {
     struct bench b;
@@ -215,10 +216,11 @@ static void test_pushes_count_once(void **state)
     for (size_t n = 0; n < sizeof rubbish; n++)
         assert_int_equal(centre_push(&b.centre, worker(&b, 0), 1, rubbish, n), CENTRE_BAD);
     assert_int_equal(push(&b, 0, 1, 3), CENTRE_TAKEN);
-    /* A worker must not push before it has the answer to its last push. */
+    /* A worker must not push again before it has the answer to its last push. */
     assert_int_equal(push(&b, 0, 2, 3), CENTRE_BAD);
     assert_int_equal(look(&b), 1);
-    centre_here(&b.centre, worker(&b, 0), 1, 0); /* Worker 0 has not received the answer. */
+    /* Worker 0 reports again: it has not received the answer. */
+    centre_here(&b.centre, worker(&b, 0), 1, 0);
     assert_int_equal(push(&b, 0, 1, 3), CENTRE_TAKEN);
     b.n_whole = 0;
     assert_int_equal(look(&b), 1);
@@ -233,7 +235,7 @@ static void test_pushes_count_once(void **state)
 }
 
 /* Workers that received equal answers share one copy of their model at the server. A worker that
- * has lost its copy gets the whole model and then shares the copy. */
+ * has lost its model gets the whole model, and then shares the copy again. */
 static void test_copies(void **state)
 {
     struct bench b;
@@ -258,7 +260,7 @@ static void test_copies(void **state)
     }
     close_bench(&b);
 
-    open_bench(&b, "topk:0.25", false, false, 0); /* Asynchronous workers have separate copies. */
+    open_bench(&b, "topk:0.25", false, false, 0); /* Asynchronous workers share no copy. */
     all_here(&b);
     b.varied = true;
     for (uint64_t c = 1; c < ROUNDS - 1; c++)

@@ -8,9 +8,9 @@
 
 /* ---- in step, and out of it ---- */
 
-/* In lock step an exchange costs one encoding and one packet for all edges. An edge that misses
- * a round gets a replica of its own, and shares the common one again only after a reset of all
- * edges. */
+/* In lock step, an exchange costs one encoding and one packet for all edges together. An edge that
+ * misses a round gets a replica of its own. It shares the common replica again only after a reset
+ * of all edges. */
 static void test_replicas(void **state)
 {
     struct world w;
@@ -24,23 +24,23 @@ static void test_replicas(void **state)
         assert_int_equal(p->e[1].a->refs, 3);
         assert_ptr_equal(p->e[1].cur.payload, p->e[3].cur.payload);
         assert_int_equal(p->e[1].cur.payload->refs, 3);
-        /* Packets in use: the current delta, and from the second round on the previous one, too. */
+        /* Packets in use: the current delta, and from the second round on also the previous one. */
         assert_int_equal(p->c.packets.live, t == 0 ? 1 : 2);
         check_replicas(&w);
     }
     float *was = malloc(DIM * sizeof *was);
     assert_non_null(was);
     hold(&w, 0, 3, true);
-    /* The deltas of round 4 arrived before the edge was held, so every edge commits once more. */
+    /* The deltas of round 4 arrived before edge 3 was held, so every edge commits once more. */
     for (uint64_t t = 0; t < 4; t++) {
         beat(&w);
         memcpy(was, p->e[3].a->v, t == 0 ? DIM * sizeof *was : 0);
-        /* The held edge keeps its replica; the other edges continue. */
+        /* The held edge keeps its replica. The other edges continue with a common one. */
         assert_int_equal(distinct_replicas(&w, 0), t < 1 ? 1 : 2);
         assert_int_equal(distinct_replicas(&w, 1), 1);
         assert_memory_equal(was, p->e[3].a->v, DIM * sizeof *was);
         assert_int_equal(p->e[3].a->refs, t < 1 ? 3 : 1);
-        /* The held edge makes no delta, so there is one encoding per round. */
+        /* No delta is made for the held edge, so there is one encoding per round. */
         assert_int_equal(p->n_encoded, 6 + t);
         check_replicas(&w);
     }
@@ -51,7 +51,7 @@ static void test_replicas(void **state)
     for (uint64_t t = 0; t < 5; t++) {
         uint64_t encoded = p->n_encoded;
         beat(&w);
-        /* The edge that was held keeps its own replica, so each round has two encodings. */
+        /* The edge that was held keeps its own replica. Each round therefore has two encodings. */
         assert_int_equal(p->n_encoded, encoded + 2);
         check_replicas(&w);
     }
@@ -62,8 +62,8 @@ static void test_replicas(void **state)
     world_close(&w);
 }
 
-/* Each edge of peer 0 in turn delivers no message for three rounds and then continues. Each of
- * these edges then needs its own replica. */
+/* Each edge of peer 0 in turn delivers no message for three rounds and then continues. Because it
+ * missed rounds, each of these edges needs its own replica. */
 static void test_every_edge_alone(void **state)
 {
     struct world w;
@@ -91,7 +91,7 @@ static void test_every_edge_alone(void **state)
     world_close(&w);
 }
 
-/* Two edges share one replica and commit two different deltas of it in one job. The deltas were
+/* Two edges share one replica. One job commits two different deltas of this replica, which were
  * made at different times. */
 static void test_one_replica_two_deltas(void **state)
 {
@@ -101,11 +101,11 @@ static void test_one_replica_two_deltas(void **state)
     w.step = 0.1f;
     struct peer *p = &w.peer[0];
     beats(&w, 3);
-    /* While the edge is paused it commits, but no delta is made for it. */
+    /* A paused edge commits, but no delta is made for it. */
     p->e[2].state = EDGE_PAUSED;
     job_start(&w, 0);
     job_finish(&w, 0);
-    p->e[2].state = EDGE_OPEN; /* A later job makes a delta for this edge. */
+    p->e[2].state = EDGE_OPEN; /* The edge is open again, so this job makes a delta for it. */
     job_start(&w, 0);
     job_finish(&w, 0);
     assert_ptr_equal(p->e[1].a, p->e[2].a);
@@ -151,7 +151,7 @@ static void test_reset(void **state)
     beats(&w, 3);
     check_replicas(&w);
 
-    agree(&w, 0, 2, true); /* An edge that is reset alone gets its own replica. */
+    agree(&w, 0, 2, true); /* If only one edge is reset, it gets its own replica. */
     beat(&w);
     assert_int_equal(distinct_replicas(&w, 0), 2);
     assert_int_equal(distinct_replicas(&w, 2), 2);
@@ -178,7 +178,7 @@ static void test_reset_overtakes_job(void **state)
     assert_int_equal(p->e[1].n_exchanges, done);
     assert_int_equal(p->e[1].round, 0);
     assert_null(p->e[1].cur.payload);
-    /* Edge 2 was not reset, so its exchange counts. */
+    /* Edge 2 was not reset, so the exchange of the job counts there. */
     assert_int_equal(p->e[2].n_exchanges, done + 1);
     assert_non_null(p->e[2].cur.payload);
     beats(&w, 5);
@@ -254,7 +254,7 @@ static void test_rungs(void **state)
         w.peer[1].codec = DELTA_RUNG + t * 5 % CODEC_LEVELS_RUNGS;
         beat(&w);
         check_replicas(&w);
-        /* The contraction moves by at most a tenth per exchange. */
+        /* `delta` is a moving average, so it changes by at most a tenth per exchange. */
         assert_true(fabs(g->delta - delta) <= 0.1 + 1e-9);
         assert_true(g->value >= 0.5 * g->delta - 1e-12 && g->value <= 1.5 * g->delta + 1e-12);
         if (t > 0)
@@ -262,16 +262,17 @@ static void test_rungs(void **state)
         delta = g->delta;
         value = g->value;
     }
-    w.peer[1].codec = DELTA_FINAL; /* A codec change at one end is enough to restart gamma. */
+    w.peer[1].codec = DELTA_FINAL; /* If one end changes its codec, gamma restarts. */
     beats(&w, 2);
     check_replicas(&w);
     w.peer[0].codec = DELTA_FINAL;
     beats(&w, 2);
-    assert_true(g->delta > 0.99 && g->value == 1); /* fp16 is nearly exact. */
+    assert_true(g->delta > 0.99 && g->value == 1); /* fp16 is nearly exact, so gamma is 1. */
     world_close(&w);
 }
 
-/* Factor of the part that the two models have in common; their other parts are orthogonal. */
+/* Each of the two models is large in one half of the coordinates. In the other half, where the
+ * other model is large, it is `common` times as large. */
 static float common;
 
 static void local_growth(struct world *w, uint32_t i, float *x)
@@ -295,12 +296,12 @@ static uint32_t runaways(float of_common, double gamma)
     return n;
 }
 
-/* Models that grow apart are a runaway only if they have no more in common than unrelated models:
- * if D^2 > |a|^2 + |b|^2. */
+/* Two models a and b that grow apart are a runaway only if they have no more in common than
+ * unrelated models, that is if D^2 = |b - a|^2 exceeds |a|^2 + |b|^2. */
 static void test_runaway(void **state)
 {
     (void)state;
-    assert_int_equal(runaways(0.1f, 0.01), 0); /* D^2 is 0.8 (|a|^2 + |b|^2), more than |a|^2. */
+    assert_int_equal(runaways(0.1f, 0.01), 0); /* D^2 is 0.8 (|a|^2 + |b|^2). */
     assert_true(runaways(-0.1f, 0.01) > 0);    /* D^2 is 1.2 (|a|^2 + |b|^2). */
     assert_true(runaways(-0.1f, 0) > 0);
 }
@@ -319,7 +320,7 @@ static void hash_run(bool tamper)
                 if (i != j && t > 0) {
                     const struct edge *e = edge_to(&w, i, j);
                     assert_int_equal(e->cur.head.hash != 0, e->cur.head.round == MIXING_HASH_EVERY);
-                    /* The hashes have not been compared yet. */
+                    /* The hashes have been sent, but not compared. */
                     assert_int_equal(e->n_mismatches, 0);
                 }
         beat(&w);
@@ -341,8 +342,8 @@ static void test_hash(void **state)
 
 /* ---- divergence ---- */
 
-/* Sets n values of x to `value`, so that x - a or its square is not finite. Nothing may be sent
- * then. */
+/* Sets n values of x to `value`, so that x - a or its squared norm is not finite. The peer must
+ * then send nothing. */
 static void diverge(float value, size_t n)
 {
     struct world w;
@@ -365,7 +366,7 @@ static void test_divergence(void **state)
     diverge((float)INFINITY, 1);
     diverge(3e38f, 1);
     diverge(1e25f, 1);
-    diverge(0x1p63f, 300); /* Each square is a finite float, but their sum is not. */
+    diverge(0x1p63f, 300); /* Each square is a finite float, but the sum of 300 is not. */
 }
 
 /* ---- the fused pass ---- */

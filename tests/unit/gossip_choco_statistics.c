@@ -65,8 +65,8 @@ static void test_nothing_beside(void **state)
     }
 }
 
-/* The deltas of a model with running statistics are equal to those without, and so are the weights.
- * Statistics are sent in the first ten rounds and not in the next ten. */
+/* With running statistics, a model's deltas and weights are the same as without them. Statistics
+ * are sent in the first ten rounds and not in the next ten. */
 static void test_weights_do_not_notice(void **state)
 {
     (void)state;
@@ -106,8 +106,8 @@ static void test_weights_do_not_notice(void **state)
     }
 }
 
-/* Two tasks share a replica. If one delta carries statistics and the other does not, there are two
- * packets. If both carry them, there is one. */
+/* Three tasks share a replica. The deltas of the first and the third carry statistics and share one
+ * packet. The delta of the second carries none and has a packet of its own. */
 static void test_groups(void **state)
 {
     (void)state;
@@ -135,7 +135,7 @@ static void test_groups(void **state)
     world_close(&w);
 }
 
-/* A payload is valid only if it decodes to its last byte. */
+/* A payload is valid only if all its bytes are used, to the last one. */
 static void test_valid(void **state)
 {
     (void)state;
@@ -157,7 +157,7 @@ static void test_valid(void **state)
         assert_non_null(spoilt);
         for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
             memcpy(spoilt, good, n);
-            /* The last statistic is a variance. */
+            /* Replaces the last statistic, which is a variance. */
             memcpy(spoilt + 1 + 4 * (STATS - 1), &bad[i], 4);
             assert_false(mixing_valid(c, DELTA_RUN, spoilt, n));
         }
@@ -168,13 +168,14 @@ static void test_valid(void **state)
         assert_false(mixing_valid(c, DELTA_RUN, spoilt, n));
         spoilt[0] = 0; /* Without statistics, the delta begins at the next byte. */
         assert_false(mixing_valid(c, DELTA_RUN, spoilt, n));
-        assert_false(mixing_valid(c, DELTA_RUNG, good, n)); /* This codec is not used in the run. */
+        assert_false(mixing_valid(c, DELTA_RUNG, good, n)); /* The run does not use this codec. */
         free(spoilt);
         world_close(&w);
     }
 }
 
-/* Attachments take at most 1/20 of the bytes, and are sent as often as that allows. */
+/* Statistics are attached to every n-th delta. The interval n is the smallest one with which they
+ * take at most 1/20 of the bytes. */
 static void test_every(void **state)
 {
     static const struct
@@ -224,7 +225,7 @@ static void test_one_exchange(void **state)
     }
 }
 
-/* A reset of an edge does not change the owed amounts of statistics. */
+/* A reset of an edge does not change `owed`, the amounts still to be subtracted from statistics. */
 static void test_reset(void **state)
 {
     (void)state;

@@ -51,7 +51,7 @@ struct peer
 {
     uint8_t id[WIRE_ID_BYTES];
     struct mixing c;
-    struct edge e[MOST]; /* e[own] is unused. */
+    struct edge e[MOST]; /* Edge to peer j at index j. The entry at the own index is unused. */
     bool works;
     uint32_t codec;    /* Codec with which the peer encodes. */
     uint32_t momentum; /* Momentum that the peer announces. */
@@ -81,16 +81,16 @@ struct world
     uint32_t waiting[MOST][MOST];
     bool held[MOST][MOST]; /* The edge delivers nothing. */
     float step;
-    /* Makes local steps. NULL: they are noise of size `step`. */
+    /* Makes the local steps of a peer. NULL: local steps are noise of size `step`. */
     void (*local)(struct world *w, uint32_t i, float *x);
     /* Called after each encoding. NULL: not called. */
     void (*encoded)(struct world *w, uint32_t i);
     struct rng rng;
-    double sum[DIM]; /* Sum of the x, if only local steps had changed them. */
+    double sum[DIM]; /* Sum of all models x, as local steps alone would change it. */
     bool statistics;
-    uint64_t with; /* A delta carries statistics with a probability of with / 3. */
+    uint64_t with; /* Each delta carries statistics with the probability `with` / 3. */
     struct rng statistics_rng;
-    double statistics_sum[STATS]; /* Sum of the statistics, like `sum`. */
+    double statistics_sum[STATS]; /* Sum of all statistics, as local steps alone would change it. */
 };
 
 enum { TRAINED = 2, SEGMENTS = 4 };
@@ -111,7 +111,7 @@ static inline struct edge *edge_to(struct world *w, uint32_t i, uint32_t j)
     return &w->peer[i].e[j];
 }
 
-/* Both ends ask for the edge and agree. anew: in a new epoch. */
+/* Both ends of the edge between i and j ask for it and agree. anew: a new epoch begins. */
 static inline void agree(struct world *w, uint32_t i, uint32_t j, bool anew)
 {
     struct wire_edge a, b;
@@ -238,7 +238,7 @@ static inline void job_start(struct world *w, uint32_t i)
     local_statistics(w, i);
     memcpy(stepped, p->c.x, sizeof stepped);
     mixing_encode(&p->c);
-    /* Without error feedback, the part that an update leaves out is lost. */
+    /* Without error feedback, the part of an update that is not sent is lost. */
     bool loses = p->c.mixer->updates && average_withheld(&p->c) == NULL;
     for (size_t k = 0; k < DIM; k++)
         w->sum[k] += (double)(loses ? p->c.x[k] : stepped[k]) - (double)mixed[k];
@@ -329,14 +329,15 @@ static inline void check_replicas(struct world *w)
             const struct edge *x = edge_to(w, i, j), *y = edge_to(w, j, i);
             if (i == j || x->round != y->round || x->reset || y->reset || w->peer[i].works
                 || w->peer[j].works)
-                continue; /* One end is a round ahead, or its job runs. */
+                /* One end is a round ahead, or its job runs, so the replicas may differ. */
+                continue;
             assert_memory_equal(x->a->v, y->b, DIM * sizeof(float));
             assert_memory_equal(&x->gamma.value, &y->gamma.value, sizeof x->gamma.value);
         }
 }
 
-/* Checks that the mean is where local steps alone would have moved it. The part that error feedback
- * holds back counts, too. */
+/* Checks that the mean of the models is where local steps alone would have moved it. Updates that
+ * error feedback has not sent yet are counted, too. */
 static inline void check_mean(struct world *w, double tolerance)
 {
     double worst = 0;
@@ -397,7 +398,7 @@ static inline uint32_t distinct_replicas(struct world *w, uint32_t i)
     return n;
 }
 
-/* Delivers messages and runs jobs until nothing is left to do, without new deltas. */
+/* Delivers messages and runs jobs until nothing is left to do. The jobs make no new deltas. */
 static inline void drain(struct world *w)
 {
     for (int turn = 0; turn < 4; turn++)

@@ -18,8 +18,8 @@ enum { MOST = 12, DIM = 5003 };
 
 /* ---- the threshold ---- */
 
-/* Reference for the clipping threshold: sorts the terms and goes from the farthest to the
- * nearest. */
+/* Reference for the clipping threshold: sorts the terms by distance, and goes from the farthest to
+ * the nearest. */
 static double plain_threshold2(const struct correction *term, size_t n, uint32_t tolerate,
                                uint32_t behind)
 {
@@ -119,7 +119,8 @@ static void fill_pass(struct pass *p, struct rng *rng, size_t n)
     }
 }
 
-/* Reference for the pass: x += sum of 0.1 d min(1, tau / |d|) in double, without refused terms. */
+/* Reference for the pass that adds the terms d to x: x += sum of 0.1 d min(1, tau / |d|) in double,
+ * without refused terms. */
 static void plain_pass(struct pass *p, size_t n, uint32_t tolerate, double most2)
 {
     double d2[MOST], tau2 = (double)INFINITY;
@@ -157,7 +158,7 @@ static void clipped_pass_is_the_twins(void **state)
         fill_pass(&p, &rng, n);
         if (n > 0 && trial % 3 == 0)
             p.term[rng_below(&rng, n)].limit2 = 3 * DIM;
-        /* The limit is below, among or above the distances of the random terms. */
+        /* The random limit is below, among or above the distances of the terms. */
         bool limited = tolerate > 0 && trial % 2 == 0;
         double most2 = limited ? DIM * exp(3 * rng_normal(&rng)) : (double)INFINITY;
         plain_pass(&p, n, tolerate, most2);
@@ -172,8 +173,8 @@ static void clipped_pass_is_the_twins(void **state)
     }
 }
 
-/* One enormous value near the end of a term. The term is refused, and the blocks that were already
- * added must be subtracted again. */
+/* A term has one enormous value near its end. The term is refused, and those of its blocks that
+ * were already added must be subtracted again. */
 static void one_enormous_float_changes_nothing(void **state)
 {
     static struct pass p;
@@ -207,9 +208,9 @@ static void limit_is_by_what_was_seen(void **state)
                  apart2 = OUTLIER_FILTER_APART * OUTLIER_FILTER_APART;
     const double ways2 = OUTLIER_FILTER_WAYS * OUTLIER_FILTER_WAYS;
     (void)state;
-    assert_true(limit2(&t, 0, 0, 0) == 0); /* Nothing is known yet, so there is no limit. */
+    assert_true(limit2(&t, 0, 0, 0) == 0); /* No distance is known yet, so there is no limit. */
     assert_true(limit2(&t, 4, 1, 0) == 4 * times2);
-    /* Distances of other edges count only after a warning. */
+    /* The distances of other edges count only after a warning. */
     assert_true(limit2(&t, 4, 1, 1e-3) == 4 * times2);
     /* All models agree, but one peer comes late. */
     assert_true(limit2(&t, 1e-9, 1, 0) == ways2);
@@ -252,7 +253,7 @@ static void suspects_go_away(void **state)
     (void)state;
     assert_false(outlier_filter_saw(&t, 1, 1e-3, true));
     assert_false(outlier_filter_saw(&t, 0.99 * grown2, 1e-3, true));
-    /* All neighbours have moved away, not only this one. */
+    /* All neighbours have moved away, so this one is not suspect. */
     assert_false(outlier_filter_saw(&t, 2 * grown2, 1e-3, false));
     assert_false(outlier_filter_saw(&t, 2 * grown2, 1e-3, true));
     assert_false(outlier_filter_saw(&t, 2 * grown2 * grown2, 1e-3, true));

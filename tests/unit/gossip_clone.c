@@ -16,8 +16,9 @@ static struct members *open_process(uint64_t boot, uint64_t incarnation)
 }
 
 /* Two processes with one identity hear of each other, directly or through a third peer. Whatever
- * their clocks say, the younger process learns that it is the younger one, and the older one that
- * it has a duplicate. Each learns it once, after an answer. The third peer draws no conclusion. */
+ * their clocks say, the younger process learns that it is the younger one. The older process learns
+ * that it has a duplicate. Each learns it once, after an answer. The third peer draws no
+ * conclusion. */
 static void test_clone(void **state)
 {
     (void)state;
@@ -54,8 +55,8 @@ static void test_clone(void **state)
     }
 }
 
-/* Other peers detect the duplicate when the earlier process sends a record after one of the later
- * process. */
+/* Other peers detect a duplicate identity when the earlier process sends a newer record after the
+ * later process has sent one. */
 static void test_runs_twice(void **state)
 {
     (void)state;
@@ -63,12 +64,12 @@ static void test_runs_twice(void **state)
     struct record r = unsigned_record(0, 10), n = unsigned_record(0, 20);
     n.boot = 99;
     assert_int_equal(merge(m, signed_record(r)), MEMBERS_NEWS);
-    /* The record looks like the record of a restarted process. */
+    /* For other peers, the second process looks like a restart of the first. */
     assert_int_equal(merge(m, signed_record(n)), MEMBERS_NEWS);
     r.incarnation = 30;
     assert_int_equal(merge(m, signed_record(r)), MEMBERS_TWICE);
     n.incarnation = 40;
-    /* The duplicate was reported already. */
+    /* The duplicate has been reported already, so this is ordinary news. */
     assert_int_equal(merge(m, signed_record(n)), MEMBERS_NEWS);
     members_close(m);
 }

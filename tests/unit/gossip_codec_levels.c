@@ -13,7 +13,7 @@
 
 enum { LOOKS = 8 };
 
-/* Gives the drift estimate of round `of` at round `now`. A round of local steps has length 1 and
+/* Reports, at round `now`, a drift estimate of round `of`. A round of local steps has length 1 and
  * the graph's spread is 2, so the normalised drift is `excess`. The lag of the replicas equals the
  * consensus distance. */
 static void look(struct codec_levels *l, double target, double excess, uint64_t of, uint64_t now)
@@ -24,7 +24,8 @@ static void look(struct codec_levels *l, double target, double excess, uint64_t 
     codec_levels_look(l, target, 2, 2 * excess, of, now);
 }
 
-/* Each row: the drift divided by the target at each estimate, and the level that must follow. */
+/* Each row: the drift divided by the target at each estimate, and the codec level that must
+ * follow. */
 static void test_table(void **state)
 {
     static const struct
@@ -43,7 +44,7 @@ static void test_table(void **state)
         {{0.499, 0.499, 0.7, 0.1, 0.6, 0.1, 0.1, 0.7}, {3, 2, 2, 2, 2, 2, 1, 1}},
         /* The next step to a sparser level needs two new estimates. */
         {{0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.7, 0.7}, {3, 2, 2, 1, 1, 0, 0, 0}},
-        /* A low drift before a step to a denser level does not count after it. */
+        /* A low drift before a step to a denser level does not count after this step. */
         {{0.1, 3, 0.1, 0.1, 1.5, 0.1, 0.5, 0.1}, {3, 5, 5, 4, 5, 5, 5, 5}},
         {{0.1, 1.5, 0.1, 0.7, 0.1, 0.1, 0.1, 0.1}, {3, 4, 4, 4, 4, 3, 3, 2}},
         /* The level never exceeds 7, the densest. */
@@ -71,9 +72,9 @@ static void test_table(void **state)
         }
 }
 
-/* A high drift moves to a denser level only if the replicas lag by more than half of it. A drift
- * within the target moves to a sparser level if the lag is under a fifth of it. The lag is the one
- * at the start of the estimate's window. */
+/* A drift above the target moves to a denser level only if the lag of the replicas is more than
+ * half of the drift. A drift within the target moves to a sparser level if the lag is under a fifth
+ * of the drift. The lag is measured at the start of the estimate's window. */
 static void test_lag(void **state)
 {
     static const struct
@@ -100,13 +101,14 @@ static void test_lag(void **state)
     }
 }
 
-/* The drift stays over the target although the replicas hardly lag. The level must not become
- * sparser. It becomes denser at the third estimate in a row that is over four times the target. */
+/* The drift stays over the target although the lag of the replicas is small. The level must not
+ * become sparser. It becomes denser at the third estimate in a row that is over four times the
+ * target. */
 static void test_far_over(void **state)
 {
     static const struct
     {
-        double excess[2]; /* Normalised drift of the estimates, in turns. */
+        double excess[2]; /* The estimates alternate between these normalised drifts. */
         uint32_t rung;    /* Codec level after nine estimates. */
     } row[] = {{{1.01, 1.01}, 3}, {{4, 4}, 3}, {{4.01, 4.01}, 6}, {{29, 100}, 6}, {{100, 3}, 3}};
     (void)state;
@@ -125,15 +127,15 @@ static void test_far_over(void **state)
     }
 }
 
-/* A level of price p is used only if the drift exceeds p times the target. It is left for a sparser
- * level if the drift is under half of that. Prices change nothing else. */
+/* A level of price p is used only if the drift exceeds p times the target. It is replaced by a
+ * sparser level if the drift is under half of that limit. Prices change nothing else. */
 static void test_prices(void **state)
 {
     static const struct
     {
         double price[3]; /* Prices of the levels 3, 4 and 5. */
         double ratio, lag;
-        uint32_t rung; /* Codec level after three estimates with this ratio. */
+        uint32_t rung; /* Codec level after three estimates with this ratio and lag. */
         const char *by;
     } row[] = {
         {{1, 1, 1}, 1.1, 1, 6, "drift"},    {{1, 2, 4}, 1.9, 1, 3, "price"},
@@ -167,8 +169,8 @@ static void test_prices(void **state)
 }
 
 /* A level that is too expensive is tried after 8 estimates, until its price is measured. If the
- * price is as high as expected, the level is left again, and the next trial comes after twice as
- * many estimates. */
+ * price is as high as expected, the trial ends, and the next one comes after twice as many
+ * estimates. */
 static void test_trials(void **state)
 {
     const double dear[CODEC_LEVELS_RUNGS] = {1, 1, 1, 1, 8, 8, 8, 8};
@@ -186,14 +188,14 @@ static void test_trials(void **state)
         assert_int_equal(l.rung, 4);
         for (uint32_t k = 0; k < 20; k++, t++)
             look(&l, 1, 1.5, 10 * t + 10, 10 * t + 13);
-        assert_int_equal(l.rung, 4); /* The price of the level on trial is not measured yet. */
+        assert_int_equal(l.rung, 4); /* The trial goes on: the level's price is not measured yet. */
         for (uint32_t k = 0; k < CODEC_LEVELS_TRIAL; k++)
             codec_levels_set_prices(&l, dear, 0);
         for (uint32_t k = 0; k < 2; k++, t++)
             look(&l, 1, 1.5, 10 * t + 10, 10 * t + 13);
     }
     assert_int_equal(l.rung, 3);
-    /* In its fourth trial the level turns out to be cheap. */
+    /* In the fourth trial of this level, its price turns out to be low. */
     for (uint32_t k = 0; k < 8 * CODEC_LEVELS_TRY; k++, t++)
         look(&l, 1, 2, 10 * t + 10, 10 * t + 13);
     const double cheap[CODEC_LEVELS_RUNGS] = {1, 1, 1, 1, 1, 1, 8, 8};
@@ -205,8 +207,8 @@ static void test_trials(void **state)
     assert_int_equal(l.wait, CODEC_LEVELS_TRY);
 }
 
-/* Before the first drift estimate, a level of a price above 2 is replaced by the next sparser one,
- * down to CODEC_LEVELS_MIDDLE. */
+/* Before the first drift estimate, a level with a price above 2 is replaced by the next sparser
+ * one, but by none below CODEC_LEVELS_MIDDLE. */
 static void test_dear_from_the_start(void **state)
 {
     struct codec_levels l;
@@ -251,9 +253,9 @@ static void test_old_figures(void **state)
     look(&l, 1, 5, 0, 0); /* An estimate of round 0 is ignored. */
     assert_int_equal(l.rung, 3);
     for (uint64_t now = 8; now < 20; now++)
-        look(&l, 1, 0.1, 8, now); /* An estimate counts once, however long it is known. */
+        look(&l, 1, 0.1, 8, now); /* An estimate counts once, however often it is reported. */
     assert_int_equal(l.rung, 3);
-    look(&l, 1, 0.1, 7, 20); /* An older estimate is ignored. */
+    look(&l, 1, 0.1, 7, 20); /* An estimate of an older round is ignored. */
     assert_int_equal(l.rung, 3);
     look(&l, 1, 0.1, 9, 21);
     assert_int_equal(l.rung, 2);
@@ -261,11 +263,11 @@ static void test_old_figures(void **state)
     for (uint64_t of = 9; of <= 21; of++)
         look(&l, 1, 9, of, 22);
     assert_int_equal(l.rung, 2);
-    look(&l, 1, 0.1, 22, 30); /* This estimate counts, but changes nothing yet. */
+    look(&l, 1, 0.1, 22, 30); /* This is the first low estimate, which changes nothing yet. */
     assert_int_equal(l.rung, 2);
     look(&l, 1, 9, 22, 31);
     assert_int_equal(l.rung, 2);
-    look(&l, 1, 9, 23, 32); /* A newer estimate counts at once. */
+    look(&l, 1, 9, 23, 32); /* An estimate of a newer round counts at once. */
     assert_int_equal(l.rung, 4);
     look(&l, 1, 9, 32, 40);
     assert_int_equal(l.rung, 4);
@@ -273,7 +275,8 @@ static void test_old_figures(void **state)
     assert_int_equal(l.rung, 6);
     look(&l, 1, 9, 42, 50);
     assert_int_equal(l.rung, 7);
-    look(&l, 1, 9, 51, 60); /* The densest level cannot change, so later estimates count. */
+    /* The level is the densest and stays, so the next estimates count at once. */
+    look(&l, 1, 9, 51, 60);
     look(&l, 1, 0.1, 52, 61);
     look(&l, 1, 0.1, 53, 62);
     assert_int_equal(l.rung, 6);
@@ -314,7 +317,7 @@ static void test_no_unit(void **state)
     codec_levels_lagged(&l, 1e6);
     for (uint64_t t = 1; t <= CODEC_LEVELS_MARKS + 1; t++)
         codec_levels_mark(&l, 10 * t);
-    /* The averages stored for round 10 were overwritten, so the estimate is ignored. */
+    /* The averages for round 10 are no longer stored, so an estimate of that round is ignored. */
     codec_levels_look(&l, 1, 1, 99, 10, 90);
     codec_levels_look(&l, 1, 1, 99, 11, 91);
     codec_levels_look(&l, 1, 0, 99, 20, 92);
@@ -334,12 +337,12 @@ static void test_floor(void **state)
     codec_levels_set_floor(&l, 5, 0);
     assert_int_equal(codec_levels_rung(&l), 5);
     for (uint64_t t = 1; t < 6; t++)
-        /* A sparser level would suffice, but the floor is sent. */
+        /* The drift would allow a sparser level, but the floor is sent. */
         look(&l, 1, 0.1, 10 * t, 10 * t + 3);
     assert_int_equal(codec_levels_rung(&l), 5);
     codec_levels_set_floor(&l, 0, 60);
     assert_int_equal(codec_levels_rung(&l), CODEC_LEVELS_FIRST);
-    look(&l, 1, 0.1, 55, 70); /* This estimate is from the time when level 5 was sent. */
+    look(&l, 1, 0.1, 55, 70); /* Ignored: the estimate is from the time when level 5 was sent. */
     look(&l, 1, 0.1, 65, 71);
     assert_int_equal(codec_levels_rung(&l), CODEC_LEVELS_FIRST);
     look(&l, 1, 0.1, 66, 72);
@@ -347,7 +350,8 @@ static void test_floor(void **state)
     codec_levels_set_floor(&l, 4, 80);
     look(&l, 1, 1.5, 81, 82);
     assert_int_equal(codec_levels_rung(&l), 5);
-    codec_levels_set_floor(&l, 3, 83); /* The floor falls, but not the level that is sent. */
+    /* The floor falls to 3, but the level that is sent stays 5. */
+    codec_levels_set_floor(&l, 3, 83);
     look(&l, 1, 1.5, 84, 85);
     assert_int_equal(codec_levels_rung(&l), 6);
     codec_levels_set_floor(&l, 6, 90);
@@ -379,8 +383,8 @@ static void test_rungs(void **state)
                 && CODEC_LEVELS_MIDDLE < CODEC_LEVELS_RUNGS);
 }
 
-/* If more than CODEC_LEVELS_BLIND rounds pass between estimates, the first level must be denser, so
- * that little is lost before the first estimate. */
+/* If more than CODEC_LEVELS_BLIND rounds pass between estimates, the run must begin with a denser
+ * level, so that little is lost before the first estimate. */
 static void begins_dense_where_it_is_blind(void **state)
 {
     struct codec_levels l;

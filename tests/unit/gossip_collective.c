@@ -137,8 +137,8 @@ static uint32_t children(uint32_t n, uint32_t rank)
     return count;
 }
 
-/* Returns the number of floats by the table at the head of collective.h, for n that divides the
- * vector. UINT64_MAX: the table has no formula for this case. */
+/* Returns the number of floats that a rank sends, according to the table at the head of
+ * collective.h. n must divide dim. UINT64_MAX: the table has no formula for this case. */
 static uint64_t formula(const char *name, uint32_t n, uint32_t rank, uint64_t dim)
 {
     if (strcmp(name, "ring") == 0 || strcmp(name, "round-robin") == 0)

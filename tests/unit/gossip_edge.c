@@ -1,5 +1,5 @@
 /* tests/unit/gossip_edge.c -- tests the exchange protocol of one edge: one scenario step by step,
- * lost sessions at every point, random events, and single rules. */
+ * lost sessions at every point, random events, and each rule by itself. */
 #include "gossip_edge_world.h"
 
 /* ---- the story ---- */
@@ -20,7 +20,8 @@ static void test_story(void **state)
     assert_int_equal(a->state, EDGE_OPEN);
     assert_true(a->epoch != 0 && a->epoch == b->epoch);
     assert_true(a->reset && b->reset);
-    assert_int_equal(a->n_resets + b->n_resets, 0); /* The first reset is not counted. */
+    /* The reset at the first agreement is not counted. */
+    assert_int_equal(a->n_resets + b->n_resets, 0);
     assert_true(edge_wants_delta(a) && !edge_ready(a));
     for (int k = 0; k < 2; k++) {
         job_start(&w, k);
@@ -37,13 +38,13 @@ static void test_story(void **state)
     assert_int_equal(a->round, 1);
     assert_int_equal(a->n_exchanges, 1);
     deliver(&w, 0);
-    /* The delta of a's round 1 arrives while b is still at round 0, and is kept. */
+    /* a's delta of round 1 arrives while b is still at round 0. End b keeps it. */
     deliver(&w, 0);
     assert_int_equal(b->round, 0);
     assert_true(b->got[0].full && b->got[1].full);
-    edge_pause(b, false); /* End b has received nothing for a while. */
+    edge_pause(b, false); /* End b pauses the edge, as if nothing had arrived for a while. */
     assert_int_equal(b->state, EDGE_PAUSED);
-    assert_true(edge_ready(b)); /* A complete exchange may still be committed. */
+    assert_true(edge_ready(b)); /* On a paused edge, a complete exchange may still be committed. */
     job_start(&w, 1);
     assert_false(w.end[1].job.encode); /* No delta is made for a paused edge. */
     job_finish(&w, 1);
@@ -89,7 +90,7 @@ static void test_story(void **state)
 
 /* ---- cut at every point ---- */
 
-/* Runs event i of a fixed schedule in which the two ends take turns. */
+/* Runs event i of a fixed schedule, in which the two ends take turns. */
 static void script(struct world *w, int i)
 {
     int k = i / 4 % 2;
@@ -136,7 +137,7 @@ static void test_cut_everywhere(void **state)
 
 enum trouble {
     CUTS = 1,     /* Sessions break. */
-    RESTARTS = 2, /* Ends restart and lose all state. */
+    RESTARTS = 2, /* An end restarts and loses all state. */
     REASKS = 4    /* Ends send EDGE again, or close and reopen the edge, in a session. */
 };
 
@@ -178,7 +179,8 @@ static void random_runs(int trouble, uint64_t n_seeds)
         for (int i = 0; i < 1500; i++)
             random_event(&w, trouble);
         uint64_t before = w.end[0].e.n_resets + w.end[1].e.n_resets;
-        for (int i = 0; i < 2; i++) { /* The second pass must cause no reset. */
+        /* The first pass may still reset the edge; the second must not. */
+        for (int i = 0; i < 2; i++) {
             run_fair(&w, 2);
             uint64_t after = w.end[0].e.n_resets + w.end[1].e.n_resets;
             assert_true(i == 0 || after == before);
@@ -228,8 +230,9 @@ static bool restore_both(struct world *w)
     return true;
 }
 
-/* Both ends restart from checkpoints, and sessions break at random moments after that. One end may
- * have committed an exchange that the other has not. The edge must not begin a new epoch. */
+/* Both ends restart from checkpoints. After that, sessions break at random moments, so that one end
+ * may have committed an exchange that the other has not. Even so, the edge must not begin a new
+ * epoch. */
 static void test_restored_and_cut(void **state)
 {
     struct world w;
@@ -255,7 +258,7 @@ static void test_restored_and_cut(void **state)
 
 static const struct sketch_message no_sketch;
 
-/* Opens an edge at round 0 in epoch 77, without another end. */
+/* Opens one end of an edge at round 0 in epoch 77. There is no other end. */
 static void open_edge(struct edge *e, struct packet_pool *pool)
 {
     uint8_t self[WIRE_ID_BYTES] = {1}, other[WIRE_ID_BYTES] = {2};
@@ -277,7 +280,7 @@ static void test_verdicts(void **state)
     assert_int_equal(edge_check(&e, &d), EDGE_ACCEPT);
     d.epoch = 76;
     assert_int_equal(edge_check(&e, &d), EDGE_STALE);
-    d.round = 9; /* A wrong epoch is detected before other errors. */
+    d.round = 9; /* A wrong epoch has precedence over other errors. */
     d.degree = 0;
     assert_int_equal(edge_check(&e, &d), EDGE_STALE);
     d = good, d.codec = DELTA_CODECS;
@@ -308,7 +311,7 @@ static void test_verdicts(void **state)
     /* A delta of a finished round is a repeat. */
     assert_int_equal(edge_check(&e, &d), EDGE_REPEAT);
 
-    e.epoch = 0; /* Without an epoch no delta fits, not even one of epoch 0. */
+    e.epoch = 0; /* Without an epoch, no delta is accepted, not even one of epoch 0. */
     d = good, d.epoch = 0;
     assert_int_equal(edge_check(&e, &d), EDGE_STALE);
     edge_close(&e);
@@ -330,13 +333,14 @@ static void test_take(void **state)
     const uint8_t *taken = edge_take(&e);
     d.round = 1;
     memset(bytes, 0xa1, sizeof bytes);
-    edge_store(&e, &d, &no_sketch); /* The other end is one round ahead. */
+    /* The other end is one round ahead: this is its delta of round 1. */
+    edge_store(&e, &d, &no_sketch);
     struct wire_edge m;
     edge_ask(&e, 5, 6, true, &m);
     assert_int_equal(m.epoch, 0);
     (void)edge_hear(&e, &(struct wire_edge){.nonce = 8, .boot = 9});
     assert_true(edge_agree(&e, 6) && e.reset);
-    for (uint64_t r = 0; r < 2; r++) { /* Deltas of both rounds of the new epoch arrive. */
+    for (uint64_t r = 0; r < 2; r++) { /* Deltas of the first two rounds of the new epoch arrive. */
         if (r == 1)
             e.cur.payload = packet_get(&pool);
         d.epoch = e.epoch;
@@ -347,7 +351,7 @@ static void test_take(void **state)
     }
     for (int i = 0; i < PAYLOAD; i++)
         assert_int_equal(taken[i], 0xa0);
-    assert_false(edge_ready(&e)); /* The round is not ready before the replicas have been reset. */
+    assert_false(edge_ready(&e)); /* No commit before the replicas are reset. */
     e.reset = false;
     assert_true(edge_ready(&e));
     const uint8_t *next = edge_take(&e);
@@ -373,11 +377,11 @@ static void test_epochs(void **state)
             edge_ask(&e[k], 4 * nonce[k], boot[k], false, &m[k]);
         }
         for (int k = 0; k < 2; k++) {
-            /* The EDGE of the other end has not arrived. */
+            /* The EDGE message of the other end has not arrived, so there is no agreement yet. */
             assert_false(edge_agree(&e[k], boot[k]));
             assert_false(edge_hear(&e[k], &m[1 - k]));
             assert_true(edge_agree(&e[k], boot[k]));
-            /* A pair of EDGE messages leads to one agreement. */
+            /* Each pair of EDGE messages leads to only one agreement. */
             assert_false(edge_agree(&e[k], boot[k]));
         }
         assert_true(e[0].epoch != 0 && e[0].epoch == e[1].epoch);
@@ -450,9 +454,9 @@ static void test_restored(void **state)
     }
 }
 
-/* A job commits after this end has sent EDGE and before the other EDGE arrives. Both ends must
- * decide by the contents of the EDGEs. Deltas that were received before are dropped, because an
- * earlier process of the other end may have sent them. */
+/* This end sends EDGE, then commits a job, and then receives the EDGE of the other end. Both ends
+ * must decide by the contents of the two EDGE messages. Deltas that were received before are
+ * dropped, because an earlier process of the other end may have sent them. */
 static void test_commit_after_ask(void **state)
 {
     struct edge e;
@@ -506,7 +510,7 @@ static void test_parts(void **state)
     assert_int_equal(hear_part(&e, 77, 1, 0, bytes, 1), EDGE_VIOLATION);
     assert_int_equal(hear_part(&e, 77, 2, 0, bytes, 1), EDGE_VIOLATION);
     assert_int_equal(hear_part(&e, 77, UINT64_MAX, 0, bytes, 1), EDGE_VIOLATION);
-    /* A fragment that follows a missing one is refused. */
+    /* A fragment that does not begin where the previous one ended is refused. */
     assert_int_equal(hear_part(&e, 77, 0, 1, bytes, 1), EDGE_VIOLATION);
     assert_int_equal(hear_part(&e, 77, 0, 0, bytes, PAYLOAD + 1), EDGE_VIOLATION);
 

@@ -34,7 +34,7 @@ struct message
     enum kind kind;
     struct wire_edge edge;
     struct wire_delta delta;
-    uint64_t tag; /* Stands for the sketch of the delta. */
+    uint64_t tag; /* A number that stands for the sketch of the delta. */
     uint8_t payload[PAYLOAD];
 };
 
@@ -81,7 +81,7 @@ struct world
     struct queue queue[2];
     bool up;
     struct rng rng;
-    uint64_t n_edges_sent, limit; /* limit: no delta of this round or a later one is made. */
+    uint64_t n_edges_sent, limit; /* limit: no delta is made for this round or a later one. */
     uint64_t seed;
 };
 
@@ -140,7 +140,7 @@ static inline void end_open(struct world *w, int k)
     }
 }
 
-/* The job must be over, because the node closes edges between jobs. */
+/* The job must have ended, because the node closes edges only between jobs. */
 static inline void end_close(struct world *w, int k)
 {
     struct end *d = &w->end[k];
@@ -169,7 +169,8 @@ static inline void job_start(struct world *w, int k)
         assert_int_equal(g->head.epoch, e->epoch);
         j->n = g->n_bytes;
         memcpy(&j->other, g->bytes, sizeof j->other);
-        assert_int_equal(g->sketch.tag, j->other); /* The sketch must have stayed with its delta. */
+        /* The sketch and its delta must have stayed together. */
+        assert_int_equal(g->sketch.tag, j->other);
         memcpy(j->copy, g->bytes, j->n);
         j->theirs = edge_take(e);
         j->ours = e->cur.payload;
@@ -199,7 +200,7 @@ static inline void log_commit(struct world *w, int k, const struct commit *c)
     struct end *d = &w->end[k], *o = &w->end[1 - k];
     const struct commit *last = d->n_log > 0 ? &d->log[d->n_log - 1] : NULL;
     uint64_t due = last != NULL && last->epoch == c->epoch ? last->round + 1 : 0;
-    assert_int_equal(c->round, due); /* Each round is committed once, in order. */
+    assert_int_equal(c->round, due); /* Each round must be committed once, in order. */
     for (uint32_t i = o->n_log; i-- > 0 && o->n_log - i < 8;)
         if (o->log[i].epoch == c->epoch && o->log[i].round == c->round) {
             assert_int_equal(o->log[i].own, c->other);
@@ -218,7 +219,7 @@ static inline void job_finish(struct world *w, int k)
         return;
     bool current = e->epoch == j->epoch && !e->reset;
     if (j->commit)
-        /* Messages that arrived must not have changed it. */
+        /* Messages that arrived during the job must not have changed the payload. */
         assert_memory_equal(j->theirs, j->copy, j->n);
     if (j->commit && current) {
         struct commit c = {j->epoch, j->round, 0, j->other};
@@ -384,8 +385,8 @@ static inline void check(const struct world *w)
                  (unsigned long long)a->round, (unsigned long long)b->round);
 }
 
-/* Makes fair events, without any loss, until both ends have done `more` further exchanges. The ends
- * must then agree in everything. */
+/* Makes events of both ends in turn, without any loss, until both have completed `more` further
+ * exchanges. The ends must then agree in everything. */
 static inline void run_fair(struct world *w, uint64_t more)
 {
     struct edge *a = &w->end[0].e, *b = &w->end[1].e;
@@ -417,7 +418,8 @@ static inline void run_fair(struct world *w, uint64_t more)
     assert_int_equal(w->queue[0].n + w->queue[1].n, 0);
     assert_true(a->cur.payload == NULL && b->cur.payload == NULL);
     const struct end *x = &w->end[0], *y = &w->end[1];
-    for (uint64_t r = 1; r <= a->round; r++) { /* Compares both logs of this epoch. */
+    /* Compares the logs of the two ends, commit by commit, for the present epoch. */
+    for (uint64_t r = 1; r <= a->round; r++) {
         const struct commit *p = &x->log[x->n_log - r], *q = &y->log[y->n_log - r];
         assert_int_equal(p->epoch, a->epoch);
         assert_int_equal(q->epoch, a->epoch);
@@ -427,8 +429,8 @@ static inline void run_fair(struct world *w, uint64_t more)
 }
 
 /* Checks a run in which only links broke: once an exchange was done, the epoch must not have
- * changed. (If the very first EDGE was lost, one end has an epoch that the other lacks. That reset
- * costs nothing.) */
+ * changed. (If the very first EDGE message was lost, only one end has an epoch, and the edge is
+ * reset. That costs nothing.) */
 static inline void check_one_epoch(const struct world *w)
 {
     const struct end *a = &w->end[0], *b = &w->end[1];

@@ -19,7 +19,7 @@ static enum members_verdict told(struct members *m, uint32_t number, uint64_t in
     return members_merge(m, &r, 0);
 }
 
-/* Begins a session with a member and endorses it if that is needed. */
+/* Begins a session with a member. Endorses the member if it needs an endorsement. */
 static void meet(struct members *m, uint32_t number, int64_t now_us)
 {
     struct record r = record(number, 1);
@@ -62,7 +62,8 @@ static void test_a_record_is_nobody(void **state)
     assert_int_equal(vouched(m, 1, 3), MEMBERS_NEWS);
     assert_int_equal(vouched(m, 1, 3), MEMBERS_OLD);
     members_settle(m, 0);
-    assert_true(is_vertex(m, 3)); /* One member that is known through member 1 alone is accepted. */
+    /* Member 3 is known through member 1 alone. One such member is accepted. */
+    assert_true(is_vertex(m, 3));
     assert_int_equal(members_accused(m, &a, 0), MEMBERS_NEWS);
     assert_true(members_dirty(m, &out, 10));
     assert_int_equal(out.n_vouches, 1);
@@ -95,8 +96,8 @@ static void test_ghosts(void **state)
     }
     members_settle(m, 0);
     assert_int_equal(n_vertices(m), HONEST + 1);
-    /* Invented members do not hide real ones: on each ring this peer monitors an accepted
-     * member. */
+    /* Invented members do not displace real ones in the rings of the failure detector: on each
+     * ring, this peer monitors an accepted member. */
     struct monitor_rings rings;
     monitor_rings_look(&rings, m);
     for (uint32_t ring = 0; ring < RINGS; ring++) {
@@ -163,8 +164,8 @@ static uint32_t n_vouches_told(struct members *m)
     return n;
 }
 
-/* A peer endorses members with which it has a session, if they have too few endorsements and few of
- * them share an address. */
+/* A peer endorses members with which it has a session. It does so only if they have too few
+ * endorsements, and if few endorsed members share an address. */
 static void test_own_vouches(void **state)
 {
     (void)state;
@@ -173,8 +174,8 @@ static void test_own_vouches(void **state)
     assert_int_equal(n_vouches_told(m), 0); /* Members known from the start need no endorsement. */
     meet(m, NEWCOMER, 0);
     assert_true(is_vertex(m, NEWCOMER));
-    /* One member is new, so this peer now endorses both members with which it has a session: member
-     * 1 and the newcomer. */
+    /* One member is new. This peer therefore endorses both members with which it has a session,
+     * member 1 and the newcomer. */
     assert_int_equal(n_vouches_told(m), 2);
     (void)told(m, NEWCOMER + 1, 1);
     (void)vouched(m, 1, NEWCOMER + 1);
@@ -240,7 +241,7 @@ static void test_full_of_ghosts(void **state)
     /* A member with a session must not be replaced, although no member endorses it. */
     members_session(m, id_of(NEWCOMER + 20), true, 0);
     for (uint32_t g = GHOST; g < GHOST + 1048; g++)
-        (void)told(m, g, 2); /* The invented members send newer records. */
+        (void)told(m, g, 2); /* Newer records of the invented members arrive. */
     assert_non_null(members_find(m, id_of(NEWCOMER + 20)));
     assert_int_equal(n_vertices(m), 28);
     assert_int_equal(members_count(m), WIRE_MEMBERS_MAX);
@@ -336,7 +337,7 @@ static void test_forget(void **state)
     assert_int_equal(told(m, 2, 1), MEMBERS_OLD); /* The tombstone rejects this old record. */
     assert_int_equal(told(m, 9, 1), MEMBERS_OLD);
     assert_null(members_find(m, id_of(2)));
-    assert_int_equal(told(m, 4, 2), MEMBERS_NEWS); /* This record is newer than the tombstone's. */
+    assert_int_equal(told(m, 4, 2), MEMBERS_NEWS); /* This record is newer than the tombstone. */
     struct accusation a;
     struct record back = record(2, 1), other = record(7, 1);
     assert_false(members_revive(m, &other, &a));
@@ -353,8 +354,8 @@ static void test_forget(void **state)
     members_close(m);
 }
 
-/* Slots of the table move when members are dropped. Records, news and endorsements must move with
- * them. */
+/* When members are dropped, other members move to other slots of the table. Their records, news and
+ * endorsements must move with them. */
 static void check_forgetting(uint64_t seed)
 {
     enum { N = ENDORSEMENTS_MAX - 2 };

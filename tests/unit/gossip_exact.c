@@ -99,7 +99,7 @@ static void as_naive(uint32_t n, const char *spec, double step, double tolerance
     }
     for (size_t k = 0; k < DIM; k++)
         moved = fmax(moved, fabs(x[0][k] - first));
-    assert_true(moved > 0.1); /* The local steps must change the model. */
+    assert_true(moved > 0.1); /* The local steps must have changed the model. */
     world_end(&w);
 }
 
@@ -141,7 +141,8 @@ static void test_random_events(void **state)
     }
 }
 
-/* An edge that missed rounds gets the next model, which does not depend on the missed ones. */
+/* An edge that missed rounds receives the next model, which does not depend on the missed
+ * models. */
 static void test_missed(void **state)
 {
     (void)state;
@@ -161,7 +162,8 @@ static void test_missed(void **state)
 
 /* ---- the consensus phase ---- */
 
-/* Corrections start from the models that were sent last, and may have momentum. */
+/* In the consensus phase, corrections start from the models that were sent last in training, and
+ * may have momentum. */
 static void test_last_phase(void **state)
 {
     (void)state;

@@ -26,8 +26,8 @@ static double next(struct gamma *g, double e2)
     return gamma_next(g, &x);
 }
 
-/* The first gamma is min(1, 1.5 min(delta_i, delta_j)). The contraction delta of an end is 1 -
- * e2/x2. */
+/* Gamma of the first exchange is min(1, 1.5 min(delta_i, delta_j)). delta = 1 - e2/x2 is the
+ * contraction at one end, where x2 and e2 are |x - a|^2 before and after the end's delta. */
 static void test_first(void **state)
 {
     static const struct
@@ -35,15 +35,16 @@ static void test_first(void **state)
         struct gamma_exchange x;
         double want;
     } row[] = {
-        {{4, 3, 4, 3, 0}, 0.375},  /* The contraction delta is 1/4 at both ends. */
-        {{4, 3, 10, 1, 0}, 0.375}, /* The smaller delta counts: 1/4, not 9/10. */
-        {{10, 1, 4, 3, 0}, 0.375}, /* The smaller delta counts, whichever end it belongs to. */
-        {{4, 1, 4, 1, 0}, 1},      /* delta is 3/4; 1.5 delta = 1.125 is limited to 1. */
+        /* The contraction delta is 1/4 at both ends, so gamma is 0.375. */
+        {{4, 3, 4, 3, 0}, 0.375},
+        {{4, 3, 10, 1, 0}, 0.375}, /* delta is 1/4 and 9/10: the smaller one counts. */
+        {{10, 1, 4, 3, 0}, 0.375}, /* The smaller delta counts, also if it is the neighbour's. */
+        {{4, 1, 4, 1, 0}, 1},      /* delta is 3/4, so 1.5 delta = 1.125, which is limited to 1. */
         {{4, 4. / 3, 9, 3, 0}, 1}, /* delta is 2/3, so 1.5 delta is exactly 1. */
-        {{7, 0, 3, 0, 0}, 1},      /* Both deltas were sent without loss. */
-        {{4, 4, 4, 0, 0}, 0},      /* The own delta transmitted nothing. */
-        {{4, 5, 4, 0, 0}, 0},      /* The own delta increased the error. */
-        /* The own replica was exact already, so its delta counts as 1. */
+        {{7, 0, 3, 0, 0}, 1},      /* Both deltas have no error, so the contraction is 1. */
+        {{4, 4, 4, 0, 0}, 0},      /* This end's delta transmitted nothing: contraction 0. */
+        {{4, 5, 4, 0, 0}, 0},      /* This end's delta increased the error: gamma is 0. */
+        /* This end's replica equals the model before the delta, so its contraction counts as 1. */
         {{0, 0, 4, 3, 0}, 0.375},
         {{0, 0, 0, 0, 0}, 1},
     };
@@ -56,8 +57,8 @@ static void test_first(void **state)
     }
 }
 
-/* Returns a gamma of 0.25, in the middle of its bounds delta/2 = 0.125 and 3 delta/2 = 0.375. After
- * its last exchange |x - a|^2 is e2 at each end and |b - a|^2 is d2. */
+/* Returns a gamma of 0.25, in the middle of its bounds delta/2 = 0.125 and 3 delta/2 = 0.375. It
+ * has had an exchange, after which |x - a|^2 is e2 at each end and |b - a|^2 is d2. */
 static struct gamma begun(double e2, double d2)
 {
     return (struct gamma){
@@ -65,32 +66,35 @@ static struct gamma begun(double e2, double d2)
 }
 
 /* From the second exchange on, gamma changes by the factor clip((0.6 / rho)^0.1, 0.9, 1.05). The
- * residual ratio rho = sqrt((e2_i + e2_j) / 2) / D is the one of the previous exchange. */
+ * residual ratio rho = sqrt((e2_i + e2_j) / 2) / D is that of the previous exchange, where D = |b -
+ * a| is the distance of the two replicas. */
 static void test_then(void **state)
 {
     static const struct
     {
-        double e2, d2, factor; /* e2: |x - a|^2 after the delta, at each end. d2: D^2. */
+        /* e2: |x - a|^2 after the delta, at each end. d2: D^2. factor: the change of gamma. */
+        double e2, d2, factor;
     } row[] = {
-        {0.36, 1, 1},                  /* rho is 0.6, the target. */
-        {1, 1, 0.9502002165056764},    /* rho is 1: the factor is 0.6^0.1. */
-        {0.25, 1, 1.0183993761470242}, /* rho is 0.5: the factor is 1.2^0.1. */
-        {0.7, 1, 0.9672978512556829},  /* rho is sqrt(0.7). */
-        {0.0001, 1, 1.05},             /* rho is 0.01: the factor is limited to 1.05. */
-        {0, 1, 1.05},                  /* rho is 0: the factor is limited to 1.05. */
-        {100, 1, 0.9},                 /* rho is 10: the factor is limited to 0.9. */
+        {0.36, 1, 1},                  /* rho is 0.6, the target, so gamma stays. */
+        {1, 1, 0.9502002165056764},    /* rho is 1, so gamma changes by the factor 0.6^0.1. */
+        {0.25, 1, 1.0183993761470242}, /* rho is 0.5, so gamma changes by the factor 1.2^0.1. */
+        {0.7, 1, 0.9672978512556829},  /* rho is sqrt(0.7), above the target 0.6. */
+        {0.0001, 1, 1.05},             /* rho is 0.01: the factor of gamma is limited to 1.05. */
+        {0, 1, 1.05},                  /* rho is 0: the factor of gamma is limited to 1.05. */
+        {100, 1, 0.9},                 /* rho is 10: the factor of gamma is limited to 0.9. */
         {1, 1e-300, 0.9},
         {1, 0, 1}, /* D is 0, so rho is undefined and gamma stays. */
     };
     (void)state;
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         struct gamma g = begun(row[i].e2, row[i].d2);
-        near(next(&g, 0.75), 0.25 * row[i].factor, 1e-9); /* The contraction delta stays 1/4. */
+        /* The contraction delta stays 1/4, and so do the bounds. */
+        near(next(&g, 0.75), 0.25 * row[i].factor, 1e-9);
     }
     struct gamma g = begun(0.36, 1), h = begun(0.36, 1);
     near(next(&g, 0.75), 0.25, 1e-9);
     near(next(&h, 0.75), 0.25, 1e-9);
-    gamma_measured(&g, 0.75); /* rho is 1: e2 is 0.75 at each end, and so is D^2. */
+    gamma_measured(&g, 0.75); /* rho is 1: e2 is 0.75 at each end, and D^2 is 0.75, too. */
     gamma_measured(&h, 1e9);
     near(next(&g, 0.75), 0.25 * 0.9502002165056764, 1e-9);
     near(next(&h, 0.75), 0.25 * 1.05, 1e-9);
@@ -98,11 +102,12 @@ static void test_then(void **state)
 
 /* ---- the bounds ---- */
 
-/* Values of 100 rho^2 for which gamma changes by the factors 1.05, 1 and 0.9. */
+/* Values of 100 rho^2. rho is then 0, 0.6 or 10, and the factor of gamma 1.05, 1 or 0.9. */
 enum { SMALL = 0, FITS = 36, LARGE = 10000 };
 
-/* gamma_bears() returns the share of a momentum that an exchange bears: 1 up to rho = 0.2, 0 from
- * rho = 0.5 on, linear in between, and 0 if the distance was not measured. */
+/* gamma_bears() returns the share of its momentum that an exchange may use: 1 up to rho = 0.2, 0
+ * from rho = 0.5 on, and linear in between. The share is 0 if the distance of the models was not
+ * measured. */
 static void test_bears(void **state)
 {
     static const struct
@@ -144,13 +149,14 @@ static void test_bounds(void **state)
         {0.4, 0.9, 1, FITS, 0.6},
         {0.4, 0.9, 1, LARGE, 0.6},
         {0.9, 0.99, 1, SMALL, 1}, /* Gamma is never above 1. */
-        /* The limit `most` has precedence over the upper bound. */
+        /* The limit `most`, which a runaway lowers, has precedence over the upper bound 3
+         * delta/2. */
         {0.4, 0.4, 0.3, FITS, 0.3},
         {0.4, 0.7, 0.59, SMALL, 0.59},
-        /* The limit `most` has precedence over the lower bound. */
+        /* The limit `most` has precedence over the lower bound delta/2, too. */
         {0.4, 0.4, 0.05, FITS, 0.05},
         {0.4, 0.05, 0.05, LARGE, 0.05},
-        {0.4, 0.4, 0.9, FITS, 0.4}, /* A limit `most` above both bounds changes nothing. */
+        {0.4, 0.4, 0.9, FITS, 0.4}, /* A limit `most` above both bounds has no effect. */
     };
     (void)state;
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
@@ -174,13 +180,14 @@ static void test_smoothing(void **state)
     (void)state;
     gamma_init(&g, 0);
     (void)next(&g, 0.8);
-    near(g.delta, 0.2, 1e-15); /* The first delta is taken without smoothing. */
+    near(g.delta, 0.2, 1e-15); /* The first delta is stored as it is; later ones are averaged. */
     for (int t = 1; t <= 40; t++) {
         struct gamma_exchange x = {10, 3, 10, 1, 0}, y = {10, 1, 10, 3, 0};
-        gamma_measured(&g, 1e-9); /* rho is large: gamma goes to its lower bound. */
+        gamma_measured(&g, 1e-9); /* rho is large, so gamma goes to its lower bound. */
         double got = gamma_next(&g, t % 2 ? &x : &y);
         near(g.delta, 0.7 - 0.5 * pow(0.9, t), 1e-12);
-        if (t > 6) /* Gamma begins at 3 delta/2 and falls by a tenth per exchange. */
+        /* Gamma begins at 3 delta/2. It falls by a tenth per exchange, down to delta/2. */
+        if (t > 6)
             near(got, g.delta / 2, 1e-12);
     }
 }
@@ -195,14 +202,14 @@ static void test_cap(void **state)
         near(next(&g, 0), 1, 0);
         gamma_measured(&g, 1);
     }
-    (void)next(&g, 4); /* The large error affects gamma only in the next exchange. */
+    (void)next(&g, 4); /* The error of this exchange is large. It affects gamma in the next one. */
     gamma_measured(&g, 1);
     near(next(&g, 4), 0.9, 1e-15);
     gamma_measured(&g, 1);
     near(next(&g, 4), 0.81, 1e-15);
 }
 
-/* An exchange without a measured distance changes nothing. */
+/* An exchange in which the distance of the models was not measured changes nothing. */
 static void test_unmeasured(void **state)
 {
     struct gamma g;
@@ -244,19 +251,19 @@ static void test_codec_change(void **state)
     gamma_measured(&g, 0.5 / 0.36);
     near(gamma_next(&g, &fine), 0.75, 1e-9);
     gamma_measured(&g, 1e-9);
-    /* The return to the first codec starts gamma again, too. */
+    /* The return to the first codec is a change, too, so gamma starts again. */
     near(gamma_next(&g, &coarse), 0.15, 1e-12);
-    near(g.delta, 0.1, 1e-12); /* delta of the former codec has no influence. */
+    near(g.delta, 0.1, 1e-12); /* delta of the codec used before has no influence. */
     g.most = 0.01;
     gamma_measured(&g, 1);
     near(gamma_next(&g, &coarse), 0.01, 1e-12);
     gamma_measured(&g, 1);
-    near(gamma_next(&g, &fine), 0.75, 1e-12); /* The limit `most` of the former codec is lifted. */
+    near(gamma_next(&g, &fine), 0.75, 1e-12); /* A new codec lifts the limit `most`. */
     near(g.most, 1, 0);
 }
 
-/* Both replicas equal the models, so no delta measures the contraction of the codec. The next
- * exchange counts as the first one again. */
+/* The models already equal their replicas, so the deltas are empty and say nothing about the
+ * contraction of the codec. The next exchange counts as the first one again. */
 static void test_nothing_to_say(void **state)
 {
     struct gamma g;
@@ -285,16 +292,18 @@ static void test_nothing_came_through(void **state)
 
 /* ---- a runaway ---- */
 
-/* Runs GAMMA_WINDOW exchanges. The last one measures the squared distance d2, and it alone may
- * demand a call of gamma_judge(). Returns whether it does. */
+/* Runs a window of GAMMA_WINDOW exchanges. The last one measures the squared distance d2 of the
+ * replicas. Only this last one may make gamma_measured() ask for gamma_judge(). Returns whether it
+ * does. */
 static bool window(struct gamma *g, double d2)
 {
-    for (int t = 1; t < GAMMA_WINDOW; t++) /* Distances within a window are ignored. */
+    for (int t = 1; t < GAMMA_WINDOW; t++) /* Distances within the window are ignored. */
         assert_false(gamma_measured(g, t % 2 ? 1e30 : 0));
     return gamma_measured(g, d2);
 }
 
-/* An edge must be judged after two windows in a row in which D^2 grew by a factor above 2.25. */
+/* gamma_measured() asks for gamma_judge() after two windows in a row in which D^2, the squared
+ * distance of the replicas, grew by a factor above 2.25. */
 static void test_growth(void **state)
 {
     static const struct
@@ -303,11 +312,11 @@ static void test_growth(void **state)
         bool want[6];
     } row[] = {
         {{1, 2.26, 5.11, 5, 1, 3}, {0, 0, 1, 0, 0, 0}},
-        /* No growth factor exceeds 2.25. */
+        /* No window grows by a factor above 2.25. */
         {{1, 2.25, 5.0625, 11.390625, 25, 50}, {0, 0, 0, 0, 0, 0}},
-        /* Growth counts only in consecutive windows. */
+        /* The windows with growth must be consecutive. */
         {{1, 3, 3, 9, 27, 81}, {0, 0, 0, 0, 1, 1}},
-        /* Only every other window has growth. */
+        /* Only every other window has growth, so gamma_judge() need not be called. */
         {{1, 3, 6, 18, 36, 108}, {0, 0, 0, 0, 0, 0}},
         {{9, 3, 1, 3, 9, 27}, {0, 0, 0, 0, 1, 1}},
         {{0, 3, 9, 27, 0, 0}, {0, 0, 0, 1, 0, 0}}, /* An increase from 0 is not growth. */
@@ -320,18 +329,20 @@ static void test_growth(void **state)
         for (int k = 0; k < 6; k++)
             if (window(&g, row[i].d2[k]) != row[i].want[k])
                 fail_msg("row %zu, window %d", i, k);
-        assert_int_equal(g.n_runaways, 0); /* Only gamma_judge() counts runaways. */
+        /* Only gamma_judge() counts runaways, and nothing calls it here. */
+        assert_int_equal(g.n_runaways, 0);
     }
 }
 
-/* gamma_judge() finds a runaway only if the squared distance D^2 of the two models exceeds n2 =
- * |a|^2 + |b|^2, as it does for unrelated models. */
+/* gamma_judge() finds a runaway only if D^2, the squared distance of the two models, exceeds n2 =
+ * |a|^2 + |b|^2, its value for unrelated models. */
 static void test_runaway(void **state)
 {
     struct gamma g;
     (void)state;
     gamma_init(&g, 0);
-    near(next(&g, 0.6), 0.6, 1e-12); /* The contraction delta is 0.4. */
+    /* The contraction delta is 0.4, so gamma is at least 0.2 without a runaway. */
+    near(next(&g, 0.6), 0.6, 1e-12);
     assert_false(window(&g, 1) || window(&g, 3));
     assert_true(window(&g, 9));
     assert_false(gamma_judge(&g, 9));
@@ -339,17 +350,18 @@ static void test_runaway(void **state)
     assert_false(gamma_judge(&g, (double)NAN));
     near(g.most, 1, 0);
     assert_int_equal(g.n_runaways, 0);
-    /* The distance still grows, so gamma_judge() must be called after each further window. */
+    /* The distance still grows, so gamma_judge() is asked for after each further window. */
     assert_true(window(&g, 27));
     assert_true(gamma_judge(&g, 26.9));
     assert_int_equal(g.n_runaways, 1);
     near(g.most, 0.3, 1e-12);
-    near(g.value, 0.6, 1e-12); /* The lower limit takes effect in the next exchange. */
+    near(g.value, 0.6, 1e-12); /* The limit 0.3 takes effect in the next exchange. */
     near(next(&g, 0.6), 0.3, 1e-12);
     assert_false(window(&g, 81)); /* After a runaway, two more windows with growth are needed. */
     assert_true(window(&g, 243));
     assert_true(gamma_judge(&g, 1));
-    near(next(&g, 0.6), 0.15, 1e-12); /* The limit forces gamma below delta/2 = 0.2. */
+    /* The limit `most` forces gamma below its lower bound delta/2 = 0.2. */
+    near(next(&g, 0.6), 0.15, 1e-12);
     assert_int_equal(g.n_runaways, 2);
 }
 
@@ -363,7 +375,7 @@ static void test_recovery(void **state)
         double want = 0.2 * pow(1.01, t);
         near(next(&g, 0.6), want < 0.6 ? want : 0.6, 1e-12);
         near(g.most, want * 1.01 < 1 ? want * 1.01 : 1, 1e-12);
-        gamma_measured(&g, 1e9); /* rho is small, so gamma rises as far as it may. */
+        gamma_measured(&g, 1e9); /* rho is small, so gamma rises as far as `most` allows. */
     }
 }
 
@@ -378,7 +390,7 @@ static void test_fixed_runs_away(void **state)
     assert_true(window(&g, 9));
     assert_false(gamma_judge(&g, 1));
     assert_int_equal(g.n_runaways, 1);
-    /* Counting of windows with growth starts again after a runaway. */
+    /* After a runaway, the count of windows with growth starts from 0 again. */
     assert_false(window(&g, 27));
     assert_true(window(&g, 81));
     for (int t = 0; t < 3; t++)
@@ -424,8 +436,8 @@ static void test_both_ends(void **state)
     assert_true(runaways > 50 && capped > 1000);
 }
 
-/* The rule's tenth root is accurate to 1e-14 in the whole range between the limits 0.9 and 1.05,
- * and outside that range the limits apply. */
+/* The rule's tenth root is accurate to 1e-14 wherever the factor is between its limits 0.9 and
+ * 1.05. Outside this range the limits apply. */
 static void test_tenth_root(void **state)
 {
     double worst = 0;

@@ -85,7 +85,8 @@ static void test_many_layers(void **state)
             assert_true(l.part[i].n < 200000 && strlen(l.part[i].name) > 0);
         }
         assert_int_equal(at, s[n - 1].offset);
-        if (count == LAYERS_MAX + 1) { /* The two smallest layers share a part. */
+        /* One layer too many: the two smallest layers share a part. */
+        if (count == LAYERS_MAX + 1) {
             char most[LAYERS_NAME_MAX] = "";
             for (size_t i = 0; i < l.n; i++)
                 if (strlen(l.part[i].name) > strlen(most))
@@ -105,7 +106,7 @@ struct cast
     float *x[PEERS], *said[PEERS];
 };
 
-/* Returns the distance of a peer's model from the mean in coordinate k. Most are positive, as if
+/* Returns how far a peer's model is from the mean in coordinate k. Most results are positive, as if
  * all peers had moved to one side. */
 static double far(struct rng *r, size_t k)
 {
@@ -181,7 +182,7 @@ static void assert_same(const struct layers_figure *f, const struct layers_figur
     assert_true(f->error == 0);
 }
 
-/* Whole models are compared exactly, tensor by tensor. */
+/* Figures from complete models are exact, for each tensor and for the whole model. */
 static void check_exact(uint64_t seed)
 {
     struct cast c;
@@ -238,12 +239,13 @@ static void test_sketches(void **state)
     off2 = n_off = 0;
     for_seeds(check_sketches, 30);
     print_message("rms of %.0f errors in the stated one: %.2f\n", n_off, sqrt(off2 / n_off));
-    /* The mean of about 90 squared errors, in units of the stated error, is within 1 +- 0.15. */
+    /* off2 / n_off is the mean of about 90 squared errors, in units of the stated error. It is
+     * expected to be 1 +- 0.15. */
     assert_true(off2 <= 1.2 * n_off);
 }
 
-/* If models differ by less than sketches can measure, there is no figure, except for exact parts. A
- * model that is not finite has no figure. */
+/* If models differ by less than sketches can measure, no figure is given, except for the parts that
+ * are sent exactly. A model that is not finite has no figure either. */
 static void test_unknown(void **state)
 {
     struct cast c;

@@ -73,7 +73,7 @@ static void test_merge_verdicts(void **state)
     r.signature[63] ^= 0x80;
     assert_int_equal(merge(m, r), MEMBERS_FORGED);
     r = record(2, 5);
-    memcpy(r.id, id_of(1), sizeof r.id); /* The record of peer 2 carries the id of peer 1. */
+    memcpy(r.id, id_of(1), sizeof r.id); /* This record of peer 2 has the id of peer 1. */
     assert_int_equal(merge(m, r), MEMBERS_FORGED);
     assert_int_equal(members_count(m), 3);
     assert_int_equal(members_find(m, id_of(1))->record->incarnation, 1);
@@ -158,7 +158,7 @@ static void test_about_me(void **state)
     assert_int_equal(out.records[0].incarnation, 1022);
     assert_int_equal(merge(m, record(0, UINT64_MAX - 1)), MEMBERS_ABOUT_ME);
     assert_int_equal(members_self(m)->incarnation, UINT64_MAX);
-    clone.incarnation = UINT64_MAX; /* The largest incarnation must not overflow. */
+    clone.incarnation = UINT64_MAX; /* This is the largest incarnation, and must not overflow. */
     assert_int_equal(merge(m, signed_record(clone)), MEMBERS_ABOUT_ME);
     assert_int_equal(members_self(m)->incarnation, UINT64_MAX);
     members_set_state(m, RECORD_FINISHED);
@@ -175,8 +175,8 @@ static bool next_news(struct members *m, struct wire_members *out)
     return members_dirty(m, out, WIRE_BATCH_MAX);
 }
 
-/* A listener is not sent records that it has sent itself or was sent before. Records that all
- * listeners know are sent to none. */
+/* A listener is not sent records that it has sent or received before. A record that all listeners
+ * know is not sent at all. */
 static void test_listeners(void **state)
 {
     (void)state;
@@ -193,7 +193,7 @@ static void test_listeners(void **state)
     assert_int_equal(out.n_records, 1);
     assert_int_equal(members_known(m, 0), 1);
     assert_int_equal(members_known(m, 1), 0);
-    assert_int_equal(members_known(m, 1), 1); /* The first call has marked the record as sent. */
+    assert_int_equal(members_known(m, 1), 1); /* The call before has marked the record as sent. */
     assert_int_equal(members_known(m, MEMBERS_LISTENERS), 0);
     merge(m, record(1, 6)); /* No listener knows this newer record. */
     assert_true(next_news(m, &out));
@@ -203,14 +203,14 @@ static void test_listeners(void **state)
     members_heard(m, 0, &said);
     members_heard(m, 1, &said);
     assert_false(next_news(m, &out));
-    members_audience(m, 0); /* An audience of 0: not all listeners are tracked. */
+    members_audience(m, 0); /* 0: not all listeners are tracked. */
     merge(m, record(1, 8));
     members_heard(m, 0, &said);
     assert_true(next_news(m, &out));
     members_close(m);
 }
 
-/* A listener is sent each record once. A new listener in its place is sent all of them. */
+/* A listener is sent each record once. A new listener at the same place is sent all of them. */
 static void test_tell(void **state)
 {
     (void)state;
@@ -251,7 +251,7 @@ static void test_refute(void **state)
     struct accusation forged = accusation(0, 1, 1);
     forged.signature[7] ^= 1;
     assert_int_equal(accused(m, forged, 0), MEMBERS_FORGED);
-    assert_int_equal(accused(m, accusation(0, 9, 1), 0), MEMBERS_OLD); /* The accuser is unknown. */
+    assert_int_equal(accused(m, accusation(0, 9, 1), 0), MEMBERS_OLD); /* Accuser 9 is unknown. */
     assert_int_equal(members_self(m)->incarnation, 1);
     assert_int_equal(accused(m, accusation(0, 1, 1), 0), MEMBERS_ABOUT_ME);
     assert_int_equal(members_self(m)->incarnation, 2);
@@ -262,7 +262,7 @@ static void test_refute(void **state)
     assert_int_equal(out.n_records, 1);
     assert_int_equal(out.n_accusations, 0);
     assert_int_equal(out.records[0].incarnation, 2);
-    members_set_state(m, RECORD_LEFT); /* A member that has left does not refute accusations. */
+    members_set_state(m, RECORD_LEFT); /* This peer has left, so it does not refute accusations. */
     assert_int_equal(accused(m, accusation(0, 1, 3), 0), MEMBERS_OLD);
     assert_int_equal(members_self(m)->incarnation, 3);
     members_close(m);
@@ -287,7 +287,8 @@ static void test_suspect_then_dead(void **state)
     assert_false(is_vertex(m, 1));
     assert_true(members_view(m) != all);
     assert_int_equal(members_count(m), 5); /* Dead members stay in the table. */
-    /* A second accuser shortens the time until the suspect is dead. A third one changes nothing. */
+    /* A second accuser shortens the time until the suspect is declared dead. A third accuser
+     * changes nothing. */
     assert_int_equal(accused(m, accusation(2, 3, 1), 0), MEMBERS_NEWS);
     assert_int_equal(members_tick(m, 10), TOY_SUSPECT_US);
     assert_int_equal(accused(m, accusation(2, 4, 1), SECOND), MEMBERS_NEWS);
@@ -316,13 +317,13 @@ static void test_bad_accusations(void **state)
     struct members *m = open_knowing(2);
     drain(m);
     assert_int_equal(accused(m, accusation(1, 1, 1), 0), MEMBERS_FORGED); /* A self-accusation. */
-    assert_int_equal(accused(m, accusation(9, 1, 1), 0), MEMBERS_OLD); /* The accused is unknown. */
-    assert_int_equal(accused(m, accusation(1, 9, 1), 0), MEMBERS_OLD); /* The accuser is unknown. */
+    assert_int_equal(accused(m, accusation(9, 1, 1), 0), MEMBERS_OLD);    /* Member 9 is unknown. */
+    assert_int_equal(accused(m, accusation(1, 9, 1), 0), MEMBERS_OLD); /* Accuser 9 is unknown. */
     struct accusation a = accusation(1, 2, 1);
     a.signature[0] ^= 1;
     assert_int_equal(accused(m, a, 0), MEMBERS_FORGED);
     a = accusation(1, 2, 0);
-    a.incarnation = 1; /* The signature is for incarnation 0. */
+    a.incarnation = 1; /* The signature was made for incarnation 0. */
     assert_int_equal(accused(m, a, 0), MEMBERS_FORGED);
     merge(m, record_in(2, 2, RECORD_LEFT));
     /* A member cannot be accused if its own record says LEFT. */
@@ -332,8 +333,8 @@ static void test_bad_accusations(void **state)
     members_close(m);
 }
 
-/* An accusation of a later incarnation is stored, and sent only after the record of that
- * incarnation has arrived. It must not take the place of one that names the present incarnation. */
+/* An accusation of a later incarnation is stored, and sent on only after the record of that
+ * incarnation has arrived. It must not displace an accusation that names the present one. */
 static void test_accusation_waits(void **state)
 {
     (void)state;
@@ -350,7 +351,7 @@ static void test_accusation_waits(void **state)
     assert_int_equal(out.n_records, 1);
     assert_int_equal(out.n_accusations, 1);
     assert_int_equal(accused(m, accusation(1, 4, 7), 0),
-                     MEMBERS_NEWS); /* A stored accusation makes room for this one. */
+                     MEMBERS_NEWS); /* Displaces the accusation of a later incarnation. */
     assert_int_equal(members_find(m, id_of(1))->n_accusers, 2);
     members_tick(m, TOY_CONFIRMED_US);
     assert_int_equal(state_of(m, 1), MEMBER_DEAD);
@@ -401,7 +402,7 @@ static void test_session_overrides(void **state)
     assert_int_equal(state_of(m, 1), MEMBER_ALIVE);
     assert_true(is_vertex(m, 1));
     assert_int_equal(merge(m, record(1, 2)), MEMBERS_NEWS);
-    members_session(m, id_of(1), false, 0); /* The accusations were refuted meanwhile. */
+    members_session(m, id_of(1), false, 0); /* The new record has refuted the accusations. */
     assert_int_equal(state_of(m, 1), MEMBER_ALIVE);
 
     members_session(m, id_of(2), true, 0);
@@ -436,12 +437,12 @@ static void test_we_accuse(void **state)
     assert_memory_equal(&out.accusations[0], &want, sizeof want);
 
     assert_int_equal(accused(m, accusation(2, 3, 1), 0), MEMBERS_NEWS);
-    members_accuse(m, id_of(2), SECOND); /* This peer is the second accuser. */
+    members_accuse(m, id_of(2), SECOND); /* This peer accuses member 2, as the second accuser. */
     assert_int_equal(members_find(m, id_of(2))->n_accusers, 2);
     assert_int_equal(members_tick(m, SECOND), SECOND + TOY_CONFIRMED_US);
     members_tick(m, TOY_SUSPECT_US * 2);
     drain(m);
-    members_accuse(m, id_of(1), 0); /* The member is dead already. */
+    members_accuse(m, id_of(1), 0); /* Member 1 is dead already, so it is not accused. */
     merge(m, record_in(3, 2, RECORD_LEFT));
     drain(m);
     members_accuse(m, id_of(3), 0);

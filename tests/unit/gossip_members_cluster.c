@@ -42,7 +42,7 @@ static void test_shared_records(void **state)
     struct record forged = record(5, 2);
     forged.signature[40] ^= 1;
     assert_int_equal(merge(m[0], forged), MEMBERS_FORGED);
-    forged = record(5, 1); /* A changed record with a signature that was verified before. */
+    forged = record(5, 1); /* This record was changed, and has a signature that was valid before. */
     forged.incarnation = 9;
     assert_int_equal(merge(m[0], forged), MEMBERS_FORGED);
     for (uint32_t t = 0; t < TABLES; t++)
@@ -50,13 +50,13 @@ static void test_shared_records(void **state)
     assert_shared(m, TABLES);
     for (uint32_t t = 0; t < TABLES; t++)
         members_close(m[t]);
-    records_close(set); /* records_close() asserts that no reference is left. */
+    records_close(set); /* records_close() asserts that no table refers to a record. */
 }
 
 /* ---- Random statements in random orders, against a reference that stores all of them. ---- */
 
 enum {
-    N_PEERS = 8, /* Members 1..8. The tables belong to member 0. */
+    N_PEERS = 8, /* Members 1 to 8 exist. The tables belong to member 0. */
     N_RUMOURS = 120,
     N_TABLES = 4
 };
@@ -164,7 +164,7 @@ static void check_random(uint64_t seed)
     static struct rumour all[N_RUMOURS];
     for (uint32_t i = 0; i < N_RUMOURS; i++)
         all[i] = random_rumour(&r);
-    for (uint32_t i = 0; i < N_PEERS; i++) /* All members are known from the start. */
+    for (uint32_t i = 0; i < N_PEERS; i++) /* The first statements make all members known. */
         all[i] = (struct rumour){.kind = RECORD, .record = record(i + 1, 0)};
     struct members *m[N_TABLES];
     uint32_t order[N_RUMOURS];
@@ -176,7 +176,8 @@ static void check_random(uint64_t seed)
             hear(m[t], &all[i]);
             members_know(m[t], id_of(i + 1), 0);
         }
-        /* The second pass repeats statements that had no effect in the first one. */
+        /* The second pass repeats all statements, because some of them may have had no effect in
+         * the first one. */
         for (uint32_t pass = 0; pass < 2; pass++) {
             rng_shuffle(&r, order, N_RUMOURS);
             for (uint32_t i = 0; i < N_RUMOURS; i++)
@@ -207,8 +208,8 @@ struct arrows
     uint32_t from[N_ARROWS], to[N_ARROWS], n;
 };
 
-/* Sets away[i] to the distance of member i from member 0, in endorsements, if member `but` is
- * removed. UINT32_MAX: not reached. */
+/* Sets away[i] to the distance of member i from member 0, counted in endorsements, in the graph
+ * without member `but`. UINT32_MAX: member i is not reached. */
 static void ref_reach(const struct arrows *a, uint32_t but, uint32_t *away)
 {
     for (uint32_t i = 0; i < N_GRAPH; i++)
@@ -219,8 +220,8 @@ static void ref_reach(const struct arrows *a, uint32_t but, uint32_t *away)
                 away[a->to[k]] = d + 1;
 }
 
-/* Sets cut[v][x] if member x is reached only through member v. Sets `away` to the distances without
- * a removal. */
+/* Sets cut[v][x] if all paths from member 0 to member x lead through member v. Sets `away` to the
+ * distances from member 0 in the whole graph. */
 static void ref_cuts(const struct arrows *a, bool cut[N_GRAPH][N_GRAPH], uint32_t *away)
 {
     uint32_t without[N_GRAPH];
@@ -232,8 +233,8 @@ static void ref_cuts(const struct arrows *a, bool cut[N_GRAPH][N_GRAPH], uint32_
     }
 }
 
-/* Returns the gate of member x: the member nearest to 0 through which all paths to x lead. Returns
- * x if no such member exists. */
+/* Returns the gate of member x, that is the member nearest to member 0 through which all paths from
+ * 0 to x lead. Returns x if no such member exists. */
 static uint32_t ref_gate(bool cut[N_GRAPH][N_GRAPH], uint32_t x)
 {
     for (uint32_t v = 1; v < N_GRAPH; v++) {
@@ -434,8 +435,8 @@ static void check_cluster(uint64_t seed)
     check_agreed(&c, 3, MEMBER_ALIVE);
     uint64_t whole = members_view(c.m[0]);
 
-    /* One of the four links of peer 5 breaks. Peer 6 accuses peer 5, and peer 5 refutes. It must be
-     * alive in all tables, and none may declare it dead. */
+    /* One of the four links of peer 5 breaks. Peer 6 accuses peer 5, and peer 5 refutes the
+     * accusation. Peer 5 must be alive in all tables, and no table may declare it dead. */
     set_session(&c, 5, 6, false);
     members_accuse(c.m[6], id_of(5), c.now_us);
     assert_int_equal(state_of(c.m[6], 5), MEMBER_SUSPECT);
@@ -456,7 +457,7 @@ static void check_cluster(uint64_t seed)
     spread(&c);
     check_agreed(&c, 3, MEMBER_SUSPECT);
     assert_int_equal(members_view(c.m[9]), whole);
-    tick_all(&c, TOY_CONFIRMED_US); /* All tables know two accusers. */
+    tick_all(&c, TOY_CONFIRMED_US); /* Two accusers are known, so the shorter time applies. */
     check_agreed(&c, 3, MEMBER_DEAD);
     assert_true(members_view(c.m[9]) != whole);
 

@@ -80,7 +80,7 @@ static void textbook_round(struct textbook *t, uint64_t round)
         descend(i, x);
         for (size_t k = 0; k < DIM; k++)
             p[k] = (float)(t->e[i][k] + ((double)x[k] - t->x[k]));
-        /* The random draw is made as in gossip/mixers/job.c, from key, round and turn 0. */
+        /* Draws as gossip/mixers/job.c does, from the key, the round and turn 0. */
         struct compress_input in = {
             .draw = rng_at(rng_at(i, round), 0), .round = round, .x = p, .x_hat = zero};
         assert_int_equal(compress_encode(t->q, &in, msg, &len, &stat), 0);
@@ -121,7 +121,8 @@ static double as_textbook(uint32_t n, const char *spec, double tolerance, bool m
         t.x[k] = (double)w.peer[0].c.x[k];
     for (uint64_t round = 1; round <= 50; round++) {
         beat(&w);
-        double off = off_textbook(&t); /* Compares x before the local step of this round. */
+        /* Compares x after mixing, before the local step of this round. */
+        double off = off_textbook(&t);
         if (!(off <= tolerance))
             fail_msg("%u peers, %s, memory %d, round %d: off by %g", n, spec, memory, (int)round,
                      off);
@@ -162,7 +163,7 @@ static void test_textbook(void **state)
 
 /* ---- the accounts ---- */
 
-/* Sums of each peer's sent updates C_own, and of its local updates D. */
+/* told: sum of the updates that each peer has sent. done: sum of its local updates. */
 static double told[MOST][DIM], done[MOST][DIM];
 
 static void local_noise(struct world *world, uint32_t i, float *x)
@@ -181,7 +182,8 @@ static void sum_told(struct world *world, uint32_t i)
         told[i][k] += (double)sent[k];
 }
 
-/* The sum of the sent and the remembered parts equals all updates. */
+/* For each peer, the sum of all sent parts plus the remembered part equals the sum of its local
+ * updates. */
 static void test_nothing_is_lost(void **state)
 {
     static const char *const specs[] = {"topk:0.02", "randk:0.05", "sign:64", "qsgd:3"};
@@ -206,8 +208,8 @@ static void test_nothing_is_lost(void **state)
         if (!(sqrt(e2 / d2) <= 1e-5))
             fail_msg("%s: %g of all updates is missing", specs[s], sqrt(e2 / d2));
         check_mean(&w, 1e-3);
-        /* In lock step all edges share one memory. Less the delta that is still under way, this
-         * memory equals the part of the updates that is not in x. */
+        /* In lock step all edges share one memory of unsent updates. This memory, less the delta
+         * that is still under way, equals the part of the updates that x does not contain. */
         const struct replica *h = w.peer[0].e[1].a;
         assert_int_equal(distinct_replicas(&w, 0), 1);
         struct packet *p = w.peer[0].e[1].cur.payload;
@@ -220,7 +222,8 @@ static void test_nothing_is_lost(void **state)
     }
 }
 
-/* Without error feedback, the mean moves by the sent parts only. */
+/* Without error feedback, the mean of the models moves only by the parts of updates that are
+ * sent. */
 static void test_without_memory(void **state)
 {
     (void)state;
@@ -260,12 +263,12 @@ static void mask(struct world *world, uint32_t i)
     for (size_t k = 0; k < DIM; k++) {
         touched[i][k] |= sent[k] != 0;
         n += sent[k] != 0;
-        if (sent[k] != 0) /* A sent value leaves no velocity and no memory. */
+        if (sent[k] != 0) /* Sending a value clears its velocity and its memory. */
             assert_true(velocity[i][k] == 0 && average_withheld(c)[k] == 0);
-        else if (!touched[i][k]) /* A value that was never sent is still in the memory. */
+        else if (!touched[i][k]) /* A value that was never sent is completely in the memory. */
             assert_true(fabs((double)average_withheld(c)[k] - done[i][k]) <= 1e-5);
     }
-    assert_int_equal(n, 7); /* 2 % of 333, rounded up. */
+    assert_int_equal(n, 7); /* The codec sends 2 % of 333 values, rounded up. */
 }
 
 static void test_dgc(void **state)
@@ -282,7 +285,8 @@ static void test_dgc(void **state)
     size_t left = 0;
     for (size_t k = 0; k < DIM; k++)
         left += !touched[0][k];
-    assert_in_range(left, 1, DIM - 100); /* Some values were sent and some were not. */
+    assert_in_range(left, 1,
+                    DIM - 100); /* The test needs values of both kinds: sent, and never sent. */
     world_close(&w);
 }
 
@@ -300,8 +304,8 @@ static double largest_gap(void)
     return worst;
 }
 
-/* An edge that was out of step gets the missed updates later. The models must become equal again,
- * and equal to the sum of all updates. */
+/* An edge that was out of step gets the missed updates later. The models must then be equal again,
+ * and contain all updates. */
 static void test_catches_up(void **state)
 {
     (void)state;
@@ -320,7 +324,8 @@ static void test_catches_up(void **state)
         check_replicas(&w);
     }
     w.step = 0;
-    for (int t = 0; t < 60; t++) /* Rounds without local steps empty the memories. */
+    /* Rounds without local steps empty the memories of unsent updates. */
+    for (int t = 0; t < 60; t++)
         beat(&w);
     drain(&w);
     double gap = largest_gap();
@@ -341,7 +346,8 @@ static void test_alone(void **state)
     float withheld[DIM], was[DIM];
     struct peer *p = &w.peer[0];
     hold(&w, 0, 1, true);
-    beat(&w); /* Deltas that had arrived are committed; now both ends wait. */
+    /* Deltas that had arrived are committed. After this step both ends of the held edge wait. */
+    beat(&w);
     memcpy(withheld, average_withheld(&p->c), sizeof withheld);
     for (int t = 0; t < 3; t++) {
         memcpy(was, p->c.x, sizeof was);
@@ -361,7 +367,7 @@ static void test_alone(void **state)
 }
 
 /* After a reset of an edge, its replicas a and b start at x0 again. The memory of unsent updates is
- * kept, and updates of the past are not sent again. */
+ * kept. Updates that were sent before the reset are not sent again. */
 static void test_reset(void **state)
 {
     (void)state;
@@ -385,7 +391,7 @@ static void test_reset(void **state)
     for (int t = 0; t < 60; t++)
         beat(&w);
     check_replicas(&w);
-    /* The reset lost one exchange, so models may differ by one update. */
+    /* The reset lost one exchange, so the models may differ by one local update. */
     double gap = largest_gap();
     if (!(gap <= 1))
         fail_msg("models differ by %g", gap);
@@ -404,7 +410,8 @@ static void random_run(uint64_t seed, const char *spec, bool memory, bool resets
     check_replicas(&w);
     if (!resets)
         check_mean(&w, 1e-3);
-    for (uint32_t i = 0; i < 4; i++) { /* Each coordinate makes 400 random steps of size 0.01. */
+    /* Each coordinate makes about 60 random steps of size 0.01, so it moves by far less than 1. */
+    for (uint32_t i = 0; i < 4; i++) {
         double moved = sqrt(vec_dist2(w.peer[i].c.x, w.peer[i].c.x0, DIM) / DIM);
         if (!(moved <= 1))
             fail_msg("seed %d, %s: moved by %g", (int)seed, spec, moved);
@@ -431,11 +438,12 @@ static void test_last_phase(void **state)
     (void)state;
     open_average(4, "topk:0.05", true);
     w.step = 0.1f;
-    hold(&w, 0, 2, true); /* One edge is out of step, so the models differ. */
+    hold(&w, 0, 2, true); /* Peers 0 and 2 exchange nothing for a while, so the models differ. */
     for (int t = 0; t < 20; t++)
         beat(&w);
     hold(&w, 0, 2, false);
-    /* Peer 3 trains for three rounds longer, so updates meet corrections on its edges. */
+    /* Peer 3 trains for three rounds longer than the others. On its edges, an update is therefore
+     * exchanged for a correction. */
     for (int t = 0; t < 6; t++) {
         for (uint32_t i = 0; i < 4; i++)
             w.peer[i].codec = i == 3 && t < 3 ? DELTA_RUN : DELTA_FINAL;

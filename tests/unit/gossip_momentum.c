@@ -5,8 +5,8 @@
 
 #include "nn/math/state.h"
 
-/* Starts the consensus phase at all peers. Odd peers announce half the momentum, because peers may
- * see the graph at different times. */
+/* Starts the consensus phase at all peers. Odd peers announce half the momentum, because in a run
+ * the peers may announce different values for a while. */
 static void settle(struct world *w, double momentum)
 {
     for (uint32_t i = 0; i < w->n; i++) {
@@ -79,7 +79,8 @@ static void test_lesser_counts(void **state)
     memcpy(was, e->velocity, sizeof was);
     double before = vec_norm2(was, DIM);
     beat(&w);
-    /* The velocity must be v / 4 + w (b - a) with w = 1/2. */
+    /* The new velocity must be v / 4 + w (b - a), where v is the old velocity and w = 1/2 the
+     * mixing weight. */
     for (size_t k = 0; k < DIM; k++) {
         float want = 0.25f * was[k] + 0.5f * (e->b[k] - e->a->v[k]);
         if (!(fabsf(e->velocity[k] - want) <= 1e-6f))
@@ -96,7 +97,7 @@ static void test_lesser_counts(void **state)
     world_end(&w);
 }
 
-/* Training deltas have no momentum, even if it is announced. */
+/* Exchanges of training have no momentum, even if the peers announce one. */
 static void test_training_has_none(void **state)
 {
     struct world w;

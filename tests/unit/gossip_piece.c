@@ -86,7 +86,7 @@ static void test_sketch(void **state)
     }
     for (size_t i = 0; i < N; i++)
         d2[i / piece_floats(N)] += ((double)x[i] - (double)y[i]) * ((double)x[i] - (double)y[i]);
-    /* The expected error is 18 % / sqrt(16). Three times that is allowed. */
+    /* The expected error is 18 % / sqrt(16) = 4.5 %. Three times as much, 14 %, is allowed. */
     for (size_t p = 0; p < PIECES; p++)
         assert_true(fabs(s2[p] / d2[p] - 1) < 0.14);
 }
@@ -150,9 +150,9 @@ static void end_scene(struct scene *s)
     free(s->initial);
 }
 
-/* Honest sources confirm each other, near or at the distance that their local updates explain. A
- * Byzantine source is refused by three others and disputed by one, and cannot get others
- * refused. */
+/* Honest sources confirm each other if they are near, or at a distance that their local updates
+ * explain. A Byzantine source is refused if three other sources contradict it, and disputed if only
+ * one does. It cannot get other sources refused. */
 static void test_verdicts(void **state)
 {
     static const float lies[] = {-10, 10, 100, -1, 1e18f};
@@ -178,7 +178,8 @@ static void test_verdicts(void **state)
     float two[] = {1, -10};
     size_t other;
     set_scene(&s, 2, two, 0.02f);
-    /* A source that reports a long local update confirms it. */
+    /* Source 1 reports a long local update. It explains the distance between the two sources, so
+     * source 0 is confirmed. */
     assert_int_equal(piece_judge(&s.v, 0), PIECE_CONFIRMED);
     assert_int_equal(piece_judge(&s.v, 1), PIECE_DISPUTED);
     assert_true(piece_further(&s.v, 1, &other));
@@ -190,8 +191,8 @@ static void test_verdicts(void **state)
     end_scene(&s);
 }
 
-/* A source that has not answered is no witness. A NaN counts as disagreement; readers accept
- * none. */
+/* A source that has not answered does not judge other sources. A NaN in a sketch counts as
+ * disagreement, although the message reader accepts no such sketch. */
 static void test_witnesses(void **state)
 {
     static const float scale[] = {1, 1, 1, 1};
@@ -199,7 +200,7 @@ static void test_witnesses(void **state)
     (void)state;
     set_scene(&s, 4, scale, 0.02f);
     s.v.own[1] = s.v.own[3] = NULL;
-    /* The source reports that it has not trained. */
+    /* Source 2 reports that it has not trained. */
     memcpy(s.own[2], s.initial, SKETCHES * sizeof *s.initial);
     assert_int_equal(piece_judge(&s.v, 0), PIECE_DISPUTED);
     s.v.own[1] = s.own[1];

@@ -102,9 +102,10 @@ static void lock_step_on(const char *topology)
         beat(&c);
         assert_true(c.round < 200);
     }
-    /* A window takes K exchanges and the step that begins it. */
+    /* A window takes K exchanges, and one more step that begins it. */
     assert_int_equal(c.round, beats + 1);
-    assert_true(isnan(c.k[0].figures.xi)); /* The first window gives no estimate of Xi. */
+    /* The first window gives no estimate of the consensus distance Xi. */
+    assert_true(isnan(c.k[0].figures.xi));
     assert_true(c.k[0].figures.own > 0);
     while (c.k[0].window == 1)
         beat(&c);
@@ -112,13 +113,13 @@ static void lock_step_on(const char *topology)
                   "%.4f\n",
                   topology, (int)beats, worst, c.k[0].figures.xi, sketched_xi(&c));
     assert_true(worst <= 1e-5);
-    /* The estimate is for the start of the previous window. */
+    /* The estimate is for the round in which the previous window began. */
     assert_int_equal(c.k[0].figures.round, 0);
     assert_int_equal(c.k[0].figures.own_round, beats);
     assert_int_equal(c.k[0].figures.own_window, 2);
     check_figures(&c, 0.03);
     double own2 = 0;
-    for (uint32_t i = 0; i < N; i++) /* The mean square of all peers' distances is Xi^2. */
+    for (uint32_t i = 0; i < N; i++) /* Xi^2 is the mean square of all peers' distances. */
         own2 += c.k[i].figures.own * c.k[i].figures.own / N;
     assert_true(fabs(sqrt(own2) / sketched_xi(&c) - 1) <= 0.03);
     cluster_close(&c);
@@ -185,7 +186,8 @@ static void test_anew(void **state)
         beat(&c);
     assert_true(c.k[0].figures.own_begun > begun);
     assert_int_equal(c.k[0].figures.own_round, before.own_round + c.k[0].n_beats + 2);
-    assert_true(isnan(c.k[0].figures.xi)); /* The unfinished window left no distances to average. */
+    /* The unfinished window gave no distances that the next window could average. */
+    assert_true(isnan(c.k[0].figures.xi));
     while (c.k[0].window == 3)
         beat(&c);
     check_figures(&c, 0.03);
@@ -195,7 +197,8 @@ static void test_anew(void **state)
 /* ---- not in step: by surveys ---- */
 
 /* A missing round, a missing neighbour, changed members or a run without lock step must be noticed
- * at the next step. The peer then counts as disturbed. */
+ * at the next step. The peer is then disturbed: it stops averaging and takes part in tree
+ * aggregation. */
 static void test_disturbances(void **state)
 {
     (void)state;
@@ -282,7 +285,8 @@ static void test_disturbed(void **state)
     cluster_init(&c, "ring", true);
     truth = sketched_xi(&c);
     for (int t = 0; t < 60; t++) {
-        /* In the middle of the second window, the first to give an estimate. */
+        /* An exchange is skipped in the middle of the second window, the first to give an
+         * estimate. */
         c.slot[3].skips = t == 13;
         beat(&c);
         for (uint32_t i = 0; i < N; i++)
@@ -335,7 +339,7 @@ static void test_view_change(void **state)
     c.view = UINT64_C(6) << VIEW;
     c.built = 2;
     for (uint32_t i = 0; i < N; i += 2)
-        beat_one(&c, i); /* Every second peer sees the change one step early. */
+        beat_one(&c, i); /* Every second peer sees the change of members one step early. */
     for (size_t s = 0; s < c.n_slots; s++)
         place_pairs(&c, &c.slot[s]);
     recover(&c, &r, 0);
@@ -362,7 +366,7 @@ static void test_alone(void **state)
     sketch_put(&k, &l, &m);
     assert_int_equal(m.tag, 0); /* A single peer sends no sketch. */
     assert_int_equal(m.n, 0);
-    now.alone = false; /* A peer that is cut off keeps its last estimate. */
+    now.alone = false; /* A peer that loses all neighbours keeps its last estimate. */
     now.round = 8;
     sketch_beat(&k, x, &now);
     assert_int_equal(k.figures.round, 7);
@@ -382,12 +386,12 @@ static void test_valid(void **state)
         const struct sketch_message good = c.slot[0].said[0];
         struct sketch_message m = good;
         assert_true(good.tag != 0 && sketch_valid(k, &good));
-        /* A window begins with raw floats; 4-bit differences follow. */
+        /* The first sketch of a window consists of raw floats. Later ones are 4-bit differences. */
         assert_int_equal(good.bytes[0], t > 0);
         m.tag = 0;
         assert_false(sketch_valid(k, &m));
         m.n = 0;
-        assert_true(sketch_valid(k, &m)); /* A delta without a sketch is valid. */
+        assert_true(sketch_valid(k, &m)); /* A message without a sketch is valid. */
         m = good, m.n = 0;
         assert_false(sketch_valid(k, &m));
         for (size_t n = 0; n <= SKETCH_BYTES_MAX + 1; n++) {
@@ -400,18 +404,18 @@ static void test_valid(void **state)
             m = good, m.bytes[0] = (uint8_t)coding;
             bool same = coding == good.bytes[0];
             bool word = good.bytes[0] == 0 && (coding == 3 || coding == 4 || coding == 5);
-            /* Codings 3 to 5 (tree aggregation) also hold raw floats. */
+            /* Codings 3 to 5, of tree aggregation, hold raw floats like coding 0. */
             assert_int_equal(sketch_valid(k, &m), same || word);
         }
         m = good, m.u = (float)NAN;
         assert_false(sketch_valid(k, &m));
         m = good, m.q = (float)INFINITY;
         assert_false(sketch_valid(k, &m));
-        m = good, m.u = -1; /* Averages may be negative before they converge. */
+        m = good, m.u = -1; /* The average u may be negative before it converges. */
         assert_true(sketch_valid(k, &m));
         if (t > 0)
             continue;
-        /* A raw sketch consists of floats; the last one becomes NaN. */
+        /* The message is a raw sketch. Its last float becomes NaN. */
         float nan = (float)NAN;
         m = good;
         memcpy(m.bytes + m.n - sizeof nan, &nan, sizeof nan);
@@ -421,8 +425,8 @@ static void test_valid(void **state)
     cluster_close(&c);
 }
 
-/* Peer 0 sends valid messages with absurd values. What its neighbours send must stay valid, because
- * otherwise other peers would close their sessions. */
+/* Peer 0 sends valid messages with absurd values. The messages of its neighbours must stay valid,
+ * because otherwise other peers would end their sessions with these neighbours. */
 static void test_hostile_averages(void **state)
 {
     struct cluster c;
@@ -441,7 +445,7 @@ static void test_hostile_averages(void **state)
             m->u = t % 7 < 3 ? 3.4e38f : -3.4e38f;
             m->q = t % 5 < 3 ? 3.4e38f : -3.4e38f;
             bool raw_one = m->bytes[0] == 0 || m->bytes[0] == 3;
-            if (raw_one && t > 100) { /* Replace the sketch by one of huge elements. */
+            if (raw_one && t > 100) { /* Replaces the sketch by one with huge elements. */
                 struct compress_stat stat;
                 float zero[SKETCH_K] = {0};
                 for (size_t e = 0; e < SKETCH_K; e++)
@@ -451,12 +455,11 @@ static void test_hostile_averages(void **state)
                 m->n++;
             }
             if (!sketch_valid(&c.k[0], m))
-                *m = said; /* The receiver would refuse an invalid message. */
+                *m = said; /* The original message: an invalid one would be refused. */
         }
-        beat(&c); /* beat() asserts that each message is valid. */
+        beat(&c); /* beat() asserts that each new message is valid. */
         for (size_t i = 1; i < N; i++) {
-            /* Peers ignore absurd values, so the averages of the honest peers describe real
-             * models. */
+            /* The peers ignore absurd values, so their averages still describe the real models. */
             double n2 = vec_norm2(c.x[i], DIM);
             assert_true(fabs(c.k[i].at.u) <= 1e3 * n2 && c.k[i].at.q <= 1e3 * n2);
         }
@@ -465,8 +468,8 @@ static void test_hostile_averages(void **state)
     cluster_close(&c);
 }
 
-/* A consensus distance that is too small for this peer's own distance from the mean must be false.
- * No estimate is published then. */
+/* If this peer's own distance from the mean does not allow the estimated consensus distance, the
+ * estimate must be false. No estimate is published then. */
 static void test_too_small_a_drift(void **state)
 {
     struct cluster c;

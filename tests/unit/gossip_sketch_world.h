@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-/* VIEW: number of bits by which the view is shifted in a tag. */
+/* VIEW: first bit of the view (the number of a set of members) in the tag of a message. */
 enum { N = 8, DIM = 700, VIEW = 40 };
 
 static inline void fill(float *x, size_t n, uint64_t seed)
@@ -36,7 +36,7 @@ struct slot /* One edge: the sketches that both ends sent, and which ends have c
     uint32_t i, j;
     struct sketch_pair pair[2];
     struct sketch_message said[2];
-    bool full, done[2], skips; /* skips: nothing is mixed in this step. */
+    bool full, done[2], skips; /* skips: the edge mixes nothing in this step. */
 };
 
 struct cluster
@@ -47,12 +47,12 @@ struct cluster
     float x[N][DIM];
     struct slot slot[N * N];
     size_t n_slots;
-    /* Parent of each peer in each tree of the tree aggregation. */
+    /* Parent of each peer in each spanning tree of the tree aggregation. */
     uint32_t parent[TREE_AGGREGATION_TREES][N];
     /* Number of commits of each peer since the last step. */
     uint32_t commits[N];
     uint64_t built;
-    bool away[N];         /* Set for a peer that takes part in nothing. */
+    bool away[N];         /* True: the peer takes part in nothing. */
     bool lock_step, anew; /* anew: the next step begins a window. */
     uint64_t view, round;
 };
@@ -97,7 +97,8 @@ static inline void cluster_init(struct cluster *c, const char *topology, bool lo
     for (uint32_t i = 0; i < N; i++) {
         open_peer(c, i);
         fill(c->x[i], DIM, 50 + i);
-        for (size_t d = 0; d < DIM; d++) /* Makes the mean larger than the consensus distance. */
+        /* Makes the mean much larger than the consensus distance. */
+        for (size_t d = 0; d < DIM; d++)
             c->x[i][d] = 3 + c->x[i][d];
     }
 }
@@ -160,7 +161,7 @@ static inline void beat_one(struct cluster *c, uint32_t i)
 static inline void say(struct cluster *c, struct slot *s)
 {
     if (s->full && !(s->done[0] && s->done[1]))
-        return; /* The previous exchange is not complete. */
+        return; /* The edge's previous exchange is not complete. */
     for (int end = 0; end < 2; end++) {
         sketch_put(&c->k[end == 0 ? s->i : s->j], &s->pair[end], &s->said[end]);
         assert_true(sketch_valid(&c->k[0], &s->said[end]));
@@ -216,8 +217,8 @@ static inline double exact_xi(struct cluster *c, double *relative)
     return sqrt(sum / N);
 }
 
-/* Returns the largest difference between the sums of m and of s over the peers, relative to the
- * mean size of an element. All peers must be in one window. */
+/* Compares the sums over all peers of the fields `m` and `s`. Returns the largest difference,
+ * relative to the mean size of an element. All peers must be in one window. */
 static inline double sums_off(struct cluster *c)
 {
     double worst = 0, size = 0;
@@ -244,8 +245,8 @@ static inline double sum_q(const struct cluster *c)
     return sum;
 }
 
-/* Checks the figures of each peer. They must equal the figures of exactly averaged sketches up to
- * `tolerance`, and the figures of the models up to the error of sketches. */
+/* Checks the figures that each peer computes. They must equal the figures of exactly averaged
+ * sketches up to `tolerance`, and the figures of the models up to the error of sketches. */
 static inline void check_figures(struct cluster *c, double tolerance)
 {
     double truth = sketched_xi(c), relative, exact = exact_xi(c, &relative);

@@ -1,7 +1,7 @@
 /* tests/unit/gossip_statistics.c -- tests the averaging of running statistics.
  *
- * Tested are the encoding, averages computed by hand, the floor of variances, and random exchanges,
- * some committed late. */
+ * Tested are the encoding, averages computed by hand, the lower limit (floor) of variances, and
+ * random exchanges, some committed late. */
 #include "gossip/mixers/statistics.h"
 #include "nn/math/rng.h"
 #include "tests/unit/gossip_seeds.h"
@@ -18,8 +18,8 @@
 
 enum {
     N = 6,        /* Number of statistics of the model. */
-    VARIANCE = 2, /* Elements [2..4] are variances. */
-    MEANS = 5,    /* Elements [0], [1] and [5] are means. */
+    VARIANCE = 2, /* Index of the first variance: [2..4] are variances. */
+    MEANS = 5,    /* Index of the next mean: [0], [1] and [5] are means. */
     HEAD = 1 + 4 * N
 };
 
@@ -103,7 +103,8 @@ static void test_values(void **state)
     static const struct
     {
         float v;
-        bool mean, variance; /* True: v is valid as a mean, and as a variance. */
+        /* Whether v is valid as a mean, and whether it is valid as a variance. */
+        bool mean, variance;
     } row[] = {{0, true, true},
                {-0.0f, true, true},
                {1e-45f, true, true},
@@ -131,7 +132,7 @@ static void test_values(void **state)
                 fail_msg("%g at %zu", (double)row[i].v, k);
             (void)statistics_put(&s, true, x, out);
             assert_int_equal(check(&s, out, HEAD), want ? HEAD : SIZE_MAX);
-            /* Only the flag byte is sent, and no value is checked. */
+            /* Without statistics, only the flag byte is written, and no value is checked. */
             (void)statistics_put(&s, false, x, out);
             assert_int_equal(check(&s, out, HEAD), 1);
         }
@@ -153,7 +154,7 @@ static void test_none(void **state)
         assert_int_equal(statistics_put(&s, with, x, out), 0);
     assert_int_equal(out[0], 0xee);
     assert_int_equal(statistics_check(&s, out, 0), 0);
-    /* The byte belongs to the delta and may have any value. */
+    /* The model has no statistics, so this byte belongs to the delta and may have any value. */
     assert_int_equal(statistics_check(&s, out, 1), 0);
     assert_int_equal(statistics_length(&s, out), 0);
     statistics_term(&s, 0.5, NULL, NULL);
@@ -192,8 +193,8 @@ static void near(float got, double want)
         fail_msg("%.9g, expected %.9g", (double)got, want);
 }
 
-/* In lock step the model still equals the values that were sent. It becomes a convex combination of
- * them. */
+/* In lock step the model still equals the values that were sent. Averaging makes it a convex
+ * combination of the sent values. */
 static void test_in_step(void **state)
 {
     struct statistics s = open_all();
@@ -205,7 +206,7 @@ static void test_in_step(void **state)
     statistics_mix(&s, x);
     for (size_t k = 0; k < N; k++)
         near(x[k], 8 + 0.25 * 4 - 0.5 * 6);
-    fill(x, 8); /* Terms of the previous job must not count again. */
+    fill(x, 8); /* The terms of the previous job must not count again. */
     term_of(&s, 0.25, 8, 0);
     term_of(&s, 0.25, 8, 4);
     term_of(&s, 0.25, 8, 100);
@@ -291,8 +292,8 @@ static void test_opposite(void **state)
 
 /* ---- the floor ---- */
 
-/* A job with two exchanges of weight 1/2. After it, each variance must equal `x`, and the amount
- * `owed` must remain to be subtracted from it. */
+/* A job with two exchanges of weight 1/2, of own[k] with other[k]. After the job, each variance
+ * must equal `x`, and the amount `owed` must remain to be subtracted from it later. */
 struct job
 {
     float own[2], other[2];
@@ -315,7 +316,7 @@ static void run_jobs(float begin, const struct job *job, size_t n)
             bool variance = s.nonnegative[k];
             near(x[k], variance ? job[i].x : mean);
             near(s.owed[k], variance ? job[i].owed : 0);
-            near(x[k] - s.owed[k], mean); /* The mean of x - owed is kept. */
+            near(x[k] - s.owed[k], mean); /* x - owed is the exact average, whatever the floor. */
         }
     }
     statistics_close(&s);
@@ -323,22 +324,24 @@ static void run_jobs(float begin, const struct job *job, size_t n)
 
 static void test_floor(void **state)
 {
-    /* The variance is 0.1 now, although 10 was sent. At least half of its present value must
-     * stay. */
+    /* The variance is 0.1 now, although 10 was sent before. Each job must keep at least half of the
+     * value that the variance has at that time. */
     static const struct job own_least[] = {
-        {{10, 10}, {1, 10}, 0.05, 4.45},  /* 0.1 - 4.5 is stored as x = 0.05, owed = 4.45. */
-        {{10, 1}, {1, 10}, 0.025, 4.425}, /* `owed` falls by half of x. */
-        {{1, 1}, {2, 1}, 0.0125, 3.9125}, /* `owed` falls by 0.5 and half of x. */
-        {{1, 1}, {9, 2}, 0.6, 0},         /* The sum 4.5 exceeds `owed`. */
+        /* 0.1 - 4.5 is negative: stored as x = 0.05, owed = 4.45. */
+        {{10, 10}, {1, 10}, 0.05, 4.45},
+        {{10, 1}, {1, 10}, 0.025, 4.425}, /* The exchanges cancel. `owed` falls by half of x. */
+        {{1, 1}, {2, 1}, 0.0125, 3.9125}, /* `owed` falls by the 0.5 received and by half of x. */
+        {{1, 1}, {9, 2}, 0.6, 0},         /* The 4.5 received exceed `owed`, so nothing is owed. */
         {{1, 1}, {1, 2}, 1.1, 0}};
-    /* The smallest variance, 0.2, arrives over the first edge or over the second. The floor is half
-     * of it. */
+    /* The smallest variance, 0.2, arrives over the first edge (`first`) or over the second edge
+     * (`second`). The floor is half of it, 0.1. */
     static const struct job first[] = {{{10, 3}, {0.2f, 3}, 0.1, 1}},
                             second[] = {{{3, 10}, {3, 0.2f}, 0.1, 1}};
-    /* The sum would give 0.3, which is above 0 but under half of the smallest variance. */
+    /* The full sum would give 0.3. That is positive, but under the floor 0.5, half of the smallest
+     * variance. */
     static const struct job positive[] = {{{2.4f, 5}, {1, 5}, 0.5, 0.2}};
-    /* Half of the smallest variance is 0.1, less than the result 1.1, so the floor has no
-     * effect. */
+    /* The floor is 0.1, half of the smallest variance. The result 1.1 is above it, so nothing is
+     * owed. */
     static const struct job free_of[] = {{{10, 4}, {0.2f, 4}, 1.1, 0}};
     /* A variance of 0 is valid, and the floor is then 0. */
     static const struct job zero[] = {{{1, 1}, {0, 0}, 0, 0.5}, {{0, 0}, {3, 0}, 1, 0}};
@@ -379,16 +382,16 @@ static void test_apart(void **state)
     assert_true(isnan(statistics_apart(&s)));
     fill(x, 2);
     term_of(&s, 0.25, 2, 3);
-    term_of(&s, 0.25, 2, 6); /* This edge has the largest relative distance. */
+    term_of(&s, 0.25, 2, 6); /* This edge has the largest relative distance, (6 - 2) / 2. */
     term_of(&s, 0.25, 2, 1);
     statistics_mix(&s, x);
-    near((float)statistics_apart(&s), 2); /* The values are 2 and differ by 4 on the worst edge. */
+    near((float)statistics_apart(&s), 2); /* On that edge the own value is 2 and the distance 4. */
     statistics_mix(&s, x);
     near((float)statistics_apart(&s), 2); /* A job without exchanges keeps the result. */
-    term_of(&s, 0.25, 4, 3);              /* Only terms of the last averaging count. */
+    term_of(&s, 0.25, 4, 3);              /* A new averaging replaces the result. */
     statistics_mix(&s, x);
     near((float)statistics_apart(&s), 0.25);
-    term_of(&s, 0.25, 1, -1); /* Each distance is relative to the values of its own edge. */
+    term_of(&s, 0.25, 1, -1); /* Each distance is relative to the own value on the same edge. */
     term_of(&s, 0.25, 100, 104);
     near((float)statistics_apart(&s), 2);
     statistics_mix(&s, x);
@@ -419,9 +422,9 @@ struct cluster
     struct statistics s[PEERS];
     float x[PEERS][N];
     struct exchange e[PEERS][PEERS]; /* Exchanges, indexed by [lower peer][higher peer]. */
-    /* Sum of each statistic over all peers, if local steps alone had changed it. */
+    /* Sum of each statistic over all peers, as local steps alone would have changed it. */
     double sum[N];
-    double owed;     /* Largest amount owed by any peer so far. */
+    double owed;     /* Largest amount that any peer has owed so far. */
     uint64_t floors; /* Number of times that a value was owed after a job. */
     struct rng rng;
 };
@@ -431,7 +434,8 @@ static struct exchange *between(struct cluster *c, int i, int j)
     return i < j ? &c->e[i][j] : &c->e[j][i];
 }
 
-/* Moves the running averages of peer i towards random values, some small and some large. */
+/* Makes a local step of peer i: its statistics move towards random values, some small and some
+ * large. */
 static void local_step(struct cluster *c, int i)
 {
     for (size_t k = 0; k < N; k++) {

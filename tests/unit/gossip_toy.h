@@ -112,7 +112,7 @@ static inline struct members *open_in(struct records *set, uint32_t number, uint
     return m;
 }
 
-/* Opens the table of peer-0 with incarnation 1. The table knows peers 1 to n with incarnation 1. */
+/* Opens a member table that belongs to peer-0. It knows peers 0 to n, all with incarnation 1. */
 static inline struct members *open_knowing(uint32_t n)
 {
     struct members *m = open_in(NULL, 0, 1);
@@ -182,7 +182,7 @@ static inline void drain(struct members *m)
         assert_true(out.n_records + out.n_accusations + out.n_vouches > 0);
 }
 
-/* Checks that the counts that the table keeps equal a new count of all members. */
+/* Checks that the counts kept by the table equal a fresh count of its members. */
 static inline void check_tally(const struct members *m, const uint32_t *at, size_t n,
                                size_t self_at)
 {

@@ -36,7 +36,7 @@ static void open_peer(struct peer *p, bool root, uint32_t n_children,
     tree_aggregation_begin(&p->v, s, 1, 0);
 }
 
-/* Neighbour `who` reports a sum over `n` peers with models of 0, for the first window. */
+/* Neighbour `who` reports, for the first window, a sum over `n` peers whose models are 0. */
 static void say(struct peer *p, size_t who, enum tree_aggregation_word word, uint32_t n)
 {
     struct tree_aggregation_sum sum = {.n = n};
@@ -56,7 +56,7 @@ static void test_all_are_counted(void **state)
     assert_non_null(s);
     assert_true(s->sharp);
     assert_int_equal(s->sum.n, 3);
-    assert_true(s->sum.dist2 > 0.66 && s->sum.dist2 < 0.67); /* The models are 1, 0 and 0. */
+    assert_true(s->sum.dist2 > 0.66 && s->sum.dist2 < 0.67); /* The models 1, 0, 0 give 2/3. */
 }
 
 /* A report that is repeated, for example after a lost session, counts once. */
@@ -106,8 +106,9 @@ static void test_blurred(void **state)
     (void)state;
     static const struct
     {
-        uint64_t rounds; /* Rounds until both children have reported for the second window. */
-        float model;     /* Model of this peer in the second window. In the first window it is 1. */
+        /* Number of rounds until both children have reported for the second window. */
+        uint64_t rounds;
+        float model; /* Model of this peer in the second window. In the first window it is 1. */
         bool sharp;
     } cases[] = {{20, 1, true}, {10, 1.05f, true}, {20, 1.05f, false}, {2, 1.5f, false}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

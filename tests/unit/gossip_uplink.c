@@ -43,7 +43,8 @@ static void test_goodput(void **state)
     }
 }
 
-/* Short bursts, such as heartbeats, do not count. If all time is latency, a byte takes 0 s. */
+/* Bursts of fewer than UPLINK_BURST bytes, such as heartbeats, do not count. If a burst takes no
+ * longer than the latency, the estimate is 0 s per byte. */
 static void test_goodput_bounds(void **state)
 {
     (void)state;
@@ -71,7 +72,8 @@ static void begin(struct uplink *u)
     uplink_init(u, bytes);
 }
 
-/* Budgets in seconds at 1 s per byte. A delta of level k takes 80 %, 91 % or 101 % of them. */
+/* Budgets of time for a delta, in seconds. At 1 s per byte, a delta of level k takes 80 % of
+ * roomy(k), 91 % of tight(k) and 101 % of over(k). */
 static double roomy(int k)
 {
     return ldexp(1.25, 2 * k);
@@ -92,8 +94,8 @@ static uint32_t look(struct uplink *u, double budget, uint32_t drift)
     return u->floor;
 }
 
-/* On a fast link the floor rises after three measurements to the level above the drift's, and from
- * there by one level per three measurements. */
+/* On a fast link, the floor rises after three measurements to one level above the level that the
+ * drift requires. After that it rises by one level per three measurements. */
 static void test_fast_link(void **state)
 {
     static const uint32_t floor[] = {0, 0, 4, 4, 4, 5, 5, 5, 6, 6, 6, 7, 7, 7, 7};
@@ -113,8 +115,8 @@ static void test_slow_link(void **state)
         assert_int_equal(look(&u, 0.5, 3), 0);
 }
 
-/* The floor is the densest level that fits: in 80 % of the budget to rise, in the whole budget to
- * stay. */
+/* The floor is the densest level that fits the budget. It rises only to a level that takes at most
+ * 80 % of the budget, and stays while its level takes at most 100 %. */
 static void test_stops_where_it_fits(void **state)
 {
     (void)state;
@@ -129,7 +131,8 @@ static void test_stops_where_it_fits(void **state)
                 look(&u, tight(k), drift);
             assert_int_equal(u.floor, k);
             for (int i = 0; i < 100; i++)
-                look(&u, tight(k + 1), drift); /* Level k + 1 fits, but too tightly to rise. */
+                /* Level k + 1 takes 91 % of the budget: too much to rise. */
+                look(&u, tight(k + 1), drift);
             assert_int_equal(u.floor, k);
             look(&u, over(k), drift);
             assert_int_equal(u.floor, k);
@@ -163,8 +166,8 @@ static void test_prices(void **state)
     assert_true(price[3] == 1 && price[4] == 1);
     begin(&u);
     look(&u, 1e9, 3);
-    /* The level has changed from 3 to 2. This measurement includes bursts of level 3, so it does
-     * not count for prices. */
+    /* The level has changed from 3 to 2. This measurement still includes bursts of level 3, so the
+     * prices ignore it. */
     look(&u, 8, 2);
     uplink_prices(&u, price);
     assert_true(price[3] == 1 && price[4] == 1);
@@ -188,7 +191,8 @@ static void test_in_a_row(void **state)
         assert_int_equal(look(&u, i % 2 ? 0.5 : 1e9, 3), 7);
 }
 
-/* Three measurements in a row may allow different levels. The floor rises to the lowest of them. */
+/* The last three measurements may allow different levels. The floor rises to the lowest of these
+ * levels. */
 static void test_least_of_a_row(void **state)
 {
     struct uplink u;
@@ -216,8 +220,8 @@ static void test_falls_far(void **state)
     assert_int_equal(look(&u, 0.5, 3), 0);
 }
 
-/* A level seems to fit while the floor is below it, but does not fit when it is used. It must be
- * tried less and less often. */
+/* A level seems to fit as long as the floor is below it, but does not fit when it is used. The
+ * tries of such a level must become less and less frequent. */
 static void test_flapping_link(void **state)
 {
     struct uplink u;
@@ -240,11 +244,12 @@ static void test_flapping_link(void **state)
         assert_true(pause <= UPLINK_WAIT_MOST + UPLINK_UP + UPLINK_DOWN);
         last = pause;
     }
-    /* The link improves, so the level is tried again and kept. */
+    /* The link is fast now, so the level is tried again and kept. */
     for (int i = 0; i < UPLINK_WAIT_MOST + 100; i++)
         look(&u, roomy(5), 3);
     assert_int_equal(u.floor, 5);
-    /* The level was kept for long, so after a fall the first, short wait applies again. */
+    /* The level was kept for a long time. After the next fall, the wait before a new trial is
+     * therefore as short as after the first fall. */
     for (int i = 0; i < 2; i++)
         look(&u, over(5), 3);
     assert_int_equal(u.floor, 4);
@@ -253,7 +258,8 @@ static void test_flapping_link(void **state)
     assert_int_equal(u.floor, 5);
 }
 
-/* While a level may not be tried after a fall, the levels below it may. */
+/* After a fall, the level that was left may not be tried for a while, but the levels below it
+ * may. */
 static void test_below_the_one_left(void **state)
 {
     struct uplink u;
@@ -270,7 +276,7 @@ static void test_below_the_one_left(void **state)
 }
 
 /* The drift demands a denser level than the link allows. The floor stays at the densest level that
- * fits. */
+ * fits the link. */
 static void test_under_the_drift(void **state)
 {
     struct uplink u;
@@ -300,7 +306,7 @@ static void test_budget(void **state)
     (void)state;
     assert_true(fabs(uplink_budget(2, false, 1) - 0.2) < 1e-12);
     assert_true(uplink_budget(2, true, 0.5) == 1.5);
-    /* A tenth of the computing time is always allowed. */
+    /* The budget is always at least a tenth of the computing time. */
     assert_true(fabs(uplink_budget(2, true, 3) - 0.2) < 1e-12);
 }
 

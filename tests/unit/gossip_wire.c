@@ -141,7 +141,7 @@ static void test_round_trip_fields(void **state)
     }
 }
 
-/* Messages of an observer, of a newcomer without a run, and with empty lists. */
+/* Tests messages of an observer, of a newcomer without a run, and messages with empty lists. */
 static void test_round_trip_empty(void **state)
 {
     (void)state;

@@ -33,7 +33,7 @@ static void test_mutations(void **state)
             buffer[i] = was;
         }
     }
-    /* Most bytes belong to ids, signatures and numbers, where any value is valid. */
+    /* Most bytes belong to ids, signatures and numbers, in which any value is valid. */
     assert_true(n_taken > n_all / 2);
     assert_true(n_taken < n_all - n_all / 20);
 }
@@ -76,27 +76,28 @@ static void test_hostile_values(void **state)
                {1, {0xc1}},                         /* A byte that msgpack never uses. */
                {5, {0xdd, 0xff, 0xff, 0xff, 0xff}}, /* An array of 2^32 - 1 elements. */
                {5, {0xdf, 0xff, 0xff, 0xff, 0xff}}, /* A map of 2^32 - 1 entries. */
-               /* An array of 64 Mi elements, 2 GiB to msgpack-c. */
+               /* An array of 64 Mi elements, for which msgpack-c would allocate more than 1 GiB. */
                {5, {0xdd, 0x04, 0x00, 0x00, 0x00}},
                {3, {0xdc, 0xff, 0xff}},
-               {1, {0x9f}}, /* An array of 15 elements that are missing. */
+               {1, {0x9f}}, /* The header of an array of 15 elements, which do not follow. */
                {2, {0x91, 0xdc}},
-               {5, {0xdb, 0xff, 0xff, 0xff, 0xff}}, /* Strings that are longer than the message. */
+               /* Strings with a length that exceeds the message. */
+               {5, {0xdb, 0xff, 0xff, 0xff, 0xff}},
                {6, {0xc6, 0x00, 0x00, 0x00, 0x02, 0x61}},
                {4, {0xc5, 0x00, 0x02, 0x61}},
                {2, {0xa2, 0x61}},
                {3, {0x91, 0xd9, 0x01}},
                {2, {0xc4, 0x01}},
-               {1, {0xcf}}, /* Numbers that are cut short. */
+               {1, {0xcf}}, /* Refused: numbers that are cut short. */
                {8, {0xcb, 1, 2, 3, 4, 5, 6, 7}},
-               {1, {0x80}}, /* Maps, which the protocol does not use. */
+               {1, {0x80}}, /* Maps are refused: the protocol does not use them. */
                {3, {0x81, 0x01, 0x01}},
                {3, {0xde, 0x00, 0x00}},
-               {3, {0xd4, 0x01, 0x01}},       /* Extension types, which are not used. */
+               {3, {0xd4, 0x01, 0x01}},       /* Extension types are not used. */
                {6, {0xd6, 0xff, 1, 2, 3, 4}}, /* A timestamp extension. */
                {4, {0xc7, 0x01, 0x05, 0x00}},
                {3, {0x91, 0xc7, 0x00}},
-               {2, {0x01, 0x01}}, /* Bytes after the end of a value. */
+               {2, {0x01, 0x01}}, /* Refused: bytes after the end of a value. */
                {3, {0x91, 0x01, 0x01}},
                {2, {0x90, 0x90}},
                {4, {0x92, 0x91, 0x01, 0xc1}}};
@@ -155,7 +156,7 @@ static void test_long_forms(void **state)
     }
 }
 
-/* Messages that are nested deeply, too long, or that claim too many elements are refused. */
+/* Refused are messages that are nested too deeply, are too long, or claim too many elements. */
 static void test_depth_and_counts(void **state)
 {
     (void)state;
@@ -207,7 +208,7 @@ static void test_type_of(void **state)
         assert_int_equal(type, row[i].type);
         free(copy);
     }
-    assert_true(check_sound(row[10].p, 4)); /* A longer encoding of the same message. */
+    assert_true(check_sound(row[10].p, 4)); /* The same message in a longer encoding is accepted. */
     assert_refused((const uint8_t *)"\x92\x05\x01", 3);
     assert_refused((const uint8_t *)"\x92\x09\x90", 3);
 }
@@ -271,7 +272,7 @@ static void test_bad_records(void **state)
     strcpy(r.address[0], "10.0.0.1:0");
     check_bad_record(r);
     r = small_record(1);
-    r.n_addresses = 2; /* The second address is empty. */
+    r.n_addresses = 2; /* The record claims two addresses, but the second is empty. */
     check_bad_record(r);
     r = small_record(1);
     r.state = (enum record_state)(RECORD_LEFT + 1);
@@ -294,7 +295,7 @@ static void test_too_many(void **state)
     struct wire_members m = sample_members(false);
     m.n_accusations = m.n_vouches = 0;
     size_t n = wire_put_members(buffer, CAP, &m);
-    size_t n_record = n - 5; /* The message is 94 02 91 RECORD 90 90. */
+    size_t n_record = n - 5; /* Besides the record: 94 02 91 before it, 90 90 after it. */
     for (uint32_t count = WIRE_BATCH_MAX; count <= WIRE_BATCH_MAX + 1; count++) {
         uint8_t *p = other;
         *p++ = 0x94, *p++ = 0x02, *p++ = 0xdc, *p++ = 0x00, *p++ = (uint8_t)count;
@@ -309,7 +310,7 @@ static void test_too_many(void **state)
     m = sample_members(false);
     m.n_records = m.n_vouches = 0;
     n = wire_put_members(buffer, CAP, &m);
-    size_t n_accusation = n - 5; /* The message is 94 02 90 91 ACCUSATION 90. */
+    size_t n_accusation = n - 5; /* Besides the accusation: 94 02 90 91 before it, 90 after it. */
     for (uint32_t count = WIRE_BATCH_MAX; count <= WIRE_BATCH_MAX + 1; count++) {
         uint8_t *p = other;
         *p++ = 0x94, *p++ = 0x02, *p++ = 0x90, *p++ = 0xdc, *p++ = 0x00, *p++ = (uint8_t)count;
@@ -324,7 +325,7 @@ static void test_too_many(void **state)
     m = sample_members(false);
     m.n_records = m.n_accusations = 0;
     n = wire_put_members(buffer, CAP, &m);
-    size_t n_vouch = n - 5; /* The message is 94 02 90 90 91 ENDORSEMENT. */
+    size_t n_vouch = n - 5; /* Besides the endorsement: 94 02 90 90 91 before it. */
     for (uint32_t count = WIRE_VOUCHES_MAX; count <= WIRE_VOUCHES_MAX + 1; count++) {
         uint8_t *p = other;
         *p++ = 0x94, *p++ = 0x02, *p++ = 0x90, *p++ = 0x90;
@@ -352,7 +353,7 @@ static void test_bad_hello(void **state)
 {
     (void)state;
     struct wire_hello h = sample_hello(false);
-    h.role = WIRE_OBSERVER; /* An observer needs no member record. */
+    h.role = WIRE_OBSERVER; /* The HELLO of an observer needs no member record. */
     assert_true(check_sound(buffer, wire_put_hello(buffer, CAP, &h)));
     h.role = (enum wire_role)2;
     assert_refused(buffer, wire_put_hello(buffer, CAP, &h));
@@ -366,11 +367,11 @@ static void test_bad_hello(void **state)
     h.has_run = false;
     h.run.n = 0;
     assert_true(check_sound(buffer, wire_put_hello(buffer, CAP, &h)));
-    h.has_started = true; /* A run that is not given cannot have started. */
+    h.has_started = true; /* A HELLO without a run cannot say that the run has started. */
     assert_refused(buffer, wire_put_hello(buffer, CAP, &h));
     h = sample_hello(false);
     size_t n = wire_put_hello(buffer, CAP, &h);
-    assert_int_equal(buffer[4], 0xc3); /* This byte encodes has_run. */
+    assert_int_equal(buffer[4], 0xc3); /* 0xc3: has_run is true. */
     buffer[4] = 0xc2;
     assert_refused(buffer, n);
 }
@@ -386,13 +387,13 @@ static void test_bad_delta(void **state)
             float *at[] = {&d.x2, &d.e2, &d.mean_dist2, &d.mean_norm2};
             *at[field] = bad[i];
             size_t n = wire_put_delta(buffer, CAP, &d);
-            /* Fields 2 and 3 are averages, which may be negative. */
+            /* mean_dist2 and mean_norm2 (fields 2 and 3) are averages, which may be negative. */
             bool fine = field >= 2 && isfinite(bad[i]);
             assert_int_equal(check_sound(buffer, n), fine);
         }
     struct wire_delta d = {.degree = WIRE_MEMBERS_MAX + 1};
     assert_refused(buffer, wire_put_delta(buffer, CAP, &d));
-    d = (struct wire_delta){.degree = 3, .more = 3}; /* The mixing weight would be 1. */
+    d = (struct wire_delta){.degree = 3, .more = 3}; /* Refused: the mixing weight would be 1. */
     assert_refused(buffer, wire_put_delta(buffer, CAP, &d));
     d = (struct wire_delta){.codec = WIRE_CODE_MAX + 1};
     assert_refused(buffer, wire_put_delta(buffer, CAP, &d));
@@ -403,7 +404,8 @@ static void test_bad_delta(void **state)
     struct wire_model m = {1, 0, 0, {raw, 5}};
     assert_refused(buffer,
                    recode_with_payload(buffer, CAP, wire_put_model(buffer, CAP, &m), m.payload));
-    m = (struct wire_model){1, 0, 1, {raw, 4}}; /* Sketches are of all pieces, not of one. */
+    /* Refused: the sketches of piece 0 alone, because sketches are of all pieces. */
+    m = (struct wire_model){1, 0, 1, {raw, 4}};
     assert_refused(buffer,
                    recode_with_payload(buffer, CAP, wire_put_model(buffer, CAP, &m), m.payload));
     struct wire_callback callback = {.why = WIRE_CODE_MAX + 1, .address = "h:7100"};
@@ -439,7 +441,8 @@ static void test_bad_status(void **state)
     s->age_s = -1;
     assert_refused(buffer, wire_put_status(buffer, CAP, s));
     s = sample_status(false);
-    strcpy(s->codec, "qsgd\x1b[2J"); /* The text would be printed on a terminal. */
+    /* Refused: the name of the codec contains an escape sequence. */
+    strcpy(s->codec, "qsgd\x1b[2J");
     assert_refused(buffer, wire_put_status(buffer, CAP, s));
     s = sample_status(false);
     s->phase = WIRE_CODE_MAX + 1;
@@ -452,8 +455,8 @@ static void test_bad_status(void **state)
     assert_refused(buffer, wire_put_status(buffer, CAP, s));
 }
 
-/* PING messages, as in [3, 9, 9, false], with values of another type or encoding, or with a wrong
- * number of values. */
+/* Tests PING messages like [3, 9, 9, false], in which a value has another type or encoding, or in
+ * which a value is missing or too many. */
 static void test_wrong_types(void **state)
 {
     (void)state;
@@ -471,13 +474,13 @@ static void test_wrong_types(void **state)
                {6, {0x94, 0x03, 0xcc, 0x09, 0x09, 0xc2}, true}, /* Accepted: a longer 9. */
                {6, {0x94, 0x03, 0xd0, 0x09, 0x09, 0xc2}, true}, /* Accepted: 9 encoded as signed. */
                {6, {0x94, 0x03, 0xd0, 0x89, 0x09, 0xc2}, false},
-               /* The float 9.0 instead of 9. */
+               /* Refused: the float 9.0 instead of the integer 9. */
                {9, {0x94, 0x03, 0x09, 0xca, 0x41, 0x10, 0, 0, 0xc2}, false},
                /* 2^32 exceeds 32 bits. */
                {13, {0x94, 0x03, 0x09, 0xcf, 0, 0, 0, 1, 0, 0, 0, 0, 0xc2}, false},
                {6, {0x95, 0x03, 0x09, 0x09, 0xc2, 0x00}, false}, /* Refused: one value too many. */
                {4, {0x93, 0x03, 0x09, 0x09}, false},
-               /* The values are in a nested array. */
+               /* Refused: the values are in a nested array. */
                {6, {0x92, 0x03, 0x93, 0x09, 0x09, 0xc2}, false}};
     for (size_t i = 0; i < sizeof row / sizeof *row; i++)
         if (check_sound(row[i].p, row[i].n) != row[i].ok)

@@ -21,7 +21,7 @@ static void say(struct fake *f, struct node_effects *fx, bool bulk, size_t n_hea
         .link = f->link[0], .bulk = bulk, .head = text, .n_head = n_head, .body = packet};
 }
 
-/* Each peer begins its next round when it has received the other peer's last message of the
+/* Each peer begins its next round when it has received the last message of the other peer's
  * round. */
 static void answer(struct fake *f, const struct node_event *ev, struct node_effects *fx)
 {

@@ -24,7 +24,7 @@
 
 enum {
     FAKE_LINKS = 8,
-    WATCHDOG_MS = 240 * 1000, /* Ends a test that hangs. Tests that pass take far less. */
+    WATCHDOG_MS = 240 * 1000, /* Ends a test that hangs. A test that passes takes far less time. */
     TICK_MS = 20,
     /* For timeouts that must not expire, however busy the machine is. */
     FAKE_GENEROUS_MS = 120 * 1000
@@ -39,28 +39,29 @@ struct fake
 {
     void (*script)(struct fake *f, const struct node_event *ev, struct node_effects *fx);
     size_t control_max, bulk_max;
-    bool runs; /* node_run() returns a run. false: it returns NULL. */
+    bool runs; /* True: node_run() returns a run. False: it returns NULL. */
     bool disk_full;
     uint32_t n_refused; /* Number of models that the disk refuses as full before it accepts one. */
-    /* n_again: number of retries so far; tries: largest number of retries. */
+    /* Retries of a failed model write. n_again: number made so far; tries: largest number. */
     uint32_t n_again, tries;
 
     uint32_t n_up, n_down, n_clean, n_dial_failed, n_recv, n_sent, n_timer, n_worked, n_resolved,
         n_stop, n_kept, n_stored;
     uint32_t link[FAKE_LINKS]; /* Links of the LINK_UP events, in their order. */
-    uint8_t id[WIRE_ID_BYTES]; /* Identity of the other end of the last link. */
+    uint8_t id[WIRE_ID_BYTES]; /* Identity of the peer at the other end of the most recent link. */
     bool dialled;
     uint32_t tag;
-    uint32_t version;         /* Message version of the last session. */
-    enum node_why why;        /* Reason of the last failed dial. */
-    uint32_t least, most;     /* Range of message versions of the other end. */
-    char note[NODE_NOTE_MAX]; /* Text of the last note. */
+    uint32_t version;  /* Message version of the most recent session. */
+    enum node_why why; /* Reason of the most recent failed dial. */
+    /* Range of message versions that the peer at the other end supports. */
+    uint32_t least, most;
+    char note[NODE_NOTE_MAX]; /* Text of the most recent note, that is a line for the log. */
     char local_host[64], remote_host[64];
     uint64_t bytes_sent, bytes_received, n_strangers;
     uint32_t n_models, n_notes;
     void (*work)(void);
 
-    /* Effects that the next event produces. */
+    /* Effects that the fake node asks for at its next event. */
     struct node_effects asks;
     struct packet_pool pool;
     struct uv_driver_config config;
@@ -82,7 +83,7 @@ int node_open(struct node **n, const struct node_config *config)
     return 0;
 }
 
-/* The fake node never requests a checkpoint. */
+/* The fake node never asks the driver for a checkpoint. */
 uint64_t node_checkpoint(struct node *n, struct state *s)
 {
     (void)n, (void)s;
@@ -210,7 +211,7 @@ size_t node_bulk_max(const struct node *n)
 
 static const uint8_t fake_psk[CHANNEL_KEY] = {1, 2, 3};
 static uv_loop_t fake_loop;
-static int fake_ticks; /* Number of watchdog ticks in the present wait. */
+static int fake_ticks; /* Number of ticks of the watchdog timer in the current FAKE_RUN_UNTIL(). */
 
 static bool fake_wrote_model(void *self, const struct node *n)
 {
@@ -223,7 +224,8 @@ static bool fake_wrote_model(void *self, const struct node *n)
 static uint32_t fake_again_ms(void *self)
 {
     struct fake *f = self;
-    return f->n_again < f->tries ? ++f->n_again : 0; /* Milliseconds until the next try, growing. */
+    /* Milliseconds until the next retry, which grow with each one. 0: no retry. */
+    return f->n_again < f->tries ? ++f->n_again : 0;
 }
 
 static void fake_note(void *self, enum note_level level, const char *text)
@@ -273,9 +275,9 @@ static void fake_watchdog(uv_timer_t *t)
         fail_msg("nothing happened for %d ms", WATCHDOG_MS);
 }
 
-/* Runs the loop until cond holds. The watchdog ticks, because one turn of UV_RUN_ONCE runs due
- * timers first and then polls. Without ticks, a condition that a timer made true would be seen only
- * at the next event. */
+/* Runs the loop until cond holds. The watchdog timer ticks, because one turn of UV_RUN_ONCE runs
+ * due timers first and then waits for other events. Without ticks, a condition that a timer made
+ * true would be noticed only at the next event. */
 #define FAKE_RUN_UNTIL(cond)                                                                       \
     do {                                                                                           \
         uv_timer_t watchdog_;                                                                      \
@@ -289,8 +291,8 @@ static void fake_watchdog(uv_timer_t *t)
         uv_run(&fake_loop, UV_RUN_NOWAIT);                                                         \
     } while (0)
 
-/* Makes the fake node take a step now, so that the effects in f->asks are carried out. A
- * superfluous TIMER is harmless. */
+/* Feeds a TIMER event to the fake node, so that it takes a step and the driver carries out the
+ * effects in f->asks. An additional TIMER is harmless. */
 static inline void fake_poke(struct fake *f)
 {
     uv_feed(f->driver, &(struct node_event){.type = NODE_TIMER});
@@ -316,7 +318,7 @@ static inline void fake_close(struct fake *f)
     packet_pool_close(&f->pool); /* Asserts that every packet was returned. */
 }
 
-/* Opens both drivers. b dials a, and both get the session. */
+/* Opens the drivers a and b. b dials a. Returns when both have received LINK_UP. */
 static inline void fake_meet(struct fake *a, struct fake *b, uint32_t tag)
 {
     fake_open(a);
@@ -325,7 +327,7 @@ static inline void fake_meet(struct fake *a, struct fake *b, uint32_t tag)
     FAKE_RUN_UNTIL(a->n_up == 1 && b->n_up == 1);
 }
 
-/* Ends and closes both drivers. */
+/* Stops and closes the drivers a and b. */
 static inline void fake_part(struct fake *a, struct fake *b)
 {
     fake_exit(a);
@@ -334,8 +336,8 @@ static inline void fake_part(struct fake *a, struct fake *b)
     fake_close(b);
 }
 
-/* Raises the limit of file descriptors. Returns false if fewer than n are available:
- * connections, and so the tests, would then wait without end, and the tests are skipped (77). */
+/* Raises the limit of open file descriptors to its maximum. Returns false if fewer than n can be
+ * open. Connections would then wait without end, so the caller skips its tests (exit code 77). */
 static inline bool fake_descriptors(rlim_t n)
 {
     struct rlimit limit;
@@ -356,7 +358,7 @@ static int fake_setup(void **state)
     return uv_loop_init(&fake_loop);
 }
 
-/* Nothing may be left on the loop. */
+/* No handle may be left on the loop. */
 static int fake_teardown(void **state)
 {
     (void)state;

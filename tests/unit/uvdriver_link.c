@@ -53,7 +53,7 @@ static void test_session_and_clean_end(void **state)
     assert_int_equal(a.n_clean, 1);
     assert_int_equal(b.n_clean, 1);
 
-    /* A second session gets another link number. This time both ends send CLOSE at once. */
+    /* This second session gets another link number. At its end, both sides send CLOSE at once. */
     fake_dial(&b, a.address, 78);
     FAKE_RUN_UNTIL(a.n_up == 2 && b.n_up == 2);
     assert_int_not_equal(b.link[0], b.link[1]);
@@ -249,7 +249,7 @@ static void test_over_long_message(void **state)
 {
     (void)state;
     init_both();
-    a.bulk_max = 65520; /* sizes[7] is the longest message accepted. */
+    a.bulk_max = 65520; /* Message 7, of sizes[7] bytes, is the longest one that is accepted. */
     a.script = check_message;
     next_bulk = next_control = 0;
     connect_both();
@@ -273,7 +273,7 @@ static void test_control_queue_is_bounded(void **state)
     b.asks.n_sends = 10;
     fake_poke(&b);
     FAKE_RUN_UNTIL(a.n_down == 1 && b.n_down == 1);
-    assert_int_equal(b.n_notes, 1); /* The peer must report the full control queue. */
+    assert_int_equal(b.n_notes, 1); /* Peer b must log that its control queue is full. */
     assert_int_equal(b.n_clean, 0);
     close_both();
 }
@@ -352,7 +352,8 @@ static void test_dial_to_itself(void **state)
     init_both();
     open_both();
     fake_dial(&a, a.address, 1);
-    /* Both ends belong to this driver. The node detects that by the identity. */
+    /* Both ends of the session belong to driver a. The node can detect that, because the identity
+     * of the other end is its own. */
     FAKE_RUN_UNTIL(a.n_up == 2);
     assert_memory_equal(a.id, a.identity.sign_pk, 32);
     close_both();
@@ -402,7 +403,7 @@ static void test_leash_of_no_use(void **state)
 
 /* ---- Files ----------------------------------------------------------- */
 
-/* The node must hear the result of a model write in the same step, if no retry is possible. */
+/* If no retry is possible, the node must receive the result of a model write in the same step. */
 static void test_kept_or_not(void **state)
 {
     (void)state;
@@ -430,7 +431,7 @@ static void keep(uint32_t full, uint32_t n_tries)
     fake_open(&a);
     a.asks.write_model = true;
     fake_poke(&a);
-    assert_int_equal(a.n_kept, 0); /* No result is reported while a retry is possible. */
+    assert_int_equal(a.n_kept, 0); /* While a retry is possible, no result is reported. */
     FAKE_RUN_UNTIL(a.n_kept > 0);
     assert_int_equal(a.n_models, n_tries);
     assert_int_equal(a.n_stored, full < n_tries);
@@ -476,7 +477,7 @@ static void hang(void)
     uv_sem_wait(&released);
 }
 
-/* If a job hangs at a stop, its thread cannot be joined. The driver must report that. */
+/* If a job hangs when the driver stops, its thread cannot be joined. The driver must report it. */
 static void test_stop_while_a_job_hangs(void **state)
 {
     (void)state;
@@ -493,7 +494,7 @@ static void test_stop_while_a_job_hangs(void **state)
     assert_int_equal(a.n_models, 0);
     assert_false(uv_driver_done(a.driver));
     uv_sem_post(&released);
-    /* Waits for the job. A real program would have ended instead. */
+    /* Waits for the job that hung. A real program would have exited instead. */
     uv_worker_close(&a.driver->worker);
     a.driver->stuck = false;
     fake_close(&a);

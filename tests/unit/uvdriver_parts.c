@@ -77,8 +77,8 @@ static void on_ripe(struct uv_resolve *r, const union uv_address *a, uint32_t n)
     n_answers++;
 }
 
-/* Numeric addresses need neither a thread nor the loop, but the result is never delivered within
- * the call. */
+/* A numeric address is resolved without a thread and without the loop. Nevertheless, the result is
+ * never delivered within the call. */
 static void test_numeric_needs_no_lookup(void **state)
 {
     (void)state;
@@ -95,7 +95,7 @@ static void test_numeric_needs_no_lookup(void **state)
     assert_int_equal(n_answers, 1);
 }
 
-/* A numeric address of the bootstrap list is also resolved by a later event. */
+/* The result for a numeric address of the bootstrap list is also delivered by a later event. */
 static void test_numeric_seed(void **state)
 {
     (void)state;
@@ -180,7 +180,7 @@ static void test_metrics_line(void **state)
                                             "accuracy_samples"};
         for (size_t k = 0; k < sizeof found / sizeof *found; k++)
             assert_true(json_is_null(json_object_get(j, found[k])) == (i == 0));
-        /* The last evaluation is written, whichever round it belongs to. */
+        /* The most recent evaluation is written, whichever round it belongs to. */
         uv_metrics_evaluation(j, &p);
         assert_true(json_real_value(json_object_get(j, "accuracy")) == 0.25);
         assert_true(json_real_value(json_object_get(j, "test_loss")) == 0.75);
@@ -191,8 +191,8 @@ static void test_metrics_line(void **state)
     }
 }
 
-/* Each round has a line in the run log. After 1,000 rounds, the consensus phase has ten lines per
- * second. */
+/* While a run trains, each round has a line in the run log. In the consensus phase, only ten lines
+ * per second are written after the first 1,000 rounds. */
 static void test_metrics_due(void **state)
 {
     (void)state;
@@ -235,8 +235,8 @@ static void test_metrics_start(void **state)
     }
 }
 
-/* Without a quorum, only the phase `training` has another name. A peer may send any phase
- * number. */
+/* If the quorum is missing, the phase `training` is shown as `no-quorum`. All other phases keep
+ * their names. A peer may send any phase number, so there is a name for unknown ones. */
 static void test_phases(void **state)
 {
     (void)state;
@@ -305,7 +305,7 @@ static void peer_script(struct fake *f, const struct node_event *ev, struct node
     }
     assert_int_equal(m.type, WIRE_STATUS_REQ);
     struct wire_model answer = {.round = 7, .payload = {model->bytes, model->len}};
-    /* The client must ignore this message. */
+    /* This first message is noise, which the client must ignore. */
     fx->sends[fx->n_sends++] =
         (struct node_send){.link = ev->link, .head = noise, .n_head = sizeof noise};
     fx->sends[fx->n_sends++] =
@@ -352,7 +352,7 @@ static bool client_is_up(void *self)
 static bool client_done(void *self)
 {
     (void)self;
-    uv_run(&fake_loop, UV_RUN_NOWAIT); /* The peer runs in the same thread. */
+    uv_run(&fake_loop, UV_RUN_NOWAIT); /* Runs the peer's loop, too, which is in this thread. */
     return seen_end == 1;
 }
 

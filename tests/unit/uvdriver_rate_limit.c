@@ -49,8 +49,8 @@ static void test_calm_is_not_limited(void **state)
     assert_false(rate_limit_is_thick(&c, 10000));
 }
 
-/* One address floods. It is welcome only at the total rate for calm times. Other addresses keep
- * their own rates. */
+/* One address floods. At most as many of its connections are accepted as the total rate for calm
+ * times allows. Other addresses keep their own rates. */
 static void test_each_address_pays_for_itself(void **state)
 {
     (void)state;
@@ -60,8 +60,8 @@ static void test_each_address_pays_for_itself(void **state)
     rate_limit_init(&c, &limits, 2, 0);
     assert_in_range(welcome(&c, &flood, 1000, 0), 119, 121);
     assert_true(rate_limit_is_thick(&c, 999));
-    /* The total rate is exceeded, and all connections come at one moment, so each address is
-     * limited to its burst. */
+    /* The total rate is exceeded, and all connections come at the same moment. Each address is
+     * therefore limited to its own burst. */
     uint32_t n_far = 0, n_near = 0;
     for (int i = 0; i < 40; i++) {
         n_far += rate_limit_knock(&c, &far, 999) == RATE_LIMIT_WELCOME;
@@ -199,8 +199,8 @@ static void crowd_at_once(void)
     fake_open(&b);
 }
 
-/* A connection of an address over its rate is refused if its first message is not there already. A
- * peer with the cluster key must be able to connect from that address nevertheless. */
+/* If an address is over its rate, its connection is refused unless the first message has already
+ * arrived. A peer with the cluster key must be able to connect from that address nevertheless. */
 static void test_the_key_opens_in_a_crowd(void **state)
 {
     (void)state;
@@ -210,7 +210,8 @@ static void test_the_key_opens_in_a_crowd(void **state)
         fd[i] = connect_from("127.0.0.1:0");
     FAKE_RUN_UNTIL(uv_driver_counts(a.driver)->accepted == 60);
     assert_true(uv_driver_counts(a.driver)->refused >= 55);
-    for (uint32_t i = 1; a.n_up == 0; i++) { /* Dials until a first message is in time. */
+    /* Dials again until a first message arrives in time. */
+    for (uint32_t i = 1; a.n_up == 0; i++) {
         fake_dial(&b, a.address, i);
         FAKE_RUN_UNTIL(a.n_up == 1 || b.n_dial_failed == i);
     }
@@ -257,7 +258,7 @@ static void test_words_come_ever_more_seldom(void **state)
     assert_non_null(strstr(text, "192.0.2.7 "));
     assert_non_null(strstr(text, " so far)"));
     assert_false(rejection_log_count(&d, REJECTION_LOG_UNSEALED, &l, 3600 * 1000, text));
-    /* Each kind of refusal has its own interval. */
+    /* Each kind of refusal is logged at intervals of its own. */
     assert_true(rejection_log_count(&d, REJECTION_LOG_VERSION, &l, 3600 * 1000, text));
     assert_true(rejection_log_count(&d, REJECTION_LOG_UNSEALED, &l, 4300 * 1000, text));
     l.why = NODE_WHY_CLOSED;
@@ -279,7 +280,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_looks_are_counted, fake_setup, fake_teardown),
         cmocka_unit_test(test_words_come_ever_more_seldom),
     };
-    if (!fake_descriptors(800)) /* This process has both ends of each connection. */
+    /* This process has both ends of each connection, so it needs many descriptors. */
+    if (!fake_descriptors(800))
         return 77;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

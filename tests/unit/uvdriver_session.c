@@ -103,8 +103,8 @@ static void note_order(struct fake *f, const struct node_event *ev, struct node_
         order[f->n_recv - 1] = ev->recv.bytes[0];
 }
 
-/* The rest of a chunk that a control message leaves free must not be filled with bulk while another
- * control message waits. Two chunks may be in transit, so that the third message is the first to
+/* A chunk with a control message may have room left. It must not be filled with bulk messages while
+ * another control message waits. Two chunks may be in transit, so the third message is the first to
  * wait. */
 static void test_bulk_waits_for_all_control(void **state)
 {
@@ -146,8 +146,8 @@ static void test_bulk_queue_is_bounded(void **state)
     }
 }
 
-/* A clean end does not wait for bulk messages: those in the queue are dropped. Two chunks of
- * control messages are in transit before. */
+/* A clean end of the session does not wait for bulk messages: those in the queue are dropped. Two
+ * chunks of control messages are in transit before that. */
 static void test_hangup_drops_bulk(void **state)
 {
     (void)state;
@@ -187,7 +187,7 @@ static void test_over_long_control(void **state)
 
 /* ---- deadlines and turns ---- */
 
-/* An open link has no deadline from its handshake. */
+/* After the handshake, an open link has no deadline. */
 static void test_open_links_have_no_deadline(void **state)
 {
     (void)state;
@@ -209,14 +209,14 @@ static void note_turns(struct fake *f, const struct node_event *ev, struct node_
 {
     if (ev->type == NODE_RECV && order[0] == 0) {
         order[0] = 'r';
-        fx->wake_us = 0; /* The node still wants to be woken. */
+        fx->wake_us = 0; /* The node still wants to be woken, so a TIMER event must follow. */
     }
     if (ev->type == NODE_TIMER && f->n_timer > 2 && order[0] == 0)
         order[0] = 't';
 }
 
-/* A node that wakes up late must get the received messages before the timer event. Otherwise it
- * would take live peers for silent. */
+/* A node that wakes up late must receive the messages that have arrived before it receives the
+ * timer event. Otherwise it would take live peers for silent. */
 static void test_late_wake_reads_first(void **state)
 {
     (void)state;
@@ -224,7 +224,7 @@ static void test_late_wake_reads_first(void **state)
     fake_meet(&a, &b, 1);
     memset(order, 0, sizeof order);
     ask_control(2, MESSAGE);
-    fake_poke(&b); /* The bytes are in a's socket now. */
+    fake_poke(&b); /* After this call, the bytes are in the receive buffer of a's socket. */
     a.asks.wake_us = uv_worker_clock_us() - 10 * 1000 * 1000;
     fake_poke(&a);
     a.n_timer = 2;
@@ -234,7 +234,7 @@ static void test_late_wake_reads_first(void **state)
         ; /* Wait until the timer must fire. */
     FAKE_RUN_UNTIL(order[0] != 0);
     assert_int_equal(order[0], 'r');
-    FAKE_RUN_UNTIL(a.n_timer > 2); /* The timer event was delayed, not lost. */
+    FAKE_RUN_UNTIL(a.n_timer > 2); /* The timer event must come after the message, not be lost. */
     fake_part(&a, &b);
 }
 
@@ -288,7 +288,7 @@ static void test_slots_kept_for_dialling(void **state)
     close(fd[0]);
     close(fd[1]);
     FAKE_RUN_UNTIL(uv_driver_counts(a.driver)->strangers == 2);
-    /* The session that b dialled takes one slot, so only one of the two closed connections makes
+    /* The session that a dialled takes one slot, so only one of the two closed connections makes
      * room. */
     FAKE_RUN_UNTIL(uv_driver_counts(a.driver)->accepted == 5);
     for (int i = 2; i < 6; i++)
@@ -323,12 +323,11 @@ static void client_ended(void *self, uint32_t tag, uint32_t session)
 static bool client_done(void *self)
 {
     (void)self;
-    uv_run(&fake_loop, UV_RUN_NOWAIT); /* The peer runs in the same thread. */
+    uv_run(&fake_loop, UV_RUN_NOWAIT); /* Runs the peer's loop, too, which is in this thread. */
     return seen_end > 0;
 }
 
-/* Two of the three addresses refuse connections, because their ports are bound but not
- * listening. */
+/* Two of the three addresses refuse connections: their ports are bound, but no process listens. */
 static void test_dials_one_address_after_another(void **state)
 {
     (void)state;

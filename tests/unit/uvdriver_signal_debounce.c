@@ -8,7 +8,7 @@
 static void test_twice(void **state)
 {
     (void)state;
-    /* The clock starts near 0, and time 0 must not count as an earlier signal. */
+    /* The first signal comes near time 0, which must not count as the time of an earlier signal. */
     enum { BEGIN = 7 };
     static const struct
     {
@@ -19,9 +19,10 @@ static void test_twice(void **state)
         {SIGTERM, BEGIN, false},
         {SIGTERM, BEGIN, true},
         {SIGTERM, BEGIN + UV_TWICE_US - 1, true},
-        {SIGTERM, BEGIN + UV_TWICE_US, false}, /* Echoes do not extend the interval. */
+        /* Echoes do not extend the interval after the first signal. */
+        {SIGTERM, BEGIN + UV_TWICE_US, false},
         {SIGTERM, BEGIN + UV_TWICE_US + 1, true},
-        {SIGINT, BEGIN + UV_TWICE_US + 2, false}, /* Another signal is another request. */
+        {SIGINT, BEGIN + UV_TWICE_US + 2, false}, /* A signal of another number is a new request. */
         {SIGINT, BEGIN + UV_TWICE_US + 3, true},
         {SIGINT, BEGIN + 3 * UV_TWICE_US, false},
     };

@@ -56,8 +56,8 @@ static int connect_raw(void)
     return fd;
 }
 
-/* Behaves like one of eight kinds of strangers. Some of them keep the connection open until the
- * deadline. */
+/* Behaves like one of eight kinds of strangers, selected by i. Some of them keep the connection
+ * open until the deadline. */
 static void knock(int fd, uint32_t i)
 {
     static const char http[] = "GET / HTTP/1.1\r\nHost: peer\r\n\r\n"
@@ -84,7 +84,7 @@ static void knock(int fd, uint32_t i)
         break; /* The stranger closes its sending side early. */
     case 5:
         n = write(fd, junk, CHANNEL_MSG1);
-        break; /* The stranger sends the right number of bytes. */
+        break; /* The length is that of a first message, but the contents are not. */
     case 6:
         n = write(fd, junk, CHANNEL_MSG1 - 1); /* The first message lacks one byte. */
         n = n < 0 ? n : shutdown(fd, SHUT_WR);
@@ -98,7 +98,7 @@ static void knock(int fd, uint32_t i)
     assert_true(n >= 0);
 }
 
-/* Returns whether the other end has closed the connection. Fails if it has sent a byte. */
+/* Returns whether the other end has closed the connection. Fails if it has sent a byte before. */
 static bool ended_silently(int fd)
 {
     char byte;
@@ -147,7 +147,9 @@ static void test_junk_changes_a_counter(void **state)
     for (uint32_t round = 0; round < 25; round++) {
         int fd[BATCH];
         if (round == 1 && COUNTS_ALLOCATIONS)
-            armed = true; /* libuv's table of descriptors has its final size now. */
+            /* Round 0 has given libuv's table of descriptors its final size, so allocations count
+             * from now on. */
+            armed = true;
         for (uint32_t i = 0; i < BATCH; i++) {
             fd[i] = connect_raw();
             knock(fd[i], n++);
@@ -202,7 +204,7 @@ static void test_recorded_message_is_answered_once(void **state)
     close(first);
     FAKE_RUN_UNTIL(uv_driver_counts(a.driver)->strangers == 4);
     channel_close(&c);
-    fake_dial(&b, a.address, 2); /* Other peers can still connect. */
+    fake_dial(&b, a.address, 2); /* Another peer can still connect. */
     FAKE_RUN_UNTIL(a.n_up == 2);
     fake_part(&a, &b);
 }
@@ -246,8 +248,9 @@ static void test_one_address_has_its_share(void **state)
     fake_close(&a);
 }
 
-/* The deadline applies to the whole handshake, so slow bytes do not extend it. The first two bytes
- * are sent at any time, because the deadline cannot end a link in the loop turn that accepts it. */
+/* The deadline applies to the whole handshake, so a peer that sends one byte every 2 ms does not
+ * extend it. The first two bytes are sent without a wait, so that at least two are sent: the
+ * deadline cannot end a link in the loop turn that accepts it. */
 static void test_slow_bytes_do_not_prolong(void **state)
 {
     (void)state;
@@ -301,7 +304,9 @@ static void test_no_file_descriptors(void **state)
     uint32_t n = 0;
     open_with_session(FAKE_GENEROUS_MS);
     for (n = 0; n < 4; n++)
-        fd[n] = connect_raw(); /* The connections wait in the backlog. */
+        /* These connections wait in the backlog, because the loop does not run before
+         * hold_all(). */
+        fd[n] = connect_raw();
     uint32_t n_hold = hold_all(hold, &before);
     ping(a.n_recv);
     ping(a.n_recv);
@@ -331,7 +336,8 @@ static void test_no_descriptor_for_the_copy(void **state)
     int err = uv_accept_open(&door, &net, &uv_accept_limits_default, &any, fd);
     hold_none(hold, n_hold, &before);
     assert_int_equal(err, -EMFILE);
-    assert_int_equal(fcntl(fd, F_GETFD), -1); /* The socket is closed, also after a failure. */
+    /* uv_accept_open() closes the socket also if it fails. */
+    assert_int_equal(fcntl(fd, F_GETFD), -1);
 }
 
 /* If the socket cannot listen, the call fails and leaves no handle in the loop. */
@@ -360,7 +366,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_no_descriptor_for_the_copy, fake_setup, fake_teardown),
         cmocka_unit_test_setup_teardown(test_no_socket_to_listen_on, fake_setup, fake_teardown),
     };
-    if (!fake_descriptors(800)) /* This process has both ends of each connection. */
+    /* This process has both ends of each connection, so it needs many descriptors. */
+    if (!fake_descriptors(800))
         return 77;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,8 +53,8 @@ static void test_a_flood_is_sieved(void **state)
     (void)state;
     struct syn_filter s;
     syn_filter_init(&s, &limits, 5000);
-    knock(&s, "192.0.2.1:1", 1250); /* 5,000 connections per second. */
-    knock(&s, "192.0.2.2:1", 250);  /* 1,000 per second, exactly the limit. */
+    knock(&s, "192.0.2.1:1", 1250); /* 5,000 connections per second: a flood. */
+    knock(&s, "192.0.2.2:1", 250);  /* 1,000 connections per second, exactly the limit. */
     knock(&s, "[2001:db8::1]:1", 2500);
     assert_false(syn_filter_turn(&s, 5249));
     assert_false(syn_filter_is_on(&s));
@@ -63,13 +63,14 @@ static void test_a_flood_is_sieved(void **state)
     assert_true(fabs(kept(&s, "192.0.2.1:2") - 0.05) < 1e-9);
     assert_true(kept(&s, "192.0.2.2:1") == 1);
     assert_true(kept(&s, "[::ffff:192.0.2.1]:1") < 1);
-    /* The first 64 bits of both addresses are equal, so the filter treats them as one. */
+    /* 2001:db8::1 and 2001:db8::ffff have equal first 64 bits, so the filter treats them as one
+     * address. */
     assert_true(kept(&s, "[2001:db8::ffff]:1") < 0.03);
     assert_true(kept(&s, "[2001:db8:0:1::1]:1") == 1);
 }
 
-/* The rate is estimated from the connections that pass the filter. During an unchanged flood, the
- * filter stays and its program does not change. */
+/* The rate is estimated from the connections that pass the filter. While a flood does not change,
+ * the filter stays, and its program stays as it is. */
 static void test_it_ends_with_the_flood(void **state)
 {
     (void)state;
@@ -78,15 +79,17 @@ static void test_it_ends_with_the_flood(void **state)
     knock(&s, "192.0.2.1:1", 1250);
     assert_true(syn_filter_turn(&s, 250));
     for (uint64_t t = 500; t < 5000; t += 250) {
-        knock(&s, "192.0.2.1:1", t % 500 != 0 ? 55 : 70); /* About 250 connections per second. */
+        /* About 250 connections per second pass. */
+        knock(&s, "192.0.2.1:1", t % 500 != 0 ? 55 : 70);
         assert_false(syn_filter_turn(&s, t));
         assert_true(syn_filter_is_on(&s));
     }
-    knock(&s, "192.0.2.1:1", 250); /* This flood is four times as large. */
+    /* Four times as many connections pass, so the flood is four times as large. */
+    knock(&s, "192.0.2.1:1", 250);
     assert_true(syn_filter_turn(&s, 5000));
     assert_true(fabs(kept(&s, "192.0.2.1:1") - 0.0125) < 1e-9);
-    /* 3 of 240 connections pass the filter. The estimated rate of 960 per second is under the
-     * limit. */
+    /* 3 of 240 connections have passed the filter. The rate estimated from them, 960 per second, is
+     * under the limit. */
     knock(&s, "192.0.2.1:1", 3);
     assert_true(syn_filter_turn(&s, 5250));
     assert_false(syn_filter_is_on(&s));
@@ -101,7 +104,7 @@ static void test_the_worst_is_found_among_many(void **state)
     struct syn_filter s;
     char text[32];
     syn_filter_init(&s, &limits, 0);
-    /* The first addresses fill the table. */
+    /* The first SYN_FILTER_PLACES addresses fill the table. */
     for (uint32_t i = 0; i < SYN_FILTER_PLACES; i++) {
         snprintf(text, sizeof text, "10.1.0.%u:1", (unsigned)i);
         knock(&s, text, 1);
@@ -138,11 +141,12 @@ static int listen_at(int family, uint16_t *port)
         close(fd);
         return -1;
     }
-    *port = ntohs(a.v4.sin_port); /* sin6_port has the same offset as sin_port. */
+    *port = ntohs(a.v4.sin_port); /* Also right for IPv6: sin6_port has the same offset. */
     return fd;
 }
 
-enum { ANSWER_MS = 200 }; /* A busy kernel may answer late even on the loopback. */
+/* Time to wait for a connection. A busy kernel may answer late even on the loopback. */
+enum { ANSWER_MS = 200 };
 
 /* Returns whether a connection from address `from` is established within ANSWER_MS. */
 static bool stands(const char *from, uint16_t port, int *kept_fd)
@@ -175,7 +179,8 @@ static void sieve_all_of(struct syn_filter *s, const char *text, int fd)
     none.pass_per_s = 0;
     syn_filter_init(s, &none, 0);
     knock(s, text, 1000);
-    knock(s, "192.0.2.77:1", 1000); /* The filter program has entries of other addresses, too. */
+    /* Other addresses, so that the filter program has several entries. */
+    knock(s, "192.0.2.77:1", 1000);
     knock(s, "[2001:db8::1]:1", 1000);
     assert_true(syn_filter_turn(s, 250));
     int err = syn_filter_attach(s, fd);
@@ -222,16 +227,18 @@ static void test_who_comes_through_stands(void **state)
     assert_true(fd >= 0);
     sieve_all_of(&s, "127.0.0.9:1", fd);
     for (int i = 0; i < SYN_FILTER_PLACES; i++)
-        s.at[i].kept = 1; /* All addresses pass at random, with probability 1. */
+        s.at[i].kept = 1; /* The program lists the addresses, but lets all connections pass. */
     assert_int_equal(syn_filter_attach(&s, fd), 0);
     assert_true(stands("127.0.0.9:0", port, &there));
     int accepted = accept(fd, NULL, NULL);
     for (int i = 0; i < SYN_FILTER_PLACES; i++)
         s.at[i].kept = 0;
-    /* Attaches a filter that drops all packets of this address, as if it had been inherited. */
+    /* Attaches a filter that drops all packets of this address to the accepted socket, as if the
+     * socket had inherited the filter. */
     assert_int_equal(syn_filter_attach(&s, accepted), 0);
     assert_int_equal(send(there, &byte, 1, 0), 1);
-    assert_int_equal(recv(accepted, &byte, 1, MSG_DONTWAIT), 1); /* Loopback delivers at once. */
+    /* The loopback delivers the byte at once. */
+    assert_int_equal(recv(accepted, &byte, 1, MSG_DONTWAIT), 1);
     close(there);
     close(accepted);
     close(fd);

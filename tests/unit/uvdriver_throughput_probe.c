@@ -5,7 +5,7 @@
 #include "peer/uv/session.h"
 
 static struct fake a, b;
-static struct uplink_bursts heard; /* Bursts that the node of b received. */
+static struct uplink_bursts heard; /* Sum of all bursts that b's node has received. */
 static double least_rtt_us;
 static uint32_t n_heard; /* Number of events with bursts for b's node. */
 
@@ -73,10 +73,10 @@ static void test_bytes_and_bursts(void **state)
     for (int i = 0; i < N; i++)
         pass(BYTES);
 #ifdef __linux__
-    /* The last few bytes may not be acknowledged yet. */
+    /* The last few bytes may not be acknowledged yet, so 99 % are enough. */
     for (int i = 0; heard.bytes < 0.99 * N * BYTES; i++) {
         assert_true(i < MOST);
-        b.driver->carried_us = 0; /* Simulates that a second has passed. */
+        b.driver->carried_us = 0; /* Simulates that a second has passed since the last report. */
         work();
     }
     assert_true(heard.bytes < 1.1 * N * BYTES);
@@ -109,13 +109,14 @@ static void test_acknowledged_at_once(void **state)
     fake_part(&a, &b);
 }
 
-/* Short rounds do not each report bursts: one report per second is enough. */
+/* Rounds that are shorter than a second do not each report bursts: one report per second is
+ * enough. */
 static void test_once_a_second(void **state)
 {
     (void)state;
     connect_both(NODE_UPLINK_AUTO);
     pass(1000);
-    b.driver->carried_us = INT64_MAX / 2; /* The bursts were read just now. */
+    b.driver->carried_us = INT64_MAX / 2; /* Simulates that bursts were reported just now. */
     for (int i = 0; i < 20; i++)
         work();
     assert_int_equal(n_heard, 0);

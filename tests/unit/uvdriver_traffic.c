@@ -36,7 +36,7 @@ static void add(struct traffic *t, uint32_t peer, uint64_t sent, uint64_t receiv
     traffic_add(t, id, sent, received);
 }
 
-/* With as many peers as there are rows, no count is lost, in any order. */
+/* As long as the table has a row for each peer, no count is lost, whatever the order. */
 static void test_sums(void **state)
 {
     (void)state;
@@ -57,20 +57,21 @@ static void test_sums(void **state)
     expect(&t, TRAFFIC_PEERS, 0, 0);
 }
 
-/* Observers with new identities replace the peer that was counted least recently, and no other. */
+/* Each observer with a new identity takes the row of the peer that was counted least recently, and
+ * no other row. */
 static void test_full(void **state)
 {
     (void)state;
     static struct traffic t;
     for (uint32_t i = 0; i < TRAFFIC_PEERS; i++)
         add(&t, i, i + 1, 2 * i + 1);
-    add(&t, 0, 10, 20); /* Peer 0 is counted again. */
+    add(&t, 0, 10, 20); /* Peer 0 is counted again. Peer 1 is now the least recently counted one. */
     add(&t, 100000, 5, 6);
     expect(&t, 0, 11, 21);
-    expect(&t, 1, 0, 0); /* The row of peer 1 was the least recently used one, and was replaced. */
+    expect(&t, 1, 0, 0); /* Peer 1 was counted least recently, so its row was replaced. */
     expect(&t, 2, 3, 5);
     expect(&t, 100000, 5, 6);
-    add(&t, 1, 7, 8); /* The counts of peer 1 start again. */
+    add(&t, 1, 7, 8); /* Peer 1 gets a new row, with counts from 0. */
     expect(&t, 1, 7, 8);
     expect(&t, 2, 0, 0);
 }

@@ -165,7 +165,7 @@ static uint64_t n_strangers(void)
     return uv_driver_counts(a.driver)->strangers;
 }
 
-/* Handshakes with the right key do not finish: the other end closes before its message is read,
+/* Handshakes with the right key do not finish: the dialling end closes before its message is read,
  * closes after the reply, or sends nothing more. */
 static void test_handshakes_that_do_not_end(void **state)
 {
@@ -179,7 +179,7 @@ static void test_handshakes_that_do_not_end(void **state)
     assert_int_equal(shutdown(fd, SHUT_WR), 0);
     FAKE_RUN_UNTIL(n_strangers() == 1);
     assert_int_equal(a.n_notes, 0);
-    assert_int_equal(recv(fd, answer, 1, 0), 0); /* The peer sent no byte back. */
+    assert_int_equal(recv(fd, answer, 1, 0), 0); /* Peer a has sent no byte back. */
     close(fd);
     fd = knock_with_key();
     FAKE_RUN_UNTIL(recv(fd, answer, sizeof answer, MSG_DONTWAIT | MSG_PEEK) == CHANNEL_MSG2);

@@ -15,15 +15,15 @@
 
 enum { LONG_US = 600 * 1000 * 1000, MOST = 64 << 20, LARGE = 10 << 20 };
 
-/* The disk of the machine, with one call that waits or fails. */
+/* The real disk, except that one of its calls can be made to wait or to fail. */
 struct slow_disk
 {
     struct disk below, disk;
-    /* at_sync: sync() posts it on entry. go_on: sync() then waits for it. */
+    /* sync() posts at_sync on entry. If wait_in_sync is set, it then waits for go_on. */
     uv_sem_t at_sync, go_on;
     bool wait_in_sync;
     int create_err;
-    const atomic_bool *wait_in_write_for; /* write() waits until this is set. NULL: no wait. */
+    const atomic_bool *wait_in_write_for; /* write() waits until this flag is set. NULL: no wait. */
 };
 
 struct world
@@ -38,7 +38,7 @@ struct world
     int n_done;
 };
 
-static struct world w; /* Static, because an abandoned thread may still use it. */
+static struct world w; /* Static, because a writer thread that was abandoned may still use it. */
 
 static int slow_create(void *self, const char *name)
 {
@@ -181,7 +181,8 @@ static void test_kept(void **unused)
         given = w.state.bytes;
         assert_int_equal(uv_writer_keep(&w.writer, &w.state, &label), 0);
         assert_true(w.state.bytes != given && w.state.n == 0 && w.state.n_sections == 0);
-        /* From the second write on, the state gets the memory of the previous checkpoint back. */
+        /* From the second write on, the state gets back the memory that the previous checkpoint
+         * used. */
         assert_true((w.state.bytes != NULL) == (i > 1));
         wait_until_done(i);
         assert_int_equal(w.result.err, 0);
@@ -295,7 +296,8 @@ static void test_a_disk_that_does_not_answer(void **unused)
     assert_false(last);
     uv_sem_post(&w.slow.go_on);
     assert_int_equal(uv_writer_close(&w.writer, LONG_US, LONG_US, &r, &last), 0);
-    assert_true(last && r.err == 0 && newest(&n) == 5); /* The last write had ended before. */
+    /* The write has ended now, and its checkpoint is complete. */
+    assert_true(last && r.err == 0 && newest(&n) == 5);
 }
 
 int main(void)
