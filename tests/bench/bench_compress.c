@@ -108,7 +108,8 @@ static struct speed speed_of(const struct yard *y, const char *spec)
     assert(err == 0);
     uint8_t *bytes = malloc(compress_bound(c));
     assert(bytes != NULL);
-    memset(bytes, 1, compress_bound(c)); /* Touches the pages before the measurement. */
+    /* Writes to the pages once, so that page faults are not measured. */
+    memset(bytes, 1, compress_bound(c));
     memset(y->x_hat, 0, y->n * sizeof *y->x_hat);
     struct compress_input in = {.draw = 7, .x = y->x, .x_hat = y->x_hat};
     struct compress_stat stat;
@@ -196,7 +197,7 @@ static void bench_top(struct yard *y)
            slow >= TARGET_SLACK * target ? "ok" : "SHORT");
 }
 
-/* Measures randk without the error measurement. It then reads only the coordinates that it
+/* Measures randk without the error measurement. randk then reads only the coordinates that it
  * sends. */
 static void bench_unmeasured(struct yard *y)
 {

@@ -1,5 +1,5 @@
-/* tests/bench/bench_compress_parts.h -- a stopwatch, a reference implementation of top-k, and
- * the position coders by themselves. */
+/* tests/bench/bench_compress_parts.h -- parts of bench_compress: a stopwatch, a reference
+ * implementation of top-k, and the coders of positions measured by themselves. */
 #ifndef TESTS_BENCH_BENCH_COMPRESS_PARTS_H
 #define TESTS_BENCH_BENCH_COMPRESS_PARTS_H
 
@@ -71,7 +71,8 @@ static inline float quickselect(float *a, size_t n, size_t k)
     return a[at];
 }
 
-/* Top-k as in a textbook: magnitudes, quickselect, collect. */
+/* Selects the top k as in a textbook: computes the magnitudes, runs quickselect, and collects the
+ * entries above the threshold. */
 static inline size_t naive_top(const float *x, const float *x_hat, size_t n, size_t k,
                                float *scratch, float *value, uint32_t *index)
 {
@@ -117,7 +118,8 @@ static inline bool read_positions(enum positions_how how, const uint8_t *src, si
     return proper;
 }
 
-/* Measures each coder of positions. The positions are a random `share` of 0 to n - 1. */
+/* Measures each coder of positions. It encodes the positions of a random subset, which has this
+ * `share` of the numbers 0 to n - 1. */
 static inline void bench_positions(size_t n, double share, double rice_put, double rice_get)
 {
     uint32_t *index = malloc(n * sizeof *index);

@@ -1,7 +1,7 @@
-/* tests/bench/bench_compress_targets.h -- codecs to measure and their target speeds, as a share
- * of the speed of axpy in the same run. Targets are the speeds of good loops on one AVX-512
- * core, whose axpy ran at 10.9 Gelem/s in the L2 cache and at 2.04 Gelem/s from memory. A target
- * is reached within TARGET_SLACK. 0: no target. */
+/* tests/bench/bench_compress_targets.h -- codecs to measure and their target speeds, as a share of
+ * the speed of axpy in the same run. Targets are the speeds of good loops on one AVX-512 core,
+ * whose axpy ran at 10.9 Gelem/s in the L2 cache and at 2.04 Gelem/s from memory. A speed of
+ * TARGET_SLACK times the target is good enough. 0: no target. */
 #ifndef TESTS_BENCH_BENCH_COMPRESS_TARGETS_H
 #define TESTS_BENCH_BENCH_COMPRESS_TARGETS_H
 
@@ -52,7 +52,7 @@ enum { N_TARGETS = sizeof speed_targets / sizeof speed_targets[0] };
 /* Targets of exact top-1 %: multiple of the speed of a quickselect, Gelem/s, and share of axpy for
  * the histogram method. Targets of Rice coding: millions of positions per second. */
 #define TARGET_QUICKSELECT 8.0
-#define TARGET_TOPK_GELEM  1.0 /* Applies if axpy reaches 2 Gelem/s or more. */
+#define TARGET_TOPK_GELEM  1.0 /* Checked only if axpy reaches 2 Gelem/s. */
 static const double target_histogram[PLACES] = {0.117, 0.32};
 #define TARGET_RICE_PUT 500.0
 #define TARGET_RICE_GET 250.0

@@ -84,7 +84,8 @@ static bool bench_one(const char *spec)
     double honest = 0.0;
     bool proper;
     rig_open_model(&r, spec, &square, 1);
-    for (size_t i = 0; i < SEEDS; i++) { /* The slowest valid message is the reference. */
+    /* Mutated messages are compared with the slowest valid message. */
+    for (size_t i = 0; i < SEEDS; i++) {
         vector_fill(v, N, kinds[i], i);
         int err = rig_code(&r, i, v);
         assert(err == 0);

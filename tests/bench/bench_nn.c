@@ -39,7 +39,7 @@ struct times
     double layer[LAYERS_MAX][2];
 };
 
-/* A model and the memory of a training step. */
+/* The measured model and the memory of a training step. */
 struct subject
 {
     const struct bench_options *options;
@@ -253,7 +253,8 @@ static void one_step(struct subject *s, struct times *t)
     t->forward = t1 - t0;
     t->backward = t2 - t1;
     t->update = now_s() - t2;
-    if (!(loss.sum >= 0)) { /* Training with NaN takes other times, so the measurement stops. */
+    /* Steps with NaN take another time than normal steps, so the measurement stops. */
+    if (!(loss.sum >= 0)) {
         fprintf(stderr, "bench_nn: %s diverged\n", s->m.spec);
         exit(1);
     }
@@ -389,7 +390,7 @@ static enum model_norm norm_of(const char *word)
     return MODEL_BATCH_NORM;
 }
 
-/* Sets the option at argv[i]. Returns the number of words used. */
+/* Sets the option at argv[i]. Returns the number of command-line words that it used. */
 static int option(struct bench_options *o, char **argv, int left)
 {
     if (strcmp(argv[0], "--json") == 0)

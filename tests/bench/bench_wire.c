@@ -13,7 +13,7 @@
  * is shaped by tc tbf on eth0, not here. Prints "ready" when the devices exist. Runs until it is
  * killed, which removes the devices. A packet costs one copy and two system calls: fast enough for
  * a WAN, not for a gigabit link. Used by tests/bench/race. */
-#define _GNU_SOURCE /* For setns() and ppoll(). */
+#define _GNU_SOURCE /* Makes the headers declare setns() and ppoll(). */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/if.h>

@@ -65,7 +65,7 @@ static void draw_double(struct plan *p, struct rng *r, enum fault_kind kind, uin
     p->n_peers++;
 }
 
-/* Draws from a separate random stream, so that the other draws of the seed do not change. */
+/* Draws from a separate random stream, so that the other parts of a seed's plan do not change. */
 void plan_draw_admission(struct plan *p)
 {
     struct rng r = rng_stream(rng_key(p->seed, RNG_TEST, 0xe8, 4));
@@ -76,7 +76,7 @@ void plan_draw_admission(struct plan *p)
     if (plan_chance(&r, 0.6))
         draw_list(p, &r, length_s);
     if (plan_chance(&r, 0.5))
-        /* More than the 10 s after which a silent peer is dead. */
+        /* --member-ttl must be more than the 10 s after which a silent peer counts as dead. */
         p->forget_s = round(12 + (double)rng_unit(&r) * 18);
     if (plan_chance(&r, 0.3))
         add_fault(p, (struct fault){.kind = FAULT_FLOOD,
@@ -216,7 +216,8 @@ static void restart_listed(struct cluster *c, uint32_t peer)
 {
     struct watched *w = &c->peer[peer];
     int code;
-    if (w->listed_us != 0 && w->hurt) /* The process cannot end while its worker hangs. */
+    /* The process cannot end while its worker hangs, so its time limit starts again. */
+    if (w->listed_us != 0 && w->hurt)
         w->listed_us = sim_now_us(c->world);
     if (w->listed_us == 0 || sim_now_us(c->world) - w->listed_us > BACK_US
         || sim_node(c->world, peer) == NULL || !sim_ended(c->world, peer, &code) || code != 2)
@@ -263,7 +264,8 @@ void admission_apply(struct cluster *c, uint32_t k, bool on)
 
 void admission_configure(struct cluster *c, uint32_t peer, struct node_config *n)
 {
-    static struct certificate token; /* The node copies the token. */
+    /* A static variable suffices, because the node copies the token. */
+    static struct certificate token;
     struct watched *w = &c->peer[peer];
     uint8_t id[WIRE_ID_BYTES];
     n->forget_us = (int64_t)(c->plan.forget_s * 1e6);
@@ -311,7 +313,7 @@ uint32_t admission_forgotten(const struct cluster *c, uint32_t peer)
 
 static bool is_outside(const struct cluster *c, uint32_t peer)
 {
-    /* An identity that a listed peer shares is still on the list. */
+    /* If a listed peer has the same identity, the identity is still on the list. */
     for (uint32_t i = 0; i < c->plan.n_peers; i++)
         if (!(c->revoked & UINT32_C(1) << i)
             && memcmp(sim_id(c->world, i), sim_id(c->world, peer), WIRE_ID_BYTES) == 0)
@@ -352,8 +354,9 @@ void admission_check(struct cluster *c)
     }
 }
 
-/* Checks 30 s after the last fault: of two processes with one identity or name, one has ended,
- * and a member that was gone for longer than --member-ttl was removed. */
+/* Makes the checks that follow the last fault by 30 s: of two processes with one identity or name,
+ * one must have ended, and a member that was gone for longer than --member-ttl must have been
+ * removed. */
 void admission_settled(struct cluster *c)
 {
     uint32_t alive = 0;

@@ -48,7 +48,7 @@ static void compare(struct cluster *c, uint32_t i, uint32_t j, const struct exch
         if (x->a != y->b || x->b != y->a)
             cluster_wrong(c, WRONG_REPLICAS, "%" PRIu32 " and %" PRIu32 " differ at round %" PRIu64,
                           i, j, x->round);
-        /* An end that rejects or clips a delta uses a coefficient unknown to the other end. */
+        /* If an end rejects or clips a delta, the other end does not know its coefficient. */
         bool both = isfinite(x->coefficient) && isfinite(y->coefficient) && c->plan.tolerate == 0
                     && (c->plan.liars == 0 || (x->coefficient != 0 && y->coefficient != 0));
         if (both && memcmp(&x->coefficient, &y->coefficient, sizeof x->coefficient) != 0)
@@ -83,8 +83,8 @@ void check_exchanges(struct cluster *c, uint32_t peer)
 
 /* ---- each event ---- */
 
-/* Limits sessions to 20 per second for each known peer, as more is a redial loop. Also notes
- * whether some peer was taken for dead. */
+/* Limits sessions to 20 per second for each known peer, because more mean an endless loop of dials.
+ * Also notes whether some peer was taken for dead. */
 void check_event(struct cluster *c, uint32_t peer, const struct node_event *ev)
 {
     struct watched *w = &c->peer[peer];
@@ -129,8 +129,8 @@ static int64_t patience_us(const struct plan *p)
     return (int64_t)(3 * (limit > 20 * job ? limit : 20 * job)) + 10 * PLAN_SECOND;
 }
 
-/* Returns whether some peer waits for its quorum. In lock step the others wait for it, although
- * they may have a quorum, because each peer counts from the members at its own start. */
+/* Returns whether some peer waits for its quorum. In lock step the others wait for it, even with a
+ * quorum, because each peer computes its quorum from the members at its own start. */
 static bool held_up(const struct cluster *c)
 {
     bool held = false;
@@ -176,7 +176,7 @@ void check_pace(struct cluster *c)
             continue;
         struct node_progress p = cluster_progress(c, i);
         bool starts = p.phase != NODE_TRAINING || p.holds || held;
-        /* A disturbed peer stays excused until its job is done. */
+        /* A peer that a fault disturbed stays excused until its current job is done. */
         w->hurt = hurt(c, i) || (w->hurt && w->seen == w->beat);
         if (starts || w->hurt || w->seen != w->beat) {
             w->beat = w->seen;
@@ -236,7 +236,7 @@ static const float *model_at(const struct watched *w, uint64_t round, bool later
     return NULL;
 }
 
-/* Returns the set of members that a peer counts now. */
+/* Returns the set of peers that this peer counts as members now. */
 uint32_t check_counted(const struct cluster *c, uint32_t peer)
 {
     uint32_t set = 0;
@@ -271,8 +271,8 @@ static double exact_drift(const struct cluster *c, uint32_t set, uint64_t round,
     return n == 0 ? (double)NAN : d2 > 0 ? sqrt(d2 / m2) : 0;
 }
 
-/* Returns the members that a peer counted at the start of the round. If deltas overlap a whole
- * round (RUN_OVERLAP_ROUND), the peer must have counted them one round earlier, too. */
+/* Returns the peers that a peer counted as members at the start of the round. If deltas overlap a
+ * whole round (RUN_OVERLAP_ROUND), the peer must have counted them one round earlier, too. */
 static uint32_t counted_at(const struct watched *w, uint64_t round)
 {
     bool before = w->cluster->plan.overlap == RUN_OVERLAP_ROUND && round > 0 && w->has[round - 1];
@@ -312,7 +312,7 @@ void check_progress(struct cluster *c, uint32_t peer)
     check_rounds(c, peer, &p);
     check_memory(c, peer);
     if (c->plan.liars != 0)
-        return; /* Byzantine peers falsify drifts, and liars_check_note() checks each accusation. */
+        return; /* Byzantine peers falsify drifts, and liars_check_note() checks accusations. */
     check_drift(c, peer, &p);
     if (p.violations > 0)
         cluster_wrong(c, WRONG_PROTOCOL, "%" PRIu32 " saw a violation", peer);
@@ -350,8 +350,8 @@ static bool edges_open_at(struct cluster *c, uint32_t i, bool tell)
     return open;
 }
 
-/* Checks one peer: it does not stay joining while others train, its edges are open, and its graph
- * has the live members. */
+/* Checks one peer: it must not stay in the joining phase while others train, its edges must be
+ * open, and its graph must have the live members. */
 static bool whole_at(struct cluster *c, uint32_t i, uint32_t alive, uint32_t training, bool tell)
 {
     struct node_progress p = cluster_progress(c, i);
@@ -364,12 +364,12 @@ static bool whole_at(struct cluster *c, uint32_t i, uint32_t alive, uint32_t tra
         return true;
     bool open = edges_open_at(c, i, tell);
     node_size(sim_node(c->world, i), &s);
-    /* A peer whose worker is stalled is not a vertex until its job is done. */
+    /* A graph may lack peers whose worker is stalled, until their job is done. */
     uint32_t stalled = 0;
     for (uint32_t j = 0; j < c->plan.n_peers; j++)
         stalled += cluster_alive(c, j) && c->peer[j].hurt;
     uint32_t forgotten = admission_forgotten(c, i);
-    uint32_t liars = 0; /* Byzantine and excluded peers, which may or may not be counted. */
+    uint32_t liars = 0; /* Number of Byzantine and excluded peers, counted or not. */
     for (uint32_t j = 0; j < c->plan.n_peers; j++)
         liars += !cluster_honest(c, j) && !c->peer[j].absent;
     /* A peer accepts a few members with one endorsement, so it may count some invented ones. */
@@ -421,7 +421,7 @@ bool check_whole(struct cluster *c, bool tell)
         if (!cluster_honest(c, i))
             continue;
         if (!cluster_alive(c, i) && !c->peer[i].absent)
-            return true; /* A peer has ended. The others may then continue separately. */
+            return true; /* Some peer has ended. The other peers may then continue separately. */
         if (!cluster_alive(c, i) || check_stranded(c, i))
             continue;
         enum node_phase phase = cluster_progress(c, i).phase;

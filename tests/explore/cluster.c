@@ -73,7 +73,8 @@ static void steps(void *self, float *x, uint64_t round, uint32_t n, struct train
     for (size_t k = 0; k < c->plan.dim; k++)
         c->moved[k] -= (double)x[k];
     uint64_t key = rng_key(c->plan.seed, RNG_TEST, p->index, round);
-    for (size_t i = 2; i-- > 0;) { /* The last segment is updated first, as in backpropagation. */
+    /* The last segment of the model is updated first, as in backpropagation. */
+    for (size_t i = 2; i-- > 0;) {
         const struct segment *g = &c->segment[i];
         for (uint32_t s = 0; s < n; s++)
             for (size_t k = g->offset; k < g->offset + g->n; k++) {
@@ -102,7 +103,7 @@ static void evaluate(void *self, const float *x, uint64_t most, struct trainer_r
     *report = (struct trainer_report){.loss = 1, .n_samples = 1};
 }
 
-/* The model has no samples, so a new assignment of shards is only written to the story. */
+/* The model has no training samples, so a new assignment of shards is only written to the story. */
 static int members(void *self, const uint64_t *keys, size_t n, uint64_t own)
 {
     const struct watched *p = self;
@@ -262,8 +263,8 @@ void cluster_set_run(struct run *r, const struct plan *p)
                       .local_steps = p->local_steps};
     set_spec(r->compress, p->compress);
     set_spec(r->final_compress, "qsgd:4");
-    /* With --byzantine the consensus phase keeps the graph of the training. base:K needs whole
-     * models, so its deltas are not compressed. */
+    /* With --byzantine the consensus phase keeps the graph of training. If its graph is base:K, its
+     * deltas are not compressed, because an exact averaging pass needs whole models. */
     bool last = strcmp(p->final_topology, RUN_SAME) != 0 && p->tolerate == 0;
     snprintf(r->final_topology, sizeof r->final_topology, RUN_SAME);
     if (last && round_schedule_of(p->final_topology))

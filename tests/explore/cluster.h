@@ -90,8 +90,8 @@ struct watched
     int64_t listed_us; /* Time at which the peer was put back on the allow-list. 0: never. */
     uint32_t named_as; /* Index of the peer whose name this peer uses. Usually its own index. */
     char name[WIRE_NAME_MAX + 1];
-    /* The peer has just resumed from a checkpoint. check_rounds() then takes over its round
-     * count. */
+    /* The peer has just resumed from a checkpoint. check_rounds() must take over the round count
+     * that the peer reports. */
     bool resumes;
     /* Callback of trainer.watch, called when a segment is final. NULL: none. */
     void (*done_layer)(void *arg, size_t from);
@@ -99,10 +99,11 @@ struct watched
     uint64_t joined_round, done, drift_round, said_round;
     uint64_t n_lives;
     uint64_t seen;    /* Step counter of the peer at the last check. */
-    int64_t moved_us; /* Time of the last change of `seen`. */
+    int64_t moved_us; /* Time at which `seen` last changed. */
     /* Step counter of the peer at `beat_us`. */
     uint64_t beat;
-    /* A fault stops or slows the peer's loop or worker, or its disturbed job is not done yet. */
+    /* A fault stops or slows the peer's loop or worker, or a job that began during such a fault is
+     * not done yet. */
     bool hurt;
     /* Time of the last progress, or the last time at which the peer was excused from making
      * progress. */
@@ -124,7 +125,7 @@ struct cluster
     struct plan plan;
     struct sim_config config;
     bool liar[PLAN_PEERS_MAX];
-    uint32_t outside;  /* Bit k: fault k takes peers off the allow-list now. */
+    uint32_t outside;  /* Set of faults that take peers off the allow-list now: bit k is fault k. */
     uint32_t insiders; /* Set of peers that announce invented members. */
     uint32_t revoked;  /* Set of peers that a fault has taken off the allow-list. */
     int64_t listed_us; /* Time of the last change of the allow-list. */
@@ -133,12 +134,13 @@ struct cluster
     struct watched peer[PLAN_PEERS_MAX];
     struct segment segment[3];
     double moved[DIM_MAX]; /* Sum of all local updates of all peers, for each parameter. */
-    /* Every exchange is complete: no peer died, was declared dead, started late or ended early. */
+    /* True while every exchange is complete, because no peer has died, been declared dead, started
+     * late or ended early. */
     bool whole;
     uint32_t down[PLAN_FAULTS_MAX]; /* For each fault, the set of peers that it has taken down. */
     /* For each fault, the set of peers whose loop or worker it holds up now. */
     uint32_t hurt[PLAN_FAULTS_MAX];
-    /* No peer had ended at the check that follows the last fault by 30 s or more. */
+    /* True if no peer had ended at the time of the checks 30 s after the last fault. */
     bool settled;
     uint32_t unnamed; /* Set of peers for which a fault breaks bootstrap names now. */
     /* 0: broken names resolve to nothing. 1: they resolve to an unused address. */
@@ -171,12 +173,12 @@ void cluster_set_run(struct run *r, const struct plan *p);
  * names. */
 uint32_t cluster_told(const struct cluster *c);
 
-/* course.c: runs a plan from beginning to end. */
+/* In course.c: runs a plan from beginning to end. */
 void course_run(struct cluster *c);
 
-/* checks.c. check_event() runs before an event, check_exchanges() after a job of the worker,
- * check_progress() when the node has updated its figures, check_end() at the end of the run.
- * check_counted() returns the set of members that a peer counts now. */
+/* Functions of checks.c. check_event() runs before an event, check_exchanges() after a job of the
+ * worker, check_progress() when the node has updated its figures, check_end() at the end of the
+ * run. check_counted() returns the set of peers that a peer counts as members now. */
 uint32_t check_counted(const struct cluster *c, uint32_t peer);
 void check_event(struct cluster *c, uint32_t peer, const struct node_event *ev);
 void check_exchanges(struct cluster *c, uint32_t peer);
@@ -191,8 +193,8 @@ bool check_whole(struct cluster *c, bool tell);
 bool check_stranded(const struct cluster *c, uint32_t i);
 void check_end(struct cluster *c);
 
-/* liars.c: liars_set() configures the Byzantine peers; the checks are called after each job of
- * an honest peer and for each of its messages to the user. */
+/* Functions of liars.c. liars_set() configures the Byzantine peers. The checks are called after
+ * each job of an honest peer and for each of its messages to the user. */
 void liars_set(struct cluster *c);
 void liars_check_model(struct cluster *c, uint32_t peer);
 void liars_check_note(struct cluster *c, uint32_t peer, const char *text);
@@ -203,17 +205,17 @@ bool liars_excuse(const struct cluster *c);
 bool liars_part(const struct cluster *c, uint32_t peer);
 double liars_claim(const struct cluster *c);
 
-/* admission.c. admission_configure() and admission_started() run when a process is configured and
- * started, admission_changed() after a change of the allow-list, admission_apply() when a fault
- * begins or ends, and admission_rival() before a restart. admission_later() returns the peers that
- * start later under the identity or name of another peer. */
+/* Functions of admission.c. admission_configure() and admission_started() run when a process is
+ * configured and started, admission_changed() after a change of the allow-list, admission_apply()
+ * when a fault begins or ends, and admission_rival() before a restart. admission_later() returns
+ * the peers that start later under the identity or name of another peer. */
 void admission_configure(struct cluster *c, uint32_t peer, struct node_config *n);
 void admission_started(struct cluster *c, uint32_t peer);
 void admission_changed(struct cluster *c);
 void admission_apply(struct cluster *c, uint32_t fault, bool on);
 uint32_t admission_later(const struct plan *p);
 void admission_rival(struct cluster *c, uint32_t peer);
-/* admission_check() runs in each time slice, admission_look() before the end is judged, and
+/* admission_check() runs in each time slice, admission_look() before check_end(), and
  * admission_settled() 30 s after the last fault. */
 void admission_check(struct cluster *c);
 void admission_look(struct cluster *c, uint32_t peer);
@@ -221,11 +223,11 @@ void admission_settled(struct cluster *c);
 /* Returns how many live peers may refuse this peer, or be refused by it, because a token has
  * expired. */
 uint32_t admission_forgotten(const struct cluster *c, uint32_t peer);
-/* course.c: kills the process of this peer, if it has one, and starts another. as_new: with a new
- * identity. */
+/* In course.c: kills the process of this peer, if it has one, and starts another. as_new: with a
+ * new identity. */
 void cluster_start_again(struct cluster *c, uint32_t peer, bool as_new);
 
-/* trace.c: writes one event to the trace. */
+/* In trace.c: writes one event to the trace. */
 void trace_event(void *self, uint32_t peer, const struct node_event *ev, uint32_t other);
 
 #endif

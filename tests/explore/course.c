@@ -68,7 +68,8 @@ void cluster_start_again(struct cluster *c, uint32_t i, bool as_new)
     p->since_us = sim_now_us(c->world) + c->plan.startup_us;
     memset(p->kept, 0, c->plan.n_peers * sizeof *p->kept);
     if (c->plan.checkpoint_s == 0)
-        /* Models of earlier rounds count only if the peer can resume from a checkpoint. */
+        /* Without checkpoints, the models of earlier rounds no longer count, because the restarted
+         * peer cannot resume from them. */
         memset(p->has, 0, c->plan.rounds + 1);
     int err = as_new ? sim_restart_as_new(c->world, i) : sim_restart(c->world, i);
     assert(err == 0);
@@ -93,8 +94,8 @@ static void bring_up(struct cluster *c, uint32_t k, uint32_t i)
     cluster_start_again(c, i, f->kind == FAULT_REPLACE || f->kind == FAULT_CHURN);
 }
 
-/* Lets processes run whose start-up time is over. Returns when the next start-up time is over, but
- * at most `to`. */
+/* Lets processes run whose start-up time is over. Returns the time at which the next start-up ends,
+ * but at most `to`. */
 static int64_t next_start(struct cluster *c, int64_t to)
 {
     for (uint32_t i = 0; i < c->plan.n_peers; i++) {
@@ -303,7 +304,7 @@ static bool too_late(const struct cluster *c)
 {
     uint32_t ended = 0, left = 0, stranded = 0;
     for (uint32_t i = 0; i < c->plan.n_peers; i++) {
-        if (!cluster_alive(c, i)) { /* A Byzantine peer that has ended counts, too. */
+        if (!cluster_alive(c, i)) { /* A Byzantine peer that has ended also counts as ended. */
             ended += !c->peer[i].absent;
             continue;
         }
@@ -330,9 +331,9 @@ static int64_t limit_us(const struct plan *p)
     return (int64_t)(2 * length + 300 * step) + plan_end_us(p) + patience * PLAN_SECOND;
 }
 
-/* Returns whether the plan ends with permanent deaths in a fast network that had no other fault
- * for 20 s. The survivors must then have repaired the graph after REPAIRED_US, however many
- * peers died. */
+/* Returns whether the last faults of the plan are permanent deaths, in a fast network without any
+ * other fault for 20 s before. The survivors must then have repaired the graph after REPAIRED_US,
+ * however many peers died. */
 static bool ends_in_deaths(const struct plan *p)
 {
     int64_t end = plan_end_us(p);
@@ -361,7 +362,8 @@ static bool someone_lives_on(const struct plan *p)
     return gone != (UINT32_C(1) << p->n_peers) - 1;
 }
 
-/* Takes down the peers that start later under the identity or name of another peer. */
+/* Kills the processes of the peers that start only later, under the identity or name of another
+ * peer. */
 static void take_down_later(struct cluster *c)
 {
     for (uint32_t i = 0; i < c->plan.n_peers; i++)
@@ -399,7 +401,8 @@ void course_run(struct cluster *c)
         if (now >= over)
             sim_lose(c->world, 0);
         else if (c->whole && someone_ended(c))
-            c->whole = false; /* A peer that ends first may leave an exchange incomplete. */
+            /* A peer that ends before the others may leave an exchange incomplete. */
+            c->whole = false;
         if (now >= over && !isfinite(c->out->healed_s) && check_whole(c, false))
             c->out->healed_s = (double)(now - over) * 1e-6;
         if (now >= repaired) {
@@ -415,7 +418,9 @@ void course_run(struct cluster *c)
             settled = never;
         }
         if ((next == n && all_over(c)) || (c->out->wrong & 1u << WRONG_STORM))
-            break; /* A storm would take hours to simulate. */
+            /* After WRONG_STORM, an endless loop of new sessions, the simulation would take
+             * hours. */
+            break;
         if (next == n && now > limit && too_late(c))
             break;
         if (now > limit || sim_events(c->world) > EVENTS_MAX) {

@@ -22,7 +22,8 @@ struct options
     uint32_t jobs;
 };
 
-/* Message of a child process, sent at the start of a seed and again with its result. */
+/* Message of a child process to its parent, sent at the start of a seed and again with the
+ * result. */
 struct word
 {
     uint64_t seed;
@@ -193,7 +194,7 @@ static int explore(const struct options *o)
 
 /* ---- one ---- */
 
-/* Values that are unknown (NaN) or empty are not printed. */
+/* Figures of a run that are unknown (NaN) or empty are not printed. */
 static void say_run(const struct explored *out)
 {
     printf("%.1f s simulated, %" PRIu64 " events, %" PRIu64 " rounds, %" PRIu64

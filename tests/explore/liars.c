@@ -1,5 +1,5 @@
-/* tests/explore/liars.c -- Byzantine members: which peers, which attack, and which checks
- * remain. */
+/* tests/explore/liars.c -- Byzantine members of a plan: chooses which peers they are and how they
+ * attack, and decides which checks still apply. */
 #include "cluster.h"
 
 #include "nn/math/rng.h"
@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* With --byzantine, the distance of an honest model from the initial model is at most this factor
- * times the distance of the farthest optimum. Local steps alone keep it within factor 1. Noise and
- * Byzantine peers add a part of the distances between honest models. */
+/* With --byzantine, an honest model may be this many times as far from the initial model as the
+ * farthest optimum is. Local steps alone keep it within factor 1. Noise and Byzantine peers add a
+ * part of the distances between honest models. */
 static const double most_ways = 4;
 
 /* ---- drawing ---- */
@@ -44,7 +44,7 @@ static uint32_t n_staying(const struct plan *p)
     return (uint32_t)__builtin_popcount(all & ~gone);
 }
 
-/* Prepares the plan for --byzantine 1 or 2: more peers, and lock step. */
+/* Prepares the plan for --byzantine 1 or 2: adds peers, and sets lock step. */
 static void draw_tolerance(struct plan *p, struct rng *r)
 {
     uint32_t least = 6 + (uint32_t)rng_below(r, 12);
@@ -55,8 +55,8 @@ static void draw_tolerance(struct plan *p, struct rng *r)
     p->tolerate = p->n_peers >= 9 && plan_chance(r, 0.25) ? 2 : 1;
 }
 
-/* Keeps enough honest peers running and required at the start, and draws a graph that is valid with
- * --byzantine. */
+/* Makes sure that enough honest peers stay to the end and that min_peers is large enough. Draws a
+ * graph that is valid with --byzantine. */
 static void draw_graph(struct plan *p, struct rng *r)
 {
     static const char *const topology[] = {"torus", "torus", "complete", "regular:4", NULL};
@@ -189,10 +189,10 @@ bool liars_part(const struct cluster *c, uint32_t peer)
     return c->plan.liars != 0 && c->plan.tolerate == 0 && bars;
 }
 
-/* Returns the largest exact drift of peers that claim consensus. Byzantine peers falsify the
- * estimates, so twice the target is allowed. An exact averaging pass (base:K) uses no estimate,
- * and a Byzantine peer can part the models unnoticed (peer/node/averaging_pass.h), so no limit
- * applies. */
+/* Returns the largest exact drift allowed among peers that claim consensus. Byzantine peers falsify
+ * the estimates, so twice the target is allowed. An exact averaging pass (base:K) uses no estimate,
+ * so a Byzantine peer can move the models apart unnoticed (peer/node/averaging_pass.h), and no
+ * limit applies. */
 double liars_claim(const struct cluster *c)
 {
     struct run run;

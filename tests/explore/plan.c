@@ -53,7 +53,8 @@ static uint32_t draw_set(struct rng *r, uint32_t n)
 int64_t plan_draw_us(struct rng *r, double low_s, double high_s)
 {
     int64_t ms = (int64_t)(log_uniform(r, low_s, high_s) * 1e3);
-    return ms * 1000; /* Rounded to milliseconds, as in the text of a plan. */
+    /* The time is rounded down to milliseconds, because the text of a plan holds no finer times. */
+    return ms * 1000;
 }
 
 static void draw_pair(struct rng *r, uint32_t n, struct fault *f)
@@ -118,8 +119,8 @@ static void draw_fault(struct rng *r, const struct plan *p, int64_t length_us, s
     }
 }
 
-/* Keeps at least two peers running to the end by limiting further permanent faults to 5 s. Lowers
- * min_peers to the number of peers that stay. */
+/* Keeps at least two peers running to the end: a permanent fault that would leave fewer is limited
+ * to 5 s. Lowers min_peers to the number of peers that stay. */
 static void leave_some(struct plan *p)
 {
     uint32_t gone = 0, all = (UINT32_C(1) << p->n_peers) - 1;
@@ -162,7 +163,8 @@ static void draw_run(struct plan *p, struct rng *r)
     p->guests = p->by_name && plan_chance(r, 0.3);
 }
 
-/* Uses a separate random stream, so that seeds from before --quorum keep their plans. */
+/* Uses a separate random stream, so that seeds that are older than the option --quorum keep their
+ * plans. */
 static void draw_patience(struct plan *p, uint64_t seed)
 {
     struct rng r = rng_stream(rng_key(seed, RNG_TEST, 0xe8, 1));
@@ -171,7 +173,8 @@ static void draw_patience(struct plan *p, uint64_t seed)
     p->worker_limit_s = 15;
 }
 
-/* Uses a separate random stream, so that seeds from before --overlap keep their plans. */
+/* Uses a separate random stream, so that seeds that are older than the option --overlap keep their
+ * plans. */
 static void draw_overlap(struct plan *p, uint64_t seed)
 {
     struct rng r = rng_stream(rng_key(seed, RNG_TEST, 0xe8, 5));
@@ -264,7 +267,7 @@ int64_t plan_end_us(const struct plan *p)
     for (uint32_t i = 0; i < p->n_faults; i++) {
         const struct fault *f = &p->fault[i];
         int64_t until = f->at_us + (f->for_us == PLAN_EVER ? 0 : f->for_us);
-        double late = 0; /* A job that begins during a slow fault stays slow until its end. */
+        double late = 0; /* A job that begins while a worker is slow stays slow until its end. */
         if (f->kind == FAULT_RESET)
             late = 1e6 * fmax(f->x, f->y);
         else if (f->kind == FAULT_SLOW && f->for_us != PLAN_EVER)

@@ -18,33 +18,34 @@ enum { PLAN_PEERS_MAX = 24, PLAN_FAULTS_MAX = 24, PLAN_TEXT = 64, PLAN_SECOND = 
 
 #define PLAN_EVER INT64_MAX
 
-/* Kinds of faults. A fault begins at `at_us` and lasts `for_us`. A and B are its two sets of peers,
- * x and y its parameters. */
+/* Kinds of faults. A fault begins at the time `at_us` and lasts for `for_us`. A and B are its two
+ * sets of peers, x and y its parameters. */
 enum fault_kind {
     FAULT_KILL,    /* The processes of peers A are killed and later started again. */
     FAULT_REPLACE, /* The processes of peers A are killed and return with new identities. */
     FAULT_OFF,     /* The hosts of peers A are switched off, and later on again. */
     FAULT_LEAVE,   /* Peers A are asked to leave, and are later started again. */
-    FAULT_LATE,    /* Peers A do not run until the end of the fault. `at_us` is 0. */
+    FAULT_LATE,    /* Peers A start only at the end of the fault. `at_us` is 0. */
     FAULT_STOP,    /* The event loops of peers A stop. */
     FAULT_HANG,    /* The workers of peers A stop. */
     FAULT_SLOW,    /* The workers of peers A take x times as long for a job. */
     FAULT_CUT,     /* Paths from peers A to peers B lose everything. */
     FAULT_SPLIT,   /* Paths between peers A and B lose everything, in both directions. */
     FAULT_FLAP,    /* Paths between peers A and B are cut and restored every x seconds. */
-    /* Sessions between peers A and B end. A notices after x s, B after y s. Negative: never. */
+    /* Sessions between peers A and B end. A notices this after x seconds, B after y seconds.
+     * Negative: it never does. */
     FAULT_RESET,
-    /* For peers A, bootstrap names resolve to nothing (x = 0) or to an unused address (x = 1). */
+    /* Bootstrap names that peers A resolve give nothing (x = 0) or an unused address (x = 1). */
     FAULT_NAMES,
-    FAULT_FLIP,   /* The first value of the replicas that peers A hold of B changes by 1. */
+    FAULT_FLIP,   /* Peers A corrupt their replicas of peers B: the first value changes by 1. */
     FAULT_FULL,   /* The disks of peers A are full. */
     FAULT_REVOKE, /* Peers A are taken off the allow-list. */
     FAULT_CLONE,  /* A new peer A starts with the identity of peer B. */
     FAULT_TWIN,   /* A new peer A starts with the name of peer B. */
     FAULT_FLOOD,  /* Peer A announces x members that do not exist. */
-    FAULT_CHURN,  /* Every x s, peers A are killed or return with new identities. */
+    FAULT_CHURN,  /* Every x seconds, peers A are killed or return with new identities. */
     FAULT_KINDS,
-    FAULT_DRAWN = FAULT_FLIP /* plan_draw() draws only the kinds before FAULT_FLIP. */
+    FAULT_DRAWN = FAULT_FLIP /* Faults from FAULT_FLIP on are not drawn by plan_draw(). */
 };
 
 struct fault
@@ -65,7 +66,8 @@ struct plan
     /* async: --policy async. average: --mixer average. by_name: peers find each other by bootstrap
      * names. guests: only peer 0 brings the run description. */
     bool async, average, by_name, guests;
-    double gamma, final_drift; /* 0: gamma is automatic. */
+    /* gamma: consensus step size. 0: automatic. final_drift: target of the consensus phase. */
+    double gamma, final_drift;
     int64_t step_us, latency_us, jitter_us;
     int64_t startup_us; /* Time for which a restarted process accepts connections before it runs. */
     double step_spread, bytes_per_s, cut_rate;
@@ -90,11 +92,11 @@ void plan_draw(struct plan *p, uint64_t seed);
 void plan_draw_disks(struct plan *p);
 /* Adds Byzantine peers and, in half of the plans, --byzantine with a suitable graph (liars.c). */
 void plan_draw_liars(struct plan *p);
-/* Adds allow-lists, tokens, copied identities and invented members, each in some plans
+/* Adds allow-lists, tokens, copied identities and invented members, each to some of the plans
  * (admission.c). */
 void plan_draw_admission(struct plan *p);
-/* Returns the peers that no peer may wait for: Byzantine peers, peers that are off the allow-list
- * at some time, and peers that leave permanently. */
+/* Returns the set of peers for which no peer may wait: Byzantine peers, peers that are off the
+ * allow-list at some time, and peers that leave permanently. */
 uint32_t plan_out(const struct plan *p);
 void plan_print(const struct plan *p, FILE *f);
 /* Reads a plan. Returns false if the plan is invalid. A line that cannot be read is reported on

@@ -1,4 +1,5 @@
-/* tests/explore/shrink.c -- finds a plan with fewer faults, peers and rounds that fails alike. */
+/* tests/explore/shrink.c -- finds a plan with fewer faults, peers and rounds that fails in the same
+ * way. */
 #include "shrink.h"
 
 #include <stdlib.h>

@@ -63,8 +63,8 @@ static const char *epoch_text(struct story *s, uint64_t epoch)
 
 /* ---- messages ---- */
 
-/* Returns whether a delta is the next one of its epoch. The first delta of an epoch, a repeated one
- * and one after a gap are not: the story shows them. */
+/* Returns whether a delta is the next one of its epoch, which the story leaves out. The story shows
+ * the first delta of an epoch, a repeated one and one after a gap. */
 static bool follows(struct story *s, uint32_t peer, uint32_t other, const struct wire_delta *d)
 {
     struct last_delta *l = &s->delta[peer][other];

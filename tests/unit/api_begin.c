@@ -4,7 +4,7 @@
 
 static const char run_words[] = "topology=ring compress=topk:0.3 rounds=40 local_steps=2 seed=7";
 
-/* Gives each peer different initial values, like a random generator without a seed. */
+/* Gives each peer different initial values, as a random generator without a fixed seed does. */
 static void spread(struct rig_peer *p)
 {
     for (int k = 0; k < RIG_N; k++)
@@ -233,8 +233,8 @@ static void test_who_comes_late_takes_the_initial_model_first(void **state)
     assert_int_equal(n_late, 1);
     assert_int_equal(p[1].rounds, 4);
     for (int k = 0; k < RIG_N;
-         /* The late peer starts with the model that the first peer has trained, not with that
-          * peer's initial values. */
+         /* The late peer has started with the model that the first peer has trained, not with the
+          * initial values of the first peer. */
          k++)
         assert_true(fabsf(p[1].first[k] - 1) < 0.1f);
     rig_close_all(p, 2);

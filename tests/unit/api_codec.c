@@ -41,8 +41,8 @@ static void same_bits(const char *spec, const float *a, const float *b)
         fail_msg("%s: two replicas differ", spec);
 }
 
-/* A second codec with the same spec and seed gives the same bytes, compress_apply() adds the
- * same values to a replica, and the reported fraction of the squared distance that remains is
+/* A second codec with the same spec and seed must give the same bytes. compress_apply() must add
+ * the same values to a replica. The reported fraction of the squared distance that remains must be
  * right. */
 static void one_codec(const char *spec, bool contracts)
 {
@@ -156,7 +156,8 @@ static void without_a_replica(void **state)
  * message was accepted. */
 static bool offer(const struct hearsay_codec *c, const uint8_t *bytes, size_t n)
 {
-    memset(replica, 0x55, sizeof replica); /* A finite pattern that no codec produces. */
+    /* These bytes are finite floats that no codec produces. */
+    memset(replica, 0x55, sizeof replica);
     memcpy(theirs, replica, sizeof replica);
     int proper = hearsay_codec_check(c, bytes, n);
     int code = hearsay_codec_add(c, bytes, n, replica);
@@ -235,8 +236,8 @@ static void bad_openings(void **state)
     refuses(HEARSAY_USAGE, "fewer than 2^32", "none", layers, SIZE_MAX);
 }
 
-/* Sizes with too large a product or sum are refused, also if the product overflows to a small
- * number. */
+/* Layer sizes whose product or sum is too large are refused, also if the product overflows to a
+ * small number. */
 static void sizes_that_overflow(void **state)
 {
     static const struct hearsay_layer large[] = {{"a", UINT64_C(1) << 32, UINT64_C(1) << 32},

@@ -11,8 +11,8 @@ struct said
     double (*loss)(uint64_t round);
     uint64_t samples;
     uint64_t turns; /* Number of rounds in which the program was asked to train. */
-    /* Number of rounds with a wrong round number, which must equal the number of rounds trained
-     * before. */
+    /* Number of rounds whose number was wrong. The number of a round must equal the number of
+     * rounds trained before. */
     uint64_t late;
 };
 

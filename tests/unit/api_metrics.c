@@ -62,7 +62,7 @@ static void test_an_address_is_taken_once(void **state)
     assert_int_equal(hearsay_open(b.h), HEARSAY_USAGE);
     assert_non_null(strstr(hearsay_error(b.h), "--metrics: cannot listen on 127.0.0.1:"));
     assert_int_equal(hearsay_set(b.h, "metrics", "0"), HEARSAY_OK);
-    /* The failed hearsay_open() has no lasting effect. */
+    /* The failed hearsay_open() has no lasting effect, so the next one succeeds. */
     assert_int_equal(hearsay_open(b.h), HEARSAY_OK);
     hearsay_close(a.h);
     hearsay_close(b.h);
@@ -81,7 +81,9 @@ static void test_signals_are_the_programs(void **state)
     assert_int_equal(hearsay_open(p.h), HEARSAY_OK);
     assert_int_equal(hearsay_wait(p.h, -1), HEARSAY_OK);
     int n = count_threads(0);
-    assert_true(n >= 4); /* The threads of the caller, the peer, its worker and the metrics page. */
+    /* The process has at least the threads of the caller, the peer, its worker and the metrics
+     * page. */
+    assert_true(n >= 4);
     assert_int_equal(count_threads(1ULL << (SIGTERM - 1) | 1ULL << (SIGINT - 1)), n - 1);
     hearsay_close(p.h);
     unlink(key);

@@ -59,7 +59,7 @@ static inline void rig_init(struct rig_peer *p, uint32_t i, bool separate, const
                      HEARSAY_OK);
 }
 
-/* One local step: moves each weight a tenth of the way to i + 1, where i is the number of the
+/* Makes one local step: moves each weight a tenth of the way to i + 1, where i is the number of the
  * peer. */
 static inline void rig_step(struct rig_peer *p)
 {
@@ -82,8 +82,9 @@ static inline void *rig_train(void *self)
     p->code = hearsay_wait(p->h, -1);
     while (p->code == HEARSAY_OK) {
         struct hearsay_did did = {.loss =
-                                      /* NaN: no loss is reported. The loss of a single peer may
-                                       * rise, because the mean of the models is not its optimum. */
+                                      /* NaN means that no loss is reported. The loss of a single
+                                       * peer may rise, because the mean of the models is not the
+                                       * optimum of this peer. */
                                   (double)NAN};
         if (p->stop_at > 0 && p->rounds + 1 == p->stop_at) {
             p->code = hearsay_leave(p->h, 30);

@@ -67,7 +67,7 @@ static void test_two_simulations_and_tensors_apart_have_the_same_bits(void **sta
     simulate(p, 5, true, run_words, NULL);
     rig_expect_same(&p[3], x, "with tensors apart");
     assert_int_equal(hearsay_figures(p[3].h, &f), HEARSAY_OK);
-    /* Each round copies the model twice, and the final model is copied once. */
+    /* The library copies the model twice in each round, and the final model once. */
     assert_int_equal(f.bytes_copied, (2 * 40 + 1) * RIG_N * sizeof(float));
     rig_close_all(p, 5);
 }
@@ -337,7 +337,7 @@ static void test_tensors_that_differ_are_refused_by_name(void **state)
     unlink(key);
 }
 
-/* In a simulation, one peer that differs makes the call fail for all peers. */
+/* In a simulation, one peer whose model differs makes the call fail for all peers. */
 static void test_simulated_peers_that_differ_are_refused(void **state)
 {
     static struct rig_peer p[3];

@@ -73,8 +73,8 @@ static void test_trained_ones_come_first_and_in_place_where_they_lie_so(void **s
     tensors_close(&t);
 }
 
-/* Overlap is measured in bytes: a tensor of eight 16-bit floats ends where the next tensor
- * begins, and a tensor of nine is refused. */
+/* Overlap of tensors in memory is measured in bytes: a tensor of eight 16-bit floats ends where the
+ * next tensor begins, and a tensor of nine is refused. */
 static void test_no_two_share_memory(void **state)
 {
     (void)state;
@@ -92,8 +92,8 @@ static void test_no_two_share_memory(void **state)
     }
 }
 
-/* 1000 corrections of a 16-bit tensor, each of a tenth of its last digit, are not lost: they add
- * up to 100 units of this digit. */
+/* 1000 corrections of a 16-bit tensor, each a tenth of the unit in the last place, are not lost:
+ * together they are 100 such units. */
 static void small_corrections(enum hearsay_type type, uint16_t one, double digit)
 {
     char error[TENSORS_ERROR_MAX];
@@ -108,7 +108,7 @@ static void small_corrections(enum hearsay_type type, uint16_t one, double digit
         x[0] += (float)(digit / 10);
         tensors_scatter(&t, x);
         if (i == 499)
-            /* A local step of the caller adds three units of the last digit. */
+            /* A local step of the caller adds three units in the last place. */
             h[1] = (uint16_t)(h[1] + 3);
         tensors_gather(&t, x);
     }
@@ -178,11 +178,11 @@ static void test_a_models_order_is_found_by_names(void **state)
     other[0].dims[0] = 2;
     other[0].dims[1] = 2;
     other[0].n_dims = 2;
-    /* The tensor has another shape than in the model. */
+    /* This tensor has another shape than in the model. */
     assert_int_equal(tensors_lay_as(&t, other, 2, error), -EINVAL);
     assert_non_null(strstr(error, "found the shape 4, expected the model's 2x2"));
     snprintf(other[0].name, sizeof other[0].name, "v");
-    /* The model has another name for the tensor. */
+    /* The model has another name for this tensor. */
     assert_int_equal(tensors_lay_as(&t, other, 2, error), -EINVAL);
     assert_non_null(strstr(error, "found no tensor v"));
     tensors_close(&t);

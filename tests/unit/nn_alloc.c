@@ -20,7 +20,7 @@ static void check(const char *spec, const char *kind, uint32_t threads, uint32_t
     (void)evaluate(&b, 0);
     size_t before = alloc_calls;
     (void)steps(&b, 1, 2);
-    (void)steps(&b, 20, 2); /* Steps of another epoch allocate no memory either. */
+    (void)steps(&b, 20, 2); /* Local steps in another epoch allocate no memory either. */
     (void)evaluate(&b, 0);
     if (alloc_calls != before)
         fail_msg("%s, %u threads, %u learners: %zu allocations in a step", spec, (unsigned)threads,

@@ -94,7 +94,7 @@ static void check_views(const struct augment *a, uint32_t c, uint32_t h, uint32_
         }
         assert_true(found);
     }
-    /* Large shifts of a small image look alike, so their frequencies are not checked. */
+    /* Different large shifts of a small image look alike, so their frequencies are not checked. */
     if (w < 12)
         return;
     assert_true(a->flip ? flips > DRAWS * 2 / 5 && flips < DRAWS * 3 / 5 : flips == 0);
@@ -115,7 +115,7 @@ static void test_views(void **state)
             check_views(&all[i], shapes[k][0], shapes[k][1], shapes[k][2]);
 }
 
-/* Samples do not change without augmentation, and table rows never change. */
+/* Without augmentation, samples do not change. Table rows never change. */
 static void test_untouched(void **state)
 {
     (void)state;

@@ -15,8 +15,8 @@ static struct reader reader_of(const struct rows_format *f, const char *kind, en
     return r;
 }
 
-/* CSV rows without labels are recognised by their number of cells, or because the caller says
- * so, with and without a header. */
+/* CSV rows without labels are recognised by their number of cells, or because the caller says so.
+ * Both are tested with and without a header. */
 static void test_csv(void **state)
 {
     (void)state;
@@ -36,8 +36,8 @@ static void test_csv(void **state)
         assert_string_equal(dataset_class(&d, 1, number), k == 0 ? "b" : "1");
         dataset_close(&d);
     }
-    /* If labels are optional, rows with labels keep them. Not all classes need to occur if the
-     * class names are known. */
+    /* If the reader takes labels as optional, rows with labels keep them. Not all classes need to
+     * occur if the class names are known. */
     struct reader r = reader_of(&csv, train.kind, READER_MAYBE);
     r.names = train.names;
     struct dataset d = rows_take(&csv, r, "9,10,c\n11,12,a\n");
@@ -68,7 +68,7 @@ static void test_csv_broken(void **state)
     dataset_close(&train);
 }
 
-/* libsvm: the first row decides whether all rows have labels. */
+/* In libsvm files, the first row decides whether all rows have labels. */
 static void test_libsvm(void **state)
 {
     (void)state;
@@ -96,8 +96,8 @@ static void test_libsvm(void **state)
     (void)rows_mutate(&svm, r, "1:1 3:2\n2:4 # one\n5:0.5\n", 2000, 1);
 }
 
-/* Class names are written as a text and read back. A text is refused unless it has the hash that
- * the data kind contains. */
+/* Class names are written as a text and read back. The reader refuses a text whose hash differs
+ * from the hash in the data kind. */
 static void test_names(void **state)
 {
     (void)state;
@@ -161,8 +161,8 @@ static void test_open(void **state)
         assert_int_equal(new.train.n, k == 2 ? 4 : 0);
         assert_string_equal(new.test.kind, kind);
         assert_string_equal(dataset_class(&new.test, 1, number), k == 1 ? "1" : "q");
-        /* New data are scaled with the statistics of the run, so the row 3,300,z has the same
-         * values as in the training file. */
+        /* New data are scaled with the statistics of the run, so the row `3,300,z` gets the same
+         * inputs as in the training file. */
         dataset_sample(&new.test, 0, x);
         bool found = false;
         for (size_t i = 0; i < old.train.n + old.test.n; i++) {

@@ -1,5 +1,5 @@
-/* tests/unit/nn_blas.c -- blas_gemm against three loops in double precision, on odd sizes and
- * strides. The product of the factors that blas_svd returns must be the matrix. */
+/* tests/unit/nn_blas.c -- blas_gemm is compared with three loops in double precision, on odd sizes
+ * and strides. The product of the factors that blas_svd returns must be the matrix. */
 #include "nn_ref.h"
 
 #include "nn/math/blas.h"
@@ -83,8 +83,8 @@ static void test_ref(void **state)
     assert_true(c[0] == 23 && c[1] == 34);
 }
 
-/* Returns the largest difference between the identity and a a^T (by_rows, for vt) or a^T a (for
- * u). */
+/* Returns how far the rows of `a` (by_rows, for vt) or its columns (for u) are from orthonormal:
+ * the largest difference of `a a^T` or `a^T a` from the identity. */
 static double skew(const float *a, size_t k, size_t n, bool by_rows)
 {
     double worst = 0;

@@ -19,7 +19,7 @@ enum { COLUMNS = 5, ROWS = 240, PARTS = 7 };
 static const struct kind_rows two_classes = {
     .fixed = true, .n_classes = 2, .scheme = LABELS_ZERO, .divide = 1};
 
-/* Computes the statistics of n rows of numbers. */
+/* Computes the column statistics of n rows of numbers. */
 static void make(struct column_statistics *m, const float *rows, size_t n,
                  const struct kind_rows *k)
 {
@@ -39,7 +39,8 @@ static bool close_to(double a, double b, double width)
     return fabs(a - b) <= 1e-12 * fmax(width, fabs(b));
 }
 
-/* Draws columns with missing values and with means up to a million deviations from 0. */
+/* Draws columns with missing values and with means that are up to a million standard deviations
+ * from 0. */
 static void draw_rows(uint64_t seed, float *rows)
 {
     for (size_t i = 0; i < (size_t)ROWS * COLUMNS; i++) {
@@ -49,9 +50,9 @@ static void draw_rows(uint64_t seed, float *rows)
     }
 }
 
-/* Draws the bounds of the parts and the order of pooling. Two parts have one row. No part has
- * more rows than COLUMN_STATISTICS_WEIGHT times the median part; test_weight() tests larger
- * ones. */
+/* Divides the rows at random into parts, one for each member, and draws the order of pooling. Two
+ * parts have one row. No part has more rows than COLUMN_STATISTICS_WEIGHT times the median part;
+ * test_weight() tests larger ones. */
 static void cut(uint64_t seed, size_t end[PARTS], size_t order[PARTS])
 {
     enum { LEAST = 5 };
@@ -107,7 +108,7 @@ static void test_union(void **state)
     }
 }
 
-/* A member that reports 10^12 rows weighs no more than 64 times the median member. */
+/* A member that reports 10^12 rows has at most 64 times the weight of the median member. */
 static void test_weight(void **state)
 {
     (void)state;
@@ -127,8 +128,8 @@ static void test_weight(void **state)
                  (2 * 4.5 + COLUMN_STATISTICS_WEIGHT * 100) / (COLUMN_STATISTICS_WEIGHT + 2), 100));
     column_statistics_close(&all);
     assert_int_equal(column_statistics_pool(&all, of, 2, 0),
-                     /* If there are two members, the larger one weighs at most
-                      * COLUMN_STATISTICS_WEIGHT times the smaller one. */
+                     /* With two members, the larger one weighs at most COLUMN_STATISTICS_WEIGHT
+                      * times the smaller one. */
                      0);
     assert_true(all.of[0].n <= 10 * (COLUMN_STATISTICS_WEIGHT + 1) + 1e-6);
     column_statistics_close(&all);
@@ -182,7 +183,8 @@ static void test_liars(void **state)
 
 /* ---- Columns of categories. ---- */
 
-/* Makes statistics of one column with n categories, named "w" and a number from `first` on. */
+/* Makes statistics of one column with n categories. Their names are "w" and a number, counted from
+ * `first` on. */
 static void make_words(struct column_statistics *m, uint32_t first, uint32_t n)
 {
     struct columns c;
@@ -222,9 +224,11 @@ static void test_words(void **state)
     check_words(0, 4, 2, 4, 0, false, 6);
     check_words(0, 4, 0, 4, 0, false, 4);
     check_words(0, 40, 40, 24, 0, false, 64);
-    /* 65 different categories are one more than the limit, so the column maps them by hash. */
+    /* Together the members have 65 categories, one more than the limit, so the column maps
+     * categories to inputs by hash. */
     check_words(0, 40, 40, 25, 0, true, 0);
-    check_words(0, 3, 100, 70, 0, true, 0); /* One member alone has more than 64 categories. */
+    /* In this case one member alone has more than 64 categories. */
+    check_words(0, 3, 100, 70, 0, true, 0);
     /* With one possible Byzantine member, categories that only one of three members has are
      * ignored. */
     check_words(0, 4, 2, 60, 1, false, 4);
@@ -253,7 +257,7 @@ static void test_differ(void **state)
     b.columns.at[3].form = COLUMN_OPEN;
     differ(&a, &b, NULL);
     b.columns.at[3].form = COLUMN_CATEGORIES;
-    /* at[3] is the fifth column, because column 1 is the label. */
+    /* at[3] is column 5 of the file, because column 1 is the label. */
     differ(&a, &b, "column 5: found numbers, expected categories");
     b.columns.label = 4;
     differ(&a, &b, "found 6 columns and the label in column 1, expected 6 and column 5");
@@ -284,8 +288,8 @@ static void test_differ(void **state)
     column_statistics_close(&b);
 }
 
-/* A part of the data in which the first or the last label does not occur can be pooled with the
- * others. */
+/* Some members lack the first or the last label in their part of the data. Their statistics can be
+ * pooled with the others. */
 static void test_classes(void **state)
 {
     (void)state;
@@ -380,7 +384,7 @@ static void test_bytes(void **state)
     assert_string_equal(wrong, "moments with extra bytes at the end");
 }
 
-/* Statistics that no column of numbers can have are refused, each with its own message. */
+/* Received statistics that no column of numbers can have are refused, each with its own message. */
 static void test_hostile(void **state)
 {
     (void)state;
@@ -398,7 +402,7 @@ static void test_hostile(void **state)
     } cases[] = {
         {0, 1, 1, true, "moments of another version"},
         {1, 2, 1, true, "moments with an unknown scale"},
-        /* libsvm data with scale=standard, which is not allowed. */
+        /* In this case libsvm data have scale=standard, which is not allowed. */
         {1, 1, 1, true, "moments with an unknown scale"},
         {2, 0, 1, true, "moments with an unknown scale"},
         {2, 4, 1, true, "moments with an unknown scale"},
@@ -425,7 +429,8 @@ static void test_hostile(void **state)
         {MEAN, .999, 8, false, "moments with a mean out of the range"},
         {M2, (double)NAN, 8, false, "moments with a value that is not a number"},
         {M2, -1e-9, 8, false, "moments with a negative sum of squares"},
-        /* The largest possible sum of squares is 3 (10 / 2)^2 = 75. */
+        /* Three values in a range of length 10 have a sum of squares of at most 3 (10 / 2)^2 =
+         * 75. */
         {M2, 75.1, 8, false, "moments with squares beyond the range"},
         {LOW, (double)INFINITY, 8, false, "moments with a value that is not a number"},
         {HIGH, (double)NAN, 8, false, "moments with a value that is not a number"},
@@ -457,7 +462,8 @@ static void test_hostile(void **state)
     }
 }
 
-/* Randomly changed statistics are refused with a reason, or parse and print to the same bytes. */
+/* Statistics in which random bytes were changed are refused with a reason, or parse and print to
+ * the same bytes. */
 static void test_random_bytes(void **state)
 {
     (void)state;
@@ -495,8 +501,8 @@ static void open_file(struct data *d, const char *format, const char *name)
         fail_msg("%s: %s", name, error);
 }
 
-/* The data kind pooled from n files equals the kind of one file that has the lines of all of
- * them. */
+/* Pools the statistics of n files. The resulting data kind must equal the kind of one file that has
+ * the lines of all of them. */
 static void check_files(const char *format, const char *head, const char *const *part, size_t n)
 {
     struct data d[4], whole;
@@ -523,7 +529,7 @@ static void check_files(const char *format, const char *head, const char *const 
     assert_int_equal(column_statistics_kind(&all, kind, why), 0);
     assert_string_equal(kind, whole.train.kind);
     assert_string_not_equal(kind, d[0].train.kind);
-    /* Each file can be opened with the pooled data kind. */
+    /* Each of the files can be opened with the pooled data kind. */
     for (size_t i = 0; i < n; i++) {
         struct data again;
         char spec[2000];
@@ -549,7 +555,7 @@ static void test_files(void **state)
     static const char *const sparse[] = {"1 1:0.5 2:1\n2 2:3\n", "1 4:5000\n3 1:-7\n"};
     scratch_open(&s);
     check_files("csv", "colour,height,flag,class\n", tables, 3);
-    /* Only one of the files needs scaling, but the pooled kind scales both. */
+    /* Only one of the two files needs scaling, but the pooled data kind scales both. */
     check_files("libsvm", "", sparse, 2);
     scratch_close(&s);
 }

@@ -1,5 +1,5 @@
-/* tests/unit/nn_column_statistics_labels.c -- class labels with gaps in their numbers: pooled
- * over the members of a run, and in wire format. */
+/* tests/unit/nn_column_statistics_labels.c -- class labels whose numbers have gaps: how they are
+ * pooled over the members of a run, and their wire format. */
 #include "nn/data/column_statistics.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 enum { COLUMNS = 5 };
 
-/* Makes the statistics of two rows with the labels of the kind `k`. */
+/* Makes column statistics of two rows, whose labels are the ones of the data kind `k`. */
 static void make(struct column_statistics *m, const struct kind_rows *k)
 {
     struct columns c;
@@ -24,9 +24,9 @@ static void make(struct column_statistics *m, const struct kind_rows *k)
     m->rows = 2;
 }
 
-/* The classes of a run are the labels that some member has. With one Byzantine member of two,
- * labels above the second largest maximum of a member do not count. A list of labels survives
- * printing and parsing. */
+/* The classes of a run are the labels that some member has. If one of two members may be Byzantine,
+ * labels above the second largest of the members' largest labels do not count. A list of labels
+ * survives printing and parsing. */
 static void test_classes_with_gaps(void **state)
 {
     (void)state;

@@ -86,7 +86,7 @@ static void test_cells(void **state)
     }
 }
 
-/* The first cell of a column that is not missing determines what the column holds. */
+/* The first cell that is not missing determines what its column holds. */
 static void test_note(void **state)
 {
     (void)state;
@@ -124,7 +124,8 @@ static void test_note(void **state)
     columns_close(&c);
 }
 
-/* With more than COLUMNS_CATEGORIES_MAX categories, a column maps categories to inputs by hash. */
+/* If a column has more than COLUMNS_CATEGORIES_MAX categories, it maps categories to inputs by
+ * hash. */
 static void test_many_categories(void **state)
 {
     (void)state;
@@ -172,7 +173,8 @@ static bool near(float a, double b)
     return fabs((double)a - b) <= 1e-6;
 }
 
-/* Known results for three rows of numbers: one column is constant, and one has a missing value. */
+/* Checks hand-computed results for three rows of numbers: one column is constant, and one has a
+ * missing value. */
 static void test_fit(void **state)
 {
     (void)state;
@@ -206,8 +208,8 @@ static void test_fit(void **state)
     }
 }
 
-/* A column that is constant in the training set may vary in other sets; values far from the mean
- * are limited. */
+/* A column that is constant in the training set may vary in other sets. Values far from the mean
+ * are limited to a fixed range. */
 static void test_constant_and_far(void **state)
 {
     (void)state;
@@ -227,8 +229,8 @@ static void test_constant_and_far(void **state)
     columns_close(&c);
 }
 
-/* Random columns have mean 0 and deviation 1, up to the rounding of mean and deviation to two
- * digits. */
+/* After standardisation, random columns have mean 0 and deviation 1, up to the rounding of mean and
+ * deviation to two digits. */
 static void test_random(void **state)
 {
     (void)state;
@@ -255,7 +257,8 @@ static void test_random(void **state)
         assert_string_equal(same, text);
         assert_true(columns_hash(&again) == columns_hash(&c));
         for (size_t j = 0; j < COLUMNS; j++)
-            /* The rows hold the original values: no offset has been subtracted. */
+            /* The rows hold the original values, from which no offset was subtracted, so
+             * columns_apply() must not subtract one. */
             again.at[j].offset = 0;
         columns_apply(&again, rows, N);
         for (size_t j = 0; j < COLUMNS; j++) {
@@ -274,8 +277,8 @@ static void test_random(void **state)
     }
 }
 
-/* The text form of columns is accepted only in the spelling that columns_print() writes. A
- * truncated or changed text is refused, or means other columns. */
+/* A text form of columns is accepted only in the spelling that columns_print() writes. A truncated
+ * or changed text is refused, or means other columns. */
 static void test_texts(void **state)
 {
     (void)state;

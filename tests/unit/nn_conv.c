@@ -26,7 +26,7 @@ struct pass
 {
     struct layer l;
     struct layer_pass p;
-    /* The arrays are: output, gradient by the input, gradient by the weights, scratch memory,
+    /* `arrays` has: output, gradient by the input, gradient by the weights, scratch memory,
      * gradient by the output. */
     float *x, *in, *arrays[ARRAYS];
     size_t floats[ARRAYS];
@@ -153,7 +153,7 @@ static void close_reference(struct reference *r)
 typedef void term_fn(const struct pass *t, struct reference *r, size_t out, size_t in,
                      size_t weight);
 
-/* Calls `term` for each weight and input that contribute to one output. */
+/* Calls `term` for each pair of a weight and an input that contributes to this output. */
 static void each_output(const struct pass *t, struct reference *r, size_t out, size_t s, size_t y,
                         size_t x, term_fn *term)
 {
@@ -206,8 +206,8 @@ static void forward_ref(const struct pass *t, struct reference *r)
     }
 }
 
-/* The ReLU is masked by the layer's own output, because the output of the reference may differ
- * near 0. */
+/* d_out is masked with the layer's own output (ReLU), because the output of the reference may have
+ * another sign near 0. */
 static void backward_ref(const struct pass *t, struct reference *r)
 {
     for (size_t i = 0; i < r->n_out; i++) {
@@ -258,7 +258,7 @@ static void check(struct shape_of s, struct options of, uint32_t n)
 }
 
 static const struct shape_of shapes[] = {
-    /* Shapes that Winograd's method fits: one tile, one strip of tiles, several strips,
+    /* Shapes to which Winograd's method applies: one tile, one strip of tiles, several strips,
      * incomplete blocks. */
     {16, 16, 2, 2, 3, 1, 1},
     {16, 32, 4, 4, 3, 1, 1},
@@ -268,7 +268,7 @@ static const struct shape_of shapes[] = {
     {32, 48, 8, 8, 3, 1, 1},
     {16, 16, 32, 32, 3, 1, 1},
     {64, 64, 8, 8, 3, 1, 1},
-    /* Shapes that miss one condition of Winograd's method. */
+    /* Each of these shapes misses one condition of Winograd's method. */
     {17, 16, 4, 4, 3, 1, 1},
     {16, 17, 4, 6, 3, 1, 1},
     {16, 16, 5, 4, 3, 1, 1},
@@ -278,7 +278,8 @@ static const struct shape_of shapes[] = {
     {16, 32, 8, 8, 3, 2, 1},
     {32, 48, 9, 7, 3, 2, 1},
     {16, 16, 7, 7, 3, 2, 0},
-    /* Other shapes: images, layers of LeNet, single pixels, kernels as large as their maps. */
+    /* These shapes are other cases: images, layers of LeNet, single pixels, kernels as large as
+     * their maps. */
     {3, 16, 8, 8, 3, 1, 1},
     {3, 1, 5, 9, 3, 2, 1},
     {1, 6, 12, 12, 5, 1, 2},
@@ -291,7 +292,8 @@ static const struct shape_of shapes[] = {
     {48, 6, 3, 3, 3, 2, 1},
     {17, 48, 3, 4, 1, 1, 1},
     {6, 6, 2, 2, 5, 2, 2},
-    /* This map is so large that its input gradient is computed for some rows at a time. */
+    /* The map of this shape is so large that its input gradient is computed for some rows at a
+     * time. */
     {17, 6, 13, 11, 3, 1, 1},
 };
 
@@ -375,8 +377,8 @@ static void test_alone(void **state)
         check_alone(shapes[i], 3);
 }
 
-/* Winograd's method with several blocks of tiles, with the weights in one slice and in several
- * slices. */
+/* Tests Winograd's method with several blocks of tiles, with the weights in one slice and in
+ * several slices. */
 static void test_blocks(void **state)
 {
     (void)state;
@@ -384,8 +386,8 @@ static void test_blocks(void **state)
     check_alone((struct shape_of){512, 160, 2, 16, 3, 1, 1}, 33);
 }
 
-/* A pass may have no gradient by its input, as in a first layer. A pass without training needs
- * no more scratch memory than layer_conv.scratch() returns. */
+/* A pass may leave out the gradient by its input, as in a first layer. A pass without training
+ * needs no more scratch memory than layer_conv.scratch() returns. */
 static void test_without(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* tests/unit/nn_conv_gradient.c -- gradients of convolutions, by both implementations, against
- * central differences of a plain convolution in double precision (nn_gradient.h). */
+/* tests/unit/nn_conv_gradient.c -- gradients of convolutions, by both implementations, are compared
+ * with central differences of a plain convolution in double precision (nn_gradient.h). */
 #include "nn_gradient.h"
 #include "nn_layer_ref.h"
 

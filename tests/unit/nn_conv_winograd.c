@@ -93,8 +93,8 @@ static void in(const struct winograd_kernels *kernels)
             for (size_t c = 0; c < COLUMNS; c++) {
                 double want = 0;
                 for (size_t i = 0; i < 4; i++)
-                    /* 2 * t + j - 1 wraps to a large value if it is negative. Both mean outside
-                     * of the map. */
+                    /* If 2 * t + j - 1 is negative, it wraps around to a large value. place() takes
+                     * both for outside of the map. */
                     for (size_t j = 0; j < 4; j++)
                         want += bt[xi / 4][i] * bt[xi % 4][j] * place(i, 2 * t + j - 1, c);
                 near(matrix[xi * APART + t * COLUMNS + c], want);
@@ -153,8 +153,8 @@ static void test_out(void **state)
     with_all(outs);
 }
 
-/* Transform of the output gradient: A dY A^T, with the opposite sign where exactly one index is
- * 3. */
+/* Checks the transform of the output gradient, `A dY A^T`. Elements of which exactly one index is 3
+ * have the opposite sign. */
 static void gradient(const struct winograd_kernels *kernels)
 {
     struct winograd_strip s = strip();

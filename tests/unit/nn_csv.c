@@ -2,7 +2,7 @@
  * names, broken files. */
 #include "nn_rows.h"
 
-/* Returns the class of a label name. */
+/* Returns the number of the class that has this label name. */
 static uint16_t named(const struct labels *names, const char *name)
 {
     return labels_class(names, (const uint8_t *)name, strlen(name));
@@ -33,7 +33,7 @@ static void test_rows(void **state)
     rows_check(&d);
     assert_int_equal(d.shape.form, DATA_ROWS);
     const float rows[] = {5.1f, 3.5f, 4.9f, 3, -1e-2f, 0.5f, 7, 8};
-    /* Class names are in ASCII order, where a space is before a comma. */
+    /* Class names are sorted in ASCII order, where a space is before a comma. */
     const uint16_t labels[] = {0, 1, 0, 2};
     rows_equal(&d, rows, 8);
     assert_memory_equal(d.labels, labels, sizeof labels);
@@ -56,7 +56,7 @@ static void test_shapes(void **state)
         const char *text, *header, *label, *kind;
         double divide;
         uint16_t first, last;
-        float value; /* First number of the first row. */
+        float value; /* First number of the first row of data. */
     } cases[] = {
         {"1,2,0\n3,4,1\n", "auto", NULL, "csv/2x2/0", 1, 0, 1, 1},
         {"1;2;0\n3;4;1", "auto", NULL, "csv/2x2/0", 1, 0, 1, 1},
@@ -98,8 +98,8 @@ static void test_shapes(void **state)
     }
 }
 
-/* With a fixed data kind, a file has all class names, or only some of them if the names are
- * known. */
+/* A fixed data kind has only a hash of the class names, so a file must have all of them. If the
+ * reader is given the names, a file may have only some of them. */
 static void test_names(void **state)
 {
     (void)state;
@@ -367,8 +367,9 @@ static void test_looks(void **state)
         {"1;2\n3;4\n5;", true, true},
         {"1;2\n3;4\n5", true, false},
         {"1\t2\tx y\n", true, true},
-        {"0.5,1,2,3,", false, true}, /* The beginning of one long line is recognised as CSV. */
-        {"a,b,c\n", true, false},    /* A header without rows is not recognised as CSV. */
+        {"0.5,1,2,3,", false, true}, /* This first part of one long line is recognised as CSV. */
+        /* This whole file, a header without rows, is not recognised as CSV. */
+        {"a,b,c\n", true, false},
         {"a,b,1\nc,d,1\n", true, false},
         {"Well, then,\nhe said, go\n", true, false},
         {"1,2\n1,2,3\n", true, false},
@@ -413,7 +414,7 @@ static void test_broken(void **state)
     assert_true(taken > MUTATIONS / 50 && taken < MUTATIONS);
 }
 
-/* The name of a class is the label that files have. */
+/* The name of a class is the label as it is written in the files. */
 static void classes_have_the_files_names(void **state)
 {
     (void)state;

@@ -143,7 +143,8 @@ static void test_forms(void **state)
     assert_null(d.pixels);
 }
 
-/* Data sets larger than the memory of any machine are refused, and their sizes do not overflow. */
+/* Data sets that are larger than the memory of any machine are refused, and computing their sizes
+ * does not overflow. */
 static void test_huge(void **state)
 {
     (void)state;
@@ -196,7 +197,7 @@ static void test_cifar(void **state)
     assert_int_equal(d.train.labels[1], 1);
     assert_int_equal(d.train.labels[2], 0);
     assert_int_equal(d.train.pixels[3072], pixel(1, 0));
-    float out[3072]; /* Order of the values: [height][width][channel]. */
+    float out[3072]; /* The values of an image are in the order [height][width][channel]. */
     dataset_sample(&d.train, 1, out);
     double blue = (pixel(1, 2048 + 35) / 255.0 - 0.4465) / 0.2616;
     double green = (pixel(1, 1024 + 35) / 255.0 - 0.4822) / 0.2435;
@@ -229,8 +230,8 @@ static void test_cifar100(void **state)
     dataset_sample(&d.test, 0, out);
     assert_true(fabs((double)out[0] - (pixel(0, 0) / 255.0 - 0.5071) / 0.2673) <= 1e-6);
     data_close(&d);
-    /* A compressed CIFAR-100 file is refused as CIFAR-10 because of an invalid label: its size
-     * is not known in advance. */
+    /* If a compressed CIFAR-100 file is opened as CIFAR-10, an invalid label reveals the error,
+     * because the size of the data is not known in advance. */
     refused("cifar10", "train.bin.gz", "label of record");
     scratch_put(&s, "train.bin", b, 3 * SIZE);
     refused("cifar10", "train.bin", "expected whole records of 3073: they are those of cifar100");
@@ -245,8 +246,8 @@ static void test_cifar100(void **state)
     refused("cifar100", "train.bin", "fine label of record 2: found 100, expected 0 to 99");
 }
 
-/* The shape and the classes of an IDX set come from its files, or from the kind that the run has
- * fixed. */
+/* The shape and the classes of an IDX set come from its files, or from the data kind that the run
+ * has fixed. */
 static void test_idx(void **state)
 {
     (void)state;
@@ -311,7 +312,7 @@ static void test_idx(void **state)
     b[10] = 4, b[11] = 1;
     scratch_put(&s, "emnist-x-train-images-idx3-ubyte", b, 40);
     refused("idx", "emnist-x", "height: found 1025, expected 1 to 1024");
-    /* The images of the two training files have different sizes. */
+    /* The two training files get images of different sizes. */
     b[10] = 0, b[11] = 3, b[15] = 2;
     scratch_put(&s, "emnist-x-train-images-idx3-ubyte", b, 40);
     refused("idx", "more.images", "height: found 2, expected 3");
@@ -334,7 +335,7 @@ static void test_directories(void **state)
     refused("mnist", "train-images-idx3-ubyte", "found no");
     refused("cifar10", "data_batch_1.bin", "found no");
     put_mnist();
-    /* The training images lack their file of labels. */
+    /* This removes the file of labels that belongs to the training images. */
     scratch_remove(&s, "train-labels-idx1-ubyte.gz");
     refused("mnist", "found no train-labels-idx1-ubyte in the same directory",
             "train-images-idx3-ubyte:");
@@ -387,8 +388,8 @@ static void test_fields(void **state)
     }
 }
 
-/* The headers of images and labels announce the same wrong count. The size of the file reveals
- * this before memory is allocated. */
+/* The headers of the image file and the label file announce the same wrong count. The size of the
+ * file reveals this before memory is allocated. */
 static void test_lying_counts(void **state)
 {
     (void)state;
@@ -498,7 +499,8 @@ static void test_bomb(void **state)
     free(zeros);
 }
 
-/* Number and last values of the progress reports of file_read() and of the readers. */
+/* Number of progress reports of file_read() and of the readers, and the values of the last
+ * report. */
 struct seen
 {
     size_t n_calls;
@@ -544,7 +546,7 @@ static void test_progress(void **state)
     seen = (struct seen){0};
     struct data_request r = {.spec = spec, .progress = see, .self = &seen};
     assert_int_equal(data_open(&d, &r, error), 0);
-    assert_int_equal(seen.n_calls, 4); /* One progress report at the end of each file. */
+    assert_int_equal(seen.n_calls, 4); /* Each file gives one progress report, at its end. */
     assert_int_equal(seen.done, seen.total);
     data_close(&d);
 }

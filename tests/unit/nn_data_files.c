@@ -153,7 +153,7 @@ static void test_test_option(void **state)
     put_table("b.csv", 10, 3);
     put_table("c.test.csv", 30, 2);
     snprintf(rest, sizeof rest, ",test=%s/b.csv", s.dir);
-    /* Neither the test file b.csv nor the held-out file c.test.csv is used for training. */
+    /* Neither the test file b.csv nor c.test.csv (held out by its name) is used for training. */
     opened(&d, "csv", rest);
     assert_true(d.train.n == 4 && d.test.n == 3 && value(&d.test, 0) == 10);
     assert_int_equal(d.held_out, DATA_HELD_FILES);
@@ -191,7 +191,7 @@ static void test_wrong_directories(void **state)
     refused("csv", "", "test: found no csv at its beginning, expected it as its name says",
             "test=");
     struct data d;
-    /* With holdout=, the invalid file "test" is not needed. */
+    /* With holdout=, no test file is needed, so the invalid file "test" is not read. */
     opened(&d, "csv", ",holdout=0.5");
     assert_true(d.train.n == 2 && d.test.n == 2);
     assert_true(d.held_out == DATA_HELD_SHARE && d.share > 0.49 && d.share < 0.51);
@@ -200,7 +200,7 @@ static void test_wrong_directories(void **state)
     scratch_remove(&s, "a.csv");
     refused("csv", "", "a.csv.gz", "not a gzip file");
     scratch_count(&s, 1);
-    /* The only file is read as CSV, so the CSV reader reports the error. */
+    /* The directory has only this file. It is read as CSV, so the CSV reader reports the error. */
     put("only.csv", "1\n2\n");
     refused("csv", "", "only.csv: line 1: found 1 cell", "expected at least 2");
     assert_int_equal(symlink("nowhere", scratch_path(&s, "b.csv")), 0);
@@ -343,7 +343,7 @@ static void test_split_text(void **state)
     assert_memory_equal(d.train.text, text, 91);
     assert_memory_equal(d.test.text, text + 90, 11);
     data_close(&d);
-    opened(&d, "text", ",context=50,holdout=0.5"); /* The split leaves no byte unused. */
+    opened(&d, "text", ",context=50,holdout=0.5"); /* No byte of the text is unused. */
     assert_true(d.train.n == 1 && d.test.n == 1);
     assert_memory_equal(d.test.text, text + 50, 51);
     data_close(&d);
@@ -520,7 +520,7 @@ static void test_sniff_images(void **state)
     struct data d;
     opened(&d, "", "");
     assert_string_equal(d.train.kind, "mnist");
-    /* Without t10k files, the MNIST training set is split. */
+    /* Without the t10k files of MNIST, its training set is split. */
     assert_true(d.train.n == 1 && d.test.n == 1);
     data_close(&d);
     labels[9] = 10;
@@ -550,7 +550,7 @@ static void test_sniff_sorted(void **state)
     images[7] = 1;
     images[11] = images[15] = 28;
     for (size_t i = 16; i < 16 + 784; i += 8)
-        images[i] = 255; /* The images have about the mean brightness of MNIST. */
+        images[i] = 255; /* The images now have about the mean brightness of MNIST. */
     for (uint32_t classes = 12; classes >= 4; classes -= 2) {
         for (uint32_t i = 0; i < N; i++)
             labels[8 + i] = (uint8_t)(i * classes / N);

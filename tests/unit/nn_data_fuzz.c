@@ -20,7 +20,7 @@ enum {
     MUTATIONS = 800 /* Number of random changes of each file. */
 };
 
-/* One file of a valid data set, in memory. */
+/* One file of a valid data set. The file is in memory. */
 struct blob
 {
     const char *name;
@@ -29,13 +29,13 @@ struct blob
     size_t n;
 };
 
-/* A valid data set. */
+/* A valid data set, of which damaged copies are made. */
 struct right
 {
     const char *kind;
     /* Number of labels in an image record. 0: IDX, with labels in files of their own. */
     size_t n_labels;
-    bool shortens; /* A truncated file may be valid. */
+    bool shortens; /* True if a truncated file may be valid. */
     struct blob blob[BLOBS_MAX];
 };
 
@@ -137,8 +137,8 @@ static void check(const struct dataset *d)
     assert_true(sum > 0 || d->labels);
 }
 
-/* Opens the data set, which must be refused with one error message or be valid. Returns whether
- * it was opened. */
+/* Opens a data set that may be damaged. It must be refused with one error message, or be valid.
+ * Returns whether it was opened. */
 static bool holds(const char *kind)
 {
     struct data d;
@@ -168,7 +168,7 @@ static void put_set(struct right *set)
     assert_true(holds(set->kind));
 }
 
-/* A truncated file of images is refused, and so is every truncated gzip file. */
+/* Every truncated file of images is refused, and so is every truncated gzip file. */
 static void test_truncations(void **state)
 {
     (void)state;
@@ -179,7 +179,9 @@ static void test_truncations(void **state)
             size_t n_taken = 0;
             for (size_t n = 0; n < b->n; n++) {
                 if (sets[k].n_labels > 0 && n == b->n / 2 && !strstr(b->name, ".gz"))
-                    continue; /* Cut in half, this file is one whole record, which is valid. */
+                    /* The first half of this file is one whole record, so the truncated file is
+                     * valid. */
+                    continue;
                 scratch_put(&s, b->name, b->bytes, n);
                 bool taken = holds(sets[k].kind);
                 n_taken += taken;

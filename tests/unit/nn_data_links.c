@@ -39,7 +39,7 @@ static void link_to(const char *name, const char *target, bool hard)
         hard ? link(from, scratch_path(&s, name)) : symlink(target, scratch_path(&s, name)), 0);
 }
 
-/* A file with several names in the directory is read once. */
+/* A file that has several names in the directory is read once. */
 static void test_links(void **state)
 {
     (void)state;
@@ -55,7 +55,8 @@ static void test_links(void **state)
     }
     put_table("d.test.csv", 30, 4);
     link_to("a.csv", "d.test.csv",
-            false); /* A held-out file is not used for training under another name. */
+            /* A held-out file must not be used for training because it also has another name. */
+            false);
     link_to("e.test.csv", "d.test.csv", true);
     assert_int_equal(open_all(&d), 0);
     assert_true(d.train.n == 20 && d.test.n == 4);

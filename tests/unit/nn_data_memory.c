@@ -12,8 +12,8 @@
 #include <cmocka.h>
 
 enum {
-    SIZE = 2 << 20, /* Size of all files of a set together, in bytes. */
-    MORE = 8 << 20  /* The constant part of the limit, in bytes. */
+    SIZE = 2 << 20, /* Total size of all files of a set, in bytes. */
+    MORE = 8 << 20  /* The constant part of the limit of memory, in bytes. */
 };
 
 static struct scratch s;
@@ -32,8 +32,8 @@ static size_t taken(void)
     return (size_t)kib << 10;
 }
 
-/* Opens a spec with at most `limit` additional bytes of memory. In sanitizer builds the memory
- * is not limited, because sanitizers need their own. */
+/* Opens a data set by its spec, with at most `limit` additional bytes of memory. In sanitizer
+ * builds the memory is not limited, because sanitizers need their own. */
 static int open_within(struct data *d, const char *spec, size_t limit, char error[DATA_ERROR_MAX])
 {
     struct rlimit old;
@@ -83,9 +83,9 @@ static void put_points(const char prefix[24], uint32_t n)
     free(b);
 }
 
-/* The limit holds for the smallest possible samples, which need the most memory per byte of
- * their file. With two files and a large held-out part, the reader stores every kind of data
- * about a sample. */
+/* The limit of memory holds for the smallest possible samples, which need the most memory per byte
+ * of their file. Each case has two files and a large held-out part, so that the reader must store
+ * everything it can store about a sample. */
 static void test_factor(void **state)
 {
     (void)state;
@@ -125,7 +125,8 @@ static void test_factor(void **state)
     }
 }
 
-/* A gzip file of 64 KiB of noise announces as many images as 64 KiB could unpack to: over 60 MB. */
+/* The header of a gzip file of 64 KiB of noise announces as many images as 64 KiB could unpack to:
+ * over 60 MB. */
 static void test_announced(void **state)
 {
     (void)state;

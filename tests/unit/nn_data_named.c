@@ -44,7 +44,7 @@ static void test_table(void **state)
     for (size_t i = 0; i < sizeof named / sizeof *named; i++) {
         char wanted[120], rest[40];
         scratch_count(&s, 1);
-        /* The name of this file has no ending in common with the other files. */
+        /* The name of this file has no ending in common with the names of the other files. */
         put("a-00", whole);
         put("README", "Nothing but\nwords\n");
         put("d.names", "1. height\n2. width\n");
@@ -54,7 +54,7 @@ static void test_table(void **state)
                  named[i]);
         look("csv", "", 0, wanted);
         snprintf(rest, sizeof rest, "/%s", named[i]);
-        /* The first bytes are also valid as plain text, but the file is read as CSV. */
+        /* The first bytes of the file are also valid as plain text, but the file is read as CSV. */
         look("", rest, 0, wanted);
     }
 }
@@ -70,7 +70,7 @@ static void test_alike(void **state)
     look("csv", "", 0, "a-01: line 4, column 2: found \"x\", expected a number");
     scratch_count(&s, 1);
     put("a.txt", "1 1:2\n-1 2:1\n");
-    /* In this directory a.txt shows that the ending .txt means libsvm data. */
+    /* The contents of a.txt show that the ending .txt means libsvm data in this directory. */
     put("b.TXT", "1 1:2\n-1 2:?\n");
     put("Readme.txt", "Nothing but\nwords\n");
     look("libsvm", "", 0, "b.TXT: line 2");
@@ -80,7 +80,7 @@ static void test_alike(void **state)
     look("libsvm", "", 0, "c.svm: line 2");
 }
 
-/* Plain text has no invalid lines, so the first bytes of a file decide whether it is text. An
+/* Plain text has no invalid lines, so only the first bytes of a file decide whether it is text. An
  * empty file is accepted. */
 static void test_text(void **state)
 {

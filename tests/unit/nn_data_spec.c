@@ -1,4 +1,4 @@
-/* tests/unit/nn_data_spec.c -- data specs and kinds: each has one canonical spelling, each
+/* tests/unit/nn_data_spec.c -- data specs and data kinds: each has one canonical spelling, each
  * invalid one gives an error message, and no file is opened to check them. */
 #include "nn/data/spec.h"
 
@@ -135,14 +135,14 @@ static void test_options(void **state)
         refused(wrong[i][0], wrong[i][1]);
 }
 
-/* A path may contain commas, and ends before the next known option. */
+/* A path in a spec may contain commas. It ends before the next known option. */
 static void test_parse(void **state)
 {
     (void)state;
     struct data_spec s;
     char error[DATA_ERROR_MAX];
     const char *text = "csv:/a,b=c,d.csv,label=x,y,test=/e,f=1,divide=16,holdout";
-    /* The text "16,holdout" is no number. */
+    /* The value of divide= is the text "16,holdout", which is no number. */
     assert_int_equal(data_spec_parse(&s, text, error), -EINVAL);
     text = "csv:/a,b=c,d.csv,label=x,y,test=/e,f=1,divide=16";
     assert_int_equal(data_spec_parse(&s, text, error), 0);
@@ -225,7 +225,7 @@ static void test_shape(void **state)
     }
 }
 
-/* Kinds that are almost valid, too long, too large or not printable are refused. */
+/* Data kinds that are almost valid, too long, too large or not printable are refused. */
 static void test_strict(void **state)
 {
     (void)state;
@@ -395,8 +395,8 @@ static void test_random(void **state)
     assert_true(n_right > 1000);
 }
 
-/* This test runs last: the tests before it have not looked at any file, whereas data_open()
- * does. */
+/* This test runs last. The tests before it have not looked at any file. data_open() does look at
+ * files, which shows that looks are counted. */
 static void test_no_file(void **state)
 {
     (void)state;

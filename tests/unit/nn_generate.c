@@ -29,12 +29,12 @@ static void the_likeliest_without_temperature(void **state)
     assert_int_equal(generate_pick(l, 0, 0, 0.999), 'b');
     assert_int_equal(generate_pick(l, 7, 1, 0.999), 'b');
     l['a'] = 3;
-    /* If two logits are equal, the lower byte is taken. */
+    /* If two bytes have equal logits, the lower byte is taken. */
     assert_int_equal(generate_pick(l, 0, 0, 0.5), 'a');
 }
 
-/* Draws with evenly spaced random numbers have the frequencies of the softmax of the logits at
- * temperature t. */
+/* Bytes are drawn with evenly spaced random numbers. Their frequencies must equal the softmax of
+ * the logits at temperature t. */
 static void draws_have_the_softmax_of_the_temperature(void **state)
 {
     (void)state;
@@ -75,8 +75,8 @@ static void what_is_not_finite_is_refused(void **state)
     assert_int_equal(generate_pick(l, 1, 0, 0), -EDOM);
 }
 
-/* A text gives the same bytes if it is fed at once, byte by byte, or without its beginning,
- * which no longer fits into the window. */
+/* The model generates the same bytes if a text is fed at once, byte by byte, or without its
+ * beginning. The beginning no longer fits into the window. */
 static void the_window_is_the_last_of_the_text(void **state)
 {
     (void)state;

@@ -74,7 +74,8 @@ static void test_normalised(void **state)
     assert_true(fabs(squares / (N * (double)PIXELS) - mean * mean - 1) <= 0.03);
 }
 
-/* data_open() gives the default sizes, and the test images come after the training images. */
+/* data_open() gives training and test sets of the default sizes. The test images are the ones that
+ * follow the training images. */
 static void test_open(void **state)
 {
     (void)state;
@@ -113,7 +114,7 @@ static int best_of(const double *v)
     return best;
 }
 
-/* One step of softmax regression on one sample. */
+/* Makes one step of softmax regression on one sample. */
 static void learn(const float *x, uint16_t label, double rate)
 {
     double p[GLYPHS_CLASSES], total = 0;
@@ -129,7 +130,7 @@ static void learn(const float *x, uint16_t label, double rate)
     }
 }
 
-/* A linear model, which cannot find strokes, has an accuracy under 92 % but well above chance. */
+/* A linear model cannot find strokes. Its accuracy must be under 92 %, but well above chance. */
 static void test_difficulty(void **state)
 {
     (void)state;

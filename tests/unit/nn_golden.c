@@ -69,7 +69,8 @@ static const struct golden_tensor *find(const struct golden_model *g, const stru
     return NULL;
 }
 
-/* The segments of the model have the names and shapes of PyTorch's tensors, in any order. */
+/* Checks that the segments of the model have the names and shapes of PyTorch's tensors, in any
+ * order. */
 static void check_segments(const struct pair *p)
 {
     assert_int_equal(p->m.n_segments, p->golden->n_tensors);
@@ -137,7 +138,7 @@ static void pair_open(struct pair *p, const struct golden_model *g)
         p->labels[i] = (uint16_t)((word(k, i) >> 8) % g->data.n_classes);
 }
 
-/* Prepares a plan, an arena and gradients filled with NaN, and the input. */
+/* Prepares a pass: a memory plan, the input, and an arena and gradients filled with NaN. */
 static struct model_pass begin(struct pair *p, bool training)
 {
     assert_int_equal(model_plan_init(&p->plan, &p->m, p->golden->n, training), 0);
@@ -183,8 +184,8 @@ static double dot(const struct golden_model *g, const float *v, size_t n)
     return sum;
 }
 
-/* Compares each logit. For a text model, compares each row's inner product with c random numbers
- * of mean square 1/3, so the tolerance is larger by sqrt(c / 3). */
+/* Compares each logit. For a text model with c classes, compares each row's inner product with c
+ * random numbers of mean square 1/3, so the tolerance is larger by a factor of sqrt(c / 3). */
 static void check_logits(const struct pair *p, const char *what, const float *z, const double *want)
 {
     const struct golden_model *g = p->golden;
@@ -240,7 +241,7 @@ static void check_training(struct pair *p)
     end(p);
 }
 
-/* Evaluation uses running statistics, and a plan in which outputs of layers share memory. */
+/* Evaluation uses running statistics, and a memory plan in which outputs of layers share memory. */
 static void check_evaluation(struct pair *p)
 {
     struct model_pass pass = begin(p, false);
@@ -258,7 +259,7 @@ static void check_model(void **state)
     pair_close(&p);
 }
 
-/* The hash gives the same values as in make_nn.py. */
+/* The hash function gives the same values here as in make_nn.py. */
 static void test_hash(void **state)
 {
     (void)state;

@@ -27,11 +27,11 @@
  * or a transposed tensor. */
 #define GOLDEN_LOSS  1e-5 /* Tolerance of the loss, relative to the loss. */
 #define GOLDEN_LOGIT 1e-4 /* Tolerance of a logit, relative to the largest logit. */
-#define GOLDEN_GRAD  1e-4 /* Tolerance of a gradient's norm and dot, relative to its norm. */
+#define GOLDEN_GRAD  1e-4 /* Tolerance of `norm` and `dot` of a gradient, relative to its norm. */
 /* Tolerance of one value of a gradient, relative to the root mean square of its tensor. */
 #define GOLDEN_VALUE 5e-4
 #define GOLDEN_FLOOR                                                                               \
-    1e-6 /* Added to both gradient tolerances, relative to the model's largest gradient norm. */
+    1e-6 /* Added to GOLDEN_GRAD and GOLDEN_VALUE, relative to the model's largest gradient norm. */
 
 enum { GOLDEN_ALL_OF = 32, GOLDEN_SPREAD = 16 };
 
@@ -40,8 +40,8 @@ struct golden_tensor
     const char *name;
     uint32_t n_dims, dims[4];
     float centre, scale; /* Centre and half-width of the range of the parameter's values. */
-    /* Norm of the gradient, and its inner product with unit("dot", i). For running statistics,
-     * the gradient is their distance from the statistics of the batch. */
+    /* Norm of the gradient, and its inner product with the random numbers unit("dot", i). For
+     * running statistics, the gradient is their distance from the statistics of the batch. */
     double norm, dot;
     const double *values;
 };

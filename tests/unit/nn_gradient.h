@@ -34,8 +34,8 @@ enum {
 
 static const double gradient_tol = 2e-5;
 
-/* Values for a reference, in double precision and in the layouts of the layer. Sparse input rows
- * are dense here. */
+/* Values for a reference, in double precision and in the layouts that the layer has. Sparse input
+ * rows are dense here. */
 struct gradient_values
 {
     uint32_t n;
@@ -64,7 +64,7 @@ struct gradient_bed
     struct gradient_run x, in, with, out, d_out;
     struct gradient_run grad, d_in, d_with; /* Gradients that the layer computes. */
     struct sparse_rows rows;
-    float *spoiled; /* Copy of d_out for the layer, which may overwrite it. */
+    float *spoiled; /* Copy of d_out for the layer, because the layer may overwrite it. */
     size_t n_keep, n_scratch;
     float *keep, *scratch;
     struct gradient_values v;
@@ -103,7 +103,7 @@ static inline struct gradient_run gradient_run(size_t n)
     return (struct gradient_run){n, gradient_floats(n), gradient_alloc(n, sizeof(double))};
 }
 
-/* Fills a run with normal deviates of the given standard deviation and mean. */
+/* Fills a gradient_run with normal deviates of the given standard deviation and mean. */
 static inline void gradient_noise(struct gradient_run *r, uint64_t key, double scale, double mean)
 {
     struct rng rng = rng_stream(key);
@@ -214,8 +214,8 @@ static inline void gradient_near(const struct gradient_bed *b, const char *what,
 
 /* --- forward --- */
 
-/* Prepares the buffers of a pass. All of them are NaN again, so that no value of an earlier pass
- * is used. */
+/* Prepares the buffers of a pass. All of them are filled with NaN again, so that no value of an
+ * earlier pass is used. */
 static inline void gradient_buffers(struct gradient_bed *b, bool training)
 {
     free(b->keep);
@@ -262,8 +262,8 @@ static inline double gradient_slope(const struct gradient_bed *b, double *v)
     return (up - down) / (2 * h);
 }
 
-/* Compares up to GRADIENT_CHECKS elements of got[n] with the slopes of the objective by at[n].
- * All elements if n is small. */
+/* Compares up to GRADIENT_CHECKS elements of got[n], or all of them if n is small, with the slopes
+ * of the objective by the elements of at[n]. */
 static inline void gradient_slopes(const struct gradient_bed *b, const char *what, const float *got,
                                    double *at, size_t n)
 {
@@ -289,7 +289,8 @@ static inline void gradient_check_params(const struct gradient_bed *b)
     for (size_t i = 0; i < b->n_params; i++) {
         const float *grad = b->grad.f + b->l.at[i];
         size_t n = gradient_param_size(b, i);
-        assert_true(isnan(b->grad.f[at])); /* The float between two parameters must stay NaN. */
+        /* The unused float between two parameters must stay NaN. */
+        assert_true(isnan(b->grad.f[at]));
         assert_true(vec_finite(grad, n));
         if (b->params[i].trained)
             gradient_slopes(b, b->params[i].of, grad, b->x.d + b->l.at[i], n);

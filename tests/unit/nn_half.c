@@ -1,5 +1,5 @@
-/* tests/unit/nn_half.c -- 16-bit floats against independent arithmetic, and models that are
- * stored in them. */
+/* tests/unit/nn_half.c -- conversions of 16-bit floats are compared with independent arithmetic,
+ * and models are stored in 16-bit floats. */
 #include "nn/math/half.h"
 
 #include <math.h>
@@ -32,8 +32,8 @@ static void test_halves_are_read_as_ieee_has_them(void **state)
     }
 }
 
-/* Returns whether the value at the fraction `share` of the way from `low`, the value of h, to
- * `high`, its upper neighbour, is rounded up. */
+/* Returns whether a value between two neighbouring 16-bit floats is rounded up. The value lies at
+ * the fraction `share` of the way from `low` to `high`. h: bits of `low`. */
 static bool goes_up(double low, double high, double share, uint16_t h, uint16_t (*to)(float v))
 {
     float v = (float)(low + share * (high - low));
@@ -73,8 +73,8 @@ static void test_bfloats_are_rounded_at_51_hundredths(void **state)
     assert_true(isinf(half_of_bfloat16(half_to_bfloat16(3.4e38f))));
 }
 
-/* Each segment of a model is rounded to its own type, and half_dist2() is the squared distance of
- * two models after rounding. */
+/* Each segment of a model is rounded to its own number type. half_dist2() is the squared distance
+ * of two models after this rounding. */
 static void test_a_model_is_rounded_segment_by_segment(void **state)
 {
     (void)state;

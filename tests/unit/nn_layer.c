@@ -26,7 +26,7 @@ static void run_close(struct gradient_run *r)
     free(r->d);
 }
 
-/* Each layer kind has its own operations, and every layer has the mandatory ones. */
+/* Each layer kind has its own set of operations, and every set has the mandatory operations. */
 static void test_table(void **state)
 {
     (void)state;
@@ -81,7 +81,8 @@ static void test_relu_keeps_nan(void **state)
         }
 }
 
-/* The gradient passes only where the output is above zero, not where it is 0, -0 or NaN. */
+/* The gradient passes the ReLU only where the output is above zero, not where it is 0, -0 or
+ * NaN. */
 static void test_relu_mask(void **state)
 {
     (void)state;

@@ -29,8 +29,8 @@ static void test_dense(void **state)
         check_all(dense(LAYER_DENSE, sizes[i][0], sizes[i][1]));
 }
 
-/* A dense layer works at each pixel of a map: with many more rows than outputs, and with a last
- * block of rows that is not full. */
+/* A dense layer computes its outputs at each pixel of a map. Cases: many more rows than outputs,
+ * and a last block of rows that is not full. */
 static void test_places(void **state)
 {
     (void)state;
@@ -68,7 +68,8 @@ static void test_sparse(void **state)
     check_all(dense(LAYER_SPARSE, 50, 130));
 }
 
-/* A NaN in an input row makes all outputs of this row NaN, even after the ReLU, and no others. */
+/* A NaN in an input row makes all outputs of this row NaN, even after the ReLU. It changes no other
+ * row. */
 static void check_nan(enum layer_kind kind)
 {
     struct gradient_bed b;

@@ -32,7 +32,7 @@ static void test_batch(void **state)
         check_all(norm(NORM_BATCH, channels[i], 3, 2));
 }
 
-/* Several blocks of rows, with a last block that is not full. */
+/* Tests several blocks of rows, of which the last block is not full. */
 static void test_batch_long(void **state)
 {
     (void)state;
@@ -60,8 +60,8 @@ static void test_place(void **state)
         check_all(norm(NORM_PLACE, channels[i], 7, 1));
 }
 
-/* The gradient of a running statistic is its distance from the statistic of the batch. The
- * variance is the unbiased one, except for a single value. */
+/* The gradient of a running statistic is its distance from the statistic of the batch. The variance
+ * of a batch is the unbiased one, except for a batch of a single value. */
 static void test_running(void **state)
 {
     (void)state;
@@ -104,8 +104,8 @@ static void test_negative_variance(void **state)
     gradient_close(&b);
 }
 
-/* With a mean of 1000 deviations, or a first value that is unlike the others, single precision
- * suffices if sums are taken around a value near the mean. */
+/* Single precision suffices if sums are taken around a value near the mean, even if the mean is
+ * 1000 standard deviations from 0, or if the first value is unlike the others. */
 static void test_large_mean(void **state)
 {
     (void)state;
@@ -142,7 +142,7 @@ static void test_constant(void **state)
     gradient_close(&b);
 }
 
-/* A NaN makes all outputs NaN that share a mean with it, even after the ReLU. */
+/* A NaN makes all outputs NaN whose mean contains it, even after the ReLU. */
 static void test_nan(void **state)
 {
     (void)state;

@@ -13,7 +13,7 @@ static struct layer maxpool(uint32_t c, uint32_t h, uint32_t w, bool relu)
                           .relu = relu};
 }
 
-/* Numbers of channels below, at and between multiples of the vector length. */
+/* The numbers of channels are below, at and between multiples of the vector length. */
 static void test_maxpool(void **state)
 {
     (void)state;
@@ -36,8 +36,8 @@ static void pool_once(const struct layer *l, const float *in, float *out, float 
     free(keep);
 }
 
-/* The first of equal maxima gets the whole gradient. If the ReLU makes the output 0, no input
- * gets a gradient. */
+/* In max pooling, the first of equal maxima gets the whole gradient. If the ReLU makes the output
+ * 0, no input gets a gradient. */
 static void test_maxpool_tie(void **state)
 {
     (void)state;
@@ -56,7 +56,7 @@ static void test_maxpool_tie(void **state)
     assert_memory_equal(d_in, shut, sizeof shut);
 }
 
-/* A NaN wins against every other value of its window, and gets the gradient. */
+/* In max pooling, a NaN wins against every other value of its window, and gets the gradient. */
 static void test_maxpool_nan(void **state)
 {
     (void)state;
@@ -129,7 +129,7 @@ static void test_gelu(void **state)
         ref_gelu);
 }
 
-/* Far from 0, GELU is the identity with slope 1, or 0 with slope 0. */
+/* GELU is the identity with slope 1 far above 0, and 0 with slope 0 far below. */
 static void test_gelu_far(void **state)
 {
     (void)state;

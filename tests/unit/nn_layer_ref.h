@@ -91,7 +91,7 @@ static inline void ref_gelu(const struct layer *l, const struct gradient_values 
     }
 }
 
-/* Returns the index of the mean that value i belongs to: of its channel, group or position. */
+/* Returns the index of the mean that normalises value i: by channel, by group or by position. */
 static inline size_t ref_norm_set(const struct layer *l, size_t i)
 {
     size_t c = l->in.c, sample = i / shape_size(l->in);

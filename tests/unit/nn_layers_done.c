@@ -21,7 +21,8 @@ static void done(void *arg, size_t from)
     s->n_calls++;
 }
 
-/* Compares five rounds of three steps with a trainer without the callback. */
+/* Runs five rounds of three steps with the callback, and compares them with a trainer without
+ * it. */
 static void check(const char *spec, const char *kind, enum optimiser_kind kind_of)
 {
     struct bed a, b;
@@ -44,7 +45,9 @@ static void check(const char *spec, const char *kind, enum optimiser_kind kind_o
         assert_memory_equal(s.x, b.x, n * sizeof *s.x);
         most = s.n_calls;
         (void)steps(&a, round, 1);
-        (void)steps(&b, round, 1); /* The callback was for the previous call of steps() only. */
+        /* The callback was given for the previous call of steps() only, so this call reports
+         * nothing. */
+        (void)steps(&b, round, 1);
         same_x(&a, &b);
         assert_int_equal(s.n_calls, most);
     }

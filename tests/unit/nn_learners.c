@@ -54,7 +54,7 @@ static void naive_begin(struct naive *v, const float *z)
     }
 }
 
-/* Applies the correction d of an exchange with a neighbour: moves the centre and all learners by
+/* Applies the correction d of an exchange with a neighbour: the centre and all learners move by
  * d. */
 static void naive_exchange(struct naive *v, size_t i, double d)
 {
@@ -87,8 +87,8 @@ static double noise(uint32_t who, uint64_t at, size_t i)
     return 2 * (double)rng_unit_at(rng_key(who, RNG_TEST, 77, at), i) - 1;
 }
 
-/* Update of coordinate i of learner j at x in step t. The learning rate differs from step to
- * step. */
+/* Returns the update of coordinate i of learner j at the value x in step t. The learning rate
+ * differs from step to step. */
 static double way_at(uint32_t j, uint64_t t, size_t i, double x)
 {
     return -0.05 * (double)(1 + t % 3) * (x - noise(j, 0, i) + 0.3 * noise(j, t + 1, i));
@@ -143,7 +143,8 @@ static void check_rule(uint32_t k, double mu)
             most = fmax(most, fabs(v.z[i] - v.before[i]));
         }
     }
-    assert_true(most > 0.005); /* The centre still moves, so its momentum is tested. */
+    /* The centre still moves at the end, so the test covers its momentum. */
+    assert_true(most > 0.005);
     for (uint32_t j = 0; j < k; j++)
         free(way[j]);
     naive_close(&v);
@@ -204,8 +205,8 @@ static double naive_gradient(struct bed *b, uint64_t step, uint32_t j, const dou
     return loss;
 }
 
-/* Update of learner j: SGD with Nesterov momentum and weight decay. Running statistics move a
- * tenth of the way to the statistics of the batch. */
+/* Computes the update of learner j: SGD with Nesterov momentum and weight decay. Running statistics
+ * move a tenth of the way to the statistics of the batch. */
 static void naive_way(const struct bed *b, const struct naive *v, uint32_t j, const float *grad,
                       double lr, double *way)
 {
@@ -221,7 +222,7 @@ static void naive_way(const struct bed *b, const struct naive *v, uint32_t j, co
     }
 }
 
-/* One local step of all learners. Each begins with the running statistics of the centre. */
+/* Makes one local step of all learners. Each begins with the running statistics of the centre. */
 static double naive_local_step(struct bed *b, struct naive *v, uint64_t step, double lr)
 {
     double *way[MOST] = {NULL}, loss = 0;
@@ -269,7 +270,7 @@ static void check_trainer(const char *spec, const char *kind, uint32_t k, double
         }
         if (!(sqrt(apart2) <= most * sqrt(norm2)))
             fail_msg("%s, round %d: %g apart", spec, (int)round, sqrt(apart2 / norm2));
-        /* Simulates the exchange with a neighbour. */
+        /* Simulates an exchange with a neighbour in every second round. */
         for (size_t i = 0; i < n_trained && round % 2 == 0; i++) {
             float d = 0.01f * (float)noise(7, round, i);
             b.x[i] += d;
@@ -343,7 +344,7 @@ static void check_threads(const char *spec, const char *kind, double clip)
     bed_close(&one);
 }
 
-/* Each thread computes whole learners, so no bit depends on the number of threads. */
+/* Each thread computes whole learners, so the number of threads must not change any bit. */
 static void test_threads(void **state)
 {
     (void)state;
@@ -399,7 +400,7 @@ static void check_restart(enum optimiser_kind kind)
     whole.face.state(whole.face.self, &s);
     assert_int_equal(state_end(&s), 0);
     size_t n = whole.face.n_params;
-    /* Each learner has second moments of its own. */
+    /* With Adam, each learner has its own second moments. */
     for (uint32_t j = 0; j < 3 && kind == OPTIMISER_ADAM; j++)
         assert_true(vec_norm2(whole.trainer.second + j * n, n) > 0);
     struct state r;
@@ -412,7 +413,7 @@ static void check_restart(enum optimiser_kind kind)
         assert_true(steps(&whole, round, 2).loss == steps(&again, round, 2).loss);
         same_x(&whole, &again);
     }
-    /* The state is refused by a trainer with another number of learners. */
+    /* The saved state is refused by a trainer with another number of learners. */
     struct bed other;
     several(&other, "resnet:8", "cifar10", 4);
     other.config.optimiser = whole.config.optimiser;

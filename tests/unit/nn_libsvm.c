@@ -1,4 +1,4 @@
-/* tests/unit/nn_libsvm.c -- the reader of libsvm files: valid and invalid rows, kinds, broken
+/* tests/unit/nn_libsvm.c -- the reader of libsvm files: valid and invalid rows, data kinds, broken
  * files. */
 #include "nn_rows.h"
 
@@ -36,7 +36,8 @@ static void test_rows(void **state)
     dataset_close(&d);
 }
 
-/* If a data kind does not fix the labels, the labels that are found fix it. */
+/* If the data kind does not fix the labels, the labels that are found in the file become part of
+ * the kind. */
 static void test_open_kinds(void **state)
 {
     (void)state;
@@ -75,7 +76,8 @@ static void test_given_features_and_divide(void **state)
     dataset_close(&d);
     rows_refuse(&svm, r, "0 1:8\n1 21:1\n",
                 "f0: line 2, entry: found \"21:1\", expected an index of at most 20");
-    /* The divisor in a data kind survives printing and parsing. */
+    /* The divisor is part of the data kind. A file that is opened with this kind is divided by
+     * it. */
     r.divide = 0.1;
     d = rows_take(&svm, r, "0 1:8\n1 20:1\n");
     assert_string_equal(d.kind, "libsvm/20x2/0/0.1");
@@ -93,7 +95,7 @@ static void test_fixed_kind(void **state)
     (void)state;
     struct reader r = rows_reader(&svm);
     r.kind = "libsvm/123x2/pm";
-    /* A file of a fixed data kind may have rows of one class only. */
+    /* With a fixed data kind, a file may have rows of one class only. */
     struct dataset d = rows_take(&svm, r, "+1 3:1\n");
     assert_string_equal(d.kind, "libsvm/123x2/pm");
     assert_int_equal(d.shape.channels, 123);
@@ -222,7 +224,8 @@ static void test_looks(void **state)
         {"-1 3:1 11:1\n+1 5:1\n", true, true},
         /* A text that is cut off within a token is recognised as libsvm data. */
         {"-1 3:1 11:1\n+1 5:1 6", false, true},
-        /* This text is a whole file, so its last token is invalid and it is not recognised. */
+        /* As a whole file, this text has an invalid last token and is not recognised as libsvm
+         * data. */
         {"-1 3:1 11:1\n+1 5:1 6", true, false},
         /* The beginning of one long line is recognised as libsvm data. */
         {"1 3:1 11:1 14:", false, true},

@@ -1,5 +1,6 @@
-/* tests/unit/nn_lines.c -- numbers, quotes, and the part of a data kind that has features,
- * classes and labels: compared with a slower implementation, or refused. */
+/* tests/unit/nn_lines.c -- parsers of numbers, of quoted cells, and of the part of a data kind that
+ * has features, classes and labels. Their results equal those of a slower implementation, or the
+ * text is refused. */
 #include "nn/data/labels.h"
 
 #include "nn/data/quote.h"

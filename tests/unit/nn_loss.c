@@ -1,5 +1,5 @@
-/* tests/unit/nn_loss.c -- softmax cross-entropy against hand-computed values, a loop in double
- * precision, and central differences. */
+/* tests/unit/nn_loss.c -- softmax cross-entropy is compared with hand-computed values, a loop in
+ * double precision, and central differences. */
 #include "nn/layers/loss.h"
 
 #include "nn/math/rng.h"
@@ -27,13 +27,14 @@ static void test_by_hand(void **state)
     const double want[6] = {0.0625, -0.375, 0.3125, 0.0625, 0.125, -0.1875};
     for (size_t i = 0; i < 6; i++)
         assert_true(ref_near((double)d[i], want[i], 1e-6));
-    b.n_mean = 8; /* The two rows are a quarter of a batch of 8. */
+    /* The two rows are now a quarter of a batch of 8, so their gradients are divided by four. */
+    b.n_mean = 8;
     assert_true(loss_softmax(&b, d).sum == loss.sum);
     for (size_t i = 0; i < 6; i++)
         assert_true(ref_near((double)d[i], want[i] / 4, 1e-6));
 }
 
-/* Smoothing of 0.3 makes the targets 0.1, 0.8, 0.1. */
+/* Label smoothing of 0.3 makes the targets 0.1, 0.8, 0.1. */
 static void test_smoothing_by_hand(void **state)
 {
     (void)state;
@@ -48,7 +49,7 @@ static void test_smoothing_by_hand(void **state)
     assert_true(ref_near((double)d[2], 0.625 - 0.1, 1e-6));
 }
 
-/* Huge logits do not overflow, and the gradient may be written over the logits. */
+/* Huge logits must not overflow. The gradient may be written over the logits. */
 static void test_stable_in_place(void **state)
 {
     (void)state;
@@ -60,7 +61,7 @@ static void test_stable_in_place(void **state)
     assert_true(z[0] == 0 && z[1] == 0 && z[2] == 0);
 }
 
-/* If logits are equal, the first one is the answer, as with argmax. */
+/* If several logits are the largest, the first of them is the answer, as with argmax. */
 static void test_tie(void **state)
 {
     (void)state;

@@ -17,8 +17,8 @@ static void refused(const char *spec, const char *word)
     refused_for(spec, &mnist, word);
 }
 
-/* An error message about a spec ends with a valid spec, which is of the same kind if the kind is
- * known. */
+/* An error message about a spec ends with an example of a valid spec. If the kind of model is
+ * known, the example is of this kind. */
 static void ends_with_example(const char *spec)
 {
     char canonical[MODEL_SPEC_MAX], why[MODEL_ERROR_MAX];
@@ -193,7 +193,7 @@ static void test_segments(void **state)
     assert_int_equal(m.n_params, 7850);
 }
 
-/* Checks the name, the shape and the flags of segment n. A 0 ends dims. */
+/* Checks the name, the shape and the flags of segment n. The list `dims` ends with a 0. */
 static void check_segment(size_t n, const char *name, const uint32_t dims[4], bool decays,
                           bool trained)
 {
@@ -215,7 +215,7 @@ static size_t count_trained(void)
     return n;
 }
 
-/* The models have as many parameters as in the papers and in PyTorch's modules. */
+/* The models have as many parameters as the papers state and as PyTorch's modules have. */
 static void test_networks(void **state)
 {
     (void)state;
@@ -341,8 +341,8 @@ static void test_order(void **state)
     check_order("lenet5", 0);
 }
 
-/* The kind of normalisation follows model_norm, and a model says whether it has normalisation
- * layers. */
+/* The value of model_norm decides the kind of normalisation, and a model tells whether it has
+ * normalisation layers. */
 static void test_norms(void **state)
 {
     (void)state;
@@ -379,7 +379,7 @@ static float *floats(size_t n)
     float *v = aligned_alloc(64, (n * sizeof *v + 63) / 64 * 64 + 64);
     assert_non_null(v);
     for (size_t i = 0; i < n; i++)
-        v[i] = NAN; /* Every float must be overwritten before it is used. */
+        v[i] = NAN; /* The model must overwrite every float before it uses it. */
     return v;
 }
 
@@ -458,9 +458,9 @@ static void check_segment_slope(struct bed *b, const struct segment *s, double w
     const float *g = b->grad + s->offset;
     double length = sqrt(vec_norm2(g, s->n));
     if (!s->trained || length < 1e-3 * whole)
-        /* Some segments have almost no gradient, such as a bias before a batch norm. */
+        /* Segments with almost no gradient are skipped, such as a bias before a batch norm. */
         return;
-    double h = 3e-5 / length; /* Length of a step that changes the loss by about 3e-5. */
+    double h = 3e-5 / length; /* A step of this length changes the loss by about 3e-5. */
     double loss[2];
     for (int side = 0; side < 2; side++) {
         memcpy(b->moved, b->x, m.n_params * sizeof *b->x);
@@ -468,7 +468,7 @@ static void check_segment_slope(struct bed *b, const struct segment *s, double w
         loss[side] = loss_at(b, b->moved, NULL);
     }
     double slope = (loss[0] - loss[1]) / (2 * h);
-    if (!(fabs(slope / length - 1) <= 0.08)) /* The tolerance covers kinks of ReLUs. */
+    if (!(fabs(slope / length - 1) <= 0.08)) /* The tolerance allows for the kinks of ReLUs. */
         fail_msg("%s: %s: slope %g, length of the gradient %g", m.spec, s->name, slope, length);
 }
 
@@ -481,7 +481,7 @@ static void check_gradient(const char *spec, const struct data_shape *data)
     (void)loss_at(&b, b.x, &d_logits);
     struct model_pass p = bed_pass(&b, b.x);
     model_backward(&m, &p, d_logits);
-    /* The gradient of every parameter has been written. */
+    /* The backward pass has written the gradient of every parameter. */
     assert_true(vec_finite(b.grad, m.n_params));
     double whole = sqrt(vec_norm2(b.grad, m.n_params));
     assert_true(whole > 0);
@@ -509,7 +509,7 @@ static void test_gradients(void **state)
     check_gradient("gpt:2x32", &text);
 }
 
-/* A plan without training needs less memory and gives the same logits. */
+/* A memory plan without training needs less memory and gives the same logits. */
 static void check_forward_only(const char *spec, const struct data_shape *data)
 {
     struct bed both, alone;
@@ -531,8 +531,9 @@ static void test_forward_only(void **state)
     check_forward_only("lstm:2x16", &text);
 }
 
-/* A training plan of a deep network keeps the outputs of all layers, but gradients share memory:
- * all floats before the scratch memory are less than 1.3 times the outputs. */
+/* A training plan of a deep network keeps the outputs of all layers, but gradients share memory.
+ * The plan therefore has less than 1.3 times as many floats before its scratch memory as all
+ * outputs together. */
 static void test_plan_shares(void **state)
 {
     (void)state;

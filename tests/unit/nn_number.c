@@ -1,5 +1,5 @@
-/* tests/unit/nn_number.c -- numbers and choices in texts: which texts are accepted, and which
- * are refused. */
+/* tests/unit/nn_number.c -- parsers of numbers and of choices: which texts they accept, and which
+ * they refuse. */
 #include "nn/math/number.h"
 #include "nn/math/rng.h"
 
@@ -31,8 +31,8 @@ static void digits_end_where_they_end(void **state)
     assert_null(number_digits("99999999999999999999999", UINT64_MAX, &v));
 }
 
-/* For random limits, the printed limit and the number below are accepted, and the number above
- * is refused. */
+/* For random limits, the limit itself and the number one below it are accepted, and the number one
+ * above it is refused. */
 static void limits_are_exact(void **state)
 {
     (void)state;
@@ -126,8 +126,8 @@ static void choices_have_places(void **state)
         assert_int_equal(number_choice(choices, bad[i]), -1);
 }
 
-/* The last choice may be a word with a number, such as "ssp:N". Each number has an index of its
- * own. */
+/* The last of several choices may be a word with a number, such as "ssp:N". Each number has an
+ * index of its own. */
 static void choices_have_numbers(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* tests/unit/nn_optimiser.c -- learning rates against hand-computed values, and optimiser steps
- * against a scalar loop. */
+/* tests/unit/nn_optimiser.c -- learning rates are compared with hand-computed values, and optimiser
+ * steps with a scalar loop. */
 #include "nn/train/optimiser.h"
 
 #include "nn/math/rng.h"
@@ -55,18 +55,19 @@ static void test_schedules(void **state)
     lr_is(s, 120, 0.05 * (1 + cos(3.14159265358979323846 * 0.99)));
     s = (struct schedule){SCHEDULE_COSINE, 0.1, 0, 1};
     lr_is(s, 0, 0.1);
-    s = (struct schedule){SCHEDULE_COSINE, 0.1, 10, 5}; /* The run ends during the warm-up. */
+    s = (struct schedule){SCHEDULE_COSINE, 0.1, 10, 5}; /* This run ends during the warm-up. */
     lr_is(s, 4, 0.05);
     lr_is(s, 50, 0.1);
 }
 
 enum {
-    /* Number of floats of the largest weight, a bias and running statistics. */
+    /* Number of floats of the largest weight, a bias and running statistics together. */
     N_MAX = 1023 + 5 + 9,
     STEPS = 7
 };
 
-/* One parameter and its optimiser state, in double precision by the formulas of the header. */
+/* One parameter and its optimiser state, computed in double precision by the formulas of the
+ * header. */
 struct element
 {
     double x, m, v;
@@ -222,8 +223,8 @@ static const struct segment segments[] = {
     {.offset = 42, .n = 9, .decays = true, .trained = false},
 };
 
-/* A gradient above the clip is scaled to it, and one below is unchanged. Running statistics
- * neither count nor change. A value that is not finite stays in the gradient. */
+/* A gradient whose norm is above the clip is scaled to it, and a smaller one is unchanged. Running
+ * statistics are neither counted nor changed. A value that is not finite stays in the gradient. */
 static void test_clip(void **state)
 {
     (void)state;

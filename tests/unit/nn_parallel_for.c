@@ -1,5 +1,5 @@
-/* tests/unit/nn_parallel_for.c -- teams of threads: each part of a run is computed once, on a
- * thread of its own, and is complete when the run returns. */
+/* tests/unit/nn_parallel_for.c -- teams of threads: each part of a run, that is of one parallel
+ * loop, is computed once, on a thread of its own, and is complete when the run returns. */
 #include "nn/math/parallel_for.h"
 
 #include <pthread.h>
@@ -16,7 +16,7 @@ enum { TEAM_MAX = 9 };
 struct board
 {
     uint64_t count[TEAM_MAX][16]; /* Result of each part, in a cache line of its own. */
-    uint64_t sum;                 /* Result of the previous run, which all parts may read. */
+    uint64_t sum;                 /* Result of the team's previous run, which all parts may read. */
     pthread_t who[TEAM_MAX];
 };
 

@@ -17,8 +17,8 @@ static double centre(uint32_t i, size_t k)
     return 2 * (double)rng_unit_at(rng_key(i, RNG_TEST, 31, 0), k) - 1;
 }
 
-/* Learning rate of a round. It rises and falls, and the number of local steps also varies by
- * round. */
+/* Returns the learning rate of a round. It rises and falls, and the number of local steps also
+ * varies by round. */
 static double rate(uint64_t round)
 {
     return 0.02 * (double)(1 + round % 4);
@@ -29,7 +29,8 @@ static uint32_t n_steps(uint64_t round, uint32_t most)
     return round % 3 == 0 ? 1 : most;
 }
 
-/* One exchange: x_i becomes the mean of x_i and both neighbours, in double precision. */
+/* Makes one exchange on a ring: x_i becomes the mean of x_i and both neighbours, in double
+ * precision. */
 static void ring_mean(double x[PEERS][DIM])
 {
     double was[PEERS][DIM];
@@ -39,8 +40,8 @@ static void ring_mean(double x[PEERS][DIM])
             x[i][k] = (was[i][k] + was[(i + 1) % PEERS][k] + was[(i + PEERS - 1) % PEERS][k]) / 3;
 }
 
-/* Lin et al. 2021, algorithm 1, in the order of the paper: the momentum is updated after the
- * exchange. */
+/* Makes one round of Lin et al. 2021, algorithm 1, in the order of the paper: the momentum is
+ * updated after the exchange. */
 static void naive_round(double x[PEERS][DIM], double m[PEERS][DIM], uint64_t round, uint32_t steps,
                         const struct optimiser *o)
 {
@@ -83,8 +84,8 @@ static void real_steps(struct peer *p, uint32_t i, uint64_t round, uint32_t step
     }
 }
 
-/* One exchange of the tested peers, in double precision and then rounded, so that only the
- * momentum is compared. */
+/* Makes one exchange of the tested peers, in double precision and then rounded, so that the test
+ * compares only the momentum. */
 static void real_exchange(struct peer *p)
 {
     double x[PEERS][DIM];
@@ -145,8 +146,8 @@ static void bed_open_global(struct bed *b, const char *spec, const char *kind)
         (struct optimiser){.momentum = 0.8, .nesterov = true, .weight_decay = 1e-4, .held = true};
 }
 
-/* Checks the momentum m, which was `was` before a round. The round moved the model from `from`
- * to `to`, and `way` is its learning rate times its number of local steps. */
+/* Checks the momentum of the trainer after a round. was: momentum before the round. from, to: model
+ * before and after the round. way: learning rate times number of local steps of the round. */
 static void momentum_is(const struct bed *b, const float *was, const float *from, const float *to,
                         double way)
 {
@@ -206,7 +207,7 @@ static void test_rounds(void **state)
     check_rounds("resnet:8", "cifar10");
 }
 
-/* Steps use the momentum, and m is constant within a round. A single peer still reaches an
+/* Local steps use the momentum, which is constant within a round. A single peer still reaches an
  * accuracy of 97 %. */
 static void test_learns(void **state)
 {
@@ -220,7 +221,8 @@ static void test_learns(void **state)
     bed_close(&b);
 }
 
-/* Several threads, and a callback that reports final layers, give the same steps. */
+/* A trainer with several threads, or with a callback that reports final layers, makes the same
+ * steps. */
 static void done(void *arg, size_t from)
 {
     *(size_t *)arg += from > 0;
@@ -285,7 +287,8 @@ static void test_restart(void **state)
     bed_close(&b);
 }
 
-/* A saved state with an invalid value, or from a trainer with local momentum, is refused. */
+/* A saved state is refused if it has an invalid value or comes from a trainer with local
+ * momentum. */
 static void test_bad_state(void **state)
 {
     (void)state;
@@ -314,8 +317,8 @@ static void test_bad_state(void **state)
 
 /* ---- convergence of the exchange with quasi-global momentum ---- */
 
-/* Simulates one direction of the differences between models, with the eigenvalue l of the mixing
- * matrix and no gradients. Returns its length after 3000 rounds. */
+/* Simulates one component of the differences between models, which belongs to the eigenvalue l of
+ * the mixing matrix. Gradients are 0. Returns the size of the component after 3000 rounds. */
 static double left(double l, double mu)
 {
     struct optimiser o = {.momentum = mu, .held = true};

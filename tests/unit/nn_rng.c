@@ -1,4 +1,5 @@
-/* tests/unit/nn_rng.c -- random numbers: known values, access by index, uniformity. */
+/* tests/unit/nn_rng.c -- random numbers: outputs that are known, access by index, uniform
+ * distribution. */
 #include "nn_ref.h"
 
 #include <setjmp.h>
@@ -21,7 +22,8 @@ static void test_splitmix(void **state)
     }
 }
 
-/* Keys differ if any argument differs, or if two arguments are swapped. */
+/* The keys of two random streams differ if any argument differs, or if two arguments are
+ * swapped. */
 static void test_keys(void **state)
 {
     (void)state;
@@ -59,7 +61,8 @@ static void test_uniform(void **state)
         unit[(size_t)(u * 16)]++;
         at[(size_t)(v * 16)]++;
         below[rng_below(&r, 48) / 3]++;
-        high[rng_at(i, 0) >> 60]++; /* Top four bits of the first number of consecutive keys. */
+        /* Counts the top four bits of the first random number of each of many consecutive keys. */
+        high[rng_at(i, 0) >> 60]++;
     }
     uniform(unit, 1 << 14);
     uniform(at, 1 << 14);
@@ -67,8 +70,8 @@ static void test_uniform(void **state)
     uniform(high, 1 << 14);
 }
 
-/* With n = 3 * 2^62, a quarter of all 64-bit draws must be rejected. Draws modulo n would be in
- * the lowest third half of the time. */
+/* With n = 3 * 2^62, a quarter of all 64-bit draws must be rejected. If draws were taken modulo n
+ * instead, half of them would be in the lowest third of the range. */
 static void test_below_edges(void **state)
 {
     (void)state;
@@ -96,7 +99,8 @@ static void test_normal(void **state)
         sum2 += x * x;
         sum4 += x * x * x * x;
     }
-    assert_true(fabs(sum / n) <= 0.02); /* The tolerances are about five standard errors. */
+    /* The tolerances of the moments are about five standard errors. */
+    assert_true(fabs(sum / n) <= 0.02);
     assert_true(fabs(sum2 / n - 1) <= 0.03);
     assert_true(fabs(sum4 / n - 3) <= 0.2);
 }
@@ -120,7 +124,7 @@ static void test_shuffle(void **state)
     }
 }
 
-/* All six orders of three elements are equally frequent. */
+/* A shuffle gives all six orders of three elements equally often. */
 static void test_shuffle_is_fair(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* tests/unit/nn_rows.h -- for the tests of readers of text formats: files in memory, and
- * properties of every data set that a reader accepts. */
+/* tests/unit/nn_rows.h -- helpers for the tests of readers of text formats: they parse files in
+ * memory, and check properties of every data set that a reader accepts. */
 #ifndef TESTS_UNIT_NN_ROWS_H
 #define TESTS_UNIT_NN_ROWS_H
 
@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-/* One format: its kind and its readers, from memory and from files. */
+/* One text format: its data kind and its readers, from memory and from files. */
 struct rows_format
 {
     const char *kind; /* Data kind of the format without a shape, such as "csv". */
@@ -26,8 +26,8 @@ struct rows_format
     int (*read)(struct dataset *d, const struct reader *r, char error[DATA_ERROR_MAX]);
 };
 
-/* First bytes of a file, whether they are the whole file, and whether they must be recognised as
- * the format. */
+/* A case of recognition: the first bytes of a file, whether they are the whole file, and whether
+ * they must be recognised as the format. */
 struct rows_look
 {
     const char *text;
@@ -64,7 +64,8 @@ static inline int rows_parse(const struct rows_format *f, struct reader r, struc
             memcpy(copy, text[i], n[i]);
         files[i] = (struct lines_file){names[i], copy, n[i]};
     }
-    memset(d, 0xa5, sizeof *d); /* Readers set all of *d, whatever it contained. */
+    /* Readers must set all of *d, so it is filled with other bytes first. */
+    memset(d, 0xa5, sizeof *d);
     int err = f->parse(d, &r, files, error);
     for (size_t i = 0; i < r.n_paths; i++)
         free((uint8_t *)files[i].bytes);

@@ -51,12 +51,12 @@ static void test_round_trip(void **state)
     (void)state;
     scratch_count(&s, 1);
     write_model("m");
-    write_model("m");                          /* Writes the file again, which replaces it. */
+    write_model("m");                          /* The second write replaces the existing file. */
     assert_int_equal(scratch_count(&s, 0), 1); /* No temporary file is left. */
     float y[N_PARAMS];
     char error[FILE_ERROR_MAX] = "";
     assert_int_equal(safetensors_read(scratch_path(&s, "m"), segments, N_SEGMENTS, y, error), 0);
-    /* The bits are equal, also for -0 and the smallest float. */
+    /* All bits of the model are equal, including -0 and the smallest float. */
     assert_memory_equal(x, y, sizeof x);
     struct safetensors_info info;
     assert_int_equal(safetensors_info(scratch_path(&s, "m"), &info, error), 0);
@@ -268,8 +268,8 @@ static void test_other_files(void **state)
     }
 }
 
-/* A header length with the bytes 1f 8b is not taken for gzip data. Tensors may be in any order
- * in the JSON. */
+/* A header length with the bytes 1f 8b is not taken for the beginning of gzip data. The JSON may
+ * list tensors in any order. */
 static void test_lookalike(void **state)
 {
     (void)state;
@@ -296,8 +296,8 @@ static void test_lookalike(void **state)
     ",\"data_offsets\":" offsets "},"                                                              \
     "\"w\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,16]}}"
 
-/* Counters of batches in a PyTorch state_dict are ignored. Tensors that only look like counters
- * are not. */
+/* The counters of batches that a PyTorch state_dict has are ignored. Tensors that only look like
+ * such counters are not. */
 static void test_counters(void **state)
 {
     (void)state;
@@ -384,7 +384,7 @@ static void test_write_errors(void **state)
     assert_int_equal(safetensors_write(scratch_path(&s, "m"), x, segments, N_SEGMENTS, bad, error),
                      -EINVAL);
     assert_non_null(strstr(error, "expected UTF-8"));
-    float y[N_PARAMS]; /* The existing file is unchanged. */
+    float y[N_PARAMS]; /* The refused write has left the existing file unchanged. */
     assert_int_equal(safetensors_read(scratch_path(&s, "m"), segments, N_SEGMENTS, y, error), 0);
     assert_int_equal(scratch_count(&s, 0), 1);
 }
@@ -437,7 +437,7 @@ static void test_mutations(void **state)
     size_t n = scratch_get(&s, "whole", b, sizeof b), taken = 0;
     for (int k = 0; k < MUTATIONS; k++) {
         memcpy(m, b, n);
-        /* Three of four mutations change the header only. */
+        /* Three of four mutations change only the header. */
         size_t head = k % 4 ? n - N_PARAMS * sizeof(float) : n;
         for (uint64_t c = rng_below(&r, 3) + 1; c > 0; c--) {
             size_t at = rng_below(&r, head);
@@ -496,7 +496,7 @@ static void test_names(void **state)
             "found 1 tensors, expected 3: conv1.weight of the model is not there");
 }
 
-/* Record of the tensors that safetensors_walk() has passed to its callback. */
+/* The tensors that safetensors_walk() has passed to its callback. */
 struct seen
 {
     const struct safetensors_tensor *last;
@@ -519,8 +519,8 @@ static void see(void *self, const struct safetensors_tensor *t, const double *v,
         to->sum += v[i];
 }
 
-/* safetensors_walk() visits tensors whole and in order: also one in several pieces, one of 0
- * floats and one that is not finite. It skips counters. */
+/* safetensors_walk() visits whole tensors in order, including tensors that are read in several
+ * pieces, have 0 floats or are not finite. It skips counters. */
 static void test_walk(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* tests/unit/nn_schema.c -- columns with names: tables are matched by them, and kinds and column
- * statistics contain them. */
+/* tests/unit/nn_schema.c -- columns with names: tables are matched by their column names, and data
+ * kinds and column statistics contain these names. */
 #include "nn/data/data.h"
 #include "nn_scratch.h"
 
@@ -62,7 +62,7 @@ static void same_rows(const struct dataset *a, const struct dataset *b)
         assert_memory_equal(a->labels, b->labels, a->n * sizeof *a->labels);
 }
 
-/* Tables with the same cells give the same held-out set, bit for bit, in every order of the
+/* Tables with the same cells give the same held-out set, bit for bit, whatever the order of their
  * columns. */
 static void test_held_out_files_are_matched_by_name(void **state)
 {
@@ -139,8 +139,8 @@ static void test_other_names_are_refused_with_both_lists(void **state)
     }
 }
 
-/* A data kind has tags of the column names, so another peer can match its columns without the
- * names. */
+/* A data kind contains short tags of the column names, so another peer can match its columns
+ * without knowing the names. */
 static void test_tags_of_a_kind_match_columns(void **state)
 {
     (void)state;
@@ -156,7 +156,7 @@ static void test_tags_of_a_kind_match_columns(void **state)
     same_rows(&d.train, &train.train);
     same_rows(&d.test, &train.test);
     assert_non_null(strstr(d.note, "matched by name; column \"new\" is ignored"));
-    /* The names have been taken from the header of the file. */
+    /* The names of the columns come from the header of the file. */
     assert_string_equal(schema_name(&d.schema.names, 0), "a");
     assert_string_equal(schema_name(&d.schema.names, 3), "y");
     data_close(&d);
@@ -198,8 +198,8 @@ static void test_kinds_without_names_take_any_header(void **state)
     data_close(&d);
 }
 
-/* The data kind of a wide table has room only for a hash of the names. A file then needs the
- * same order of columns, or the names from a model file. */
+/* The data kind of a wide table has room only for one hash of all names. Another file then needs
+ * the same order of columns, or the names from a model file. */
 static void test_wide_tables_have_a_hash(void **state)
 {
     (void)state;
@@ -242,8 +242,8 @@ static void test_wide_tables_have_a_hash(void **state)
     data_close(&wide);
 }
 
-/* The open data kind "csv" accepts a known order of columns, such as the order in the initial
- * model. */
+/* The data kind "csv" fixes no columns. It accepts a known order of columns, such as the order in
+ * the initial model. */
 static void test_an_open_kind_takes_a_known_order(void **state)
 {
     (void)state;
@@ -272,7 +272,8 @@ static void test_names_may_be_any_text(void **state)
                                                          "e");
     data_close(&d);
     put("test", "y,Gr\xf6\xdf"
-                "e,\"a,\"\"b\"\"\",z\n0,2,1,3\n1,4,2,1\n"); /* This file is in Latin-1. */
+                /* The text of this file is in Latin-1. */
+                "e,\"a,\"\"b\"\"\",z\n0,2,1,3\n1,4,2,1\n");
     put("own", "\"a,\"\"b\"\"\",Gr\xc3\xb6\xc3\x9f"
                "e,z,y\n1,2,3,0\n2,4,1,1\n");
     opened(&d, "own", ",test=test", (struct data_request){0});
@@ -296,7 +297,7 @@ static void test_unseen_categories_are_told(void **state)
     data_close(&d);
 }
 
-/* The statistics of two files with the same rows, in two orders of columns, pool to the data
+/* Two files have the same rows with their columns in two orders. Their statistics pool to the data
  * kind of one file. */
 static void test_moments_are_pooled_by_name(void **state)
 {
@@ -324,7 +325,7 @@ static void test_moments_are_pooled_by_name(void **state)
     assert_string_equal(kind, a.train.kind);
     column_statistics_close(&all);
     column_statistics_close(&back);
-    /* Column statistics in which the names do not fit their hash are refused. */
+    /* Column statistics are refused if their names do not fit their hash. */
     for (size_t i = 32; i < 50; i++) {
         bytes[i] ^= 1;
         assert_int_equal(column_statistics_parse(&back, bytes, n, &wrong), -EINVAL);
@@ -342,14 +343,14 @@ static void test_moments_are_pooled_by_name(void **state)
     assert_true(column_statistics_differ(&a.moments, &c.moments, why));
     assert_non_null(strstr(why, "no column \"d\""));
     assert_false(column_statistics_differ(&c.moments, &a.moments, why));
-    /* Reordering drops the column that the other schema does not have. */
+    /* When columns are reordered, the column that the other schema does not have is dropped. */
     assert_int_equal(column_statistics_reorder(&c.moments, &a.schema), 0);
     of[1] = &c.moments;
     assert_int_equal(column_statistics_pool(&all, of, 2, 0), 0);
     assert_int_equal(all.columns.n, 3);
     column_statistics_close(&all);
     data_close(&c);
-    /* A file without names is taken in the order of its columns. */
+    /* If a file has no column names, its columns are taken in their order. */
     put("own", "1,u,100,0\n2,v,300,1\n");
     opened(&c, "own", ",test=own", (struct data_request){0});
     assert_false(column_statistics_differ(&c.moments, &a.moments, why));

@@ -1,7 +1,7 @@
-/* tests/unit/nn_sequence.h -- test bed for one layer of a sequence model. Compares the layer
- * with a reference in double precision, and its gradients with central differences of the
- * reference. All memory that the layer must write is NaN before, and is no larger than the layer
- * asks for. */
+/* tests/unit/nn_sequence.h -- test bed for one layer of a sequence model. Compares the layer with a
+ * reference in double precision, and its gradients with central differences of the reference. All
+ * memory that the layer must write is filled with NaN before, and is no larger than the layer asks
+ * for. */
 #ifndef TESTS_UNIT_NN_SEQUENCE_H
 #define TESTS_UNIT_NN_SEQUENCE_H
 
@@ -32,7 +32,7 @@ struct sequence
     struct layer l;
     const struct layer_op *op;
     size_t n_params, n_in, n_out;
-    /* d_out: gradient of the outputs, and weights of the outputs in the objective. */
+    /* d_out: gradient of the outputs. The objective is the sum of the outputs weighted by d_out. */
     double *x, *in, *d_out, *out;
     float *xf, *inf, *d_outf;
     struct layer_pass p;
@@ -136,8 +136,8 @@ static inline void sequence_near(const char *what, size_t i, float got, double w
         fail_msg("%s[%zu]: %.9g, expected %.9g", what, i, (double)got, want);
 }
 
-/* Returns the slope of the objective <out of the reference, d_out> by *v, which is the gradient
- * that the layer must compute. */
+/* Returns the slope of the objective by *v. The objective is the inner product of the reference's
+ * outputs with d_out. The layer must compute this slope as its gradient. */
 static inline double sequence_slope(struct sequence *b, sequence_ref ref, double *v)
 {
     const double h = 1e-5, v0 = *v;
@@ -180,7 +180,8 @@ static inline void sequence_check(struct layer l, uint32_t n, sequence_ref ref)
     sequence_close(&b);
 }
 
-/* With add_in, a layer adds to d_in. Without d_in, its other results have the same bits. */
+/* With add_in, a layer adds its gradient to d_in. Without d_in, its other results have the same
+ * bits. */
 static inline void sequence_check_adds(struct layer l, uint32_t n)
 {
     struct sequence b;
@@ -226,7 +227,7 @@ static inline void sequence_check_evaluation(struct layer l, uint32_t n)
     sequence_close(&b);
 }
 
-/* Inputs after time t do not influence outputs up to t. */
+/* Outputs up to time t must not depend on inputs after time t. */
 static inline void sequence_check_causal(struct layer l, uint32_t n, size_t t)
 {
     struct sequence b;
@@ -246,12 +247,14 @@ static inline void sequence_check_causal(struct layer l, uint32_t n, size_t t)
         else
             same += equal;
     }
-    assert_true(same < b.n_out / 10 + 1); /* Most outputs after time t have changed. */
+    /* Most outputs after time t have changed, as they should. */
+    assert_true(same < b.n_out / 10 + 1);
     free(before);
     sequence_close(&b);
 }
 
-/* The memory that a layer needs grows with the batch, so a plan for n samples also fits fewer. */
+/* The memory that a layer needs grows with the batch, so a memory plan for n samples also fits
+ * fewer samples. */
 static inline void sequence_check_memory(struct layer l)
 {
     const struct layer_op *op = layer_op(l.kind);

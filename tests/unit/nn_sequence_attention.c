@@ -1,5 +1,6 @@
-/* tests/unit/nn_sequence_attention.c -- attention against its definition in double precision,
- * with sizes around blocks of 32 rows and vectors of 16 floats, and heads of any size. */
+/* tests/unit/nn_sequence_attention.c -- attention is compared with its definition in double
+ * precision, with sizes around blocks of 32 rows and vectors of 16 floats, and with heads of any
+ * size. */
 #include "nn_sequence.h"
 
 /* Queries, keys and values of one head: d doubles in each row of `stride` doubles. */
@@ -94,15 +95,15 @@ static void does_memory_grow_with_the_batch(void **state)
     sequence_check_memory(attention(2, 3, 33));
 }
 
-/* With scores far beyond the range of exp, every output is a mean of values, and gradients are
- * finite. */
+/* If scores are far beyond the range of exp, every output is still a mean of values, and gradients
+ * are finite. */
 static void are_large_scores_harmless(void **state)
 {
     (void)state;
     struct sequence b;
     sequence_open(&b, attention(2, 4, 40), 2);
     for (size_t i = 0; i < b.n_in; i++)
-        /* The value vectors are all 1, and queries and keys are large. */
+        /* All value vectors consist of ones, and queries and keys are large. */
         b.inf[i] = i / 8 % 3 == 2 ? 1.0f : 1e4f * b.inf[i];
     sequence_forward(&b);
     for (size_t i = 0; i < b.n_out; i++)
@@ -130,7 +131,8 @@ static void are_products_half_of_a_square(void **state)
 {
     (void)state;
     struct layer l = attention(2, 3, 5);
-    /* 1 + 2 + 3 + 4 + 5 visible keys, two products each (scores and values), times 6 channels. */
+    /* 1 + 2 + 3 + 4 + 5 pairs of a query and a visible key, with two products each (score and
+     * value) in each of 6 channels. */
     assert_true(layer_attention.products(&l) == 15.0 * 2 * 6);
 }
 

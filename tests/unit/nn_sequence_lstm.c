@@ -1,5 +1,5 @@
-/* tests/unit/nn_sequence_lstm.c -- the LSTM against its textbook form in double precision, with
- * sizes around its panels, vectors and chunks of time steps. */
+/* tests/unit/nn_sequence_lstm.c -- the LSTM layer is compared with its textbook form in double
+ * precision, with sizes around its panels, its vectors and its chunks of time steps. */
 #include "nn_sequence.h"
 
 static double sigmoid(double x)
@@ -7,8 +7,8 @@ static double sigmoid(double x)
     return 1 / (1 + exp(-x));
 }
 
-/* Returns gate k of one sample before its activation. `in` is the input at this time, h the
- * output of the previous time. NULL h: no previous time. */
+/* Returns gate k of one sample before its activation function. in: input at this time. h: output of
+ * the previous time. NULL: there is no previous time. */
 static double gate(const struct layer *l, const double *x, size_t k, const double *in,
                    const double *h)
 {
@@ -59,7 +59,7 @@ static void does_it_match_the_reference(void **state)
         sequence_check(lstm(cases[i].in, cases[i].wide, cases[i].times), cases[i].n, lstm_ref);
 }
 
-/* A chunk has about 512 rows: cases with several time steps in a chunk, with one, and with a
+/* A chunk has about 512 rows. Cases: several time steps in a chunk, one time step in a chunk, and a
  * last chunk that is not full. */
 static void do_chunks_fit_together(void **state)
 {
@@ -128,7 +128,7 @@ static void does_nan_reach_the_end(void **state)
     (void)state;
     struct sequence b;
     sequence_open(&b, lstm(3, 5, 4), 2);
-    b.inf[1 * 3] = NAN; /* First input of sample 0 at time 1. */
+    b.inf[1 * 3] = NAN; /* This is the first input of sample 0 at time 1. */
     sequence_forward(&b);
     for (size_t i = 0; i < b.n_out; i++)
         assert_true(!!isnan(b.p.out[i]) == (i >= 5 && i < 20));

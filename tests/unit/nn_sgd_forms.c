@@ -4,7 +4,7 @@
 
 #include "nn/train/sgd_scratch.h"
 
-/* After 60 steps, the loss of a model is below half of the first loss. */
+/* Checks that after 60 steps the loss of a model is below half of its first loss. */
 static void check_learns(const char *spec, const char *kind, uint32_t threads)
 {
     struct bed b;
@@ -38,7 +38,8 @@ static void test_learns(void **state)
     }
 }
 
-/* Sparse rows give the same losses and models as the same dense rows, up to rounding. */
+/* Sparse rows give the same losses and models as dense rows with the same values, up to
+ * rounding. */
 static void test_sparse_is_dense(void **state)
 {
     (void)state;
@@ -139,9 +140,9 @@ static void test_threads(void **state)
     check_threads("gpt:1x32", "text/12", 0);
 }
 
-/* The input of the first normalisation layer does not depend on how threads split a batch, so
- * its running means equal the means of the whole batch. Parts of 3, 2 and 2 samples are weighted
- * by their size. */
+/* The input of the first normalisation layer does not depend on how threads split a batch, so its
+ * running means must equal the means of the whole batch. A batch is split into 3, 2 and 2 samples,
+ * which must be weighted by their number. */
 static void test_statistics(void **state)
 {
     (void)state;
@@ -197,7 +198,8 @@ static void test_more_threads_than_samples(void **state)
     sgd_scratch_close(scratch);
 }
 
-/* Evaluation uses the scratch memory of training and no more, with the largest batch that fits. */
+/* Evaluation uses the same scratch memory as training and no more, with the largest batch that
+ * fits. */
 static void test_evaluation_fits(void **state)
 {
     (void)state;

@@ -28,7 +28,7 @@ static void test_learns(void **state)
     }
 }
 
-/* Two equal trainers have the same bits. The batches of another peer differ. */
+/* Two trainers with equal settings give the same bits. The batches of another peer differ. */
 static void test_deterministic(void **state)
 {
     (void)state;
@@ -57,8 +57,8 @@ static void test_deterministic(void **state)
     }
 }
 
-/* Without momentum, the steps of a round depend on the model and the round only, not on earlier
- * rounds. */
+/* Without momentum, the steps of a round depend only on the model and the number of the round, not
+ * on earlier rounds. */
 static void test_round_decides(void **state)
 {
     (void)state;
@@ -78,8 +78,8 @@ static void test_round_decides(void **state)
     bed_close(&b);
 }
 
-/* One step equals x - lr * gradient, for the batch that the shard draws and with the
- * augmentation of each sample. It reports the loss before the step. */
+/* One step changes the model to `x - lr * gradient`, for the batch that the shard draws and with
+ * the augmentation of each sample. The trainer reports the loss before the step. */
 static void check_one_step(const struct augment *augment, float smoothing)
 {
     struct bed b;
@@ -127,13 +127,13 @@ static void test_one_step(void **state)
     check_one_step(&(struct augment){false, false}, 0.2f);
 }
 
-/* If the gradient is longer than the clip, the step has the length lr * clip. A clip that is
- * never reached changes no bit. */
+/* If the gradient is longer than the clip, the step has the length `lr * clip`. A clip that is
+ * never reached changes no bit of the model. */
 static void test_clip(void **state)
 {
     (void)state;
     double length[3];
-    /* No clip, a clip far above the norm of the gradient, and one below it. */
+    /* Three cases: no clip, a clip far above the norm of the gradient, and a clip below it. */
     for (int k = 0; k < 3; k++) {
         struct bed b, free_of_it;
         bed_open(&b, "lenet5", 1);
@@ -158,7 +158,8 @@ static void test_clip(void **state)
         fail_msg("clipped step of %g, expected %g", length[2], 0.02 * 0.01);
 }
 
-/* Momentum factor masking: coordinates that were sent lose their momentum, and no others do. */
+/* Tests momentum factor masking: coordinates that were sent lose their momentum, and no others
+ * do. */
 static void test_sent(void **state)
 {
     (void)state;
@@ -224,7 +225,7 @@ static void test_evaluate(void **state)
         struct trainer_report r = evaluate(&b, n), w = evaluate(&wide, n);
         assert_int_equal(r.n_samples, n);
         assert_true(ref_near(r.loss, w.loss, 1e-6) && r.accuracy == w.accuracy);
-        /* One more sample adds its loss, which is above 0. */
+        /* With one more sample, the sum of the losses must grow, because every loss is above 0. */
         assert_true(r.loss * (double)n > sum);
         sum = r.loss * (double)n;
     }
@@ -234,8 +235,8 @@ static void test_evaluate(void **state)
     bed_close(&wide);
 }
 
-/* An evaluation of a part of a test set that is sorted by label still uses all labels. This
- * model always predicts class 0. */
+/* If the test set is sorted by label, an evaluation of a part of it still uses all labels. This
+ * model always predicts class 0, so its accuracy shows that. */
 static void test_evaluate_part(void **state)
 {
     (void)state;
@@ -245,7 +246,8 @@ static void test_evaluate_part(void **state)
         b.test.labels[i] = i >= N_TEST / 2;
     bed_start(&b);
     memset(b.x, 0, b.model.n_params * sizeof *b.x);
-    b.x[b.model.n_params - 10] = 5; /* The bias of class 0. */
+    /* A large bias of class 0, so that the model always predicts this class. */
+    b.x[b.model.n_params - 10] = 5;
     double all = evaluate(&b, 0).accuracy;
     assert_true(fabs(all - 0.5) < 0.01);
     for (uint64_t n = 40; n < N_TEST; n += 17)
@@ -259,8 +261,8 @@ static void count(void *arg)
     ++*n;
 }
 
-/* A trainer shows progress by a call of the `signs` function after each batch, by one of its
- * threads. */
+/* A trainer shows that it makes progress: after each batch, one of its threads calls the `signs`
+ * function. */
 static void test_signs(void **state)
 {
     (void)state;
@@ -340,8 +342,8 @@ static void test_init(void **state)
     bed_close(&b);
 }
 
-/* Adam has second moments and counts its own steps, independent of the round. Its first step
- * moves every coordinate by lr. */
+/* The Adam optimiser has second moments and counts its own steps, independent of the round. Its
+ * first step moves every coordinate by lr. */
 static void test_adam(void **state)
 {
     (void)state;

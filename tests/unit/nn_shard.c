@@ -73,7 +73,8 @@ static void test_spec(void **state)
     }
 }
 
-/* Returns a hash of the owners of all samples, for eight parts or members. */
+/* Returns a hash of the owners of all samples, for a set that is divided into eight parts or among
+ * eight members. */
 static uint64_t outcome(const struct shard_split *split, bool members)
 {
     static uint32_t sample[N];
@@ -134,7 +135,8 @@ static void check_parts(const struct shard_split *split, uint32_t n, size_t *lea
         struct shard s;
         struct shard_config c = config_of(SHARD_PART, p, n);
         c.split = *split;
-        /* A shard with its own table of owners has the same samples as with a shared table. */
+        /* A shard that has its own table of owners has the same samples as a shard with a shared
+         * table. */
         c.owners = p % 2 ? owners : NULL;
         open_shard(&s, &c);
         assert_true(s.count >= 1);
@@ -193,8 +195,8 @@ static double skew(const struct shard_split *split)
     return sum / 8;
 }
 
-/* The smaller alpha is, the more unevenly labels are distributed. A large alpha is almost like
- * iid. */
+/* The smaller alpha is, the more unevenly labels are distributed over the parts. With a large alpha
+ * the parts are almost like iid. */
 static void test_skew(void **state)
 {
     (void)state;
@@ -206,8 +208,8 @@ static void test_skew(void **state)
     assert_true(skew(&even) < 0.18);
 }
 
-/* Draws from Gamma(alpha, 1) have the mean and the variance alpha. dirichlet_log() and
- * dirichlet_exp() agree with libm. */
+/* Random draws from the distribution Gamma(alpha, 1) have the mean and the variance alpha.
+ * dirichlet_log() and dirichlet_exp() agree with libm. */
 static void test_gamma(void **state)
 {
     (void)state;
@@ -247,7 +249,7 @@ static void owners_of(const uint64_t *keys, size_t n, const struct shard_split *
         open_shard(&s, &c);
         assert_int_equal(s.count, N); /* A peer owns all samples until it knows other members. */
         assert_int_equal(shard_members(&s, keys, n, keys[k]), 0);
-        /* A member without samples draws from all of them, but does not own them. */
+        /* A member that owns no samples draws from the samples of all members. */
         bool nothing = n > 1 && s.count == N;
         for (size_t i = 0; !nothing && i < s.count; i++) {
             uint32_t at = sample_at(&s, i);
@@ -276,7 +278,8 @@ static void check_auto(const struct shard_split *split)
     for (int k = 0; k < 10; k++) {
         size_t out = (size_t)rng_below(&r, n);
         uint64_t dead = keys[out];
-        keys[out] = keys[--n]; /* The order of the keys does not matter. */
+        /* The order in which the keys of members are listed does not matter. */
+        keys[out] = keys[--n];
         owners_of(keys, n, split, shared, after);
         owners_of(keys, n, split, NULL, fresh);
         assert_memory_equal(after, fresh, sizeof after);
@@ -286,16 +289,18 @@ static void check_auto(const struct shard_split *split)
         }
         memcpy(before, after, sizeof before);
     }
-    owners_of(all, MEMBERS, split, shared, after); /* The ten members that left return at once. */
+    /* The ten members that left now return together. */
+    owners_of(all, MEMBERS, split, shared, after);
     owners_of(all, MEMBERS, split, NULL, fresh);
     assert_memory_equal(after, fresh, sizeof after);
     for (size_t i = 0; i < N; i++) {
         bool stayed = false;
         for (size_t j = 0; j < n; j++)
             stayed |= after[i] == keys[j];
-        assert_true(!stayed || after[i] == before[i]); /* Only the returned members gain samples. */
+        /* No member but the returned ones gains samples. */
+        assert_true(!stayed || after[i] == before[i]);
     }
-    /* The list of members is replaced by two new members. */
+    /* The list of members is now replaced by two new members. */
     uint64_t other[2] = {all[0] + 1, all[1] + 1};
     owners_of(other, 2, split, shared, after);
     owners_of(other, 2, split, NULL, fresh);
@@ -311,7 +316,7 @@ static void test_auto(void **state)
     check_auto(&wild);
 }
 
-/* After each change, an existing shard has the same samples as a new one. */
+/* After each change of the members, an existing shard has the same samples as a new one. */
 static void test_auto_lives_on(void **state)
 {
     (void)state;
@@ -329,7 +334,7 @@ static void test_auto_lives_on(void **state)
             assert_int_equal(sample_at(&s, i), sample_at(&fresh, i));
         shard_close(&fresh);
     }
-    assert_int_equal(s.count, N); /* The last member owns all samples. */
+    assert_int_equal(s.count, N); /* The only remaining member owns all samples. */
     shard_close(&s);
 }
 
@@ -349,8 +354,8 @@ static void test_auto_fair(void **state)
         for (size_t j = 0; j < 8; j++)
             if (j != k)
                 others[n++] = keys[j];
-        /* The list lacks the peer's own key, which is added, and has a duplicate, which counts
-         * once. */
+        /* The list of members lacks the peer's own key, which is added. It also has a duplicate,
+         * which counts once. */
         others[n] = others[0];
         assert_int_equal(shard_members(&s, others, 8, keys[k]), 0);
         assert_int_equal(s.count, with_own);
@@ -358,7 +363,7 @@ static void test_auto_fair(void **state)
     }
 }
 
-/* With more members than samples, a member without samples draws from all samples. */
+/* If there are more members than samples, a member that owns no samples draws from all samples. */
 static void test_auto_crowd(void **state)
 {
     (void)state;
@@ -386,7 +391,7 @@ static void test_auto_crowd(void **state)
     shard_owners_close(shared);
 }
 
-/* Consecutive batches form epochs. Each epoch is a permutation of the shard. */
+/* Consecutive batches form epochs. Each epoch is a permutation of the samples of the shard. */
 static void check_epochs(struct shard *s, uint32_t batch)
 {
     enum { EPOCHS = 5 };
@@ -410,7 +415,8 @@ static void check_epochs(struct shard *s, uint32_t batch)
             }
         }
     if (s->count > 20)
-        assert_true(moved > s->count * (EPOCHS - 1) / 2); /* Each epoch has a new order. */
+        /* In each epoch the samples have a new order. */
+        assert_true(moved > s->count * (EPOCHS - 1) / 2);
 }
 
 static void test_batches(void **state)
@@ -430,7 +436,7 @@ static void test_batches(void **state)
             }
 }
 
-/* A batch depends on its round and step only, not on earlier batches. */
+/* A batch depends only on its round and step, not on earlier batches. */
 static void test_pure(void **state)
 {
     (void)state;
@@ -454,16 +460,16 @@ static void test_pure(void **state)
         for (int i = 0; i < 16; i++)
             same += x[i] == y[i];
     }
-    assert_true(same < 50); /* Each peer draws in an order of its own. */
-    /* A batch can be drawn even for the largest round number. */
+    assert_true(same < 50); /* Each peer draws its batches in an order of its own. */
+    /* A batch can be drawn even in the round with the largest number. */
     shard_batch(&a, UINT64_MAX, 1, 16, x);
     shard_close(&a);
     shard_close(&b);
     shard_close(&other);
 }
 
-/* Post-local SGD begins with rounds of one step. Step by step, its batches equal the batches of
- * plain training, and no batch is skipped. */
+/* Post-local SGD begins with rounds of one local step. Step by step, its batches equal the batches
+ * of plain training, and no batch is skipped. */
 static void test_post_local(void **state)
 {
     (void)state;

@@ -32,7 +32,7 @@ static struct shard_split split_of(const char *spec)
     return s;
 }
 
-/* Valid texts with their canonical forms, and invalid texts. */
+/* Tests valid texts with their canonical forms, and invalid texts. */
 static void test_texts(void **state)
 {
     (void)state;
@@ -98,7 +98,7 @@ static void test_bad_texts(void **state)
     }
 }
 
-/* Fills owner[i] from a table of parts or of members. Each sample has exactly one owner. */
+/* Fills owner[i] with the part or member that owns sample i. Each sample has exactly one owner. */
 static void owners(const struct dataset *d, const char *spec, const uint64_t *keys, uint32_t n,
                    bool members, uint32_t owner[N])
 {
@@ -140,8 +140,8 @@ static uint32_t classes_of(const uint32_t owner[N], uint32_t k, size_t *count)
     return n;
 }
 
-/* label:K sorts the samples by label and gives each part K pieces of equal size. Here a piece is
- * smaller than a class, so it has one class, or two at a border between classes. */
+/* The split "label:K" sorts the samples by label and gives each part K pieces of equal size. Here a
+ * piece is smaller than a class, so it has one class, or two at a border between classes. */
 static void test_label_parts(void **state)
 {
     (void)state;
@@ -159,14 +159,15 @@ static void test_label_parts(void **state)
             assert_true(count >= N / 20 - k && count <= N / 20 + k);
             total += n;
         }
-        /* Each of the CLASSES - 1 borders between classes adds a class to at most one piece. */
+        /* A border between two classes adds a class to at most one piece, and there are CLASSES - 1
+         * borders. */
         assert_true(total <= 20 * k + CLASSES - 1);
         /* The three pieces of a part are mostly of different classes. */
         assert_true(k < 3 || total > 45);
     }
 }
 
-/* With more pieces than samples, every sample has an owner and no part is empty. */
+/* If there are more pieces than samples, every sample still has an owner and no part is empty. */
 static void test_label_crumbs(void **state)
 {
     (void)state;
@@ -197,13 +198,15 @@ static void test_file_parts(void **state)
     }
     for (uint32_t f = 0; f < FILES; f++)
         in_order += of_file[f] == f;
-    assert_true(in_order < FILES / 2); /* Files are assigned in random order. */
-    /* With more parts than files, each part without a file takes one sample from another part. */
+    assert_true(in_order < FILES / 2); /* The files are assigned to parts in random order. */
+    /* If there are more parts than files, each part without a file takes one sample from another
+     * part. */
     owners(&set, "file", NULL, FILES + 9, false, owner);
 }
 
-/* With enough members, every class is owned by members that selected it, and no member has more
- * than K classes. With few members, the remaining classes are shared by all. */
+/* In the split "label:K", if there are enough members, every class is owned by members that
+ * selected it, and no member has more than K classes. If there are few members, the remaining
+ * classes are shared by all. */
 static void test_label_members(void **state)
 {
     (void)state;
@@ -221,7 +224,7 @@ static void test_label_members(void **state)
     assert_int_equal(idle, 0);
     owners(&set, "label:2", keys, 2, true, owner);
     assert_true(classes_of(owner, 0, &count) >= CLASSES - 4);
-    /* With 100 labels per member, the split is almost like iid. */
+    /* If each member may have 100 labels, the split is almost like iid. */
     owners(&set, "label:100", keys, 3, true, owner);
     for (uint32_t k = 0; k < 3; k++) {
         assert_int_equal(classes_of(owner, k, &count), CLASSES);
@@ -322,7 +325,7 @@ static void test_refused(void **state)
     assert_non_null(strstr(error, "as there are samples"));
 }
 
-/* Labels may exceed a byte, and classes may have no samples. */
+/* Labels may be larger than 255, and some classes may have no samples. */
 static void test_many_classes(void **state)
 {
     (void)state;

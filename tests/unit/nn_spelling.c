@@ -40,8 +40,8 @@ static void the_nearest_is_found_in_any_order(void **state)
     }
 }
 
-/* A longer name may have more mistakes. A shorter name with fewer mistakes is not suggested if
- * they are too many for it. */
+/* The longer a name is, the more mistakes are allowed. A shorter name with fewer mistakes is not
+ * suggested if they are too many for its length. */
 static void what_is_near_enough_comes_first(void **state)
 {
     (void)state;
@@ -108,9 +108,9 @@ static void specs_are_mended(void **state)
         {"restnet20", ", did you mean resnet:20?"},
         {"torus3x3", ", did you mean torus:3x3?"},
         {"fp61", ", did you mean fp16?"},
-        /* A ring takes no value, so the suggestion is the name alone. */
+        /* The name "ring" takes no value, so the suggestion is the name alone. */
         {"ring5", ", did you mean ring?"},
-        {"resnet:", ""}, /* The name is right, so there is no suggestion. */
+        {"resnet:", ""}, /* The name "resnet" is right, so there is no suggestion. */
         {"grid", ""},
         {"", ""},
         {"0.1", ""},

@@ -1,4 +1,4 @@
-/* tests/unit/nn_tables.c -- from the cells of a table file to the inputs of a model, and the
+/* tests/unit/nn_tables.c -- how the cells of a table file become the inputs of a model, and the
  * data kinds that describe this. */
 #include "nn_tables.h"
 
@@ -12,8 +12,8 @@ static void is_kind(const char *kind, const char *base, const char *rest)
         fail_msg("%s: expected %s/columns-...%s", kind, base, rest);
 }
 
-/* Training and held-out rows are standardised by the mean and deviation of the training rows. A
- * missing value becomes the mean. */
+/* Training and held-out rows are standardised by the mean and standard deviation of the training
+ * rows. A missing value becomes the mean. */
 static void test_standard(void **state)
 {
     (void)state;
@@ -54,8 +54,8 @@ static void test_standard(void **state)
     data_close(&d);
 }
 
-/* Held-out rows do not influence the means. They are scaled by the statistics of the training
- * rows. */
+/* Held-out rows do not influence the means of the columns. They are scaled by the statistics of the
+ * training rows. */
 static void test_share(void **state)
 {
     (void)state;
@@ -75,7 +75,7 @@ static void test_share(void **state)
     data_close(&d);
 }
 
-/* A data kind that contains column statistics determines the inputs for every file, whatever
+/* If a data kind contains column statistics, they determine the inputs for every file, whatever
  * values the file has. */
 static void test_of_a_run(void **state)
 {
@@ -108,7 +108,7 @@ static void test_words(void **state)
     struct data d;
     scratch_count(&s, 1);
     put("a",
-        /* Words of the first row occur again, so it is not a header. */
+        /* Words of the first row occur in later rows, so it is not a header. */
         "p,x,1\ne,y,2\np,y,3\ne,?,4\n");
     put("test", "e,x,1\np,z,2\n");
     opened(&d, "a", ",label=1", NULL);
@@ -130,7 +130,7 @@ static void test_words(void **state)
                            "the label is column 1; categories in column 2, an input for each: "
                            "3 inputs in all; 1 gaps in column 2"));
     data_close(&d);
-    /* Words of the first row occur again, so it is not a header. */
+    /* Words of the first row occur in later rows, so it is not a header. */
     put("a", "p,x,s\ne,y,t\np,x,t\n");
     put("test", "e,x,s\n");
     opened(&d, "a", ",label=1", NULL);
@@ -144,7 +144,7 @@ static void test_words(void **state)
     data_close(&d);
 }
 
-/* The held-out half of a table has the same columns as the other half, and several files are one
+/* If half of a table is held out, both halves have the same columns. Several files form one
  * table. */
 static void test_words_split(void **state)
 {
@@ -186,13 +186,14 @@ static void test_refused(void **state)
     refused("a", "", NULL, "a: line 2, column 2: found \"-inf\", expected a number");
     put("a", "1,red,0\n1,5,1\n");
     refused("a", "", NULL, "a: line 2, column 2: found \"5\", expected a category");
-    /* With header=no, the words of the first row are data, so a number below them is refused. */
+    /* With header=no, the words of the first row are categories, so numbers in the same columns are
+     * refused. */
     put("a", "u,v,y\n1,2,0\n3,4,1\n");
     refused("a", ",header=no", NULL, "a: line 2, column 1: found \"1\", expected a category");
 }
 
-/* A deviation that is small against the values is not lost: values are standardised as in double
- * precision, also in held-out rows and with a given data kind. */
+/* A standard deviation that is small against the values is not lost in rounding: values are
+ * standardised as in double precision, also in held-out rows and with a given data kind. */
 static void test_small_spread(void **state)
 {
     (void)state;
@@ -212,7 +213,7 @@ static void test_small_spread(void **state)
         snprintf(kind, sizeof kind, "%s", d.train.kind);
         opened(&again, "a", "", kind);
         for (size_t k = 1; k < 50; k++) {
-            /* The standard deviation by numpy: np.std(np.arange(50)). */
+            /* 14.4309 is the standard deviation by numpy: np.std(np.arange(50)). */
             double apart = step[i] / (14.4309 * step[i]);
             float x = d.train.rows[2 * k] - d.train.rows[2 * k - 2];
             assert_true(fabs((double)x - apart) <= 0.05 * apart);
@@ -226,8 +227,8 @@ static void test_small_spread(void **state)
     }
 }
 
-/* If labels have gaps, the number of classes is the number of labels that occur. Held-out rows
- * and later files of the run must not have other labels. */
+/* If the numbers of labels have gaps, the number of classes is the number of different labels.
+ * Held-out rows and later files of the run must not have other labels. */
 static void test_absent_classes(void **state)
 {
     (void)state;
@@ -248,8 +249,8 @@ static void test_absent_classes(void **state)
     opened(&d, "a", "", kind);
     assert_true(d.train.labels[0] == 2);
     data_close(&d);
-    /* A peer that has only a part of the run's files also counts the labels of its held-out set
-     * as classes. */
+    /* A peer may have only a part of the run's files. It counts the labels of its held-out set as
+     * classes, too. */
     put("a", "1,0\n2,5\n3,5\n");
     put("test", "1,7\n2,0\n3,1\n");
     snprintf(spec, sizeof spec, "csv:%s/a,test=%s/test", s.dir, s.dir);
@@ -266,8 +267,8 @@ static void test_absent_classes(void **state)
             "0-1.5");
 }
 
-/* With too many columns for their text form, the data kind contains a hash, and only the same
- * training set has this kind. */
+/* The text form of this many columns does not fit into a data kind. The data kind contains a hash
+ * of it instead, and only the same training set gives the same kind. */
 static void test_wide(void **state)
 {
     (void)state;
@@ -325,7 +326,7 @@ static void test_widest(void **state)
     free(text);
 }
 
-/* Sparse rows stay sparse: only stored entries are scaled, and only if the ranges of the columns
+/* Sparse rows stay sparse. Only stored entries are scaled, and only if the ranges of the columns
  * are very different. */
 static void test_sparse(void **state)
 {
@@ -342,7 +343,8 @@ static void test_sparse(void **state)
     char kind[DATA_KIND_MAX];
     strcpy(kind, d.train.kind);
     data_close(&d);
-    /* The ranges of the columns differ by a factor of 100, which is not enough for scaling. */
+    /* The ranges of these columns differ by a factor of 100, which is too little for a warning or
+     * scaling. */
     put("a", "1 1:100\n-1 2:1\n");
     assert_int_equal(open_table(&d, "libsvm", "a", ",features=4", NULL), 0);
     assert_string_equal(d.train.kind, "libsvm/4x2/pm");
@@ -356,7 +358,7 @@ static void test_sparse(void **state)
     data_close(&d);
 }
 
-/* If columns of very different ranges are not scaled, a warning is given. */
+/* If columns have very different ranges and are not scaled, a warning is given. */
 static void test_warning(void **state)
 {
     (void)state;

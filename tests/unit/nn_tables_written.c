@@ -1,9 +1,9 @@
-/* tests/unit/nn_tables_written.c -- how tables are written: notations of numbers, text
- * encodings, line ends. */
+/* tests/unit/nn_tables_written.c -- the ways in which tables may be written: notations of numbers,
+ * text encodings, line ends. */
 #include "nn_tables.h"
 
-/* The cells of one column in a table, and the numbers that they must be read as, without
- * scaling. */
+/* A separator, the cells of one column in a table, and the numbers that they must be read as,
+ * without scaling. */
 struct written
 {
     const char *separator, *cells[3];
@@ -31,16 +31,16 @@ static void test_notations(void **state)
         {",", {"\"1,957\"", "\"12\"", "3"}, {1957, 12, 3}},
         /* The comma does not separate cells here, so it is a decimal mark. */
         {";", {"1,957", "12", "3"}, {1.957f, 12, 3}},
-        /* Groups of thousands do not begin with 0. */
+        /* Groups of thousands do not begin with 0, so the point is a decimal mark. */
         {";", {"1.713", "0.250", "3"}, {1.713f, 0.25f, 3}},
-        /* Groups of thousands have three digits. */
+        /* Groups of thousands have three digits, so the point is a decimal mark. */
         {"\t", {"1.713", "12.5", "3"}, {1.713f, 12.5f, 3}},
         {";", {"1.713", "1234.567", "3"}, {1.713f, 1234.567f, 3}},
-        /* Numbers with groups of thousands have no exponent. */
+        /* Numbers with groups of thousands have no exponent, so the point is a decimal mark. */
         {";", {"1.713e+02", "2.370e+00", "3"}, {171.3f, 2.37f, 3}},
         {";", {"1.713", "1.234.567", "3"}, {1713, 1234567, 3}},
         {",", {"1.713 \xe2\x82\xac", "3 \xe2\x82\xac", "4 \xe2\x82\xac"}, {1.713f, 3, 4}},
-        /* The cell 12,5 shows that the comma is a decimal mark. */
+        /* The cell 12,5 shows that the comma is the decimal mark of this column. */
         {"\t", {"1,957", "12,5", "3"}, {1.957f, 12.5f, 3}},
         {"\t", {"1,957", "1,234,567", "3"}, {1957, 1234567, 3}},
         {";", {"1.957,25", "12", "1.000"}, {1957.25f, 12, 1000}},
@@ -154,8 +154,8 @@ static void test_no_notation(void **state)
     }
 }
 
-/* The columns of a file determine the decimal mark together, and each column has its own unit. A
- * first row of such numbers is not a header. */
+/* All columns of a file together determine the decimal mark, but each column has its own unit, such
+ * as %. A first row of such numbers is data, not a header. */
 static void test_notations_of_a_file(void **state)
 {
     (void)state;
@@ -169,29 +169,29 @@ static void test_notations_of_a_file(void **state)
     check_sample(&d.train, 1, (float[]){-1.25f, 2.5f, 4}, 3);
     check_sample(&d.test, 0, (float[]){0.5f, 1, 3}, 3);
     data_close(&d);
-    /* The prices have a decimal comma, so 1.000 is one thousand. */
+    /* In column `price` the comma is a decimal mark, so 1.000 in column `n` is one thousand. */
     put("a", "price;n;y\n12,50;1.000;0\n1.200,75;2.000;1\n");
     put("test", "price;n;y\n0,5;3.000;1\n");
     opened(&d, "a", ",scale=none", NULL);
     check_sample(&d.train, 0, (float[]){12.5f, 1000}, 2);
     check_sample(&d.test, 0, (float[]){0.5f, 3000}, 2);
     data_close(&d);
-    /* A held-out file must have the notation of the training files. */
+    /* A held-out file must write numbers in the same way as the training files. */
     put("test", "price;n;y\n0.5;3;1\n");
     refused("a", "", NULL,
             "test: line 2, column 1 (\"price\"): found \"0.5\", expected a number with a "
             "decimal comma");
 }
 
-/* A point that may separate thousands is read as the other columns of the same files require. A
- * file that is opened for a trained model (eval, predict) is judged by its own cells. */
+/* A point that may separate thousands is read as the other columns of the same files require. In a
+ * file that is opened for a trained model (eval, predict), only the cells of this file decide. */
 static void test_points_of_a_file(void **state)
 {
     (void)state;
     struct data d;
     char kind[DATA_KIND_MAX];
     scratch_count(&s, 1);
-    /* The format of the wine quality set of UCI. */
+    /* This is the format of the wine quality set of UCI. */
     put("a", "f;v;d;y\n7;0.27;1.001;0\n8;0.30;1.713;1\n");
     put("test", "f;v;d;y\n7;0.27;1.002;0\n");
     opened(&d, "a", ",scale=none", NULL);
@@ -202,7 +202,7 @@ static void test_points_of_a_file(void **state)
     data_close(&d);
     opened(&d, "a", "", kind);
     data_close(&d);
-    /* A held-out file is read in the notation of the training files. */
+    /* Numbers in a held-out file are read in the notation of the training files. */
     put("test", "f;v;d;y\n7;1;1.002;0\n");
     opened(&d, "a", ",scale=none", NULL);
     check_sample(&d.test, 0, (float[]){7, 1, 1.002f}, 3);
@@ -210,8 +210,8 @@ static void test_points_of_a_file(void **state)
     put("a", "f;v;d;y\n7;1;1.001;0\n8;2;1.713;1\n");
     refused("a", "", kind,
             "a: line 2, column 3 (\"d\"): found \"1.001\", expected a number that can");
-    /* With divide=, the data kind stores no notation of numbers, but ambiguous numbers are
-     * refused all the same. */
+    /* With divide=, the data kind does not say which notation of numbers the table has, but
+     * ambiguous numbers are still refused. */
     refused("a", ",divide=2", NULL,
             "a: line 2, column 3: found \"1.001\", expected a number that can be read in one way");
     put("a", "f;v;d;y\n7;1;1.001;0\n8;2.5;1.713;1\n");
@@ -222,7 +222,7 @@ static void test_points_of_a_file(void **state)
     data_close(&d);
     put("a", "f;v;d;y\n7;1;1.001;0\n8;2;1.713;1\n");
     refused("a", "", kind, "a: line 2, column 3: found \"1.001\", expected a number that can");
-    /* Other columns have both decimal marks, so 1.001 is ambiguous. */
+    /* The other columns have points and commas as decimal marks, so 1.001 is ambiguous. */
     put("a", "f;v;d;y\n0,5;0.5;1.001;0\n");
     refused("a", "", NULL,
             "a: line 2, column 3 (\"d\"): found \"1.001\", expected a number that can");
@@ -244,8 +244,8 @@ struct text
         literal, sizeof(literal) - 1                                                               \
     }
 
-/* One table in other encodings, with other line ends and with a line that names the separator
- * gives the same data set and class names. */
+/* One table is written in several encodings, with several line ends and with a line that names the
+ * separator. Each file must give the same data set and class names. */
 static void test_encodings(void **state)
 {
     (void)state;

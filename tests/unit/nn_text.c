@@ -1,5 +1,5 @@
-/* tests/unit/nn_text.c -- plain text: samples, several files, texts that are too short, and
- * recognition of text. */
+/* tests/unit/nn_text.c -- data sets of plain text: samples, several files, texts that are too
+ * short, and recognition of text. */
 #include "nn_rows.h"
 
 static const struct rows_format text_format = {"text", text_parse, text_read};
@@ -44,8 +44,8 @@ static void test_kind_fixes_context(void **state)
                 "f0: found 0 bytes, expected at least 129: a context and the byte behind it");
 }
 
-/* All files, including empty ones, form one text. A sample belongs to the file in which it
- * begins. */
+/* All files of a directory, including empty ones, form one text. A sample belongs to the file in
+ * which it begins. */
 static void test_files(void **state)
 {
     (void)state;
@@ -70,7 +70,8 @@ static void test_files(void **state)
     rows_is_empty(&d);
 }
 
-/* Checks the file of each sample by the definition: sample i begins at byte i * context. */
+/* Checks which file each sample belongs to, by the definition: sample i begins at byte `i *
+ * context`. */
 static void test_file_of_each_sample(void **state)
 {
     (void)state;

@@ -17,7 +17,7 @@ struct task
 {
     struct thread_pool_job job;
     uint32_t count, member, sum;
-    /* A job that was awaited before this one was given to the pool. NULL: none. */
+    /* Job that had been awaited before this job was given to the pool. NULL: no such job. */
     const struct task *before;
 };
 
@@ -45,7 +45,7 @@ static void check_order(uint32_t n_members, int step)
     }
     for (size_t k = 0, i = 0; k < JOBS; k++, i = (i + (size_t)step) % JOBS) {
         thread_pool_await(c, &task[i].job);
-        thread_pool_await(c, &task[i].job); /* A complete job can be awaited again. */
+        thread_pool_await(c, &task[i].job); /* A job that is complete can be awaited again. */
         assert_int_equal(task[i].count, 1);
         assert_int_equal(task[i].sum, i / 10 + 1);
         assert_true(task[i].member < n_members);
@@ -58,7 +58,7 @@ static void test_orders(void **state)
     (void)state;
     for (uint32_t n = 1; n <= 5; n++) {
         check_order(n, 1);
-        check_order(n, JOBS - 1); /* Awaits the jobs in reverse order. */
+        check_order(n, JOBS - 1); /* In this case the jobs are awaited in reverse order. */
         check_order(n, 7);
     }
 }

@@ -1,6 +1,7 @@
-/* tests/unit/nn_tile.c -- small matrix products: every build of the kernels that this CPU can
- * run against plain loops in double precision, with sizes around the tile size, row and column
- * strides, runs and sums. Nothing beyond the rows is read or written. */
+/* tests/unit/nn_tile.c -- small matrix products: each build of the kernels that this CPU can run is
+ * compared with plain loops in double precision. Cases: sizes around the tile size, row and column
+ * strides, an inner dimension of several runs (nn/math/tile.h), and sums. Nothing beyond the rows
+ * is read or written. */
 #include "nn/math/rng.h"
 #include "nn/math/tile.h"
 #include "nn_ref.h"
@@ -86,8 +87,8 @@ static void test_sizes(void **state)
     with_all(sizes);
 }
 
-/* Products as in a convolution: rows of `a` overlap, and each row of the convolution's kernel is
- * one run. */
+/* Tests products as in a convolution: rows of `a` overlap, and each row of the convolution's kernel
+ * is one run. */
 static void runs(const struct tile_kernels *kernels)
 {
     for (size_t kernel = 1; kernel <= 5; kernel += 2)
@@ -123,7 +124,7 @@ static void test_runs(void **state)
     with_all(runs);
 }
 
-/* Products with k = 16 have kernels of their own. */
+/* Tests products with the inner dimension k = 16, which have kernels of their own. */
 static void slim(const struct tile_kernels *kernels)
 {
     for (size_t m = 1; m <= 40; m++)
@@ -177,7 +178,7 @@ static void test_nans(void **state)
     with_all(nans);
 }
 
-/* Sizes of 0: products without elements, and sums without terms. */
+/* Tests sizes of 0: products without elements, and sums without terms. */
 static void empty(const struct tile_kernels *kernels)
 {
     struct tile_product t = {.a = a, .a_row = 3, .a_col = 1, .b = b, .ldb = 40, .ldc = 40};
@@ -199,8 +200,8 @@ static void test_empty(void **state)
     with_all(empty);
 }
 
-/* The bytes after a row of b or c may have any value: the last row ends at the end of its
- * memory, and NaN is between the rows of b. */
+/* Bytes after a row of b or c must not be used. The last row ends at the end of its memory, and NaN
+ * is between the rows of b. */
 static void ends(const struct tile_kernels *kernels)
 {
     for (size_t n = 1; n <= 40; n++) {
@@ -236,7 +237,7 @@ static void test_ends(void **state)
     with_all(ends);
 }
 
-/* The bits of a result row do not depend on the number of rows. */
+/* The bits of a result row must not depend on the number of rows in the product. */
 static void rows_alone(const struct tile_kernels *kernels)
 {
     struct tile_product t = {.m = 61,

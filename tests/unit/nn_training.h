@@ -23,7 +23,8 @@ enum {
     CONTEXT = 12
 };
 
-/* Images of ten classes: the class decides which of ten stripes is bright on a noisy background. */
+/* Makes images of ten classes: the class decides which of ten stripes is bright on a noisy
+ * background. */
 static inline void fill_images(struct dataset *d, uint64_t key)
 {
     size_t dim = dataset_dim(d), plane = (size_t)d->shape.height * d->shape.width;
@@ -68,7 +69,7 @@ static inline void fill_sparse(struct dataset *d, uint64_t key)
     d->start[d->n] = at;
 }
 
-/* A text that repeats itself, with random changes. */
+/* Makes a text that repeats itself, with random changes. */
 static inline void fill_text(struct dataset *d, uint64_t key)
 {
     for (size_t i = 0; i <= d->n * CONTEXT; i++)

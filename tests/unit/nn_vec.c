@@ -1,4 +1,4 @@
-/* tests/unit/nn_vec.c -- vector kernels against naive loops, on odd sizes. */
+/* tests/unit/nn_vec.c -- vector kernels are compared with naive loops, on odd sizes. */
 #include "nn_ref.h"
 
 #include <setjmp.h>
@@ -34,13 +34,13 @@ static void test_sums(void **state)
         }
         assert_true(ref_near(vec_dot(a, b, sizes[s]), dot, 1e-12));
         assert_true(ref_near(vec_norm2(a, sizes[s]), norm2, 1e-12));
-        /* a - b is rounded to float before it is squared. */
+        /* vec_dist2() rounds a - b to a float before it squares it. */
         assert_true(ref_near(vec_dist2(a, b, sizes[s]), dist2, 1e-6));
     }
 }
 
-/* Updates element by element can be rounded in one way only, so the bits are equal. Floats after
- * the end do not change. */
+/* An update of a single element can be rounded in one way only, so fast and naive results have
+ * equal bits. Floats after the end do not change. */
 static void test_updates(void **state)
 {
     (void)state;
@@ -102,7 +102,8 @@ static void test_hash(void **state)
             assert_true(vec_hash(v, 19) != h);
             memcpy(&v[i], &word, sizeof word);
         }
-    /* The hash has four chains. It also changes if elements of different chains are exchanged. */
+    /* The hash is computed in four chains. It also changes if two elements of different chains are
+     * exchanged. */
     for (size_t i = 1; i < 19; i++) {
         float t = v[0];
         v[0] = v[i];

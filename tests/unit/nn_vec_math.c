@@ -1,5 +1,5 @@
-/* tests/unit/nn_vec_math.c -- exp, tanh and sigmoid against libm in double precision: over all
- * exponents, at the ends of their ranges, and in vector code for each instruction set. */
+/* tests/unit/nn_vec_math.c -- exp, tanh and sigmoid are compared with libm in double precision:
+ * over all exponents, at the ends of their ranges, and in vector code for each instruction set. */
 #include "nn/math/vec_math.h"
 
 #include <setjmp.h>
@@ -10,7 +10,7 @@
 
 enum {
     RUN = 4096,
-    STEP = 4099 /* Distance between the bits of consecutive tested floats. */
+    STEP = 4099 /* Distance between consecutive tested floats, in bit patterns. */
 };
 
 typedef void (*run_fn)(float *restrict to, const float *restrict x);
@@ -47,7 +47,8 @@ static double ulps(float got, double want)
     return fabs((double)got - want) / ldexp(1, exponent - 24);
 }
 
-/* Tests every STEP-th float. The result must be near 0 below `least` and infinite above `most`. */
+/* Tests every STEP-th float. The result must be near 0 for inputs below `least` and infinite for
+ * inputs above `most`. */
 static void sweep(run_fn run, double (*true_value)(double), double worst, float least, float most)
 {
     static float x[RUN], y[RUN];
@@ -118,8 +119,8 @@ static void does_exp_never_fall(void **state)
     float before = 0;
     for (uint32_t i = 0; i < 2000000; i++) {
         float y = vec_exp((float)i * 1e-4f - 100.0f);
-        /* At the border of two pieces of the approximation, rounding may lower the result by one
-         * unit in the last place. */
+        /* Where two pieces of the piecewise approximation meet, rounding may lower the result by
+         * one unit in the last place. */
         assert_true(y >= before * (1 - 0x1p-23f));
         before = y;
     }

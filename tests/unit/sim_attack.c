@@ -11,7 +11,7 @@
 
 enum { PEERS = 16, DIM = 256, ROUNDS = 400, LIAR = 5 };
 
-static uint64_t n_notes; /* Number of warnings that name the Byzantine peer. */
+static uint64_t n_notes; /* Number of warnings by honest peers that name the Byzantine peer. */
 
 static void hear(void *self, uint32_t peer, const struct node_note *note)
 {
@@ -79,8 +79,8 @@ static bool is_so(enum harm harm, double off2)
     return off2 >= from[harm] && off2 <= to[harm];
 }
 
-/* Without --byzantine each attack has the effect of the table. All four neighbours of a peer with
- * absurd deltas must close their edges at once, and report it. */
+/* Without --byzantine each attack has the effect that the table states. All four neighbours of a
+ * peer with absurd deltas must close their edges at once, and report it. */
 static void one_liar_untolerated(void **state)
 {
     (void)state;
@@ -128,9 +128,9 @@ static void nobody_lies(void **state)
 
 /* ---- no more neighbours than B asks for ---- */
 
-/* Eight peers have four neighbours each, and one peer is Byzantine. If it is detected, the other
- * three neighbours are enough. If not, the consensus phase must still bring the honest peers
- * together within 300 rounds. */
+/* Eight peers have four neighbours each, and one peer is Byzantine. If it is detected, the three
+ * other neighbours of a peer are enough. If not, the consensus phase must still bring the honest
+ * peers together within 300 rounds. */
 static void the_smallest_graph_is_enough(void **state)
 {
     static const char *const attacks[] = {"huge:5", "nan:5", "push:5", "dissensus:5"};
@@ -193,8 +193,8 @@ static double run_two_on_each(const char *attack, double pull)
 }
 
 /* Half of the neighbours are Byzantine, although --byzantine is 1, and the models drift apart. With
- * --max-pull 0.5 all neighbours together pull by less than half of an own step. Each honest peer
- * must then end at its own optimum. */
+ * --max-pull 0.5 all neighbours together move a model by less than half of the peer's own local
+ * step. Each honest peer must then end at its own optimum. */
 static void more_liars_than_that(void **state)
 {
     static const char *const attacks[] = {"alie:5-14", "dissensus:5-14", "push:5-14"};
@@ -208,7 +208,7 @@ static void more_liars_than_that(void **state)
 
 /* ---- an honest peer with other data ---- */
 
-/* Sets the optimum of peer 5 10,000 times as far away, as with data that were not scaled. */
+/* Multiplies the optimum of peer 5 by 10,000, as if its data were not scaled. */
 static void rig_unscaled(struct rig *r, uint64_t rounds)
 {
     rig_init(r, PEERS, DIM, "torus", "none", 0);
@@ -254,17 +254,20 @@ static void who_was_barred_is_tried_again(void **state)
     rig_close(&r);
 }
 
-/* In the consensus phase an edge that was closed for distrust is tried only once more. Without
- * training the deltas do not become better. */
+/* An edge that was closed for distrust is tried only once more in the consensus phase, because the
+ * deltas do not become better without training. */
 static void who_was_barred_is_tried_once_more_in_the_last_phase(void **state)
 {
     struct rig r;
     (void)state;
     rig_unscaled(&r, 20);
     r.config.step_us = r.config.latency_us = 100 * 1000;
-    r.config.run.final_drift = 1e-12; /* Makes the phase last longer than an edge stays closed. */
+    /* Makes the consensus phase last longer than an edge stays closed. */
+    r.config.run.final_drift = 1e-12;
     rig_run(&r, UINT64_MAX);
-    assert_int_equal(n_notes, 4 * (3 + 1)); /* Training ends before the fourth trial. */
+    /* An edge is tried three times in training, which ends before the fourth trial, and once more
+     * in the consensus phase. */
+    assert_int_equal(n_notes, 4 * (3 + 1));
     assert_true(sim_now_us(r.world) > 20 * 1000 * 1000);
     rig_close(&r);
 }

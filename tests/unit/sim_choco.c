@@ -12,8 +12,9 @@ struct textbook
     double *w; /* Mixing weights: n x n, with a zero diagonal. */
     float *x, *x_hat;
     struct compress *q;
-    double loss_rate; /* Probability that a neighbour misses a delta. */
-    float *copy;      /* n x n x dim: peer i's copy of x_hat_j, which lacks lost deltas. */
+    double loss_rate; /* Probability that a neighbour does not receive a delta. */
+    /* n x n x dim: peer i's copy of x_hat_j, without the deltas that peer i missed. */
+    float *copy;
 };
 
 static void textbook_init(struct textbook *t, const struct rig *r)
@@ -45,7 +46,7 @@ static void textbook_close(struct textbook *t)
     free(t->copy);
 }
 
-/* Each peer sends the compressed difference between its model and its replica. */
+/* Lets each peer send the compressed difference between its model and its replica. */
 static void textbook_say(struct textbook *t, struct rng *rng)
 {
     uint8_t *msg = malloc(compress_bound(t->q));
@@ -149,8 +150,9 @@ static uint64_t rounds_to_1e6(const char *compress, double gamma, uint64_t most,
     return t;
 }
 
-/* Rounds until the squared error is 1e-6 times the initial one, on a ring of 8, with d = 2000, x ~
- * N(0, 1) and x_hat = 0. An independent simulation of the textbook form gave these numbers. */
+/* The table has the number of rounds until the squared error is 1e-6 times the initial one, on a
+ * ring of 8, with d = 2000, x ~ N(0, 1) and x_hat = 0. An independent simulation of the textbook
+ * form gave these numbers. */
 static void test_table(void **state)
 {
     static const struct
@@ -185,7 +187,7 @@ static void test_must_diverge(void **state)
     (void)state;
     uint64_t t = rounds_to_1e6("qsgd:5:0:l2,round=sr,scale=raw", 0.34, 44, &last);
     print_message("raw QSGD: error times %g by round %llu\n", last, (unsigned long long)t - 1);
-    assert_true(t > 20); /* The error did not reach 1e-6 in 20 rounds. */
+    assert_true(t > 20); /* Within 20 rounds, the error must not reach 1e-6. */
     assert_true(last >= 1e4);
 }
 
@@ -194,7 +196,7 @@ static void test_gamma_auto(void **state)
     static const struct
     {
         const char *compress;
-        uint64_t most; /* Measured number of rounds, plus a quarter. */
+        uint64_t most; /* Largest allowed number of rounds: the measured number plus a quarter. */
     } row[] = {{"qsgd:4", 36},
                {"sign:64", 61},
                {"topk:0.1", 124},
@@ -210,7 +212,7 @@ static void test_gamma_auto(void **state)
     }
 }
 
-/* Last warning of each peer about a difference that grows every round. */
+/* Last warning of each peer that its distance to a neighbour grows every round. */
 static char told[2][NODE_NOTE_MAX];
 static uint32_t n_told[2];
 
@@ -240,7 +242,8 @@ static void runs_away(double gamma, const char *text)
     for (uint32_t i = 0; i < 2; i++) {
         node_progress(sim_node(r.world, i), &p[i]);
         assert_int_equal(p[i].round, 60);
-        assert_true(n_told[i] > 0 && n_told[i] < 10); /* Warnings come, but not in every round. */
+        /* A peer is warned again and again, but not in every round. */
+        assert_true(n_told[i] > 0 && n_told[i] < 10);
         if (strstr(told[i], text) == NULL || strstr(told[i], i ? "peer-0" : "peer-1") == NULL)
             fail_msg("'%s' should have '%s'", told[i], text);
     }
@@ -288,7 +291,8 @@ static void test_aborted_exchanges(void **state)
     rig_close(&r);
 }
 
-/* With the same kind of loss, already at 1 %, the textbook form loses the mean permanently. */
+/* If deltas are lost as in the previous test, textbook CHOCO loses the mean permanently, even if
+ * only 1 % of the deltas are lost. */
 static void test_textbook_breaks(void **state)
 {
     struct rig r;

@@ -7,7 +7,7 @@
 enum {
     DIM = 211,
     ROUNDS = 30,
-    MOST = 1000 * 1000 /* Limit of events, which none of these runs reaches. */
+    MOST = 1000 * 1000 /* Largest number of simulated events. No run of this file reaches it. */
 };
 
 static uint32_t allreduce(void)
@@ -31,8 +31,8 @@ static void rig_collective(struct rig *r, uint32_t n, size_t dim, uint32_t colle
     r->eta = 0.1f;
 }
 
-/* Checks that the final model is the result of gradient descent on the mean of the losses: x <-
- * mean of x - eta (x - c_i). */
+/* Checks that the final model is the result of gradient descent on the mean of the losses. Each
+ * step is `x <- mean of x - eta (x - c_i)` over the peers i. */
 static void is_gradient_descent(const struct rig *r)
 {
     uint32_t n = r->config.n_peers;
@@ -78,8 +78,8 @@ static void test_statistics(void **state)
     rig_close(&r);
 }
 
-/* Except for framing and synchronisation, a peer must send the number of bytes that the schedule of
- * its collective has. */
+/* Apart from framing and synchronisation, a peer must send as many bytes as the schedule of its
+ * collective prescribes. */
 static void test_bytes_are_the_formula(void **state)
 {
     enum { N = 8, LARGE = 200 * 1000 };
@@ -115,7 +115,7 @@ static void test_deaths(void **state)
             while (rig_progress(&r, dead).round < 3 + dead)
                 assert_true(sim_step(r.world));
             uint64_t more = sim_events(r.world) + 7 * (c + 1) + 3 * dead;
-            rig_run(&r, more); /* Stops somewhere within a collective. */
+            rig_run(&r, more); /* Stops in the middle of an all-reduce. */
             sim_kill(r.world, dead);
             rig_run(&r, MOST);
             rig_ended_well(&r, 0);
@@ -124,8 +124,8 @@ static void test_deaths(void **state)
         }
 }
 
-/* A peer returns before its absence is noticed. It must continue its attempt as it was, and get the
- * result. */
+/* A peer is killed and restarted before its absence is noticed. All peers must end with equal
+ * models. */
 static void test_restarts(void **state)
 {
     (void)state;
@@ -148,7 +148,7 @@ static void test_restarts(void **state)
         }
 }
 
-/* Sessions break all the time. What is lost with them must be sent again. */
+/* Sessions break all the time. Messages that are lost with a session must be sent again. */
 static void test_lost_sessions(void **state)
 {
     (void)state;

@@ -2,15 +2,16 @@
  * the consensus phase. */
 #include "sim_rig.h"
 
-/* Sanitizers are five times slower, and look for other errors than wrong figures. With them, the
- * largest model and most of the short runs are left out. */
+/* With sanitizers, tests take five times as long, and wrong figures are not what sanitizers look
+ * for. The largest model and most of the short runs are therefore left out. */
 #ifdef HEARSAY_SANITIZED
 enum { LARGE = 0, SHORT_RUNS_STEP = 6 };
 #else
 enum { LARGE = 1, SHORT_RUNS_STEP = 1 };
 #endif
 
-/* Compares at least ten estimates of a run with noisy steps. */
+/* Makes a run with noisy steps, and compares at least ten estimates of the drift with exact
+ * ones. */
 static void drift_is_right(const char *topology, uint32_t n, const char *compress, size_t dim)
 {
     struct rig r;
@@ -25,7 +26,7 @@ static void drift_is_right(const char *topology, uint32_t n, const char *compres
     int moments = 0;
     for (uint64_t t = 30; t < 580; t++) {
         if (r.estimate[t] == 0)
-            continue; /* No measurement began at this round. */
+            continue; /* No measurement of the drift began at this round. */
         moments++;
         double exact = sqrt(r.error2[t] / n);
         double ratio = r.estimate[t] / exact;
@@ -52,7 +53,8 @@ static void test_estimate(void **state)
     drift_is_right("edges:0-1,0-2,0-3,0-4,0-5,0-6,0-7,0-8", 9, "none", 4000);
 }
 
-/* A peer dies, and its part of the running averages is lost. The estimate must recover. */
+/* A peer dies, and its part of the running averages of sketches is lost. The estimate of the drift
+ * must recover. */
 static void test_estimate_after_death(void **state)
 {
     struct rig r;
@@ -107,7 +109,9 @@ static void settles(const char *topology, uint32_t n, const char *compress, doub
     print_message("%-11s n=%-3u %-18s consensus phase %3llu rounds, drift %.2g, "
                   "target %.2g\n",
                   topology, n, compress, (unsigned long long)most, c.trained.relative, target);
-    assert_true(most <= 200); /* The phase ended because of its figures, not because of a limit. */
+    /* The consensus phase ended because its target was reached, not because of its limit of
+     * rounds. */
+    assert_true(most <= 200);
     if (!(c.trained.relative <= target))
         fail_msg("drift %g, target %g", c.trained.relative, target);
     rig_close(&r);
@@ -125,8 +129,8 @@ static void test_last_phase(void **state)
     settles("ring", 1, "topk:0.1", 1e-3);
 }
 
-/* Tests runs of each length. A window that began before the consensus phase must not end it,
- * because the first window began at round 0, where all models were equal. */
+/* Tests runs of 1 to 40 rounds. A measurement window that began before the consensus phase must not
+ * end the phase, because the first window began at round 0, where all models were equal. */
 static void test_short_runs(void **state)
 {
     (void)state;

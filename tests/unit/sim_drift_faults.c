@@ -23,22 +23,24 @@ struct film
     struct rig r;
     void (*steps)(void *self, float *x, uint64_t round, uint32_t n, struct trainer_report *report);
     float *state; /* Models per peer and round: n x DEPTH x DIM. */
-    /* Per peer and round: time from which the model exists. -1: the peer was never there. */
+    /* Per peer and round: time at which the model was stored. -1: the peer has no model of this
+     * round. */
     int64_t *time;
-    uint64_t *spoke; /* Per peer: round of its last figure. UINT64_MAX: none. */
+    uint64_t *spoke; /* Per peer: round of the last drift that it published. UINT64_MAX: none. */
     float *seen;     /* Per peer: its model after the last event. */
     uint64_t *last;  /* Per peer: last stored round of the consensus phase. */
-    bool *moved;     /* Per peer: its model has changed in round `last`. */
+    bool *moved;     /* Per peer: its model changed during round `last`. */
     bool *dead;
-    /* Number of figures that were compared. n_last: only figures of the consensus phase. */
+    /* Number of published drifts that were compared. n_last: only drifts of the consensus phase. */
     uint32_t n_figures, n_last;
     /* Number of progress reports, and of those without a known drift. */
     uint64_t n_seen, n_null;
     double worst, sum2, worst_relative, age;
-    FILE *dump; /* File for all figures, to draw a picture. NULL: none. */
+    FILE *dump; /* File to which all compared drifts are written, to draw a picture. NULL: none. */
 };
 
-static struct film *film; /* Film of the running test: callbacks receive only a rig. */
+/* Record of the running test. It is global, because callbacks receive only a rig. */
+static struct film *film;
 
 static void keep(uint32_t peer, uint64_t round, const float *x)
 {
@@ -74,7 +76,8 @@ static const float *model_at(uint32_t peer, uint64_t round, int64_t time_us, boo
     uint64_t best = DEPTH;
     if (film->r.config.run.policy == RUN_SYNC)
         for (best = round; best < DEPTH && time[best] < 0;)
-            best += before ? UINT64_MAX : 1; /* Counting below 0 wraps around to more than DEPTH. */
+            /* UINT64_MAX counts down by 1. Below 0, `best` wraps around to more than DEPTH. */
+            best += before ? UINT64_MAX : 1;
     else
         for (uint64_t k = 0; k < DEPTH; k++)
             if (time[k] >= 0 && time[k] <= time_us && (best == DEPTH || time[k] >= time[best]))
@@ -111,15 +114,15 @@ static double exact(uint32_t speaker, uint64_t round, bool dead_count, bool befo
     return c.trained.xi;
 }
 
-/* Compares a figure with the exact drift. Four exact values are allowed: with or without members
- * that died since the round, and with the models before or after a skipped round. The nearest one
- * counts. */
+/* Compares a published drift with the exact one. Four exact values are allowed: with or without
+ * members that died since the round, and with the models before or after a skipped round. The
+ * nearest one counts. */
 static void judge(uint32_t peer, const struct node_progress *p)
 {
     double off = INFINITY, relative_off = 0, truth = 0;
     for (int how = 0; how < 4; how++) {
         double relative, xi = exact(peer, p->drift_round, how & 1, how & 2, &relative);
-        /* Sketches are floats, which cannot resolve a smaller distance. */
+        /* Sketches are floats, which cannot resolve a distance below this. */
         double norm = xi / relative, least = 1e-6;
         double here = xi == p->drift ? 0 : fabs(p->drift - xi) / fmax(xi, least * norm);
         if (here < off) {
@@ -184,8 +187,9 @@ static void film_init(struct film *f, uint32_t n, const char *topology, const ch
     memset(f->spoke, 0xff, n * sizeof *f->spoke);
 }
 
-/* Stores the model of a round of the consensus phase. Until the job of the phase runs, the model is
- * the one of the previous round. A round without a change was skipped. */
+/* Stores a peer's model of a round of the consensus phase. When a round begins, this is still the
+ * model of the previous round. The job of the round changes the model, which is then stored again.
+ * A round in which the model did not change was skipped. */
 static void keep_last(uint32_t peer, uint64_t round, bool moved, const float *x)
 {
     uint64_t was = film->last[peer];
@@ -248,8 +252,9 @@ static void film_end(struct film *f, const char *what, double tolerance, uint32_
     free(f->dead);
 }
 
-/* Largest errors in percent. In lock step only the sketches cause errors. Otherwise the models at
- * one time differ slightly from the models of one round. */
+/* Largest allowed error of a published drift, in percent. In lock step only the sketches cause
+ * errors. Without lock step, the exact drift is computed from the models at one time, which differ
+ * slightly from the models of the round. */
 enum { SYNC_PERCENT = 15, ASYNC_PERCENT = 20 };
 
 static double tolerance(enum run_policy policy)
@@ -277,12 +282,15 @@ static void test_cuts(void **state)
     static const struct
     {
         double rate;
-        uint32_t ring, torus, async; /* Least number of figures for each graph and policy. */
+        /* Least number of published drifts to compare: on a ring and a torus in lock step, and on a
+         * ring without lock step. */
+        uint32_t ring, torus, async;
     } table[] = {
         {0, 100, 100, 20},
         {0.001, 200, 150, 20},
         {0.01, 200, 150, 15},
-        /* async is 0: without lock step, a figure takes too long here to describe one moment. */
+        /* `async` is 0, so no drift is required: without lock step, a measurement takes too long at
+         * this cut rate to describe the models at one time. */
         {0.05, 150, 100, 0},
         {0.3, 20, 20, 0},
     };

@@ -1,7 +1,6 @@
 /* tests/unit/sim_drift_layers.c -- compares the drift of each layer, as an observer estimates it
- * from sketches, with the exact one.
- *
- * The error must be within the stated one, at several rounds of runs with several seeds. */
+ * from sketches, with the exact one. The difference must be within the error that the estimate
+ * states, at several rounds of runs with several seeds. */
 #include "gossip/exchange/layers.h"
 #include "gossip_seeds.h"
 #include "sim_rig.h"
@@ -26,7 +25,7 @@ static void cut(void)
     assert_int_equal(layers.n, LAYERS);
 }
 
-/* Computes the exact figures from whole models, with the same layers. */
+/* Computes the exact drift of each layer from whole models. */
 static void exact(const float *const *x, struct layers_figure *figure)
 {
     struct layers_part whole[LAYERS];

@@ -84,7 +84,7 @@ static void test_all_there(void **state)
     rig_close(&r);
 }
 
-/* All live peers must know the dead ones, also peers that were not their neighbours. */
+/* All live peers must know which peers are dead, also if these were not their neighbours. */
 static void test_deaths(void **state)
 {
     struct rig r;
@@ -113,7 +113,7 @@ static void test_no_quorum(void **state)
         run_until(&r, t);
         held |= rig_progress(&r, 0).holds;
     }
-    /* The peer holds its rounds only until its quorum timeout. */
+    /* Below the quorum, the peer stops training (`holds`) only until its quorum timeout. */
     assert_true(held && !rig_progress(&r, 0).holds);
     rig_end(&r);
     check(&r, 0, VERDICT_NO_QUORUM, 1, 4, "peer-1 peer-2 peer-3");
@@ -126,9 +126,9 @@ static void twenty_seconds(void *self, uint32_t peer, struct node_config *c)
     c->patience_us = 20 * SECOND;
 }
 
-/* At 3 s, peers 2 to 4 of five are killed and peer 1 loses its connection to peer 0. Peer 0 is stopped
- * from 10 s to 50 s. The pause must not count towards its quorum timeout of 20 s: at 58 s peer 0 has
- * waited for about 12 s, so it still holds. */
+/* At 3 s, peers 2 to 4 of five are killed and peer 1 loses its connection to peer 0. Peer 0 is
+ * stopped from 10 s to 50 s. The pause must not count towards its quorum timeout of 20 s: at 58 s
+ * peer 0 has waited for about 12 s, so it still waits for a quorum. */
 static void test_pause_uses_no_quorum_timeout(void **state)
 {
     struct rig r;
@@ -159,7 +159,7 @@ static void test_pause_uses_no_quorum_timeout(void **state)
     rig_close(&r);
 }
 
-/* A peer that leaves cleanly is no longer a member and claims no consensus. */
+/* A peer that leaves cleanly is no longer a member, and its verdict claims no consensus. */
 static void test_leaving(void **state)
 {
     struct rig r;
@@ -217,7 +217,7 @@ static void test_full_disk(void **state)
     rig_close(&r);
 }
 
-/* A hung peer must not count as dead, nor as one of the peers in consensus. */
+/* A peer whose worker hangs must not count as dead, nor as one of the peers in consensus. */
 static void test_stuck(void **state)
 {
     struct rig r;
@@ -351,7 +351,7 @@ static void test_away_and_deserted(void **state)
     }
 }
 
-/* Without a consensus phase, the verdict must not claim a distance. */
+/* A run without a consensus phase must have a verdict that claims no distance. */
 static void test_unasked(void **state)
 {
     struct rig r;

@@ -1,5 +1,5 @@
-/* tests/unit/sim_exact.c -- D-PSGD in simulated nodes: its mixing matrix, its order of steps and
- * mixing, its step size, and faults. */
+/* tests/unit/sim_exact.c -- the mixer D-PSGD in simulated nodes: its mixing matrix, its order of
+ * steps and mixing, its step size, and faults. */
 #include "gossip/mixers/mixer.h"
 #include "sim_rig.h"
 
@@ -43,7 +43,8 @@ static void naive_begin(struct naive *v, const char *topology)
     graph_close(&g);
 }
 
-/* Computes mixed = x + step (W - I) x. */
+/* Computes `mixed = x + step (W - I) x`, where x has the models of all peers and W is the mixing
+ * matrix. */
 static void naive_mix(struct naive *v, double step)
 {
     for (size_t i = 0; i < PEERS; i++)
@@ -55,7 +56,7 @@ static void naive_mix(struct naive *v, double step)
         }
 }
 
-/* Computes x = mixed - eta (at - c). The gradient is taken at `at`. */
+/* Computes `x = mixed - eta (at - c)`. The gradient is taken at the models `at`. */
 static void naive_step(struct naive *v, const struct rig *r, const double *at)
 {
     for (size_t k = 0; k < PEERS * DIM; k++)
@@ -86,7 +87,8 @@ static void as_naive(const char *topology, const char *compress, double gamma, d
     assert_int_equal(r.n_errors, ROUNDS);
     naive_begin(&v, topology);
     for (uint64_t t = 0; t < ROUNDS; t++) {
-        /* With overlap, the local steps of a round begin before its exchange is mixed. */
+        /* With overlap, the local steps of a round begin before the exchange of the round is mixed
+         * into the model. */
         const double *at = overlap == RUN_OVERLAP_ROUND ? v.x : v.mixed;
         double want = naive_error2(at);
         if (!(fabs(r.error2[t] - want) <= tolerance * (want + 1e-6)))
@@ -100,7 +102,7 @@ static void as_naive(const char *topology, const char *compress, double gamma, d
             naive_mix(&v, step);
         }
     }
-    /* The optima of the peers differ, so models stay apart. */
+    /* The models stay apart during training, because the peers have different optima. */
     assert_true(r.error2[ROUNDS - 1] > 1e-3);
     rig_close(&r);
 }
@@ -138,7 +140,7 @@ static void test_step(void **state)
 /* ---- faults ---- */
 
 /* Models differ from round 0 on and are not trained, while 30 % of the deltas are lost with their
- * sessions. An exchange that only one end had done would change the mean permanently. */
+ * sessions. An exchange at only one of two ends would change the mean permanently. */
 static void test_cuts_keep_the_mean(void **state)
 {
     static const char *const topology[] = {"ring", "torus", "complete"};

@@ -38,12 +38,13 @@ static void death(const char *compress, enum run_policy policy)
     uint64_t before = rig_progress(&r, 0).round;
     sim_kill(r.world, 3);
     run_until(&r, 11 * SECOND);
-    /* The neighbours notice the end of the session at once and do not wait. */
+    /* The neighbours of the dead peer notice the end of the session at once and do not wait. */
     if (policy == RUN_SYNC)
         assert_true(rig_progress(&r, 0).round >= before + 15);
     run_until(&r, 30 * SECOND);
     assert_int_equal(rig_progress(&r, 0).n_live, 7);
-    for (uint32_t i = 0; i < 8; i++) /* The ring is closed without the dead peer. */
+    /* The other peers have closed the ring without the dead peer. */
+    for (uint32_t i = 0; i < 8; i++)
         if (i != 3)
             assert_int_equal(rig_progress(&r, i).n_edges, 2);
     rig_run(&r, UINT64_MAX);
@@ -88,10 +89,10 @@ static void test_rejoin(void **state)
     rejoin(20 * SECOND, RUN_ASYNC);
 }
 
-/* The network is slow, and both neighbours of peer 4 stop. Their edges are paused before they count
- * as dead. Peer 4 must not continue at full speed: it could do the rest of the run in a second, and
- * the others would skip it. Afterwards the number of events must be normal, so that no timer for
- * its pace remains. */
+/* The network is slow, and both neighbours of peer 4 stop. Its edges to them are paused until they
+ * count as dead. Peer 4 must not train at full speed meanwhile: it could do the rest of the run in
+ * a second, and the others would skip these rounds. Afterwards the number of events must be normal,
+ * which shows that no timer for its pace remains. */
 static void test_nobody_runs_away_alone(void **state)
 {
     struct rig r;
@@ -100,11 +101,12 @@ static void test_nobody_runs_away_alone(void **state)
     r.config.step_us = 500;
     r.config.latency_us = 50 * 1000;
     rig_open(&r);
-    run_until(&r, SECOND); /* A few rounds, from which the peers know the pace. */
+    /* In the first second, the peers learn from a few rounds how long a round takes. */
+    run_until(&r, SECOND);
     uint64_t whole = 20 * events_of(&r, SECOND / 4);
     sim_stop(r.world, 3, true);
     sim_stop(r.world, 5, true);
-    run_until(&r, 21 * SECOND / 4); /* The edges were paused a second ago. */
+    run_until(&r, 21 * SECOND / 4); /* The edges of the stopped peers were paused a second ago. */
     uint64_t here = rig_progress(&r, 4).round, there = rig_progress(&r, 0).round;
     assert_true(here < there + 30 && there < here + 30);
     run_until(&r, 25 * SECOND);
@@ -128,7 +130,8 @@ static void test_last_one_standing(void **state)
     run_until(&r, 8 * SECOND);
     for (uint32_t i = 1; i < 4; i++)
         sim_kill(r.world, i);
-    /* The last death is noticed only after the ring has closed on that peer. */
+    /* Peer 2 is not a neighbour of peer 0 at first. Its death is noticed only after the ring has
+     * closed without peers 1 and 3. */
     run_until(&r, 32 * SECOND);
     assert_int_equal(rig_progress(&r, 0).n_live, 1);
     assert_true(rig_progress(&r, 0).round > 400);
@@ -139,7 +142,7 @@ static void test_last_one_standing(void **state)
     rig_close(&r);
 }
 
-/* Sessions break at random during the whole run, with both policies and different graphs. */
+/* Sessions break at random during the whole run, in lock step and without, on different graphs. */
 static void test_cut_sessions(void **state)
 {
     static const char *const topology[] = {"ring", "complete", "regular:3"};
@@ -161,7 +164,8 @@ static void test_cut_sessions(void **state)
 
 enum { LINKS_MAX = 1 << 16 };
 
-/* For each link, the ends that were notified of its end. Bit 0: the peer with the lower number. */
+/* For each link, the set of ends that were notified of its end. Bit 0: the peer with the lower
+ * number. */
 static uint8_t ended[LINKS_MAX];
 
 static void watch_ends(void *self, uint32_t peer, const struct node_event *ev, uint32_t other)

@@ -8,12 +8,14 @@
 
 enum { SECOND = 1000 * 1000, DIM = 320 * 1000, RATE = 80 * 1000, SOURCES = 4 };
 
-/* Factors by which the values in the MODEL messages of one source are multiplied. */
+/* Factors by which the values in MODEL messages from the Byzantine source are multiplied on
+ * arrival. */
 struct lie
 {
     uint32_t liar;
     float pieces, sketches;
-    uint32_t only; /* Number of the only piece that is changed. UINT32_MAX: all pieces. */
+    /* Number of the only piece of the model that is changed. UINT32_MAX: all pieces are changed. */
+    uint32_t only;
 };
 
 static struct lie lie;
@@ -54,7 +56,8 @@ static void tamper(void *self, uint32_t peer, const struct node_event *ev, uint3
     }
 }
 
-/* The joining peer has one address in its bootstrap list and takes the run from the peer there. */
+/* The bootstrap list of the joining peer has one address. The joining peer takes the run
+ * description from the peer there. */
 static void configure(void *self, uint32_t peer, struct node_config *c)
 {
     static const char *const name[] = {"first"};
@@ -116,8 +119,8 @@ static double join_within(struct rig *r, int64_t us)
     return has_joined(r) ? (double)(sim_now_us(r->world) - begun) / SECOND : -1;
 }
 
-/* Returns |x - mean|^2 of a peer, divided by the average of the same over the sources. Source `but`
- * is left out of the mean and the average. */
+/* Returns |x - mean|^2 of a peer, divided by the average of |x - mean|^2 over the sources. Source
+ * `but` is left out of the mean and the average. */
 static double distance(const struct rig *r, uint32_t peer, uint32_t but)
 {
     double own2 = 0, all2 = 0;
@@ -161,7 +164,8 @@ static void test_time(void **state)
     assert_true(one > 16 && two < 0.65 * one && four < 0.4 * one);
 }
 
-/* A model made of pieces from several sources must be about as near to the mean as one source. */
+/* A model made of pieces from several sources must be about as near to the mean as the model of one
+ * source. */
 static void test_as_good(void **state)
 {
     struct rig r;
@@ -171,9 +175,11 @@ static void test_as_good(void **state)
     assert_true(join_within(&r, 60 * SECOND) > 0);
     double d2 = distance(&r, joiner, UINT32_MAX);
     print_message("|z - mean|^2 is %.2f times that of a source\n", d2);
-    assert_true(d2 < 4); /* The joined model is some rounds old, and the others have moved on. */
+    /* The model that the joining peer fetched is some rounds old, and the others have moved on. */
+    assert_true(d2 < 4);
     assert_int_equal(n_struck, 0);
-    assert_in_range(n_pieces, 16, 22); /* The last pieces may be requested twice. */
+    /* The last pieces of the model may be requested from two sources. */
+    assert_in_range(n_pieces, 16, 22);
     assert_int_equal(rig_progress(&r, joiner).violations, 0);
     rig_close(&r);
 }
@@ -182,8 +188,8 @@ static void test_as_good(void **state)
  * wrong pieces must be reported. */
 static void test_liar(void **state)
 {
-    /* Rows 1 and 4: wrong pieces and sketches. Rows 2 and 3: wrong pieces only. Row 5: wrong
-     * sketches only. */
+    /* Rows of the table. Rows 1 and 4: the source sends wrong pieces and wrong sketches. Rows 2 and
+     * 3: only wrong pieces. Row 5: only wrong sketches. */
     static const struct lie lies[] = {{1, -10, -10, UINT32_MAX},
                                       {2, -10, 1, UINT32_MAX},
                                       {3, 100, 1, UINT32_MAX},
@@ -219,7 +225,7 @@ static void test_one_piece(void **state)
             first += n_struck;
             rig_close(&r);
             if (n_struck > 0)
-                break; /* The joining peer had requested the wrong piece from this source. */
+                break; /* The joining peer had requested the piece from the Byzantine source. */
         }
     assert_int_equal(first, 4);
 }
@@ -240,8 +246,8 @@ static void test_liar_of_two(void **state)
     }
 }
 
-/* During the transfer one source dies and one stops. Their missing pieces must come from the
- * others. */
+/* During the transfer of the model one source dies and one stops. Their missing pieces must come
+ * from the other sources. */
 static void test_lost_sources(void **state)
 {
     struct rig r;

@@ -26,8 +26,8 @@ static void rig_gossip(struct rig *r, const char *topology, uint32_t n, uint64_t
 
 /* ---- against the textbook ---- */
 
-/* Returns the partner of peer i in a round: for the exponential graph by its definition, for
- * others from the schedule. */
+/* Returns the partner of peer i in a round: in the exponential graph from its definition, in other
+ * graphs from the schedule. */
 static uint32_t partner(const char *topology, const struct round_schedule *rota, uint32_t i,
                         uint64_t round)
 {
@@ -86,7 +86,7 @@ static void as_naive(const char *topology, uint32_t n)
                      r.error2[t], want);
         naive_round(&r, topology, &rota, t, x);
     }
-    /* The optima of the peers differ, so models stay apart. */
+    /* The models stay apart during training, because the peers have different optima. */
     assert_true(r.error2[ROUNDS - 1] > 1e-3);
     round_schedule_close(&rota);
     rig_close(&r);
@@ -105,8 +105,8 @@ static void test_textbook(void **state)
 
 /* ---- GossipGraD's claim ---- */
 
-/* Models jump apart in round 0 and are not trained. After log2(n) rounds, in any order, only
- * rounding errors may be left. */
+/* In round 0 each model jumps to its own optimum, and no model is trained. After log2(n) rounds, in
+ * any order, only rounding errors may be left. */
 static void test_all_hear_all(void **state)
 {
     (void)state;
@@ -125,7 +125,7 @@ static void test_all_hear_all(void **state)
 
 /* ---- faults ---- */
 
-/* Sessions break all the time. An exchange that only one end had done would change the mean
+/* Sessions break all the time. An exchange at only one of two ends would change the mean
  * permanently. */
 static void test_cuts_keep_the_mean(void **state)
 {

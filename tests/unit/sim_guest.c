@@ -12,11 +12,12 @@
 
 struct neighbours
 {
-    float *zero; /* dim zeros. A model is sent as its difference from zero. */
+    float *zero; /* `dim` zeros: a whole model is sent as its difference from zero. */
     uint64_t n_mixed;
 };
 
-/* Number of open mixers, and of mixes, over all peers. They show that this mixer ran. */
+/* Number of open instances of this mixer and number of its mixes, over all peers. They show that
+ * the run used this mixer. */
 static uint64_t n_open, n_mixed;
 
 static int open_neighbours(struct mixing *m, const struct mixing_config *config)
@@ -38,7 +39,7 @@ static void close_neighbours(struct mixing *m)
     free(s);
 }
 
-/* Models are sent whole in every phase, so nothing has to catch up or to be corrected. */
+/* Each delta is a whole model in every phase, so a peer never has to catch up or be corrected. */
 static uint32_t plan(struct mixing *m, const struct mixing_task *t, const struct mixing_moment *now)
 {
     (void)m, (void)t, (void)now;
@@ -50,7 +51,7 @@ static bool valid(const struct mixing *m, uint32_t codec, const uint8_t *message
     return codec == DELTA_RUN && mixing_decodes(m, codec, message, n);
 }
 
-/* The replica is the model that was sent. */
+/* The replica becomes the model that was sent. */
 static void apply(const struct mixing *m, uint32_t codec, const uint8_t *message, size_t n,
                   float *replica)
 {
@@ -113,7 +114,8 @@ static void all_ended_well(const struct rig *r)
         assert_true(isnan(rig_progress(r, i).gamma));
 }
 
-/* Computes x <- W x in double for a ring: a third of the own model and of each neighbour's. */
+/* Computes `x <- W x` in double precision for a ring, where each new model is a third of the own
+ * model and of each neighbour's. */
 static void mix_ring(double *x)
 {
     static double was[PEERS * DIM];
@@ -167,8 +169,8 @@ static void test_ring_is_its_matrix(void **state)
     assert_true(n_mixed >= PEERS * (ROUNDS - 1));
 }
 
-/* With gradient steps and cut sessions, edges are reset or resend deltas. The transactions of
- * struct mixing must keep the mean for this mixer, too. */
+/* With gradient steps and lost sessions, edges are reset or resend deltas. struct mixing does each
+ * exchange at both ends or at neither, and must thus keep the mean with this mixer, too. */
 static void test_cut_sessions(void **state)
 {
     (void)state;

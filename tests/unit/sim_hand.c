@@ -5,8 +5,8 @@
 
 enum { PEERS = 4, DIM = 300 };
 
-/* n_with: number of notes that another peer has stored the model. n_lost: that no other peer
- * could. */
+/* n_with: number of notes that another peer has stored the model. n_lost: number of notes that no
+ * other peer could store it. */
 static uint32_t n_with, n_lost;
 
 static void hear(void *self, uint32_t peer, const struct node_note *note)
@@ -19,7 +19,8 @@ static void hear(void *self, uint32_t peer, const struct node_note *note)
 static uint32_t last_word; /* Kind of the last HAND message that reached a peer. */
 static uint32_t n_offers;
 static int64_t patience_us = 600 * INT64_C(1000000);
-/* If true, the next whole MODEL that reaches a peer is changed to be not finite. */
+/* If true, the next MODEL message that reaches a peer with a whole model is changed to be not
+ * finite. */
 static bool spoil;
 
 static void watch(void *self, uint32_t peer, const struct node_event *ev, uint32_t other)
@@ -67,8 +68,8 @@ static void end_with(struct rig *r, uint32_t n_full)
     }
 }
 
-/* One disk is full. The first peer that is asked must store the model. The peer with the full disk
- * has failed all the same. */
+/* One disk is full. The first peer that is asked must store the model of the peer with the full
+ * disk. The peer with the full disk still counts as failed. */
 static void test_handed(void **state)
 {
     struct rig r;
@@ -83,8 +84,8 @@ static void test_handed(void **state)
     rig_close(&r);
 }
 
-/* Three disks are full. A peer with a full disk must refuse, and the next one must be asked. One
- * peer stores all models. */
+/* Three of four disks are full. A peer with a full disk must refuse to store a model, and the next
+ * peer must be asked. The peer with free space stores all models. */
 static void test_next_is_asked(void **state)
 {
     struct rig r;
@@ -97,8 +98,8 @@ static void test_next_is_asked(void **state)
     rig_close(&r);
 }
 
-/* The only peer with free space is busy with one model. The others must stop asking after their
- * quorum timeout. */
+/* Only one peer has free space, and it is busy with one model. The others must stop asking after
+ * their quorum timeout. */
 static void test_patience_is_over(void **state)
 {
     struct rig r;
@@ -122,8 +123,8 @@ static void test_lost(void **state)
     rig_close(&r);
 }
 
-/* Bytes that are not a model must be refused as a violation. Another peer must get the whole
- * model. */
+/* A peer that is asked to store bytes that are not a model must refuse them as a violation. Another
+ * peer must get the whole model. */
 static void test_spoilt(void **state)
 {
     struct rig r;

@@ -2,7 +2,7 @@
  * whatever it waits for. */
 #include "sim_rig.h"
 
-/* MOST: largest number of events per second and peer. */
+/* MOST: largest number of events allowed per second and peer. */
 enum { PEERS = 3, SECOND = 1000 * 1000, WAIT = 60, MOST = 40 };
 
 static void run_until(struct rig *r, int64_t t_us)
@@ -45,7 +45,7 @@ static void test_members_that_do_not_come(void **state)
     rig_close(&r);
 }
 
-/* Two of three peers die. The last one is below the quorum and must stay calm. */
+/* Two of three peers die. The last one is below the quorum, and must have few events per second. */
 static void test_a_quorum_that_is_gone(void **state)
 {
     (void)state;
@@ -60,7 +60,7 @@ static void test_a_quorum_that_is_gone(void **state)
     rig_close(&r);
 }
 
-/* The workers of all peers hang in a job. The peers must stay calm. */
+/* The workers of all peers hang in a job. The peers must have few events per second meanwhile. */
 static void test_a_job_that_does_not_end(void **state)
 {
     (void)state;

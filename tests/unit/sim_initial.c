@@ -10,10 +10,12 @@ enum { PEERS = 5, DIM = 70000, PIECES = 5 };
 
 static uint32_t n_taken[PEERS], n_refused, n_given_up, n_strange, n_resumed;
 static float first[PEERS]; /* Value of every coordinate at the first local step of each peer. */
-/* Peer whose pieces get a wrong number on arrival, so that they are not used. PEERS: none. */
+/* Peer whose pieces of the initial model get a wrong number on arrival, so that they are not used.
+ * PEERS: no peer. */
 static uint32_t mute;
-static uint32_t liar; /* Peer whose pieces are changed on arrival. PEERS: none. */
-/* Number of pieces that reached each peer, and the sender of the last one. */
+/* Peer whose pieces of the initial model get wrong bytes on arrival. PEERS: no peer. */
+static uint32_t liar;
+/* Number of pieces of the initial model that reached each peer, and the sender of the last one. */
 static uint32_t n_pieces[PEERS], giver_of[PEERS];
 /* Hash of the initial model that each peer proposes. Its third digit is the number of the peer. */
 static char begin[PEERS][LAYOUT_BEGIN];
@@ -28,8 +30,8 @@ static void hear(void *self, uint32_t peer, const struct node_note *note)
     n_given_up += strstr(note->text, "the run is abandoned") != NULL;
 }
 
-/* If true, piece 3 gets an unused number on arrival, and the next one, which is shorter, gets
- * number 3. */
+/* If true, piece 3 of the initial model gets an unused number on arrival. The next piece, which is
+ * shorter, gets the number 3. */
 static bool relabel;
 
 /* Changes the number of a received piece. The number precedes the key and the head of the
@@ -41,7 +43,8 @@ static void give_number(const struct wire_message *m, uint8_t *floats, uint8_t o
     *number = other;
 }
 
-/* Changes received pieces: pieces of `liar` get wrong bytes, pieces of `mute` a wrong number. */
+/* Changes received pieces of the initial model: pieces from `liar` get wrong bytes, pieces from
+ * `mute` get a wrong number. */
 static void watch(void *self, uint32_t peer, const struct node_event *ev, uint32_t other)
 {
     static struct wire_batch batch;
@@ -55,7 +58,7 @@ static void watch(void *self, uint32_t peer, const struct node_event *ev, uint32
     uint8_t *floats = (uint8_t *)ev->recv.bytes + (m.model.payload.p - ev->recv.bytes);
     if (other == liar)
         floats[5] ^= 1;
-    if (other == mute) /* A piece with an unexpected number is not used. */
+    if (other == mute) /* The receiver does not use a piece with an unexpected number. */
         give_number(&m, floats, 9);
     if (relabel && m.model.piece >= 3)
         give_number(&m, floats, m.model.piece == 3 ? 9 : 3);
@@ -71,7 +74,8 @@ static void fill(void *self, float *x)
         x[k] = (float)(p->index + 1) + drawn;
 }
 
-static uint32_t founder[PEERS]; /* For each peer, the peer whose model its run begins with. */
+/* For each peer i, `founder[i]` is the peer whose model the run of peer i begins with. */
+static uint32_t founder[PEERS];
 
 static bool begins(void *self, const float *x)
 {
@@ -120,7 +124,7 @@ static void make_run(struct run *run, const char *hash, const char *min_peers)
 
 static const char *least = "5";
 
-/* Each peer proposes a run that begins with its own model. */
+/* Lets each peer propose a run that begins with its own model. */
 static void propose(void *self, uint32_t peer, struct node_config *c)
 {
     (void)self;
@@ -231,7 +235,8 @@ static void test_who_serves_wrong_bytes_is_not_believed(void **state)
         assert_memory_equal(x, rig_model(&r, 2), DIM * sizeof *x);
         rig_close(&r);
     }
-    assert_int_equal(refused, 1); /* The last peer asks only one of the others first. */
+    /* Bytes are refused in one case only: the last peer asks the peer with wrong bytes first. */
+    assert_int_equal(refused, 1);
     free(x);
 }
 
@@ -247,7 +252,8 @@ static void test_a_single_liar_is_waited_out(void **state)
     liar = 0;
     rig_open(&r);
     sim_run_to(r.world, 100 * INT64_C(1000000));
-    assert_in_range(n_refused, 2, 4); /* The other peer is asked again from time to time. */
+    /* The last peer asks the other peer again from time to time. */
+    assert_in_range(n_refused, 2, 4);
     assert_true(first[0] == 0 && first[1] == 0);
     liar = PEERS;
     rig_run(&r, UINT64_MAX);
@@ -257,8 +263,8 @@ static void test_a_single_liar_is_waited_out(void **state)
     rig_close(&r);
 }
 
-/* A source stops in the middle. The missing pieces must come from the next source, and received
- * pieces must not be fetched again. */
+/* The source of the initial model stops in the middle of the transfer. The missing pieces must come
+ * from the next source, and received pieces must not be fetched again. */
 static void test_who_falls_silent_is_replaced(void **state)
 {
     struct rig r;
@@ -286,8 +292,8 @@ static void test_who_falls_silent_is_replaced(void **state)
     rig_close(&r);
 }
 
-/* A piece does not have the size that belongs to its number. This is a violation that ends the
- * session, and the peer must still obtain the model. */
+/* A source sends a piece whose size does not fit the number of the piece. This is a violation that
+ * ends the session. The receiving peer must still obtain the model. */
 static void test_a_piece_of_another_size_is_a_violation(void **state)
 {
     struct rig r;
@@ -318,7 +324,8 @@ static void test_another_one_has_it(void **state)
     prepare(&r, 4, "01234");
     r.config.configure = bring_first;
     rig_open(&r);
-    sim_cut(r.world, 0, 2, true); /* Peers 2 and 3 cannot fetch the model from the founder. */
+    /* The cuts keep peers 2 and 3 from fetching the model from the founder. */
+    sim_cut(r.world, 0, 2, true);
     sim_cut(r.world, 0, 3, true);
     while (n_taken[1] == 0)
         assert_true(sim_step(r.world));
@@ -348,7 +355,8 @@ static void test_nobody_has_it(void **state)
     rig_run(&r, UINT64_MAX);
     assert_true(n_given_up >= 1);
     for (uint32_t i = 1; i < 4; i++)
-        assert_true(first[i] == 3); /* The model of peer 2, whose hash is the next smallest. */
+        /* All peers took the model of peer 2, which has the next smallest hash. */
+        assert_true(first[i] == 3);
     rig_ended_well(&r, 1);
     least = "5";
     rig_close(&r);
@@ -365,7 +373,7 @@ static void run_to(struct rig *r, uint64_t round)
 }
 
 /* Peer 4 is killed in the middle of the run and restarted. Its new process must take the initial
- * model again, and then the current model of the others. */
+ * model again, and then the current model from the other peers. */
 static void test_who_is_killed_comes_back(void **state)
 {
     struct rig r;
@@ -456,7 +464,7 @@ static void test_who_meets_two_runs_joins_one(void **state)
         assert_int_equal(n_taken[4], 1);
         assert_int_equal(n_pieces[4], PIECES);
         assert_true(rig_progress(&r, 4).joined_round > 0);
-        /* Peer 4 and the peers of the other run report each other once. */
+        /* Peer 4 and the peers of the run that it did not join report each other once. */
         assert_in_range(n_strange, 1, 4);
         for (uint32_t i = 0; i < PEERS; i++) {
             int code = 1;
@@ -481,7 +489,7 @@ static void test_order(void **state)
     assert_true(layout_compare_initial(&run[1], &run[0]) > 0);
     assert_int_equal(layout_compare_initial(&run[0], &run[0]), 0);
     assert_int_equal(layout_compare_initial(&run[0], &run[2]), 0);
-    /* The two runs also differ in min_peers. */
+    /* These two runs also differ in min_peers. */
     assert_int_equal(layout_compare_initial(&run[1], &run[2]), 0);
     layout_copy_initial(&run[1], &run[0]);
     assert_int_equal(layout_compare_initial(&run[1], &run[0]), 0);
@@ -490,8 +498,8 @@ static void test_order(void **state)
 
 /* ---- Another kind of run ---- */
 
-/* A run description with the keys of another trainer is recognised and differs from an invalid
- * text. */
+/* A run description with the keys of another trainer is recognised as such. It is not taken for an
+ * invalid text. */
 static void test_other_kind(void **state)
 {
     static const struct run_key other_keys[] = {{.name = "zeal"}, {.name = NULL}};
@@ -506,7 +514,8 @@ static void test_other_kind(void **state)
     assert_true(run_text_is_of_other_trainer(&other, text, n, found, &expected));
     assert_string_equal(found, "begin");
     assert_string_equal(expected, "zeal");
-    /* The text belongs to this trainer. */
+    /* The text has the keys of the trainer `layout_keys`, so it does not belong to another
+     * trainer. */
     assert_false(run_text_is_of_other_trainer(&layout_keys, text, n, found, &expected));
     assert_false(run_text_is_of_other_trainer(NULL, text, n, found, &expected));
     /* `topology` is a key of the core, not of a trainer. */

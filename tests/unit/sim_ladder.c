@@ -3,7 +3,8 @@
 #include "sim_rig.h"
 
 #include "gossip/exchange/codec_levels.h"
-#include "peer/node/state.h" /* For the interval of sketches, which a node does not report. */
+/* The test reads the interval of sketches, which a node does not report. */
+#include "peer/node/state.h"
 
 enum { PEERS = 4, FLOATS = 10000, ROUNDS = 600, QUIET = 300 };
 
@@ -54,8 +55,8 @@ static void all_ended_well(const struct rig *r)
         assert_int_equal(rig_progress(r, i).resets, 0);
 }
 
-/* A small model begins at a dense level. With a close target it must stay dense. With a far target
- * it must go down, level by level. (gossip_codec_levels tests the way up.) */
+/* A small model begins at a dense codec level. With a small target of the drift it must stay dense.
+ * With a large target it must go down, level by level. (gossip_codec_levels tests the way up.) */
 static void test_up_and_down(void **state)
 {
     static const double target[] = {0.3, 20};
@@ -66,7 +67,7 @@ static void test_up_and_down(void **state)
         rig_auto(&r, target[k]);
         rig_run(&r, UINT64_MAX);
         all_ended_well(&r);
-        assert_int_equal(rung[0][1], CODEC_LEVELS_SAFE); /* A small model begins here. */
+        assert_int_equal(rung[0][1], CODEC_LEVELS_SAFE); /* A small model begins at this level. */
         for (uint64_t t = 1; t < ROUNDS; t++) {
             last[k] = rung[0][t];
             int change = rung[0][t] - rung[0][t - 1];
@@ -81,7 +82,8 @@ static void test_up_and_down(void **state)
     assert_true(last[0] >= CODEC_LEVELS_SAFE && last[1] < CODEC_LEVELS_FIRST);
 }
 
-/* The drift must be near the one that was asked for. A closer target must take a denser level. */
+/* The drift must be near the target. For a smaller target, the run must choose denser codec
+ * levels. */
 static void test_target(void **state)
 {
     static const double target[] = {3, 1, 0.5};
@@ -106,8 +108,9 @@ static void test_target(void **state)
     assert_true(rungs[0] < rungs[1] && rungs[1] < rungs[2]);
 }
 
-/* The interval of sketches is planned for the middle level, whichever level is used. The run must
- * open only the codecs of the list and the codecs of other phases. */
+/* The interval of sketches is computed from the size of deltas at the middle codec level, whichever
+ * level is in use. The run must open the codecs of all levels and of the other phases, and no other
+ * codec. */
 static void test_plan(void **state)
 {
     struct rig r;
@@ -135,7 +138,8 @@ static void test_same_seed(void **state)
     static int was[PEERS][ROUNDS + 1];
     (void)state;
 #ifdef HEARSAY_SANITIZED
-    const int step = 2; /* Leaves out the second run with the same network. */
+    /* With sanitizers, the second run is left out. It has the same network as the first. */
+    const int step = 2;
 #else
     const int step = 1;
 #endif

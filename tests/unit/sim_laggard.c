@@ -1,5 +1,6 @@
 /* tests/unit/sim_laggard.c -- a process is killed when others have finished or are about to, and
- * returns. It must end with their model, or report that it does not. */
+ * returns. It must end with the model of the finished peers, or report that it does not have that
+ * model. */
 #include "nn/math/vec.h"
 #include "peer/node/verdict.h"
 #include "peer/run/exit.h"
@@ -8,7 +9,7 @@
 
 enum { SECOND = 1000 * 1000, ROUNDS = 200, PEERS_MAX = 8 };
 
-/* Settings of a run. */
+/* Settings of a simulated run. */
 struct plan
 {
     const char *topology, *compress;
@@ -60,8 +61,8 @@ static void rig_plan(struct rig *r, const struct plan *p)
     rig_open(r);
 }
 
-/* Runs until the model of some peer is final. Kills a peer whose model is not, and returns its
- * number. */
+/* Runs until some peer has its final model. Kills a peer that does not have its final model yet,
+ * and returns its number. */
 static uint32_t kill_laggard(struct rig *r)
 {
     uint32_t n = r->config.n_peers, first = n, last = n;
@@ -110,7 +111,7 @@ static void test_comes_back_in_time(void **state)
         run_for(&r, 120 * (int64_t)SECOND);
         check(&r, last, VERDICT_CONSENSUS, plans[k].n);
         struct node_progress p = rig_progress(&r, last);
-        /* The peer does not train again. */
+        /* The returned peer joined after the last round and has trained no round since. */
         assert_true(p.joined_round == ROUNDS && p.rounds_done == 0);
         sim_drift(r.world, &c);
         assert_true(c.trained.relative <= plans[k].drift);
@@ -138,8 +139,8 @@ static void test_comes_back_at_once(void **state)
     }
 }
 
-/* The finished peers reached no consensus. Their model must give the returning peer none,
- * either. */
+/* The finished peers reached no consensus. The returning peer takes over their model, and must not
+ * claim a consensus either. */
 static void test_comes_back_to_no_consensus(void **state)
 {
     static const struct plan plan = {"ring", "qsgd:4", 4, 50 * 1000, 2 * SECOND, 1e-9};

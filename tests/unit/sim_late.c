@@ -7,12 +7,12 @@ enum { PEERS = 5, LATE = 4, DIM = 50, ROUNDS = 1000, SECOND = 1000 * 1000 };
 
 static const struct schedule schedule = {
     .kind = SCHEDULE_COSINE, .lr = 0.2, .warmup = 100, .rounds = ROUNDS};
-/* First, last and number of rounds in which each peer trained. */
+/* First round, last round and number of rounds in which each peer trained. */
 static uint64_t first[PEERS], last[PEERS], count[PEERS];
 /* Learning rate of the peer's last steps. */
 static double rate[PEERS];
 
-/* Makes gradient steps of |x - c|^2 / 2 and records the round. */
+/* Makes gradient steps on the loss |x - c|^2 / 2 and records the round. */
 static void steps(void *self, float *x, uint64_t round, uint32_t n_steps,
                   struct trainer_report *report)
 {
@@ -63,7 +63,8 @@ static void late(const char *topology, enum run_policy policy)
     run_until(&r, 15 * SECOND);
     assert_int_equal(count[LATE], 0);
     uint64_t others = last[0];
-    assert_true(others > 150); /* The others have completed the warm-up of the learning rate. */
+    /* The other peers have completed the warm-up of the learning rate. */
+    assert_true(others > 150);
     assert_int_equal(sim_restart(r.world, LATE), 0);
     run_until(&r, 25 * SECOND);
     assert_true(count[LATE] > 0);

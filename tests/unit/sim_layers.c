@@ -151,8 +151,8 @@ static void same_models(const char *topology, const char *compress, uint32_t loc
 }
 
 /* If each layer is compressed by itself, fragments must not change a bit of the models. The codecs
- * are: one without state, one with random draws, one for matrices with memory, and rules whose
- * units are not in the order of the vector. */
+ * are: one without state, one with random draws, one for matrices with memory, and a list of rules,
+ * which encodes the layers in another order than that of the vector. */
 static void parts_change_no_bit(void **state)
 {
     (void)state;

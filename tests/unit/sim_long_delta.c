@@ -6,7 +6,8 @@
 
 enum { PEERS = 3, DIM = 60000, ROUNDS = 6, MOST_WORDS = 16 };
 
-/* Step announcements from one peer to another since its last delta, and the largest such number. */
+/* Number of step announcements from one peer to another since the last delta between them, and the
+ * largest such number of the run. */
 static uint32_t n_words[PEERS][PEERS], most_words;
 static uint64_t n_deltas;
 

@@ -14,8 +14,8 @@ static void rig_average(struct rig *r, uint32_t n, const char *topology, const c
     r->config.run.error_feedback = memory;
     r->config.run.rounds = 1500;
     r->config.run.final_drift = 1e-3;
-    /* Small, because error feedback delays entries by about 1 / share rounds, if the codec sends
-     * this share of all entries. */
+    /* eta is small, because error feedback delays an entry by about 1 / share rounds if the codec
+     * sends this share of all entries. */
     r->eta = 0.01f;
 }
 
@@ -52,8 +52,8 @@ static struct mixed train(const char *topology, const char *compress, bool memor
     return o;
 }
 
-/* Every update reaches all peers: the models are equal up to rounding, and error feedback makes
- * them converge. */
+/* In a complete graph every update reaches all peers, so the models are equal up to rounding. With
+ * error feedback they converge. */
 static void test_complete(void **state)
 {
     (void)state;
@@ -74,7 +74,8 @@ static void test_other_graphs(void **state)
     assert_true(ring.error <= 0.05 && torus.error <= 1e-3);
 }
 
-/* Returns how many peers have moved their model towards others. Only such a peer has a gamma. */
+/* Returns how many peers have moved their model towards other models. Only such a peer has a
+ * gamma. */
 static uint32_t n_corrected(const struct rig *r)
 {
     uint32_t count = 0;
@@ -87,8 +88,9 @@ static uint32_t n_corrected(const struct rig *r)
 }
 
 /* If the models are equal already, the consensus phase only has to find that out. Otherwise it
- * moves them together, and if they are certainly apart, it does not wait for an estimate first. The
- * target of the last row is below rounding errors, so that even equal models are over it. */
+ * moves the models together, and does not wait for an estimate of their distance first if they are
+ * certainly apart. The target of the last row is below rounding errors, so that even equal models
+ * are over it. */
 static void test_last_phase(void **state)
 {
     static const struct
@@ -96,7 +98,8 @@ static void test_last_phase(void **state)
         const char *topology;
         double final_drift;
         uint32_t corrected;
-        uint64_t most; /* Most rounds of the consensus phase. UINT64_MAX: any number. */
+        /* Largest allowed number of rounds of the consensus phase. UINT64_MAX: any number. */
+        uint64_t most;
     } table[] = {
         {"complete", 1e-3, 0, 12}, {"ring", 1e-3, 8, 54}, {"complete", 1e-9, 8, UINT64_MAX}};
     (void)state;
@@ -117,8 +120,8 @@ static void test_last_phase(void **state)
 }
 
 /* Rarely a session is cut, and one edge misses a delta. The models of its two ends then differ,
- * perhaps after a window has measured the drift. Either all peers or none must begin to move models
- * together, because one peer alone cannot. */
+ * perhaps after a measurement window of the drift has ended. Either all peers or none must begin to
+ * move models together, because one peer alone cannot. */
 static void test_last_phase_with_cuts(void **state)
 {
     uint32_t n_equal = 0, n_apart = 0;
@@ -167,7 +170,8 @@ static void test_cut_sessions(void **state)
     }
 }
 
-/* A peer dies and returns. Its error feedback is lost, and its replicas are the initial model. */
+/* A peer dies and returns. It has lost its error feedback, and its replicas start again from the
+ * initial model. */
 static void test_death_and_return(void **state)
 {
     (void)state;
@@ -179,7 +183,7 @@ static void test_death_and_return(void **state)
         rig_open(&r);
         run_until(&r, 10 * SECOND);
         sim_kill(r.world, 2);
-        /* The peer was taken for dead only in the second case. */
+        /* Only in the second case (k = 1) was the peer taken for dead. */
         run_until(&r, (k == 0 ? 11 : 25) * SECOND);
         assert_int_equal(sim_restart(r.world, 2), 0);
         rig_run(&r, UINT64_MAX);

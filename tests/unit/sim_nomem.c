@@ -16,7 +16,8 @@
 
 enum { SECOND = 1000 * 1000, LIMIT_S = 900, PEERS = 3, ROUNDS = 60 };
 
-#ifdef HEARSAY_SANITIZED /* Each run takes ten times as long. */
+/* With sanitizers, each run takes ten times as long, so only some allocations are tested. */
+#ifdef HEARSAY_SANITIZED
 enum { ALLOC_STEP = 13 };
 #else
 enum { ALLOC_STEP = 1 };
@@ -24,11 +25,12 @@ enum { ALLOC_STEP = 1 };
 
 /* ---- the allocator ---- */
 
-static bool inside;           /* True while code of a node runs. */
-static size_t n_calls;        /* Number of allocations by nodes since the run began. */
-static size_t failing;        /* Number of the allocation that fails. 0: none. */
-static size_t failing_behind; /* Number of further allocations after `failing` that fail. */
-static long live;             /* Number of blocks that are allocated now. */
+static bool inside;    /* True while code of a node runs. */
+static size_t n_calls; /* Number of allocations by nodes since the run began. */
+static size_t failing; /* Number of the allocation that is made to fail. 0: none. */
+/* Number of allocations after `failing` that are also made to fail. */
+static size_t failing_behind;
+static long live; /* Number of blocks of memory that are allocated now. */
 
 void *__real_malloc(size_t n);
 void *__real_calloc(size_t n, size_t size);
@@ -141,7 +143,8 @@ static bool run_until(struct rig *r, int64_t t_us)
     return true;
 }
 
-/* Kills the peers that have not ended by themselves. Returns 0, or the result of the restart. */
+/* Kills the peers that have not ended by themselves, and restarts them. Returns 0, or the error of
+ * a restart. */
 static int power_cut(struct rig *r)
 {
     int code, err = 0;
@@ -155,8 +158,8 @@ static int power_cut(struct rig *r)
     return err;
 }
 
-/* Checks a peer that has not ended. It may only wait for --min-peers members, because another peer
- * ended without memory before the run began. */
+/* Checks a peer that has not ended. The only valid reason is that it waits for --min-peers members,
+ * because another peer ended without memory before the run began. */
 static void check_waits(const struct rig *r, uint32_t peer)
 {
     if (rig_progress(r, peer).phase != NODE_JOINING || n_errors == 0)
@@ -229,7 +232,7 @@ static void each(const char *compress, uint32_t mixer, enum run_policy policy, s
     failing = 0;
     print_message("%s: %zu of %zu allocations, %zu runs ended well all the same\n", compress,
                   n_runs, all, n_well);
-    assert_true(n_well < n_runs); /* Some failures must have had an effect. */
+    assert_true(n_well < n_runs); /* At least one failed allocation made a run end with an error. */
 }
 
 static void test_one_fails(void **state)

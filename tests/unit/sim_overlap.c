@@ -16,7 +16,7 @@ static uint64_t seed_given(void)
 
 enum { STEP_US = 1000, ROUNDS = 200 };
 
-/* Returns the simulated time of a training round, in units of a local step. */
+/* Returns the simulated time that a training round takes, in units of a local step. */
 static double round_steps(uint32_t overlap, uint32_t local_steps, int64_t latency_us,
                           double bytes_per_s, bool sessions)
 {
@@ -33,7 +33,7 @@ static double round_steps(uint32_t overlap, uint32_t local_steps, int64_t latenc
     r.config.run.quorum = 0.5;
     rig_open(&r);
     int64_t begun_us = 0;
-    uint64_t begun = 10, n; /* Earlier rounds belong to the start of the run. */
+    uint64_t begun = 10, n; /* Earlier rounds are not timed, because the run is still starting. */
     do {
         if (!sim_step(r.world))
             fail_msg("the run ended before round %d", ROUNDS);
@@ -82,7 +82,7 @@ enum { PEERS = 16, DIM = 96, DRIFT_ROUNDS = 400 };
 
 static float velocity[PEERS][DIM];
 
-/* Makes steps with momentum 0.9 and with different noise in each step. */
+/* Makes local steps with momentum 0.9 and with different noise in each step. */
 static void momentum_steps(void *self, float *x, uint64_t round, uint32_t n_steps,
                            struct trainer_report *report)
 {
@@ -109,8 +109,8 @@ static int momentum_trainer(void *self, uint32_t peer, const struct run *run, st
     return err;
 }
 
-/* Returns the mean squared distance of the models from their mean, before local steps and over the
- * second half of a run. */
+/* Returns the mean squared distance of the models from their mean. The distance is measured before
+ * local steps, and averaged over the second half of a run. */
 static double drift2(const char *compress, uint32_t local_steps, uint32_t overlap)
 {
     struct rig r;
@@ -135,8 +135,8 @@ static double drift2(const char *compress, uint32_t local_steps, uint32_t overla
     return sum / (DRIFT_ROUNDS - DRIFT_ROUNDS / 2) / PEERS;
 }
 
-/* With overlap, models may be only a little farther apart with each codec, and gamma auto must
- * still find a value. */
+/* With each codec, models may be only a little farther apart with overlap than without, and gamma
+ * auto must still find a value. */
 static void drift_is_a_little_larger(void **state)
 {
     static const char *const codec[] = {"none", "qsgd:4", "sign", "topk:0.1"};
@@ -155,9 +155,9 @@ static void drift_is_a_little_larger(void **state)
 
 /* ---- the mean ---- */
 
-/* Sessions are lost with their deltas. Both ends or neither end must do an exchange, so that the
- * sum of all models equals the sum of the local updates. A round must not wait for an announcement
- * to be repeated. */
+/* Sessions are lost with their deltas. Each exchange must be done at both ends or at neither, so
+ * that the sum of all models equals the sum of the local updates. No round may wait until a lost
+ * announcement is repeated. */
 static void the_mean_stands(void **state)
 {
     struct rig r;
@@ -172,7 +172,7 @@ static void the_mean_stands(void **state)
     r.config.run.overlap = 1;
     r.config.run.local_steps = 3;
     r.config.step_us = 10 * 1000;
-    /* Longer than the steps take, so that some exchanges are given up. */
+    /* Longer than the local steps take, so that some exchanges are given up. */
     r.config.latency_us = 40 * 1000;
     r.config.cut_rate = 0.2;
     rig_open(&r);
@@ -196,7 +196,7 @@ static void the_mean_stands(void **state)
     print_message("SEED=%llu: %llu exchanges in %.1f s; the sum of the models is off by %.2g\n",
                   (unsigned long long)r.config.seed, (unsigned long long)exchanges, seconds, worst);
     assert_true(worst <= 1e-3);
-    /* Expected are 25 s. Waiting for repeated announcements would add 7 s. */
+    /* The 450 rounds should take 25 s. Waiting for repeated announcements would add 7 s. */
     assert_true(seconds <= 29);
     rig_close(&r);
 }
@@ -207,7 +207,8 @@ enum { SAMPLES = 5 };
 
 static uint64_t n_evaluated, n_held_up;
 
-/* Counts evaluations, and those in a job that commits an exchange, for which neighbours wait. */
+/* Counts all evaluations, and separately the ones in a job that also commits an exchange.
+ * Neighbours wait for such a job. */
 static void evaluate(void *self, const float *x, uint64_t most, struct trainer_report *report)
 {
     struct rig_peer *p = self;
@@ -226,7 +227,7 @@ static int evaluating_trainer(void *self, uint32_t peer, const struct run *run, 
     return err;
 }
 
-/* An evaluation must be made once. With overlap it must not delay a delta. */
+/* Each requested evaluation must be made once. With overlap it must not delay a delta. */
 static void evaluations_come_later(void **state)
 {
     (void)state;

@@ -16,7 +16,8 @@ static void straggling(struct rig *r, enum run_policy policy, uint32_t local_ste
     rig_open(r);
 }
 
-/* Runs to the end. Returns the largest difference between the rounds of two neighbours. */
+/* Simulates to the end of the run. Returns the largest difference between the rounds of two
+ * neighbours. */
 static uint64_t farthest(struct rig *r)
 {
     uint64_t most = 0;
@@ -59,8 +60,8 @@ static double seconds(uint32_t local_steps, uint64_t steps[PEERS])
     return s;
 }
 
-/* Each peer makes as many steps as it can. No peer may wait for the slow one, which makes a fifth
- * of the steps of the others. */
+/* Each peer makes as many local steps as it can. No peer may wait for the slow one, which makes a
+ * fifth of the steps of the others. */
 static void test_steps_by_speed(void **state)
 {
     uint64_t even[PEERS], own[PEERS];

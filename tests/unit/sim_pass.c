@@ -9,15 +9,15 @@
 
 enum { SECOND = 1000 * 1000, SEEDS = 60 };
 
-/* Returns the nth seed. The environment variable SEED replaces it. */
+/* Returns the seed of the nth run. The environment variable SEED replaces all seeds. */
 static uint64_t seed_of(uint64_t nth)
 {
     const char *given = getenv("SEED");
     return given != NULL ? strtoull(given, NULL, 10) : nth;
 }
 
-/* Prepares a run whose models jump apart in round 0. The consensus phase begins three rounds
- * later. */
+/* Prepares a run in which each model jumps to its own optimum in round 0. The consensus phase
+ * begins three rounds later. */
 static void open_rig(struct rig *r, uint32_t n, const char *topology, const char *last)
 {
     rig_init(r, n, 200, topology, "none", 0);
@@ -61,8 +61,8 @@ static double farthest(const struct rig *r)
     return worst;
 }
 
-/* Checks that no peer reports a bound below the largest real distance. Figures from sketches may
- * differ by some roundings. */
+/* Checks that no peer reports a bound below the largest real distance from the mean. Figures from
+ * sketches may be below by some rounding errors. */
 static void bounds_hold(const struct rig *r)
 {
     const double roundings = 5e-7;
@@ -80,8 +80,8 @@ static void bounds_hold(const struct rig *r)
     }
 }
 
-/* Returns whether the models still have the mean of the c_i. They may not if a peer joined late
- * with the model of its neighbours, skipped a round, or distrusted a neighbour. */
+/* Returns whether the models still have the mean of the optima c_i. They may not if a peer joined
+ * late with the model of its neighbours, skipped a round, or distrusted a neighbour. */
 static bool all_began(const struct rig *r)
 {
     bool all = true;
@@ -127,8 +127,9 @@ static void run_looking_at_passes(struct rig *r)
 
 /* ---- without faults ---- */
 
-/* Checks the number of rounds of the consensus phase: one for exchanges under way, the rounds of a
- * pass, and at most as many again until all peers know that the pass was exact. */
+/* Checks the number of rounds of the consensus phase. It has one round for exchanges under way, the
+ * rounds of a pass, and at most as many rounds again until all peers know that the pass was
+ * exact. */
 static void ends_after_a_pass(struct rig *r, const char *last)
 {
     uint32_t n = r->config.n_peers, pass = rounds_of_pass(last, n), most = 0;
@@ -170,7 +171,8 @@ static void test_one_pass(void **state)
     one_pass(11, "star", "base:2");
 }
 
-/* Training already makes averaging passes, with another graph or with the same. */
+/* Training already makes averaging passes, with another graph than the consensus phase or with the
+ * same. */
 static void test_passes_all_along(void **state)
 {
     (void)state;
@@ -199,7 +201,8 @@ static void test_training_of_any_kind(void **state)
         }
 }
 
-/* Slow peers come to the consensus phase long after the others, which must wait for their edges. */
+/* Slow peers reach the consensus phase long after the others. The others must wait for their edges
+ * to the slow peers. */
 static void test_late_and_slow(void **state)
 {
     (void)state;
@@ -217,7 +220,7 @@ static void test_late_and_slow(void **state)
     }
 }
 
-/* The consensus phase may also have another graph with fixed edges. */
+/* The consensus phase may also have another graph that does not change by round. */
 static void test_another_graph(void **state)
 {
     static const char *const last[] = {"complete", "exponential", "ring"};
@@ -241,7 +244,7 @@ static void run_to_settled(struct rig *r, uint32_t peer, uint64_t rounds)
         ;
 }
 
-/* A peer dies in the middle of a pass. The others must make another pass without it. */
+/* A peer dies in the middle of an averaging pass. The others must make another pass without it. */
 static void test_a_death(void **state)
 {
     (void)state;

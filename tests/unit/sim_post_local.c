@@ -33,7 +33,7 @@ static void logistic_step(uint32_t i, uint64_t step, double x[DIM])
 
 static float seen[ROUNDS][PEERS][DIM]; /* Models before the local steps of each round. */
 static uint32_t asked[ROUNDS][PEERS];  /* Number of local steps requested in each round. */
-static uint64_t done[PEERS];           /* Number of steps that each peer has done. */
+static uint64_t done[PEERS];           /* Number of local steps that each peer has done. */
 
 static void steps(void *self, float *x, uint64_t round, uint32_t n_steps,
                   struct trainer_report *report)
@@ -122,7 +122,7 @@ static void as_naive(const char *mixer, const char *topology, uint32_t n_steps, 
                 for (uint32_t j = 0; j < PEERS; j++)
                     x[i][k] += w[i][j] * (made[j][k] - made[i][k]);
     }
-    /* Models differ while they train, except with allreduce. */
+    /* During training the models differ, except with allreduce. */
     assert_true((apart > 0.05) == (strcmp(mixer, "allreduce") != 0));
     for (uint32_t i = 0; i < PEERS; i++)
         assert_int_equal(rig_progress(&r, i).steps_done, n);

@@ -129,7 +129,7 @@ static void as_naive(const char *mixer, const char *topology, uint32_t n_steps)
                      n_steps, (int)t, r.error2[t], want);
         naive_round(&v, &r, n_steps);
     }
-    /* The optima of the peers differ, so models stay apart. */
+    /* The models stay apart during training, because the peers have different optima. */
     assert_true(r.error2[ROUNDS - 1] > 1e-4);
     close_global(&r);
 }

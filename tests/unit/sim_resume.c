@@ -7,20 +7,21 @@
 #include "peer/sim/state.h"
 #include "sim_rig.h"
 
-#ifdef HEARSAY_SANITIZED /* Each run takes five times as long. */
+/* With sanitizers, each run takes five times as long, so fewer seeds are tested. */
+#ifdef HEARSAY_SANITIZED
 enum { SEEDS = 6, TOLD = 3 };
 #else
 enum { SEEDS = 33, TOLD = 14 };
 #endif
 enum { SECOND = 1000 * 1000, ROUNDS = 400, KILLS = 3 };
 
-/* Settings of a run. */
+/* Settings of a simulated run. */
 struct plan
 {
     const char *topology, *compress;
     uint32_t n, mixer;
     bool statistics, sessions;
-    double pull; /* Value of --max-pull. Above 0, --byzantine is 1. */
+    double pull; /* Value of --max-pull. If it is above 0, --byzantine is 1, otherwise 0. */
     uint32_t overlap;
 };
 
@@ -96,7 +97,7 @@ static void patient(void *self, uint32_t peer, struct node_config *c)
     c->patience_us = 60 * (int64_t)SECOND;
 }
 
-/* A round takes 50 ms, and a checkpoint is written every 2 s. */
+/* Prepares a run in which a round takes 50 ms and a checkpoint is written every 2 s. */
 static void rig_plan(struct rig *r, const struct plan *p, uint64_t rounds)
 {
     rig_init(r, p->n, 60, p->topology, p->compress, 0);
@@ -120,7 +121,7 @@ static void rig_plan(struct rig *r, const struct plan *p, uint64_t rounds)
     rig_open(r);
 }
 
-/* Kills all peers, up to 20 ms one after the other, as in a power failure. Restarts each peer
+/* Kills all peers, each up to 20 ms after the one before, as in a power failure. Restarts each peer
  * within 4 s. */
 static void kill_all(struct rig *r, struct rng *rng)
 {
@@ -188,8 +189,8 @@ static void test_all_are_killed(void **state)
 
 /* ---- all peers are asked to stop ---- */
 
-/* Asks all peers to stop, up to 20 ms one after the other, as Ctrl-C of `local` does. All must
- * store a checkpoint of the same step. Then restarts them. */
+/* Asks all peers to stop, each up to 20 ms after the one before, as Ctrl-C of `local` does. All
+ * must store a checkpoint of the same step. Then restarts them. */
 static void ask_all(struct rig *r, struct rng *rng, uint64_t seed)
 {
     int64_t now = sim_now_us(r->world);
@@ -240,9 +241,9 @@ static void test_all_are_told_to_end(void **state)
     }
 }
 
-/* All peers are asked to stop when some have resumed from their checkpoints and others still
- * wait to do so. A peer that has trained a little without the others must write no checkpoint of
- * that. */
+/* All peers are asked to stop when some have resumed from their checkpoints and others still wait
+ * to do so. A peer that has trained a few rounds without the others must not store a checkpoint of
+ * these rounds. */
 static void told_while_coming_back(const struct plan *p, uint64_t seed)
 {
     struct rng rng = rng_stream(rng_key(seed, RNG_TEST, p->n, 23));
@@ -288,8 +289,8 @@ static void test_told_to_end_while_coming_back(void **state)
         }
 }
 
-/* A peer is asked to stop, but cannot finish its round, because a neighbour is silent. It must stop
- * all the same. */
+/* A peer is asked to stop, but cannot finish its round, because a neighbour is silent. It must
+ * still stop. */
 static void test_one_is_told_to_end(void **state)
 {
     struct rig r;
@@ -327,8 +328,8 @@ static struct state *newest(struct rig *r)
     return &r->world->peers[1].checkpoints.slot[0].state;
 }
 
-/* A checkpoint contains a delta that does not decode, as its sender may have written it. The peer
- * must refuse the checkpoint. */
+/* A checkpoint contains a delta that does not decode, as if a neighbour had sent it. The resuming
+ * peer must refuse the checkpoint. */
 static void test_a_delta_that_does_not_decode(void **state)
 {
     struct rig r;

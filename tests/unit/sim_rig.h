@@ -41,9 +41,9 @@ struct rig
     /* eta: step size. A negative one leads away from c_i. noise: standard deviation of the gradient
      * noise in each coordinate. */
     float eta, noise;
-    uint64_t quiet_from; /* From this round on, noise is a hundredth of `noise`. 0: never. */
+    uint64_t quiet_from; /* From this round on, the noise is a hundredth of `noise`. 0: never. */
     size_t n_means, n_variances;
-    float scale;   /* Scale of the noise from which statistics are made. */
+    float scale;   /* Scale of the random numbers from which statistics are made. */
     float lowest;  /* Smallest variance that a local step has found in its model. */
     double *moved; /* Sum over all peers of the local updates of each float. NULL: not recorded. */
     struct rig_peer *peers;
@@ -55,8 +55,9 @@ struct rig
     double *error2;    /* Exact sum over peers of |x_i - mean|^2, for each round. */
     uint64_t n_errors; /* Number of rounds in error2. */
     struct sim_world *world;
-    bool quiet;      /* Errors are part of the test and not printed. */
-    bool loud, lost; /* loud: all notes are printed. lost: peer `dead` no longer counts. */
+    bool quiet; /* Errors are part of the test, so they are not printed. */
+    /* loud: all notes are printed. lost: peer `dead` has died and is not counted. */
+    bool loud, lost;
     uint32_t dead;
 };
 
@@ -98,7 +99,8 @@ static inline void rig_record(struct rig *r, uint32_t peer, const float *x, uint
     if (++r->count[slot] < n - r->lost)
         return;
     r->count[slot] = 0;
-    if (r->lost) { /* Moves the last model into the gap. The order does not matter. */
+    /* Moves the last model to the place of the dead peer's. The order does not matter. */
+    if (r->lost) {
         memmove(at + r->dead * r->dim, at + (n - 1) * r->dim, r->dim * sizeof *x);
         n--;
     }
@@ -280,7 +282,7 @@ static inline void rig_open(struct rig *r)
     assert_int_equal(sim_open(&r->world, &r->config), 0);
 }
 
-/* Runs to the end of the run, or until the simulator has done max_events events. */
+/* Simulates to the end of the run, or until the simulator has processed max_events events. */
 static inline void rig_run(struct rig *r, uint64_t max_events)
 {
     if (r->world == NULL)

@@ -61,7 +61,8 @@ static void check_finite(const struct rig *r)
             assert_true(isfinite(rig_model(r, i)[k]));
 }
 
-/* The training diverges once. All must end well, each time with the same bits. */
+/* The training diverges once. All peers must end well, and each simulation must give the same
+ * bits. */
 static void once_it_goes_on(void **state)
 {
     uint64_t hash[2];

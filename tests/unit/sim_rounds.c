@@ -8,7 +8,7 @@ enum { SECOND = 1000 * 1000 };
 
 /* ---- round by round ---- */
 
-/* Computes x_i += sum of w_ij (x_j - x_i) over the edges of one round, in the order of the
+/* Computes `x_i += sum of w_ij (x_j - x_i)` over the edges of one round, in the order of the
  * edges. */
 static void mix_round(const struct round_schedule *r, uint32_t round, size_t dim, float *x,
                       float *before)
@@ -25,7 +25,8 @@ static void mix_round(const struct round_schedule *r, uint32_t round, size_t dim
     }
 }
 
-/* Checks that a run with codec none equals local steps and these matrices, in this order. */
+/* Checks that a run with codec none gives the same models as local steps followed by the mixing
+ * matrices of the schedule, in the order of its rounds. */
 static void same_as_matrices(const char *topology, uint32_t n, uint64_t rounds)
 {
     struct rig r;
@@ -43,7 +44,7 @@ static void same_as_matrices(const char *topology, uint32_t n, uint64_t rounds)
             struct trainer_report report;
             rig_steps(&p, x + i * r.dim, round, 1, &report);
         }
-        /* The schedule starts again in the consensus phase. */
+        /* The schedule of pairs starts again in the consensus phase. */
         uint64_t turn = round + 1 < rounds ? round : 0;
         mix_round(&rota, (uint32_t)(turn % rota.n_rounds), r.dim, x, x + n * r.dim);
     }
@@ -70,8 +71,8 @@ static void test_matrices(void **state)
 
 /* ---- a pass ---- */
 
-/* Models jump apart in round 0 and are not trained. After a pass only rounding errors may be
- * left. */
+/* In round 0 each model jumps to its own optimum, and no model is trained. After a pass only
+ * rounding errors may be left. */
 static void exact_after_a_pass(const char *topology, uint32_t n, uint32_t n_rounds)
 {
     struct rig r;
@@ -144,7 +145,7 @@ static void test_statistics(void **state)
 
 /* ---- faults ---- */
 
-/* If a peer dies, the others must make a pass of the live members. */
+/* If a peer dies, the others must make an exact averaging pass over the live members. */
 static void test_a_member_dies(void **state)
 {
     (void)state;
@@ -168,7 +169,7 @@ static void test_a_member_dies(void **state)
 }
 
 /* Sessions break all the time. Each exchange must be done once or not at all, and no exchange may
- * block the schedule. */
+ * stop the schedule of pairs. */
 static void test_cuts(void **state)
 {
     (void)state;

@@ -11,7 +11,7 @@
 enum {
     DIM = 211,
     ROUNDS = 30,
-    MOST = 2000 * 1000 /* Limit of events, which none of these runs reaches. */
+    MOST = 2000 * 1000 /* Largest number of simulated events. No run of this file reaches it. */
 };
 
 static const char *const codecs[] = {"none", "qsgd:4", "topk:0.1"};
@@ -86,8 +86,8 @@ static void code(struct naive *v, const float *x, const float *from, float *to)
     compress_apply(v->codec, v->bytes, len, to);
 }
 
-/* Makes one round of pushes and pulls. With `memory`, a worker adds to its push what earlier pushes
- * left out. With `last`, the pull is not compressed. */
+/* Makes one round of pushes (updates to the server) and pulls (the new model). With `memory`, a
+ * worker adds to its push what earlier pushes left out. With `last`, the pull is not compressed. */
 static void naive_round(struct naive *v, const struct rig *r, bool memory, bool last)
 {
     uint32_t n = r->config.n_peers;
@@ -129,7 +129,7 @@ static void is_naive(const struct rig *r)
     naive_close(&v);
 }
 
-/* topk draws no random numbers, so the naive server sends the same bytes. */
+/* The naive server sends the same bytes as the tested one, because topk draws no random numbers. */
 static void test_the_naive_server(void **state)
 {
     static const char *const codec[] = {"none", "topk:0.1"};
@@ -149,7 +149,7 @@ static void test_the_naive_server(void **state)
             }
 }
 
-/* A push that was lost with its session must be sent again and added once. */
+/* A worker's update that was lost with its session must be sent again, and be added once. */
 static void test_lost_sessions(void **state)
 {
     (void)state;
@@ -209,7 +209,8 @@ static void test_bytes_are_the_formula(void **state)
 
 /* ---- staleness ---- */
 
-/* Returns the largest number of rounds by which the fastest peer was ahead of the slowest. */
+/* Returns the largest number of rounds by which the fastest peer was ahead of the slowest one
+ * during the run. */
 static uint64_t largest_lead(enum run_policy policy)
 {
     enum { N = 4, SLOW = 2 };
@@ -306,8 +307,8 @@ static void test_who_is_waited_for(void **state)
     }
 }
 
-/* A worker cannot reach the server for 40 s. It must continue alone and then return to the
- * others. */
+/* A worker cannot reach the server for 40 s. It must continue alone and then return to the other
+ * peers. */
 static void test_a_link_that_is_cut(void **state)
 {
     struct rig r;
@@ -343,7 +344,8 @@ static uint64_t some_round(struct rng *rng)
     return pick < 5 ? far[pick] : rng_u64(rng) % ROUNDS;
 }
 
-/* Writes a message of a server or worker. Its payload fits, almost fits, or is random. */
+/* Writes a random message of a server or worker. Its payload has the right length, almost the right
+ * length, or is random. */
 static size_t some_word(struct rng *rng, uint8_t *out, size_t cap)
 {
     static uint8_t payload[4 * DIM + 8];

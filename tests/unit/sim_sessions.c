@@ -64,7 +64,7 @@ static bool run_to(struct story *s, int64_t t_us)
     return sim_run_to(s->r.world, t_us);
 }
 
-/* The dialling end must see the session LAG before the other end. */
+/* The dialling end must see the session begin LAG before the other end. */
 static void test_handshake(void **state)
 {
     static struct story s;
@@ -87,8 +87,8 @@ static void narrow(void *self, uint32_t from, uint32_t to, struct sim_path *path
     path->headers = 700;
 }
 
-/* On a path with headers, a message takes the bytes of its encrypted form, plus one header for each
- * segment. */
+/* On a path with headers, a message takes as many bytes as its encrypted form, plus one header for
+ * each segment. */
 static void test_line_bytes(void **state)
 {
     const struct sim_path bare = {.bytes_per_s = 1e6}, path = {.headers = 66};
@@ -103,7 +103,7 @@ static void test_line_bytes(void **state)
     assert_int_equal(sim_line_bytes(&path, 100000), sim_socket_bytes(100000) + 70 * 66);
 }
 
-/* A segment without a message must also take time on the path. */
+/* The headers of a segment that carries no message must also take time on the path. */
 static void test_headers(void **state)
 {
     static struct story s;
@@ -119,8 +119,8 @@ static void test_headers(void **state)
     rig_close(&s.r);
 }
 
-/* The death of a process must be noticed LAG later. If the path was cut, the death must be noticed
- * LAG after the path is restored. */
+/* The death of a process must be noticed after the delay LAG. If the path was cut, the death must
+ * be noticed LAG after the path is restored. */
 static void test_half_open(void **state)
 {
     static struct story s;
@@ -143,8 +143,8 @@ static void test_half_open(void **state)
     rig_close(&s.r);
 }
 
-/* A dial to a host that runs without the process must fail at once. A dial to a host that is off
- * must fail after 3 s. */
+/* If the host runs but the process on it does not, a dial must fail at once. If the host is off, a
+ * dial must fail after 3 s. */
 static void test_dials(void **state)
 {
     static struct story s;
@@ -161,19 +161,20 @@ static void test_dials(void **state)
     sim_power_off(s.r.world, 2);
     s.n = 0;
     run_to(&s, 8 * SECOND);
-    assert_null(first(&s, 0, 0, NODE_LINK_DOWN)); /* The nodes are not notified of the end. */
+    /* The nodes receive no event about the end of the session. */
+    assert_null(first(&s, 0, 0, NODE_LINK_DOWN));
     assert_null(first(&s, 0, 0, NODE_DIAL_FAILED));
     run_to(&s, 40 * SECOND);
     const struct seen *down = first(&s, 0, 0, NODE_LINK_DOWN);
-    assert_non_null(down); /* The nodes' own failure detection ends the session. */
+    assert_non_null(down); /* The failure detection of the nodes ends the session. */
     const struct seen *failed = first(&s, down->at_us, 0, NODE_DIAL_FAILED);
     assert_non_null(failed);
     assert_true(failed->at_us >= down->at_us + 3 * SECOND);
     rig_close(&s.r);
 }
 
-/* Messages that are sent during a cut must arrive in order after it. No exchange may be lost, and
- * the edges must continue in their epochs. */
+/* Messages that are sent while a path is cut must arrive in order when it is restored. No exchange
+ * may be lost, and the edges must continue in their epochs. */
 static void test_held(void **state)
 {
     static struct story s;

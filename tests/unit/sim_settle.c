@@ -47,8 +47,8 @@ static double distance_of(const struct rig *r, uint32_t peer)
     return sqrt(apart2 / norm2);
 }
 
-/* Models are equal except for their last bits. The last figure of each peer must bound its distance
- * from the mean, and be at most ten times as large. */
+/* Models are equal except for their last bits. The last drift that each peer publishes must be at
+ * least its distance from the mean, and at most ten times as large. */
 static void bounded(const char *topology, uint32_t n, const char *compress)
 {
     struct rig r;
@@ -85,9 +85,9 @@ static void test_bound(void **state)
     bounded("exponential", 16, "fp16");
 }
 
-/* In lock step, bounds that neighbours know from their edges must end the phase soon. Sketches
- * would travel up and down a tree first, for each of two windows. The reported drift must be at
- * least half of the exact one. */
+/* In lock step, neighbours compute bounds on their distance from their edges. These bounds must end
+ * the consensus phase soon. Sketches would take longer: they travel up and down a tree in each of
+ * two measurement windows. The reported drift must be at least half of the exact one. */
 static void soon(const char *topology, uint32_t n, const char *compress, double target,
                  uint64_t most_rounds)
 {
@@ -124,8 +124,8 @@ static void test_soon(void **state)
 }
 
 /* Models are equal when the consensus phase begins. Its sparse codec moves them apart before they
- * become equal again. Sketches of the beginning do not show that, but the edges do. No peer may
- * claim a consensus that does not exist. */
+ * become equal again. Sketches from the beginning of the phase do not show this, but the distance
+ * bounds of the edges do. No peer may claim a consensus that does not exist. */
 static void parted(uint32_t n, const char *codec, double target, bool all)
 {
     struct rig r;
@@ -155,7 +155,7 @@ static void test_parted_by_the_codec(void **state)
     (void)state;
     for (uint32_t n = 3; n < 8; n++)
         parted(n, "topk:0.1", 1e-5, true);
-    /* With `sign`, models do not reach the target, or only after thousands of rounds. */
+    /* With the codec `sign`, models do not reach the target, or only after thousands of rounds. */
     for (uint32_t n = 3; n < 8; n++)
         for (double target = 2e-2; target > 1e-4; target /= 4)
             parted(n, "sign", target, false);

@@ -27,7 +27,7 @@ struct world
     struct state state;
     uint64_t beat;   /* Step of the last checkpoint that the peer tried to write, stored or not. */
     uint64_t kept;   /* Step of the last checkpoint that was reported as stored. 0: none. */
-    uint64_t before; /* Step of the checkpoint that was stored before `kept`. */
+    uint64_t before; /* Step of the checkpoint that was reported as stored before `kept`. */
     char error[FILE_ERROR_MAX];
 };
 
@@ -61,8 +61,8 @@ static int keep(struct world *w)
     return err;
 }
 
-/* Opens and loads the store as a new process. Each checkpoint that is found must be complete and of
- * one step. Returns the newest step, or 0 if none is found. */
+/* Opens and loads the checkpoint store as a new process does. Each checkpoint that is found must be
+ * complete and of one step. Returns the newest step, or 0 if none is found. */
 static uint64_t restart(struct world *w, struct checkpoint_store_found *f)
 {
     checkpoint_store_close(&w->s);
@@ -97,7 +97,7 @@ static void test_newest_first(void **unused)
     world_close(&w);
 }
 
-/* The store must alternate between its slots without being loaded in between. */
+/* Without being loaded again, the store must write to its two slots in turn. */
 static void test_slots_alternate(void **unused)
 {
     (void)unused;
@@ -112,7 +112,8 @@ static void test_slots_alternate(void **unused)
     world_close(&w);
 }
 
-/* The peer resumes from the older checkpoint. The next checkpoint must replace the newer one. */
+/* The peer resumes from the older of two checkpoints. Its next checkpoint must replace the newer
+ * one. */
 static void test_resumed_from_the_older(void **unused)
 {
     (void)unused;
@@ -126,7 +127,8 @@ static void test_resumed_from_the_older(void **unused)
     checkpoint_store_set_newest(&w.s, f.slot[1]);
     checkpoint_store_found_close(&f);
     w.beat = 9;
-    assert_int_equal(keep(&w), 0); /* Writes another checkpoint 10, which replaces the first one. */
+    /* Writes a second checkpoint 10, which replaces the first one. */
+    assert_int_equal(keep(&w), 0);
     assert_true(restart(&w, &f) == 10);
     assert_true(f.n == 2 && f.image[1].label.beat == 9);
     checkpoint_store_found_close(&f);
@@ -157,7 +159,8 @@ static void test_the_older_where_the_newest_rots(void **unused)
     bytes[n - 1] ^= 1;
     assert_true(restart(&w, &f) == 1);
     checkpoint_store_found_close(&f);
-    assert_int_equal(keep(&w), 0); /* Replaces the corrupt checkpoint, not the good one. */
+    /* The next write replaces the corrupt checkpoint, not the good one. */
+    assert_int_equal(keep(&w), 0);
     assert_true(restart(&w, &f) == 3);
     assert_true(f.n == 2 && f.image[1].label.beat == 1);
     checkpoint_store_found_close(&f);
@@ -177,7 +180,7 @@ static void test_both_bad(void **unused)
         sim_disk_file(&w.d, checkpoint_store_name(i), &n)[100] ^= 1;
     assert_true(restart(&w, &f) == 0);
     assert_true(f.n == 0 && f.n_bad == 2 && f.bad[0].slot == 0 && f.bad[1].slot == 1);
-    assert_int_equal(sim_disk_files(&w.d), 2); /* The corrupt files stay. */
+    assert_int_equal(sim_disk_files(&w.d), 2); /* The store does not delete the corrupt files. */
     checkpoint_store_found_close(&f);
     for (int i = 0; i < 2; i++)
         assert_int_equal(keep(&w), 0);
@@ -204,8 +207,8 @@ static void test_too_large(void **unused)
 
 /* ---- Failing calls ---- */
 
-/* Each call of two writes fails once, with one of three errors. At most one write may fail. After a
- * power loss or a crash at the end, the last stored checkpoint must be found. */
+/* Lets each disk call of two writes fail once, with each of three errors. At most one write may
+ * fail. After a power loss or a crash at the end, the last stored checkpoint must be found. */
 static void test_every_call_fails_once(void **unused)
 {
     (void)unused;
@@ -229,7 +232,8 @@ static void test_every_call_fails_once(void **unused)
             assert_true(sim_disk_files(&w.d) <= SLOTS + 1);
         }
         assert_true(w.d.n_calls > limit);
-        assert_true(w.kept >= 5); /* At most one of the four writes may have failed. */
+        /* The newest stored step is at least 5, because at most one of the four writes may fail. */
+        assert_true(w.kept >= 5);
         if (k % 2 == 0)
             sim_disk_lose_power(&w.d);
         else
@@ -255,7 +259,7 @@ static void test_disk_full(void **unused)
         w.d.space = two + more;
         assert_int_equal(keep(&w), -ENOSPC);
         assert_non_null(strstr(w.error, "cannot write: No space left on device"));
-        assert_int_equal(sim_disk_bytes(&w.d), two); /* The temporary file is deleted. */
+        assert_int_equal(sim_disk_bytes(&w.d), two); /* The store has deleted the temporary file. */
     }
     assert_true(restart(&w, &f) == 2);
     assert_int_equal(f.n, 2);
@@ -276,11 +280,12 @@ static void test_a_failed_sync_is_not_asked_again(void **unused)
         world_open(&w, seed);
         assert_int_equal(keep(&w), 0);
         uint64_t one = w.d.n_calls;
-        /* Calls of a write: create, writes, sync, close, rename, sync_dir. */
+        /* A write of a checkpoint makes these calls: create, writes, sync, close, rename,
+         * sync_dir. */
         w.d.fail_at = one + one - 3;
         w.d.fail_err = EIO;
         assert_int_equal(keep(&w), -EIO);
-        /* Calls from the failed one on: sync, close, unlink. */
+        /* A write whose sync fails makes these last calls: sync, close, unlink. */
         assert_int_equal(w.d.n_calls, one + one - 1);
         assert_int_equal(keep(&w), 0);
         sim_disk_lose_power(&w.d);
@@ -310,7 +315,7 @@ static void test_stopped(void **unused)
 
 /* ---- Crashes ---- */
 
-/* Writes checkpoints until the disk crashes. Some calls fail before that. */
+/* Writes checkpoints until the disk crashes. Some disk calls fail before the crash. */
 static void live(struct world *w, struct rng *r)
 {
     w->d.last = w->d.n_calls + 1 + rng_below(r, 60);
@@ -324,8 +329,8 @@ static void live(struct world *w, struct rng *r)
     }
 }
 
-/* Runs several lives and crashes of one peer on one disk, and returns their number. Each crash must
- * leave a checkpoint that is at least as new as the last one stored, and no corrupt one. */
+/* Simulates several lives and crashes of one peer on one disk, and returns their number. Each crash
+ * must leave a checkpoint that is at least as new as the last one stored, and no corrupt one. */
 static int crash_course(uint64_t seed)
 {
     struct world w;

@@ -26,7 +26,7 @@ static void slow(double delta_s)
     for (uint32_t i = 0; i < PEERS; i++) {
         struct node_progress p = rig_progress(&r, i);
         assert_int_equal(p.rounds_skipped, 0);
-        /* One exchange with each of both neighbours in every round. */
+        /* In every round, a peer must exchange once with each of its two neighbours. */
         assert_true(p.exchanges >= 2 * ROUNDS);
     }
     rig_close(&r);

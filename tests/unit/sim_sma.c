@@ -7,7 +7,7 @@ enum {
     DIM = 97,
     PEERS = 5,
     ROUNDS = 30,
-    MOST = 1000 * 1000 /* Limit of events, which none of these runs reaches. */
+    MOST = 1000 * 1000 /* Largest number of simulated events. No run of this file reaches it. */
 };
 
 static uint32_t sma(void)
@@ -73,7 +73,7 @@ static void test_the_papers_update(void **state)
 }
 
 /* A peer dies at various times. If it does not return, the others must end with equal models. If it
- * returns, all must end within the target. */
+ * returns, all models must end within the target. */
 static void test_deaths_and_restarts(void **state)
 {
     (void)state;

@@ -6,7 +6,7 @@
 enum {
     DIM = 40,
     ROUNDS = 12,
-    MOST = 1000 * 1000 /* Limit of events, which none of these runs reaches. */
+    MOST = 1000 * 1000 /* Largest number of simulated events. No run of this file reaches it. */
 };
 
 static void rig_small(struct rig *r, uint32_t n, const char *topology, const char *mixer,
@@ -38,8 +38,9 @@ static void test_one(void **state)
     }
 }
 
-/* Checks that the distance of the models in each round is the distance of W^t c. W gives the same
- * weight to each neighbour in a grid of rows x cols. */
+/* Checks that the distance of the models in each round t is the distance of `W^t c`, where W is the
+ * mixing matrix and c has the optima. W gives the same weight to each neighbour in a grid of rows x
+ * cols. */
 static void as_by_hand(const char *topology, uint32_t rows, uint32_t cols, const char *mixer)
 {
     struct rig r;

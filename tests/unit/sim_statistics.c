@@ -3,7 +3,9 @@
  * and the drift must not include them. */
 #include "sim_rig.h"
 
-#include "peer/node/state.h" /* For pending changes of statistics, which a node does not report. */
+/* The test reads pending changes of statistics from the state, because a node does not report
+ * them. */
+#include "peer/node/state.h"
 
 static double size(const double *v, size_t n)
 {
@@ -13,8 +15,9 @@ static double size(const double *v, size_t n)
     return sqrt(sum);
 }
 
-/* Returns the relative error of floats [from, to): how far their sum over the peers is from what
- * local steps made of it. Pending changes (`owed`) are subtracted. */
+/* Returns the relative error of floats [from, to) of the models. Their sum over the peers, minus
+ * pending changes (`owed`), should be the sum of the initial values and of all local updates. The
+ * error is the norm of the difference, divided by the norm of the updates. */
 static double moved_off(const struct rig *r, size_t from, size_t to)
 {
     uint32_t n = r->config.n_peers;
@@ -22,7 +25,8 @@ static double moved_off(const struct rig *r, size_t from, size_t to)
     assert_non_null(off);
     for (size_t k = from; k < to; k++) {
         bool variance = k >= r->dim + r->n_means;
-        off[k - from] = -r->moved[k] - (variance ? n : 0); /* Variances begin at 1. */
+        /* The initial variances are 1, all other floats 0. */
+        off[k - from] = -r->moved[k] - (variance ? n : 0);
         for (uint32_t i = 0; i < n; i++) {
             const struct node *node = sim_node(r->world, i);
             off[k - from] += (double)rig_model(r, i)[k];
@@ -76,8 +80,8 @@ static void cut(const char *topology, const char *compress, enum run_policy poli
                   topology, compress, policy == RUN_SYNC ? "sync " : "async",
                   (unsigned long long)exchanges / 2, trained, beside, c.trained.relative,
                   c.statistics.relative, (double)r.lowest, (unsigned long long)n_owed);
-    /* The last exchange may be done at one end only. The models are close to each other at that
-     * time. */
+    /* The last exchange may be done at one end only. Its effect is small, because the models are
+     * close to each other at that time. */
     if (!(trained <= 3e-5 && beside <= 3e-5))
         fail_msg("the means have moved by %g and %g", trained, beside);
     if (!(c.trained.relative <= 2e-4 && c.statistics.relative <= 5e-3))
@@ -117,7 +121,7 @@ static void train(struct rig *r, const char *compress, size_t n_statistics)
     assert_true(r->n_errors == ROUNDS);
 }
 
-/* Statistics are 10,000 times as large and as far apart as the weights. The weights and the
+/* Statistics are 10,000 times as large as the weights, and as far apart. The weights and the
  * estimated drift must equal the ones of a run without statistics, bit for bit. */
 static void test_estimate(void **state)
 {
@@ -144,7 +148,7 @@ static void test_estimate(void **state)
         }
         for (uint64_t t = 30; t < ROUNDS - 20; t++) {
             if (with.estimate[t] == 0)
-                continue; /* No measurement began at this round. */
+                continue; /* No measurement of the drift began at this round. */
             double ratio = with.estimate[t] / sqrt(with.error2[t] / 8);
             if (!(fabs(ratio - 1) <= worst))
                 worst = fabs(ratio - 1);
@@ -165,7 +169,8 @@ static void test_estimate(void **state)
 
 static uint64_t n_with, n_checked;
 
-/* Checks whether the last delta of peer 0 carries statistics exactly when it should. */
+/* Checks that the last delta of peer 0 carries statistics in every round in which it should, and in
+ * no other. */
 static void note_with(void *self, uint32_t peer)
 {
     const struct node *n = sim_node(((struct rig *)self)->world, peer);
@@ -180,8 +185,8 @@ static void note_with(void *self, uint32_t peer)
     n_checked++;
 }
 
-/* If statistics are large relative to a sparse message, they must go with every k-th delta only: at
- * most a twentieth of the bytes. */
+/* If statistics are large relative to a sparse message, only every k-th delta may carry them, so
+ * that they are at most a twentieth of the bytes. */
 static void test_every(void **state)
 {
     (void)state;

@@ -13,7 +13,7 @@ struct seen
     uint32_t threads[THREAD_POOL_MAX];
 };
 
-/* Adds the figures of a peer to a hash that depends on their order. */
+/* Adds the figures of a peer to a hash, which depends on their order. */
 static void measured(void *self, uint32_t peer)
 {
     struct seen *s = self;
@@ -22,7 +22,8 @@ static void measured(void *self, uint32_t peer)
     double v[] = {(double)peer,   (double)p.round, p.drift,          p.relative_drift,
                   p.own_distance, p.gamma,         (double)p.n_live, (double)p.exchanges};
     for (size_t i = 0; i < sizeof v / sizeof *v; i++)
-        v[i] = isnan(v[i]) ? -1 : v[i]; /* NaNs may differ in their sign. */
+        /* NaNs may differ in their sign, so they are replaced by a number. */
+        v[i] = isnan(v[i]) ? -1 : v[i];
     s->figures = rng_at(s->figures ^ rng_hash(v, sizeof v), s->rig.config.n_peers);
 }
 
@@ -34,15 +35,15 @@ static void works(void *self, uint32_t peer, uint32_t thread)
     s->threads[thread]++;
 }
 
-/* Settings of one case. */
+/* Settings of one simulated world. */
 struct world
 {
     const char *topology, *compress;
     uint32_t policy, overlap, local_steps;
     double step_spread, cut_rate;
     bool sessions;
-    /* Number of events after which a peer is killed. The peer returns 200 events later. 0:
-     * never. */
+    /* Number of simulated events after which a peer is killed. The peer returns 200 events later.
+     * 0: never. */
     uint64_t kill_at;
     uint64_t look_every; /* Number of events between two comparisons of the models. 0: never. */
 };
@@ -110,7 +111,7 @@ static void test_lock_step(void **state)
         .topology = "ring", .compress = "auto", .local_steps = 3, .step_spread = 1});
 }
 
-/* Without lock step, the order in which messages arrive counts. */
+/* Without lock step, the models depend on the order in which messages arrive. */
 static void test_without_lock_step(void **state)
 {
     (void)state;

@@ -35,7 +35,7 @@ static const struct quadratic *quadratic(const struct run *r)
     return (const void *)r->own;
 }
 
-/* Resolves --noise auto to a tenth of the curvature. */
+/* Resolves the value `auto` of --noise to a tenth of the curvature. */
 static int resolve_noise(const struct run *r, char value[RUN_VALUE_MAX], char why[RUN_ERROR_MAX])
 {
     (void)why;
@@ -282,7 +282,7 @@ static void its_keys_are_flags_help_and_text(void **state)
                               "topology=ring\n");
     struct run back;
     assert_int_equal(run_from_text(&back, &quadratic_keys, text, n, why), 0);
-    /* Another trainer, or no trainer, must refuse the text. */
+    /* Another trainer, or no trainer, must refuse the run description. */
     assert_int_equal(run_from_text(&back, &sgd_keys, text, n, why), -EINVAL);
     assert_string_equal(why, "--curvature: no such flag");
     assert_int_equal(run_from_text(&back, NULL, text, n, why), -EINVAL);
@@ -312,8 +312,8 @@ static void its_values_are_checked(void **state)
     assert_string_equal(why, "--curvature 0.01: too flat to come from --start far");
 }
 
-/* All peers must end near the mean of the optima, which is 1.5 above the optimum of peer 0, and
- * must see the given values. */
+/* All peers must end near the mean of the optima, which is 1.5 above the optimum of peer 0. Their
+ * trainers must receive the values that the flags give. */
 static void a_cluster_trains_it(void **state)
 {
     (void)state;

@@ -53,8 +53,9 @@ static void open_scene(struct rig *r, const struct scene *s)
     r->config.run.quorum = 0.5;
 }
 
-/* Row 1: training ends before an excluded peer is tried again. Row 2: training continues for long
- * after that. Row 3: the late peer skips thousands of rounds, which the others do together. */
+/* Rows of the table. Row 1: training ends before an excluded peer is tried again. Row 2: training
+ * continues for long after that. Row 3: the late peer skips thousands of rounds, which the others
+ * do together. */
 static const struct scene scenes[] = {
     {3, "ring", RUN_ASYNC, 0, 3000, {2000, 8000, 32000, 512000}, 800000},
     {4, "ring", RUN_ASYNC, 0, 20000, {2000, 8000, 32000, 512000}, 2000000},
@@ -93,8 +94,8 @@ static void who_began_slowly_is_no_judge(void **state)
     }
 }
 
-/* All others distrusted a peer with reason, and it has behaved normally since. In the consensus
- * phase they must treat it as any other peer. */
+/* All other peers have distrusted one peer with reason, and it has behaved normally since. In the
+ * consensus phase they must treat it as any other peer. */
 static void who_has_done_well_since_is_as_any(void **state)
 {
     struct rig r;

@@ -1,5 +1,6 @@
-/* tests/unit/sim_watch.c -- however many peers die at once, the others must know soon and close the
- * graph, also if the dead fall silent. No live peer may be taken for dead. */
+/* tests/unit/sim_watch.c -- however many peers die at once, the others must notice soon and close
+ * the graph. This also holds if the sessions of the dead peers do not end but fall silent. No live
+ * peer may be taken for dead. */
 #include "sim_rig.h"
 
 #include "peer/node/state.h"
@@ -26,7 +27,8 @@ static int edges_open_of(const struct rig *r, uint32_t peer, uint32_t n_live)
     return members_vertices(n->env.members, at, &self) == n_live ? (int)edges_open(&n->edges) : -1;
 }
 
-/* Returns whether each live peer knows n_live members, and the ring is closed over them. */
+/* Returns whether each live peer knows n_live members, and the ring is closed over these
+ * members. */
 static bool repaired(const struct rig *r, uint32_t n_live)
 {
     for (uint32_t i = 0; i < r->config.n_peers; i++)
@@ -35,7 +37,7 @@ static bool repaired(const struct rig *r, uint32_t n_live)
     return true;
 }
 
-/* Returns how often a live peer regards another live peer as suspect or dead. */
+/* Counts the cases in which a live peer regards another live peer as suspect or dead. */
 static uint32_t n_accused_falsely(const struct rig *r)
 {
     uint32_t count = 0, n = r->config.n_peers;
@@ -91,8 +93,8 @@ static void test_silent_deaths(void **state)
     deaths(64, 60, true);
 }
 
-/* Only paths between two peers are cut. A peer must ask others before it accuses a peer that they
- * still hear. */
+/* Only paths between pairs of peers are cut: between 2 and 3 in both directions, and from 5 to 6. A
+ * peer must ask others before it accuses a peer that the others still hear. */
 static void test_asks_before_it_accuses(void **state)
 {
     struct rig r;
@@ -101,7 +103,7 @@ static void test_asks_before_it_accuses(void **state)
     sim_run_to(r.world, 10 * SECOND);
     sim_cut(r.world, 2, 3, true);
     sim_cut(r.world, 3, 2, true);
-    sim_cut(r.world, 5, 6, true); /* Only the path from 5 to 6 is cut. */
+    sim_cut(r.world, 5, 6, true); /* The path from 6 to 5 is not cut. */
     for (int64_t t = 10 * SECOND; t < 60 * SECOND; t += SECOND / 10) {
         sim_run_to(r.world, t);
         assert_int_equal(n_accused_falsely(&r), 0);

@@ -8,7 +8,7 @@ enum { PEERS = 8, DEAD = 5, DIM = 300, ROUNDS = 400, SECOND = 1000 * 1000 };
 
 /* Sum over the live peers of their models at the start of each round. */
 static double sum[ROUNDS][DIM];
-static uint32_t count[ROUNDS]; /* Number of live peers that have begun each round. */
+static uint32_t count[ROUNDS]; /* Number of live peers that have begun each round so far. */
 
 static void steps(void *self, float *x, uint64_t round, uint32_t n_steps,
                   struct trainer_report *report)
@@ -30,7 +30,8 @@ static int make_trainer(void *self, uint32_t peer, const struct run *run, struct
     return err;
 }
 
-/* Returns |mean of round b - mean of round a| / |mean of round a|. */
+/* Returns how far the mean of the models moved from round a to round b, relative to its length in
+ * round a. */
 static double moved(uint64_t a, uint64_t b)
 {
     double e2 = 0, m2 = 0;

@@ -231,27 +231,30 @@ static void test_degrees(void **state)
     expect_degree("torus", 4, 2);
     expect_degree("torus", 9, 4);
     expect_degree("torus", 16, 4);
-    expect_degree("torus", 8, 3);  /* 8 peers form a torus of 2 x 4. */
-    expect_degree("torus", 13, 4); /* 13 is prime, so the torus is twisted. */
-    /* With the sides 2x7 in the spec, the torus is not twisted. */
+    /* 8 peers form a torus of 2 x 4, in which each peer has three neighbours. */
+    expect_degree("torus", 8, 3);
+    expect_degree("torus", 13, 4); /* 13 is prime, so the torus of 13 peers is twisted. */
+    /* With the sides 2x7 in the spec, the torus of 14 peers is not twisted. */
     expect_degree("torus:2x7", 14, 3);
     /* Without sides in the spec, the torus of 14 peers is twisted. */
     expect_degree("torus", 14, 4);
     expect_degree("torus:1x14", 14, 2);
     expect_degree("complete", 17, 16);
-    expect_degree("exponential", 16, 7); /* Neighbours are at the distances +-1, +-2, +-4 and 8. */
+    /* In the exponential graph of 16 peers, neighbours are at the distances +-1, +-2, +-4 and 8. */
+    expect_degree("exponential", 16, 7);
     expect_degree("exponential", 2, 1);
     for (uint32_t n = 6; n <= SMALL; n++)
         expect_degree("regular:4", n, 4);
     for (uint32_t n = 4; n <= SMALL; n += 2)
         expect_degree("regular:3", n, 3);
-    expect_degree("regular:4", 4, 3); /* With too few peers, the graph is complete. */
+    /* With too few peers for K = 4 neighbours, the graph is complete. */
+    expect_degree("regular:4", 4, 3);
     expect_degree("regular:4", 5, 4);
     expect_degree("regular:38", 40, 38);
     expect_degree("regular:30", 1009, 30);
 }
 
-/* If n and K are both odd, exactly one vertex has K + 1 neighbours. */
+/* In "regular:K", if n and K are both odd, exactly one vertex has K + 1 neighbours. */
 static void test_odd_regular(void **state)
 {
     (void)state;
@@ -280,7 +283,7 @@ static void test_seeds_differ(void **state)
     graph_close(&b);
 }
 
-/* Over many seeds, each pair is an edge with the probability K / (n - 1). */
+/* Over many seeds, each pair of peers is an edge with the probability K / (n - 1). */
 static void test_regular_is_uniform(void **state)
 {
     (void)state;
@@ -294,7 +297,8 @@ static void test_regular_is_uniform(void **state)
                 count[v][g.neighbour[i]]++;
         graph_close(&g);
     }
-    /* p = 1/3, so a standard deviation is sqrt(2000 * 2/9) = 21. The range is +- five of them. */
+    /* An edge has the probability 1/3, so a standard deviation of 2000 draws is sqrt(2000 * 2/9) =
+     * 21. The range is +- five of them. */
     for (uint32_t a = 0; a < N; a++)
         for (uint32_t b = 0; b < a; b++)
             assert_in_range(count[a][b], 2000 / 3 - 106, 2000 / 3 + 106);

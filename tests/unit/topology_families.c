@@ -1,4 +1,4 @@
-/* tests/unit/topology_families.c -- well-known graph families against closed forms: eigenvalues,
+/* tests/unit/topology_families.c -- graph families are compared with closed forms: eigenvalues,
  * degrees, diameters, and averages of random graphs. */
 #include "topology/topology.h"
 
@@ -69,7 +69,7 @@ static void expect_diameter(const char *spec, uint32_t n, uint32_t diameter)
     graph_close(&g);
 }
 
-/* Every number of peers that a cluster may have gives a connected graph. */
+/* Every family gives a connected graph for every number of peers that a cluster may have. */
 static void test_connected(void **state)
 {
     static const char *const specs[] = {"path",       "grid",
@@ -88,8 +88,8 @@ static void test_connected(void **state)
         }
 }
 
-/* The mixing matrix of a path is 1 - L / 3, where the Laplacian L has the eigenvalues 2 - 2
- * cos(pi k / n). For two peers, the matrix averages them. */
+/* The mixing matrix of a path is 1 - L / 3, where the Laplacian L has the eigenvalues 2 - 2 cos(pi
+ * k / n) for k = 0 to n - 1. With only two peers, the matrix takes their mean instead. */
 static void test_path(void **state)
 {
     (void)state;
@@ -100,8 +100,9 @@ static void test_path(void **state)
     expect_diameter("path", 2, 1);
 }
 
-/* Edges at the border of a grid have other weights than edges inside, unless both sides are 2 or
- * one side is 1. There is thus no closed form, and every pair of vertices is checked. */
+/* Edges at the border of a grid have other weights than edges inside, except if both sides are 2 or
+ * one side is 1. There is thus no closed form to compare with, and every pair of vertices is
+ * checked. */
 static void expect_grid(const char *spec, uint32_t n, uint32_t cols)
 {
     struct graph g = build(spec, n, SEED);
@@ -124,7 +125,7 @@ static void test_grid(void **state)
     (void)state;
     expect_grid("grid", 16, 4);
     expect_grid("grid", 32, 8);
-    expect_grid("grid", 13, 4); /* The last row has one peer. */
+    expect_grid("grid", 13, 4); /* The last row of this grid has one peer. */
     expect_grid("grid", 7, 3);
     expect_grid("grid", 3, 2);
     expect_grid("grid", 1009, 32);
@@ -137,7 +138,7 @@ static void test_grid(void **state)
     expect_spectrum("grid:1x9", 9, (1 + 2 * cos(pi / 9)) / 3, (1 + 2 * cos(pi * 8 / 9)) / 3);
 }
 
-/* With 2^m vertices, the eigenvalues are (1 + m - 2 j) / (1 + m) for j = 0 to m. */
+/* A hypercube of 2^m vertices has the eigenvalues (1 + m - 2 j) / (1 + m) for j = 0 to m. */
 static void test_hypercube(void **state)
 {
     (void)state;
@@ -155,25 +156,25 @@ static void test_hypercube(void **state)
     }
 }
 
-/* With two halves of m vertices, the eigenvalue (1 - m) / (1 + m) occurs once, and 1 / (1 + m)
- * otherwise. Parts of 1 and n - 1 vertices are a star. */
+/* A bipartite graph with two halves of m vertices has the eigenvalue 1 once, (1 - m) / (1 + m)
+ * once, and otherwise 1 / (1 + m). With parts of 1 and n - 1 vertices, it is a star. */
 static void test_bipartite(void **state)
 {
     (void)state;
     for (uint32_t m = 2; m <= 40; m++)
         expect_spectrum("bipartite", 2 * m, 1.0 / (1 + m), (1.0 - m) / (1 + m));
-    /* For a < b the weight is 1 / (1 + b), so that W = 1 - L / (1 + b), and the Laplacian L has
-     * the eigenvalues a, b and a + b. */
+    /* If the parts have a < b vertices, each weight is 1 / (1 + b), so W = 1 - L / (1 + b). Apart
+     * from 0, the Laplacian L has the eigenvalues a, b and a + b. */
     expect_spectrum("bipartite:3,5", 8, 1 - 3.0 / 6, 1 - 8.0 / 6);
     expect_spectrum("bipartite:1,7", 8, 1 - 1.0 / 8, 0);
     expect_diameter("bipartite", 64, 2);
     expect_diameter("bipartite", 2, 1);
-    /* The first part has 6 peers, because 17 * 3 / 8 = 6.4. */
+    /* The first part of the bipartite graph has 6 peers, because 17 * 3 / 8 = 6.4. */
     struct graph g = build("bipartite:3,5", 17, SEED);
     assert_int_equal(n_edges(&g), 6 * 11);
     assert_int_equal(graph_degree(&g, 0), 11);
     graph_close(&g);
-    /* Each part has at least one peer, so no peer is isolated. */
+    /* Each part of the bipartite graph has at least one peer, so no peer is isolated. */
     g = build("bipartite:1,999", 10, SEED);
     assert_int_equal(n_edges(&g), 9);
     graph_close(&g);
@@ -193,14 +194,16 @@ static void test_tree(void **state)
         assert_true(graph_connected(&g) && most_neighbours(&g) <= 4);
         graph_close(&g);
     }
-    /* A tree of six rows: the longest path goes five edges up and five down. */
+    /* This tree has six rows, so the longest path goes five edges up and five down. */
     expect_diameter("tree", 63, 10);
     expect_diameter("tree:3", 40, 6);
     expect_diameter("tree:100", 64, 2);
-    expect_spectrum("tree:99", 50, 1 - 1.0 / 50, 0); /* This tree is a star. */
+    /* With up to 99 children per peer, this tree is a star. */
+    expect_spectrum("tree:99", 50, 1 - 1.0 / 50, 0);
 }
 
-/* Every peer but 0 is a leaf of at least one of the two trees, and has one edge in this tree. */
+/* The graph consists of two trees. Every peer but 0 is a leaf of at least one of them, and has one
+ * edge in this tree. */
 static void test_trees(void **state)
 {
     (void)state;
@@ -220,7 +223,8 @@ static void test_trees(void **state)
     struct graph g = build("trees", 8, SEED);
     for (size_t i = 0; i < sizeof eight / sizeof *eight; i++)
         assert_true(has_edge(&g, eight[i][0], eight[i][1]));
-    assert_int_equal(n_edges(&g), 12); /* The edges 5-6 and 1-2 are in both trees. */
+    /* The edges 5-6 and 1-2 are in both trees of the graph, and count once. */
+    assert_int_equal(n_edges(&g), 12);
     graph_close(&g);
 }
 
@@ -244,8 +248,9 @@ static void test_seeds_differ(void **state)
     }
 }
 
-/* Each pair is an edge about equally often: 2,000 draws, within five standard deviations
- * sqrt(2000 p (1 - p)). With 12 peers and P = 0.5, a peer is rarely isolated. */
+/* Each pair of peers is an edge about equally often. The test makes 2,000 draws, and each count
+ * must be within five standard deviations sqrt(2000 p (1 - p)). With 12 peers and P = 0.5, a peer
+ * is rarely isolated. */
 static void test_er(void **state)
 {
     enum { N = 12, DRAWS = 2000 };
@@ -266,8 +271,9 @@ static void test_er(void **state)
     graph_close(&g);
 }
 
-/* Components are joined by as few edges as possible. Here almost no pair is drawn as an edge, so
- * the graph is a tree. A random recursive tree of 300 vertices has a depth of about 20. */
+/* Components of the random graph are joined by as few edges as possible. Here almost no pair is
+ * drawn as an edge, so the graph is a tree. A random recursive tree of 300 vertices has a depth of
+ * about 20. */
 static void test_joined(void **state)
 {
     (void)state;
@@ -279,8 +285,9 @@ static void test_joined(void **state)
     }
 }
 
-/* Ends of edges that are not rewired stay on the ring. With 1,000 peers, the share of rewired
- * ends is P within five standard deviations (2,000 ends, P = 0.1: about 67). */
+/* Ends of edges that are not rewired stay on the ring. Each of the 2,000 ends of 1,000 peers is
+ * rewired with probability P = 0.1. The number of rewired ends must be within five standard
+ * deviations, about 67, of its expected value. */
 static void test_small_world(void **state)
 {
     uint32_t stayed = 0;
@@ -288,10 +295,12 @@ static void test_small_world(void **state)
     struct graph g = build("small-world", 1000, SEED);
     for (uint32_t v = 0; v < 1000; v++)
         stayed += has_edge(&g, v, (v + 1) % 1000) + has_edge(&g, v, (v + 2) % 1000);
-    /* Some ends are rewired to their former place, so the upper bound is larger by 8. */
+    /* An end may be rewired to its former place. The upper bound of ends that stay is therefore
+     * larger by 8. */
     assert_in_range(stayed, 1800 - 67, 1800 + 67 + 8);
     assert_int_equal(n_edges(&g), 2000);
-    assert_true(graph_diameter(&g) < 40); /* The ring has the diameter 250. */
+    /* Without rewired edges, the ring has the diameter 250. */
+    assert_true(graph_diameter(&g) < 40);
     graph_close(&g);
     g = build("small-world:6,0", 30, SEED);
     for (uint32_t v = 0; v < 30; v++)
@@ -305,16 +314,16 @@ static void test_small_world(void **state)
 
 /* ---- momentum of the consensus phase (peer/node/distance_bound.h) ---- */
 
-/* Returns the factor per round, in the long run, of an error with the eigenvalue lambda under
- * momentum m. */
+/* Returns the factor by which an error shrinks per round in the long run, under momentum m. The
+ * error is along an eigenvector of the mixing matrix with the eigenvalue lambda. */
 static double root_of(double lambda, double m)
 {
     double b = lambda + m, d = b * b - 4 * m;
     return d < 0 ? sqrt(m) : (fabs(b) + sqrt(d)) / 2;
 }
 
-/* The best momentum m shrinks all errors by sqrt(m) per round, also with a tiny spectral gap and
- * with eigenvalues near -1. No other momentum is better. */
+/* The best momentum m shrinks all differences between models by sqrt(m) per round, also with a tiny
+ * spectral gap and with eigenvalues near -1. No other momentum is better. */
 static void test_momentum(void **state)
 {
     static const struct
@@ -332,8 +341,8 @@ static void test_momentum(void **state)
         double m = spectrum_momentum(&s);
         double worst = fmax(root_of(s.lambda_2, m), root_of(s.lambda_n, m));
         assert_true(m >= 0 && m < 1);
-        /* Both roots are equal, so a rounding error of 1e-16 is under a square root and becomes
-         * 1e-8. */
+        /* At this momentum both roots of the quadratic equation are equal, so a rounding error of
+         * 1e-16 is under a square root and becomes 1e-8. */
         if (!(fabs(worst - sqrt(m)) <= 1e-7))
             fail_msg("%s, n = %u: %.12g, want %.12g", known[i].spec, known[i].n, worst, sqrt(m));
         for (double other = 0; other < 1; other += 1.0 / 64)

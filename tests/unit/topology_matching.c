@@ -24,8 +24,8 @@ static struct round_schedule build(const char *spec, uint32_t n, uint64_t seed)
     return r;
 }
 
-/* Each peer has at most one partner in a round, and both move half of the distance to each
- * other. */
+/* Checks that each peer has at most one partner in a round, and that both move half of the distance
+ * to each other. */
 static void expect_matchings(const struct round_schedule *r, const char *spec)
 {
     uint32_t *partners = calloc(r->n, sizeof *partners);
@@ -42,8 +42,8 @@ static void expect_matchings(const struct round_schedule *r, const char *spec)
     free(partners);
 }
 
-/* Computes the product of the mixing matrices of all rounds, column by column. Returns the
- * largest distance of an element from 1/n. */
+/* Computes the product of the mixing matrices of all rounds, column by column. Returns the largest
+ * difference between an element and 1/n. */
 static double product(const struct round_schedule *r, double p[DENSE][DENSE])
 {
     double worst = 0;
@@ -67,8 +67,8 @@ static double product(const struct round_schedule *r, double p[DENSE][DENSE])
     return worst;
 }
 
-/* Returns the largest |P x| / |x| for x with mean 0, by many steps of the power method on the
- * product of P and its transpose. */
+/* Returns the largest |P x| / |x| over vectors x with mean 0, by many steps of the power method on
+ * the product of P and its transpose. */
 static double greatest(double p[DENSE][DENSE], uint32_t n)
 {
     double x[DENSE], y[DENSE], norm = 0;
@@ -99,8 +99,8 @@ static double greatest(double p[DENSE][DENSE], uint32_t n)
     return sqrt(norm);
 }
 
-/* A schedule is marked as exact if and only if its product is the mean. round_schedule_share()
- * gives the contraction of this product. */
+/* A schedule must be marked as exact if and only if the product of its mixing matrices gives the
+ * mean. round_schedule_share() must give the contraction of this product. */
 static void test_passes(void **state)
 {
     static const char *const specs[] = {
@@ -144,7 +144,7 @@ static void test_one_peer(void **state)
         round_schedule_close(&r);
     }
     struct round_schedule r =
-        /* The edges are 0-1, then 0-2, so a pass halves x_1 - x_2 once. */
+        /* The rounds have the edges 0-1 and then 0-2, so a pass halves the difference x_1 - x_2. */
         build("one-peer-exponential", 3, SEED);
     assert_int_equal(round_schedule_share(&r, &share), 0);
     assert_true(fabs(share - 0.5) < 1e-9);
@@ -154,8 +154,9 @@ static void test_one_peer(void **state)
     assert_true(round_schedule_exact("one-peer-exponential", 1));
 }
 
-/* In "rotation:K", every log2(n) rounds are the schedule "one-peer-exponential" in some order of
- * the peers, at first in the order of their numbers. There are K such orders, or as many as fit. */
+/* In "rotation:K", every log2(n) rounds are the schedule "one-peer-exponential" for some order of
+ * the peers. The first order is by number. There are K orders, or as many as fit into
+ * ROUND_SCHEDULE_ROUNDS_MAX rounds. */
 static void expect_rotation(const char *spec, uint32_t n, uint32_t orders, uint32_t bits)
 {
     struct round_schedule r = build(spec, n, SEED), again = build(spec, n, SEED);
@@ -165,7 +166,7 @@ static void expect_rotation(const char *spec, uint32_t n, uint32_t orders, uint3
     assert_int_equal(r.n_rounds, orders * bits);
     expect_matchings(&r, spec);
     assert_memory_equal(r.edge, plain.edge, each * sizeof *r.edge);
-    /* The rounds of each order have the same numbers of pairs. */
+    /* Round by round, each order has as many pairs as "one-peer-exponential". */
     for (uint32_t k = 0; k <= r.n_rounds; k++)
         assert_int_equal(r.first[k], k / bits * each + plain.first[k % bits]);
     assert_memory_equal(r.edge, again.edge, r.first[r.n_rounds] * sizeof *r.edge);
@@ -206,8 +207,9 @@ static void test_each_order_is_exact(void **state)
     }
 }
 
-/* In "rotation:K", each pair is equally likely in every order but the first: 3,000 draws, within
- * five standard deviations. */
+/* In "rotation:K", each pair of peers is equally likely in every order but the first. The test
+ * draws 3,000 schedules, and each count must be within five standard deviations of its expected
+ * value. */
 static void test_orders_are_uniform(void **state)
 {
     enum { N = 8, DRAWS = 3000 };
@@ -225,7 +227,7 @@ static void test_orders_are_uniform(void **state)
             assert_true(fabs(count[a][b] - mean) <= most);
 }
 
-/* round_schedule_pairs() is true if and only if the rounds of a family are matchings for every
+/* round_schedule_pairs() must be true if and only if the rounds of a family are matchings for every
  * number of peers. */
 static void test_pairs_are_said(void **state)
 {
@@ -261,8 +263,9 @@ static void test_matching(void **state)
     }
 }
 
-/* In "matching:K", each pair is equally likely in every round, also in the second, and so is
- * each waiting peer: 3,000 draws, within five standard deviations. */
+/* In "matching:K", each pair of peers is equally likely in every round, and so is each peer that
+ * waits. The test draws 3,000 schedules, and each count must be within five standard deviations of
+ * its expected value. */
 static void uniform(uint32_t n, double p)
 {
     enum { N = 9, ROUNDS = 3, DRAWS = 3000 };

@@ -1,5 +1,5 @@
-/* tests/unit/topology_round_schedule.c -- the rounds of a pass: they keep their contract, and a
- * pass of base:K gives every peer exactly the mean.
+/* tests/unit/topology_round_schedule.c -- the rounds of a pass: they keep the contract of
+ * round_schedule.h, and a pass of base:K gives every peer exactly the mean.
  *
  * The product of the matrices of a pass is computed modulo two primes. Its elements are in [0, 1].
  * They are fractions whose denominators divide D, the product over the rounds of the common
@@ -58,8 +58,8 @@ static u128 gcd(u128 a, u128 b)
     return b == 0 ? a : gcd(b, a % b);
 }
 
-/* Returns the D of the comment at the top of this file. 0: D n is not less than the product of
- * the primes. */
+/* Returns the common denominator D, which the comment at the top of this file defines. 0: D n is
+ * not less than the product of the primes. */
 static u128 denominator(const struct round_schedule *r)
 {
     u128 limit = (u128)primes[0] * primes[1], all = 1;
@@ -119,8 +119,9 @@ static bool is_mean(const struct round_schedule *r, uint32_t begin, uint32_t n_r
 
 /* ---- the rounds of one pass ---- */
 
-/* Checks the matrix of each round. It is symmetric, because an edge moves both ends equally.
- * Each peer must keep a part of its own value, and have at most k neighbours. */
+/* Checks the mixing matrix of each round. The matrix is symmetric by construction, because an edge
+ * moves both ends equally. Each peer must keep a part of its own value, and have at most k
+ * neighbours. */
 static void check_rounds(const struct round_schedule *r, const char *spec, uint32_t k)
 {
     double *own = calloc(r->n, sizeof *own);
@@ -172,8 +173,8 @@ static void test_a_pass_is_the_mean(void **state)
         }
 }
 
-/* After an exact pass the models stay equal. A pass that begins in another round may not be
- * exact. */
+/* The models stay equal after an exact pass. If as many rounds begin in the middle of a pass, their
+ * product may not be the mean. */
 static void test_order_matters(void **state)
 {
     (void)state;
@@ -191,7 +192,7 @@ static void test_lengths(void **state)
     (void)state;
     static const struct
     {
-        uint32_t n, rounds[3]; /* Number of rounds of base:1, base:2 and base:4. */
+        uint32_t n, rounds[3]; /* Number of rounds of a pass of base:1, base:2 and base:4. */
     } known[] = {{8, {3, 3, 2}},    {16, {4, 4, 2}},     {64, {6, 6, 3}}, {25, {9, 6, 2}},
                  {100, {11, 8, 3}}, {1000, {16, 12, 5}}, {2, {1, 1, 1}},  {3, {3, 1, 1}}};
     static const char *const specs[] = {"base:1", "base:2", "base:4"};

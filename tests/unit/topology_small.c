@@ -1,5 +1,5 @@
-/* tests/unit/topology_small.c -- small graphs, for which families coincide: two peers, tori with
- * a side of two, even rings. */
+/* tests/unit/topology_small.c -- small graphs, for which several families give the same graph: two
+ * peers, tori with a side of two, even rings. */
 #include "topology/topology.h"
 
 #include <math.h>
@@ -33,8 +33,8 @@ static void near(double got, double want, const char *what, const char *spec, ui
         fail_msg("%s, n = %u: %s is %.12g, want %.12g", spec, n, what, got, want);
 }
 
-/* With two peers, every family is one edge of weight 1/2, so one exchange gives both peers the
- * mean. */
+/* With two peers, the graph of every family is one edge of weight 1/2, so one exchange gives both
+ * peers the mean. */
 static void test_pairs(void **state)
 {
     static const char *const specs[] = {"ring",        "path",     "star",     "torus",

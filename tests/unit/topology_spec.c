@@ -1,4 +1,5 @@
-/* tests/unit/topology_spec.c -- topology specs: canonical texts, errors, and files of edges. */
+/* tests/unit/topology_spec.c -- topology specs: canonical texts, error messages, and files that
+ * list edges. */
 #include "topology/topology.h"
 
 #include <errno.h>
@@ -34,7 +35,8 @@ static void test_canonical(void **state)
     expect("path", "path");
     expect("grid", "grid");
     expect("grid:04x8", "grid:4x8");
-    /* The canonical text is "tree:2", with the default value, because a default may change. */
+    /* The canonical text of "tree" is "tree:2". It contains the default value, because a later
+     * version may change the default. */
     expect("tree", "tree:2");
     expect("tree:03", "tree:3");
     expect("trees", "trees");
@@ -215,7 +217,7 @@ static void test_file(void **state)
     refuse_file("0 1\n1 x\n", "line 2");
     refuse_file("1-2\n", "line 1");
     refuse_file("4 4\n", "two different peers");
-    /* The second number of an edge is not taken from the next line. */
+    /* The reader does not take the second number of an edge from the next line. */
     refuse_file("0\n1\n", "line 1");
     refuse_file("-1 2\n", "line 1");
     refuse_file("1 2000000\n", "line 1");
@@ -248,7 +250,7 @@ static void test_too_many_edges(void **state)
         }
         struct graph g;
         assert_int_equal(graph_build(&g, canonical, n, 1), 0);
-        /* The graph is the ring of n peers that was written. */
+        /* The graph that was read is the ring of n peers that was written. */
         assert_int_equal(g.first[n], 2 * n);
         graph_close(&g);
         fits = n;
@@ -256,8 +258,8 @@ static void test_too_many_edges(void **state)
     assert_in_range(fits, 180, 300);
 }
 
-/* With fewer or more peers than the file names, the graph is connected and keeps the edges
- * between the peers that are in both. */
+/* If there are fewer or more peers than the file names, the graph is connected and keeps the edges
+ * between the peers that it has in common with the file. */
 static void test_edges_and_peers(void **state)
 {
     (void)state;
@@ -270,7 +272,8 @@ static void test_edges_and_peers(void **state)
     assert_int_equal(g.first[3], 4);
     assert_int_equal(graph_degree(&g, 1), 2);
     graph_close(&g);
-    /* The graph has the edges 0-1, 2-3, and in addition 0-2, 2-4, 4-5. */
+    /* The graph keeps the edges 0-1 and 2-3 of the spec, and adds 0-2, 2-4 and 4-5 to connect all
+     * six peers. */
     assert_int_equal(graph_build(&g, "edges:0-1,2-3", 6, 1), 0);
     assert_int_equal(g.first[6], 10);
     assert_int_equal(graph_degree(&g, 2), 3);

@@ -1,5 +1,5 @@
-/* tests/unit/topology_spectrum.c -- spectra of mixing matrices against closed forms and against
- * a dense eigenvalue routine. */
+/* tests/unit/topology_spectrum.c -- spectra of mixing matrices are compared with closed forms and
+ * with a dense eigenvalue routine. */
 #include "topology/topology.h"
 
 #include <math.h>
@@ -81,7 +81,7 @@ static void test_star(void **state)
     }
 }
 
-/* Known spectral gaps, on which the design of the algorithms is based. */
+/* The design of the algorithms is based on these spectral gaps. */
 static void test_known_gaps(void **state)
 {
     (void)state;
@@ -145,15 +145,16 @@ static double left(const struct graph *g, double m, int rounds)
     return sqrt(sum);
 }
 
-/* The chosen momentum is never worse than none and much better if the gap is small. A larger or
- * smaller momentum is not better in the long run. */
+/* The chosen momentum is never worse than no momentum, and much better if the spectral gap is
+ * small. A larger or smaller momentum is not better in the long run. */
 static void test_momentum(void **state)
 {
     static const struct
     {
         const char *spec;
         uint32_t n;
-        double most; /* Largest remaining distance, relative to that without momentum. */
+        /* Largest allowed remaining distance, relative to the distance without momentum. */
+        double most;
     } known[] = {{"ring", 8, 1e-6},       {"ring", 64, 1e-6},        {"torus", 64, 1e-9},
                  {"regular:4", 40, 1e-9}, {"exponential", 64, 1e-3}, {NULL, 0, 0}};
     (void)state;
@@ -276,7 +277,7 @@ static void test_large(void **state)
     near(s.lambda_2, (3 + 2 * cos(2 * pi / 100)) / 5, "lambda_2", "torus", n);
     near(s.lambda_n, -3.0 / 5, "lambda_n", "torus", n);
     s = spectrum_of("regular:4", n);
-    /* Random graphs are nearly Ramanujan: lambda_2 about (1 + 2 sqrt 3) / 5. */
+    /* Random regular graphs are nearly Ramanujan: lambda_2 is about (1 + 2 sqrt 3) / 5. */
     assert_true(s.lambda_2 < (1 + 2 * sqrt(3)) / 5 + 0.01 && s.lambda_2 > 0.85);
 }
 
@@ -302,8 +303,8 @@ static void test_spread_of_rings(void **state)
     }
 }
 
-/* If one round averages exactly, only the newest local step contributes to the spread. A single
- * peer has no spread. */
+/* If one round averages exactly, only the newest local step contributes to the spread of the
+ * models. A single peer has no spread. */
 static void test_spread_of_others(void **state)
 {
     struct graph g;
@@ -314,8 +315,8 @@ static void test_spread_of_others(void **state)
     assert_int_equal(graph_build(&g, "ring", 1, SEED), 0);
     near(graph_spread(&g, 0), 0, "spread", "ring", 1);
     graph_close(&g);
-    /* In a star, the centre averages with all peers and a leaf with the centre only, so the
-     * spread of a leaf is larger. */
+    /* In a star, the centre averages with all peers, but a leaf averages with the centre only. The
+     * spread of a leaf is therefore larger. */
     assert_int_equal(graph_build(&g, "edges:0-1,0-2,0-3,0-4,0-5", 6, SEED), 0);
     assert_true(graph_spread(&g, 1) > graph_spread(&g, 0));
     graph_close(&g);
