@@ -16,8 +16,8 @@ enum { BEAT = 513, MUTATIONS = 20000 };
 
 static char error[FILE_ERROR_MAX];
 
-/* Reads a copy of the file in a block of exactly its size, so that a sanitizer detects reading too
- * far. */
+/* Parses a copy of the file in a block of memory of exactly its size, so that a sanitizer detects
+ * reading too far. */
 static int read_copy(struct checkpoint_file *m, const uint8_t *bytes, size_t n)
 {
     uint8_t *copy = malloc(n != 0 ? n : 1);
@@ -146,7 +146,8 @@ static void test_every_cut_is_found(void **unused)
     free(longer);
 }
 
-/* A file of which one part comes from another checkpoint is refused, wherever the parts meet. */
+/* A file whose beginning comes from one checkpoint and whose end from another is refused, wherever
+ * the two parts meet. */
 static void test_halves_of_two_files_are_none(void **unused)
 {
     (void)unused;
@@ -298,7 +299,7 @@ static void test_states_that_are_no_file(void **unused)
     assert_string_equal(error, "ck: metadata \"name\": expected UTF-8");
     label.name = "a";
     assert_int_equal(checkpoint_file_build(&m, &s, &label, "ck", error),
-                     0); /* After a failure the same pieces can be used again. */
+                     0); /* After a failure the same struct `m` can be used again. */
     checkpoint_file_pieces_close(&m);
     state_close(&s);
 }

@@ -79,8 +79,9 @@ static inline uint8_t *small_file(const struct state *s, const struct checkpoint
     return bytes;
 }
 
-/* Corrects the hashes of a file, whatever else is wrong with it. Returns false if its header cannot
- * be read, or its last tensor does not have the size of a manifest. */
+/* Corrects the hashes of a checkpoint file, whatever else is wrong with it. They are in the
+ * manifest, which is the last tensor of the file. Returns false if the header cannot be read, or if
+ * the last tensor has another size than a manifest. */
 static inline bool small_seal(uint8_t *bytes, size_t n)
 {
     struct safetensors_table t;

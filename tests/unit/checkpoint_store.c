@@ -1,5 +1,5 @@
-/* tests/unit/checkpoint_store.c -- tests of checkpoints in a directory: what else may be there
- * under the name of a checkpoint, and a limit on file sizes. With a directory as argument, the
+/* tests/unit/checkpoint_store.c -- tests of checkpoints in a directory: links and other files that
+ * have the name of a checkpoint, and a limit on file sizes. With a directory as argument, the
  * program writes checkpoints there until it is killed (tests/e2e/checkpoint.sh). */
 #include "peer/checkpoints/checkpoint_store.h"
 
@@ -135,7 +135,7 @@ static void test_the_owner(void **unused)
     (void)unused;
     check_owner(NULL, "a", "0123456789", NULL);
     check_owner("0123456789", "a", "0123456789", NULL);
-    check_owner("0123456789", NULL, "0123456789", NULL); /* No --name was given. */
+    check_owner("0123456789", NULL, "0123456789", NULL); /* The peer was started without --name. */
     check_owner("0123456789", "a", "0123456780",
                 "found a checkpoint of a (key 01234567), expected one of a (key 01234567); start "
                 "each peer with its own directory");
@@ -147,8 +147,8 @@ static void test_the_owner(void **unused)
     check_owner("\x1b[2J", "a", "0123456789", "found a checkpoint of a (key \\x1b[2J)");
 }
 
-/* A peer was started under another name, so its checkpoints have two names. They belong to the same
- * key and are accepted. */
+/* A peer was started again under another name, so its two checkpoints contain different names. Both
+ * contain the same owner key, and are therefore accepted under any name. */
 static void test_an_owner_with_two_names(void **unused)
 {
     (void)unused;

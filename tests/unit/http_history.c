@@ -4,7 +4,8 @@
 
 #include "tests/unit/http_rig.h"
 
-enum { EVERY = 37 /* Rounds between evaluations. Not a power of two, unlike every stride. */ };
+/* Rounds between evaluations. Not a power of two, while every stride of the history is one. */
+enum { EVERY = 37 };
 
 static struct history_point point_of(uint64_t i)
 {
@@ -33,9 +34,9 @@ static void check_point(const struct history_point *p)
     assert_true(same(p->accuracy, want.accuracy) && same(p->relative_drift, want.relative_drift));
 }
 
-/* Checks the history after `i` rounds: its size is limited, its points are in order, and each
- * stride of rounds has one point. That point is the last round that was evaluated, or else the last
- * round. */
+/* Checks the history after `i` rounds: its size is limited, its points are in order, and each group
+ * of `stride` rounds has one point. That point is the last evaluated round of the group, or the
+ * last round of the group if none was evaluated. */
 static void check(const struct history *h, uint64_t i)
 {
     uint64_t stride = (uint64_t)1 << h->thinned;

@@ -47,7 +47,8 @@ static void test_loads_nothing(void **state)
     assert_true(live_html_bytes < 64 * 1024);
 }
 
-/* Checks that the policy contains the hash of the text between <tag> and </tag>. */
+/* Checks that the content security policy contains the hash of the page's text between <tag> and
+ * </tag>, so that browsers accept this script or style. */
 static void expect_hash(const char *tag)
 {
     char open[16], close[16], sum[sodium_base64_ENCODED_LEN(32, sodium_base64_VARIANT_ORIGINAL)];

@@ -196,7 +196,7 @@ static void test_figures(void **state)
     assert_true(value_of(text, series) == 409);
 }
 
-/* A value that is not known has no sample. */
+/* A metric whose value is not known has no sample line. */
 static void test_unknown(void **state)
 {
     (void)state;
@@ -209,7 +209,7 @@ static void test_unknown(void **state)
     rig_snapshot(&shot);
     struct node_progress *p = &shot.figures;
     p->loss = p->accuracy = p->drift = p->relative_drift = p->gamma = p->goodput = NAN;
-    p->own_distance = INFINITY; /* An infinite value has no sample, either. */
+    p->own_distance = INFINITY; /* An infinite value has no sample line, like NaN. */
     p->phase = NODE_JOINING;
     shot.has_run = false;
     shot.disk_free_bytes = NAN;

@@ -152,7 +152,7 @@ static void test_answers(void **state)
     assert_non_null(strstr(answer, "X-Content-Type-Options: nosniff\r\n"));
     assert_memory_equal(body(), "<!DOCTYPE html>", 15);
     assert_non_null(strstr(body(), "</html>\n"));
-    publish(413); /* The stored answer of the older snapshot is not used any more. */
+    publish(413); /* The stored answer is of an older snapshot now. */
     assert_int_equal(get("GET", "/metrics"), 200);
     assert_non_null(strstr(body(), "\nhearsay_round 413\n"));
 }

@@ -6,7 +6,8 @@
 
 #include <pthread.h>
 
-/* Number of history points, large enough to catch a snapshot that is half written. */
+/* PUBLISHED: number of snapshots. LONG: number of history points in each, so many that a
+ * half-written snapshot would be noticed. */
 enum { PUBLISHED = 3000, LONG = 800 };
 
 static struct snapshot_exchange board;
@@ -44,7 +45,8 @@ static void test_two_threads(void **state)
     pthread_t writer;
     uint64_t last = 0;
     assert_int_equal(snapshot_exchange_open(&board), 0);
-    assert_int_equal(read_one(0), 0); /* Before the first snapshot there are zeros. */
+    /* Before the first snapshot is written, the reader gets zeros. */
+    assert_int_equal(read_one(0), 0);
     assert_int_equal(pthread_create(&writer, NULL, write_all, NULL), 0);
     while (!atomic_load(&done))
         last = read_one(last);

@@ -170,8 +170,8 @@ static void test_unknown(void **state)
     json_decref(j);
 }
 
-/* The text of the history that is kept between requests remains correct while the history grows and
- * is thinned. */
+/* The server stores the text of the history between requests and appends new points. This text
+ * remains correct while the history grows and while points are removed from it. */
 static void test_history(void **state)
 {
     (void)state;
@@ -248,7 +248,7 @@ static void test_health(void **state)
     }
     char text[HEALTH_TEXT];
     memset(&shot, 0, sizeof shot);
-    /* The peer may still read its data, which may take long. */
+    /* A peer that has not begun counts as live: it may still read its data, which may take long. */
     assert_true(health_live(&shot, INT64_MAX / 2, text));
     assert_false(health_ready(&shot, INT64_MAX / 2, text));
     assert_non_null(strstr(text, "starting"));

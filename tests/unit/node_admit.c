@@ -6,7 +6,7 @@ enum { ISSUER = 3, STRANGER = 20 };
 
 static const int64_t unix_ms = 1700000000500;
 
-static bool valid; /* Result of all signature checks of certificates. */
+static bool valid; /* Result that the test gives to each check of a certificate's signature. */
 
 static bool verify_certificate(void *self, const uint8_t id[WIRE_ID_BYTES], const uint8_t *msg,
                                size_t n, const uint8_t signature[WIRE_SIGNATURE_BYTES])
@@ -104,8 +104,8 @@ static void test_listed_or_not(void **state)
         assert_int_equal(rig.fx.n_notes, 0);
         down(other);
     }
-    /* A record of the peer that a member relays does not admit it either, and its accusations do
-     * not count. */
+    /* The refused peer does not become a member either if a member relays its record. Its
+     * accusations of other members do not count. */
     struct record r = record(STRANGER, 1);
     struct accusation a = {.accused = {LOW}, .accuser = {STRANGER}, .incarnation = 1};
     struct wire_members told = {
@@ -141,8 +141,8 @@ static void test_certificates(void **state)
         else
             assert_refused(l, (enum wire_refusal)cases[i].why);
         assert_int_equal(rig.fx.n_notes, cases[i].why >= 0);
-        /* The node gets the same record from an admitted member. It then ignores the expiry of the
-         * certificate, and checks everything else. */
+        /* An admitted member relays the same record to the node. The node then ignores the expiry
+         * of the certificate in the record, and checks everything else. */
         const struct link *low = up(LOW, false);
         hello(low, 1);
         struct wire_members told = {.n_records = 1, .records = &r};
@@ -342,7 +342,7 @@ static void test_being_refused(void **state)
         int64_t begun = rig.env.now_us;
         uint32_t n_notes = 0;
         for (int turn = 0; turn < 150 && !rig.env.over; turn++) {
-            /* The reason alternates between two. */
+            /* The other peers give two different reasons in turn. */
             no.why = turn % 20 == 0 ? REFUSED_EXPIRED : REFUSED_UNLISTED;
             step_at(rig.env.now_us + TICK_US);
             sessions_heard(&rig.s, friend->number);
@@ -366,7 +366,8 @@ static void test_being_refused(void **state)
             assert_int_equal(rig.env.exit_code, 2);
             assert_in_range(rig.env.now_us - begun, REFUSED_END_US, REFUSED_END_US + 2 * SECOND);
         }
-        /* Each reason is reported once, and so is the end. */
+        /* The node reports each of the two reasons once, and the end of the process once (k ==
+         * 0). */
         assert_int_equal(n_notes, k == 0 ? 3 : 2);
         end();
     }

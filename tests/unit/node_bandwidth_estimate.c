@@ -4,13 +4,13 @@
 #include "tests/unit/node_lone_world.h"
 
 #include "gossip/exchange/codec_levels.h"
-#include "peer/node/state.h" /* For the prices of the codec levels. */
+#include "peer/node/state.h" /* The test reads the prices of the codec levels. */
 
 enum {
     LOW_ID = 0x10,
     ROUNDS = 100000,
-    /* Time between two readings of the clock by a job, in ms. Local steps take one tick, mixing
-     * takes two. */
+    /* Simulated time between two readings of the clock by a job, in ms: one tick. The local steps
+     * of a round take one tick, and mixing takes two. */
     TICK_MS = 10,
     LOOKS = 40
 };
@@ -82,8 +82,9 @@ static void test_fast_then_slow(void **state)
     lone_close(w);
 }
 
-/* On a slow link the codec levels have prices, which grow with their size. On a fast link all
- * levels are free, and also as long as the rate is not known. */
+/* A codec level has a price above 1 if its deltas take too long on the link. On a fast link, and as
+ * long as the rate is not known, the price is 1. On a slow link the largest level has the highest
+ * price. */
 static void test_slow_is_dear(void **state)
 {
     (void)state;
@@ -119,14 +120,16 @@ static void test_all_edges_are_asked(void **state)
     carry_both(w, LOOKS, fast, 0);
     assert_false(by_link(w));
     assert_true(isnan(lone_progress(w).goodput));
-    lone_disconnect(w, w->actor[1].link, false); /* The node has no edge to this member any more. */
+    /* Now only one edge is left, and it has measurements. */
+    lone_disconnect(w, w->actor[1].link, false);
     w->actor[1].answers = false;
     carry_both(w, LOOKS, fast, 0);
     assert_true(by_link(w));
     lone_close(w);
 }
 
-/* A measurement is used only once: without a new one of every edge, the rates do not count. */
+/* A measurement is used only once. If one edge has no new measurement, the rates of all edges are
+ * ignored. */
 static void test_figures_are_used_once(void **state)
 {
     (void)state;

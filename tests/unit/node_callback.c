@@ -68,7 +68,8 @@ static void test_refused_is_told_at_both_ends(void **state)
     lone_run(w, 2 * SECOND);
     assert_string_equal(call_to(w, 0, &tag), w->actor[0].record.address[0]);
     assert_true(fails(w, 0, NODE_WHY_REFUSED));
-    assert_int_equal(w->actor[0].n_callback, 0); /* The member may be restarting. */
+    /* A single failed call is not reported to the member, which may be restarting. */
+    assert_int_equal(w->actor[0].n_callback, 0);
     lone_run(w, 2 * SECOND);
     assert_true(fails(w, 0, NODE_WHY_REFUSED));
     lone_run(w, SECOND);
@@ -120,8 +121,8 @@ static void test_a_dialled_address_works(void **state)
     lone_close(w);
 }
 
-/* Another peer answers at the announced address, or the node itself does (the member announced
- * 127.0.0.1). */
+/* The node calls the announced address of a member, and reaches another peer, or itself (the member
+ * announced 127.0.0.1). */
 static void test_another_peer_answers(void **state)
 {
     (void)state;
@@ -139,8 +140,8 @@ static void test_another_peer_answers(void **state)
     lone_close(w);
 }
 
-/* A call that fails because the other peer has no room for it or is slow gives no result about the
- * address. */
+/* Some failed calls show nothing about the address, for example if the other peer has no room for
+ * the session or is slow. The node does not report these to the member. */
 static void test_what_does_not_tell(void **state)
 {
     (void)state;

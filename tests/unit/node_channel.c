@@ -71,8 +71,8 @@ static void every_wrong_length_is_refused(void **state)
     assert_refused(&t.b_before_1, longer, CHANNEL_MSG1 + 1);
     struct channel start;
     begin(&start, true, &t.ia, t.psk);
-    assert_refused(&start, longer, CHANNEL_MSG1); /* The initiator must send the first message. */
-    assert_refused(&t.a, longer, 1);              /* The channel is open already. */
+    assert_refused(&start, longer, CHANNEL_MSG1); /* The initiator sends before it receives. */
+    assert_refused(&t.a, longer, 1);              /* An open channel takes no handshake message. */
 }
 
 static void another_cluster_key_is_refused_at_once(void **state)
@@ -119,7 +119,7 @@ static void messages_of_elsewhere_are_refused(void **state)
     assert_refused(&t.a_before_2, reflected, CHANNEL_MSG2);
     assert_refused(&t.b_before_3, t.msg2, CHANNEL_MSG3);
     assert_refused(&t.b_before_1, t.msg2, CHANNEL_MSG1);
-    /* Messages of an earlier handshake of the same two peers are replayed, while one of them uses a
+    /* Messages of an earlier handshake of the same two peers are replayed to a peer that now uses a
      * new ephemeral key. */
     uint8_t ephemeral[32], fresh2[CHANNEL_MSG2];
     size_t n;
@@ -167,7 +167,7 @@ static void hello(uint8_t out[CHANNEL_PAYLOAD], const struct channel_identity *i
     memcpy(text + n, noise_pk, 32);
     memcpy(out, id->sign_pk, CHANNEL_ID);
     crypto_sign_detached(out + CHANNEL_ID, NULL, text, n + 32, id->sign_sk);
-    /* Least and greatest version are 0, as at the other end. */
+    /* The least and the greatest supported version are 0, as they are at the honest end. */
     memset(out + CHANNEL_ID + 64, 0, 4);
 }
 
@@ -247,7 +247,8 @@ static bool versions_agree(struct channel_versions va, struct channel_versions v
     assert_int_equal(channel_handshake(&a, NULL, 0, m1, &n), 0);
     assert_int_equal(channel_handshake(&b, m1, n, m2, &n), 0);
     assert_int_equal(channel_handshake(&a, m2, n, m3, &n), 0);
-    /* Message 3 is sent in any case, so that b learns the identity and versions of a. */
+    /* The initiator `a` sends message 3 even if there is no common version, so that `b` learns the
+     * identity and versions of `a`. */
     assert_int_equal(n, CHANNEL_MSG3);
     assert_int_equal(channel_handshake(&b, m3, n, m2, &n), 0);
     assert_int_equal(a.state, b.state);
@@ -335,7 +336,9 @@ static void low_order_ephemerals_are_refused(void **state)
     struct talk t;
     uint8_t e[32], msg1[CHANNEL_MSG1];
     talk_open(&t);
-    forge_msg1(&t, t.msg1, msg1); /* The forged message for a genuine key is correct. */
+    /* Checks forge_msg1() itself: for a genuine ephemeral key its result equals the real message
+     * 1. */
+    forge_msg1(&t, t.msg1, msg1);
     assert_memory_equal(msg1, t.msg1, CHANNEL_MSG1);
     for (size_t i = 0; i < sizeof points / sizeof points[0]; i++) {
         sodium_hex2bin(e, sizeof e, points[i], 64, NULL, NULL, NULL);
@@ -370,7 +373,8 @@ static void identities_follow_their_seed(void **state)
     assert_memory_not_equal(a.noise_pk, c.noise_pk, 32);
     crypto_scalarmult_base(pk, a.noise_sk);
     assert_memory_equal(pk, a.noise_pk, 32);
-    assert_memory_not_equal(a.noise_sk, a.sign_sk, 32); /* The two secret keys differ. */
+    /* The Noise secret is not just the signature secret. */
+    assert_memory_not_equal(a.noise_sk, a.sign_sk, 32);
     channel_sign(&a, msg, sizeof msg, sig);
     assert_true(channel_verify(a.sign_pk, msg, sizeof msg, sig));
     assert_false(channel_verify(c.sign_pk, msg, sizeof msg, sig));
@@ -389,7 +393,8 @@ static void close_wipes(void **state)
     (void)state;
     struct talk t;
     struct channel zero;
-    memset(&zero, 0, sizeof zero); /* memset() also clears the padding. */
+    /* Unlike an initialiser, memset() also clears the padding bytes. */
+    memset(&zero, 0, sizeof zero);
     zero.state = CHANNEL_FAILED;
     talk_open(&t);
     channel_close(&t.a);

@@ -1,5 +1,5 @@
 /* tests/unit/node_channel_records.c -- tests of an open encrypted channel: records, rekeying, and
- * the end. */
+ * closing. */
 #include "tests/unit/channel_talk.h"
 
 static uint8_t wire[2 + CHANNEL_RECORD_MAX + 1], plain[CHANNEL_OPEN_MAX];
@@ -45,7 +45,7 @@ static void two_channels_talk(void **state)
     talk_open(&t);
     size_t n = seal(&t.a, CHANNEL_CONTROL_END, "ping", wire);
     assert_opens(&t.b, wire, n, CHANNEL_CONTROL_END, "ping");
-    n = seal(&t.b, CHANNEL_CONTROL, "", wire); /* An empty message. */
+    n = seal(&t.b, CHANNEL_CONTROL, "", wire); /* A message may be empty. */
     assert_opens(&t.a, wire, n, CHANNEL_CONTROL, "");
     for (int i = 0; i < 300; i++) {
         n = seal(&t.b, CHANNEL_BULK, "a model", wire);
@@ -130,7 +130,8 @@ static void unknown_kinds_are_refused(void **state)
             assert_int_equal(channel_open(&b, out, n_data + 1 + NOISE_TAG, plain, &n, &k),
                              good ? 0 : -EPROTO);
         }
-    /* This record is empty, so it has no kind. */
+    /* The plaintext of this record is empty. It lacks even the byte that gives the kind of a
+     * record. */
     struct noise_cipher send = t.a.send;
     uint8_t out[NOISE_TAG];
     enum channel_kind k;
@@ -157,7 +158,8 @@ static void rekeying_keeps_step(void **state)
         assert_opens(to, wire, n, CHANNEL_REKEY, "");
         assert_memory_not_equal(from->send.k, old, 32);
         assert_memory_equal(from->send.k, to->recv.k, 32);
-        assert_memory_equal(from->recv.k, other, 32); /* The other direction keeps its key. */
+        /* The other direction of the channel keeps its key. */
+        assert_memory_equal(from->recv.k, other, 32);
         n = seal(from, CHANNEL_BULK, "after", wire);
         assert_opens(to, wire, n, CHANNEL_BULK, "after");
         n = seal(to, CHANNEL_CONTROL_END, "back", wire);
@@ -185,7 +187,7 @@ static void close_is_the_end(void **state)
     cheat.sent_close = false;
     size_t n_more = seal(&cheat, CHANNEL_CONTROL_END, "more", more);
     assert_record_refused(&t.b, more + 2, n_more - 2, more, n_more);
-    /* The other direction is still open. */
+    /* The other direction of the channel is still open. */
     n = seal(&t.b, CHANNEL_CONTROL_END, "bye", wire);
     assert_opens(&t.a, wire, n, CHANNEL_CONTROL_END, "bye");
     n = seal(&t.b, CHANNEL_CLOSE, "", wire);
@@ -205,7 +207,8 @@ static void nonces_run_out_and_never_wrap(void **state)
     memset(wire, 0, 64);
     assert_int_equal(
         channel_seal(&t.a, CHANNEL_CONTROL_END, (const uint8_t *)"x", 1, NULL, 0, wire), 0);
-    assert_true(sodium_is_zero(wire, 64)); /* The plaintext was not written, either. */
+    /* The refused call has not written the plaintext "x" into the buffer, either. */
+    assert_true(sodium_is_zero(wire, 64));
     assert_int_equal(channel_open(&t.b, wire, 40, plain, &n_data, &k), -EPROTO);
 }
 

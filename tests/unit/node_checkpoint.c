@@ -79,9 +79,9 @@ static void test_not_behind_the_last_round(void **state)
     assert_int_equal(r.c.due, 0);
 }
 
-/* If peers announce several steps, the earliest counts, in whatever order they arrive. Steps in the
- * past do not count. A step soon after a checkpoint counts, because a Byzantine peer alone may have
- * announced that checkpoint. */
+/* If peers announce several steps for the next checkpoint, the earliest counts, in whatever order
+ * the announcements arrive. Steps in the past do not count. A step soon after the last checkpoint
+ * counts, too: that checkpoint may have been announced by a single Byzantine peer only. */
 static void test_words_of_others(void **state)
 {
     struct rig r;
@@ -99,8 +99,8 @@ static void test_words_of_others(void **state)
     assert_int_equal(r.c.due, 120);
 }
 
-/* A neighbour may announce one step in half of the checkpoint interval. While that step is pending,
- * the neighbour may replace it by an earlier one. */
+/* A neighbour may announce a step for a checkpoint once in half of the checkpoint interval. While
+ * the announced step is pending, the neighbour may replace it by an earlier one. */
 static void test_one_word_of_a_neighbour(void **state)
 {
     (void)state;
@@ -177,7 +177,7 @@ static void test_disk_is_waited_for(void **state)
     assert_false(checkpoint_blocks(&r.c, &v));
     v.beat++;
     assert_true(checkpoint_blocks(&r.c, &v));
-    checkpoint_written(&r.c, 79); /* This is the result of another checkpoint. */
+    checkpoint_written(&r.c, 79); /* The disk reports a checkpoint of another step. */
     assert_true(checkpoint_blocks(&r.c, &v));
     checkpoint_written(&r.c, 80);
     assert_false(checkpoint_blocks(&r.c, &v));

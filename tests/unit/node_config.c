@@ -68,7 +68,8 @@ static void what_is_no_setting_is_refused(void **state)
     }
 }
 
-/* For any text, names and values lie within the text, and the parser reaches its end. */
+/* For any text, the parser reaches the end of the text, and all names and values that it returns
+ * lie within the text. */
 static void any_text_ends(void **state)
 {
     (void)state;
@@ -79,7 +80,8 @@ static void any_text_ends(void **state)
     struct rng r = rng_stream(rng_key(seed, RNG_TEST, 0, 0));
     for (int round = 0; round < 20000; round++) {
         size_t n = rng_below(&r, 40);
-        /* The text has a block of exactly its size, so that a sanitizer detects reading too far. */
+        /* The block of memory has exactly the size of the text, so that a sanitizer detects reading
+         * too far. */
         char *text = malloc(n + 1), *at = text;
         for (size_t i = 0; i < n; i++)
             text[i] = letters[rng_below(&r, sizeof letters - 1)];

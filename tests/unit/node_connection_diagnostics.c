@@ -184,8 +184,8 @@ static void test_alone_to_the_end(void **state)
     lone_close(w);
 }
 
-/* A node whose bootstrap list contains only its own address reports that once. If the list contains
- * another address, it does not. */
+/* A node whose bootstrap list contains only its own address reports that once. A node whose list
+ * contains another address, too, reports nothing. */
 static void test_own_address_only(void **state)
 {
     (void)state;

@@ -116,7 +116,8 @@ static void test_apart(void **state)
     assert_true(b.trained.xi > 1e5);
 }
 
-/* If a model is missing in one of the two passes, there is no result. */
+/* consensus_measure() reads all models twice. If get() has no model in one of these reads, the
+ * measurement fails and its result is unchanged. */
 static void test_missing(void **state)
 {
     (void)state;

@@ -52,8 +52,9 @@ static void test_away(void **state)
     done_with(&e, &pool);
 }
 
-/* Both ends are in the same step. If this peer's last delta was made in about that step, neither
- * end has continued since. */
+/* Both ends of the edge are in the same step, for example after both were restored from
+ * checkpoints. If this peer made its last delta for the edge at most two steps ago, the replicas
+ * are not outdated, however long the edge was closed. */
 static void test_rested(void **state)
 {
     (void)state;
@@ -90,8 +91,9 @@ static void test_away_and_coarse(void **state)
     done_with(&e, &pool);
 }
 
-/* A new edge and a reset edge have no delayed exchange. If the first delta of an edge had to wait,
- * its exchange is delayed. */
+/* An edge that was reset, or that has not made a delta yet, has no delayed exchange when it opens.
+ * If this peer has made the first delta of the edge, and the edge opens much later, the exchange of
+ * this delta is delayed. */
 static void test_anew(void **state)
 {
     (void)state;
@@ -125,9 +127,9 @@ static void test_late(void **state)
         bool stale;
     } row[] = {
         {2 * SECOND, MADE + 3, 1, true},
-        {SECOND, MADE + 3, 1, false},        /* The time is too short. */
-        {2 * SECOND, MADE + 2, 1, false},    /* This peer has done too few steps. */
-        {2 * SECOND, MADE + 3, 1e-7, false}, /* The replicas are close to each other. */
+        {SECOND, MADE + 3, 1, false},        /* The delta came after 1 s: no delay. */
+        {2 * SECOND, MADE + 2, 1, false},    /* Only 2 steps since its own delta. */
+        {2 * SECOND, MADE + 3, 1e-7, false}, /* The replicas are close together. */
     };
     (void)state;
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {

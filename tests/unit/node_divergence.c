@@ -97,8 +97,8 @@ static void test_majority(void **state)
 }
 
 /* A model has learnt nothing if the average of the newest losses is at least 0.99 of the loss of
- * guessing. The run must have at least 100 rounds, and the loss of guessing must be known. Earlier
- * losses do not matter. */
+ * guessing. Earlier losses do not matter. Runs of fewer than 100 rounds, or with an unknown loss of
+ * guessing, are not judged. */
 static void test_nothing_learnt(void **state)
 {
     static const struct
@@ -150,7 +150,7 @@ static void test_noise(void **state)
     losses(&v, 0, 10, 0.1);
     for (uint64_t i = 10; i < 400; i++)
         divergence_loss(&v, i, i % 3 == 0 ? 9 : 0.1, 1);
-    assert_false(divergence_ran_away(&v, why)); /* The mean of these losses is 3. */
+    assert_false(divergence_ran_away(&v, why)); /* Their mean is 3, but most losses are small. */
     losses(&v, 400, 100, 9);
     assert_true(divergence_ran_away(&v, why));
 }
@@ -237,7 +237,8 @@ static void test_short(void **state)
     assert_true(divergence_ran_away(&v, why));
     assert_string_equal(why, "the training loss ended at 6208, having begun at 2.4");
     divergence_init(&v);
-    losses(&v, 0, 10, 0.01); /* 0.9 is more than three times 0.01, but not 1 nat above it. */
+    /* The later losses, 0.9, exceed three times 0.01, but not 0.01 + 1 nat. */
+    losses(&v, 0, 10, 0.01);
     losses(&v, 10, 19, 0.9);
     assert_false(divergence_ran_away(&v, why));
 }
@@ -271,7 +272,8 @@ static void test_distance(void **state)
         {1, 5, 1.1, 899, false},        /* Round 899 of 1000 is not in the last tenth. */
         {1, 5, 1.1, 1000, true},        /* Round 1000 is the beginning of the consensus phase. */
         {1, 5, (double)NAN, 950, true}, /* The norm of the mean model is not known. */
-        {2, 5, 1.1, 950, false}, /* The distance is not three times that of the third quarter. */
+        /* 5 is less than three times the distance 2 of the third quarter. */
+        {2, 5, 1.1, 950, false},
         {(double)NAN, 5, 1.1, 950, false},
         {0, 0, (double)NAN, 950, false},
         {1, (double)NAN, (double)NAN, 950, false}, /* The distance is not known. */

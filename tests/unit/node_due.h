@@ -14,9 +14,9 @@ struct node_due
     size_t n;
 };
 
-/* Takes the earliest event up to end_us out of `d`. Returns its node and sets *ev to its kind;
- * *now_us is at least its time. Jobs precede timers of the same time. Returns n if no event is
- * due. */
+/* Removes the earliest event up to the time end_us from `d`. Returns the number of its node, sets
+ * *ev to its kind, and advances *now_us to its time. Of a job and a timer at the same time, the job
+ * is first. Returns `n` if no event is due. */
 static inline size_t node_due_take(const struct node_due *d, int64_t end_us, int64_t *now_us,
                                    struct node_event *ev)
 {

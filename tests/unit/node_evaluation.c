@@ -32,14 +32,15 @@ static void test_tenths(void **state)
     struct evaluation e = evaluation_plan(1000, 1000000);
     for (uint64_t r = 1; r < 1000; r++)
         assert_int_equal(evaluation_due(&e, 1000, r), r % 100 == 0);
-    /* With fewer rounds than parts, the model is evaluated after each round but the last. */
+    /* A run of fewer rounds than EVALUATION_PARTS (10) is evaluated after each round but the
+     * last. */
     e = evaluation_plan(4, 1000000);
     assert_int_equal(count(&e, 4), 3);
 }
 
 /* Evaluations take at most 2 % of the training time, if evaluating a sample takes a third of the
- * time of training on it. Every run that is long enough for EVALUATION_LEAST samples is
- * evaluated. */
+ * time of training on it. A run is evaluated at least once if this limit allows the least number of
+ * samples (EVALUATION_LEAST). */
 static void test_cost(void **state)
 {
     (void)state;

@@ -105,8 +105,9 @@ static void test_no_war_of_words(void **state)
     end();
 }
 
-/* Makes a session in which one end refuses the other, because another member with the same name has
- * a session. theirs: LOW refuses the node; otherwise the node refuses LOW. */
+/* Makes a session between the node and the peer LOW, in which one end refuses the other because a
+ * third member with the same name is connected. theirs: LOW refuses the node; otherwise the node
+ * refuses LOW. */
 static void refusal(bool theirs)
 {
     struct wire_hello h = {.version = WIRE_VERSION, .role = WIRE_PEER, .has_run = true};
@@ -145,9 +146,10 @@ static void test_who_refuses_lives(void **state)
     }
 }
 
-/* Two members have the same name. The one that started later must leave, which is reported once. If
- * it dies within that time (dies), nothing is reported, because it may be the former identity of a
- * restarted peer. A third identity with that name, which has left, makes no difference (former). */
+/* Two members have the same name. The one that started later must leave, and the node reports that
+ * once. dies: that member dies before the report. Then nothing is reported, because it may be the
+ * former identity of a restarted peer. former: a third identity with that name has left, which
+ * makes no difference. */
 static void test_twins(void **state)
 {
     (void)state;
@@ -167,7 +169,8 @@ static void test_twins(void **state)
             members_merge(rig.env.members, &gone, rig.env.now_us);
         uint32_t n_notes = 0;
         for (int t = 0; t < 300; t++) {
-            if (!dies) /* The later member proves again and again that it is alive. */
+            /* The member that started later sends ever newer records, so it is alive. */
+            if (!dies)
                 twin.incarnation++, members_merge(rig.env.members, &twin, rig.env.now_us);
             tick(friend, true);
             for (uint32_t i = 0; i < rig.fx.n_notes; i++)
@@ -208,8 +211,8 @@ static void test_vouching(void **state)
 
 /* ---- telling ---- */
 
-/* Returns the number of bytes that this step sends to a link, and adds the number of their member
- * records to `*n_records`. */
+/* Returns the number of bytes that this step sends to a link, and adds the number of member records
+ * in these bytes to `*n_records`. */
 static size_t told(uint32_t link, uint32_t *n_records)
 {
     static struct wire_batch batch;
@@ -269,7 +272,8 @@ static void test_a_full_table_is_told_in_pieces(void **state)
         assert_true(told(l->number, &n) < (SESSIONS_PIECE + SESSIONS_NEWS) * 1024);
         (void)told(o->number, &n_observer);
     }
-    /* HIGH is not sent its own record, and knows that of LOW. */
+    /* HIGH is not sent two of the records: its own, and that of LOW, which counts as known to
+     * all. */
     assert_int_equal(n, WIRE_MEMBERS_MAX - 2);
     assert_int_equal(n_observer, WIRE_MEMBERS_MAX);
     sessions_status_req(&rig.s, o);
@@ -277,8 +281,9 @@ static void test_a_full_table_is_told_in_pieces(void **state)
     end();
 }
 
-/* A dead member was removed from the table, and connects again. It counts at once. The node accuses
- * it, so that it makes a newer record, because other members have removed it, too. */
+/* A dead member was removed from the member table, and connects again. The node counts it as a
+ * member at once. Other members have removed it, too, and accept only a newer record of it. The
+ * node therefore accuses it, so that it refutes the accusation by a newer record. */
 static void test_forgotten_and_back(void **state)
 {
     (void)state;

@@ -115,8 +115,9 @@ static void every_split_gives_the_message(void **state)
     }
 }
 
-/* As in a session, each record is opened in the buffer of frame_room(). The data of a bulk message
- * are then already in place, and control records in between do not change them. */
+/* As in a session, each record is decrypted in the buffer that frame_room() returns. The data of a
+ * bulk message are then already at their final place, and control records in between do not change
+ * them. */
 static void opened_in_place(void **state)
 {
     (void)state;
@@ -193,7 +194,8 @@ static void limits_are_checked_before_storing(void **state)
             assert_int_equal(push(&f, CHANNEL_CONTROL, data, first, &m), 0);
             assert_int_equal(push(&f, CHANNEL_CONTROL, data, max + 1 - first, &m), -EPROTO);
             assert_int_equal(push(&f, CHANNEL_CONTROL_END, data, max + 1 - first, &m), -EPROTO);
-            assert_int_equal(f.lane[FRAME_CONTROL].n, first); /* Nothing was stored. */
+            /* The refused records were not stored. */
+            assert_int_equal(f.lane[FRAME_CONTROL].n, first);
             if (first < max) {
                 assert_int_equal(push(&f, CHANNEL_CONTROL_END, data + first, max - first, &m), 1);
                 assert_message(&m, FRAME_CONTROL, data, max);
@@ -215,7 +217,7 @@ static void a_limit_can_grow_and_shrink(void **state)
     assert_int_equal(push(&f, CHANNEL_BULK_END, data, 1, &m), -EPROTO);
     frame_limit(&f, FRAME_BULK, 50);
     assert_int_equal(push(&f, CHANNEL_BULK, data, 50, &m), 0);
-    frame_limit(&f, FRAME_BULK, 20); /* Less than what has arrived already. */
+    frame_limit(&f, FRAME_BULK, 20); /* 50 bytes have arrived already. */
     assert_int_equal(push(&f, CHANNEL_BULK_END, data + 50, 1, &m), -EPROTO);
     frame_limit(&f, FRAME_BULK, 60);
     assert_int_equal(push(&f, CHANNEL_BULK_END, data + 50, 10, &m), 1);
@@ -357,7 +359,7 @@ static void random_records_as_by_the_book(void **state)
         int err = push(&f, end ? end_kind[lane] : more_kind[lane], data + from, n, &m);
         assert_int_equal(err, bad ? -EPROTO : end);
         refused += bad;
-        if (bad) { /* The link is closed, and the next one begins. */
+        if (bad) { /* As after a protocol violation: the link is closed, and a new one begins. */
             frame_close(&f);
             frame_init(&f, MAX, MAX);
             n_book[0] = n_book[1] = 0;

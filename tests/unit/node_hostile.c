@@ -119,7 +119,8 @@ static void test_bad_donor(void **state)
         assert_int_equal(progress(w, OURS).round, 0);
     }
     evil_is_asked(w);
-    uint32_t third = third_connects(w); /* This peer was not asked for a model. */
+    /* The node asked the hostile peer for a model, not this one. */
+    uint32_t third = third_connects(w);
     say(w, third, out, model_now(out, DIM, 3));
     assert_false(w->link[third].up);
     assert_memory_equal(before, model(w, OURS), sizeof before);

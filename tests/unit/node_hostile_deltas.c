@@ -26,7 +26,8 @@ VALUE_ACT(value_large, 0, 0x1p64f)
 
 DELTA_ACT(head_flag_2, payload[0] = 2)
 DELTA_ACT(head_flag_255, payload[0] = 255)
-/* The flag says that there are no statistics, so these are read as the payload. */
+/* The first byte, a flag, says that the delta has no statistics. The statistics are there
+ * nevertheless, and are read as the payload. */
 DELTA_ACT(head_denied, payload[0] = 0)
 DELTA_ACT(head_only, d.payload.n = 1 + 4 * STATISTICS)
 DELTA_ACT(head_cut, d.payload.n = 4 * STATISTICS)
@@ -93,7 +94,8 @@ static void test_rung_without_ladder(void **state)
         {"DELTA", delta_good, true, TAKEN},
     };
     (void)state;
-    /* This codec is a codec level, too, but the run does not use codec levels. */
+    /* The fixed codec of this run is also one of the codec levels of --compress auto. A delta that
+     * names a codec level is refused nevertheless, because the run does not use levels. */
     try_all(act, sizeof act / sizeof act[0], "topk:0.01+qsgd:4");
 }
 
@@ -140,7 +142,8 @@ static void test_bad_donor(void **state)
         assert_memory_equal(before, model(w, OURS), sizeof before);
     }
     evil_is_asked(w);
-    evil_says(w, out, model_with(out, 0, -1)); /* A weight may be negative, unlike a variance. */
+    /* A weight of the model may be negative, unlike a variance. */
+    evil_says(w, out, model_with(out, 0, -1));
     assert_false(w->hung_up);
     assert_true(model(w, OURS)[0] == -1 && model(w, OURS)[FLOATS - 1] == 2);
     world_close(w);

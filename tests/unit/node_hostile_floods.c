@@ -67,7 +67,8 @@ static size_t mutate(struct rng *r, uint8_t *p, size_t n, size_t cap)
         case 3:
             p[at] ^= (uint8_t)(1u << rng_below(r, 8));
             break;
-        case 4: { /* A byte that is a type in MessagePack, or a boundary value. */
+        /* Replaces a byte by the first byte of a MessagePack type, or by a boundary value. */
+        case 4: {
             static const uint8_t special[] = {0,    1,    0x7f, 0x80, 0x90, 0x9f, 0xc0, 0xc2, 0xc4,
                                               0xc6, 0xca, 0xcb, 0xcc, 0xcf, 0xd9, 0xdc, 0xdd, 0xff};
             p[at] = special[rng_below(r, sizeof special)];
@@ -128,8 +129,8 @@ static void test_mutations(void **state)
         w->hung_up = w->violation = false;
         bool worked = w->work_us[OURS] != 0;
         evil_says(w, out, n);
-        /* A job may have waited for this message, and start now. Otherwise the message does not
-         * change the model. */
+        /* The message must not change the model. There is one exception: a job that waited for this
+         * message has started now, and then the model may change. */
         if (worked || w->work_us[OURS] == 0)
             assert_memory_equal(before, model(w, OURS), sizeof before);
         assert_int_equal(progress(w, OURS).violations, violations + w->violation);

@@ -1,13 +1,14 @@
 /* tests/unit/node_hostile_ghosts.c -- tests of a hostile member that invents members (ghosts), and
- * of a real peer that joins at that time. The node and its friend train in a ring. The names of the
- * ghosts would place these between the two. */
+ * of a real peer that joins at that time. The node and its friend train in a ring, in the order of
+ * their names. If ghosts counted as members, their names would place them between the node and its
+ * friend. */
 #include "peer/node/inspect.h"
 #include "tests/unit/node_hostile_says.h"
 
 enum { GHOST = 1000, GHOSTS = 300, FLOOD = 1100, PIECE = 20 };
 
-/* Returns the record of a ghost. It has the name of the node, and an id that comes after the node's
- * in their order. */
+/* Returns the record of a ghost. It has the name of the node and a larger id, so that in the order
+ * of members it comes between the node and its friend. */
 static struct record ghost(const struct world *w, uint32_t number)
 {
     struct record r = unsigned_record(number, 1);

@@ -360,10 +360,11 @@ static inline void try_act(struct world *w, const struct act *a)
     assert_memory_equal(before, model(w, OURS), size);
     check_friend(w);
     assert_int_equal(edge_with(w, FRIEND)->round, round);
-    if (a->want == TAKEN && a->opened) /* In lock step the node would wait for evil. */
+    /* In lock step the node would otherwise wait for evil, the hostile peer. */
+    if (a->want == TAKEN && a->opened)
         disconnect(w, w->evil, true);
     check_alive(w);
-    if (a->want == DROPPED) /* The delta must have had no effect. */
+    if (a->want == DROPPED) /* A dropped delta must not have completed an exchange. */
         assert_true(edge_with(w, EVIL) == NULL || edge_with(w, EVIL)->round == 0);
 }
 

@@ -29,7 +29,7 @@ enum {
     OURS,
     FRIEND,
     EVIL,
-    WATCH, /* Numbers of the actors, which are also their numbers as members. */
+    WATCH, /* Indices of the actors. The member of an actor has the same index. */
     NODES = 2,
     LINKS = 1 << 16,
     STEP_US = 20 * 1000,
@@ -44,7 +44,7 @@ struct mail
     size_t n;
 };
 
-struct wire_seen /* Messages that evil received: the last of each kind. */
+struct wire_seen /* Messages that the hostile peer received: the last of each kind. */
 {
     bool hello, edge, delta, model_req, close;
     uint32_t n_edges, n_sent;
@@ -74,13 +74,14 @@ struct world
     uint32_t n_links, evil, watch; /* Links of the actors to the node. UINT32_MAX: none. */
     struct mail mail[PENDING];
     uint32_t first, n_mail;
-    bool hung_up, violation; /* hung_up: the node ended evil's session. */
-    uint32_t n_dials;        /* Number of dials of the node to evil's address. */
-    bool answers;            /* Evil accepts dials. */
-    uint8_t *delta;          /* Copy of the last DELTA to evil. */
+    bool hung_up, violation; /* hung_up: the node ended the session of the hostile peer. */
+    uint32_t n_dials;        /* Number of times that the node dialled the hostile peer. */
+    bool answers;            /* The hostile peer accepts dials. */
+    uint8_t *delta;          /* Copy of the last DELTA message to the hostile peer. */
     size_t n_delta;
     struct wire_seen seen;
-    bool hold; /* Packets are kept, as in a full socket. */
+    /* The driver keeps the packets that the node sends, as if the socket were full. */
+    bool hold;
     struct packet *held[64];
     uint32_t n_held;
 };
@@ -109,7 +110,7 @@ static inline uint32_t connect_ends(struct world *w, uint32_t from, uint32_t to,
         if (who >= NODES)
             continue;
         memcpy(ev.up.id, w->key[w->link[number].end[1 - k]], WIRE_ID_BYTES);
-        /* Evil violates the protocol hundreds of times here, so its quarantine is
+        /* The hostile peer violates the protocol hundreds of times here, so its quarantine is
          * lifted with each session. */
         w->node[who]->sessions.quarantine = (struct quarantine){0};
         step(w, who, &ev);
@@ -274,7 +275,7 @@ static inline void flush(struct world *w)
 {
     for (uint32_t budget = 0; w->n_mail > 0; budget++) {
         struct mail m = w->mail[w->first];
-        assert_true(budget < 100 * 1000); /* A message must not cause others without end. */
+        assert_true(budget < 100 * 1000); /* Fails if the messages cause each other endlessly. */
         w->first = (w->first + 1) % PENDING;
         w->n_mail--;
         uint32_t to = other_end(w, m.link, m.from);
@@ -348,7 +349,7 @@ static inline void set_run(struct run *run, uint64_t rounds, uint32_t min_peers)
     run->final_drift = 0;
 }
 
-/* friend: opens the friendly node, too. Otherwise evil is the node's only neighbour. */
+/* friend: opens the friendly node, too. Otherwise the hostile peer is the node's only neighbour. */
 static inline struct world *world_open(uint64_t rounds, uint32_t min_peers, bool friend)
 {
     struct world *w = calloc(1, sizeof *w);
@@ -357,7 +358,7 @@ static inline struct world *world_open(uint64_t rounds, uint32_t min_peers, bool
     assert_non_null(w->fx);
     w->now_us = 1000;
     w->evil = w->watch = UINT32_MAX;
-    /* The node must dial the hostile member, because it has the smaller identity. */
+    /* The node has the smaller identity, so it must dial the hostile member. */
     for (uint32_t i = 0; i < 4; i++)
         memcpy(w->key[i], id_of(i), WIRE_ID_BYTES);
     w->key[EVIL][0] = 0xff;
@@ -458,7 +459,7 @@ static inline void evil_opens(struct world *w)
     static uint64_t nonce = 1000;
     evil_connects(w);
     evil_hello(w);
-    /* The node opens its edge between two jobs. In lock step it may first wait for evil. */
+    /* The node opens its edge between two jobs, and may first wait for the hostile peer. */
     for (int k = 0; k < 400 && !w->seen.edge; k++)
         run_for(w, STEP_US);
     assert_true(w->seen.edge);
@@ -471,7 +472,8 @@ static inline void evil_opens(struct world *w)
     assert_int_equal(w->seen.last_delta.round, 0);
 }
 
-/* Writes the beginning of a payload. Returns its length. */
+/* Writes the beginning of a delta's payload: the statistics, if the model has them. Returns its
+ * length. */
 static inline size_t good_head(uint8_t *payload)
 {
     static const uint8_t one[4] = {0, 0, 0x80, 0x3f};

@@ -84,7 +84,7 @@ static void test_round_trip(void **state)
 static void test_reads_hex(void **state)
 {
     (void)state;
-    put(hex, 64, 0600); /* The newline at the end is missing. */
+    put(hex, 64, 0600); /* A file without a final newline is valid. */
     assert_int_equal(keyfile_read(path, key, error), 0);
     for (size_t i = 0; i < sizeof key; i++)
         assert_int_equal(key[i], i);

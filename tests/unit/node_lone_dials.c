@@ -131,7 +131,8 @@ static struct lone *with_name(void)
     return w;
 }
 
-/* Sends the node's own HELLO back to it on its first link. */
+/* Sends the node a HELLO with the node's own record on its first link, as if the node had dialled
+ * itself. */
 static void lone_own_hello(struct lone *w)
 {
     uint8_t out[4096];
@@ -210,8 +211,8 @@ static void test_waits_for_bootstrap(void **state)
 /* ---- sessions that are let go ---- */
 
 /* In a ring of six members the node has two neighbours. A session that the node dialled to another
- * member is not needed, and the node closes it after 15 s. If the other end dialled, that end
- * decides. */
+ * member is not needed, and the node closes it after 15 s. If the other end dialled, the node
+ * leaves the session open, because that end may need it. */
 static void test_surplus_sessions(void **state)
 {
     (void)state;

@@ -19,7 +19,8 @@ enum {
     LONE_MAIL = 4096,
     LONE_NOTES = 512,
     LONE_STEP_US = 20 * 1000,
-    /* First byte of the node's identity. An actor's may be smaller or larger. */
+    /* First byte of the node's identity. The first byte of an actor's identity may be smaller or
+     * larger, as the test requires. */
     LONE_OURS_FIRST = 0x80,
     NO_LINK = -1
 };
@@ -29,8 +30,8 @@ struct lone_actor
     uint8_t id[WIRE_ID_BYTES];
     struct record record;
     int link;     /* Number of the actor's link with the node. NO_LINK: none. */
-    bool answers; /* The actor accepts dials. */
-    /* Index of the only address in its record at which the actor accepts dials. */
+    bool answers; /* The actor accepts dials of the node. */
+    /* The actor accepts dials only at the address with this index in its record. */
     uint32_t nth;
     bool follows;     /* The actor behaves as an honest peer. false: it is silent. */
     bool goes_on;     /* The actor does not finish when the node does. */
@@ -38,7 +39,7 @@ struct lone_actor
     uint64_t ahead;   /* Number of rounds that is added to the run_round of its deltas. */
     bool lies;        /* The next hash that the actor sends is wrong. */
     bool blind;       /* The actor sends no sketches. */
-    /* If asked about another member, the actor confirms that it has just heard that member. */
+    /* The actor confirms, when the node asks it, that it has just heard another member. */
     bool vouches;
     uint64_t nonce;
     /* Counts of the messages that the node sent to the actor. */
@@ -49,18 +50,21 @@ struct lone_actor
     bool told_trained;  /* The node has announced the end of its training. */
     bool told_stalled;  /* The node has announced that its worker hangs. */
     uint32_t n_beat, busy_ms;
-    uint32_t n_moments; /* Number of MOMENTS messages. moments_of: the record in the last one. */
+    /* Number of MOMENTS messages (statistics of a member's data). moments_of: record of that member
+     * in the last message. */
+    uint32_t n_moments;
     struct record moments_of;
     uint32_t n_refused;            /* Number of times that the node refused the actor. */
     struct wire_refused refused;   /* The last REFUSED message. */
     uint32_t n_callback;           /* Number of CALLBACK messages. */
     struct wire_callback callback; /* The last CALLBACK message. */
-    /* Number of times that the node confirmed another member as heard. */
+    /* Number of times that the node told the actor that it has recently heard another member
+     * (HEARD). */
     uint32_t n_heard;
     uint32_t n_early;       /* Number of BEAT messages that came before the delta of their step. */
     uint64_t beat;          /* Step in the last BEAT message. */
     bool told_others;       /* The node has sent records of other members. */
-    uint32_t n_accusations; /* Number of accusations against actor 1. */
+    uint32_t n_accusations; /* Number of accusations that the node sent against actor 1. */
     struct wire_edge edge;
     /* delta: the last delta. first: the first delta of the last epoch. */
     struct wire_delta delta, first;
@@ -101,7 +105,7 @@ struct lone
     } mail[LONE_MAIL]; /* Messages of the node that are not delivered yet. */
     uint32_t first, n_mail;
     uint32_t n_resolves[NODE_SEEDS_MAX], n_dials, n_notes, n_errors;
-    char notes[LONE_NOTES][NODE_NOTE_MAX]; /* The first LONE_NOTES notes. */
+    char notes[LONE_NOTES][NODE_NOTE_MAX]; /* The first LONE_NOTES notes that the node reported. */
     bool deaf;                             /* Dials get no answer at all. */
     /* Every address that is not an actor's is the node's own. */
     bool alone;
@@ -110,21 +114,22 @@ struct lone
     bool slow_disk, full_disk;
     int exit_code;
     /* The trainer. */
-    float loss;       /* Loss that the trainer reports. */
-    float pull;       /* Share of the distance to its optimum that a step moves. */
-    uint64_t n_steps; /* Number of calls of the trainer's steps. */
-    /* evaluated_most: largest number of samples in the last evaluation. */
+    float loss; /* Loss that the trainer reports. */
+    float pull; /* Fraction of the distance to the optimum by which a local step moves the model. */
+    uint64_t n_steps; /* Number of calls of lone_steps(), which does local steps. */
+    /* evaluated_most: limit on the number of samples in the last evaluation. 0: no limit. */
     uint64_t n_evaluations, evaluated_most;
-    /* Number of calls of lone_members(). n_keys: number of keys in the last successful one. */
+    /* Number of calls of lone_members(), which assigns shares of the data. n_keys: number of
+     * members in the last successful call. */
     uint64_t n_shares;
     size_t n_keys;
-    uint32_t share_fails; /* Number of further calls of lone_members() that fail. */
-    uint64_t n_masked;    /* Number of calls that mask momentum. */
+    uint32_t share_fails; /* The next `share_fails` calls of lone_members() fail. */
+    uint64_t n_masked; /* Number of calls of lone_sent(), the trainer's hook that masks momentum. */
     /* Number of progress signs that the trainer gives in steps and in an evaluation. */
     uint32_t n_batches;
     void (*sign)(void *arg);
     void *sign_arg;
-    uint32_t n_signs; /* Number of signs that the node passed on. */
+    uint32_t n_signs; /* Number of calls of config.sign, by which the node reports progress. */
 };
 
 static const struct segment lone_segment = {.name = "x",
@@ -157,7 +162,7 @@ static inline void lone_batches(const struct lone *w)
         w->sign(w->sign_arg);
 }
 
-/* Used as the node's config.sign. */
+/* Callback config.sign of the node: a long job makes progress. */
 static inline void lone_signed(void *self)
 {
     struct lone *w = self;
@@ -229,7 +234,7 @@ static inline int lone_trainer(void *self, const struct run *run, struct trainer
 
 /* ---- the driver ---- */
 
-/* Time that passes with each call of the clock during work, in microseconds. */
+/* Time by which each call of lone_clock() advances the clock of the jobs, in microseconds. */
 static int64_t lone_tick_us;
 
 static inline int64_t lone_clock(void)

@@ -120,7 +120,7 @@ static void test_rest_of_a_forged_message(void **state)
     uint8_t out[4096];
     struct lone *w = training_with(2, LOW_ID);
     struct record r[2] = {w->actor[0].record, w->actor[1].record};
-    r[0].incarnation += 5; /* The changed record is not signed again. */
+    r[0].incarnation += 5; /* Forged: the changed record is not signed again. */
     r[1].incarnation += 5;
     r[1].state = RECORD_LEFT;
     r[1] = signed_record(r[1]);
@@ -134,8 +134,8 @@ static void test_rest_of_a_forged_message(void **state)
 }
 
 /* Another process has the node's identity, and started earlier. The node ends when it hears that,
- * even while a job runs. The result of the job goes back to its memory pool, which checks that
- * nothing is missing. */
+ * even while a job runs. The job must then return its packets to their pool: packet_pool_close()
+ * asserts that none is missing. */
 static void test_a_clone_ends_us(void **state)
 {
     (void)state;
@@ -196,7 +196,8 @@ static void test_no_edge_before_one_run(void **state)
             w->actor[i].answers = w->actor[i].follows = false;
         w->run.min_peers = 3;
         lone_open(w);
-        /* The peer whose last HELLO does not have the node's final run. */
+        /* `who` is the actor whose last HELLO names another run than the one that the node has in
+         * the end. */
         uint32_t who = node_dials ? 1 : 0;
         struct run other = w->run;
         other.seed++;

@@ -24,8 +24,8 @@ static void orders(struct lone *w, uint32_t who, uint64_t round)
     lone_says(w, who, out, wire_put_model_req(out, sizeof out, &m));
 }
 
-/* A model request is served once. It names a round, which the model then has, or 0 for the next
- * round. */
+/* A model request is answered with one model: of the round that the request names, or of the next
+ * round if it names 0. */
 static void test_orders(void **state)
 {
     (void)state;
@@ -138,7 +138,7 @@ static void observer_waits(bool early)
         orders_layers(w, 1, round, 5);
     orders(w, 0, 0);
     lone_run(w, SECOND / 2);
-    /* The node waits for actor 0. */
+    /* The node waits in lock step for actor 0, so no job runs and the round does not advance. */
     assert_true(w->work_us == 0 && lone_progress(w).round == round);
     assert_int_equal(w->actor[0].n_model, 1);
     assert_int_equal(a->n_model, 0);
@@ -187,7 +187,8 @@ static void test_order_between_jobs(void **state)
     assert_int_equal(w->actor[0].n_model, 0);
     uint64_t steps = w->n_steps;
     lone_run(w, 2 * SECOND);
-    assert_true(w->work_us == 0 && w->n_steps <= steps + 1); /* The node waits for the actors. */
+    /* The node waits in lock step for the actors. */
+    assert_true(w->work_us == 0 && w->n_steps <= steps + 1);
     assert_int_equal(w->actor[0].n_model, 1);
     lone_close(w);
 }
@@ -201,7 +202,8 @@ static void test_model_of_its_round(void **state)
     const struct segment *segment;
     size_t n_segments, n;
     float before[LONE_DIM];
-    w->pull = 0; /* x does not change, so both ends have the same model. */
+    /* Local steps no longer change the model, so the node and the actors have equal models. */
+    w->pull = 0;
     lone_run(w, SECOND);
     memcpy(before, node_model(w->node, &segment, &n_segments, &n), sizeof before);
     uint64_t round = lone_progress(w).round + 10;

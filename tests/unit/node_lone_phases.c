@@ -39,7 +39,7 @@ static void test_rounds_add_up(void **state)
     for (int at_once = 0; at_once < 2; at_once++) {
         struct lone *w = at_once ? new_world(1, ROUNDS) : training_with(2);
         uint64_t round = at_once ? 0 : lone_progress(w).round;
-        w->actor[0].ahead = w->actor[1].ahead = 500; /* One claim alone is not believed. */
+        w->actor[0].ahead = w->actor[1].ahead = 500; /* One claim would not be believed. */
         if (at_once)
             lone_open(w);
         while (lone_progress(w).round < round + 500)
@@ -53,7 +53,7 @@ static void test_rounds_add_up(void **state)
             assert_true(p.joined_round >= 500);
         else
             assert_true(p.joined_round == 0 && p.rounds_skipped > 400);
-        assert_true(w->actor[0].beat >= 500); /* The node has announced its new step. */
+        assert_true(w->actor[0].beat >= 500); /* The node announced its new step. */
         lone_close(w);
     }
 }
@@ -77,7 +77,7 @@ static void test_beats_let_us_go_on(void **state)
                                          .run_round = round + 10});
         } else {
             lone_beat(w, 0, round + 10);
-            lone_beat(w, 0, round - 5); /* A neighbour's step never decreases. */
+            lone_beat(w, 0, round - 5); /* A lower step than before has no effect. */
         }
         lone_run(w, 500 * MS);
         uint64_t now = lone_progress(w).round; /* The neighbour may be one step behind the node. */
@@ -121,7 +121,7 @@ static void test_beats_overtake_no_delta(void **state)
             lone_answer(w, 1);
     }
     assert_true(w->actor[0].n_beat > 4);
-    assert_int_equal(w->actor[0].n_early, 0); /* No BEAT came before its delta. */
+    assert_int_equal(w->actor[0].n_early, 0); /* Each BEAT came after the delta of its round. */
     lone_close(w);
 }
 
@@ -193,8 +193,9 @@ static void test_own_job_is_no_silence(void **state)
     lone_close(w);
 }
 
-/* The last job takes `long_us`, those before `job_us` (0: none), one of them `once_us`. The node
- * announces a hung worker only if the last job is over its limit (`stalls`), until it is done. */
+/* Runs jobs of `job_us` (0: none), one job of `once_us` (0: none), and a last job of `long_us`. The
+ * limit for the last job depends on the jobs before it. stalls: the last job exceeds its limit, so
+ * the node must announce that its worker hangs, until the job is done. */
 static void own_job(int64_t job_us, int64_t once_us, int64_t long_us, bool stalls)
 {
     struct lone *w = new_world(1, ROUNDS);
@@ -232,7 +233,7 @@ static void test_own_worker_hangs(void **state)
     own_job(LONE_STEP_US, 0, 5 * SECOND, true);
     own_job(LONE_STEP_US, 2500 * MS, 8 * SECOND, false); /* Limit: four times the longest job. */
     own_job(LONE_STEP_US, 2500 * MS, 12 * SECOND, true);
-    own_job(SECOND, 0, 15 * SECOND, false); /* Limit: twenty times the mean of the jobs. */
+    own_job(SECOND, 0, 15 * SECOND, false); /* Limit: 20 x the mean job duration. */
     own_job(SECOND, 0, 25 * SECOND, true);
     own_job(0, 0, 12 * SECOND, false); /* Limit for the first job: 6 x worker_limit_us. */
     own_job(0, 0, 20 * SECOND, true);
@@ -415,7 +416,7 @@ static void test_slow_trainer(void **state)
     assert_true(a->told_trained);
     assert_int_equal(lone_progress(w).phase, NODE_CONSENSUS);
     uint32_t n = a->n_delta;
-    lone_run(w, 1600 * (int64_t)SECOND); /* Longer than a phase without a distance may last. */
+    lone_run(w, 1600 * (int64_t)SECOND); /* Longer than the phase lasts if no peer trains. */
     assert_int_equal(lone_progress(w).phase, NODE_CONSENSUS);
     assert_true(a->n_delta > n + 1600 && a->n_delta < n + 8000);
     a->record.state = RECORD_TRAINED;

@@ -206,8 +206,8 @@ static void test_model_not_finite(void **state)
     lone_close(w);
 }
 
-/* During training an evaluation uses a part of the test set. The last evaluation uses all of it
- * (limit 0). */
+/* During training an evaluation uses at most evaluate_samples samples of the test set. The last
+ * evaluation uses all samples: the trainer is given the limit 0. */
 static void test_last_evaluation_takes_all(void **state)
 {
     (void)state;
@@ -229,8 +229,9 @@ static void test_last_evaluation_takes_all(void **state)
 
 /* ---- jobs that are long for a reason ---- */
 
-/* An evaluation reports progress about once per second, and so do the steps of the first job.
- * Later jobs do not: their limit comes from the jobs before. */
+/* A job that may take long reports progress about once per second, so that it does not seem to
+ * hang. Such jobs are an evaluation, and the local steps of the first job. Later jobs do not report
+ * progress, because their time limit follows from the duration of earlier jobs. */
 static void test_long_jobs_sign(void **state)
 {
     (void)state;

@@ -41,8 +41,9 @@ static void test_crossed_sessions(void **state)
     }
 }
 
-/* Both sessions were dialled by the same end. If that is the neighbour, it has lost the first
- * session, so the node keeps the second. If it is the node, it keeps the first, which is alive. */
+/* There are two sessions with a neighbour, both dialled by the same end. If the neighbour dialled
+ * them, it has lost the first session, so the node keeps the second. If the node dialled them, it
+ * keeps the first, which is alive. */
 static void test_second_session(void **state)
 {
     (void)state;
@@ -157,7 +158,7 @@ static void test_names_are_resolved_again(void **state)
     lone_run(w, SECOND);
     assert_int_equal(w->n_resolves[0], 1);
     assert_int_equal(w->n_resolves[1], 1); /* The lookup still hangs and is not started again. */
-    /* The name resolves to no address and to a dead host in turn. */
+    /* The results of the name lookups alternate: no address, and the address of a dead host. */
     for (uint32_t i = 1; i <= 20; i++) {
         resolved(w, 0, i % 2 ? NULL : "10.9.9.9:7100");
         lone_run(w, 3 * SECOND);

@@ -33,7 +33,7 @@ static void test_figure_of_training(void **state)
         while (lone_progress(w).round < ROUNDS - 10)
             lone_run(w, LONE_STEP_US);
 
-        w->actor[0].blind = blind; /* With `blind`, no measurement is completed after this time. */
+        w->actor[0].blind = blind; /* blind: from here on no measurement is completed. */
         run_to_phase(w, NODE_CONSENSUS);
         lone_run(w, 10 * SECOND); /* The node does not leave before its neighbour has finished. */
         assert_int_equal(lone_progress(w).phase, blind ? NODE_CONSENSUS : NODE_FINISHING);
@@ -42,8 +42,9 @@ static void test_figure_of_training(void **state)
 }
 
 /* No measurement of the distance is completed, although exchanges are committed. The consensus
- * phase then ends after 64 rounds per member, not after a certain time. Members that only one other
- * member has reported do not count. */
+ * phase then ends after 64 rounds per member, not after a certain time. n_made_up: number of
+ * members that only actor 0 has reported. These do not count as members, so they do not prolong the
+ * phase. */
 static void stall_waits_for_windows(uint32_t n_made_up)
 {
     struct lone *w = new_world(ROUNDS);
@@ -65,7 +66,8 @@ static void stall_waits_for_windows(uint32_t n_made_up)
         snprintf(r.address[0], sizeof r.address[0], "10.9.0.%u:7100", i);
         lone_tell(w, 0, r);
     }
-    w->step_us = SECOND / 4; /* Now 64 rounds per member take longer than 30 s. */
+    /* Rounds become slow: 64 rounds per member now take longer than 30 s. */
+    w->step_us = SECOND / 4;
     lone_run(w, 35 * SECOND);
     assert_int_equal(lone_progress(w).phase, NODE_CONSENSUS);
     lone_run(w, 45 * SECOND);
@@ -82,16 +84,16 @@ static void test_stall_waits_for_windows(void **state)
 }
 
 /* With a mixer of updates a replica is a sum of updates and not a model when the consensus phase
- * begins. Mixing may then increase the distance at first. The measurement that starts with the
- * phase is therefore no upper bound of the distance, but the next one is. The tag of a sketch shows
- * its measurement. */
+ * begins. Mixing may then increase the distance at first, so the measurement that starts with the
+ * phase is no upper bound of the distance. The phase therefore continues until the second
+ * measurement. The tag of a sketch contains the number of its measurement. */
 static void test_replicas_that_lag(void **state)
 {
     (void)state;
     struct lone *w = new_world(ROUNDS);
     const struct lone_actor *a = &w->actor[0];
     w->run.mixer = 1;
-    /* In a ring an update does not reach all peers. */
+    /* Not the complete graph: in a ring an update does not reach all peers in one round. */
     snprintf(w->run.topology, sizeof w->run.topology, "ring");
     lone_open(w);
     run_to_phase(w, NODE_FINISHING);
@@ -154,14 +156,14 @@ static void test_last_exchange_of_a_neighbour(void **state)
     uint8_t out[64];
     struct lone *w = new_world(ROUNDS);
     struct lone_actor *a = &w->actor[0];
-    a->blind = true; /* Without sketches the phase continues. */
+    a->blind = true; /* Without sketches the consensus phase does not end by itself. */
     lone_open(w);
     run_to_phase(w, NODE_CONSENSUS);
     lone_run(w, SECOND);
     while (w->work_us == 0)
         lone_run(w, LONE_STEP_US / 4);
     a->follows = false;
-    /* This is the neighbour's delta of the exchange that the running job begins. */
+    /* Becomes the neighbour's last delta, for the exchange that the node's running job begins. */
     struct wire_delta d = a->delta;
     struct wire_ping last = {.round = 1, .finished = true};
     uint64_t n_exchanges = lone_progress(w).exchanges;

@@ -31,7 +31,7 @@ static inline void lone_says(struct lone *w, uint32_t who, const uint8_t *bytes,
     lone_says_on(w, w->actor[who].link, bytes, n);
 }
 
-/* Sends HELLO on this link, with a run or with none. */
+/* Sends HELLO on this link. run: the run that the HELLO names. NULL: none. */
 static inline void lone_hello_of(struct lone *w, uint32_t who, int link, const struct run *run)
 {
     uint8_t out[8192];
@@ -89,11 +89,12 @@ static inline void lone_follow_edge(struct lone *w, uint32_t who)
     struct wire_edge m = a->edge;
     m.nonce = (a->nonce += 2) | 1;
     m.run_round += a->ahead;
-    if (!(a->edge.nonce & 1)) /* Otherwise the EDGE answers one of the actor's. */
+    if (!(a->edge.nonce & 1)) /* An odd nonce: the node's EDGE is itself an answer. */
         lone_edge(w, who, m);
 }
 
-/* Answers the last delta, for an actor that does not follow. */
+/* Answers the node's last delta as the actor `who`, which does not answer by itself (`follows` is
+ * false). */
 static inline void lone_answer(struct lone *w, uint32_t who)
 {
     struct lone_actor *a = &w->actor[who];
@@ -278,7 +279,7 @@ static inline void lone_flush(struct lone *w)
         uint8_t *bytes = w->mail[w->first].bytes;
         size_t n = w->mail[w->first].n;
         uint32_t who = w->link[link].actor;
-        assert_true(budget < 100 * 1000); /* A message must not cause others without end. */
+        assert_true(budget < 100 * 1000); /* Fails if the messages cause each other endlessly. */
         w->first = (w->first + 1) % LONE_MAIL;
         w->n_mail--;
         if (w->link[link].up && w->actor[who].link == (int)link)

@@ -100,7 +100,7 @@ static void test_many(void **state)
     (void)state;
     rig_open(&r, 20);
     r.sessions.n_links = 1;
-    /* A session with the member that has reported the silent ones. */
+    /* The node has one session, with the member that reports the others as silent. */
     r.sessions.links[0].used = r.sessions.links[0].hello = true;
     for (uint32_t i = 1; i <= 6; i++)
         members_accuse(r.env.members, id_of(i), 2 * SECOND);

@@ -18,7 +18,7 @@ enum { BYTES_MAX = 256 };
 #define XX_2 NOISE_E, NOISE_EE, NOISE_S, NOISE_ES
 #define XX_3 NOISE_S, NOISE_SE
 
-/* One pattern for each protocol name in the vectors. */
+/* Handshake patterns, one for each protocol name in the test vectors. */
 static const struct noise_pattern patterns[] = {
     {"Noise_XX_25519_ChaChaPoly_SHA256", 3, 0, {{XX_1}, {XX_2}, {XX_3}}},
     {"Noise_XXpsk0_25519_ChaChaPoly_SHA256", 3, 1, {{NOISE_PSK, XX_1}, {XX_2}, {XX_3}}},

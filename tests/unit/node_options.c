@@ -234,7 +234,7 @@ static void test_errors(void **state)
            "unknown flag --peer, did you mean --peers?"); /* Names cannot be abbreviated. */
     refuse(&tool, "f --p 3", "unknown flag --p");
     refuse(&tool, "f --hel", "unknown flag --hel");
-    refuse(&tool, "f --file x", "unknown flag --file"); /* The name of an operand is not a flag. */
+    refuse(&tool, "f --file x", "unknown flag --file"); /* FILE is an operand, not a flag. */
     refuse(&tool, "f -x", "unknown flag -x");
     refuse(&tool, "f --bandwidth 3", "--bandwidth is a flag of hearsay alpha only");
     refuse(&tool, "f --pear", "--pear is a flag of hearsay alpha, beta only");
@@ -248,14 +248,16 @@ static void test_errors(void **state)
     refuse(&tool, "f --colour o", "--colour: found 'o', expected auto|on|off, did you mean on?");
     refuse(&tool, "f --colour auto|on", "--colour: found 'auto|on', expected auto|on|off");
     refuse(&tool, "f g h", "unexpected argument 'h'");
-    /* Only a valid number of peers gets the suggestion --peers. */
+    /* An unexpected argument gets the suggestion --peers only if it is a valid number of peers (1
+     * to 64). */
     refuse(&tool, "f g -- h", "unexpected argument 'h'");
     refuse(&tool, "f g 65", "unexpected argument '65'");
     refuse(&tool, "f g 64", "unexpected argument '64', did you mean --peers 64?");
     refuse(&tool, "--json", "FILE is missing");
     refuse(&tool, "", "FILE is missing");
     refuse(&runner, "", "--key FILE is missing");
-    refuse(&runner, "--data", "--data needs a value (SPEC)"); /* SPEC is from the help text. */
+    /* SPEC is the placeholder in the help. */
+    refuse(&runner, "--data", "--data needs a value (SPEC)");
     refuse(&runner, "--lr", "--lr needs a value (X)");
     refuse(&runner, "--policy --seed 3",
            "--policy needs a value (sync|async|ssp:N), found the flag --seed");
@@ -296,7 +298,7 @@ static void test_environment(void **state)
     static const char *const bad[] = {"HEARSAY_PEERS", "0", NULL};
     environment = bad;
     refuse(&tool, "f", "HEARSAY_PEERS: found '0', expected a whole number from 1 to 64");
-    accept_(&tool, "f --peers 2"); /* The command line hides the invalid variable. */
+    accept_(&tool, "f --peers 2"); /* The command line replaces the variable's invalid value. */
 
     static const char *const flag[] = {"HEARSAY_JSON", "maybe", NULL};
     environment = flag;
@@ -312,7 +314,8 @@ static void test_environment(void **state)
     environment = NULL;
 }
 
-/* Precedence: command line, environment, file, default. Each source hides the sources after it. */
+/* Values are taken from the command line, the environment, the file and the defaults, in this order
+ * of precedence. */
 static void test_file(void **state)
 {
     (void)state;
@@ -327,7 +330,8 @@ static void test_file(void **state)
     assert_string_equal(run_flags_value(&o.run, "batch"), "8");
     assert_string_equal(run_flags_value(&o.run, "seed"), "9");
     assert_string_equal(run_flags_value(&o.run, "mixer"), "");
-    /* This --data is an option of the command. Only a run key would be expanded. */
+    /* In this command `data` is an option of its own, so its value stays as it is. The value of a
+     * run key `data` would be expanded. */
     assert_string_equal(options_text(&o, "data"), "/d");
     environment = NULL;
     refuse(&runner, "", "--key FILE is missing"); /* Without --config no file is read. */
@@ -335,7 +339,8 @@ static void test_file(void **state)
     refuse(&runner, "--config f", "f line 3: unknown flag --lrr, did you mean --lr?");
     file = "key = k\nlr = -1\n";
     refuse(&runner, "--config f", "f line 2: --lr: found '-1', expected a number from 0 to 1000");
-    accept_(&runner, "--config f --lr 1"); /* The command line hides the invalid value. */
+    /* The value on the command line replaces the invalid one. */
+    accept_(&runner, "--config f --lr 1");
     file = "print-config = true\n";
     refuse(&runner, "--config f", "f line 1: --print-config: not in a file of settings");
     file = NULL;
@@ -407,8 +412,8 @@ static void test_strays(void **state)
     assert_string_equal(meant, "local-steps");
     assert_true(options_unknown_variable(all, "HEARSAY_SERVICE_HOST", &meant));
     assert_null(meant);
-    assert_true(
-        options_unknown_variable(all, "HEARSAY_FILE", &meant)); /* An operand has no variable. */
+    /* FILE is an operand, and only options have environment variables. */
+    assert_true(options_unknown_variable(all, "HEARSAY_FILE", &meant));
     assert_true(options_unknown_variable(all, "HEARSAY_", &meant));
     assert_false(options_unknown_variable(all, "HEARSAY_LIBRARY",
                                           &meant)); /* The Python package reads this variable. */
@@ -470,7 +475,8 @@ static void test_expand(void **state)
     assert_string_equal(options_text(&o, "topology"), "edges:0-1");
     assert_string_equal(run_value("topology"), "edges:0-1");
     refuse(&runner, "--key k --topology edges:gone", "--topology: gone: no such file");
-    /* The values of two keys are expanded. Of several values of one key, the last one is. */
+    /* Values of the keys `topology` and `data` are expanded. If a key is given several times, only
+     * its last value is expanded. */
     accept_(&alone, "--data /a --topology edges:f --data /b");
     assert_string_equal(options_text(&o, "topology"), "edges:0-1");
     assert_string_equal(options_text(&o, "data"), "mnist:/b");
@@ -511,7 +517,8 @@ static void test_some_keys(void **state)
 static void test_help(void **state)
 {
     (void)state;
-    assert_int_equal(parse(&tool, "--help"), OPTIONS_WANT_HELP); /* --help needs no FILE. */
+    /* With --help the operand FILE may be missing. */
+    assert_int_equal(parse(&tool, "--help"), OPTIONS_WANT_HELP);
     assert_int_equal(parse(&tool, "f -h --foo"), OPTIONS_WANT_HELP);
     refuse(&tool, "f --foo --help", "unknown flag --foo");
     static char text[OPTIONS_HELP_MAX];
@@ -551,7 +558,8 @@ static void test_env_name(void **state)
     assert_string_equal(name, "HEARSAY_MIN_PEERS");
 }
 
-/* An operand with `many` takes all further arguments, options among them, up to a limit. */
+/* An operand that is declared with `many` takes all further arguments as its values, even if they
+ * look like options, up to a limit. */
 static void test_many(void **state)
 {
     (void)state;
@@ -619,7 +627,8 @@ static void test_topics(void **state)
         if (first == NULL || strstr(first + 1, flag) != NULL)
             fail_msg("--help all does not show --%s exactly once", key->name);
     }
-    assert_null(strstr(text, "other options")); /* Each run key has a topic. */
+    /* Each run key has a topic in the help, so the heading for keys without a topic is missing. */
+    assert_null(strstr(text, "other options"));
 }
 
 int main(void)

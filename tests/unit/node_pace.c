@@ -40,8 +40,8 @@ static void the_slow_does_less(void **state)
         shortest = fmin(shortest, n * step_us[i]);
     }
     assert_int_equal(pace_steps(&p[3], AVERAGE, MOST), 2);
-    /* The times differ because the numbers of steps are whole, and a step of the slow peer is
-     * long. */
+    /* The times of a round still differ, because each peer does a whole number of local steps, and
+     * one step of the slow peer is long. */
     assert_true(shortest > 0.75 * longest);
     assert_true(fabs(sum / PEERS - AVERAGE) < 1);
     for (int k = 0; k < BEATS; k++) /* The slow peer is now as fast as the others. */
@@ -66,7 +66,7 @@ static void without_word_it_does_the_average(void **state)
     assert_int_equal(pace_steps(&p, AVERAGE, MOST), AVERAGE);
     pace_heard(&p, 0);
     assert_int_equal(pace_steps(&p, AVERAGE, MOST), AVERAGE);
-    pace_worked(&p, 10, 0); /* The clock has not advanced. */
+    pace_worked(&p, 10, 0); /* 10 local steps in 0 us: the clock is coarse. */
     assert_true(pace_steps(&p, AVERAGE, MOST) >= 1);
 }
 
@@ -96,7 +96,7 @@ static void ways_weigh_alike(void **state)
     assert_true(pace_weight(10, 10) == 1);
     assert_true(pace_weight(20, 10) == 0.5);
     assert_true(pace_weight(8, 10) == 1.25);
-    assert_true(pace_weight(2, 10) == 2); /* The weight is limited to 2. */
+    assert_true(pace_weight(2, 10) == 2); /* Without the limit of 2 this would be 5. */
 }
 
 int main(void)

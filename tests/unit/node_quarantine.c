@@ -32,7 +32,7 @@ static void test_grows(void **state)
         now += want * second;
         assert_false(quarantine_holds(&q, id(1), now));
     }
-    now += 600 * second; /* The peer has not violated the protocol for 10 minutes. */
+    now += 600 * second; /* After 10 minutes without a violation the quarantine is short again. */
     quarantine_add(&q, id(1), now);
     assert_false(quarantine_holds(&q, id(1), now + second));
 }

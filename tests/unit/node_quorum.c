@@ -105,7 +105,8 @@ static void test_suspects(void **state)
     kill_peer(m, 1, 0);
     kill_peer(m, 2, 0);
     suspect(m, 3, 20 * SECOND);
-    /* Exactly half of the members, if the suspect is alive. */
+    /* Two of four members are dead. The other two are a quorum, as long as the silent one may be
+     * alive. */
     assert_false(look(&q, m, 20 * SECOND));
     expect(&q, QUORUM_THERE, 2, 4);
     members_tick(m, 20 * SECOND + TOY_SUSPECT_US);
@@ -208,8 +209,8 @@ static void test_hung(void **state)
     assert_int_equal(merge(m, record_in(2, 2, RECORD_STALLED)), MEMBERS_NEWS);
     assert_true(look(&q, m, 2));
     expect(&q, QUORUM_HELD, 1, 3);
-    /* The member is also silent now. A single silent member still counts as present, but this one
-     * hangs. */
+    /* The member that hangs is now silent, too. A single silent member normally counts as present,
+     * but not this one, because its worker hangs. */
     members_accuse(m, id_of(2), 3);
     assert_false(look(&q, m, 3));
     expect(&q, QUORUM_HELD, 1, 3);

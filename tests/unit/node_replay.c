@@ -20,7 +20,8 @@ static void begin_set(uint64_t what)
     replay_init(&seen, key);
 }
 
-/* The set of known messages is compared with a list of all messages in order. */
+/* Random messages, new and repeated, are given to the set of known messages. Its answers are
+ * compared with a list of all messages in their order. */
 static void the_last_are_known(void **state)
 {
     (void)state;
@@ -44,14 +45,15 @@ static void the_last_are_known(void **state)
         assert_true(n < 4 * N);
         if (is_new)
             entered[n++] = i;
-        if (n >= REPLAY_EACH) { /* The oldest message that must still be known. */
+        if (n >= REPLAY_EACH) { /* The oldest of the REPLAY_EACH messages that must be known. */
             ephemeral(e, entered[n - REPLAY_EACH]);
             assert_false(replay_is_new(&seen, e));
         }
     }
 }
 
-/* The memory is limited: messages twice as old as the guarantee are forgotten. */
+/* The last REPLAY_EACH messages are known for certain. A message that is followed by twice as many
+ * is forgotten, so the memory is limited. */
 static void the_oldest_are_forgotten(void **state)
 {
     (void)state;

@@ -86,7 +86,8 @@ static void test_goes_back(void **state)
         if (train(&r, 70, x, rows[i].v, rows[i].loss) != rows[i].away)
             fail_msg("%g, loss %g", (double)rows[i].v, rows[i].loss);
         assert_int_equal(r.n, rows[i].away);
-        float want = rows[i].away ? 1.063f : rows[i].v; /* 1.063 is the model before round 64. */
+        /* Value of each parameter before round 64: 1.063. */
+        float want = rows[i].away ? 1.063f : rows[i].v;
         for (size_t k = 0; k < N; k++)
             assert_true(x[k] == want);
         assert_int_equal(count, rows[i].away ? 64 : 71);
@@ -94,8 +95,8 @@ static void test_goes_back(void **state)
     }
 }
 
-/* A statistic that is not finite counts as divergence, too, although statistics are part of no
- * distance. */
+/* A running statistic of the model that is not finite counts as divergence, too. Statistics are not
+ * part of the consensus distance, so only this check finds it. */
 static void test_statistics(void **state)
 {
     struct rollback r = begin();
@@ -121,7 +122,8 @@ static void test_the_first_step(void **state)
     assert_true(train(&r, 0, x, 1e6f, 2));
     assert_true(x[0] == 0 && r.loss == 1e6 && r.first == 2);
     held_out_loss = 2;
-    /* Every change of a model of zeros is large, but this one is good. */
+    /* Relative to a model of zeros every change is large. The held-out loss shows that this one is
+     * good. */
     assert_false(train(&r, 1, x, 0.01f, 2));
     assert_int_equal(n_evaluated, 2);
     assert_false(train(&r, 2, x, 0.02f, 2));

@@ -14,7 +14,7 @@ enum { SECOND = 1000 * 1000, BEAT = 100, FAR = 5000, JOB_US = 10 * 1000, EDGES =
 static struct env env;
 static struct sessions all;
 
-/* Sets up `n` sessions whose peers have just announced these rounds. */
+/* Sets up `n` sessions. The peer on session `i` has just announced the round `round[i]`. */
 static void said(const uint64_t *round, size_t n)
 {
     env.now_us = 100 * SECOND;
@@ -54,8 +54,8 @@ static void test_most(void **state)
 
 /* ---- edges ---- */
 
-/* The `n` neighbours claim to be in these steps. Returns the step that the scheduler is shown for
- * the first of them. */
+/* The `n` neighbours claim to be in the steps `beat`. Returns the step that the round quorum passes
+ * to the scheduler for the first neighbour: its claim, or a lower step. */
 static uint64_t shown(struct round_quorum *b, enum node_phase phase, const uint64_t *beat, size_t n)
 {
     struct schedule_edge edge[EDGES] = {{0}};
@@ -178,8 +178,8 @@ static void test_words_grow_old(void **state)
     }
     env.now_us += SECOND / 4;
     assert_int_equal(round_quorum_sessions(&all, &n), 1250);
-    /* Two of the three paces are not known: one peer has announced a lower round than before, and
-     * one has announced only one round. */
+    /* The pace of two of the three peers is not known: one has announced a lower round than before,
+     * and one has announced only one round. Their rounds are not extrapolated. */
     all.links[0].before = 2000;
     all.links[2].before_us = 0;
     assert_int_equal(round_quorum_sessions(&all, &n), 1000);
@@ -236,20 +236,21 @@ static void test_two_peers(void **state)
     struct round_quorum b = {0};
     (void)state;
     said(near, 1);
-    /* The node has done no job yet, so it believes any claim. */
+    /* The node has done no job yet and does not know how fast a peer can be, so it believes any
+     * claim. */
     assert_int_equal(shown(&b, NODE_TRAINING, later, 1), FAR);
     round_quorum_worked(&b, 3 * JOB_US);
     round_quorum_worked(&b, JOB_US);
     round_quorum_worked(&b, 2 * JOB_US);
     assert_int_equal(b.fastest_us, JOB_US);
     assert_int_equal(shown(&b, NODE_TRAINING, near, 1), BEAT + 1);
-    /* The neighbour was heard just now, so it cannot be far ahead. */
+    /* The neighbour was heard just now near the node's round, so it cannot be far ahead yet. */
     assert_int_equal(shown(&b, NODE_TRAINING, later, 1), BEAT);
     env.now_us += 60 * SECOND;
     assert_int_equal(shown(&b, NODE_TRAINING, later, 1), BEAT);
     assert_int_equal(shown(&b, NODE_TRAINING, near, 1), BEAT + 1);
-    /* In 1 s without a word the neighbour can have done 800 rounds, in 60 s all rounds up to
-     * FAR. */
+    /* The neighbour is silent, but may continue to train. After 1 s it can have done 800 rounds.
+     * After another 60 s it can have done all rounds up to FAR. */
     env.now_us += SECOND;
     assert_int_equal(shown(&b, NODE_TRAINING, later, 1), BEAT + lead + 800);
     assert_int_equal(shown(&b, NODE_TRAINING, near, 1), BEAT + 1);

@@ -1,8 +1,9 @@
 /* tests/unit/node_run.c -- tests of the run description: one text per run, others are refused. */
 #include "tests/unit/node_run_flags.h"
 
-/* Returns flags in which every key but three differs from its default. The mixer average allows one
- * policy only, and the optimiser adamw has only one kind of momentum and one value of nesterov. */
+/* Returns flags in which every key but three differs from its default. The exceptions are `policy`,
+ * of which the mixer average allows only one, and `momentum-kind` and `nesterov`, of which the
+ * optimiser adamw allows only one value each. */
 static struct run_flags rich_flags(void)
 {
     static const char *const flags[][2] = {
@@ -26,7 +27,8 @@ static struct run_flags rich_flags(void)
     for (size_t i = 0; (k = run_key_at(&sgd_keys, i)) != NULL; i++)
         if (strcmp(k->name, "policy") != 0 && strcmp(k->name, "nesterov") != 0
             && strcmp(k->name, "momentum-kind") != 0)
-            assert_string_not_equal(f.value[i], k->fallback); /* No key was forgotten. */
+            /* Checks that the table above has every key. */
+            assert_string_not_equal(f.value[i], k->fallback);
     return f;
 }
 
@@ -61,7 +63,8 @@ static void defaults_make_a_good_first_run(void **state)
 static void defaults_may_be_given(void **state)
 {
     /* clang-format off */
-    static const char *const needs[][3] = { /* A key, the key that it needs, and its value. */
+    /* Columns: a key, another key that it needs, and the value that this other key must have. */
+    static const char *const needs[][3] = {
         {"error-feedback", "mixer", "average"}, {"factor-masking", "mixer", "average"},
         {"collective", "mixer", "sma"}, {"centre-momentum", "mixer", "sma"}, {"norm", "model", "resnet:20"},
         {"drift-target", "compress", "auto"}, {"max-pull", "byzantine", "1"}, {"max-pull", "topology", "complete"},
@@ -87,7 +90,8 @@ static void defaults_may_be_given(void **state)
         char tr[WIRE_RUN_MAX + 1], ts[WIRE_RUN_MAX + 1];
         run_text(&r, tr);
         run_text(&s, ts);
-        assert_string_equal(tr, ts); /* A default that is given does not change the run. */
+        /* A flag that is given with its default value does not change the run. */
+        assert_string_equal(tr, ts);
     }
 }
 
@@ -424,7 +428,8 @@ static void contradictions_name_both_values(void **state)
         assert_int_equal(run_check_flags(&r, &f, error), -EINVAL);
         assert_string_equal(error, want);
     }
-    /* A flag that is not given does not contradict the run, and neither does another spelling. */
+    /* A flag that is not given does not contradict the run. Another spelling of a value, such as
+     * 0.03750 for 0.0375, does not either. */
     struct run_flags f = {.trainer = &sgd_keys};
     assert_int_equal(run_check_flags(&r, &f, error), 0);
     set(&f, "gamma", "0.03750");
@@ -440,8 +445,9 @@ static void contradictions_name_both_values(void **state)
 
 /* ---- Texts from strangers. ---- */
 
-/* Parses a text, which must be refused, or be the canonical text of a run. Returns whether it was
- * accepted. The copy has no NUL at its end, so that a sanitizer detects reading too far. */
+/* Parses a copy of the text, which must be refused, or be the canonical text of a run. Returns
+ * whether it was accepted. The copy has no NUL at its end, so that a sanitizer detects reading too
+ * far. */
 static bool is_safe(const char *text, size_t n)
 {
     char *copy = malloc(n > 0 ? n : 1);
@@ -485,11 +491,12 @@ static void truncations_are_refused(void **state)
             assert_false(is_safe(text, i));
         for (size_t i = 1; i < n; i++)
             assert_false(is_safe(text + i, n - i));
-        assert_false(is_safe(text, n + 1)); /* The NUL at the end is included. */
+        assert_false(is_safe(text, n + 1)); /* With its final NUL the text is refused. */
     }
 }
 
-/* A changed byte may make the text of another valid run (seed=2), which must be canonical. */
+/* One byte of the text is changed. The result must be refused, or be the canonical text of another
+ * valid run, such as one with seed=2. */
 static void mutations_are_refused_or_canonical(void **state)
 {
     (void)state;
@@ -506,7 +513,7 @@ static void mutations_are_refused_or_canonical(void **state)
             text[i] = was;
         }
     }
-    assert_true(taken > 100); /* Many of these have another digit. */
+    assert_true(taken > 100); /* In many of the accepted texts the changed byte is a digit. */
 }
 
 static void other_texts_are_refused(void **state)

@@ -35,7 +35,7 @@ static void autos_are_resolved(void **state)
         struct run_flags f = {.trainer = &sgd_keys};
         set(&f, "rounds", warmup_of[i][0]);
         assert_true(made(&f).warmup == strtoull(warmup_of[i][1], NULL, 10));
-        set(&f, "warmup", "77"); /* An explicit number is not changed. */
+        set(&f, "warmup", "77"); /* A number that is given is not replaced. */
         assert_true(made(&f).warmup == 77);
     }
 }
@@ -217,7 +217,7 @@ static void useless_flags_are_refused(void **state)
 {
     (void)state;
     static const char *const bad[][4] = {
-        /* Columns: flag, value, key and value of the flag that it needs. */
+        /* Columns: a flag and its value, and another flag that it needs, with the value needed. */
         {"norm", "batch", "model", "resnet:20"},   {"norm", "group", "model", "vgg11:bn"},
         {"beta2", "0.999", "optimiser", "adam"},   {"beta2", "0.9", "optimiser", "adamw"},
         {"drift-target", "1", "compress", "auto"}, {"drift-target", "0.5", "compress", "auto"}};
@@ -231,7 +231,7 @@ static void useless_flags_are_refused(void **state)
         set(&f, bad[i][0], bad[i][1]);
         set(&alone, bad[i][0], bad[i][1]);
         assert_int_equal(run_from_flags(&r, &f, error), -EINVAL);
-        /* Some messages begin "--norm: only with a --model that ...". */
+        /* Compares 16 characters: a message may be "--norm: only with a --model that ...". */
         assert_true(strncmp(error, flag, 16) == 0 && strstr(error, bad[i][2]) != NULL);
         assert_memory_equal(&r, &untouched, sizeof r);
         assert_int_equal(run_check_flags(&plain, &alone, error), -EINVAL);
@@ -253,8 +253,9 @@ static void useless_flags_are_refused(void **state)
     assert_int_equal(run_from_flags(&r, &f, error), -EINVAL);
 }
 
-/* An orphan flag needs another flag that was not given. It cannot start a run, but its peer may
- * join one. A flag is no orphan if the other flag was given, or if there is another error. */
+/* An orphan flag has an effect only with another flag, which was not given. A peer with an orphan
+ * flag cannot start a run, but may join one. A flag is no orphan if the other flag was given, or if
+ * the flags have another error. */
 static void orphans_may_join(void **state)
 {
     (void)state;
@@ -285,7 +286,7 @@ static void orphans_may_join(void **state)
         assert_true(strncmp(error, want, strlen(want)) == 0);
         snprintf(want, sizeof want, ", and the cluster's run has %s=%s", own[i][2], own[i][4]);
         assert_non_null(strstr(error, want));
-        /* With this value no run can use the flag. */
+        /* No orphan: the other flag is given, but with a value that makes this flag useless. */
         set(&f, own[i][2], own[i][4]);
         assert_false(run_flags_orphan(&f, why));
     }
@@ -299,7 +300,7 @@ static void orphans_may_join(void **state)
     assert_int_equal(run_check_flags(&r, &f, error), -EINVAL);
     assert_string_equal(
         error, "--drift-target 0.5 contradicts the cluster's run, which has drift-target=0.25");
-    set(&f, "policy", "async"); /* These two flags contradict each other in every run. */
+    set(&f, "policy", "async"); /* async is refused with --mixer average in every run. */
     set(&f, "mixer", "average");
     assert_false(run_flags_orphan(&f, why));
 }
@@ -360,7 +361,7 @@ static void tolerance_wants_neighbours(void **state)
                 {"1", "ring", "16", "every peer needs 4 neighbours, and in 'ring' of 16 peers"},
                 {"1", "complete", "5", NULL},
                 {"1", "complete", "4", "needs 4 neighbours"},
-                {"1", "complete", "1", NULL}, /* The number of peers is not known. */
+                {"1", "complete", "1", NULL}, /* --min-peers 1: the graph's size is not known. */
                 {"1", "ring", "1", "needs 4 neighbours"},
                 {"2", "torus", "16",
                  "needs 6 neighbours, and in 'torus' of 16 peers some have 4: "
@@ -400,7 +401,7 @@ static void tolerance_wants_neighbours(void **state)
     assert_true(r.pull == 1 && r.tolerate == 1);
 }
 
-/* Settings that allow another graph in the consensus phase, or are refused with a reason. */
+/* --final-topology is accepted with some settings, and refused with others. */
 static void last_phase_has_a_graph(void **state)
 {
     static const struct
@@ -446,10 +447,11 @@ static void last_phase_has_a_graph(void **state)
     set(&f, "final-topology", "base:2");
     r = make(&f);
     assert_string_equal(run_final_topology(&r), "base:2");
-    assert_string_equal(r.final_compress, "none"); /* With full models one exact pass is enough. */
+    assert_string_equal(r.final_compress, "none"); /* Uncompressed: one exact pass is enough. */
 }
 
-/* No peer can detect a distance below the rounding error. The message names the least value. */
+/* A --drift-target below the rounding error is refused, because no peer can measure such a
+ * distance. The error message names the least value that is allowed. */
 static void drift_is_no_less_than_rounding(void **state)
 {
     static const struct

@@ -32,7 +32,7 @@ static inline struct run make(const struct run_flags *f)
     return r;
 }
 
-/* Returns the SGD values of a run. */
+/* Returns the values of the SGD trainer's keys in the run that these flags make. */
 static inline struct sgd_values made(const struct run_flags *f)
 {
     struct run r = make(f);

@@ -128,7 +128,7 @@ static void post_local_has_steps(void **state)
 {
     static const struct
     {
-        /* why: part of the error message. NULL: the flags are accepted. */
+        /* why: text that the error message must contain. NULL: the flags are accepted. */
         const char *post, *steps, *rounds, *why;
     } rows[] = {{"10", "4", "100", NULL},
                 {"0", "4", "100", NULL},

@@ -12,8 +12,8 @@
 
 enum { SECOND = 1000 * 1000, LIMIT = 10 * SECOND };
 
-/* Shorthands for a neighbour: in the given step, with a complete exchange, with a hop count of the
- * consensus phase, and with a lost session. */
+/* Four shorthands for a neighbour. at(): in the given step. ready(): with a complete exchange, too.
+ * settled(): with a hop count of the consensus phase. lost(): with a lost session. */
 static struct schedule_edge at(uint64_t beat)
 {
     return (struct schedule_edge){.open = true, .made = true, .beat = beat};
@@ -86,8 +86,8 @@ static void test_lock_step_waits_for_the_slower(void **state)
         {9, SCHEDULE_WAIT},
         {10, SCHEDULE_TRAIN},
         {11, SCHEDULE_TRAIN},
-        /* A neighbour that is 24 steps ahead (the lead: 2 x 4 hops + 16) does not make this peer
-         * skip rounds. */
+        /* This peer skips rounds only if a neighbour is ahead by more than the lead, which is 24
+         * steps here (2 x 4 hops + 16). This neighbour is ahead by exactly the lead. */
         {34, SCHEDULE_TRAIN}};
     (void)state;
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
@@ -118,8 +118,8 @@ static void test_beats_are_claimed_beyond_the_lead(void **state)
     (void)state;
     assert_int_equal(schedule_lead(&v), 24);
     assert_int_equal(schedule_next(&v).claim, 35);
-    /* The neighbour is behind by more than the lead. It will skip rounds, so this peer does not
-     * wait for it. */
+    /* The neighbour is behind by more than the lead (schedule_lead(), 24 steps). It will skip
+     * rounds, so this peer does not wait for it. */
     w.beat = w.round = 35;
     expect(&w, SCHEDULE_TRAIN, "far ahead");
     v.lock_step = false, v.staleness = 0;
@@ -163,7 +163,7 @@ static void test_stale_synchronous_waits_at_its_bound(void **state)
 static void test_nobody_waits_for_who_is_excused(void **state)
 {
     (void)state;
-    /* In rows 7 and 8 the neighbour reports that a long job makes progress. */
+    /* For `k` = 7 and 8 the neighbour reports that a long job makes progress. */
     for (int k = 0; k < 9; k++) {
         struct schedule_edge e[2] = {at(9), at(10)};
         struct schedule_view v = training(e);
@@ -194,11 +194,11 @@ static void test_who_is_alone_keeps_the_pace(void **state)
             e[1] = at(10);
         e[1].flapping = k == 1;
         e[1].busy_us = k == 2 ? LIMIT + 1 : 0;
-        if (k == 3) /* The neighbour was away. It is behind by more than the lead. */
+        if (k == 3) /* The neighbour is 25 steps behind, more than the lead of 24. */
             v.beat = v.round = 35, e[1] = at(10);
         if (k == 4)
             e[1] = at(10);
-        if (k == 5) /* The neighbour is behind by exactly the lead, so this peer waits for it. */
+        if (k == 5) /* The neighbour is 24 steps behind, not more than the lead: this peer waits. */
             v.beat = v.round = 34, e[1] = at(10);
         if (k == 6)
             v.lock_step = false, v.staleness = 0;
@@ -372,7 +372,7 @@ static void test_settled_after_what_is_old(void **state)
     e[0].old = true;
     assert_int_equal(schedule_settled(&v), 0);
     assert_false(schedule_next(&v).drain);
-    /* If the worker of that neighbour hangs, this peer does not wait for the exchange. */
+    /* If the worker of the neighbour on the old exchange hangs, this peer does not wait for it. */
     e[0].busy_us = LIMIT + 1;
     assert_int_equal(schedule_settled(&v), 6);
 }
@@ -389,8 +389,9 @@ static void test_a_missing_edge_holds_the_end(void **state)
     v.distance = 1;
     expect(&v, SCHEDULE_MIX, "there is something to do");
     v.distance = 0;
-    /* The edge is missing for longer than SCHEDULE_LOST_US and is given up. The way around the ring
-     * is longer, so more hops than the eccentricity must be under the target. */
+    /* The edge is missing for longer than SCHEDULE_LOST_US and is given up. News now travel the
+     * long way around the ring, over more hops than the eccentricity. The hop count must therefore
+     * be larger before the phase may end. */
     e[1].lost_us++;
     assert_int_equal(schedule_settled(&v), 6);
     assert_false(schedule_next(&v).drain);
@@ -504,8 +505,9 @@ static void test_whose_turn_it_is_not(void **state)
     expect(&v, SCHEDULE_WAIT, "our last exchange comes without that");
 }
 
-/* A neighbour finishes at a step that this peer has not reached yet (`ends_later`). Its last hop
- * count remains valid until that step, so the arrival time of the message does not matter. */
+/* A neighbour has announced that it finishes at a step that this peer has not reached yet
+ * (`ends_later`). The neighbour's last hop count remains valid until this peer reaches that step,
+ * so it does not matter how early the announcement arrives. */
 static void test_who_ends_later(void **state)
 {
     struct schedule_edge e[2] = {settled(150, 2), settled(150, 7)};

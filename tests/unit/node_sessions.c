@@ -65,8 +65,9 @@ static void hello_of(const struct link *l, uint64_t boot, uint64_t incarnation)
 }
 
 /* Two processes use one identity. The node keeps the session of the process with the higher
- * incarnation, and sends its record to the other process at each attempt. If both processes then
- * raise their incarnations in turn, the node reports the duplicate once. */
+ * incarnation. Each time that the other process connects, the node sends it the record of the first
+ * one and ends the session. If both processes then raise their incarnations in turn, the node
+ * reports the duplicate once. */
 static void test_two_processes_of_one_identity(void **state)
 {
     struct wire_message m;
@@ -306,8 +307,8 @@ static void test_names_are_resolved_for_ever(void **state)
     (void)until_resolve();
     const struct link *l = up(HIGH, false);
     hello(l, 1);
-    /* While a member is connected, the name is resolved at a low rate. Each time the node dials the
-     * address that it resolves to now. */
+    /* While a member is connected, the bootstrap name is resolved at a low rate only. After each
+     * lookup the node dials the address in its result. */
     for (int k = 0; k < 3; k++) {
         char address[WIRE_ADDRESS_MAX];
         snprintf(address, sizeof address, "10.1.0.%d:7100", k);
@@ -319,7 +320,8 @@ static void test_names_are_resolved_for_ever(void **state)
         assert_in_range(until_resolve(), SEED_US * 4 / 5, SEED_US * 6 / 5 + TICK_US);
         sessions_heard(&rig.s, l->number);
     }
-    /* The name resolves to no address: it is resolved again soon. The node reports that once. */
+    /* A lookup of the name gives no address. The node reports that once and looks the name up again
+     * soon. */
     resolved(NULL);
     assert_int_equal(rig.fx.n_notes, 1);
     assert_in_range(until_resolve(), SEED_ALONE_US * 4 / 5, SEED_ALONE_US * 6 / 5 + TICK_US);
@@ -552,7 +554,7 @@ static void test_leaving_and_finishing_are_said(void **state)
     rig.standing.finished = true;
     sessions_say_finished_all(&rig.s);
     assert_true(sent(l->number, WIRE_PING, &m) && m.ping.finished);
-    /* The same message comes from the peer, so the peer counts as finished. */
+    /* The peer sends the same PING (`finished`) to the node, and counts as finished. */
     sessions_ping(&rig.s, l, &m.ping);
     assert_true(l->finished && rig.n_finished == 1);
     step_at(rig.env.now_us);

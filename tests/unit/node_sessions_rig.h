@@ -22,13 +22,15 @@ struct rig
     struct sessions s;
     struct node_effects fx;
     struct standing standing;
-    enum sessions_run said; /* Answer that the owner gives about the run in a HELLO. */
+    /* Answer of the rig, which owns the sessions, to the question whether the run in a HELLO is
+     * acceptable. */
+    enum sessions_run said;
     uint32_t n_runs, n_lost, n_finished, n_status;
     uint32_t next_link;
     struct record known[2];
 };
 
-static struct rig rig; /* Too large for the stack. */
+static struct rig rig; /* Static, because it is too large for the stack. */
 
 static inline bool verify(void *self, const uint8_t id[WIRE_ID_BYTES], const uint8_t *msg, size_t n,
                           const uint8_t signature[WIRE_SIGNATURE_BYTES])
@@ -168,7 +170,8 @@ static inline bool sent(uint32_t link, enum wire_type type, struct wire_message 
     return false;
 }
 
-/* Makes one tick. The friend is heard. refuse: dials fail at once; otherwise they get no answer. */
+/* Advances the time by one tick, in which the node hears its friend. refuse: the node's dials fail
+ * at once; otherwise they get no answer. */
 static inline void tick(const struct link *friend, bool refuse)
 {
     step_at(rig.env.now_us + TICK_US);

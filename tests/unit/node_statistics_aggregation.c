@@ -13,7 +13,8 @@ struct toy
     const struct run *run;
     uint8_t own[1];
     uint32_t n_pools;
-    char parts[100]; /* Statistics that were used, such as "peer-0=a peer-1=b ". */
+    /* Members and their statistics from which the run was made, such as "peer-0=a peer-1=b ". */
+    char parts[100];
     bool fails;
 };
 
@@ -48,9 +49,9 @@ static int toy_pool(void *self, const struct node_part *part, size_t n, struct r
 
 static struct toy toy;
 
-/* Returns a node that makes the run as soon as `min_peers` members have sent statistics, and actors
- * without a run. In the order of members the name of the node comes before those of the actors
- * (peer-1 to peer-3), or after them. */
+/* Returns a node that may make the run as soon as `min_peers` members have sent statistics, and
+ * actors without a run. `name` decides whether the node comes before or after the actors, peer-1 to
+ * peer-3, in the member table. The first member that may make the run does so. */
 static struct lone *begin(const char *name, uint32_t min_peers)
 {
     struct lone *w = lone_new(ACTORS, LOW_ID, 10);
@@ -151,12 +152,14 @@ static void test_passed_on(void **state)
     tell(w, 0, 1, 'b', false);
     tell(w, 2, 1, 'b', false);
     run_for(w, 3 * SECOND);
-    assert_int_equal(w->actor[0].n_moments, 1); /* Actor 0 has sent these statistics to the node. */
-    assert_int_equal(w->actor[1].n_moments, 1); /* Actor 1 is the origin of these statistics. */
-    /* Actor 2 sent the same statistics only after the node had sent them to it. */
+    /* Actor 0 sent the statistics of actor 1 to the node, so the node does not relay them back. */
+    assert_int_equal(w->actor[0].n_moments, 1);
+    /* The statistics are not relayed to actor 1, their origin, either. */
+    assert_int_equal(w->actor[1].n_moments, 1);
+    /* The node has relayed them to actor 2, which sent the same statistics only afterwards. */
     assert_int_equal(w->actor[2].n_moments, 2);
     assert_true(memcmp(w->actor[2].moments_of.id, w->actor[1].id, WIRE_ID_BYTES) == 0);
-    /* A new session is sent all statistics. */
+    /* Over a new session the node sends all statistics again. */
     lone_disconnect(w, w->actor[0].link, true);
     w->actor[0].n_moments = 0;
     lone_hello_of(w, 0, lone_connect(w, 0, false, 0), NULL);
@@ -181,8 +184,8 @@ static void test_hostile(void **state)
     assert_int_equal(lone_said(w, "broke the protocol: moments of a toy that are bad"), 1);
     run_for(w, 2 * SECOND);
     assert_false(has_run(w));
-    /* Actor 2 has got the statistics of the node only. Neither of the two invalid messages was
-     * relayed. */
+    /* The only message to actor 2 had the node's own statistics. Neither of the two invalid
+     * messages was relayed. */
     assert_int_equal(w->actor[2].n_moments, 1);
     lone_close(w);
 }
@@ -248,8 +251,8 @@ static void test_not_the_first(void **state)
     lone_close(w);
 }
 
-/* The member that should make the run leaves: the next one in the order of members that may do so
- * makes it. */
+/* The member that should make the run leaves. Then the next member in the order of the member table
+ * that may make the run does so. */
 static void test_next_one(void **state)
 {
     (void)state;

@@ -47,7 +47,7 @@ static void test_certificate(void **state)
     assert_true(c.expires_ms == UINT64_C(0x123456789a));
     assert_true(is_issued(&c));
     assert_true(is_of(&c, newcomer.sign_pk));
-    assert_false(is_of(&c, issuer.sign_pk)); /* The certificate is useless for another identity. */
+    assert_false(is_of(&c, issuer.sign_pk)); /* The certificate holds for no other peer. */
     other = c;
     other.expires_ms++; /* A changed expiry is detected. */
     assert_false(is_issued(&other));

@@ -248,7 +248,7 @@ static void test_words_of_the_absent(void **state)
     assert_non_null(strstr(o.text, "consensus of 2 of 4 peers (c: it has no model, d: away) at"));
 }
 
-/* The text is complete for any number of dead members. */
+/* Even with more dead members than the text can name, the text of the verdict is complete. */
 static void test_many_dead(void **state)
 {
     struct verdict_facts f = good;
@@ -337,7 +337,8 @@ static void test_peers_added_up(void **state)
     o = judged(&all, VERDICT_DIVERGED, 3);
     assert_string_equal(o.text, "no consensus: the run diverged: ran away");
     all.diverged = NULL;
-    p = (struct verdict_peer){.name = "peer-12", .infinite = true}; /* This member left no model. */
+    /* This member did not end the run: it has no model. It still counts as a member. */
+    p = (struct verdict_peer){.name = "peer-12", .infinite = true};
     verdict_add_peer(&all, &p);
     judged(&all, VERDICT_DIVERGED, 3);
     assert_int_equal(all.n_dead, 1);

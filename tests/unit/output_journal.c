@@ -87,7 +87,8 @@ static void test_full_disk(void **state)
         }
 }
 
-/* Only a part of the waiting lines fits. Complete lines are written, and count as late. */
+/* The disk has room for only some of the waiting lines. The lines that fit completely are written,
+ * and count as late (`n_late`). */
 static void test_part(void **state)
 {
     (void)state;
@@ -118,7 +119,7 @@ static void test_bound(void **state)
     assert_int_equal(put("one"), -EFBIG);
     assert_int_equal(put("two"), -EFBIG);
     assert_int_equal(put("three"), -EFBIG);
-    assert_int_equal(put(""), -EFBIG); /* An empty line would fit. */
+    assert_int_equal(put(""), -EFBIG); /* An empty line would fit, but follows a lost line. */
     assert_int_equal(j.n_waiting, 2);
     assert_int_equal(j.n_lost, 2);
     disk(RLIM_INFINITY);

@@ -117,8 +117,8 @@ static void test_foreign_files(void **state)
         assert_string_equal(why, files[i]);
         assert_int_equal(unlink(path_of(files[i])), 0);
     }
-    /* Directories of peers are in the way of commands with several peers only, and only if they
-     * contain results. */
+    /* Results in a peer's directory (peer-3) are in the way of a command with several peers, but
+     * not of a command with one peer. An empty directory is in the way of neither. */
     assert_int_equal(mkdir(path_of("peer-3"), 0700), 0);
     assert_int_equal(look(ours), OUTDIR_NEW);
     put("peer-3/model.safetensors", "x");
@@ -146,7 +146,7 @@ static void test_finished(void **state)
     assert_int_equal(outdir_write_identity(&d, alone, why), 0);
     put("model.safetensors", "x");
     assert_int_equal(look(alone), OUTDIR_UNFINISHED);
-    finish("{\"finished\": false}"); /* The run was stopped. */
+    finish("{\"finished\": false}"); /* A stopped run is unfinished. */
     assert_int_equal(look(alone), OUTDIR_UNFINISHED);
     finish("{\"finished\": true, \"exit_code\": 0}");
     assert_int_equal(look(alone), OUTDIR_FINISHED);
@@ -252,7 +252,7 @@ static void test_fresh(void **state)
     put("peer-x/model.safetensors", "not ours");
     put("summary.json", "{}");
     put("identity.key", "secret");
-    for (int i = 1; i <= 2; i++) { /* The second time, run.txt is the only file of a run. */
+    for (int i = 1; i <= 2; i++) { /* At i == 2 the directory holds no file of a run but run.txt. */
         char old[32];
         snprintf(old, sizeof old, "old.%d", i);
         assert_int_equal(outdir_move_old_run(&d, other, moved, why), 0);

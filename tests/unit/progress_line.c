@@ -73,7 +73,8 @@ static void test_share(void **state)
     assert_string_equal(out, "[>                 ]  x");
 }
 
-/* Texts that are too long are cut, so that GAUGE_FIGURES of them fit in the line. */
+/* Texts that are too long are cut, so that the largest number of texts (GAUGE_FIGURES) fits in the
+ * line. */
 static void test_long(void **state)
 {
     (void)state;

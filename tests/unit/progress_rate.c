@@ -70,7 +70,8 @@ static void test_lines(void **state)
     assert_in_range(lines(3600, 0), 8, 11);
 }
 
-/* Work without a known end (`more`) gets a line each time that it has doubled. */
+/* After the known work is done, work without a known end continues (`more`: its amount). A line is
+ * due each time that this amount has doubled. */
 static void test_more(void **state)
 {
     (void)state;
