@@ -11,12 +11,12 @@
  *   normalised drift = Xi / (spread |Delta|)
  *
  * |Delta| is the distance by which the local steps of one round move this peer's model. `spread` is
- * a factor of the graph (graph_spread() in topology.h): with exact exchange and independent local
- * steps, models are spread |Delta| apart just before they are mixed. A normalised drift of 1
- * therefore means that models begin their local steps as far apart as they are after the local
- * steps with exact exchange. The value depends little on the model, the learning rate, the number
- * of local steps or the graph. For LeNet-5, ResNet-20 and a transformer, with 1 and 10 local steps,
- * it was 0.1 to 1 without compression, 1 to 3 with top-10 %, and 8 to 30 with top-1 %.
+ * a factor of the graph (graph_spread() in topology/topology.h): with exact exchange and
+ * independent local steps, models are spread |Delta| apart just before they are mixed. A normalised
+ * drift of 1 therefore means that models begin their local steps as far apart as they are after the
+ * local steps with exact exchange. The value depends little on the model, the learning rate, the
+ * number of local steps or the graph. For LeNet-5, ResNet-20 and a transformer, with 1 and 10 local
+ * steps, it was 0.1 to 1 without compression, 1 to 3 with top-10 %, and 8 to 30 with top-1 %.
  *
  * Rule, applied at each new figure of the drift (a *look*):
  *

@@ -3,10 +3,10 @@
  *
  * Averaging by gossip (sketch.h) needs every exchange of a window. Tree aggregation needs one
  * report of each peer, at any time. The tree consists of shortest paths (graph_tree() in
- * topology.h). It is the same at all peers that know the same members, and changes with the
- * members. There are four trees, with roots a quarter of the members apart. Windows use the trees
- * in turn, because a broken edge is seldom part of all trees. A *window* is a point in time that
- * all peers know:
+ * topology/topology.h). It is the same at all peers that know the same members, and changes with
+ * the members. There are four trees, with roots a quarter of the members apart. Windows use the
+ * trees in turn, because a broken edge is seldom part of all trees. A *window* is a point in time
+ * that all peers know:
  *
  *   lock step      A window begins at rounds 0, P, 2P, ..., again at the start of the consensus
  *                  phase, and then with a shorter period. All peers compute the same rounds.

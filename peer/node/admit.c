@@ -13,7 +13,7 @@ enum {
     TELL_US = 10 * 60 * 1000 * 1000,
     /* Time after which this peer may dial a peer that it has refused. */
     REFUSE_AGAIN_US = 2 * 1000 * 1000,
-    /* Duration of a session that proves that the other end admits this peer. */
+    /* A session of this duration proves that the other end admits this peer. */
     SETTLED_US = 2 * 1000 * 1000
 };
 
@@ -38,7 +38,8 @@ static bool on_list(const struct admit *a, const uint8_t id[WIRE_ID_BYTES])
     return a->n > 0 && bsearch(id, a->id, a->n, sizeof *a->id, compare) != NULL;
 }
 
-/* Returns whether the identity needs no certificate. */
+/* Returns whether the identity needs no certificate: it is on the allow-list, or is this peer's
+ * own. */
 static bool is_free(const struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
 {
     const struct admit *a = &s->admit;
@@ -256,7 +257,7 @@ bool admit_name(struct sessions *s, const struct link *l, const struct record *r
     return false;
 }
 
-/* An observer uses the identity of a listed peer or of a member. */
+/* An observer is admitted if it uses the identity of a listed peer or of a member. */
 bool admit_observer(struct sessions *s, const struct link *l)
 {
     const struct member *m = members_find(s->env->members, l->id);

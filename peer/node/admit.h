@@ -43,7 +43,8 @@ enum {
  * sessions. Times are node times in microseconds. */
 struct admit
 {
-    bool listed;                  /* True: a list has arrived. False: the cluster key admits. */
+    /* True: an allow-list has arrived. False: every holder of the cluster key is admitted. */
+    bool listed;
     uint8_t (*id)[WIRE_ID_BYTES]; /* The allow-list: n sorted identities. Owned. */
     size_t n;                     /* Number of identities in the allow-list. */
     /* Difference between the wall clock (microseconds since 1970) and node time when the list
@@ -52,15 +53,15 @@ struct admit
     struct
     {
         uint8_t id[WIRE_ID_BYTES]; /* Identity of the refused peer. */
-        int64_t until_us;          /* Time before which the warning is not repeated. */
-        int64_t last_us;           /* Time of the last refusal. */
-        int why;                   /* Reason: an enum wire_refusal, or ADMIT_OTHER_RUN. */
-    } told[ADMIT_TOLD];            /* Recent refusals by this peer. */
+        int64_t until_us; /* Time before which the warning about the refusal is not repeated. */
+        int64_t last_us;  /* Time of the last refusal. */
+        int why;          /* Reason: an enum wire_refusal, or ADMIT_OTHER_RUN. */
+    } told[ADMIT_TOLD];   /* Recent refusals by this peer. */
     /* Number of refusals stored so far. Modulo ADMIT_TOLD it is the next index in told[]. */
     uint32_t next_told;
 
     /* Time of the first and of the last refusal of this peer by another one. refused_us 0: no peer
-     * refuses this peer now, or one admits it. */
+     * refuses this peer now, or a peer has admitted it since. */
     int64_t refused_us, last_us;
     /* Time at which a refusal of this peer was last printed, by reason. 0: never. */
     int64_t said_us[REFUSED_NAME + 1];
@@ -84,8 +85,8 @@ bool admit_observer(struct sessions *s, const struct link *l);
 /* Returns whether a warning that peer `id` has another run was printed in the last ten minutes. If
  * not, remembers that the caller prints it now. */
 bool admit_run_is_told(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
-/* Returns whether the allow-list or a certificate admits the member with record r. For records
- * that another member has forwarded, so the time of a certificate is not checked. */
+/* Returns whether the allow-list or a certificate admits the member with record r. Used for records
+ * that another member has forwarded. The expiry of a certificate is therefore not checked. */
 bool admit_record(struct sessions *s, const struct record *r);
 /* Returns whether member `id` is refused (members_refuse()) and the allow-list does not admit it by
  * its present record. */
@@ -100,8 +101,8 @@ bool admit_must_wait(const struct admit *a, const uint8_t id[WIRE_ID_BYTES], int
 /* Handles two live members with the same name, given by their records. The one that started later
  * is refused. If this is the later one, it ends. */
 void admit_one_of_two(struct sessions *s, const struct record *a, const struct record *b);
-/* Ends this peer if it has been refused for REFUSED_END_US. Ends the state `refused` if a session
- * has lasted or no refusal has arrived for QUIET_REFUSED_US. */
+/* Ends this peer if it has been refused for REFUSED_END_US. This peer no longer counts as refused
+ * if a session has lasted or no refusal has arrived for QUIET_REFUSED_US. */
 void admit_tick(struct sessions *s);
 
 #endif

@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-/* The figures of jobs are as the last job left them. All others are present values, because below
- * the quorum there may be no job for a long time. */
+/* The figures of jobs have the values that the last job left. All other figures are computed now,
+ * because below the quorum there may be no job for a long time. */
 void node_progress(const struct node *n, struct node_progress *p)
 {
     *p = n->job.figures;

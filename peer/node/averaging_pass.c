@@ -41,9 +41,9 @@ static bool edge_is_clean(const struct edges *es, const struct neighbour *b, uin
            && same_end(&edge_theirs(e)->head, clean, beat);
 }
 
-/* Returns the number of edge resets and refused exchanges so far. A pass with one is not exact: the
- * end that refuses an exchange (gossip/exchange/outlier_filter.h) keeps its model, but the other
- * end changes its own. */
+/* Returns the number of edge resets plus closures for distrust at this peer so far. A pass in which
+ * it grows is not exact: the end that refuses an exchange (gossip/exchange/outlier_filter.h) keeps
+ * its model, but the other end changes its own. */
 static uint64_t amiss(const struct edges *es)
 {
     return es->n_resets + es->n_distrusted;
@@ -60,7 +60,7 @@ static bool job_is_clean(const struct edges *es, uint64_t beat)
 
 /* ---- begin and end of a pass ---- */
 
-/* Returns whether, when the pass begins in this job, some exchange is in the model of one end only.
+/* Returns whether some exchange would be in the model of one end only, if a pass began in this job.
  * Deltas that this job makes are for round count `first`. An exchange that is pending and not ready
  * may have been committed by the neighbour. An exchange that is ready is committed by this job;
  * whether the neighbour's model has it when its pass begins depends on the neighbour's delta:
@@ -160,7 +160,8 @@ void averaging_pass_done(struct edges *es)
     uint32_t n = 0;
     if (!p->over || p->bound > 0)
         return;
-    if (p->n_amiss != amiss(es)) { /* An edge was reset or distrusted in this job. */
+    /* An edge was reset or distrusted in this job, so the pass was not exact. */
+    if (p->n_amiss != amiss(es)) {
         p->over = false;
         p->over_beat = 0;
         return;

@@ -54,9 +54,11 @@ struct averaging_pass
     /* Number of the pass that this peer's deltas carry while the pass is exact so far. 0: there is
      * no pass, or it is not exact. */
     uint64_t clean;
-    uint64_t beat;      /* Round count of the next job, if no round is skipped. */
-    uint64_t view;      /* Hash of the members when the pass began. */
-    uint64_t n_amiss;   /* Number of edge resets and distrusted edges when the pass began. */
+    uint64_t beat; /* Round count of the next job, if no round is skipped. */
+    uint64_t view; /* Hash of the members when the pass began. */
+    /* Number of edge resets plus closures for distrust at this peer, when the pass began. One more
+     * makes the pass inexact. */
+    uint64_t n_amiss;
     double norm2;       /* Squared length of this peer's model when the pass began. */
     bool over;          /* True: an exact pass is complete, so this peer's model is the mean. */
     uint64_t over_beat; /* Round count at the end of the last exact pass. 0: there was none. */
@@ -70,8 +72,8 @@ struct averaging_pass
  * distance end the phase. */
 bool averaging_pass_counts(const struct edges *es);
 
-/* To be called before a job is planned at round count `beat`, with all edges as they are. Checks
- * the exchanges that the job commits, and ends or begins a pass. */
+/* To be called before a job is planned at round count `beat`, after the last change of the edges.
+ * Checks the exchanges that the job commits, and ends or begins a pass. */
 void averaging_pass_plan(struct edges *es, uint64_t beat);
 
 /* To be called between jobs, at round count `beat`. Sets `over` if another member has finished,

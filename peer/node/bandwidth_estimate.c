@@ -1,10 +1,10 @@
-/* peer/node/bandwidth_estimate.c -- combines bursts of sessions and times of jobs to a
- * bandwidth. */
+/* peer/node/bandwidth_estimate.c -- computes the bandwidth of the slowest edge. */
 #include "peer/node/bandwidth_estimate.h"
 
 #include <math.h>
 
-/* Interval between two updates of the floor with --bandwidth RATE, in microseconds. */
+/* Interval between two updates of the codec level's lower bound with --bandwidth RATE, in
+ * microseconds. */
 enum { LOOK_US = 1000 * 1000 };
 
 void bandwidth_estimate_init(struct bandwidth_estimate *g)
@@ -74,8 +74,9 @@ static bool slowest(const struct bandwidth_estimate *g, const struct edges *es, 
     return edges_open(es) > 0;
 }
 
-/* Returns whether it is time to update the floor. If so, sets *s_per_byte (seconds per byte) and
- * *rtt_s (round-trip time in seconds) to the values of the slowest edge. */
+/* Returns whether it is time to update the floor, that is, the lower bound of the codec level. If
+ * so, sets *s_per_byte (seconds per byte) and *rtt_s (round-trip time in seconds) to the values of
+ * the slowest edge. */
 static bool due(const struct bandwidth_estimate *g, const struct edges *es, double *s_per_byte,
                 double *rtt_s)
 {

@@ -29,16 +29,22 @@ struct bandwidth_estimate
     struct
     {
         uint32_t link; /* Number of the session to which the figures belong. */
-        bool fresh;    /* True: the figures have arrived since the floor was last updated. */
-        /* Seconds per byte without latency, and least round-trip time in seconds. */
+        /* True: these figures have arrived since the last update of the codec level's lower
+         * bound. */
+        bool fresh;
+        /* Seconds per byte of the link, without latency, and its least round-trip time in
+         * seconds. */
         double s_per_byte, rtt_s;
-    } at[NODE_LINKS_MAX]; /* Figures of each session, by its place in the session table. */
-    /* Last time at which the floor was updated, in microseconds. */
+    } at[NODE_LINKS_MAX]; /* Figures by session index. */
+    /* Last time at which the codec level's lower bound was updated, in microseconds. */
     int64_t looked_us;
-    /* Total duration of jobs with local steps since the floor was last updated, in microseconds. */
+    /* Total duration of jobs with local steps since the last update of the codec level's lower
+     * bound, in microseconds. */
     int64_t worked_us;
-    int64_t n_worked; /* Number of jobs with local steps since the floor was last updated. */
-    /* Seconds per byte of the slowest edge when the floor was last updated. NaN: never. */
+    /* Number of jobs with local steps since the last update of the codec level's lower bound. */
+    int64_t n_worked;
+    /* Seconds per byte of the slowest edge at the last update of the codec level's lower bound.
+     * NaN: never. */
     double s_per_byte;
 };
 
@@ -53,12 +59,13 @@ void bandwidth_estimate_carried(struct bandwidth_estimate *g, const struct edges
 void bandwidth_estimate_worked(struct bandwidth_estimate *g, int64_t us);
 
 /* Called when a job of training is planned in round `now`. If all figures have arrived (with
- * --bandwidth RATE: if 1 s has passed), updates the floor and the prices of the codec levels l. */
+ * --bandwidth RATE: if 1 s has passed), updates the lower bound of the codec level, and the prices
+ * of the levels `l`. */
 void bandwidth_estimate_look(struct bandwidth_estimate *g, const struct edges *es,
                              struct codec_levels *l, uint64_t now);
 
-/* Returns the bandwidth of the slowest edge, without latency, in bytes per second, when the floor
- * was last updated. NaN: unknown, or too fast to measure. */
+/* Returns the bandwidth of the slowest edge, without latency, in bytes per second, when the codec
+ * level's lower bound was last updated. NaN: unknown, or too fast to measure. */
 double bandwidth_estimate_bytes_per_s(const struct bandwidth_estimate *g);
 
 #endif

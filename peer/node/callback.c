@@ -198,7 +198,8 @@ static void take_result(struct sessions *s, const struct link *link, const struc
     l->why = m->why;
     snprintf(b->address, sizeof b->address, "%s", m->address);
     if (b->tell_us == 0)
-        b->tell_us = s->env->now_us + FIRST_US; /* Wait for the results of other members. */
+        /* The warning is delayed, so that it covers the results of other members, too. */
+        b->tell_us = s->env->now_us + FIRST_US;
 }
 
 void callback_came(struct node *n, const struct link *l, const struct wire_message *m)

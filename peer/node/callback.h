@@ -46,12 +46,14 @@ enum callback_state {
 struct callback_link
 {
     enum callback_state theirs; /* Whether this peer can call the member. */
-    enum callback_state ours;   /* Whether the member can call this peer, as the member reported. */
+    /* Whether the member can call this peer, as reported by the member. */
+    enum callback_state ours;
     /* Hash of the bootstrap address that this peer dialled for the session. 0: none. */
     uint64_t dialled;
     uint32_t n_calls; /* Number of calls to the member's addresses so far. */
     int64_t next_us;  /* Earliest time of the next call, in microseconds. */
-    uint32_t why;     /* enum node_why of the member's last call if `ours` is CALLBACK_FAILS. */
+    /* Reason why the member's last call failed (enum node_why), if `ours` is CALLBACK_FAILS. */
+    uint32_t why;
 };
 
 /* Calls in progress and warnings of this peer. Part of struct sessions. */
@@ -59,14 +61,15 @@ struct callback
 {
     struct
     {
-        bool busy; /* True: the call is in progress. False: the entry is free. */
+        bool busy; /* True: the call is in progress. False: the entry of call[] is free. */
         /* Tag of the dial, and the driver's number of the session with the member. */
         uint32_t tag, link;
-        char address[WIRE_ADDRESS_MAX + 1]; /* Address that is called. */
+        char address[WIRE_ADDRESS_MAX + 1]; /* Address of the member that is called. */
     } call[CALLBACK_CALLS];
     /* Hashes of the pairs of member and address about which this peer has warned. */
     uint64_t told[CALLBACK_NAMES];
-    uint32_t n_told; /* Number of pairs so far. The latest CALLBACK_NAMES of them are stored. */
+    /* Number of such pairs so far. told[] has the latest CALLBACK_NAMES of them. */
+    uint32_t n_told;
     /* Announced address of this peer that a member failed to call most recently. */
     char address[WIRE_ADDRESS_MAX + 1];
     /* tell_us: time of the next warning about this peer's own address; 0: none is planned. gap_us:

@@ -62,7 +62,8 @@ bool checkpoint_now(struct checkpoint *c, const struct checkpoint_view *v)
     if (c->due != 0 && c->due == v->beat)
         return !c->writing;
     if (c->due < v->beat)
-        c->due = 0; /* This peer skipped rounds and has missed the checkpoint. */
+        /* This peer skipped rounds and missed the checkpoint, which is no longer due. */
+        c->due = 0;
     /* The last round of training always has a checkpoint, because the consensus phase takes none.
      * All peers know that round, so no announcement is needed. */
     if (every_us > 0 && c->due == 0 && v->beat < v->rounds

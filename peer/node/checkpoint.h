@@ -54,7 +54,7 @@ struct checkpoint
  * heard from the other neighbours. */
 struct checkpoint_word
 {
-    uint64_t due;     /* Announced round count of the next checkpoint. 0: none was announced. */
+    uint64_t due;     /* Round count of the next checkpoint, as announced. 0: none was announced. */
     int64_t since_us; /* Node time at which the announcement became pending, in microseconds. */
 };
 

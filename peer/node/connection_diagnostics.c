@@ -8,8 +8,9 @@
 
 enum {
     FIRST_US = 3 * 1000 * 1000,  /* Delay before the first warning: other peers may be starting. */
-    AGAIN_US = 10 * 1000 * 1000, /* Interval after the first warning; doubled each time. */
-    AGAIN_MOST_US = 600 * 1000 * 1000, /* Longest interval between two warnings. */
+    AGAIN_US = 10 * 1000 * 1000, /* Interval after the first warning. It doubles each time. */
+    /* Longest interval between two warnings about bootstrap names. */
+    AGAIN_MOST_US = 600 * 1000 * 1000,
     /* Delay before a silent peer is reported. A peer that reads its data accepts connections, but
      * does not answer. */
     STARTING_US = 10 * 1000 * 1000,
@@ -56,7 +57,8 @@ const char *connection_diagnostics_why(enum node_why why)
     return "it could not be called";
 }
 
-/* Returns whether a user must fix the reason, because it does not disappear by itself. */
+/* Returns whether a user must fix the cause of a failed dial (`why`), because it does not disappear
+ * by itself. */
 static bool is_wrong(enum node_why why)
 {
     return why == NODE_WHY_CLOSED || why == NODE_WHY_JUNK || why == NODE_WHY_VERSION;
@@ -135,7 +137,9 @@ static bool due(const struct sessions *s, uint32_t i)
     if (e->n == 0 || now < e->tell_us || self_only(&s->seeds[i]))
         return false;
     if (e->why == NODE_WHY_UNWELCOME && admit_is_refused(&s->admit))
-        return false; /* The refusing peer has sent the reason, and admit.c has printed it. */
+        /* The refusing peer has sent the reason, and admit.c has printed it, so nothing is printed
+         * here. */
+        return false;
     bool may_start = e->why == NODE_WHY_MUTE || e->why == NODE_WHY_SLOW;
     if (may_start && now - e->since_us < STARTING_US)
         return false;
@@ -178,8 +182,8 @@ static void tell_version(struct sessions *s, uint32_t i)
              (unsigned)WIRE_VERSION);
 }
 
-/* Prints one warning for all bootstrap names that fail for the reason `why`, even if the time has
- * come for one of them only. */
+/* Prints one warning for all bootstrap names that fail for the reason `why`, even if only one of
+ * them is due for a warning. */
 static void tell_all(struct sessions *s, enum node_why why)
 {
     char names[CONNECTION_DIAGNOSTICS_NAMES] = "";

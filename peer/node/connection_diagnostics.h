@@ -31,14 +31,14 @@ struct connection_diagnostics_entry
 {
     enum node_why why; /* Reason of the last failure. */
     uint32_t n;        /* Number of consecutive failures for the reason `why`. 0: none. */
-    int64_t since_us;  /* Time of the first of these failures, in microseconds. */
+    int64_t since_us;  /* Time of the first of the `n` failures, in microseconds. */
     /* Oldest and newest protocol version of the other end if `why` is NODE_WHY_VERSION. */
     uint32_t least, most;
     int64_t tell_us; /* Earliest time of the next warning, in microseconds. */
     int64_t gap_us;  /* Interval after the last warning, in microseconds. 0: none printed. */
 };
 
-/* Part of struct sessions. */
+/* Warnings about failed dials to bootstrap names. Part of struct sessions. */
 struct connection_diagnostics
 {
     struct connection_diagnostics_entry

@@ -1,4 +1,5 @@
-/* peer/node/consensus.c -- computes the exact consensus distance of models in two passes. */
+/* peer/node/consensus.c -- computes the exact consensus distance of models in two passes over
+ * them. */
 #include "peer/node/consensus.h"
 
 #include <assert.h>
@@ -27,7 +28,8 @@ static double apart2(const float *x, const double *mean, size_t n)
     return sum;
 }
 
-/* Returns the figures of one range. mean: dim values. sum2: sum of |x_i - mean|^2 over n models. */
+/* Returns the figures of one range of the values (consensus.h). mean: mean of the models in this
+ * range, dim values. sum2: sum of |x_i - mean|^2 over the n models. */
 static struct consensus_part part_of(const double *mean, size_t dim, double sum2, size_t n)
 {
     struct consensus_part p = consensus_none.trained;

@@ -13,13 +13,13 @@
 
 #include <stddef.h>
 
-/* Distance of the models in one range of their values. If there are no models, or the range is
- * empty, the fields other than `dim` are NaN. */
+/* Distance of the models in one range of their values, for example in the trained parameters. If
+ * there are no models, or the range is empty, the fields other than `dim` are NaN. */
 struct consensus_part
 {
     size_t dim;       /* Number of floats of one model in the range. */
     double xi;        /* Consensus distance Xi. 0 for one model. */
-    double mean_norm; /* Length of the mean, |mean|. */
+    double mean_norm; /* Length of the mean model in this range, |mean|. */
     double relative;  /* Relative distance Xi / |mean|. 0 if Xi is 0. */
 };
 

@@ -1,4 +1,4 @@
-/* peer/node/delayed_exchange.c -- state of an edge: normal, late or stale. */
+/* peer/node/delayed_exchange.c -- detects edges that mix outdated replicas. */
 #include "peer/node/delayed_exchange.h"
 
 #include "peer/node/schedule.h"

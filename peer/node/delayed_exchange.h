@@ -31,12 +31,13 @@
 struct delayed_exchange
 {
     bool is;        /* True: the edge is stale, because its replicas are outdated. */
-    uint64_t since; /* Number of completed exchanges when the edge became stale. */
+    uint64_t since; /* Number of exchanges of the edge that were complete when it became stale. */
     /* Time at which the edge opened or the neighbour's last delta arrived, in microseconds. */
     int64_t came_us;
     /* True: the neighbour's last delta was late, and its exchange is not evaluated yet. */
     bool late;
-    /* Number of completed exchanges when the late delta arrived. Its exchange is the next one. */
+    /* Number of exchanges of the edge that were complete when the late delta arrived. The delta
+     * belongs to the next one. */
     uint64_t done;
 };
 

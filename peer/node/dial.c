@@ -11,7 +11,7 @@
  *   cut off or paused
  *
  * All of them are dialled for the whole run, so that a network partition of any length heals. The
- * intervals vary at random by 20 %, the one of 2 s between 0 and 8 s.
+ * intervals vary at random by 20 %. The interval of 2 s for dead members varies from 0 to 8 s.
  */
 #include "peer/node/sessions.h"
 
@@ -39,7 +39,7 @@ static void wait_longer(struct sessions *s, struct redial *r, int64_t most_us)
     r->next_us = s->env->now_us + env_jitter(s->env, r->backoff_us);
 }
 
-/* A member that was heard recently may be restarting, so it is dialled more often. */
+/* A member that was heard recently is dialled more often, because its process may be restarting. */
 static void dial_failed(struct sessions *s, struct contact *c)
 {
     bool recent = c->met && s->env->now_us - c->heard_us < RECENT_US;
@@ -232,7 +232,8 @@ void dial_sift(struct sessions *s)
 {
     for (size_t i = s->n_contacts; i-- > 0;)
         if (!s->contacts[i].wanted && !s->contacts[i].watched)
-            s->contacts[i] = s->contacts[--s->n_contacts]; /* The order does not matter. */
+            /* The last contact takes the free place, because contacts have no order. */
+            s->contacts[i] = s->contacts[--s->n_contacts];
 }
 
 int sessions_want(struct sessions *s, const uint8_t id[WIRE_ID_BYTES])

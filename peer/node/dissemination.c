@@ -67,7 +67,8 @@ static void send_news(struct sessions *s, struct wire_members *m)
 }
 
 /* Returns the bit set of the sessions to which changes are sent, for members_audience(). 0: there
- * is no such session, or one has an index of MEMBERS_LISTENERS or more, so it fits in no set. */
+ * is no such session, or one has an index of MEMBERS_LISTENERS or more, and does not fit in the
+ * set. */
 static uint64_t audience(const struct sessions *s)
 {
     uint64_t set = 0;

@@ -56,9 +56,11 @@ double distance_bound_bound(const struct edges *es, size_t n_members)
         const struct neighbour *b = edges_at(es, i);
         const struct edge *e = &b->edge;
         if (b->aside)
-            continue; /* The edge belongs to training only, so its values are outdated. */
+            /* The edge belongs to training only, so its values are outdated and do not count. */
+            continue;
         if (e->state == EDGE_DONE || b->distrusted || edges_found_out(es, b))
-            continue; /* A distrusted neighbour does not take part in the consensus. */
+            /* A distrusted neighbour takes no part in the consensus, so its edge does not count. */
+            continue;
         if (m->rounded != NULL)
             measure_held(m, e, &d2, &e2);
         else
@@ -102,7 +104,8 @@ double distance_bound_left(const struct edges *es)
         bool counts = other != NULL && other->record->state == RECORD_FINISHED && !b->aside;
         if (b->edge.state != EDGE_DONE || b->edge.b == NULL || b->distrusted || !counts)
             continue;
-        /* An edge that was never open has no replica of the neighbour's model. */
+        /* An edge that was never open has no replica of the neighbour's model, so the distance is
+         * unknown. */
         double d2 = b->edge.opened ? mixing_held_dist2(m, m->x, b->edge.b) : (double)INFINITY;
         for (uint32_t k = 0; k <= last; k++)
             if (d2 > far2[k]) {
@@ -162,7 +165,8 @@ void distance_bound_look(struct distance_bound *c, const struct edges *es, uint6
     c->round = rounds;
     c->now = now;
     double bound = fmax(c->now, c->before);
-    /* Open edges connect the remaining members only, not the ones that have ended. */
+    /* Open edges connect the remaining members only, not the ones that have ended. After a member
+     * has ended, the bound is therefore used only if `counts` is already set. */
     bool near = bound <= most && (c->counts || !member_counts_ended(es->env));
     if (near && !c->near)
         c->since = rounds;

@@ -40,11 +40,12 @@
 /* Rounds of the consensus phase for which the bound must stay below the target before it counts. */
 enum { DISTANCE_BOUND_ROUNDS = 64 };
 
-/* The bound on the consensus distance that this peer knows from its edges, round by round. */
+/* The bound on the consensus distance that this peer computes from its edges after each job of the
+ * consensus phase. */
 struct distance_bound
 {
-    bool near;      /* True: the bound of the last look was not above the target. */
-    uint64_t since; /* Round of the consensus phase at which `near` became true. */
+    bool near;      /* True: at the last update, the bound was not above the target. */
+    uint64_t since; /* Round of the consensus phase at which `near` last became true. */
     /* True: the bound was below the target for DISTANCE_BOUND_ROUNDS rounds in a row. */
     bool counts;
     /* The bound, relative to |x|, while it counts as evidence for consensus. INFINITY otherwise. */
@@ -63,11 +64,11 @@ bool distance_bound_at_once(const struct edges *es);
  * neither final nor distrusted has no open edge, or no exchange was completed with it. O(dim). */
 double distance_bound_bound(const struct edges *es, size_t n_members);
 
-/* Returns how far some peer is from the mean at least, relative to |x|. One of two models at
- * distance D is at least D / 2 from the mean, and the replicas show D with an error of E. The
- * result is the largest max(D / 2 - E, E) of the edges. 0: unknown, or not in lock step, or with
- * --byzantine. Estimates from sketches may be lower, if they were made before a sparse codec moved
- * equal models apart. O(dim). */
+/* Returns a lower bound on the largest distance of any peer from the mean, relative to |x|. One of
+ * two models at distance D is at least D / 2 from the mean, and the replicas show D with an error
+ * of E. The result is the largest max(D / 2 - E, E) of the edges. 0: unknown, or not in lock step,
+ * or with --byzantine. Estimates from sketches may be lower, if they were made before a sparse
+ * codec moved equal models apart. O(dim). */
 double distance_bound_apart(const struct edges *es);
 
 /* Returns a bound for neighbours that have finished. Present sketches do not contain their models.

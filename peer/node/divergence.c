@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 enum {
-    FIRST = 10,   /* Number of first losses in the mean loss_mean. */
+    FIRST = 10,   /* Number of first losses of which loss_mean is the mean. */
     LEAST = 30,   /* In runs with fewer rounds only clear cases count as diverged. */
     ENOUGH = 100, /* In runs with fewer rounds a model is not expected to have learnt anything. */
     /* Samples below which an accuracy may equal the share of the most frequent label by chance. */
@@ -16,12 +16,16 @@ enum {
     STREAK = 10 /* Number of far too high losses in a row that prove divergence, in long runs. */
 };
 
-static const double newest_weight = 0.1; /* Weight of the newest loss in the moving averages. */
+/* Weight of the newest loss in the moving averages of a peer's training. */
+static const double newest_weight = 0.1;
 /* A loss of fewer samples than this has less weight in the moving average of the losses. */
 static const double steady_samples = 64;
-/* A loss this far above the initial loss is worse, in nats. */
+/* A round counts as worse than an untrained model if its loss is this far above the initial loss,
+ * in nats. */
 static const double worse_nats = 1;
-static const double most_share = 0.7; /* Share of worse losses above which training diverged. */
+/* Training diverged if the moving average of such worse rounds (each counts 1, others 0) is above
+ * this share. */
+static const double most_share = 0.7;
 /* A loss above this multiple of the initial loss is far too high. */
 static const double clear_factor = 3;
 /* Allowance in nats for a first loss that is low by chance, if the loss is of one sample. Divided

@@ -30,7 +30,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct state; /* nn/math/state.h */
+struct state; /* Defined in nn/math/state.h. */
 
 enum { DIVERGENCE_TEXT = 160 }; /* Size of the text of a reason, in bytes with the NUL. */
 
@@ -38,8 +38,8 @@ enum { DIVERGENCE_TEXT = 160 }; /* Size of the text of a reason, in bytes with t
 struct divergence
 {
     double loss_first; /* Loss of round 0. NaN: this peer was not present in round 0. */
-    double loss_mean;  /* Mean of the first ten losses. NaN: like loss_first. */
-    double loss_last;  /* Moving average of the losses. A loss of few samples has less weight. */
+    double loss_mean; /* Mean of the first ten losses. NaN: this peer was not present in round 0. */
+    double loss_last; /* Moving average of the losses. A loss of few samples has less weight. */
     /* Moving average of a value that is 1 if a loss was one nat above the initial loss, else 0. */
     double above;
     uint64_t n_losses;  /* Number of losses so far. */

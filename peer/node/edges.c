@@ -153,8 +153,8 @@ static void sort_edges(struct edges *es)
         }
 }
 
-/* Sets `wanted` of all neighbours in graph g, in which this peer is vertex `self`. Adds new
- * ones. */
+/* Sets `wanted` of all neighbours in graph g, in which this peer is vertex `self`. Adds neighbours
+ * that are new. */
 static void choose(struct edges *es, const struct graph *g, size_t self)
 {
     for (size_t i = 0; i < es->n; i++)
@@ -187,7 +187,8 @@ static void drop_unwanted(struct edges *es)
             continue;
         if (edge_ready(&b->edge) && members_find(es->env->members, b->edge.id) != NULL) {
             edge_pause(&b->edge, true);
-            b->must_ask = true; /* The edge may become wanted again. */
+            /* The edge is kept and can be asked for again, because it may become wanted again. */
+            b->must_ask = true;
             continue;
         }
         if (b->link != NULL)
@@ -313,7 +314,7 @@ static struct early_edge *early(struct edges *es, const struct link *l)
     return &es->early[l - es->sessions->links];
 }
 
-/* Returns whether a peer of this run can have the round count run_round. */
+/* Returns whether run_round is a round count that a peer of this run can have. */
 static bool plausible(const struct edges *es, uint64_t run_round)
 {
     return run_round <= es->workshop->run.rounds + EDGES_BEATS_MORE;
@@ -372,7 +373,7 @@ void edges_delta(struct edges *es, const struct link *l, const struct wire_delta
     struct sketch_message sketch;
     struct neighbour *b = over(es, l);
     if (b == NULL)
-        return; /* This peer has closed the edge since the neighbour sent the delta. */
+        return; /* The delta is ignored: this peer has closed the edge since. */
     switch (edge_check(&b->edge, d)) {
     case EDGE_REPEAT:
         return;

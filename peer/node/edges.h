@@ -67,21 +67,23 @@ struct neighbour_part
 {
     uint32_t link;         /* Number of the session on which the fragments were sent. */
     uint64_t epoch, round; /* Epoch and round of the edge to which the delta belongs. */
-    size_t n; /* Number of bytes sent, counted from the end of the delta. 0: nothing was sent. */
+    /* Number of bytes sent so far, which are the last bytes of the delta. 0: nothing was sent. */
+    size_t n;
 };
 
 /* A neighbour in the topology, and the edge to it. */
 struct neighbour
 {
     struct edge edge;
-    const struct link *link; /* Session that the edge uses, or NULL. */
+    const struct link *link; /* Session that the edge uses. NULL: there is none. */
     bool wanted;             /* True: the present topology contains the edge. */
     /* True: the consensus phase has begun, and only the topology of training contains the edge. Its
      * pending exchange is completed, and no new one begins (edges_last.c). */
     bool aside;
-    bool must_ask;   /* True: an EDGE message has to be sent to open the edge. */
+    /* True: an EDGE message has to be sent, which asks the neighbour to open the edge. */
+    bool must_ask;
     int64_t lost_us; /* Time at which the session was lost. Valid while `link` is NULL. */
-    int64_t open_us; /* Last time at which the edge was OPEN or DONE; at first, its creation. */
+    int64_t open_us; /* Last time at which the edge was OPEN or DONE. Before that: its creation. */
     uint64_t beat;   /* Largest round count in an EDGE or BEAT since the edge last opened. */
     /* Last time at which the edge opened, a delta was accepted, or a BEAT raised the neighbour's
      * round count. */
@@ -90,12 +92,12 @@ struct neighbour
     /* Last time at which a part of an incomplete message arrived from the neighbour. 0: never. */
     int64_t coming_us;
     struct flap_damping absence; /* How often and how long the neighbour was recently absent. */
-    /* The neighbour's last announcement of a checkpoint that this peer took into account. */
+    /* The neighbour's last announcement of a checkpoint, if this peer took it into account. */
     struct checkpoint_word word;
     struct delayed_exchange stale; /* Tells whether the edge mixes outdated replicas. */
     /* True: this peer does not wait for the neighbour at present, and the user was informed. */
     bool excused;
-    bool was_excused; /* True: `excused` was true at some time. */
+    bool was_excused; /* True: `excused` was true at some time since the edge exists. */
     /* Consensus step size of the edge after the last job. A copy, because the worker may change
      * edge.gamma while a job runs. */
     double gamma;
@@ -105,10 +107,10 @@ struct neighbour
     /* True: the neighbour was distrusted, and WELL exchanges have not been completed since
      * (edges_trust.c). */
     bool distrusted;
-    /* True: the edge stays closed in the consensus phase, unless its neighbour behaves well
-     * before. */
+    /* True: the edge stays closed in the consensus phase, unless the distrust ends before that
+     * phase. */
     bool for_good;
-    /* Number of runaways of the edge (gamma.h) that were reported to the user. */
+    /* Number of runaways of the edge (gossip/exchange/gamma.h) that were reported to the user. */
     uint32_t n_runaways;
     struct neighbour_part part;
     struct neighbour_told told;
@@ -125,7 +127,7 @@ enum { EDGES_BEATS_MORE = 1 << 24 };
  * edge closed. It is used if the edge is opened later. */
 struct early_edge
 {
-    bool heard;    /* True: `edge` is valid. */
+    bool heard;    /* True: the message in `edge` is valid. */
     uint32_t link; /* Number of the session on which the EDGE arrived. */
     struct wire_edge edge;
 };
@@ -145,10 +147,11 @@ struct edges
     uint32_t eccentricity; /* Hops from this peer to the farthest member. */
     /* Place of this peer in the spanning trees along which sketches are added up. */
     struct tree_aggregation_place place;
-    uint64_t measured; /* Value of place.built for which `gap` and `momentum` were computed. */
+    /* Number of the graph (place.built) for which `gap` and `momentum` were computed. */
+    uint64_t measured;
     /* Spectral gap of the mixing matrix, and momentum of the consensus phase derived from it. */
     double gap, momentum;
-    /* graph_spread() at this peer's vertex (topology.h). Set with --compress auto only. */
+    /* graph_spread() at this peer's vertex (topology/topology.h). Set with --compress auto only. */
     double spread;
     uint64_t beat; /* Round count of this peer, as phases.c last reported it. */
     uint64_t due;  /* Round count of this peer's next checkpoint. 0: none. */
@@ -163,16 +166,17 @@ struct edges
     /* Round count of the earliest checkpoint after `beat` that neighbours announced, including
      * announcements that checkpoint_word() rejects. */
     uint64_t heard_any;
-    int64_t opened_us;   /* Last time at which an edge opened. */
-    int64_t exchange_us; /* Last time at which an edge opened or a delta was accepted. */
-    uint64_t n_resets;   /* Number of times that an edge began a new epoch after its first. */
-    /* Number of times that an edge was closed for distrust. Edges to neighbours that trained for
+    int64_t opened_us;   /* Last time at which any edge of this peer opened. */
+    int64_t exchange_us; /* Last time at which any edge of this peer opened, or accepted a delta. */
+    uint64_t n_resets;   /* Number of times that some edge began a new epoch after its first. */
+    /* Number of times that some edge was closed for distrust. Edges to neighbours that trained for
      * many more rounds than this peer are not counted. */
     uint64_t n_distrusted;
-    /* Last time at which this peer, for the first time, stopped waiting for one of its
-     * neighbours. */
+    /* Last time at which this peer stopped waiting for a neighbour that it had always waited for
+     * before. 0: never. */
     int64_t excused_us;
-    /* EDGE messages that came too early, by the session's place in the session table. */
+    /* EDGE messages that arrived before this peer could open the edge, by the session's index in
+     * the session table. */
     struct early_edge early[NODE_LINKS_MAX];
     /* Packets with fragments of deltas that the present step of the node sends. */
     struct packet *part[EDGES_PARTS_MAX];
@@ -187,7 +191,8 @@ void edges_close_all(struct edges *es);
 
 /* ---- events ---- */
 
-/* Handle a message that arrived on session l. An invalid message ends the session. */
+/* Each of these functions handles a message that arrived on session l. An invalid message ends the
+ * session. */
 void edges_edge(struct edges *es, const struct link *l, const struct wire_edge *m);
 void edges_edge_close(struct edges *es, const struct link *l);
 void edges_delta(struct edges *es, const struct link *l, const struct wire_delta *d);
@@ -235,11 +240,13 @@ void edges_say_word(struct edges *es, struct neighbour *b);
 void edges_settle(struct edges *es);
 /* Records whether this peer has stopped waiting for neighbour i. The caller informs the user. */
 void edges_excuse(struct edges *es, size_t i, bool excused);
-/* Adds the task of edge i to the job that is being planned. */
+/* Adds the task of edge i, that is, what the job does with this edge, to the job that is being
+ * planned. */
 void edges_join(struct edges *es, size_t i, const struct mixing_moment *now);
-/* Returns the sketch state of edge i, for the job that is being planned. */
+/* Returns the state of edge i for sketches, to be used by the job that is being planned. */
 struct sketch_pair *edges_sketch(struct edges *es, size_t i);
-/* To be called after a job: copies the step sizes of all edges, and drops unwanted edges. */
+/* To be called after a job: copies the consensus step sizes of all edges to the neighbours'
+ * `gamma`, and drops unwanted edges. */
 void edges_job_done(struct edges *es);
 /* Resets each edge on which both ends were found to have different replicas. */
 void edges_reset_mismatched(struct edges *es);
@@ -252,15 +259,16 @@ bool edges_bars(const struct edges *es, const struct neighbour *b);
 /* Returns whether b is known to be Byzantine (distrusted or quarantined) and its edge is not
  * open. */
 bool edges_found_out(const struct edges *es, const struct neighbour *b);
-/* Returns whether the distance over edge i has run away (gamma.h) since the last call. */
+/* Returns whether the distance over edge i has run away (gossip/exchange/gamma.h) since the last
+ * call. */
 bool edges_new_runaway(struct edges *es, size_t i);
 
 /* ---- checkpoints (resume.h) ---- */
 
 /* Writes the state of all edges to a checkpoint. */
 void edges_write(struct edges *es, struct state *s);
-/* Chooses the edges for the present members, at round count `beat`. If they lead to the same
- * members as in the checkpoint, restores their state from it. Otherwise all edges start with a
+/* Chooses the edges for the present members, at round count `beat`. If the neighbours are the same
+ * as in the checkpoint, restores the state of the edges from it. Otherwise all edges start with a
  * reset. */
 void edges_read(struct edges *es, uint64_t beat, struct state *s);
 

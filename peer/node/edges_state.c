@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Reads or writes the hash of the members (*view), the number of the graph, and the number of
- * resets. */
+/* Reads or writes the hash of the members (*view), the number of graphs built so far, and the
+ * number of edge resets. */
 static void graph_fields(struct edges *es, uint64_t *view, struct state *s)
 {
     state_section(s, "graph");
@@ -62,7 +62,8 @@ void edges_read(struct edges *es, uint64_t beat, struct state *s)
     if (s->failed)
         return;
     es->beat = beat;
-    /* edges_rebuild() adds 1, which restores the number in the checkpoint. */
+    /* edges_rebuild() adds 1 to `built`, the number of graphs built. The value in the checkpoint is
+     * thereby restored. */
     es->place.built--;
     edges_rebuild(es);
     if (es->env->over || !same_ends(es, s) || es->view != view)

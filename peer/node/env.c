@@ -69,11 +69,13 @@ void env_begin_step(struct env *v, int64_t now_us, struct node_effects *fx)
     fx->work = fx->measured = fx->checkpoint = fx->exit = false;
     fx->write_model = fx->write_handed = false;
     v->fx = fx;
-    v->n_heads = 0; /* The driver has copied the heads of the last step. */
+    /* The driver has copied the heads of the last step's messages, so the buffer is free. */
+    v->n_heads = 0;
     v->now_us = now_us;
 }
 
-/* The buffer of the heads does not move any more in this step. */
+/* From here on, the buffer of the heads does not move in this step. Pointers to the heads can
+ * therefore be set. */
 void env_end_step(struct env *v)
 {
     for (uint32_t i = 0; i < v->fx->n_sends; i++)

@@ -36,7 +36,8 @@ struct env
 
     /* Scratch memory. */
     uint32_t vertices[WIRE_MEMBERS_MAX]; /* Buffer for results of members_vertices(). */
-    struct shared_scratch *commons;      /* Owned, or shared with other nodes (config.commons). */
+    /* Owned by this node, or shared with other nodes (config.commons). */
+    struct shared_scratch *commons;
 };
 
 /* Initialises *v, which must be zeroed, and opens the member table. Returns 0, -EINVAL or -ENOMEM.

@@ -22,14 +22,15 @@
 enum {
     EVALUATION_PARTS = 10,     /* Number of parts of a run, by default. */
     EVALUATION_SAMPLES = 1000, /* Largest number of samples of one evaluation, by default. */
-    EVALUATION_LEAST = 100     /* Least number of samples: an evaluation of fewer is too noisy. */
+    /* Least number of samples: the result of fewer samples varies too much by chance. */
+    EVALUATION_LEAST = 100
 };
 
 #define EVALUATION_COST 0.02 /* Largest cost of all evaluations, as a share of the training time. */
 #define EVALUATION_SPEED                                                                           \
     3.0 /* Number of samples assumed to be evaluated in the time of training on one sample. */
 
-/* When to evaluate, and on how many samples. */
+/* Rule that says after which rounds a model is evaluated, and on how many samples. */
 struct evaluation
 {
     uint64_t every; /* Number of rounds between two evaluations. 0: `parts` decides. */
@@ -48,7 +49,7 @@ struct evaluation evaluation_plan(uint64_t rounds, uint64_t samples_a_round);
 bool evaluation_due(const struct evaluation *e, uint64_t rounds, uint64_t done);
 
 /* Returns whether an evaluation was due after any round in (from, done]. For callers that do not
- * ask after every round. Uses `parts` only. */
+ * ask after every round. Only evaluations after a part of the run (e->parts) count. */
 bool evaluation_passed(const struct evaluation *e, uint64_t rounds, uint64_t from, uint64_t done);
 
 #endif

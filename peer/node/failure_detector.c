@@ -37,31 +37,33 @@
 
 enum {
     HELPERS = 3, /* Number of members that are asked about a silent member. */
-    /* Number of consecutive refused dials that make a member suspicious. One may fail because the
-     * process restarts. */
+    /* Number of consecutive refused dials that make a member suspicious. A single dial may be
+     * refused because the process restarts. */
     REFUSALS = 2,
-    MANY = 4 /* Number of suspects above which newly monitored members get least time. */
+    /* Number of suspects above which newly monitored members get the least time to prove that they
+     * are alive. */
+    MANY = 4
 };
 
 /* ---- which members are monitored ---- */
 
-/* Returns the silence, in microseconds, that is charged to a newly monitored member at once. If
- * several members are suspect, their hosts may have failed together, and so may the new one. It
- * gets less time to prove that it is alive, because members behind it on the ring are monitored
- * only after it is suspect. */
+/* Returns the silence, in microseconds, with which a newly monitored member starts: the member
+ * counts as silent for this time already. If several members are suspect, their hosts may have
+ * failed together, and so may the new one. It gets less time to prove that it is alive, because
+ * members behind it on the monitor ring are monitored only after it is suspect. */
 static int64_t head_start_us(uint32_t n_suspects)
 {
     return n_suspects > MANY ? SILENT_US / 2 : n_suspects > 1 ? SILENT_US / 3 : 0;
 }
 
-/* Begins or continues to monitor member `id`. */
+/* Begins to monitor member `id`, or continues to do so. */
 static void watch(struct sessions *s, const uint8_t *id, uint32_t n_suspects)
 {
     struct contact *c = dial_contact(s, id);
     if (c == NULL) {
         c = dial_add_contact(s, id);
         if (c == NULL)
-            return; /* Memory is exhausted. Other members monitor it. */
+            return; /* Without memory, only other peers monitor the member. */
         c->heard_us -= head_start_us(n_suspects);
         if (member_counts_ended(s->env))
             c->heard_us = c->call_us = s->env->now_us + ENDING_US;
@@ -70,8 +72,8 @@ static void watch(struct sessions *s, const uint8_t *id, uint32_t n_suspects)
 }
 
 /* Stops monitoring all members except suspects that this peer has accused, and returns their
- * number. A suspect may no longer be a successor on the rings, but is monitored until it is dead or
- * alive again. */
+ * number. A suspect may no longer be a successor on the monitor rings, but is monitored until it is
+ * dead or alive again. */
 static uint32_t keep_suspects(struct sessions *s)
 {
     uint32_t n = 0;
@@ -166,8 +168,8 @@ static void accuse(struct sessions *s, struct contact *c, const struct member *m
     c->accused = members_accuse(s->env->members, c->id, s->env->now_us);
 }
 
-/* Updates a contact from this peer's own session with it. Without a session, a contact that only
- * the failure detector needs is dialled here. Other contacts are dialled by the edges. */
+/* Updates a contact from this peer's own session with it. Without a session, dials the contact if
+ * only the failure detector needs it. The edges dial their contacts themselves. */
 static void listen(struct sessions *s, struct contact *c)
 {
     const struct link *l = sessions_to(s, c->id);
@@ -309,7 +311,7 @@ static const struct member *find_twins(const struct members *m, const struct mem
     return NULL;
 }
 
-/* If one of the two members of the same name is this peer, it monitors the other one. The members
+/* If this peer is one of two members with the same name, it monitors the other one. The members
  * that should monitor it may have dropped it from their tables. Then its death would not be
  * detected, and this peer would end because of the name of a dead member. */
 static void failure_detector_twin(struct sessions *s, const struct member *a,
@@ -333,8 +335,8 @@ static void look_for_twins(struct sessions *s)
     uint64_t pair = 0;
     if (a != NULL)
         pair = rng_hash(a->record->id, WIRE_ID_BYTES) ^ rng_hash(b->record->id, WIRE_ID_BYTES);
-    /* A pair that is no longer found is kept for a while: one of the two may be suspect only for a
-     * moment. */
+    /* If no such pair is found now, the earlier one is kept for SILENT_US, because one of its two
+     * members may be suspect only for a moment. */
     if (pair == 0 && s->env->now_us - s->twins.seen_us < SILENT_US)
         return;
     s->twins.seen_us = s->env->now_us;
@@ -352,8 +354,8 @@ static void look_for_twins(struct sessions *s)
 
 /* ---- sessions ---- */
 
-/* Ends sessions on which nothing arrives, and sessions dialled by this peer that no contact and no
- * edge needs. */
+/* Ends sessions on which nothing arrives. Also ends sessions that this peer dialled and that no
+ * contact and no edge needs. */
 static void prune(struct sessions *s)
 {
     for (size_t i = 0; i < s->n_links; i++) {

@@ -1,8 +1,9 @@
 /* peer/node/final_model.c -- reports the end of a run after the final model is stored or lost. */
 #include "peer/node/final_model.h"
 
-/* Reports this peer's end to the other members. That happens only now, because a peer without a
- * stored model has failed. In both cases its exchanges are complete. */
+/* Reports this peer's end to the other members. The report must wait until the model is stored or
+ * lost, because a peer without a stored model has failed. Whether stored or not, this peer's
+ * exchanges are complete at this time. */
 static void say_kept(struct node *n, bool stored)
 {
     n->kept = true;

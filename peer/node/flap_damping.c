@@ -1,11 +1,13 @@
-/* peer/node/flap_damping.c -- exponentially decaying sums of absences, updated at each call. */
+/* peer/node/flap_damping.c -- detects neighbours that come and go too often. */
 #include "peer/node/flap_damping.h"
 
 #include <math.h>
 
-/* Half-life of the penalty. The state `flapping` begins above most_s and ends at least_s. */
+/* Half-life of the penalty, and two limits of the penalty, in seconds. A neighbour is flapping from
+ * a penalty above `most_s` until it is `least_s` or less. */
 static const double half_life_s = 10, most_s = 3, least_s = 1;
-/* Half-life of the number of absences, and the number above which they are repeated. */
+/* Half-life, in seconds, of the number of absences. A neighbour is absent repeatedly if that number
+ * is above `often`. */
 static const double n_half_life_s = 60, often = 1.4;
 
 struct flap_damping flap_damping_begun(int64_t now_us)

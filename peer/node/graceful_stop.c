@@ -1,8 +1,8 @@
 /* peer/node/graceful_stop.c -- delays a requested end until a common checkpoint exists. */
 #include "peer/node/graceful_stop.h"
 
-/* Returns whether a common checkpoint is possible and useful: lock step, training, neighbours, and
- * checkpoints enabled. */
+/* Returns whether a common checkpoint is possible and useful: this peer trains in lock step with
+ * neighbours, and checkpoints are enabled. */
 static bool agrees(const struct phases *ph)
 {
     return ph->workshop->ready && ph->workshop->run.policy == RUN_SYNC && ph->edges->n > 0

@@ -31,8 +31,8 @@ enum {
 /* State of a requested end. Written by graceful_stop.c, except `at_once`. */
 struct graceful_stop
 {
-    bool asked;       /* One more checkpoint has been requested. */
-    bool at_once;     /* Set by node.c: the peer ends without any delay. */
+    bool asked;       /* True: one more checkpoint has been requested. */
+    bool at_once;     /* True: this peer ends without waiting for a checkpoint. Set by node.c. */
     int64_t since_us; /* Node time of the request, in microseconds. */
     uint64_t before;  /* Round count of the last checkpoint at the time of the request. 0: none. */
 };

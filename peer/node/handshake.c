@@ -19,8 +19,9 @@ enum {
      * table has no more, and no honest cluster has that many newcomers in a minute. */
     NEW_MAX = WIRE_MEMBERS_MAX,
     NEW_US = 60 * 1000 * 1000, /* Period to which NEW_MAX applies, in microseconds. */
-    /* Maximum time from the arrival of another process's record to the end of the session. A peer
-     * that ends a session in favour of another process sends the record and hangs up at once. */
+    /* Maximum time from the arrival of a record of another process with this peer's identity to the
+     * end of the session. A peer that ends a session in favour of another process sends the record
+     * and hangs up at once. */
     OTHER_US = 1000 * 1000
 };
 
@@ -97,8 +98,8 @@ static enum members_verdict merge(struct sessions *s, const struct link *l, cons
 
 /* Handles the record of a member that returns after it was dropped from the table. The other
  * members have dropped it, too, and their tombstones reject its present incarnation. This peer
- * therefore sends it an accusation, which it refutes with a higher incarnation that all members
- * accept (members_revive()). */
+ * therefore sends an accusation to the member. The member refutes it with a higher incarnation,
+ * which all members accept (members_revive()). */
 static void revive(struct sessions *s, const struct link *l, const struct record *r)
 {
     struct env *v = s->env;

@@ -21,7 +21,7 @@ void initial_init(struct initial *in, struct env *env, struct sessions *s, struc
     *in = (struct initial){.env = env, .sessions = s, .workshop = w, .sole = true};
 }
 
-/* Discards all pieces and restarts the time limit STALL_US. */
+/* Discards all pieces of the initial model, and restarts the time limit STALL_US. */
 static void begin_anew(struct initial *in)
 {
     in->n_here = in->n_asked = 0;
@@ -103,7 +103,8 @@ static enum initial_said nobody(struct initial *in)
 {
     bool any = false;
     for (size_t i = 0; i < in->sessions->n_links && !any; i++)
-        any = has_run(&in->sessions->links[i]); /* An excluded member may be asked again later. */
+        /* Excluded members count, too: they may be asked again later. */
+        any = has_run(&in->sessions->links[i]);
     if (any)
         in->none_us = 0;
     else if (in->none_us == 0)
@@ -115,7 +116,8 @@ static enum initial_said nobody(struct initial *in)
 
 /* ---- requests and answers ---- */
 
-/* Returns the counter of unanswered requests of a session. NULL: all its requests are answered. */
+/* Returns the counter of open (unanswered) requests of a session. NULL: all its requests are
+ * answered. */
 static uint32_t *open_on(struct initial *in, uint32_t link)
 {
     for (size_t i = 0; i < INITIAL_LINKS; i++)
@@ -124,9 +126,9 @@ static uint32_t *open_on(struct initial *in, uint32_t link)
     return NULL;
 }
 
-/* Returns the index of a free counter. A session keeps its counter until all its requests are
- * answered or it ends, even if another member is asked meanwhile. There are as many counters as
- * sessions. */
+/* Returns the index of a free counter of open requests. A session keeps its counter until all its
+ * requests are answered or the session ends, even if another member is asked meanwhile. There are
+ * as many counters as sessions. */
 static size_t free_place(const struct initial *in)
 {
     for (size_t i = 0; i < INITIAL_LINKS; i++)
@@ -160,7 +162,7 @@ const char *initial_take(struct initial *in, const struct link *l, const struct 
         return "MODEL not asked for";
     --*open;
     if (!w->lacks || !in->asks || in->link != l->number || m->piece != in->n_here)
-        return NULL; /* The piece was requested, but another member is asked for it now. */
+        return NULL; /* The answer is ignored: its sender is no longer the member that is asked. */
     size_t at = piece_at(w->mixing.n_floats, m->piece, &n);
     if (m->payload.n != n * sizeof(float))
         return "bad MODEL";

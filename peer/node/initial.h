@@ -50,22 +50,24 @@ struct initial
     struct env *env;
     struct sessions *sessions;
     struct run_context *workshop;
-    bool asks;      /* True: a member was asked. Its session is `link`. */
-    uint32_t link;  /* Driver's number of the session with the member that was asked last. */
-    bool sole;      /* True: all pieces that are here came over the session `link`. */
-    size_t n_here;  /* Number of pieces that are here. They are the first ones of the model. */
-    size_t n_asked; /* Number of the first pieces that are here or were requested on `link`. */
+    bool asks;     /* True: a member was asked. Its session is `link`. */
+    uint32_t link; /* Driver's number of the session with the member that was asked last. */
+    bool sole;     /* True: all pieces that are here came over the session `link`. */
+    size_t n_here; /* Number of pieces that are here. They are the first ones of the model. */
+    /* Number of pieces, from the first one, that are here or were requested on `link`. */
+    size_t n_asked;
     /* Node time of the last piece, or of the change to `link`, in microseconds. */
     int64_t came_us;
     /* Node time since when no session can provide the model, in microseconds. 0: one can. */
     int64_t none_us;
     struct
     {
-        uint32_t link, n; /* Number of a session, and number of its unanswered requests. */
+        /* Driver's number of a session, and number of unanswered requests for pieces on it. */
+        uint32_t link, n;
     } open[INITIAL_LINKS];
     struct
     {
-        uint8_t id[WIRE_ID_BYTES]; /* Member that sent a model with a wrong hash. */
+        uint8_t id[WIRE_ID_BYTES]; /* Identity of a member that sent a model with a wrong hash. */
         int64_t until_us;          /* Node time until which the member is not asked. */
     } liar[INITIAL_LIARS];
     size_t next_liar; /* Number of exclusions so far. The ring liar[] overwrites the oldest one. */

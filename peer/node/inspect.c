@@ -11,7 +11,8 @@ size_t node_n_edges(const struct node *n)
     return n->workshop.ready ? n->edges.n : 0;
 }
 
-/* Returns the running job's task for the edge. NULL: no job runs, or it has no such task. */
+/* Returns the running job's task for the edge. NULL: no job runs, or the job has no task for this
+ * edge. */
 static const struct mixing_task *task_of(const struct node *n, const struct edge *e)
 {
     for (size_t i = 0; n->job.working && i < n->workshop.mixing.n_tasks; i++)
@@ -21,8 +22,8 @@ static const struct mixing_task *task_of(const struct node *n, const struct edge
 }
 
 /* Returns the coefficient by which the job multiplies b - a for this task. NaN: the mixer uses no
- * such coefficient. The terms are in the order of the committing tasks, as correction_mix() makes
- * them. */
+ * coefficient. correction_mix() stores the coefficients in the order of the tasks that commit an
+ * exchange. */
 static float coefficient_of(const struct node *n, const struct mixing_task *task)
 {
     size_t k = 0;

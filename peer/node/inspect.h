@@ -25,8 +25,8 @@ struct node_edge
      * edge has no replicas yet, or they are about to be reset. */
     const float *a, *b;
     bool commits; /* True: the running job commits exchange `round` - 1 of the edge. */
-    /* With `commits`: the job moves the model x by coefficient (b - a). NaN: no exchange commits,
-     * or the mixer moves x in another way. */
+    /* Valid if `commits` is true. The job moves the model x by coefficient (b - a). NaN: no
+     * exchange commits, or the mixer moves x in another way. */
     float coefficient;
     uint64_t n_resets; /* Number of resets of the edge so far. */
 };
@@ -34,7 +34,7 @@ struct node_edge
 /* Sizes and progress of a node. */
 struct node_size
 {
-    uint32_t n_steps; /* Local steps of the present or last job. */
+    uint32_t n_steps; /* Number of local steps of the present or last job. */
     /* Numbers of: links in use, members, edges, packets that are in use. */
     size_t n_links, n_members, n_edges, n_packets;
     uint64_t beat;     /* Step counter of this peer. */

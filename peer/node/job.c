@@ -61,7 +61,9 @@ void job_share(struct job *j)
     if (count > j->cap_keys) {
         uint64_t *keys = realloc(j->keys, count * sizeof *keys);
         if (keys == NULL)
-            return; /* The old assignment stays. It is valid: every sample has an owner. */
+            /* The old assignment of samples stays in use. It is valid: every sample has an
+             * owner. */
+            return;
         j->keys = keys;
         j->cap_keys = count;
     }
@@ -73,7 +75,7 @@ void job_share(struct job *j)
     j->members = true;
 }
 
-/* Plans the work for the i-th edge in this job. */
+/* Plans what this job does with the i-th edge. */
 static void plan_edge(struct job *j, size_t i)
 {
     const struct run_context *w = j->workshop;
@@ -149,7 +151,8 @@ static void set_moment(struct job *j)
         const struct neighbour *b = edges_at(es, i);
         const struct edge *e = &b->edge;
         if (e->state != EDGE_DONE && e->opened)
-            j->pairs[count++] = edges_sketch(es, i); /* Includes paused edges. */
+            /* Edges that opened before and are paused now are included. */
+            j->pairs[count++] = edges_sketch(es, i);
         missing |= e->state != EDGE_DONE && !e->opened && b->wanted && !b->aside;
     }
     j->moment = (struct sketch_moment){.view = es->view,
@@ -196,7 +199,7 @@ static void plan_evaluation(struct job *j)
     j->evaluate_beat = phases_beat(j->phases);
 }
 
-/* Plans the local steps and the evaluation of this round. */
+/* Plans whether this round takes local steps and evaluates the model. */
 static void plan_training(struct job *j)
 {
     const struct phases *ph = j->phases;
@@ -231,8 +234,8 @@ static void tell_few(struct job *j, uint32_t degree)
 }
 
 /* Returns the momentum of exchanges in the consensus phase, in units of 1 / WIRE_MOMENTUM_ONE. 0:
- * none. With --byzantine there is none, because a Byzantine neighbour could build up speed. Without
- * lock step the best value is not known. */
+ * none. With --byzantine there is none, because momentum would amplify the pull of a Byzantine
+ * neighbour. Without lock step the best value is not known. */
 static uint32_t momentum(const struct job *j)
 {
     const struct run *run = &j->workshop->run;
@@ -460,8 +463,8 @@ void job_work(struct job *j, int64_t (*clock_us)(void))
     j->mix_us += clock_us() - trained + mixed - begin;
 }
 
-/* Warns about each edge with a distance that grew without bound. With a fixed gamma in the
- * consensus phase, the run has diverged. */
+/* Warns about each edge on which the distance between the two models grew without bound. With a
+ * fixed gamma in the consensus phase, the run has then diverged. */
 static void tell_runaways(struct job *j)
 {
     for (size_t i = 0; i < j->edges->n; i++) {
@@ -493,7 +496,8 @@ void job_over(struct job *j)
 static void serve_snapshot(struct job *j)
 {
     if (j->snapshot != NULL && j->snapshot->len == 0)
-        packet_release(j->snapshot); /* Empty: no drift window began in this job. */
+        /* An empty copy was reserved, but not needed: no drift window began in this job. */
+        packet_release(j->snapshot);
     else if (j->snapshot != NULL)
         model_server_serve(j->orders, j->snapshot, j->round);
     j->snapshot = NULL;
@@ -530,7 +534,7 @@ bool job_done(struct job *j)
     if (j->members_error != 0)
         env_note(j->env, NOTE_WARNING,
                  "out of memory for a new share of the data: the old one stays");
-    j->members = j->members_error != 0; /* After an error, tried again in the next job. */
+    j->members = j->members_error != 0; /* If the trainer failed, the next job tries again. */
     j->members_error = 0;
     edges_job_done(j->edges);
     if (j->part != JOB_AHEAD)

@@ -45,7 +45,7 @@ enum job_part {
     JOB_STEPS  /* With --overlap 1, the second job: evaluation and local steps. */
 };
 
-/* The present or last job of a peer, and figures of all its jobs. */
+/* The present or last job of a peer, and what is kept from one job to the next. */
 struct job
 {
     struct env *env;
@@ -53,13 +53,14 @@ struct job
     struct edges *edges;
     struct phases *phases;
     struct model_server *orders;
-    bool working;       /* A job has been started and its end was not reported yet. */
+    bool working;       /* True: a job has been started and its end was not reported yet. */
     enum job_part part; /* The part of the round that the present or last job does. */
 
-    bool few;   /* At the last job too few edges were open for --byzantine; the user was warned. */
-    bool first; /* No local steps were taken before this job. */
-    /* Whether this round takes local steps, and whether it evaluates the model. With --overlap 1
-     * both values hold for the two jobs of the round. */
+    /* True: in the last job too few edges were open for --byzantine, and the user was warned. */
+    bool few;
+    bool first; /* True: no local steps were taken before this job. */
+    /* steps: this round takes local steps. evaluate: this round evaluates the model. With --overlap
+     * 1 both hold for the two jobs of the round. */
     bool steps, evaluate;
     uint32_t n_steps;          /* Number of local steps of the round. */
     uint64_t round;            /* Rounds of training that were over when the job was planned. */
@@ -68,29 +69,33 @@ struct job
     /* Copy of the model for the model server, which the worker fills after mixing. NULL: no model
      * was requested. */
     struct packet *snapshot;
-    bool at_window;    /* The copy is made only if a drift window begins with this job. */
-    bool members;      /* The trainer has not received the present keys[] yet. */
-    int members_error; /* Result of passing keys[] to the trainer: 0 or -ENOMEM. */
+    bool at_window;    /* True: the copy is made only if a drift window begins with this job. */
+    bool members;      /* True: the trainer has not received the present keys[] yet. */
+    int members_error; /* Result of the last attempt to pass keys[] to the trainer: 0 or -ENOMEM. */
     uint64_t *keys;    /* Hashes of the names of all live members, for --shard auto. Owned. */
     size_t n_keys, cap_keys;
-    struct sketch_moment moment; /* Copy of what the worker must know of the edges. */
-    struct sketch_pair **pairs;  /* Sketches of the edges; `moment` points to the array. Owned. */
+    /* Copy of what the worker must know of the edges to compute sketches. */
+    struct sketch_moment moment;
+    struct sketch_pair **pairs; /* Sketches of the edges; `moment` points to the array. Owned. */
     size_t cap_pairs;
-    struct trainer_report trained, tested; /* Results of the local steps and of the evaluation. */
+    /* Reports of the trainer about the local steps and about the evaluation. */
+    struct trainer_report trained, tested;
     /* Time of local steps, of mixing and encoding, and of the evaluation in this round, in
      * microseconds. */
     int64_t compute_us, mix_us, evaluate_us;
 
-    struct bandwidth_estimate goodput; /* Link capacities. Used by the loop thread only. */
-    struct divergence verdict;         /* Evidence for the verdict `diverged`. */
-    struct rollback rollback;          /* The last good model. */
-    int64_t (*clock_us)(void);         /* The worker's clock: monotonic, in microseconds. */
+    /* Estimate of the capacity of the links. Used by the loop thread only. */
+    struct bandwidth_estimate goodput;
+    struct divergence verdict; /* Evidence for the verdict `diverged`. */
+    /* Copy of the last good model, to which training returns after divergence. */
+    struct rollback rollback;
+    int64_t (*clock_us)(void); /* The worker's clock: monotonic, in microseconds. */
     int64_t signed_us; /* Time of the job's last progress report, or its start, by clock_us(). */
-    /* The job is long for a known reason, so the worker reports its progress. */
+    /* True: the job is long for a known reason, so the worker reports its progress. */
     bool signs;
     size_t told;      /* Bytes of the present delta that the worker has announced as encoded. */
-    uint32_t n_parts; /* Number of fragments in which these bytes were announced. */
-    bool ran_away;    /* Training diverged in this job, and x is the model of rollback.round. */
+    uint32_t n_parts; /* Number of fragments of the delta that the worker has announced. */
+    bool ran_away; /* True: training diverged in this job, and x is the model of rollback.round. */
     struct node_progress figures; /* Figures that jobs produce, for drivers (node_progress()). */
 };
 

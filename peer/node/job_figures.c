@@ -1,4 +1,4 @@
-/* peer/node/job_figures.c -- turns the results of a job into figures. A part of job.c. */
+/* peer/node/job_figures.c -- turns the results of a job into figures for users. A part of job.c. */
 #include "peer/node/job.h"
 
 #include <math.h>

@@ -4,7 +4,8 @@
 #include "peer/node/member_counts.h"
 
 /* The usual wait of lock step is an average over PACE_ROUNDS rounds. A single wait counts as at
- * most PACE_MOST times the average plus PACE_FINE_US, which allows growth from 0. */
+ * most PACE_MOST times the average plus PACE_FINE_US. Because of PACE_FINE_US the average can grow
+ * from 0. */
 enum { PACE_ROUNDS = 16, PACE_MOST = 4, PACE_FINE_US = 1000 };
 
 /* A job hangs if it exceeds all of --straggler-timeout, LIMIT_JOBS times the mean job and
@@ -49,7 +50,7 @@ void phases_sign(struct phases *ph)
     ph->signed_us = ph->env->now_us;
 }
 
-/* Returns the state that the member record has while the worker is well. */
+/* Returns the state in this peer's member record while its worker is not stalled. */
 static enum record_state standing(const struct phases *ph)
 {
     return ph->phase < NODE_CONSENSUS ? RECORD_RUNNING : RECORD_TRAINED;
@@ -78,7 +79,9 @@ void job_watchdog_done(struct phases *ph, int64_t took_us)
                  (unsigned long long)ph->round, (double)took_us * 1e-6);
         members_set_state(ph->env->members, standing(ph));
     } else if (took_us > ph->longest_us) {
-        ph->longest_us = took_us; /* A job that hung does not raise the limit of later jobs. */
+        /* A job that hung does not count as the longest job, so it does not raise the limit of
+         * later jobs. */
+        ph->longest_us = took_us;
     }
 }
 
@@ -94,7 +97,8 @@ void job_watchdog_learn_pace(struct phases *ph, const struct schedule_view *v)
     ph->usual_us += ((measure ? v->idle_us : most_us) - ph->usual_us) / ph->n_paced;
 }
 
-/* Most stalled workers recover within seconds, and their models then take part in the consensus. */
+/* The consensus phase waits for a while, because most stalled workers recover within seconds. Their
+ * models then take part in the consensus. */
 bool job_watchdog_awaits(struct phases *ph)
 {
     if (ph->phase != NODE_CONSENSUS || !member_counts_hang(ph->env))

@@ -40,7 +40,8 @@ struct join
 };
 
 void join_init(struct join *j, struct env *env, struct sessions *s, struct run_context *w);
-/* Starts the time limits for answers of the bootstrap list and of members that resume. */
+/* Starts the time limits for answers from the bootstrap list, and from members that resume from
+ * checkpoints. */
 void join_start(struct join *j);
 
 /* Discards the model and all transfers. Called if the peer takes another run, or if its model is

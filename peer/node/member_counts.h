@@ -10,7 +10,7 @@
 /* Returns the number of vertices of the topology, including this peer. */
 uint32_t member_counts_vertices(const struct env *v);
 
-/* Returns whether the state of another member is ALIVE, accepted or not. O(members). */
+/* Returns whether another member, accepted or not, is ALIVE. O(members). */
 bool member_counts_live(const struct env *v);
 
 /* Returns whether the record of another vertex has the state `state`. */

@@ -9,7 +9,7 @@ enum {
     /* Maximum number of messages about one member in a short time. A death and a return need three:
      * silent, dead, back. */
     LINES = 4,
-    LINE_US = 60 * 1000 * 1000, /* Time after which a member gains one more message. */
+    LINE_US = 60 * 1000 * 1000, /* A member gains one more message in each such interval. */
     NAMED = 4, /* Maximum number of names in a message. The other members are counted. */
     NAMES = NAMED * (WIRE_NAME_MAX + 2),
     STATES = MEMBER_LEFT + 1
@@ -18,8 +18,10 @@ enum {
 /* Members that have entered the same state and share a message. */
 struct group
 {
-    uint32_t n, n_untold; /* Numbers of members, and of their changes that were not printed. */
-    char names[NAMES];    /* Names of the first NAMED members, separated by ", ". */
+    /* n: number of members in the group. n_untold: number of their earlier changes that were not
+     * printed. */
+    uint32_t n, n_untold;
+    char names[NAMES]; /* Names of the first NAMED members, separated by ", ". */
     /* Least time since this peer heard one of the members, in microseconds. 0: it never heard one
      * of them. */
     int64_t silent_us;
@@ -104,7 +106,7 @@ static void note_change(struct membership_log *r, struct membership_log_entry *e
     e->n_untold++;
 }
 
-/* Adds a member to the group that gets the message about its new state. */
+/* Adds a member to the group of members that have the same new state and share a message. */
 static void join_group(struct membership_log *r, struct group *g, struct membership_log_entry *e,
                        const struct member *m)
 {

@@ -22,14 +22,16 @@
 struct membership_log_entry
 {
     uint8_t id[WIRE_ID_BYTES];
-    /* told: state in the last message about the member. seen: state in the last tick. */
+    /* told: the member's state in the last printed message about it. seen: its state at the last
+     * tick. */
     enum member_state told, seen;
     /* Last time that this peer heard the member before it left the state ALIVE, in microseconds. 0:
      * this peer never heard it. */
     int64_t since_us;
-    uint32_t n_untold; /* Number of changes of its state since the last message about it. */
-    double lines;      /* Number of messages about the member that are allowed at time lines_us. */
-    int64_t lines_us;  /* Time at which `lines` was computed, in microseconds. */
+    /* Number of changes of the member's state since the last message about it. */
+    uint32_t n_untold;
+    double lines;     /* Number of messages about the member that are allowed at time lines_us. */
+    int64_t lines_us; /* Time at which `lines`, the allowance, was computed, in microseconds. */
 };
 
 struct membership_log
@@ -40,7 +42,8 @@ struct membership_log
     struct membership_log_entry *at; /* Entries of members, in no order. Owned. */
     size_t n, cap;                   /* Number of entries, and for how many there is memory. */
     uint64_t changes;                /* Value of members_changes() at the last comparison. */
-    bool waits; /* True: a change was not printed because its member has no message left. */
+    /* True: a change was not printed because the limit on messages about its member is reached. */
+    bool waits;
 };
 
 void membership_log_init(struct membership_log *r, struct env *env, struct sessions *s,

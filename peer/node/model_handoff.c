@@ -54,7 +54,7 @@ void model_handoff_begin(struct model_handoff *h)
     h->since_us = h->env->now_us;
 }
 
-/* Returns whether this member was asked in the present pass. */
+/* Returns whether this member was asked in the present pass over all members. */
 static bool was_tried(const struct model_handoff *h, const uint8_t *id)
 {
     for (size_t i = 0; i < h->n_tried; i++)
@@ -149,7 +149,7 @@ static void hear_answer(struct model_handoff *h, const struct link *l, enum wire
                         uint64_t round)
 {
     if (!h->giving || l->number != h->to)
-        return; /* The answer is late: the offer to this member has timed out. */
+        return; /* The answer is late and ignored: the offer to this member has timed out. */
     if (word == WIRE_HAND_WANTED && !h->sent && h->held == NULL) {
         send_model(h, l, round);
     } else if (word == WIRE_HAND_REFUSED) {
@@ -165,7 +165,7 @@ static void hear_answer(struct model_handoff *h, const struct link *l, enum wire
 
 /* ---- taking another peer's model ---- */
 
-/* Returns whether another model is being stored or is expected to arrive. */
+/* Returns whether another peer's model is being stored or is expected to arrive. */
 static bool is_busy(const struct model_handoff *h)
 {
     const struct link *l = h->from != UINT32_MAX ? sessions_link(h->sessions, h->from) : NULL;
@@ -180,7 +180,8 @@ static size_t giver_of(struct model_handoff *h, const uint8_t *id, const char *n
     size_t i = 0;
     while (i < h->n_givers && !env_same_id(h->giver[i].id, id)) {
         if (strcmp(h->giver[i].name, name) == 0)
-            return MODEL_HANDOFF_MOST; /* The name belongs to another member's stored model. */
+            /* The model is refused: its name belongs to another member's stored model. */
+            return MODEL_HANDOFF_MOST;
         i++;
     }
     return i;
@@ -197,7 +198,9 @@ static void hear_offer(struct model_handoff *h, const struct link *l, bool may_t
         return;
     }
     if (is_busy(h))
-        return; /* The giver's offer times out, and the giver asks again in its next pass. */
+        /* This peer sends no answer. The giver's offer times out, and the giver asks again in its
+         * next pass over all members. */
+        return;
     if (i == h->n_givers) {
         memcpy(h->giver[i].id, l->id, WIRE_ID_BYTES);
         snprintf(h->giver[i].name, sizeof h->giver[i].name, "%s", name);

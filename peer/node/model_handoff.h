@@ -57,19 +57,22 @@ struct model_handoff
     /* giving: the hand-off has begun and is not over. sent: the model was sent on session `to`, and
      * the confirmation has not arrived. */
     bool giving, sent;
-    bool silent;       /* True: in this pass a member did not answer in time. */
+    bool silent; /* True: in the present pass over all members, a member did not answer in time. */
     uint32_t n_passes; /* Number of completed passes over all members. */
     int64_t since_us;  /* Node time at which the hand-off began, in microseconds. */
-    uint32_t to;       /* Driver's number of the session with the member asked. UINT32_MAX: none. */
-    int64_t to_us;     /* Node time at which the offer or the model was sent, in microseconds. */
-    uint8_t (*tried)[WIRE_ID_BYTES]; /* Members that were asked in this pass. Owned. */
-    size_t n_tried, cap_tried;       /* Number of entries in `tried`, and room for entries. */
-    char with[WIRE_NAME_MAX + 1];    /* Name of the member that stored the model. "": none. */
+    /* Driver's number of the session with the member that is asked now. UINT32_MAX: none. */
+    uint32_t to;
+    int64_t to_us; /* Node time at which the offer or the model was sent, in microseconds. */
+    /* Members that were asked in the present pass over all members. Owned. */
+    uint8_t (*tried)[WIRE_ID_BYTES];
+    size_t n_tried, cap_tried;    /* Number of entries in `tried`, and room for entries. */
+    char with[WIRE_NAME_MAX + 1]; /* Name of the member that stored the model. "": none. */
     struct packet *held; /* Copy of the model that this step sends, released in the next step. */
 
     /* ---- taking another peer's model ---- */
 
-    /* Driver's number of the session that may send its model. UINT32_MAX: none. */
+    /* Driver's number of the session over which another peer may send its model. UINT32_MAX:
+     * none. */
     uint32_t from;
     int64_t from_us;      /* Node time at which WANTED was sent on `from`, in microseconds. */
     float *taken;         /* Model that the driver is storing. Owned. NULL: none. */
@@ -79,8 +82,9 @@ struct model_handoff
         uint8_t id[WIRE_ID_BYTES];
         char name[WIRE_NAME_MAX + 1];
     } giver[MODEL_HANDOFF_MOST]; /* Members from which this peer has accepted an offer. */
-    size_t n_givers;             /* Number of entries in `giver`. */
-    size_t giving_place;         /* Index in `giver` of the last accepted offer. */
+    /* Number of entries in `giver`, the members whose models this peer has accepted. */
+    size_t n_givers;
+    size_t giving_place; /* Index in `giver` of the last accepted offer. */
 };
 
 void model_handoff_init(struct model_handoff *h, struct env *env, struct sessions *s,
@@ -106,7 +110,8 @@ void model_handoff_said(struct model_handoff *h, const struct link *l, const str
  * may send one; otherwise the message is a protocol violation. Returns true if the driver must
  * store h->taken and then report with model_handoff_stored(). */
 bool model_handoff_model(struct model_handoff *h, const struct link *l, const struct wire_model *m);
-/* Reports whether the driver could store h->taken. Frees it and answers its giver. */
+/* Called when the driver has stored h->taken, another peer's model, or could not store it. Frees it
+ * and answers the member that gave it. */
 void model_handoff_stored(struct model_handoff *h, bool stored);
 
 #endif

@@ -22,7 +22,7 @@ static void drop_copy(struct model_server *o)
     o->copy = NULL;
 }
 
-/* Clears o->any if no session has a pending request any more. */
+/* Clears the flag o->any (some request is pending) if no session has a pending request any more. */
 static void look_for_any(struct model_server *o)
 {
     bool any = false;
@@ -40,7 +40,8 @@ void model_server_release(struct model_server *o)
     look_for_any(o);
     if (o->initial.free != NULL && o->initial.live == 0)
         packet_pool_close(
-            &o->initial); /* Requests for it are rare, so free buffers are not kept. */
+            /* Requests for the initial model are rare, so free buffers are not kept. */
+            &o->initial);
     if (o->copy != NULL && o->sessions->env->now_us - o->copy_us > COPY_US)
         drop_copy(o);
 }
@@ -123,11 +124,13 @@ static bool counts(const struct model_server *o, size_t i, bool mixed)
     return stands(o, i) && (mixed || !o->sessions->links[i].observer);
 }
 
-/* See model_server_due(). `mixed`: the model has done the round's mixing. */
+/* Does the work of model_server_due() (model_server.h). `mixed`: the model has done the round's
+ * mixing. */
 static bool any_due(const struct model_server *o, uint64_t round, bool mixed, bool *at_window)
 {
     bool any = false;
-    *at_window = true; /* Cleared by each request that a copy without a new window answers. */
+    /* Stays true only if all requests that can be answered are for the start of a drift window. */
+    *at_window = true;
     for (size_t i = 0; i < o->sessions->n_links && o->any; i++) {
         bool now = o->at[i].round <= round;
         if (wants_pieces(o, i) && o->copy == NULL) {
@@ -157,7 +160,7 @@ static struct packet *sketch_layers(struct model_server *o, uint64_t key,
     struct packet *out = room ? packet_get(&o->workshop->pieces) : NULL;
     if (out == NULL)
         return NULL;
-    /* packet.bytes is aligned to the size of a float. */
+    /* The casts are valid, because packet.bytes is aligned to the size of a float. */
     layers_sketch(l, key, (const float *)(const void *)model->bytes, (float *)(void *)out->bytes);
     out->len = l->n_floats * sizeof(float);
     o->held_piece[o->n_held_pieces++] = out;
@@ -203,7 +206,7 @@ static void fill_piece(const struct model_server_piece *q, const float *x, size_
  * available; the request then stays pending. */
 static bool send_piece(struct model_server *o, size_t i)
 {
-    /* packet.bytes is aligned to the size of a float. */
+    /* The cast is valid, because packet.bytes is aligned to the size of a float. */
     const float *x = (const float *)(const void *)o->copy->bytes;
     const struct model_server_piece *q = &o->at[i].piece[0];
     bool room = o->n_held_pieces < MODEL_SERVER_HELD;

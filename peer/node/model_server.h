@@ -45,7 +45,8 @@ struct model_server_piece
     uint64_t key;   /* Key of the requested sketches. 0: the piece itself is requested. */
 };
 
-/* Pending requests, and the buffers that the present step sends. */
+/* Pending requests of other peers for this peer's model, and the buffers that the present step of
+ * the node sends. */
 struct model_server
 {
     struct sessions *sessions;
@@ -53,18 +54,20 @@ struct model_server
     struct
     {
         bool wanted; /* True: a request for a whole model or for layer sketches is pending. */
-        /* True: an answer to an observer is in its send queue. The next answer to that observer
-         * must wait. */
+        /* True: an answer to an observer is in its send queue. The next answer must wait until that
+         * one has left. */
         bool on_way;
         /* Driver's number of the session that sent these requests. A later session with the same
          * index in sessions.links has another number, and the requests are not its own. */
         uint32_t link;
         uint64_t round; /* Requested round of the whole model, as in struct wire_model_req. */
         uint64_t key;   /* Key of the requested layer sketches. 0: the model itself is requested. */
-        uint32_t n_pieces;                                    /* Number of entries in `piece`. */
-        struct model_server_piece piece[MODEL_SERVER_PIECES]; /* Pending requests, oldest first. */
-    } at[NODE_LINKS_MAX];                                     /* Indexed like sessions.links. */
-    bool any; /* False: no request is pending, so the loops over all sessions are skipped. */
+        uint32_t n_pieces; /* Number of pending requests in `piece`. */
+        /* Pending requests for pieces, oldest first. */
+        struct model_server_piece piece[MODEL_SERVER_PIECES];
+    } at[NODE_LINKS_MAX]; /* Requests by index in sessions.links. */
+    /* False: no request of any session is pending, so the loops over all sessions are skipped. */
+    bool any;
     struct packet *held; /* Copy of the model that this step sends, released in the next step. */
     /* Pieces and sketches that this step sends, released in the next step. */
     struct packet *held_piece[MODEL_SERVER_HELD];

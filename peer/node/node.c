@@ -240,7 +240,7 @@ static bool mixes(const struct node *n)
     return n->phases.phase == NODE_TRAINING || n->phases.phase == NODE_CONSENSUS;
 }
 
-/* No round is completed while a job runs, or outside training and the consensus phase. */
+/* Handles a message of the round protocol: it completes no round unless this peer is idle. */
 static void on_round(struct node *n, const struct link *l, const struct wire_message *m)
 {
     round_protocol_hear(&n->round_protocol, &n->sessions, l, &m->round_protocol, n->phases.round,
@@ -380,7 +380,7 @@ static void look_for_run(struct node *n)
 static void worked(struct node *n)
 {
     job_over(&n->job);
-    if (job_abandoned(&n->job)) { /* The round does not count. node_step() ends the node. */
+    if (job_abandoned(&n->job)) { /* The training program left. node_step() ends the node. */
         n->halt.at_once = n->stopping = true;
         return;
     }
@@ -460,7 +460,7 @@ static void handle(struct node *n, const struct node_event *ev)
     case NODE_CARRIED:
         bandwidth_estimate_carried(&n->job.goodput, &n->edges, ev);
         break;
-    case NODE_STOP: /* The second request does not wait for a checkpoint. */
+    case NODE_STOP: /* A second NODE_STOP does not wait for a checkpoint. */
         n->halt.at_once = n->stopping;
         stop(n);
         break;

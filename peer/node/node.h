@@ -61,7 +61,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct mixer; /* gossip/mixers/mixer.h */
+struct mixer; /* Defined in gossip/mixers/mixer.h. */
 
 /* Limits. */
 enum {
@@ -90,7 +90,7 @@ enum node_event_type {
      * counts neither as silent nor as stuck. Fields: link, heard. */
     NODE_HEARD,
     NODE_PART,    /* The running job has encoded more of its delta (config.part). Fields: part. */
-    NODE_SIGNED,  /* The running job, which may be long, makes progress (config.sign). */
+    NODE_SIGNED,  /* The running job makes progress, although it takes long (config.sign). */
     NODE_WORKED,  /* The job has ended: node_work() has returned. */
     NODE_SENT,    /* A bulk message has left the send queue of a link. Fields: link. */
     NODE_KEPT,    /* The effect write_model was carried out, or failed. Fields: kept. */
@@ -104,7 +104,7 @@ enum node_event_type {
     NODE_STOP
 };
 
-/* Reason why a call did not lead to a session, as far as the caller can tell. */
+/* Reason why a call did not lead to a session, as far as this peer can tell. */
 enum node_why {
     NODE_WHY_UNKNOWN,     /* None of the other reasons. For example, this peer ended the call. */
     NODE_WHY_UNRESOLVED,  /* The host name has no address. */
@@ -120,7 +120,7 @@ enum node_why {
     /* The last two reasons are set by the node, never by a driver. */
     NODE_WHY_UNWELCOME, /* The callee ended the session before it sent a message. */
     NODE_WHY_OTHER,     /* A peer with another identity answered at the address. */
-    NODE_WHYS           /* Number of reasons. */
+    NODE_WHYS           /* Not a reason: the number of reasons above. */
 };
 
 /* One event for node_step(). All pointers are borrowed for the call. */
@@ -165,12 +165,12 @@ struct node_event
     } recv;
     struct
     {
-        /* True: at least one complete record (64 KiB, except for the last one) was decrypted. */
+        /* True: at least one complete encryption record (64 KiB or less) was decrypted. */
         bool record;
     } heard;
     struct
     {
-        size_t n; /* The last n bytes of the delta are encoded and can be sent. */
+        size_t n; /* Bytes at the end of the running job's delta that can be sent. */
     } part;
     struct
     {
@@ -211,7 +211,7 @@ struct node_send
      * step. */
     const uint8_t *head;
     size_t n_head;
-    /* Payload that follows the head in the message. NULL: none. To use it after this step, the
+    /* Payload of the message, which follows the head. NULL: none. To use it after this step, the
      * driver must call packet_hold(). */
     struct packet *body;
 };
@@ -266,7 +266,7 @@ struct node_effects
     int64_t wake_us;   /* Driver time at which NODE_TIMER must be reported. INT64_MAX: never. */
 };
 
-struct state; /* nn/math/state.h */
+struct state; /* Defined in nn/math/state.h. */
 
 /* How the node knows the capacity of its links, for --compress auto (bandwidth_estimate.h). */
 enum node_uplink {
@@ -283,7 +283,7 @@ struct node_resume
 {
     const struct state *state; /* Content of the checkpoint. Borrowed until node_close(). */
     uint64_t beat;             /* Step counter of the checkpoint. */
-    uint32_t slot; /* The driver's number of the place where the checkpoint is stored. */
+    uint32_t slot; /* The driver's number for the place where the checkpoint is stored. */
 };
 
 /* Column statistics of one member's data. */
@@ -339,7 +339,7 @@ struct node_config
     uint32_t n_advertise;
     bool calls_back; /* True: test the addresses that other members announce (callback.h). */
     const char *const *bootstrap; /* Bootstrap list: n_bootstrap names of the form "host:port". */
-    uint32_t n_bootstrap;         /* At most NODE_SEEDS_MAX. */
+    uint32_t n_bootstrap;         /* Number of names in `bootstrap`, at most NODE_SEEDS_MAX. */
     const struct members_crypto *crypto; /* Functions that sign and verify. */
     /* Certificate from a join token. NULL: only an allow-list can admit this peer. */
     const struct certificate *certificate;
@@ -355,7 +355,7 @@ struct node_config
      * which keys exist. */
     struct run_flags flags;
     bool found;     /* True: this peer may create the run if no other peer has one. */
-    struct run run; /* The run to create, if `found` is set. */
+    struct run run; /* The run that this peer creates, if `found` is set. */
     /* Column statistics to combine before the run is created. NULL: none are sent or accepted. */
     const struct node_pool *pool;
 
@@ -397,7 +397,7 @@ struct node_config
      * jobs usually take long, the limit is higher (job_watchdog.c). 0: there is no limit. */
     int64_t worker_limit_us;
 
-    enum node_uplink uplink; /* Source of the capacity of this peer's links. */
+    enum node_uplink uplink; /* How this peer learns the capacity of this peer's links. */
     double uplink_rate;      /* Bytes/s that all edges share, with NODE_UPLINK_RATE. */
 
     int64_t checkpoint_us; /* Time from one checkpoint to the next. 0: none are written. */
@@ -423,22 +423,23 @@ struct node_progress
      * rounds that it skipped to catch up. */
     uint64_t joined_round, rounds_done, rounds_skipped;
     bool holds;                 /* True: below the quorum, so no local steps are done. */
-    uint32_t local_steps;       /* Local steps in the last job. 0: the job had none. */
+    uint32_t local_steps;       /* Number of local steps in the last job. 0: the job had none. */
     uint64_t steps_done;        /* Total number of local steps of this peer. */
     double loss;                /* Mean training loss of the last local steps. */
     bool loss_untold;           /* True: the trainer does not report a loss, so `loss` is NaN. */
     double accuracy, test_loss; /* Results of the last evaluation. */
-    uint64_t accuracy_samples;  /* Samples in the last evaluation. For a text: bytes. */
+    uint64_t accuracy_samples;  /* Samples (for a text: bytes) in the last evaluation. */
     uint64_t accuracy_round;    /* Step counter of the model in the last evaluation. */
     /* Estimated consensus distance Xi, and Xi divided by the norm of the mean model. */
     double drift, relative_drift;
     /* Step counter of the models that `drift` describes: before the local steps of that round. */
     uint64_t drift_round;
-    uint64_t drift_age;  /* Present step counter minus drift_round. */
+    uint64_t drift_age;  /* Age of `drift`: present step counter minus drift_round. */
     double own_distance; /* Estimated distance of this peer's model from the mean model. */
     double gamma;        /* Consensus step size: mean over the edges. */
     const char *rung;    /* Codec of the last deltas, with --compress auto. Else NULL. */
-    /* Normalised drift as last measured, and its target, with --compress auto (codec_levels.h). */
+    /* Normalised drift as last measured, and its target, with --compress auto
+     * (gossip/exchange/codec_levels.h). */
     double excess, drift_target;
     const char *rung_by; /* Reason for the codec level: "drift", "link" or "price". Else NULL. */
     double goodput;      /* Throughput of the slowest edge without latency, in bytes/s. */
@@ -448,7 +449,7 @@ struct node_progress
     /* Total times in seconds: of local steps; of applying, mixing and encoding deltas; from the end
      * of each job to the start of the next one. */
     double compute_s, mix_s, wait_s;
-    uint64_t bytes_sent, bytes_received; /* Bytes at the sockets, as the driver last reported. */
+    uint64_t bytes_sent, bytes_received; /* Total bytes at the sockets, as the driver reported. */
     uint64_t bytes_ahead; /* Bytes of deltas sent during local steps (--overlap layer). */
     /* Number of vertices of the topology, including this peer; number of open edges. */
     uint32_t n_live, n_edges;
@@ -494,7 +495,7 @@ void node_status(const struct node *n, struct wire_status *s);
 
 /* Reasons for which a node waits. waits.h has the table that selects one. */
 enum node_waits_for {
-    NODE_WAITS_NOTHING,   /* The node computes, or only keeps its pace. */
+    NODE_WAITS_NOTHING,   /* The node does not wait: it computes, or pauses to keep its pace. */
     NODE_WAITS_RUN,       /* Another peer has to send the run description. */
     NODE_WAITS_RESUME,    /* Other members have to say from which checkpoints they can resume. */
     NODE_WAITS_MEMBERS,   /* Fewer than --min-peers members are present: `have` of `need`. */
@@ -504,14 +505,14 @@ enum node_waits_for {
     NODE_WAITS_DISK,      /* A checkpoint has to be on disk. */
     NODE_WAITS_NEIGHBOUR, /* The peer `id` has not done the round that lock step requires. */
     NODE_WAITS_OTHERS,    /* The own model is final, but other members have not finished. */
-    NODE_WAITS            /* Number of values. */
+    NODE_WAITS            /* Not a reason: the number of reasons above. */
 };
 
 /* One wait of a node. */
 struct node_wait
 {
     enum node_waits_for what;
-    uint8_t id[WIRE_ID_BYTES]; /* Identity of the peer with NODE_WAITS_NEIGHBOUR. */
+    uint8_t id[WIRE_ID_BYTES]; /* With NODE_WAITS_NEIGHBOUR: identity of the peer. */
     /* Step counter of the peer `id` with NODE_WAITS_NEIGHBOUR. If a round protocol waits: the own
      * round, for which data of that peer are missing. */
     uint64_t beat;
@@ -579,7 +580,7 @@ struct node_handed
 {
     const float *x;   /* Parameters of the model. */
     const char *name; /* Name of the other peer. */
-    uint64_t round;   /* Rounds of the run that the model has. */
+    uint64_t round;   /* Round of the run to which the model belongs. */
 };
 /* Fills *h with the model to store. False: no model waits to be stored. */
 bool node_handed(const struct node *n, struct node_handed *h);

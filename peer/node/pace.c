@@ -3,10 +3,12 @@
 
 #include <math.h>
 
-static const double newest = 0.2;   /* Weight of the newest job in the moving average `own`. */
-static const double listens = 0.2;  /* Weight of a neighbour's estimate in `mean`. */
-static const double insists = 0.01; /* Weight of this peer's own speed in `mean`. */
-/* Largest accepted ratio of a neighbour's estimate to `own`, and of `own` to the estimate. */
+static const double newest = 0.2; /* Weight of the newest job in the moving average `own`. */
+/* Share of the difference by which a received estimate moves `mean` towards itself. */
+static const double listens = 0.2;
+/* Share of the difference by which `mean` moves towards `own` when an estimate arrives. */
+static const double insists = 0.01;
+/* Largest accepted ratio of a received estimate to `own`, and of `own` to the estimate. */
 static const double nearest = 16;
 static const double longest = 2; /* Largest factor by which pace_weight() scales an update. */
 

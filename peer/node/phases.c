@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Factor of --final-drift that gives the target. Below 1, because estimates have an error. */
+/* Factor of --final-drift that gives the target: below 1, because estimates have an error. */
 static const double final_margin = 0.8;
 
 /* A distance is progress if it is below this factor times the least distance so far. */
@@ -21,9 +21,9 @@ enum {
      * progress. A time limit alone would be too short on a slow network. */
     STALL_WINDOWS = 3,
     STALL_ROUNDS = 64,
-    OLD_ROUNDS = 128, /* A bound by sketches that is older, in rounds, is not trusted. */
-    /* Rounds after which no drift window is needed. STALL_ROUNDS per vertex, if less, also suffice;
-     * invented members are no vertices and do not lengthen this. */
+    OLD_ROUNDS = 128, /* Age in rounds above which a bound by sketches is not trusted. */
+    /* After this number of rounds without progress the phase counts as stalled without drift
+     * windows, too. So it does after STALL_ROUNDS per vertex (invented members are no vertices). */
     STALL_MOST = 5000
 };
 
@@ -167,7 +167,7 @@ static void look_at_checkpoint(struct phases *ph, bool steps)
         ph->checkpoint.n_members = ph->edges->place.n;
 }
 
-/* Deltas carry the round count. Edges without a delta get it as a BEAT message. */
+/* Deltas carry the round count. Neighbours without a delta get it in a BEAT. */
 void phases_ahead(struct phases *ph)
 {
     ph->ahead = true;
@@ -199,8 +199,8 @@ void phases_job_done(struct phases *ph, bool steps)
 /* ---- the consensus phase ---- */
 
 /* Returns the least bound known in this phase, which stays valid, because mixing alone only reduces
- * distances. Later, larger estimates must not count: other peers may have ended by the lower
- * one. */
+ * distances. Later, larger estimates must not count: other peers may have ended because of the
+ * least bound. */
 static double measured(const struct phases *ph)
 {
     double known = fmin(ph->bound, ph->chain.bound);
@@ -275,7 +275,8 @@ static int64_t stalled_us(const struct phases *ph)
     bool long_ago = rounds >= STALL_ROUNDS && (windows || last);
     uint64_t most = STALL_ROUNDS * (1 + (uint64_t)ph->edges->place.n);
     bool tried = long_ago || rounds >= STALL_MOST || rounds >= most;
-    /* The time in which this peer waited for a neighbour, until it was excused, does not count. */
+    /* The time in which this peer waited for a neighbour, until it stopped waiting for it, does not
+     * count. */
     int64_t since_us =
         ph->better_us > ph->edges->excused_us ? ph->better_us : ph->edges->excused_us;
     return tried || mute ? ph->env->now_us - since_us : 0;
@@ -318,7 +319,7 @@ static bool parted(struct phases *ph)
     return others || stale || edges_lag(es, most);
 }
 
-/* Updates whether this peer is under the target, and since the models of which round. */
+/* Updates `near` (under the target) and `near_round` (round count of the first such models). */
 static void look_for_nearness(struct phases *ph)
 {
     bool was = ph->near;
@@ -338,7 +339,7 @@ static void look_at_last_phase(struct phases *ph)
     ph->trained = trained;
     run_context_settle(ph->workshop, known_apart(ph));
     averaging_pass_look(ph->edges, phases_beat(ph));
-    if (parted(ph)) { /* From now on only later drift windows count. */
+    if (parted(ph)) { /* From now on, only drift windows that begin later count. */
         ph->settling_window = run_context_begun(ph->workshop, false);
         ph->bound = (double)INFINITY;
         distance_bound_begin(&ph->chain);
@@ -486,7 +487,7 @@ static struct schedule_view see(struct phases *ph, bool diverged)
 static enum phases_next begin(struct phases *ph)
 {
     ph->phase = NODE_TRAINING;
-    /* A member has finished, but no member could provide its model. */
+    /* The run is over if a member has finished, but no member could provide its model. */
     ph->away |= is_over(ph);
     checkpoint_start(&ph->checkpoint);
     edges_begin(ph->edges);
@@ -580,7 +581,7 @@ enum phases_next phases_update(struct phases *ph, bool diverged)
     end_edges(ph);
     if (ph->phase == NODE_CONSENSUS)
         look_at_last_phase(ph);
-    if (ph->phase != NODE_FINISHING /* In this phase nothing depends on the quorum. */
+    if (ph->phase != NODE_FINISHING /* The finishing phase does not depend on the quorum. */
         && quorum_look(&ph->quorum, ph->env->members, ph->workshop->run.quorum,
                        ph->env->config.patience_us, ph->env->now_us))
         ph->told_us = wait_log_quorum(ph);

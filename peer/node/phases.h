@@ -44,51 +44,60 @@ struct phases
     struct run_context *workshop;
     struct edges *edges;
     struct join *join;
-    const struct round_protocol *round_protocol; /* Set by node.c. */
+    const struct round_protocol *round_protocol; /* Round protocol of the run. Set by node.c. */
 
     enum node_phase phase; /* Never NODE_LEFT: env->over says that the node has ended. */
-    uint64_t round;        /* Rounds of training that are over for this peer. */
+    /* Rounds of training that are over for this peer: done, skipped, or before it joined. */
+    uint64_t round;
     /* Rounds that were over when this peer joined, that it did, and that it skipped. */
     uint64_t joined, done, skipped;
-    bool resumed; /* The model comes from this peer's own checkpoint and may be old. */
-    bool taken;   /* The model was fetched from other members. */
-    bool final;   /* The fetched model is final, because all other members had finished. */
+    bool resumed; /* True: the model comes from this peer's own checkpoint and may be old. */
+    bool taken;   /* True: the model was fetched from other members. */
+    bool final;   /* True: the fetched model is final, because all other members had finished. */
     uint64_t settle_rounds; /* Rounds of the consensus phase that are done. */
-    bool steps;             /* The present or next job takes local steps. */
-    bool draining;          /* No new deltas are made; half-done exchanges are completed. */
-    uint32_t settled;       /* Result of schedule_settled() at the last decision. */
+    bool steps;             /* True: the present or next job takes local steps. */
+    /* True: no new deltas are made, and exchanges that are half done are completed. */
+    bool draining;
+    /* Hops around this peer within which all peers are near the mean, by schedule_settled() at the
+     * last decision. */
+    uint32_t settled;
     /* A drift figure counts only if its drift window has a higher number than this. */
     uint64_t settling_window;
-    /* In lock step, the first job of the consensus phase begins a new drift window. True until that
-     * job is planned. */
+    /* True: the next job of the consensus phase must begin a new drift window. Set in lock step
+     * only, and cleared when that job is planned. */
     bool window_due;
-    /* Time since which this peer has a model and enough members are present. 0: not now. */
+    /* Time since which this peer has a model and enough members are present to begin. 0: this is
+     * not so now. */
     int64_t gathered_us;
     int64_t missed_us; /* Time since which too few members are present to begin. 0: enough are. */
-    int64_t idle_since_us; /* Time at which the last job ended. */
+    int64_t idle_since_us; /* Time at which the last job of this peer ended. */
     int64_t job_us;        /* Time at which the present job began. 0: no job runs. */
     int64_t signed_us;     /* Last time at which a job reported progress. */
     int64_t longest_us;    /* Duration of the longest job so far, without jobs that hung. */
-    int64_t worked_us;     /* Total duration of all jobs with local steps. */
-    /* Usual wait for neighbours before a round in lock step: average over the last rounds. */
+    int64_t worked_us;     /* Total duration so far of all jobs with local steps. */
+    /* Usual wait for neighbours before a round in lock step: average over the last rounds, in
+     * microseconds. */
     int64_t usual_us;
-    int64_t n_paced; /* Number of rounds in the average usual_us, at most 16. */
-    int64_t say_us;  /* Time at which a waiting peer announces its round count again. */
+    int64_t n_paced; /* Number of rounds that the average `usual_us` covers, at most 16. */
+    int64_t say_us;  /* Time at which this peer, while it waits, announces its round count again. */
     int64_t wake_us; /* Time at which phases_update() must be called again. INT64_MAX: none. */
     /* Time at which the consensus phase first waited for members with stalled workers. 0: never. */
     int64_t hung_us;
     uint32_t n_ended; /* Number of vertices of the graph when this peer's model became final. */
-    bool stalled;     /* This peer's worker has run one job for too long. */
+    bool stalled;     /* True: this peer's worker has run one job for too long. */
 
-    bool away; /* The run ended while this peer was absent, so this peer ends, too. */
+    bool away; /* True: the run ended while this peer was absent, so this peer ends, too. */
     struct checkpoint checkpoint;
-    /* The next round count has been announced, and only the local steps of the round are left. */
+    /* True: the next round count has been announced before the end of the round, because only the
+     * round's local steps are left (--overlap). */
     bool ahead;
-    int64_t ahead_us; /* Time of the last early announcement (phases_ahead()). */
-    bool copies;      /* The job that just ended must be followed by a copy for a checkpoint. */
+    /* Time at which the next round count was last announced early (phases_ahead()). */
+    int64_t ahead_us;
+    bool copies; /* True: the job that just ended must be followed by a copy for a checkpoint. */
 
     struct quorum quorum;
-    struct round_quorum believe; /* Filter of the round counts that neighbours claim. */
+    /* Limits the round counts that neighbours claim to those that most peers confirm. */
+    struct round_quorum believe;
 
     /* Upper bound on the distance of this peer's model to the mean, relative to the model. The
      * bound stays valid until an event may move models apart. INFINITY: not known. */
@@ -97,7 +106,8 @@ struct phases
     /* True: `bound` comes from the edges (distance_bound.h) and may be far above the distance.
      * False: from sketches. */
     bool by_edges;
-    /* Graph and number of edge resets at the last update of `bound`. */
+    /* Hash of the members (edges->view), and number of edge resets, at the last update of
+     * `bound`. */
     uint64_t bound_view, bound_resets;
     /* Lower bound on the largest distance of any peer to the mean, relative to the model. Known
      * from the models of ended neighbours and from the edges. */
@@ -105,25 +115,28 @@ struct phases
     /* True: the distance is not known, and phases_own_distance() is INFINITY. The consensus phase
      * ended without confirmation by the neighbours, or the model has shrunk to nothing. */
     bool unheard;
-    struct distance_bound chain; /* Distance bound by the edges, for times without sketches. */
-    bool near;                   /* The bound on the distance is below the target. */
+    /* Bound on the consensus distance from the edges, for times without figures from sketches. */
+    struct distance_bound chain;
+    bool near; /* True: the bound on the consensus distance is below the target. */
     /* Round count of the first models that are known to be below the target. */
     uint64_t near_round;
 
-    /* Progress of the consensus phase: the values at the last progress. */
-    bool trained;       /* All live members have finished training. */
-    double best;        /* Least distance to the mean. */
-    double best_local2; /* Least sum of squared distances to the neighbours. */
-    /* `settled`, the graph (edges->view), the number of drift windows, and settle_rounds. */
+    /* The following fields describe the consensus phase at the time of its last progress. */
+    bool trained;       /* True: all live members had finished training. */
+    double best;        /* Least distance of this peer's model to the mean so far. */
+    double best_local2; /* Least sum so far of the squared distances to the neighbours' models. */
+    /* Values at the last progress: `settled`, the hash of the members (edges->view), the number of
+     * drift windows, and settle_rounds. */
     uint32_t best_settled;
     uint64_t best_view, best_window, best_rounds;
-    int64_t better_us; /* Time of the last progress. */
+    int64_t better_us; /* Time of the last progress of the consensus phase. */
 
     int64_t told_us; /* Reference time for the next message about waiting (wait_log.h). */
     int64_t skip_us; /* No message about skipped rounds is printed before this time. */
-    struct schedule_edge *seen; /* Edges of the schedule's view; room for cap_seen. Owned. */
+    /* Edges as they are shown to the schedule. Array with room for cap_seen entries. Owned. */
+    struct schedule_edge *seen;
     size_t cap_seen;
-    struct waits waits; /* The neighbour for which the last decision waits. */
+    struct waits waits; /* The neighbour for which this peer waits by the last decision. */
 };
 
 /* Task of the node after phases_update(). */

@@ -8,8 +8,8 @@ static const int64_t most_us = 300 * 1000 * (int64_t)1000; /* Maximum length of 
 /* Time without a violation after which the next quarantine is a first one again. */
 static const int64_t forgiven_us = 600 * 1000 * (int64_t)1000;
 
-/* Returns the index of the peer's entry, or QUARANTINE_IDS if it has none. Used entries precede
- * free ones, because entries are filled in order and never freed. */
+/* Returns the index of the peer's entry, or QUARANTINE_IDS if it has none. The search stops at the
+ * first free entry, because entries are filled in order and never freed. */
 static size_t find(const struct quarantine *q, const uint8_t *id)
 {
     for (size_t i = 0; i < QUARANTINE_IDS && q->at[i].for_us != 0; i++)

@@ -13,16 +13,18 @@
 
 #include "gossip/wire/wire.h"
 
-/* Maximum number of violators in the table. A new one then replaces the oldest. */
+/* Maximum number of violators in the table. If the table is full, a new violator replaces the
+ * oldest one. */
 enum { QUARANTINE_IDS = 64 };
 
-/* The latest violators of the protocol. All zero: empty. */
+/* The latest violators of the protocol. A struct of zeros is empty. */
 struct quarantine
 {
     struct
     {
         uint8_t id[WIRE_ID_BYTES];
-        /* Start and length of the last quarantine, in microseconds. for_us 0: the entry is free. */
+        /* Start and length of the last quarantine, in microseconds. If for_us is 0, the entry is
+         * free. */
         int64_t since_us, for_us;
     } at[QUARANTINE_IDS];
 };

@@ -48,7 +48,7 @@ void quorum_close(struct quorum *q)
 
 uint32_t quorum_needed(const struct quorum *q, double share)
 {
-    /* In floating point 0.07 * 100 is above 7. The small constant prevents the result 8. */
+    /* In floating point 0.07 * 100 is above 7. The small constant prevents rounding up to 8. */
     double needed = ceil(share * q->n_members - 1e-9);
     return needed < 1 ? 1 : (uint32_t)needed;
 }

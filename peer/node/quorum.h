@@ -16,9 +16,9 @@
  *   HELD       mixes without local steps
  *   RESIGNED   trains again, although there are too few members
  *
- * Two or more suspects count as absent at once. A peer that is cut off, or whose cluster has died,
- * therefore stops its local steps after about three seconds. A single suspect counts as present
- * until it is dead.
+ * If two or more members are suspect, they count as absent immediately. A peer that is cut off, or
+ * whose cluster has died, therefore stops its local steps after about three seconds. A single
+ * suspect counts as present until it is dead.
  *
  * If the network splits into two equal halves and --quorum is 0.5, both halves have the quorum and
  * continue. Only one of them can end with success (verdict.h).
@@ -31,7 +31,8 @@
 /* State of the quorum: see the table at the top of this file. */
 enum quorum_state { QUORUM_THERE, QUORUM_HELD, QUORUM_RESIGNED };
 
-/* Written by quorum.c only. */
+/* The quorum of one node: the initial members, and how many members are present now. Written by
+ * quorum.c only. */
 struct quorum
 {
     /* Identities of the n initial members, this peer included. Owned. NULL: training has not begun.
@@ -48,9 +49,10 @@ struct quorum
     } counted;
     enum quorum_state state;
     /* Node time at which the state began, in microseconds. If HELD continues after a short time in
-     * THERE, it is earlier by the time that was spent in HELD before. */
+     * THERE, this value is earlier than the real start by the time spent in HELD before. */
     int64_t since_us;
-    int64_t held_us; /* Time spent in HELD when that state last ended, in microseconds. */
+    /* Length of the last period in the state HELD, in microseconds. Set when that period ends. */
+    int64_t held_us;
 };
 
 /* Begins training: the members that are present in `m` become the initial members. Returns 0 or

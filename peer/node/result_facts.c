@@ -41,7 +41,7 @@ static const uint8_t *first_of(const struct node *n)
     return first;
 }
 
-/* Adds member m to the facts. `first`: result of first_of(). */
+/* Adds member m to the facts. `first`: the smallest initial identity (first_of()). */
 static void count_member(const struct node *n, const struct member *m, const uint8_t *first,
                          struct verdict_facts *f)
 {
@@ -130,7 +130,8 @@ void node_facts(const struct node *n, struct verdict_facts *f)
     if (!n->workshop.ready)
         return;
     f->quorum = run->quorum;
-    uint32_t then = resume_begun(&n->resume); /* Members of the checkpoint, dead ones included. */
+    /* Number of members that took part when the checkpoint was taken, dead ones included. */
+    uint32_t then = resume_begun(&n->resume);
     uint32_t begun = quorum_members(&ph->quorum, n->env.members);
     f->n_begun = then > begun ? then : begun;
     /* A peer that joined later does not know the members of the beginning, so all members count. */

@@ -11,8 +11,10 @@
 #include <string.h>
 
 enum {
-    TELL_US = 5 * 1000 * 1000,        /* Time from the start of the wait to the first message. */
-    TELL_AGAIN_US = 30 * 1000 * 1000, /* Interval between later messages about the wait. */
+    /* The first message about the wait for members is printed after this time. */
+    TELL_US = 5 * 1000 * 1000,
+    /* Interval between later messages about the wait for members. */
+    TELL_AGAIN_US = 30 * 1000 * 1000,
     CALLS = 8 /* Number of absent members that are called at the same time. */
 };
 
@@ -185,7 +187,8 @@ static bool is_ours(const struct resume *r)
 int resume_run(struct resume *r, struct run *run)
 {
     const struct node_config *c = &r->env->config;
-    struct run_context *text = r->workshop; /* No run is taken yet, so its text buffer is free. */
+    /* No run is adopted yet, so the buffer for the run description is free. */
+    struct run_context *text = r->workshop;
     struct state s = *c->resume[0].state;
     char error[RUN_ERROR_MAX];
     run_fields(text, &s);
@@ -357,7 +360,7 @@ static void call(struct resume *r)
             continue;
         }
         n++;
-        /* Without memory for the contact, the next step tries again. */
+        /* Without memory to call the member, the next step tries again. */
         if (sessions_want(r->sessions, m->id) == 0)
             sessions_call(r->sessions, m->id, r->since_us);
     }

@@ -65,7 +65,8 @@ struct resume
 
     bool resumed; /* True: this process resumes from a checkpoint, or waits to do so. */
     bool waits;   /* True: this process has not decided yet from which checkpoint it resumes. */
-    struct resume_member *member; /* Array of n_members entries, without this peer. Owned. */
+    /* Members of the checkpoint without this peer: array of n_members entries. Owned. */
+    struct resume_member *member;
     uint32_t n_members;
     /* since_us: node time at which the wait began. told_us + TELL_US: node time of the next message
      * about the wait. In microseconds. */
@@ -85,7 +86,7 @@ void resume_close(struct resume *r);
  * If memory is not available, warns and takes no checkpoint. */
 void resume_copy(struct resume *r);
 /* Takes one more checkpoint when the node is asked to stop, so that no finished round is lost. Does
- * nothing in lock step with neighbours. There each peer stops at a different round, and a
+ * nothing in lock step with neighbours, because there each peer stops at a different round. A
  * checkpoint that no other peer has would replace one that all peers have. */
 void resume_copy_last(struct resume *r);
 /* Returns the round count of the copy and moves the copy to *s. The memory that *s had before is

@@ -12,8 +12,9 @@
 #include <string.h>
 
 enum {
-    COPY = 64,   /* Least number of rounds between two copies of the model. */
-    SAMPLES = 64 /* Held-out samples that decide whether an unusually large move was harmful. */
+    COPY = 64, /* Least number of rounds between two copies of the model. */
+    /* Number of held-out samples whose loss decides whether an unusually large move was harmful. */
+    SAMPLES = 64
 };
 
 /* A loss above this multiple of (limit + 1 nat) is a divergence. */
@@ -21,7 +22,8 @@ static const double spike = 100;
 /* A model is suspect if its distance to the copy exceeds this multiple of the largest earlier
  * distance, and this multiple of the copy's length. */
 static const double far_times = 32;
-static const double worse_nats = 1; /* A loss is good up to this far above the initial loss. */
+/* A loss is good if it is at most this far above the initial loss, in nats. */
+static const double worse_nats = 1;
 /* Allowance in nats for a first loss that is low by chance, if the loss is of one sample. Divided
  * by the square root of the number of samples. */
 static const double noise_nats = 2;
@@ -90,7 +92,7 @@ static void go_back(struct rollback *r, float *x)
     state_read(&s, r->kept.bytes, r->kept.n, r->kept.section, r->kept.n_sections);
     t->state(t->self, &s);
     int err = state_end(&s);
-    assert(err == 0); /* The state was written by rollback_mark(), so it can be read. */
+    assert(err == 0); /* No error: rollback_mark() has written the state. */
 }
 
 /* ---- judgement ---- */

@@ -34,24 +34,26 @@
 /* The last good model of one peer, and the figures by which divergence is detected. */
 struct rollback
 {
-    const struct trainer *trainer; /* NULL: not open. */
+    const struct trainer *trainer; /* The run's trainer. NULL: this struct is not open. */
     size_t dim;                    /* Number of trained parameters. */
     float *good;       /* Copy of the last good model: all n_params floats of the trainer. Owned. */
     uint64_t round;    /* The copy was made before the local steps of this round. */
-    bool has;          /* A copy exists. */
+    bool has;          /* True: a copy of a good model exists. */
     struct state kept; /* State of the trainer at the time of the copy. */
     double first;      /* Loss of the first round with a finite loss. NaN: there was none yet. */
-    double limit;      /* `first`, at least 0, plus 2 nats / sqrt(number of its samples). */
+    /* Reference loss for later losses: `first`, or 0 if `first` is negative, plus 2 nats /
+     * sqrt(number of samples of that loss). */
+    double limit;
     double loss;  /* Loss of the last round, or of the held-out samples if these were decisive. */
-    bool untold;  /* The trainer did not report the loss of the last round. */
+    bool untold;  /* True: the trainer did not report the loss of the last round. */
     double norm2; /* |good|^2: squared length of the copy. */
     double most2; /* Largest |x - good|^2 after a round in which training did not diverge. */
     uint32_t n;   /* Number of rollbacks. */
-    uint64_t now; /* Present or last round. */
+    uint64_t now; /* Round of the present or last local steps. */
 };
 
 /* Opens *r for trainer t, which must outlive it. Returns 0 or -ENOMEM. rollback_close() also
- * accepts a struct that is all zero or was not opened because of an error. */
+ * accepts a struct of zeros, and one that rollback_open() could not open. */
 int rollback_open(struct rollback *r, const struct trainer *t);
 void rollback_close(struct rollback *r);
 
@@ -59,9 +61,9 @@ void rollback_close(struct rollback *r);
  * the last copy is old enough and x is good. O(n_params) if a copy is due, else O(1). */
 void rollback_mark(struct rollback *r, const float *x, uint64_t round);
 
-/* Called after the local steps, with their report. Returns whether training diverged. x and the
- * trainer's state are then those before the local steps of r->round. If there was no memory for the
- * trainer's state, only x is restored. O(n_params). */
+/* Called after the local steps, with their report. Returns whether training diverged. If so, x and
+ * the trainer's state are now those before the local steps of r->round. If there was no memory for
+ * the trainer's state, only x is restored. O(n_params). */
 bool rollback_look(struct rollback *r, float *x, const struct trainer_report *report);
 
 /* Saves or restores the figures for the judgement, as fields of the open section of a checkpoint.

@@ -28,7 +28,7 @@ struct round_protocol_kind
     /* Allocates the state of an instance and returns it, or NULL if there is no memory. The
      * arguments outlive it. */
     void *(*open)(struct env *env, struct sessions *s, struct run_context *w);
-    /* Frees the state of an instance. The run must still be open. */
+    /* Frees the state of an instance. To be called before the run is closed. */
     void (*close)(void *self);
     /* Called when a step of the node begins: releases the packets of the last step, which the
      * driver has finished reading. */

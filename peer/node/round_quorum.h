@@ -45,11 +45,12 @@ uint64_t round_quorum_sessions(const struct sessions *s, size_t *n);
  * round count. Ignores the session with number `but`. NULL: no member has begun. */
 const struct link *round_quorum_furthest(const struct sessions *s, uint32_t but);
 
-/* Returns the round to assign to a received model. round: the round that its sender claims. The
- * result is the round of most sessions if the claim is beyond it by more than lock step allows. */
+/* Returns the round to assign to a received model: `round`, which its sender claims, or the round
+ * of most sessions if `round` is ahead of that by more than lock step allows. */
 uint64_t round_quorum_joined(const struct sessions *s, uint64_t round);
 
-/* Memory for the case that this peer hears only one neighbour. */
+/* State for a peer that hears only one neighbour. It limits how far the round count of this
+ * neighbour is believed. */
 struct round_quorum
 {
     /* Shortest job with local steps of this peer, in microseconds. 0: there was none. */
@@ -58,7 +59,8 @@ struct round_quorum
      * step. */
     int64_t near_us;
     bool far; /* True: the neighbour claims to be ahead by more than the lead of lock step. */
-    /* While `far`: largest round count that the neighbour can have reached since near_us. */
+    /* While `far` is true: largest round count that the neighbour can have reached since
+     * near_us. */
     uint64_t most;
 };
 

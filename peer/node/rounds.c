@@ -16,8 +16,8 @@ static struct neighbour *partner(const struct edges *es, uint32_t vertex)
     return NULL;
 }
 
-/* Sets the weights of all neighbours by round (`turn`). A vertex without an edge is skipped: there
- * was no memory for the edge, and the node ends. */
+/* Sets the field `turn` of all neighbours: the weight of the edge in each round. A vertex without
+ * an edge is skipped: there was no memory for the edge, and the node ends. */
 static void take_turns(struct edges *es, const struct round_schedule *r, uint32_t self)
 {
     for (size_t i = 0; i < r->first[r->n_rounds]; i++) {
@@ -30,7 +30,8 @@ static void take_turns(struct edges *es, const struct round_schedule *r, uint32_
     }
 }
 
-/* Informs the user once how much memory the replicas of all partners take. */
+/* Informs the user once how much memory is needed for the replicas of all neighbours in all rounds
+ * of the pass. */
 static void tell_memory(const struct edges *es)
 {
     size_t n = 0, bytes = 2 * es->workshop->mixing.dim * sizeof(float);
@@ -97,8 +98,8 @@ bool rounds_turn(const struct edges *es, const struct neighbour *b, uint64_t bea
     return !b->aside && (es->n_rounds == 0 || turn_of(es, b, beat) > 0);
 }
 
-/* Returns the neighbour's delta for the next exchange that is not ready, or NULL if it is not
- * here. */
+/* Returns the neighbour's delta for the first exchange that is not ready yet. NULL: this delta has
+ * not arrived. */
 static const struct edge_got *begun(const struct edge *e)
 {
     const struct edge_got *g = &e->got[(e->round + edge_ready(e)) % 2];

@@ -8,10 +8,10 @@
  *   deltas made for             t | those made     (round t)       t + 1      |
  *                                 | for t
  *
- * An edge that is not used in a round makes no delta and stays at its round. Its ends send each
- * other BEATs instead. In the consensus phase the passes start again from round 0, because only
- * complete passes are exact. If whole models are sent, each pass is followed by rounds without
- * exchanges (averaging_pass.h).
+ * An edge that is not used in a round makes no delta, and its count of exchanges does not grow. Its
+ * ends send each other BEATs instead. In the consensus phase the passes start again from round 0,
+ * because only complete passes are exact. If whole models are sent, each pass is followed by rounds
+ * without exchanges (averaging_pass.h).
  *
  * The two deltas of an exchange say its weight, and the smaller one is used. Both ends therefore
  * use the same weight, even while they know different members, and the mean is kept. One end may
@@ -28,20 +28,20 @@
 int rounds_choose(struct edges *es, uint32_t n, uint32_t self);
 
 /* Returns the round of the pass for which deltas of round count `beat` are made in the consensus
- * phase. n_rounds or more: no exchange, only BEATs. UINT64_MAX: the first pass of whole models has
- * not begun. */
+ * phase. n_rounds or more: no exchange, only BEATs. UINT64_MAX: the first averaging pass (with
+ * uncompressed models) has not begun. */
 uint64_t rounds_place(const struct edges *es, uint64_t beat);
 
-/* Returns the number of rounds from the start of a pass of whole models to the start of the
- * next. */
+/* Returns the length in rounds of one cycle of the consensus phase: an averaging pass, and the
+ * rounds without exchanges that follow it (averaging_pass.h). */
 uint64_t rounds_cycle(const struct edges *es);
 
 /* Returns whether the edge to b makes a delta for round count `beat`. Always true for a constant
  * topology, unless b->aside is set. */
 bool rounds_turn(const struct edges *es, const struct neighbour *b, uint64_t beat);
 
-/* Sets the fields of *now that depend on the round, for the edge to b. beat: round count for which
- * the job makes deltas. */
+/* Sets those fields of *now, the mixing parameters of one edge in one job, that depend on the
+ * round, for the edge to b. beat: round count for which the job makes deltas. */
 void rounds_plan(const struct edges *es, const struct neighbour *b, uint64_t beat,
                  struct mixing_moment *now);
 

@@ -26,7 +26,8 @@ enum sessions_run run_context_judge(const struct run_context *w, const struct wi
     bool begun = started || w->begun;
     bool join = !w->has_run || (!begun && (h->has_started || yields));
     bool stranger = h->has_started ? begun : started && order == 0;
-    if (!join) /* If only the own run has begun, or neither has, the other peer adopts it. */
+    /* If only the own run has begun, or neither has, the other peer adopts this peer's run. */
+    if (!join)
         return stranger ? SESSIONS_RUN_STRANGER : SESSIONS_RUN_YIELDS;
     if (run_check_flags(run, &c->flags, error) != 0) {
         env_note(w->env, NOTE_ERROR, "%s", error);
@@ -192,7 +193,7 @@ double run_context_distance(const struct run_context *w, uint64_t settling)
     if (!run_context_known(w, settling))
         return (double)INFINITY;
     /* The distance between models that are rounded to 16 bits does not shrink as fast as the
-     * distance between the unrounded vectors x. */
+     * distance between the unrounded vectors x. The bound is therefore not reduced. */
     if (w->mixing.rounded != NULL || !mixing_undisturbed(&w->mixing) || !(shrunk < 0.25)
         || f->own_begun < settling + 2)
         return run_context_rounded(w, f->own_relative);
@@ -202,7 +203,7 @@ double run_context_distance(const struct run_context *w, uint64_t settling)
 bool run_context_refutes(const struct run_context *w, uint64_t settling, double bound,
                          uint64_t round)
 {
-    const double factor = 2; /* Measured distances have errors of 10 to 20 %. */
+    const double factor = 2; /* Twice, because measured distances have errors of 10 to 20 %. */
     return run_context_known(w, settling) && run_context_measured(w) > round
            && mixing_figures(&w->mixing)->own_relative > factor * bound;
 }

@@ -36,10 +36,12 @@ struct run_context
     size_t n_run_text;
     struct trainer trainer;
     struct mixing mixing;
-    struct packet_pool models; /* Packets for copies of the model. */
-    struct packet_pool pieces; /* Packets for pieces of the model, or for sketches of its layers. */
-    struct layers layers;      /* Layers of the model. Observers may request sketches of them. */
-    bool by_drift;             /* True: --compress auto, so `ladder` chooses the codec of deltas. */
+    struct packet_pool models; /* Pool of packets for copies of the model. */
+    /* Pool of packets for pieces of the model, or for sketches of its layers. */
+    struct packet_pool pieces;
+    struct layers layers; /* Layers of the model. Observers may request sketches of them. */
+    /* True: --compress auto is used, so `ladder` (the codec levels) chooses the codec of deltas. */
+    bool by_drift;
     struct codec_levels ladder; /* Codec levels of --compress auto. */
     double norm2;               /* Squared norm |x|^2 of the model. Valid if has_norm2 is set. */
     bool has_norm2;             /* True: the model has not changed since `norm2` was computed. */
@@ -102,9 +104,9 @@ bool run_context_known(const struct run_context *w, uint64_t begun);
  * `anew`: the next job will begin a window. */
 uint64_t run_context_begun(const struct run_context *w, bool anew);
 
-/* Returns the relative distance `relative`, enlarged by what the rounding of float32 may hide. The
- * change is negligible if `relative` is far above 2^-24 times the square root of the number of
- * neighbours. */
+/* Returns the relative distance `relative`, plus the distance that the rounding to float32 may
+ * hide. The change is negligible if `relative` is far above 2^-24 times the square root of the
+ * number of neighbours. */
 double run_context_rounded(const struct run_context *w, double relative);
 
 /* Returns an upper bound, in the consensus phase, of this peer's own distance |x_i - mean| /
@@ -119,10 +121,10 @@ double run_context_distance(const struct run_context *w, uint64_t settling);
 /* Returns the step counter of the models that the figure of the last window describes. */
 uint64_t run_context_measured(const struct run_context *w);
 
-/* Returns whether a later window has refuted `bound`, a bound of the relative distance of the
- * models of step counter `round`: its figure is more than twice the bound. Mixing reduces
- * distances, but a codec that omits much can move equal models apart before it brings them
- * together. */
+/* Returns whether a later drift window shows that `bound` is wrong. `bound` is a bound on the
+ * relative distance of the models of step counter `round`. It is wrong if a later window gave a
+ * figure of more than twice `bound`. Mixing reduces distances, but a codec that omits much can move
+ * equal models apart before it brings them together. */
 bool run_context_refutes(const struct run_context *w, uint64_t settling, double bound,
                          uint64_t round);
 
@@ -142,7 +144,8 @@ void run_context_settle(struct run_context *w, bool apart);
 bool run_context_vanished(struct run_context *w);
 /* Returns |x|^2. O(dim) for the first call after a change of x, else O(1). */
 double run_context_norm2(struct run_context *w);
-/* Must be called after each change of x. */
+/* Must be called after each change of the model x. The next call of run_context_norm2() then
+ * computes |x|^2 again. */
 void run_context_moved(struct run_context *w);
 
 #endif

@@ -6,7 +6,8 @@
 
 /* ---- joining ---- */
 
-/* Prints a message, and returns the time from which too few members are present: now. Never 0. */
+/* Prints a message, and returns the present time, from which too few members are present. Never
+ * returns 0. */
 static int64_t miss(const struct phases *ph)
 {
     if (ph->env->config.was_there)

@@ -4,9 +4,10 @@
  * decision. The functions keep no state, so that tests can check each rule with a table. */
 #include "peer/node/schedule.h"
 
-/* In lock step two peers can be as many rounds apart as there are hops between them. Without one
- * edge a ring has twice the hops. LEAD_MORE rounds are added for messages on their way. LEAD_HOPS
- * limits the hops, because a large cluster must not wait for hundreds of rounds. */
+/* In lock step two peers can be as many rounds apart as there are hops between them. The hops are
+ * counted twice, because a ring that loses one edge has twice the hops. LEAD_MORE rounds are added
+ * for messages on their way. LEAD_HOPS limits the hops, because a large cluster must not wait for
+ * hundreds of rounds. */
 enum { LEAD_HOPS = 64, LEAD_MORE = 16 };
 
 /* Times without news after which a neighbour is stuck, in multiples of the limit of one job. A
@@ -171,7 +172,8 @@ static bool passes_in_vain(const struct schedule_view *v)
     return false;
 }
 
-/* An old delta makes the result 0, because its exchange may move this peer away from the mean. */
+/* A pending old delta (schedule_edge.old) makes the number of hops 0, because its exchange may move
+ * this peer away from the mean. */
 uint32_t schedule_settled(const struct schedule_view *v)
 {
     uint32_t least = SCHEDULE_FAR;

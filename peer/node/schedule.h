@@ -82,17 +82,17 @@ enum schedule_time {
  * round_quorum_look() then limits `beat` to what other members confirm. */
 struct schedule_edge
 {
-    bool open; /* The edge is open: both ends exchange deltas over it. */
+    bool open; /* True: the edge is open: both ends exchange deltas over it. */
     /* True: this edge needs nothing more. The neighbour's model is final, or the edge belongs only
      * to the graph of training and has no half-done exchange. */
     bool done;
     /* Time since the edge was last open or done, in microseconds. INT64_MAX: the neighbour is
      * proven Byzantine and will not be waited for. */
     int64_t lost_us;
-    /* The edge's next exchange is complete: this peer's delta is made, the neighbour's has
-     * arrived. */
+    /* True: the edge's next exchange is complete. This peer's delta is made, and the neighbour's
+     * has arrived. */
     bool ready;
-    bool made; /* This peer's delta of the edge's next exchange has been made. */
+    bool made; /* True: this peer's delta of the edge's next exchange has been made. */
     /* True: this peer's pending delta was made before its model was known to be near the mean of
      * the models. The exchange may move the model away again. */
     bool old;
@@ -102,18 +102,19 @@ struct schedule_edge
     /* True: an exact averaging pass of the consensus phase needs what this edge will bring, so lock
      * step waits for it (averaging_pass.h). */
     bool awaited;
-    bool missing; /* The edge is not open, so that no averaging pass can be exact. */
+    bool missing; /* True: the edge is not open, so that no averaging pass can be exact. */
     /* True: the graph changes by round, and the neighbour ended at a round count that this peer has
      * not passed. Its last announcement counts until then. Otherwise the time at which the end
      * becomes known would affect the result. */
     bool ends_later;
-    bool gathers;  /* The neighbour is still joining. */
-    bool flapping; /* Flap damping: the neighbour came and went too often to be waited for. */
+    bool gathers; /* True: the neighbour is still joining. */
+    /* True: flap damping is active. The neighbour came and went too often to be waited for. */
+    bool flapping;
     /* Time since the neighbour's worker started its job or last showed progress, as the neighbour
      * announced. 0: the worker is idle, or nothing is known. */
     int64_t busy_us;
     /* Time without news from the neighbour while this peer waited for it. 0: this peer does not
-     * wait for it. */
+     * wait for the neighbour. */
     int64_t mute_us;
     uint64_t beat; /* Round count of the neighbour, by the latest message that tells it. */
     /* Number of hops around the neighbour within which, as it announced, all peers are under
@@ -125,48 +126,52 @@ struct schedule_edge
 struct schedule_view
 {
     enum node_phase phase; /* Phase of this peer. */
-    bool lock_step;        /* True: --policy sync. */
+    bool lock_step;        /* True: the run is in lock step (--policy sync). */
     /* This peer waits for a neighbour that is this many rounds behind, or more: 1 in lock step, N
-     * with ssp:N. 0: it never waits. */
+     * with --policy ssp:N. 0: this peer never waits. */
     uint32_t staleness;
     /* Rounds of training that this peer did, skipped or missed before it joined, and the number of
      * rounds of the run. */
     uint64_t round, rounds;
-    uint64_t beat;    /* Round count of this peer: `round` plus rounds of the consensus phase. */
-    int64_t idle_us;  /* Time since the last job ended. */
-    int64_t pace_us;  /* Least time between two jobs of the consensus phase. */
-    int64_t usual_us; /* Least time between two training rounds of a peer that waits for none. */
+    uint64_t beat;   /* Round count of this peer: `round` plus rounds of the consensus phase. */
+    int64_t idle_us; /* Time since this peer's last job ended. */
+    int64_t pace_us; /* Least time between two jobs of the consensus phase. */
+    /* Least time between two training rounds of a peer that waits for no neighbour. */
+    int64_t usual_us;
     int64_t limit_us; /* A neighbour whose job takes longer than this counts as stuck. */
     uint32_t n_live;  /* Number of vertices of the graph, including this peer. */
     uint32_t reach;   /* Eccentricity of this peer: hops to the farthest vertex. */
 
     /* Fields for NODE_JOINING. */
-    bool has_model;      /* This peer has a model. */
-    bool complete;       /* --min-peers members are present, or the run has begun. */
-    bool behind;         /* The run is under way or over, so this peer must fetch a model. */
-    bool final;          /* All other members have finished, and this peer has taken their model. */
-    bool quiet;          /* All edges are open, and none opened within the last QUIET_US. */
+    bool has_model; /* True: this peer has a model. */
+    bool complete;  /* True: --min-peers members are present, or the run has begun. */
+    bool behind;    /* True: the run is under way or over, so this peer must fetch a model. */
+    bool final; /* True: all other members have finished, and this peer has taken their model. */
+    bool quiet; /* True: all edges are open, and none opened within the last QUIET_US. */
     int64_t gathered_us; /* Time since this peer has a model and `complete` is true. */
 
-    bool waits_round; /* The round protocol lacks the result of this round (round_protocol.h). */
-    /* Round of the round protocol's latest result. It may be later than `round`. 0: none. */
+    /* True: the round protocol lacks the result of this round (round_protocol.h). */
+    bool waits_round;
+    /* Round of the round protocol's latest result. It may be later than this peer's round. 0:
+     * none. */
     uint64_t completed;
 
-    bool writes; /* Lock step must wait until this peer's checkpoint is on disk. */
+    bool writes; /* True: lock step must wait until this peer's checkpoint is on disk. */
     /* True: this peer takes no local steps, because it is below the quorum and --quorum-timeout is
      * not over. Also true while the consensus phase waits for members with stalled workers. */
     bool held;
 
     /* Fields for the consensus phase and the end of the run. */
-    bool trained; /* All live members have finished training. */
+    bool trained; /* True: all live members have finished training. */
     /* Upper bound on the distance of this peer's model to the mean, relative to the length of the
      * model. INFINITY: not known. */
     double distance;
     double target;      /* --final-drift times a safety margin. 0: there is no consensus phase. */
-    int64_t stalled_us; /* Time without progress. 0: too early to judge. */
-    bool draining;      /* No new deltas are made; half-done exchanges are completed. */
-    bool diverged;      /* Training or mixing diverged, so more gossip is useless. */
-    bool away;          /* The run ended without this peer, as far as it can know. */
+    int64_t stalled_us; /* Time without progress in the consensus phase. 0: too early to judge. */
+    /* True: no new deltas are made, and exchanges that are half done are completed. */
+    bool draining;
+    bool diverged; /* True: training or mixing diverged, so more gossip is useless. */
+    bool away;     /* True: the run ended without this peer, as far as it can know. */
     /* True: this peer claims consensus, and a live member has not said yet how it ended. */
     bool member_counts_end;
 
@@ -191,9 +196,9 @@ struct schedule_decision
 {
     enum schedule_act act;
     uint64_t claim;  /* Skip to this round count, then decide again. 0: do not skip. */
-    bool drain;      /* The consensus phase is over: make no new deltas. */
-    bool late;       /* The consensus phase ends without having reached the target. */
-    bool left;       /* The consensus phase ends because no neighbour is left to mix with. */
+    bool drain;      /* True: the consensus phase is over, so no new deltas are made. */
+    bool late;       /* True: the consensus phase ends without having reached the target. */
+    bool left;       /* True: the consensus phase ends because no neighbour is left to mix with. */
     int64_t wait_us; /* With SCHEDULE_WAIT: decide again after this time. 0: at the next event. */
     /* With SCHEDULE_WAIT: the first neighbour that this peer waits for, an element of `edge`. NULL:
      * it waits for something else. */
@@ -220,8 +225,8 @@ bool schedule_stuck(const struct schedule_view *v, const struct schedule_edge *e
 /* Returns whether lock step does not wait for a neighbour, because it is stuck or flapping. */
 bool schedule_excused(const struct schedule_view *v, const struct schedule_edge *e);
 
-/* Returns whether, in lock step, this peer has neighbours that have not ended but could have to
- * wait for none of them. */
+/* Returns whether, in lock step, this peer has neighbours that have not ended, but never has to
+ * wait for one of them, now or in the next rounds. */
 bool schedule_alone(const struct schedule_view *v);
 /* Returns whether this peer is in step: it may have to wait for a neighbour, and no neighbour is
  * more than one round ahead, so that this peer is not catching up. */
@@ -231,8 +236,8 @@ bool schedule_in_step(const struct schedule_view *v);
 uint64_t schedule_lead(const struct schedule_view *v);
 
 enum {
-    /* More hops than any graph has. If no neighbour limits schedule_settled(), its result is one
-     * more than this. */
+    /* A number of hops that is greater than in any graph. schedule_settled() returns it plus 1 if
+     * no neighbour limits its result. */
     SCHEDULE_FAR = 1 << 30
 };
 

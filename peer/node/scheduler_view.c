@@ -67,9 +67,10 @@ struct schedule_edge scheduler_view_edge(const struct phases *ph, const struct n
     const struct edge *e = &b->edge;
     int64_t now = ph->env->now_us;
     uint32_t staleness = run_staleness(&ph->workshop->run);
-    /* mute_us starts when this peer starts to wait, at the end of its last job. In training it
-     * stays 0 while the neighbour is not behind. For a neighbour that is already excused it starts
-     * at the last news. Otherwise each job of this peer would restart the time and the wait. */
+    /* `mute_us`, the time without news from the neighbour, starts at the neighbour's last message,
+     * but not before the end of this peer's last job. In training it stays 0 while the neighbour is
+     * not behind. For a neighbour that this peer no longer waits for, it starts at the last message
+     * in any case. Otherwise each job of this peer would restart the time, and with it the wait. */
     bool behind = ph->phase != NODE_TRAINING || neighbour_beat(b) + staleness <= phases_beat(ph);
     bool turns = ph->edges->n_rounds > 0;
     bool idle =

@@ -143,8 +143,8 @@ void sessions_status_req(struct sessions *s, const struct link *l)
         s->owner.status(s->owner.self, l);
 }
 
-/* The LEFT record is sent at once, because membership changes that wait in the table may exceed the
- * allowance per tick. The other end of a session gets it even before its HELLO has arrived: it may
+/* The LEFT record is sent at once, because more membership changes may be waiting than may be
+ * forwarded per tick. The other end of a session gets it even before its HELLO has arrived: it may
  * have made this peer a member when it received this peer's HELLO. */
 void sessions_leave(struct sessions *s)
 {
@@ -364,8 +364,8 @@ static void refuse_text(struct sessions *s, const struct link *l, const struct w
     refuse_run(s, l, &h->record, why);
 }
 
-/* Returns whether a connected peer has this peer's run. If so, a sender with a different run that
- * has not started has to give up its run, even if this peer dialled it. */
+/* Returns whether some connected peer has this peer's run. In that case a sender with a different
+ * run that has not started has to give up its run, even if this peer dialled it. */
 static bool in_company(const struct sessions *s)
 {
     for (size_t i = 0; i < s->n_links; i++)
@@ -442,8 +442,8 @@ static void peer_hello(struct sessions *s, struct link *l, const struct wire_hel
     l->boot = h->record.boot;
     say_round(l, h->round, s->env->now_us);
     if (l->started != h->has_started)
-        /* The previous report dates from before the start of the run (or of another run), so it
-         * gives no pace. */
+        /* The previous report dates from before the start of the run (or of another run), so no
+         * speed can be computed from it. */
         l->before_us = 0;
     l->started = h->has_started;
     handshake_met(s, l);
@@ -458,7 +458,8 @@ static void peer_hello(struct sessions *s, struct link *l, const struct wire_hel
 /* Handles a HELLO from this peer's own identity. The sender is this process itself, if its address
  * is in the bootstrap list, or another process with a copy of the key. Such a process gets a HELLO
  * with this peer's record as an answer. By these records the two processes find out which of them
- * started later and must end (members_merge()). Such a session never talks. */
+ * started later and must end (members_merge()). Such a session never counts as a session with a
+ * member (link_talks()). */
 static void own_hello(struct sessions *s, const struct link *l, const struct wire_hello *h)
 {
     struct env *v = s->env;

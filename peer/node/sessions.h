@@ -66,15 +66,17 @@ struct link
     /* True: nothing has arrived for SILENT_US, so the session does not prove that its member is
      * alive. */
     bool mute;
-    uint32_t number;  /* Number of the session at the driver. */
+    uint32_t number;  /* Driver's number of the session. */
     uint32_t version; /* Protocol version of the session. */
     uint32_t tag;     /* Tag of this peer's dial. 0: the other end opened the session. */
     /* telling: a transfer of the whole member table to the other end is under way. asked: the other
      * end requested a STATUS during this transfer. */
     bool telling, asked;
-    size_t told;    /* Cursor of members_tell(): position of the next member to send. */
+    /* Cursor of a transfer of the member table by members_tell(): position of the next member to
+     * send. */
+    size_t told;
     uint32_t n_new; /* Number of unknown members that the other end announced since new_us. */
-    int64_t new_us; /* Start of the minute in which n_new counts. */
+    int64_t new_us; /* Start of the minute in which n_new counts, in microseconds. */
     bool told_new;  /* True: the warning about too many new members was printed. */
     /* Last time that the other end sent a record of this peer's identity that another process has
      * signed. 0: never. Written by handshake.c. */
@@ -89,8 +91,9 @@ struct link
     int64_t before_us; /* Time at which `before` was reported. 0: there was no such report. */
     /* Time at which the other end's worker began its current job. 0: the worker is idle. */
     int64_t busy_since_us;
-    int64_t told_busy_us;          /* Time of the PING from which busy_since_us was computed. */
-    struct callback_link callback; /* Results of test calls. Written by callback.c only. */
+    int64_t told_busy_us; /* Time of the last PING, from which busy_since_us was computed. */
+    /* Results of the test calls between this peer and the member. Written by callback.c only. */
+    struct callback_link callback;
 };
 
 /* Repeated dials to one destination, with exponential back-off. Times are node times in
@@ -127,8 +130,9 @@ struct contact
     /* Last time that this peer, or a member that it asked, heard the member. Before that: about the
      * time at which the member became a contact. */
     int64_t heard_us;
-    int64_t asked_us; /* Time at which other members were asked about the member. 0: not asked. */
-    bool accused;     /* True: this peer has accused the member, and it has not refuted that yet. */
+    /* Time at which other members were asked whether they have heard the member. 0: not asked. */
+    int64_t asked_us;
+    bool accused; /* True: this peer has accused the member, and it has not refuted that yet. */
     uint64_t accused_incarnation; /* Incarnation of the member in this peer's last accusation. */
     int64_t spared_us;            /* Time before which this peer does not accuse the member. */
     /* Delay until the next accusation if the member refutes this peer's accusation. Doubles with
@@ -143,11 +147,11 @@ struct seed
     /* busy: the name is being resolved. warned: a warning that it does not resolve was printed. */
     bool busy, warned;
     int64_t next_us; /* Time at which the name is resolved next, in microseconds. */
-    uint32_t n;      /* Number of addresses in at[]. */
+    uint32_t n;      /* Number of addresses of the name, in at[]. */
     struct
     {
         char address[WIRE_ADDRESS_MAX + 1];
-        /* busy: a dial is in progress. self: the address is one of this peer, so it is not
+        /* busy: a dial is in progress. self: the address belongs to this peer, so it is not
          * dialled. */
         bool busy, self;
         uint32_t tag; /* Tag of the last dial to this address. */
@@ -166,7 +170,7 @@ struct standing
      * still missing (initial.h). */
     bool gathers;
     bool finished;    /* True: this peer's model is final, and was stored or could not be stored. */
-    struct bytes run; /* Run description as text. Empty if has_run is false. */
+    struct bytes run; /* Run description as text. Empty if `has_run` is false. */
     uint64_t round;   /* Number of training rounds done. */
     uint64_t beat;    /* Number of rounds done, including rounds of the consensus phase. */
     int64_t busy_us;  /* Age of the worker's current job in microseconds. 0: the worker is idle. */
@@ -189,8 +193,9 @@ enum sessions_run {
 enum sessions_away {
     /* A session exists, or the last one ended without a sign that this peer was cut off. */
     SESSIONS_THERE,
-    SESSIONS_CUT,  /* The last session was silent when it ended: this peer was cut off. */
-    SESSIONS_STOOD /* The last session ended just after a pause of this process. */
+    SESSIONS_CUT, /* The last session was silent when it ended: this peer was cut off. */
+    /* The last session ended just after a pause of this process, for example by SIGSTOP. */
+    SESSIONS_STOOD
 };
 
 /* Functions that the node provides to the sessions. Each gets `self` as its first argument. */
@@ -250,7 +255,8 @@ struct sessions
     /* Number of consecutive dials to members that failed within REFUSED_US. A dial that succeeds
      * or fails later resets it, and so does a new session (failure_detector.c). */
     uint32_t n_refused;
-    int64_t refused_us; /* Time of the first of the n_refused failures, in microseconds. */
+    /* Time of the first of the refused dials that n_refused counts, in microseconds. */
+    int64_t refused_us;
 
     /* Failed dials to bootstrap names. Written by connection_diagnostics.c only. */
     struct connection_diagnostics seek;
@@ -263,10 +269,12 @@ struct sessions
     enum sessions_away away; /* How this peer lost its last session. */
     struct
     {
-        uint64_t pair;    /* Hash of the ids of both members. 0: no pair was found. */
-        int64_t seen_us;  /* Last time at which `pair` was confirmed, in microseconds. */
-        int64_t since_us; /* Time at which `pair` took its value, in microseconds. */
-        bool told;        /* True: one of the two members has been refused. */
+        /* Hash of the ids of the two members with the same name. 0: there are no such members. */
+        uint64_t pair;
+        /* Last time at which the two members of `pair` were found, in microseconds. */
+        int64_t seen_us;
+        int64_t since_us; /* Time at which the present `pair` was found first, in microseconds. */
+        bool told;        /* True: one of the two members has been refused for its name. */
         bool ours;        /* True: this peer is one of the two members. */
         uint8_t other[WIRE_ID_BYTES]; /* Id of the other member if `ours` is true. */
     } twins;                          /* Two live members with the same name. */
@@ -343,7 +351,8 @@ void sessions_run_fixed(struct sessions *s);
  * delta. Does nothing if the model is not final. */
 void sessions_say_finished(struct sessions *s, const struct link *l);
 void sessions_say_finished_all(struct sessions *s);
-/* Reports that an edge opened on this session, so that a loss is followed by a quick redial. */
+/* Reports that an edge opened on this session, so that the member is redialled quickly if the
+ * session is lost. */
 void sessions_opened(struct sessions *s, const struct link *l);
 
 /* ---- dialling (dial.c) ---- */
@@ -352,7 +361,7 @@ void sessions_opened(struct sessions *s, const struct link *l);
  * -ENOMEM. */
 int sessions_want(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
 bool sessions_wants(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
-/* Ends the effect of sessions_want(). */
+/* Ends the effect of sessions_want(): the member is not dialled any more for this reason. */
 void sessions_unwant(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
 /* Dials a contact if there is no session with it and the back-off has expired. If this peer's id is
  * greater than the contact's, it waits until YIELD_US after lost_us. lost_us is the time, in
@@ -388,9 +397,9 @@ enum members_verdict handshake_hello(struct sessions *s, const struct link *l,
                                      const struct record *r);
 /* Handles that the HELLO on `l` was accepted: this peer can now endorse the member. */
 void handshake_met(struct sessions *s, const struct link *l);
-/* Merges a record that the other end of `l` forwarded, unless the other end announced too many new
- * members. A forged record ends the session. Proof that an older process has this peer's identity
- * ends the node. */
+/* Merges a member's record into the member table. The other end of `l` forwarded the record. Drops
+ * it if that end has announced too many new members. A forged record ends the session. Proof that
+ * an older process has this peer's identity ends the node. */
 void handshake_record(struct sessions *s, const struct link *l, const struct record *r);
 /* Signs the endorsements that are needed. */
 void handshake_tick(struct sessions *s);
@@ -433,7 +442,8 @@ struct contact *dial_contact(struct sessions *s, const uint8_t *id);
 /* Adds a contact that is neither wanted nor watched yet. Returns NULL if memory is exhausted. Makes
  * pointers to other contacts invalid. */
 struct contact *dial_add_contact(struct sessions *s, const uint8_t *id);
-/* Removes contacts that are neither wanted nor watched. Makes pointers to contacts invalid. */
+/* Removes contacts for which neither `wanted` nor `watched` is true. Makes pointers to contacts
+ * invalid. */
 void dial_sift(struct sessions *s);
 /* The process was paused for pause_us (clock.h). Probes that were sent before are sent again. */
 void failure_detector_continue(struct sessions *s, int64_t pause_us);

@@ -58,8 +58,9 @@ struct node
     /* True: storing the final model has succeeded or finally failed, and other peers are
      * informed. */
     bool kept;
-    bool unkept; /* True: the final model could not be stored on the own disk. Valid with `kept`. */
-    bool offers; /* True: the own disk failed, and the final model is offered to other peers. */
+    /* True: the final model could not be stored on this peer's disk. Valid with `kept`. */
+    bool unkept;
+    bool offers; /* True: this peer's disk failed, and the final model is offered to other peers. */
     bool stopping; /* True: the user or the training program has asked for the end of this peer. */
     /* Totals of bytes and refused connections, as the driver last reported (struct node_event). */
     uint64_t bytes_sent, bytes_received, n_strangers;

@@ -284,8 +284,8 @@ static bool was_asked(struct state_transfer *f, const struct link *l, const stru
     return false;
 }
 
-/* Returns the piece to request from source k: the first missing one without an open request, else
- * the one that other sources have owed longest, if for more than TWICE_US. n_pieces: no piece. */
+/* Returns the first missing piece without an open request, else the piece with the oldest request,
+ * if source k has none for it and it is older than TWICE_US. n_pieces: no such piece. */
 static size_t next_piece(const struct state_transfer *f, size_t k)
 {
     size_t late = f->n_pieces;
@@ -365,7 +365,7 @@ static const char *take_sketches(struct state_transfer *f, size_t k, const struc
     struct state_transfer_source *s = &f->source[k];
     size_t n = f->n_pieces * PIECE_SKETCH;
     if (m->key != f->key || s->own != NULL)
-        return NULL; /* The key has changed since the request, or these sketches are here. */
+        return NULL; /* Not needed: the key has changed, or these sketches have arrived. */
     if (m->payload.n != n * sizeof *s->own)
         return "bad MODEL";
     float *own = malloc(m->payload.n);
@@ -403,7 +403,7 @@ const char *state_transfer_take(struct state_transfer *f, const struct link *l,
 
 /* ---- the judgement ---- */
 
-/* Returns whether no source can be asked except one that has sent all pieces itself. */
+/* Returns whether at most one source can be asked, and this one has sent all pieces. */
 static bool alone(const struct state_transfer *f)
 {
     size_t n = 0, last = 0;
@@ -528,7 +528,7 @@ static int judge(struct state_transfer *f)
         piece_sketch(f->key, f->staged, n, (uint8_t *)come);
         piece_sketch(f->key, f->workshop->mixing.x0, n, (uint8_t *)initial);
         said = !none_refused(f, &v);
-        f->apart = said == 0 ? apart(&v) : (double)INFINITY; /* A refusal frees the sketches. */
+        f->apart = said == 0 ? apart(&v) : (double)INFINITY; /* Exclusion frees the sketches. */
     }
     free(come);
     free(from);

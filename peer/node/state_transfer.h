@@ -58,8 +58,9 @@ struct state_transfer_source
     /* True: requests were open and nothing arrived for STALL_US. No further request is sent to the
      * source until it sends a MODEL, has a new session, or every present source is silent. */
     bool silent;
-    bool asked_own; /* True: sketches of its model were requested, or have arrived. */
-    float *own;     /* Sketches of its model, PIECE_SKETCH floats per piece. NULL: not received. */
+    bool asked_own; /* True: sketches of the source's model were requested, or have arrived. */
+    /* Sketches of the source's model, PIECE_SKETCH floats per piece. NULL: not received. */
+    float *own;
     uint32_t n_asked; /* Number of piece requests that the source has not answered. */
     /* Last time when a MODEL arrived from the source, or when a piece was requested while no other
      * request was open. Node time in microseconds. 0: no piece was requested. */
@@ -83,13 +84,16 @@ struct state_transfer
     struct env *env;
     struct sessions *sessions;
     struct run_context *workshop;
-    bool active;        /* True from the start of a fetch until state_transfer_close(). */
-    uint64_t n_fetches; /* Number of fetches that were started. Identifies the present fetch. */
+    bool active; /* True from the start of a fetch until state_transfer_close(). */
+    /* Number of fetches that were started so far. Identifies the present fetch. */
+    uint64_t n_fetches;
     /* Model under construction. Missing pieces contain the run's initial model. NULL: no fetch. */
     float *staged;
-    struct state_transfer_piece *piece; /* Array of n_pieces entries. NULL: no fetch. */
+    /* Progress of each piece: array of n_pieces entries. NULL: no fetch. */
+    struct state_transfer_piece *piece;
     size_t n_pieces;
-    struct state_transfer_source source[PIECE_SOURCES]; /* The first n_sources entries are used. */
+    /* Sources of the fetch. The first n_sources entries are used. */
+    struct state_transfer_source source[PIECE_SOURCES];
     size_t n_sources;
     uint64_t key; /* Key of the requested sketches. 0: no sketches are requested at present. */
     /* Largest distance of the judged model from the model of a source, relative to the norm of the

@@ -9,15 +9,16 @@
 #include <string.h>
 
 enum {
-    /* Bytes after which no further statistics are sent over a session in one look, because its send
+    /* Bytes after which no further statistics are sent over a session in one tick, because its send
      * queue is bounded. */
     SPREAD_BYTES = 64 * 1024,
-    FIRST_US = 1000 * 1000,      /* Time after which a waiting peer prints a message. */
-    AGAIN_US = 10 * 1000 * 1000, /* Interval of further messages about waiting. */
+    /* A peer that waits for statistics of other members prints a message after this time. */
+    FIRST_US = 1000 * 1000,
+    AGAIN_US = 10 * 1000 * 1000, /* Interval of further messages about waiting for statistics. */
     NAMES = 120                  /* Size of a list of names in bytes, with the NUL. */
 };
 
-/* The statistics of one process of one member. */
+/* The column statistics that one process of one member has sent. */
 struct statistics_aggregation_said
 {
     uint8_t id[WIRE_ID_BYTES]; /* Identity of the member. */
@@ -202,9 +203,11 @@ static void spread(struct statistics_aggregation *p)
 /* The live members and their statistics, in the order of the member table. */
 struct gathering
 {
-    const struct statistics_aggregation_said *said[WIRE_MEMBERS_MAX]; /* NULL: not arrived. */
+    /* Statistics of the i-th member, by i. NULL: they have not arrived. */
+    const struct statistics_aggregation_said *said[WIRE_MEMBERS_MAX];
     const char *name[WIRE_MEMBERS_MAX];
-    /* Numbers of: members; members with statistics; members with statistics that match the own. */
+    /* n: number of members. n_said: members whose statistics have arrived. n_fit: members with
+     * statistics that match the own ones. */
     size_t n, n_said, n_fit;
     /* Statistics of the first member that would create a run. NULL: no member would. */
     const struct statistics_aggregation_said *founder;

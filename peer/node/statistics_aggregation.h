@@ -25,22 +25,25 @@
 
 #include "peer/node/sessions.h"
 
-struct statistics_aggregation_said; /* Statistics of one process of one member. */
+struct statistics_aggregation_said; /* Column statistics that one process of one member has sent. */
 
 /* The stored statistics. Written by statistics_aggregation.c only. */
 struct statistics_aggregation
 {
     struct env *env;
     struct sessions *sessions;
-    struct statistics_aggregation_said **said; /* n entries, in order of arrival. */
-    size_t n, cap;                             /* Used and allocated length of said[]. */
-    uint64_t serial;                           /* Serial number of the last entry. 0: none. */
-    /* Serial number of the last entry that each session has been sent, by the index of its link.
-     * Later entries have not been sent. */
+    /* Stored statistics: n entries in order of arrival. */
+    struct statistics_aggregation_said **said;
+    size_t n, cap;   /* Used and allocated length of said[]. */
+    uint64_t serial; /* Serial number of the last entry. 0: none. */
+    /* For each session, by its index in the session table: serial number of the last entry that was
+     * sent over it. */
     uint64_t told[NODE_LINKS_MAX];
-    /* Number of the link to which told[] applies, by index. Another number: a new session. */
+    /* Number of the session to which the entry of told[] with the same index applies. If the
+     * present session has another number, it is new, and nothing was sent over it. */
     uint32_t number[NODE_LINKS_MAX];
-    /* Node times of the next look, and of the next message about waiting. */
+    /* look_us: node time of the next check for entries to forward and for the run. tell_us: node
+     * time of the next message about waiting. */
     int64_t look_us, tell_us;
     bool gathers;  /* True: a live member would create a run from the statistics. */
     bool left_out; /* True: the warning about a member with other columns has been printed. */

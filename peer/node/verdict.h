@@ -29,9 +29,9 @@
 #include <stdint.h>
 
 enum {
-    VERDICT_TEXT = 512,    /* Bytes of the message, with the NUL. */
+    VERDICT_TEXT = 512,    /* Size of the sentence of a verdict, in bytes with the NUL. */
     VERDICT_DEAD_MAX = 64, /* Maximum number of dead, and of absent, members that are named. */
-    VERDICT_WHY_MAX = 48   /* Bytes of the reason why a member is absent, with the NUL. */
+    VERDICT_WHY_MAX = 48   /* Size of the reason why a member is absent, in bytes with the NUL. */
 };
 
 /* Kind of a verdict, in the order of the table above. */
@@ -75,14 +75,15 @@ struct verdict_facts
     double quorum; /* Share of n_begun that must have ended together, in [0, 1]. */
     /* Dead members. With `away`: members that are not known to have finished. */
     uint32_t n_dead;
-    char dead[VERDICT_DEAD_MAX][WIRE_NAME_MAX + 1]; /* Names of the first dead members. */
+    /* Names of the first dead members, at most VERDICT_DEAD_MAX. */
+    char dead[VERDICT_DEAD_MAX][WIRE_NAME_MAX + 1];
 
     /* Members that live but did not end the run with this peer. The first ones are in absent[]. */
     uint32_t n_absent;
     struct verdict_absent
     {
         char name[WIRE_NAME_MAX + 1];
-        char why[VERDICT_WHY_MAX]; /* Reason, as a clause. */
+        char why[VERDICT_WHY_MAX]; /* Reason why the member is absent, as a clause. */
     } absent[VERDICT_DEAD_MAX];
 
     /* True: the run ended while this peer was away, so no member ended it with this peer. Members
@@ -112,7 +113,7 @@ struct verdict_facts
 struct verdict
 {
     enum verdict_kind kind;
-    int exit_code;           /* enum cmd_exit of peer/run/exit.h. */
+    int exit_code;           /* Exit code of the process: enum cmd_exit of peer/run/exit.h. */
     char text[VERDICT_TEXT]; /* One sentence for the user, without a full stop. */
 };
 
@@ -135,11 +136,12 @@ void verdict_add_finished(struct verdict_facts *f, const char *name);
 struct verdict_peer
 {
     const char *name;
-    bool left; /* The peer was stopped and is no longer a member. */
-    bool died; /* The peer failed before it ended the run. */
-    /* Why the peer lives but is not counted, as a clause. NULL: no such reason. */
+    bool left; /* True: the peer was stopped and is no longer a member. */
+    bool died; /* True: the peer failed before it ended the run. */
+    /* Reason, as a clause, why the peer is alive but did not end the run with the others. NULL:
+     * there is no such reason. */
     const char *absent;
-    bool ended; /* The peer ended the run and has a model. */
+    bool ended; /* True: the peer ended the run and has a model. */
     /* The fields below have the meaning of the fields of the same name in struct verdict_facts. */
     const char *diverged;
     bool infinite;

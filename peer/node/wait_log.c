@@ -8,9 +8,9 @@ enum {
     /* A neighbour that sent part of a delta within this time is still sending it. A neighbour that
      * sent nothing for this time does not answer, because heartbeats are more frequent. */
     LATELY_US = 2 * 1000 * 1000,
-    TELL_US = 5 * 1000 * 1000,        /* A wait is reported after this time. */
-    TELL_FIRST_US = 1000 * 1000,      /* A wait for missing members is reported after this time. */
-    TELL_AGAIN_US = 30 * 1000 * 1000, /* A wait is reported again after this time. */
+    TELL_US = 5 * 1000 * 1000,   /* A wait of this peer is reported to the user after this time. */
+    TELL_FIRST_US = 1000 * 1000, /* A wait for missing members is reported after this time. */
+    TELL_AGAIN_US = 30 * 1000 * 1000, /* A wait that continues is reported again after this time. */
     TELL_WHY = 64                     /* Size of the reason of a wait in bytes, with the NUL. */
 };
 

@@ -29,7 +29,7 @@
 /* The neighbour for which the schedule waits. Written by waits_decided() only. */
 struct waits
 {
-    bool some;                 /* True: the last decision was to wait for the neighbour `id`. */
+    bool some; /* True: the schedule's last decision was to wait for the neighbour `id`. */
     uint8_t id[WIRE_ID_BYTES]; /* Identity of the neighbour. Valid if `some` is set. */
     uint64_t beat;             /* Step counter of the neighbour when the decision was made. */
 };

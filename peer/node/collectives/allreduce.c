@@ -13,7 +13,7 @@
 enum {
     /* Time without progress after which a peer sends AGAIN to all members, in microseconds. */
     ASK_US = 1000 * 1000,
-    /* Limits for the STEP messages stored per sender: data, in models, and number. */
+    /* Limits per sender for the stored STEP messages: data, in models, and number of messages. */
     AHEAD_MODELS = 4,
     AHEAD_STEPS = 4 * COLLECTIVE_RANKS_MAX
 };
@@ -214,7 +214,8 @@ static bool is_present(const struct allreduce *c, const struct allreduce_step *s
            && s->step == c->step && env_same_id(s->id, c->at[from].id);
 }
 
-/* Returns where the STEP of rank `from` for the present step is in the list. NULL: not received. */
+/* Returns the pointer in the list of received messages that refers to the STEP of rank `from` for
+ * the present step. NULL: it has not arrived. */
 static struct allreduce_step **find_step(struct allreduce *c, uint32_t from)
 {
     for (struct allreduce_step **at = &c->steps; *at != NULL; at = &(*at)->next)
@@ -468,9 +469,9 @@ static void hear_attempt(struct allreduce *c, const struct link *l,
         outbox_send(c->sessions, l, of_result(c, WIRE_ROUND_PROTOCOL_HAVE), NULL);
 }
 
-/* Handles HAVE. No WANT is sent for a result of the present attempt, because this peer is about to
- * compute the same result. If this attempt is stuck, an earlier process of this peer, before a
- * restart, took part in it, and this process has to request the result. */
+/* Handles HAVE. No WANT is sent for the result of the present attempt, which this peer is about to
+ * compute itself. Exception: the attempt is stuck, because this peer's process before a restart
+ * took part in it. */
 static void hear_have(struct allreduce *c, const struct link *l,
                       const struct wire_round_protocol *m)
 {
@@ -502,7 +503,8 @@ static void hear_result(struct allreduce *c, const struct link *l,
     if (m->round < c->round)
         return;
     memcpy(c->stage, m->payload.p, m->payload.n);
-    /* The received result has overwritten the sum of the present attempt in `stage`. */
+    /* The received result has overwritten the sum of the present attempt in `stage`, so the attempt
+     * must not continue. */
     c->started = false;
     if (!vec_finite(c->stage, x->n_floats)
         || !statistics_proper(&x->statistics, c->stage + x->dim)) {

@@ -46,14 +46,14 @@ struct allreduce_step
 {
     struct allreduce_step *next; /* Next message in the order of arrival. NULL: the last one. */
     uint8_t id[WIRE_ID_BYTES];   /* Identity of the sender. */
-    /* Round, view, attempt and step that the message names. */
+    /* Round, view (hash of the members), attempt and step that the message names. */
     uint64_t round, view;
     uint32_t attempt, step;
     size_t n;
     float v[];
 };
 
-/* The member with one rank in the present attempt. */
+/* The member that has one rank (place among the vertices) in the present attempt. */
 struct allreduce_rank
 {
     uint8_t id[WIRE_ID_BYTES];
@@ -70,7 +70,7 @@ struct allreduce
     struct run_context *workshop;
     bool open; /* True: `stage` and `result` are allocated. */
 
-    uint64_t round; /* Latest round that was begun. 0: none. */
+    uint64_t round; /* Latest round for which this peer has begun an all-reduce. 0: none. */
     /* Number of the present attempt in this round. 0: the first. */
     uint32_t attempt;
     uint64_t view; /* Hash of the members when the attempt began. */

@@ -1,5 +1,4 @@
-/* peer/node/collectives/outbox.c -- packets of one step of the node, and the sending of
- * messages. */
+/* peer/node/collectives/outbox.c -- sends messages, and keeps the packets of one step. */
 #include "peer/node/collectives/outbox.h"
 
 #include <assert.h>

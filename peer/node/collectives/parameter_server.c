@@ -1,4 +1,5 @@
-/* peer/node/collectives/parameter_server.c -- worker and server of --mixer ps over sessions. */
+/* peer/node/collectives/parameter_server.c -- the worker and the server of --mixer ps (parameter
+ * server). */
 #include "peer/node/collectives/parameter_server.h"
 
 #include "gossip/collectives/control_arm.h"
@@ -10,7 +11,7 @@
 #include <string.h>
 
 enum {
-    /* Shortest interval between two requests for the same thing, in microseconds. */
+    /* Shortest interval between two WANTs, and between two HEREs of a worker, in microseconds. */
     ASK_US = 1000 * 1000,
     /* Time that a new server waits for the workers' reports (HERE) before it asks for them
      * (ROLL). */
@@ -256,7 +257,7 @@ static const struct record *at_vertex(const struct parameter_server *s, size_t i
 }
 
 /* Asks worker w to report its round (ROLL), once per session, if it has not reported since this
- * peer became the server. It may have reported before. */
+ * peer became the server. A report that it sent before does not count. */
 static void ask_worker(struct parameter_server *s, struct centre_worker *w)
 {
     const struct link *l = w != NULL && !w->spoke ? outbox_link(s->sessions, w->id) : NULL;
@@ -317,7 +318,8 @@ static struct centre_worker *own_worker(struct parameter_server *s)
     return centre_find(&s->centre, members_self(s->env->members)->id);
 }
 
-/* Does for the server's own worker what work() does by messages. */
+/* Reports the server's own worker and takes its update. For other workers, work() does this by
+ * messages. */
 static void work_here(struct parameter_server *s, uint64_t round, bool idle)
 {
     struct centre_worker *own = own_worker(s);
@@ -392,7 +394,8 @@ static void serve(struct parameter_server *s, uint64_t round, bool idle)
 
 /* ---- choice of the server ---- */
 
-/* Returns the first vertex that has no final model, or this peer itself. */
+/* Returns the identity of the server: the member with the first vertex among this peer and the
+ * members without a final model. */
 static const uint8_t *find_server(const struct parameter_server *s)
 {
     size_t self, n = members_vertices(s->env->members, s->env->vertices, &self);

@@ -33,7 +33,7 @@
 /* Value of `told` in struct parameter_server: there is no session. */
 #define PARAMETER_SERVER_NO_LINK UINT32_MAX
 
-/* Largest number of messages in one step. Others wait for the next step. */
+/* Largest number of messages in one step. Further messages wait for the next step. */
 enum { PARAMETER_SERVER_OUT_MAX = 64 };
 
 /* State of one peer as a worker and as the server. Written by parameter_server.c only. */
@@ -46,7 +46,7 @@ struct parameter_server
 
     /* ---- as a worker ---- */
     float *result;         /* Model of the server's last answer: n_floats values. */
-    uint64_t result_round; /* Round of `result`. 0: there was no answer. */
+    uint64_t result_round; /* Round of `result`. 0: the server has not answered yet. */
     /* Identity of the present server. */
     uint8_t server[WIRE_ID_BYTES];
     /* Number of the session on which this worker reported its round to the server (HERE).
@@ -72,19 +72,19 @@ struct parameter_server
     bool serving, ready;
     int64_t begun_us; /* Time at which this peer became the server, in microseconds. */
     struct centre centre;
-    uint8_t *coded; /* Buffer in which the server encodes a compressed answer. */
+    uint8_t *coded; /* Buffer into which the server encodes a compressed answer. */
     /* Round of the model with which the server started, or of the model taken over from a
      * worker. */
     uint64_t taken;
     /* Last time at which the server requested a worker's model (WANT), in microseconds. 0: no
      * request is pending. */
     int64_t wanted_us;
-    /* Number of the session on which the model was requested. */
+    /* Number of the session on which the worker's model was requested (WANT). */
     uint32_t wanted_of;
     struct
     {
         uint8_t id[WIRE_ID_BYTES];
-        /* Time since which there is no session to the member, in microseconds. */
+        /* Time since which there is no session to this member, in microseconds. */
         int64_t since_us;
     } missing[CENTRE_COUNTED_MAX];
     uint32_t n_missing;
