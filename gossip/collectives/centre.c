@@ -181,7 +181,8 @@ void centre_apply(const struct mixing *m, const uint8_t *bytes, size_t n, float 
 
 /* ---- messages from workers ---- */
 
-/* A smaller clock than before means that the worker has been restarted. */
+/* `clock` is the number of rounds that the worker has done. A smaller number than before means that
+ * the worker has been restarted. */
 void centre_here(struct centre *c, struct centre_worker *w, uint64_t clock, uint64_t have)
 {
     bool pushes = have < clock;
@@ -263,8 +264,8 @@ static bool all_are_at(const struct centre *c, uint64_t clock)
     return c->n_counted > 0;
 }
 
-/* Adds complete rounds in sync mode. A round for which no worker has a push also ends when all
- * workers report its clock. */
+/* Adds the pushes of complete rounds, in sync mode. A round is complete when all workers have
+ * reported that it is done, even if none of them has a push for it. */
 static void add_rounds(struct centre *c)
 {
     while (c->round < c->config.rounds && all_are_at(c, c->round + 1)) {
@@ -380,8 +381,8 @@ size_t centre_bound(const struct centre *c)
                : statistics_bound(&c->config.mixing->statistics) + compress_bound(c->config.codec);
 }
 
-/* Returns the worker to answer next, or NULL. Workers with a copy come first, so that a worker
- * without a copy can then share the new one. */
+/* Returns the worker to answer next, or NULL. Workers with a copy of the model come first, so that
+ * a worker without one can then share their new copy. */
 static const struct centre_worker *first_due(const struct centre *c, uint64_t least)
 {
     const struct centre_worker *whole = NULL;

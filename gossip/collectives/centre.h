@@ -58,11 +58,12 @@ struct centre_worker
     /* clock: number of rounds for which the worker has pushed or reported. have: round of the
      * last answer that the worker had when it reported. */
     uint64_t clock, have;
-    bool waits; /* True: the worker waits for an answer to `clock`. */
+    bool waits; /* True: the worker waits for the answer for round `clock`. */
     /* True: the worker has no copy, so its next answer is the whole model. */
     bool whole;
     uint64_t told; /* Round of the last answer to the worker. */
-    /* Model sent to the worker. NULL: the next answer is whole, or nothing is compressed. */
+    /* Model that the worker has been sent. NULL: the next answer is the whole model, or answers are
+     * not compressed. */
     struct centre_copy *copy;
     uint8_t *push; /* Bytes of a push that is not added yet. NULL: none. */
     size_t n_push;
@@ -145,7 +146,8 @@ struct centre_answer
     struct centre_worker *to[CENTRE_COUNTED_MAX];
     uint32_t n;
     bool whole;
-    /* Round after which the model is valid: in sync mode the server's, else the worker's clock. */
+    /* Round after which the answered model is valid. In sync mode this is the server's round,
+     * otherwise the clock of the worker that is answered. */
     uint64_t round;
     /* If `whole`: the model (dim floats) and the running statistics. */
     const float *model, *statistics;

@@ -29,8 +29,8 @@ void control_arm_give(struct mixing *m, const float *result, uint64_t round, uin
     v->view = view;
 }
 
-/* Once a neighbour has sent a correction, this peer sends corrections, too, since both ends
- * must. */
+/* A correction moves no model unless both ends send one. Once a neighbour has sent a correction,
+ * this peer therefore sends corrections, too. */
 uint32_t control_arm_plan(struct mixing *m, const struct mixing_task *t,
                           const struct mixing_moment *now)
 {

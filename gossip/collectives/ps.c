@@ -20,8 +20,8 @@ struct ps
     /* Part of the own updates that was not sent to the server, dim floats. NULL without error
      * feedback. */
     float *withheld;
-    /* rest: the new value of `withheld` if the server adds the push of round `pushed`. none: dim
-     * zeros. */
+    /* rest: the value that `withheld` gets if the server adds the push of round `pushed`. none: a
+     * vector of dim zeros. */
     float *rest, *none;
     uint64_t pushed;
 };

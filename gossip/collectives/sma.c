@@ -15,8 +15,8 @@ struct sma
     bool ends; /* True: the consensus phase has begun, and the model becomes the centre. */
     float pull, momentum;
     float *z, *before; /* The centre and the previous centre, dim floats each. */
-    /* Round and view of the mean that moved the centre last. round 0: the centre is the initial
-     * model. */
+    /* round: round of the mean that moved the centre last; 0: the centre is the initial model.
+     * view: hash of the members that took part in that mean. */
     uint64_t round, view;
 };
 
@@ -54,8 +54,9 @@ void sma_set(struct mixing *m, double alpha, double mu)
     v->momentum = (float)mu;
 }
 
-/* Returns whether this mean is of the round after the last mean, with the same members.
- * Otherwise some peers may have no centre or a different one, so all peers restart at the mean. */
+/* Returns whether the received mean is of the round after the last received one, with the same
+ * members. Otherwise some peers may have no centre or a different one, so all peers restart at the
+ * mean. */
 static bool follows(const struct sma *v)
 {
     return v->arm.round == v->round + 1 && (v->round == 0 || v->arm.view == v->view);
@@ -78,7 +79,7 @@ static void move_centre(struct mixing *m, struct sma *v)
     v->view = v->arm.view;
 }
 
-/* The model is pulled to the centre before the centre moves, as in the paper. */
+/* The model is pulled to the centre before the centre moves, as in the CROSSBOW paper (sma.h). */
 static void mix_sma(struct mixing *m)
 {
     struct sma *v = sma_of(m);

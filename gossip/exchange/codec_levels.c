@@ -8,14 +8,16 @@ const char *const codec_levels_spec[CODEC_LEVELS_RUNGS] = {
     "topk:0.003+qsgd:4", "topk:0.01+qsgd:4", "topk:0.03+qsgd:4", "topk:0.1+qsgd:4",
     "topk:0.3+qsgd:4",   "qsgd:4",           "qsgd:8",           "fp16"};
 
-static const double newest_weight = 0.1; /* Weight of the newest value in a moving average. */
+/* Weight of the newest value in the moving averages of local steps and lag. */
+static const double newest_weight = 0.1;
 
-/* Limits of the lag of the replicas, as a share of Xi. Below `coarse` the replicas are as good as
- * exact ones. Below `fine` they are as good even with the next sparser level. */
+/* Limits of the lag of the replicas, as a share of Xi. With a lag below `coarse`, replicas are as
+ * good as exact ones. With a lag below `fine`, they stay that good even if the next sparser level
+ * is used. */
 static const double coarse = 0.5, fine = 0.2;
 
-/* After FAR_LOOKS looks in a row with a drift above `far_over` times the target, the next denser
- * level is taken whatever the lag is. */
+/* After FAR_LOOKS drift figures in a row that are above `far_over` times the target, the next
+ * denser level is taken whatever the lag is. */
 static const double far_over = 4;
 enum { FAR_LOOKS = 3 };
 
@@ -55,9 +57,9 @@ void codec_levels_mark(struct codec_levels *l, uint64_t round)
     l->mark[i].lag2 = l->lag2;
 }
 
-/* Returns the averages at the start of the window that began at `round`. A drift figure arrives
- * several rounds late and must be compared with averages of its own time. Returns NULL if they are
- * no longer stored. */
+/* Returns the moving averages at the start of the window that began at `round`. A drift figure
+ * arrives several rounds late and must be compared with the averages of its own window. Returns
+ * NULL if these are no longer stored. */
 static const struct codec_levels_mark *mark_at(const struct codec_levels *l, uint64_t round)
 {
     for (uint32_t i = 0; i < CODEC_LEVELS_MARKS; i++)
@@ -108,7 +110,7 @@ static int step(struct codec_levels *l, double ratio, double lag)
     return l->n_low >= 2 ? -1 : 0;
 }
 
-/* Records a change of level. Figures of earlier rounds can still arrive, and are ignored. */
+/* Records a change of level. Drift figures of earlier rounds can still arrive, and are ignored. */
 static void changed(struct codec_levels *l, uint64_t now)
 {
     l->n_low = l->n_far = l->n_held = 0;

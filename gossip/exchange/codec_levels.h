@@ -74,26 +74,29 @@ enum {
      * delta, and a denser level of such a model costs few bytes. */
     CODEC_LEVELS_SAFE = 5,
     CODEC_LEVELS_BLIND = 32, /* In rounds. */
-    /* Level from which the usual delta size is taken, to plan how often deltas carry sketches. */
+    /* Level whose usual delta size is used to plan how often deltas carry sketches. */
     CODEC_LEVELS_MIDDLE = 2,
-    /* Number of looks in a row at which a level is too expensive before it is tried: for the first
-     * trial, and at most. */
+    /* A level that was too expensive at this many drift figures in a row is tried. The first
+     * trial takes CODEC_LEVELS_TRY figures. Each trial doubles the number, up to
+     * CODEC_LEVELS_TRY_MOST. */
     CODEC_LEVELS_TRY = 8,
     CODEC_LEVELS_TRY_MOST = 512,
-    /* Number of price updates from the start of a trial until the price of the tried level is
-     * known. */
+    /* Number of price updates that a trial lasts. After them the price of the tried level is
+     * measured. */
     CODEC_LEVELS_TRIAL = 3,
-    CODEC_LEVELS_MARKS = 4 /* Number of window starts that are remembered. */
+    /* Number of window starts whose averages are stored (struct codec_levels_mark). */
+    CODEC_LEVELS_MARKS = 4
 };
 
 /* Codec specifications of the levels, from the sparsest to the densest. */
 extern const char *const codec_levels_spec[CODEC_LEVELS_RUNGS];
 
-/* Averages at the start of one drift window. */
+/* A mark: the moving averages `motion2` and `lag2` at the start of one drift window. */
 struct codec_levels_mark
 {
     uint64_t round; /* Round of the run at which the window began. */
-    /* Values of `motion2` and `lag2` of struct codec_levels at that time. motion2 0: unused. */
+    /* Values of the fields `motion2` and `lag2` of struct codec_levels when the window began.
+     * motion2 is 0 if this mark is unused. */
     double motion2, lag2;
 };
 
@@ -101,36 +104,45 @@ struct codec_levels_mark
  * when a checkpoint is read. */
 struct codec_levels
 {
-    uint32_t rung;  /* Level chosen from the drift. */
-    uint32_t first; /* Level at which the peer begins if no price is too high. */
-    uint32_t floor; /* Floor set by the link. 0: no floor. Not saved in checkpoints. */
-    double price[CODEC_LEVELS_RUNGS]; /* Price of each level, at least 1. Not in checkpoints. */
-    /* Number of price updates until the level on trial can be judged. 0: no trial. */
+    uint32_t rung;  /* Codec level chosen from the drift. */
+    uint32_t first; /* Codec level at which the peer begins if no price is too high. */
+    /* Floor, that is the sparsest level that may be used, because the link has room for it
+     * (uplink.h). 0: any level may be used. Not saved in checkpoints. */
+    uint32_t floor;
+    /* Price of each level, at least 1: above 1 if its deltas delay the round. Not in
+     * checkpoints. */
+    double price[CODEC_LEVELS_RUNGS];
+    /* Number of price updates until the price of the level on trial is known. 0: no level is on
+     * trial. */
     uint32_t n_trial;
-    /* n_held: number of looks in a row at which `held` was true. wait: number of such looks after
-     * which the expensive level is tried. */
+    /* n_held: number of drift figures in a row at which `held` was true. wait: after this many of
+     * them the expensive level is tried. */
     uint32_t n_held, wait;
-    /* True: at the last look the drift required a denser level, which was too expensive. */
+    /* True: the last drift figure required a denser level, but that level was too expensive. */
     bool held;
-    /* Number of looks in a row at which the drift was low enough for a sparser level. */
+    /* Number of drift figures in a row that were low enough for a sparser level. */
     uint32_t n_low;
-    /* Number of looks in a row at which the drift was more than four times the target. */
+    /* Number of drift figures in a row that were more than four times the target. */
     uint32_t n_far;
-    /* Figures of rounds up to this one are ignored: they were already used, or describe a time
-     * before the last change. */
+    /* Drift figures of rounds up to this one are ignored: they were already used, or describe a
+     * time before the last change of level. */
     uint64_t after;
-    double motion2; /* Moving average of |Delta|^2. 0: no value yet. */
-    double lag2;    /* Moving average of |x - a|^2 after a delta. 0: no value yet. */
-    double excess;  /* Normalised drift at the last look. NaN: there was no look yet. */
+    /* Moving average of |Delta|^2, the squared distance of a round's local steps. 0: no value
+     * yet. */
+    double motion2;
+    double lag2; /* Moving average of the squared lag |x - a|^2 after a delta. 0: no value yet. */
+    /* Normalised drift of the last figure that codec_levels_look() has used. NaN: none yet. */
+    double excess;
     struct codec_levels_mark mark[CODEC_LEVELS_MARKS];
-    uint32_t n_marks; /* Number of marks ever made. The newest replaces the oldest. */
+    /* Number of marks made since the start. The newest mark replaces the oldest. */
+    uint32_t n_marks;
 };
 
 /* Initialises the state. pace: expected number of rounds between two figures of the
  * drift. */
 void codec_levels_init(struct codec_levels *l, uint64_t pace);
 
-struct state; /* nn/math/state.h */
+struct state; /* Defined in nn/math/state.h. */
 /* Saves or restores the state as a section of its own. */
 void codec_levels_state(struct codec_levels *l, struct state *s);
 
@@ -148,21 +160,22 @@ void codec_levels_lagged(struct codec_levels *l, double lag2);
  * rounds later and is compared with these averages. */
 void codec_levels_mark(struct codec_levels *l, uint64_t round);
 
-/* Sets the floor. now: the current round of the run. */
+/* Sets the floor, which is the sparsest level that may be used (uplink.h). now: the current round
+ * of the run. */
 void codec_levels_set_floor(struct codec_levels *l, uint32_t floor, uint64_t now);
 
-/* Sets the prices of all levels. Before the first call all are 1. now: the current round of the
- * run. */
+/* Sets the prices of all levels. A price above 1 means that deltas of the level delay the round.
+ * Before the first call all prices are 1. now: the current round of the run. */
 void codec_levels_set_prices(struct codec_levels *l, const double price[CODEC_LEVELS_RUNGS],
                              uint64_t now);
 
 /* Returns the level of the next deltas, at least the floor. */
 uint32_t codec_levels_rung(const struct codec_levels *l);
 
-/* Looks at a figure of the drift, and changes the level if the rule requires it. target: the
- * normalised drift to reach. spread: factor of the graph. xi: the consensus distance at the start
- * of round `of_round`; NaN: unknown. now: the current round of the run. A figure that is unknown,
- * was already used, or belongs to a window without a mark is ignored. */
+/* Uses a figure of the drift: changes the level if the rule requires it. target: the normalised
+ * drift to reach. spread: factor of the graph. xi: the consensus distance at the start of round
+ * `of_round`; NaN: unknown. now: the current round of the run. A figure is ignored if it is unknown
+ * or was already used, or if its window started without codec_levels_mark(). */
 void codec_levels_look(struct codec_levels *l, double target, double spread, double xi,
                        uint64_t of_round, uint64_t now);
 

@@ -67,7 +67,9 @@ bool edge_hear(struct edge *e, const struct wire_edge *m)
 {
     e->heard = true;
     e->theirs = *m;
-    if (m->nonce & 1) /* Odd: answers our last EDGE, even if a pause has cleared `asked`. */
+    /* An EDGE with an odd nonce answers this peer's last EDGE, even if a pause has cleared
+     * `asked`. */
+    if (m->nonce & 1)
         e->asked = true;
     return !e->asked;
 }
@@ -81,18 +83,19 @@ static uint64_t next_epoch(const struct edge *e, uint64_t our_boot)
     return e->low ? rng_at(own, other) | 1 : rng_at(other, own) | 1;
 }
 
-/* Returns whether each end can know all exchanges that the other end has applied. If only one end
- * still has the state of its checkpoint, the result is true only if these same two processes have
- * already continued the epoch together. In that case the other end has applied only deltas of these
- * two processes, and a delta that is missing here was lost with the session. */
+/* Returns whether each end can know all exchanges that the other end has applied. This holds if
+ * both ends, or neither end, are still in the state of their checkpoints. If only one end is, it
+ * holds only if these same two processes have already continued the epoch together: the other end
+ * has then applied only deltas of these two processes, and a delta that is missing here was lost
+ * with the session. */
 static bool both_know(const struct edge *e)
 {
     bool met = e->met_boot != 0 && e->met_boot == e->theirs.boot;
     return e->said == e->theirs.restored || met;
 }
 
-/* Rule 3 at the top of edge.h. If this peer is one exchange ahead, the neighbour needs the previous
- * delta (`prev`). If that delta is not stored, the edge is reset. */
+/* Applies rule 3 at the top of edge.h. If this peer is one exchange ahead, the neighbour needs the
+ * previous delta (`prev`). If that delta is not stored, the edge is reset. */
 bool edge_agree(struct edge *e, uint64_t our_boot)
 {
     if (!e->asked || !e->heard)
@@ -189,7 +192,8 @@ void edge_store(struct edge *e, const struct wire_delta *d, const struct sketch_
 {
     struct edge_got *g = &e->got[d->round % 2];
     assert(!g->full && d->payload.n <= e->cap);
-    memmove(g->bytes, d->payload.p, d->payload.n); /* edge_gather() may have used this buffer. */
+    /* The payload may already lie in this buffer (edge_gather()), so the ranges may overlap. */
+    memmove(g->bytes, d->payload.p, d->payload.n);
     g->n_bytes = d->payload.n;
     g->head = *d;
     /* The byte ranges of *d point into the received message, which is not kept. The payload's range
@@ -219,8 +223,8 @@ uint8_t *edge_take(struct edge *e)
 {
     struct edge_got *g = &e->got[e->round % 2];
     assert(g->full);
-    /* The slot gets the spare buffer, so that a delta of a new epoch can be stored while the job
-     * still reads the taken buffer. */
+    /* The got[] slot gets the spare buffer, so that a delta of a new epoch can be stored while the
+     * job still reads the taken buffer. */
     uint8_t *taken = g->bytes;
     g->bytes = e->spare;
     e->spare = taken;

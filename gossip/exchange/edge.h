@@ -102,8 +102,8 @@ struct edge_got
     size_t n_parts;
 };
 
-struct state;   /* nn/math/state.h */
-struct replica; /* gossip/mixers/replica.h */
+struct state;   /* Defined in nn/math/state.h. */
+struct replica; /* Defined in gossip/mixers/replica.h. */
 
 /* One edge. Written by edge.c, with two exceptions. gossip/mixers writes what a job changes: `cur`,
  * `reset`, replicas, gamma, sketches and counters. The node (peer/node/edges*.c) clears the resend
@@ -120,7 +120,8 @@ struct edge
 
     /* State of the EDGE messages that open the edge on a session. */
     uint64_t nonce; /* Nonce of the last EDGE sent. */
-    /* Value of `restored` in the last EDGE sent. The field itself may change when a job commits. */
+    /* Value of `restored` in the last EDGE sent. It is stored here because `restored` may change
+     * when a job commits. */
     bool said;
     bool asked; /* True: this peer has sent EDGE on this session and waits for the neighbour's. */
     bool heard; /* True: the neighbour's EDGE has arrived on this session, and is in `theirs`. */
@@ -136,8 +137,9 @@ struct edge
     bool resend_prev, resend_cur;
     struct edge_sent cur, prev; /* This peer's deltas of round `round` and of the round before. */
     struct edge_got got[2];     /* The neighbour's delta of round r is in got[r % 2]. */
-    uint8_t *spare;             /* Buffer that edge_take() puts in the place of a taken one. */
-    size_t cap;                 /* Length of the longest payload, in bytes. */
+    /* Spare buffer: edge_take() puts it into got[] in place of the buffer that a job takes. */
+    uint8_t *spare;
+    size_t cap; /* Length of the longest payload, in bytes. */
 
     /* The fields from `a` to `trust` are data that a job works on. gossip/mixers allocates and
      * frees the vectors. */
@@ -153,7 +155,8 @@ struct edge
 
     /* `settled` and `run_round` are values that the neighbour announced in the delta of the last
      * committed exchange. A delta that has only arrived does not change them. 0 after a reset. */
-    /* Hops around the neighbour within which all peers are known to be under --final-drift. */
+    /* Number of hops around the neighbour within which all peers are known to be under
+     * --final-drift. */
     uint32_t settled;
     /* Round count of the neighbour, including rounds of the consensus phase. */
     uint64_t run_round;
@@ -222,7 +225,8 @@ void edge_store(struct edge *e, const struct wire_delta *d, const struct sketch_
 bool edge_ready(const struct edge *e);
 /* Returns whether this peer's delta of the current round does not exist yet. */
 bool edge_wants_delta(const struct edge *e);
-/* Returns the slot for the neighbour's delta of the current round. Check its `full`. */
+/* Returns the slot for the neighbour's delta of the current round. The slot holds a delta only if
+ * its `full` is set. */
 const struct edge_got *edge_theirs(const struct edge *e);
 
 /* Returns the payload of the neighbour's delta of the current round for a job. The bytes stay

@@ -6,11 +6,13 @@
 static const double target_rho = 0.6; /* Residual ratio rho at which gamma does not change. */
 /* Smallest and largest factor by which gamma changes in one exchange. */
 static const double most_down = 0.9, most_up = 1.05;
-static const double first_share = 1.5;     /* First gamma, divided by the contraction. */
-static const double low = 0.5, high = 1.5; /* Bounds of gamma divided by the contraction. */
-/* An exchange uses all of the momentum if rho <= bears_all, and none if rho >= bears_none. */
+/* First gamma of an edge, as a multiple of the contraction. */
+static const double first_share = 1.5;
+/* Lower and upper bound of gamma, as multiples of the contraction. */
+static const double low = 0.5, high = 1.5;
+/* An exchange uses its whole momentum if rho <= bears_all, and no momentum if rho >= bears_none. */
 static const double bears_all = 0.2, bears_none = 0.5;
-static const double smoothing = 0.1; /* Weight of the newest contraction in its average. */
+static const double smoothing = 0.1; /* Weight of the newest contraction in its moving average. */
 /* D^2 counts as grown if it exceeds `growth` times its value at the end of the last window. */
 static const double growth = 2.25;
 /* An edge runs away if D^2 exceeds `runaway` times |a|^2 + |b|^2. */
@@ -30,7 +32,8 @@ static double contraction(double x2, double e2)
     return 1.0 - e2 / x2;
 }
 
-/* Returns the lesser contraction of both ends, because the replica of that end lags more. */
+/* Returns the lesser of the two ends' contractions. The replica of the end with the lesser
+ * contraction lags more behind its model, so it limits gamma. */
 static double least_contraction(const struct gamma_exchange *x)
 {
     double own = contraction(x->x2_own, x->e2_own);
@@ -89,7 +92,8 @@ double gamma_next(struct gamma *g, const struct gamma_exchange *x)
         g->most = 1;
         g->value = confine(g, first_share * delta);
         /* A threshold codec may send nothing at first. Gamma is then 0, and the rule, which
-         * multiplies gamma, could never leave 0. The next exchange therefore starts again. */
+         * multiplies gamma, could never leave 0. The next exchange therefore uses the rule for a
+         * first exchange. */
         g->begun = g->value > 0 && (x->x2_own > 0 || x->x2_other > 0);
         g->codecs = x->codecs;
     } else {
@@ -97,7 +101,8 @@ double gamma_next(struct gamma *g, const struct gamma_exchange *x)
         g->delta += smoothing * (delta - g->delta);
         g->value = confine(g, g->value * change);
     }
-    /* The next exchange uses these values. gamma_measured() sets d2 after mixing. */
+    /* Stores the values that the rule needs in the next exchange. gamma_measured() sets d2 after
+     * mixing. */
     g->e2 = x->e2_own + x->e2_other;
     g->d2 = 0;
     g->most = g->most * recovery < 1 ? g->most * recovery : 1;
@@ -115,7 +120,8 @@ double gamma_bears(const struct gamma *g, const struct gamma_exchange *x)
 
 bool gamma_measured(struct gamma *g, double d2)
 {
-    /* D varies from one exchange to the next, so growth is judged once per window. */
+    /* D varies from one exchange to the next, so growth is judged only once per GAMMA_WINDOW
+     * exchanges. */
     g->d2 = d2;
     if (++g->age < GAMMA_WINDOW)
         return false;

@@ -32,35 +32,48 @@
 #include <stdint.h>
 
 enum {
-    GAMMA_WINDOW = 8, /* Number of exchanges after which the growth of D is measured again. */
-    GAMMA_WINDOWS = 2 /* Number of windows in a row with growth before gamma_judge() is called. */
+    /* Number of exchanges of an edge after which the growth of the distance D = |b - a| is measured
+     * again. */
+    GAMMA_WINDOW = 8,
+    /* gamma_judge() is called after this many windows in a row in which D has grown. */
+    GAMMA_WINDOWS = 2
 };
 
 /* State of the step size of one edge. Both ends compute the same values. */
 struct gamma
 {
-    double value;    /* Step size of the last exchange, or the fixed step size. */
-    bool fixed;      /* True: the user has set a constant step size. */
-    bool begun;      /* True: the rule has a start value greater than 0. */
-    uint32_t codecs; /* Codec pair of the last exchange. Gamma restarts if the pair changes. */
-    double e2;    /* E_i^2 + E_j^2: squares of what both deltas of the last exchange left unsent. */
-    double d2;    /* |b - a|^2 in the last exchange. 0 until gamma_measured() has set it. */
-    double delta; /* Moving average of the lesser contraction of the two ends. */
-    double most;  /* Upper bound of gamma: 1, except after a runaway. */
-    double mark;  /* |b - a|^2 at the end of the last window of GAMMA_WINDOW exchanges. 0: none. */
-    uint32_t age; /* Number of exchanges in the current window. */
-    uint32_t grown;      /* Number of windows in a row in which |b - a| grew by half or more. */
-    uint32_t n_runaways; /* Number of runaways. The owner of the edge warns when it grows. */
+    double value; /* Step size of the last exchange, or the fixed step size. */
+    bool fixed;   /* True: the user has set a constant step size, so the rule is not used. */
+    bool begun;   /* True: the adaptive rule has a start value greater than 0. */
+    /* Number of the pair of codecs of the last exchange. Gamma restarts if the pair changes. */
+    uint32_t codecs;
+    /* E_i^2 + E_j^2: the squared residuals |x - a|^2 of both ends after the last exchange's
+     * deltas. */
+    double e2;
+    double d2; /* D^2 = |b - a|^2 in the last exchange. 0 until gamma_measured() has set it. */
+    /* Moving average, over exchanges, of the lesser of the two ends' contractions. */
+    double delta;
+    double most; /* Upper bound of gamma: 1, except after a runaway. */
+    /* D^2 = |b - a|^2 at the end of the last window of GAMMA_WINDOW exchanges. 0: no window has
+     * ended. */
+    double mark;
+    uint32_t age;   /* Number of exchanges in the current window. */
+    uint32_t grown; /* Number of windows in a row in which D = |b - a| grew by half or more. */
+    /* Number of runaways of this edge (see the top of this file). The owner of the edge warns when
+     * it grows. */
+    uint32_t n_runaways;
 };
 
-/* Input of the rule from one exchange. The same values, exchanged, hold at the other end. */
+/* Input of the gamma rule from one exchange. The neighbour's end has the same values, with the
+ * `own` and `other` fields swapped. */
 struct gamma_exchange
 {
-    /* |x - a|^2 before and after the own delta. */
+    /* |x - a|^2 of this peer before (x2) and after (e2) its own delta. */
     double x2_own, e2_own;
-    /* |x - a|^2 before and after the neighbour's delta, as the neighbour announced it. */
+    /* |x - a|^2 of the neighbour before and after its delta, as its delta announced it. */
     double x2_other, e2_other;
-    uint32_t codecs; /* Number of the pair of codecs, the same at both ends. */
+    /* Number that identifies the pair of codecs of the two deltas, the same at both ends. */
+    uint32_t codecs;
 };
 
 /* Initialises gamma. fixed_value: the constant step size; 0 selects the adaptive rule. */

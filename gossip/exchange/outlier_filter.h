@@ -46,18 +46,18 @@
 #include <stdbool.h>
 
 enum {
-    /* Largest distance |b - a| of an exchange, as a multiple of the largest distance known for the
-     * edge. */
+    /* First limit of the distance |b - a|, as a multiple of the largest distance known for the
+     * edge. An exchange is refused if it is over both limits. */
     OUTLIER_FILTER_TIMES = 32,
-    /* Largest distance |b - a| of an exchange, as a multiple of this peer's distance |x - x0| from
-     * the initial model. */
+    /* Second limit of the distance |b - a|, as a multiple of this peer's distance |x - x0| from the
+     * initial model. */
     OUTLIER_FILTER_WAYS = 2,
     /* An edge is *apart* if its distance exceeds this multiple of the distance of other edges. */
     OUTLIER_FILTER_APART = 16,
     /* Factor by which the distance of an edge that is apart may grow before the edge is suspect. */
     OUTLIER_FILTER_GROWN = 4,
-    /* Sum of gamma w over successive exchanges up to which an edge may be apart before it is
-     * suspect. */
+    /* An edge that is apart in successive exchanges becomes suspect when the sum of their gamma w
+     * exceeds this value. */
     OUTLIER_FILTER_PULL = 8
 };
 
@@ -65,37 +65,43 @@ enum {
  * read. */
 struct outlier_filter
 {
-    /* Largest D^2 of this epoch. After a suspicion it includes earlier epochs. 0: none yet. */
+    /* Largest D^2 = |b - a|^2 of this epoch. After the edge was suspect, earlier epochs are
+     * included. 0: no exchange yet. */
     double most2;
-    double last2; /* D^2 of the last exchange. 0: none yet in this epoch. */
+    double last2; /* D^2 = |b - a|^2 of the last exchange. 0: no exchange yet in this epoch. */
     double pull;  /* Sum of gamma w of the exchanges since the edge became apart. */
-    double from2; /* D^2 of the exchange at which the edge became apart. 0: it is not apart. */
-    bool warned;  /* True: the edge was suspect once. */
+    /* D^2 = |b - a|^2 of the exchange at which the edge became apart. 0: it is not apart. */
+    double from2;
+    bool warned; /* True: the edge was suspect once. */
 };
 
-/* Restarts the filter for a new epoch of the edge. After a suspicion, `most2` and `warned` stay. */
+/* Restarts the filter for a new epoch of the edge. If the edge was suspect once, `most2` and
+ * `warned` keep their values. */
 void outlier_filter_begin(struct outlier_filter *t);
 
-/* Facts that this peer knows itself, when an exchange is about to be mixed. */
+/* Distances that this peer can measure without trusting the neighbour, when an exchange is about to
+ * be mixed. */
 struct outlier_filter_view
 {
-    double x2;   /* |x - a|^2 before the own delta. */
-    double way2; /* |x - x0|^2, measured at most a few mixings ago. */
-    /* Median of D^2 of the other edges in their last exchanges. 0: there are no other edges, or the
-     * edge was never suspect. */
+    double x2; /* |x - a|^2 before the own delta is added to a. */
+    /* |x - x0|^2, the squared way from the initial model, measured at most a few mixings ago. */
+    double way2;
+    /* Median, over the other edges, of D^2 = |b - a|^2 in their last exchanges. 0: there are no
+     * other edges, or the edge was never suspect. */
     double others2;
 };
 
-/* Returns the largest D^2 at which the exchange is accepted. 0: no limit, because nothing is known
- * yet. */
+/* Returns the largest D^2 = |b - a|^2 at which the exchange is accepted. 0: no limit, because
+ * nothing is known yet. */
 double outlier_filter_limit2(const struct outlier_filter *t, const struct outlier_filter_view *v);
 
 /* Returns whether an edge with a squared distance of d2 is apart, compared with another edge at
  * other2. way2: |x - x0|^2. */
 bool outlier_filter_apart(double d2, double other2, double way2);
 
-/* Records an exchange that was mixed. d2: D^2. pull: gamma w. apart: the edge is apart from most
- * other edges. Returns true if the edge is suspect. */
+/* Records an exchange that was mixed. d2: |b - a|^2 of the exchange. pull: gamma w, the share of b
+ * - a that was added to x. apart: the edge is apart from most other edges. Returns true if the edge
+ * is suspect. */
 bool outlier_filter_saw(struct outlier_filter *t, double d2, double pull, bool apart);
 
 /* Records that the edge is suspect, which lowers its limit permanently. */

@@ -11,7 +11,8 @@ void packet_pool_init(struct packet_pool *pool, size_t cap)
 
 void packet_pool_close(struct packet_pool *pool)
 {
-    assert(pool->live == 0); /* A packet in use would be accessed after it is freed here. */
+    /* No packet may be in use, because its user would access freed memory. */
+    assert(pool->live == 0);
     while (pool->free != NULL) {
         struct packet *p = pool->free;
         pool->free = p->next;

@@ -57,12 +57,12 @@ size_t piece_bytes_max(size_t n);
  * to `out`, which need not be aligned. */
 void piece_sketch(uint64_t key, const float *x, size_t n, uint8_t *out);
 
-/* Facts that the joining peer knows when all pieces have arrived. Sketches have n_pieces times
- * PIECE_SKETCH floats, and all use the same key. */
+/* Facts that the joining peer knows when all pieces have arrived. A *source* is a member that sent
+ * pieces. Sketches have n_pieces times PIECE_SKETCH floats, and all use the same key. */
 struct piece_view
 {
     size_t n_pieces, n_sources;
-    const uint8_t *from; /* Number of the source of each piece. */
+    const uint8_t *from; /* For each piece, the number of the source that sent it. */
     /* Sketches of the pieces that arrived, of the initial model, and of each source's own model.
      * own[k] is NULL if source k has not sent its sketches or was excluded. */
     const float *come, *initial, *own[PIECE_SOURCES];
@@ -71,17 +71,18 @@ struct piece_view
 /* Judgement of the pieces of one source by the other sources. */
 enum piece_verdict {
     PIECE_CONFIRMED, /* At least half of the other sources that sent sketches agree. */
-    PIECE_ALONE,     /* No other source has sent sketches. */
-    PIECE_DISPUTED,  /* One other source has, and disagrees. Either source may be wrong. */
-    PIECE_REFUSED    /* At least two other sources have, and most of them disagree. */
+    PIECE_ALONE,     /* No source except the judged one has sent sketches. */
+    /* Only one other source has sent sketches, and it disagrees. Either of the two may be wrong. */
+    PIECE_DISPUTED,
+    PIECE_REFUSED /* At least two other sources have sent sketches, and most of them disagree. */
 };
 
 /* Judges all pieces that came from `source` by the sketches of the other sources. */
 enum piece_verdict piece_judge(const struct piece_view *v, size_t source);
 
-/* For a disputed source: sets *other to the number of the one other source that has sent sketches.
- * Returns whether the pieces from `source` are at least as far from the initial model as the same
- * pieces of the other source's model. */
+/* For a source with verdict PIECE_DISPUTED: sets *other to the number of the one other source that
+ * has sent sketches. Returns whether the pieces from `source` are at least as far from the initial
+ * model as the same pieces of the other source's model. */
 bool piece_further(const struct piece_view *v, size_t source, size_t *other);
 
 #endif

@@ -67,7 +67,8 @@ void sketch_project(const struct sketch *k, const float *x, float out[SKETCH_K])
 
 /* A model gets one correction from each neighbour, and each sum is rounded by at most 2^-24 of
  * itself. The values in a sketch are rounded, too. These errors are independent, so their squares
- * add up. Replicas and sketches do not show them. */
+ * add up. Replicas and sketches do not show these errors, so they are added to the figures as a
+ * bound. */
 double sketch_rounding(size_t n_pairs)
 {
     return 0x1p-24 * sqrt(1 + (double)n_pairs);
@@ -83,7 +84,9 @@ static double likely_gap(const struct sketch_moment *now)
     double reach = now->place.reach > 0 ? (double)now->place.reach : 1;
     double guess = 3 / (reach * reach);
     guess = guess < 0.5 ? guess : 0.5;
-    /* All peers must decide alike although rounding differs between machines, hence 0.999. */
+    /* All peers must get the same result here, although the gap is rounded differently on
+     * different machines. With the factor 0.999 the guess is used if gap and guess are equal up
+     * to rounding. */
     bool narrow = now->gap > 0 && now->gap < 0.999 * guess;
     return narrow ? 0.8 * now->gap : guess;
 }
@@ -94,8 +97,8 @@ static void set_pace(struct sketch *k, const struct sketch_moment *now)
     double lambda = 1 - likely_gap(now);
     k->momentum = 2 / (1 + sqrt(1 - lambda * lambda)) - 1;
     double rate = sqrt(k->momentum); /* Factor by which the slowest error shrinks per exchange. */
-    /* After -3.5 / log(rate) exchanges this error is e^-3.5 = 3 % of its first value. Two more
-     * exchanges cover the start of the window. */
+    /* After -3.5 / log(rate) exchanges the slowest error is e^-3.5 = 3 % of its first value. Two
+     * more exchanges cover the start of the window. */
     k->n_beats = (uint32_t)ceil(-3.5 / log(rate)) + 2;
 }
 
@@ -130,9 +133,9 @@ static double ratio(double distance2, double q)
     return distance2 <= 0 ? 0 : mean2 > 0 ? sqrt(distance2 / mean2) : (double)NAN;
 }
 
-/* Returns whether xi2 cannot be a figure. Xi^2 is the mean of n squared distances, and own2 is one
- * of them, so n xi2 >= own2. If n xi2 is less than half of own2, a peer reported too small a
- * distance. A single model has no figure either. */
+/* Returns whether xi2 cannot be an estimate of Xi^2. Xi^2 is the mean of n squared distances, and
+ * own2 is one of them, so n xi2 >= own2. If n xi2 is less than half of own2, a peer reported too
+ * small a distance. There is no estimate for a single model either. */
 static bool is_none(double xi2, double own2, uint32_t n)
 {
     return n == 1 || (n > 0 && own2 > 2 * n * xi2);
@@ -178,8 +181,9 @@ static void accelerate(struct sketch *k)
  * aggregation: [set of members 24][window 24][settling 1][number of peers 15]. */
 enum { TAG_WINDOW = 24, TAG_ROUND = 16, TAG_SETTLING = 1 << (TAG_ROUND - 1) };
 
-/* Returns the tag of the next exchange, equal at both ends if both are about to do the same
- * exchange. The round is never 0, so the tag is never 0, which would mean "no message". */
+/* Returns the tag of the next exchange. A tag names members, window and round, and is equal at both
+ * ends if both are about to do the same exchange. The round is never 0, so the tag is never 0,
+ * which would mean "no message". */
 static uint64_t pair_tag(const struct sketch *k, const struct sketch_pair *p)
 {
     uint64_t window = p->window & ((1u << TAG_WINDOW) - 1);
@@ -193,7 +197,7 @@ void sketch_pair_init(struct sketch_pair *p)
     *p = (struct sketch_pair){0};
 }
 
-/* Restarts the averaging on an edge. Its state of tree aggregation stays. */
+/* Restarts the averaging on an edge. The edge keeps its state of tree aggregation. */
 static void forget_averages(struct sketch_pair *p)
 {
     struct tree_aggregation_pair survey = p->survey;
@@ -207,10 +211,10 @@ void sketch_pair_reset(struct sketch_pair *p)
     tree_aggregation_pair_reset(&p->survey);
 }
 
-/* First byte of a message: its kind, and how the other bytes are encoded. */
+/* First byte of a sketch message: the kind of the message, and how its other bytes are encoded. */
 enum pair_coding {
     PAIR_RAW,   /* Average m, uncompressed. */
-    PAIR_FINE,  /* Average m, with four bits per element. */
+    PAIR_FINE,  /* The message holds the average m, with four bits per element. */
     PAIR_CLOCK, /* The kinds from here on are messages of tree aggregation. */
     PAIR_UP,
     PAIR_DOWN,
@@ -339,10 +343,10 @@ static void hear_word(struct sketch *k, struct sketch_pair *p, const struct sket
     struct tree_aggregation_sum sum = {.dist2 = (double)m->u, .norm2 = (double)m->q};
     disturb(k);
     if ((m->tag ^ k->view) >> (TAG_WINDOW + TAG_ROUND) != 0)
-        return; /* The neighbour knows another set of members. */
+        return; /* The neighbour knows another set of members, so its trees may differ. */
     sum.n = (uint32_t)(m->tag % TAG_SETTLING);
     if (sum.n > 0 && is_absurd(k, (sum.dist2 + sum.norm2) / sum.n))
-        return; /* The message is ignored, as if it had been lost. */
+        return; /* The value is implausible, so the message is ignored, as if it had been lost. */
     sum.settling = (m->tag & TAG_SETTLING) != 0;
     if (m->bytes[0] != PAIR_CLOCK)
         pair_apply(k, m, sum.mean);
@@ -435,7 +439,8 @@ static void survey(struct sketch *k, const float *x, const struct sketch_moment 
     k->began = tree_aggregation_beat(&k->survey, &now->place, now->round);
     if (k->began) {
         sketch_project(k, x, k->s);
-        /* is_absurd(), the mixers and the node use this norm in place of the mean of |x|^2. */
+        /* In tree aggregation, is_absurd(), the mixers and the node use the norm of the own model
+         * in place of the mean of |x|^2 over all peers. */
         k->at.q = vec_norm2(x, k->dim);
         tree_aggregation_begin(&k->survey, k->s, k->at.q, now->local2);
     }
@@ -456,7 +461,8 @@ uint64_t sketch_begun(const struct sketch *k, bool anew)
 void sketch_beat(struct sketch *k, const float *x, const struct sketch_moment *now)
 {
     k->began = false;
-    if (now->alone) { /* The mean is the own model, so all distances are 0. */
+    /* A peer without neighbours: the mean is the own model, so all distances are 0. */
+    if (now->alone) {
         k->last = now->round;
         k->figures = (struct sketch_figures){.rounding = k->figures.rounding,
                                              .round = now->round,
@@ -476,7 +482,7 @@ void sketch_beat(struct sketch *k, const float *x, const struct sketch_moment *n
         survey(k, x, now);
         return;
     }
-    /* Only jobs that mixed with at least one neighbour count. */
+    /* A job that mixed with no neighbour is no step of the averaging, so it is not counted. */
     if (k->mixed > 0) {
         k->mixed = 0;
         k->beats++;

@@ -56,7 +56,7 @@ enum {
 /* State of the peer after a job has mixed. Filled in by the node and by mixing_beat(). */
 struct sketch_moment
 {
-    uint64_t view; /* Identifies the set of members. */
+    uint64_t view; /* Number that identifies the current set of members. */
     /* This peer's position in the trees over these members. mixing_beat() sets its `pace`. */
     struct tree_aggregation_place place;
     bool draining;    /* True: this peer makes no new deltas. */
@@ -70,7 +70,9 @@ struct sketch_moment
     /* True: an edge of the graph has never been open, so the neighbour takes no part. */
     bool missing;
     uint64_t round; /* Round count of this peer, including rounds of the consensus phase. */
-    double local2;  /* Sum of |b - a|^2 over this peer's edges, from the last mixing. */
+    /* Sum over this peer's edges of |b - a|^2, the squared distance of the two replicas, from the
+     * last mixing. */
+    double local2;
 };
 
 /* The newest figures of the consensus distance. */
@@ -86,17 +88,20 @@ struct sketch_figures
      * the start of round `own_round`. Known one window earlier than xi. NaN: no figure yet. */
     double own, own_relative;
     uint64_t own_round;
-    uint64_t own_window; /* Number of windows that have produced `own`. */
-    /* Order of the window that produced `own`: larger if the window began later. 0: none. */
+    /* Number of averaging windows that have produced a value of `own` so far. */
+    uint64_t own_window;
+    /* Key by which windows are ordered, of the window that produced `own`. A window that began
+     * later has a larger key. 0: there is no `own` yet. */
     uint64_t own_begun;
-    double own_local2; /* Sum of |b - a|^2 over this peer's edges when that window began. */
+    /* Sum of |b - a|^2 over this peer's edges at the start of the window that produced `own`. */
+    double own_local2;
 
     /* Largest error of |x_i - mean| / |mean| that rounding to float32 can hide. Its square is added
      * to the square of the figure. 0: this peer has never had a neighbour. */
     double rounding;
 };
 
-/* Values that a window averages: m, u and q at the top of this file. */
+/* The values that are averaged in a window: m, u and q, as defined at the top of this file. */
 struct sketch_average
 {
     float m[SKETCH_K];
@@ -110,19 +115,23 @@ struct sketch
     size_t dim;   /* Number of trained parameters of a model. */
 
     bool disturbed; /* True: figures come from tree aggregation. Never becomes false again. */
-    bool beaten;    /* True: a job with neighbours has been recorded, at round `last` or before. */
+    bool beaten;    /* True: a job with neighbours has been recorded, at round `last` or earlier. */
     uint64_t last;  /* Round count at the last call of sketch_beat(). */
-    uint64_t surveyed; /* Index of the tree-aggregation window of the figures. 0: none. */
-    /* Added to round counts of tree aggregation, so that own_begun continues to rise. */
+    /* Index of the tree-aggregation window that produced the figures. 0: no such window. */
+    uint64_t surveyed;
+    /* Offset that is added to round counts of tree aggregation, so that own_begun does not decrease
+     * when the source of the figures changes. */
     uint64_t own_base;
     struct tree_aggregation survey;
 
     /* The current window of averaging. */
-    bool open;         /* True: there is a current window. */
-    bool began;        /* True: a window began with the last call of sketch_beat(). */
-    uint64_t view;     /* Set of members of the window. If the set changes, `disturbed` is set. */
+    bool open;  /* True: there is a current window. */
+    bool began; /* True: a window began with the last call of sketch_beat(). */
+    /* Number that identifies the set of members when the window began. If the set changes,
+     * `disturbed` is set. */
+    uint64_t view;
     uint64_t round;    /* Round count when the window began. */
-    uint32_t window;   /* Number of the window. */
+    uint32_t window;   /* Number of the current averaging window. */
     float s[SKETCH_K]; /* Sketch S x of the model when the window began. */
     double local2;     /* Sum of |b - a|^2 over this peer's edges when the window began. */
     /* at: the averages now. before: the averages after the last job that mixed ([0]) and after the
@@ -133,12 +142,12 @@ struct sketch
     uint32_t n_beats; /* K: number of exchanges per edge after which the window ends. */
     double momentum;  /* Momentum coefficient of the averaging. 0: none. */
 
-    /* v, q_done and round_done are kept from the previous window. */
-    /* Squared distance of this peer's model from the mean when that window began. Negative:
+    /* The fields v, q_done and round_done describe the previous window. */
+    /* Squared distance of this peer's model from the mean when the previous window began. Negative:
      * unknown. */
     double v;
-    double q_done;       /* Mean of |x|^2 that the window computed. */
-    uint64_t round_done; /* Round count when the window began. */
+    double q_done;       /* Mean of |x|^2 that the previous window computed. */
+    uint64_t round_done; /* Round count when the previous window began. */
 
     struct sketch_figures figures;
     struct compress *raw, *fine; /* Codecs of sketches: uncompressed, and four bits per element. */
@@ -149,20 +158,23 @@ struct sketch_pair
 {
     float a[SKETCH_K], b[SKETCH_K];
     uint32_t window; /* Number of the window to which the replicas belong. */
-    uint32_t round;  /* Number of exchanges committed in that window. */
+    uint32_t round;  /* Number of exchanges committed in the window `window`. */
     struct tree_aggregation_pair survey;
 };
 
 /* A sketch message. Each delta can carry one. */
 struct sketch_message
 {
-    /* Set of members, window, and round of the edge in that window, or fields of tree aggregation
-     * (sketch.c). 0: no message. */
+    /* Tag that identifies the set of members, the window, and the round of the edge in that
+     * window. In a message of tree aggregation the tag has other fields (sketch.c). 0: there is
+     * no message. */
     uint64_t tag;
     /* Averages u and q (see the top of this file). In a message of tree aggregation: sum of squared
      * distances, and sum of squared norms. */
     float u, q;
-    size_t n; /* Number of bytes: one for the coding, then m encoded against the replica. */
+    /* Number of bytes: one byte that names the encoding, then the average m, encoded as its
+     * difference from a replica. */
+    size_t n;
     uint8_t bytes[SKETCH_BYTES_MAX];
 };
 
@@ -171,9 +183,9 @@ struct sketch_message
 int sketch_init(struct sketch *k, uint64_t run_seed, size_t dim);
 void sketch_close(struct sketch *k);
 
-struct state; /* nn/math/state.h */
-/* Saves or restores the estimate as a section of its own. The sketch_pairs belong to the edges'
- * sections. */
+struct state; /* Defined in nn/math/state.h. */
+/* Saves or restores the estimate as a section of its own. The sketch state of each edge (struct
+ * sketch_pair) is saved with the edge. */
 void sketch_state(struct sketch *k, struct state *s);
 
 /* Computes the sketch S x. Cost: one hash per element, O(dim). */
@@ -186,14 +198,14 @@ void sketch_beat(struct sketch *k, const float *x, const struct sketch_moment *n
 /* Initialises the state of an edge, so that the next sketch on this edge is uncompressed. The
  * caller sets the edge's place in the trees with tree_aggregation_pair_place(). */
 void sketch_pair_init(struct sketch_pair *p);
-/* Initialises the state of an edge that is reset. Its place in the trees stays. */
+/* Initialises the state of an edge that is reset. The edge keeps its place in the trees. */
 void sketch_pair_reset(struct sketch_pair *p);
 
 /* Writes the message for the next exchange of an edge. Its tag is 0 if there is nothing to send. */
 void sketch_put(struct sketch *k, struct sketch_pair *p, struct sketch_message *out);
 
-/* Returns a number that own_begun of every window that begins from now on exceeds. anew: the next
- * call of sketch_beat() begins a window. */
+/* Returns a number that is less than own_begun of every window that begins from now on. anew: the
+ * next call of sketch_beat() begins a window. */
 uint64_t sketch_begun(const struct sketch *k, bool anew);
 
 /* Records that the model was replaced by another peer's model of a later round. This peer does not

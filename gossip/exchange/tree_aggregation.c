@@ -6,7 +6,8 @@
 
 enum { INDEX_BITS = 24 };
 
-/* Largest relative change of Xi, while a window spreads, at which a result is sharp. */
+/* A result counts as sharp if Xi changes by at most this share while its window spreads to all
+ * peers. */
 static const double blur = 0.1;
 
 /* ---- windows ---- */
@@ -20,8 +21,8 @@ static uint64_t period(const struct tree_aggregation_place *p)
 }
 
 /* Returns the number of rounds from one window to the next in the consensus phase. The period is
- * shorter, because the end of the run depends on the figures. A slot stores a window for at least
- * two periods. */
+ * shorter than in training, because the end of the run depends on the figures. A slot stores a
+ * window for at least two periods, which is long enough for the way up and down the tree. */
 static uint64_t last_period(const struct tree_aggregation_place *p)
 {
     return (uint64_t)p->depth + 2;
@@ -119,7 +120,8 @@ static bool is_sharp(const struct tree_aggregation *v, const struct tree_aggrega
     bool known = v->before2 > 0 && xi2 > 0 && rounds > 0;
     double change = known ? 0.5 * fabs(log(xi2 / v->before2)) / rounds : 0;
     if (v->place.lock_step)
-        return true; /* All peers begin the window at the same round. */
+        /* In lock step all peers begin the window at the same round, so every result is sharp. */
+        return true;
     return known && !s->sum.settling && change * (double)(v->round - s->round) <= blur;
 }
 
@@ -152,7 +154,8 @@ static void begin_slot(struct tree_aggregation *v, uint64_t index,
                        const struct tree_aggregation_slot *own)
 {
     struct tree_aggregation_slot *s = &v->slot[slot_of(index)];
-    bool early = s->index == index && s->sum.n > 0; /* A child has already reported. */
+    /* True: a child has reported before this peer began the window. */
+    bool early = s->index == index && s->sum.n > 0;
     struct tree_aggregation_slot was = *s;
     *s = *own;
     s->index = index;
@@ -254,8 +257,8 @@ enum tree_aggregation_word tree_aggregation_say(struct tree_aggregation *v,
     return TREE_AGGREGATION_CLOCK;
 }
 
-/* Returns the complete index of a window: the one with these lower bits that is closest to the
- * latest window at this peer. */
+/* Returns the complete index of a window of which a message names only the lower bits. Of all
+ * indices with these lower bits, it is the one closest to the latest window at this peer. */
 static uint64_t whole_index(const struct tree_aggregation *v, uint64_t low)
 {
     uint64_t mask = (UINT64_C(1) << INDEX_BITS) - 1;
@@ -274,7 +277,9 @@ static void hear_up(struct tree_aggregation *v, struct tree_aggregation_pair *p,
     if (index > v->clock && s->index < index)
         *s = (struct tree_aggregation_slot){.index = index};
     if (s->index != index || s->done || p->got[i] == index || s->sum.n + sum->n > v->place.n)
-        return; /* The report is a repeat or too old, or would count more peers than members. */
+        /* Ignores a report that is a repeat or too old, or would count more peers than there are
+         * members. */
+        return;
     p->got[i] = index;
     if (s->sum.n == 0)
         s->sum = *sum;

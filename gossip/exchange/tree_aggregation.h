@@ -74,8 +74,12 @@ struct tree_aggregation_pair
     uint64_t got[TREE_AGGREGATION_SLOTS];
     /* For each slot: index of the window for which a report or result was sent over this edge. */
     uint64_t sent[TREE_AGGREGATION_SLOTS];
-    uint64_t told;  /* Index of the last window announced over this edge, at least 1. 0: none. */
-    uint64_t quiet; /* Number of deltas since the last report or result sent over this edge. */
+    /* Index of the last window whose start was announced over this edge. 1 if no window had begun
+     * at the time of the announcement. 0: nothing was announced. */
+    uint64_t told;
+    /* Number of deltas since the last message with a sum, a report or a result, was sent over this
+     * edge. */
+    uint64_t quiet;
 };
 
 /* Sum over the sketches of n peers. */
@@ -84,8 +88,8 @@ struct tree_aggregation_sum
     uint32_t n;           /* Number of peers. 0: empty. */
     bool settling;        /* True: at least one of the peers is in its consensus phase. */
     float mean[SKETCH_K]; /* Mean of the sketches s. */
-    double dist2;         /* Sum of |s - mean|^2. */
-    double norm2;         /* Sum of |x|^2. */
+    double dist2;         /* Sum of the squared distances |s - mean|^2 of the n sketches. */
+    double norm2;         /* Sum of the squared norms |x|^2 of the n models. */
 };
 
 /* One stored window. */
@@ -98,7 +102,9 @@ struct tree_aggregation_slot
     float s[SKETCH_K]; /* Sketch of the own model when the window began. */
     uint32_t n_children; /* Number of children that have reported. */
     bool done;           /* True: `sum` is the final sum over all peers. */
-    bool sharp;          /* True: `done`, and the result is sharp (see the top of this file). */
+    /* True: the window is `done`, and Xi has changed too little meanwhile to matter ("sharp", see
+     * the top of this file). */
+    bool sharp;
     /* Sum over all peers if `done`. Otherwise the sum over this peer, if `began`, and over the
      * subtrees of the children that have reported. */
     struct tree_aggregation_sum sum;
@@ -116,7 +122,7 @@ struct tree_aggregation_place
      * step. */
     bool root[TREE_AGGREGATION_TREES], lock_step;
     uint64_t n_rounds; /* Number of training rounds. Later rounds belong to the consensus phase. */
-    /* Number of training deltas on an edge from one report or result to the next. */
+    /* Least number of training deltas on an edge from one report or result to the next. */
     uint64_t pace;
 };
 
@@ -129,7 +135,7 @@ struct tree_aggregation
     uint64_t heard; /* Index of the latest window that this peer knows to have begun at any peer. */
     uint64_t round; /* Round count at the last call of tree_aggregation_beat(). */
     double before2; /* Xi^2 of the latest complete window. 0: none. */
-    uint64_t before_round; /* Round count when that window began at this peer. */
+    uint64_t before_round; /* Round count when the latest complete window began at this peer. */
     struct tree_aggregation_slot slot[TREE_AGGREGATION_SLOTS];
 };
 
@@ -138,8 +144,10 @@ enum tree_aggregation_word {
     TREE_AGGREGATION_NOTHING, /* No message is sent. */
     TREE_AGGREGATION_CLOCK,   /* A window has begun. The message has no sum. */
     TREE_AGGREGATION_UP,      /* Report of a child to its parent. */
-    TREE_AGGREGATION_DOWN,    /* Sharp result, from a parent to its child. */
-    TREE_AGGREGATION_BLURRED  /* Result that is not sharp, from a parent to its child. */
+    /* Sharp result (see the top of this file), from a parent to its child. */
+    TREE_AGGREGATION_DOWN,
+    /* Result that is not sharp (see the top of this file), from a parent to its child. */
+    TREE_AGGREGATION_BLURRED
 };
 
 /* Records that a job has mixed. round: round count of this peer. Returns whether a window begins.
@@ -155,8 +163,8 @@ void tree_aggregation_begin(struct tree_aggregation *v, const float s[SKETCH_K],
 const struct tree_aggregation_slot *tree_aggregation_newest(const struct tree_aggregation *v);
 
 /* Chooses the message to send over an edge now. Called once per delta of the edge. Sets *index to
- * the window and, except for a CLOCK message, *sum to the sum to send, which is valid until the
- * next call of a function with this *v. */
+ * the window of the message. Except for a CLOCK message, sets *sum to the sum to send, which is
+ * valid until the next call with this *v. */
 enum tree_aggregation_word tree_aggregation_say(struct tree_aggregation *v,
                                                 struct tree_aggregation_pair *p, uint64_t *index,
                                                 const struct tree_aggregation_sum **sum);

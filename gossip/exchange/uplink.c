@@ -7,10 +7,10 @@
 /* Budget of transfers that follow the local steps, as a share of the time of these steps. */
 static const double share_behind = 0.1;
 
-/* Weight of the newest look in the moving average that prices are computed from. */
+/* Weight of the newest measurement in the moving average that prices are computed from. */
 static const double newest_weight = 0.2;
 
-/* Largest share of the budget that a higher floor may take. */
+/* A level can become the new floor only if its transfer takes at most this share of the budget. */
 static const double share_up = 0.8;
 
 void uplink_burst(struct uplink_bursts *b, double bytes, double us)
@@ -78,8 +78,8 @@ static uint32_t highest(const struct uplink *u, uint32_t rung)
     return most < CODEC_LEVELS_RUNGS ? most : CODEC_LEVELS_RUNGS - 1;
 }
 
-/* Updates the average that prices are computed from. The first look after a change of level is
- * ignored, because it includes bursts from before the change. */
+/* Updates the average that prices are computed from. The first measurement after a change of level
+ * is ignored, because it includes bursts from before the change. */
 static void learn_price(struct uplink *u, double newest, uint32_t rung)
 {
     bool changed = u->budgets_per_byte > 0 && rung != u->of_rung;

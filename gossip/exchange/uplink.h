@@ -63,12 +63,14 @@
 #include <stdint.h>
 
 enum {
-    /* Number of successive calls of uplink_look() with room for a higher floor before it rises. */
+    /* The floor rises after this many calls of uplink_look() in a row at which a higher floor
+     * fits. */
     UPLINK_UP = 3,
-    /* Number of successive calls of uplink_look() with too slow a floor before it falls. */
+    /* The floor falls after this many calls of uplink_look() in a row at which its transfer is too
+     * slow. */
     UPLINK_DOWN = 2,
-    /* Number of calls of uplink_look() for which a level is not tried after the floor has fallen
-     * from it: the first value, and the largest value. */
+    /* After the floor has fallen from a level, that level is not tried again for this many calls of
+     * uplink_look(): UPLINK_WAIT at first, at most UPLINK_WAIT_MOST. */
     UPLINK_WAIT = 8,
     UPLINK_WAIT_MOST = 512,
     /* Largest price of a level. It limits how far above its target the drift may be on a slow
@@ -99,18 +101,18 @@ double uplink_s_per_byte(const struct uplink_bursts *b, double rtt_us);
 struct uplink
 {
     double bytes[CODEC_LEVELS_RUNGS]; /* Usual number of bytes of a delta of each level. */
-    uint32_t floor;                   /* The floor. 0: no floor. */
-    /* n_up: number of looks in a row at which a higher floor was possible. n_over: number of looks
-     * in a row at which the transfer at the floor exceeded the budget. */
+    uint32_t floor; /* The floor: the densest level that does not delay the round. 0: no floor. */
+    /* n_up: number of calls of uplink_look() in a row at which a higher floor was possible. n_over:
+     * number of calls in a row at which the transfer at the floor exceeded the budget. */
     uint32_t n_up, n_over;
-    uint32_t to;   /* Highest level that was possible at all of the n_up looks. */
-    uint32_t left; /* Floor before it last fell. */
-    /* n_wait: number of calls of uplink_look() for which `left` and denser levels are still not
-     * tried. wait: value of n_wait after the last fall. */
+    uint32_t to;   /* Highest level that was a possible floor at each of these n_up calls. */
+    uint32_t left; /* Level of the floor before its last fall. */
+    /* n_wait: number of further calls of uplink_look() for which the level `left` and denser levels
+     * are not tried. wait: value that n_wait got at the last fall of the floor. */
     uint32_t n_wait, wait;
-    uint32_t n_kept; /* Number of calls of uplink_look() since the floor last rose. */
-    /* Share of the budget that one byte takes: a moving average over n_priced looks at deltas of
-     * level of_rung. 0: unknown. */
+    uint32_t n_kept; /* Number of calls of uplink_look() since the last rise of the floor. */
+    /* Share of the budget that one byte takes: a moving average over n_priced calls of
+     * uplink_look() with deltas of level of_rung. 0: unknown. */
     double budgets_per_byte;
     uint32_t of_rung, n_priced;
 };
@@ -122,12 +124,13 @@ void uplink_init(struct uplink *u, const double bytes[CODEC_LEVELS_RUNGS]);
  * beside: true if transfers run during the local steps (--overlap). rtt_s: round-trip time. */
 double uplink_budget(double compute_s, bool beside, double rtt_s);
 
-/* Computes the price of each level, from 1 to UPLINK_PRICE_MOST. Before the first look it is 1. */
+/* Computes the price of each level, from 1 to UPLINK_PRICE_MOST. Before the first call of
+ * uplink_look() all prices are 1. */
 void uplink_prices(const struct uplink *u, double price[CODEC_LEVELS_RUNGS]);
 
 /* Updates floor and prices (a *look*). s_per_byte: seconds per byte on the slowest edge. budget_s:
- * the budget in seconds. rung: present level of deltas. The call does nothing if one of the first
- * two is not finite. */
+ * the budget in seconds. rung: present level of deltas. The call does nothing if s_per_byte or
+ * budget_s is not finite. */
 void uplink_look(struct uplink *u, double s_per_byte, double budget_s, uint32_t rung);
 
 #endif

@@ -79,7 +79,8 @@ static void append_vouches_news(struct members *m, struct wire_members *out, uin
         append_vouch(m, v, out);
         v->news = false;
     }
-    /* The flag is set again when an endorsement is added or the set of accepted members changes. */
+    /* All changed endorsements are sent, so the flag is cleared. It is set again when an
+     * endorsement is added or the set of accepted members changes. */
     m->vouches_news = false;
 }
 
@@ -155,9 +156,9 @@ uint64_t members_known(struct members *m, uint32_t place)
 
 /* ---- the whole table ---- */
 
-/* Appends a member's record with some of its endorsements, so that the receiver does not reject
- * the member as unendorsed. To a listener that knows the record only the accusations are sent;
- * the endorsements follow at the end of the table. */
+/* Appends a member's record with some of its endorsements, so that the receiver does not reject the
+ * member as unendorsed. A listener that knows the record already gets only the accusations here.
+ * All endorsements follow after the last record. */
 static bool append_member(const struct members *m, uint16_t place, uint64_t to,
                           struct wire_members *out, uint32_t cap)
 {
@@ -178,8 +179,8 @@ static bool append_member(const struct members *m, uint16_t place, uint64_t to,
     return true;
 }
 
-/* Fills `out` with the next batch for the listeners in bit set `to`. *cursor counts members
- * first and then endorsements. */
+/* Fills `out` with the next batch of the whole table. `to`: bit set of the peers that receive it.
+ * *cursor counts the members sent so far, and after the last member the endorsements sent. */
 static bool batch(const struct members *m, uint64_t to, size_t *cursor, struct wire_members *out,
                   uint32_t cap)
 {

@@ -9,8 +9,8 @@
 
 enum {
     NOBODY = SLOT_NONE,
-    /* Maximum number of passes of label_all(). Only long chains, which an attacker can build,
-     * need more. Members on such chains stay in doubt. */
+    /* Maximum number of passes over all members in label_all(). Only long chains of endorsements,
+     * which an attacker can build, need more passes. Members on such chains stay in doubt. */
     PASSES = 32
 };
 
@@ -146,9 +146,10 @@ struct graph_of_vouches
     /* Number of endorsements on the shortest path to each member. NOBODY: not reachable. */
     uint16_t *level;
     uint16_t *reached; /* Reachable members, the nearest to this peer first. */
-    /* Index of each member in `reached`. A dominator has a lower rank. */
+    /* Index of each member in `reached`. A dominator comes before the members that it dominates. */
     uint16_t *rank;
-    /* Nearest dominator and label of each member. NOBODY: not found. */
+    /* dominator: of the other members on all paths from this peer to the member, the last one.
+     * label: the first one after this peer, or the member itself. NOBODY: not found. */
     uint16_t *dominator, *label;
     uint32_t n_reached, n_firm;
 };
@@ -279,8 +280,8 @@ struct doubtful
     const uint8_t *id;
 };
 
-/* Order of doubtful members: by level, then by id. Tables with equal contents therefore choose
- * the same members. */
+/* Order of doubtful members: by the number of endorsements on the shortest path from this peer,
+ * then by id. Tables with equal contents therefore choose the same members. */
 static int compare_doubtful(const void *a, const void *b)
 {
     const struct doubtful *x = a, *y = b;
@@ -289,8 +290,9 @@ static int compare_doubtful(const void *a, const void *b)
     return memcmp(x->id, y->id, WIRE_ID_BYTES);
 }
 
-/* Decides which members are accepted: those known through two independent members, and members
- * in doubt up to the allowance of their label. Returns false if memory is exhausted. */
+/* Decides which members are accepted: all that are known through two independent members, and a
+ * limited number of the others. Members in doubt that depend on the same member (their label) share
+ * one allowance. Returns false if memory is exhausted. */
 static bool choose(const struct graph_of_vouches *g, bool *counts)
 {
     uint32_t n = 0, allowance = 1 + g->n_firm / ENDORSEMENTS_SHARE;
@@ -323,8 +325,8 @@ static bool is_vouched(const struct graph_of_vouches *g, uint16_t x, const bool 
     return found;
 }
 
-/* Returns whether x would be accepted without an endorsement by this peer, because it is
- * endorsed by members with two different labels. */
+/* Returns whether x would be accepted without an endorsement by this peer, because two members that
+ * do not depend on a common third one (their labels differ) endorse x. */
 static bool is_firm(const struct graph_of_vouches *g, uint16_t x)
 {
     uint16_t label = NOBODY;
@@ -381,8 +383,9 @@ void members_settle(struct members *m, int64_t now_us)
 
 /* ---- endorsements by this peer ---- */
 
-/* Returns whether at every address of record r too many connected members are announced. One
- * process can claim many identities but usually has one address. */
+/* Returns whether each address of record r is crowded, that is announced by too many members
+ * that have sessions with this peer. One process can claim many identities but usually has one
+ * address. */
 static bool is_crowded(const struct members *m, const struct record *r)
 {
     for (uint32_t k = 0; k < r->n_addresses; k++) {

@@ -40,9 +40,11 @@
 #include "gossip/members/members.h"
 
 enum {
-    ENDORSEMENTS_MAX = 32, /* Maximum number of endorsements by one member, for live members. */
-    /* Number of members accepted without the allowance for which the allowance grows by one
-     * member. */
+    /* Maximum number of endorsements by one member that are used, counting those for live
+     * members. */
+    ENDORSEMENTS_MAX = 32,
+    /* The allowance of members in doubt grows by one for this many members that are accepted
+     * without it. */
     ENDORSEMENTS_SHARE = 16,
     /* Number of members at one address that have sessions with this peer, above which this peer
      * endorses no further member at that address. */

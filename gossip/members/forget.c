@@ -97,8 +97,8 @@ static int claim_of(const struct members *m, const struct slot *s)
     return e->state == MEMBER_LEFT ? 1 : e->state == MEMBER_DEAD ? 2 : -1;
 }
 
-/* Returns the member to evict: of the lowest class, and within classes 1 and 2 the one that has
- * been gone for the longest time. Members of class 0 are evicted in turn. */
+/* Returns the member to evict: one of the lowest eviction class (claim_of()). In classes 1 and 2 it
+ * is the one that has been gone for the longest time. Members of class 0 are evicted in turn. */
 struct slot *members_victim(struct members *m)
 {
     struct slot *best = NULL;

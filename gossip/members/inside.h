@@ -47,12 +47,13 @@ struct members
     struct table table;
     /* First and last slot of the queue of slots with unsent changes, oldest change first. */
     uint16_t first_news, last_news;
-    /* Counts of members, updated when the `tallied` value of a slot changes. */
+    /* Counts of members. The `tallied` flags of a slot say in which counts it is included. */
     struct members_tally tally;
     /* Sum of the hashes of all vertices. A sum does not depend on the order of the vertices. */
     uint64_t view;
-    int64_t due_us;     /* Earliest deadline of a suspect, in microseconds. */
-    uint64_t n_changes; /* Number of calls that may have changed a member's state. */
+    int64_t due_us; /* Earliest deadline of a suspect, in microseconds. */
+    /* Change counter: number of calls that may have changed the state of a member. */
+    uint64_t n_changes;
     /* First time passed to this table, in microseconds. -1: none yet. */
     int64_t began_us;
 
@@ -64,7 +65,8 @@ struct members
     uint32_t n_told;
 
     /* The next fields are written by endorsements.c only. */
-    struct vouch_slot *vouch; /* n_vouches endorsements in no order, with room for cap_vouches. */
+    /* Array of n_vouches endorsements, in no order. It has room for cap_vouches. */
+    struct vouch_slot *vouch;
     uint32_t n_vouches, cap_vouches;
     bool unsettled;    /* True: members_settle() must recompute which members are accepted. */
     bool vouches_news; /* True: some endorsements may have to be sent. */

@@ -184,7 +184,7 @@ static void speak(struct members *m)
     m->crypto.sign(m->crypto.self, msg, n, m->self.signature);
     s->knows = 0;
     members_add_news(m, s, DISSEMINATION_RECORD);
-    /* The time is not used: this peer is never a suspect in its own table. */
+    /* The time argument is not used here: this peer is never a suspect in its own table. */
     members_judge(m, s, 0);
 }
 
@@ -236,7 +236,9 @@ static enum members_verdict replace_record(struct members *m, struct slot *s,
     s->knows = 0;
     s->given = false;
     if (strcmp(old->name, r->name) != 0)
-        set_vertex(m, s, false); /* The hash of a vertex contains its name, here the old one. */
+        /* The hash of a vertex contains the member's name. The old name must be removed from the
+         * view before the record is replaced. */
+        set_vertex(m, s, false);
     table_replace(&m->table, s, kept);
     records_release(m->records, old);
     members_add_news(m, s, DISSEMINATION_RECORD);

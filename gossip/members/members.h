@@ -60,11 +60,13 @@ struct member
     bool dirty : 1; /* True: changed since the last members_dirty() that returned the member. */
 
     /* The next flags are set by members_settle(); `known` is set by members_know(). */
-    bool known : 1; /* True: the member was known from the start. */
+    /* True: the member was known from the start of the cluster, so it is accepted. */
+    bool known : 1;
     /* True: enough other members endorse it, so it is accepted and may be a vertex. */
     bool counts : 1;
     bool vouched : 1; /* True: at least one accepted member endorses it. */
-    bool firm : 1;    /* True: would be accepted without an endorsement by this peer. */
+    /* True: the member would be accepted even without an endorsement by this peer. */
+    bool firm : 1;
 };
 
 /* Signature functions of the caller. verify() checks a signature by key `id` over msg[0..n).
@@ -80,17 +82,17 @@ struct members_crypto
 /* Numbers of members by state. Members that are not accepted (endorsements.h) are excluded. */
 struct members_tally
 {
-    uint32_t n_vertices; /* Vertices of the topology, including this peer. */
+    uint32_t n_vertices; /* Number of vertices of the topology, including this peer. */
     /* Numbers of the other vertices, indexed by the state in their record. */
     uint32_t says[RECORD_LEFT + 1];
-    /* n_final: other members that have ended their run. n_working: other members that are alive
-     * and training or in the consensus phase. */
+    /* n_final: number of other members that have ended their run. n_working: number of other
+     * members that are alive and training or in the consensus phase. */
     uint32_t n_final, n_working;
-    /* Other members that have not ended their run and are neither dead nor have left. */
+    /* Number of other members that have not ended their run and are neither dead nor have left. */
     uint32_t n_there;
-    /* Other members with a stalled worker that are neither dead nor have left. */
+    /* Number of other members with a stalled worker that are neither dead nor have left. */
     uint32_t n_hung;
-    /* Other members that are alive and resumed from a checkpoint. */
+    /* Number of other members that are alive and resumed from a checkpoint. */
     uint32_t n_resumed;
 };
 

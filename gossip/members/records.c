@@ -26,7 +26,7 @@ struct entry
 
 struct records
 {
-    struct entry **bucket; /* Hash table of n_buckets chains: the first entry of each chain. */
+    struct entry **bucket; /* Hash table: the first entry of each of the n_buckets chains. */
     size_t n_buckets, n;   /* Number of buckets (a power of two), and number of entries. */
 };
 

@@ -135,8 +135,8 @@ static bool namesakes(const struct table *t, uint32_t i, uint32_t k)
 static uint32_t pairs_at(const struct table *t, uint32_t i, uint32_t n)
 {
     bool left = i > 0 && namesakes(t, i - 1, i), right = i + 1 < n && namesakes(t, i, i + 1);
-    /* If both neighbours have the same name as the member, they were a pair before the
-     * insertion. */
+    /* If both neighbours in the order have the same name as the new member, they were already
+     * counted as a pair before the insertion. */
     bool around = left && right;
     return (uint32_t)left + right - around;
 }
@@ -188,7 +188,8 @@ void table_replace(struct table *t, struct slot *s, const struct record *r)
     bool same = memcmp(s->member.record->id, r->id, WIRE_ID_BYTES) == 0;
     if (same && strcmp(s->member.record->name, r->name) == 0) {
         s->member.record = r;
-        return; /* The position in the order depends on name and id only. */
+        /* The order is by name and id, so the new record stays at the old record's place. */
+        return;
     }
     order_remove(t, table_place(t, s));
     if (!same)
@@ -198,7 +199,7 @@ void table_replace(struct table *t, struct slot *s, const struct record *r)
     if (same)
         return;
     stand(&s->member);
-    fill_buckets(t); /* Removing one id would leave a gap, which breaks open addressing. */
+    fill_buckets(t); /* Rebuild: a gap left by one removed id would end searches too early. */
 }
 
 void table_remove(struct table *t, struct slot *s)

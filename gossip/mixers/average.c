@@ -29,14 +29,14 @@ static struct average *average_of(const struct mixing *m)
     return m->state;
 }
 
-/* Returns whether a delta with this codec is an update. plan() never gives DELTA_RUN to a
- * correction. */
+/* Returns whether a delta with this codec is an update. This holds for DELTA_RUN only, because
+ * plan() never gives that codec to a correction. */
 static bool is_update(uint32_t codec)
 {
     return codec == DELTA_RUN;
 }
 
-/* Returns whether this task encodes an update, for itself and for the tasks that share it. */
+/* Returns whether this task encodes an update. Other tasks may share the encoded update. */
 static bool encodes_update(const struct mixing_task *t)
 {
     return t->encodes && is_update(t->codec);
@@ -220,8 +220,8 @@ static void mix(struct mixing *m)
 
 /* ---- encode ---- */
 
-/* Adds the change of x by the local steps to every memory. An edge that encodes no delta in this
- * job sends the change later. */
+/* Adds the change of x by the local steps to every error memory. An edge that encodes no delta in
+ * this job sends the change later, because its memory keeps it. */
 static void remember(struct mixing *m)
 {
     struct average *v = average_of(m);
@@ -230,7 +230,8 @@ static void remember(struct mixing *m)
     vec_add_diff(v->withheld, 1, m->x, v->u, m->dim);
 }
 
-/* Encodes a correction Q(x - a), or an update: C(memory) with error feedback, C(x - u) without. */
+/* Encodes a correction Q(x - a), or an update. An update is C(memory) with error feedback, and C(x
+ * - u) without error feedback. */
 static void put(struct mixing *m, struct mixing_task *t)
 {
     const struct average *v = average_of(m);
@@ -242,8 +243,9 @@ static void put(struct mixing *m, struct mixing_task *t)
         mixing_put(m, t, m->x, v->u);
 }
 
-/* Completes believe() for error feedback: x += withheld - memory, then withheld = memory - sent.
- * With several memories their mean is used. With one memory, withheld equals memory. */
+/* Second part of believe(), with error feedback: x += withheld - memory, then withheld = memory -
+ * sent updates. If there are several memories, their mean is used. If there is only one, `withheld`
+ * equals it. */
 static void settle_memory(struct mixing *m, float share)
 {
     struct average *v = average_of(m);

@@ -57,12 +57,12 @@ void clip_terms(struct correction *term, size_t n, size_t dim, const struct clip
     }
     double tau2 = fmin(clip_threshold2(term, n, rule->tolerate, rule->behind), rule->most2);
     for (struct correction *t = term; t < term + n; t++) {
-        /* A non-finite difference must not be multiplied, so the term is refused. */
+        /* Scaling cannot make a non-finite difference finite, so the term is refused instead. */
         t->refused |= !isfinite(t->d2);
         if (t->refused)
             t->coefficient = 0;
         else if (t->d2 > tau2)
             t->coefficient *= (float)sqrt(tau2 / t->d2);
-        t->d2 = 0; /* correction_pass() sums d2 from 0. */
+        t->d2 = 0; /* correction_pass() adds to d2, so d2 must start at 0. */
     }
 }

@@ -25,7 +25,7 @@ static void add(float *x, size_t o, size_t len, const struct correction *t)
         vec_add_heavy(x + o, t->velocity + o, t->momentum, t->coefficient, t->b + o, t->a + o, len);
 }
 
-/* Undoes the term in x[0..n), to which it was added, and refuses it. */
+/* Subtracts a term again from x[0..n), to which it was already added, and marks it as refused. */
 static void take_back(float *x, size_t n, struct correction *t)
 {
     if (t->velocity == NULL)

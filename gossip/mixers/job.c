@@ -13,7 +13,7 @@
 
 /* ---- mix ---- */
 
-/* Sets, copies and updates the two replicas of one task as the plan says. */
+/* Sets, copies and updates the two replicas of one task as the fields of the task say. */
 static void move_replicas(struct mixing *m, const struct mixing_task *t)
 {
     size_t n_bytes = m->dim * sizeof *m->x;
@@ -75,8 +75,9 @@ void mixing_beat(struct mixing *m, struct sketch_moment *now)
     sketch_beat(&m->sketch, mixing_held_model(m), now);
 }
 
-/* Single values vary with momentum and small batches, so the step length is averaged over
- * rounds. A value that is not finite is ignored here; the divergence detector handles it. */
+/* The length of the local steps of single rounds varies with momentum and small batches, so it is
+ * averaged over rounds. A value that is not finite is ignored here; the divergence detector handles
+ * it. */
 void mixing_moved(struct mixing *m, double step2)
 {
     const double newest = 0.1;
@@ -110,7 +111,8 @@ void mixing_put(struct mixing *m, struct mixing_task *t, const float *x, const f
                   ? compress_rest(m->codec[t->codec], &in, t->made->bytes + head, &len, &stat)
                   : compress_encode(m->codec[t->codec], &in, t->made->bytes + head, &len, &stat);
     if (err != 0 || !isfinite((float)stat.x2) || !statistics_proper(&m->statistics, statistics)) {
-        m->diverged = true; /* mixing_finish() then sends no delta, and the caller ends the run. */
+        /* With `diverged` set, mixing_finish() sends no delta, and the caller ends the run. */
+        m->diverged = true;
         return;
     }
     t->made->len = head + len;

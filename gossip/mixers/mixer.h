@@ -94,7 +94,7 @@ struct mixer
     /* ---- properties; false unless the mixer sets them ---- */
 
     /* True: training deltas carry model updates and do not pull models together. The run must then
-     * be in lock step, and its codec must not be chosen by the consensus distance. */
+     * be in lock step, and cannot use --compress auto. */
     bool updates;
     /* True: training deltas carry whole models. Their codec may round values but must not drop any
      * (exact.h). */

@@ -12,8 +12,8 @@
  * same share. */
 static const double beside_share = 0.05;
 
-/* The caller attaches to deltas 0, k, 2k, ... Delta 0 is among them, so a short run is measured,
- * too. */
+/* The caller attaches sketches or statistics to deltas 0, k, 2k, ... Delta 0 is one of them, so
+ * that even a short run is measured. */
 uint64_t mixing_every(size_t n_bytes, size_t message)
 {
     double k = (double)n_bytes / (beside_share * (double)message);
@@ -46,8 +46,8 @@ static int open_codecs(struct mixing *m, const struct mixing_config *config)
     return 0;
 }
 
-/* Sets how often training deltas carry attachments, from the usual size of a delta. With
- * `--compress auto` that is the size at a middle codec level. */
+/* Sets how often training deltas carry sketches and statistics, from the usual size of a delta.
+ * With `--compress auto` that is the size at a middle codec level. */
 static void set_pace(struct mixing *m)
 {
     const struct compress *usual = m->codec[DELTA_RUN];

@@ -89,7 +89,8 @@ struct mixing_announcement
     uint64_t pace; /* Mean pace of local steps, in the unit of `pace` in struct wire_delta. */
     /* Momentum for exchanges of the consensus phase, as in struct wire_delta. 0: none. */
     uint32_t momentum;
-    uint64_t clean; /* Exact averaging pass of the sender, as in `clean` of struct wire_delta. */
+    /* Number of the exact averaging pass, as in `clean` of struct wire_delta. 0: no exact pass. */
+    uint64_t clean;
 };
 
 /* State of one peer that all mixers share. */
@@ -133,8 +134,9 @@ struct mixing
     /* Each survey_pace-th training delta carries a message of the tree aggregation. */
     uint64_t survey_pace;
 
-    struct mixing_task *task; /* Tasks of the current job: n_tasks, with room for cap_tasks. */
-    struct correction *term;  /* Scratch array of cap_tasks terms for the mixer's mix(). */
+    /* Array of the n_tasks tasks of the current job. It has room for cap_tasks. */
+    struct mixing_task *task;
+    struct correction *term; /* Scratch array of cap_tasks terms for the mixer's mix(). */
     size_t n_tasks, cap_tasks;
     struct mixing_announcement announced;
     double local2;    /* Sum of |b - a|^2 over the edges of the last mixing. */
@@ -153,7 +155,8 @@ struct mixing
     size_t part_least;
     struct
     {
-        /* First delta of the job that is encoded. NULL: no delta can be encoded in fragments. */
+        /* Task whose delta is encoded in fragments, the first one that the job encodes. NULL: no
+         * delta can be encoded in fragments. */
         struct mixing_task *of;
         size_t n; /* Number of encoded bytes at the end of the packet's buffer. */
         bool begun, dropped;
@@ -285,7 +288,7 @@ void mixing_mix(struct mixing *m);
  * now->local2, now->n_commits and now->place.pace. */
 void mixing_beat(struct mixing *m, struct sketch_moment *now);
 /* Records step2, the squared length of the change of x by the local steps of this round. Needed
- * for `pull` only. */
+ * only with --max-pull. */
 void mixing_moved(struct mixing *m, double step2);
 void mixing_encode(struct mixing *m);
 
@@ -316,8 +319,8 @@ const struct sketch_figures *mixing_figures(const struct mixing *m);
  * in lock step. Only then sketches are averaged by gossip. Otherwise the drift figures come from
  * a tree aggregation. */
 bool mixing_undisturbed(const struct mixing *m);
-/* Returns a lower bound of own_begun (struct sketch_figures) for all later drift windows.
- * `anew`: the caller will start a new window with the next job. */
+/* Returns a number that is less than own_begun (struct sketch_figures) of all drift windows that
+ * begin from now on. `anew`: the caller will start a new window with the next job. */
 uint64_t mixing_begun(const struct mixing *m, bool anew);
 /* Returns whether a drift window began with the last call of mixing_beat(). */
 bool mixing_window_began(const struct mixing *m);

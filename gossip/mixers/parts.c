@@ -41,7 +41,8 @@ size_t mixing_part(struct mixing *m, size_t from)
         compress_begin(c);
     m->parts.begun = true;
     if (compress_part(c, &in, from, t->made->bytes, &n) != 0) {
-        mixing_drop_parts(m); /* Encoding the whole delta will fail, too, and report the error. */
+        /* The later encoding of the whole delta fails, too, and reports the error. */
+        mixing_drop_parts(m);
         return 0;
     }
     m->parts.n += n;

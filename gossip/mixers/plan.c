@@ -53,8 +53,8 @@ static void choose_company(const struct mixing *m, struct mixing_task *t,
                            const struct mixing_moment *now)
 {
     uint64_t beat = now->lock_step ? now->round : mixing_edge_round(t);
-    /* On a topology that changes by round, each edge is used once per pass, so passes are
-     * counted. */
+    /* On a topology that changes by round, each edge is used once in each pass through the
+     * topology's rounds. Attachments are therefore planned by passes, not by rounds. */
     beat /= now->pass > 1 ? now->pass : 1;
     t->sketch = t->encode && (m->sketch.disturbed || now->settling || beat % m->sketch_every == 0);
     t->statistics = t->encode && (now->settling || beat % m->statistics_every == 0);
@@ -133,7 +133,8 @@ static int plan_commit(struct mixing *m, size_t i)
         if ((to = replica_get(&m->replicas)) == NULL)
             return -ENOMEM;
         to->refs = group;
-        /* This reference keeps the source replica until the job is finished. */
+        /* The job holds a reference to the replica from which it copies, until the job is
+         * finished. */
         m->task[i].source = r;
         r->refs++;
     }
@@ -161,13 +162,15 @@ static int plan_encode(struct mixing *m, size_t i)
     return t->made != NULL ? 0 : -ENOMEM;
 }
 
-/* Moves the edge to the replica of its commit group, and assigns its packet. */
+/* Moves the edge to the replica of its commit group, that is of the tasks that commit the same
+ * delta to the same replica (plan_commit()). Also assigns the packet of its new delta. */
 static int plan_edge(struct mixing *m, size_t i)
 {
     struct mixing_task *t = &m->task[i];
     struct replica *was = t->edge->a;
     if (t->replica != NULL && t->replica != was) {
-        /* plan_commit() has already counted the references of the whole group. */
+        /* plan_commit() has already counted the references of all edges that move to this
+         * replica. */
         t->edge->a = t->replica;
         replica_release(&m->replicas, was);
     }
@@ -258,7 +261,7 @@ static void finish_task(struct mixing *m, struct mixing_task *t)
         assert(e->cur.payload == NULL);
         e->cur = t->sent;
         e->cur.payload = t->made;
-        /* The node sends each delta that has this flag, also for the first time. */
+        /* resend_cur makes the node send this delta. It is also set for the first transmission. */
         e->resend_cur = true;
     } else {
         packet_release(t->made);

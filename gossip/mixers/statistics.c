@@ -147,7 +147,7 @@ void statistics_term(struct statistics *s, double w, const uint8_t *own, const u
         apart2 += d * d;
         size2 += (double)a * (double)a;
     }
-    /* The worst edge is reported, because one pair of peers that drifts apart is a fault. */
+    /* The worst edge is reported, because even one pair of peers that drifts apart is a fault. */
     if (size2 > 0 && apart2 / size2 >= s->apart2 / s->size2) {
         s->apart2 = apart2;
         s->size2 = size2;
@@ -160,7 +160,8 @@ void statistics_mix(struct statistics *s, float *x)
         return;
     s->n_terms = 0;
     for (size_t k = 0; k < s->n; k++) {
-        /* `to` is the value without the floor. x moves towards `to` as far as the floor allows. */
+        /* `to` is the value without the lower limit for variances. x moves towards `to` as far as
+         * that limit allows. */
         float to = x[k] - s->owed[k] + s->sum[k];
         float least = x[k] < s->least[k] ? x[k] : s->least[k];
         float floor = s->nonnegative[k] ? least / 2 : to;
@@ -172,6 +173,6 @@ void statistics_mix(struct statistics *s, float *x)
 
 double statistics_apart(const struct statistics *s)
 {
-    /* Before the first averaging the quotient is NaN / 1, hence NaN. */
+    /* Before the first averaging apart2 is NaN, so the result is NaN. */
     return s->n > 0 ? sqrt(s->apart2 / s->size2) : 0;
 }

@@ -38,11 +38,12 @@ struct statistics
     /* Scratch of n floats each: the amount to add to x in this job, and the smallest value among
      * those that are averaged. */
     float *sum, *least;
-    size_t n_terms; /* Number of exchanges in `sum`. */
+    size_t n_terms; /* Number of exchanges that have been added to `sum`. */
     /* Squared distance |s_j - s_i|^2 on the edge with the largest relative distance in the last
      * averaging. */
     double apart2;
-    double size2; /* Squared norm |s_i|^2 on the edge of apart2. */
+    /* Squared norm |s_i|^2 of the own values sent on the edge that apart2 describes. */
+    double size2;
 };
 
 /* Initialises *s for the segments that are not trained. Returns 0, or -ENOMEM with all memory

@@ -19,7 +19,7 @@
 
 struct cursor
 {
-    const uint8_t *at, *end; /* The next byte, and the end of the message. */
+    const uint8_t *at, *end; /* Position of the next byte, and the end of the message. */
     bool bad;                /* True: an error was found. Never reset. */
 };
 
@@ -300,7 +300,8 @@ static void read_hello(struct cursor *c, struct wire_message *message)
     demand(c, m->has_run || !m->has_started);
 }
 
-/* struct wire_batch has room for the largest counts that are accepted here. */
+/* The lists always fit: struct wire_batch has room for the largest counts that are accepted
+ * here. */
 static void read_members(struct cursor *c, struct wire_message *message)
 {
     struct wire_members *m = &message->members;

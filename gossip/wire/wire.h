@@ -48,9 +48,10 @@ enum wire_limit {
     WIRE_CONTROL_MAX = 80 * 1024, /* Maximum bytes of a message without a bulk payload. */
     /* Maximum bytes of a bulk message before its payload. A sketch is not counted. */
     WIRE_HEAD_MAX = 1024,
-    WIRE_SKETCH_MAX = 4096,      /* Maximum bytes of an encoded sketch in a DELTA. */
-    WIRE_EDGES_MAX = 64,         /* Maximum number of edges in a STATUS. */
-    WIRE_MOMENTUM_ONE = 1 << 16, /* Fixed-point value of momentum 1.0, which is out of range. */
+    WIRE_SKETCH_MAX = 4096, /* Maximum bytes of an encoded sketch in a DELTA. */
+    WIRE_EDGES_MAX = 64,    /* Maximum number of edges in a STATUS. */
+    /* Momentum 1.0 as a fixed-point number. A momentum in a message is always less. */
+    WIRE_MOMENTUM_ONE = 1 << 16,
     /* A DELTA encodes `degree` and `more` in one number; `more` begins at this bit. */
     WIRE_MORE_BITS = 16,
     WIRE_MOMENTS_MAX = 24 * 1024, /* Maximum bytes of a member's column statistics. */
@@ -202,7 +203,9 @@ struct wire_members
     /* Accusations of the message, stored like `records`. */
     struct accusation *accusations;
     struct vouch *vouches;
-    uint64_t without; /* For the encoder only: bit set of indices in `records` that are left out. */
+    /* For the encoder only: bit set of the indices in `records` that it leaves out of the
+     * message. */
+    uint64_t without;
 };
 
 /* Storage for the lists of one MEMBERS message, 68 KiB. Each reader has one. */
@@ -299,7 +302,8 @@ struct wire_delta
     /* Number of edges over which the sender mixes in this round. The sender's weight for the
      * edge is (1 + more) / (1 + degree); the lesser weight of both ends is used. */
     uint32_t degree;
-    /* Weight numerator of this edge, less 1. 0 unless the topology changes by round. */
+    /* Numerator of the sender's weight for this edge, less 1 (see `degree`). 0 unless the topology
+     * changes by round. */
     uint32_t more;
     uint32_t codec; /* Codec of the payload: enum delta_codec (gossip/exchange/edge.h). */
     /* Squared distance of the sender's model from its replica, |x - a|^2, before this delta is
@@ -310,7 +314,8 @@ struct wire_delta
     /* Hash of both replicas (a, b) before this round. 0: no comparison in this round. */
     uint64_t hash;
     uint64_t checkpoint; /* Step counter at which all peers write a checkpoint. 0: none is due. */
-    /* Hops around the sender within which all peers are known to be under --final-drift. */
+    /* Number of hops around the sender within which all peers are known to be under
+     * --final-drift. */
     uint32_t settled;
     /* For --local-steps auto: the sender's estimate of the mean pace of all peers, in local
      * steps per 1,000 s. 0: unknown. */
@@ -319,7 +324,9 @@ struct wire_delta
      * all peers with which the sender has mixed in it (peer/node/averaging_pass.h). 0: no pass,
      * or not exact. */
     uint64_t clean;
-    uint64_t sketch_generation; /* Generation of the sketch in this delta. 0: no sketch. */
+    /* Tag of the sketch in this delta, which names its members, window and round
+     * (gossip/exchange/sketch.c). 0: the delta has no sketch. */
+    uint64_t sketch_generation;
     /* The sender's estimates of the mean squared distance of all models from their mean, and of
      * the squared norm of the mean model (gossip/exchange/sketch.h). Errors can make them
      * negative. */
@@ -341,21 +348,25 @@ struct wire_part
 /* Kinds of messages of a round protocol. See peer/node/collectives/allreduce.h. */
 enum wire_round_protocol_word {
     WIRE_ROUND_PROTOCOL_STEP, /* Payload: data of `step` in the schedule of the all-reduce. */
-    /* Request to retry: the sender does not have the result of `round` and is at `attempt`. */
+    /* Request to retry: the sender does not have the result of `round`, and is at the attempt with
+     * number `attempt`. */
     WIRE_ROUND_PROTOCOL_AGAIN,
-    /* The sender has the result of `round`, which attempt `attempt` of view `view` computed. */
+    /* The sender has the result of `round`. The members of `view` computed it in the attempt with
+     * number `attempt`. */
     WIRE_ROUND_PROTOCOL_HAVE,
     WIRE_ROUND_PROTOCOL_WANT,   /* Requests the result of `round` or of a later round. */
     WIRE_ROUND_PROTOCOL_RESULT, /* Payload: the model that resulted from `round`. */
     /* The next kinds are messages to and from the server of --mixer ps
      * (peer/node/collectives/parameter_server.h). */
-    /* To the server: the sender has done `round` and has the server's answer up to round `view`. */
+    /* To the server: the sender has done the round in `round`. The field `view` is the round of the
+     * last answer that it has from the server. */
     WIRE_ROUND_PROTOCOL_HERE,
     /* To the server: like HERE, but the sender has no update of the round and requests the
      * model. */
     WIRE_ROUND_PROTOCOL_ASK,
     WIRE_ROUND_PROTOCOL_PUSH, /* Payload: the sender's update of `round`. */
-    /* Payload: the change of the model after `round`, relative to the model sent last. */
+    /* Payload: the change of the model after `round`, relative to the model that the server sent
+     * last. */
     WIRE_ROUND_PROTOCOL_PULL,
     WIRE_ROUND_PROTOCOL_ROLL, /* From the server: asks each member for its round. */
     WIRE_ROUND_PROTOCOL_END
@@ -463,7 +474,9 @@ struct wire_moments
  * the message, and the lists of a MEMBERS point into `batch`. */
 struct wire_message
 {
-    enum wire_type type; /* Selects the member of the union. EDGE_CLOSE and STATUS_REQ have none. */
+    /* Type of the message, which selects the member of the union. EDGE_CLOSE and STATUS_REQ use no
+     * member. */
+    enum wire_type type;
     struct wire_batch *batch;
     union
     {
@@ -540,7 +553,8 @@ const char *wire_msgpack_version(void);
  * except for column statistics, which need WIRE_MOMENTS_MAX + 128. */
 size_t wire_record_signed(uint8_t *out, size_t cap, const struct record *r);
 size_t wire_accusation_signed(uint8_t *out, size_t cap, const struct accusation *a);
-/* Bytes that a certificate's issuer signs, and bytes that its key signs for the joiner `id`. */
+/* wire_token_signed(): bytes that a certificate's issuer signs. wire_presented_signed(): bytes that
+ * the certificate's key signs for the joiner `id`. */
 size_t wire_token_signed(uint8_t *out, size_t cap, const struct certificate *c);
 size_t wire_presented_signed(uint8_t *out, size_t cap, const uint8_t id[WIRE_ID_BYTES]);
 size_t wire_vouch_signed(uint8_t *out, size_t cap, const struct vouch *v);

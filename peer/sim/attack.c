@@ -45,7 +45,7 @@ static void claim_negated(const struct attack_scene *s, float *out)
     scaled(s, -1, out);
 }
 
-/* Claims a random vector of the length of the victim's model. */
+/* Claims a random vector with the norm of the victim's model. */
 static void claim_random(const struct attack_scene *s, float *out)
 {
     struct rng rng = rng_stream(s->key);

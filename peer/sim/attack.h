@@ -28,8 +28,8 @@ struct attack_scene
     const float *own;
     const float *victim;        /* Model of the victim, dim floats. */
     const float *const *honest; /* Models of the victim's n honest neighbours, dim floats each. */
-    /* Number of honest neighbours of the victim, and of its Byzantine neighbours including this
-     * attacker. */
+    /* n: number of honest neighbours of the victim. n_liars: number of its Byzantine neighbours,
+     * including this attacker. */
     size_t n, n_liars;
     size_t dim;
     uint64_t key;   /* Seed of the attacker's random numbers in this round. */
@@ -41,7 +41,7 @@ enum attack_lie {
     ATTACK_MODEL,  /* Only the claimed model is false. */
     ATTACK_ROUNDS, /* All messages claim that the attacker has done all rounds. */
     ATTACK_MUTE,   /* Deltas carry no sketch, so the consensus distance cannot be estimated. */
-    ATTACK_SKETCH, /* Sketches are noise that is ten times as long as the model. */
+    ATTACK_SKETCH, /* Sketches are noise with ten times the norm of the model. */
     /* The attacker claims that it and all peers around it are under the drift target. The
      * distances it reports are 0. */
     ATTACK_SETTLED,

@@ -87,7 +87,7 @@ static int open_liar(struct mixing *m, const struct mixing_config *config)
 
 static void close_liar(struct mixing *m)
 {
-    (void)m; /* attacker_free() frees a->claim. */
+    (void)m; /* Nothing to free here: attacker_free() frees a->claim. */
 }
 
 /* Applies a delta only if it decodes, because the attacker's own deltas may be invalid. */
@@ -182,8 +182,8 @@ static void encode(struct mixing *m)
         if (a->world->config.attack->claim == NULL)
             memset(t->made->bytes + t->made->len - n, 0xff, n);
     }
-    /* mixing_encode() encodes the sketches after this function, so the false values must be set
-     * now. */
+    /* mixing_encode() encodes the sketches after this function returns, so the false figures must
+     * be set here. */
     lie_of_drift(a, m);
     for (size_t i = 0; i < m->n_tasks && lie_of(a) == ATTACK_MUTE; i++)
         m->task[i].sketch = false;

@@ -65,7 +65,8 @@ struct sim_disk
     struct sim_disk_inode *inode;
     size_t n_inodes;
     struct sim_disk_name seen[SIM_DISK_NAMES], sure[SIM_DISK_NAMES];
-    /* Name changes that are not synced yet, in order. Applied to `sure` they give `seen`. */
+    /* Name changes that are not synced yet, in order. Applied to the durable names `sure`, they
+     * give the names that the process sees, `seen`. */
     struct sim_disk_change *change;
     size_t n_changes;
     uint64_t n_calls;
@@ -79,7 +80,7 @@ struct sim_disk
 void sim_disk_open(struct sim_disk *d, uint64_t key);
 void sim_disk_close(struct sim_disk *d);
 
-/* Returns whether the process is dead because the call `last` was made. */
+/* Returns whether the process is dead because it has made the call with number `last`. */
 bool sim_disk_dead(const struct sim_disk *d);
 /* Simulates a power failure and restart: data that are not durable may be lost. */
 void sim_disk_lose_power(struct sim_disk *d);
@@ -87,7 +88,7 @@ void sim_disk_lose_power(struct sim_disk *d);
  * remain. */
 void sim_disk_lose_process(struct sim_disk *d);
 
-/* Return the number of files, and their total bytes. */
+/* sim_disk_files() returns the number of files, sim_disk_bytes() their total bytes. */
 size_t sim_disk_files(const struct sim_disk *d);
 size_t sim_disk_bytes(const struct sim_disk *d);
 /* Returns a file's bytes, for reading or corrupting, and their number in *n. NULL: no such file. */

@@ -38,9 +38,9 @@ struct sim_event
     enum sim_kind kind;
     int side; /* Index of the sending end of the link, 0 or 1. Used by messages between two ends. */
     uint32_t link, tag;
-    /* Meaning by event. LINK_UP: this end dialled. LINK_DOWN and FIN: closed cleanly.
-     * DIAL_FAILED: refused, not timed out. DATA: bulk message. HEARD: a complete record arrived.
-     * KEPT and HANDED: stored. */
+    /* A flag whose meaning depends on the event. LINK_UP: this end dialled. LINK_DOWN and FIN:
+     * closed cleanly. DIAL_FAILED: refused, not timed out. DATA: bulk message. HEARD: a complete
+     * record arrived. KEPT and HANDED: the model was stored. */
     bool flag;
     /* Owned by the event. RECV: the message. ADMIT: the identities of the allow-list. */
     uint8_t *bytes;

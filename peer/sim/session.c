@@ -31,8 +31,9 @@ static void hold(struct sim_world *w, int side, struct sim_event e)
                                                .link = e.link});
 }
 
-/* Returns the time at which n more bytes have passed a line. The line becomes free at free_us
- * and carries bytes_per_s. bytes_per_s 0: no limit. */
+/* Returns the time at which n more bytes have been sent over a line, that is a link or the uplink
+ * or downlink of a host. The line becomes free at free_us and carries bytes_per_s. bytes_per_s 0:
+ * no limit. */
 static int64_t through(int64_t now_us, int64_t free_us, double bytes_per_s, size_t n)
 {
     int64_t from = free_us > now_us ? free_us : now_us;

@@ -24,7 +24,7 @@ enum {
     /* Timeout of unacknowledged data, as TCP_USER_TIMEOUT in peer/uv/link.c. */
     SIM_UNACKED_US = 30 * 1000 * 1000,
     SIM_SEGMENT = 1448, /* Payload bytes of a TCP segment over Ethernet. */
-    /* Minimum retransmission timeout of Linux. A round trip is added to it. */
+    /* Minimum retransmission timeout of Linux, without the round-trip time that is added to it. */
     SIM_RESEND_US = 200 * 1000,
     SIM_RESOLVE_US = 500,
     SIM_UNIX_S = 1700000000, /* Wall-clock time, in seconds, at which a world begins. */
@@ -100,7 +100,8 @@ struct sim_link
      * control message. Later messages arrive no earlier. */
     int64_t clear_us[2];
 
-    /* The fields from here on belong to the network with sessions and are per end. */
+    /* The fields from here on belong to the network with sessions. An array of two has one element
+     * per end of the link. */
     /* For each end, the number of the process start (boot) to which the session belongs. */
     uint32_t boot[2];
     enum sim_end state[2];
@@ -183,8 +184,8 @@ int64_t sim_lag(struct sim_world *w, const struct sim_path *path);
 /* Returns the bytes of a message of n bytes at the socket, including headers and tags of the
  * channel. */
 uint64_t sim_socket_bytes(size_t n);
-/* Returns the bytes that a line carries for a message of n bytes: channel records and segment
- * headers. n = 0, such as a connect, is one segment. */
+/* Returns the bytes that a message of n bytes takes on a line, including channel records and
+ * segment headers. A message of 0 bytes, such as a connect, takes one segment. */
 size_t sim_line_bytes(const struct sim_path *path, size_t n);
 struct sim_peer *sim_peer_at(struct sim_world *w, const char *address);
 void sim_count_handshake(struct sim_peer *dialler, struct sim_peer *dialled);

@@ -266,10 +266,10 @@ static void send_all(struct sim_world *w, struct sim_peer *p, const struct node_
     }
 }
 
-/* Returns the duration of a peer's job in microseconds. A job with local steps takes their time.
- * Other jobs: with sessions they take 1/SIM_MIXING of the time of a local step. In the plain
- * network they take no time if local steps follow in a second job (--overlap), else the time of
- * the local steps. */
+/* Returns the duration of a peer's job in microseconds. With local steps, the duration is the time
+ * of these steps. Without local steps, it is 1/SIM_MIXING of the time of one local step in the
+ * network with sessions. In the plain network, it is 0 if local steps follow in a second job
+ * (--overlap), else the time of the round's local steps. */
 static double job_us(const struct sim_world *w, const struct sim_peer *p)
 {
     double us = (double)w->config.step_us * p->slowness * p->fault;
@@ -525,7 +525,7 @@ void sim_totals(const struct sim_world *w, uint32_t peer, uint64_t *sent, uint64
     *received = w->peers[peer].received;
 }
 
-/* The models of sim_drift(), in the order of the peers. */
+/* Context of model_of(): the models that sim_drift() compares, in the order of the peers. */
 struct models
 {
     const float **x;

@@ -16,12 +16,14 @@ enum { BACKLOG = 512 };
 const struct uv_accept_limits uv_accept_limits_default = {
     .half_open = 64,
     .per_address = 8,
-    .per_loopback = 64, /* Many peers on one host may start at once. */
+    /* Many peers on one host may start at the same time, and all connect from loopback. */
+    .per_loopback = 64,
     .reserve = 32,
     .rest_ms = 250,
     .batch_ms = 10,
     .crowd = {.calm_per_s = 200,
-              .calm_burst = 400, /* Hundreds of peers may start at once. */
+              /* Burst that passes without limit: hundreds of peers may start at the same time. */
+              .calm_burst = 400,
               .per_s = 10,
               .burst = 32,
               .loopback_per_s = 50,
@@ -123,7 +125,8 @@ static bool let_in(struct uv_accept *a, struct uv_link *l, bool sieved)
 {
     uint64_t now_ms = uv_now(a->net->loop);
     if (l->remote.any.sa_family == AF_UNSPEC)
-        return false; /* The other end has closed the connection already. */
+        /* The other end has closed the connection already, so its address is unknown. */
+        return false;
     if (!sieved && rate_limit_knock(&a->crowd, &l->remote, now_ms) == RATE_LIMIT_WELCOME)
         return true;
     if (!uv_link_look(l) || !rate_limit_look(&a->crowd, &l->remote, now_ms))
@@ -146,7 +149,9 @@ static void on_sift(uv_timer_t *timer);
 static void sift(struct uv_accept *a)
 {
     if (syn_filter_turn(&a->sieve, uv_now(a->net->loop)) && syn_filter_attach(&a->sieve, a->fd) < 0)
-        a->sieve.limits.per_s = 0; /* This system has no such filters: only other limits apply. */
+        /* This system cannot attach filters to sockets, so the SYN filter is switched off and only
+         * the other limits apply. */
+        a->sieve.limits.per_s = 0;
     if (syn_filter_is_on(&a->sieve) && !uv_is_active((uv_handle_t *)&a->sift))
         uv_timer_start(&a->sift, on_sift, a->limits.sieve.window_ms, 0);
 }
@@ -210,14 +215,16 @@ static void on_connection(uv_stream_t *server, int status)
     uint64_t now_ms = uv_now(a->net->loop);
     bool thick = rate_limit_is_thick(&a->crowd, now_ms) || syn_filter_is_on(&a->sieve);
     if (status == 0 && now_ms > a->batch_ms + 1 && thick) {
-        a->pausing = true; /* While this connection waits, libuv does not poll for others. */
+        /* libuv does not poll for further connections until this one is accepted, which on_batch()
+         * does. */
+        a->pausing = true;
         uv_timer_start(&a->batch, on_batch, a->limits.batch_ms, 0);
     } else if (status == 0) {
         take_connection(a);
     } else if (status == UV_EMFILE || status == UV_ENFILE || status == UV_ENOMEM
                || status == UV_ENOBUFS) {
-        /* libuv would retry at once, again and again. The socket is therefore closed, and a
-         * duplicate of it keeps the backlog. */
+        /* No file descriptor is free, and libuv would retry accept() in a busy loop. The listening
+         * socket is therefore closed. A duplicate of it keeps the kernel's queue of connections. */
         a->counts.rests++;
         a->resting = true;
         a->waiting = false;

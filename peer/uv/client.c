@@ -49,7 +49,7 @@ static void on_recv(void *self, struct uv_link *l, const uint8_t *p, size_t n)
 
 static void on_sent(void *self, struct uv_link *l)
 {
-    (void)self; /* An observer sends no bulk. */
+    (void)self; /* A bulk message was sent, which an observer never does. */
     (void)l;
 }
 

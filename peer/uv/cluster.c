@@ -44,7 +44,8 @@ static void take_byte(struct uv_cluster_child *k, char byte)
 
 static void on_room(uv_handle_t *h, size_t suggested, uv_buf_t *buf)
 {
-    static char room[64 * 1024]; /* on_output() uses all bytes before the next read. */
+    /* One buffer serves all children, because on_output() uses all bytes before the next read. */
+    static char room[64 * 1024];
     (void)h;
     (void)suggested;
     *buf = uv_buf_init(room, sizeof room);
@@ -177,7 +178,8 @@ int uv_cluster_spawn(struct uv_cluster *c, uint32_t i, char **args, char **env)
     k->spawned = k->running = k->reading = true;
     c->n_busy++;
     err = uv_spawn(c->loop, &k->process, &options);
-    close(k->listen_fd); /* The child has its own descriptor of the socket. */
+    /* The child has its own descriptor of the socket, so the parent closes this one. */
+    close(k->listen_fd);
     k->listen_fd = -1;
     if (err == 0)
         err = uv_read_start((uv_stream_t *)&k->output, on_room, on_output);

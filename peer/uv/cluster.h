@@ -47,7 +47,7 @@ struct uv_cluster
 {
     uv_loop_t *loop;
     struct uv_cluster_child *child;
-    uint32_t n, n_busy; /* n_busy: children that run or have unread output. */
+    uint32_t n, n_busy; /* n_busy: number of children that run or have unread output. */
     int leash[2];
     uv_timer_t timer;
     bool stopping;

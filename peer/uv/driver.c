@@ -74,8 +74,8 @@ static void close_handles(struct uv_driver *d)
     }
 }
 
-/* Cancels all name lookups. Returns whether one cannot be cancelled, because it already runs on
- * a thread of libuv. Such a lookup may take long. */
+/* Cancels all name lookups. Returns true if a lookup cannot be cancelled, because it already runs
+ * on a thread of libuv. Such a lookup may take long. */
 static bool lookups_hang(struct uv_driver *d)
 {
     bool hang = false;
@@ -200,7 +200,7 @@ static void on_leash(uv_stream_t *s, ssize_t n, const uv_buf_t *buf)
     (void)s;
     (void)buf;
     if (n < 0)
-        _exit(1); /* The parent process has ended. */
+        _exit(1); /* The parent's pipe has ended, so the parent process has ended. */
 }
 
 /* ---- Begin and close -------------------------------------------------- */
@@ -311,7 +311,8 @@ static int open_parts(struct uv_driver *d, enum uv_driver_part *failed)
         return 0;
     close_handles(d);
 no_signals:
-    (void)close_writer(d); /* Cannot fail: the writer had nothing to write. */
+    /* This call cannot fail here: no checkpoint has been passed to the writer yet. */
+    (void)close_writer(d);
 no_writer:
     uv_worker_close(&d->worker);
 no_worker:

@@ -87,7 +87,7 @@ void uv_driver_defaults(struct uv_driver_config *c);
 enum uv_driver_part {
     UV_DRIVER_DOOR,  /* The listening socket. */
     UV_DRIVER_LEASH, /* The pipe of config.leash_fd. */
-    UV_DRIVER_REST   /* Memory, the node, the worker's thread, signals. */
+    UV_DRIVER_REST   /* Anything else: memory, the node, a thread or a signal handler. */
 };
 
 /* Binds the listening socket, then opens the node. The config is borrowed as long as the driver

@@ -22,7 +22,8 @@ static void tell_kept(struct uv_driver *d, bool stored);
 
 /* ---- Events ----------------------------------------------------------- */
 
-/* No callback of libuv runs between the event and its effects. */
+/* The event is handled and its effects are carried out in this call, so no callback of libuv runs
+ * in between. */
 void uv_feed(struct uv_driver *d, struct node_event *ev)
 {
     if (d->exiting)
@@ -50,7 +51,9 @@ void uv_feed(struct uv_driver *d, struct node_event *ev)
 static void on_keep(uv_timer_t *timer)
 {
     struct uv_driver *d = timer->data;
-    assert(!d->worker.busy); /* The worker must not run, because a final model does not change. */
+    /* Only a final model is written here, and it does not change, so no job of the worker may be
+     * running. */
+    assert(!d->worker.busy);
     if (!d->exiting)
         tell_kept(d, d->config->write_model(d->config->self, d->node));
 }
@@ -97,7 +100,7 @@ static void on_up(void *self, struct uv_link *l)
     l->number = next_number(d, l);
     d->n_up++;
     if (d->n_up > NODE_LINKS_MAX || d->exiting) {
-        l->number = 0; /* The node gets no events of this link. */
+        l->number = 0; /* With session number 0 the node gets no events of this link. */
         uv_link_hangup(l, true);
         return;
     }

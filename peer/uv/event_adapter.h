@@ -80,8 +80,8 @@ struct uv_driver
     uint32_t failed[NODE_DIALS_MAX];
     /* True: a bootstrap address is numeric, so its lookup has an answer for the next wake-up. */
     bool ripe;
-    struct uv_resolve seed[NODE_SEEDS_MAX]; /* Lookups of the bootstrap list. */
-    struct uv_resolve dial[NODE_DIALS_MAX]; /* Lookups of dials to a host name. */
+    struct uv_resolve seed[NODE_SEEDS_MAX]; /* Name lookups for the bootstrap list. */
+    struct uv_resolve dial[NODE_DIALS_MAX]; /* Name lookups for dials to a host name. */
     struct uv_link slot[UV_DRIVER_SLOTS];
 };
 

@@ -105,7 +105,7 @@ void uv_link_hangup(struct uv_link *l, bool politely)
         break;
     case UV_LINK_DRAINING:
         if (politely)
-            return; /* CLOSE is queued or sent already. */
+            return; /* The link is ending already: CLOSE is queued or sent. */
         break;
     case UV_LINK_FREE:
     case UV_LINK_CLOSED:
@@ -158,7 +158,8 @@ static void set_options(struct uv_link *l);
 
 static void go_up(struct uv_link *l)
 {
-    /* The options are set only now, to save system calls for unauthenticated connections. */
+    /* The socket options are set only after the handshake, so that an unauthenticated connection
+     * costs fewer system calls. */
     set_options(l);
     int err = uv_session_open(l);
     if (err < 0) {
@@ -212,7 +213,8 @@ static void take_handshake(struct uv_link *l, size_t n)
         err = handshake(l, l->in, n_in);
     l->knows_key |= err == 0;
     if (err == 0 && l->channel.state == CHANNEL_NO_VERSION)
-        /* The last message of this end, with its versions, is being sent. */
+        /* The other end has no common version. A last message with this end's versions is on its
+         * way to it. */
         err = -EPROTONOSUPPORT;
     if (err < 0)
         uv_link_end(l, err, false);
@@ -401,7 +403,8 @@ static void on_retry_closed(uv_handle_t *h)
     }
     int err = open_tcp(l);
     if (err < 0) {
-        /* Only the timer handle is still open. */
+        /* The socket could not be made. Only the timer handle is open, and its close callback ends
+         * the link. */
         l->state = UV_LINK_CLOSED;
         l->error = err;
         uv_close((uv_handle_t *)&l->timer, on_closed);

@@ -62,24 +62,25 @@ struct uv_link_net
     const struct channel_identity *identity;
     /* Cluster key, CHANNEL_KEY bytes. NULL: a dial connects and then ends. */
     const uint8_t *psk;
-    struct channel_versions versions; /* Message versions of this peer. */
-    /* Replay filter: first messages that links have answered. NULL: the owner accepts no
-     * connections. */
+    /* Versions of the message protocol that this peer supports. */
+    struct channel_versions versions;
+    /* Replay filter: remembers the first messages that links have answered. NULL: the owner accepts
+     * no connections. */
     struct replay *answered;
     struct uv_link_limits limits;
     bool watches; /* True: the throughput of sessions is measured (throughput_probe.h). */
     void *self;
     void (*up)(void *self, struct uv_link *l);
-    /* One whole message was received. `bytes` is borrowed for the call. The callback may hang up
-     * the link. */
+    /* Called when one whole message was received. `bytes` is borrowed for the call. The callback
+     * may hang up the link. */
     void (*recv)(void *self, struct uv_link *l, const uint8_t *bytes, size_t n);
-    /* Bytes of a message arrived that is not complete yet. `record`: at least one complete
-     * record was among them. Called at most every UV_LINK_HEARD_MS. May be NULL. */
+    /* Called when bytes of an incomplete message have arrived, at most every UV_LINK_HEARD_MS.
+     * `record`: at least one complete record was among them. May be NULL. */
     void (*heard)(void *self, struct uv_link *l, bool record);
-    /* The last bytes of a bulk message were passed to the kernel. */
+    /* Called when the last bytes of a bulk message were passed to the kernel. */
     void (*sent)(void *self, struct uv_link *l);
-    /* All handles are closed, and the slot may be reused. was_up, clean and error describe the
-     * end. */
+    /* Called when all handles are closed, so that the slot may be reused. was_up, clean and error
+     * describe the end. */
     void (*ended)(void *self, struct uv_link *l);
     /* Returns the maximum length of a message to accept now, bulk or control. */
     size_t (*limit)(void *self, bool bulk);
@@ -87,7 +88,7 @@ struct uv_link_net
     uint64_t bytes_sent, bytes_received;
 };
 
-struct uv_session; /* peer/uv/session.h: buffers and queues of an open session. */
+struct uv_session; /* Buffers and queues of an open session (peer/uv/session.h). */
 
 struct uv_link
 {
@@ -95,8 +96,9 @@ struct uv_link
     bool dialled;
     bool was_up;
     bool clean;
-    uint64_t reached_ns; /* Time of the TCP connection by uv_hrtime(). 0: never connected. */
-    bool heard;          /* True: the other end has sent bytes of the handshake. */
+    /* Time at which the TCP connection was established, by uv_hrtime(). 0: never connected. */
+    uint64_t reached_ns;
+    bool heard; /* True: the other end has sent bytes of the handshake. */
     /* True: the other end's first message or reply was sealed with the cluster key. */
     bool knows_key;
     /* Used by the acceptor. True: the link is one of its half-open connections. */

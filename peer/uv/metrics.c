@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { DIGITS = 9 /* Digits that distinguish any two floats. */ };
+enum { DIGITS = 9 /* Number of digits that distinguish any two floats. */ };
 
 const char *uv_metrics_phase(enum node_phase phase, bool holds)
 {

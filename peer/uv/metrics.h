@@ -28,7 +28,7 @@
 #define UV_METRICS_ROUNDS 1000
 #define UV_METRICS_GAP_S  0.1
 
-/* State of uv_metrics_due(). */
+/* State of uv_metrics_due(), which limits how often lines are written. */
 struct uv_metrics_pace
 {
     double next_s; /* Time from which the next line is written, in seconds. */
@@ -68,15 +68,15 @@ json_t *uv_metrics_figure(double x);
 /* Returns the JSON object of one line, with rounded figures. NULL: out of memory. */
 json_t *uv_metrics_object(const struct node_progress *p, double time_s);
 
-/* Sets accuracy, test_loss, accuracy_round and accuracy_samples of `object` to the last
- * evaluation, of whatever round. Null values: no evaluation yet. */
+/* Sets accuracy, test_loss, accuracy_round and accuracy_samples of `object` to those of the last
+ * evaluation, whichever round it was in. They are null before the first evaluation. */
 void uv_metrics_evaluation(json_t *object, const struct node_progress *p);
 
 /* Returns the line as text without a newline. The caller frees it. NULL: out of memory. */
 char *uv_metrics_line(const struct node_progress *p, double time_s);
 
-/* Returns the line of a start, as uv_metrics_line() does. `at`: seconds since 1970; less than 0
- * if the start has no time of day, as in a simulation. */
+/* Returns the "start" line, which describes a start of the process, like uv_metrics_line(). `at`:
+ * seconds since 1970; less than 0 if the start has no time of day, as in a simulation. */
 char *uv_metrics_start(int64_t at, uint64_t from_round);
 
 #endif

@@ -77,8 +77,9 @@ bool rate_limit_is_thick(const struct rate_limit *c, uint64_t now_ms)
     return level(&c->all, c->limits.calm_per_s, c->limits.calm_burst, now_ms) < 1;
 }
 
-/* Takes a token from both buckets, also while the total rate is low, so that an address that
- * starts a flood is limited first. */
+/* Takes a token from the bucket of all addresses and from the bucket of this address. The second
+ * one is used even while few connections arrive, so that an address that starts a flood is limited
+ * first. */
 enum rate_limit_welcome rate_limit_knock(struct rate_limit *c, const union uv_address *a,
                                          uint64_t now_ms)
 {

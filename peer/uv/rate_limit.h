@@ -21,13 +21,15 @@ enum { RATE_LIMIT_SETS = 64, RATE_LIMIT_WAYS = 4 };
 struct rate_limit_limits
 {
     uint32_t calm_per_s,
-        /* Rate and burst of connections from all addresses. Below it no address is limited. */
+        /* Rate and burst of connections from all addresses. While connections arrive more slowly,
+         * no address is limited. */
         calm_burst;
     /* Rate and burst per address, applied while all addresses together exceed calm_per_s. */
     uint32_t per_s, burst;
     /* Rate and burst for connections from this host, on which many peers may run. */
     uint32_t loopback_per_s, loopback_burst;
-    /* First messages per second that are decrypted for one address over its rate. */
+    /* For an address over its rate: number of its first handshake messages that are decrypted per
+     * second. */
     uint32_t looks_per_s;
 };
 
@@ -46,7 +48,8 @@ struct rate_limit_entry
 struct rate_limit
 {
     struct rate_limit_limits limits;
-    uint64_t salt; /* Random secret, so that an attacker cannot choose addresses of the same set. */
+    /* Random secret, so that an attacker cannot choose addresses that share a set of the table. */
+    uint64_t salt;
     struct rate_limit_bucket all;
     struct rate_limit_entry at[RATE_LIMIT_SETS][RATE_LIMIT_WAYS];
 };
@@ -57,7 +60,8 @@ void rate_limit_init(struct rate_limit *c, const struct rate_limit_limits *limit
                      uint64_t now_ms);
 enum rate_limit_welcome rate_limit_knock(struct rate_limit *c, const union uv_address *a,
                                          uint64_t now_ms);
-/* Returns whether the first message of a HASTY connection may be decrypted. */
+/* Returns whether the first message of a connection from an address over its rate (HASTY) may be
+ * decrypted. */
 bool rate_limit_look(struct rate_limit *c, const union uv_address *a, uint64_t now_ms);
 /* Returns whether connections arrive faster than calm_per_s. */
 bool rate_limit_is_thick(const struct rate_limit *c, uint64_t now_ms);

@@ -33,7 +33,9 @@ struct uv_resolve
     bool busy;
     /* True: the address is numeric, and uv_resolve_ripe() will pass `answer` to done(). */
     bool ripe;
-    bool threaded; /* True: an earlier lookup found that libuv's threads can start. */
+    /* True: an earlier lookup found that libuv's threads can start, so this is not checked
+     * again. */
+    bool threaded;
     union uv_address answer;
     /* Called once per lookup, never within uv_resolve_start(). n == 0: the name does not
      * resolve, or the lookup was cancelled. The answers are borrowed for the call. */

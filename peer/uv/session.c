@@ -176,7 +176,8 @@ static void fill(struct uv_link *l, struct uv_session_chunk *c)
 
 static void on_half_closed(uv_shutdown_t *request, int status)
 {
-    (void)request; /* Errors are ignored, because the drain deadline ends the link. */
+    /* Errors of the half-close are ignored, because the drain deadline ends the link anyway. */
+    (void)request;
     (void)status;
 }
 
@@ -274,7 +275,7 @@ static int take_plain(struct uv_link *l, enum channel_kind kind, const uint8_t *
     case CHANNEL_CLOSE:
         uv_link_end(l, 0, true);
         return 0;
-    case CHANNEL_REKEY: /* channel_open() has changed the key already. */
+    case CHANNEL_REKEY: /* channel_open() has changed the key already, so nothing remains to do. */
         return 0;
     case CHANNEL_CONTROL:
     case CHANNEL_CONTROL_END:

@@ -32,8 +32,8 @@ enum {
     UV_SESSION_BULK_MAX = 24, /* Maximum number of messages in the bulk queue. */
     /* Maximum number of unused items that are kept for later messages. */
     UV_SESSION_SPARES = 8,
-    /* Bytes of head[] in the smallest item. Only MEMBERS messages and heads with a sketch are
-     * longer. */
+    /* Bytes of head[] in the smallest item. Only MEMBERS messages and the heads of deltas with a
+     * sketch are longer. */
     UV_SESSION_HEAD_LEAST = 1024
 };
 

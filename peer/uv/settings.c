@@ -103,7 +103,9 @@ int settings_addresses(struct settings *s, struct uv_driver_config *c,
 
 static uint16_t port_of(const union uv_address *a)
 {
-    return ntohs(a->v4.sin_port); /* In a sockaddr_in6, sin6_port is at the same offset. */
+    /* This also reads the port of an IPv6 address: sin6_port is at the same offset in a
+     * sockaddr_in6. */
+    return ntohs(a->v4.sin_port);
 }
 
 static void set_port(union uv_address *a, uint16_t port)
@@ -111,8 +113,8 @@ static void set_port(union uv_address *a, uint16_t port)
     a->v4.sin_port = htons(port);
 }
 
-/* Returns whether the address belongs to this machine: a socket can be bound to it on no other
- * machine. */
+/* Returns whether a socket can be bound to the address. This is possible only on the machine to
+ * which the address belongs. */
 static bool is_local(const struct addrinfo *found)
 {
     union uv_address a = {0};
@@ -123,7 +125,7 @@ static bool is_local(const struct addrinfo *found)
     return uv_accept_try(&a) == 0;
 }
 
-/* Returns whether "host:port" names this port of this machine. */
+/* Returns whether an address "host:port" names the given port on this machine. */
 static bool names_local(const char *address, uint16_t port)
 {
     char host[UV_RESOLVE_HOST_MAX + 1];
@@ -392,7 +394,7 @@ void settings_limits(const struct options *o, struct node_config *c)
     c->patience_us = (int64_t)(options_real(o, "quorum-timeout") * 1e6);
     c->worker_limit_us = (int64_t)(options_real(o, "straggler-timeout") * 1e6);
     c->evaluate_every = NODE_EVALUATE_AUTO;
-    /* evaluate_samples is 0 if the option is not given. */
+    /* options_uint() returns 0 if --evaluate-samples is not given. */
     c->evaluate_samples = options_uint(o, "evaluate-samples");
     if (!options_given(o, "evaluate-every"))
         return;

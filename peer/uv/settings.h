@@ -26,8 +26,8 @@ struct settings_list
     uint32_t n;
 };
 
-/* Memory that the driver's configuration points to, so it must not be moved. Initialise `o`, and
- * all other fields with zeros. */
+/* Memory that the driver's configuration points to, so this struct must not be moved. The caller
+ * sets `o`, and initialises all other fields with zeros. */
 struct settings
 {
     const struct options *o;
@@ -69,7 +69,8 @@ int settings_key(struct settings *s, struct uv_driver_config *c, char error[SETT
 int settings_members(struct settings *s, struct uv_driver_config *c,
                      char error[SETTINGS_ERROR_MAX]);
 int settings_token(struct settings *s, struct uv_driver_config *c, char error[SETTINGS_ERROR_MAX]);
-/* Takes --quorum-timeout, --straggler-timeout, --evaluate-every and --evaluate-samples. */
+/* Stores the values of --quorum-timeout, --straggler-timeout, --evaluate-every and
+ * --evaluate-samples. */
 void settings_limits(const struct options *o, struct node_config *c);
 int settings_uplink(const struct options *o, struct node_config *c, char error[SETTINGS_ERROR_MAX]);
 /* Reads the identity from the file `path`, or creates it. The file is locked until

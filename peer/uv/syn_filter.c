@@ -48,8 +48,8 @@ static bool same(const struct syn_filter_entry *a, const struct syn_filter_entry
            && a->prefix[1] == b->prefix[1];
 }
 
-/* Misra-Gries: a connection of an address without a place reduces the count of every place by
- * one. */
+/* Counts a connection, as in the algorithm of Misra and Gries: if the address has no entry and no
+ * entry is free, the counts of all entries are reduced by one. */
 bool syn_filter_knock(struct syn_filter *s, const union uv_address *a)
 {
     struct syn_filter_entry key = key_of(a), *free = NULL;
@@ -119,7 +119,8 @@ bool syn_filter_is_on(const struct syn_filter *s)
 
 enum {
     ALL = 0x7fffffff, /* Return value of the program: keep all bytes, so the packet passes. */
-    /* Offset of the flags in the TCP header, at which packets begin for a socket filter. */
+    /* Offset of the flags byte in a packet. A filter on a TCP socket gets packets that begin at the
+     * TCP header. */
     TCP_FLAGS_AT = 13,
     TCP_SYN = 0x02,
     TCP_SYN_OR_ACK = 0x12

@@ -41,7 +41,8 @@ struct syn_filter_entry
 {
     bool used, v6, sieved;
     uint32_t prefix[2]; /* Address in host byte order. IPv4 uses prefix[0] only. */
-    /* Connections in this window, less one for each connection of an address without a place. */
+    /* Estimated number of connections in this window. Connections of addresses that have no entry
+     * lower it (Misra and Gries). */
     uint32_t n;
     double kept; /* Share of this address's SYN packets that pass the filter, in (0, 1]. */
 };

@@ -43,7 +43,7 @@ static void on_async(uv_async_t *async)
     uv_mutex_unlock(&w->mutex);
     if (gets_on && !finished)
         w->calls.sign(w->calls.self);
-    /* A finished job sends the whole delta, so fragments need no report. */
+    /* When the job has finished, the delta itself is sent, so its last fragments need no report. */
     if (part > 0 && !finished)
         w->calls.part_ready(w->calls.self, part);
     if (!finished)

@@ -20,7 +20,8 @@ struct uv_worker
     uv_cond_t cond;
     uv_async_t async;
     struct node *node;
-    bool busy; /* Loop thread: a job was posted and done() not yet called. */
+    /* Used by the loop thread only. True: a job was posted, and done() has not been called yet. */
+    bool busy;
     /* Protected by the mutex, like the next four fields. True: a job waits for the worker. */
     bool posted;
     bool finished;
@@ -32,7 +33,8 @@ struct uv_worker
     {
         /* All three are called on the loop thread. done(): the job has ended. */
         void (*done)(void *self);
-        /* Called any number of times per job. n bytes of the delta can be sent. */
+        /* Called any number of times per job, when the first n encoded bytes of the delta can be
+         * sent. */
         void (*part_ready)(void *self, size_t n);
         void (*sign)(void *self);
         void *self;
