@@ -12,7 +12,7 @@
 
 #include <math.h>
 
-/* Codec files have no headers. These declarations are all that other files know about a codec. */
+/* Codec files have no headers. Other files know about a codec only by these declarations. */
 extern const struct codec codec_none, codec_fp16, codec_sign, codec_qsgd, codec_topk, codec_randk;
 extern const struct codec codec_onebit, codec_thr2, codec_dorefa, codec_tern, codec_lc3;
 extern const struct codec codec_lowrank, codec_atomo;
@@ -31,7 +31,8 @@ const char *codec_level(void)
     return simd_level();
 }
 
-/* SIMD_AHEAD prefetches memory, because most callers read through a whole model. */
+/* The flag SIMD_AHEAD is set, because most callers read through a whole model, so prefetching saves
+ * time. */
 uint32_t codec_load(float *restrict v, const float *x, const float *x_hat, size_t n)
 {
     return simd_load(v, x, x_hat, n, SIMD_AHEAD).max;

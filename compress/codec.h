@@ -94,8 +94,8 @@ enum {
 /* Kind of value that a parameter of a codec takes. Every argument is stored as an int64_t. */
 enum codec_param_kind {
     CODEC_INTEGER, /* An integer in [low, high] that is a multiple of `step`. */
-    /* A decimal number, stored in billionths: 0.01 is stored as 10000000. `low` and `high` are in
-     * billionths too. */
+    /* A decimal number, stored as an integer in billionths: 0.01 is stored as 10000000. `low` and
+     * `high` are in billionths too. */
     CODEC_DECIMAL,
     CODEC_CHOICE /* One of the words in `choices`, stored as its index in that list. */
 };
@@ -109,18 +109,20 @@ enum codec_param_kind {
  * positional parameters come first, then the options. */
 struct codec_param
 {
-    const char *name; /* Name in error messages. An option is also written with its name. */
+    /* Name of the parameter. Error messages show it, and an option is written with it. */
+    const char *name;
     enum codec_param_kind kind;
     /* True: an option, written ",name=value". False: a positional parameter, written ":value". */
     bool option;
     /* True: codec.settle() computes the value if the user leaves the argument out. */
     bool settled;
-    /* Smallest and largest allowed value, and the step between allowed values. `step` is for
-     * CODEC_INTEGER only. */
+    /* Smallest and largest value that is allowed. `step` is the distance between allowed values,
+     * for CODEC_INTEGER only. */
     int64_t low, high, step;
     int64_t preset; /* Default value, or CODEC_UNSET if the parameter has no fixed default. */
     const char *const *choices; /* The allowed words of a CODEC_CHOICE parameter, ended by NULL. */
-    const char *wants; /* End of the error message "NAME must be ...", for example "in (0, 1]". */
+    /* Last words of the error message "NAME must be ...", for example "in (0, 1]". */
+    const char *wants;
 };
 
 /* Input of an encoder: the difference v = x - x_hat of one unit. The encoder subtracts while it
@@ -186,13 +188,14 @@ struct codec_values
      * negative number if a scale is out of range. */
     double (*encode)(const int64_t *arg, const struct codec_block *b, uint8_t *dst);
     /* Encodes `count` consecutive blocks in one call. Returns the sum of their squared errors, or a
-     * negative number if the scale of any block is out of range. For codecs that are faster if the
-     * CPU can compute the sums of several blocks at the same time. */
+     * negative number if the scale of any block is out of range. Implemented by codecs that are
+     * faster if the CPU can compute the sums of several blocks at the same time. */
     double (*encode_all)(const int64_t *arg, const struct codec_block *b, size_t count,
                          uint8_t *dst);
-    /* Encodes one block like encode(), but reads x and x_hat directly: the b->n elements of `s`
-     * from index b->first on. b->v is NULL. The function must set b->x2, b->l1 and b->max. For
-     * codecs that can write codes before they know any sum over the block. */
+    /* Encodes one block like encode(), but reads the model and the replica directly: the b->n
+     * elements of `s` from index b->first on. b->v is NULL. The function must set b->x2, b->l1 and
+     * b->max. Implemented by codecs that can write codes before they know any sum over the
+     * block. */
     double (*encode_stream)(const int64_t *arg, const struct codec_source *s, struct codec_block *b,
                             uint8_t *dst);
     /* Returns true if the size(n) bytes at src are a valid block. decode() and add() may read only
@@ -209,7 +212,7 @@ struct codec_values
 };
 
 /* Returns the squared error |v - C(v)|^2 of a block of n elements, by decoding the block at src
- * that was just encoded. For codecs that have no cheaper way to know their error. */
+ * that was just encoded. Used by codecs that have no cheaper way to know their error. */
 double codec_error2(const struct codec_values *f, const int64_t *arg, const uint8_t *src,
                     const float *v, size_t n);
 
@@ -220,8 +223,10 @@ double codec_error2(const struct codec_values *f, const int64_t *arg, const uint
 struct codec_pick
 {
     uint32_t *index; /* Chosen positions in the unit, in ascending order. */
-    float *value; /* Value at each position, as the values codec will encode it. No value is -0. */
-    float *truth; /* Element of v at each position. Set only if `scaled` is true. */
+    /* Value at each chosen position, as the selector passes it to the values codec. No value is
+     * -0. */
+    float *value;
+    float *truth; /* Original element of v at each chosen position. Set only if `scaled` is true. */
     /* True: the selector changed value[], for example to be unbiased, and `truth` holds the
      * original elements. */
     bool scaled;
@@ -244,10 +249,11 @@ struct codec_selector
      * this size, and a received message with a larger k is rejected. The result must not decrease
      * as n grows. */
     size_t (*most)(const int64_t *arg, size_t n);
-    /* Returns the number of elements that select() typically chooses out of n, for planning
-     * bandwidth. NULL: most(n). */
+    /* Returns the number of elements that select() typically chooses out of n. Used for planning
+     * bandwidth. NULL: the same as most(n). */
     size_t (*typical)(const int64_t *arg, size_t n);
-    /* Returns the bytes of scratch that select() needs for n elements. NULL: none. */
+    /* Returns the number of bytes of scratch memory that select() needs for n elements. NULL:
+     * none. */
     size_t (*scratch)(const int64_t *arg, size_t n);
     /* Chooses elements of the difference `s` and fills in `pick`. Returns 0, or -ERANGE if an
      * element is not finite or reaches CODEC_LIMIT. */
@@ -275,14 +281,14 @@ struct codec_shape
     size_t n, rows, cols;
 };
 
-/* Working space of a body encoder. The caller owns it. */
+/* Memory that the encoder of a body codec works in. The caller owns it. */
 struct codec_desk
 {
     /* Scratch space, codec_body.scratch() bytes, aligned to 64 bytes. Undefined on entry. */
     void *scratch;
-    /* codec_body.memory() floats that keep their values between the messages of one sender. Zeros
-     * before the first message. check() and apply() cannot use them, because a receiver has no such
-     * memory. */
+    /* codec_body.memory() floats of the encoder, which keep their values from one message to the
+     * next. Zeros before the first message. check() and apply() cannot use them, because a receiver
+     * has no such memory. */
     float *memory;
 };
 
@@ -296,7 +302,7 @@ struct codec_body
      * largest possible size, and nominal() the size of a typical message. */
     size_t (*bound)(const int64_t *arg, const struct codec_shape *shape);
     size_t (*nominal)(const int64_t *arg, const struct codec_shape *shape);
-    /* Returns the bytes of scratch that encode() needs. NULL: none. */
+    /* Returns the number of bytes of scratch memory that encode() needs. NULL: none. */
     size_t (*scratch)(const int64_t *arg, const struct codec_shape *shape);
     /* Returns the number of floats that encode() keeps between messages. NULL: none. */
     size_t (*memory)(const int64_t *arg, const struct codec_shape *shape);
@@ -334,7 +340,7 @@ struct codec
     const char *name; /* Name in a specification, for example "topk". */
     /* Content of a message, as one clause for the list of codecs that users see. */
     const char *about;
-    enum codec_class class; /* Error guarantee with the default arguments. */
+    enum codec_class class; /* Error guarantee that the codec gives with its default arguments. */
     const char *bound;      /* Formula of delta or omega with the default arguments, as text. */
     /* Options that make the codec unbiased, as text. "": it is unbiased with its default arguments.
      * NULL: no options make it unbiased. */

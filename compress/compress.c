@@ -19,7 +19,7 @@
 #include <string.h>
 
 /* First byte of each unit in a message. UNIT_NOTHING: nothing is sent for the unit. UNIT_BODY: the
- * data of the codec follow. */
+ * bytes of the codec follow. */
 enum { UNIT_NOTHING, UNIT_BODY };
 
 /* Buffer sizes for encoding a model. Each size except `memory` is the largest that any unit
@@ -28,13 +28,15 @@ struct needs
 {
     /* Number of floats in each of the two working buffers of a values codec (dense.h). */
     size_t floats;
-    /* Number of elements of the longest unit that consists of several pieces of the model. */
+    /* Number of elements of the longest unit that is not contiguous in the model, but has several
+     * pieces. */
     size_t gather;
     /* Number of elements in the arrays for a result of a selector (struct codec_pick): the largest
      * number that it may choose, plus CODEC_CHUNK. */
     size_t picks;
-    size_t bytes; /* Number of bytes of scratch that a selector or a body codec needs. */
-    /* Number of floats that body codecs keep between messages, summed over all units. */
+    size_t bytes; /* Number of bytes of scratch memory that a selector or a body codec needs. */
+    /* Number of floats that body codecs keep between messages (codec_body.memory), summed over all
+     * units. */
     size_t memory;
 };
 
@@ -42,17 +44,21 @@ struct compress
 {
     struct spec spec;
     struct units units; /* Units of the model, with pointers to the rules in `spec`. */
-    /* Measured error of each unit in the message that is being encoded. One entry per unit. */
+    /* Measured error of each unit in the current message. One entry per unit. */
     struct compress_stat *stat;
-    /* Number of units still to be encoded in the current message: units [0, n_left). */
+    /* Number of units that are still to be encoded in the current message, the units [0, n_left).
+     * The last part of a message is encoded first. */
     size_t n_left;
     /* Size in bytes of the longest possible message, and of a typical message. */
     size_t bound, nominal;
-    /* Buffers for selectors and values codecs. Body codecs use scratch.pick.scratch. */
+    /* Buffers for selectors and values codecs. Body codecs use only the part
+     * scratch.pick.scratch. */
     struct sparse_scratch scratch;
-    /* Buffer for the difference of a unit that consists of several pieces of the model. */
+    /* Buffer for the difference of a unit that is not contiguous in the model, but has several
+     * pieces. */
     float *gathered;
-    /* Floats that body codecs keep between messages. A unit begins at unit.memory. */
+    /* Floats that body codecs keep between messages. unit.memory is the index of a unit's first
+     * float. */
     float *memory;
 };
 
@@ -102,8 +108,8 @@ static size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* Returns the selector, values codec and position coding of a unit, as the driver sparse.c needs
- * them. */
+/* Returns what the driver sparse.c needs to know of a unit: its selector, its values codec, and the
+ * code of the positions. */
 static struct sparse chain_of(const struct unit *u)
 {
     return (struct sparse){&u->rule->selector, &u->rule->coder, u->rule->positions};
@@ -111,8 +117,8 @@ static struct sparse chain_of(const struct unit *u)
 
 /* ---- Buffer sizes ---- */
 
-/* Adds the message size of a unit with a body codec to c->bound and c->nominal, and its scratch and
- * memory to `need`. */
+/* Plans a unit with a body codec. Adds the size of its message to c->bound and c->nominal, and its
+ * scratch and memory to `need`. */
 static void plan_body(struct compress *c, const struct unit *u, struct needs *need)
 {
     const struct codec_stage *s = &u->rule->body;
@@ -125,9 +131,9 @@ static void plan_body(struct compress *c, const struct unit *u, struct needs *ne
         need->memory += f->memory(s->arg, &u->shape);
 }
 
-/* Adds the message size of a unit with a selector, a values codec or both to c->bound and
- * c->nominal, and its buffers to `need`. If there is a selector, the values codec encodes at most
- * selector.most(n) elements. */
+/* Plans a unit with a selector, a values codec or both. Adds the size of its message to c->bound
+ * and c->nominal, and its buffers to `need`. If there is a selector, the values codec encodes at
+ * most selector.most(n) elements. */
 static void plan_chain(struct compress *c, const struct unit *u, struct needs *need)
 {
     const struct codec_stage *s = &u->rule->selector;
@@ -148,14 +154,14 @@ static void plan_chain(struct compress *c, const struct unit *u, struct needs *n
     need->floats = larger(need->floats, dense_scratch(&u->rule->coder, coded));
 }
 
-/* Sums the message bounds over all units and returns the buffer sizes that the largest unit
- * needs. */
+/* Computes the bounds of the message, which are sums over all units. Returns the buffer sizes that
+ * the largest unit needs. */
 static struct needs plan_units(struct compress *c)
 {
     struct needs need = {.floats = 1, .gather = 1, .picks = 1, .bytes = 1};
     for (size_t i = 0; i < c->units.n; i++) {
         struct unit *u = &c->units.unit[i];
-        c->bound++; /* Each unit begins with one byte that says whether data follows. */
+        c->bound++; /* The first byte of each unit says whether data follows. */
         c->nominal++;
         u->memory = need.memory;
         if (u->shape.n == 0)
@@ -196,7 +202,8 @@ static int allocate_scratch(struct compress *c, const struct needs *need)
     return full ? 0 : -ENOMEM;
 }
 
-/* Changes scope "model" to "layer" in every rule, so each segment becomes a unit of its own. */
+/* Changes scope "model" to "layer" in every rule, so each segment (tensor) becomes a unit of its
+ * own. */
 static void cut_by_layer(struct spec *s)
 {
     for (size_t i = 0; i < s->n_rules; i++)
@@ -204,8 +211,8 @@ static void cut_by_layer(struct spec *s)
             s->rule[i].scope = SPEC_LAYER;
 }
 
-/* Creates a compressor. With by_layer each segment is a unit. Positions are sent as 32-bit numbers,
- * so a model of 2^32 or more elements is rejected with -EINVAL. */
+/* Creates a compressor. With by_layer, each segment (tensor) is a unit of its own. Positions are
+ * sent as 32-bit numbers, so a model of 2^32 or more elements is rejected with -EINVAL. */
 static int open_spec(struct compress **out, const char *spec, bool by_layer,
                      const struct segment *segments, size_t n_segments)
 {
@@ -301,8 +308,8 @@ static int source_of(struct compress *c, const struct unit *u, const struct comp
     return max < CODEC_LIMIT_BITS ? 0 : -ERANGE;
 }
 
-/* Encodes the data of one unit, without the byte UNIT_BODY before them. Sets *len to 0 if the unit
- * sends nothing. */
+/* Encodes one unit, but does not write the byte UNIT_BODY that comes first. Sets *len to 0 if the
+ * unit sends nothing. */
 static int encode_body(struct compress *c, const struct unit *u, const struct codec_source *s,
                        uint8_t *dst, size_t *len, struct compress_stat *stat)
 {
@@ -326,8 +333,8 @@ static int encode_unit(struct compress *c, size_t i, const struct compress_input
                        uint8_t *dst, size_t *len)
 {
     const struct unit *u = &c->units.unit[i];
-    /* Each unit has its own random stream. With one common stream, equal units would be rounded
-     * alike. */
+    /* Each unit (part of the model that is encoded by itself) has its own random stream. With one
+     * common stream, equal units would be rounded alike. */
     struct codec_source s = {.key = rng_at(in->draw, i), .measured = measured};
     struct compress_stat *stat = &c->stat[i];
     *stat = (struct compress_stat){0};
@@ -348,8 +355,8 @@ static int encode_unit(struct compress *c, size_t i, const struct compress_input
     return 0;
 }
 
-/* Encodes units [begin, c->n_left) into dst and sets *len. Returns 0 or -ERANGE. After -ERANGE the
- * bytes in dst are not a valid message. */
+/* Encodes the units [begin, c->n_left) into dst and sets *len to their bytes. Returns 0 or -ERANGE.
+ * After -ERANGE the bytes in dst are not a valid message. */
 static int encode_from(struct compress *c, size_t begin, const struct compress_input *in,
                        bool measured, uint8_t *dst, size_t *len)
 {
@@ -372,8 +379,9 @@ void compress_begin(struct compress *c)
     c->n_left = c->units.n;
 }
 
-/* The parts must be contiguous in the message. Therefore a unit that begins before `from` ends the
- * part: all units before it have to wait, even those that lie after `from` in the model. */
+/* A part of the message must be contiguous. A unit that begins before `from` in the model therefore
+ * ends the part. All units before it in the message have to wait, even those that lie after `from`
+ * in the model. */
 int compress_part(struct compress *c, const struct compress_input *in, size_t from, uint8_t *dst,
                   size_t *len)
 {
@@ -412,14 +420,14 @@ int compress_encode(struct compress *c, const struct compress_input *in, uint8_t
 
 /* ---- Decoding ---- */
 
-/* Returns the length of the data of the unit at src, or 0 if src[0..len) does not begin with valid
- * data. */
+/* Returns the length of the codec data of the unit at src, or 0 if src[0..len) does not begin with
+ * valid data. */
 static size_t check_body(const struct unit *u, const uint8_t *src, size_t len)
 {
     const struct spec_rule *r = u->rule;
     size_t n = u->shape.n;
     if (n == 0)
-        return 0; /* No data is ever sent for an empty unit. */
+        return 0; /* For a unit without elements no codec data is ever sent. */
     if (r->body.codec != NULL)
         return r->body.codec->body->check(r->body.arg, &u->shape, src, len);
     if (r->selector.codec != NULL) {
@@ -450,7 +458,7 @@ bool compress_validate(const struct compress *c, const uint8_t *src, size_t len)
     return at == len;
 }
 
-/* Decodes the data of one unit and adds it to the replica. Returns the length of the data. */
+/* Decodes the codec data of one unit and adds it to the replica. Returns the length of the data. */
 static size_t apply_body(const struct unit *u, const uint8_t *src, size_t len, float *x_hat)
 {
     const struct spec_rule *r = u->rule;
@@ -478,8 +486,8 @@ void compress_apply(const struct compress *c, const uint8_t *src, size_t len, fl
 
 /* ---- The catalogue of codecs ---- */
 
-/* The command `hearsay compressors` reads the codecs through this function, so there is no second
- * list of codecs. */
+/* The command `hearsay compressors` lists the codecs by this function, so there is no second list
+ * of codecs. */
 bool compress_catalogue(size_t i, struct compress_info *info)
 {
     static const char *const classes[] = {

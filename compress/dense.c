@@ -54,7 +54,7 @@ size_t dense_size(const struct codec_stage *c, size_t n)
  * saves time. */
 enum { FAR = 1 << 18 };
 
-/* A batch: `count` blocks that were loaded together, with `n` elements in total. */
+/* A batch of `count` blocks that are loaded together, with `n` elements in total. */
 struct batch
 {
     struct codec_block b[BATCH_MAX];
@@ -160,7 +160,7 @@ int dense_encode(const struct codec_stage *c, const struct codec_source *s,
     return encode_batches(c, s, scratch, dst, stat);
 }
 
-/* The caller has already checked that src has dense_size(n) bytes. */
+/* The length needs no check here: the caller has checked that src has dense_size(n) bytes. */
 bool dense_check(const struct codec_stage *c, const uint8_t *src, size_t n)
 {
     const struct codec_values *f = c->codec->values;
@@ -180,7 +180,7 @@ size_t dense_decode(const struct codec_stage *c, const uint8_t *src, size_t n, s
 {
     const struct codec_values *f = c->codec->values;
     size_t block = block_of(c, n);
-    /* Index of the first element of the block that contains `at`. */
+    /* Index of the first element of the block in which element `at` lies. */
     size_t start = at / block * block;
     size_t size = n - start < block ? n - start : block;
     size_t in = at - start;

@@ -60,8 +60,8 @@ size_t sparse_nominal(const struct sparse *c, size_t n)
 
 /* ---- Encoding ---- */
 
-/* Writes what comes before the values: the positions, or the seed and perhaps k. Returns the number
- * of bytes. */
+/* Writes the bytes before the values: the positions, or the seed and perhaps k. Returns their
+ * number. */
 static size_t put_places(const struct sparse *c, size_t n, const struct codec_pick *pick,
                          uint8_t *dst)
 {
@@ -130,10 +130,12 @@ int sparse_encode(const struct sparse *c, const struct codec_source *s,
 /* Reader of the positions in a message. */
 struct places
 {
-    bool sent; /* True: the message contains the positions. False: they are derived from `seed`. */
-    size_t n, k; /* Number of elements of the unit, and number of positions. */
-    size_t used; /* Number of bytes of the message before the values. */
-    size_t at;   /* Number of derived positions returned so far. */
+    /* True: the message contains the positions. False: they are derived from the seed in the
+     * message. */
+    bool sent;
+    size_t n, k; /* Number of elements of the unit, and number of positions in the message. */
+    size_t used; /* Number of bytes before the values: the positions, or the seed and perhaps k. */
+    size_t at;   /* Number of positions that have already been derived from the seed. */
     uint64_t seed;
     struct positions positions;
 };
@@ -200,7 +202,7 @@ static bool check_places(struct places *p)
     return positions_end(&p->positions);
 }
 
-/* The lengths are compared before any position or value is read. */
+/* The length of the message is checked before any position or value is read. */
 size_t sparse_check(const struct sparse *c, const uint8_t *src, size_t len, size_t n)
 {
     struct places p;

@@ -23,17 +23,18 @@ enum {
     /* Largest number of digits before the decimal point. With nine decimal places, such a number in
      * billionths stays below 2^63. */
     DIGITS_MAX = 9,
-    SHOWN_MAX = 40 /* Largest number of bytes of a part that an error message quotes. */
+    /* Largest number of bytes that an error message quotes from the specification. */
+    SHOWN_MAX = 40
 };
 
-/* A part of the parsed text. It does not end with a NUL. */
+/* A piece of the specification that is being parsed. It does not end with a NUL. */
 struct part
 {
     const char *at;
     size_t len;
 };
 
-/* Returns how many bytes of a part to print, as the precision argument of "%.*s". */
+/* Returns the number of bytes of the text to print, as the precision argument of "%.*s". */
 static int shown(struct part p)
 {
     return p.len < SHOWN_MAX ? (int)p.len : SHOWN_MAX;
@@ -104,15 +105,15 @@ static bool read_number(struct part p, int places, int64_t *value)
     }
     if (digits == 0 || after == 0)
         return false;
-    /* Decimal places that were not written are zeros. */
+    /* Decimal places that were not written count as zeros. */
     for (after = after < 0 ? 0 : after; after < places; after++)
         sum *= 10;
     *value = sum;
     return true;
 }
 
-/* Finds the part in a list of words and sets *value to its index. Returns false if the list does
- * not contain it. */
+/* Finds the text of `p` in a list of words and sets *value to its index. Returns false if the list
+ * does not contain it. */
 static bool read_choice(struct part p, const char *const *choices, int64_t *value)
 {
     for (*value = 0; choices[*value] != NULL; (*value)++)
@@ -220,16 +221,16 @@ static const struct codec_param *option_of(const struct codec_stage *stage, stru
     return NULL;
 }
 
-/* State of the parser within one rule. */
+/* State of the parser while it parses one rule. */
 struct parser
 {
     struct spec_rule *rule;
-    struct part text; /* Text of the whole rule, for error messages. */
-    bool scoped;      /* True: a "scope=" option of the rule has been parsed. */
+    struct part text; /* The text of the whole rule. Error messages quote it. */
+    bool scoped;      /* True: the rule has a "scope=" option, which has been parsed. */
     char *error;
 };
 
-/* Parses the value of "scope=". This is an option of the rule, not of a codec. */
+/* Parses the value of "scope=". This option belongs to the rule, not to a codec. */
 static int parse_scope(struct parser *p, struct part text, struct part value)
 {
     static const char *const scopes[] = {"model", "layer", NULL};
@@ -265,10 +266,11 @@ static int parse_option(struct parser *p, struct part text)
         return refuse_spec(p->error, "%.*s: an option must be name=value", shown(text), text.at);
     if (part_is(name, "scope"))
         return parse_scope(p, text, value);
-    /* Stages are tried in the order of the text. */
+    /* The option is tried with each stage (codec of the rule), in the order in which the stages are
+     * written. */
     struct codec_stage *stages[] = {&p->rule->selector, &p->rule->coder, &p->rule->body};
-    /* The option of this name in the last stage that has one, for the error message. NULL: no
-     * stage has one. */
+    /* For the error message: the option of this name in the last stage (codec) that has one. NULL:
+     * no stage has one. */
     const struct codec_param *known = NULL;
     bool twice = false;
     for (size_t i = 0; i < 3; i++) {
@@ -310,8 +312,8 @@ static int parse_positions(struct parser *p, const struct codec_stage *stage, st
     return 0;
 }
 
-/* Stores a parsed stage in the rule. A rule may have a selector, a values codec, a selector
- * followed by a values codec, or a body codec alone. */
+/* Stores a parsed stage (a codec with its arguments) in the rule. A rule may have a selector, a
+ * values codec, a selector followed by a values codec, or a body codec alone. */
 static int place_stage(struct parser *p, const struct codec_stage *stage, struct part text)
 {
     struct spec_rule *r = p->rule;
@@ -331,8 +333,8 @@ static int place_stage(struct parser *p, const struct codec_stage *stage, struct
     return 0;
 }
 
-/* Parses the stages of a rule, such as "topk:0.01/ef+qsgd:4". A selector alone gets its default
- * values codec. */
+/* Parses the stages of a rule: the codecs joined by '+', such as "topk:0.01/ef+qsgd:4". A selector
+ * alone gets its default values codec. */
 static int parse_chain(struct parser *p, struct part chain)
 {
     do {
@@ -359,7 +361,8 @@ static int parse_chain(struct parser *p, struct part chain)
     return parse_stage(&r->coder, preset, p->error);
 }
 
-/* spec_print() also calls this function, to find out which arguments equal their defaults. */
+/* spec_print() also calls this function, to find out which arguments equal their defaults. The
+ * parser calls it to fill them in. */
 bool spec_settle(struct codec_stage *stage, char *why, size_t n)
 {
     const struct codec_param *param;
@@ -375,8 +378,8 @@ bool spec_settle(struct codec_stage *stage, char *why, size_t n)
     return stage->codec->settle == NULL || stage->codec->settle(stage->arg, why, n);
 }
 
-/* Fills in the defaults of a stage and checks that its arguments fit together, such as `levels` and
- * `bits` of qsgd. */
+/* Fills in the defaults of a stage (a codec with its arguments). Checks that the arguments fit
+ * together, such as `levels` and `bits` of qsgd. */
 static int settle_stage(struct parser *p, struct codec_stage *stage)
 {
     char why[COMPRESS_ERROR_MAX];
@@ -401,7 +404,7 @@ static bool is_glob(struct part p)
     return p.len > 0 && p.len < SPEC_GLOB_MAX;
 }
 
-/* Parses the match of a rule, the text before "=" that says which segments the rule applies to. */
+/* Parses the match of a rule: the text before "=" that says to which tensors the rule applies. */
 static int parse_match(struct parser *p, struct part match)
 {
     struct spec_rule *r = p->rule;
@@ -430,14 +433,14 @@ static int parse_match(struct parser *p, struct part match)
                        shown(p->text), p->text.at, shown(match), match.at);
 }
 
-/* Rejects a scope other than "layer" for a matrix codec, which always encodes single tensors.
- * Ignoring the scope silently would mislead the user. */
+/* A matrix codec always encodes single tensors. If the user writes another scope than "layer" for
+ * it, the rule is rejected, because ignoring the scope would mislead the user. */
 static int check_scope(struct parser *p)
 {
     const struct spec_rule *r = p->rule;
     if (r->body.codec == NULL || !r->body.codec->body->by_tensor)
         return 0;
-    /* "scope=layer" is allowed, because a matrix codec works in that way anyway. */
+    /* "scope=layer" is allowed, because it says what a matrix codec does anyway. */
     bool other = p->scoped && r->scope != SPEC_LAYER;
     p->rule->scope = SPEC_LAYER;
     if (!other)

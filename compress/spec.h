@@ -35,15 +35,16 @@
 #include "nn/math/vec.h"
 
 enum {
-    SPEC_RULES_MAX = 8, /* Largest number of rules in a specification. */
+    SPEC_RULES_MAX = 8, /* Largest number of rules (text between two ';') in a specification. */
     SPEC_GLOB_MAX = 48  /* Size of a name pattern in bytes, including the final NUL. */
 };
 
-/* Kind of segments that a rule matches. The grammar at the top of this file lists them. */
+/* Kind of match: to which tensors a rule applies. The grammar at the top of this file lists the
+ * kinds. */
 enum spec_match { SPEC_DEFAULT, SPEC_SMALLER, SPEC_BIAS, SPEC_CONV, SPEC_GLOB };
 
-/* How the segments of a rule are cut into units: all segments are one vector, each segment is a
- * unit, or the vector is cut into blocks. */
+/* Scope: how the segments (tensors) of a rule are cut into units. All segments are one vector, each
+ * segment is a unit, or the vector is cut into blocks. */
 enum spec_scope { SPEC_MODEL, SPEC_LAYER, SPEC_BLOCK };
 
 struct spec_rule
@@ -53,14 +54,16 @@ struct spec_rule
     int64_t below;
     char glob[SPEC_GLOB_MAX]; /* SPEC_GLOB only: pattern of segment names, such as "conv1.*". */
     enum spec_scope scope;
-    int64_t block; /* SPEC_BLOCK only: number of elements in a unit. */
+    /* SPEC_BLOCK only: number N in "scope=block:N", the elements of one unit (part of the model
+     * that is encoded by itself). */
+    int64_t block;
     /* Selector of the rule. `selector.codec` is NULL if there is no selector. */
     struct codec_stage selector;
     /* Values codec of the rule. `coder.codec` is NULL if the rule has a body codec. */
     struct codec_stage coder;
     /* Body codec of the rule. `body.codec` is NULL if there is no body codec. */
     struct codec_stage body;
-    enum positions_how positions; /* Coding of the positions that the selector chose. */
+    enum positions_how positions; /* Code in which the positions chosen by the selector are sent. */
 };
 
 struct spec
@@ -86,7 +89,7 @@ bool spec_settle(struct codec_stage *stage, char *why, size_t n);
  * "qsgd:bits:bucket:norm,round=near|sr". */
 void spec_form(const struct codec *codec, char form[COMPRESS_SPEC_MAX]);
 
-/* Returns true if the rule matches the segment. */
+/* Returns true if the rule applies to this segment (tensor of the model). */
 bool spec_matches(const struct spec_rule *r, const struct segment *segment);
 
 #endif

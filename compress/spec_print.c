@@ -94,8 +94,8 @@ static void print_stage(struct printer *p, const struct codec_stage *stage)
     }
 }
 
-/* Returns true if the stage has an option `name` that differs from its default and must be
- * written. */
+/* Returns true if the stage (a codec with its arguments) has an option `name` that differs from its
+ * default, so that it must be written. */
 static bool prints(const struct codec_stage *stage, const char *name)
 {
     const struct codec_param *param;
@@ -124,8 +124,8 @@ static void print_options(struct printer *p, const struct codec_stage *stage,
     }
 }
 
-/* Writes the match of a rule, which says which segments the rule applies to. The default rule has
- * no such text. */
+/* Writes the match of a rule, which says to which tensors the rule applies. The default rule has no
+ * such text. */
 static void print_match(struct printer *p, const struct spec_rule *r)
 {
     switch (r->match) {
@@ -146,8 +146,8 @@ static void print_match(struct printer *p, const struct spec_rule *r)
     }
 }
 
-/* Writes the scope unless it is the default, "model". For a matrix codec nothing is written,
- * because its scope is always "layer". */
+/* Writes "scope=" with its value, unless it is the default, "model". For a matrix codec nothing is
+ * written, because its scope is always "layer". */
 static void print_scope(struct printer *p, const struct spec_rule *r)
 {
     bool by_tensor = r->body.codec != NULL && r->body.codec->body->by_tensor;
@@ -188,8 +188,8 @@ static void print_chain(struct printer *p, const struct spec_rule *r)
     print_stage(p, &r->coder);
 }
 
-/* The options of all stages follow the codecs, in the order in which the parser assigns options to
- * stages. */
+/* The options of all codecs of the rule are written last. Their order is the order in which the
+ * parser assigns options to codecs. */
 static void print_rule(struct printer *p, const struct spec_rule *r)
 {
     print_match(p, r);
@@ -200,8 +200,7 @@ static void print_rule(struct printer *p, const struct spec_rule *r)
     print_scope(p, r);
 }
 
-/* The rules are written in their order, because the parser has already moved the default rule to
- * the front. */
+/* The default rule is written first, because the parser has moved it to the front. */
 bool spec_print(const struct spec *s, char canonical[COMPRESS_SPEC_MAX])
 {
     struct printer p = {.at = canonical};

@@ -15,7 +15,8 @@ VEC_CLONES static void add_floats(float *restrict y, const float *restrict v, si
         y[i] += v[i];
 }
 
-/* Moves the cursor to the piece that contains element `place` of the unit. */
+/* Moves the cursor to the piece (contiguous part of the unit) that contains element `place` of the
+ * unit. */
 static inline const struct piece *piece_of(struct target *t, size_t place)
 {
     while (place - t->piece->at >= t->piece->n)
@@ -43,8 +44,8 @@ void target_add(struct target *t, size_t at, const float *v, size_t count)
     }
 }
 
-/* The inner loop handles all values that fall into one piece, because nearly every unit has only
- * one piece. */
+/* The inner loop handles all values that fall into one piece (contiguous part of the unit). Nearly
+ * every unit has only one piece. */
 void target_scatter(struct target *t, const uint32_t *index, const float *v, size_t count)
 {
     size_t i = 0;

@@ -14,24 +14,25 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A contiguous part of a unit in the model vector, n elements long. */
+/* A piece: n elements of a unit that are contiguous in the model vector. */
 struct piece
 {
-    size_t at;     /* Index of the first element of the piece within its unit. */
-    size_t offset; /* Index of the first element of the piece in the model vector. */
+    size_t at;     /* Index of the first element of the piece, counted within its unit. */
+    size_t offset; /* Index of the first element of the piece, counted in the model vector. */
     size_t n;
 };
 
-/* Destination to which a decoder adds the values of one unit. */
+/* Where a decoder adds the values of one unit: a place in the replica. */
 struct target
 {
     float *x; /* The replica: a vector with all elements of the model. */
-    /* Cursor: the piece that contains the element reached last. It only moves forward. */
+    /* Cursor: the piece (contiguous part of the unit) that contains the last element reached. The
+     * cursor only moves forward. */
     const struct piece *piece;
 };
 
-/* Returns the address in the replica of element `at` of the unit. Sets *n to the number of elements
- * from `at` on that are contiguous there, at most `count`. */
+/* Returns the address in the replica of element `at` of the unit. Sets *n to the number of
+ * elements, at most `count`, that are contiguous in the replica from `at` on. */
 float *target_span(struct target *t, size_t at, size_t count, size_t *n);
 
 /* Adds v[0..count) to elements [at, at + count) of the unit. `at` must not be less than the end of

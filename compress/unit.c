@@ -20,21 +20,23 @@ static size_t rule_of(const struct spec *spec, const struct segment *segment)
     return 0;
 }
 
-/* Returns true if each segment of the rule is a unit by itself: the scope is "layer", or the rule
- * has a matrix codec, for which the scope does not matter. */
+/* Returns true if each segment (tensor) of the rule is a unit by itself. This is so if the scope is
+ * "layer", or if the rule has a matrix codec, for which the scope does not matter. */
 static bool by_segment(const struct spec_rule *r)
 {
     return r->scope == SPEC_LAYER || (r->body.codec != NULL && r->body.codec->body->by_tensor);
 }
 
-/* Units under construction. One array holds the pieces of all units, unit after unit. */
+/* Units under construction. One array holds the pieces (contiguous parts) of all units, unit after
+ * unit. */
 struct builder
 {
     struct units *u;
     size_t n_pieces;
 };
 
-/* Starts an empty unit. Its shape is one row unless build_rule() sets the shape of a tensor. */
+/* Starts a unit without elements. Its shape is one row, unless build_rule() sets it to the shape of
+ * a tensor. */
 static struct unit *begin_unit(struct builder *b, const struct spec_rule *r)
 {
     struct unit *unit = &b->u->unit[b->u->n++];
@@ -42,8 +44,8 @@ static struct unit *begin_unit(struct builder *b, const struct spec_rule *r)
     return unit;
 }
 
-/* Appends n elements at `offset` of the model vector to the unit. Extends the last piece if the new
- * elements directly follow it. */
+/* Appends n elements at `offset` of the model vector to the unit. If they directly follow the last
+ * piece of the unit, that piece becomes longer. */
 static void extend_unit(struct builder *b, struct unit *unit, size_t offset, size_t n)
 {
     struct piece *last = unit->n_pieces > 0 ? &b->u->pieces[b->n_pieces - 1] : NULL;
@@ -57,8 +59,8 @@ static void extend_unit(struct builder *b, struct unit *unit, size_t offset, siz
     unit->shape.cols = unit->shape.n;
 }
 
-/* Cuts a segment into units of `block` elements. `open` is the unit that the previous segment left
- * unfinished, or NULL. Its remaining room is filled first. Returns the last unit, which may be
+/* Cuts a segment (tensor) into units of `block` elements. `open` is the unit that the previous
+ * segment left unfinished, or NULL. It is filled up first. Returns the last unit, which may be
  * unfinished too. */
 static struct unit *split_segment(struct builder *b, const struct spec_rule *r, struct unit *open,
                                   const struct segment *s)
@@ -75,7 +77,7 @@ static struct unit *split_segment(struct builder *b, const struct spec_rule *r, 
     return open;
 }
 
-/* Appends all units of one rule. */
+/* Cuts the segments that belong to one rule into units, and appends the units. */
 static void build_rule(struct builder *b, const struct spec *spec, size_t rule,
                        const struct segment *segments, size_t n_segments)
 {
@@ -98,8 +100,8 @@ static void build_rule(struct builder *b, const struct spec *spec, size_t rule,
     }
 }
 
-/* Returns an upper limit for the number of units and for the number of pieces, which is the size of
- * both arrays. Each segment, each rule and each block ends at most one unit or piece. */
+/* Returns an upper limit for the number of units, which is also one for the number of pieces. Both
+ * arrays get this size. Each segment, each rule and each block ends at most one unit or piece. */
 static size_t most_units(const struct spec *spec, size_t dim, size_t n_segments)
 {
     size_t most = n_segments + spec->n_rules;

@@ -9,21 +9,22 @@
 
 #include "compress/spec.h"
 
-/* One unit: a part of the model that is encoded independently. */
+/* One unit: a part of the model (a tensor, several tensors or a block) that is encoded
+ * independently. */
 struct unit
 {
-    const struct spec_rule *rule; /* Rule that says how the unit is encoded. */
-    /* Number of elements, rows and columns. n is 0 for an empty segment. */
+    const struct spec_rule *rule; /* Rule of the specification that says how the unit is encoded. */
+    /* Shape of the unit: number of elements, rows and columns. n is 0 if the unit is a segment
+     * without elements. */
     struct codec_shape shape;
     /* The n_pieces contiguous pieces of the model vector that form the unit, in ascending order. */
     const struct piece *piece;
     size_t n_pieces;
-    /* Index of the first float of the unit in the memory that body encoders keep between
-     * messages. */
+    /* Index of the unit's first float in the memory that body codecs keep between messages. */
     size_t memory;
 };
 
-/* All units of a model, in the order of a message. */
+/* All units of a model, in the order in which they are in a message. */
 struct units
 {
     size_t dim; /* Number of elements of the whole model. */

@@ -37,10 +37,11 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* Largest number of digits of a 32-bit number in any base, and largest number of its factors. */
+/* Largest number of digits that a 32-bit number has in any base. Also the largest number of its
+ * factors. */
 enum { DIGITS_MAX = 32 };
 
-/* A set of n peers: the peers first, first + stride, first + 2 * stride, ... */
+/* A set of n peers with equally spaced numbers: first, first + stride, first + 2 * stride, ... */
 struct set
 {
     uint32_t first, stride, n;
@@ -64,7 +65,7 @@ static bool find_factors(uint32_t n, uint32_t most, uint32_t len, uint32_t *f)
         return n <= most;
     }
     for (uint32_t d = most < n ? most : n; d >= 2; d--) {
-        /* All remaining factors are at most d, so their product is at most d^len. */
+        /* All `len` remaining factors are at most d, so their product is at most d^len. */
         double greatest = 1;
         for (uint32_t i = 0; i < len && greatest < n; i++)
             greatest *= d;
@@ -134,9 +135,9 @@ static uint32_t simple_rounds(uint32_t n, uint32_t k)
     return len == 1 ? all : all + 1 + cube_rounds(b[0].part, k);
 }
 
-/* Adds the edges of one round, in which peers average with weight 1/f if their places in `s` differ
- * in one digit only. That digit has the radix f and the place value `worth`. Returns 0 or
- * -ENOMEM. */
+/* Adds the edges of one round of a hyper-hypercube. Peers average with weight 1/f if the numbers of
+ * their places in `s` differ in one digit only. That digit has the radix f and the place value
+ * `worth`. Returns 0 or -ENOMEM. */
 static int average_digit(struct topology_turns *t, struct set s, uint32_t round, uint32_t f,
                          uint32_t worth)
 {
@@ -169,7 +170,7 @@ static int add_cube(struct topology_turns *t, struct set s, uint32_t k, uint32_t
 }
 
 /* Adds the edges of one round, in which each of the `behind` peers after block b exchanges with one
- * peer of each part of b. Returns 0 or -ENOMEM. */
+ * peer of each part of b (step (ii) of method 2). Returns 0 or -ENOMEM. */
 static int add_meeting(struct topology_turns *t, const struct block *b, uint32_t behind,
                        uint32_t round)
 {
@@ -193,8 +194,8 @@ static int add_simple(struct topology_turns *t, uint32_t first, uint32_t n, uint
 {
     struct block b[DIGITS_MAX] = {{0}};
     uint32_t len = blocks_of(n, k, b), end = simple_rounds(n, k);
-    /* Round in which the peers after block 1 exchange with the peers of block 1. Before this round,
-     * each block averages by itself. */
+    /* Round of step (ii), in which the peers after block 1 exchange with the peers of block 1.
+     * Before this round, each block averages by itself. */
     uint32_t met = cube_rounds(b[0].a * b[0].part, k);
     uint32_t behind = n;
     int err = 0;
@@ -227,8 +228,7 @@ static int base_rounds(struct topology_turns *t, uint32_t *n_rounds, const char 
     uint32_t base = inside + cube_rounds(groups, k);
     *n_rounds = simple < base ? simple : base;
     if ((uint64_t)n * k > UINT32_MAX / *n_rounds)
-        /* The graph has too many edges: graph.first counts the neighbours of all vertices in 32
-         * bits. */
+        /* Too many edges: the sum of all degrees must fit into 32 bits (graph.first). */
         return -EINVAL;
     if (simple < base)
         return add_simple(t, 0, n, k);

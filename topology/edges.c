@@ -75,7 +75,8 @@ static int read_inline(struct topology_edges *e, const char **p)
     }
 }
 
-/* Parses the list in "edges:0-1,1-2", the form that the run description contains. */
+/* Parses the text after "edges:" in a specification, such as "0-1,1-2", and writes its canonical
+ * form. */
 static int edges_canonical(const char *arg, char *out, size_t cap, char error[TOPOLOGY_ERROR_MAX])
 {
     struct topology_edges e = {.n = 0};
@@ -108,8 +109,8 @@ static bool read_number(const char **p, const char *end, uint32_t *value)
     return *p < end && topology_number(p, value);
 }
 
-/* Reads one line [p, end) of an edge file, without its newline: an edge, a comment or nothing.
- * Returns 0, -EINVAL or -ENOMEM. */
+/* Reads one line [p, end) of an edge file, without its newline. The line may contain an edge, a
+ * comment or nothing. Returns 0, -EINVAL or -ENOMEM. */
 static int read_line(struct topology_edges *e, const char *p, const char *end)
 {
     const char *comment = memchr(p, '#', (size_t)(end - p));
@@ -216,7 +217,8 @@ static int join_parts(struct topology_edges *e, uint32_t n)
         uint32_t b = find_root(parent, e->pair[i][1]);
         parent[a > b ? a : b] = a > b ? b : a;
     }
-    uint32_t last = 0; /* Vertex 0 is always the root of its component. */
+    /* Root of the last component that has been connected. Vertex 0 is the root of the first one. */
+    uint32_t last = 0;
     int err = 0;
     for (uint32_t v = 1; v < n && err == 0; v++)
         if (parent[v] == v) {

@@ -47,8 +47,8 @@ const struct topology topology_ring = {
     .build = ring_build,
 };
 
-/* ---- star: the first vertex (the hub) is a neighbour of every other. If the hub dies, the next
- * member becomes vertex 0 and the graph is rebuilt around it. ---- */
+/* ---- star: the first vertex (the hub) is a neighbour of every other vertex. If the hub dies, the
+ * next member becomes vertex 0 and the graph is rebuilt around it. ---- */
 
 static int star_canonical(const char *arg, char *out, size_t cap, char error[TOPOLOGY_ERROR_MAX])
 {
@@ -81,7 +81,7 @@ static int complete_canonical(const char *arg, char *out, size_t cap,
     return topology_no_argument("complete", arg, out, error);
 }
 
-/* n is at most 65,536, because graph.first counts the neighbours of all vertices in 32 bits. */
+/* n is at most 65,536, because the sum of all degrees must fit into 32 bits (graph.first). */
 static int complete_build(struct topology_edges *e, const char *arg, uint32_t n, uint64_t seed)
 {
     (void)arg, (void)seed;
@@ -102,8 +102,8 @@ const struct topology topology_complete = {
 };
 
 /* ---- exponential: vertex i is a neighbour of i +- 2^k for all 2^k < n. Each vertex has about 2
- * log2(n) neighbours, and the diameter is about log2(n). Edges are undirected here, and directed in
- * the graph of Ying et al. 2021. ---- */
+ * log2(n) neighbours, and the diameter is about log2(n). The edges are undirected. In the graph of
+ * Ying et al. 2021 they are directed. ---- */
 
 static int exponential_canonical(const char *arg, char *out, size_t cap,
                                  char error[TOPOLOGY_ERROR_MAX])
@@ -163,7 +163,7 @@ int topology_sides_canonical(const char *family, const char *arg, char *out, siz
     return 0;
 }
 
-/* The result is 0 (any number of peers) if R * C needs more than 32 bits. */
+/* If R * C does not fit into 32 bits, the result is 0, which means any number of peers. */
 uint32_t topology_sides_peers(const char *arg)
 {
     struct topology_sides s;

@@ -9,7 +9,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Adds an exchange of peers a and b in a round. */
+/* Adds an edge between peers a and b in the given round, in which both take the mean of their
+ * models. */
 static int add_pair(struct topology_turns *t, uint32_t round, uint32_t a, uint32_t b)
 {
     struct round_schedule_edge e = {
@@ -21,12 +22,12 @@ static int add_pair(struct topology_turns *t, uint32_t round, uint32_t a, uint32
  *
  * In SGP (Assran et al. 2019) and in the one-peer exponential graph of Ying et al. (2021), peer i
  * sends to i + 2^k and receives from i - 2^k. Here exchanges are mutual, so half of the peers step
- * up by 2^k and the other half step down. Both kinds have log2(n) rounds, and for n = 2^m a pass of
- * either averages exactly.
+ * up by 2^k and the other half step down. All of these graphs have log2(n) rounds, and for n = 2^m
+ * a pass averages exactly.
  *
- * If n is not a power of two, neither kind is exact. Here a peer whose partner's number is n or
- * more is idle in that round. The union of all rounds is the incomplete hypercube, which is
- * connected. (base:1 is exact for every n.) ---- */
+ * If n is not a power of two, none of them is exact. In this topology a peer is idle in a round in
+ * which its partner would have a number of n or more. The union of all rounds is the incomplete
+ * hypercube, which is connected. (base:1 is exact for every n.) ---- */
 
 static int exponential_canonical(const char *arg, char *out, size_t cap,
                                  char error[TOPOLOGY_ERROR_MAX])
@@ -35,8 +36,8 @@ static int exponential_canonical(const char *arg, char *out, size_t cap,
     return topology_no_argument("one-peer-exponential", arg, out, error);
 }
 
-/* Adds the rounds of one-peer-exponential, about log2(n), with peer order[i] in place of peer i.
- * The rounds are numbered from *n_rounds on, and *n_rounds is increased. */
+/* Adds the rounds of the topology one-peer-exponential, about log2(n). Peer order[i] takes the
+ * place of peer i. The rounds are numbered from *n_rounds on, and *n_rounds is increased. */
 static int add_exponential(struct topology_turns *t, uint32_t *n_rounds, const uint32_t *order,
                            uint32_t n)
 {
@@ -97,11 +98,11 @@ const struct topology topology_one_peer = {
  * other. A pass contains as many orders as ROUND_SCHEDULE_ROUNDS_MAX allows (2 for 1,024 peers).
  *
  * GossipGraD (Daily et al. 2018) renumbers the peers at random after each log2(n) steps, so that
- * all peers exchange directly in the course of a run. Here each partner needs a stored replica, so
- * the number of partners must be limited: R orders are drawn once from the seed. The first order is
- * that of the peer numbers; its graph is connected for any n. ---- */
+ * all peers exchange directly in the course of a run. In hearsay each partner needs a stored
+ * replica, so the number of partners must be limited. Therefore R orders are drawn once from the
+ * seed. The first order is that of the peer numbers; its graph is connected for any n. ---- */
 
-enum { R_LEAST = 2 }; /* Smallest number of orders. */
+enum { R_LEAST = 2 }; /* Smallest number of orders of the peers in a pass. */
 
 static int rotation_canonical(const char *arg, char *out, size_t cap,
                               char error[TOPOLOGY_ERROR_MAX])
@@ -131,12 +132,13 @@ const struct topology topology_rotation = {
 /* ---- matching:K: a pass of K rounds, each of which is a random matching of all peers. If n is
  * odd, one peer is idle in each round, drawn at random for each matching.
  *
- * Each partner needs a stored replica, so the number of partners must be limited: the K matchings
- * are drawn once from the seed and then repeated. The first two are the even and the odd edges of
- * one random cycle through all peers, so the union of all rounds is connected. Each matching by
- * itself is uniformly distributed among all matchings. ---- */
+ * Each partner needs a stored replica, so the number of partners must be limited. Therefore the K
+ * matchings are drawn once from the seed and then repeated. The first two consist of every second
+ * edge of a random cycle through all peers, and of the other edges of the cycle, so the union of
+ * all rounds is connected. Each matching by itself is uniformly distributed among all matchings.
+ * ---- */
 
-enum { K_LEAST = 2 }; /* Smallest number of matchings. */
+enum { K_LEAST = 2 }; /* Smallest number of matchings (rounds) in a pass. */
 
 static int matching_canonical(const char *arg, char *out, size_t cap,
                               char error[TOPOLOGY_ERROR_MAX])
@@ -184,7 +186,7 @@ static int matching_rounds(struct topology_turns *t, uint32_t *n_rounds, const c
     return err;
 }
 
-/* With two peers there is only one possible pair, so every matching averages exactly. */
+/* With two peers only one pair is possible, so every matching averages both models exactly. */
 static bool matching_exact(uint32_t n)
 {
     return n <= 2;

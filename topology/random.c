@@ -56,8 +56,8 @@ static void sort_components(uint32_t n, const uint32_t *component, uint32_t *at,
         order[at[component[v]]++] = v;
 }
 
-/* Connects the graph by adding one edge fewer than it has components. Returns 0 or -ENOMEM. The
- * cost is close to O(n + m) for m edges. */
+/* Connects the graph by adding edges, one fewer than the graph has components. Returns 0 or
+ * -ENOMEM. The cost is close to O(n + m) for m edges. */
 static int join_components(struct topology_edges *e, uint32_t n, struct rng *rng)
 {
     uint32_t *component = malloc(3 * (size_t)n * sizeof *component), *order = component + 2 * n;
@@ -97,8 +97,7 @@ static int er_build(struct topology_edges *e, const char *arg, uint32_t n, uint6
 {
     double p;
     if (!number_real(arg, &p) || (double)n * (n - 1) * p > UINT32_MAX / 2)
-        /* The graph has too many edges: graph.first counts the neighbours of all vertices in 32
-         * bits. */
+        /* Too many edges: the sum of all degrees must fit into 32 bits (graph.first). */
         return -EINVAL;
     struct rng rng = rng_stream(rng_key(seed, RNG_TOPOLOGY, n, rng_hash("er", 2)));
     int err = 0;
@@ -116,12 +115,11 @@ const struct topology topology_er = {
     .build = er_build,
 };
 
-/* ---- small-world:K,P: a ring in which each peer is joined to the K nearest (K / 2 on either
- * side); then the far end of each edge is moved to a random peer with probability P (Watts,
+/* ---- small-world:K,P: a ring in which each peer is joined to the K nearest peers (K / 2 on either
+ * side). Then the far end of each edge is moved to a random peer with probability P (Watts,
  * Strogatz 1998).
  *
- * With K + 1 peers or fewer the graph is complete. ----
- */
+ * With K + 1 peers or fewer the graph is complete. ---- */
 
 enum {
     /* Largest number of draws of a new end for an edge. If all of them are invalid, the edge is not
@@ -139,7 +137,7 @@ struct world
     uint32_t *far;
 };
 
-/* Returns true if one of the edges that peer i drew ends at peer `other`. */
+/* Returns true if peer `other` is the far end of one of the edges that peer i drew. */
 static bool has_drawn(const struct world *w, uint32_t i, uint32_t other)
 {
     for (uint32_t k = 0; k < w->half; k++)
@@ -210,8 +208,7 @@ static int world_build(struct topology_edges *e, const char *arg, uint32_t n, ui
     if (n <= k + 1)
         return topology_complete.build(e, NULL, n, seed);
     if ((uint64_t)n * k > UINT32_MAX)
-        /* The graph has too many edges: graph.first counts the neighbours of all vertices in 32
-         * bits. */
+        /* Too many edges: the sum of all degrees must fit into 32 bits (graph.first). */
         return -EINVAL;
     struct rng rng = rng_stream(rng_key(seed, RNG_TOPOLOGY, n, rng_hash("small-world", 11)));
     struct world w = {.n = n, .half = k / 2};

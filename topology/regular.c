@@ -41,7 +41,7 @@ struct draw
     struct rng rng;
 };
 
-/* Returns true if a and b are neighbours. */
+/* Returns true if the drawn graph has an edge between a and b. */
 static bool adjacent(const struct draw *d, uint32_t a, uint32_t b)
 {
     const uint32_t *row = d->neighbour + (size_t)a * d->width;
@@ -51,7 +51,7 @@ static bool adjacent(const struct draw *d, uint32_t a, uint32_t b)
     return false;
 }
 
-/* Adds b to the neighbours of a. The caller also adds a to the neighbours of b. */
+/* Adds b to the list of neighbours of a. The opposite direction is left to the caller. */
 static void link_end(struct draw *d, uint32_t a, uint32_t b)
 {
     d->neighbour[(size_t)a * d->width + d->have[a]++] = b;
@@ -66,7 +66,8 @@ static void unlink_end(struct draw *d, uint32_t a, uint32_t b)
     row[i] = row[--d->have[a]];
 }
 
-/* Stores the edge (a, b) at index `at` of the edges, and in the rows of both vertices. */
+/* Stores the edge (a, b) as number `at` of the list of edges, and in the rows of neighbours of both
+ * vertices. */
 static void set_edge(struct draw *d, uint32_t at, uint32_t a, uint32_t b)
 {
     d->edge[at][0] = a;
@@ -82,8 +83,9 @@ static bool new_edge(const struct draw *d, uint32_t a, uint32_t b)
 }
 
 /* Repairs the bad pair (a, b) by switching with a random edge (c, e): the edges (a, c) and (b, e)
- * replace both, which preserves all degrees. The graphs stay nearly equally likely. Drawing all
- * pairs again until none is bad would take far too long. Returns false if no switch was found. */
+ * take the place of the pair and of the edge. All degrees stay the same, and the graphs stay nearly
+ * equally likely. Drawing all pairs again until none is bad would take far too long. Returns false
+ * if no switch was found. */
 static bool switch_pair(struct draw *d, uint32_t a, uint32_t b)
 {
     for (uint32_t i = 0; i < SWITCHES_MAX && d->n_edges > 0; i++) {
@@ -119,7 +121,8 @@ static bool draw_pairs(struct draw *d)
         if (new_edge(d, a, b)) {
             set_edge(d, d->n_edges++, a, b);
         } else {
-            /* Bad pairs are stored at the start of half_edge[], which has already been read. */
+            /* Bad pairs (loops and duplicate edges) are stored at the start of half_edge[], which
+             * has already been read. */
             d->half_edge[2 * n_bad] = a;
             d->half_edge[2 * n_bad++ + 1] = b;
         }
@@ -130,7 +133,8 @@ static bool draw_pairs(struct draw *d)
     return true;
 }
 
-/* Adds the drawn edges to `e`, or the edges of the complement. */
+/* Adds the drawn edges to `e`. If the complement was drawn, adds the edges that were not drawn
+ * instead. */
 static int collect_edges(const struct draw *d, bool complement, struct topology_edges *e)
 {
     e->n = 0;
@@ -156,8 +160,8 @@ static int is_connected(const struct topology_edges *e, uint32_t n, bool *yes)
     return 0;
 }
 
-/* Draws graphs until one is connected. Few draws are needed, because almost every regular graph
- * of degree 3 or more is connected. */
+/* Draws graphs until one is connected. This takes few draws, because almost every random regular
+ * graph of degree 3 or more is connected. */
 static int draw_until_connected(struct draw *d, bool complement, struct topology_edges *e)
 {
     for (uint32_t i = 0; i < ATTEMPTS_MAX; i++) {

@@ -37,8 +37,8 @@ static int compare_turns(const void *left, const void *right)
     return (x->b > y->b) - (x->b < y->b);
 }
 
-/* Moves the edges of `t` into the schedule, sorts them and computes where each round begins.
- * Returns 0 or -ENOMEM. */
+/* Moves the edges of the list `t` into the schedule, sorts them and computes where each round
+ * begins. Returns 0 or -ENOMEM. */
 static int make_rota(struct round_schedule *r, struct topology_turns *t)
 {
     r->first = calloc((size_t)r->n_rounds + 1, sizeof *r->first);

@@ -30,8 +30,8 @@ struct round_schedule_edge
 /* The rounds of a pass for n peers. */
 struct round_schedule
 {
-    /* Number of peers, and number of rounds in a pass. n_rounds is 0 if the topology does not
-     * change. */
+    /* Number of peers, and number of rounds in a pass (sequence of rounds that is repeated).
+     * n_rounds is 0 if the topology does not change. */
     uint32_t n, n_rounds;
     /* True: one pass averages exactly, that is, each element of the product of its matrices is
      * 1/n. */
@@ -93,7 +93,7 @@ struct round_schedule_load
 {
     uint32_t busy, ends;
 };
-/* Computes the load of peer v. */
+/* Computes the load of peer v (see struct round_schedule_load). */
 struct round_schedule_load round_schedule_load(const struct round_schedule *r, uint32_t v);
 
 #endif

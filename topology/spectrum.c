@@ -36,16 +36,17 @@ enum {
 static const double spread_enough = 1e-4;
 /* An eigenvalue has converged if it changes by at most this amount. */
 static const double settled = 1e-13;
-/* The Lanczos iteration ends if beta is at most this number: no vector q orthogonal to the previous
- * ones is left. */
+/* The Lanczos iteration ends if beta, the length of the next vector q before it is scaled to 1, is
+ * at most this number. No vector orthogonal to the previous ones is then left. */
 static const double breakdown = 1e-13;
 
-/* A symmetric n x n matrix that preserves the mean of a vector. multiply() computes y = M x, where
- * x and y must be different vectors. */
+/* A symmetric n x n matrix M that does not change the mean of a vector. multiply() computes y = M
+ * x, where x and y must be different vectors. */
 struct matrix
 {
     uint32_t n;
-    const void *of; /* Graph or round schedule that multiply() gets as its first argument. */
+    /* The object that defines M, a graph or a round schedule. It is passed to multiply(). */
+    const void *of;
     void (*multiply)(const void *of, const double *x, double *y);
 };
 
@@ -53,12 +54,12 @@ struct matrix
 struct lanczos
 {
     const struct matrix *m;
-    /* The vectors q_k and q_(k-1), and space for the next one. n elements each. */
+    /* The vectors q_k and q_(k-1) of the iteration, and memory for q_(k+1). n elements each. */
     double *q, *q_before, *next;
     /* The tridiagonal matrix T: alpha[0..k) is its diagonal, and beta[i] is the off-diagonal
      * element between alpha[i - 1] and alpha[i]. */
     double *alpha, *beta;
-    size_t k, cap; /* Number of rows of T, and largest number of rows. */
+    size_t k, cap; /* Number of rows of T at present, and largest number of rows. */
     /* True: no new vector q exists, so the eigenvalues of T are eigenvalues of W and T cannot
      * grow. */
     bool exhausted;
@@ -79,7 +80,8 @@ static void multiply_by_w(const void *graph, const double *x, double *y)
     }
 }
 
-/* A pass of a round schedule, and two vectors of n elements. */
+/* A pass of a round schedule, and the vectors that are multiplied: `x`, and `next` for the result.
+ * n elements each. */
 struct turns
 {
     const struct round_schedule *r;
@@ -208,7 +210,8 @@ static double eigenvalue(const struct lanczos *l, size_t rank)
     return 0.5 * (low + high);
 }
 
-/* Lets T grow until its extreme eigenvalues have converged, and stores them in `s`. */
+/* Does Lanczos steps, which add rows to T, until the extreme eigenvalues of T have converged.
+ * Stores them in `s`. */
 static void lanczos_run(struct lanczos *l, struct spectrum *s)
 {
     lanczos_start(l);

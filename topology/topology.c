@@ -56,7 +56,8 @@ int topology_one_number(const struct topology_one *one, const char *arg, char *o
 int topology_refuse(char error[TOPOLOGY_ERROR_MAX], const char *family, const char *found,
                     const char *expected)
 {
-    /* The first bytes of the invalid text, enough to recognise it, and "..." for the rest. */
+    /* Holds the first bytes of the invalid text, enough to recognise it, and "..." if there are
+     * more. */
     char shown[48];
     size_t n = 0;
     for (; found[n] != '\0' && n + 4 < sizeof shown; n++)
@@ -220,7 +221,7 @@ int topology_edges_graph(const struct topology_edges *e, uint32_t n, struct grap
     return 0;
 }
 
-/* The specification is made canonical here, so that a text typed by the user and the text in a run
+/* Making the specification canonical ensures that a text typed by the user and the text in a run
  * description give the same graph. A graph of one vertex has no edges in any family. */
 int graph_build(struct graph *g, const char *spec, uint32_t n, uint64_t seed)
 {

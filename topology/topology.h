@@ -31,8 +31,9 @@ enum {
     TOPOLOGY_NUMBER_MAX = 1000000 /* Largest number that a specification may contain. */
 };
 
-struct topology_edges; /* A list of edges (topology/family.h). */
-struct topology_turns; /* A list of edges, each with its round (topology/family.h). */
+struct topology_edges; /* A list of edges under construction (topology/family.h). */
+/* A list of edges under construction, each with its round (topology/family.h). */
+struct topology_turns;
 
 /* A family of graphs, such as "torus". The array topology_all[] lists all families and ends with
  * NULL. In all functions, `arg` is the text after the colon of a specification, or NULL if there is
@@ -50,14 +51,14 @@ struct topology
     /* Adds the edges of the graph of n >= 2 vertices to `e`. `arg` is canonical. Loops and
      * duplicate edges are allowed, because the caller drops them. Returns 0, -EINVAL or -ENOMEM. */
     int (*build)(struct topology_edges *e, const char *arg, uint32_t n, uint64_t seed);
-    /* For a topology that changes every round (round_schedule.h), instead of build(). Adds the
-     * edges of all rounds for n >= 2 vertices to `t` and sets *n_rounds, at least 1. Returns 0,
-     * -EINVAL or -ENOMEM. */
+    /* Replaces build() for a topology that changes every round (round_schedule.h). Adds the edges
+     * of all rounds for n >= 2 vertices to `t` and sets *n_rounds, at least 1. Returns 0, -EINVAL
+     * or -ENOMEM. */
     int (*rounds)(struct topology_turns *t, uint32_t *n_rounds, const char *arg, uint32_t n,
                   uint64_t seed);
-    /* For a family with rounds(). Returns true if one pass through all rounds averages n >= 2 peers
-     * exactly for every seed: each element of the product of the mixing matrices is 1/n. NULL: no
-     * pass is exact. */
+    /* Only for a family with rounds(). Returns true if one pass through all rounds averages n >= 2
+     * peers exactly for every seed: each element of the product of the mixing matrices is 1/n.
+     * NULL: no pass is exact. */
     bool (*exact)(uint32_t n);
     /* True: in each round each vertex has at most one edge, with weight 1/2, for every n. Only for
      * a family with rounds(). */

@@ -43,15 +43,16 @@ const struct topology topology_tree = {
 
 /* ---- trees: the double binary tree of Sanders, Speck and Traeff 2009 ("Two-tree algorithms for
  * full bandwidth broadcast, reduction and scan"). NCCL reduces on this pair of trees, and RelaySum
- * (Vogels et al. 2021) relays on it. Here the graph has the edges of both trees.
+ * (Vogels et al. 2021) relays on it. The graph of this family has the edges of both trees.
  *
  * The first tree is numbered in-order: if b is the lowest set bit of i, the children of peer i are
  * i - b/2 and i + b/2. Odd numbers are leaves, and 0 is the root. The second tree is the first one
  * with peer i renumbered as n - 1 - i (n even) or i - 1 (n odd). The leaves of the second tree are
  * inner nodes of the first, except 0. ---- */
 
-/* Returns the parent of peer i > 0 in the first tree of n peers. If the parent has a number of n or
- * more, it does not exist, and its next existing ancestor is returned. */
+/* Returns the parent of peer i > 0 in the first of the two trees, for n peers. If the computed
+ * parent has a number of n or more, no such peer exists. Its next ancestor that exists is then
+ * returned. */
 static uint32_t above(uint32_t i, uint32_t n)
 {
     uint32_t bit = i & (~i + 1), left = i - bit;
@@ -59,7 +60,8 @@ static uint32_t above(uint32_t i, uint32_t n)
     return up < n ? (uint32_t)up : left;
 }
 
-/* Returns the peer that has the same place in the second tree as peer i has in the first tree. */
+/* The second tree has the shape of the first, with other peers. Returns the peer at the place that
+ * peer i has in the first tree. */
 static uint32_t second(uint32_t i, uint32_t n)
 {
     return n % 2 == 0 ? n - 1 - i : (i + 1) % n;

@@ -33,10 +33,11 @@
 #include <math.h>
 
 enum {
-    /* Number of signs: index 0 is for the positive values, index 1 for the negative values. */
+    /* Number of signs. In arrays index 0 is for the positive values, index 1 for the negative
+     * ones. */
     SIDES = 2,
-    DIGITS = 3, /* Number of digits of a magnitude. */
-    /* Number of values of the longest digit, 2^11. */
+    DIGITS = 3, /* Number of digits into which the 31 bits of a magnitude are divided. */
+    /* Number of values that the longest digit can have, 2^11. */
     DIGIT_SIZE = 2048
 };
 
@@ -49,23 +50,23 @@ static const struct codec_param adaq_params[] = {
     {.name = NULL},
 };
 
-/* The numbers of positive and of negative values are each rounded up. Their sum exceeds the number
- * for all n values by at most one. */
+/* The number of positive values to choose and the number of negative ones are each rounded up.
+ * Their sum exceeds the share of all n values by at most one. */
 static size_t adaq_most(const int64_t *arg, size_t n)
 {
     size_t share = keep_most(arg, n);
     return share < n ? share + 1 : n;
 }
 
-/* Search for the k-th largest magnitude among the values of one sign. */
+/* State of the search for the k-th largest magnitude among the values of one sign. */
 struct side
 {
-    uint32_t count[DIGIT_SIZE]; /* Histogram of the present digit. */
-    /* Digits of the result that have been found. At the end: the bit pattern of the k-th largest
-     * magnitude. */
+    uint32_t count[DIGIT_SIZE]; /* Histogram of the digit that is searched at present. */
+    /* Digits that have been found of the k-th largest magnitude. At the end its whole bit
+     * pattern. */
     uint32_t key;
-    /* Rank of the result among the magnitudes that begin with the digits found. At the end: the
-     * number of chosen values that equal the result. */
+    /* Rank of the k-th largest magnitude among those that begin with the digits found. At the end
+     * the number of chosen values that equal it. */
     size_t left;
     size_t k;
 };
@@ -76,8 +77,8 @@ static inline uint32_t key_of(uint32_t bits)
     return bits & 0x7fffffffu;
 }
 
-/* Adds the numbers of positive and of negative values to size[0] and size[1]. Zeros have no sign.
- * In a histogram they fall into the lowest cell, which the search never reaches. */
+/* Adds the number of positive values to size[0] and the number of negative values to size[1]. Zeros
+ * have no sign. In a histogram they fall into the lowest cell, which the search never reaches. */
 VEC_CLONES static void count_sides(const float *v, size_t n, size_t size[SIDES])
 {
     uint32_t above = 0;
@@ -90,8 +91,8 @@ VEC_CLONES static void count_sides(const float *v, size_t n, size_t size[SIDES])
     size[1] += below;
 }
 
-/* Adds the digits of n values to the histograms of both signs. Only magnitudes that begin with the
- * digits found so far are counted. */
+/* Adds one digit of each of n values to the histogram of its sign. Only magnitudes that begin with
+ * the digits found so far are counted. */
 static void count_digits(struct side side[SIDES], unsigned digit, const float *v, size_t n)
 {
     unsigned shift = digit_shift[digit];
@@ -106,7 +107,8 @@ static void count_digits(struct side side[SIDES], unsigned digit, const float *v
     }
 }
 
-/* Finds the next digit of the result from the histogram, and clears the histogram. */
+/* Finds the next digit of the k-th largest magnitude from the histogram, and clears the
+ * histogram. */
 static void settle_digit(struct side *s, unsigned digit)
 {
     size_t i = DIGIT_SIZE;
@@ -139,7 +141,7 @@ static void search_sides(const struct codec_source *s, const size_t k[SIDES],
     }
 }
 
-/* Marks the values that are at least `above` or at most `below`. */
+/* Marks the values that are chosen: those that are at least `above` or at most `below`. */
 VEC_CLONES static void mark_sides(uint8_t *restrict mark, const float *restrict v, size_t n,
                                   float above, float below)
 {
@@ -155,7 +157,8 @@ static void collect_sides(const struct codec_source *s, struct side side[SIDES],
     float v[CODEC_CHUNK];
     uint8_t mark[CODEC_CHUNK];
     uint32_t local[CODEC_CHUNK];
-    /* If no value of a sign is wanted, its threshold is a number that no element reaches. */
+    /* If no value of a sign is to be chosen, the threshold of that sign is a number that no element
+     * reaches. */
     float above = side[0].k > 0 ? bytes_to_float(side[0].key) : CODEC_LIMIT;
     float below = side[1].k > 0 ? -bytes_to_float(side[1].key) : -CODEC_LIMIT;
     pick->k = 0;
@@ -182,8 +185,9 @@ static void collect_sides(const struct codec_source *s, struct side side[SIDES],
 
 /* ---- Candidates ---- */
 
-/* Returns the rank to look for among `size` sampled values of one sign: the expected rank plus five
- * standard deviations, so that the threshold is rarely too high. */
+/* The threshold for a sign is estimated as the value of a certain rank among the `size` sampled
+ * values of that sign. Returns this rank: the expected rank plus five standard deviations, so that
+ * the threshold is rarely too high. */
 static size_t rank_of(double share, size_t size)
 {
     double mean = share * (double)size;
@@ -191,8 +195,8 @@ static size_t rank_of(double share, size_t size)
     return rank < size ? rank : size;
 }
 
-/* Returns the number of candidates that there is room for: twice the expected number if both signs
- * have similar values. */
+/* Returns the number of candidates that there is room for: twice the number that is expected if
+ * both signs have similar values. */
 static size_t room_for(double share, size_t n)
 {
     double m = (double)sample_size(n);

@@ -11,11 +11,13 @@
 #include "compress/coding/bytes.h"
 
 enum {
-    /* Index of the argument `share` in the array `arg`. The share is stored in billionths. */
+    /* Index of the argument `share` in `arg`, the array of argument values. `share` is stored in
+     * billionths. */
     ADATH_SHARE
 };
 enum {
-    TYPICAL_PART = 70 /* Estimate for planning bandwidth: one value in TYPICAL_PART is selected. */
+    /* For planning bandwidth, the codec estimates that one value in TYPICAL_PART is selected. */
+    TYPICAL_PART = 70
 };
 
 static const struct codec_param adath_params[] = {
@@ -40,7 +42,8 @@ static size_t adath_typical(const int64_t *arg, size_t n)
     return (n + TYPICAL_PART - 1) / TYPICAL_PART;
 }
 
-/* Rounding never takes the threshold above the largest value, so that value is always selected. */
+/* The threshold is share * max |v|. Rounding never takes it above max |v|, so at least the largest
+ * value is selected. */
 static int adath_select(const int64_t *arg, const struct codec_source *s, struct codec_pick *pick)
 {
     uint32_t max;

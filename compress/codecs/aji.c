@@ -21,7 +21,7 @@
 #include "compress/codecs/select.h"
 #include "compress/coding/bytes.h"
 
-/* Number of values that may be selected in addition to twice the wanted number. */
+/* The largest number of selected values is twice the wanted number, plus this number. */
 enum { SLACK = 64 };
 
 static const struct codec_param aji_params[] = {
@@ -49,15 +49,15 @@ static size_t whole_lines(size_t n_bytes)
     return (n_bytes + 63) / 64 * 64;
 }
 
-/* Buffers for finding the rank-th largest value of a sample: the sample `v`, and the result `top`
- * of select_top(). All arrays are in scratch. */
+/* Buffers for finding the rank-th largest magnitude in a sample: the sample `v`, and the result
+ * `top` of select_top(). All arrays are in the scratch memory. */
 struct sample
 {
     float *v;
     struct codec_pick top;
 };
 
-/* Places the buffers for a sample of m elements at `at`. */
+/* Places the arrays of struct sample in the scratch memory at `at`, for a sample of m elements. */
 static struct sample carve(uint8_t *at, size_t m, size_t rank)
 {
     size_t picks = whole_lines((rank + CODEC_CHUNK) * 4);
@@ -69,7 +69,7 @@ static struct sample carve(uint8_t *at, size_t m, size_t rank)
     return s;
 }
 
-/* The sample and the exact top-k search use the same scratch, because the search begins when the
+/* The sample and the exact top-k search share one scratch area, because the search begins when the
  * sample is no longer needed. */
 static size_t aji_scratch(const int64_t *arg, size_t n)
 {

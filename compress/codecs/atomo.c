@@ -35,7 +35,9 @@
 #include <limits.h>
 #include <math.h>
 
-enum { ATOMO_R, ATOMO_SCALE }; /* Indices of the arguments of the codec in the array `arg`. */
+/* Indices of the codec's arguments in `arg`, the array of argument values that its functions
+ * get. */
+enum { ATOMO_R, ATOMO_SCALE };
 enum { SCALE_LS, SCALE_RAW };
 
 static const char *const scale_choices[] = {"ls", "raw", NULL};
@@ -63,8 +65,8 @@ static size_t shorter(const struct codec_shape *shape)
     return shape->rows < shape->cols ? shape->rows : shape->cols;
 }
 
-/* Returns true if the matrix is sent as factors: they must be less than half as large as plain
- * floats, and the sizes must fit into the integers of LAPACK. */
+/* Returns true if the matrix is sent as factors. Factors must take less than half the size of plain
+ * floats, and the sizes of the matrix must fit into the integers of LAPACK. */
 static bool atomo_pays(const int64_t *arg, const struct codec_shape *shape)
 {
     return matrix_pays(shape, (size_t)arg[ATOMO_R]) && shape->n <= INT_MAX
@@ -102,22 +104,25 @@ struct triple
     double scale;
 };
 
-/* Working space of the encoder. All arrays are in the scratch memory. */
+/* Working space of the encoder. All its arrays are in the scratch memory. */
 struct spectrum
 {
     struct blas_svd svd;
-    double *column; /* Scratch for one column of a factor: max(rows, cols) elements. */
-    double *p;      /* Probability of each singular triple: min(rows, cols) elements. */
+    /* Scratch memory for one column of a factor. The array has max(rows, cols) elements. */
+    double *column;
+    /* Probability of each singular triple (sigma_i, u_i, v_i). The array has min(rows, cols)
+     * elements. */
+    double *p;
     /* Singular triples that were drawn. The array has room for most() triples. */
     struct triple *taken;
     size_t n_taken;
 };
 
-/* The arrays in scratch, in their order. */
+/* The arrays in the scratch memory, in their order. */
 enum part { PART_A, PART_S, PART_U, PART_VT, PART_WORK, PART_COLUMN, PART_P, PART_TAKEN, PARTS };
 
-/* Computes the size in bytes of each array in scratch, rounded up to a multiple of 64. Returns the
- * sum of the sizes. */
+/* Computes the size in bytes of each array in the scratch memory, rounded up to a multiple of 64.
+ * Returns the sum of the sizes. */
 static size_t part_sizes(size_t size[PARTS], const int64_t *arg, const struct codec_shape *shape)
 {
     size_t m = shape->rows, n = shape->cols, k = shorter(shape), sum = 0;
@@ -142,7 +147,7 @@ static size_t atomo_scratch(const int64_t *arg, const struct codec_shape *shape)
     return atomo_pays(arg, shape) ? part_sizes(size, arg, shape) : matrix_plain_scratch(shape);
 }
 
-/* Places the arrays of the encoder in scratch. */
+/* Places the arrays of the encoder in the scratch memory. */
 static struct spectrum lay_out(const int64_t *arg, const struct codec_shape *shape, char *scratch)
 {
     size_t size[PARTS];
@@ -198,8 +203,8 @@ static void fill_water(double *p, const float *s, size_t rank, size_t r)
 static void draw_triples(struct spectrum *w, const int64_t *arg, size_t rank, size_t limit,
                          uint64_t key)
 {
-    /* The inner product <M, C> of the matrix and its decoded form, and |C|^2, both for beta = 1.
-     * Their quotient is the beta of scale=ls. */
+    /* The inner product <M, C> of the matrix and its decoded form, and |C|^2, both computed with
+     * beta = 1. The beta of scale=ls is their quotient. */
     double dot = 0.0, c2 = 0.0;
     fill_water(w->p, w->svd.s, rank, (size_t)arg[ATOMO_R]);
     for (size_t i = 0; i < rank && w->n_taken < limit; i++) {
@@ -260,8 +265,8 @@ static int encode_triples(const int64_t *arg, const struct codec_shape *shape,
         return -ERANGE;
     double e2 = matrix_error2(shape, count, factors, s);
     if (arg[ATOMO_SCALE] == SCALE_LS && !(e2 < stat->x2))
-        /* The decoded matrix would not reduce the error, because the values are too small for the
-         * precision of floats. Therefore nothing is sent. */
+        /* If decoding would not reduce the error, nothing is sent. This happens if the values are
+         * too small for the precision of floats. */
         w->n_taken = 0;
     else
         stat->e2 = e2;
@@ -283,8 +288,8 @@ static int atomo_encode(const int64_t *arg, const struct codec_shape *shape,
 
 /* ---- Decoding ---- */
 
-/* Reads the number of triples at the start of src[0..len) into *count. Returns the bytes it takes,
- * or 0 if the number is not valid. */
+/* Reads the number of triples at the start of src[0..len) into *count. Returns the number of bytes
+ * read, or 0 if the number of triples is not valid. */
 static size_t get_count(const int64_t *arg, const struct codec_shape *shape, const uint8_t *src,
                         size_t len, size_t *count)
 {

@@ -28,7 +28,9 @@
 #include "nn/math/vec.h"
 
 enum {
-    DOREFA_BITS, /* Indices of the arguments of the codec in the array `arg`. */
+    /* Indices of the codec's arguments in `arg`, the array of argument values that its functions
+     * get. */
+    DOREFA_BITS,
     DOREFA_BLOCK,
     DOREFA_ROUND,
     DOREFA_SCALE
@@ -94,8 +96,8 @@ static inline float clamped(float c, float steps)
     return c < steps ? c : steps;
 }
 
-/* Rounds n values to the nearest codes and stores the codes and their levels h. Code c is nearest
- * if the position of v plus (L + 1) / 2 is in [c, c + 1). */
+/* Rounds n values to the nearest codes. Stores the codes and their levels h. The nearest code c is
+ * the integer part of the position of v on the grid plus (L + 1) / 2. */
 VEC_CLONES static void codes_near(uint16_t *restrict code, float *restrict h,
                                   const float *restrict v, size_t n, struct grid g)
 {
@@ -123,14 +125,14 @@ VEC_CLONES static void codes_random(uint16_t *restrict code, float *restrict h,
     }
 }
 
-/* Sums for the scale of least squared error: vh = <v, h> and hh = |h|^2. */
+/* Sums for scale=ls, the scale of least squared error: vh = <v, h> and hh = |h|^2. */
 struct product
 {
     double vh, hh;
 };
 
-/* Writes the codes of a whole block, and stores their levels in b->work. Returns the sums for
- * scale=ls. */
+/* Writes the codes of a whole block, and stores their levels in b->work. Returns the sums from
+ * which scale=ls is computed. */
 static struct product put_codes(const int64_t *arg, const struct codec_block *b, uint8_t *dst)
 {
     unsigned bits = (unsigned)arg[DOREFA_BITS];
@@ -160,8 +162,9 @@ VEC_CLONES static void scale_levels(float *h, size_t n, float scale)
         h[i] *= scale;
 }
 
-/* Returns the squared error |v - scale h|^2, with products rounded as in decode(). Overwrites h.
- * The formula |v|^2 - <v, h>^2 / |h|^2 would lose too many digits if the error is small. */
+/* Returns the squared error |v - scale h|^2. The products scale h are rounded to float, as in
+ * decode(), and overwrite h. The formula |v|^2 - <v, h>^2 / |h|^2 would lose too many digits if the
+ * error is small. */
 static double codes_error2(const float *v, float *h, size_t n, float scale)
 {
     double e2 = 0.0;
@@ -173,7 +176,7 @@ static double codes_error2(const float *v, float *h, size_t n, float scale)
     return e2;
 }
 
-/* Returns true if every decoded value is in range. The largest is scale * L. */
+/* Returns true if every decoded value is in range. The largest decoded value is scale * L. */
 static bool in_range(float scale, unsigned steps)
 {
     return scale * (float)steps < CODEC_LIMIT;
@@ -203,8 +206,8 @@ static double dorefa_encode(const int64_t *arg, const struct codec_block *b, uin
 static bool dorefa_check(const int64_t *arg, const uint8_t *src, size_t n)
 {
     uint32_t scale = bytes_get_u32(src);
-    if (scale >= CODEC_LIMIT_BITS || /* This comparison also rejects negative scales, -0 and NaN. */
-        !in_range(bytes_to_float(scale), steps_of(arg))
+    /* Compares bit patterns, so that negative scales, -0 and NaN are rejected too. */
+    if (scale >= CODEC_LIMIT_BITS || !in_range(bytes_to_float(scale), steps_of(arg))
         || !pack_padded(src + 4, n, (unsigned)arg[DOREFA_BITS]))
         return false;
     if (scale != 0)

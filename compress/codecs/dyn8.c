@@ -28,7 +28,7 @@
 #include "nn/math/vec.h"
 
 enum {
-    DYN8_BLOCK /* Index of the argument `block` in the array `arg`. */
+    DYN8_BLOCK /* Index of the argument `block` in `arg`, the array of argument values. */
 };
 enum { DYN8_TOP = 127 }; /* Largest code without its sign bit. */
 
@@ -37,7 +37,8 @@ static const struct codec_param dyn8_params[] = {
     {.name = NULL},
 };
 
-/* The largest magnitude of the table, which stands for the largest value of a block. */
+/* Largest magnitude of the table before the division. It stands for the largest value of a
+ * block. */
 #define LAST (0.1 + 0.9 * 63.5 / 64)
 
 /* Magnitude j of a decade with `parts` magnitudes, divided by the largest magnitude of the table.
@@ -49,7 +50,7 @@ static const struct codec_param dyn8_params[] = {
 #define BORDER(decade, parts)                                                                      \
     (float)((ENTRY(decade, parts, 0) + ENTRY((decade)*0.1, (parts) / 2, (parts) / 2 - 1)) / 2)
 
-/* Number of codes per unit of magnitude in a decade. */
+/* Slope of the code as a linear function of the magnitude, in a decade. */
 #define SLOPE(decade, parts) (float)((parts) / 0.9 / (decade)*LAST)
 
 static size_t dyn8_block(const int64_t *arg)
@@ -86,13 +87,14 @@ static inline uint32_t nearest(float a)
     STEP_DOWN(1e-6, 1);
 #undef STEP_DOWN
     float zero = a < (float)(ENTRY(1e-6, 1, 0) / 2) ? 0.0f : 1.0f;
-    float code = a * slope + parts * (8.0f / 9.0f); /* The constant 8/9 is 1 - 0.1 / 0.9. */
+    /* 8/9 is 1 - 0.1 / 0.9: a decade begins at 0.1 of its end. */
+    float code = a * slope + parts * (8.0f / 9.0f);
     float last = 2.0f * parts - 0.5f;
     return (uint32_t)(int32_t)((code < last ? code : last) * zero);
 }
 
-/* Computes the codes of n values. shift * inv is 1 / scale, as two factors in the range of a
- * float. */
+/* Computes the codes of n values. shift * inv is 1 / scale. It is given as two factors, because one
+ * factor may be out of the range of a float. */
 VEC_CLONES static void codes_of(uint8_t *restrict code, const float *restrict v, size_t n,
                                 float shift, float inv)
 {
@@ -128,11 +130,11 @@ static double dyn8_encode(const int64_t *arg, const struct codec_block *b, uint8
     return error2_unshift(e2, b->max);
 }
 
-/* Result of a check of the codes of a block. */
+/* What the check function finds in the codes of a block. */
 struct seen
 {
-    uint8_t top;  /* Largest code, without the sign bit. */
-    uint8_t bare; /* Not 0: some zero has a sign bit, which is invalid. */
+    uint8_t top;  /* Largest code in the block, without the sign bit. */
+    uint8_t bare; /* Not 0: the block is invalid, because some zero has a sign bit. */
 };
 
 VEC_CLONES static struct seen look_at_codes(const uint8_t *code, size_t n)
@@ -147,8 +149,8 @@ VEC_CLONES static struct seen look_at_codes(const uint8_t *code, size_t n)
     return (struct seen){top, bare};
 }
 
-/* The largest value of a block always has the largest code. A message with a scale but without that
- * code is therefore invalid. */
+/* The largest value of a valid block has the largest code. A message with a scale above 0 but
+ * without that code is therefore invalid. */
 static bool dyn8_check(const int64_t *arg, const uint8_t *src, size_t n)
 {
     (void)arg;
@@ -159,8 +161,8 @@ static bool dyn8_check(const int64_t *arg, const uint8_t *src, size_t n)
     return s.bare == 0 && s.top == (scale != 0 ? DYN8_TOP : 0);
 }
 
-/* Returns the decoded value of a code c = parts + j (see nearest()). The float c + 1/2 has the
- * mantissa m = 1 + (j + 1/2) / parts, and its exponent gives the decade. */
+/* Returns the decoded value of a code. The code is c = parts + j (see nearest()). As a float, c +
+ * 1/2 has the mantissa m = 1 + (j + 1/2) / parts, and its exponent gives the decade. */
 static inline float value_of(uint8_t code, float scale)
 {
     uint32_t c = code & DYN8_TOP;

@@ -17,7 +17,8 @@ VEC_CLONES static void square_errors(float *restrict square, const float *restri
     }
 }
 
-/* Used by codecs that decode by a table or a formula, after they have decoded the block. */
+/* Codecs that decode by a table or a formula call this function after they have decoded the block
+ * that they encoded. */
 double error2_decoded(const float *v, const float *decoded, size_t n, float shift)
 {
     float square[CODEC_CHUNK];

@@ -20,7 +20,7 @@ static inline float error2_shift(float max)
     return bytes_pow2(-bytes_exponent(max));
 }
 
-/* Undoes the factor of error2_shift() in a sum of squares, which contains the factor twice. */
+/* Undoes the effect of error2_shift() on a sum of squares, which contains that factor twice. */
 static inline double error2_unshift(double sum, float max)
 {
     uint64_t bits = (uint64_t)(1023 + 2 * bytes_exponent(max)) << 52;

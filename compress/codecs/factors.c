@@ -25,7 +25,7 @@ typedef double wide __attribute__((vector_size(FACTORS_LANES * sizeof(double))))
 
 /* ---- P = M Q ---- */
 
-/* Returns the sum of the lanes of a vector register, added as doubles in a fixed order. */
+/* Returns the sum of the floats in a vector. They are added as doubles in a fixed order. */
 static inline __attribute__((always_inline)) double sum_of(const lanes *v)
 {
     double s[4] = {0};
@@ -35,7 +35,7 @@ static inline __attribute__((always_inline)) double sum_of(const lanes *v)
     return (s[0] + s[2]) + (s[1] + s[3]);
 }
 
-/* Returns how many of the `left` remaining columns to process next: 4, 2 or 1. */
+/* Returns how many columns to process together next, if `left` columns remain: 4, 2 or 1. */
 static inline size_t together(size_t left)
 {
     return left >= 4 ? 4 : left >= 2 ? 2 : 1;

@@ -14,7 +14,8 @@
 
 #include "compress/codecs/matrix.h"
 
-/* Number of elements that a loop processes in one step, and number of rows in a panel. */
+/* Number of elements that a loop processes in one step. Also the number of rows in a panel, that is
+ * a group of rows which are processed together. */
 enum { FACTORS_LANES = 16, FACTORS_PANEL = 8 };
 
 /* Matrices of one step of power iteration, for a matrix M of m rows and n columns and for rank
@@ -22,7 +23,8 @@ enum { FACTORS_LANES = 16, FACTORS_PANEL = 8 };
 struct factors
 {
     size_t m, n, r;
-    /* Distance in elements between the starts of two columns of length n: factors_stride(n). */
+    /* Distance in elements between the starts of two columns that have n elements:
+     * factors_stride(n). */
     size_t stride;
     float *q;       /* Matrix Q. Elements n to stride - 1 of each column are zero. */
     double *p;      /* Matrix P. Its columns begin m elements apart. */
@@ -35,14 +37,14 @@ static inline size_t factors_stride(size_t n)
     return (n + FACTORS_LANES - 1) / FACTORS_LANES * FACTORS_LANES;
 }
 
-/* Adds M Q, multiplied by the factor `back`, to P. Handles the elements of M that are in the tile
- * `t`. They are given in v, and FACTORS_LANES finite numbers must follow them. */
+/* Adds M Q, multiplied by the factor `back`, to P. Uses only the elements of M in the tile `t`. v
+ * holds these elements, followed by at least FACTORS_LANES finite numbers. */
 void factors_add_p(const struct factors *w, const struct matrix_tile *t, const float *v,
                    double back);
 
-/* Adds M^T P to Q'. Handles the elements of M that are in the tile `t`. They are given in v,
- * followed by rows of zeros up to a multiple of FACTORS_PANEL rows, and by FACTORS_LANES more
- * numbers. P is given as 4 m r bytes of floats at src, as in a message. */
+/* Adds M^T P to Q'. Uses only the elements of M in the tile `t`. v holds these elements, followed
+ * by rows of zeros up to a multiple of FACTORS_PANEL rows, and by FACTORS_LANES more numbers. P is
+ * given as 4 m r bytes of floats at src, as in a message. */
 void factors_add_q(const struct factors *w, const struct matrix_tile *t, const float *v,
                    const uint8_t *src);
 

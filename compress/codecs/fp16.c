@@ -36,7 +36,7 @@ struct shift
     float first, second;
 };
 
-/* Returns 2^s as two factors. */
+/* Returns 2^s as the product of two factors. */
 static struct shift shift_by(int s)
 {
     int first = s > 127 ? 127 : s < -126 ? -126 : s;
@@ -55,7 +55,8 @@ static size_t fp16_size(const int64_t *arg, size_t n)
     return 1 + 2 * n;
 }
 
-/* The error is measured on the multiplied values, because decoding them is exact. */
+/* The error is measured between the multiplied values and their binary16 codes. Undoing the
+ * multiplication adds no error, because the factor is a power of two. */
 static double fp16_encode(const int64_t *arg, const struct codec_block *b, uint8_t *dst)
 {
     (void)arg;

@@ -22,7 +22,7 @@
 #include "nn/math/vec.h"
 
 enum {
-    INT8_BLOCK /* Index of the argument `block` in the array `arg`. */
+    INT8_BLOCK /* Index of the argument `block` in `arg`, the array of argument values. */
 };
 enum { INT8_TOP = 127 }; /* Largest magnitude of a code. */
 
@@ -64,7 +64,7 @@ static struct simd_bytes grid_of(float max, float scale)
     return (struct simd_bytes){.shift = shift, .inv = inv, .step = step};
 }
 
-/* Writes a block with the given scale and grid. Returns its squared error. */
+/* Writes a block with the given scale and factors. Returns its squared error. */
 static double int8_put(const int64_t *arg, const struct codec_block *b, float scale,
                        const struct simd_bytes *g, uint8_t *dst)
 {
@@ -97,7 +97,7 @@ static double int8_encode_all(const int64_t *arg, const struct codec_block *b, s
             next_grid = grid_of(b[i + 1].max, next);
         }
         if (scale * (float)INT8_TOP >= CODEC_LIMIT)
-            /* The largest value is just below CODEC_LIMIT, and its decoded value would reach the
+            /* The largest |v| is so near to CODEC_LIMIT that its decoded value would reach the
              * limit. */
             return -1.0;
         sum += int8_put(arg, &b[i], scale, &g, dst);

@@ -11,13 +11,16 @@
 #include "compress/codec.h"
 
 enum {
-    KEEP_SHARE, /* Index of the argument `keep`, in billionths. */
-    KEEP_WARM,  /* Index of the argument `warm`, a number of rounds. */
-    /* Index of the first parameter that only one selector has. */
+    /* Index of the argument `keep` in the codec's array of argument values. `keep` is in
+     * billionths. */
+    KEEP_SHARE,
+    KEEP_WARM, /* Index of the argument `warm`, a number of rounds. */
+    /* Index of the first parameter after `keep` and `warm`. A selector's own parameters begin
+     * here. */
     KEEP_OPTIONS
 };
 
-/* The entries of both parameters in codec.params. */
+/* The entries of the parameters `keep` and `warm` in codec.params. */
 #define KEEP_PARAMS                                                                                \
     {.name = "keep",                                                                               \
      .kind = CODEC_DECIMAL,                                                                        \

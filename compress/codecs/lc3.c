@@ -23,7 +23,9 @@
 #include <math.h>
 
 enum {
-    LC3_S /* Index of the argument `s` in the array `arg`. s is stored in billionths. */
+    /* Index of the argument `s` in `arg`, the array of argument values. `s` is stored in
+     * billionths. */
+    LC3_S
 };
 
 static const struct codec_param lc3_params[] = {
@@ -136,7 +138,7 @@ static int lc3_encode(const int64_t *arg, const struct codec_shape *shape,
     return 0;
 }
 
-/* A unit of zeros sends no body, so a scale of 0 is invalid. */
+/* A unit that is all zeros sends nothing, so a scale of 0 is invalid. */
 static size_t lc3_check(const int64_t *arg, const struct codec_shape *shape, const uint8_t *src,
                         size_t len)
 {
@@ -144,7 +146,7 @@ static size_t lc3_check(const int64_t *arg, const struct codec_shape *shape, con
     if (len < 4)
         return 0;
     uint32_t m = bytes_get_u32(src);
-    /* This comparison also rejects negative numbers and NaN. */
+    /* Bit patterns are compared, so that negative numbers and NaN are rejected too. */
     if (m == 0 || m >= CODEC_LIMIT_BITS)
         return 0;
     uint32_t stream_len;

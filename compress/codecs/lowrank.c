@@ -37,11 +37,11 @@
 #include <string.h>
 
 enum {
-    LOWRANK_R /* Index of the argument `r`, the rank, in the array `arg`. */
+    LOWRANK_R /* Index of the argument `r`, the rank, in `arg`, the array of argument values. */
 };
 enum {
     RANK_MAX = 64, /* Largest rank. */
-    /* Size of the buffer for one tile in floats: FACTORS_PANEL rows of CODEC_CHUNK elements, and
+    /* Number of floats in the buffer for one tile: FACTORS_PANEL rows of CODEC_CHUNK elements, and
      * the padding that factors.h needs. */
     BUFFER = FACTORS_PANEL * CODEC_CHUNK + FACTORS_LANES
 };
@@ -57,19 +57,22 @@ static const struct codec_param lowrank_params[] = {
     {.name = NULL},
 };
 
-/* State of one step of power iteration for one unit. */
+/* State of one step of power iteration (see the top of this file) for one tensor. */
 struct step
 {
     struct codec_shape shape;
     const struct codec_source *s;
-    /* The factors. q_next belongs to the matrix scaled so that its largest element is in [1, 2). */
+    /* The factors P, Q and Q'. Q' (q_next) is computed from the matrix divided by a power of two,
+     * so that the largest element of the matrix is in [1, 2). */
     struct factors f;
-    float *buffer;     /* Buffer for one tile of the matrix, BUFFER floats. */
+    /* Buffer for one tile (some rows, or a part of a row) of the matrix, BUFFER floats. */
+    float *buffer;
     uint32_t max_bits; /* Bit pattern of the largest magnitude in the matrix. */
     double x2;         /* Sum of squares of the matrix, |M|^2. */
 };
 
-/* Returns true if the matrix is sent as factors, false if as plain floats. */
+/* Returns true if two factors of rank r take less than half the size of the matrix. Otherwise the
+ * matrix is sent as plain floats. */
 static bool lowrank_pays(const int64_t *arg, const struct codec_shape *shape)
 {
     return matrix_pays(shape, (size_t)arg[LOWRANK_R]);
@@ -94,7 +97,7 @@ static size_t lowrank_memory(const int64_t *arg, const struct codec_shape *shape
     return lowrank_pays(arg, shape) ? (size_t)arg[LOWRANK_R] * shape->cols : 0;
 }
 
-/* Places the factors and the buffer in scratch. */
+/* Places the factors and the tile buffer in the scratch memory. */
 static struct step lay_out(const struct codec_shape *shape, size_t r, void *scratch)
 {
     struct factors f = {.m = shape->rows,
@@ -110,7 +113,7 @@ static struct step lay_out(const struct codec_shape *shape, size_t r, void *scra
 
 /* ---- Q ---- */
 
-/* Fills v with normal random numbers. */
+/* Fills v with normally distributed random numbers. */
 static void draw_column(double *v, size_t n, uint64_t key)
 {
     struct rng r = rng_stream(key);
@@ -126,8 +129,8 @@ static bool all_zero(const float *v, size_t n)
     return true;
 }
 
-/* Sets Q to the remembered matrix. A column of zeros is drawn at random. In the first message all
- * columns are zero. */
+/* Sets Q to the remembered matrix. A column that contains only zeros is replaced by a random
+ * column. Before the first message, all columns are zero. */
 static void choose_start(struct step *w, const float *memory)
 {
     size_t n = w->f.n;
@@ -257,13 +260,13 @@ VEC_CLONES static void load_scaled(float *restrict v, const float *restrict x,
             v[i] = (x[i] - x_hat[i]) * scale;
 }
 
-/* Loads the tile t of the difference, multiplied by `shift`, into the buffer. Fills the last panel
- * of rows up with zeros. */
+/* Loads the tile t of the difference, multiplied by `shift`, into the buffer. The last panel, a
+ * group of FACTORS_PANEL rows, is filled up with rows of zeros. */
 static void load_block(const struct step *w, const struct matrix_tile *t, float shift)
 {
     const struct codec_source *s = w->s;
     size_t n = w->f.n;
-    /* Number of successive elements of the tile that are contiguous in the matrix. */
+    /* Number of elements that are contiguous both in the tile and in the matrix. */
     size_t run = t->cols == n ? t->n : t->cols;
     for (size_t done = 0; done < t->n; done += run) {
         size_t at = t->row * n + t->col + done / t->cols * n;
@@ -310,7 +313,8 @@ static double projection_error2(const struct step *w, const uint8_t *message)
     return e2 > 0.125 * w->x2 && e > -60 ? e2 : matrix_error2(&w->shape, w->f.r, message, w->s);
 }
 
-/* The memory of the encoder is written last, when no error can occur any more. */
+/* The memory of the encoder is written last. If an error occurs before that, the memory is
+ * unchanged. */
 static int encode_factors(struct step *w, const struct codec_desk *desk, uint8_t *dst, size_t *len,
                           struct compress_stat *stat)
 {
@@ -330,8 +334,8 @@ static int encode_factors(struct step *w, const struct codec_desk *desk, uint8_t
                    (double)bytes_pow2(e));
     double e2 = projection_error2(w, dst);
     if (!(e2 < w->x2))
-        /* The decoded matrix would not reduce the error, because the values are too small for the
-         * precision of floats. Therefore nothing is sent. */
+        /* If decoding would not reduce the error, nothing is sent. This happens if the values are
+         * too small for the precision of floats. */
         return 0;
     if (!matrix_check(&w->shape, w->f.r, dst))
         return -ERANGE;

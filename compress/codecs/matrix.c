@@ -11,8 +11,8 @@
 
 #include "nn/math/vec.h"
 
-/* Largest allowed element of a column of P. The columns are unit vectors; the margin is for
- * rounding. */
+/* Largest allowed element of a column of P. The columns are unit vectors. The excess over 1 allows
+ * for rounding. */
 #define UNIT_MOST 1.001f
 
 /* Bit pattern of the float infinity. NaN has larger bit patterns. */
@@ -21,7 +21,8 @@ enum { INFINITY_BITS = 0x7f800000 };
 extern const struct codec codec_none;
 static const struct codec_stage plain = {.codec = &codec_none};
 
-/* The PowerSGD hook of PyTorch uses the same rule with its default min_compression_rate = 2. */
+/* The factors must take less than half the size of the matrix. The PowerSGD hook of PyTorch uses
+ * the same rule with its default min_compression_rate = 2. */
 bool matrix_pays(const struct codec_shape *shape, size_t r)
 {
     return shape->n > 2 * r * (shape->rows + shape->cols);
@@ -39,7 +40,7 @@ size_t matrix_plain_scratch(const struct codec_shape *shape)
     return 2 * dense_scratch(&plain, shape->n) * sizeof(float);
 }
 
-/* The codec `none` encodes the floats. Its two working buffers are in `scratch`. */
+/* The matrix is encoded by the codec `none`. Its two working buffers are in `scratch`. */
 int matrix_plain_encode(const struct codec_source *s, void *scratch, uint8_t *dst, size_t *len,
                         struct compress_stat *stat)
 {
@@ -73,7 +74,7 @@ size_t matrix_p_at(const struct codec_shape *shape, size_t k)
     return 4 * k * shape->rows;
 }
 
-/* The encoded factors begin with all columns of P. The columns of Q follow. */
+/* In the encoded factors the columns of P come first, then the columns of Q. */
 size_t matrix_q_at(const struct codec_shape *shape, size_t r, size_t k)
 {
     return 4 * (r * shape->rows + k * shape->cols);
@@ -106,8 +107,9 @@ bool matrix_is_nothing(const struct codec_shape *shape, size_t r, const uint8_t 
     return largest(src + matrix_q_at(shape, r, 0), r * shape->cols) == 0;
 }
 
-/* No element of C exceeds the sum over the r columns of max |p| * max |q|, where p and q are the
- * elements of one column. This bound is checked, because it costs much less than computing C. */
+/* Instead of computing C, this function checks a bound that costs much less. No element of C
+ * exceeds the sum of max |p| * max |q| over the r columns, where p and q are the elements of a
+ * column of P and of Q. */
 bool matrix_check(const struct codec_shape *shape, size_t r, const uint8_t *src)
 {
     double most = 0.0;
@@ -120,7 +122,8 @@ bool matrix_check(const struct codec_shape *shape, size_t r, const uint8_t *src)
         most += (double)bytes_to_float(p) * (double)bytes_to_float(q);
         any |= q;
     }
-    /* The factor 1 - 2^-16 allows for the rounding errors of r additions. */
+    /* The factor 1 - 2^-16 makes the limit smaller by more than the rounding errors of r
+     * additions. */
     return any != 0 && most < (double)CODEC_LIMIT * (1.0 - 0x1p-16);
 }
 
@@ -181,8 +184,8 @@ double matrix_error2(const struct codec_shape *shape, size_t r, const uint8_t *s
 
 /* ---- Reading a matrix ---- */
 
-/* Loops over a tile run along its rows. Therefore a tile has whole rows, and only a row longer than
- * CODEC_CHUNK is cut. */
+/* A tile consists of whole rows, because loops over a tile run along its rows. Only a row longer
+ * than CODEC_CHUNK is cut. */
 struct matrix_tile matrix_tile_at(const struct codec_shape *shape, size_t at)
 {
     struct matrix_tile t = {

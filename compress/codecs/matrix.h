@@ -26,7 +26,7 @@ bool matrix_pays(const struct codec_shape *shape, size_t r);
 /* Returns the number of bytes of the matrix as plain floats. */
 size_t matrix_plain_size(const struct codec_shape *shape);
 
-/* Returns the bytes of scratch that matrix_plain_encode() needs. */
+/* Returns the number of bytes of scratch memory that matrix_plain_encode() needs. */
 size_t matrix_plain_scratch(const struct codec_shape *shape);
 
 /* Encodes the difference as plain floats. *len becomes 0 if all elements are zero. Returns 0 or

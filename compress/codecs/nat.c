@@ -26,7 +26,9 @@
 
 #include "nn/math/vec.h"
 
-enum { NAT_ROUND, NAT_SCALE }; /* Indices of the arguments of the codec in the array `arg`. */
+/* Indices of the codec's arguments in `arg`, the array of argument values that its functions
+ * get. */
+enum { NAT_ROUND, NAT_SCALE };
 enum { SCALE_INV1W, SCALE_RAW };
 enum {
     MANTISSA = 23, /* Number of mantissa bits of a float. */
@@ -107,11 +109,11 @@ VEC_CLONES static void spread_signs(uint8_t *restrict minus, const uint8_t *rest
     }
 }
 
-/* Result of a check of the bytes of a block. */
+/* What the check function finds in the bytes of a block. */
 struct seen
 {
-    uint8_t top;  /* Largest exponent byte in a block. */
-    uint8_t bare; /* Not 0: some zero has a sign bit, which is invalid. */
+    uint8_t top;  /* Largest exponent byte in the block. */
+    uint8_t bare; /* Not 0: the block is invalid, because some zero has a sign bit. */
 };
 
 VEC_CLONES static struct seen look_at_codes(const uint8_t *restrict exponent,
@@ -136,7 +138,8 @@ static bool nat_check(const int64_t *arg, const uint8_t *src, size_t n)
     return s.top <= top_of(arg) && s.bare == 0;
 }
 
-/* Returns the decoded value. `minus` is 0 or 0x80. */
+/* Returns the decoded value: the power of two of the exponent byte, times `factor`. `minus` is 0x80
+ * for a negative value, else 0. */
 static inline float value_of(uint8_t exponent, uint8_t minus, float factor)
 {
     float power = bytes_to_float((uint32_t)exponent << MANTISSA) * factor;

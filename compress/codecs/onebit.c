@@ -24,7 +24,7 @@
 #include <math.h>
 
 enum {
-    ONEBIT_BLOCK /* Index of the argument `block` in the array `arg`. */
+    ONEBIT_BLOCK /* Index of the argument `block` in `arg`, the array of argument values. */
 };
 enum {
     ONEBIT_HEAD = 8, /* Number of bytes of the two means. */
@@ -70,7 +70,7 @@ VEC_CLONES static void add_class(double *restrict sum, const float *restrict v, 
         sum[j] += l[j];
 }
 
-/* Adds n values to the sums of both classes. Each class is summed separately, because the
+/* Adds n values to the sums of both classes (v >= 0 and v < 0). Each class is summed by itself. The
  * difference of two sums would lose a class that is much smaller than the other. */
 static void add_both(struct classes *c, const float *v, size_t n)
 {
@@ -91,8 +91,8 @@ VEC_CLONES static size_t count_bits(const uint8_t *src, size_t n_bytes)
     return n;
 }
 
-/* Writes the mean of one class with the given sum and number of values. Returns the amount by which
- * the mean reduces the squared error of the block. */
+/* Writes the mean of one class (the values with one sign), given their sum and number. Returns the
+ * amount by which sending this mean reduces the squared error of the block. */
 static double put_mean(uint8_t *dst, double sum, size_t n)
 {
     float mean = n > 0 ? (float)(sum / (double)n) : 0.0f;
@@ -106,7 +106,8 @@ static double onebit_encode(const int64_t *arg, const struct codec_block *b, uin
     (void)arg;
     struct classes c = {.plus = {0}};
     uint8_t *bits = dst + ONEBIT_HEAD;
-    simd_sign_put(bits, b->v, b->n); /* No value is -0, so the sign bit of a zero is 0. */
+    /* The sign bit of a zero is 0, because no value of a block is -0. */
+    simd_sign_put(bits, b->v, b->n);
     size_t whole = b->n / LANES * LANES;
     add_both(&c, b->v, whole);
     float tail[LANES] = {0};
@@ -137,7 +138,8 @@ static bool onebit_check(const int64_t *arg, const uint8_t *src, size_t n)
     uint32_t plus = bytes_get_u32(src);
     uint32_t minus = bytes_get_u32(src + 4);
     if (plus >= CODEC_LIMIT_BITS || minus >= CODEC_LIMIT_BITS)
-        return false; /* This comparison also rejects negative means, -0 and NaN. */
+        /* Bit patterns are compared, so that negative means, -0 and NaN are rejected too. */
+        return false;
     size_t n_bytes = onebit_size(arg, n) - ONEBIT_HEAD;
     const uint8_t *bits = src + ONEBIT_HEAD;
     unsigned last = bits[n_bytes - 1];

@@ -17,8 +17,8 @@
  * vector, is a bucket of its own. The other cells share the remaining buckets.
  *
  * Buckets of equal numbers of values follow the paper and spend few codes on the largest values.
- * With q = 256 the contraction delta is 0.999 for Gaussian values, but 0.85 for their fourth
- * powers.
+ * With q = 256 the contraction delta is 0.999 for Gaussian values, but 0.85 for fourth powers of
+ * Gaussian values.
  *
  * The codes in use are 0, 1, 2, ... without gaps. The means of unused codes repeat the last used
  * mean.
@@ -35,7 +35,9 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { QNT_Q, QNT_BLOCK }; /* Indices of the arguments of the codec in the array `arg`. */
+/* Indices of the codec's arguments in `arg`, the array of argument values that its functions
+ * get. */
+enum { QNT_Q, QNT_BLOCK };
 enum {
     K_MAX = 256,        /* Largest number of buckets. */
     SAMPLE_MAX = 16384, /* Largest number of sampled values of a block. */
@@ -101,8 +103,8 @@ static inline uint32_t cell_of(float v, float shift)
     uint32_t bits = bytes_of_float(v * shift);
     uint32_t abs = bits & 0x7fffffffu;
     uint32_t up = ((abs > base ? abs : base) - base) >> CELL_SHIFT;
-    /* `minus` is all ones for a negative value. The cells of negative values are numbered
-     * downwards. */
+    /* `minus` has all bits set if the value is negative. The cells of negative values are numbered
+     * downwards, so that cells ascend with the value. */
     uint32_t minus = 0u - (bits >> 31);
     return (up ^ minus) + CELLS_HALF;
 }
@@ -116,7 +118,7 @@ VEC_CLONES static void cells_of(uint16_t *restrict cell, const float *restrict v
 
 /* ---- Buckets ---- */
 
-/* Histogram: the number of sampled values in each cell. */
+/* Histogram of the sample: the number of sampled values in each cell. */
 struct sample
 {
     uint32_t n;
@@ -151,9 +153,9 @@ static void assign_codes(uint8_t *restrict code, const struct sample *s, uint32_
             parts -= 2;
         }
     uint32_t below = 0;
-    uint32_t now = 0; /* Code of the bucket that the loop has reached. */
-    /* Index of the equal part that the previous light cell belongs to. -1: the next cell must begin
-     * a new bucket. */
+    uint32_t now = 0; /* Code of the bucket to which the loop adds cells at present. */
+    /* Number of the part that contains the previous light cell, when the values of all light cells
+     * are divided into `parts` equal parts. -1: the next cell must begin a new bucket. */
     int part = -1;
     bool any = false; /* True: the present bucket contains at least one value. */
     double share = (double)parts / (double)(light > 0 ? light : 1);
@@ -181,7 +183,7 @@ struct mass
     double sum, n;
 };
 
-/* Returns the code of a value v in a cell, and adds v to the sum of its bucket. */
+/* Returns the code of a value v, given its histogram cell. Adds v to the sum of its bucket. */
 static inline uint16_t code_one(struct mass *mass, const uint8_t *table, uint16_t cell, float v)
 {
     uint16_t code = table[cell];
@@ -190,7 +192,7 @@ static inline uint16_t code_one(struct mass *mass, const uint8_t *table, uint16_
     return code;
 }
 
-/* Writes the codes of a chunk and adds the values to the sums of their buckets. */
+/* Writes the codes of n values. Adds each value to the sum of its bucket. */
 static void code_chunk(uint16_t *restrict code, struct mass (*restrict mass)[K_MAX],
                        const uint8_t *restrict table, const uint16_t *restrict cell,
                        const float *restrict v, size_t n)
@@ -203,8 +205,8 @@ static void code_chunk(uint16_t *restrict code, struct mass (*restrict mass)[K_M
         code[i] = code_one(mass[0], table, cell[i], v[i]);
 }
 
-/* Writes the codebook: the mean of each of the k buckets. Returns |v - C(v)|^2 - |v|^2, which is
- * not positive. */
+/* Writes the codebook, that is the mean of each of the k buckets. Returns the change of the squared
+ * error, |v - C(v)|^2 - |v|^2, which is not positive. */
 static double put_means(uint8_t *dst, struct mass (*mass)[K_MAX], size_t k)
 {
     double gain = 0.0;
@@ -248,8 +250,8 @@ static double qnt_encode(const int64_t *arg, const struct codec_block *b, uint8_
         if (bits > 0)
             pack_put(dst + 4 * k + at / 8 * bits, code, count, bits);
     }
-    /* This difference of sums has a rounding error of about 1e-12 |v|^2. It is used only if the
-     * result is much larger. */
+    /* Computing e2 as a difference of sums has a rounding error of about 1e-12 |v|^2. The result is
+     * used only if it is much larger than that. */
     double e2 = b->x2 + put_means(dst, mass, k);
     if (e2 > 1e-6 * b->x2)
         return e2;
@@ -266,7 +268,7 @@ static inline int64_t order_of(uint32_t bits)
     return bits >> 31 ? -abs : abs;
 }
 
-/* Returns true if the k means are in range, in ascending order and not -0. */
+/* Returns true if the k means in the message are valid: in range, in ascending order and not -0. */
 static bool means_proper(const uint8_t *src, size_t k)
 {
     int64_t last = INT64_MIN;
@@ -328,7 +330,7 @@ static void qnt_decode(const int64_t *arg, const uint8_t *src, size_t n, size_t 
     float mean[K_MAX];
     for (size_t c = 0; c < k; c++)
         mean[c] = bytes_get_float(src + 4 * c);
-    /* A code of 0 bits means a single bucket: every code is 0. */
+    /* With a single bucket a code has 0 bits, and every code is 0. */
     memset(code, 0, count * sizeof *code);
     if (bits > 0)
         pack_get(src + 4 * k + at / 8 * bits, code, count, bits);

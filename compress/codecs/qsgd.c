@@ -34,7 +34,8 @@
 #include <math.h>
 #include <stdio.h>
 
-/* Indices of the arguments of the codec in the array `arg`. */
+/* Indices of the codec's arguments in `arg`, the array of argument values that its functions
+ * get. */
 enum { QSGD_BITS, QSGD_BLOCK, QSGD_NORM, QSGD_ROUND, QSGD_SCALE, QSGD_LEVELS };
 enum { NORM_MAX, NORM_L2 };
 enum { SCALE_LS, SCALE_INV1W, SCALE_RAW };
@@ -123,7 +124,8 @@ static size_t qsgd_size(const int64_t *arg, size_t n)
 struct range
 {
     float shift;
-    /* Distance between two neighbouring levels, norm / levels, computed from the rounded factor. */
+    /* Distance between two neighbouring levels, norm / levels. Computed from the factor of the grid
+     * as rounded to float. */
     double per_level;
     struct simd_grid grid;
 };
@@ -193,9 +195,9 @@ static bool in_range(float scale, unsigned top)
     return scale < CODEC_LIMIT && scale * (float)top < CODEC_LIMIT;
 }
 
-/* Returns true if the scale is in range for the highest level that occurs in q[0..n). Rarely
- * called: with scale=ls the scale can be too large for the highest possible level, which then does
- * not occur. */
+/* Returns true if the scale is in range for the highest level that occurs in q[0..n). Called only
+ * if the scale is too large for the highest possible level. This can happen with scale=ls, if that
+ * level does not occur. */
 static bool levels_in_range(float scale, const float *q, size_t n)
 {
     float top = 0.0f;
@@ -217,8 +219,8 @@ static double put_codes(const struct codec_block *b, const struct simd_coder *c,
     return e2 / (double)c->shift / (double)c->shift;
 }
 
-/* Rounds a bucket to levels, which stay in b->work. Returns its scale and the constants for
- * encoding it. */
+/* Rounds the values of a bucket to levels, which are stored in b->work. Returns the scale of the
+ * bucket and the constants for encoding it. */
 static struct simd_coder qsgd_levels(const int64_t *arg, const struct codec_block *b)
 {
     struct simd_coder c = {.bits = (unsigned)arg[QSGD_BITS]};
@@ -328,7 +330,7 @@ VEC_CLONES static void add_values(const uint16_t *restrict code, size_t n, unsig
         y[i] += value_of(code[i], bits, scale);
 }
 
-/* Adds decoded 8-bit codes, which need no unpacking. */
+/* Decodes n 8-bit codes, which need no unpacking, and adds the values to y. */
 VEC_CLONES static void add_bytes(const uint8_t *restrict code, size_t n, float scale,
                                  float *restrict y)
 {

@@ -30,7 +30,7 @@ double quartic_sum(const struct quartic_sent *sent)
     return sum;
 }
 
-/* Returns |v| if v becomes +1 or -1, otherwise 0. Uses a mask instead of a branch. */
+/* Returns |v| if v becomes the digit for +1 or -1, otherwise 0. Uses a mask instead of a branch. */
 static inline double sent_of(float v, float limit)
 {
     float a = __builtin_fabsf(v);
@@ -38,8 +38,8 @@ static inline double sent_of(float v, float limit)
     return (double)bytes_to_float(bytes_of_float(a) & take);
 }
 
-/* One loop works on bytes and one on doubles, because the compiler does not vectorise a combined
- * loop. */
+/* Digits (bytes) and sums (doubles) are computed in two loops, because the compiler does not
+ * vectorise a combined loop. */
 VEC_CLONES void quartic_digits(uint8_t *restrict digit, const float *restrict v,
                                const float *restrict limit, size_t n,
                                struct quartic_sent *restrict sent)
@@ -93,7 +93,8 @@ static inline uint8_t digit_of(uint8_t b, uint16_t third)
     return (uint8_t)((uint32_t)fraction * 3u >> 16);
 }
 
-/* For each digit of a byte, the number `third` of digit_of(): 2^16 / 3^(5 - fifth), rounded up. */
+/* For each digit number of a byte, the factor `third` of digit_of(): 2^16 / 3^(5 - fifth), rounded
+ * up. */
 static const uint16_t thirds[QUARTIC_DIGITS] = {270, 810, 2428, 7282, 21846};
 
 /* Decodes the digit number `fifth` of each of n bytes to v[i] = scale * (digit - 1). `third`
@@ -114,7 +115,7 @@ void quartic_get(const uint8_t *src, size_t n, size_t at, size_t count, float sc
     size_t group = n - start < QUARTIC_GROUP ? n - start : QUARTIC_GROUP;
     size_t m = quartic_size(group);
     src += start / QUARTIC_DIGITS;
-    /* Each iteration decodes the elements of one fifth of the group. */
+    /* Each iteration decodes the part of the elements that lies in one fifth of the group. */
     for (size_t in = at - start; count > 0;) {
         size_t fifth = in / m;
         size_t from = in % m;
@@ -139,7 +140,8 @@ static bool byte_padded(size_t n, size_t i, uint8_t byte)
     return true;
 }
 
-/* Returns the index of the first byte that can contain padding. Only the last four bytes can. */
+/* Returns the index of the first byte that may contain padding. Padding is possible in the last
+ * four bytes only. */
 static size_t first_padded(size_t n_bytes)
 {
     return n_bytes > QUARTIC_DIGITS - 1 ? n_bytes - (QUARTIC_DIGITS - 1) : 0;
@@ -216,7 +218,7 @@ void quartic_write(struct quartic_writer *w, const uint8_t *src, size_t n_bytes)
     size_t whole = n_bytes / MASK_BYTES;
     masks_of(mask, src, whole);
     for (size_t at = 0; at < whole; at++) {
-        /* Number of the 64 bytes that have been written or counted as zero bytes. */
+        /* Number of bytes, out of the 64, that have been written or counted as zero bytes. */
         size_t done = 0;
         for (uint64_t left = mask[at]; left != 0; left &= left - 1) {
             size_t i = (size_t)__builtin_ctzll(left);
@@ -236,8 +238,8 @@ void quartic_finish(struct quartic_writer *w)
     put_run(w);
 }
 
-/* Returns the number of zero bytes that a byte of the stream stands for: 0 for a byte with a digit
- * that is not zero. */
+/* Returns the number of zero bytes that one byte of the stream stands for. Returns 0 if the byte
+ * itself packs a digit that is not zero. */
 static inline size_t zeros_of(uint8_t byte)
 {
     if (byte > QUARTIC_MAX)
@@ -253,7 +255,7 @@ bool quartic_check_runs(const uint8_t *src, size_t len, size_t n)
     size_t tail = first_padded(n_bytes);
     size_t done = 0;
     bool any = false;
-    bool closed = false; /* True: the previous byte was the last byte of a run. */
+    bool closed = false; /* True: the previous byte ended a run, so that no other run may follow. */
     for (size_t i = 0; i < len; i++) {
         size_t zeros = zeros_of(src[i]);
         if (zeros > 0 && closed)
@@ -267,7 +269,7 @@ bool quartic_check_runs(const uint8_t *src, size_t len, size_t n)
     return done == n_bytes && any;
 }
 
-/* The output is first filled with zero bytes. Then the other bytes are stored. */
+/* Fills the output with zero bytes. Then stores the bytes that are not zero bytes. */
 void quartic_read(struct quartic_reader *r, uint8_t *dst, size_t n_bytes)
 {
     memset(dst, QUARTIC_ZERO, n_bytes);

@@ -29,8 +29,9 @@
 #include <stdint.h>
 
 enum {
-    QUARTIC_DIGITS = 5,                           /* Number of ternary digits in a byte. */
-    QUARTIC_GROUP = QUARTIC_DIGITS * CODEC_CHUNK, /* Number of digits in a group. */
+    QUARTIC_DIGITS = 5, /* Number of ternary digits in a byte. */
+    /* Number of digits in a group, the digits that are packed by one call. */
+    QUARTIC_GROUP = QUARTIC_DIGITS * CODEC_CHUNK,
     /* Number of bytes in a group. */
     QUARTIC_BYTES = CODEC_CHUNK,
     QUARTIC_ZERO = 121,   /* Byte of five digits that all stand for zero. */
@@ -53,7 +54,8 @@ struct quartic_sent
     double sum[QUARTIC_LANES];
     size_t n;
 };
-double quartic_sum(const struct quartic_sent *sent); /* Returns the sum of the magnitudes. */
+/* Returns the sum of the magnitudes of the values sent. */
+double quartic_sum(const struct quartic_sent *sent);
 
 /* Computes the digits of v[0..n). v[i] becomes +1 or -1 with its own sign if 2 |v[i]| > limit[i] >=
  * 0, otherwise 0. Adds the values that became +1 or -1 to *sent. (|v| is doubled because that is
@@ -73,11 +75,13 @@ void quartic_get(const uint8_t *src, size_t n, size_t at, size_t count, float sc
  * true if a digit is not zero. */
 bool quartic_check(const uint8_t *src, size_t n, bool *any);
 
-/* Writer of a stream with run bytes. */
+/* Writer of a stream in which runs of zero bytes are run bytes. */
 struct quartic_writer
 {
-    uint8_t *at;  /* End of the stream so far. */
-    size_t zeros; /* Number of zero bytes at the end of the input that have not been written yet. */
+    uint8_t *at; /* End of the stream so far. */
+    /* Number of zero bytes at the end of the input so far. They are not written yet, because the
+     * run may continue. */
+    size_t zeros;
 };
 
 /* quartic_write() appends n_bytes bytes without runs to the stream, which needs room for n_bytes
@@ -86,15 +90,15 @@ struct quartic_writer
 void quartic_write(struct quartic_writer *w, const uint8_t *src, size_t n_bytes);
 void quartic_finish(struct quartic_writer *w);
 
-/* Returns true if src[0..len) is a valid stream with run bytes of n digits that are not all
- * zero. */
+/* Returns true if src[0..len) is a valid stream with run bytes that contains n digits, of which at
+ * least one is not zero. */
 bool quartic_check_runs(const uint8_t *src, size_t len, size_t n);
 
-/* Reader of a stream with run bytes, which quartic_check_runs() has accepted. */
+/* Reader of a stream with run bytes. The stream must have been accepted by quartic_check_runs(). */
 struct quartic_reader
 {
     const uint8_t *at; /* Next byte of the stream to read. */
-    size_t zeros; /* Number of zero bytes of the last run byte that have not been returned yet. */
+    size_t zeros; /* Number of zero bytes of the last run byte that are still to be returned. */
 };
 
 /* Writes the next n_bytes bytes to dst, with runs expanded to zero bytes. */

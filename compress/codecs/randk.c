@@ -19,7 +19,8 @@
 
 #include <errno.h>
 
-enum { RANDK_SCALE = KEEP_OPTIONS }; /* Index of the argument `scale` in the array `arg`. */
+/* Index of the argument `scale` in `arg`, the array of argument values. */
+enum { RANDK_SCALE = KEEP_OPTIONS };
 enum { SCALE_BIASED, SCALE_UNBIASED };
 enum {
     MEASURED = 4 * CODEC_CHUNK /* Number of elements that one call of simd_load_blocks() sums. */
@@ -38,15 +39,17 @@ static const struct codec_param randk_params[] = {
     {.name = NULL},
 };
 
-/* Iterator over the strata. Stratum j consists of the elements [j n / k, (j+1) n / k), for
- * 1 <= k <= n < 2^32. The iterator represents j n as from * k + rest, to avoid a division in each
- * step. */
+/* Iterator over the strata. Stratum j consists of the elements `[j * n / k, (j+1) * n / k)`, for 1
+ * <= k <= n < 2^32. The iterator holds quotient and remainder, `j * n = from * k + rest`, which
+ * avoids a division in each step. */
 struct walk
 {
-    /* Seed of the positions, index of the next stratum, and number of strata. */
+    /* Seed from which the positions are drawn, index of the next stratum, and number of strata. */
     uint64_t seed, j, k;
-    uint64_t from, rest; /* `from` is the first element of stratum j, and `rest` is j n mod k. */
-    /* Increments of `from` and `rest` per stratum: n / k and n mod k. */
+    /* `from` is the first element of stratum j, and `rest` is `(j * n) mod k`. */
+    uint64_t from, rest;
+    /* From one stratum to the next, `from` grows by `quotient`, n / k, and `rest` grows by
+     * `fraction`, n mod k. */
     uint64_t quotient, fraction;
 };
 
@@ -84,7 +87,7 @@ static void scale_up(struct codec_pick *pick, size_t n)
     pick->scaled = true;
 }
 
-/* The selector reads only the k elements that are sent. */
+/* Only the k elements that are sent are read here. randk_measure() reads the others. */
 static int randk_select(const int64_t *arg, const struct codec_source *s, struct codec_pick *pick)
 {
     pick->k = keep_count(arg, s->n, s->round);

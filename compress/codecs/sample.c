@@ -8,7 +8,9 @@
 #include "nn/math/rng.h"
 
 enum {
-    SAMPLE_ALL = 8192,  /* A vector of at most this number of elements is sampled completely. */
+    /* Vectors with at most this number of elements are sampled completely, that is, the sample has
+     * all elements. */
+    SAMPLE_ALL = 8192,
     SAMPLE_MAX = 65536, /* Largest number of elements in a sample. */
     SAMPLE_PART = 32    /* The sample has about one of every SAMPLE_PART elements. */
 };
@@ -21,8 +23,8 @@ size_t sample_size(size_t n)
     return m < SAMPLE_MAX ? m : SAMPLE_MAX;
 }
 
-/* One element of each stratum is drawn at random, with a fixed key. Equally spaced elements could
- * all lie in the same columns of a matrix. */
+/* Draws one random element of each stratum, with a fixed key. Equally spaced elements would not be
+ * representative, because they could all lie in the same columns of a matrix. */
 void sample_draw(const struct codec_source *s, float *v)
 {
     uint64_t m = sample_size(s->n);

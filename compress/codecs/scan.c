@@ -43,8 +43,8 @@ uint32_t scan_threshold(double t)
     return bytes_of_float(near) + ((double)near < t ? 1 : 0);
 }
 
-/* The room is checked after each step. A step writes at most STEP values, and the vector kernel may
- * write SIMD_LANES more values behind them. */
+/* Whether there is room in `pick` is checked after each step. A step writes at most STEP values,
+ * and the vector kernel may write SIMD_LANES more values behind them. */
 int scan_above(const struct codec_source *s, uint32_t threshold, size_t most,
                struct codec_pick *pick)
 {
@@ -63,8 +63,8 @@ int scan_above(const struct codec_source *s, uint32_t threshold, size_t most,
     return 0;
 }
 
-/* Packs eight bytes of 0 or 1 into eight bits. The multiplication moves byte i to bit i of the top
- * byte of the product, without carries. */
+/* Packs eight bytes with the values 0 or 1 into the eight bits of one byte. The multiplication
+ * moves byte i to bit i of the top byte of the product, without carries. */
 static inline uint64_t eight_bits(const uint8_t *mark)
 {
     return bytes_get_u64(mark) * UINT64_C(0x0102040810204080) >> 56;

@@ -22,10 +22,11 @@
 #include <math.h>
 
 enum {
-    /* Number of elements scanned between two checks of the room for candidates. */
+    /* Number of elements that are scanned between two checks whether `pick` has room for more
+     * candidates. */
     SCAN_CHUNK = 4096,
-    DIGITS = 3, /* Number of digits of a key. */
-    /* Number of values of the longest digit, 2^11. */
+    DIGITS = 3, /* Number of digits into which the 31 bits of a key are divided. */
+    /* Number of values that the longest digit can have, 2^11. */
     DIGIT_SIZE = 2048
 };
 
@@ -42,13 +43,15 @@ static inline uint32_t key_of(float f)
 
 /* ---- Radix search ---- */
 
-/* State of the search for the k-th largest key, which finds one digit per pass. Successive elements
- * are counted in different tables: if equal digits were counted in one table, each count would wait
- * for the previous store. */
+/* State of the search for the k-th largest key. Each pass over the keys finds one digit (9 or 11
+ * bits) of the result. Successive elements are counted in different tables: if equal digits were
+ * counted in one table, each count would wait for the previous store. */
 struct radix
 {
-    uint32_t count[2][DIGIT_SIZE]; /* Histogram of the present digit, in two tables. */
-    /* Digits of the k-th largest key that have been found, at their place in the key. */
+    /* Histogram of the digit to find next, split over two tables that are added at the end. */
+    uint32_t count[2][DIGIT_SIZE];
+    /* The digits of the k-th largest key that have been found, at the bits that they have in the
+     * key. */
     uint32_t prefix;
     size_t left;    /* Rank of the k-th largest key among the keys that begin with `prefix`. */
     size_t same;    /* Number of keys that begin with `prefix`. */
@@ -60,7 +63,8 @@ static void radix_start(struct radix *r, size_t k)
     *r = (struct radix){.left = k};
 }
 
-/* Returns true if the key agrees with `prefix` in all digits found so far. */
+/* Returns true if the digits of the key that have already been found for the result are equal to
+ * those in `prefix`. */
 static bool has_prefix(const struct radix *r, uint32_t key)
 {
     unsigned above = digit_shift[r->digit] + digit_bits[r->digit];
@@ -79,8 +83,8 @@ static void radix_count(struct radix *r, const float *v, size_t n)
     }
 }
 
-/* Finds the next digit from the histogram: goes down from the highest value until the wanted rank
- * is reached. Clears the histogram. */
+/* Finds the next digit of the k-th largest key from the histogram: goes down from the highest value
+ * until the wanted rank is reached. Clears the histogram. */
 static void radix_next(struct radix *r)
 {
     size_t i = DIGIT_SIZE - 1;
@@ -158,9 +162,9 @@ static size_t sample_rank_above(size_t n, size_t k)
     return s == n || rank < 1.0 ? 0 : (size_t)rank;
 }
 
-/* Returns the number of candidates that there is room for: the number expected from the rank of the
- * lower bound, plus six standard deviations, plus the elements that one step of the scan may add
- * before the room is checked again. */
+/* Returns the number of candidates that there is room for. It is the number expected from the rank
+ * of the lower bound, plus six standard deviations, plus the elements that one step of the scan may
+ * add before the room is checked again. */
 static size_t candidate_room(size_t n, size_t k)
 {
     size_t s = lines_size(n);
@@ -170,17 +174,17 @@ static size_t candidate_room(size_t n, size_t k)
     return (room > k ? room : k) + SCAN_CHUNK + SIMD_LANES;
 }
 
-/* The arrays in scratch: values and indices of the candidates, and the sample. When the sample is
- * no longer needed, its memory holds the candidates near the threshold. */
+/* The arrays in the scratch memory: values and indices of the candidates, and the sample. When the
+ * sample is no longer needed, its memory holds the candidates near the threshold. */
 struct scratch
 {
     float *value;
     uint32_t *index;
     float *sample;
-    size_t room; /* Number of candidates that `value` and `index` have room for. */
+    size_t room; /* Capacity of `value` and `index`: the largest number of candidates. */
 };
 
-/* Places the arrays in the scratch memory at `at`. */
+/* Places the arrays of the struct in the scratch memory at `at`. */
 static struct scratch carve(void *at, size_t n, size_t k)
 {
     struct scratch s = {.value = at, .room = candidate_room(n, k)};
@@ -191,7 +195,7 @@ static struct scratch carve(void *at, size_t n, size_t k)
 
 size_t select_scratch(size_t n, size_t k)
 {
-    size_t sample = 2 * lines_size(n); /* Number of floats of the sample and of a copy of it. */
+    size_t sample = 2 * lines_size(n); /* Number of floats for the sample and for a copy of it. */
     size_t room = candidate_room(n, k);
     return 8 * room + 4 * (sample > room ? sample : room);
 }
@@ -201,8 +205,9 @@ size_t select_lines(size_t n)
     return lines_size(n) / SELECT_LINE;
 }
 
-/* Each line has a fixed random position in one of equal strata. The positions need not change
- * between messages or be unpredictable, because a wrong bound only costs time. */
+/* Each cache line of the sample has a fixed random position in one of equal strata (parts of the
+ * vector). The positions need not change between messages or be unpredictable, because a wrong
+ * bound only costs time. */
 size_t select_line_at(size_t n, size_t j)
 {
     size_t stratum = n / select_lines(n);
@@ -247,7 +252,8 @@ static struct guess guess_from(const struct codec_source *s, size_t k, float *sa
     else
         load_lines(sample, s);
     size_t above = sample_rank_above(s->n, k);
-    /* The upper bound is searched in a copy, because a search changes the order of its array. */
+    /* The rank of the upper bound is searched in a copy of the sample, because a search changes the
+     * order of its array. */
     if (above > 0) {
         size_t ties;
         float *copy = sample + size;
@@ -255,8 +261,9 @@ static struct guess guess_from(const struct codec_source *s, size_t k, float *sa
         g.high = kth_key(copy, size, above, &ties);
     }
     g.low = kth_key(sample, size, sample_rank(s->n, k), &g.ties);
-    /* A lower bound of 0 means that few values are not zero. Zeros are never chosen. The bound is
-     * raised to 1, with which all other values are candidates. */
+    /* A lower bound of 0 means that few values are not zero. The bound is raised to 1, the key of
+     * the smallest positive float. The candidates are then all values that are not zero, and zeros
+     * are never chosen. */
     if (g.low == 0) {
         g.low = 1;
         g.exact = false;
@@ -266,7 +273,8 @@ static struct guess guess_from(const struct codec_source *s, size_t k, float *sa
 
 /* ---- Scan ---- */
 
-/* Returns an empty scan that collects candidates with a key of at least t in `c`. */
+/* Returns a scan that has not started yet. It will collect candidates with a key of at least t in
+ * `c`. */
 static struct simd_scan scan_into(const struct scratch *c, uint32_t t)
 {
     return (struct simd_scan){.t = t, .value = c->value, .index = c->index};
@@ -297,8 +305,8 @@ VEC_CLONES static size_t count_equal(const float *v, size_t n, uint32_t t)
     return count;
 }
 
-/* Copies the elements with keys above to->t, and the first `ties` elements with the key to->t, to
- * `to`. Handles one element at a time. */
+/* Copies the elements with a key above to->t, and the first `ties` elements with a key equal to
+ * to->t, to `to`. Handles one element at a time. */
 static void take_ties(struct simd_scan *to, const float *value, const uint32_t *index, size_t n,
                       size_t ties)
 {
@@ -314,15 +322,15 @@ static void take_ties(struct simd_scan *to, const float *value, const uint32_t *
     }
 }
 
-/* Copies the elements with keys above to->t, and the first *ties elements with the key to->t, to
- * `to`. Subtracts the copied elements with the key to->t from *ties. */
+/* Copies the elements with a key above to->t, and the first *ties elements with a key equal to
+ * to->t, to `to`. Subtracts the number of copied elements with the key to->t from *ties. */
 static void take_chunk(struct simd_scan *to, const float *value, const uint32_t *index, size_t n,
                        size_t *ties)
 {
     size_t equal = *ties > 0 ? count_equal(value, n, to->t) : 0;
     if (equal <= *ties) {
         uint32_t t = to->t;
-        /* If no more elements with the key t are wanted, the threshold is raised to exclude
+        /* If no more elements with the key t are wanted, the threshold is raised by 1 to exclude
          * them. */
         to->t += *ties == 0;
         simd_filter(to, value, index, n);
@@ -334,8 +342,8 @@ static void take_chunk(struct simd_scan *to, const float *value, const uint32_t 
     }
 }
 
-/* Fills in `pick` with the candidates with keys above t, and the first `ties` candidates with the
- * key t. */
+/* Fills in `pick` with the candidates that have a key (bit pattern of the magnitude) above t, and
+ * with the first `ties` candidates that have the key t. */
 static void choose_top(const struct simd_scan *found, uint32_t t, size_t ties,
                        struct codec_pick *pick)
 {
@@ -369,7 +377,7 @@ static uint32_t kth_candidate(const struct simd_scan *found, size_t k, uint32_t 
     size_t above = found->found - n;
     if (above < k)
         return kth_key(near, n, k - above, ties);
-    /* The upper bound was wrong: all candidates are searched. */
+    /* Fewer than k candidates are left, so the upper bound was wrong. Search all candidates. */
     n = below_high(found, UINT32_MAX, near);
     return kth_key(near, n, k, ties);
 }
@@ -389,9 +397,9 @@ VEC_CLONES static uint32_t first_digits(uint16_t *restrict digit, const float *r
     return top;
 }
 
-/* Counts and finds the first digit, in a pass over all elements. Returns false if an element is not
- * finite or too large. The largest digit shows this, because the key of CODEC_LIMIT is the lowest
- * key with its first digit. */
+/* Counts the first digits of the keys in a pass over all elements, and finds the first digit of the
+ * result. Returns false if an element is not finite or too large. The largest digit shows this,
+ * because no key below the key of CODEC_LIMIT has the same first digit. */
 static bool count_first(const struct codec_source *s, struct radix *r)
 {
     static const float zeros[CODEC_CHUNK];
@@ -413,7 +421,8 @@ static bool count_first(const struct codec_source *s, struct radix *r)
     return true;
 }
 
-/* Counts and finds the next digit, in a pass over all elements. */
+/* Counts the next digits of the keys in a pass over all elements, and finds the next digit of the
+ * result. */
 static void count_next(const struct codec_source *s, struct radix *r)
 {
     float v[CODEC_CHUNK];
@@ -426,8 +435,8 @@ static void count_next(const struct codec_source *s, struct radix *r)
 }
 
 /* Copies the elements with keys above t, and the first `ties` elements with the key t, directly to
- * `pick`. For vectors with more elements of the key t than there is room for candidates. `pick` has
- * room, because at most k elements are copied. */
+ * `pick`. Used if more elements have the key t than there is room for candidates. `pick` has room,
+ * because at most k elements are copied. */
 static void collect_crowded(const struct codec_source *s, const struct scratch *c, uint32_t t,
                             size_t ties, struct codec_pick *pick)
 {
@@ -446,7 +455,7 @@ static void collect_crowded(const struct codec_source *s, const struct scratch *
     pick->rest2 = to.rest2;
 }
 
-/* Returns true if the elements with keys of at least `prefix` fit into the room for candidates. */
+/* Returns true if all elements with a key of at least `prefix` fit into the room for candidates. */
 static bool prefix_fits(const struct radix *r, size_t k, const struct scratch *c)
 {
     size_t found = k - r->left + r->same;
@@ -465,7 +474,7 @@ int select_top_histogram(const struct codec_source *s, size_t k, struct codec_pi
         return -ERANGE;
     while (!prefix_fits(&r, k, &c) && r.digit < DIGITS)
         count_next(s, &r);
-    if (r.prefix == 0) { /* Fewer than k values are not zero: all of them are chosen. */
+    if (r.prefix == 0) { /* If fewer than k values are not zero, all of them are chosen. */
         collect_crowded(s, &c, 1, s->n, pick);
         return 0;
     }
@@ -482,7 +491,7 @@ int select_top_histogram(const struct codec_source *s, size_t k, struct codec_pi
     return 0;
 }
 
-/* Fewer than k candidates mean that the lower bound was too high, unless that bound is 1: all
+/* Fewer than k candidates mean that the lower bound was too high. Exception: a bound of 1. All
  * values that are not zero are then candidates. */
 int select_top(const struct codec_source *s, size_t k, struct codec_pick *pick, bool *fell_back)
 {

@@ -18,7 +18,7 @@
 
 #include "compress/codec.h"
 
-/* Returns the bytes of scratch that select_top() needs. */
+/* Returns the number of bytes of scratch memory that select_top() needs. */
 size_t select_scratch(size_t n, size_t k);
 
 /* Chooses the k elements of `s` with the largest magnitudes and fills in `pick`, for 1 <= k <= n.

@@ -27,7 +27,9 @@
 
 #include <math.h>
 
-enum { SIGN_BLOCK, SIGN_SCALE }; /* Indices of the arguments of the codec in the array `arg`. */
+/* Indices of the codec's arguments in `arg`, the array of argument values that its functions
+ * get. */
+enum { SIGN_BLOCK, SIGN_SCALE };
 enum { SCALE_L1, SCALE_NONE };
 
 static const char *const scale_choices[] = {"l1", "none", NULL};
@@ -64,7 +66,8 @@ static size_t sign_size(const int64_t *arg, size_t n)
     return head_size(arg) + (n + 7) / 8;
 }
 
-/* Writes the scale of a block after its sign bits have been written. Returns the squared error. */
+/* Writes the scale of a block whose sign bits have already been written. Returns the squared
+ * error. */
 static double finish_block(const int64_t *arg, const struct codec_block *b, uint8_t *dst)
 {
     double n = (double)b->n;
@@ -73,8 +76,8 @@ static double finish_block(const int64_t *arg, const struct codec_block *b, uint
         scale = (float)(b->l1 / n);
         bytes_put_float(dst, scale);
     }
-    /* The scale is 0 if all values are zero, or if the mean magnitude is smaller than every
-     * positive float. All bits are then 0. */
+    /* The scale is 0 if all values are zero, or if the mean magnitude is below the smallest
+     * positive float. The sign bits are then all 0. */
     if (!(scale > 0.0f)) {
         memset(dst + 4, 0, sign_size(arg, b->n) - 4);
         return b->x2;
@@ -102,7 +105,7 @@ static bool sign_check(const int64_t *arg, const uint8_t *src, size_t n)
     if (arg[SIGN_SCALE] == SCALE_NONE)
         return true;
     uint32_t scale = bytes_get_u32(src);
-    if (scale >= CODEC_LIMIT_BITS) /* This comparison also rejects negative scales, -0 and NaN. */
+    if (scale >= CODEC_LIMIT_BITS) /* Bit patterns: also rejects negative scales, -0 and NaN. */
         return false;
     if (scale != 0)
         return true;

@@ -40,7 +40,9 @@
 #include <math.h>
 
 enum {
-    TERN_BLOCK, /* Indices of the arguments of the codec in the array `arg`. */
+    /* Indices of the codec's arguments in `arg`, the array of argument values that its functions
+     * get. */
+    TERN_BLOCK,
     TERN_CLIP,
     TERN_ROUND,
     TERN_SCALE
@@ -78,7 +80,8 @@ static size_t tern_size(const int64_t *arg, size_t n)
     return 4 + quartic_size(n);
 }
 
-/* Returns M, the clipping limit of a block. M is above 0 if any value is not 0. */
+/* Returns M, the limit to which the values of a block are clipped. M is above 0 if any value is not
+ * 0. */
 static float clip_of(const int64_t *arg, const struct codec_block *b)
 {
     double rms = sqrt(b->x2 / (double)b->n);
@@ -88,7 +91,7 @@ static float clip_of(const int64_t *arg, const struct codec_block *b)
 }
 
 /* Turns random numbers u in [0, 1), given in limit[], into limits 2 u M. A value is sent if 2 |v|
- * exceeds its limit, which has the probability |v| / M. */
+ * exceeds its limit, that is with probability |v| / M. */
 VEC_CLONES static void coins_to_limits(float *limit, size_t n, float m)
 {
     for (size_t i = 0; i < n; i++)
@@ -125,7 +128,7 @@ static double tern_encode(const int64_t *arg, const struct codec_block *b, uint8
     struct quartic_sent sent = put_digits(arg, b, m, dst + 4);
     double sum = quartic_sum(&sent);
     double k = (double)sent.n;
-    float scale = 0.0f; /* The scale is 0 if no value is sent. */
+    float scale = 0.0f; /* Stays 0 if no value of the block is sent. */
     if (sent.n > 0)
         scale = arg[TERN_SCALE] == SCALE_LS ? (float)(sum / k) : m;
     bytes_put_float(dst, scale);
@@ -138,7 +141,8 @@ static bool tern_check(const int64_t *arg, const uint8_t *src, size_t n)
     (void)arg;
     bool any;
     uint32_t scale = bytes_get_u32(src);
-    /* The comparison with CODEC_LIMIT_BITS also rejects negative scales, -0 and NaN. */
+    /* Scales are compared as bit patterns. Negative scales, -0 and NaN have bit patterns of at
+     * least CODEC_LIMIT_BITS, so they are rejected too. */
     return scale < CODEC_LIMIT_BITS && quartic_check(src + 4, n, &any) && (scale != 0) == any;
 }
 

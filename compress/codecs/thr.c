@@ -10,10 +10,13 @@
 #include "compress/codecs/scan.h"
 
 enum {
-    THR_T /* Index of the argument t in the array `arg`. t is stored in billionths. */
+    /* Index of the argument `t` in `arg`, the array of argument values. `t` is stored in
+     * billionths. */
+    THR_T
 };
 enum {
-    TYPICAL_PART = 100 /* Estimate for planning bandwidth: one value in TYPICAL_PART is selected. */
+    /* For planning bandwidth, the codec estimates that one value in TYPICAL_PART is selected. */
+    TYPICAL_PART = 100
 };
 
 static const struct codec_param thr_params[] = {

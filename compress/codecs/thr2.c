@@ -31,14 +31,17 @@
 #include <math.h>
 
 enum {
-    THR2_T, /* Indices of the arguments of the codec in the array `arg`. */
+    /* Indices of the codec's arguments in `arg`, the array of argument values that its functions
+     * get. */
+    THR2_T,
     THR2_BLOCK,
     THR2_FORM
 };
 enum { FORM_FREE, FORM_MXNET };
 enum { LANES = 16 };
 
-/* Defaults of t for form=free and form=mxnet, and its largest value. In billionths. */
+/* Numbers for the parameter t, in billionths: its default with form=free, its default with
+ * form=mxnet, and its largest value. */
 #define T_FREE  INT64_C(800000000)
 #define T_MXNET INT64_C(500000000)
 #define T_MAX   INT64_C(1000000000000)
@@ -77,7 +80,8 @@ static size_t thr2_block(const int64_t *arg)
     return (size_t)arg[THR2_BLOCK];
 }
 
-/* Returns the number of bytes of the scale before the codes. form=mxnet sends no scale. */
+/* Returns the number of bytes of the scale at the start of a block: 4, or 0 with form=mxnet, which
+ * sends no scale. */
 static size_t head_size(const int64_t *arg)
 {
     return arg[THR2_FORM] == FORM_FREE ? 4 : 0;
@@ -101,8 +105,8 @@ struct sent
     size_t n;
 };
 
-/* Computes the codes of n values, one byte each. Adds the values sent to *out. n must be a multiple
- * of LANES, and t > 0. */
+/* Computes the codes of n values, one byte each. Adds the values sent to the statistics in *out. n
+ * must be a multiple of LANES, and the threshold t > 0. */
 VEC_CLONES static void codes_of(uint8_t *restrict code, const float *restrict v, size_t n, float t,
                                 struct sent *restrict out)
 {
@@ -117,7 +121,7 @@ VEC_CLONES static void codes_of(uint8_t *restrict code, const float *restrict v,
     for (size_t i = 0; i < n; i += LANES)
         for (size_t j = 0; j < LANES; j++) {
             float a = __builtin_fabsf(v[i + j]);
-            /* A mask is used instead of a branch, so that the loop vectorises. */
+            /* Uses a mask instead of a branch, so that the loop vectorises. */
             uint32_t take = 0u - (uint32_t)(a >= t);
             sum[j] += (double)bytes_to_float(bytes_of_float(a) & take);
         }
@@ -144,7 +148,8 @@ static struct sent put_codes(uint8_t *dst, const struct codec_block *b, float t)
         size_t whole = count / LANES * LANES;
         codes_of(code, b->v + at, whole, t, &out);
         if (whole < count) {
-            /* The padding zeros are below the threshold t, so they are not counted as sent. */
+            /* The padding consists of zeros, which are below the threshold t. They are therefore
+             * not counted as sent. */
             float tail[LANES] = {0};
             memcpy(tail, b->v + at + whole, (count - whole) * sizeof *tail);
             codes_of(code + whole, tail, LANES, t, &out);
@@ -179,7 +184,7 @@ static double thr2_encode(const int64_t *arg, const struct codec_block *b, uint8
     return fmax(0.0, b->x2 - s * (2.0 * sum - k * s));
 }
 
-/* Returns true if any code is 01, which is invalid. Sets *any to the OR of all bytes. */
+/* Returns true if any 2-bit code is 01, which is invalid. Sets *any to the OR of all bytes. */
 VEC_CLONES static bool improper(const uint8_t *src, size_t n_bytes, unsigned *any)
 {
     unsigned bad = 0;

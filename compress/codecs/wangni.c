@@ -44,19 +44,20 @@
 #include <errno.h>
 #include <math.h>
 
-enum { WANGNI_SCALE = KEEP_OPTIONS }; /* Index of the argument `scale` in the array `arg`. */
+/* Index of the argument `scale` in `arg`, the array of argument values. */
+enum { WANGNI_SCALE = KEEP_OPTIONS };
 enum { SCALE_LS, SCALE_RAW };
 enum {
     LANES = 8,
-    /* Largest number of passes over the values that find kappa. With scale=raw the codec is
-     * unbiased for any kappa. */
+    /* Largest number of passes over the values to find kappa. A kappa that is not exact is allowed,
+     * because scale=raw is unbiased with any kappa. */
     SOLVE_MAX = 8,
-    /* Largest number of draws for one message. The last draw is cut off when the arrays are
-     * full. */
+    /* Largest number of times that the elements of one message are drawn. The last draw stops when
+     * the arrays are full. */
     DRAWS_MAX = 4
 };
 
-/* A kappa with which all elements except zeros are chosen. Products with it stay finite. */
+/* A kappa so large that all elements except zeros are chosen. Products with it are still finite. */
 #define KAPPA_ALL 0x1p900
 
 static const char *const scale_choices[] = {"ls", "raw", NULL};
@@ -72,7 +73,8 @@ static const struct codec_param wangni_params[] = {
     {.name = NULL},
 };
 
-/* Returns the largest number of elements that may be chosen out of n, if `wanted` are wanted. */
+/* Returns the largest number of elements that may be chosen out of n, if the wanted number is
+ * `wanted`. */
 static size_t wangni_limit(size_t wanted, size_t n)
 {
     size_t most = wanted + 16 + (size_t)(6.0 * sqrt((double)wanted));
@@ -103,15 +105,15 @@ static int weigh_all(const struct codec_source *s, double *l1, float *max)
     return top < CODEC_LIMIT_BITS ? 0 : -ERANGE;
 }
 
-/* Sums for a given kappa, as LANES partial sums: |v| over the elements that are not saturated, and
- * the number of saturated elements. */
+/* Sums over all elements for a given kappa, each as LANES partial sums: the sum of |v| over the
+ * elements that are not saturated, and the number of saturated elements. */
 struct weights
 {
     double sum[LANES], saturated[LANES];
 };
 
-/* Adds n elements to the sums. The counts are doubles too, because a loop over lanes of one type
- * vectorises. */
+/* Adds n elements to the sums in `w`. The numbers of saturated elements are doubles too, because a
+ * loop vectorises only if all lanes have one type. */
 VEC_CLONES static void weigh_chunk(struct weights *restrict w, const float *restrict v, size_t n,
                                    double kappa)
 {
@@ -131,7 +133,8 @@ VEC_CLONES static void weigh_chunk(struct weights *restrict w, const float *rest
     *w = l;
 }
 
-/* Computes the sums over all elements for a given kappa, from which the next kappa follows. */
+/* Computes the sums over all elements for a given kappa. The next kappa is computed from these
+ * sums. */
 static void weigh_rest(const struct codec_source *s, double kappa, double *sum, size_t *saturated)
 {
     float v[CODEC_CHUNK];
@@ -174,8 +177,8 @@ static int solve_kappa(const struct codec_source *s, size_t wanted, double *kapp
 
 /* ---- Drawing the elements ---- */
 
-/* Writes n <= CODEC_CHUNK random numbers of 31 bits for the elements from index `first` on. Each
- * 64-bit random word gives two numbers. */
+/* Writes n <= CODEC_CHUNK random numbers of 31 bits to u, for the elements from index `first` on.
+ * Each 64-bit random word gives two numbers. */
 VEC_CLONES static void draw_coins(int32_t *restrict u, uint64_t key, size_t first, size_t n)
 {
     for (size_t i = 0; i < (n + 1) / 2; i++) {
@@ -185,8 +188,8 @@ VEC_CLONES static void draw_coins(int32_t *restrict u, uint64_t key, size_t firs
     }
 }
 
-/* Marks the chosen elements: those with u / 2^31 < kappa |v|. If kappa |v| >= 1, this is
- * certain. */
+/* Marks the chosen elements: those with u / 2^31 < kappa |v|, where u is a random number of 31
+ * bits. An element with kappa |v| >= 1 is always chosen. */
 VEC_CLONES static void mark_drawn(uint8_t *restrict mark, const float *restrict v,
                                   const int32_t *restrict u, size_t n, double kappa)
 {
@@ -237,8 +240,8 @@ static void set_values(const int64_t *arg, double kappa, struct codec_pick *pick
         sum += over ? 0.0 : a;
         n += !over;
     }
-    /* For n values q that all have the magnitude 1 / kappa, the factor <v, q> / |q|^2 changes this
-     * magnitude to the mean of |v|. */
+    /* This factor is <v, q> / |q|^2. All values q have the magnitude 1 / kappa, so the factor
+     * changes this magnitude to the mean of |v|. */
     double each = arg[WANGNI_SCALE] == SCALE_RAW ? 1.0 / kappa : n > 0 ? sum / (double)n : 0.0;
     for (size_t i = 0; i < pick->k; i++) {
         float v = pick->truth[i];

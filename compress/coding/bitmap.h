@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Returns the number of bytes of a bitmap of n bits. */
+/* Returns the number of bytes that a bitmap of n bits takes. */
 static inline size_t bitmap_size(size_t n)
 {
     return (n + 7) / 8;

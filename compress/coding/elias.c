@@ -40,10 +40,10 @@ size_t elias_size(size_t k, size_t n)
     return high_bytes(k, n, b) + low_bytes(k, b);
 }
 
-/* The exact size in bits does not decrease as k grows. b falls by one from k = floor(n / 2^b) to
- * k + 1. There the low parts lose k - b + 1 bits, and the high parts gain at least (n-1) >> b bits,
- * which is k or k - 1. The exact size in bytes may decrease by one, because both streams are
- * rounded up to bytes. The bound allows for this. */
+/* Returns a bound, because the exact size in bytes may decrease by one as k grows: both streams are
+ * rounded up to bytes. The exact size in bits does not decrease, even where k exceeds floor(n /
+ * 2^b) and the number of low bits b falls by one. The low parts then lose k - b + 1 bits, and the
+ * high parts gain at least (n-1) >> b bits, which is k or k - 1. */
 size_t elias_bound(size_t k, size_t n)
 {
     unsigned b = elias_low_bits(k, n);
@@ -70,14 +70,14 @@ VEC_CLONES static void put_high(const uint32_t *index, size_t k, unsigned b, uin
 }
 
 /* Writes the stream of low parts. Handles four positions at a time if their bits and up to seven
- * pending bits fit into 64 bits. If eight bytes are left in the stream, eight bytes are stored, and
- * the next store overwrites those that are not final. */
+ * pending bits fit into 64 bits. If at least eight bytes are left in the stream, whole eight bytes
+ * are stored. The bytes that are not complete yet are stored again in the next iteration. */
 VEC_CLONES static void put_low(const uint32_t *index, size_t k, unsigned b, uint8_t *dst,
                                const uint8_t *end)
 {
     uint64_t mask = (UINT64_C(1) << b) - 1;
     uint64_t bits = 0;
-    /* Number of pending bits in `bits`; below 8 between two iterations. */
+    /* Number of bits in `bits` that are not written yet. Below 8 between two iterations. */
     unsigned n_bits = 0;
     size_t i = 0;
     for (; i + 4 <= k && b <= 14 && end - dst >= 8; i += 4) {
@@ -147,8 +147,8 @@ VEC_CLONES static bool get_high(struct elias_reader *r, uint32_t *index, size_t 
     return true;
 }
 
-/* Combines a high and a low part into a position. Only the low b bits of `low` are used, because
- * the next position follows them. */
+/* Combines the high part and the low part of a position. `low` may have more than b bits, because
+ * the low parts of other positions follow. Only the low b bits are used. */
 static inline uint32_t with_low(uint32_t high, uint64_t low, unsigned b)
 {
     return high << b | (uint32_t)(low & ((UINT64_C(1) << b) - 1));
@@ -160,8 +160,7 @@ VEC_CLONES static void get_low(const struct elias_reader *r, uint32_t *restrict 
     const uint8_t *src = r->low;
     const unsigned b = r->b;
     const size_t first = r->i * b;
-    /* Number of positions with a low part that can be read by a 64-bit load that stays inside the
-     * stream. */
+    /* Number of positions whose low part can be read with a 64-bit load inside the stream. */
     size_t safe = 0;
     if (8 * r->n_low >= first + 64 + b && b > 0)
         safe = (8 * r->n_low - first - 64) / b;
@@ -178,8 +177,8 @@ VEC_CLONES static void get_low(const struct elias_reader *r, uint32_t *restrict 
     }
 }
 
-/* Returns true if the positions ascend. They may not, because positions with equal high parts can
- * have low parts in any order. */
+/* Returns true if the positions ascend. In an invalid stream they may not ascend, because the low
+ * parts of positions with equal high parts can be in any order. */
 VEC_CLONES static bool increase(const uint32_t *index, size_t count)
 {
     uint32_t bad = 0;
@@ -188,8 +187,8 @@ VEC_CLONES static bool increase(const uint32_t *index, size_t count)
     return bad == 0;
 }
 
-/* The last high part is the largest. If it is at most (n-1) >> b, no high part is larger, and no
- * position overflows 32 bits. */
+/* The high part of a position is position >> b. High parts ascend, so it is enough to check the
+ * last one: it must be at most (n-1) >> b. Then no position overflows 32 bits. */
 bool elias_get(struct elias_reader *r, uint32_t *index, size_t count)
 {
     if (!get_high(r, index, count) || index[count - 1] > (r->n - 1) >> r->b)
@@ -202,8 +201,8 @@ bool elias_get(struct elias_reader *r, uint32_t *index, size_t count)
     return r->next <= r->n;
 }
 
-/* A set bit after the k-th position, or a set padding bit, would be a second encoding of the same
- * set of positions. */
+/* A set bit after the k-th position, or a set padding bit, makes the code invalid. Otherwise a set
+ * of positions would have a second encoding. */
 bool elias_ended(const struct elias_reader *r)
 {
     uint64_t bits = r->bits;

@@ -42,7 +42,7 @@ struct elias_reader
     size_t i;      /* Number of positions read so far. */
     size_t word;   /* Number of 64-bit words of `high` loaded so far. */
     uint64_t bits; /* Set bits of the last loaded word that have not been read yet. */
-    uint64_t next; /* Smallest valid value of the next position. */
+    uint64_t next; /* Smallest valid value of the next position: the last position plus 1. */
 };
 
 /* Starts reading k positions below n. src has elias_size(k, n) bytes. */

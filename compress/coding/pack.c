@@ -63,7 +63,7 @@ static inline uint64_t four_codes(const uint16_t *code)
     return w;
 }
 
-/* Packs four 2-bit codes into each byte. In w the codes are 16 bits apart. Two shifts move them
+/* Packs four 2-bit codes into each byte. w holds four codes, 16 bits apart. Two shifts move them
  * next to each other. */
 VEC_CLONES static void put_2(uint8_t *restrict dst, const uint16_t *restrict code, size_t n_bytes)
 {
@@ -82,7 +82,8 @@ VEC_CLONES static void get_2(const uint8_t *restrict src, uint16_t *restrict cod
             code[4 * i + j] = src[i] >> (2 * j) & 3;
 }
 
-/* Packs two 4-bit codes into each byte. In w the codes are 16 bits apart. */
+/* Packs two 4-bit codes into each byte. w holds two codes, 16 bits apart. A shift moves them next
+ * to each other. */
 VEC_CLONES static void put_4(uint8_t *restrict dst, const uint16_t *restrict code, size_t n_bytes)
 {
     for (size_t i = 0; i < n_bytes; i++) {
@@ -184,8 +185,8 @@ static size_t get_wide(const uint8_t *src, uint16_t *code, size_t n, unsigned bi
     return i;
 }
 
-/* The fast functions pack groups of eight codes. Each group ends at a byte boundary. put_any()
- * packs the remaining codes. */
+/* Writes groups of eight codes with a fast function, because each group ends at a byte boundary.
+ * put_any() packs the remaining codes. */
 void pack_put(uint8_t *dst, const uint16_t *code, size_t n, unsigned bits)
 {
     size_t done = 0; /* Number of codes packed by a fast function, a multiple of eight. */

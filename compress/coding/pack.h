@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Returns the number of bytes of n codes. */
+/* Returns the number of bytes that n codes take. */
 static inline size_t pack_size(size_t n, unsigned bits)
 {
     return (n * bits + 7) / 8;

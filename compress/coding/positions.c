@@ -12,7 +12,8 @@
 
 const char *const positions_names[] = {"auto", "rice", "ef", "bitmap", NULL};
 
-enum { HEAD_MAX = 2 * BYTES_VARINT_MAX + 1 }; /* Largest size of the head in bytes. */
+/* Largest size in bytes of the head: k, code and length of the stream. */
+enum { HEAD_MAX = 2 * BYTES_VARINT_MAX + 1 };
 
 /* ---- Sizes ---- */
 
@@ -128,7 +129,8 @@ static bool proper_head(const struct positions *p, enum positions_how how, size_
     return p->code == POSITIONS_CODE_BITMAP && stream == bitmap_size(p->n);
 }
 
-/* Only the head is read here. The stream is checked while its positions are read. */
+/* Only the head (k, code and length) is read here. The stream is checked while its positions are
+ * read. */
 bool positions_open(struct positions *p, enum positions_how how, size_t most, size_t n,
                     const uint8_t *src, size_t len)
 {
@@ -153,8 +155,8 @@ bool positions_open(struct positions *p, enum positions_how how, size_t most, si
     return true;
 }
 
-/* The code in the head selects the reader. positions_open() has already compared this code with the
- * specification. */
+/* The code byte in the head of the message selects the reader. positions_open() has already checked
+ * that the specification allows this code. */
 bool positions_next(struct positions *p, uint32_t *index, size_t count)
 {
     if (p->code == POSITIONS_CODE_BITMAP)
@@ -164,8 +166,8 @@ bool positions_next(struct positions *p, uint32_t *index, size_t count)
     return rice_get(&p->rice, index, count);
 }
 
-/* In a bitmap or an Elias-Fano code, a set of positions has one stream, if nothing follows it. In
- * the Rice code it has one stream for each parameter, and only the parameter with the shortest
+/* A set of positions must have exactly one valid encoding. For a bitmap or an Elias-Fano code it is
+ * enough that nothing follows the stream. For a Rice code only the parameter with the shortest
  * stream is valid. */
 bool positions_end(const struct positions *p)
 {

@@ -32,7 +32,8 @@
 /* Code of the positions, as the user chose it in a specification. */
 enum positions_how { POSITIONS_AUTO, POSITIONS_RICE, POSITIONS_EF, POSITIONS_BITMAP };
 
-/* Values of the code byte: smallest value for Elias-Fano, and value for a bitmap. */
+/* Values of the code byte. POSITIONS_CODE_EF: smallest value that means Elias-Fano.
+ * POSITIONS_CODE_BITMAP: value that means a bitmap. */
 enum { POSITIONS_CODE_EF = 32, POSITIONS_CODE_BITMAP = 64 };
 
 /* Names of the codes in a specification, in the order of enum positions_how, ended by NULL. */
@@ -52,10 +53,10 @@ size_t positions_put(enum positions_how how, const uint32_t *index, size_t k, si
 struct positions
 {
     size_t n, k;
-    size_t used;   /* Size of the encoded positions in bytes, including k, code and length. */
+    size_t used;   /* Number of bytes of the encoded positions, including k, code and length. */
     unsigned code; /* Code byte of the encoding. */
     union
-    { /* State of the reader for the code in `code`. */
+    { /* State of the reader for the code (Rice, Elias-Fano or bitmap) that `code` names. */
         struct rice_reader rice;
         struct elias_reader elias;
         struct bitmap_reader bitmap;

@@ -14,10 +14,10 @@
 #include <assert.h>
 
 enum {
-    /* Number of stream bits that a 64-bit load has at least, if the first of them is any bit of the
-     * first byte. Such a load is called a window. */
+    /* A window is a 64-bit load from the stream that begins at any bit of a byte. Up to 7 bits
+     * before that bit are dropped, so a window has at least 57 bits. */
     WINDOW = 57,
-    GROUP = 4 /* Number of positions (a group) that are read from one window if they fit. */
+    GROUP = 4 /* Number of positions in a group. A group is read from one window if it fits. */
 };
 
 /* Returns the length in bits of the longest possible stream of k positions below n with parameter
@@ -58,8 +58,8 @@ size_t rice_nominal(size_t k, size_t n)
 
 /* ---- Cost ---- */
 
-/* Sums of the high parts (gap >> b) of all gaps, for the parameters b, b + 1 and b + 2. The sums
- * stay below 2^32. */
+/* Sum of the high parts (gap >> b) of all gaps, for each of the parameters b, b + 1 and b + 2. The
+ * sums stay below 2^32. */
 struct highs
 {
     uint32_t sum[3];
@@ -89,7 +89,7 @@ uint64_t rice_bits(const uint32_t *index, size_t k, unsigned b)
 unsigned rice_best(const uint32_t *index, size_t k, size_t n, uint64_t *bits)
 {
     assert(k >= 1 && k <= n);
-    /* The parameter b is the middle one of the three that are compared. */
+    /* b is the parameter in the middle of the three that are compared. */
     unsigned b = worst_best(k, n);
     b = b < 1 ? 1 : b < RICE_B_MAX ? b : RICE_B_MAX - 1;
     for (;;) {
@@ -113,8 +113,8 @@ unsigned rice_best(const uint32_t *index, size_t k, size_t n, uint64_t *bits)
 
 /* ---- Writing ---- */
 
-/* Bit writer. `bits` holds n_bits pending bits, from the low end. Fewer than eight bits are pending
- * between two calls of put_bits(). */
+/* Bit writer. The low n_bits bits of `bits` are pending, that is, not written yet. Between two
+ * calls of put_bits() fewer than eight bits are pending. */
 struct writer
 {
     uint8_t *dst, *end;
@@ -122,8 +122,8 @@ struct writer
     unsigned n_bits;
 };
 
-/* Writes up to 56 bits. If eight bytes are left in the stream, eight bytes are stored, and the next
- * store overwrites those that are not final. */
+/* Writes up to 56 bits. If at least eight bytes are left in the stream, whole eight bytes are
+ * stored. The bytes that are not complete yet are stored again by the next call. */
 static inline void put_bits(struct writer *w, uint64_t bits, unsigned n_bits)
 {
     w->bits |= bits << w->n_bits;
@@ -150,7 +150,8 @@ static inline uint64_t code_of(uint32_t gap, unsigned b, uint64_t *n_bits)
     return (low << 1 | 1) << (high & 63);
 }
 
-/* Writes a gap with a code of any length. The zero bits are written 24 at a time. */
+/* Writes the code of one gap between two positions. The code may be of any length, so its zero bits
+ * are written 24 at a time. */
 static void put_gap(struct writer *w, uint32_t gap, unsigned b)
 {
     uint32_t high = gap >> b;
@@ -196,7 +197,8 @@ static inline uint64_t window(const struct rice_reader *r, size_t at)
     return words_get(r->src, r->len, at / 8) >> (at % 8);
 }
 
-/* Reads one gap with a code of any length. Returns false if the stream ends inside the code. */
+/* Reads the code of one gap between two positions. The code may be of any length. Returns false if
+ * the stream ends inside the code. */
 static bool long_gap(struct rice_reader *r, uint64_t *gap)
 {
     uint64_t high = 0;
@@ -243,8 +245,8 @@ VEC_CLONES static size_t get_groups(struct rice_reader *reader, uint32_t *index,
         uint64_t next = r.next, odd = 0, top = 0;
         unsigned used = 0;
         for (size_t j = 0; j < GROUP; j++) {
-            /* The added top bit ends the search if no bit is set. The gap is then too long for the
-             * window. */
+            /* If no bit is set in the window, the added top bit ends the search. The gap is then
+             * too long for the window. */
             unsigned zeros = (unsigned)__builtin_ctzll(bits | UINT64_C(1) << 63);
             uint64_t gap = (uint64_t)zeros << b | (bits >> 1 >> zeros & mask);
             index[i + j] = (uint32_t)(next + gap);
@@ -280,8 +282,8 @@ bool rice_get(struct rice_reader *r, uint32_t *index, size_t count)
     return true;
 }
 
-/* Bytes that were not read, or a set padding bit, would be a second encoding of the same set of
- * positions. */
+/* Bytes that were not read, or a set padding bit, make the stream invalid. Otherwise a set of
+ * positions would have a second encoding. */
 bool rice_ended(const struct rice_reader *r)
 {
     if (r->len != (r->at + 7) / 8)
@@ -289,8 +291,9 @@ bool rice_ended(const struct rice_reader *r)
     return r->at % 8 == 0 || r->src[r->len - 1] >> (r->at % 8) == 0;
 }
 
-/* Compares the lengths for the parameters b - 1, b and b + 1. `high` is the sum of all high parts
- * with b. The sum is 2 high + top with b - 1, and (high - odd) / 2 with b + 1. */
+/* Returns true if the parameters b - 1 and b + 1 would not give a shorter stream. Let `high` be the
+ * sum of (gap >> b) over all gaps. For b - 1 this sum would be 2 * high + top, and for b + 1 it
+ * would be (high - odd) / 2. */
 bool rice_least(const struct rice_reader *r)
 {
     uint64_t high = r->at - (uint64_t)r->k * (1 + r->b);

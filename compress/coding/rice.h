@@ -46,11 +46,11 @@ struct rice_reader
     const uint8_t *src;
     size_t len;    /* Length of the stream in bytes. */
     size_t at;     /* Number of bits read so far. */
-    uint64_t next; /* Smallest valid value of the next position. */
-    uint64_t n;    /* Upper limit: positions are below n. */
-    unsigned b;    /* Parameter of the stream. */
-    /* Number of positions read so far. `odd` counts their gaps with an odd high part, and `top`
-     * counts those with the top bit of the low part set. */
+    uint64_t next; /* Smallest valid value of the next position: the last position plus 1. */
+    uint64_t n;    /* All positions must be below n. */
+    unsigned b;    /* Parameter of the Rice code. */
+    /* Number of positions read so far. `odd` is the number of gaps with an odd high part. `top` is
+     * the number of gaps in which the highest of the b low bits is set. */
     size_t k;
     uint64_t odd, top;
 };
@@ -62,7 +62,7 @@ bool rice_get(struct rice_reader *r, uint32_t *index, size_t count);
 /* Returns true if all bytes of the stream have been read and the padding is zero. */
 bool rice_ended(const struct rice_reader *r);
 
-/* Returns true if the parameter of the stream is that which rice_best() gives for the positions
+/* Returns true if the parameter b of the stream is the one that rice_best() gives for the positions
  * read. */
 bool rice_least(const struct rice_reader *r);
 

@@ -13,7 +13,7 @@ const struct simd_table simd_avx2 = {
 
 #else
 
-/* For CPUs other than x86-64: ISO C does not allow a file without a declaration. */
+/* On CPUs other than x86-64 this is the only declaration. ISO C requires at least one. */
 extern int simd_avx2_none;
 
 #endif

@@ -37,13 +37,13 @@ STEP __m256 abs_of(__m256 v)
     return _mm256_and_ps(v, _mm256_castsi256_ps(_mm256_set1_epi32(0x7fffffff)));
 }
 
-/* Returns the lower four floats as doubles, in which squares are summed. */
+/* Returns the lower four floats as doubles, because squares are summed in double. */
 STEP __m256d low_half(__m256 v)
 {
     return _mm256_cvtps_pd(_mm256_castps256_ps128(v));
 }
 
-/* Returns the upper four floats as doubles. */
+/* Returns the upper four floats as doubles, see low_half(). */
 STEP __m256d high_half(__m256 v)
 {
     return _mm256_cvtps_pd(_mm256_extractf128_ps(v, 1));
@@ -83,8 +83,7 @@ STEP uint32_t top(const __m256i l[2])
     return (uint32_t)_mm_cvtsi128_si32(_mm_max_epu32(l2, _mm_shuffle_epi32(l2, 0xb1)));
 }
 
-/* Returns a register in which the sign bit of lane j is bit j of `bits`, and all other bits are
- * 0. */
+/* Returns a register that has bit j of `bits` as the sign bit of lane j. All other bits are 0. */
 STEP __m256 signs_of(int bits)
 {
     __m256i to_top = _mm256_setr_epi32(31, 30, 29, 28, 27, 26, 25, 24);

@@ -41,7 +41,7 @@ AVX2 static float half_put_avx2(uint8_t *restrict dst, const float *restrict v, 
     return sum_lanes_float(e2);
 }
 
-/* This is the loop of ref.c. The compiler vectorises it for AVX2. */
+/* The loop is the same as in ref.c. In this file the compiler vectorises it for AVX2. */
 AVX2 static void half_add_avx2(float *restrict y, const uint8_t *restrict src, size_t n,
                                float first, float second)
 {
@@ -51,7 +51,8 @@ AVX2 static void half_add_avx2(float *restrict y, const uint8_t *restrict src, s
 
 /* ---- Sums of squares ---- */
 
-/* Sixteen floats in two registers: squares, or the lanes of simd_sum_squares(). */
+/* Sixteen floats in two registers: sixteen squares, or the sixteen partial sums (lanes) of
+ * simd_sum_squares(). */
 struct squares
 {
     __m256 l[2];
@@ -69,8 +70,8 @@ STEP struct squares add_one(struct squares sum, struct squares s)
     return (struct squares){{_mm256_add_ps(sum.l[0], s.l[0]), _mm256_add_ps(sum.l[1], s.l[1])}};
 }
 
-/* Adds four squares to each lane. Adding them in pairs first makes the chain of dependent additions
- * a quarter as long. */
+/* Adds four squares to each lane. The squares are first added to each other in pairs, so that the
+ * chain of additions that depend on each other is a quarter as long. */
 STEP struct squares add_four(struct squares sum, const struct squares s[4])
 {
     return add_one(sum, add_one(add_one(s[0], s[1]), add_one(s[2], s[3])));
@@ -118,8 +119,8 @@ struct byting
     __m256 shift, inv, step, bias;
 };
 
-/* Writes sixteen codes, which are the low bytes of the products after adding `bias`. Returns the
- * squared errors. */
+/* Writes sixteen codes. Adding `bias` to a product rounds it, and the low byte of the sum is the
+ * code. Returns the squared errors. */
 STEP struct squares byte_step(const struct byting *g, uint8_t *code, const float *v)
 {
     struct squares s;
@@ -179,7 +180,7 @@ STEP void draw_powers(const struct simd_powers *p, uint32_t *below, size_t n)
 struct powering
 {
     __m256 factor, shift;
-    __m128i top; /* Largest exponent byte of each lane so far. */
+    __m128i top; /* Largest exponent byte so far, in each lane. */
 };
 
 /* Writes sixteen exponent bytes and their sign bits. `below` holds the bits that are added to the
@@ -292,7 +293,7 @@ const struct simd_cast_table simd_avx2_cast = {
 
 #else
 
-/* For CPUs other than x86-64: ISO C does not allow a file without a declaration. */
+/* On CPUs other than x86-64 this is the only declaration. ISO C requires at least one. */
 extern int simd_avx2_cast_none;
 
 #endif

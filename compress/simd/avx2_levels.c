@@ -35,14 +35,15 @@ STEP __m256 level_random(__m256 a, __m256 u)
     return _mm256_add_ps(low, _mm256_and_ps(up, _mm256_set1_ps(1.0f)));
 }
 
-/* Returns a >= 0 with the sign of v. */
+/* Returns `a`, which is not negative, with the sign of v. */
 STEP __m256 with_sign_of(__m256 a, __m256 v)
 {
     return _mm256_or_ps(a, _mm256_and_ps(v, _mm256_set1_ps(-0.0f)));
 }
 
-/* Rounds sixteen elements to levels. Random rounding works on magnitudes. This does not change the
- * sums, because a * q is the same if both signs change. */
+/* Rounds sixteen elements to levels. Random rounding works on the magnitude of a and gives a
+ * magnitude q. The sum of a * q is not affected, because the product is the same if both signs
+ * change. */
 STEP void round_step(struct rounding *r, float *q, const float *v, const float *u)
 {
     for (int h = 0; h < 2; h++) {
@@ -64,7 +65,8 @@ STEP void round_step(struct rounding *r, float *q, const float *v, const float *
     }
 }
 
-/* One loop rounds to nearest and one at random, so that the choice is not tested in every step. */
+/* Rounding to nearest and random rounding have separate loops, so that the choice is not tested in
+ * every step. */
 AVX2 static struct simd_levels round_avx2(const struct simd_grid *g, float *restrict q,
                                           const float *restrict v, const float *restrict u,
                                           size_t n)
@@ -184,7 +186,7 @@ const struct simd_levels_table simd_avx2_levels = {
 
 #else
 
-/* For CPUs other than x86-64: ISO C does not allow a file without a declaration. */
+/* On CPUs other than x86-64 this is the only declaration. ISO C requires at least one. */
 extern int simd_avx2_levels_none;
 
 #endif

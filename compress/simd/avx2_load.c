@@ -20,8 +20,8 @@ struct loaded
     uint8_t *sign;
 };
 
-/* Loads sixteen elements and adds them to the sums. `how` is a constant wherever this function is
- * inlined, so testing it costs nothing. */
+/* Loads sixteen elements, and adds their differences to the sums. `how` (the flags of simd_load())
+ * is a constant wherever this function is inlined, so testing it costs nothing. */
 STEP void load_step(struct loading *l, const struct loaded *to, size_t i, const float *x,
                     const float *x_hat, unsigned how)
 {
@@ -62,8 +62,8 @@ STEP void load_tail(struct loading *l, const struct loaded *to, size_t i, const 
         memcpy(to->sign + i / 8, bits, (n + 7) / 8);
 }
 
-/* Loads the block of n elements from index `at` on. Returns its partial sums. Inlined once for each
- * value of `how`. */
+/* Loads the block of n elements from index `at` on. Returns its partial sums. This function is
+ * inlined once for each value of `how`, the flags of simd_load(). */
 STEP struct loading load_block(const struct loaded *to, size_t at, const float *x,
                                const float *x_hat, size_t n, unsigned how)
 {
@@ -86,7 +86,7 @@ STEP struct loading load_block(const struct loaded *to, size_t at, const float *
     return l;
 }
 
-/* Adds up the partial sums of a block. */
+/* Returns the sums of a block: adds up its partial sums. */
 STEP struct simd_sums sums_of(const struct loading *l)
 {
     return (struct simd_sums){sum_lanes(l->x2), sum_lanes(l->l1), top(l->max)};
@@ -107,7 +107,7 @@ AVX2 static struct simd_sums load_signs_avx2(uint8_t *restrict dst, const float 
 
 /* ---- Signs ---- */
 
-/* The sign mask of a register with eight floats is one byte of sign bits. */
+/* movemask turns the signs of eight floats into one byte of sign bits. */
 AVX2 static void sign_put_avx2(uint8_t *restrict dst, const float *restrict v, size_t n)
 {
     size_t i = 0;
@@ -120,7 +120,7 @@ AVX2 static void sign_put_avx2(uint8_t *restrict dst, const float *restrict v, s
     }
 }
 
-/* Adds +scale or -scale to eight elements, as the eight bits say. */
+/* Adds to each of eight elements +scale if its bit is 0, or -scale if its bit is 1. */
 STEP void sign_step(float *y, int bits, __m256 scale)
 {
     __m256 v = _mm256_xor_ps(scale, signs_of(bits));
@@ -151,7 +151,7 @@ const struct simd_load_table simd_avx2_load = {
 
 #else
 
-/* For CPUs other than x86-64: ISO C does not allow a file without a declaration. */
+/* On CPUs other than x86-64 this is the only declaration. ISO C requires at least one. */
 extern int simd_avx2_load_none;
 
 #endif

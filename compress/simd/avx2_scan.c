@@ -19,7 +19,8 @@ STEP unsigned above(__m256 d, uint32_t t, __m256d rest2[2])
     return (unsigned)_mm256_movemask_ps(taken);
 }
 
-/* State of a scan or filter. The partial sums are in registers. */
+/* State of a kernel that scans a vector or filters candidates. The partial sums are in
+ * registers. */
 struct scanning
 {
     struct simd_scan *s;
@@ -46,7 +47,8 @@ STEP void scan_step(struct scanning *g, const float *x, const float *x_hat, uint
     }
 }
 
-/* Returns the state of a scan or filter before its first step: all sums are zero. */
+/* Returns the state at the start of a kernel that scans a vector or filters candidates. All sums
+ * are zero. */
 STEP struct scanning scan_start(struct simd_scan *s)
 {
     __m256d zero = _mm256_setzero_pd();
@@ -54,7 +56,8 @@ STEP struct scanning scan_start(struct simd_scan *s)
     return (struct scanning){s, {zero, zero, zero, zero}, {none, none}};
 }
 
-/* The last elements are padded with zeros, which are never collected because s->t is at least 1. */
+/* The last elements are padded with zeros. Zeros are never collected, because the threshold s->t is
+ * at least 1 (the bit pattern of the smallest positive float). */
 AVX2 static uint32_t scan_avx2(struct simd_scan *s, const float *restrict x,
                                const float *restrict x_hat, size_t n, uint32_t first)
 {
@@ -113,7 +116,7 @@ const struct simd_scan_table simd_avx2_scan = {
 
 #else
 
-/* For CPUs other than x86-64: ISO C does not allow a file without a declaration. */
+/* On CPUs other than x86-64 this is the only declaration. ISO C requires at least one. */
 extern int simd_avx2_scan_none;
 
 #endif

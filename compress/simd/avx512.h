@@ -28,7 +28,7 @@
 
 enum { ALL = 0xffff }; /* Mask of all sixteen lanes. */
 
-/* Constants of rng_at() in nn/math/rng.h (the generator SplitMix64): the increment and two
+/* Constants of the generator SplitMix64, as in rng_at() (nn/math/rng.h): the increment and two
  * multipliers. */
 #define RNG_STEP  UINT64_C(0x9e3779b97f4a7c15)
 #define RNG_MIX_1 UINT64_C(0xbf58476d1ce4e5b9)
@@ -56,13 +56,14 @@ STEP void put(float *p, __mmask16 m, __m512 v)
         _mm512_mask_storeu_ps(p, m, v);
 }
 
-/* Loads sixteen 16-bit numbers (binary16 values or codes), or those in the lanes of the mask m. */
+/* Loads up to sixteen 16-bit numbers (binary16 values or codes), those in the lanes of the mask
+ * m. */
 STEP __m256i get_halves(const void *p, __mmask16 m)
 {
     return m == ALL ? _mm256_loadu_si256(p) : _mm256_maskz_loadu_epi16(m, p);
 }
 
-/* Stores sixteen 16-bit numbers, or those in the lanes of the mask m. */
+/* Stores up to sixteen 16-bit numbers, those in the lanes of the mask m. */
 STEP void put_halves(void *p, __mmask16 m, __m256i v)
 {
     if (m == ALL)
@@ -71,13 +72,13 @@ STEP void put_halves(void *p, __mmask16 m, __m256i v)
         _mm256_mask_storeu_epi16(p, m, v);
 }
 
-/* Loads sixteen bytes, or those in the lanes of the mask m. */
+/* Loads up to sixteen bytes, those in the lanes of the mask m. */
 STEP __m128i get_bytes(const void *p, __mmask16 m)
 {
     return m == ALL ? _mm_loadu_si128(p) : _mm_maskz_loadu_epi8(m, p);
 }
 
-/* Stores sixteen bytes, or those in the lanes of the mask m. */
+/* Stores up to sixteen bytes, those in the lanes of the mask m. */
 STEP void put_bytes(void *p, __mmask16 m, __m128i v)
 {
     if (m == ALL)
@@ -86,7 +87,7 @@ STEP void put_bytes(void *p, __mmask16 m, __m128i v)
         _mm_mask_storeu_epi8(p, m, v);
 }
 
-/* Writes one bit per lane as two bytes, or as one byte if the mask m has at most eight lanes. */
+/* Writes one bit per lane of the mask m: two bytes, or one byte if m has at most eight lanes. */
 STEP void put_bits(uint8_t *dst, __mmask16 m, __mmask16 bits)
 {
     dst[0] = (uint8_t)bits;
@@ -110,7 +111,7 @@ STEP __m512 abs_of(__m512 v)
         _mm512_and_si512(_mm512_castps_si512(v), _mm512_set1_epi32(0x7fffffff)));
 }
 
-/* Returns the lower eight floats as doubles, in which squares are summed. */
+/* Returns the lower eight floats as doubles, because squares are summed in double. */
 STEP __m512d low_half(__m512 v)
 {
     return _mm512_cvtps_pd(_mm512_castps512_ps256(v));

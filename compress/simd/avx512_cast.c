@@ -5,8 +5,8 @@
 
 /* ---- binary16 ---- */
 
-/* Writes up to sixteen floats as binary16. -0 is written as 0. Returns e2 plus the squared
- * errors. */
+/* Writes up to sixteen floats as binary16. -0 is written as 0. Returns the old sum of squared
+ * errors, e2, plus the new ones. */
 STEP __m512 half_step(uint8_t *dst, __m512 f, __m512 e2, __mmask16 m)
 {
     __m256i half = _mm512_cvtps_ph(f, _MM_FROUND_TO_NEAREST_INT);
@@ -51,8 +51,8 @@ AVX512 static void half_add_avx512(float *restrict y, const uint8_t *restrict sr
 
 /* ---- Sums of squares ---- */
 
-/* Adds four squares to each lane. Adding them in pairs first makes the chain of dependent additions
- * a quarter as long. */
+/* Adds four squares to each lane. The squares are first added to each other in pairs, so that the
+ * chain of additions that depend on each other is a quarter as long. */
 STEP __m512 add_four(__m512 sum, const __m512 s[4])
 {
     __m512 four = _mm512_add_ps(_mm512_add_ps(s[0], s[1]), _mm512_add_ps(s[2], s[3]));
@@ -85,8 +85,8 @@ struct byting
     __m512 shift, inv, step, bias;
 };
 
-/* Writes up to sixteen codes, which are the low bytes of the products after adding `bias`. Returns
- * the squared errors. */
+/* Writes up to sixteen codes. Adding `bias` to a product rounds it, and the low byte of the sum is
+ * the code. Returns the squared errors. */
 STEP __m512 byte_step(const struct byting *g, uint8_t *code, const float *v, __mmask16 m)
 {
     __m512 a = _mm512_mul_ps(get(v, m), g->shift);
@@ -124,14 +124,15 @@ enum { MANTISSA = 23 };
 /* Parameters and state of simd_power_put() in registers. */
 struct powering
 {
-    /* States from which mix() computes the random bits of the next sixteen elements. */
+    /* States of the random generator, from which mix() computes the random bits of the next sixteen
+     * elements. */
     __m512i keys;
     __m512 factor, shift;
     __m128i top; /* Largest exponent byte of each lane so far. */
 };
 
 /* Writes up to sixteen exponent bytes and their sign bits. `random` is a constant wherever this
- * function is inlined. Returns the squared errors. */
+ * function is inlined, so testing it costs nothing. Returns the squared errors. */
 STEP __m512 power_step(struct powering *p, uint8_t *exponent, uint8_t *sign, const float *v,
                        bool random, __mmask16 m)
 {
@@ -156,7 +157,8 @@ STEP __m512 power_step(struct powering *p, uint8_t *exponent, uint8_t *sign, con
     return _mm512_mul_ps(d, d);
 }
 
-/* Rounds all elements. Inlined once for random rounding and once for rounding to nearest. */
+/* Rounds all elements. This function is inlined once for random rounding and once for rounding to
+ * nearest. */
 STEP double power_all(struct simd_powers *to, uint8_t *dst, const float *v, size_t n, bool random)
 {
     struct powering p = {keys_from(to->key, to->first), _mm512_set1_ps(to->factor),
@@ -218,7 +220,7 @@ const struct simd_cast_table simd_avx512_cast = {
 
 #else
 
-/* For CPUs other than x86-64: ISO C does not allow a file without a declaration. */
+/* On CPUs other than x86-64 this is the only declaration. ISO C requires at least one. */
 extern int simd_avx512_cast_none;
 
 #endif

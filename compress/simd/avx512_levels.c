@@ -48,17 +48,20 @@ STEP __m512 level_random(__m512 a, __m512 u)
     return _mm512_mask_add_ps(low, up, low, _mm512_set1_ps(1.0f));
 }
 
-/* Returns a >= 0 with the sign of v, using one three-operand logical instruction. */
+/* Returns `a`, which is not negative, with the sign of v. Uses one logical instruction with three
+ * operands. */
 STEP __m512 with_sign_of(__m512 a, __m512 v)
 {
     __m512i top = _mm512_set1_epi32((int)0x80000000u);
     return _mm512_castsi512_ps(_mm512_ternarylogic_epi32(
-        /* The constant 0xf8 selects the function a | (v & top). */
+        /* The constant 0xf8 selects the function a | (v & top), where `top` is the mask of the sign
+         * bit. */
         _mm512_castps_si512(a), _mm512_castps_si512(v), top, 0xf8));
 }
 
-/* Rounds up to sixteen elements to levels. Random rounding works on magnitudes. This does not
- * change the sums, because a * q is the same if both signs change. */
+/* Rounds up to sixteen elements to levels. Random rounding works on the magnitude of a and gives a
+ * magnitude q. The sum of a * q is not affected, because the product is the same if both signs
+ * change. */
 STEP void round_step(struct rounding *r, float *q, const float *v, const float *u, __mmask16 m)
 {
     __m512 a = shifted(&r->to_grid, get(v, m));
@@ -76,7 +79,8 @@ STEP void round_step(struct rounding *r, float *q, const float *v, const float *
     r->q2 = _mm512_add_ps(r->q2, _mm512_mul_ps(level, level));
 }
 
-/* Lanes outside the mask are zero and are rounded to zero, because u < 0 is never true. */
+/* Lanes outside the mask are zero and stay zero. They are never rounded up, because no random
+ * number is below 0, their fraction. */
 AVX512 static struct simd_levels round_avx512(const struct simd_grid *g, float *restrict q,
                                               const float *restrict v, const float *restrict u,
                                               size_t n)
@@ -104,7 +108,7 @@ struct coding
     __m512 e2;
 };
 
-/* Writes up to sixteen codes and adds their squared errors to c->e2. */
+/* Writes one code for each lane in the mask m. Adds the squared errors to c->e2. */
 STEP void code_step(struct coding *c, uint16_t *code, const float *q, const float *v, __mmask16 m)
 {
     __m512 level = get(q, m);
@@ -165,7 +169,7 @@ const struct simd_levels_table simd_avx512_levels = {
 
 #else
 
-/* For CPUs other than x86-64: ISO C does not allow a file without a declaration. */
+/* On CPUs other than x86-64 this is the only declaration. ISO C requires at least one. */
 extern int simd_avx512_levels_none;
 
 #endif

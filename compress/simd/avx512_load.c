@@ -21,9 +21,9 @@ struct loaded
     uint8_t *sign;
 };
 
-/* Adds up to sixteen differences d to the sums and stores them or their signs. `how` is a constant
- * wherever this function is inlined, so testing it costs nothing. l1 stays 0 unless SIMD_L1 is
- * set. */
+/* Adds up to sixteen differences d to the sums, and stores the differences or their signs. `how`
+ * (the flags of simd_load()) is a constant wherever this function is inlined, so testing it costs
+ * nothing. The sum of |d|, l1, stays 0 unless SIMD_L1 is set. */
 STEP void load_step(struct loading *l, const struct loaded *to, size_t i, __m512 d, __mmask16 m,
                     unsigned how)
 {
@@ -56,8 +56,8 @@ STEP void load_whole(struct loading *l, const struct loaded *to, size_t i, const
     load_step(l, to, i, difference(x, x_hat, i, ALL), ALL, how);
 }
 
-/* Loads the block of n elements from index `at` on. Returns its partial sums. Inlined once for each
- * value of `how`. */
+/* Loads the block of n elements from index `at` on. Returns its partial sums. This function is
+ * inlined once for each value of `how`, the flags of simd_load(). */
 STEP struct loading load_block(const struct loaded *to, size_t at, const float *x,
                                const float *x_hat, size_t n, unsigned how)
 {
@@ -73,7 +73,7 @@ STEP struct loading load_block(const struct loaded *to, size_t at, const float *
     return l;
 }
 
-/* Adds up the partial sums of a block. */
+/* Returns the sums of a block: adds up its partial sums. */
 STEP struct simd_sums sums_of(const struct loading *l)
 {
     return (struct simd_sums){sum_lanes(l->x2), sum_lanes(l->l1), _mm512_reduce_max_epu32(l->max)};
@@ -109,7 +109,8 @@ AVX512 static void sign_put_avx512(uint8_t *restrict dst, const float *restrict 
     }
 }
 
-/* Adds +scale or -scale to sixteen elements, as the sixteen bits say. scale[1] is -scale[0]. */
+/* Adds to each of sixteen elements scale[0] if its bit is 0, or scale[1] = -scale[0] if its bit is
+ * 1. */
 STEP void sign_step(float *y, unsigned bits, __m512 scale[2], __mmask16 m)
 {
     __m512 v = _mm512_mask_blend_ps((__mmask16)bits, scale[0], scale[1]);
@@ -139,7 +140,7 @@ const struct simd_load_table simd_avx512_load = {
 
 #else
 
-/* For CPUs other than x86-64: ISO C does not allow a file without a declaration. */
+/* On CPUs other than x86-64 this is the only declaration. ISO C requires at least one. */
 extern int simd_avx512_load_none;
 
 #endif

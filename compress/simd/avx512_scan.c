@@ -5,8 +5,8 @@
 
 /* ---- Scanning ---- */
 
-/* State of a scan or filter. Holds copies of the pointers and of the count in struct simd_scan,
- * because the compiler can keep copies in registers. */
+/* State of a kernel that scans a vector or filters candidates. Holds copies of the pointers and of
+ * the count in struct simd_scan, because the compiler can keep copies in registers. */
 struct scanning
 {
     __m512i t;
@@ -34,7 +34,8 @@ STEP void scan_step(struct scanning *g, __m512 d, __m512i index)
     g->rest2[1] = _mm512_fmadd_pd(high, high, g->rest2[1]);
 }
 
-/* Returns the state of a scan or filter before its first step. */
+/* Returns the state at the start of a kernel that scans a vector or filters candidates. All sums
+ * are zero. */
 STEP struct scanning scan_start(const struct simd_scan *s)
 {
     __m512d zero = _mm512_setzero_pd();
@@ -42,7 +43,8 @@ STEP struct scanning scan_start(const struct simd_scan *s)
         _mm512_set1_epi32((int)s->t), {zero, zero}, s->value, s->index, s->found};
 }
 
-/* Lanes outside the mask are zero, and zeros are never collected because s->t is at least 1. */
+/* Lanes outside the mask are zero. Zeros are never collected, because the threshold s->t is at
+ * least 1 (the bit pattern of the smallest positive float). */
 AVX512 static uint32_t scan_avx512(struct simd_scan *s, const float *restrict x,
                                    const float *restrict x_hat, size_t n, uint32_t first)
 {
@@ -68,7 +70,8 @@ AVX512 static uint32_t scan_avx512(struct simd_scan *s, const float *restrict x,
     return _mm512_reduce_max_epu32(max);
 }
 
-/* The indices are moved together with the mask of the values. */
+/* Handles each candidate's index like its value: the same mask selects both, and both are moved
+ * together. */
 AVX512 static void filter_avx512(struct simd_scan *s, const float *restrict value,
                                  const uint32_t *restrict index, size_t n)
 {
@@ -91,7 +94,7 @@ const struct simd_scan_table simd_avx512_scan = {
 
 #else
 
-/* For CPUs other than x86-64: ISO C does not allow a file without a declaration. */
+/* On CPUs other than x86-64 this is the only declaration. ISO C requires at least one. */
 extern int simd_avx512_scan_none;
 
 #endif

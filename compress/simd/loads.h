@@ -6,9 +6,9 @@
 #ifndef COMPRESS_SIMD_LOADS_H
 #define COMPRESS_SIMD_LOADS_H
 
-/* Loads all blocks first, and then adds up the lanes of each block. Adding up lanes is a chain of
- * dependent instructions. Without other work between them, the chains of several blocks run in
- * parallel. */
+/* Loads all blocks first, and then adds up the lanes (partial sums) of each block. Adding up lanes
+ * is a chain of dependent instructions. If the chains of several blocks follow each other, the CPU
+ * executes them in parallel. */
 STEP void load_all(struct simd_sums *sums, float *v, const struct simd_source *s, unsigned how)
 {
     struct loaded to = {v, NULL};
@@ -42,8 +42,8 @@ STEP void loads(struct simd_sums *sums, float *v, const struct simd_source *s)
     }
 }
 
-/* Loads one block and stores the signs of its differences instead of the differences. l1 is always
- * summed. */
+/* Loads one block and stores the signs of its differences instead of the differences. The sum of
+ * |v|, l1, is always computed. */
 STEP struct simd_sums loads_signs(uint8_t *dst, const float *x, const float *x_hat, size_t n,
                                   unsigned how)
 {

@@ -6,7 +6,7 @@
 #include "compress/simd/table.h"
 
 enum {
-    LANE = SIMD_LANES - 1 /* Mask: i & LANE is the lane of element i. */
+    LANE = SIMD_LANES - 1 /* Mask of a lane number: element i is added to lane i & LANE. */
 };
 
 /* Returns the sum of the lanes. Like the vector kernels, adds the upper half of the lanes to the
@@ -61,7 +61,7 @@ static struct simd_sums load_block(float *restrict v, const float *restrict x,
     return (struct simd_sums){sum_lanes(x2), how & SIMD_L1 ? sum_lanes(l1) : 0.0, max};
 }
 
-/* The sums of each block are computed separately: the lanes start at zero for each block. */
+/* The partial sums (lanes) start at zero for each block, because every block has its own sums. */
 static void load_ref(struct simd_sums *sums, float *restrict v, const struct simd_source *s)
 {
     for (size_t at = 0; at < s->n; at += s->block) {
@@ -71,7 +71,8 @@ static void load_ref(struct simd_sums *sums, float *restrict v, const struct sim
     }
 }
 
-/* A -0 would count as negative, but v contains no -0 (see difference()). */
+/* The sign bit is copied as it is. A zero counts as positive, because v contains no -0 (see
+ * difference()). */
 static void sign_put_ref(uint8_t *restrict dst, const float *restrict v, size_t n)
 {
     memset(dst, 0, (n + 7) / 8);
@@ -87,7 +88,8 @@ static struct simd_sums load_signs_ref(uint8_t *restrict dst, const float *restr
     double x2[SIMD_LANES] = {0};
     double l1[SIMD_LANES] = {0};
     uint32_t max = 0;
-    /* This kernel always sums l1, and never prefetches. */
+    /* This kernel always computes the sum of |v| and never prefetches, so the flags in `how` do not
+     * matter. */
     (void)how;
     memset(dst, 0, (n + 7) / 8);
     for (size_t i = 0; i < n; i++) {
@@ -102,14 +104,15 @@ static struct simd_sums load_signs_ref(uint8_t *restrict dst, const float *restr
     return (struct simd_sums){sum_lanes(x2), sum_lanes(l1), max};
 }
 
-/* Bit i of src is the sign of element i, low bit of a byte first. */
+/* Bit i of src is the sign of element i. Bits in a byte are numbered from the low end. */
 static void sign_add_ref(float *restrict y, const uint8_t *restrict src, size_t n, float scale)
 {
     for (size_t i = 0; i < n; i++)
         y[i] += src[i / 8] >> (i % 8) & 1 ? -scale : scale;
 }
 
-/* The error is measured on the multiplied values, because decoding them is exact. */
+/* The error is measured between the products and their binary16 codes. Undoing the multiplication
+ * adds no error, because the factors are powers of two. */
 static float half_put_ref(uint8_t *restrict dst, const float *restrict v, size_t n, float first,
                           float second)
 {
@@ -140,7 +143,8 @@ static double sum_squares_ref(const float *square, size_t n)
     float lane[SIMD_LANES] = {0};
     double l[SIMD_LANES];
     size_t i = 0;
-    /* Adding four squares at a time makes the chain of dependent additions a quarter as long. */
+    /* Four squares are added to each other first, and then to the lane. The chain of additions that
+     * depend on each other is then a quarter as long. */
     for (; i + 4 * SIMD_LANES <= n; i += 4 * SIMD_LANES)
         for (size_t j = 0; j < SIMD_LANES; j++) {
             const float *s = square + i + j;
@@ -238,8 +242,8 @@ static inline float level_random(float a, float u)
     return __builtin_copysignf(u < b - low ? low + 1.0f : low, a);
 }
 
-/* With random rounding, positions beyond the last level are first limited to it, because rounding
- * up from there would need a code that does not exist. */
+/* In random rounding |a| is first limited to the last level. Rounding up from there would need a
+ * code that does not exist. */
 static struct simd_levels round_ref(const struct simd_grid *g, float *restrict q,
                                     const float *restrict v, const float *restrict u, size_t n)
 {
@@ -256,7 +260,7 @@ static struct simd_levels round_ref(const struct simd_grid *g, float *restrict q
     return (struct simd_levels){sum_lanes_float(aq), sum_lanes_float(q2)};
 }
 
-/* A level of -0 gets no sign bit, because -0 < 0 is false. */
+/* A level of -0 gets no sign bit, because the comparison -0 < 0 is false. */
 static float code_ref(const struct simd_coder *c, uint16_t *restrict code, const float *restrict q,
                       const float *restrict v, size_t n)
 {
@@ -310,7 +314,7 @@ static uint32_t scan_ref(struct simd_scan *s, const float *restrict x, const flo
     return max;
 }
 
-/* Like scan_ref(), but for values that have already been loaded. */
+/* Scans values that have already been loaded, otherwise like scan_ref(). */
 static void filter_ref(struct simd_scan *s, const float *restrict value,
                        const uint32_t *restrict index, size_t n)
 {

@@ -28,7 +28,8 @@ enum {
     SIMD_BLOCKS_MAX = 16
 };
 
-/* Returns the level in use: "ref" (portable C), "avx2" or "avx512". */
+/* Returns the name of the level (instruction set) in use: "ref" (portable C), "avx2" or
+ * "avx512". */
 const char *simd_level(void);
 
 /* Sums over one block of the difference v = x - x_hat. simd_load() writes v, with -0 turned into
@@ -43,8 +44,8 @@ struct simd_sums
     uint32_t max;
 };
 enum {
-    SIMD_L1 = 1,   /* Flag: also compute the sum of |v|. */
-    SIMD_AHEAD = 2 /* Flag: also prefetch the data that lies 8 KiB ahead. */
+    SIMD_L1 = 1,   /* Flag for simd_load(): also compute l1, the sum of |v|. */
+    SIMD_AHEAD = 2 /* Flag for simd_load(): also prefetch the data that lies 8 KiB ahead. */
 };
 struct simd_sums simd_load(float *restrict v, const float *restrict x, const float *restrict x_hat,
                            size_t n, unsigned how);
@@ -90,7 +91,7 @@ void simd_half_add(float *restrict y, const uint8_t *restrict src, size_t n, flo
 struct simd_bytes
 {
     float shift; /* Power of two near 1 / max |v|, which keeps products in the range of a float. */
-    float inv, step; /* Number of steps of q per unit of v * shift, and its reciprocal. */
+    float inv, step; /* inv: number of steps between codes per unit of v * shift. step: 1 / inv. */
 };
 double simd_byte_put(const struct simd_bytes *g, uint8_t *restrict code, const float *restrict v,
                      size_t n);
@@ -113,7 +114,8 @@ struct simd_powers
     bool random;
     uint64_t key;
     size_t first;
-    /* Factor of the decoded powers, and power of two by which errors are multiplied. */
+    /* factor: factor of the decoded powers of two. shift: power of two by which errors are
+     * multiplied before they are squared. */
     float factor, shift;
     unsigned top; /* Output: the largest exponent byte that was written. */
 };
@@ -145,13 +147,14 @@ void simd_coin(float *u, uint64_t key, size_t first, size_t n);
  * written to q with their signs. The sign of level 0 is unspecified. n <= SIMD_CALL_MAX. */
 struct simd_grid
 {
-    float first;  /* First factor of v. */
-    float second; /* Second factor of v. The value 1 is fastest. */
-    float levels; /* Largest level, for random rounding. */
+    float first;  /* First of the two factors that map a value to its position on the grid. */
+    float second; /* Second of the two factors. The value 1 is fastest. */
+    float levels; /* Largest level. Used in random rounding only. */
 };
 struct simd_levels
 {
-    /* Sums of a * q and of q * q, where a are the positions on the grid and q their levels. */
+    /* Sums over all values: aq of a * q and q2 of q * q, where a is the position of a value on the
+     * grid and q its level. */
     float aq, q2;
 };
 struct simd_levels simd_round(const struct simd_grid *g, float *restrict q, const float *restrict v,
@@ -162,7 +165,7 @@ struct simd_levels simd_round(const struct simd_grid *g, float *restrict q, cons
  * SIMD_CALL_MAX. */
 struct simd_coder
 {
-    float scale; /* Factor that decodes a level. */
+    float scale; /* Factor by which a level is decoded: value = scale * level. */
     /* Power of two by which errors are multiplied before they are squared. The value 1 is
      * fastest. */
     float shift;
@@ -181,12 +184,12 @@ void simd_nibble_add(float *restrict y, const uint8_t *restrict src, size_t n,
  * elements than are collected. */
 struct simd_scan
 {
-    uint32_t t; /* Threshold, as a bit pattern. */
+    uint32_t t; /* Threshold t: elements whose |v| has at least this bit pattern are collected. */
     float *value;
     uint32_t *index;
     size_t found; /* Number of elements collected so far. */
-    /* Sum of the squares of all elements that were scanned and not collected. The caller sets its
-     * initial value. */
+    /* Sum of the squares of all scanned elements that were not collected. Kernels add to it, and
+     * the caller sets its initial value. */
     double rest2;
 };
 
@@ -195,7 +198,7 @@ struct simd_scan
 uint32_t simd_scan(struct simd_scan *s, const float *restrict x, const float *restrict x_hat,
                    size_t n, uint32_t first);
 
-/* Scans the values value[0..n), which have the positions index[0..n). */
+/* Scans n values that have already been loaded: value[i] has the position index[i]. */
 void simd_filter(struct simd_scan *s, const float *restrict value, const uint32_t *restrict index,
                  size_t n);
 

@@ -63,7 +63,7 @@ struct simd_scan_table
                    size_t n);
 };
 
-/* All kernels of one level. */
+/* The kernels of one level (instruction set), in four groups. */
 struct simd_table
 {
     const char *name;
@@ -121,8 +121,9 @@ static inline uint32_t simd_pick(bool yes, uint32_t a, uint32_t b)
 }
 
 /* Returns f as binary16, rounded to nearest even, for |f| <= 2^15. -0 becomes 0. For |f| below
- * 2^-14 the step of binary16 is 2^-24. Adding 1/2 to such a float rounds it to this step. For
- * larger |f| the bits that binary16 does not have are rounded off with integer arithmetic. */
+ * 2^-14 the step of binary16 is 2^-24. Adding 1/2 to such a float rounds it to this step, because
+ * floats from 1/2 on have the same step. For larger |f| the bits that binary16 does not have are
+ * rounded off with integer arithmetic. */
 static inline uint16_t simd_half_of(float f)
 {
     uint32_t bits = bytes_of_float(f);

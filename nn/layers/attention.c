@@ -21,7 +21,8 @@
 #include <string.h>
 
 enum {
-    BLOCK = 32, /* Number of rows of S in a block. A multiple of LANES. */
+    /* Number of rows of the scores S that are processed as one block. A multiple of LANES. */
+    BLOCK = 32,
     LANES = 16
 };
 
@@ -32,16 +33,18 @@ struct head
     size_t times, d, stride, out_stride;
     float scale;
     const float *q, *k, *v;
-    float *out, *keep; /* keep: two floats per time step. NULL in evaluation. */
+    /* keep: for the backward pass, two floats per time step (the largest score and the inverse of
+     * the sum of exponentials). NULL in evaluation. */
+    float *out, *keep;
 };
 
-/* A block of the scores S = q k^T: the rows from `from` to from + rows - 1, and the keys from 0 to
- * keys - 1. */
+/* A block of the scores S = q k^T. It has `rows` rows from row `from` on, and the columns of the
+ * first `keys` keys. */
 struct block
 {
     size_t from, rows, keys;
-    /* whole: number of keys, rounded up to whole vectors. stride: floats from one row of the block
-     * to the next. */
+    /* whole: `keys` rounded up to whole vectors. stride: floats from one row of the block to the
+     * next. */
     size_t whole, stride;
     float *s, *d_s;
 };
@@ -94,7 +97,8 @@ static struct block block_of(const struct head *h, size_t from, float *scratch)
                           .d_s = scratch + BLOCK * stride};
 }
 
-/* Computes the scores s = a[rows][d] * keys[keys][d]^T for the rows of a block. */
+/* Computes s = a * keys^T for the rows of a block, where `a` is [rows][d] and `keys` is
+ * [keys][d]. */
 static void products(const struct head *h, const struct block *b, float *s, const float *a,
                      size_t a_stride, const float *keys)
 {
@@ -140,8 +144,8 @@ VEC_CLONES static float row_most(const float *s, size_t n)
     return lanes_most(most);
 }
 
-/* Computes s = exp(scale (s - most)) and returns the sum. Each of LANES partial sums is in float.
- * They are then added pairwise, with about n / 16 + 4 roundings at most. */
+/* Replaces each s by exp(scale (s - most)) and returns the sum. The LANES partial sums are floats.
+ * They are then added pairwise. In total there are about n / 16 + 4 roundings at most. */
 VEC_CLONES static float row_exp(float *s, size_t n, float scale, float most)
 {
     float sum[LANES] = {0};
@@ -225,7 +229,7 @@ VEC_CLONES static void row_backward(float *restrict s, float *restrict d_s, size
     }
 }
 
-/* Returns the dot product of a and b. LANES partial sums are in float, as in row_exp(). */
+/* Returns the dot product of a and b, with LANES partial sums in float. */
 VEC_CLONES static float row_dot(const float *a, const float *b, size_t n)
 {
     float sum[LANES] = {0};
@@ -283,7 +287,7 @@ static void head_backward(const struct head *h, const float *d_out, float *d_in,
         products(h, &b, b.s, h->q, h->stride, h->k);
         products(h, &b, b.d_s, d_out, h->out_stride, h->v);
         softmax_backward(h, &b, d_out);
-        /* d_q = d_s k, where d_s is the gradient of the scores. */
+        /* Computes d_q = d_s k, where d_s is the gradient of the scores. */
         blas_gemm(&(struct blas_gemm){.m = b.rows,
                                       .n = h->d,
                                       .k = b.keys,
@@ -311,7 +315,8 @@ static void attention_backward(const struct layer *l, const struct layer_pass *p
         }
 }
 
-/* Returns half of the full product, because attention is causal. */
+/* Causal attention uses only the keys up to each query, so the result is about half of the products
+ * of full attention. */
 static double attention_products(const struct layer *l)
 {
     return (double)l->in.h * (l->in.h + 1.0) * l->out.c;

@@ -32,25 +32,28 @@
 #include <string.h>
 
 enum {
-    /* Approximate number of floats in the columns that are made at once. */
+    /* Approximate number of floats in the column matrix that is computed at once. */
     COLUMNS_FLOATS = 1 << 14
 };
 
-/* Sizes of one pass, and pointers to its parts of the scratch memory. */
+/* Sizes of one pass, and pointers to its areas of the scratch memory. */
 struct geometry
 {
     size_t c, o, kernel, stride, pad;
-    /* Height and width of the map, of the padded frame, and of the output. */
+    /* Height and width of the map, of the frame (map with its padding), and of the output. */
     size_t h, w, ph, pw, oh, ow;
-    size_t run;      /* Floats of one kernel row: kernel * c. */
-    size_t map, out; /* Floats of one sample's input map and output. */
-    /* wide: floats in a row of the column matrix. rows: number of output rows processed at once. */
+    /* Number of floats in one row of the kernel, which are consecutive in the map: kernel * c. */
+    size_t run;
+    size_t map, out; /* Floats of one sample in the input map and in the output. */
+    /* wide: floats in a row of the column matrix. rows: number of output rows whose columns are
+     * computed at once. */
     size_t wide, rows;
     size_t frame_floats;
     float *frame, *weights, *columns;
 };
 
-/* Rounds up to whole vectors, which also keeps the next area aligned. */
+/* Rounds up to a whole number of vectors. The next area of the scratch memory is then also
+ * aligned. */
 static size_t whole(size_t floats)
 {
     return (floats + LAYER_SLACK - 1) / LAYER_SLACK * LAYER_SLACK;
@@ -147,14 +150,15 @@ static void turn_weights(const struct geometry *g, const float *weights)
                 g->weights[o * g->wide + i / k * run + i % k * g->c + c] = *weights++;
 }
 
-/* Sets the frame to 0. Once per pass is enough, because later only the inside of the padding
- * changes. */
+/* Sets the frame (padded map) to 0. Once per pass is enough, because only the part inside the
+ * padding is overwritten later. */
 static void clear_frame(const struct geometry *g)
 {
     memset(g->frame, 0, g->frame_floats * sizeof *g->frame);
 }
 
-/* Returns the padded frame of a map. Without padding it is the map itself. */
+/* Returns a map with zero padding around it. If the layer has no padding, this is the map
+ * itself. */
 static const float *framed(const struct geometry *g, const float *map)
 {
     if (g->pad == 0)
@@ -220,7 +224,8 @@ static void d_weight(const struct layer *l, const struct layer_pass *p)
     unpack_weights(&g, p->grad + l->at[0]);
 }
 
-/* Adds the columns of an output row to a frame, beginning at `frame`. */
+/* Adds the columns of one output row to the padded map, beginning at `frame`. The columns are the
+ * gradients of the inputs that each output reads. */
 VEC_CLONES static void add_columns(const struct geometry *g, float *frame,
                                    const float *restrict from)
 {
@@ -234,7 +239,8 @@ VEC_CLONES static void add_columns(const struct geometry *g, float *frame,
         }
 }
 
-/* Copies the inside of the frame, without padding, to a map. With `add`, adds it. */
+/* Copies the inside of the frame (a map with its zero padding) to a map. With `add`, adds it to the
+ * map instead. */
 static void unframe(const struct geometry *g, float *map, bool add)
 {
     const float *from = g->frame + (g->pad * g->pw + g->pad) * g->c;
@@ -242,7 +248,8 @@ static void unframe(const struct geometry *g, float *map, bool add)
         layer_give(map + y * g->w * g->c, from + y * g->pw * g->c, g->w * g->c, add);
 }
 
-/* Computes the columns of output rows y to y + count - 1 and adds them to the frame. */
+/* Computes the columns (gradients of the inputs that each output reads) of `count` output rows from
+ * row y on, and adds them to the frame. */
 static void add_rows(const struct geometry *g, const float *d_out, float *frame, size_t y,
                      size_t count)
 {
@@ -261,8 +268,8 @@ static void add_rows(const struct geometry *g, const float *d_out, float *frame,
                     g->columns + i * g->ow * g->wide);
 }
 
-/* Computes the gradient of the input. Columns are added to a frame, or to d_in itself if the layer
- * has no padding. */
+/* Computes the gradient of the input. Its columns are added to a frame (map with its padding), or
+ * to d_in itself if the layer has no padding. */
 static void d_in(const struct layer *l, const struct layer_pass *p)
 {
     struct geometry g = geometry(l, p->scratch);

@@ -12,9 +12,11 @@
 #include <math.h>
 
 enum {
-    /* Positions processed at once in the forward pass, so that their rows stay in the L1 cache. */
+    /* Number of positions that the forward pass processes at once, so that their rows stay in the
+     * L1 cache. */
     ROWS = 96,
-    /* Positions processed at once in the backward pass, so that their rows stay in the L2 cache. */
+    /* Number of positions that the backward pass processes at once, so that their rows stay in the
+     * L2 cache. */
     BLOCK = 256
 };
 
@@ -32,18 +34,20 @@ static size_t dense_params(const struct layer *l, struct layer_param p[LAYER_PAR
     return l->bias ? 2 : 1;
 }
 
-/* Returns whether the forward pass transposes the input (true) or the weights (false). It
- * transposes the smaller of the two. */
+/* Returns true if the forward pass transposes the input, and false if it transposes the weights.
+ * The smaller of the two is transposed. */
 static bool by_input(const struct layer *l, size_t places)
 {
     return places < l->out.c;
 }
 
-/* Returns the floats of scratch for a batch of up to n, whichever of the two methods it uses. */
+/* Returns the number of floats of scratch memory for any batch of up to n samples. Which matrix is
+ * transposed depends on the number of samples. */
 static size_t dense_scratch(const struct layer *l, uint32_t n, bool training)
 {
     size_t places = n * shape_places(l->in), i = l->in.c, o = l->out.c;
-    /* A batch of fewer samples may use the other method. */
+    /* A batch of fewer samples may transpose the input where a batch of n samples transposes the
+     * weights. The size is enough for both. */
     size_t most = places < o ? places : o;
     (void)training;
     return most * i + LAYER_SLACK + most * o;

@@ -14,7 +14,7 @@
 static_assert(sizeof(uint32_t) == sizeof(float), "scratch in floats has room for as many places");
 
 enum {
-    RUN = 64 /* Number of channels that are summed at once. */
+    RUN = 64 /* Number of channels of a row that are summed in one loop. */
 };
 
 static size_t embed_params(const struct layer *l, struct layer_param p[LAYER_PARAMS_MAX])
@@ -32,8 +32,8 @@ static size_t embed_params(const struct layer *l, struct layer_param p[LAYER_PAR
     return l->positions ? 2 : 1;
 }
 
-/* Returns the floats of scratch: the positions sorted by id. Each position is a uint32_t, which has
- * the size of a float. */
+/* Returns the number of floats of scratch memory, which holds the positions sorted by id. Each
+ * position is a uint32_t, which has the size of a float. */
 static size_t embed_scratch(const struct layer *l, uint32_t n, bool training)
 {
     return training ? n * shape_places(l->out) : 0;
@@ -67,7 +67,7 @@ static void embed_forward(const struct layer *l, const struct layer_pass *p)
     }
 }
 
-/* Sets sum[c] to the sum of the rows of d[][c] whose indices are in rows[]. */
+/* Sets sum[c] to the sum of some rows of d[][c], those with an index in rows[]. */
 VEC_CLONES static void sum_rows(float *restrict sum, const float *restrict d, size_t c,
                                 const uint32_t *rows, size_t n_rows)
 {
@@ -88,14 +88,15 @@ static void tokens_gradient(const struct layer *l, const struct layer_pass *p)
 {
     uint32_t n = (uint32_t)(p->n * shape_places(l->out));
     size_t c = l->out.c;
-    uint32_t end[LAYER_VOCABULARY] = {0}; /* End of the positions of each id in the sorted order. */
+    /* For each token id, the index in sorted[] behind the last position of the id. */
+    uint32_t end[LAYER_VOCABULARY] = {0};
     uint32_t *sorted = (uint32_t *)p->scratch;
     for (uint32_t i = 0; i < n; i++)
         end[token(p->in[i])]++;
     for (uint32_t id = 1; id < LAYER_VOCABULARY; id++)
         end[id] += end[id - 1];
     for (uint32_t i = n; i-- > 0;)
-        /* Decrementing turns the ends of the ids into their beginnings. */
+        /* Each use decrements end[id]. At last it is the index of the id's first position. */
         sorted[--end[token(p->in[i])]] = i;
     for (uint32_t id = 0; id < LAYER_VOCABULARY; id++) {
         uint32_t stop = id + 1 < LAYER_VOCABULARY ? end[id + 1] : n;

@@ -49,11 +49,13 @@ VEC_CLONES static void add_rows(float *restrict v, const float *restrict bias, s
 }
 
 enum {
-    PERIOD = 256 /* Largest number of floats in a bias that is repeated (layer_bias()). */
+    /* Size of the buffer for a repeated bias, in floats. Only a bias of at most PERIOD / 16 columns
+     * is repeated (layer_bias()). */
+    PERIOD = 256
 };
 
-/* A bias of few columns is repeated 16 times, and 16 rows are processed as one. A loop over 6
- * floats would spend most of its time on starting and ending. */
+/* A bias of few columns is repeated 16 times, and 16 rows are processed as one. The reason: a loop
+ * over, for example, 6 floats spends most of its time on starting and ending. */
 void layer_bias(float *v, const float *bias, size_t rows, size_t cols, bool relu_too)
 {
     float period[PERIOD];
@@ -83,8 +85,9 @@ typedef float floats __attribute__((vector_size(64), aligned(4), may_alias));
 
 enum {
     SUM_LANES = 16,
-    SUM_COLUMNS = 4 * SUM_LANES, /* Number of columns whose sums are in registers. */
-    /* Number of rows that are summed in float before the sum is added to a double. */
+    /* Number of columns that are summed at once, with all sums in registers. */
+    SUM_COLUMNS = 4 * SUM_LANES,
+    /* Number of rows whose sum is computed in float. It is then added to a double. */
     SUM_ROWS = 16,
     /* Number of rows that sum_few() processes at once, so that they stay in the cache. */
     SUM_BLOCK = 4 * SUM_ROWS

@@ -25,25 +25,27 @@
 #include <assert.h>
 
 enum {
-    LAYER_SLACK = 16, /* Unused floats after each array, see the head of this file. */
+    LAYER_SLACK = 16, /* Number of unused floats after each array. The top of this file says why. */
     LAYER_PARAMS_MAX = 4,
     LAYER_VOCABULARY = 256, /* Number of token ids of LAYER_EMBED: one per byte value. */
-    LAYER_INPUT = -1,       /* Value of `from` for the input of the model. */
-    LAYER_NONE = -2         /* Value of `with` if the layer has no second input. */
+    LAYER_INPUT = -1,       /* Value of layer.from if the layer reads the input of the model. */
+    LAYER_NONE = -2         /* Value of layer.with if the layer has no second input. */
 };
 
 enum layer_kind {
-    LAYER_DENSE,     /* out = in * weight^T + bias, at every position. */
-    LAYER_SPARSE,    /* Dense layer on sparse rows. Only the first layer of a model. */
-    LAYER_CONV,      /* Convolution with a square kernel and zero padding. */
-    LAYER_NORM,      /* Normalises by batch, group or position, adds `with`, then ReLU if `relu`. */
-    LAYER_MAXPOOL,   /* 2x2 max-pooling with stride 2, for even h and w; then ReLU if `relu`. */
-    LAYER_AVGPOOL,   /* Mean over all positions. */
-    LAYER_FLATTEN,   /* Reorders [h][w][c] to PyTorch's order c,h,w. */
-    LAYER_SHORTCUT,  /* Takes every second position; new channels are zero. */
-    LAYER_ADD,       /* out = in + with. */
+    LAYER_DENSE,   /* Dense layer: out = in * weight^T + bias, at every position. */
+    LAYER_SPARSE,  /* Dense layer on sparse rows. Only the first layer of a model. */
+    LAYER_CONV,    /* Convolution with a square kernel and zero padding. */
+    LAYER_NORM,    /* Normalises by batch, group or position, adds `with`, then ReLU if `relu`. */
+    LAYER_MAXPOOL, /* 2x2 max-pooling with stride 2, for even h and w; then ReLU if `relu`. */
+    LAYER_AVGPOOL, /* Average pooling over all positions. */
+    LAYER_FLATTEN, /* Flatten: reorders [h][w][c] to PyTorch's order c, h, w. */
+    /* Shortcut of a ResNet whose shape changes: takes every second position, and new channels are
+     * zero. */
+    LAYER_SHORTCUT,
+    LAYER_ADD,       /* Adds two inputs: out = in + with. */
     LAYER_GELU,      /* GELU activation in its tanh form. */
-    LAYER_EMBED,     /* Looks up token ids in a table, and adds position vectors. */
+    LAYER_EMBED,     /* Embedding: looks up token ids in a table, and adds position vectors. */
     LAYER_LSTM,      /* One LSTM layer over time, starting from a zero state. */
     LAYER_ATTENTION, /* Causal multi-head attention on concatenated q, k and v. */
     LAYER_KINDS
@@ -61,58 +63,69 @@ struct layer
     enum layer_kind kind;
     struct shape in, out;
     int from, with;
-    /* For LAYER_CONV: side of the square kernel, stride, zeros on each side. */
+    /* LAYER_CONV only: side of the square kernel, stride, and number of zeros on each side of the
+     * map. */
     uint32_t kernel, stride, pad;
-    enum norm_kind norm; /* For LAYER_NORM: what one mean is taken over (nn/layers/norm.h). */
-    /* Number of groups for NORM_GROUP; number of heads for LAYER_ATTENTION. */
+    /* LAYER_NORM only: the values over which one mean is taken (nn/layers/norm.h). */
+    enum norm_kind norm;
+    /* NORM_GROUP: number of groups of channels. LAYER_ATTENTION: number of heads. */
     uint32_t groups;
     /* Index of an LSTM layer: 0, 1, ..., as in the parameter name "weight_ih_l0". */
     uint32_t depth;
-    bool bias;      /* The layer has a bias. Used by DENSE, SPARSE and CONV. */
-    bool positions; /* LAYER_EMBED has a second table, indexed by time. */
-    /* Apply ReLU to the output. Used by DENSE, SPARSE, CONV, NORM and MAXPOOL. */
+    bool bias; /* True: the layer has a bias. Used by the kinds DENSE, SPARSE and CONV. */
+    /* LAYER_EMBED only: the layer has a second table, indexed by time, whose rows are added. */
+    bool positions;
+    /* True: apply ReLU to the output. Used by the kinds DENSE, SPARSE, CONV, NORM and MAXPOOL. */
     bool relu;
-    size_t at[LAYER_PARAMS_MAX]; /* Index of each of the layer's parameters in the flat vector. */
+    /* Position of each of the layer's parameters in the flat parameter vector. */
+    size_t at[LAYER_PARAMS_MAX];
 };
 
 /* One parameter tensor of a layer. */
 struct layer_param
 {
-    /* Last part of the parameter's name: "weight", "bias_ih_l0". */
+    /* Last part of the parameter's name, such as "weight" or "bias_ih_l0". */
     const char *of;
     uint32_t n_dims, dims[4]; /* Shape of the tensor, in PyTorch's layout. */
-    /* Copied to the segment of the tensor (struct segment, nn/math/vec.h). */
+    /* Flags that are copied to the segment of the tensor (struct segment, nn/math/vec.h). */
     bool decays, trained, nonnegative;
     /* Initial values are uniform in [value - bound, value + bound], as in PyTorch. */
     float bound;
-    float value; /* Centre of the initial values. */
+    float value; /* Centre of the uniform distribution of the initial values. */
 };
 
 /* Sparse rows of a batch. The entries of row i have the indices start[i] to start[i + 1] - 1. */
 struct sparse_rows
 {
-    const size_t *start;    /* Array of n + 1 indices, ascending. */
-    const uint32_t *column; /* Column of each entry, ascending within a row and below in.c. */
+    /* Array of n + 1 indices, ascending. Row i has the entries start[i] to start[i + 1] - 1. */
+    const size_t *start;
+    /* Column of each entry. Columns ascend within a row and are below in.c, the number of
+     * features. */
+    const uint32_t *column;
     const float *value;
 };
 
 struct layer_pass
 {
-    uint32_t n;     /* Number of samples. */
-    bool training;  /* Use batch statistics, and store `keep` for the backward pass. */
-    const float *x; /* Flat parameter vector of the model. */
+    uint32_t n; /* Number of samples. */
+    /* True: use the statistics of the batch, and store `keep` for the backward pass. */
+    bool training;
+    const float *x; /* Parameters of the whole model, the flat vector. */
     /* Gradient of all parameters of the model. The layer overwrites the part of its own parameters.
      * For running statistics it writes (running - batch statistic) instead of a gradient. */
     float *grad;
     const float *in, *with;
-    const struct sparse_rows *rows; /* Input of LAYER_SPARSE. */
+    const struct sparse_rows *rows; /* Input of LAYER_SPARSE, which does not use `in`. */
     float *out;
-    float *d_out;          /* Gradient of the output. The layer may overwrite it. */
-    float *d_in, *d_with;  /* NULL: the gradient is not needed. */
-    bool add_in, add_with; /* Add to d_in and d_with. false: overwrite them. */
-    /* Memory of op->keep() floats from the forward to the backward pass. NULL if !training. */
+    float *d_out;         /* Gradient of the output. The layer may overwrite it. */
+    float *d_in, *d_with; /* Gradients of `in` and `with`. NULL: the gradient is not needed. */
+    /* True: the gradient is added to d_in or d_with. False: it overwrites them. */
+    bool add_in, add_with;
+    /* Memory of op->keep() floats that the forward pass writes and the backward pass reads. NULL if
+     * !training. */
     float *keep;
-    float *scratch; /* Memory of op->scratch() floats, valid during the call. */
+    /* Scratch memory of op->scratch() floats. Its content is lost after the call. */
+    float *scratch;
 };
 
 struct layer_op
@@ -128,10 +141,11 @@ struct layer_op
     size_t (*keep)(const struct layer *l, uint32_t n);
     size_t (*scratch)(const struct layer *l, uint32_t n, bool training);
 
-    /* Computes out and keep from in and with. */
+    /* Forward pass: computes `out` and `keep` from the inputs `in` and `with`. */
     void (*forward)(const struct layer *l, const struct layer_pass *p);
 
-    /* Computes grad, d_in and d_with from d_out and the values of the forward pass. */
+    /* Backward pass: computes `grad`, `d_in` and `d_with` from `d_out` and the values of the
+     * forward pass. */
     void (*backward)(const struct layer *l, const struct layer_pass *p);
 
     /* Returns the multiply-adds in the matrix products of one sample's forward pass. Used by

@@ -10,10 +10,10 @@
 
 enum {
     LANES = 16,
-    CHUNK = 256 /* Number of exponentials of a row that are computed at once. */
+    CHUNK = 256 /* Number of exponentials of a row of logits that are computed at once. */
 };
 
-/* Returns the pairwise sum of 16 partial sums. */
+/* Returns the sum of 16 partial sums, added in pairs. */
 static double lanes_sum(const double l[LANES])
 {
     double s[4];
@@ -39,7 +39,8 @@ VEC_CLONES static float largest(const float *z, size_t n)
     return l[0];
 }
 
-/* Returns whether z[label] is the first of the largest elements, and no element is NaN. */
+/* Returns true if z[label] is the largest element, the first of equal ones, and no element is
+ * NaN. */
 VEC_CLONES static bool is_right(const float *z, size_t n, size_t label)
 {
     float z_label = z[label];
@@ -64,7 +65,7 @@ VEC_CLONES static double sum_of(const float *v, size_t n)
     return lanes_sum(l);
 }
 
-/* Computes e = exp(z - top). e may be the same memory as z. */
+/* Computes e[j] = exp(z[j] - top) for j < n. e may be the same memory as z. */
 VEC_CLONES static void exponentials(float *e, const float *z, float top, size_t n)
 {
     for (size_t j = 0; j < n; j++)
@@ -103,7 +104,7 @@ struct loss loss_softmax(const struct loss_batch *b, float *d_logits)
     assert(smoothing >= 0 && smoothing < 1);
     for (size_t i = 0; i < b->n; i++) {
         const float *z = b->logits + i * n;
-        float *d = d_logits != NULL ? d_logits + i * n : NULL; /* May be the same memory as z. */
+        float *d = d_logits != NULL ? d_logits + i * n : NULL; /* May be the memory of z itself. */
         size_t label = b->labels[i];
         assert(label < n);
         float top = largest(z, n);

@@ -18,13 +18,15 @@
 
 struct loss
 {
-    double sum;       /* Sum of the losses of all rows (not the mean), label smoothing included. */
-    uint64_t n_right; /* Number of rows whose label is the first of the largest logits. */
+    double sum; /* Sum of the losses of all rows (not the mean), label smoothing included. */
+    /* Number of rows that are classified correctly, that is, whose label has the largest logit and
+     * is the first of equal ones. */
+    uint64_t n_right;
 };
 
 struct loss_batch
 {
-    size_t n, n_classes;    /* Number of rows, and of classes. */
+    size_t n, n_classes;    /* Number of rows of logits, and number of classes (columns). */
     const float *logits;    /* [n][n_classes] */
     const uint16_t *labels; /* Label of each of the n rows, less than n_classes. */
     float smoothing;        /* Label smoothing, in [0, 1). */

@@ -26,21 +26,26 @@ enum {
     /* Approximate number of rows (time steps times samples) in a chunk. A chunk has at least one
      * time step. */
     CHUNK = 256,
-    PANEL = 32, /* Number of columns in a panel. Equals the width of a tile (nn/math/tile.h). */
+    /* Number of columns in a panel, which is a copy of some columns of weight_hh. Equals the width
+     * of a tile (nn/math/tile.h). */
+    PANEL = 32,
     DEPTHS = 8
 };
 
-/* Sizes of a pass, and memory that all time steps of the pass use. */
+/* Sizes of a forward or backward pass, and memory that all its time steps use. */
 struct lstm
 {
     size_t n, times, in, wide; /* Samples, time steps, input channels i, and hidden channels H. */
-    size_t chunk;              /* Number of time steps in a chunk. */
+    size_t chunk;              /* Number of time steps that are processed together as a chunk. */
     const float *weight_ih, *weight_hh;
-    float *ih_t; /* Transposed weight_ih. Only in the forward pass. */
+    float *ih_t; /* Transpose of weight_ih. Only in the forward pass. */
     /* weight_hh in panels: transposed in the forward pass, unchanged in the backward pass. */
     float *panels;
-    float *bias; /* Forward pass: sum of bias_ih and bias_hh. Backward pass: scratch area. */
-    /* Backward pass: add to the gradient, because it already holds the part of another chunk. */
+    /* Forward pass: the sum of bias_ih and bias_hh. Backward pass: scratch memory for the gradient
+     * of the biases. */
+    float *bias;
+    /* Backward pass. True: add to the gradient, because it already holds the gradient of another
+     * chunk. */
     bool add_grad;
 };
 
@@ -82,14 +87,16 @@ static size_t lstm_keep(const struct layer *l, uint32_t n)
     return (size_t)n * l->in.h * 5 * l->out.c;
 }
 
-/* Returns the largest number of rows that a chunk of a batch of n can have. */
+/* Returns the largest number of rows (time steps times samples) in a chunk, for a batch of n
+ * samples. */
 static size_t chunk_rows(const struct layer *l, size_t n)
 {
     size_t most = n > CHUNK ? n : CHUNK, all = n * l->in.h;
     return most < all ? most : all;
 }
 
-/* Returns a pointer to the next n floats of the scratch memory, and moves *rest behind them. */
+/* Takes n floats from the scratch memory at *rest: returns a pointer to them, and moves *rest
+ * behind them. */
 static float *cut_area(float **rest, size_t n)
 {
     float *area = *rest;
@@ -102,14 +109,14 @@ static size_t whole_panels(size_t cols)
     return (cols + PANEL - 1) / PANEL * PANEL;
 }
 
-/* Returns the floats of `panels`, enough for both directions. The backward pass needs more, because
- * its panels are padded to more columns. */
+/* Returns the number of floats of `panels`, enough for the forward and the backward pass. The
+ * backward pass needs more, because its panels are padded to more columns. */
 static size_t panels_size(size_t wide)
 {
     return 4 * wide * whole_panels(wide);
 }
 
-/* Returns the floats of all scratch areas of lstm_forward(), or with `training` of
+/* Returns the number of floats of scratch memory that lstm_forward() needs, or with `training`
  * lstm_backward(). */
 static size_t lstm_scratch(const struct layer *l, uint32_t n, bool training)
 {
@@ -128,8 +135,8 @@ static void gather(float *to, const float *v, const struct lstm *m, size_t w, si
             memcpy(to, v + (s * m->times + t) * w, w * sizeof *to);
 }
 
-/* Copies h of the time step before each of `some` time steps. Before the first time step, h is
- * 0. */
+/* Copies h_(t-1) for each of `some` time steps t, from time step `from` on. Before the first time
+ * step, h is 0. */
 static void gather_before(float *to, const float *h, const struct lstm *m, size_t from, size_t some)
 {
     if (from > 0) {
@@ -152,7 +159,7 @@ static void cut_panels(float *to, const float *v, size_t k, size_t cols, const s
     }
 }
 
-/* Computes c[n][cols] += a[n][k] * panels. */
+/* Computes c[n][cols] += a[n][k] * B, where the columns of B[k][cols] are stored in m->panels. */
 static void panels_product(const struct lstm *m, const float *a, size_t k, float *c, size_t ldc,
                            size_t cols)
 {
@@ -170,7 +177,8 @@ static void panels_product(const struct lstm *m, const float *a, size_t k, float
                                             .add = true});
 }
 
-/* Adds the bias to the sums of one row and applies sigmoid or tanh, which gives the gates. */
+/* Adds the bias to the weighted sums of one row, then applies sigmoid or tanh. The result is the
+ * four gates. */
 VEC_CLONES static void squash(float *restrict gates, const float *restrict bias, size_t wide)
 {
     for (size_t j = 0; j < 2 * wide; j++)
@@ -259,8 +267,8 @@ static void lstm_forward(const struct layer *l, const struct layer_pass *p)
     }
 }
 
-/* Backpropagates through h = o tanh(c) for one row. Adds the part that comes through h to d_c. Sets
- * d_o to the gradient of the sum to which o's sigmoid was applied. */
+/* Backpropagates through h = o tanh(c) for one row. Adds the gradient that reaches c through h to
+ * d_c. Sets d_o to the gradient at the input of o's sigmoid. */
 VEC_CLONES static void out_backward(const float *restrict o, const float *restrict c,
                                     const float *restrict d_h, float *restrict d_c,
                                     float *restrict d_o, size_t wide)
@@ -272,8 +280,8 @@ VEC_CLONES static void out_backward(const float *restrict o, const float *restri
     }
 }
 
-/* Backpropagates through c = f c_before + i g for one row. Sets d_gates to the gradients of the
- * sums of i, f and g, and d_c to the gradient of c_before. */
+/* Backpropagates through c = f c_before + i g for one row. Sets d_gates to the gradients at the
+ * inputs of the activations of i, f and g. Replaces d_c by the gradient of c_before. */
 VEC_CLONES static void cell_backward(const float *restrict gates, const float *restrict c_before,
                                      float *restrict d_c, float *restrict d_gates, size_t wide)
 {
@@ -288,8 +296,8 @@ VEC_CLONES static void cell_backward(const float *restrict gates, const float *r
         d_c[j] *= f[j];
 }
 
-/* Computes one time step backward. d_out of time step t is complete. The gates of time step t add
- * their part to d_out of time step t - 1. */
+/* Computes time step t of the backward pass. d_out of time step t is already complete. The
+ * contribution of the gates of time step t is added to d_out of time step t - 1. */
 static void step_backward(const struct lstm *m, const struct layer_pass *p, size_t t,
                           const float *c_before, float *d_c, float *d_gates)
 {
@@ -308,8 +316,8 @@ static void step_backward(const struct lstm *m, const struct layer_pass *p, size
         panels_product(m, d_gates, 4 * wide, d_h - wide, stride, wide);
 }
 
-/* Computes d_weight = d_gates^T v for the rows v[rows][w] of a chunk. With m->add_grad it adds this
- * to d_weight. */
+/* Computes d_weight = d_gates^T v for the rows v[rows][w] of a chunk. If m->add_grad, adds the
+ * product to d_weight instead. */
 static void weight_backward(const struct lstm *m, float *d_weight, const float *d_gates,
                             const float *v, size_t w, size_t rows)
 {
@@ -326,7 +334,8 @@ static void weight_backward(const struct lstm *m, float *d_weight, const float *
                                         .add = m->add_grad});
 }
 
-/* Computes d_in of a chunk, with scratch memory for its rows. */
+/* Computes the gradient d_in of the inputs for `some` time steps from time step `from` on. `area`
+ * is scratch memory for the rows. */
 static void inputs_backward(const struct lstm *m, const struct layer_pass *p, const float *d_gates,
                             float *area, size_t from, size_t some)
 {
@@ -345,7 +354,8 @@ static void inputs_backward(const struct lstm *m, const struct layer_pass *p, co
             layer_give(p->d_in + (s * m->times + t) * m->in, area, m->in, p->add_in);
 }
 
-/* Adds a chunk's part of the bias gradient. The sum over a chunk is rounded to float once. */
+/* Writes the gradient of the biases over a chunk of `rows` rows to grad, or adds it to grad if
+ * m->add_grad. The sum over the chunk is rounded to float once. */
 static void biases_backward(const struct lstm *m, float *grad, float *area, const float *d_gates,
                             size_t rows)
 {

@@ -2,7 +2,8 @@
  * implementation. */
 #include "nn/layers/norm.h"
 
-/* Returns the implementation. Batch and group norm sum over columns, layer norm over rows. */
+/* Returns the implementation for the norm of the layer. Batch and group norm sum over columns,
+ * layer norm over rows. */
 static const struct layer_op *norm_op(const struct layer *l)
 {
     switch (l->norm) {
@@ -12,7 +13,7 @@ static const struct layer_op *norm_op(const struct layer *l)
     case NORM_PLACE:
         return &layer_norm_place;
     }
-    assert(false); /* Not a norm_kind. */
+    assert(false); /* l->norm has none of the values of enum norm_kind. */
     return NULL;
 }
 

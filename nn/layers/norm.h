@@ -16,7 +16,8 @@
 
 #define LAYER_NORM_EPS 1e-5
 
-/* layer_norm calls one of these two. They have no params() of their own. */
+/* The two implementations behind layer_norm, which calls the one that fits the kind of norm. They
+ * have no params() of their own. */
 extern const struct layer_op layer_norm_columns, layer_norm_place;
 
 #endif

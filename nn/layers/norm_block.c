@@ -1,5 +1,5 @@
-/* nn/layers/norm_block.c -- the inner loops of batch and group norm: sums over a block, and the
- * formulas (x - mean) scale + bias forward and g scale - (x - mean) slope - level backward. */
+/* nn/layers/norm_block.c -- the inner loops of batch and group norm: sums over a block, the forward
+ * formula (x - mean) scale + bias, and the backward formula g scale - (x - mean) slope - level. */
 #include "nn/layers/norm_block.h"
 
 #include "nn/math/vec.h"
@@ -11,12 +11,13 @@ typedef int32_t bits __attribute__((vector_size(64), aligned(4), may_alias));
 
 enum {
     LANES = 16,
-    WIDE = LAYER_NORM_WIDE, /* Number of columns whose sums are in registers. */
-    /* Number of rows that are summed in float before the sum is added to a double. */
+    /* Number of columns that are summed at once, with all sums in registers. */
+    WIDE = LAYER_NORM_WIDE,
+    /* Number of rows whose sum is computed in float. It is then added to a double. */
     SHORT = 16
 };
 
-/* Computes to[] = {x - mean, (x - mean)^2} of one vector. */
+/* For one vector of floats, computes to[0] = x - mean and to[1] = (x - mean)^2. */
 static inline void pair_forward(const struct layer_norm_sums *s, size_t at, size_t j, floats to[2])
 {
     floats x = *(const floats *)(s->x + at) - *(const floats *)(s->mean + j);
@@ -24,7 +25,7 @@ static inline void pair_forward(const struct layer_norm_sums *s, size_t at, size
     to[1] = x * x;
 }
 
-/* Computes to[] = {g, g (x - mean)} of one vector. */
+/* For one vector of floats, computes to[0] = g and to[1] = g (x - mean). */
 static inline void pair_backward(const struct layer_norm_sums *s, size_t at, size_t j, floats to[2])
 {
     floats x = *(const floats *)(s->x + at) - *(const floats *)(s->mean + j);
@@ -37,7 +38,7 @@ static inline void pair_backward(const struct layer_norm_sums *s, size_t at, siz
     to[1] = g * x;
 }
 
-/* Adds WIDE float sums to the double sums. */
+/* Adds WIDE sums, given as floats, to the sums in double. */
 static inline void add_lanes(double *restrict to, const floats *from)
 {
     float f[WIDE];
@@ -68,7 +69,7 @@ static inline __attribute__((always_inline)) void sum_columns(const struct layer
     }
 }
 
-/* Adds the sums of x - mean and its square over `rows` whole periods. */
+/* Adds the sums of x - mean and of (x - mean)^2 over `rows` whole periods. */
 VEC_CLONES static void sum_forward(const struct layer_norm_sums *s, size_t rows, size_t period)
 {
     for (size_t j = 0; j < period; j += WIDE)
@@ -77,7 +78,8 @@ VEC_CLONES static void sum_forward(const struct layer_norm_sums *s, size_t rows,
 
 VEC_CLONES static void sum_backward(const struct layer_norm_sums *s, size_t rows, size_t period)
 {
-    /* `masked` is set to a constant in each branch, so that the loops have no branch on it. */
+    /* Each branch sets `masked` to a constant, so that the compiler removes the test of it from the
+     * loop. */
     struct layer_norm_sums k = *s;
     k.masked = false;
     if (s->masked) {
@@ -90,7 +92,7 @@ VEC_CLONES static void sum_backward(const struct layer_norm_sums *s, size_t rows
     }
 }
 
-/* Adds the sums of the n floats after the last whole period. */
+/* Adds the sums of the last n floats, those after the last whole period. */
 static void sum_rest(const struct layer_norm_sums *s, size_t n)
 {
     for (size_t j = 0; j < n; j++) {
@@ -105,7 +107,8 @@ static void sum_rest(const struct layer_norm_sums *s, size_t n)
     }
 }
 
-/* The vector loops process whole periods. The rest has less than a period. */
+/* The vector loops process whole periods. The rest is shorter than a period and is handled
+ * separately. */
 void layer_norm_add_sums(const struct layer_norm_sums *s, size_t n, size_t period)
 {
     struct layer_norm_sums rest = *s;

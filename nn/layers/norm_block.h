@@ -19,9 +19,10 @@ enum {
 struct layer_norm_sums
 {
     double *first, *second;
-    const float *x, *g; /* g: gradient of the output. NULL in the forward pass. */
+    const float *x, *g; /* g: gradient of the output. In the forward pass NULL. */
     const float *mean, *scale, *bias;
-    /* Treat g as 0 where ReLU was 0. The output of the norm is computed again from x. */
+    /* True: the gradient counts as 0 where the output of the ReLU was 0. That output is computed
+     * again from x. */
     bool masked;
 };
 
@@ -32,7 +33,7 @@ void layer_norm_add_sums(const struct layer_norm_sums *s, size_t n, size_t perio
  * `at` on, at most one period. */
 struct layer_norm_line
 {
-    const float *x, *with; /* with: may be NULL. */
+    const float *x, *with; /* with: second input to add, or NULL. */
     float *out;
     const float *mean, *scale, *bias;
     bool relu;
@@ -53,7 +54,8 @@ struct layer_norm_back
 
 void layer_norm_back(const struct layer_norm_back *k, size_t at, size_t n);
 
-/* Sets g = d where the output is positive, else g = 0. */
+/* Computes the gradient before a ReLU: g = d where the output of the ReLU is positive, else g =
+ * 0. */
 void layer_norm_mask(float *restrict g, const float *restrict d, const float *restrict out,
                      size_t n);
 

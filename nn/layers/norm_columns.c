@@ -30,20 +30,24 @@
 #include <string.h>
 
 enum {
-    LONG = 256,  /* Smallest length of a period, in floats. */
-    BLOCK = 4096 /* Length of a block in floats, unless a period is longer. */
+    /* Smallest length of a period (several positions processed as one row), in floats. */
+    LONG = 256,
+    BLOCK = 4096 /* Length of a block in floats. A period that is longer is a block by itself. */
 };
 
-/* --- spans and periods --- */
+/* spans and periods, see the top of this file */
 
 struct span
 {
-    size_t n; /* Number of spans in a batch. A span is the samples over which one mean is taken. */
+    /* Number of spans in a batch. A span is the set of samples over which one mean is taken. */
+    size_t n;
     size_t rows, c;
-    /* times: number of rows (positions) that are processed as one row. period: its length, times *
-     * c floats. */
+    /* times: number of rows (positions) that are processed as one long row, a period. period:
+     * length of a period, times * c floats. */
     size_t times, period;
-    size_t block; /* Floats that are processed at a time. A multiple of `period`. */
+    /* Length of a block in floats: the values that are processed before the next block is loaded. A
+     * multiple of `period`. */
+    size_t block;
 };
 
 static struct span span_of(const struct layer *l, uint32_t n)
@@ -64,21 +68,23 @@ static struct span span_of(const struct layer *l, uint32_t n)
     };
 }
 
-/* Per-channel values, each repeated to fill a period (several positions that are processed as one
- * row). */
+/* Arrays of values per channel. Each is repeated to the length of a period (several positions that
+ * are processed as one row). */
 struct periods
 {
     float *mean, *scale, *bias, *slope, *level;
-    double *sum, *square; /* In the backward pass: sums of g and of g (x - mean). */
-    /* Arrays of one value per channel. own: statistics in evaluation, when there is no `keep`.
-     * d_weight, d_bias: gradients of weight and bias, summed over the batch. */
+    /* Forward: sums of x - mean and its square. Backward: sums of g and of g (x - mean). */
+    double *sum, *square;
+    /* Arrays with one value per channel. own: statistics in evaluation, because then no `keep`
+     * memory holds them. d_weight, d_bias: gradients of weight and bias, summed over the batch. */
     float *own;
     double *d_weight, *d_bias;
 };
 
 enum {
-    FLOATS_A_COLUMN = 5 + 2 * 2, /* Floats in struct periods for each column of a period. */
-    FLOATS_A_CHANNEL = 3 + 2 * 2 /* Floats in struct periods for each channel. */
+    /* Floats per column in the arrays of struct periods that have a value for each column. */
+    FLOATS_A_COLUMN = 5 + 2 * 2,
+    FLOATS_A_CHANNEL = 3 + 2 * 2 /* Floats per channel in the other arrays of struct periods. */
 };
 
 static struct periods periods_in(float *scratch, const struct span *s)
@@ -99,15 +105,15 @@ static struct periods periods_in(float *scratch, const struct span *s)
                             .own = f + 5 * n};
 }
 
-/* Repeats the first c floats of v, so that they fill a period. */
+/* Repeats the first c floats of v, one per channel, so that they fill a period. */
 static void repeat(float *v, const struct span *s)
 {
     for (size_t i = 1; i < s->times; i++)
         memcpy(v + i * s->c, v, s->c * sizeof *v);
 }
 
-/* Adds the sums of columns that belong to the same channel. v has the columns of several positions;
- * the result is in v[0..c). */
+/* Adds the sums of all columns that belong to the same channel. A period in v has the columns of
+ * s->times positions. The result is in v[0..c). */
 static void fold(double *v, const struct span *s)
 {
     for (size_t i = 1; i < s->times; i++)
@@ -115,10 +121,11 @@ static void fold(double *v, const struct span *s)
             v[j] += v[i * s->c + j];
 }
 
-/* --- statistics of one span --- */
+/* computing the statistics of one span */
 
-/* sums_begin() sets the sums to 0. layer_norm_add_sums() then adds a block of values. sums_end()
- * adds the sums of columns that belong to the same channel. */
+/* Sums over a span are computed in three steps. sums_begin() sets them to 0. layer_norm_add_sums()
+ * adds a block of values, once per block. sums_end() adds the sums of columns that belong to the
+ * same channel. */
 static void sums_begin(const struct layer_norm_sums *s, const struct span *of)
 {
     memset(s->first, 0, of->period * sizeof(double));
@@ -131,8 +138,8 @@ static void sums_end(const struct layer_norm_sums *s, const struct span *of)
     fold(s->second, of);
 }
 
-/* Sets t->mean to the mean of the first values. The statistics are computed around this mean.
- * Around 0, rounding would destroy the variance if the mean is much larger than the deviation. */
+/* Sets t->mean to the mean of the first block. The statistics are computed around this mean. Around
+ * 0, rounding would destroy the variance if the mean is much larger than the deviation. */
 static void centre(const struct span *s, const struct periods *t, const float *x)
 {
     size_t n = layer_lesser(s->block, s->rows * s->c);
@@ -147,7 +154,7 @@ static void centre(const struct span *s, const struct periods *t, const float *x
     repeat(t->mean, s);
 }
 
-/* Computes own = {mean, 1 / deviation, variance} of a group of channels from their sums around
+/* Computes own = {mean, 1 / deviation, variance} of a group of channels. The sums in `t` are around
  * t->mean. */
 static void group_statistics(const struct periods *t, double rows, const size_t range[2],
                              float own[3])
@@ -160,14 +167,15 @@ static void group_statistics(const struct periods *t, double rows, const size_t 
         double off = t->sum[j] / rows, d = (double)t->mean[j] + off - mean;
         squares += t->square[j] - rows * off * off + rows * d * d;
     }
-    /* NaN fails the comparison with 0, so it is kept. */
+    /* A NaN stays NaN, because the comparison with 0 is false for it. */
     double variance = squares < 0 ? 0 : squares / n;
     own[0] = (float)mean;
     own[1] = (float)(1 / sqrt(variance + LAYER_NORM_EPS));
     own[2] = (float)variance;
 }
 
-/* Computes own[3][c]: mean, 1 / deviation and variance of each channel. */
+/* Computes own[3][c], which holds the mean, 1 / deviation and the variance of each channel of a
+ * span. */
 static void span_statistics(const struct layer *l, const struct span *s, const struct periods *t,
                             const float *x, float *own)
 {
@@ -189,8 +197,8 @@ static void span_statistics(const struct layer *l, const struct span *s, const s
     }
 }
 
-/* Computes mean and 1 / deviation from the running statistics, for batch norm in evaluation. A
- * running variance may be negative, because peers mix running statistics. */
+/* Computes mean and 1 / deviation from the running statistics, for batch norm in evaluation. Mixing
+ * the running statistics of several peers can make a variance negative. It then counts as 0. */
 static void running_statistics(const struct layer *l, const struct layer_pass *p, float *own)
 {
     const float *mean = p->x + l->at[2], *variance = p->x + l->at[3];
@@ -201,8 +209,8 @@ static void running_statistics(const struct layer *l, const struct layer_pass *p
     }
 }
 
-/* Fills mean, scale and bias of a period from the statistics own[] of a span and the parameters
- * x. */
+/* Fills the arrays mean, scale and bias of `t` from the statistics own[] of a span and the model's
+ * parameters x. Repeats them to the length of a period. */
 static void fill_periods(const struct layer *l, const struct span *s, const struct periods *t,
                          const float *x, const float *own)
 {
@@ -231,7 +239,8 @@ static size_t columns_scratch(const struct layer *l, uint32_t n, bool training)
     return FLOATS_A_COLUMN * s.period + FLOATS_A_CHANNEL * s.c;
 }
 
-/* Writes the output of a span, from the last block to the first. */
+/* Writes the output of a span, from the last block to the first, because the last blocks are still
+ * in the cache. */
 static void span_out(const struct layer *l, const struct layer_pass *p, const struct span *s,
                      const struct periods *t, size_t from)
 {
@@ -310,8 +319,8 @@ static void group_coefficients(const struct layer *l, const struct layer_pass *p
     }
 }
 
-/* Computes the backward sums over a batch or sample. Returns the address of the gradient before the
- * ReLU, see split_residual(). */
+/* Computes the backward sums, of g and of g (x - mean), over one span. Returns the address of g,
+ * the gradient before the ReLU (see split_residual()). */
 static const float *span_sums(const struct layer *l, const struct layer_pass *p,
                               const struct span *s, const struct periods *t, size_t from)
 {

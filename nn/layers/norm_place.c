@@ -15,10 +15,10 @@ typedef float floats __attribute__((vector_size(64), aligned(4), may_alias));
 
 enum {
     LANES = 16,
-    SHORT = 16 /* Number of rows that are summed in float before the sum is added to a double. */
+    SHORT = 16 /* Number of rows whose sum is computed in float. It is then added to a double. */
 };
 
-/* Returns the pairwise sum of the 16 floats of a vector. */
+/* Returns the sum of the 16 floats of a vector, added in pairs. */
 static inline float total(const floats *v)
 {
     float f[LANES];
@@ -57,14 +57,16 @@ VEC_CLONES static void row_statistics(const float *v, size_t n, float own[2])
 /* Arguments of row_out() for one row of c channels. */
 struct row
 {
-    const float *in, *weight, *bias, *with; /* with: residual to add, or NULL. */
+    /* with: row of the second input, added to the output, or NULL. */
+    const float *in, *weight, *bias, *with;
     float *out;
     size_t c;
     float own[2];
     bool relu;
 };
 
-/* Normalises one row, then adds `with` and applies ReLU. */
+/* Computes the output of one row: normalises the row, adds `with` if it is not NULL, and applies
+ * ReLU if `relu`. */
 VEC_CLONES static void row_out(const struct row *k)
 {
     const float *restrict in = k->in, *restrict weight = k->weight;
@@ -102,17 +104,18 @@ static void place_forward(const struct layer *l, const struct layer_pass *p)
 
 struct row_back
 {
-    /* d: gradient of the row after normalisation and before the ReLU. */
+    /* d: gradient of the normalised row, at the input of the ReLU. */
     const float *in, *d, *weight;
-    float *d_in;              /* May be NULL. */
-    float *d_weight, *d_bias; /* Gradients of weight and bias; added to. */
+    float *d_in; /* Gradient of the input row. NULL: not needed. */
+    /* Gradients of weight and bias, to which the contribution of the row is added. */
+    float *d_weight, *d_bias;
     size_t c;
     float own[2];
     bool add;
 };
 
-/* Computes means = {mean of g, mean of g x_hat} over a row. g = d weight; x_hat is the normalised
- * input. */
+/* Computes means = {mean of g, mean of g x_hat} over a row, where g is d times weight and x_hat is
+ * the normalised input. */
 VEC_CLONES static void row_means(const struct row_back *k, float means[2])
 {
     floats s = {0}, q = {0};
@@ -132,8 +135,8 @@ VEC_CLONES static void row_means(const struct row_back *k, float means[2])
     means[1] = product * k->own[1] / (float)k->c;
 }
 
-/* Computes d_in = (g - mean(g) - x_hat mean(g x_hat)) / deviation of one row. g = d weight; x_hat
- * is the normalised input. */
+/* Computes d_in = (g - mean(g) - x_hat mean(g x_hat)) / deviation of one row, where g is d times
+ * weight and x_hat is the normalised input. */
 static inline __attribute__((always_inline)) void row_d_in(const struct row_back *k,
                                                            const float means[2], bool add)
 {

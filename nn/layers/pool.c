@@ -18,10 +18,11 @@
 
 enum { RUN = LAYER_SLACK, NOBODY = 4 };
 
-/* An index stored in the memory of a float. */
+/* Integer that is stored in an array of floats: the index of the largest of four inputs. */
 typedef int32_t word __attribute__((may_alias));
 
-/* Distances in floats between the four inputs of an output: to the right, and to the row below. */
+/* Distances in floats between the four inputs of an output: from an input to its right neighbour,
+ * and to the input below it. */
 struct window
 {
     size_t next, down;
@@ -33,13 +34,15 @@ static struct window window_of(const struct layer *l)
     return (struct window){l->in.c, (size_t)l->in.w * l->in.c};
 }
 
-/* Returns the first channel of run r of a position with c channels. */
+/* Channels are processed in runs of RUN. Returns the first channel of run r, for a position with c
+ * channels. The last run may overlap the run before it. */
 static inline size_t run_at(size_t r, size_t c)
 {
     return (r + 1) * RUN <= c || c < RUN ? r * RUN : c - RUN;
 }
 
-/* Computes RUN outputs. The first of equal values wins, as in PyTorch. NaN wins over all values. */
+/* Computes RUN outputs of max-pooling. Of equal values the first wins, as in PyTorch. NaN wins over
+ * all values. */
 static inline __attribute__((always_inline)) void pool_run(float *restrict out,
                                                            word *restrict which,
                                                            const float *restrict in,
@@ -102,8 +105,8 @@ static void maxpool_forward(const struct layer *l, const struct layer_pass *p)
                  p->in + 4 * r * width, l);
 }
 
-/* Writes the gradient of input k (0 to 3) for RUN outputs. The loop must not be unrolled, because
- * gcc would then not vectorise it. */
+/* Writes the gradient of RUN inputs at place k (0 to 3) of their 2x2 windows. The loop must not be
+ * unrolled, because gcc would then not vectorise it. */
 static inline __attribute__((always_inline)) void give_run(float *restrict to,
                                                            const float *restrict d,
                                                            const word *restrict which, int32_t k)
@@ -115,8 +118,8 @@ static inline __attribute__((always_inline)) void give_run(float *restrict to,
     }
 }
 
-/* Writes the gradient of one row of inputs for a row of outputs. k = 0: upper row. k = 2: lower
- * row. */
+/* Writes the gradient of one row of inputs, given one row of output gradients `d`. k = 0: the upper
+ * of the two input rows. k = 2: the lower one. */
 VEC_CLONES static void give_row(float *to, const float *d, const word *which, const struct layer *l,
                                 int32_t k)
 {

@@ -106,7 +106,7 @@ static void add_forward(const struct layer *l, const struct layer_pass *p)
     sum_of(p->out, p->in, p->with, p->n * shape_size(l->out));
 }
 
-/* The gradient of a sum is passed unchanged to both inputs. */
+/* Adding has the derivative 1, so both inputs get the gradient of the output unchanged. */
 static void add_backward(const struct layer *l, const struct layer_pass *p)
 {
     size_t n = p->n * shape_size(l->out);

@@ -27,7 +27,8 @@ struct part
     const struct sparse_rows *rows;
     uint32_t n;
     size_t i_n, o_n;
-    size_t o, some; /* First output, and number of outputs, from 1 to SOME. */
+    /* Index of the first output that is computed, and number of these outputs, from 1 to SOME. */
+    size_t o, some;
 };
 
 /* Adds the products of one sparse row with `some` rows of weights to sum[], in double. */

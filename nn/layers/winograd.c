@@ -9,20 +9,23 @@
 #include <string.h>
 
 enum {
-    XI = 16, /* Number of matrices, one for each element of a transformed tile. */
+    XI = 16, /* Number of matrices: one for each of the 4x4 elements of a transformed tile. */
     TAPS = 9,
-    /* Unused floats after each matrix. Without them, the sizes would be powers of two, and the
-     * same element of all 16 matrices would be in one set of the cache. */
+    /* Unused floats after each of the 16 matrices. Without them, the sizes of the matrices would be
+     * powers of two. The same element of all matrices would then be in the same set of the
+     * cache. */
     APART = 16,
-    /* Approximate number of transformed weights for one slice of output channels. */
+    /* Approximate number of transformed weights in one slice (group of output channels that is
+     * processed at a time). */
     U_FLOATS = 1 << 20,
     /* If there are more transformed weights than this, they do not stay in the cache and are read
      * again for each block of tiles. */
     U_CACHED = 1 << 16,
-    /* Approximate number of floats in the transformed inputs and outputs of a block of tiles. */
+    /* Approximate number of floats in the transformed inputs and outputs of a block (group of tiles
+     * processed together). */
     BLOCK_FLOATS = 1 << 17,
-    /* Least number of tiles in a block if the transformed weights do not stay in the cache. If they
-     * are computed again for each block, the least number is twice this. */
+    /* Least number of tiles in a block if the transformed weights do not fit in the cache. If the
+     * weights are also transformed again for each block, the least number is 2 * BLOCK_TILES. */
     BLOCK_TILES = 128,
     WEIGHTS_FLOATS = TAPS * WINOGRAD_LANES * WINOGRAD_LANES
 };
@@ -32,7 +35,8 @@ struct winograd
 {
     const struct winograd_kernels *kernels;
     size_t h, w, from, to;
-    size_t strips, strip_tiles; /* Number of strips in the batch, and of tiles in a strip. */
+    /* Number of strips (rows of 2x2 tiles) in the batch, and number of tiles in a strip. */
+    size_t strips, strip_tiles;
     /* Number of strips (rows of tiles) in a block, and of output channels in a slice. */
     size_t block, slice;
     size_t apart_u, apart_v, apart_m;
@@ -40,8 +44,8 @@ struct winograd
     size_t floats; /* Size of the scratch memory of the pass, in floats. */
 };
 
-/* Returns the number of output channels in a slice: all, or as many as have U_FLOATS transformed
- * weights. */
+/* Returns the number of output channels in a slice: all channels, or fewer if their transformed
+ * weights would be more than U_FLOATS. */
 static size_t slice_channels(size_t from, size_t to)
 {
     size_t fit = U_FLOATS / (XI * from) / WINOGRAD_LANES * WINOGRAD_LANES;
@@ -102,8 +106,8 @@ size_t winograd_scratch(const struct layer *l, uint32_t n, bool training)
     return forward > back ? forward : back;
 }
 
-/* Transforms `count` strips of the input maps, starting at strip `first`. Writes the result to
- * g->v. */
+/* Transforms `count` strips (rows of 2x2 tiles) of the input maps, starting at strip `first`.
+ * Writes the result to g->v. */
 static void maps_in(const struct winograd *g, const float *maps, size_t first, size_t count)
 {
     size_t row = g->w * g->from;
@@ -129,7 +133,7 @@ struct target
     bool add, relu;
 };
 
-/* Transforms the products in g->m to outputs of one slice of channels, and applies bias and
+/* Transforms the products in g->m to outputs, for one slice of output channels. Applies bias and
  * ReLU. */
 static void maps_out(const struct winograd *g, const struct target *to, size_t slice, size_t first,
                      size_t count)
@@ -152,7 +156,8 @@ static void maps_out(const struct winograd *g, const struct target *to, size_t s
     }
 }
 
-/* Transforms the gradient of the outputs of one slice. Writes the result to g->m. */
+/* Transforms the gradient of the outputs, for one slice of output channels. Writes the result to
+ * g->m. */
 static void gradient_in(const struct winograd *g, const float *maps, size_t slice, size_t first,
                         size_t count)
 {
@@ -176,8 +181,8 @@ static void transpose(float *restrict to, size_t ld_to, const float *restrict fr
             to[j * ld_to + i] = from[i * ld_from + j];
 }
 
-/* Transforms weights [o][c][9] to g->u, a matrix c x (slice of o). One vector holds 16 output
- * channels. */
+/* Transforms the weights of one slice of output channels. `weights` is [o][c][9], and the result
+ * g->u is a matrix c x (channels of the slice). One vector holds 16 output channels. */
 static void weights_forward(const struct winograd *g, const float *weights, size_t slice)
 {
     size_t columns = layer_lesser(g->slice, g->to - slice), row = g->from * TAPS;
@@ -206,8 +211,9 @@ static void weights_gradient(const struct winograd *g, float *grad, size_t slice
         }
 }
 
-/* Transforms weights [o][c][9] for the gradient of the input to g->u, a matrix o x (slice of c).
- * One vector holds 16 input channels. products() rotates the weights by 180 degrees. */
+/* Transforms the weights of one slice of input channels for the gradient of the input. `weights` is
+ * [o][c][9], and the result g->u is a matrix o x (channels of the slice). One vector holds 16 input
+ * channels. products() rotates the weights by 180 degrees. */
 static void weights_back(const struct winograd *g, const float *weights, size_t slice)
 {
     size_t columns = layer_lesser(g->slice, g->to - slice), row = g->to * TAPS;
@@ -219,9 +225,9 @@ static void weights_back(const struct winograd *g, const float *weights, size_t 
         }
 }
 
-/* Computes g->m = g->v * g->u for `count` strips: transformed inputs times transformed weights.
- * With `turned`, uses weights that are rotated by 180 degrees: the first and last row, and the
- * first and last column, of each 4x4 are swapped. */
+/* Multiplies transformed inputs by transformed weights: g->m = g->v * g->u, for `count` strips.
+ * With `turned`, the weights are rotated by 180 degrees: in each 4x4 the first and last row are
+ * swapped, and the first and last column. */
 static void products(const struct winograd *g, size_t slice, size_t count, bool turned)
 {
     static const size_t swap[4] = {3, 1, 2, 0};
@@ -241,8 +247,8 @@ static void products(const struct winograd *g, size_t slice, size_t count, bool 
     }
 }
 
-/* Computes the gradient of the transformed weights, g->u = g->v^T * g->m. g->m holds the
- * transformed gradient of the outputs. With `add`, adds it. */
+/* Computes the gradient of the transformed weights: g->u = g->v^T * g->m, where g->m holds the
+ * transformed gradient of the outputs. With `add`, adds the product to g->u. */
 static void gradient_products(const struct winograd *g, size_t slice, size_t count, bool add)
 {
     size_t columns = layer_lesser(g->slice, g->to - slice);
@@ -295,8 +301,8 @@ void winograd_d_in(const struct layer *l, const struct layer_pass *p)
     convolve(&g, p->d_out, p->x + l->at[0], &to, true);
 }
 
-/* Computes the gradient of the weights. If the batch is one block, the inputs are transformed only
- * once. */
+/* Computes the gradient of the weights. If the whole batch is one block, the inputs are transformed
+ * only once. */
 void winograd_d_weight(const struct layer *l, const struct layer_pass *p)
 {
     struct winograd g = plan_blocks(l, p->n, false, p->scratch);

@@ -25,8 +25,8 @@
  *   scratch:  [ zeros | weights of 16 channels | U | V | M ]
  *
  * Numerics: the transforms add up to 4 values and multiply only by 1/2 and 1/4. The error is about
- * 2 to 3 times the error of the direct sum. (Table 4 of the paper, which compares with a naive sum,
- * finds a smaller error than that sum has.)
+ * 2 to 3 times the error of the direct sum. (In table 4 of the paper Winograd's method has the
+ * smaller error, because it is compared with a naive sum.)
  */
 #ifndef NN_LAYERS_WINOGRAD_H
 #define NN_LAYERS_WINOGRAD_H
@@ -37,8 +37,8 @@
  * numbers of channels that are multiples of 16. */
 bool winograd_fits(const struct layer *l);
 
-/* Returns the floats of scratch for a batch of n. With `training` they are also enough for the
- * backward pass. */
+/* Returns the number of floats of scratch memory for a batch of n samples. With `training` they are
+ * also enough for the backward pass. */
 size_t winograd_scratch(const struct layer *l, uint32_t n, bool training);
 
 /* Forward pass of the layer, and the two parts of its backward pass: gradient of the input,

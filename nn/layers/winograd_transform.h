@@ -15,20 +15,21 @@
 #include <stddef.h>
 
 enum {
-    WINOGRAD_LANES = 16 /* Channels are processed in runs of this length. */
+    WINOGRAD_LANES = 16 /* Number of channels that are processed together as a run. */
 };
 
 struct winograd_strip
 {
-    size_t w;        /* Number of positions in a row; even. */
-    size_t channels; /* Floats from one position to the next. */
-    size_t columns;  /* Number of channels to process, starting at the pointers below. */
-    size_t apart;    /* Floats from one matrix to the next. */
-    float *matrix;   /* Row of the first tile in the first matrix. */
-    /* Rows of the map that is read: 4 of inputs, or 2 of the output's gradient. */
+    size_t w;        /* Number of positions in a row of the map. Even. */
+    size_t channels; /* Floats from one position of the map to the next. */
+    /* Number of channels to process, starting at the pointers `matrix`, `in` and `out`. */
+    size_t columns;
+    size_t apart;  /* Floats from one of the 16 matrices to the next. */
+    float *matrix; /* In the first of the 16 matrices, the row of the strip's first tile. */
+    /* in: rows of the map to read, 4 rows of the inputs or 2 rows of the output's gradient. */
     const float *in[4];
     float *out[2];
-    const float *bias; /* Bias of the output channels, or NULL. */
+    const float *bias; /* add: add the result to the old output. relu: apply ReLU after that. */
     bool add, relu;    /* add: add the result to the output. relu: then apply ReLU. */
 };
 
@@ -57,7 +58,7 @@ struct winograd_kernels
 /* All kernels, the widest vectors first. NULL ends the list. */
 extern const struct winograd_kernels *const winograd_all[];
 
-/* Returns the first kernels that this CPU supports. */
+/* Returns the first kernels in the list that this CPU supports, those with the widest vectors. */
 const struct winograd_kernels *winograd_kernels(void);
 
 #endif

@@ -62,8 +62,8 @@ static int gesdd(const struct blas_svd *d, float *work, int lwork, int *iwork)
     return info;
 }
 
-/* Returns the floats of work space that LAPACK asks for. LAPACK returns the size as a float, which
- * may be rounded down, so a little is added. */
+/* Returns the number of floats of work space that LAPACK asks for. LAPACK returns this number as a
+ * float, which may be rounded down, so a little is added. */
 static size_t work_floats(size_t m, size_t n)
 {
     struct blas_svd d = {.m = m, .n = n};

@@ -17,16 +17,17 @@
 
 struct blas_gemm
 {
-    size_t m, n, k; /* Sizes, each at least 1. */
+    /* Sizes of the product (see the formula at the top of this file), each at least 1. */
+    size_t m, n, k;
     const float *a; /* Matrix m x k, or k x m if a_transposed. */
-    size_t lda;     /* Floats from one row of a to the next. */
+    size_t lda;     /* Distance in floats from one row of `a` to the next. */
     bool a_transposed;
     const float *b; /* Matrix k x n, or n x k if b_transposed. */
     size_t ldb;
     bool b_transposed;
     float *c; /* Matrix m x n, which overlaps neither a nor b. */
     size_t ldc;
-    float beta; /* Factor of the old c. 0: c is overwritten, whatever it contains. */
+    float beta; /* Factor beta of the old c. 0: c is overwritten, whatever it contains. */
 };
 
 /* Makes OpenBLAS use the calling thread only. Must be called before the first product. May be
@@ -44,7 +45,8 @@ void blas_gemm_ref(const struct blas_gemm *g);
  */
 struct blas_svd
 {
-    /* Sizes, each at least 1; k = min(m, n) is at most BLAS_SVD_MAX, and m n fits in 31 bits. */
+    /* Sizes of the matrix `a`, each at least 1. k = min(m, n) is at most BLAS_SVD_MAX, and m n fits
+     * in 31 bits. */
     size_t m, n;
     float *a; /* Input matrix. Its contents are destroyed. */
     float *s, *u, *vt;

@@ -13,7 +13,7 @@ double dirichlet_log(double x)
 {
     assert(x > 0 && isfinite(x));
     int e;
-    double m = frexp(x, &e); /* frexp() is exact. m is in [1/2, 1). */
+    double m = frexp(x, &e); /* m is in [1/2, 1), and x = m * 2^e without a rounding error. */
     if (m < 0.70710678118654752440) {
         m *= 2;
         e--;
@@ -30,10 +30,10 @@ double dirichlet_exp(double x)
 {
     assert(x >= -700 && x <= 700);
     int k = (int)(x / LN2 + (x < 0 ? -0.5 : 0.5));
-    double r = x - k * LN2, sum = 1; /* |r| is at most ln 2 / 2. */
+    double r = x - k * LN2, sum = 1; /* x = k ln 2 + r, with |r| at most ln 2 / 2. */
     for (int i = 14; i >= 1; i--)
         sum = 1 + sum * r / i;
-    return ldexp(sum, k); /* ldexp() is exact. */
+    return ldexp(sum, k); /* Multiplies by 2^k without a rounding error. */
 }
 
 /* Returns a uniform number in (0, 1), so that its logarithm is finite. */
@@ -72,7 +72,7 @@ double dirichlet_log_gamma(struct rng *r, double alpha)
     assert(alpha > 0);
     if (alpha >= 1)
         return log_gamma_draw(r, alpha);
-    /* Gamma(alpha) is distributed as Gamma(alpha + 1) U^(1 / alpha) with uniform U. */
+    /* With a uniform U, Gamma(alpha + 1) U^(1 / alpha) is a Gamma(alpha) draw. */
     double log_g = log_gamma_draw(r, alpha + 1);
     return log_g + dirichlet_log(open_unit(r)) / alpha;
 }

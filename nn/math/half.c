@@ -35,13 +35,13 @@ float half_of_bfloat16(uint16_t h)
 }
 
 /* Float16 numbers below 2^-14 are subnormal, that is multiples of 2^-24. Adding 0.5 makes the CPU
- * round to such a multiple. */
+ * round to such a multiple, because floats from 0.5 to 1 have the step 2^-24. */
 uint16_t half_to_float16(float v)
 {
     uint32_t bits = bits_of(v), sign = bits >> 16 & 0x8000u, rest = bits & 0x7fffffffu;
     if (rest > 0x7f800000u)
         return (uint16_t)(sign | 0x7e00u);
-    /* Rounds to more than 65504, the largest float16: infinite. */
+    /* A value that would round to more than 65504, the largest float16, becomes infinite. */
     if (rest >= 0x477fe000u + FLOAT16_UP)
         return (uint16_t)(sign | 0x7c00u);
     if (rest < 0x38800000u)
@@ -54,7 +54,7 @@ float half_of_float16(uint16_t h)
     uint32_t sign = (uint32_t)(h & 0x8000u) << 16, rest = h & 0x7fffu;
     if (rest >= 0x7c00u)
         return of_bits(sign | 0x7f800000u | (rest & 0x3ffu) << 13);
-    if (rest < 0x400u) /* A multiple of 2^-24, which a float represents exactly. */
+    if (rest < 0x400u) /* Subnormal: a multiple of 2^-24, exact as a float. */
         return of_bits(sign | bits_of((float)rest * 0x1p-24f));
     return of_bits(sign | ((rest << 13) + 0x38000000u));
 }

@@ -19,18 +19,18 @@ float half_of_float16(uint16_t h);
 uint16_t half_to_bfloat16(float v);
 float half_of_bfloat16(uint16_t h);
 
-/* Returns v rounded to the type. */
+/* Returns v rounded to the type of a segment. */
 float half_rounded(enum segment_type type, float v);
 
-/* Writes the rounded model of x to out, for the n segments at s. out may be x. O(floats of the
- * model). */
+/* Rounds the model x to the types of its segments (the rounded model) and writes it to out. s has
+ * the n segments. out may be x. O(floats of the model). */
 void half_round_model(const struct segment *s, size_t n, const float *x, float *out);
 
-/* Returns |r(a) - r(b)|^2 over the n segments at s, where r() is the rounded model. O(floats of the
- * model). */
+/* Returns the squared distance between the rounded models of a and b, over the n segments at s.
+ * O(floats of the model). */
 double half_dist2(const struct segment *s, size_t n, const float *a, const float *b);
 
-/* Returns true if any segment has 16 bits, so that the rounded model may differ from x. */
+/* Returns true if any of the n segments has 16 bits. The rounded model may then differ from x. */
 bool half_any(const struct segment *s, size_t n);
 
 #endif

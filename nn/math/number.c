@@ -21,7 +21,8 @@ const char *number_digits(const char *p, uint64_t most, uint64_t *value)
     for (; *p >= '0' && *p <= '9'; p++) {
         uint64_t digit = (uint64_t)(*p - '0');
         if (digit > most || v > (most - digit) / 10)
-            return NULL; /* The check comes before the addition, so that v does not overflow. */
+            /* Checking before the multiplication and the addition keeps v from overflowing. */
+            return NULL;
         v = 10 * v + digit;
     }
     if (p == begin)
@@ -56,17 +57,19 @@ bool number_whole(const char *text, uint64_t *value)
 }
 
 enum {
-    DIGITS_EXACT = 18, /* Number of digits that always fit in 64 bits. */
-    POWER_EXACT = 22   /* 10^22 is the largest power of ten that a double represents exactly. */
+    /* Number of decimal digits that always fit in the 64 bits of the mantissa. */
+    DIGITS_EXACT = 18,
+    POWER_EXACT = 22 /* Largest n for which a double represents 10^n exactly. */
 };
 
-/* A parsed number: mantissa * 10^power, negative if `minus`. */
+/* A parsed decimal number: mantissa * 10^power. `minus`: the number is negative. */
 struct decimal
 {
     uint64_t mantissa;
     int power;
     bool minus;
-    bool whole; /* All digits are in the mantissa. false: later digits were dropped. */
+    /* True: the mantissa contains all digits. False: it was full, so later digits were dropped. */
+    bool whole;
 };
 
 static bool is_digit(const uint8_t *p, const uint8_t *end)
@@ -79,7 +82,8 @@ static bool is_sign(const uint8_t *p, const uint8_t *end)
     return p < end && (*p == '+' || *p == '-');
 }
 
-/* Appends the digits at p to the mantissa. `point`: the digits follow the decimal point. */
+/* Appends the digits at p to the mantissa. If `point` is true, the digits are after the decimal
+ * point, and the power of ten decreases with each digit. */
 static const uint8_t *digits(struct decimal *d, const uint8_t *p, const uint8_t *end, bool point)
 {
     const uint64_t most = 100000000000000000u; /* 10^(DIGITS_EXACT - 1) */
@@ -93,7 +97,8 @@ static const uint8_t *digits(struct decimal *d, const uint8_t *p, const uint8_t 
     return p;
 }
 
-/* Parses an exponent such as "e-5". An e without digits is not a part of the number. */
+/* Parses an exponent such as "e-5". If no digit follows the e, the e is not a part of the
+ * number. */
 static const uint8_t *exponent(struct decimal *d, const uint8_t *p, const uint8_t *end)
 {
     if (p == end || (*p != 'e' && *p != 'E'))

@@ -15,7 +15,7 @@
 
 enum {
     NUMBER_TEXT_MAX = 32, /* Size of the text of number_real_text() in bytes, with the final NUL. */
-    NUMBER_MAX = 127,     /* Longest real number in characters. Longer ones are refused. */
+    NUMBER_MAX = 127, /* Largest number of characters of a real number. Longer texts are refused. */
     NUMBER_WANTED_MAX = 80,
     NUMBER_CHOICE_MOST = 4096
 };
@@ -28,12 +28,12 @@ const char *number_digits(const char *p, uint64_t most, uint64_t *value);
  * Returns the position after the number, or NULL. */
 const char *number_plain(const char *p, uint32_t most, uint32_t *value);
 
-/* Parses a number from 1 to `most`, as number_plain(). Also returns NULL if p is NULL, so that
- * calls can be chained. */
+/* Parses a number from 1 to `most`, otherwise like number_plain(). Also returns NULL if p is NULL,
+ * so that calls can be chained. */
 const char *number_count(const char *p, uint32_t most, uint32_t *value);
 
-/* Parses a text that consists of digits only. Returns false if it does not, or if the number does
- * not fit in 64 bits. */
+/* Parses a text that has only digits. Returns false if it has other characters, or if the number
+ * does not fit in 64 bits. */
 bool number_whole(const char *text, uint64_t *value);
 
 /* Parses the decimal number at p, at most up to end, to the nearest double:

@@ -20,7 +20,8 @@
 struct parallel_for
 {
     uint32_t n;
-    struct member *members; /* The n - 1 threads. They process the parts from 1 on. */
+    /* The n - 1 threads. Thread i processes part i + 1, because the caller processes part 0. */
+    struct member *members;
     uint32_t n_started;
     pthread_mutex_t lock;
     pthread_cond_t begin, done;
@@ -38,7 +39,8 @@ struct member
     pthread_t thread;
 };
 
-/* Waits until `run` differs from *last. Returns false if the thread must end. */
+/* Waits until the number of runs, t->run, differs from *last. Returns false if the thread must
+ * end. */
 static bool next_run(struct parallel_for *t, uint64_t *last)
 {
     pthread_mutex_lock(&t->lock);
@@ -50,7 +52,8 @@ static bool next_run(struct parallel_for *t, uint64_t *last)
     return go;
 }
 
-/* Called by a thread when its part has ended. The last thread wakes the caller. */
+/* A thread calls this function when it has processed its part of the run. The last thread wakes the
+ * caller. */
 static void end_part(struct parallel_for *t)
 {
     pthread_mutex_lock(&t->lock);
@@ -64,8 +67,8 @@ static void *member_main(void *arg)
     struct member *m = arg;
     uint64_t last = 0;
     while (next_run(m->team, &last)) {
-        /* The lock is not needed: the caller does not change work and self before this part has
-         * ended. */
+        /* Reading `work` and `self` needs no lock. The caller does not change them before all parts
+         * of this run have ended. */
         m->team->work(m->team->self, m->part);
         end_part(m->team);
     }
@@ -127,7 +130,8 @@ void parallel_for_close(struct parallel_for *t)
     free(t);
 }
 
-/* The calling thread processes part 0. With one part, neither the lock nor a thread is used. */
+/* Part 0 is processed by the calling thread. If there is only one part, neither the lock nor a
+ * thread is used. */
 void parallel_for_run(struct parallel_for *t, void (*work)(void *self, uint32_t part), void *self)
 {
     if (t->n == 1) {

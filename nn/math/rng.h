@@ -35,8 +35,8 @@ struct rng
     uint64_t counter;
 };
 
-/* Returns the key of a stream. Streams with different arguments are independent enough for
- * statistics, for example one stream per peer (a) and round (b). */
+/* Returns the key of a stream of random numbers. Streams with different arguments are independent
+ * enough for statistics, for example one stream per peer (a) and round (b). */
 uint64_t rng_key(uint64_t seed, enum rng_purpose purpose, uint64_t a, uint64_t b);
 
 /* Returns the i-th 64 random bits of a stream: SplitMix64 (Steele, Lea, Flood 2014), whose state
@@ -57,8 +57,9 @@ static inline float rng_unit_at(uint64_t key, uint64_t i)
 
 struct rng rng_stream(uint64_t key);
 
-/* Return the next 64 bits, the next uniform double in [0, 1) with 53 random bits, and the next
- * normal deviate with mean 0 and variance 1 (Box-Muller, uses two numbers of the stream). */
+/* rng_u64() returns the next 64 bits. rng_unit() returns the next uniform double in [0, 1), with 53
+ * random bits. rng_normal() returns the next normal deviate with mean 0 and variance 1 (Box-Muller,
+ * uses two numbers of the stream). */
 uint64_t rng_u64(struct rng *r);
 double rng_unit(struct rng *r);
 double rng_normal(struct rng *r);

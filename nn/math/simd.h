@@ -61,7 +61,7 @@ typedef float vec_16 __attribute__((vector_size(64), aligned(4), may_alias, unus
 typedef float vec_8 __attribute__((vector_size(32), aligned(4), may_alias, unused));
 typedef float vec_4 __attribute__((vector_size(16), aligned(4), may_alias, unused));
 
-/* Vectors of int. They hold the bits of float vectors, and the results of comparisons. */
+/* Vectors of ints, for the bits of float vectors and for the results of comparisons. */
 typedef int ivec_16 __attribute__((vector_size(64), unused));
 typedef int ivec_8 __attribute__((vector_size(32), unused));
 typedef int ivec_4 __attribute__((vector_size(16), unused));

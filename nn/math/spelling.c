@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum {
-    DISTANCE_MAX = 63, /* Longest text that is compared, in bytes. */
+    DISTANCE_MAX = 63, /* Largest length in bytes of the texts that are compared. */
     WORD_MAX = DISTANCE_MAX + 1
 };
 
@@ -41,7 +41,9 @@ size_t spelling_distance(const char *a, const char *b)
                 && before[j - 2] + 1 < now[j])
                 now[j] = before[j - 2] + 1;
         }
-        size_t *spare = before; /* The memory of the oldest row is used for the next one. */
+        /* Three rows of the table are kept. The memory of the oldest row is used for the next
+         * one. */
+        size_t *spare = before;
         before = last;
         last = now;
         now = spare;
@@ -49,16 +51,16 @@ size_t spelling_distance(const char *a, const char *b)
     return last[nb];
 }
 
-/* A text is not similar if its distance is at least the length of b: it then has nothing in common
- * with b. */
+/* A distance of at least the length of b means that the two texts have nothing in common. They are
+ * then not similar. */
 bool spelling_enough(const char *a, const char *b)
 {
     size_t n = strlen(b), d = spelling_distance(a, b);
     return d <= (n + 2) / 4 + 1 && d < n;
 }
 
-/* A name that is similar enough replaces one that is not, even at a larger distance: a long name
- * may differ in more letters. */
+/* A name that is similar enough replaces one that is not, even at a larger distance. This can
+ * happen because a long name may differ in more letters. */
 void spelling_try(struct spelling *n, const char *name)
 {
     size_t d = spelling_distance(n->found, name);
@@ -94,8 +96,8 @@ const char *spelling_question(const struct spelling *n, char *out, size_t cap)
     return out;
 }
 
-/* Compares all names with found[0..n). The result has the most similar one. `word` gets a
- * NUL-terminated copy of found[0..n). */
+/* Compares the text found[0..n) with all names. The result holds the most similar name. `word` gets
+ * a NUL-terminated copy of found[0..n). */
 static struct spelling nearest(const struct spelling_specs *s, char word[WORD_MAX],
                                const char *found, size_t n)
 {
@@ -123,7 +125,8 @@ const char *spelling_spec(const struct spelling_specs *s, const char *found,
     bool cut = letters < n && spelling_meant(&front) != NULL
                && (spelling_meant(&whole) == NULL || front.distance < whole.distance);
     const char *name = spelling_meant(cut ? &front : &whole);
-    /* The name is right, so only the value can be wrong. */
+    /* If `name` equals what the user wrote, only the value can be wrong, so there is nothing to
+     * suggest. */
     if (name == NULL || (!cut && strcmp(words[0], name) == 0))
         return out;
     const char *value = cut ? found + letters + (found[letters] == '-') : found + n;

@@ -27,15 +27,15 @@ struct spelling
     /* The misspelt name. Set by the caller before the first name is tried. */
     const char *found;
     const char *best; /* The most similar name so far. NULL before the first. */
-    size_t distance;  /* Distance of `best`. */
+    size_t distance;  /* Edit distance between `found` and `best`. */
 };
 
 /* Tries a name. Of two names at the same distance the first is kept. */
 void spelling_try(struct spelling *n, const char *name);
 
-/* Tries each of the choices "a|b|c" as a name. A choice "word:N" is compared literally. Only the
- * first SPELLING_CHOICES_MAX - 1 bytes of the list are used. `room` holds the names and must live
- * as long as the result of spelling_meant() is used. */
+/* Tries each of the choices in a list "a|b|c" as a name. A choice "word:N" is compared as it is,
+ * including the ":N". Only the first SPELLING_CHOICES_MAX - 1 bytes of the list are used. `room`
+ * holds copies of the names and must live as long as the result of spelling_meant() is used. */
 enum { SPELLING_CHOICES_MAX = 128 };
 void spelling_try_choices(struct spelling *n, const char *choices, char room[SPELLING_CHOICES_MAX]);
 
@@ -50,7 +50,8 @@ const char *spelling_question(const struct spelling *n, char *out, size_t cap);
  * mean topk:0.1?". */
 struct spelling_specs
 {
-    const char *(*name)(size_t i); /* Returns the i-th name. NULL: no more names. */
+    /* Returns the name number i, or NULL if there are no more names. */
+    const char *(*name)(size_t i);
     /* Returns whether a spec is valid. NULL: specs are not checked. If the suggestion with its
      * value is not valid, only the name is suggested. */
     bool (*valid)(const char *spec);

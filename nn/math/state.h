@@ -35,16 +35,21 @@ enum {
 struct state_section
 {
     char name[STATE_NAME_MAX];
-    bool floats;  /* The section has n / 4 float32 values. false: n bytes. */
-    size_t at, n; /* Bytes of the section: bytes[at..at + n), without padding. */
+    /* True: the section contains n / 4 float32 values. False: it contains n bytes of other
+     * fields. */
+    bool floats;
+    size_t at, n; /* The section is bytes[at..at + n), without padding. */
 };
 
 struct state
 {
     bool reading;
-    uint8_t *bytes; /* Owned by a state that is written; borrowed by one that is read. */
+    /* The bytes of all sections. Owned by a state that is written, borrowed by a state that is
+     * read. */
+    uint8_t *bytes;
     size_t n, cap;
-    struct state_section *section; /* Owned or borrowed, as `bytes`. */
+    /* Table of the sections. Owned by a state that is written, borrowed by a state that is read. */
+    struct state_section *section;
     size_t n_sections, cap_sections;
 
     /* While reading: the section that is being read, and the position in it in bytes. */
@@ -58,7 +63,8 @@ struct state
 /* Prepares a state for writing, without sections. A state may be written again; its memory is
  * reused. */
 void state_write(struct state *s);
-/* Prepares a state for reading. bytes and section are borrowed. */
+/* Prepares a state for reading. The arrays `bytes` and `section` must stay valid while the state is
+ * read. */
 void state_read(struct state *s, uint8_t *bytes, size_t n, struct state_section *section,
                 size_t n_sections);
 /* Frees the memory of a written state. */
@@ -66,9 +72,9 @@ void state_close(struct state *s);
 
 /* Begins a section of bytes. While reading, the previous section must have been read to its end. */
 void state_section(struct state *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* While reading: returns whether the open section has more bytes. */
+/* While reading: returns true if the section that is being read has more bytes. */
 bool state_more(const struct state *s);
-/* Returns whether a section of this name exists. While writing: true. */
+/* Returns true if a section of this name exists. Always true while writing. */
 bool state_has(const struct state *s, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -76,13 +82,13 @@ void state_bytes(struct state *s, void *p, size_t n);
 void state_u32(struct state *s, uint32_t *v);
 void state_u64(struct state *s, uint64_t *v);
 void state_i64(struct state *s, int64_t *v);
-void state_size(struct state *s, size_t *v); /* Stored as 64 bits. */
+void state_size(struct state *s, size_t *v); /* A size_t is stored as 64 bits on every machine. */
 /* Stores a bool as the byte 0 or 1. Reading refuses other values. */
 void state_bool(struct state *s, bool *v);
 void state_f32(struct state *s, float *v);
-/* Stores the bits of the value. NaN and infinities are allowed. */
+/* Stores the bits of the double. NaN and infinities are allowed. */
 void state_f64(struct state *s, double *v);
-/* Reads or writes n float32 values within the open section. */
+/* Reads or writes n float32 values in the open section, the one begun last. */
 void state_f32s(struct state *s, float *v, size_t n);
 /* Reads or writes a section of n float32 values. Reading refuses values that are not finite. */
 void state_floats(struct state *s, float *v, size_t n, const char *format, ...)
@@ -90,10 +96,10 @@ void state_floats(struct state *s, float *v, size_t n, const char *format, ...)
 
 /* While reading: refuses the value that was just read. While writing: does nothing. */
 void state_refuse(struct state *s, const char *why);
-/* Calls state_refuse() if `good` is false. */
+/* Calls state_refuse() if the condition `good` is false. */
 void state_expect(struct state *s, bool good, const char *why);
 
-/* Makes the state fail, because memory for a value is not available. */
+/* Makes the state fail because the memory for a value could not be allocated. */
 void state_no_memory(struct state *s);
 
 /* Ends the writing or reading. Returns 0; -EINVAL if reading failed, and why[] says where; or

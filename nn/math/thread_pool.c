@@ -24,7 +24,7 @@ struct thread_pool
     /* Queue of jobs. Guarded by the lock, as are `quit` and the state of each job. */
     struct thread_pool_job *first, *last;
     bool quit;
-    /* Members including the caller, and threads that were started. */
+    /* n_members: threads including the caller. n_started: threads that have been started. */
     uint32_t n_members, n_started;
     struct member members[THREAD_POOL_MAX];
 };
@@ -57,7 +57,8 @@ static void run(struct thread_pool *c, struct thread_pool_job *job, uint32_t mem
     job->run(job->self, member);
     pthread_mutex_lock(&c->lock);
     job->state = THREAD_POOL_DONE;
-    pthread_cond_signal(&c->done); /* Only the caller waits for this condition. */
+    /* Waking one thread is enough, because only the caller waits for this condition. */
+    pthread_cond_signal(&c->done);
 }
 
 static void *member_main(void *arg)

@@ -44,8 +44,8 @@ void thread_pool_close(struct thread_pool *c);
 /* Queues a job. Asserts that the job is neither queued nor running. A pool with one member runs the
  * job before it returns. */
 void thread_pool_give(struct thread_pool *c, struct thread_pool_job *job);
-/* Returns when the job is done; then its results can be read. A job that was not given counts as
- * done. */
+/* Waits until the job is done. After that its results can be read. A job that was never given
+ * counts as done. */
 void thread_pool_await(struct thread_pool *c, struct thread_pool_job *job);
 
 #endif

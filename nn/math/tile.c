@@ -11,8 +11,8 @@ struct tile_at
 {
     const float *a, *b, *bias;
     float *c;
-    /* Number of columns of the tile. If the tile has one vector per row, this may be less than
-     * its lanes. */
+    /* Number of columns of the tile. If a row of the tile is one vector, this may be less than the
+     * number of its lanes. */
     size_t part;
     size_t runs;
 };

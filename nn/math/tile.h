@@ -33,18 +33,23 @@
 
 struct tile_product
 {
-    size_t m, n, k; /* Sizes, which may be 0. */
+    /* Sizes of the product (see the formula at the top of this file). They may be 0. */
+    size_t m, n, k;
     const float *a;
     size_t a_row, a_col;
-    size_t runs, a_run; /* Number of runs, and floats between runs in a. 0 runs: 1 run. */
-    const float *b;     /* Matrix (k runs) x n. No access beyond the n floats of a row. */
+    /* runs: number of runs of the inner dimension; 0 counts as 1. a_run: floats from one run to the
+     * next in `a`. */
+    size_t runs, a_run;
+    /* Matrix with k * runs rows and n columns. Nothing beyond the n floats of a row is read. */
+    const float *b;
     size_t ldb;
-    /* Matrix m x n, which overlaps neither a nor b. No access beyond the n floats of a row. */
+    /* Matrix m x n, which overlaps neither a nor b. Nothing beyond the n floats of a row is read or
+     * written. */
     float *c;
     size_t ldc;
-    bool add;          /* Add the product to c. false: overwrite c. */
-    const float *bias; /* n floats, added to each row of c. NULL: none. */
-    bool relu;         /* Apply ReLU to the result. NaN is kept. */
+    bool add;          /* True: add the product to the old c. False: overwrite c. */
+    const float *bias; /* Bias of the n columns, added to each row of c. NULL: no bias. */
+    bool relu;         /* True: apply ReLU to the result. NaN is kept. */
 };
 
 void tile_product(const struct tile_product *t);
@@ -52,7 +57,8 @@ void tile_product(const struct tile_product *t);
 /* Computes the same as tile_product() with plain loops and sums in double. Reference for tests. */
 void tile_product_ref(const struct tile_product *t);
 
-/* Kernels for one vector width. tile_product() uses the first that this CPU supports. */
+/* Kernels for one vector width. tile_product() uses the first kernels in tile_all[] that this CPU
+ * supports. */
 struct tile_kernels
 {
     size_t lanes; /* Floats of a vector: 16 (AVX-512), 8 (AVX2) or 4. */
@@ -63,7 +69,7 @@ struct tile_kernels
 /* All kernels, the widest vectors first. NULL ends the list. */
 extern const struct tile_kernels *const tile_all[];
 
-/* Returns the floats of a vector in the kernels that tile_product() uses on this CPU. */
+/* Returns the vector width, in floats, of the kernels that tile_product() uses on this CPU. */
 size_t tile_lanes(void);
 
 #endif

@@ -8,7 +8,7 @@
 
 enum { LANES = 8 };
 
-/* Returns the pairwise sum of the lanes, in an order that is the same on every machine. */
+/* Returns the sum of the lanes, added in pairs. The order is the same on every machine. */
 static double lanes_sum(const double l[LANES])
 {
     return ((l[0] + l[4]) + (l[2] + l[6])) + ((l[1] + l[5]) + (l[3] + l[7]));
@@ -33,7 +33,7 @@ double vec_norm2(const float *a, size_t n)
     return vec_dot(a, a, n);
 }
 
-/* The difference is rounded to float. Its square is in double. */
+/* The differences are rounded to float. Their squares are computed in double. */
 VEC_CLONES double vec_dist2(const float *a, const float *b, size_t n)
 {
     double l[LANES] = {0};
@@ -88,7 +88,8 @@ VEC_CLONES bool vec_finite(const float *a, size_t n)
 /* The hash detects accidental differences between replicas. An attacker can make collisions. */
 uint64_t vec_hash(const float *a, size_t n)
 {
-    /* Four independent chains, so that the CPU overlaps the multiplications. */
+    /* h holds four independent chains of hashing, so that the CPU overlaps their
+     * multiplications. */
     uint64_t h[4] = {1, 2, 3, 4};
     for (size_t i = 0; i < n; i++) {
         uint32_t bits;

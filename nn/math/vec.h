@@ -43,7 +43,7 @@ enum {
     SEGMENT_DIMS_MAX = 8
 };
 
-/* Type in which the program that owns the model holds a segment. The flat vector is always
+/* Number format in which the program that owns the model holds a segment. The flat vector is always
  * float32. */
 enum segment_type {
     SEGMENT_FLOAT32,
@@ -58,32 +58,38 @@ enum segment_type {
 struct segment
 {
     char name[SEGMENT_NAME_MAX]; /* Name as in PyTorch, for example "conv1.weight". */
-    size_t offset, n;            /* Position and length in floats. Segments tile the vector. */
-    size_t rows, cols;           /* Size as a matrix; rows * cols == n. */
-    uint32_t n_dims, dims[SEGMENT_DIMS_MAX]; /* Shape as a tensor, for model files (safetensors). */
-    bool decays;                             /* Weight decay applies (weights, not biases). */
-    bool trained;           /* false: running statistics, which are only averaged. */
-    bool nonnegative;       /* A statistic that is never negative, such as a variance. */
-    enum segment_type type; /* Type of the segment in the program's copy (nn/math/half.h). */
+    /* Position and length in floats. The segments cover the vector without gaps. */
+    size_t offset, n;
+    size_t rows, cols; /* Size as a matrix; rows * cols == n. */
+    /* Shape as a tensor, as written to model files (safetensors). */
+    uint32_t n_dims, dims[SEGMENT_DIMS_MAX];
+    /* True: weight decay applies to the segment. True for weights, false for biases. */
+    bool decays;
+    /* False: running statistics, which peers average but the optimiser does not train. */
+    bool trained;
+    bool nonnegative; /* True: a statistic that is never negative, such as a variance. */
+    /* Number format of the segment in the program that owns the model (nn/math/half.h). */
+    enum segment_type type;
 };
 
-/* Returns the number of floats of the trained segments, which come first. */
+/* Returns the number of floats of the trained segments. They come first in the flat vector. */
 size_t segments_trained(const struct segment *s, size_t n);
 
-/* Return <a, b>, |a|^2 and |a - b|^2 in double. */
+/* Return the inner product <a, b>, the squared norm |a|^2 and the squared distance |a - b|^2, in
+ * double. */
 double vec_dot(const float *a, const float *b, size_t n);
 double vec_norm2(const float *a, size_t n);
 double vec_dist2(const float *a, const float *b, size_t n);
 
-/* Computes y += s * x with two roundings per element. */
+/* Computes y += s * x. The product and the sum are rounded separately. */
 void vec_axpy(float *y, float s, const float *x, size_t n);
 
-/* Computes y += s * (b - a): one term of a mixing step. */
+/* Computes y += s * (b - a), one term of the sum in a mixing step. */
 void vec_add_diff(float *y, float s, const float *b, const float *a, size_t n);
 /* Computes v = m v + s (b - a), then y += v: a mixing step with momentum. */
 void vec_add_heavy(float *y, float *v, float m, float s, const float *b, const float *a, size_t n);
 
-/* Returns whether all elements are finite. */
+/* Returns true if all elements are finite, that is, none is NaN or infinite. */
 bool vec_finite(const float *a, size_t n);
 
 /* Returns a 64-bit hash of the bits of a. -0 and +0 have different bits. */

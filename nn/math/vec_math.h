@@ -32,8 +32,8 @@ static inline float vec_math_float(uint32_t bits)
     return x;
 }
 
-/* Returns yes ? a : b. Works on the bits, which gcc turns into vector code even if the instruction
- * set has no blend. */
+/* Returns yes ? a : b. Works on the bits of the floats. gcc turns this into vector code even if the
+ * instruction set has no instruction that selects lanes. */
 static inline float vec_math_select(bool yes, float a, float b)
 {
     uint32_t mask = 0u - (uint32_t)yes;
@@ -64,9 +64,9 @@ static inline float vec_exp(float x)
     uint32_t power;
     float e = 1.0f + vec_math_expm1(x, &power);
     float y = vec_math_float(vec_math_bits(e) + power);
-    /* Results that would be subnormal become 0. */
+    /* A result that would be subnormal becomes 0. */
     y = vec_math_select(x >= -0x1.5d51ecp+6f, y, 0.0f);
-    /* NaN takes the second value, too: x + INFINITY is NaN. */
+    /* NaN fails the comparison and takes the second value, x + INFINITY, which is NaN. */
     return vec_math_select(x <= 0x1.62e42ep+6f, y, x + INFINITY);
 }
 

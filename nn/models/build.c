@@ -11,7 +11,7 @@
 
 int build_last(const struct build *b)
 {
-    return (int)b->m->n_layers - 1; /* -1 is LAYER_INPUT. */
+    return (int)b->m->n_layers - 1; /* Without layers, -1: LAYER_INPUT. */
 }
 
 struct shape build_shape(const struct build *b, int at)
@@ -38,7 +38,7 @@ static bool reserve(void **v, size_t *cap, size_t n, size_t more, size_t size)
 static bool reserve_segments(struct build *b, size_t more)
 {
     struct model *m = b->m;
-    size_t cap = b->segments_cap; /* The arrays m->segments and m->begins have the same capacity. */
+    size_t cap = b->segments_cap; /* Capacity of both arrays, m->segments and m->begins. */
     if (!reserve((void **)&m->begins, &cap, m->n_segments, more, sizeof *m->begins))
         return false;
     cap = b->segments_cap;
@@ -48,7 +48,7 @@ static bool reserve_segments(struct build *b, size_t more)
     return true;
 }
 
-/* Lists the tensors of a layer. Most kinds have none. */
+/* Lists the parameter tensors of a layer. Most kinds of layers have none. */
 static size_t layer_params(const struct layer *l, struct layer_param p[LAYER_PARAMS_MAX])
 {
     const struct layer_op *op = layer_op(l->kind);
@@ -102,7 +102,7 @@ int build_add(struct build *b, struct layer l, const char *name)
     return build_last(b);
 }
 
-/* Only weights are random. Tensors of one dimension (biases) begin at 0. */
+/* Only weights begin with random values. Tensors of one dimension (biases) begin at 0. */
 void build_normal(struct build *b, double std)
 {
     struct model *m = b->m;
@@ -146,7 +146,8 @@ void build_place(struct build *b)
     qsort(m->segments, m->n_segments, sizeof *m->segments, by_offset);
 }
 
-/* Sparse rows need another kind for the first layer, with the same parameters. */
+/* Appends a dense layer. If the layer reads the sparse input of the model, its kind is
+ * LAYER_SPARSE, which has the same parameters. */
 int build_dense(struct build *b, uint32_t width, bool relu, const char *name)
 {
     int last = build_last(b);
@@ -162,7 +163,7 @@ int build_dense(struct build *b, uint32_t width, bool relu, const char *name)
                      name);
 }
 
-/* Height and width of the map halve. */
+/* Appends a 2x2 max-pooling layer, which halves height and width. */
 int build_maxpool(struct build *b, bool relu)
 {
     struct shape in = build_shape(b, build_last(b));

@@ -23,9 +23,11 @@ enum begin_kind { BEGIN_UNIFORM, BEGIN_NORMAL };
 struct model_begin
 {
     enum begin_kind kind;
-    float spread; /* Bound of a uniform distribution, or standard deviation. */
-    float value;  /* Centre of the distribution. */
-    size_t at, n; /* Position and number of its floats. `at` is valid after build_place(). */
+    float spread; /* Half-width of a uniform distribution, or standard deviation of a normal one. */
+    float value;  /* Centre of the initial distribution. */
+    /* Position of the segment in the flat vector, and number of its floats. `at` is valid after
+     * build_place(). */
+    size_t at, n;
 };
 
 struct build
@@ -33,11 +35,13 @@ struct build
     struct model *m;
     enum model_norm norm;
     size_t layers_cap, segments_cap;
-    bool failed; /* Memory ran out. All further calls do nothing. */
+    bool failed; /* True: memory ran out, and all further calls do nothing. */
 };
 
 enum {
-    BUILD_LAST = -3, /* Value of `from`: the last layer, or the input of the model. */
+    /* Value of layer.from that build_add() replaces by the last layer, or by the input of the model
+     * if there is no layer. */
+    BUILD_LAST = -3,
     BUILD_NAME_MAX = 40
 };
 
@@ -57,12 +61,13 @@ void build_normal(struct build *b, double std);
  * in the order of adding. Writes the positions to the segments, to the layers and to m->begins. */
 void build_place(struct build *b);
 
-/* Append a dense layer, or a 2x2 max-pooling layer, that reads the last layer. */
+/* Append a dense layer, or a 2x2 max-pooling layer. The new layer reads the layer that was last
+ * before it. */
 int build_dense(struct build *b, uint32_t width, bool relu, const char *name);
 int build_maxpool(struct build *b, bool relu);
 
-/* Build the network of one kind (nn/models/images.c, nn/models/text.c). Return 0, or MODEL_REFUSED
- * with an error message if the data do not fit. */
+/* Each function builds the network of one kind of model (nn/models/images.c, nn/models/text.c).
+ * Returns 0, or MODEL_REFUSED with an error message if the data do not fit. */
 int build_logreg(struct build *b, const struct model_sizes *sizes, char error[MODEL_ERROR_MAX]);
 int build_mlp(struct build *b, const struct model_sizes *sizes, char error[MODEL_ERROR_MAX]);
 int build_lenet5(struct build *b, const struct model_sizes *sizes, char error[MODEL_ERROR_MAX]);

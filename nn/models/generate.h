@@ -19,10 +19,13 @@ enum { GENERATE_CLASSES = 256 };
 
 struct generate_config
 {
-    const struct model *m; /* Model of DATA_TEXT, borrowed. */
-    const float *x;        /* Parameters of the model, borrowed. */
-    double temperature;    /* 0: always the most likely byte. 1: the probabilities of the model. */
-    uint32_t top_k;        /* Number of the most likely bytes among which one is drawn. 0: all. */
+    /* A language model, that is a model for data of the form DATA_TEXT. Borrowed. */
+    const struct model *m;
+    const float *x; /* Parameters of the model, borrowed. */
+    /* Divisor of the logits. 1: the probabilities of the model. 0: always the most likely byte. */
+    double temperature;
+    /* top-k sampling: one of this number of most likely bytes is drawn. 0: one of all bytes. */
+    uint32_t top_k;
     uint64_t seed;
 };
 
@@ -32,7 +35,7 @@ struct generate
     struct model_plan plan;
     float *arena;
     struct rng rng;
-    uint32_t context, n; /* Largest number of bytes in `window`, and the present number. */
+    uint32_t context, n; /* Capacity of `window`, and number of bytes in it at present. */
     uint8_t window[DATA_CONTEXT_MAX];
 };
 

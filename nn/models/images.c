@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* Refuses data of the wrong form. The message names models that take this data. */
+/* Refuses data of the wrong shape. The error message names models that take data of this shape. */
 static int refuse_form(const struct build *b, const char *expected, char error[MODEL_ERROR_MAX])
 {
     enum data_form form = b->m->data.form;
@@ -20,8 +20,8 @@ static int refuse_form(const struct build *b, const char *expected, char error[M
 
 /* --- logreg, mlp --- */
 
-/* Appends a layer that reorders features to c, h, w, PyTorch's order. With one channel, both orders
- * are equal, so only the shape of the input is changed. */
+/* Appends a layer that reorders the features from [h][w][c] to PyTorch's order c, h, w. With one
+ * channel both orders are equal, and only the shape of the input is changed. */
 static void flatten(struct build *b)
 {
     struct shape in = build_shape(b, build_last(b));
@@ -48,7 +48,8 @@ int build_logreg(struct build *b, const struct model_sizes *sizes, char error[MO
     return 0;
 }
 
-/* Checks that the first and last size of an mlp match the data. */
+/* Checks that the first width of an mlp is the number of inputs of the data, and the last one the
+ * number of classes. */
 static int check_mlp(const struct model *m, const struct model_sizes *sizes,
                      char error[MODEL_ERROR_MAX])
 {
@@ -90,7 +91,8 @@ int build_mlp(struct build *b, const struct model_sizes *sizes, char error[MODEL
 
 /* --- convolutional networks --- */
 
-/* Checks that the images are square, with a side from a list that ends in 0. */
+/* Checks that the images are square and that their side is in the list `sides`, which ends with
+ * 0. */
 static int check_images(const struct build *b, const uint32_t *sides, const char *expected,
                         char error[MODEL_ERROR_MAX])
 {
@@ -105,7 +107,7 @@ static int check_images(const struct build *b, const uint32_t *sides, const char
     return MODEL_REFUSED;
 }
 
-/* Appends a convolution. Stride 0 means 1. */
+/* Appends a convolution. If the stride is not given (0), it is 1. */
 static int conv(struct build *b, struct layer l, uint32_t channels, const char *name)
 {
     l.kind = LAYER_CONV;
@@ -175,7 +177,8 @@ static int norm(struct build *b, int with, const char *name)
     return build_add(b, l, name);
 }
 
-/* The names count torchvision's modules: each convolution, norm, ReLU and pooling has a number. */
+/* In torchvision's names each convolution, norm, ReLU and pooling layer has a number, so layers
+ * that are not added here are counted too. */
 int build_vgg11(struct build *b, const struct model_sizes *sizes, char error[MODEL_ERROR_MAX])
 {
     static const uint32_t sides[] = {32, 0};
@@ -190,7 +193,7 @@ int build_vgg11(struct build *b, const struct model_sizes *sizes, char error[MOD
             at++;
             continue;
         }
-        /* Pooling follows, so ReLU is applied after it, with the same result. */
+        /* If a pooling layer follows, ReLU is applied after the pooling, with the same result. */
         bool pooled = plan[i + 1] == 0;
         char name[BUILD_NAME_MAX];
         snprintf(name, sizeof name, "features.%u", at);
@@ -256,7 +259,8 @@ int build_resnet(struct build *b, const struct model_sizes *sizes, char error[MO
     norm(b, LAYER_NONE, "bn1");
     for (uint32_t stage = 0; stage < 3; stage++)
         for (uint32_t i = 0; i < (sizes->size[0] - 2) / 6; i++) {
-            char name[BUILD_NAME_MAX - 12]; /* basic_block() appends to this name. */
+            /* The room left is for the text that basic_block() appends. */
+            char name[BUILD_NAME_MAX - 12];
             snprintf(name, sizeof name, "layer%u.%u", (unsigned)stage + 1, (unsigned)i);
             basic_block(b, 16u << stage, name);
         }

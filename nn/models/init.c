@@ -10,7 +10,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* The function that builds each kind of model. */
+/* For each kind of model, the function that builds it. */
 static int (*const build[MODEL_KINDS])(struct build *, const struct model_sizes *, char *) = {
     [MODEL_LOGREG] = build_logreg, [MODEL_MLP] = build_mlp,       [MODEL_LENET5] = build_lenet5,
     [MODEL_VGG11] = build_vgg11,   [MODEL_RESNET] = build_resnet, [MODEL_LSTM] = build_lstm,
@@ -18,7 +18,7 @@ static int (*const build[MODEL_KINDS])(struct build *, const struct model_sizes 
 };
 
 /* The spec and the data may come from different peers. The build functions check that they fit each
- * other. On failure no model is left. */
+ * other. If this function fails, it has freed the partly built model. */
 int model_init(struct model *m, const char *spec, enum model_norm norm,
                const struct data_shape *data, char error[MODEL_ERROR_MAX])
 {

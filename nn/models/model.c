@@ -1,4 +1,4 @@
-/* nn/models/model.c -- a pass over a model's layers, forward and backward. */
+/* computes the forward and the backward pass of a model, layer by layer. */
 #include "nn/models/model.h"
 
 #include <assert.h>
@@ -15,7 +15,7 @@ void model_close(struct model *m)
 
 /* --- passes --- */
 
-/* Fills in the fields of a layer's pass that both directions use. */
+/* Fills in those fields of a layer's pass that the forward and the backward pass need. */
 static struct layer_pass layer_at(const struct model *m, const struct model_pass *p, size_t i)
 {
     const struct layer *l = &m->layers[i];
@@ -60,8 +60,8 @@ static float *gradient_of(const struct model_pass *p, int of, size_t i, bool *ad
     return p->arena + a->d_out[of];
 }
 
-/* Runs the layers in reverse order. A layer runs after all readers of its output, which have added
- * their gradients. */
+/* Runs the layers in reverse order. When a layer runs, all layers that read its output have already
+ * added their gradients. */
 void model_backward(const struct model *m, const struct model_pass *p, float *d_logits)
 {
     const struct model_plan *a = p->plan;

@@ -51,14 +51,15 @@ struct model
 {
     char spec[MODEL_SPEC_MAX]; /* Model spec in canonical form. */
     struct data_shape data;
-    struct shape in; /* Shape of one sample, which the data determine. */
-    bool sparse;     /* The input is sparse rows. */
+    struct shape in; /* Shape of one sample. The data determine it. */
+    bool sparse;     /* True: the input of the model is sparse rows. */
     uint32_t n_classes;
-    uint32_t n_rows; /* Rows of logits per sample. 1, or for text the context length. */
+    /* Number of rows of logits per sample: 1, or the context length for a model of text. */
+    uint32_t n_rows;
     struct layer *layers;
     size_t n_layers;
     struct segment *segments;
-    /* Initial distribution of each segment, in the order of adding; internal. */
+    /* Initial distribution of each segment, in the order of adding. Used only inside nn/models/. */
     struct model_begin *begins;
     size_t n_segments;
     size_t n_params;
@@ -91,15 +92,18 @@ struct model_plan
     uint32_t n;
     bool training;
     size_t n_floats; /* Size of the arena in floats. */
-    size_t *out;     /* Position of each layer's output. */
-    size_t *d_out;   /* Position of the output's gradient, or MODEL_NOWHERE. Only in training. */
-    /* Position of the values that each layer stores for its backward pass. Only in training. */
+    size_t *out;     /* Position of each layer's output in the arena. */
+    /* Position in the arena of the gradient of each layer's output, or MODEL_NOWHERE if it is not
+     * needed. Only in training. */
+    size_t *d_out;
+    /* Position in the arena of the values that each layer stores for its backward pass. Only in
+     * training. */
     size_t *keep;
-    size_t *last_reader; /* Last layer that reads each output. */
+    size_t *last_reader; /* For each layer's output, the last layer that reads it. */
     size_t scratch;
 };
 
-/* Value of d_out[] for a layer if the gradient of its output is not needed. */
+/* Value of d_out[i] if the gradient of layer i's output is not needed. */
 #define MODEL_NOWHERE SIZE_MAX
 
 /* Makes a plan for batches of up to n samples. Returns 0 or -ENOMEM. */
@@ -108,15 +112,15 @@ __attribute__((warn_unused_result)) int model_plan_init(struct model_plan *plan,
                                                         bool training);
 void model_plan_close(struct model_plan *plan);
 
-/* One pass over a batch. */
+/* Input, output and memory of one forward and backward pass over a batch. */
 struct model_pass
 {
     uint32_t n;     /* Number of samples, 1 to plan->n. */
-    const float *x; /* Parameters of the model. */
+    const float *x; /* Parameters of the model, the flat vector. */
     float *grad;    /* Gradient, n_params floats. model_backward() overwrites all of it. */
     const struct model_plan *plan;
     float *arena;            /* Memory of plan->n_floats floats, aligned to 64 bytes. */
-    struct sparse_rows rows; /* Input, if the model has `sparse`. */
+    struct sparse_rows rows; /* Input of a model with sparse input (model.sparse). */
     /* Called in the backward pass after each layer that has parameters. At that time the gradient
      * of the trained parameters from `from` on is complete, and x[from..] is not read any more.
      * `from` decreases from call to call. May be NULL. */

@@ -10,24 +10,27 @@
 #include <string.h>
 
 enum {
-    ALIGN = 16 /* Floats of a cache line. */
+    ALIGN = 16 /* Number of floats in a cache line of 64 bytes. */
 };
 
 struct buffer
 {
     size_t at, n;      /* Position in the arena and size, in floats. */
-    size_t born, dies; /* First and last step in which the buffer is used. */
-    size_t *where;     /* Receives the position. */
+    size_t born, dies; /* First and last step of the pass in which the buffer is used. */
+    size_t *where;     /* Address in the plan to which the position of the buffer is written. */
 };
 
 struct places
 {
-    struct buffer *all; /* Buffers so far, sorted by position. */
+    struct buffer *all; /* Buffers that already have a position, sorted by position. */
     size_t n;
-    size_t end; /* End of the highest buffer: the size of the arena, in floats. */
+    /* End of the buffer with the highest position. When all buffers are placed, this is the size of
+     * the arena in floats. */
+    size_t end;
 };
 
-/* Adds a buffer at the first gap between the buffers that are used at the same time. */
+/* Gives the buffer a position: the first gap that is large enough between the buffers in use at the
+ * same time. */
 static void place(struct places *p, struct buffer b)
 {
     b.at = 0;
@@ -52,15 +55,15 @@ static void place(struct places *p, struct buffer b)
         p->end = b.at + b.n;
 }
 
-/* Returns the size of a buffer with its slack, rounded up so that the next buffer starts at a cache
- * line. */
+/* Returns the size of a buffer of n floats and the LAYER_SLACK unused floats after it, rounded up
+ * so that the next buffer starts at a cache line. */
 static size_t padded(size_t n)
 {
     return (n + LAYER_SLACK + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-/* Sets needs[i] to whether a layer with parameters is at or before layer i, so that the gradient of
- * layer i's output is needed. */
+/* Sets needs[i] to true if the gradient of layer i's output is needed: layer i, or a layer whose
+ * output it reads directly or indirectly, has parameters. */
 static void find_needs(const struct model *m, bool *needs)
 {
     for (size_t i = 0; i < m->n_layers; i++) {
@@ -83,7 +86,8 @@ static void find_readers(struct model_plan *plan, const struct model *m)
     }
 }
 
-/* Places all buffers of layer i. The logits stay in use until the end of the pass. */
+/* Gives positions to all buffers of layer i. The logits, the output of the last layer, stay in use
+ * until the end of the pass. */
 static void place_layer(struct model_plan *plan, const struct model *m, struct places *p, size_t i,
                         bool needed)
 {
@@ -104,7 +108,8 @@ static void place_layer(struct model_plan *plan, const struct model *m, struct p
                                  .where = &plan->d_out[i]});
 }
 
-/* Places all buffers. The input stays in use during the whole pass and is not changed. */
+/* Gives positions to all buffers of the plan. The buffer of the input is in use during the whole
+ * pass, so that the pass does not overwrite its input. */
 static void place_all(struct model_plan *plan, const struct model *m, struct places *p,
                       const bool *needs)
 {

@@ -7,7 +7,7 @@
 
 static size_t replace(char out[PRINTABLE_MAX])
 {
-    memcpy(out, "\xef\xbf\xbd", 3); /* UTF-8 of U+FFFD. */
+    memcpy(out, "\xef\xbf\xbd", 3); /* The replacement character U+FFFD in UTF-8. */
     return 3;
 }
 
@@ -21,8 +21,8 @@ static size_t length(uint8_t first)
                                             : 0;
 }
 
-/* Ranges of the second byte after special first bytes. After other first bytes the range is 80
- * to BF. */
+/* Some first bytes restrict the second byte to the ranges in this table. After other first bytes,
+ * the second byte is in 80 to BF. */
 static bool continues(const struct printable *p, uint8_t byte)
 {
     static const struct

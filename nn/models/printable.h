@@ -21,7 +21,8 @@ enum { PRINTABLE_MAX = 8 }; /* Largest number of bytes that one call writes. */
 struct printable
 {
     uint8_t held[4]; /* First bytes of a character that is not complete yet. */
-    size_t n, need;  /* Number of bytes in `held`, and length of the whole character. */
+    /* Number of bytes in `held`, and number of bytes that the whole character has. */
+    size_t n, need;
 };
 
 /* Converts one byte. Writes the output that is certain now, without a NUL, and returns its length

@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Parses one number in 1..MODEL_WIDTH_MAX. Returns the position after it, or NULL. */
+/* Parses one number from 1 to MODEL_WIDTH_MAX. Returns the position after the number, or NULL if it
+ * is invalid. */
 static const char *parse_size(const char *p, uint32_t *size)
 {
     uint64_t v = 0;
@@ -17,7 +18,8 @@ static const char *parse_size(const char *p, uint32_t *size)
     return v > 0 ? p : NULL;
 }
 
-/* ---- Parsers of the text after each name. They return NULL, or what was expected instead. ---- */
+/* ---- Parsers of the text after the name of each kind of model. They return NULL if the text is
+ * valid, otherwise words that say what was expected. ---- */
 
 static const char *parse_nothing(const char *p, struct model_sizes *sizes)
 {
@@ -45,7 +47,7 @@ static const char *parse_widths(const char *p, struct model_sizes *sizes)
     return sizes->n < 2 ? "expected at least two sizes" : NULL;
 }
 
-/* Accepts nothing or "bn". vgg11:bn is torchvision's vgg11_bn. */
+/* Accepts no text, or "bn". vgg11:bn is the network vgg11_bn of torchvision. */
 static const char *parse_bn(const char *p, struct model_sizes *sizes)
 {
     if (p == NULL)
@@ -54,8 +56,8 @@ static const char *parse_bn(const char *p, struct model_sizes *sizes)
     return strcmp(p, "bn") == 0 ? NULL : "expected nothing or \":bn\" after the name";
 }
 
-/* Accepts the depths of the paper, 6k + 2: three stages of k blocks with two layers each, and two
- * more layers. */
+/* Accepts the depths in the paper of He et al., 6k + 2: three stages of k blocks with two layers
+ * each, and two more layers. */
 static const char *parse_resnet(const char *p, struct model_sizes *sizes)
 {
     sizes->n = 1;
@@ -66,7 +68,7 @@ static const char *parse_resnet(const char *p, struct model_sizes *sizes)
     return NULL;
 }
 
-/* Parses [LAYERSx]WIDTH. */
+/* Parses a width with an optional number of layers before it, such as "256" or "2x256". */
 static const char *parse_stack(const char *p, struct model_sizes *sizes)
 {
     static const char expected[] =
@@ -83,14 +85,14 @@ static const char *parse_stack(const char *p, struct model_sizes *sizes)
     return NULL;
 }
 
-/* nn/layers/lstm.c has parameter names for at most 8 layers. */
+/* At most 8 layers, because nn/layers/lstm.c has parameter names for no more. */
 static const char *parse_lstm(const char *p, struct model_sizes *sizes)
 {
     const char *why = parse_stack(p, sizes);
     return why == NULL && sizes->size[0] > 8 ? "expected at most 8 layers" : why;
 }
 
-/* Attention heads have a fixed width, so the width of a model determines their number. */
+/* The width must be a multiple of MODEL_HEAD, because each attention head has this width. */
 static const char *parse_gpt(const char *p, struct model_sizes *sizes)
 {
     const char *why = parse_stack(p, sizes);
@@ -99,13 +101,15 @@ static const char *parse_gpt(const char *p, struct model_sizes *sizes)
                : why;
 }
 
-/* The kinds, in the order of enum model_kind. `parse` gets the text after the colon, or NULL if the
- * spec has no colon. */
+/* The kinds of models, in the order of enum model_kind. `parse` gets the text after the colon, or
+ * NULL if the spec has no colon. */
 static const struct
 {
     const char *name;
-    const char *example; /* Example of a valid spec, for error messages. */
-    char between; /* Printed between the sizes of the kind. 0: the kind has no sizes to separate. */
+    const char *example; /* Example of a valid spec of this kind, for error messages. */
+    /* Character that separates the sizes, as 'x' in "lstm:2x256". 0: this kind of model has no
+     * sizes to separate. */
+    char between;
     const char *(*parse)(const char *p, struct model_sizes *sizes);
 } kinds[MODEL_KINDS] = {
     [MODEL_LOGREG] = {"logreg", "logreg", 0, parse_nothing},
@@ -117,8 +121,8 @@ static const struct
     [MODEL_GPT] = {"gpt", "gpt:4x128", 'x', parse_gpt},
 };
 
-/* Reports an invalid text after a kind's name, with a valid spec as example. A long spec is
- * shortened. */
+/* Reports an invalid text after the name of a kind of model, with a valid spec as example. A long
+ * spec is shortened. */
 static int refuse_sizes(char error[MODEL_ERROR_MAX], const char *spec, const char *why, size_t kind)
 {
     snprintf(error, MODEL_ERROR_MAX, "model \"%.80s\": %s, as in %s", spec, why,
@@ -137,7 +141,8 @@ static bool is_valid(const char *spec)
     return model_spec(spec, canonical, error) == 0;
 }
 
-/* Reports that no kind has the name in `spec`. The message lists one valid spec per kind. */
+/* Reports that the name in `spec` is not the name of a kind of model. The message lists one valid
+ * spec per kind. */
 static int refuse_name(char error[MODEL_ERROR_MAX], const char *spec)
 {
     static const struct spelling_specs specs = {name_at, is_valid};
@@ -155,7 +160,8 @@ static int refuse_name(char error[MODEL_ERROR_MAX], const char *spec)
     return MODEL_REFUSED;
 }
 
-/* The name ends at the first colon. The parser of the kind checks the rest. */
+/* The name of a spec ends at the first colon. The parser for this kind of model, kinds[i].parse,
+ * checks the text after the colon. */
 int model_parse(const char *spec, enum model_kind *kind, struct model_sizes *sizes,
                 char error[MODEL_ERROR_MAX])
 {
@@ -185,7 +191,8 @@ void model_print(enum model_kind kind, const struct model_sizes *sizes, char spe
         at += (size_t)snprintf(spec + at, MODEL_SPEC_MAX - at, "%c%u",
                                i > (one ? 1 : 0) ? kinds[kind].between : ':',
                                (unsigned)sizes->size[i]);
-    assert(at < MODEL_SPEC_MAX); /* 32 sizes of at most 6 characters always fit. */
+    /* The specs have at most 32 sizes of at most 6 characters, which always fit. */
+    assert(at < MODEL_SPEC_MAX);
 }
 
 int model_spec(const char *spec, char canonical[MODEL_SPEC_MAX], char error[MODEL_ERROR_MAX])

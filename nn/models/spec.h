@@ -17,8 +17,9 @@
 enum {
     MODEL_REFUSED = -EINVAL,
     MODEL_SIZES_MAX = 32,
-    MODEL_RESNET_MAX = 1202, /* Largest number of layers, as in the deepest model of the paper. */
-    MODEL_HEAD = 32          /* Channels per attention head. */
+    /* Largest number of layers of a resnet, as in the deepest model of the ResNet paper. */
+    MODEL_RESNET_MAX = 1202,
+    MODEL_HEAD = 32 /* Number of channels of each attention head. */
 };
 
 enum model_kind {
@@ -32,8 +33,8 @@ enum model_kind {
     MODEL_KINDS
 };
 
-/* Numbers in a spec. mlp: the widths. vgg11: n is 1 with norm layers, else 0. resnet: number of
- * layers. lstm, gpt: number of layers, width. */
+/* The numbers in a spec. mlp: `size` holds the widths. vgg11: n is 1 with norm layers, else 0.
+ * resnet: number of layers. lstm and gpt: number of layers, then width. */
 struct model_sizes
 {
     size_t n;

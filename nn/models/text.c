@@ -16,7 +16,7 @@ static int check_text(const struct build *b, char error[MODEL_ERROR_MAX])
     return MODEL_REFUSED;
 }
 
-/* Appends a layer with `width` channels at every time step. */
+/* Appends a layer that has `width` output channels at every time step. */
 static int add_per_time(struct build *b, struct layer l, uint32_t width, const char *name)
 {
     l.out = (struct shape){width, b->m->in.h, 1};
@@ -87,7 +87,7 @@ int build_gpt(struct build *b, const struct model_sizes *sizes, char error[MODEL
     add_per_time(b, (struct layer){BEHIND(LAYER_EMBED), .positions = true}, width, "transformer");
     build_normal(b, 0.02);
     for (uint32_t i = 0; i < layers; i++) {
-        char name[BUILD_NAME_MAX - 12]; /* block() appends to this name. */
+        char name[BUILD_NAME_MAX - 12]; /* The room left is for the text that block() appends. */
         snprintf(name, sizeof name, "transformer.h.%u", (unsigned)i);
         block(b, width, 0.02 / sqrt(2.0 * layers), name);
     }
