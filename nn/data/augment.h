@@ -20,7 +20,8 @@ struct augment
     bool crop, flip;
 };
 
-/* Parses a spec. "flip+crop" is accepted, too. Returns 0, or -EINVAL with a message. */
+/* Parses the value of --augment, such as "crop+flip". "flip+crop" is accepted, too. Returns 0, or
+ * -EINVAL with a message. */
 __attribute__((warn_unused_result)) int augment_parse(struct augment *a, const char *spec,
                                                       char error[DATA_ERROR_MAX]);
 void augment_print(const struct augment *a, char spec[AUGMENT_SPEC_MAX]);

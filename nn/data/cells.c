@@ -24,15 +24,15 @@ static void skip_spaces(struct cells *c)
         c->p++;
 }
 
-/* Returns whether the line ends at p: with a newline, with a return and a newline, or with the
- * file. */
+/* Returns whether the line ends at p. A line ends with a newline, with a carriage return and a
+ * newline, or with the file. */
 static bool at_line_end(const struct cells *c)
 {
     size_t left = (size_t)(c->end - c->p);
     return left == 0 || *c->p == '\n' || (*c->p == '\r' && (left == 1 || c->p[1] == '\n'));
 }
 
-/* Moves behind the line end at p. */
+/* Moves the read position behind the line end ("\n" or "\r\n") at p. */
 static void pass_line_end(struct cells *c)
 {
     c->p += c->p < c->end && *c->p == '\r';
@@ -68,7 +68,7 @@ static int refuse_behind_quote(const struct cells *c)
                       (unsigned long long)c->next_line, q.text, wanted);
 }
 
-/* Reads a cell that begins with the quote at p. */
+/* Reads a cell in quotes. The opening quote is at p. */
 static int quoted_cell(struct cells *c, struct cells_cell *cell)
 {
     uint64_t opened = c->next_line;
@@ -109,8 +109,8 @@ static void plain_cell(struct cells *c, struct cells_cell *cell)
     cell->n = (size_t)(end - cell->p);
 }
 
-/* Reads the cell at p. Then p is at the next cell, or after the line end if the cell is the last of
- * its record. */
+/* Reads the cell at the position p. Afterwards p is at the next cell, or, after the last cell of a
+ * record, behind the line end. */
 int cells_next(struct cells *c, struct cells_cell *cell)
 {
     *cell = (struct cells_cell){0};

@@ -21,7 +21,8 @@ struct cells
 {
     const uint8_t *p, *end;
     uint8_t separator;
-    bool separator_said;    /* The first line of the file is "sep=;", which names the separator. */
+    /* True: the first line of the file is, for example, "sep=;", which names the separator. */
+    bool separator_said;
     struct lines_spot spot; /* File and first line of the current record, for error messages. */
     uint64_t next_line;     /* Number of the line at p. A cell in quotes may span several lines. */
 };
@@ -31,8 +32,8 @@ struct cells_cell
 {
     const uint8_t *p;
     size_t n;
-    bool escaped; /* The cell contains "" for a quote. */
-    bool more;    /* Another cell of the record follows. */
+    bool escaped; /* True: in the file, the cell contains "" for a quote. */
+    bool more;    /* True: another cell of the same record follows. */
 };
 
 /* Starts to read the table in `f`. Skips a UTF-8 byte order mark, and a first line "sep=;", if the
@@ -56,11 +57,12 @@ bool cells_record(struct cells *c);
  * -EINVAL with a message if a quote is never closed or text follows a closing quote. */
 __attribute__((warn_unused_result)) int cells_next(struct cells *c, struct cells_cell *cell);
 
-/* Counts the cells of the record from c on. Returns 0 or -EINVAL. */
+/* Counts the cells of a record, from the read position c on. Returns 0 or -EINVAL. */
 __attribute__((warn_unused_result)) int cells_count(struct cells c, size_t *n);
 
-/* Moves to the next record that contains `byte` in the cell of `column` (from 0), and sets *cell to
- * this cell. If no record does, returns false and an empty cell. */
+/* Searches the column `column` (counted from 0) of the following records for a cell that contains
+ * `byte`. Sets *cell to the first such cell, and moves to its record. If there is no such cell,
+ * returns false and an empty cell. */
 bool cells_find(struct cells *c, size_t column, uint8_t byte, struct cells_cell *cell);
 
 /* Copies the text of the cell, at most cap bytes. Returns the length. */

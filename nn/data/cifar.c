@@ -40,8 +40,8 @@ static size_t record_size(const struct record *r)
 
 /* ---- Which of the two sets is it? ---- */
 
-/* Returns whether the first bytes of a record are valid labels. Nothing else in a file can be
- * checked. */
+/* Returns whether the first bytes of a record are valid labels. The other bytes are pixels, which
+ * may have any value. */
 static bool labels_fit(const struct record *r, const uint8_t *record)
 {
     for (size_t i = 0; i < r->n_labels; i++)
@@ -50,8 +50,8 @@ static bool labels_fit(const struct record *r, const uint8_t *record)
     return true;
 }
 
-/* Returns whether all labels in the bytes are valid. If the file is complete, its size must also be
- * a multiple of the record size. */
+/* Returns whether all labels in the first bytes of a file are valid. If these bytes are the whole
+ * file, their number must also be a multiple of the record size. */
 static bool looks_like_records(const struct record *r, const uint8_t *bytes, size_t n, bool whole)
 {
     size_t size = record_size(r);
@@ -82,12 +82,12 @@ struct batch
     struct image_set *set;
     const char *path;
     struct file *file;
-    uint32_t number; /* Index of the file among the files of the set. */
+    uint32_t number; /* Index of this file among the files of the set (training or held-out). */
     uint64_t n;      /* Number of records read so far. */
     uint8_t *bytes;  /* Buffer of RECORDS_AT_ONCE records. */
 };
 
-/* Appends n records of the buffer to the set: their labels and their pixels. */
+/* Appends n records of the buffer, labels and pixels, to the data set. */
 static int store_records(struct batch *b, size_t n, char error[DATA_ERROR_MAX])
 {
     struct dataset *d = b->set->d;
@@ -152,7 +152,7 @@ static int read_records(struct batch *b, char error[DATA_ERROR_MAX])
     return err;
 }
 
-/* Reads one file of the set. */
+/* Reads one file of a CIFAR set. */
 static int read_batch(struct batch *b, const struct reader *r, char error[DATA_ERROR_MAX])
 {
     int err = file_open(&b->file, b->path, error);

@@ -103,8 +103,8 @@ int column_statistics_kind(const struct column_statistics *m, char kind[DATA_KIN
 static const char *const form_name[] = {
     [COLUMN_OPEN] = "gaps", [COLUMN_NUMBERS] = "numbers", [COLUMN_CATEGORIES] = "categories"};
 
-/* Returns whether labels of this scheme are whole numbers. Such labels can be pooled, and each set
- * may lack some of them. */
+/* Returns whether labels of this scheme are whole numbers. Only such labels can be pooled. The set
+ * of one peer may lack some of them. */
 static bool is_counted(enum labels_scheme s)
 {
     return s == LABELS_ZERO || s == LABELS_ONE || s == LABELS_LIST;
@@ -220,7 +220,7 @@ int column_statistics_reorder(struct column_statistics *m, const struct schema *
     for (uint32_t i = 0; i < to->n && err == 0; i++) {
         at[i] = m->columns.at[place[i]];
         of[i] = m->of[place[i]];
-        m->columns.at[place[i]].category = NULL; /* at[i] now owns them. */
+        m->columns.at[place[i]].category = NULL; /* at[i] now owns the categories. */
     }
     if (err < 0) {
         free(at);
@@ -241,13 +241,13 @@ int column_statistics_reorder(struct column_statistics *m, const struct schema *
 
 /* ---- The pool. ---- */
 
-/* The sets that are pooled. */
+/* The sets that are pooled: the statistics of one set per member. */
 struct pool
 {
     const struct column_statistics *const *of;
     size_t n;
-    uint32_t liars; /* Number of sets that may be false, less than n. */
-    double *value;  /* Scratch for n values. */
+    uint32_t liars; /* Number of sets that may have false values. Less than n. */
+    double *value;  /* Scratch memory for one number per set. */
 };
 
 static int compare(const void *a, const void *b)
@@ -270,15 +270,16 @@ static double median(struct pool *p, size_t n)
     return n % 2 == 1 ? upper : (p->value[n / 2 - 1] + upper) / 2;
 }
 
-/* Returns the largest value in scratch that more than `liars` members reach or exceed. */
+/* Returns the largest number v for which more than `liars` of the numbers in scratch (one per
+ * member) are at least v. */
 static double largest(struct pool *p)
 {
     return nth(p, p->n, p->n - 1 - p->liars);
 }
 
-/* Returns the largest number of rows with which one member may be weighted:
- * COLUMN_STATISTICS_WEIGHT times the median. With two members the smaller number of rows counts as
- * the median, so neither member can raise the limit alone. */
+/* Returns a limit for the number of rows with which one member counts: COLUMN_STATISTICS_WEIGHT
+ * times the median number of rows. With two members the smaller number counts as the median, so
+ * neither member can raise the limit alone. */
 static double most_rows(struct pool *p)
 {
     for (size_t i = 0; i < p->n; i++)
@@ -291,7 +292,8 @@ static bool has_numbers(const struct column_statistics *m, size_t i)
     return i < m->columns.n && m->of[i].n > 0;
 }
 
-/* Adds *b to *a with a weight in (0, 1]. */
+/* Adds the moments *b to the moments *a. `weight`, in (0, 1], multiplies the number of rows of
+ * *b. */
 static void join(struct column_moments *a, const struct column_moments *b, double weight)
 {
     double nb = weight * b->n, n = a->n + nb, d = b->mean - a->mean;
@@ -332,7 +334,8 @@ static void pool_medians(struct pool *p, size_t i, struct column_moments *out)
     *out = (struct column_moments){(double)n, f[0], f[1] * f[1] * (double)n, f[2], f[3]};
 }
 
-/* Collects the categories of column i that more than `liars` members have. Returns 0 or -ENOMEM. */
+/* Collects the categories of column i that more than `liars` members report, because so many
+ * members cannot all report false values. Returns 0 or -ENOMEM. */
 static int pool_categories(const struct pool *p, size_t i, uint32_t liars, struct column *out)
 {
     size_t n_hashed = 0, most = 0;
@@ -345,8 +348,8 @@ static int pool_categories(const struct pool *p, size_t i, uint32_t liars, struc
     size_t at[2] = {0};
     if (all == NULL)
         return -ENOMEM;
-    /* Each pass finds the next larger category and counts the members that have it. Columns have
-     * few categories, in sorted lists. */
+    /* Each turn of the loop finds the next larger category and counts the members that have it. The
+     * lists are sorted and short. */
     for (uint64_t next = 0;; next++) {
         uint64_t least = UINT64_MAX;
         size_t n_have = 0;
@@ -389,7 +392,8 @@ static int pool_column(struct pool *p, size_t i, double most, struct column *c,
     }
     if (c->form == COLUMN_CATEGORIES) {
         int err = pool_categories(p, i, p->liars, c);
-        /* Too few members share any category, so use the categories of all members. */
+        /* If no category is reported by more than `liars` members, the categories of all members
+         * are used. */
         if (err == 0 && !c->hashed && c->n_categories == 0) {
             free(c->category);
             err = pool_categories(p, i, 0, c);
@@ -403,7 +407,7 @@ static int pool_column(struct pool *p, size_t i, double most, struct column *c,
     return 0;
 }
 
-/* Sets *set to the labels of one member, which are whole numbers. */
+/* Sets *set to the labels of one member. They are whole numbers. */
 static void labels_of(const struct column_statistics *m, struct label_set *set)
 {
     *set = (struct label_set){0};
@@ -413,9 +417,10 @@ static void labels_of(const struct column_statistics *m, struct label_set *set)
         set->has[v + (m->scheme == LABELS_ONE)] = true;
 }
 
-/* Stores the pooled labels. n: number of labels; high: the largest label. A set without gaps is
- * stored as the range from 0 or 1 to `high`, a set with gaps as a list. If the list is too long for
- * a kind, the range is stored instead. */
+/* Stores the pooled labels, which are whole numbers. n: how many labels there are; high: the
+ * largest label. Labels without gaps are stored as the range from 0 or 1 to `high`. Labels with
+ * gaps are stored as a list. If the text of the list is too long for a kind, the range is stored
+ * instead. */
 static void take_classes(struct column_statistics *out, const struct label_set *set, uint32_t n,
                          uint32_t high)
 {
@@ -430,7 +435,9 @@ static void take_classes(struct column_statistics *out, const struct label_set *
     }
     if (out->n_classes > DATA_CLASSES_MAX)
         out->n_classes = DATA_CLASSES_MAX;
-    if (out->n_classes < 2) /* Too few members may have label 0. */
+    /* A set has at least two classes. One class is left if, for example, only label 1 is common and
+     * too few members have label 0. */
+    if (out->n_classes < 2)
         out->n_classes = 2;
 }
 

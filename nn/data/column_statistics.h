@@ -35,7 +35,8 @@
 #include "nn/data/schema.h"
 
 enum {
-    /* Largest message in bytes. A run description cannot hold more columns than fit here. */
+    /* Largest size of the encoded statistics, in bytes. Tables with more columns than fit here are
+     * too wide for a run description anyway. */
     COLUMN_STATISTICS_BYTES_MAX = 24 * 1024,
     COLUMN_STATISTICS_COLUMNS_MAX = COLUMNS_TEXT_MAX / 2,
     COLUMN_STATISTICS_WEIGHT = 64,
@@ -43,15 +44,18 @@ enum {
 };
 #define COLUMN_STATISTICS_ROWS_MAX (UINT64_C(1) << 40)
 
-/* If the ratio of the columns' largest to smallest range is above this, a libsvm set is scaled by
- * default. */
+/* A libsvm set is scaled by default if one column's range is more than this factor times the range
+ * of another column. */
 #define COLUMN_STATISTICS_WILD 100.0
 
 /* Statistics of one set, or of several sets pooled. All zero: no statistics. */
 struct column_statistics
 {
-    bool sparse; /* True: libsvm. All columns are numbers, and only their ranges are known. */
-    /* Requested scale. AUTO (libsvm only): the ranges of the columns decide. */
+    /* True: the rows are sparse (libsvm). All columns are then numbers, and only their ranges are
+     * known. */
+    bool sparse;
+    /* Requested scale. COLUMNS_SCALE_AUTO (libsvm only): the ranges of the columns decide whether
+     * they are scaled. */
     enum columns_scale wanted;
     enum labels_scheme scheme; /* Scheme of the labels, as in struct kind_rows. */
     uint32_t n_classes;
@@ -76,14 +80,16 @@ void column_statistics_close(struct column_statistics *m);
 double column_statistics_apart(const struct column_moments *of, size_t n, size_t *low,
                                size_t *high);
 
-/* Computes m->columns: its scale, and the mean and scale of each column, from the moments. */
+/* Computes from the moments the means and scales in m->columns, and decides whether the columns are
+ * scaled. */
 void column_statistics_settle(struct column_statistics *m);
 
-/* Encodes m. Returns the number of bytes, or 0 if `cap` bytes are too few. */
+/* Encodes the statistics m as bytes. Returns the number of bytes, or 0 if `cap` bytes are too
+ * few. */
 size_t column_statistics_print(const struct column_statistics *m, uint8_t *out, size_t cap);
 
-/* Parses bytes that may come from an untrusted peer. Returns 0, -EINVAL with the reason in *wrong
- * (a string literal), or -ENOMEM. After an error, *m is empty. */
+/* Parses encoded statistics, which may come from an untrusted peer. Returns 0, -EINVAL with the
+ * reason in *wrong (a string literal), or -ENOMEM. After an error, *m is empty. */
 __attribute__((warn_unused_result)) int column_statistics_parse(struct column_statistics *m,
                                                                 const uint8_t *p, size_t n,
                                                                 const char **wrong);
@@ -110,8 +116,8 @@ __attribute__((warn_unused_result)) int column_statistics_pool(
     struct column_statistics *out, const struct column_statistics *const *of, size_t n,
     uint32_t liars);
 
-/* Writes the kind for moments after column_statistics_settle(). Returns 0, or -EINVAL with a
- * message if the kind is too long for a run. */
+/* Writes the kind that follows from the moments m, after column_statistics_settle(m). Returns 0, or
+ * -EINVAL with a message if the kind is too long for a run. */
 __attribute__((warn_unused_result)) int column_statistics_kind(const struct column_statistics *m,
                                                                char kind[DATA_KIND_MAX],
                                                                char why[COLUMN_STATISTICS_WHY_MAX]);

@@ -22,9 +22,9 @@
 #include <string.h>
 
 enum {
-    VERSION = 2,            /* Version byte of columns without names. */
-    VERSION_NAMED = 3,      /* Version byte of columns with names. */
-    CATEGORY_END = 1 << 18, /* Greater than every category (columns_cells.c). */
+    VERSION = 2,            /* First byte of encoded statistics whose columns have no names. */
+    VERSION_NAMED = 3,      /* First byte if the columns have names. */
+    CATEGORY_END = 1 << 18, /* Greater than the hash of every category (columns_cells.c). */
     HASHED = COLUMN_CATEGORIES + 1
 };
 
@@ -39,7 +39,7 @@ struct out
     size_t n, cap;
 };
 
-/* Writes n_bytes bytes of v. Bytes that do not fit are only counted. */
+/* Appends the number v as n_bytes bytes. If the buffer is full, the bytes are only counted. */
 static void put(struct out *o, uint64_t v, size_t n_bytes)
 {
     for (size_t i = 0; i < n_bytes; i++, o->n++)
@@ -112,8 +112,8 @@ size_t column_statistics_print(const struct column_statistics *m, uint8_t *out, 
 
 /* ---- In. ---- */
 
-/* Bytes left to parse. `wrong`: first error found, or NULL. After an error every value read is
- * 0. */
+/* Parser of a message: the bytes [p, end) that are not parsed yet. `wrong`: text of the first
+ * error, or NULL. After an error every value read is 0. */
 struct in
 {
     const uint8_t *p, *end;
@@ -210,7 +210,8 @@ static int get_column(struct in *in, struct column_statistics *m, size_t i)
     return 0;
 }
 
-/* Parses the text of the labels, which must have as many labels as the set has classes. */
+/* Parses a list of labels, such as "0-1.5", which must have as many labels as the set has
+ * classes. */
 static void get_list(struct in *in, struct kind_rows *k)
 {
     struct label_set set;
@@ -222,8 +223,8 @@ static void get_list(struct in *in, struct kind_rows *k)
            "moments with an invalid list of labels");
 }
 
-/* Parses the head into m, *n_columns and *label. Returns the fields about labels and classes as
- * parts of a kind. */
+/* Parses the head of a message into m, *n_columns and *label. Returns what the head says about
+ * labels and classes, as the fields of struct kind_rows that describe them. */
 static struct kind_rows get_head(struct in *in, struct column_statistics *m, uint32_t *n_columns,
                                  uint32_t *label)
 {
@@ -263,8 +264,8 @@ static struct kind_rows get_head(struct in *in, struct column_statistics *m, uin
     return k;
 }
 
-/* Returns true if name i of l has exactly the bytes p[0..n), so schema_names_add() has not changed
- * the name. */
+/* Returns true if name i of l is exactly the bytes p[0..n), so schema_names_add() has not changed
+ * them, for example by removing spaces. */
 static bool is_spelled(const struct schema_names *l, size_t i, const uint8_t *p, size_t n)
 {
     const char *name = schema_name(l, i);

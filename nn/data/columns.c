@@ -109,7 +109,8 @@ void columns_round(double *mean, double *deviation)
     char text[64];
     snprintf(text, sizeof text, "%.1e", *deviation);
     *deviation = strtod(text, NULL);
-    int last = atoi(strchr(text, 'e') + 1) - 1; /* Decimal place of the deviation's last digit. */
+    /* Decimal place of the last of the two digits of the deviation. */
+    int last = atoi(strchr(text, 'e') + 1) - 1;
     snprintf(text, sizeof text, "%.0e", *mean);
     int digits = atoi(strchr(text, 'e') + 1) - last;
     if (fabs(*mean) * 2 < pow(10, last))
@@ -135,8 +136,8 @@ static double shortest(double v)
 }
 
 /* Computes mean and scale of one column from its moments. If all numbers are equal, the inputs
- * become 0. The scale is then chosen so that other values of the column, from another peer's files,
- * do not dominate the other columns: a column of zeros here may be a column of ones there. */
+ * become 0. Another peer may have other numbers in this column. The scale is therefore chosen so
+ * that such numbers do not dominate the other columns. */
 static void settle_scale(struct column *c, enum columns_scale scale, const struct column_moments *s)
 {
     double deviation = s->n > 0 ? sqrt(s->m2 / s->n) : 0;
@@ -156,8 +157,8 @@ static void settle_scale(struct column *c, enum columns_scale scale, const struc
     }
 }
 
-/* Two passes over the rows: the second computes distances from the exact mean, so no digits
- * cancel. */
+/* The rows are read twice. The second time, the distances from the exact mean are summed, so no
+ * digits cancel. */
 void columns_moments(const struct columns *c, const float *rows, size_t n,
                      struct column_moments *of)
 {
@@ -169,7 +170,8 @@ void columns_moments(const struct columns *c, const float *rows, size_t n,
                 double v = (double)row[i];
                 of[i].low = of[i].n > 0 ? fmin(of[i].low, v) : v;
                 of[i].high = of[i].n > 0 ? fmax(of[i].high, v) : v;
-                of[i].mean += v; /* `mean` is the sum until it is divided below. */
+                /* `mean` holds the sum of the numbers until it is divided by their count. */
+                of[i].mean += v;
                 of[i].n++;
             }
     for (size_t i = 0; i < c->n; i++)
@@ -241,7 +243,7 @@ struct word
     char text[COLUMNS_WORD_MAX];
 };
 
-/* Returns whether the text reads as exactly v. */
+/* Returns whether strtod() reads the text as exactly v. */
 static bool reads_back(const char *text, double v)
 {
     double x = strtod(text, NULL);
@@ -295,7 +297,8 @@ static struct word print_word(const struct column *c)
     return w;
 }
 
-/* Parses the categories of a column's word. Returns false if they are invalid or not ascending. */
+/* Parses the categories in the word (the text) of one column. Returns false if they are invalid or
+ * not ascending. */
 static bool parse_categories(const char *p, size_t n, struct column *c, uint32_t *category)
 {
     if (n == 0 || n % LETTERS != 0 || n / LETTERS > COLUMNS_CATEGORIES_MAX)
@@ -322,8 +325,8 @@ static bool parse_number(const char *p, size_t n, double *v)
     return number_is((const uint8_t *)p, n, v) && fabs(*v) <= (double)FLT_MAX;
 }
 
-/* Parses the word of one column. `category`: buffer of the caller for c->category. Only the
- * spelling that print_word() writes is accepted. */
+/* Parses the word of one column, such as "2960~280" or "=aB3x-9". `category`: buffer of the caller
+ * for c->category. Only the spelling that print_word() writes is accepted. */
 static bool parse_word(const char *p, size_t n, struct column *c,
                        uint32_t category[COLUMNS_CATEGORIES_MAX])
 {
@@ -358,8 +361,8 @@ size_t columns_print(const struct columns *c, char *text, size_t cap)
     return n;
 }
 
-/* Hashes each word together with the hash of the words before it, because the whole text of a wide
- * table may not fit into a buffer. */
+/* Hashes the text of the columns word by word: each hash covers one word and the hash of the words
+ * before it. The whole text of a wide table may not fit into a buffer. */
 uint64_t columns_hash(const struct columns *c)
 {
     struct

@@ -38,33 +38,39 @@
 enum {
     /* Largest number of columns. Wider tables have numbers only, not scaled. */
     COLUMNS_MAX_N = 16384,
-    /* Largest number of categories with one input each. A column with more is hashed. */
+    /* Largest number of categories that get one input each. In a column with more, a hash selects
+     * the input. */
     COLUMNS_CATEGORIES_MAX = 64,
-    COLUMNS_CATEGORY_BITS = 18, /* Bits of a text's hash that identify a category. */
-    COLUMNS_BUCKETS = 256,      /* Number of inputs of a column with hashed categories. */
-    COLUMNS_TEXT_MAX = 961,     /* Bytes of the longest text that fits into a kind, with the NUL. */
-    COLUMNS_WORD_MAX = 3 * COLUMNS_CATEGORIES_MAX + 16 /* Largest word of one column, in bytes. */
+    COLUMNS_CATEGORY_BITS = 18, /* Number of bits of the hash that identifies a category. */
+    /* Number of inputs of a column with more than COLUMNS_CATEGORIES_MAX categories. */
+    COLUMNS_BUCKETS = 256,
+    /* Size of the longest text of all columns that fits into a kind, in bytes with the NUL. */
+    COLUMNS_TEXT_MAX = 961,
+    /* Size of the longest text of one column, in bytes. */
+    COLUMNS_WORD_MAX = 3 * COLUMNS_CATEGORIES_MAX + 16
 };
 
 #define COLUMNS_FAR 1e6 /* Largest magnitude of a scaled value. Larger values are clamped. */
 
-/* Divisor of numbers. With COLUMNS_SCALE_STANDARD, the mean is subtracted first. */
+/* The divisor of the numbers of a column. With COLUMNS_SCALE_STANDARD, the mean is subtracted
+ * first. */
 enum columns_scale {
-    COLUMNS_SCALE_AUTO,     /* No option was given: the default of the format. */
+    COLUMNS_SCALE_AUTO,     /* No scale was requested: the format has a default. */
     COLUMNS_SCALE_NONE,     /* The divisor is 1. */
-    COLUMNS_SCALE_STANDARD, /* The standard deviation of the numbers. */
-    COLUMNS_SCALE_MAX,      /* The largest magnitude of the numbers. */
+    COLUMNS_SCALE_STANDARD, /* The divisor is the standard deviation. */
+    COLUMNS_SCALE_MAX,      /* The divisor is the largest magnitude. */
     COLUMNS_SCALES
 };
 extern const char *const columns_scale_name[COLUMNS_SCALES];
-/* Alphabet of the text encoding: each letter stands for 6 bits. */
+/* Alphabet in which the text of columns encodes hashes: each letter stands for 6 bits. */
 extern const char columns_base64[65];
 
 enum column_form { COLUMN_OPEN, COLUMN_NUMBERS, COLUMN_CATEGORIES };
 
 struct column
 {
-    /* COLUMN_OPEN: all cells so far are gaps. Such a column is treated as numbers. */
+    /* COLUMN_OPEN: all cells so far are gaps (missing values). Such a column is treated as
+     * numbers. */
     enum column_form form;
     double mean, scale; /* Mean and divisor of the column's numbers. */
     bool hashed; /* True: more than COLUMNS_CATEGORIES_MAX categories, so `category` is empty. */
@@ -88,10 +94,13 @@ struct column
     /* Value of `offset` if commas turn out to be decimal marks. */
     double comma_offset;
     size_t n_numbers; /* Number of cells that `offset` is the mean of. */
-    bool constant;    /* All numbers of the training set are equal. */
-    /* Number of cells of the current set with [0] unknown or [1] known categories. */
+    bool constant;    /* True: all numbers of the training set are equal. */
+    /* Cells of the set that is being read: [0] counts cells with an unknown category, [1] counts
+     * cells with a known category. */
     size_t n_set[2];
-    bool unseen; /* In at least one set, every category was unknown. */
+    /* True: there is a set (training or held-out) in which every category of the column was
+     * unknown. */
+    bool unseen;
 };
 
 /* Statistics of a column's numbers. All zero: the column has no numbers. */
@@ -126,7 +135,7 @@ enum columns_cell {
     COLUMNS_WRITTEN, /* A number in another notation of tables (nn/data/notation.h). */
     COLUMNS_WORD,
     COLUMNS_DATE,
-    COLUMNS_BROKEN /* Digits, separators and signs that are not a number. */
+    COLUMNS_BROKEN /* Digits, separators and signs that do not form a number. */
 };
 enum columns_cell columns_look(const uint8_t *p, size_t n);
 
@@ -157,29 +166,32 @@ size_t columns_inputs(const struct columns *c);
 bool columns_have_categories(const struct columns *c);
 size_t columns_gaps(const struct columns *c);
 
-/* Computes the moments of[c->n] of n stored rows of c->n floats each, with the offsets added back.
- * Gaps are skipped, and columns of categories get no moments. O(n * c->n). */
+/* Computes the moments of each column from n stored rows, and writes them to of[0..c->n). A stored
+ * row has c->n floats; the offset of its column is added to each number first. Gaps are skipped,
+ * and columns of categories get no moments. O(n * c->n). */
 void columns_moments(const struct columns *c, const float *rows, size_t n,
                      struct column_moments *of);
 
-/* Computes the mean and scale of each column from the moments of[c->n], according to c->scale. */
+/* Computes the mean and scale of each column from its moments of[0..c->n), as c->scale requires. */
 void columns_settle(struct columns *c, const struct column_moments *of);
 
 /* Converts the numbers of n stored rows to inputs in place, and fills gaps. */
 void columns_apply(const struct columns *c, float *rows, size_t n);
 
-/* Expands one row of c->n floats, after columns_apply(), to columns_inputs() floats. */
+/* Expands one row of c->n floats, which columns_apply() has converted, to columns_inputs() floats:
+ * a category becomes several inputs, one of which is 1. */
 void columns_expand(const struct columns *c, const float *row, float *out);
 
-/* Writes the text of the columns, at most cap >= 1 bytes with the NUL. Returns the length of the
- * whole text, which may exceed cap. */
+/* Writes the text of all columns, such as "2960~280,~.25". Writes at most cap bytes with the NUL,
+ * cap >= 1. Returns the length of the whole text, which may exceed cap. */
 size_t columns_print(const struct columns *c, char *text, size_t cap);
 uint64_t columns_hash(const struct columns *c);
 
 /* Returns true if `text` is a text of columns_print() for columns with n_inputs inputs in total.
  * The text may come from an untrusted peer. */
 bool columns_check(const char *text, enum columns_scale scale, size_t n_inputs);
-/* Parses a text that columns_check() accepts into settled columns. Returns 0 or -ENOMEM. */
+/* Parses a text that columns_check() accepts. The types and categories of the columns are then
+ * fixed (`settled`). Returns 0 or -ENOMEM. */
 __attribute__((warn_unused_result)) int columns_parse(struct columns *c, const char *text,
                                                       enum columns_scale scale);
 

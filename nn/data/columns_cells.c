@@ -111,7 +111,8 @@ static uint32_t category_of(const uint8_t *p, size_t n)
     return (uint32_t)(rng_hash(p, n) >> (64 - COLUMNS_CATEGORY_BITS));
 }
 
-/* Returns the index of the first category that is not less than h, or c->n_categories. */
+/* Returns the index of the first category whose hash is not less than h, or c->n_categories if
+ * there is none. */
 static uint32_t find_category(const struct column *c, uint32_t h)
 {
     uint32_t at = 0;
@@ -126,8 +127,8 @@ static bool is_known(const struct column *c, uint32_t h)
     return c->hashed || (at < c->n_categories && c->category[at] == h);
 }
 
-/* Adds a category to the sorted list if it is new. If the list is full, the column becomes hashed
- * and loses the list. */
+/* Adds a category to the sorted list if it is new. If the list is full, the list is dropped, and
+ * from then on a hash selects the input of each category. */
 static int note_category(struct column *c, uint32_t h)
 {
     if (is_known(c, h))
@@ -191,8 +192,8 @@ static int note_number(struct column *c, const struct notation_number *w, const 
     return -EINVAL;
 }
 
-/* Returns false if a plain number needs no further check: the column has no unit, and a decimal
- * comma is ruled out. */
+/* Returns whether a plain number must be looked at again by notation_look(). This is not necessary
+ * if the column has no unit and a decimal comma is ruled out. */
 static bool needs_look(const struct column *c)
 {
     return !c->has_numbers || c->unit[0] != '\0' || (readings_of(c) & NOTATION_COMMA) != 0
@@ -258,7 +259,8 @@ int columns_note(struct columns *c, size_t i, const uint8_t *p, size_t n, const 
     double comma = (left & NOTATION_COMMA) != 0 ? notation_value(&w, NOTATION_COMMA) : 0;
     if (cell == COLUMNS_WRITTEN)
         v = points != 0 ? notation_value(&w, points) : comma;
-    /* A running mean is exact if all numbers are equal. */
+    /* A running mean is used and not a sum: if all numbers are equal, the mean is exactly that
+     * number. */
     double n_noted = (double)++column->n_numbers;
     column->offset += (v - column->offset) / n_noted;
     column->comma_offset += (comma - column->comma_offset) / n_noted;

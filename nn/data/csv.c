@@ -58,10 +58,11 @@ static int explain(const struct table *t, const struct cells *c, size_t column, 
     return err;
 }
 
-/* First pass: records the label. Second pass (t->d is set): stores the label's class. */
+/* Handles the label of a row. The first pass records it. The second pass (t->d is set) stores its
+ * class. */
 static int read_label(struct table *t, const struct cells *c, const struct cells_cell *cell)
 {
-    uint8_t text[LABELS_NAME_MAX + 1]; /* Longest name, plus one byte. */
+    uint8_t text[LABELS_NAME_MAX + 1]; /* Room for the longest name and one byte more. */
     const uint8_t *p = cell->p;
     size_t n = cell->n;
     if (cell->escaped) {
@@ -83,7 +84,8 @@ static int read_label(struct table *t, const struct cells *c, const struct cells
     return explain(t, c, t->label, !cells_number(cell), err);
 }
 
-/* Writes "column 3" and, if the header has one, the column's name in parentheses. */
+/* Writes the column for an error message: "column 3", and its name in parentheses if the header has
+ * one. */
 static void say_column(const struct table *t, size_t column, char where[QUOTE_SHOWN + 64])
 {
     struct cells header = t->header;
@@ -127,7 +129,7 @@ static void note_point(struct table *t, const struct cells *c, const struct cell
     say_column(t, column, t->unclear_where);
 }
 
-/* Checks a cell of a column of values against the type of the column. Returns 0, -EINVAL with a
+/* Checks a cell that is not a label against the type of its column. Returns 0, -EINVAL with a
  * message, or -ENOMEM. */
 static int note_value(struct table *t, const struct cells *c, const struct cells_cell *cell,
                       size_t column)
@@ -146,12 +148,13 @@ static int note_value(struct table *t, const struct cells *c, const struct cells
         return 0;
     say_column(t, column, where);
     err = lines_refuse(&c->spot, where, cell->p, cell->n, expected);
-    bool date = columns_look(cell->p, cell->n) == COLUMNS_DATE; /* A date cannot be a label. */
+    /* Labels are never dates, so a date gives no hint that this column may be the label. */
+    bool date = columns_look(cell->p, cell->n) == COLUMNS_DATE;
     return explain(t, c, column, cells_name(cell) && !date, err);
 }
 
-/* First pass: checks a cell. Second pass: stores its value. csv_sheet_place() gives the index of
- * the value in the row. */
+/* Handles a cell that is not a label. The first pass checks the cell, the second pass stores its
+ * value. csv_sheet_place() gives the index of the value in the row. */
 static int read_value(struct table *t, const struct cells *c, const struct cells_cell *cell,
                       size_t column)
 {
@@ -190,7 +193,8 @@ static int end_row(struct table *t)
     return 0;
 }
 
-/* Reads one record. Cells beyond the last column are only counted, for the error message. */
+/* Reads one record as a row of data. Cells beyond the last column are only counted, for the error
+ * message. */
 static int read_row(struct table *t, struct cells *c)
 {
     struct cells_cell cell = {.more = true};
@@ -229,8 +233,8 @@ static int read_rows(struct table *t, const struct sheet *sheets, size_t *n_rows
     return 0;
 }
 
-/* Second pass: fills the arrays. It cannot fail on a cell, because the first pass has checked and
- * counted all cells. */
+/* The second pass over the rows: fills the arrays. It cannot fail on a cell, because the first pass
+ * has checked and counted all cells. */
 static int fill_rows(struct table *t, struct dataset *d, const char *kind,
                      const struct sheet *sheets, size_t *n_rows)
 {
@@ -256,8 +260,8 @@ static int fill_rows(struct table *t, struct dataset *d, const char *kind,
     return 0;
 }
 
-/* Called after the first pass: sets the number of inputs and the names of the columns, and writes
- * the kind. */
+/* Called after the first pass over the rows: sets the number of inputs and the names of the
+ * columns, and writes the kind. */
 static int settle_features(struct table *t, struct kind_rows *kind, const struct cells *c,
                            char text[DATA_KIND_MAX])
 {
@@ -278,7 +282,7 @@ static int settle_features(struct table *t, struct kind_rows *kind, const struct
     return lines_print_kind(kind, "csv", &c->spot, text);
 }
 
-/* Returns the column of the sheet that has value number `place` of a row. */
+/* Returns the column of the file from which value number `place` of a row comes. */
 static size_t column_of(const struct sheet *s, size_t place)
 {
     if (s->place == NULL)
@@ -312,9 +316,9 @@ static int refuse_ambiguous(const struct cells *c, const struct cells_cell *cell
     return lines_refuse(&c->spot, where, cell->p, cell->n, wanted);
 }
 
-/* Called after the first pass: decides the notation of each column's numbers. If a column remains
- * ambiguous, the error message shows its first cell with a comma, or else its first cell with a
- * point. */
+/* Called after the first pass over the rows: decides the notation of each column's numbers. If a
+ * column remains ambiguous, the error message shows its first cell with a comma, or else its first
+ * cell with a point. */
 static int settle_numbers(struct table *t, const struct sheet *sheets)
 {
     if (t->columns == NULL)
@@ -324,7 +328,8 @@ static int settle_numbers(struct table *t, const struct sheet *sheets)
     uint8_t separator = sheets[0].rows.separator;
     for (size_t i = 1; i < t->r->n_paths; i++)
         if (sheets[i].rows.separator != separator)
-            separator = 0; /* The separators differ and cannot decide. */
+            /* 0 means that the files have different separators, so the separator cannot decide. */
+            separator = 0;
     size_t open = columns_read_as(t->columns, separator);
     if (open == t->columns->n)
         return 0;
@@ -340,8 +345,8 @@ static int settle_numbers(struct table *t, const struct sheet *sheets)
     return refuse_ambiguous(&c, &cell, where);
 }
 
-/* All files are opened before any row is read. A wrong header in the last file is then reported at
- * once, and not after the rows of the other files have been read. */
+/* Opens all files before any row is read. A wrong header in the last file is then reported at once,
+ * and not only after all rows of the other files have been read. */
 int csv_parse(struct dataset *d, const struct reader *r, const struct lines_file *files,
               char error[DATA_ERROR_MAX])
 {
@@ -388,7 +393,8 @@ int csv_parse(struct dataset *d, const struct reader *r, const struct lines_file
     return err;
 }
 
-/* The files stay in memory until the set is filled, because both passes read them. */
+/* The files stay in memory until the data set is filled, because both passes over the rows read
+ * them. */
 int csv_read(struct dataset *d, const struct reader *r, char error[DATA_ERROR_MAX])
 {
     memset(d, 0, sizeof *d);

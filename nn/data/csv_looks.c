@@ -5,8 +5,8 @@
 
 enum { LOOK_RECORDS = 32 /* Number of records that csv_looks() inspects. */ };
 
-/* Handles bytes that are only the beginning of a file: leaves out the last line, which may be
- * incomplete, or, if there is only one line, its last cell. */
+/* Cuts off what may be incomplete, because the bytes are only the beginning of a file: the last
+ * line, or, if there is only one line, its last cell. */
 static void cut_partial(struct cells *c)
 {
     const uint8_t *end = c->end;
@@ -18,8 +18,8 @@ static void cut_partial(struct cells *c)
     c->end = end > c->p ? end - 1 : end;
 }
 
-/* Returns true if all cells of a record are numbers or gaps, except in at most one column, *odd.
- * `first`: the record may be a header, so its cells may be words. */
+/* Returns true if all cells of a record are numbers or gaps. One column may be different: *odd is
+ * its index. `first`: the record may be a header, so its cells may be words. */
 static bool looks_row(struct cells *c, bool first, size_t *n, size_t *odd)
 {
     struct cells_cell cell = {.more = true};

@@ -14,21 +14,22 @@
 #include <string.h>
 
 enum {
-    /* Number of records after a header that are searched for the words of the header. */
+    /* To recognise a header, its words are searched for in this number of records after it. */
     HEADER_RECORDS = 64
 };
 
 /* ---- Detection of a header. ---- */
 
 /* Sets *below to true if a word of the record at c occurs again in the same column of a later
- * record. Names of columns do not occur again. The label's column is ignored. Returns 0, or -EINVAL
- * with a message. */
+ * record. The record is then a row of data, because names of columns do not occur again. The
+ * label's column is ignored. Returns 0, or -EINVAL with a message. */
 static int stands_below(const struct table *t, struct cells c, bool *below)
 {
     struct cells first = c, row = c;
     struct cells_cell a, b = {.more = true};
     *below = false;
-    for (int err = 0; b.more; err = 0) /* Skip the record at c. */
+    /* Skip the rest of the record at c, so that `row` is at the next record. */
+    for (int err = 0; b.more; err = 0)
         if ((err = cells_next(&row, &b)) < 0)
             return err;
     for (int k = 0; k < HEADER_RECORDS && !*below && cells_record(&row); k++) {
@@ -66,7 +67,7 @@ static int has_known_word(const struct table *t, struct cells c, bool *known)
         int err = cells_next(&c, &cell);
         if (err < 0)
             return err;
-        /* Index among the values, if the columns are in order. */
+        /* Index of column i among the values of a row. The file has the known order of columns. */
         size_t place = i - (i > t->label);
         if (columns->settled && i != t->label && place < columns->n
             && columns->at[place].form == COLUMN_CATEGORIES && !columns->at[place].hashed)
@@ -110,8 +111,8 @@ static int looks_header(struct table *t, struct cells c, bool *header)
     return 0;
 }
 
-/* Reads the names of t->n_columns columns from the record at c. A column without a name is called
- * by its number. */
+/* Reads the names of t->n_columns columns from the record at c. If a cell is empty, the name of the
+ * column is its number. */
 static int read_cells(const struct table *t, struct cells c, struct schema_names *names)
 {
     struct cells_cell cell = {.more = true};
@@ -185,7 +186,8 @@ static int refuse_label(const struct cells *c, const struct schema_names *names,
                       meant != NULL ? quote_string(meant).text : "", meant != NULL ? "?" : "");
 }
 
-/* Sets t->label to the column that label= names. The record at c is the header. */
+/* Sets t->label to the column that the option label= names. The record at the read position c is
+ * the header. */
 static int find_column(struct table *t, struct cells c)
 {
     const struct cells begin = c;
@@ -217,8 +219,8 @@ static int find_column(struct table *t, struct cells c)
     return err;
 }
 
-/* Returns the number of columns of values that the kind requires. 0: known only after all rows are
- * read. */
+/* Returns the number of columns without the label that the kind requires. 0: this number is known
+ * only after all rows have been read. */
 static size_t fixed_values(const struct table *t)
 {
     bool settled = t->columns != NULL && t->columns->settled;
@@ -227,7 +229,8 @@ static size_t fixed_values(const struct table *t)
     return settled ? t->columns->n : t->kind->features;
 }
 
-/* Sets t->label. Sets *named to true if label= is a name; the file then must have a header. */
+/* Sets t->label to the label's column. Sets *named to true if the option label= is a name and not a
+ * number; the file then must have a header. */
 static int choose_label(struct table *t, const struct cells *c, bool *named)
 {
     const char *label = t->r->label;
@@ -288,7 +291,7 @@ int csv_sheet_refuse(const struct cells *c, size_t found, size_t expected)
                       (unsigned long long)c->spot.line, found, expected);
 }
 
-/* Skips the record at c. */
+/* Moves the read position c behind its record. */
 static int pass_record(struct cells *c)
 {
     struct cells_cell cell = {.more = true};
@@ -334,8 +337,8 @@ static int refuse_empty(const struct cells *c, const char *what)
     return file_error(c->spot.error, c->spot.path, "found no rows%s, expected at least 1", what);
 }
 
-/* Opens t->columns for the first file. A table of more than COLUMNS_MAX_N columns gets none: it has
- * numbers only, not scaled. */
+/* Allocates t->columns when the first file is opened. A table of more than COLUMNS_MAX_N columns
+ * gets none: its columns must be numbers, and they are not scaled. */
 static int open_columns(struct table *t, const struct cells *c)
 {
     if (t->columns != NULL && t->columns->settled)
@@ -354,8 +357,8 @@ static int open_columns(struct table *t, const struct cells *c)
     return 0;
 }
 
-/* Sets *empty to true if the record at c ends in a separator with nothing after it. Sets *n to the
- * number of cells, without an empty last cell. */
+/* Looks at the record at c. Sets *empty to true if the record ends in a separator with nothing
+ * after it. Sets *n to the number of cells, without an empty last cell. */
 static int ends_empty(struct cells c, size_t *n, bool *empty)
 {
     struct cells_cell cell = {.more = true};
@@ -369,9 +372,9 @@ static int ends_empty(struct cells c, size_t *n, bool *empty)
     return 0;
 }
 
-/* Counts the columns. If every row ends in a separator, the last column is empty: it has no name
- * and no cells. This column is not counted if (1) the first record may be a header, and (2) the
- * second record, if there is one, has no cell or an empty cell in this column. */
+/* Counts the columns. A separator at the end of the first record makes an empty last column. If the
+ * first record may be a header, this column is counted only if the second record has a value in it.
+ * Otherwise it is always counted. */
 static int count_columns(struct table *t, const struct cells *c)
 {
     struct cells next = *c;
@@ -440,7 +443,8 @@ static int asked_label(const struct table *t, struct cells *c, const struct sche
                       (unsigned long long)c->spot.line, names->n, text);
 }
 
-/* Matches the header at c to the schema, and sets the sheet's order of columns. */
+/* Matches the header, the record at the read position c, to the schema, and sets the sheet's order
+ * of columns. */
 static int match_header(struct table *t, struct cells *c, struct sheet *sheet)
 {
     struct schema_names names;
@@ -449,7 +453,8 @@ static int match_header(struct table *t, struct cells *c, struct sheet *sheet)
     bool first = t->values == 0;
     struct schema_ask ask = {.labelled = t->r->rows == READER_LABELLED || !first,
                              .bare = t->r->rows == READER_BARE};
-    if (!first && t->label == NO_LABEL) /* If the first file has no label, later files have none. */
+    /* If the first file has no label, none is read from later files. */
+    if (!first && t->label == NO_LABEL)
         ask = (struct schema_ask){.bare = true};
     int err = read_names(t, *c, &names);
     if (err < 0)
@@ -493,8 +498,8 @@ static int known_header(struct table *t, const struct cells *c, bool *header)
         return 0;
     char error[DATA_ERROR_MAX];
     struct cells copy = *c;
-    /* read_names() refuses a record with two equal cells, which a row of data may have. Its error
-     * message is therefore dropped. */
+    /* Two equal cells are valid in a row of data, but read_names() refuses them as duplicate names.
+     * Its error message therefore goes to a buffer that is not used. */
     copy.spot.error = error;
     if (read_names(t, copy, &names) == 0) {
         *header = schema_is_in(t->schema, &names);

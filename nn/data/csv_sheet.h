@@ -13,17 +13,19 @@
 #include "nn/data/quote.h"
 #include "nn/data/schema.h"
 
-static const size_t NO_LABEL = SIZE_MAX; /* Column of the label in a table without labels. */
+/* Stands for the label's column in tables without labels. */
+static const size_t NO_LABEL = SIZE_MAX;
 
 /* Layout of one file of the table. */
 struct sheet
 {
-    struct cells rows;   /* Position of the first row. */
-    struct cells header; /* Position of the header. p is NULL if the file has no header. */
-    /* Number of columns. Index of the label's column, from 0; NO_LABEL: the rows have no labels. */
+    struct cells rows;   /* Read position of the first row of data. */
+    struct cells header; /* Read position of the header. p is NULL if the file has no header. */
+    /* n_columns: number of columns. label: index of the label's column, from 0, or NO_LABEL if the
+     * rows have no labels. */
     size_t n_columns, label;
-    /* Place of each column among the values, as in struct schema_found, owned. NULL: the values are
-     * in order. */
+    /* For each column of the file: its index among the values of a row (as in struct schema_found).
+     * Owned. NULL: the columns of the file have the order of the values. */
     uint32_t *place;
     /* True: the header ends in a separator, so rows may end in a separator, too. n_columns does not
      * count the empty cell after it. */
@@ -36,26 +38,31 @@ struct table
     const struct kind_rows *kind;
     struct labels *labels;
     struct columns *columns; /* Types of the columns. NULL: all columns are numbers. */
-    struct dataset *d;       /* The set to fill. NULL in the first pass. */
-    /* Schema of the reader. If the reader gives no schema, a local one of csv_parse(). */
+    /* The data set to fill. NULL in the first pass, which only checks and counts. */
+    struct dataset *d;
+    /* Names of the columns: the reader's schema, or, if it has none, a local one of csv_parse(). */
     struct schema *schema;
-    bool adopted;       /* True: `schema` was made from the first header of these files. */
-    size_t values;      /* Number of columns of values, the same in all files. 0: not known yet. */
+    bool adopted; /* True: `schema` was made from the first header of these files. */
+    /* Number of columns without the label, the same in all files. 0: not known yet. */
+    size_t values;
     size_t plain_label; /* Index of the label's column in files without a header. */
     /* The next five fields describe the file that is being opened or read. */
     size_t n_columns, label;
     const uint32_t *place;
     bool trailing;
     struct cells header;
-    /* True: the first record was read as a row although one of its cells is not a number. */
+    /* True: the first record of the file was taken for a row of data and not for a header, although
+     * one of its cells is not a number. */
     bool doubtful;
-    /* True: a row of words was found, so a first record of words is a row and not a header. */
+    /* True: one row has words only. If the first record of another file has words only, it is
+     * therefore taken for a row and not for a header. */
     bool words;
     size_t n_rows;
-    /* Used only if `columns` is NULL: all numbers must then have decimal points. point_seen: some
-     * cell can only be read with a decimal point. `unclear`, in the record at `unclear_at`: the
-     * first cell that can also be read with points between thousands. Files with commas as
-     * separators have no unclear cells. */
+    /* The fields from here on are used only if `columns` is NULL. All numbers must then have
+     * decimal points. point_seen: some cell can only be read with a decimal point. `unclear`: the
+     * first cell in which a point may also be a separator between thousands. `unclear_at`: the
+     * record of that cell. In files with commas between cells, points always count as decimal
+     * points. */
     bool point_seen;
     struct cells_cell unclear;
     struct cells unclear_at;
@@ -67,10 +74,10 @@ struct table
 __attribute__((warn_unused_result)) int csv_sheet_open(struct table *t, struct sheet *sheet);
 void csv_sheet_close(struct sheet *sheet);
 
-/* Makes `sheet` the file that is read next. */
+/* Makes `sheet` the file whose rows are read next. */
 void csv_sheet_use(struct table *t, const struct sheet *sheet);
 
-/* Returns the index of a column among the values of a row. Not for the label's column. */
+/* Returns the index of a column among the values of a row. The column must not be the label's. */
 size_t csv_sheet_place(const struct table *t, size_t column);
 
 /* Writes the error message for a record with the wrong number of cells. Returns -EINVAL. */

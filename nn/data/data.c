@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HOLDOUT 0.1 /* Default share, if neither files nor options give one. */
+#define HOLDOUT 0.1 /* Default share of the samples that is held out. */
 
 /* The held-out images have the same seed as the training images and higher numbers, so no image is
  * in both sets. */
@@ -50,8 +50,8 @@ static int parse_spec(struct data_spec *s, const char *spec, char error[DATA_ERR
     return data_spec_parse(s, whole, error);
 }
 
-/* Checks that the data of the spec can have the kind `wanted` of the run. Sets `kind` for the
- * readers: the run's kind if it is more specific, else the kind of the spec. */
+/* Checks that the data of the spec can have the kind `wanted`, which is the run's. Sets `kind`, for
+ * the readers, to the run's kind if it says more than the spec, else to the kind of the spec. */
 static int check_kind(const struct data_spec *s, const char *spec, const char *wanted,
                       char kind[DATA_KIND_MAX], char error[DATA_ERROR_MAX])
 {
@@ -70,7 +70,7 @@ static int check_kind(const struct data_spec *s, const char *spec, const char *w
     return 0;
 }
 
-/* Reads the files of one set with the reader of the format. */
+/* Reads the files of one set (training or held-out) with the reader of the format. */
 static int read_set(struct dataset *d, const struct data_spec *s, struct reader *r,
                     const struct files *f, char error[DATA_ERROR_MAX])
 {
@@ -79,14 +79,14 @@ static int read_set(struct dataset *d, const struct data_spec *s, struct reader 
     return s->format->read(d, r, error);
 }
 
-/* Returns whether a set consists of rows without labels. */
+/* Returns whether a set consists of rows of a table that have no labels. */
 static bool is_bare(const struct dataset *d)
 {
     return d->labels == NULL && (d->shape.form == DATA_ROWS || d->shape.form == DATA_SPARSE);
 }
 
-/* Sets r->rows for rows with labels to be predicted: with label=none the rows have no labels,
- * otherwise the files show whether they have labels. */
+/* Called if the labels of the rows are to be predicted. With label=none the rows have no labels.
+ * Otherwise the files show whether they have labels. */
 static void ask_bare(struct reader *r)
 {
     bool none = r->label != NULL && strcmp(r->label, "none") == 0;
@@ -94,8 +94,8 @@ static void ask_bare(struct reader *r)
     r->label = none ? NULL : r->label;
 }
 
-/* Converts the training set to the kind of the held-out set, which includes the labels of both
- * sets. */
+/* Gives the training set the kind of the held-out set, which has the labels of both sets, and
+ * converts its classes to that kind. */
 static void join_labels(struct dataset *train, const struct dataset *test)
 {
     struct kind_rows from, to;
@@ -178,8 +178,8 @@ static int validate(struct data *d, double share, const char *path, char error[D
     return data_split(&d->train, &d->test, share, path, error);
 }
 
-/* Moves all samples to the test set, because no model is trained on them here. They were read and
- * scaled like a training set. */
+/* Makes all samples the test set, because no model is trained on them here. They were read and
+ * scaled in the same way as a training set. */
 static void take_all(struct data *d)
 {
     if (!holds_all(d))

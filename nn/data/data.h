@@ -52,14 +52,14 @@
 #include "nn/data/spec.h"
 
 /* Source of the held-out samples. With DATA_HELD_DRAWN and DATA_HELD_FILES the model was not
- * trained on them. With DATA_HELD_SHARE this is true if the model was trained on the same files
- * with the same share. */
+ * trained on them. With DATA_HELD_SHARE the model was not trained on them either, if its training
+ * held out the same share of the same files. */
 enum data_held_out {
     DATA_HELD_DRAWN, /* Generated glyphs, different from those for training. */
     DATA_HELD_FILES, /* Files recognised by their names, or named by test=. */
     DATA_HELD_SHARE, /* A share of the files' samples (nn/data/split.h). */
     DATA_HELD_OTHER, /* All samples of the files, which are not the training files. */
-    DATA_HELD_NONE   /* All samples, although the model was trained on all of them. */
+    DATA_HELD_NONE   /* All samples of the files. The model was trained on all of them. */
 };
 
 /* Training files of a model. */
@@ -76,15 +76,16 @@ struct data
     struct dataset train, test;
     enum data_held_out held_out;
     double share; /* Share of the samples that DATA_HELD_SHARE holds out; 0 otherwise. */
-    /* Sum of the hashes of the training files (struct file_progress). The files include samples
-     * that are held out later. 0: the samples are drawn. */
+    /* Sum of the hashes of the training files (struct file_progress), including samples that are
+     * held out later. 0: there are no files, because the samples are drawn. */
     uint64_t hash;
     /* Share of the training files that was held out before `validate` replaced the held-out set. */
     double holdout;
     char note[DATA_NOTE_MAX]; /* Notes for the user about reading the data. "": none. */
     struct schema schema;     /* Names of a table's columns. Zeros: the columns have no names. */
-    /* Statistics of the columns of rows, which are pooled with the statistics of other peers. Zeros
-     * if the kind determines the columns, or if the columns do not fit into a run. */
+    /* Statistics of the columns of rows, for pooling with the statistics of other peers. All zeros
+     * if the kind of the run already determines the columns, or if there are too many columns for a
+     * run. */
     struct column_statistics moments;
 };
 
@@ -112,8 +113,8 @@ struct data_request
      * not known. Used only if the spec does not say which samples to hold out. All samples are then
      * the test set if the files are not the training files, or if training held out no sample. */
     const struct data_trained *trained;
-    /* Called every few MiB while files are read. May be NULL. `done`, `total`: bytes on disk that
-     * were read, and all. */
+    /* Called every few MiB while files are read. May be NULL. `done`: bytes on disk that were read
+     * so far. `total`: all bytes on disk. */
     void (*progress)(void *self, const char *path, uint64_t done, uint64_t total);
     void *self;
 };

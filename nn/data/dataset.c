@@ -41,8 +41,8 @@ static void *room(size_t n, size_t size)
     return n <= SIZE_MAX / 2 / size ? malloc(n > 0 ? n * size : 1) : NULL;
 }
 
-/* Allocates the arrays that the form of the set needs. After a failure, dataset_close() frees those
- * that were allocated. */
+/* Allocates the arrays that the form of the set (images, rows, sparse rows or text) needs. After a
+ * failure, dataset_close() frees those that were allocated. */
 static bool take_room(struct dataset *d, size_t n, size_t entries)
 {
     size_t dim = dataset_dim(d);
@@ -54,7 +54,7 @@ static bool take_room(struct dataset *d, size_t n, size_t entries)
     case DATA_ROWS:
         d->stride = entries > 0 ? entries : dim;
         return (d->rows = room(n, d->stride * sizeof *d->rows)) != NULL;
-    case DATA_TEXT: /* One byte follows the last sample: its last label. */
+    case DATA_TEXT: /* One byte more than the samples have: the label of the last one. */
         return n < SIZE_MAX / 2 / dim && (d->text = room(n * dim + 1, 1)) != NULL;
     case DATA_SPARSE:
         d->start = room(n + 1, sizeof *d->start);
@@ -65,7 +65,7 @@ static bool take_room(struct dataset *d, size_t n, size_t entries)
     return d->start != NULL && d->column != NULL && d->entry != NULL;
 }
 
-/* If memory is short, *d is empty. */
+/* If memory is short, returns -ENOMEM with *d empty. */
 int dataset_init(struct dataset *d, const char *kind, size_t n, size_t entries)
 {
     assert(n >= 1);
@@ -79,7 +79,7 @@ int dataset_init(struct dataset *d, const char *kind, size_t n, size_t entries)
     return -ENOMEM;
 }
 
-/* Each form has its own arrays. The arrays of other forms are NULL. */
+/* The arrays that the form of the set does not use are NULL. */
 void dataset_close(struct dataset *d)
 {
     free(d->labels);
@@ -166,7 +166,7 @@ void dataset_labels(const struct dataset *d, size_t i, uint16_t *labels)
 
 const char *dataset_class(const struct dataset *d, uint16_t class, char out[8])
 {
-    struct kind_rows k = {.scheme = LABELS_ZERO}; /* Labels of images count from 0. */
+    struct kind_rows k = {.scheme = LABELS_ZERO}; /* Labels of images are the numbers 0, 1, ... */
     if (!kind_rows_parse(d->kind, "csv", &k) && !kind_rows_parse(d->kind, "libsvm", &k))
         k = (struct kind_rows){.scheme = LABELS_ZERO};
     if (k.scheme == LABELS_NAMES && d->names == NULL)

@@ -16,7 +16,8 @@
 
 enum {
     DATA_ERROR_MAX = FILE_ERROR_MAX, /* Size of an error message, in bytes with the NUL. */
-    /* Reading needs at most this many times the size of the files (nn/data/data.h). */
+    /* Largest memory that a reader needs, as a multiple of the size of the files
+     * (nn/data/data.h). */
     DATA_MEMORY_FACTOR = 16
 };
 
@@ -71,12 +72,12 @@ size_t dataset_dim(const struct dataset *d);
  * a text as floats. Not for sparse rows, which are used in place. */
 void dataset_sample(const struct dataset *d, size_t i, float *out);
 
-/* Writes the labels of sample i. A text has `context` labels per sample, the byte after each byte.
- * Other samples have one label. */
+/* Writes the labels of sample i. An image or a row has one label. A text has `context` labels per
+ * sample: for each byte, the byte after it. */
 void dataset_labels(const struct dataset *d, size_t i, uint16_t *labels);
 
-/* Returns the label or name that a class has in files of rows. If the names are not known, returns
- * the class's number. The text is in `out`, or borrowed from the set. */
+/* Returns how files of rows spell a class: a label such as "7", or a name. If the names are not
+ * known, returns the class's number. The text is in `out`, or borrowed from the set. */
 const char *dataset_class(const struct dataset *d, uint16_t class, char out[8]);
 
 /* Initialises *d with the shape and normalisation of a fixed `kind`, and allocates n >= 1 samples.
@@ -86,7 +87,7 @@ __attribute__((warn_unused_result)) int dataset_init(struct dataset *d, const ch
                                                      size_t entries);
 void dataset_close(struct dataset *d);
 
-/* Changes only the kind, shape and normalisation of a set. */
+/* Sets the kind, shape and normalisation of a set. The samples do not change. */
 void dataset_kind(struct dataset *d, const char *kind);
 
 #endif

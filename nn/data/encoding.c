@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum {
-    REPLACEMENT = 0xfffd, /* Replaces an unpaired surrogate. */
+    REPLACEMENT = 0xfffd, /* Takes the place of a surrogate without its partner. */
     PROBE = 64            /* Bytes inspected to recognise UTF-16 without a mark. */
 };
 
@@ -56,8 +56,8 @@ static uint32_t unit(const uint8_t *p, bool little)
     return little ? (uint32_t)(p[0] | p[1] << 8) : (uint32_t)(p[0] << 8 | p[1]);
 }
 
-/* Converts from UTF-16. Returns the length. Two bytes become at most three. An odd last byte is
- * dropped. */
+/* Converts UTF-16 to UTF-8. Returns the length of the result: two bytes become at most three. If
+ * the number of bytes is odd, the last one is dropped. */
 static size_t from_utf16(const uint8_t *p, size_t n, bool little, uint8_t *out)
 {
     size_t at = 0;

@@ -25,7 +25,7 @@ extern const char *const encoding_name[ENCODINGS];
  * additional memory. */
 __attribute__((warn_unused_result)) int encoding_normalise(uint8_t **bytes, size_t *n, bool any);
 
-/* Returns whether encoding_normalise() with `any` would change the bytes. */
+/* Returns whether encoding_normalise(), called with `any` true, would change the bytes. */
 bool encoding_is_odd(const uint8_t *bytes, size_t n);
 
 #endif

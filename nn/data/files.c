@@ -30,7 +30,8 @@ static size_t stem(const char *name)
     return n > 3 && strcmp(name + n - 3, ".gz") == 0 ? n - 3 : n;
 }
 
-/* Converts ASCII only, because tolower() depends on the locale. */
+/* Returns the lower-case form of an ASCII letter. tolower() is not used, because it depends on the
+ * locale. */
 static char lower(char c)
 {
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
@@ -40,14 +41,14 @@ static char lower(char c)
 static bool is_word(const char *p, size_t n, const char *word)
 {
     size_t i = 0;
-    while (i < n && lower(p[i]) == word[i]) /* Stops at the NUL of `word`. */
+    while (i < n && lower(p[i]) == word[i]) /* The loop stops at the NUL of `word`. */
         i++;
     return i == n && word[n] == '\0';
 }
 
-/* "testset.csv" and "my.test.csv" are held out, but "contest.csv" is not. A part between separators
- * must be one of the words. Only at the beginning of the name may "test" be followed by other
- * letters. */
+/* The name is split at '.', '-' and '_'. A file is held out if one of the pieces is a word of the
+ * list, or if its name begins with "test". "testset.csv" and "my.test.csv" are therefore held out,
+ * but "contest.csv" is not. */
 bool files_held_out(const char *name)
 {
     static const char *const words[] = {"t",   "te",    "tes",        "test",    "testing",
@@ -65,7 +66,7 @@ bool files_held_out(const char *name)
     return false;
 }
 
-/* Returns whether the name, without .gz, has this ending and something before it. */
+/* Returns whether the name, without .gz, has this ending and at least one character before it. */
 static bool ends_in(const char *name, const char *ending)
 {
     size_t n = stem(name), n_ending = strlen(ending);
@@ -84,8 +85,8 @@ static const char *tail(const char *name, size_t *n)
     return name + at;
 }
 
-/* Returns whether both names have the same tail(), ignoring digits and case. Examples:
- * "part-00.csv" and "x.CSV"; "part-00" and "part-01". */
+/* Returns whether both names have the same ending (tail()), ignoring digits and case. "part-00.csv"
+ * and "x.CSV" are alike, and so are "part-00" and "part-01". */
 static bool named_alike(const char *a, const char *b)
 {
     size_t n, m, i = 0, j = 0;
@@ -100,8 +101,8 @@ static bool named_alike(const char *a, const char *b)
     }
 }
 
-/* Returns whether a file describes other files, such as README and LICENSE. The ending does not
- * matter. */
+/* Returns whether a file describes the data and is not data itself, such as README or
+ * LICENSE.txt. */
 static bool is_about(const char *name)
 {
     static const char *const words[] = {"readme", "license", "licence", "copying"};
@@ -121,8 +122,8 @@ bool files_named(const char *name, const struct data_format *format)
     return named;
 }
 
-/* Orders files by their names without .gz, so packed and plain files give samples in the same
- * order. A plain file comes before the packed file of the same name. */
+/* Orders files by their names without .gz, so files give the samples in the same order whether or
+ * not they are compressed. A file comes before its compressed form (a.csv, a.csv.gz). */
 static int by_stem(const void *a, const void *b)
 {
     const char *x = *(char *const *)a, *y = *(char *const *)b;
@@ -177,7 +178,7 @@ static void filter(struct files *f, bool (*keep)(const char *name, void *arg), v
     f->n = n;
 }
 
-/* Removes a packed file if the list also has the unpacked one. */
+/* Removes a compressed file (a.csv.gz) if the list also has the file without .gz (a.csv). */
 static void drop_twins(struct files *f)
 {
     size_t n = 0;
@@ -221,13 +222,14 @@ static bool keep_images(const char *name, void *arg)
     return idx_names_images(name);
 }
 
-/* Training and held-out files use the same test, so each file belongs to exactly one of both. */
+/* Both the list of training files and the list of held-out files are made by this function, so each
+ * file is in exactly one of the two lists. */
 static bool keep_held_out(const char *name, void *arg)
 {
     return files_held_out(name) == *(bool *)arg;
 }
 
-/* Result of the first look at a file of a directory. */
+/* What the first bytes and the name of a file in a directory say. */
 enum look {
     LOOK_OTHER, /* The file does not begin like the format. */
     LOOK_EMPTY, /* The file is empty. */
@@ -235,7 +237,7 @@ enum look {
     LOOK_NAMED  /* The file has the name of the format but does not begin like it. */
 };
 
-/* Reads at most FILES_HEAD bytes of a file, and sets *look to whether it begins like the format. */
+/* Reads at most FILES_HEAD bytes of a file, and sets *look to what they show (enum look). */
 static int look_at(const char *path, const struct data_format *f, enum look *look,
                    char error[DATA_ERROR_MAX])
 {
@@ -250,8 +252,8 @@ static int look_at(const char *path, const struct data_format *f, enum look *loo
     return err;
 }
 
-/* Returns whether the name of file i says that it has the format: by an ending of the format, or by
- * the same ending as another file that begins like the format. */
+/* Returns whether the name of file i belongs to the format. It does if it has an ending of the
+ * format, or the same ending as another file that begins like the format. */
 static bool says_format(const struct files *f, const enum look *look, size_t i,
                         const struct data_format *format)
 {
@@ -343,7 +345,7 @@ int files_partner(const char *path, char found[DATA_SPEC_MAX], char error[DATA_E
     return -ENOENT;
 }
 
-/* Inserts the file of labels after each file of images. */
+/* Inserts the matching file of labels into the list, after each file of images. */
 static int pair_up(struct files *images, char error[DATA_ERROR_MAX])
 {
     struct files pairs = {0};
@@ -377,7 +379,8 @@ static int check_labels(const struct files *f, char error[DATA_ERROR_MAX])
 
 /* ---- Paths. ---- */
 
-/* Reports a missing file, or an unknown option in its place. `format` may be NULL. */
+/* Writes the error message for a missing file. If the path looks as if it has a mistyped option in
+ * it, the message is about the option. `format` may be NULL. */
 static int refuse_missing(const char *path, const struct data_format *format,
                           char error[DATA_ERROR_MAX])
 {
@@ -393,7 +396,7 @@ static int refuse_missing(const char *path, const struct data_format *format,
     return -ENOENT;
 }
 
-/* Takes a single file, named by the spec. */
+/* Handles a spec that names a single file: the list gets this file. */
 static int take_one_file(struct files *f, const char *path, const struct data_format *format,
                          char error[DATA_ERROR_MAX])
 {
@@ -430,7 +433,8 @@ static int find_in_directory(struct files *f, const char *dir, const struct data
     return -ENOENT;
 }
 
-/* Keeps only the files that are named as held out, or only the others. */
+/* Keeps only the files that are named as held out (held_out true), or only the other files
+ * (false). */
 static void keep_named(struct files *f, bool held_out)
 {
     filter(f, keep_held_out, &held_out);
@@ -456,8 +460,8 @@ static int find_at_path(struct files *f, const char *path, const struct data_for
                                    : take_one_file(f, path, format, error);
 }
 
-/* Finds the files of test=. If it is a directory that contains files named as held out, only those
- * are used, because the directory then has a whole data set. */
+/* Finds the files of test=. If test= is a directory that has files named as held out, it contains a
+ * whole data set, so only those files are used. */
 static int find_test(struct files *test, const struct data_spec *s, char error[DATA_ERROR_MAX])
 {
     int err = find_at_path(test, s->test, s->format, false, error);

@@ -38,7 +38,8 @@ enum {
 
 struct files
 {
-    char **path; /* Paths of the n files. IDX: file of images, its file of labels, and so on. */
+    /* Paths of the n files. For IDX, each file of images is followed by its file of labels. */
+    char **path;
     size_t n;
 };
 

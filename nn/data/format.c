@@ -7,8 +7,8 @@
 
 enum { SPLIT_KEYS = BIT(TEST) | BIT(HOLDOUT) | BIT(VALIDATE) };
 
-/* mnist is idx with a fixed image size and established normalisation. It has its own row and the
- * same reader. */
+/* mnist is the format idx with a fixed image size and the established normalisation. It has its own
+ * row in this table, but the same reader. */
 const struct data_format data_formats[KIND_NAMES] = {
     [KIND_GLYPHS] = {.family = &kind_families[KIND_GLYPHS],
                      .expected = "glyphs",

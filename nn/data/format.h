@@ -7,7 +7,7 @@
 
 /* How the files of a format are found in a directory. */
 enum data_files {
-    DATA_FILES_NONE,   /* No files: the samples are drawn. */
+    DATA_FILES_NONE,   /* There are no files: the program draws the samples. */
     DATA_FILES_IDX,    /* Pairs of images and labels, recognised by their names. */
     DATA_FILES_BINARY, /* Recognised by the ending .bin, or else by their first bytes. */
     DATA_FILES_BY_LOOKS
@@ -35,7 +35,7 @@ struct data_format
     const char *expected; /* Form of a spec with this format, for error messages. */
     const char *contents; /* Description of the contents, for error messages. */
     enum data_files files;
-    /* Endings of names that say the format. NULL after the last. */
+    /* Endings of file names that belong to the format. NULL after the last one. */
     const char *ending[DATA_ENDINGS];
     uint32_t keys; /* Accepted keys, as bits of enum data_key. */
     int (*read)(struct dataset *d, const struct reader *r, char error[DATA_ERROR_MAX]);

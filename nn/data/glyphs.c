@@ -13,7 +13,7 @@ enum {
     SIDE = GLYPHS_SIDE,
     STROKES_MAX = 3,
     CONTROLS_MAX = 12, /* Largest number of points of a stroke in the table below. */
-    SMOOTHING = 4,     /* Number of segments between two points of a stroke. */
+    SMOOTHING = 4,     /* Number of short segments between two points of a stroke. */
     POINTS_MAX = CONTROLS_MAX * SMOOTHING + 1,
     DISTRACTORS_MAX = 3
 };
@@ -23,7 +23,8 @@ struct point
     float x, y;
 };
 
-/* How the points of a stroke are joined. END: no stroke. LOOP: a closed curve. */
+/* How the points of a stroke are joined. LOOP: by a closed curve. END marks the end of the
+ * strokes. */
 enum join { END, LINES, CURVE, LOOP };
 
 struct stroke
@@ -92,7 +93,7 @@ static const struct stroke glyphs[GLYPHS_CLASSES][STROKES_MAX] = {
        {.5f, .8f},
        {0, 1},
        {-.6f, .75f}}}},
-    /* 8: S closed on its other side */
+    /* 8: an S whose open side is closed */
     {{LOOP,
       12,
       {{0, -1},
@@ -109,7 +110,7 @@ static const struct stroke glyphs[GLYPHS_CLASSES][STROKES_MAX] = {
        {.5f, -.75f}}}},
     /* Z */
     {{LINES, 4, {{-.6f, -.9f}, {.6f, -.9f}, {-.55f, .9f}, {.65f, .9f}}}},
-    /* 7: Z without its base */
+    /* 7: a Z without the line at its base */
     {{LINES, 3, {{-.6f, -.9f}, {.6f, -.9f}, {-.2f, 1}}}},
 };
 
@@ -120,8 +121,9 @@ struct range
     float low, high;
 };
 static const struct range rotation = {-.4f, .4f}; /* Rotation of the glyph, in radians. */
-static const struct range size_x = {6.f, 10.f};   /* Pixels per unit of the box. */
-static const struct range aspect = {.85f, 1.2f};  /* Ratio of the glyph's height to its width. */
+/* Width of the glyph, in pixels per unit of the box [-1, 1]. */
+static const struct range size_x = {6.f, 10.f};
+static const struct range aspect = {.85f, 1.2f}; /* Ratio of the glyph's height to its width. */
 static const struct range shear = {-.3f, .3f};
 static const struct range shift = {-2.5f, 2.5f}; /* Shift of the glyph, in pixels. */
 /* Random shift of each point, in units of the box. */
@@ -165,11 +167,12 @@ static float cosine(float turns)
     return sine(turns + .25f);
 }
 
-/* Map from the glyph's box to the image: polynomial and waves, then an affine map. */
+/* Maps a point of the glyph's box to the image: first a polynomial and waves bend it, then an
+ * affine map places it. */
 struct warp
 {
     float bend_x[5], bend_y[5];             /* Factors of u^2, u v, v^2, u^2 v, u v^2. */
-    float amplitude[2], angle[2], phase[2]; /* One wave for each coordinate. */
+    float amplitude[2], angle[2], phase[2]; /* The waves: one for each coordinate. */
     float xx, xy, yx, yy, dx, dy;           /* The affine map. */
 };
 
@@ -188,7 +191,7 @@ static void warp_draw(struct warp *w, struct rng *r)
     float c = cosine(turns), s = sine(turns);
     float sx = draw(r, size_x), sy = sx * draw(r, aspect), k = draw(r, shear);
     if (sy > 10.5f)
-        sy = 10.5f; /* Keeps the glyph nearly inside. */
+        sy = 10.5f; /* A higher glyph would not fit into the image. */
     w->xx = c * sx;
     w->xy = (c * k - s) * sy;
     w->yx = s * sx;
@@ -214,7 +217,8 @@ static struct point warp_apply(const struct warp *w, struct point p)
     return (struct point){w->xx * u + w->xy * v + w->dx, w->yx * u + w->yy * v + w->dy};
 }
 
-/* Returns the point at t, in [0, 1), between b and c on a Catmull-Rom spline through a, b, c, d. */
+/* Returns the point at t, in [0, 1), on the section from b to c of a Catmull-Rom spline through a,
+ * b, c, d. */
 static struct point spline(struct point a, struct point b, struct point c, struct point d, float t)
 {
     float t2 = t * t, t3 = t2 * t;
@@ -311,8 +315,8 @@ static void distractors_draw(float *image, struct rng *r, float grey)
 {
     uint64_t n = rng_below(r, DISTRACTORS_MAX + 1);
     for (uint64_t i = 0; i < n; i++) {
-        /* One random draw per statement, because C does not define the order of draws within a
-         * statement. */
+        /* Each statement draws one random number only, because C does not define the order of two
+         * draws within a statement. */
         struct point a, b;
         a.x = draw(r, (struct range){0, SIDE});
         a.y = draw(r, (struct range){0, SIDE});

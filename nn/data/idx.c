@@ -17,7 +17,7 @@
 enum {
     MAGIC_IMAGES = 0x00000803, /* Magic number: unsigned bytes, three dimensions. */
     MAGIC_LABELS = 0x00000801,
-    AT_ONCE = 4096 /* Number of labels that are read at a time. */
+    AT_ONCE = 4096 /* Number of labels that one read gets. */
 };
 
 /* ---- Names and looks. ---- */
@@ -61,8 +61,8 @@ bool idx_names_labels(const char *name)
     return labels_part(name) != NULL;
 }
 
-/* The partner's name differs only in the words "images" and "labels" and in the ending. The
- * separator stays. */
+/* The name of the other file of a pair has "labels" for "images" (or the reverse) and another
+ * ending. The separator between the two is the same. */
 bool idx_partner(const char *name, char partner[IDX_NAME_MAX])
 {
     bool images = idx_names_images(name);
@@ -89,7 +89,7 @@ bool idx_size(const uint8_t *bytes, size_t n, uint32_t *height, uint32_t *width)
     return true;
 }
 
-/* Checks the magic number only. idx_read() reports everything else that may be wrong. */
+/* Only the magic number is checked. If anything else is wrong, idx_read() reports it. */
 bool idx_looks(const uint8_t *bytes, size_t n, bool whole)
 {
     (void)whole;
@@ -111,9 +111,10 @@ struct pair
     struct idx images, labels;
     struct image_set *set;
     const struct reader *reader;
-    bool open;       /* True: the number of classes is not known yet. */
-    uint32_t number; /* Index of the pair among the pairs of the set. */
-    size_t n;        /* Number of images, from the header. */
+    bool open; /* True: the number of classes is not known yet. */
+    /* Index of this pair of files among the pairs of the set (training or held-out). */
+    uint32_t number;
+    size_t n; /* Number of images, from the header. */
 };
 
 /* Reads a big-endian number of four bytes. */
@@ -140,8 +141,8 @@ static int get_magic(struct idx *x, uint32_t expected, char error[DATA_ERROR_MAX
     return file_error(error, x->path, "magic number: found 0x%08x, expected 0x%08x", v, expected);
 }
 
-/* Reads the height or width. If *side is not 0, the value must equal *side. Otherwise *side is set
- * to it. */
+/* Reads the height or width of the images. If *side is not 0 (the size of earlier files), the value
+ * must be equal to it. Otherwise *side is set to the value. */
 static int get_side(struct idx *x, const char *field, uint32_t *side, char error[DATA_ERROR_MAX])
 {
     uint32_t v = 0;
@@ -157,8 +158,8 @@ static int get_side(struct idx *x, const char *field, uint32_t *side, char error
     return 0;
 }
 
-/* Checks that both files can contain what their headers announce, and that the set has room for
- * it. */
+/* Checks that both files are large enough for what their headers announce, and that the images do
+ * not exceed the limit of a set. */
 static int check_counts(const struct pair *p, uint32_t n_images, uint32_t n_labels,
                         char error[DATA_ERROR_MAX])
 {
@@ -220,7 +221,7 @@ static int truncated(const struct idx *x, uint64_t got, uint64_t expected,
                       (unsigned long long)got, (unsigned long long)expected);
 }
 
-/* Checks that the file ends after all announced data. */
+/* Checks that the file ends after the n bytes of data that its header announces. */
 static int get_end(struct idx *x, uint64_t n, char error[DATA_ERROR_MAX])
 {
     uint8_t more;
@@ -232,7 +233,8 @@ static int get_end(struct idx *x, uint64_t n, char error[DATA_ERROR_MAX])
                       (unsigned long long)n);
 }
 
-/* Reads the pixels in steps. The memory grows with the pixels read. */
+/* Reads the pixels in several steps, so that the memory grows with the pixels that have been read,
+ * whatever the header announces. */
 static int get_pixels(struct pair *p, char error[DATA_ERROR_MAX])
 {
     struct dataset *d = p->set->d;

@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 enum {
-    IDX_NAME_MAX = 512 /* Longest name in bytes, with the NUL. */
+    IDX_NAME_MAX = 512 /* Size of the longest file name, in bytes with the NUL. */
 };
 
 /* Return whether a name, without a path, belongs to a file of images or to a file of labels. */

@@ -8,7 +8,7 @@
 size_t image_set_most(const struct dataset *d)
 {
     uint64_t n = IMAGE_SET_BYTES_MAX / dataset_dim(d);
-    return n < UINT32_MAX ? (size_t)n : UINT32_MAX - 1; /* Sample numbers have 32 bits. */
+    return n < UINT32_MAX ? (size_t)n : UINT32_MAX - 1; /* Samples are numbered in 32 bits. */
 }
 
 /* The result is at least 1: sides are limited, so an image is smaller than IMAGE_SET_STEP. */
@@ -44,7 +44,8 @@ int image_set_room(struct image_set *s, size_t more, size_t most)
     return resize(s, need > twice ? need : twice);
 }
 
-/* The caller has already written the pixels and labels. This function counts them. */
+/* The caller has already written the pixels and labels of the new images to the set. This function
+ * only counts them. */
 void image_set_add(struct image_set *s, size_t more, uint32_t file)
 {
     assert(s->cap - s->d->n >= more);

@@ -16,11 +16,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TEXT_CLASSES = 256 /* The classes of a text are the values of a byte. */ };
+/* Number of classes of a text. A class is the value of the next byte. */
+enum { TEXT_CLASSES = 256 };
 
-/* Mean and deviation are the established figures of the training set (MNIST, CIFAR), or the figures
- * of the drawn set. Kinds of other IDX images contain their own figures. Without figures in the
- * kind, pixels from 0 to 255 become -1 to 1. */
+/* Mean and deviation for MNIST and CIFAR are the established figures of the training sets. Those
+ * for glyphs are the figures of the drawn set. Kinds of other IDX images contain their own figures.
+ * Without figures in the kind, pixels from 0 to 255 become -1 to 1. */
 const struct kind_family kind_families[KIND_NAMES] = {
     [KIND_GLYPHS] = {"glyphs", {DATA_IMAGES, 1, 28, 28, 10}, {0.168f}, {0.216f}},
     [KIND_MNIST] = {"mnist", {DATA_IMAGES, 1, 28, 28, 10}, {0.1307f}, {0.3081f}},
@@ -58,7 +59,7 @@ static const char *literal(const char *p, const char *what)
 static const char *const scheme_text[] = {
     [LABELS_PM] = "pm", [LABELS_ZERO] = "0", [LABELS_ONE] = "1"};
 
-/* Parses sixteen lower-case hex digits. Returns the rest of p, or NULL. */
+/* Parses a hash of sixteen lower-case hexadecimal digits. Returns the rest of p, or NULL. */
 static const char *parse_hash(const char *p, uint64_t *hash)
 {
     static const char hex[] = "0123456789abcdef";
@@ -72,8 +73,8 @@ static const char *parse_hash(const char *p, uint64_t *hash)
     return p;
 }
 
-/* Parses the scheme of the labels. Returns the rest of p, or NULL. No scheme's text is the
- * beginning of another scheme's text, so the first match is right. */
+/* Parses the label scheme in a kind, such as "pm", "0" or "in-0-1.5". Returns the rest of p, or
+ * NULL. No scheme's text is the beginning of another scheme's text, so the first match is right. */
 static const char *parse_scheme(const char *p, struct kind_rows *k)
 {
     if (strncmp(p, "names-", 6) == 0) {
@@ -99,7 +100,7 @@ static const char *parse_scheme(const char *p, struct kind_rows *k)
     return NULL;
 }
 
-/* Text of a divisor in a kind: the shortest one that reads back as the same number. */
+/* A divisor as a kind shows it: the shortest text that is read back as the same number. */
 struct divide_text
 {
     char text[32];
@@ -169,7 +170,7 @@ static bool tags_fit(const struct kind_rows *k)
 }
 
 /* Parses a divisor. Accepts only the spelling that divide_text() prints. Kinds are compared as
- * texts, so two spellings of one divisor would separate peers that agree. */
+ * texts, so with two spellings of one divisor, peers with equal data would have different kinds. */
 static bool parse_divide(const char *p, double *divide)
 {
     *divide = 1;
@@ -180,7 +181,9 @@ static bool parse_divide(const char *p, double *divide)
            && *divide > 0 && fabs(*divide - 1) > 0 && strcmp(divide_text(*divide).text, p + 1) == 0;
 }
 
-/* An open kind consists of the name only. Labels of -1 and +1 need exactly two classes. */
+/* Parses the kind of a table or of sparse rows, such as "csv/64x10/0". An open kind, such as "csv",
+ * has no fields after the name. The scheme PM (labels -1 and +1) has exactly two classes, so
+ * another number of classes is refused. */
 bool kind_rows_parse(const char *kind, const char *format, struct kind_rows *k)
 {
     *k = (struct kind_rows){.divide = 1};
@@ -203,8 +206,8 @@ bool kind_rows_parse(const char *kind, const char *format, struct kind_rows *k)
            && k->n_classes >= 2 && tags_fit(k) && (k->scheme != LABELS_PM || k->n_classes == 2);
 }
 
-/* Writes the part "/columns-HASH=TAGS". Leaves out the tags if tags and text together are too
- * long. */
+/* Writes the part "/columns-HASH=TAGS" of a kind. Leaves out "=TAGS" if the tags together with the
+ * text of the columns are too long. */
 static void print_names(const struct kind_rows *k, char out[KIND_NAMES_MAX + COLUMNS_TEXT_MAX + 1])
 {
     size_t text = k->scale != COLUMNS_SCALE_AUTO && k->columns != NULL ? strlen(k->columns) : 0;
@@ -321,7 +324,8 @@ static bool idx_kind(const char *p, struct data_shape *s)
            && (*p == '\0' || (*p == '/' && parse_idx_normalisation(p + 1, &mean, &std)));
 }
 
-/* Parses a kind of rows. The only dimension of rows is the number of features. */
+/* Derives the shape from a kind of the family "libsvm" or "csv". Rows have one dimension, the
+ * number of features. */
 static bool rows_kind(const char *kind, const struct kind_family *f, struct data_shape *s)
 {
     struct kind_rows k;
@@ -331,7 +335,8 @@ static bool rows_kind(const char *kind, const struct kind_family *f, struct data
     return true;
 }
 
-/* Parses the part of a text's kind after the name: the context of its samples. */
+/* Parses what follows the name in the kind of a text: the context, which is the length of a
+ * sample. */
 static bool text_kind(const char *p, struct data_shape *s)
 {
     s->channels = s->width = 1;
@@ -348,7 +353,9 @@ const struct kind_family *kind_family_of(const char *kind, struct data_shape *sh
         return NULL;
     *shape = f->shape;
     bool ok = false;
-    if (f->shape.n_classes > 0 || kind[n] == '\0') /* A kind of text is never open. */
+    /* The name alone is a valid kind in every family except text, whose kinds always have a
+     * context. */
+    if (f->shape.n_classes > 0 || kind[n] == '\0')
         ok = kind[n] == '\0' && f->shape.form != DATA_TEXT;
     else if (f->shape.form == DATA_TEXT)
         ok = text_kind(kind + n + 1, shape);
@@ -374,14 +381,15 @@ bool data_kind_fixed(const char *kind)
     return data_shape(kind, &s) == 0;
 }
 
-/* Returns the family for the comparison of two kinds. MNIST's files are IDX files, so MNIST is
- * compared as idx if the other kind is open. */
+/* Returns the family with which a kind is compared to another one. MNIST's files are IDX files, so
+ * MNIST is compared as idx if the other kind is open. */
 static const struct kind_family *format_of(const struct kind_family *f, bool open_beside)
 {
     return f == &kind_families[KIND_MNIST] && open_beside ? &kind_families[KIND_IDX] : f;
 }
 
-/* An open kind agrees with all kinds of its format, because its files have not been read yet. */
+/* An open kind, such as "csv", agrees with all kinds of its format: the files, which determine the
+ * other fields, have not been read yet. */
 bool data_kind_agrees(const char *a, const char *b)
 {
     struct data_shape x, y;

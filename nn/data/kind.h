@@ -29,12 +29,12 @@ enum {
     /* Largest size of a kind without the list of labels and without the columns, in bytes with the
      * NUL. */
     KIND_BASE_MAX = 64,
-    KIND_NAMES_MAX = 25, /* Bytes of "/columns-HASH". */
+    KIND_NAMES_MAX = 25, /* Size of the text "/columns-HASH" in bytes, with the NUL. */
     /* Bytes of the longest kind, with the NUL. */
     DATA_KIND_MAX = KIND_BASE_MAX + LABEL_SET_MAX + KIND_NAMES_MAX + 16 + COLUMNS_TEXT_MAX
 };
 
-/* Family of a kind, by its first word. */
+/* First word of a kind, which is the name of its family. */
 enum kind_name {
     KIND_GLYPHS,
     KIND_MNIST,
@@ -52,30 +52,31 @@ struct kind_family
 {
     const char *name;
     struct data_shape shape; /* n_classes is 0 if the rest of the kind fixes the shape. */
-    /* Mean and deviation of pixel / 255 for each channel. Images only. A kind of idx may contain
-     * other values: see kind_normalisation(). */
+    /* Mean and deviation of pixel / 255 for each channel. Images only. A kind such as
+     * "idx/1x28x28/10/0.2860~0.3530" has its own values: see kind_normalisation(). */
     float mean[DATA_CHANNELS_MAX], std[DATA_CHANNELS_MAX];
 };
 
-/* Mean and deviation of pixel / 255 for each channel, of a fixed kind of images. */
+/* Mean and deviation of pixel / 255 for each channel, as a fixed kind of images says. */
 struct kind_normalisation
 {
     float mean[DATA_CHANNELS_MAX], std[DATA_CHANNELS_MAX];
 };
 struct kind_normalisation kind_normalisation(const char *kind);
 
-/* Writes the kind of idx images with this mean and deviation, rounded to four decimals. A deviation
- * that rounds to 0, because all pixels are equal, becomes 1. */
+/* Writes the kind of IDX images of this shape with this mean and deviation, rounded to four
+ * decimals. A deviation that rounds to 0, because all pixels are equal, becomes 1. */
 void kind_idx_print(const struct data_shape *shape, double mean, double deviation,
                     char kind[DATA_KIND_MAX]);
 
 extern const struct kind_family kind_families[KIND_NAMES];
 
-/* Returns the family with the name name[0..n), or NULL. */
+/* Returns the family (the kinds with one first word) that is called name[0..n), or NULL. */
 const struct kind_family *kind_family_named(const char *name, size_t n);
 
-/* Returns the family of a canonical kind, open or fixed, or NULL if the kind is invalid. Sets
- * *shape to the shape of a fixed kind. For an open kind, the shape has n_classes 0. */
+/* Returns the family of a canonical kind, or NULL if the kind is invalid. The kind may be fixed
+ * ("csv/64x10/0") or open ("csv"). Sets *shape to the shape of a fixed kind. For an open kind, the
+ * shape has n_classes 0. */
 const struct kind_family *kind_family_of(const char *kind, struct data_shape *shape);
 
 /* Sets *shape to the shape of a fixed kind. Returns 0, or -EINVAL if the kind is not fixed. */
@@ -86,10 +87,11 @@ __attribute__((warn_unused_result)) int data_shape(const char *kind, struct data
 bool data_kind_fixed(const char *kind);
 bool data_kind_agrees(const char *a, const char *b);
 
-/* Scheme of labels: how files spell them. The table is in nn/data/labels.h. */
+/* Scheme of the labels: what they are and how files spell them. nn/data/labels.h has the table of
+ * schemes. */
 enum labels_scheme { LABELS_OPEN, LABELS_PM, LABELS_ZERO, LABELS_ONE, LABELS_NAMES, LABELS_LIST };
 
-/* A parsed kind of rows, such as "libsvm/123x2/pm/16". */
+/* The kind of a table or of sparse rows, such as "libsvm/123x2/pm/16", in parsed form. */
 struct kind_rows
 {
     bool fixed; /* False: an open kind. `divide` is then 1, and all other fields are 0. */
@@ -104,28 +106,28 @@ struct kind_rows
     /* Text of the columns, borrowed from the parsed kind. NULL: only the hash is known. */
     const char *columns;
     uint64_t columns_hash; /* Hash of the columns if `columns` is NULL. */
-    /* csv: the columns have names, and names_hash is the hash of the names. */
+    /* named: the columns have names (csv only). names_hash: the hash of the names. */
     bool named;
     uint64_t names_hash;
     /* Tags of the columns' names and of the label's name, if they fit in addition to `columns`.
      * Borrowed from the parsed kind. */
     const char *tags;
-    size_t n_tags; /* Letters of `tags`. 0: the tags are not known. */
+    size_t n_tags; /* Length of `tags` in letters. 0: the tags are not known. */
 };
 
 /* Parses a kind of the family "libsvm" or "csv". Returns false if the kind is not valid for the
  * family. */
 bool kind_rows_parse(const char *kind, const char *family, struct kind_rows *k);
 
-/* A kind as messages show it: without the text of the columns and without the hash and tags of
- * their names. */
+/* A kind as messages show it: shorter, without the text of the columns and without the hash and
+ * tags of the columns' names. */
 struct kind_brief
 {
     char text[128];
 };
 struct kind_brief kind_brief(const char *kind);
 
-/* Writes the text of a kind of rows. Returns false if the text is too long. */
+/* Writes the kind that the fields of *k describe. Returns false if its text is too long. */
 bool kind_rows_print(const struct kind_rows *k, const char *family, char kind[DATA_KIND_MAX]);
 
 #endif

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Parses a run such as "5" or "2-4" at p. Returns the rest, or NULL if p does not begin with a
- * run. */
+/* Parses a run of labels, such as "5" or "2-4" (2, 3 and 4), at p. Returns the rest, or NULL if p
+ * does not begin with a run. */
 static const char *run_at(const char *p, uint32_t *from, uint32_t *to)
 {
     p = number_plain(p, LABEL_SET_LARGEST, from);

@@ -15,8 +15,10 @@
 #include <stdint.h>
 
 enum {
-    LABEL_SET_MAX = 200,                 /* Bytes of a text, with the NUL. */
-    LABEL_SET_LARGEST = DATA_CLASSES_MAX /* Largest label. The smallest one is 0. */
+    /* Size of the longest text of a set, in bytes with the NUL. */
+    LABEL_SET_MAX = 200,
+    /* Largest label that a set may have. The smallest possible label is 0. */
+    LABEL_SET_LARGEST = DATA_CLASSES_MAX
 };
 
 /* A set of labels. has[v]: label v is in the set. */
@@ -25,14 +27,14 @@ struct label_set
     bool has[LABEL_SET_LARGEST + 1];
 };
 
-/* Parses the text p[0..n), which may come from an untrusted peer. Returns the number of labels, or
- * 0 if the text is invalid. */
+/* Parses the text p[0..n) of a set, which may come from an untrusted peer. Returns the number of
+ * labels, or 0 if the text is invalid. */
 uint32_t label_set_parse(struct label_set *set, const char *p, size_t n);
 
 /* Writes the text of a set. Returns false if the text is too long or the set is empty. */
 bool label_set_print(const struct label_set *set, char text[LABEL_SET_MAX]);
 
-/* Returns the label of a class. `text` must be a valid text of a set. */
+/* Returns the label that stands for a class. `text` must be the valid text of a set. */
 uint32_t label_set_label(const char *text, uint32_t class);
 
 #endif

@@ -25,13 +25,16 @@ enum {
 struct labels
 {
     enum labels_scheme scheme;
-    uint32_t n_classes; /* Number of classes. Not used while the scheme is open. */
-    uint64_t hash;      /* LABELS_NAMES: hash of the names. Not used while the scheme is open. */
-    char list[LABEL_SET_MAX];      /* LABELS_LIST: text of the labels. `seen` has them, too. */
+    /* Number of classes. Not used while the scheme is open, that is, not derived yet. */
+    uint32_t n_classes;
+    /* LABELS_NAMES: hash of the names. Not used while the scheme is open, that is, not derived
+     * yet. */
+    uint64_t hash;
+    char list[LABEL_SET_MAX];      /* LABELS_LIST: text of the labels that `seen` has. */
     uint16_t place[LABEL_MAX + 1]; /* LABELS_LIST: class of each label. */
     bool words;                    /* True: the labels of an open kind may be names. */
     bool complete;                 /* True: `name` has all names, so any other name is refused. */
-    /* seen[v + 1]: the label v, from -1 on, was found or is in the list. */
+    /* seen[v + 1], for v from -1 on: true if label v was found in the files or is in the list. */
     bool seen[LABEL_MAX + 2];
     uint32_t n_seen, n_names;
     char *name[DATA_CLASSES_MAX]; /* The names, in byte order. Owned. */
@@ -39,8 +42,8 @@ struct labels
 
 /* ---- Names. ---- */
 
-/* Returns the index of the first name that is not less than bytes[0..n). Sets *found to true if the
- * two are equal. */
+/* Returns the index of the first name that is not less than the name bytes[0..n). Sets *found to
+ * true if the two names are equal. */
 static uint32_t find_name(const struct labels *l, const uint8_t *bytes, size_t n, bool *found)
 {
     uint32_t low = 0, high = l->n_names;
@@ -116,7 +119,7 @@ char *labels_join(const struct labels *l)
         at += len + 1;
     }
     if (joined != NULL)
-        joined[at > 0 ? at - 1 : 0] = '\0'; /* No newline after the last name. */
+        joined[at > 0 ? at - 1 : 0] = '\0'; /* Removes the newline after the last name. */
     return joined;
 }
 
@@ -135,8 +138,8 @@ static int hash_names(const struct labels *l, uint64_t *hash)
 
 /* ---- Whole numbers. ---- */
 
-/* Returns true for a number without a fraction in any spelling: 1, +1, 1.0, 1.000e+00. Clamps *v to
- * one beyond +-LABEL_MAX. */
+/* Parses a number without a fraction in any spelling: 1, +1, 1.0, 1.000e+00. Returns false for any
+ * other text. *v gets the number, limited to the range from -LABEL_MAX - 1 to LABEL_MAX + 1. */
 static bool is_whole(const uint8_t *p, size_t n, int *v)
 {
     double d;
@@ -174,7 +177,7 @@ static int note_whole(struct labels *l, int v, char expected[LABELS_WHY_MAX])
     return -EINVAL;
 }
 
-/* Computes `place`, the class of each label, from `seen`. */
+/* Sets `place`, the class of each label, from `seen`, the labels that occur. */
 static void take_list(struct labels *l)
 {
     uint16_t n = 0;
@@ -184,8 +187,8 @@ static void take_list(struct labels *l)
     }
 }
 
-/* Checks a label against a fixed scheme of numbers. Returns 0, or -EINVAL with the expected
- * labels. */
+/* Checks a label against the scheme of a fixed kind, if the scheme's labels are numbers. Returns 0,
+ * or -EINVAL with the expected labels. */
 static int note_fixed(const struct labels *l, bool whole, int v, char expected[LABELS_WHY_MAX])
 {
     if (l->scheme == LABELS_LIST) {
@@ -230,7 +233,7 @@ int labels_note(struct labels *l, const uint8_t *bytes, size_t n, char expected[
     return -EINVAL;
 }
 
-/* Derives scheme and number of classes from the recorded labels. */
+/* Derives the scheme and the number of classes from the labels that were recorded. */
 static int settle_open(struct labels *l, char why[LABELS_WHY_MAX])
 {
     int high = LABEL_MAX;
@@ -247,8 +250,9 @@ static int settle_open(struct labels *l, char why[LABELS_WHY_MAX])
     l->n_classes = l->n_names > 0           ? l->n_names
                    : l->scheme == LABELS_PM ? 2
                                             : (uint32_t)high + has(l, 0);
-    /* A whole number that no row has is not a class. But if the list of labels is too long for a
-     * kind, all whole numbers up to the largest label are classes. */
+    /* In the schemes ZERO and ONE, a whole number that no row has is no class, so the set becomes a
+     * LIST. But if the list is too long for a kind, all whole numbers up to the largest label are
+     * classes. */
     if ((l->scheme == LABELS_ZERO || l->scheme == LABELS_ONE) && l->n_seen < l->n_classes) {
         struct label_set set;
         memcpy(set.has, l->seen + 1, sizeof set.has);
@@ -266,7 +270,7 @@ static int settle_open(struct labels *l, char why[LABELS_WHY_MAX])
     return l->scheme == LABELS_NAMES ? hash_names(l, &l->hash) : 0;
 }
 
-/* Checks the names found against the hash of the kind. */
+/* Checks that the names that were found have the hash that the kind requires. */
 static int settle_names(struct labels *l, char why[LABELS_WHY_MAX])
 {
     uint64_t hash;
@@ -283,8 +287,8 @@ static int settle_names(struct labels *l, char why[LABELS_WHY_MAX])
     return -EINVAL;
 }
 
-/* Stores the scheme and the classes in *k. If the complete list of names was given, there is
- * nothing to derive. */
+/* Stores the scheme and the classes in *k. If the caller gave the complete list of names, the
+ * classes are known already. */
 int labels_settle(struct labels *l, struct kind_rows *k, char why[LABELS_WHY_MAX])
 {
     int err = 0;

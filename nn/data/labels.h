@@ -32,7 +32,7 @@ enum {
     LABELS_WHY_MAX = 256   /* Bytes of a partial error message, with the NUL. */
 };
 
-struct labels; /* Recorded labels. Opaque. */
+struct labels; /* The labels that were recorded for one set of rows. Opaque. */
 
 /* Returns an object without recorded labels, or NULL if memory is short. If `k` is a fixed kind, it
  * determines the scheme. If `k` is NULL or an open kind, the scheme is open. `names`: the list of
@@ -64,12 +64,12 @@ void labels_move(const struct kind_rows *from, const struct kind_rows *to, uint1
 /* Returns the class of a recorded label. Call it after labels_settle(). */
 uint16_t labels_class(const struct labels *l, const uint8_t *bytes, size_t n);
 
-/* Returns all names, sorted, with newlines between. This is the text that the hash of the names
- * covers. The caller frees it. NULL: no memory. */
+/* Returns all names as one text: sorted, with newlines between them. The hash of the names is the
+ * hash of this text. The caller frees it. NULL: no memory. */
 char *labels_join(const struct labels *l);
 
-/* Parses a text of labels_join() with the names of a fixed kind. Returns NULL if the names do not
- * have the kind's hash, or if memory is short. */
+/* Parses a text that labels_join() has written, with the names of a fixed kind. Returns NULL if the
+ * names do not have the kind's hash, or if memory is short. */
 struct labels *labels_split(const struct kind_rows *k, const char *text);
 
 /* Returns the label of a class of a fixed kind, as files spell it: "+1", "7" or a name. `names`:

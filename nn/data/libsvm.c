@@ -27,28 +27,28 @@ struct pass
     uint32_t most; /* Largest valid index. */
     /* Recorded labels. NULL (in libsvm_looks()): any label and index is accepted. */
     struct labels *labels;
-    enum reader_rows rows; /* READER_MAYBE: not known before the first row is read. */
-    struct dataset *d;     /* Set to fill. NULL in the first pass. */
+    enum reader_rows rows; /* Whether rows have labels. READER_MAYBE: the first row decides. */
+    struct dataset *d;     /* The data set to fill. NULL in the first pass. */
     struct lines_spot spot;
     uint64_t blank; /* Last empty line of this file. 0: none. */
     size_t n_rows, n_entries, longest;
     uint32_t largest; /* Largest index read so far. */
 };
 
-/* A piece of a line. */
+/* A piece of a line of the file: the bytes [p, end). */
 struct piece
 {
     const uint8_t *p, *end;
 };
 
-/* Returns whether c separates tokens. */
+/* Returns whether the byte c separates two tokens of a line. */
 static bool is_space(uint8_t c)
 {
     return c == ' ' || c == '\t';
 }
 
-/* Returns whether the tokens of a line end at line.p: at a comment, or at the end of the line,
- * before which a carriage return is ignored. */
+/* Returns whether no token follows at line.p: a comment begins here, or the line ends. A carriage
+ * return before the end of the line is ignored. */
 static bool is_behind(struct piece line)
 {
     return line.p == line.end || *line.p == '#' || (*line.p == '\r' && line.p + 1 == line.end);
@@ -102,7 +102,7 @@ static int refuse_index(const struct pass *s, struct piece token, uint32_t index
     return refuse_token(s, "entry", token, wanted);
 }
 
-/* Reads one token "index:value". */
+/* Reads one entry of a row, the token "index:value". */
 static int read_entry(struct pass *s, struct piece token, uint32_t *before)
 {
     struct piece rest = token;
@@ -208,7 +208,7 @@ static bool next_line(struct piece *rest, struct piece *line)
     return true;
 }
 
-/* Returns the bytes after a UTF-8 byte order mark, or all bytes if there is no mark. */
+/* Skips a UTF-8 byte order mark: returns the bytes after it, or all bytes if there is none. */
 static struct piece behind_mark(const uint8_t *bytes, size_t n)
 {
     bool mark = n >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0;
@@ -236,7 +236,7 @@ static int read_file(struct pass *s, const struct lines_file *f, size_t *n_rows)
     return 0;
 }
 
-/* Runs one pass: resets the counts, and reads all files in order. */
+/* Runs one of the two passes: resets the counts, and reads all files in order. */
 static int read_files(struct pass *s, const struct lines_file *files, size_t n, size_t *n_rows)
 {
     int err = 0;
@@ -246,7 +246,7 @@ static int read_files(struct pass *s, const struct lines_file *files, size_t n, 
     return err;
 }
 
-/* Called after the first pass: derives the kind from the rows, and writes it. */
+/* Called after the first pass over the files: derives the kind from the rows, and writes it. */
 static int kind_from_rows(const struct pass *s, const struct reader *r, struct kind_rows *kind,
                           char text[DATA_KIND_MAX])
 {
@@ -261,8 +261,8 @@ static int kind_from_rows(const struct pass *s, const struct reader *r, struct k
     return lines_print_kind(kind, "libsvm", &s->spot, text);
 }
 
-/* Second pass: fills the set. It cannot fail on an entry, because the first pass has checked and
- * counted all entries. */
+/* The second pass over the files: fills the data set. It cannot fail on an entry, because the first
+ * pass has checked and counted all entries. */
 static int fill_entries(struct pass *s, struct dataset *d, const char *kind,
                         const struct lines_file *files, const struct reader *r, size_t *n_rows)
 {
@@ -285,8 +285,8 @@ static int fill_entries(struct pass *s, struct dataset *d, const char *kind,
     return file_no_memory(s->spot.error, files->path);
 }
 
-/* The number of features is known before reading (from a kind or features=), or it is the largest
- * index of all files, which the first pass finds. */
+/* The number of features may be known before reading, from a kind or features=. Otherwise it is the
+ * largest index in all files, which the first pass finds. */
 int libsvm_parse(struct dataset *d, const struct reader *r, const struct lines_file *files,
                  char error[DATA_ERROR_MAX])
 {
@@ -335,9 +335,9 @@ int libsvm_read(struct dataset *d, const struct reader *r, char error[DATA_ERROR
     return err;
 }
 
-/* Returns whether the first lines are rows of numbers and at least one row has an entry. Labels may
- * be any number, and indices may have any order, because the reader gives a better error message
- * about them. */
+/* Returns whether the first lines are rows of numbers and at least one row has an entry
+ * (index:value). Labels may be any number, and indices may have any order: the reader gives a
+ * better error message about wrong ones. */
 static bool looks(const uint8_t *bytes, size_t n, bool whole)
 {
     const struct kind_rows kind = {.divide = 1};
@@ -348,7 +348,8 @@ static bool looks(const uint8_t *bytes, size_t n, bool whole)
                      .spot = {.path = "", .error = error}};
     struct piece rest = behind_mark(bytes, n), line;
     for (int i = 0; i < LOOK_LINES && next_line(&rest, &line); i++) {
-        if (rest.p == rest.end && !whole) { /* Incomplete line: use it up to the last space. */
+        /* The last line may be cut off: use it only up to its last space. */
+        if (rest.p == rest.end && !whole) {
             while (line.end > line.p && !is_space(line.end[-1]))
                 line.end--;
         }

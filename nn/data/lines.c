@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Largest size of the files of a set. All files are in memory at once, together with the arrays
- * made from them. */
+/* Largest total size of the files of a set. All files are in memory at the same time, together with
+ * the arrays that are made from them. */
 #define FILE_LIMIT (SIZE_MAX / (2 * DATA_MEMORY_FACTOR))
 
-/* `bytes` is const only for the readers, so the cast is safe. */
+/* `bytes` points to allocated memory. It is const only for the readers, so the cast is safe. */
 void lines_free(struct lines_file *files, size_t n)
 {
     for (size_t i = 0; files != NULL && i < n; i++)
@@ -92,15 +92,15 @@ int lines_mark_files(struct dataset *d, const size_t *rows, size_t n_files)
 
 /* ---- The kind of rows. ---- */
 
-/* Returns whether two numbers are exactly equal. Both were parsed from texts in the same way. Two
- * comparisons avoid the compiler's warning about == for doubles. */
+/* Returns whether two numbers, parsed from texts in the same way, are exactly equal. A comparison
+ * with == would cause a compiler warning. */
 static bool equal(double a, double b)
 {
     return a >= b && a <= b;
 }
 
-/* A fixed kind contains the number of features and the divisor. If the spec states them, too, the
- * values must be equal. A divisor of 1 means that the spec states none. */
+/* A fixed kind has a number of features and a divisor. If the spec states one of them, too, the
+ * value must be the same. r->divide is 1 if the spec states no divisor. */
 int lines_kind(const struct reader *r, const char *format, const char *path, struct kind_rows *kind,
                char error[DATA_ERROR_MAX])
 {

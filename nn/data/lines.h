@@ -39,9 +39,9 @@ __attribute__((warn_unused_result)) int lines_normalise(struct lines_file *files
                                                         bool any, const char **encoding,
                                                         char error[DATA_ERROR_MAX]);
 
-/* Normalises the beginning p[0..*n) of a file for inspection, as lines_normalise() does with `any`.
- * If nothing has to change, returns p. Otherwise returns *copy and changes *n. The caller frees
- * *copy in both cases. */
+/* Converts the beginning p[0..*n) of a file for inspection, as lines_normalise() does with `any`
+ * true. If nothing has to change, returns p. Otherwise returns *copy and changes *n. The caller
+ * frees *copy in both cases. */
 const uint8_t *lines_look(const uint8_t *p, size_t *n, uint8_t **copy);
 
 /* Position of a reader in a file, for error messages. */
@@ -56,21 +56,21 @@ struct lines_spot
 int lines_refuse(const struct lines_spot *spot, const char *where, const uint8_t *found, size_t n,
                  const char *wanted);
 
-/* Parses r->kind, which must be a kind of `format`. An open kind gets the divisor of r. Returns 0,
- * or -EINVAL with a message if r requests another number of features or another divisor than a
- * fixed kind has. */
+/* Parses r->kind into *kind. r->kind must be a kind of `format`. An open kind gets the divisor that
+ * r requests. Returns 0, or -EINVAL with a message if r requests another number of features or
+ * another divisor than a fixed kind has. */
 __attribute__((warn_unused_result)) int lines_kind(const struct reader *r, const char *format,
                                                    const char *path, struct kind_rows *kind,
                                                    char error[DATA_ERROR_MAX]);
 
-/* Called after the first pass, with its number of rows. Calls labels_settle(), and puts the file's
- * name before its message. `l` NULL: the rows have no labels. Also refuses too many rows. Returns
- * 0, -EINVAL or -ENOMEM. */
+/* Called after a reader's first pass, which has counted the rows. Calls labels_settle(), and puts
+ * the file's name before its message. `l` NULL: the rows have no labels. Also refuses too many
+ * rows. Returns 0, -EINVAL or -ENOMEM. */
 __attribute__((warn_unused_result)) int lines_settle(struct labels *l, struct kind_rows *kind,
                                                      size_t n_rows, const struct lines_spot *spot);
 
-/* Writes the text of a kind by kind_rows_print(). Returns 0, or -EINVAL with a message if it is too
- * long. */
+/* Writes the kind of a table or of sparse rows as text, by kind_rows_print(). Returns 0, or -EINVAL
+ * with a message if the text is too long. */
 __attribute__((warn_unused_result)) int lines_print_kind(const struct kind_rows *kind,
                                                          const char *format,
                                                          const struct lines_spot *spot,

@@ -6,11 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KINDS = 4 }; /* Number of thousands separators for each decimal mark. */
+enum { KINDS = 4 }; /* Number of thousands separators that can occur with each decimal mark. */
 
 static const char point_groups[KINDS + 1] = ", '_", comma_groups[KINDS + 1] = ". '_";
 
-/* Non-ASCII characters that are read as ASCII ones. */
+/* Characters outside ASCII, such as no-break spaces, and the ASCII characters as which they are
+ * read. */
 static const struct
 {
     char text[4];
@@ -21,7 +22,7 @@ static const struct
     {"\xe2\x80\x93", '-'}, {"\xef\xbc\x8d", '-'},  {"\xef\xb9\xa3", '-'},
 };
 
-/* Units that are a symbol, such as %. A space between number and symbol is optional. */
+/* Units that are a sign, such as %. A space between the number and the sign is optional. */
 static const char *const unit_signs[] = {"%",
                                          "$",
                                          "\xe2\x82\xac" /* Euro. */,
@@ -46,7 +47,7 @@ static const char unit_words[] = " kg g mg ug t lb lbs oz m cm mm um nm km mi ft
                                  "pt dpi rpm mph km/h m/s bhp hp ps cc "
                                  "kmpl mpg pa kpa hpa bar psi j kj kcal cal n nm mol pct percent ";
 
-/* Copies p to text. Each character listed in alike[] is replaced by its plain form. Returns the
+/* Copies p to `text`, and replaces each character listed in alike[] by its ASCII form. Returns the
  * length, or SIZE_MAX if the text does not fit or has a NUL byte. */
 static size_t to_ascii(const uint8_t *p, size_t n, char *text, size_t cap)
 {
@@ -75,7 +76,7 @@ static bool digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* Returns the length of the unit at p, which has n bytes, or 0 if there is no unit. `behind`: the
+/* Returns the length of the unit at p, or 0 if there is none. n: bytes left at p. `behind`: the
  * unit follows the number. `apart`: a space separates number and unit. */
 static size_t unit_at(const char *p, size_t n, bool behind, bool apart)
 {
@@ -91,7 +92,7 @@ static size_t unit_at(const char *p, size_t n, bool behind, bool apart)
         len++;
     if (behind && len + 1 < n && p[len] == '/' && (p[len + 1] | 32) >= 'a'
         && (p[len + 1] | 32) <= 'z')
-        len += 2; /* Units such as km/h. */
+        len += 2; /* Accepts units with a slash, such as km/h. */
     if (best > 0 || len == 0 || len + 1 >= NOTATION_UNIT_MAX)
         return best;
     snprintf(word, sizeof word, " %.*s ", (int)len, p);
@@ -103,7 +104,7 @@ static size_t unit_at(const char *p, size_t n, bool behind, bool apart)
     return behind && (len > 1 || apart) && strstr(unit_words, word) != NULL ? len : 0;
 }
 
-/* Returns the length of the digits, separators and exponent that p begins with. */
+/* Returns the length of the number at p: its digits, separators and exponent. */
 static size_t body_length(const char *p)
 {
     size_t n = 0, hex = 2;
@@ -124,8 +125,9 @@ static size_t body_length(const char *p)
     return n;
 }
 
-/* Returns true if p[0..n) are digits, with or without `group` between thousands. In Indian
- * notation, all groups but the last one have two digits. */
+/* Returns true if p[0..n) are digits, with or without the separator `group` between thousands.
+ * Indian notation is accepted, too: there all groups but the last one have two digits
+ * (12,34,567). */
 static bool grouped(const char *p, size_t n, char group)
 {
     size_t groups = 0, run = 0;
@@ -145,8 +147,8 @@ static bool grouped(const char *p, size_t n, char group)
     return groups == 1 || ((three || two) && p[0] != '0');
 }
 
-/* Returns true if the body is a number with this decimal mark and this thousands separator. A
- * number with an exponent must not have thousands separators. */
+/* Returns true if the digits of `body` can be read as a number with the decimal mark `mark` and the
+ * thousands separator `group`. A number with an exponent must not have thousands separators. */
 static bool reads(const char *body, char mark, char group)
 {
     size_t n = strcspn(body, "eE");
@@ -158,7 +160,9 @@ static bool reads(const char *body, char mark, char group)
     for (size_t i = 0; i < n; i++)
         n_digits += digit(body[i]);
     if (body[n] != '\0')
-        group = mark; /* No separators: `mark` does not occur in body[0..whole). */
+        /* A number with an exponent has no thousands separators. `mark` does not occur in
+         * body[0..whole), so as `group` it allows none. */
+        group = mark;
     return n_digits > 0 && (whole == 0 || grouped(body, whole, group));
 }
 
@@ -166,7 +170,8 @@ static uint32_t notations_of(const char *body)
 {
     uint32_t mask = 0;
     if (body[0] == '0' && (body[1] | 32) == 'x')
-        /* At most 13 digits, which are exact in a double. */
+        /* 15 characters are 0x and at most 13 hexadecimal digits, which a double represents
+         * exactly. */
         return strlen(body) <= 15 ? NOTATION_HEX : 0;
     for (int i = 0; i < KINDS; i++) {
         mask |= reads(body, '.', point_groups[i]) ? UINT32_C(1) << i : 0;
@@ -175,8 +180,9 @@ static uint32_t notations_of(const char *body)
     return mask;
 }
 
-/* Returns true if the cell contains only characters of numbers, and at least one digit. A sign
- * between digits means a range, a code or a telephone number: such cells are words. */
+/* Returns true for a cell that is no number but consists of characters of numbers, with at least
+ * one digit. A sign between digits means a range, a code or a telephone number: such cells are
+ * words. */
 static bool looks_broken(const char *text, bool money)
 {
     bool any = false;
@@ -196,8 +202,8 @@ static const char *skip_blanks(const char *p)
     return p + strspn(p, " ");
 }
 
-/* Parses sign, opening parenthesis and unit in any order, then the digits, then a unit and a
- * closing parenthesis. Returns false if the text has anything else. */
+/* Takes a number with its unit apart: sign, opening parenthesis and unit in any order, then the
+ * digits, then a unit and a closing parenthesis. Returns false if the text has anything else. */
 static bool take_apart(const char *p, struct notation_number *w, bool *money)
 {
     bool sign = false, open = false;
@@ -242,7 +248,7 @@ enum notation_look notation_look(const uint8_t *p, size_t n, struct notation_num
         digits_in = digit((char)p[i]);
     if (!digits_in)
         return NOTATION_NONE;
-    /* The text is too long for a number, unless it is a word. */
+    /* A cell that is too long for a number is a word, unless it has only digits and points. */
     if (to_ascii(p, n, text, sizeof text) == SIZE_MAX) {
         for (size_t i = 0; i < n; i++)
             if (p[i] != '.' && !digit((char)p[i]))

@@ -26,22 +26,23 @@ enum {
     NOTATION_COMMA = 0x0f0,
     NOTATION_HEX = 0x100,
     NOTATION_ALL = 0x1ff,
-    NOTATION_UNIT_MAX = 12 /* Bytes of the longest unit, with the NUL. */
+    NOTATION_UNIT_MAX = 12 /* Size of the longest unit, in bytes with the NUL. */
 };
 
 enum notation_look {
-    NOTATION_NONE,   /* The text is a word. */
-    NOTATION_BROKEN, /* Only digits, separators and signs, but no number in any notation. */
-    NOTATION_NUMBER  /* The text is a number in at least one notation. */
+    NOTATION_NONE, /* The text is a word. */
+    /* The text has only digits, separators and signs, but is no number in any notation. */
+    NOTATION_BROKEN,
+    NOTATION_NUMBER /* The text is a number in at least one notation. */
 };
 
 /* A parsed number. */
 struct notation_number
 {
     uint32_t notations; /* Notations in which the number can be read, as bits. */
-    /* minus: the number is negative. point, comma: the number contains one. */
+    /* minus: the number is negative. point, comma: the digits contain one. */
     bool minus, point, comma;
-    /* The number without sign and unit, with all separators in ASCII. */
+    /* The digits of the number, without sign and unit, with all separators in ASCII. */
     char digits[NUMBER_MAX + 1];
     char unit[NOTATION_UNIT_MAX]; /* Unit of the number. "": none. */
 };

@@ -1,4 +1,4 @@
-/* nn/data/quote.c -- quotes untrusted bytes for error messages. */
+/* nn/data/quote.c -- puts untrusted bytes into quotes, for error messages. */
 #include "nn/data/quote.h"
 
 #include <stdio.h>

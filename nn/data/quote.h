@@ -16,10 +16,10 @@ struct quote
     char text[QUOTE_SHOWN + 12];
 };
 
-/* Quotes n bytes. If n is 0, the text is: nothing, without quotes. */
+/* Returns the quoted text of n bytes. For n = 0 the text is the word nothing, without quotes. */
 struct quote quote_bytes(const uint8_t *bytes, size_t n);
 
-/* Quotes a string in the same way. */
+/* Returns the quoted text of a string, as quote_bytes() does. */
 struct quote quote_string(const char *text);
 
 #endif

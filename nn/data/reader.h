@@ -18,14 +18,15 @@ enum { READER_FILES_MAX = 4096, READER_NOTE_MAX = 400 };
 /* Whether rows have labels. Without labels, `labels` of the set is NULL. */
 enum reader_rows {
     READER_LABELLED,
-    /* The number of cells of the first file (csv) or the first row (libsvm) decides. */
+    /* Rows may have labels. The first file (csv) or the first row (libsvm) shows by its number of
+     * cells whether all rows have labels. */
     READER_MAYBE,
     READER_BARE
 };
 
 struct reader
 {
-    const char *const *paths; /* Files of the set, n_paths >= 1 of them. */
+    const char *const *paths; /* Files to read for one set. n_paths is at least 1. */
     size_t n_paths;
     const char *kind;
     const char *label;  /* csv: label= of the spec. NULL: the last column. */
@@ -45,12 +46,13 @@ struct reader
     /* csv: names of the columns. All zero: the first header gives them. Otherwise the names of the
      * training set or of a run, to which each header is matched. NULL: the kind gets no names. */
     struct schema *schema;
-    /* csv: true if `schema` has the label's name, so a number in label= refers to the training
-     * files only. */
+    /* csv: true if `schema` has the label's name. The label's column is then found by that name. A
+     * number in label= is ignored, because it counts the columns of the training files. */
     bool label_known;
     /* csv: buffer of READER_NOTE_MAX bytes for notes to the user, "" at first. NULL: no notes. */
     char *note;
-    enum reader_rows rows; /* csv, libsvm: READER_MAYBE and READER_BARE need a fixed kind. */
+    /* csv, libsvm: whether rows have labels. READER_MAYBE and READER_BARE need a fixed kind. */
+    enum reader_rows rows;
     struct file_progress progress;
 };
 
@@ -63,8 +65,8 @@ __attribute__((warn_unused_result)) int text_read(struct dataset *d, const struc
 __attribute__((warn_unused_result)) int cifar_read(struct dataset *d, const struct reader *r,
                                                    char error[DATA_ERROR_MAX]);
 
-/* Same as the *_read() functions for files in memory (nn/data/lines.h): `files` has r->n_paths
- * entries. r->paths is not used. */
+/* Parse files that are in memory (nn/data/lines.h). Otherwise the same as the *_read() functions.
+ * `files` has r->n_paths entries. r->paths is not used. */
 struct lines_file;
 __attribute__((warn_unused_result)) int libsvm_parse(struct dataset *d, const struct reader *r,
                                                      const struct lines_file *files,

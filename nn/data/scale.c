@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAMED = 12 /* Largest number of columns that a note lists. */ };
+enum { NAMED = 12 /* Largest number of columns that a note to the user lists by number. */ };
 
-/* Parses a kind of rows. Returns "csv" or "libsvm", or NULL for images and text, which have no
- * columns. */
+/* Parses the kind of a table ("csv") or of sparse rows ("libsvm"). Returns "csv" or "libsvm", or
+ * NULL for images and text, which have no columns. */
 static const char *parse_rows(const char *kind, struct kind_rows *k)
 {
     return kind_rows_parse(kind, "csv", k)      ? "csv"
@@ -24,8 +24,8 @@ static const char *parse_rows(const char *kind, struct kind_rows *k)
 
 /* ---- Before. ---- */
 
-/* Returns the scale to use. Default: tables are standardised, unless the spec divides their
- * values. */
+/* Returns the scale for an open kind. If scale= is not given, tables are standardised, unless
+ * divide= is given. */
 static enum columns_scale by_default(const char *format, enum columns_scale wanted, double divide)
 {
     if (wanted != COLUMNS_SCALE_AUTO || strcmp(format, "csv") != 0)
@@ -51,7 +51,8 @@ int scale_open(struct scale *s, const char *kind, enum columns_scale wanted, dou
     s->strict = k.fixed ? k.scale == COLUMNS_SCALE_AUTO : fabs(divide - 1) > 0;
     s->hash = k.columns_hash;
     s->given = k.columns != NULL;
-    s->columns.scale = s->wanted; /* The reader needs it to store rows. */
+    /* The scale is set before reading, because the reader needs it to store rows. */
+    s->columns.scale = s->wanted;
     int err = s->given ? columns_parse(&s->columns, k.columns, k.scale) : 0;
     if (err < 0)
         snprintf(error, DATA_ERROR_MAX, "no memory for the columns of %s", kind_brief(kind).text);
@@ -86,7 +87,8 @@ __attribute__((format(printf, 2, 3))) static void add_note(char note[SCALE_NOTE_
     memcpy(note + n, sentence, more + 1);
 }
 
-/* Returns the number of a column in the file, counted from 1. */
+/* Returns the number of column i in the file. Numbers of columns begin with 1 and count the label's
+ * column. */
 static size_t number_of(const struct columns *c, size_t i)
 {
     return i + 1 + (i >= c->label);
@@ -117,8 +119,8 @@ static bool is_hashed(const struct column *c)
     return c->form == COLUMN_CATEGORIES && c->hashed;
 }
 
-/* Writes "column 3" or "4 columns (2, 3, 5, 9)" for the columns for which which() returns true.
- * Returns their number. */
+/* Writes "column 3" or "4 columns (2, 3, 5, 9)": the columns for which which() returns true.
+ * Returns how many there are. */
 static size_t list_columns(const struct columns *c, bool (*which)(const struct column *c),
                            char text[160])
 {
@@ -271,8 +273,8 @@ static void apply_sparse(const struct columns *c, struct dataset *d)
 
 /* ---- Both. ---- */
 
-/* Writes the text of the columns to the kind of both sets, or the hash of the columns if the text
- * is too long. */
+/* Writes the text of the columns to the kind of the training set and of the held-out set. If the
+ * text is too long, writes the hash of the columns instead. */
 static int name_kind(const struct scale *s, struct dataset *train, struct dataset *test,
                      const char *path, char error[DATA_ERROR_MAX])
 {
@@ -298,7 +300,8 @@ static int name_kind(const struct scale *s, struct dataset *train, struct datase
     return 0;
 }
 
-/* Gives a copy of the columns to a set with categories, which needs them to write its samples. */
+/* Gives a set that has categories its own copy of the columns, which are needed to write its
+ * samples. */
 static int give_columns(const struct columns *c, struct dataset *d)
 {
     if (!columns_have_categories(c))
@@ -328,7 +331,8 @@ static int scale_rows(struct scale *s, struct dataset *train, struct dataset *te
     return 0;
 }
 
-/* Returns whether the columns change nothing: all are numbers without gaps, and none is scaled. */
+/* Returns whether scaling would change nothing: all columns are numbers without gaps, and none is
+ * scaled. */
 static bool is_plain(const struct scale *s)
 {
     return !s->given && s->hash == 0 && s->wanted == COLUMNS_SCALE_NONE
@@ -352,7 +356,7 @@ int scale_sets(struct scale *s, struct dataset *train, struct dataset *test, con
         note_columns(&s->columns, note);
     size_t label = sparse             ? dataset_dim(train)
                    : s->columns.n > 0 ? s->columns.label
-                                      : SIZE_MAX; /* The label's column is not known. */
+                                      : SIZE_MAX; /* The label's column is not known here. */
     if (err == 0 && s->wanted == COLUMNS_SCALE_NONE)
         err = warn_of_reach(train, label, note);
     if (err == 0 && s->columns.n > 0 && !is_plain(s)) {

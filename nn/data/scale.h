@@ -21,10 +21,12 @@ enum { SCALE_NOTE_MAX = 640 };
 struct scale
 {
     enum columns_scale wanted;
-    bool given; /* True: the kind has the text of the columns. */
+    /* True: the kind has the text of the columns, which gives their means and scales. */
+    bool given;
     /* True: all values are numbers and are not scaled. For csv, the reader then gets no columns. */
     bool strict;
-    uint64_t hash; /* Hash of the columns in a kind without their text. 0: the kind has no hash. */
+    /* Hash of the columns, if the kind has it in place of their text. 0: the kind has no hash. */
+    uint64_t hash;
     struct columns columns; /* Columns of a table: found by the reader, or given by the kind. */
     struct column_statistics
         /* Statistics of the training set, if this process computed the scales. Otherwise empty. */

@@ -14,7 +14,7 @@
 
 enum {
     TAG_BITS = 6 * SCHEMA_TAG,
-    NOT_THERE = SCHEMA_IGNORED + 1 /* Result of a search: no column of the header matches. */
+    NOT_THERE = SCHEMA_IGNORED + 1 /* Search result: no column of the header matches. */
 };
 
 /* ---- Lists of names. ---- */
@@ -126,7 +126,8 @@ static uint64_t hash_of(const char *name)
     return rng_hash(name, strlen(name));
 }
 
-/* Returns the keys of all names, sorted; the caller frees them. NULL: no memory. */
+/* Returns one key (hash and index) for each name, sorted by hash. The caller frees the keys. NULL:
+ * no memory. */
 static struct key *sort_names(const struct schema_names *l)
 {
     struct key *key = malloc((l->n > 0 ? l->n : 1) * sizeof *key);
@@ -137,7 +138,7 @@ static struct key *sort_names(const struct schema_names *l)
     return key;
 }
 
-/* Returns the index of the first key with a hash of at least `hash`, or n. */
+/* Returns the index of the first of the n sorted keys that has a hash of at least `hash`, or n. */
 static size_t first_key(const struct key *key, size_t n, uint64_t hash)
 {
     size_t low = 0;
@@ -151,7 +152,7 @@ static size_t first_key(const struct key *key, size_t n, uint64_t hash)
     return low;
 }
 
-/* Returns the column with this name, or NOT_THERE. */
+/* Returns the column with this name, or NOT_THERE if there is none. */
 static size_t find_name(const struct schema_names *l, const struct key *key, const char *name)
 {
     uint64_t hash = hash_of(name);
@@ -186,8 +187,8 @@ static void put_tag(const char *name, char tag[SCHEMA_TAG])
         tag[k] = columns_base64[h >> (6 * (SCHEMA_TAG - 1 - k)) & 63];
 }
 
-/* Returns the smallest hash that a name with this tag can have. A tag is the first TAG_BITS bits of
- * the hash. */
+/* Returns the smallest hash of all names that have this tag. A tag is the first TAG_BITS bits of
+ * the hash of a name. */
 static uint64_t tag_hash(const char *tag)
 {
     uint64_t h = 0;
@@ -205,8 +206,8 @@ static size_t find_tag(const struct schema_names *l, const struct key *key, cons
     return one ? key[k].i : NOT_THERE;
 }
 
-/* Computes hash and tags of the names. Leaves out the tags if two names have the same tag, if there
- * are too many names, or if the label has no name. */
+/* Computes the hash of all names, and the tag of each name. Leaves out the tags if two names have
+ * the same tag, if there are too many names, or if the label has no name. */
 static void settle(struct schema *s)
 {
     const struct schema_names *l = &s->names;
@@ -350,25 +351,25 @@ void schema_column(const struct schema *s, size_t i, char text[64])
 
 /* ---- Matching. ---- */
 
-/* State of the matching of one header. */
+/* State of matching one header to a schema. */
 struct match
 {
     const struct schema *s;
     const struct schema_names *header;
-    const struct key *key; /* Sorted keys of the header. */
-    size_t *column;        /* Result: for each value of the schema, its column in the header. */
+    const struct key *key; /* The names of the header as keys, sorted by hash. */
+    size_t *column;        /* Result: for each column of the schema, its column in the header. */
     char *why;
 };
 
-/* Returns the column of the header for name i of the schema, found by name, or by tag if the names
- * are not known. */
+/* Returns the column of the header that matches column i of the schema. Columns are matched by
+ * name, or, if the schema does not know the names, by tag (a short hash of the name). */
 static size_t find(const struct match *m, size_t i)
 {
     return m->s->names.n > 0 ? find_name(m->header, m->key, schema_name(&m->s->names, i))
                              : find_tag(m->header, m->key, m->s->tags + SCHEMA_TAG * i);
 }
 
-/* Returns the header's name that differs from `name` in case only, or NULL. */
+/* Returns the name in the header that is equal to `name` if case is ignored, or NULL. */
 static const char *other_case(const struct schema_names *header, const char *name)
 {
     for (size_t i = 0; i < header->n; i++)
@@ -377,7 +378,8 @@ static const char *other_case(const struct schema_names *header, const char *nam
     return NULL;
 }
 
-/* Writes the error message that the header lacks name i of the schema, with the names of both. */
+/* Writes the error message for a header that lacks column i of the schema. The message lists the
+ * names of the header and of the schema. */
 static int refuse_missing(const struct match *m, size_t i)
 {
     const struct schema *s = m->s;
@@ -406,7 +408,7 @@ static int refuse_missing(const struct match *m, size_t i)
     return -EINVAL;
 }
 
-/* Finds the columns of all values by name or tag. */
+/* Finds, by name or tag, the column of the header for each column of the schema. */
 static int match_values(const struct match *m, size_t label)
 {
     for (size_t i = 0; i < m->s->n; i++) {
@@ -417,8 +419,8 @@ static int match_values(const struct match *m, size_t label)
     return 0;
 }
 
-/* For a schema that has only a hash: assumes that the values are all columns except the label's, in
- * order. */
+/* For a schema that has only a hash of its names: assumes that every column of the header except
+ * the label's is a value, in the header's order. */
 static void match_order(const struct match *m, size_t label)
 {
     size_t n = 0;
@@ -427,9 +429,9 @@ static void match_order(const struct match *m, size_t label)
             m->column[n++] = i;
 }
 
-/* Checks that the names found, in the schema's order, have the schema's hash. Then the schema takes
- * these names. Exception: if the schema has a label and these rows have none, the schema stays as
- * it is. */
+/* Checks that the names found in the header, put into the schema's order, have the schema's hash.
+ * Then the schema takes these names. Exception: if the schema has a label and these rows have none,
+ * the schema stays as it is. */
 static int learn(struct schema *s, const struct match *m, size_t n, size_t label)
 {
     struct schema learnt = {0};
@@ -446,7 +448,7 @@ static int learn(struct schema *s, const struct match *m, size_t n, size_t label
     return err;
 }
 
-/* Fills f->place, f->reordered and f->note. Returns 0 or -ENOMEM. */
+/* Fills the result *f: order of the columns, and a note on differences. Returns 0 or -ENOMEM. */
 static int describe(const struct match *m, size_t n, struct schema_found *f)
 {
     size_t n_ignored = 0;
@@ -487,8 +489,8 @@ static int describe(const struct match *m, size_t n, struct schema_found *f)
     return 0;
 }
 
-/* Returns the only column of the header that is not one of the n values. SIZE_MAX: no column or
- * several columns are not values. */
+/* Returns the one column of the header that matches none of the n columns of the schema. SIZE_MAX:
+ * there is no such column, or there are several. */
 static size_t find_left(const struct match *m, size_t n)
 {
     size_t left = SIZE_MAX;
@@ -505,8 +507,9 @@ static size_t find_left(const struct match *m, size_t n)
     return left;
 }
 
-/* Matches a header by the hash of its names. If the rows have labels, the label's column is the one
- * in label=, or else the last one, as without a schema. */
+/* Matches a header to a schema that has only a hash of the names. The label's column is then not
+ * found by its name: if the rows have labels, label= names the column, or else it is the last one,
+ * as without a schema. */
 static int match_hash(struct schema *s, struct match *m, const struct schema_ask *ask,
                       struct schema_found *f)
 {

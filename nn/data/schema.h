@@ -24,17 +24,18 @@
 #include "nn/data/kind.h"
 
 enum {
-    SCHEMA_TAG = 3,       /* Letters of base64 in the tag of one name. */
-    SCHEMA_WHY_MAX = 256, /* Bytes of a partial error message, with the NUL. */
-    SCHEMA_LIST_MAX = 100 /* Bytes of a list of names in a message, with the NUL. */
+    /* Length of the tag of one name, in letters of base64. A tag is a short hash. */
+    SCHEMA_TAG = 3,
+    SCHEMA_WHY_MAX = 256, /* Size of a partial error message, in bytes with the NUL. */
+    SCHEMA_LIST_MAX = 100 /* Size of a list of names in a message, in bytes with the NUL. */
 };
 
 /* List of names, all UTF-8 and without NUL bytes. All zero: no names. */
 struct schema_names
 {
     uint32_t n, cap;
-    size_t *at; /* Name i begins at text[at[i]]. `n` entries, room for `cap`. */
-    char *text; /* The names one after the other, each with a NUL. */
+    size_t *at; /* text[at[i]] is the first byte of name i. `n` entries, room for `cap`. */
+    char *text; /* All names one after the other, each with a NUL. */
     size_t n_text, text_cap;
 };
 
@@ -42,7 +43,7 @@ struct schema_names
 struct schema
 {
     bool named;
-    uint64_t hash; /* Hash of the names of the values' columns, in order. */
+    uint64_t hash; /* Hash of the names of all columns except the label's, in their order. */
     /* Number of columns without the label. 0: not known, because names and tags are not known. */
     uint32_t n;
     /* Names of the n columns, then the label's name if has_label. Empty: the names are not
@@ -52,24 +53,25 @@ struct schema
     char tags[COLUMNS_TEXT_MAX]; /* Tags of the n names and of the label's name. "": not known. */
 };
 
-/* Values of schema_found.place for columns that are no inputs: the label's column, and ignored
- * columns. */
+/* Values of schema_found.place for columns that are no inputs of the model: the label's column
+ * (SCHEMA_LABEL), and columns that the schema does not have (SCHEMA_IGNORED). */
 enum { SCHEMA_LABEL = 1 << 30, SCHEMA_IGNORED };
 
-/* Requirements of the caller on a table's label. */
+/* What the caller of schema_match() requires of the label. */
 struct schema_ask
 {
     size_t label;  /* Column that label= requests. SIZE_MAX: label= is not given. */
     bool labelled; /* True: rows must have a label. */
-    /* True: the label is not read. If both `labelled` and `bare` are false, the header decides. */
+    /* True: the label is not read. If `labelled` and `bare` are both false, the header decides
+     * whether there is a label. */
     bool bare;
 };
 
 /* Result of schema_match(). */
 struct schema_found
 {
-    /* For each column of the table: its index among the values, SCHEMA_LABEL or SCHEMA_IGNORED.
-     * Owned by the caller. */
+    /* For each column of the table: its index among the values of a row, or SCHEMA_LABEL or
+     * SCHEMA_IGNORED. Owned by the caller. */
     uint32_t *place;
     size_t label; /* The label's column. SIZE_MAX: none. */
     bool reordered;
@@ -84,8 +86,8 @@ void schema_names_close(struct schema_names *l);
 __attribute__((warn_unused_result)) int schema_names_add(struct schema_names *l,
                                                          const uint8_t *name, size_t n);
 const char *schema_name(const struct schema_names *l, size_t i);
-/* Sets *twice to true if two names are equal, and column[] to their indices. Returns 0 or
- * -ENOMEM. */
+/* Finds out whether two names are equal. If so, sets *twice to true and column[] to the indices of
+ * the two. Returns 0 or -ENOMEM. */
 __attribute__((warn_unused_result)) int schema_names_twice(const struct schema_names *l,
                                                            bool *twice, size_t column[2]);
 
@@ -103,9 +105,10 @@ __attribute__((warn_unused_result)) int schema_adopt(struct schema *s,
                                                      const struct schema_names *header,
                                                      size_t label);
 
-/* Initialises the schema from a kind. If the kind is open, or if `known` has the hash of the kind,
- * the schema becomes a copy of `known`, which may be NULL. Otherwise the schema gets the hash and
- * the tags of the kind. Returns 0 or -ENOMEM. */
+/* Initialises the schema for data of a kind. `known`: a schema with names, or NULL. If the kind is
+ * open, or if the kind has the hash of `known`, the schema becomes a copy of `known` (empty if
+ * NULL). Otherwise it gets the hash and the tags of the kind, but no names. Returns 0 or
+ * -ENOMEM. */
 __attribute__((warn_unused_result)) int schema_of_kind(struct schema *s, const struct kind_rows *k,
                                                        const struct schema *known);
 
@@ -118,12 +121,14 @@ __attribute__((warn_unused_result)) int schema_match(struct schema *s,
                                                      struct schema_found *found,
                                                      char why[SCHEMA_WHY_MAX]);
 
-/* Returns true if the names of all values are known and the header has all of them. */
+/* Returns true if the schema knows the names of all its columns and the header has all of them. */
 bool schema_is_in(const struct schema *s, const struct schema_names *header);
 
-/* Writes the names of the values and of the label for messages: "a", "b" and the label "y". */
+/* Writes the names of the schema's columns and of the label for messages: "a", "b" and the label
+ * "y". */
 void schema_list(const struct schema *s, char text[SCHEMA_WHY_MAX]);
-/* Writes the name of value i for messages: column "a", or column 3 if the name is not known. */
+/* Writes how messages name column i of the schema: column "a", or column 3 if the name is not
+ * known. */
 void schema_column(const struct schema *s, size_t i, char text[64]);
 
 /* Finds the order of columns: for each of the to->n columns of `to`, sets place[i] to the matching

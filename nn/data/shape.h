@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Limits of a shape. Larger data are refused, so products of sizes do not overflow. */
+/* Limits of a shape. Larger data are refused, so that products of these numbers do not overflow. */
 enum {
     DATA_CHANNELS_MAX = 4,
     DATA_SIDE_MAX = 1024, /* Largest height and width of an IDX image. */
@@ -22,10 +22,12 @@ enum {
 };
 
 enum data_form {
-    DATA_IMAGES, /* Bytes of pixels, normalised by a table. */
-    DATA_ROWS,   /* Dense rows of floats. */
-    DATA_SPARSE, /* Rows of (column, value) entries. */
-    DATA_TEXT    /* Bytes. The model predicts each next byte. */
+    DATA_IMAGES, /* Images: pixels stored as bytes. A table gives the normalised value of a byte. */
+    DATA_ROWS,   /* Rows of floats, of which every entry is stored. */
+    /* Sparse rows: of each row, only the entries that are not zero are stored, as (column,
+     * value). */
+    DATA_SPARSE,
+    DATA_TEXT /* Text: bytes. The model predicts each next byte. */
 };
 
 struct data_shape

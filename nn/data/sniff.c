@@ -14,7 +14,7 @@
 
 enum { MNIST_SIDE = 28, MNIST_CLASSES = 10, IDX_HEADER = 16 };
 
-/* State of the detection for one path. */
+/* State of detecting the kind of the data at one path. */
 struct sniff
 {
     const char *path;
@@ -35,8 +35,8 @@ static int read_head(struct sniff *s, const char *path, char error[DATA_ERROR_MA
 
 /* ---- Images. ---- */
 
-/* Raises *most to the largest label of a file. Reads the whole file, because labels may be
- * sorted. */
+/* Finds the largest label of a file. If it is larger than *most, *most is set to it. Reads the
+ * whole file, because labels may be sorted. */
 static int largest_label(struct sniff *s, const char *path, uint8_t *most,
                          char error[DATA_ERROR_MAX])
 {
@@ -99,8 +99,8 @@ static int sniff_idx(struct sniff *s, char *const *paths, size_t n, char error[D
     return 0;
 }
 
-/* Detects the kind of a .bin file by its contents, or by its name if the contents fit both kinds or
- * none. */
+/* Detects the kind of a .bin file (CIFAR-10 or CIFAR-100) by its contents, or by its name if the
+ * contents fit both kinds or none. */
 static int sniff_binary(struct sniff *s, const char *path, char error[DATA_ERROR_MAX])
 {
     int err = read_head(s, path, error);
@@ -128,8 +128,8 @@ static bool is_binary(const char *path)
 
 /* ---- All files. ---- */
 
-/* Returns the kind that a file without a known name looks like. The strictest kinds are tried
- * first, because a file of rows is also valid text. */
+/* Returns the kind of a file by its first bytes. Called if the name of the file does not show the
+ * kind. The strictest formats are tried first, because a file of rows is also valid text. */
 static const char *looks_like(const struct sniff *s)
 {
     static const enum kind_name order[] = {KIND_IDX,    KIND_CIFAR10, KIND_CIFAR100,
@@ -149,8 +149,9 @@ static const char *named(const char *path)
     return NULL;
 }
 
-/* Returns whether `kind` is preferred to `other`. Any kind is preferred to text, because a
- * directory of rows often contains a README, and a directory of texts seldom contains rows. */
+/* Returns whether `kind` is preferred to `other`, if files of one directory look like both. Any
+ * kind is preferred to text, because a directory of tables often contains a README, and a directory
+ * of texts seldom contains a table. */
 static bool outdoes(const char *kind, const char *other)
 {
     return kind != NULL
@@ -173,9 +174,9 @@ static int sniff_names(struct sniff *s, char *const *paths, size_t n, char error
     return 0;
 }
 
-/* Detects the kind by the first bytes of all files. The first file that is not text decides. If all
- * files look like text, the ending of a name decides: a table with a "?" in it looks like text, and
- * would otherwise be trained on as text. */
+/* Detects the kind by the first bytes of all files. The first file that does not look like text
+ * decides. If all files look like text, the ending of a name decides. Example: a table with "?" in
+ * its cells looks like text, but its name ends in .csv. */
 static int sniff_contents(struct sniff *s, char *const *paths, size_t n, char error[DATA_ERROR_MAX])
 {
     for (size_t i = 0; i < n; i++) {

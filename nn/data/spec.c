@@ -48,7 +48,7 @@ static bool is_letter(char c)
     return (c >= 'a' && c <= 'z') || c == '_';
 }
 
-/* Returns the length of WORD if p begins with "WORD=", else 0. */
+/* If the text at p begins with "WORD=", returns the length of WORD, else 0. */
 static size_t key_length(const char *p)
 {
     size_t n = 0;
@@ -66,8 +66,8 @@ static enum data_key find_key(const char *p, size_t n)
     return k;
 }
 
-/* Ends a value with a NUL before the next option. Returns the next option, or NULL. `any_word`: any
- * word before "=" counts as an option, not only a known key. */
+/* Ends a value: puts a NUL in place of the comma before the next option. Returns the next option,
+ * or NULL. `any_word`: any word before "=" begins an option. Otherwise only a known key does. */
 static char *cut_value(char *p, bool any_word)
 {
     for (; (p = strchr(p, ',')) != NULL; p++) {
@@ -80,8 +80,8 @@ static char *cut_value(char *p, bool any_word)
     return NULL;
 }
 
-/* A mistyped key after a PATH is read as a part of the PATH. The error about the missing file
- * then asks whether a key was meant. */
+/* A mistyped key after a PATH is read as a part of the PATH, so the file is missing. This function
+ * finds the word, and the error message asks whether a key was meant. */
 bool data_spec_stray(const char *path, char key[32])
 {
     const char *p = strchr(path, ',');
@@ -92,7 +92,8 @@ bool data_spec_stray(const char *path, char key[32])
     return p != NULL;
 }
 
-/* Writes the list for a message such as "expected test or holdout or label with csv". */
+/* Writes the list of keys for an error message such as "expected test or holdout or label with
+ * csv". */
 void data_spec_keys(const struct data_format *f, char list[96])
 {
     size_t at = 0;
@@ -112,14 +113,14 @@ const char *data_spec_question(const struct data_format *f, const char *key,
     return spelling_question(&near, out, DATA_QUESTION_MAX);
 }
 
-/* Parses a number between the bounds, which are excluded: a share of 0 or 1 would leave one of the
- * two sets empty. */
+/* Parses a number between the bounds, without the bounds themselves. A share of 0 or 1 would leave
+ * the training set or the held-out set empty. */
 static bool number_between(const char *p, double low, double high, double *v)
 {
     return number_is((const uint8_t *)p, strlen(p), v) && *v > low && *v < high;
 }
 
-/* Stores one value. Returns false if the value is not valid for the key. */
+/* Stores the value of one key. Returns false if the value is not valid for this key. */
 static bool store_value(struct data_spec *s, enum data_key key, const char *value)
 {
     const char *end = NULL;
@@ -181,7 +182,8 @@ static int parse_option(struct data_spec *s, const char *p, size_t n, char error
     return -EINVAL;
 }
 
-/* Parses all options of a spec in order. If several are wrong, the message is about the first. */
+/* Parses all options of a spec in order. If several options are wrong, the error message is about
+ * the first. */
 static int parse_options(struct data_spec *s, char *rest, char error[DATA_ERROR_MAX])
 {
     while (rest != NULL) {
@@ -207,9 +209,9 @@ static int parse_options(struct data_spec *s, char *rest, char error[DATA_ERROR_
 
 /* ---- Specs. ---- */
 
-/* Returns whether a spec begins with "KIND:", known or not, and sets *n to the length of KIND.
- * Letters and digits before a colon always mean a kind. A path of that form must be written with ./
- * before it. */
+/* Returns whether a spec begins with "KIND:", and sets *n to the length of KIND, which need not be
+ * a known kind. Letters and digits before a colon always count as a KIND, so such a path must begin
+ * with ./. */
 static bool names_kind(const char *spec, size_t *n)
 {
     for (*n = 0; isalnum((unsigned char)spec[*n]) || spec[*n] == '_'; ++*n)
@@ -281,7 +283,7 @@ int data_spec_parse(struct data_spec *s, const char *text, char error[DATA_ERROR
         s->format = is_glyphs(text) ? &data_formats[KIND_GLYPHS]
                     : kind          ? data_format_named(text, n)
                                     : NULL;
-    bool drawn = s->format == &data_formats[KIND_GLYPHS]; /* Glyphs have no PATH. */
+    bool drawn = s->format == &data_formats[KIND_GLYPHS]; /* The spec of glyphs has no PATH. */
     if (!path_alone && (s->format == NULL || drawn == kind))
         return refuse_spec(text, error);
     char *path = s->text + (path_alone ? 0 : kind ? n + 1 : strlen("glyphs"));

@@ -21,8 +21,9 @@ struct data_format;
 /* A parsed spec. The struct must not be copied, because its strings point into `text`. */
 struct data_spec
 {
-    const struct data_format *format; /* Format of KIND. NULL: a PATH without KIND. */
-    const char *path;                 /* PATH. NULL: none ("glyphs"). */
+    /* Format that KIND names. NULL: the spec is a PATH without KIND. */
+    const struct data_format *format;
+    const char *path;         /* PATH. NULL: none ("glyphs"). */
     uint32_t given;           /* Keys in the spec, as bits of enum data_key (nn/data/format.h). */
     const char *test, *label; /* Values of test= and label=. NULL: not given. */
     const char *header;       /* Value of header=. "auto": not given. */
@@ -37,8 +38,8 @@ struct data_spec
 __attribute__((warn_unused_result)) int data_spec_parse(struct data_spec *s, const char *text,
                                                         char error[DATA_ERROR_MAX]);
 
-/* Finds the first word after a comma and before "=" in a path ("b" in "a,b=c") and writes it to
- * `key`. The word may be a mistyped key, which the error about a missing path then mentions.
+/* Finds the first word between a comma and "=" in a path ("b" in "a,b=c") and writes it to `key`.
+ * The word may be a mistyped key: the error message about the missing path then mentions it.
  * Returns false if the path has no such word. */
 bool data_spec_stray(const char *path, char key[32]);
 

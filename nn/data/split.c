@@ -19,8 +19,9 @@
 /* State of Knuth's algorithm S, which is called for the samples 0, 1, ... in turn. */
 struct choice
 {
-    size_t n, k;      /* k of n samples are held out. */
-    size_t at, taken; /* Number of samples so far; number of them that are held out. */
+    size_t n, k; /* The algorithm holds out k of n samples. */
+    /* at: number of samples decided so far. taken: how many of them are held out. */
+    size_t at, taken;
 };
 
 /* Returns whether the next sample is held out. The probability is chosen so that exactly k of n
@@ -40,8 +41,8 @@ static size_t entries_of(const struct dataset *d, size_t i)
     return d->start[i + 1] - d->start[i];
 }
 
-/* Returns the `entries` of dataset_init() for the held-out set: for sparse rows, the entries of all
- * held-out samples; for dense rows, the floats of one row. */
+/* Returns the argument `entries` of dataset_init() for the held-out set. For sparse rows this is
+ * the number of entries of all held-out rows, for dense rows the floats of one row. */
 static size_t count_entries(const struct dataset *d, struct choice c)
 {
     size_t n = d->shape.form == DATA_ROWS ? d->stride : 0;
@@ -82,7 +83,7 @@ static void *shrunk(void *p, size_t n_bytes)
     return q != NULL ? q : p;
 }
 
-/* Frees the memory that the held-out samples used in the set. */
+/* Shrinks the arrays of a set to what it needs after samples were moved to the held-out set. */
 static void shrink(struct dataset *d)
 {
     size_t n = d->n, dim = dataset_dim(d);
@@ -99,7 +100,8 @@ static void shrink(struct dataset *d)
     }
 }
 
-/* Divides the samples between the two sets. j and k count the samples of each set so far. */
+/* Divides the samples between the training set and the held-out set. j counts the samples that the
+ * training set has kept so far, k those of the held-out set. */
 static void part_samples(struct dataset *train, struct dataset *test, struct choice c)
 {
     size_t j = 0, k = 0;
@@ -116,7 +118,8 @@ static void part_samples(struct dataset *train, struct dataset *test, struct cho
     train->n = j;
 }
 
-/* Moves the end of a text: its last test->n samples and the byte after them. */
+/* Moves the end of a text to the held-out set: the last test->n samples, and one byte more, which
+ * is the last label. */
 static void part_text(struct dataset *train, struct dataset *test)
 {
     size_t dim = dataset_dim(train), left = train->n - test->n;

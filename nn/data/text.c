@@ -17,7 +17,8 @@
 #include <string.h>
 
 enum {
-    ODD_SHARE = 10 /* text_looks() accepts one unusual byte in ODD_SHARE. */
+    /* text_looks() accepts a file if at most one byte in ODD_SHARE is not usual in a text. */
+    ODD_SHARE = 10
 };
 
 /* Returns the context: from the kind ("text/128"), or from r->context if the kind is open. */
@@ -33,7 +34,7 @@ static uint32_t context_of(const struct reader *r)
     return context;
 }
 
-/* Copies the first n bytes of all files together. */
+/* Copies the first n bytes of the files, joined one after the other, to `text`. */
 static void join(uint8_t *text, size_t n, const struct lines_file *files)
 {
     for (size_t at = 0; at < n; files++) {
@@ -44,7 +45,7 @@ static void join(uint8_t *text, size_t n, const struct lines_file *files)
     }
 }
 
-/* Stores the file in which each sample begins. */
+/* Stores for each sample the file in which it begins. */
 static int mark_files(struct dataset *d, uint32_t context, const struct lines_file *files,
                       size_t n_files)
 {
@@ -114,8 +115,8 @@ static size_t utf8(const uint8_t *p, const uint8_t *end)
     return i == n || (n > 0 && p + i == end) ? i : 0;
 }
 
-/* Counts unusual bytes: control characters, and bytes above ASCII that are not UTF-8. Old texts
- * contain some, so a few are accepted. */
+/* Accepts a file as text if few of its bytes are unusual: control characters, or bytes above ASCII
+ * that are not UTF-8. Old texts contain some of them. */
 bool text_looks(const uint8_t *bytes, size_t n, bool whole)
 {
     (void)whole;

@@ -22,11 +22,13 @@
 #include <zlib.h>
 
 enum {
-    CHUNK = 64 * 1024,     /* Number of compressed bytes that are read at a time. */
-    STEP = 4 << 20,        /* Number of bytes between two progress reports. */
-    DEFLATE_FACTOR = 1032, /* Largest ratio of unpacked to packed size. */
-    PATH_SHOWN = 160,      /* Bytes at the end of a path that error messages show. */
-    GZIP_WINDOW = 15 + 16  /* Argument of inflateInit2(): accept gzip only. */
+    CHUNK = 64 * 1024, /* Number of compressed bytes that are read at a time. */
+    STEP = 4 << 20,    /* Number of bytes between two progress reports. */
+    /* Largest ratio of the unpacked size to the compressed size (a limit of deflate). */
+    DEFLATE_FACTOR = 1032,
+    /* Error messages show at most this number of bytes from the end of a path. */
+    PATH_SHOWN = 160,
+    GZIP_WINDOW = 15 + 16 /* Argument of inflateInit2(): accept gzip only. */
 };
 
 struct file
@@ -99,8 +101,8 @@ int file_world_error(char error[FILE_ERROR_MAX], const char *path, const char *w
     return -code;
 }
 
-/* Returns true for a name that ends in .gz. Such a file is expected to be gzip. The first two bytes
- * of a file show whether it is. */
+/* Returns true for a name that ends in .gz. Such a file should be gzip: its first two bytes show
+ * whether it is. */
 static bool named_gz(const char *path)
 {
     size_t len = strlen(path);
@@ -113,7 +115,8 @@ void file_watch(struct file *f, const struct file_progress *progress)
     f->hash = UINT64_C(0xcbf29ce484222325);
 }
 
-/* Counts n more bytes read, and reports progress every few MiB. n 0: the end of the file. */
+/* Counts n more bytes that were read, and reports progress every few MiB. n = 0 means that the end
+ * was reached. */
 static void report(struct file *f, size_t n)
 {
     f->done += n;
@@ -122,7 +125,7 @@ static void report(struct file *f, size_t n)
     if (n > 0 && f->done - f->said < STEP)
         return;
     f->said = n > 0 ? f->done : UINT64_MAX;
-    /* The file may grow while it is read. */
+    /* The file may grow while it is read, so more bytes than `size` may have been read. */
     uint64_t total = f->done > f->size ? f->done : f->size;
     f->progress.call(f->progress.self, f->path, f->done, n > 0 ? total : f->done);
 }
@@ -214,7 +217,8 @@ int file_open_plain(struct file **f, const char *path, char error[FILE_ERROR_MAX
     return err;
 }
 
-/* Opens a file and detects gzip. `input`: the program must not replace the file from then on. */
+/* Opens a file and detects gzip. `input`: the file counts as an input, so the program must not
+ * replace it from then on (nn/files/replace.h). */
 static int open_any(struct file **f, const char *path, bool input, char error[FILE_ERROR_MAX])
 {
     int err = input ? file_open_plain(f, path, error) : open_plain(f, path, error);
@@ -260,7 +264,8 @@ bool file_is_plain(const struct file *f)
     return !f->gzip;
 }
 
-/* Makes compressed bytes available in z. z.avail_in stays 0 at the end of the file. */
+/* Makes sure that the input buffer of zlib (z) has compressed bytes. At the end of the file
+ * z.avail_in stays 0. */
 static int refill(struct file *f, char error[FILE_ERROR_MAX])
 {
     if (f->z.avail_in > 0)
@@ -295,7 +300,8 @@ static int member_end(struct file *f, char error[FILE_ERROR_MAX])
     return 0;
 }
 
-/* Inflates into z.next_out until it is full, the input buffer is empty, or the file ends. */
+/* Inflates bytes to z.next_out. Stops when the output is full, the input buffer is empty, or the
+ * file ends. */
 static int inflate_more(struct file *f, char error[FILE_ERROR_MAX])
 {
     int err = refill(f, error);
@@ -342,14 +348,15 @@ int file_get(struct file *f, void *dst, size_t n, size_t *got, char error[FILE_E
     return err;
 }
 
-/* Reads to the end of the file, into a buffer that is doubled when it is full. */
+/* Reads the rest of the file into a buffer, whose size is doubled when it is full. */
 static int read_all(struct file *f, size_t limit, uint8_t **bytes, size_t *n,
                     char error[FILE_ERROR_MAX])
 {
     uint64_t bound = file_bound(f);
     size_t cap = bound < CHUNK ? (size_t)bound + 1 : CHUNK;
     if (!f->gzip && bound < limit)
-        cap = (size_t)bound + 1; /* One byte more detects the end. */
+        /* With one byte more than the file has, the first read that is not full shows the end. */
+        cap = (size_t)bound + 1;
     for (;;) {
         uint8_t *grown = realloc(*bytes, cap);
         if (grown == NULL)
@@ -370,7 +377,7 @@ static int read_all(struct file *f, size_t limit, uint8_t **bytes, size_t *n,
     }
 }
 
-/* After a failure *bytes is NULL, so the caller frees nothing. */
+/* After a failure *bytes is NULL, so the caller has nothing to free. */
 int file_read(const char *path, size_t limit, const struct file_progress *progress, uint8_t **bytes,
               size_t *n, char error[FILE_ERROR_MAX])
 {

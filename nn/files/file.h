@@ -22,7 +22,7 @@
 #include <stdint.h>
 
 enum {
-    FILE_ERROR_MAX = 320 /* Bytes of an error message, with the NUL. */
+    FILE_ERROR_MAX = 320 /* Size of an error message, in bytes with the NUL. */
 };
 
 struct file; /* An open file. Opaque. */
@@ -34,8 +34,8 @@ struct file_progress
     void (*call)(void *self, const char *path, uint64_t done, uint64_t total);
     void *self;
     /* Sum of the hashes of all files that are read with this struct. A hash covers the unpacked
-     * bytes, so the sum does not depend on names, order and compression of the files. file_close()
-     * adds the hash of its file. NULL: no hash. */
+     * bytes, so the sum does not depend on the names, order and compression of the files.
+     * file_close() adds the hash of the closed file. NULL: no hash is computed. */
     uint64_t *hash;
 };
 
@@ -62,8 +62,8 @@ bool file_is_plain(const struct file *f);
 __attribute__((warn_unused_result)) int file_get(struct file *f, void *dst, size_t n, size_t *got,
                                                  char error[FILE_ERROR_MAX]);
 
-/* Reports progress from now on: every few MiB of the file on disk, and when the end has been read.
- * Also starts the hash. */
+/* Reports progress from now on, every few MiB of the file on disk and at its end. If progress->hash
+ * is not NULL, the hash starts, too. */
 void file_watch(struct file *f, const struct file_progress *progress);
 
 /* Reads a whole file of at most `limit` bytes into *bytes, which the caller frees. The memory grows

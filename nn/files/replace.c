@@ -18,7 +18,8 @@
 
 enum {
     NAMES_TRIED = 100,
-    LINKS_MAX = 40, /* Same limit as the Linux kernel's for symbolic links in a path. */
+    /* Largest number of symbolic links to follow in a path: the limit of the Linux kernel. */
+    LINKS_MAX = 40,
     RIGHTS = 0777
 };
 
@@ -35,7 +36,7 @@ struct input
 static struct
 {
     atomic_bool on;
-    atomic_flag busy; /* Spin lock for the fields below. */
+    atomic_flag busy; /* Spin lock for the list of inputs, which the next fields are. */
     struct input *at;
     size_t n, cap;
 } inputs = {.busy = ATOMIC_FLAG_INIT};
@@ -90,8 +91,8 @@ void replace_add_input(int fd)
 
 /* ---- Inspection of a path. ---- */
 
-/* Replaces `path`, a symbolic link, by the target of the link. A relative target is relative to the
- * directory of the link. */
+/* Replaces `path`, which is a symbolic link, by the target of the link. A relative target is
+ * relative to the directory of the link. */
 static int follow(char path[REPLACE_PATH_MAX])
 {
     char target[REPLACE_PATH_MAX], joined[REPLACE_PATH_MAX];
@@ -169,8 +170,8 @@ static int open_socket(const char *path)
     return fd >= 0 ? fd : -errno;
 }
 
-/* Opens without O_CREAT and O_TRUNC. If a regular file has replaced the stream since the check, the
- * file is not truncated. */
+/* Opens a stream without O_CREAT and O_TRUNC. If a regular file has taken the place of the stream
+ * since it was checked, this file is not truncated. */
 static int open_stream(struct replace *r, const struct stat *st)
 {
     r->streams = true;
@@ -248,7 +249,7 @@ int replace_sync(const char *dir)
     int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return -errno;
-    /* EINVAL: not supported by the file system. */
+    /* EINVAL: the file system cannot sync a directory. This is no error. */
     int err = fsync(fd) < 0 && errno != EINVAL ? -errno : 0;
     close(fd);
     return err;

@@ -21,7 +21,8 @@
 
 enum {
     REPLACE_PATH_MAX = 4096,
-    /* Error code for an output that is an input. No file operation returns this errno. */
+    /* Error code if an output is also an input. No file operation returns this errno, so it is free
+     * for this use. */
     REPLACE_INPUT = ENOTUNIQ
 };
 
@@ -66,8 +67,8 @@ void replace_protect_inputs(void);
 /* Adds the open file `fd` to the inputs. Does nothing before replace_protect_inputs(). */
 void replace_add_input(int fd);
 
-/* Syncs the names in a directory to the disk. Returns 0, also if the file system does not support
- * this, or a negative errno. */
+/* Syncs a directory to the disk, so that the names in it are durable. Returns 0, also if the file
+ * system does not support this, or a negative errno. */
 __attribute__((warn_unused_result)) int replace_sync(const char *dir);
 
 /* Returns true if `name`, without its directory, is the name of a temporary file of `base`. */

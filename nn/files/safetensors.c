@@ -73,7 +73,7 @@ static int open_checked(struct safetensors_header *h, struct file **f, const cha
     return err;
 }
 
-/* Text of a shape for error messages: "6x1x5x5". */
+/* The shape of a tensor for error messages, such as "6x1x5x5". */
 struct shape_text
 {
     char text[SAFETENSORS_DIMS_MAX * 21 + 8];
@@ -140,7 +140,7 @@ static int refuse_name(const char *name, const struct segment *s, size_t n, cons
                       name, question, question[0] ? " It has" : ", but", list);
 }
 
-/* Returns the first segment that the file has no tensor for, or NULL. */
+/* Returns the first segment of the model for which the file has no tensor. NULL: there is none. */
 static const struct segment *missing(const struct safetensors_header *h, const struct segment *s,
                                      size_t n)
 {
@@ -198,7 +198,8 @@ static int check_segments(const struct safetensors_header *h, const struct segme
 
 enum { VALUE_BYTES_MAX = 8 };
 
-/* Returns the size of one value in bytes, or 0 for a dtype that is not read. */
+/* Returns the size of one value of this dtype in bytes, or 0 if the values of this dtype are not
+ * read. */
 static size_t value_bytes(enum safetensors_dtype dtype)
 {
     switch (dtype) {
@@ -225,7 +226,7 @@ static float float_of(uint32_t bits)
     return x;
 }
 
-/* Converts little-endian bytes to values, without rounding. */
+/* Converts little-endian bytes to doubles, without rounding. */
 static void from_wire(enum safetensors_dtype dtype, const uint8_t *b, double *x, size_t n)
 {
     size_t width = value_bytes(dtype);
@@ -268,8 +269,8 @@ static int skip_tensor(struct file *f, const struct safetensors_tensor *t, const
     return err;
 }
 
-/* Reads the values of one tensor and passes them to w->take() in pieces. A tensor of a dtype that
- * is not read gives one empty piece. */
+/* Reads the values of one tensor and passes them to w->take() in pieces. If values of this dtype
+ * are not read, take() gets one empty piece. */
 static int walk_tensor(struct file *f, const struct safetensors_tensor *t,
                        const struct safetensors_walker *w, const char *path,
                        char error[FILE_ERROR_MAX])
@@ -317,7 +318,8 @@ static int read_tensor(struct file *f, const struct safetensors_tensor *t, const
     struct filling filling = {.to = x + to->offset};
     struct safetensors_walker w = {.take = fill, .self = &filling};
     const float *dst = filling.to;
-    assert(t->n == to->n); /* check_segments() has compared the shapes. */
+    /* The shapes are equal, because check_segments() refuses a file with another shape. */
+    assert(t->n == to->n);
     int err = walk_tensor(f, t, &w, path, error);
     if (err < 0)
         return err;
@@ -345,7 +347,7 @@ int safetensors_read(const char *path, const struct segment *s, size_t n, float 
         return err;
     err = check_segments(&h, s, n, path, error);
     size_t n_bytes = err == 0 ? (size_t)h.n_elements * sizeof(float) : 0;
-    float *y = err == 0 ? malloc(n_bytes + 1) : NULL; /* Buffer of the model's size. */
+    float *y = err == 0 ? malloc(n_bytes + 1) : NULL; /* Buffer for all floats of the model. */
     if (err == 0 && y == NULL)
         err = file_no_memory(error, path);
     for (size_t i = 0; i < h.n && err == 0; i++) {

@@ -48,9 +48,11 @@ __attribute__((warn_unused_result)) int safetensors_read(const char *path, const
 /* Contents of a model file that can be read without knowing the model. */
 struct safetensors_info
 {
-    size_t n_meta, n_tensors; /* Number of metadata pairs. Number of tensors, without counters. */
-    uint64_t n_floats;        /* Elements of all tensors, without counters. */
-    struct safetensors_meta *meta; /* n_meta pairs, owned by the struct. */
+    /* n_meta: number of metadata pairs. n_tensors: number of tensors, without the counters of batch
+     * norms. */
+    size_t n_meta, n_tensors;
+    uint64_t n_floats;             /* Number of elements of all these tensors together. */
+    struct safetensors_meta *meta; /* The n_meta metadata pairs, owned by the struct. */
 };
 
 /* Checks a file's header and reads its metadata. Returns 0, -EINVAL or another negative errno.

@@ -9,9 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ELEMENT_MAX = 16 /* Largest size of an element that overflow checks assume, in bytes. */ };
+/* The checks for overflow assume that no element is larger than this, in bytes. */
+enum { ELEMENT_MAX = 16 };
 
-/* Gets number i of a JSON array. Returns false if it is not a whole number or is negative. */
+/* Gets entry i of a JSON array as a number. Returns false if it is not a whole number or is
+ * negative. */
 static bool get_number(const json_t *array, size_t i, uint64_t *v)
 {
     const json_t *j = json_array_get(array, i);
@@ -21,7 +23,8 @@ static bool get_number(const json_t *array, size_t i, uint64_t *v)
     return true;
 }
 
-/* Parses the dimensions, and checks their product for overflow at each step. */
+/* Parses the shape: its dimensions. The product of the dimensions is checked for overflow after
+ * each of them. */
 static int parse_shape(struct safetensors_tensor *t, const json_t *shape, const char *path,
                        char error[FILE_ERROR_MAX])
 {
@@ -52,8 +55,8 @@ static bool is_counter(const char *name, const char *dtype, const json_t *shape)
            && json_is_array(shape) && json_array_size(shape) == 0;
 }
 
-/* The dtypes of the format: https://docs.rs/safetensors, enum Dtype. For any other dtype, the size
- * in bytes is taken from the offsets. */
+/* The known dtypes of the format: https://docs.rs/safetensors, enum Dtype. For an unknown dtype,
+ * the size of a tensor in bytes follows from its offsets. */
 static const struct
 {
     const char *name;
@@ -130,7 +133,8 @@ static int compare_begin(const void *a, const void *b)
     const struct safetensors_tensor *x = a, *y = b;
     if (x->begin != y->begin)
         return x->begin < y->begin ? -1 : 1;
-    return x->end < y->end ? -1 : x->end > y->end; /* Empty tensors come first. */
+    /* Of two tensors that begin at the same byte, the empty one comes first. */
+    return x->end < y->end ? -1 : x->end > y->end;
 }
 
 /* Sorts the tensors, and checks that they cover the data without gaps and overlaps. */
@@ -240,7 +244,7 @@ int safetensors_header_read(struct safetensors_header *h, const struct safetenso
     return err;
 }
 
-/* The names of the tensors are borrowed from the JSON, so both are freed here. */
+/* The names of the tensors are a part of the JSON, so they are freed together with it. */
 void safetensors_header_close(struct safetensors_header *h)
 {
     json_decref(h->root);
@@ -320,12 +324,13 @@ int safetensors_header_put_meta(struct json_t *root, const struct safetensors_me
                             SAFETENSORS_META_MAX);
 }
 
-/* Errors are collected in `bad`: a failed allocation makes a later call of jansson fail. */
+/* `bad` is not 0 after any error. Allocations need no check: jansson refuses NULL in a later
+ * call. */
 int safetensors_header_put(struct json_t *root, const struct safetensors_tensor *t,
                            const char *path, char error[FILE_ERROR_MAX])
 {
     bool floats = t->dtype == SAFETENSORS_F32;
-    assert(floats || t->dtype == SAFETENSORS_U8); /* No other dtype is written. */
+    assert(floats || t->dtype == SAFETENSORS_U8); /* Sections have only these two dtypes. */
     json_t *shape = json_array();
     uint64_t n = 1;
     int bad = 0;

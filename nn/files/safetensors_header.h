@@ -12,11 +12,12 @@
 #include "nn/files/file.h"
 
 enum {
-    SAFETENSORS_LENGTH = 8,     /* Bytes of the field that gives the header's length. */
-    SAFETENSORS_COUNTER = 8,    /* Bytes of a counter of a batch norm. */
+    /* Size in bytes of the first field of a file, which gives the length of the header. */
+    SAFETENSORS_LENGTH = 8,
+    SAFETENSORS_COUNTER = 8,    /* Size in bytes of the counter of batches of a batch norm. */
     SAFETENSORS_DIMS_MAX = 8,   /* Largest number of dimensions of a tensor in a file. */
     SAFETENSORS_META_MAX = 64,  /* Largest number of metadata pairs. */
-    SAFETENSORS_HEADER_MIN = 2, /* Bytes of the shortest header: "{}". */
+    SAFETENSORS_HEADER_MIN = 2, /* Size in bytes of the shortest header: "{}". */
     SAFETENSORS_ALIGN = 8       /* The header is padded with spaces to a multiple of this. */
 };
 
@@ -42,8 +43,9 @@ enum safetensors_dtype {
 /* One tensor as the header describes it. */
 struct safetensors_tensor
 {
-    const char *name;    /* Borrowed from the JSON. */
-    uint64_t begin, end; /* First byte in the data, and the byte after the last one. */
+    const char *name; /* Borrowed from the JSON. */
+    /* Position in the data: the tensor's first byte, and the byte after its last one. */
+    uint64_t begin, end;
     uint32_t n_dims;
     uint64_t dims[SAFETENSORS_DIMS_MAX];
     enum safetensors_dtype dtype;
@@ -52,11 +54,12 @@ struct safetensors_tensor
     const char *dtype_name;
 };
 
-/* Limits of one type of file. */
+/* Limits that the header of one type of file must keep. */
 struct safetensors_rules
 {
-    bool bytes;         /* True: only F32 and U8 are accepted. False: any dtype is. */
-    size_t tensors_max; /* Largest number of tensors. The metadata count as one. */
+    /* True: only the dtypes F32 and U8 are accepted. False: every dtype is accepted. */
+    bool bytes;
+    size_t tensors_max; /* Largest number of tensors. The metadata count as one tensor. */
     size_t header_max;  /* Largest header, in bytes of JSON. */
 };
 
@@ -72,17 +75,19 @@ struct safetensors_text
 struct safetensors_header
 {
     struct json_t *root;
-    struct safetensors_tensor *tensors; /* The tensors, ascending by `begin`, then by `end`. */
+    /* The tensors, sorted by `begin`, and for equal `begin` by `end`. */
+    struct safetensors_tensor *tensors;
     size_t n, n_counters;
-    uint64_t n_elements; /* Elements of all tensors, without the counters. */
-    uint64_t n_bytes;    /* Bytes of data after the header. */
+    /* Number of elements of all tensors together, without the counters of batch norms. */
+    uint64_t n_elements;
+    uint64_t n_bytes; /* Bytes of data after the header. */
 };
 
 /* ---- Reading ---- */
 
-/* Gets the header's length from the first bytes of a file of n_file bytes. b[] has the length field
- * and the first byte of the JSON. Returns 0, or -EINVAL with a message if the file cannot have a
- * header of this length. */
+/* Gets the length of the header from the first bytes of a file, whose size is n_file bytes. b[] has
+ * the length field and the first byte of the JSON. Returns 0, or -EINVAL with a message if the file
+ * cannot have a header of this length. */
 __attribute__((warn_unused_result)) int safetensors_header_length(
     const uint8_t b[SAFETENSORS_LENGTH + 1], uint64_t n_file, const struct safetensors_rules *rules,
     uint64_t *n, const char *path, char error[FILE_ERROR_MAX]);

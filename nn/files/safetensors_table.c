@@ -9,7 +9,7 @@
 
 static const struct safetensors_rules table_file = {.bytes = true,
                                                     .tensors_max = SAFETENSORS_TABLE_MAX
-                                                                   /* The metadata count as one. */
+                                                                   /* One more for the metadata. */
                                                                    + 1,
                                                     .header_max = SAFETENSORS_TABLE_HEADER_MAX};
 

@@ -35,7 +35,7 @@ struct safetensors_table
     /* Sections in the order of the file. `at` is the offset from the start of the data. */
     struct state_section *section;
     size_t n;
-    size_t n_head; /* Offset of the data in the file. */
+    size_t n_head; /* Offset in the file at which the data begin. */
     struct safetensors_meta *meta;
     size_t n_meta;
 };

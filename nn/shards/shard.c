@@ -41,8 +41,8 @@ int shard_spec_parse(struct shard_spec *s, const char *text, char error[DATA_ERR
     return -EINVAL;
 }
 
-/* Gives the shard the `count` samples of `owner`, or the whole set if `owner` is NULL. On failure
- * the shard is unchanged. */
+/* Gives the shard the `count` samples that `owner` has in the table of owners, or the whole set if
+ * `owner` is NULL. On failure the shard is unchanged. */
 static int hold_samples(struct shard *s, size_t count, const uint64_t *owner)
 {
     uint32_t *order = calloc(count, sizeof *order);
@@ -63,22 +63,22 @@ static int hold_samples(struct shard *s, size_t count, const uint64_t *owner)
     return 0;
 }
 
-/* Gives the shard the samples that `owner` has in the table. If `owner` has no sample, the shard
- * gets the whole set. */
+/* Gives the shard the samples that the table assigns to `owner`. If there are none, the shard gets
+ * the whole set. */
 static int hold_owned(struct shard *s, uint64_t owner)
 {
     size_t count = shard_owners_count(s->owners, owner);
     return count > 0 ? hold_samples(s, count, &owner) : hold_samples(s, s->n_set, NULL);
 }
 
-/* Gives the shard its fixed part of the set. */
+/* Gives the shard its fixed part (--shard i/n) of the set. */
 static int hold_part(struct shard *s)
 {
     int err = shard_owners_parts(s->owners, s->spec.n_parts);
     return err < 0 ? err : hold_owned(s, s->spec.part);
 }
 
-/* Fixed parts and private sets do not depend on the live members. */
+/* Only a shard of mode SHARD_AUTO depends on the live members. */
 int shard_members(struct shard *s, const uint64_t *keys, size_t n, uint64_t own)
 {
     if (s->spec.mode != SHARD_AUTO)
@@ -87,7 +87,8 @@ int shard_members(struct shard *s, const uint64_t *keys, size_t n, uint64_t own)
     return err < 0 ? err : hold_owned(s, own);
 }
 
-/* Sets the table of owners: the shared one, or a new one. `own` needs no table. */
+/* Sets the table of owners: the shared table of the configuration, or a new one. A shard of mode
+ * SHARD_OWN has all samples and needs no table. */
 static int open_owners(struct shard *s, const struct shard_config *config,
                        const struct dataset *set)
 {
@@ -105,14 +106,14 @@ static int first_samples(struct shard *s)
     case SHARD_PART:
         return hold_part(s);
     case SHARD_OWN:
-    case SHARD_AUTO: /* All samples, until shard_members() is called. */
+    case SHARD_AUTO: /* The shard has all samples until shard_members() is called. */
         return hold_samples(s, s->n_set, NULL);
     }
     assert(false);
     return -EINVAL;
 }
 
-/* Checks that the set can be divided in the requested way. */
+/* Checks that the data set can be divided as the configuration requires. */
 static int check_split(const struct shard_config *c, const struct dataset *set,
                        char error[DATA_ERROR_MAX])
 {
@@ -137,7 +138,7 @@ static int check_split(const struct shard_config *c, const struct dataset *set,
     return -EINVAL;
 }
 
-/* After any failure, nothing is left open. */
+/* If the call fails, the shard owns no memory, and shard_close() need not be called. */
 int shard_open(struct shard *s, const struct shard_config *config, const struct dataset *set,
                char error[DATA_ERROR_MAX])
 {
@@ -162,7 +163,7 @@ int shard_open(struct shard *s, const struct shard_config *config, const struct 
     return err;
 }
 
-/* A shared table stays open: its owner closes it. */
+/* A shared table of owners stays open. The module that opened it closes it. */
 void shard_close(struct shard *s)
 {
     if (s->owners_mine)
@@ -172,7 +173,7 @@ void shard_close(struct shard *s)
     *s = (struct shard){.count = 0};
 }
 
-/* Sets order[] to the permutation of an epoch, if it is not set already. */
+/* Makes order[] the permutation of this epoch, if it is not that already. */
 static void order_epoch(struct shard *s, uint64_t epoch)
 {
     if (s->epoch == epoch)
@@ -184,8 +185,8 @@ static void order_epoch(struct shard *s, uint64_t epoch)
     s->epoch = epoch;
 }
 
-/* The product may overflow for very large round numbers. The result is then another valid
- * position. */
+/* For very large round numbers the product may overflow. The result is then a wrong step number,
+ * but still a valid position in the endless sequence of samples. */
 uint64_t shard_step(const struct shard *s, uint64_t round, uint32_t step)
 {
     uint64_t before =

@@ -36,8 +36,8 @@ struct shard_spec
     uint32_t part, n_parts; /* SHARD_PART: `part` from 0 to n_parts - 1. */
 };
 
-/* Parses "i/n", "own" or "auto". Returns 0, or -EINVAL with a message that says what was found and
- * what was expected. */
+/* Parses the value of --shard: "i/n", "own" or "auto". Returns 0, or -EINVAL with a message that
+ * says what was found and what was expected. */
 __attribute__((warn_unused_result)) int shard_spec_parse(struct shard_spec *s, const char *text,
                                                          char error[DATA_ERROR_MAX]);
 
@@ -45,15 +45,15 @@ struct shard
 {
     struct shard_spec spec;
     uint64_t seed, peer;  /* Run seed and peer key, which determine the order. */
-    uint32_t local_steps; /* Number of batches per round, from round `post_local` on. */
-    /* First round with `local_steps` batches. Earlier rounds have one batch. */
+    uint32_t local_steps; /* Batches per round, from round `post_local` on. */
+    /* Rounds before this one have only one batch each (post-local SGD). */
     uint64_t post_local;
     struct shard_owners *owners;
     bool owners_mine; /* True: shard_open() made `owners`, shard_close() frees it. */
     size_t n_set;     /* Number of samples of the whole set. */
     size_t count;     /* Number of samples of this shard, at least one. */
     uint32_t *sample; /* Samples of the shard, ascending. NULL: all samples of the set. */
-    uint32_t *order;  /* The samples in the order of epoch `epoch`. */
+    uint32_t *order;  /* The samples of the shard in the order of the epoch `epoch`. */
     uint64_t epoch;   /* Epoch of order[]. UINT64_MAX: order[] is out of date. */
 };
 
@@ -63,8 +63,10 @@ struct shard_config
     struct shard_split split;
     uint64_t seed, peer;
     uint32_t local_steps; /* Batches per round, at least 1. */
-    uint64_t post_local;  /* Number of rounds at the start with one batch each. */
-    /* Table to share, for the same set, split and seed. NULL: the shard makes its own table. */
+    /* Number of rounds at the start of the run in which a round has only one batch. */
+    uint64_t post_local;
+    /* Table of owners to share. It must have the same set, split and seed. NULL: the shard makes
+     * its own table. */
     struct shard_owners *owners;
 };
 
@@ -85,12 +87,13 @@ void shard_close(struct shard *s);
 __attribute__((warn_unused_result)) int shard_members(struct shard *s, const uint64_t *keys,
                                                       size_t n, uint64_t own);
 
-/* Returns the number of step `step` of round `round` among all steps of the run, counted from 0. */
+/* Returns how many steps of the run come before step `step` of round `round`. */
 uint64_t shard_step(const struct shard *s, uint64_t round, uint32_t step);
 
-/* Writes the numbers of the samples of step `step` of round `round` to indices[0..batch), batch >=
- * 1. These are the positions from shard_step() * batch on in the sequence of epochs. The first
- * batch of an epoch costs O(count), any other batch O(batch). */
+/* Writes the numbers of the samples of one batch to indices[0..batch), batch >= 1. The batch is
+ * that of step `step` of round `round`. Its samples are those from position shard_step() * batch on
+ * in the sequence of epochs. The first batch of an epoch costs O(count), any other batch
+ * O(batch). */
 void shard_batch(struct shard *s, uint64_t round, uint32_t step, uint32_t batch, uint32_t *indices);
 
 /* Writes the numbers of n >= 1 samples to indices[0..n): the positions from `at` on in the sequence

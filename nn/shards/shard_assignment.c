@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Last input of the key of a random stream: what the stream is used for. */
+/* Purposes of random streams. The purpose is the last input of a stream's key. */
 enum {
     DRAW_COST,
     DRAW_WEIGHT,
@@ -25,7 +25,8 @@ enum {
     DRAW_CLASSES
 };
 
-/* Input of a stream's key, in place of a class, for the random order of all samples. */
+/* Value that takes the place of a class in the key of a random stream. The split iid uses it,
+ * because iid has one random order for all samples and not one per class. */
 enum { ALL_SAMPLES = 256 };
 
 enum holds { NOTHING, PARTS, MEMBERS };
@@ -39,10 +40,13 @@ struct shard_owners
     uint32_t n_parts; /* PARTS: number of parts. */
     uint64_t *keys;   /* MEMBERS: keys of the members, sorted, without duplicates. */
     size_t n_keys;
-    uint64_t *owner;   /* Owner of each sample: a part, or a member's key. */
-    double *cost;      /* MEMBERS: cost of the owner. INFINITY: the sample has no owner. */
-    uint32_t *scratch; /* One number per sample. */
-    double *by_class;  /* Factor or summand of the costs of one member, for each class. */
+    uint64_t *owner; /* Owner of each sample: a part, or a member's key. */
+    /* MEMBERS: the cost of each sample for its owner. INFINITY: the sample has no owner. */
+    double *cost;
+    uint32_t *scratch; /* Scratch memory: one number per sample. */
+    /* Costs of one member: one value per class, by which the random part of the cost of a sample is
+     * multiplied (dirichlet), or which is added to it (label:K). */
+    double *by_class;
 };
 
 int shard_owners_open(struct shard_owners **out, const struct dataset *set,
@@ -83,7 +87,8 @@ void shard_owners_close(struct shard_owners *o)
 
 /* ---- Parts ---- */
 
-/* Puts v[0..n) into a random order, which depends on the seed, `which` and `draw`. */
+/* Puts v[0..n) into a random order. The order depends on the run seed, on `which` (a class, or
+ * ALL_SAMPLES) and on `draw` (DRAW_*: what the order is used for). */
 static void shuffle(const struct shard_owners *o, uint64_t which, uint64_t draw, uint32_t *v,
                     size_t n)
 {
@@ -97,7 +102,8 @@ static void count_up(uint32_t *v, size_t n)
         v[i] = (uint32_t)i;
 }
 
-/* Cuts a random order of all samples into n_parts runs with lengths that differ by at most one. */
+/* Implements iid: puts all samples into random order and cuts this order into n_parts runs. Their
+ * lengths differ by at most one. */
 static void parts_iid(struct shard_owners *o, uint32_t n_parts)
 {
     size_t n = o->set->n;
@@ -133,12 +139,16 @@ static void sort_by_class(struct shard_owners *o, size_t *first)
     const struct dataset *set = o->set;
     uint32_t n_classes = set->shape.n_classes;
     memset(first, 0, ((size_t)n_classes + 1) * sizeof *first);
-    for (size_t i = 0; i < set->n; i++) /* first[c + 2] = number of samples of class c. */
+    /* After this loop, first[c + 2] is the number of samples of class c. */
+    for (size_t i = 0; i < set->n; i++)
         if (set->labels[i] + 2u <= n_classes)
             first[set->labels[i] + 2]++;
-    for (uint32_t c = 2; c <= n_classes; c++) /* first[c + 1] = start of class c. */
+    /* After this loop, first[c + 1] is the start of class c. */
+    for (uint32_t c = 2; c <= n_classes; c++)
         first[c] += first[c - 1];
-    for (size_t i = 0; i < set->n; i++) /* Filling moves first[c + 1] to the end of class c. */
+    /* This loop moves first[c + 1] from the start to the end of class c, which is the start of
+     * class c + 1. */
+    for (size_t i = 0; i < set->n; i++)
         o->scratch[first[set->labels[i] + 1]++] = (uint32_t)i;
     for (uint32_t c = 0; c < n_classes; c++)
         shuffle(o, c, DRAW_ORDER, o->scratch + first[c], first[c + 1] - first[c]);
@@ -150,15 +160,16 @@ static void parts_class(struct shard_owners *o, const uint32_t *sample, size_t n
 {
     uint32_t part = 0;
     for (size_t i = 0; i < n; i++) {
-        double at = ((double)i + 0.5) / (double)n; /* The centre of the sample's interval. */
+        /* Sample i of n stands for the interval [i / n, (i + 1) / n]. `at` is its centre. */
+        double at = ((double)i + 0.5) / (double)n;
         while (part + 1 < n_parts && at > edge[part])
             part++;
         o->owner[sample[i]] = part;
     }
 }
 
-/* Each part without a sample takes one from a part that has several. `count`: n_parts zeros, as
- * scratch. */
+/* Gives each part without a sample one sample of a part that has several. `count` is scratch
+ * memory: n_parts zeros. */
 static void fill_empty_parts(struct shard_owners *o, uint32_t n_parts, uint32_t *count)
 {
     for (size_t i = 0; i < o->set->n; i++)
@@ -168,7 +179,9 @@ static void fill_empty_parts(struct shard_owners *o, uint32_t n_parts, uint32_t 
         if (count[j] > 0)
             continue;
         while (count[o->owner[i]] < 2)
-            i++; /* Ends, because there are at least as many samples as parts. */
+            /* This loop ends, because there are at least as many samples as parts, so some part has
+             * two. */
+            i++;
         count[o->owner[i]]--;
         o->owner[i] = j;
         count[j]++;
@@ -193,9 +206,9 @@ static int parts_dirichlet(struct shard_owners *o, uint32_t n_parts)
     return err;
 }
 
-/* Cuts the samples, sorted by class, into n_pieces equal pieces: piece p goes from n * p / n_pieces
- * to n * (p + 1) / n_pieces. The pieces are put into random order, and each part gets K consecutive
- * pieces of this order. */
+/* Implements label:K. The samples, sorted by class, are cut into n_pieces = n_parts * K equal
+ * pieces: piece p has the samples from `n * p / n_pieces` to `n * (p + 1) / n_pieces`. The pieces
+ * are put into random order, and each part gets K consecutive pieces of this order. */
 static int parts_label(struct shard_owners *o, uint32_t n_parts)
 {
     size_t n = o->set->n, n_pieces = (size_t)n_parts * o->split.per_part;
@@ -220,8 +233,8 @@ static uint32_t file_of(const struct dataset *set, size_t sample)
     return set->file != NULL ? set->file[sample] : 0;
 }
 
-/* Deals out the files in turn, so the numbers of files of two parts differ by at most one, whatever
- * the sizes of the files. */
+/* Implements the split by file: deals out the files to the parts in turn. The numbers of files of
+ * two parts differ by at most one, whatever the sizes of the files. */
 static int parts_file(struct shard_owners *o, uint32_t n_parts)
 {
     size_t n_files = o->set->file != NULL ? o->set->n_files : 1;
@@ -276,8 +289,8 @@ int shard_owners_parts(struct shard_owners *o, uint32_t n_parts)
 
 /* ---- Members ---- */
 
-/* State of computing the costs of one member. Depending on the split, by_class[] of the table has a
- * value per class for the same member. */
+/* What is needed to compute the costs of all samples for one member. With dirichlet and label:K,
+ * by_class[] of the table also belongs to this member. */
 struct bidder
 {
     uint64_t key;    /* Key of the member. */
@@ -290,13 +303,15 @@ static void draw_weights(const struct shard_owners *o, uint64_t key)
     struct rng r = rng_stream(rng_key(o->seed, RNG_SHARD, key, DRAW_WEIGHT));
     for (uint32_t c = 0; c < o->set->shape.n_classes; c++) {
         double log_w = dirichlet_log_gamma(&r, o->split.alpha);
-        /* Weights too small for a double become equal. They hardly ever win. */
+        /* Limits 1 / weight to exp(690), because a double cannot hold much larger numbers. Such
+         * small weights become equal, but hardly ever give the lowest cost. */
         o->by_class[c] = dirichlet_exp(log_w < -690 ? 690 : -log_w);
     }
 }
 
-/* Sets by_class[c] = 0 for K random classes, and for the others to more than the largest random
- * part of a cost. (Knuth, volume 2, 3.4.2, algorithm S.) */
+/* Selects K random classes of the member (Knuth, volume 2, 3.4.2, algorithm S). by_class[c] becomes
+ * 0 for these classes. For the other classes it becomes 2^52, which exceeds the random part of
+ * every cost. */
 static void draw_classes(const struct shard_owners *o, uint64_t key)
 {
     struct rng r = rng_stream(rng_key(o->seed, RNG_SHARD, key, DRAW_CLASSES));
@@ -347,8 +362,8 @@ static void take_if_cheaper(struct shard_owners *o, uint32_t i, double cost, uin
     }
 }
 
-/* Computes the costs of a member for all samples (list NULL) or for the listed ones, and makes it
- * the owner where its cost is lowest. */
+/* Computes the costs of one member for the n samples in `list` (NULL: for all samples). Makes the
+ * member the owner of each sample for which its cost is the lowest so far. */
 static void claim(struct shard_owners *o, uint64_t key, const uint32_t *list, size_t n)
 {
     struct bidder b = bidder_of(o, key);
@@ -387,8 +402,8 @@ static uint64_t *sorted_keys(const uint64_t *keys, size_t n, uint64_t own, size_
     return v;
 }
 
-/* Removes the owner of each sample if the owner is not in keys[], and lists these samples in
- * scratch. Returns their number. */
+/* Removes the owners that are not in keys[]. Lists the samples that have no owner now in scratch[],
+ * and returns their number. */
 static size_t orphan(struct shard_owners *o, const uint64_t *keys, size_t n_keys)
 {
     size_t n = 0;
@@ -418,8 +433,8 @@ static void change_members(struct shard_owners *o, const uint64_t *keys, size_t 
     }
 }
 
-/* In a simulator every peer calls this function, so it returns after one comparison if the members
- * are the same as before. */
+/* If the members are the same as before, this function returns after one comparison. In a simulator
+ * every peer calls it. */
 int shard_owners_members(struct shard_owners *o, const uint64_t *keys, size_t n, uint64_t own)
 {
     size_t n_keys;

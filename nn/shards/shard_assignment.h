@@ -33,7 +33,7 @@
 #include "nn/data/dataset.h"
 #include "nn/shards/split.h"
 
-struct shard_owners; /* Opaque. Used by one thread at a time. */
+struct shard_owners; /* The table of owners. Opaque. One thread at a time may use it. */
 
 /* Makes a table for `set`, which is borrowed until shard_owners_close(). A split by label needs a
  * set with labels. Returns 0 or -ENOMEM. */

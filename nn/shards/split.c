@@ -1,4 +1,5 @@
-/* nn/shards/split.c -- parses and prints the text of a partition. */
+/* nn/shards/split.c -- parses and prints partitions, such as "dirichlet:0.5": how the samples of a
+ * set are divided among the shards. */
 #include "nn/shards/split.h"
 
 #include "nn/math/number.h"
@@ -10,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the rest of `text` after `prefix`. NULL: the text does not begin with the prefix. */
+/* If `text` begins with the prefix, returns the rest of the text, else NULL. */
 static const char *behind(const char *text, const char *prefix)
 {
     size_t n = strlen(prefix);
@@ -19,7 +20,7 @@ static const char *behind(const char *text, const char *prefix)
 
 static bool parse_alpha(const char *number, double *alpha)
 {
-    /* A sign and an upper-case E are refused, so each number has fewer spellings. */
+    /* Refuses a sign and an upper-case E, so that each number has fewer spellings. */
     if (strchr("+-", *number) != NULL || strchr(number, 'E') != NULL || !number_real(number, alpha))
         return false;
     return *alpha >= SHARD_ALPHA_MIN && *alpha <= SHARD_ALPHA_MAX;
@@ -38,7 +39,8 @@ static bool is_valid(const char *text)
     return shard_split_parse(&s, text, error) == 0;
 }
 
-/* Tries the four forms in turn. The error message names all of them. */
+/* Tries the four forms of a partition (iid, dirichlet, label, file) in turn. The error message
+ * names all of them. */
 int shard_split_parse(struct shard_split *s, const char *text, char error[DATA_ERROR_MAX])
 {
     static const struct spelling_specs specs = {name_at, is_valid};
@@ -73,7 +75,7 @@ static void print_alpha(double alpha, char text[SHARD_SPLIT_MAX])
     double back = -1;
     for (int digits = 1; digits <= 17 && back != alpha; digits++) {
         snprintf(text, SHARD_SPLIT_MAX, "dirichlet:%.*g", digits, alpha);
-        /* Skip spellings such as 1e+02. */
+        /* Refuse a spelling with an exponent, such as 1e+02. */
         back = strchr(number, 'e') != NULL ? -1 : strtod(number, NULL);
     }
 }

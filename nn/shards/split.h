@@ -19,7 +19,7 @@
 
 enum {
     SHARD_PER_PART_MAX = 100,
-    SHARD_SPLIT_MAX = 48 /* Bytes of the text of a split, with the NUL. */
+    SHARD_SPLIT_MAX = 48 /* Size of the longest text of a partition, in bytes with the NUL. */
 };
 
 enum shard_fall { SHARD_IID, SHARD_DIRICHLET, SHARD_LABEL, SHARD_FILE };
@@ -27,17 +27,18 @@ enum shard_fall { SHARD_IID, SHARD_DIRICHLET, SHARD_LABEL, SHARD_FILE };
 struct shard_split
 {
     enum shard_fall fall;
-    double alpha;      /* SHARD_DIRICHLET: ALPHA, from SHARD_ALPHA_MIN to SHARD_ALPHA_MAX. */
-    uint32_t per_part; /* SHARD_LABEL: K, from 1 to SHARD_PER_PART_MAX. */
+    /* SHARD_DIRICHLET: the ALPHA of "dirichlet:ALPHA", from SHARD_ALPHA_MIN to SHARD_ALPHA_MAX. */
+    double alpha;
+    uint32_t per_part; /* SHARD_LABEL: the K of "label:K", from 1 to SHARD_PER_PART_MAX. */
 };
 
-/* Parses the text of a partition. Returns 0, or -EINVAL with a message that says what was found and
- * what was expected. */
+/* Parses a partition such as "dirichlet:0.5". Returns 0, or -EINVAL with a message that says what
+ * was found and what was expected. */
 __attribute__((warn_unused_result)) int shard_split_parse(struct shard_split *s, const char *text,
                                                           char error[DATA_ERROR_MAX]);
 
-/* Writes the canonical text of a partition. ALPHA gets the fewest digits that are read back as the
- * same number. */
+/* Writes a partition as text, such as "dirichlet:0.5". ALPHA gets the fewest digits that are read
+ * back as the same number. */
 void shard_split_print(const struct shard_split *s, char text[SHARD_SPLIT_MAX]);
 
 /* Returns whether the partition depends on labels, which a text does not have. */

@@ -52,7 +52,8 @@ static float *model_of(const struct learners *l, uint32_t k)
     return l->x + k * l->config.n_params;
 }
 
-/* velocity = mu velocity + sum of c_j over all learners j, added in order of j. */
+/* Sets `velocity = mu * velocity + sum of c_j`, where c_j is the pull on learner j. The learners
+ * are added in order, so the result has the same bits every time. */
 void learners_pull(struct learners *l, size_t from, size_t to)
 {
     float mu = (float)l->config.momentum, *v = l->velocity;
@@ -79,8 +80,8 @@ float *learners_begin(struct learners *l, uint32_t j, uint32_t k, const float *z
     return x;
 }
 
-/* Sets apart = (x - z) - c - velocity: the distance of the learner from the centre after this step.
- * The learner's x is pulled by c, and the centre z moves by velocity. */
+/* Sets `apart = (x - z) - c - velocity`, the distance of a learner from the centre after the step:
+ * c pulls the learner's model x, and the centre z moves by `velocity`. */
 VEC_CLONES static void part(float *restrict apart, const float *restrict x, const float *restrict z,
                             const float *restrict velocity, float pull, size_t n)
 {
@@ -98,8 +99,8 @@ void learners_end(struct learners *l, uint32_t j, uint32_t k, const float *z)
         apart[i] = x[i] - z[i];
 }
 
-/* For parameters, the velocity already contains the sum over all learners. For running statistics,
- * the mean of the learners' changes is computed here. */
+/* Parameters move by the velocity, which already contains the sum over all learners. Running
+ * statistics move by the mean of the learners' changes. */
 void learners_move(const struct learners *l, float *z, size_t from, size_t to)
 {
     size_t n = l->config.n_trained, held = to < n ? to : n, rest = from > n ? from : n;

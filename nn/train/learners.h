@@ -45,8 +45,9 @@ struct learners_config
 
 struct learners
 {
-    struct learners_config config; /* config.n is 0 if there is only one learner. */
-    float pull;                    /* 1 / K, where K is the number of learners. */
+    /* If there is only one learner, config.n is 0 and the other fields are not used. */
+    struct learners_config config;
+    float pull; /* 1 / K, where K is the number of learners. */
     /* Distance of each learner from the centre: n vectors of n_params floats. For running
      * statistics, their change in the current step. */
     float *apart;
@@ -70,15 +71,18 @@ void learners_pull(struct learners *l, size_t from, size_t to);
 /* Returns the model of learner j for its step: z + apart_j. k, below at_once, selects the buffer,
  * one for each learner that computes at the same time. */
 float *learners_begin(struct learners *l, uint32_t j, uint32_t k, const float *z);
-/* Ends the step of learner j in buffer k: stores its new distance from the centre z. */
+/* Ends the step of learner j, whose model is in buffer k: stores its new distance from the centre
+ * z. */
 void learners_end(struct learners *l, uint32_t j, uint32_t k, const float *z);
 /* Moves the centre z in the range [from, to). */
 void learners_move(const struct learners *l, float *z, size_t from, size_t to);
 
-/* Sets the velocity of each trained coordinate with sent[k] != 0 to 0 (see sent() in trainer.h). */
+/* For each trained coordinate k with sent[k] != 0, sets the velocity to 0 (see sent() in
+ * trainer.h). */
 void learners_forget(struct learners *l, const float *sent);
 
-/* Reads or writes the state in sections of a checkpoint. Called between two steps. */
+/* Reads or writes the state of the learners in its own sections of a checkpoint. Called between two
+ * steps. */
 void learners_state(struct learners *l, struct state *s);
 
 #endif

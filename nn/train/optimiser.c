@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <math.h>
 
-/* The warm-up is the same for all kinds of schedules. */
+/* The warm-up comes first, whatever the schedule is. */
 double schedule_lr(const struct schedule *s, uint64_t round)
 {
     if (round < s->warmup)
@@ -26,7 +26,7 @@ struct rates
 {
     float lr, decay;
     float momentum; /* Momentum factor. Adam: beta1. */
-    /* SGD with `held` momentum: factor of m. */
+    /* SGD with constant (`held`) momentum: factor of m. */
     float pull;
     float gain;         /* Adam: 1 - beta1. SGD with `held` momentum: factor of the gradient. */
     float beta2, gain2; /* beta2 and 1 - beta2 of Adam. */
@@ -34,14 +34,15 @@ struct rates
     float shrink;       /* AdamW: lr * decay. Adam: 0. */
 };
 
-/* Addresses of one segment in the vectors of a step. */
+/* Where one segment (a tensor of the model) begins in each vector of the optimiser's step. */
 struct place
 {
     float *x, *m, *v;
     const float *grad;
 };
 
-/* x -= lr (g + decay x). For SGD without momentum, and for running statistics. */
+/* Sets `x = x - lr * (g + decay * x)`. Used for SGD without momentum, and for running
+ * statistics. */
 VEC_CLONES static void step_bare(const struct place *p, const struct rates *r, size_t n)
 {
     float *restrict x = p->x;
@@ -51,7 +52,8 @@ VEC_CLONES static void step_bare(const struct place *p, const struct rates *r, s
         x[i] -= lr * (grad[i] + decay * x[i]);
 }
 
-/* Momentum as in PyTorch: m sums unscaled gradients, and the learning rate multiplies m. */
+/* SGD with momentum, in PyTorch's form: m sums gradients without the learning rate, and the
+ * learning rate multiplies m. */
 VEC_CLONES static void step_plain(const struct place *p, const struct rates *r, size_t n)
 {
     float *restrict x = p->x, *restrict m = p->m;
@@ -63,7 +65,7 @@ VEC_CLONES static void step_plain(const struct place *p, const struct rates *r, 
     }
 }
 
-/* Nesterov's momentum: the update uses g + momentum * m. */
+/* SGD with Nesterov's momentum: the update uses `g + momentum * m`. */
 VEC_CLONES static void step_nesterov(const struct place *p, const struct rates *r, size_t n)
 {
     float *restrict x = p->x, *restrict m = p->m;
@@ -76,8 +78,8 @@ VEC_CLONES static void step_nesterov(const struct place *p, const struct rates *
     }
 }
 
-/* Momentum that is `held`: steps read m and do not change it. The factors `gain` and `pull` include
- * Nesterov's form: gain = 1 + mu and pull = mu^2, otherwise gain = 1 and pull = mu. */
+/* SGD with constant momentum (`held`): the steps read m and do not change it. With Nesterov's form
+ * `gain` is 1 + mu and `pull` is mu^2. Without it `gain` is 1 and `pull` is mu. */
 VEC_CLONES static void step_held(const struct place *p, const struct rates *r, size_t n)
 {
     float *restrict x = p->x;
@@ -87,8 +89,8 @@ VEC_CLONES static void step_held(const struct place *p, const struct rates *r, s
         x[i] -= lr * (gain * (grad[i] + decay * x[i]) + pull * m[i]);
 }
 
-/* Adam (shrink = 0) and AdamW (decay = 0). sqrt(v / (1 - beta2^t)) is computed as sqrt(v) * spread.
- * lr already contains the correction 1 / (1 - beta1^t) of m. */
+/* Adam has shrink = 0, and AdamW has decay = 0. `sqrt(v / (1 - beta2^t))` is computed as `sqrt(v) *
+ * spread`. lr already contains the correction `1 / (1 - beta1^t)` of m. */
 VEC_CLONES static void step_adam(const struct place *p, const struct rates *r, size_t n)
 {
     float *restrict x = p->x, *restrict m = p->m, *restrict v = p->v;
@@ -129,8 +131,9 @@ VEC_CLONES void optimiser_forget(float *restrict m, const float *restrict sent, 
         m[i] = sent[i] != 0 ? 0 : m[i];
 }
 
-/* Computes everything that does not depend on the coordinate in double, so the loops need only
- * cheap operations in float. lr and spread contain Adam's corrections for the start at zero. */
+/* Computes the factors of a step. Everything that is the same for all parameters is computed here,
+ * in double, so that the loops need only a few operations in float. lr and spread contain Adam's
+ * corrections for moments that start at zero. */
 static struct rates rates_of(const struct optimiser *o, const struct optimiser_step *s, bool decays)
 {
     double decay = decays ? o->weight_decay : 0;
@@ -152,13 +155,14 @@ static struct rates rates_of(const struct optimiser *o, const struct optimiser_s
     return r;
 }
 
-/* Each kind of step has its own loop, so no loop contains a branch. */
+/* Each optimiser and form of momentum has its own loop, so no loop contains a branch. */
 static void step_segment(const struct optimiser *o, const struct place *p, const struct rates *r,
                          size_t n)
 {
     switch (o->kind) {
     case OPTIMISER_SGD:
-        if (o->momentum == 0) /* Without momentum, m equals the gradient and is not stored. */
+        /* Without momentum, m would be equal to the gradient, so it is not stored. */
+        if (o->momentum == 0)
             step_bare(p, r, n);
         else if (o->held)
             step_held(p, r, n);
@@ -175,7 +179,8 @@ static void step_segment(const struct optimiser *o, const struct place *p, const
     assert(false);
 }
 
-/* The factors are computed once for segments with weight decay and once for those without. */
+/* The factors of the step are computed twice: for segments with weight decay, and for those
+ * without. */
 void optimiser_step(const struct optimiser *o, const struct optimiser_step *s)
 {
     assert(o->momentum >= 0 && o->momentum < 1 && o->weight_decay >= 0);

@@ -45,8 +45,9 @@ struct schedule
 
 enum optimiser_kind { OPTIMISER_SGD, OPTIMISER_ADAM, OPTIMISER_ADAMW };
 
-#define OPTIMISER_ADAM_EPS   1e-8
-#define OPTIMISER_STATISTICS 0.1 /* Rate of running statistics, as in PyTorch's batch norm. */
+#define OPTIMISER_ADAM_EPS 1e-8
+/* Factor by which running statistics move in a step, as in PyTorch's batch norm. */
+#define OPTIMISER_STATISTICS 0.1
 
 struct optimiser
 {
@@ -54,7 +55,7 @@ struct optimiser
     double momentum; /* Momentum factor, in [0, 1). Adam: beta1. */
     double beta2;    /* Adam only: factor of the second moment, in [0, 1). */
     bool nesterov;   /* SGD only: Nesterov's momentum. */
-    bool held;       /* SGD only: steps do not change m (quasi_global.h). */
+    bool held;       /* SGD only: the steps use m and do not change it (quasi_global.h). */
     double weight_decay;
     double clip; /* Largest norm of the gradient of one step. 0: no limit. */
 };
@@ -63,7 +64,7 @@ struct optimiser
  * last round continues. */
 double schedule_lr(const struct schedule *s, uint64_t round);
 
-/* Arguments of a step. All vectors have the length of the model. */
+/* Arguments of a step. All vectors have the length of the model's vector of parameters. */
 struct optimiser_step
 {
     const struct segment *segments;
@@ -81,10 +82,10 @@ struct optimiser_step
 void optimiser_clip(const struct optimiser *o, const struct segment *segments, size_t n_segments,
                     float *grad);
 
-/* Sets m[i] to 0 wherever sent[i] is not 0 (DGC's factor masking). */
+/* Sets m[i] to 0 for each i with sent[i] != 0 (factor masking of DGC). */
 void optimiser_forget(float *m, const float *sent, size_t n);
 
-/* Does one step of the optimiser, in one pass over memory. */
+/* Does one step of the optimiser. Reads and writes each vector only once. */
 void optimiser_step(const struct optimiser *o, const struct optimiser_step *s);
 
 #endif

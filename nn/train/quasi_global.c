@@ -21,7 +21,8 @@ void quasi_global_close(struct quasi_global *q)
     *q = (struct quasi_global){.begin = NULL};
 }
 
-/* Sets m = mu m + share (from - to), then from = to. */
+/* Sets `m = mu * m + share * (from - to)`, and then `from = to`. `from` and `to` are the models at
+ * the start of two successive rounds. */
 VEC_CLONES static void learn(float *restrict m, float *restrict from, const float *restrict to,
                              float mu, float share, size_t n)
 {

@@ -34,8 +34,8 @@ struct quasi_global
     float *begin;   /* Model at the start of the last round, n floats. */
     size_t n;       /* Number of trained parameters. */
     uint64_t round; /* Number of the last round. */
-    /* Learning rate times number of local steps of the last round. 0: there was no round, or its
-     * learning rate was 0. */
+    /* Learning rate of the last round times its number of local steps. 0: there was no round, or
+     * its learning rate was 0. */
     double way;
 };
 
@@ -44,14 +44,14 @@ struct quasi_global
 __attribute__((warn_unused_result)) int quasi_global_init(struct quasi_global *q, size_t n);
 void quasi_global_close(struct quasi_global *q);
 
-/* Begins round `round` at the model x, with way = learning rate * number of local steps. If the
- * last round was round - 1, updates m (n floats) from its change of the model, with the momentum
- * factor mu in (0, 1). */
+/* Begins round `round`, at the model x. `way`: learning rate times number of local steps of this
+ * round. If the last call was for round - 1, updates the momentum m (n floats) from the change of
+ * the model since that call. `mu`: momentum factor, in (0, 1). */
 void quasi_global_begin(struct quasi_global *q, const float *x, uint64_t round, double way,
                         double mu, float *m);
 
-/* Reads or writes the state in a checkpoint: some fields in the open section, and one section of
- * floats. */
+/* Reads or writes the state in a checkpoint: round and path length in the section that is open, and
+ * the model in a section of its own. */
 void quasi_global_state(struct quasi_global *q, struct state *s);
 
 #endif

@@ -6,15 +6,15 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Allocates n floats, aligned to and rounded up to whole cache lines. Two threads then never write
- * to the same cache line. */
+/* Allocates n floats. The address and the size are rounded up to whole cache lines, so that two
+ * threads never write to the same cache line. */
 static float *floats(size_t n)
 {
     return aligned_alloc(64, (n * sizeof(float) + 63) / 64 * 64);
 }
 
-/* Makes the plan for evaluations: the largest batch that fits into `room` floats, at least one
- * sample. An evaluation needs less memory per sample than training, because it computes no
+/* Makes the plan for evaluations, with the largest batch that fits into `room` floats, or a batch
+ * of one sample. An evaluation needs less memory per sample than training, because it computes no
  * gradients. */
 static int plan_evaluation(struct model_plan *plan, const struct model *m, size_t room)
 {
@@ -33,8 +33,8 @@ static int plan_evaluation(struct model_plan *plan, const struct model *m, size_
     return model_plan_init(plan, m, fits, false);
 }
 
-/* Makes the plans for training and evaluation. They are made for part 0, which is the largest part
- * of a batch, so every other part fits, too. */
+/* Makes the plans for training and evaluation. A plan is made for the size of part 0, the largest
+ * part of a batch, so every other part fits, too. */
 static int plan_passes(struct sgd_scratch *s, const struct model *m)
 {
     uint32_t n = (uint32_t)sgd_scratch_cut(s->batch, s->threads, 1);
@@ -42,7 +42,8 @@ static int plan_passes(struct sgd_scratch *s, const struct model *m)
     return err ? err : plan_evaluation(&s->eval, m, s->train.n_floats);
 }
 
-/* Sets p->segment to the pieces of the model's segments that are in the range of this thread. */
+/* Cuts the model's segments (tensors) to the range of this thread, and stores the pieces in
+ * p->segment. */
 static void cut_segments(struct sgd_part *p, const struct model *m)
 {
     for (size_t i = 0; i < m->n_segments; i++) {
@@ -106,8 +107,8 @@ static int open_parts(struct sgd_scratch *s, const struct model *m)
     return 0;
 }
 
-/* The plans come first, because they determine the sizes of the allocations. The threads start
- * last, when all memory is allocated. */
+/* Makes the model's plans first, because they determine the sizes of the allocations. Starts the
+ * threads last, when all memory is allocated. */
 int sgd_scratch_open(struct sgd_scratch **out, const struct model *m, uint32_t batch,
                      uint32_t threads, size_t longest)
 {

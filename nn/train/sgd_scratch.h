@@ -18,14 +18,17 @@ enum { SGD_EVAL_BATCH_MAX = 256, SGD_THREADS_MAX = 64 };
 struct sgd_part
 {
     float *arena;
-    float *grad;     /* Gradient, n_params floats. Part 0's becomes the sum. */
+    /* Gradient, n_params floats. The gradient of part 0 becomes the sum of the gradients of all
+     * parts. */
+    float *grad;
     uint16_t *label; /* Class of each row of the part. */
-    /* Sparse rows copied from the set: the start of each row, train.n + 1 entries. */
+    /* The sparse rows of the part, copied from the data set: where each row starts, train.n + 1
+     * entries. */
     size_t *start;
-    uint32_t *column;        /* Column of each entry of the rows, train.n * longest. */
-    float *value;            /* Value of each entry of the rows, train.n * longest. */
+    uint32_t *column;        /* Column of each entry of these rows, at most train.n * longest. */
+    float *value;            /* Value of each entry of these rows. */
     size_t from, to;         /* Range of parameters [from, to) that the thread updates. */
-    struct segment *segment; /* Pieces of the model's segments in [from, to). */
+    struct segment *segment; /* The model's segments (tensors), cut to the range [from, to). */
     size_t n_segments;
     bool idle; /* True: the thread had no sample of the last batch. */
     struct loss loss;
@@ -35,9 +38,11 @@ struct sgd_scratch
 {
     size_t n_params, longest;
     uint32_t batch, threads;
-    struct model_plan train, eval; /* Plans for one part of a batch. Both use the same arena. */
-    uint32_t *index;               /* Indices of the samples of a batch, `batch` entries. */
-    struct sgd_part *part;         /* Memory of each thread, `threads` entries. */
+    /* Plans of a model pass over one part of a batch, for training and for evaluation. Both plans
+     * use the arena of the part. */
+    struct model_plan train, eval;
+    uint32_t *index;       /* Indices of the samples of a batch, `batch` entries. */
+    struct sgd_part *part; /* Memory of each thread, `threads` entries. */
     struct parallel_for *team;
 };
 
@@ -50,8 +55,8 @@ __attribute__((warn_unused_result)) int sgd_scratch_open(struct sgd_scratch **s,
                                                          uint32_t threads, size_t longest);
 void sgd_scratch_close(struct sgd_scratch *s);
 
-/* Returns the first index of part k of n items, for k from 0 to `parts`. Part 0 is at least as
- * large as the others. */
+/* Divides n items into `parts` parts. Returns the first item of part k, for k from 0 to `parts`.
+ * Part 0 is at least as large as any other part. */
 static inline size_t sgd_scratch_cut(size_t n, uint32_t parts, uint32_t k)
 {
     return (n * k + parts - 1) / parts;

@@ -32,7 +32,8 @@
 
 /* --- reports --- */
 
-/* Adds the losses of all parts of a batch to the report, in order of the parts. */
+/* Adds the losses of all parts of a batch to the report. The order of the parts is fixed, so the
+ * sum has the same bits every time. */
 static void report_add(struct trainer_report *r, const struct sgd_scratch *s, uint64_t n_rows)
 {
     for (uint32_t k = 0; k < s->threads; k++) {
@@ -42,7 +43,7 @@ static void report_add(struct trainer_report *r, const struct sgd_scratch *s, ui
     r->n_samples += n_rows;
 }
 
-/* Divides the sums of the report by the number of rows. */
+/* Divides the sums in the report by the number of rows, which makes them means. */
 static void report_finish(struct trainer_report *r)
 {
     if (r->n_samples == 0)
@@ -57,11 +58,12 @@ static void report_finish(struct trainer_report *r)
 struct step
 {
     struct sgd_trainer *t;
-    uint64_t position; /* Position of the first sample of the batch in the peer's sequence. */
-    uint32_t learner;  /* Learner that the batch belongs to. */
+    /* Number of the batch's first sample in the peer's endless sequence of samples. */
+    uint64_t position;
+    uint32_t learner; /* Learner that the batch belongs to. */
     struct optimiser_step update;
     bool by_layer; /* True: trained segments are updated as soon as their layer is finished. */
-    /* Number of segments at the beginning that are updated at the end of the step. */
+    /* The first `n_left` segments are not updated yet. They are updated at the end of the step. */
     size_t n_left;
 };
 
@@ -74,7 +76,8 @@ static void weigh_statistics(const struct model *m, float *grad, float share)
         grad[i] *= share;
 }
 
-/* Updates the parameters from index `from` on, and reports that they have their final values. */
+/* Updates the parameters from index `from` on. Then reports that these parameters have their final
+ * values. */
 static void step_layer(void *self, size_t from)
 {
     struct step *step = self;
@@ -89,7 +92,8 @@ static void step_layer(void *self, size_t from)
     t->done(t->done_arg, from);
 }
 
-/* Updates the rest after step_layer(): the first `n_left` segments, and the running statistics. */
+/* Updates everything that step_layer() has not updated: the first `n_left` segments, and the
+ * running statistics. */
 static void step_others(const struct step *step)
 {
     const struct optimiser *o = &step->t->config.optimiser;
@@ -104,8 +108,9 @@ static void step_others(const struct step *step)
     optimiser_step(o, &update);
 }
 
-/* Returns the batch of `n` drawn samples that begins at number `from` of the draw. The gradient is
- * divided by the rows of the whole batch, so the gradients of its parts can simply be added. */
+/* Returns the batch of `n` samples that begins at sample `from` of those that were drawn for this
+ * step. The gradient is divided by the rows of the whole batch, so the gradients of its parts can
+ * simply be added. */
 static struct sgd_batch training_batch(const struct step *step, size_t from, uint32_t n)
 {
     const struct sgd_config *c = &step->t->config;
@@ -142,7 +147,7 @@ static void step_gradient(void *self, uint32_t k)
         weigh_statistics(c->model, p->grad, (float)b.n / (float)c->batch);
 }
 
-/* Adds the gradients of all parts to the gradient of part 0, in range k of the vector. Works in
+/* Adds, in range k of the vector, the gradients of all parts to the gradient of part 0. Works in
  * chunks of a few pages, which stay in the cache. */
 static void step_add(void *self, uint32_t k)
 {
@@ -158,8 +163,8 @@ static void step_add(void *self, uint32_t k)
     }
 }
 
-/* Updates range k of x. The segments are cut to the range, so no two threads write the same
- * float. */
+/* Updates the parameters in range k of x. The segments are cut to the range, so no two threads
+ * write the same float. */
 static void step_update(void *self, uint32_t k)
 {
     const struct step *step = self;
@@ -170,8 +175,8 @@ static void step_update(void *self, uint32_t k)
     optimiser_step(&c->optimiser, &update);
 }
 
-/* Without clipping, a range can be updated directly after its sum, while it is still in the
- * cache. */
+/* Adds the gradients in range k and updates the range directly afterwards, while it is still in the
+ * cache. Used without clipping, which needs the complete gradient first. */
 static void step_add_update(void *self, uint32_t k)
 {
     step_add(self, k);
@@ -234,7 +239,7 @@ static void centre_move(void *self, uint32_t k)
     learners_move(&step->t->learners, step->update.x, p->from, p->to);
 }
 
-/* Runs the step of learner `step->learner` + k on thread k, with a whole batch and its own
+/* Runs on thread k one step of learner number `step->learner` + k, with a whole batch and its own
  * gradient, momentum and model. */
 static void learner_step(void *self, uint32_t k)
 {
@@ -262,8 +267,8 @@ static void learner_step(void *self, uint32_t k)
     learners_end(&t->learners, j, k, step->update.x);
 }
 
-/* Runs one step of each learner, in groups of as many learners as there are threads. Losses are
- * added in order of the learners. */
+/* Runs one step of each learner. As many learners as there are threads compute at the same time.
+ * Their losses are added in the order of the learners. */
 static void run_learners(struct step *step, struct trainer_report *report)
 {
     struct sgd_trainer *t = step->t;
@@ -386,7 +391,7 @@ static void trainer_state(void *self, struct state *s)
 
 /* --- evaluation --- */
 
-enum { SPREAD = 8 /* Number of samples in a group of neighbours in the file. */ };
+enum { SPREAD = 8 /* Samples per group. The samples of a group are neighbours in the file. */ };
 
 struct evaluation
 {
@@ -395,9 +400,9 @@ struct evaluation
     size_t n;
 };
 
-/* Returns the index in the file of sample `at` of the e->n samples of an evaluation. The samples
- * of a partial evaluation are spread over the whole file in groups of SPREAD, because files may
- * be sorted by label. */
+/* Returns the index in the held-out set of sample `at` of an evaluation, which uses e->n samples.
+ * If these are not all, groups of SPREAD neighbours are spread over the whole set, because files
+ * may be sorted by label. */
 static size_t place(const struct evaluation *e, size_t at)
 {
     size_t all = e->t->config.test->n, block = at / SPREAD;
@@ -419,7 +424,9 @@ static void evaluate_part(void *self, uint32_t k)
     p->loss = (struct loss){0};
     size_t most = s->eval.n, n;
     for (size_t at = begin; at < end; at += n) {
-        if (e->n < c->test->n) /* Stop at the end of a group. */
+        /* In an evaluation of some samples only, a batch ends with its group of SPREAD
+         * neighbours. */
+        if (e->n < c->test->n)
             most = s->eval.n < SPREAD - at % SPREAD ? s->eval.n : SPREAD - at % SPREAD;
         n = end - at < most ? end - at : most;
         struct sgd_batch b = {.model = c->model,
@@ -486,8 +493,8 @@ static int check_shape(const struct model *m, const struct dataset *d, char erro
     return -EINVAL;
 }
 
-/* Opens the trainer's own scratch. The number of threads is limited to the number of samples of a
- * batch, or to the number of learners, because further threads would be idle. */
+/* Opens the trainer's own scratch. There are at most as many threads as samples in a batch, or as
+ * learners, because further threads would be idle. */
 static int open_scratch(struct sgd_trainer *t)
 {
     struct sgd_config *c = &t->config;

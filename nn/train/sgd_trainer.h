@@ -94,8 +94,8 @@ __attribute__((warn_unused_result)) int sgd_trainer_init(struct sgd_trainer *t,
                                                          char error[MODEL_ERROR_MAX]);
 void sgd_trainer_close(struct sgd_trainer *t);
 
-/* Returns the batch size for which a shared scratch must be opened, if a trainer with this batch
- * size and number of learners uses the scratch with `threads` threads. */
+/* Returns the batch size for which a shared scratch must be opened. `batch` and `learners` are the
+ * configuration of a trainer that uses the scratch with `threads` threads. */
 static inline uint32_t sgd_trainer_samples(uint32_t batch, uint32_t learners, uint32_t threads)
 {
     return learners > 1 ? batch * threads : batch;

@@ -38,7 +38,7 @@ struct trainer_report
 
 struct state; /* Checkpoint reader or writer: nn/math/state.h. */
 
-/* A trainer: the properties of its model, then its functions. */
+/* A trainer as the node sees it: the properties of its model, and then its functions. */
 struct trainer
 {
     size_t n_params; /* Length of x, in floats. */
@@ -81,7 +81,7 @@ struct trainer
      * does not support this, so the watchdog sees no progress before the job ends. */
     void (*signs)(void *self, void (*sign)(void *arg), void *arg);
 
-    /* Sets the momentum of each trained coordinate k with sent[k] != 0 to 0, because a delta has
+    /* For each trained coordinate k with sent[k] != 0, sets the momentum to 0, because a delta has
      * just sent the whole update of this coordinate (factor masking of DGC, Lin et al. 2018). NULL:
      * the trainer has no momentum. */
     void (*sent)(void *self, const float *sent);

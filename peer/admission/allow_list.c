@@ -10,7 +10,7 @@
 
 enum { HEX = 2 * WIRE_ID_BYTES, SHOWN = 40 };
 
-/* One word of a line. Points into the text and is not terminated. */
+/* One word of a line. It points into the text and has no NUL at its end. */
 struct word
 {
     const char *p;

@@ -24,10 +24,10 @@ struct hearsay_codec
 {
     struct compress *compress;
     size_t floats;
-    /* Zeros, used if the caller passes no x_hat. These pages are only read, so they take no
-     * physical memory. */
+    /* A vector of zeros, used if the caller passes no x_hat. The memory is only read, so the pages
+     * take no physical memory. */
     float *zeros;
-    char spec[COMPRESS_SPEC_MAX]; /* Spec in canonical form. */
+    char spec[COMPRESS_SPEC_MAX]; /* Spec of the codec with all defaults filled in. */
 };
 
 /* ---- Opening ---- */
@@ -84,7 +84,7 @@ static int take_layers(struct segment **segments, const struct hearsay_layer *la
 {
     if (layers == NULL || n == 0)
         return refuse(error, HEARSAY_USAGE, "found no layer, expected one or more");
-    if (n > UINT32_MAX) /* Each layer has at least one float. */
+    if (n > UINT32_MAX) /* A vector has at most 2^32 - 1 floats, and each layer has at least one. */
         return refuse(error, HEARSAY_USAGE, "there are %zu layers, expected fewer than 2^32", n);
     *segments = calloc(n, sizeof **segments);
     if (*segments == NULL)
@@ -169,7 +169,7 @@ size_t hearsay_codec_bound(const struct hearsay_codec *c)
 
 /* ---- Messages ---- */
 
-/* Always requests the statistics of compress_encode(), because without them an encoder need not
+/* The statistics of compress_encode() are always requested. Without them, an encoder need not
  * detect values that are not finite. */
 int hearsay_codec_encode(struct hearsay_codec *c, const float *x, const float *x_hat, uint64_t seed,
                          uint64_t round, void *out, size_t cap, size_t *n, double *left)
@@ -206,7 +206,8 @@ int hearsay_codec_add(const struct hearsay_codec *c, const void *message, size_t
 
 /* ---- Catalogue ---- */
 
-/* compress_catalogue() writes the texts of a codec to a buffer. Each thread has its own buffer. */
+/* compress_catalogue() writes the texts of a codec to a buffer. Each thread has its own buffer, so
+ * threads may call this function at the same time. */
 int hearsay_codec_at(size_t i, const char **preset, const char **about)
 {
     C_LOCALE_HERE;

@@ -50,8 +50,8 @@ static int open_monitor(struct hearsay *h)
     return err == 0 ? HEARSAY_OK : handle_fail(h, handle_code(err), "%s", error);
 }
 
-/* Checks that no directory has the name of a file that is written at the end of the run. Finding
- * this error now avoids losing the result after training. */
+/* Checks that no directory has the name of a file that is written at the end of the run. Otherwise
+ * the result of the training could not be written. */
 static int check_file_names(struct hearsay *h)
 {
     char path[OUTDIR_PATH_MAX];
@@ -142,7 +142,7 @@ void handle_end_files(struct hearsay *h)
     size_t n_segments, n_params;
     const struct node *n = uv_driver_node(h->driver);
     bool finished = judge(h, n, uv_driver_exit_code(h->driver), &f, &o);
-    if (!h->stuck) { /* Gives the final model to the waiting caller. */
+    if (!h->stuck) { /* The caller waits for the end of the run and gets the final model. */
         handle_give_model(h, node_model(n, &segments, &n_segments, &n_params));
         write_summary(h, &f, &o, finished);
     }

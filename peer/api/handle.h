@@ -31,7 +31,8 @@
 
 #include <sys/types.h>
 
-/* Size of an error message in bytes. Largest number of options of a handle. */
+/* HANDLE_ERROR_MAX: size of an error message in bytes. HANDLE_WORDS_MAX: largest number of options
+ * of a handle. */
 enum { HANDLE_ERROR_MAX = 1024, HANDLE_WORDS_MAX = 96 };
 
 enum handle_stage { HANDLE_NEW, HANDLE_OPEN };
@@ -66,8 +67,8 @@ struct hearsay
     bool calls_back; /* True while a callback of the caller runs. */
     /* True after a call has reported to the caller that the run is over. */
     bool ended;
-    /* At the caller's last turn: number of complete rounds of the run, and number of local steps to
-     * do. */
+    /* Values of the caller's last turn: the number of complete rounds of the run, and the number of
+     * local steps to do. */
     uint64_t round;
     uint32_t steps;
 
@@ -78,11 +79,11 @@ struct hearsay
     struct model model;
     /* Copy of the tensors' values at hearsay_open(), tensors.n_floats floats, owned. */
     float *begin;
-    /* Hash of the run's initial model, if not `by_model`. */
+    /* Hash of the run's initial model. Unused if `by_model` is true. */
     char begin_of_run[LAYOUT_BEGIN];
     uint8_t *kept; /* Data of hearsay_keep(), `n_kept` bytes, owned. */
     size_t n_kept;
-    /* Complete rounds of the run when the data were stored. */
+    /* Number of complete rounds of the run at the time when the data were stored. */
     uint64_t kept_round;
     bool kept_read; /* True if the data come from a checkpoint. */
 
@@ -98,10 +99,10 @@ struct hearsay
      * (peer/output/run_lock.h). */
     char owner_text[RUN_IDENTITY_TEXT_MAX];
     struct run_log diary; /* Run log and other files that the peer writes. */
-    /* HTTP monitor ("metrics"). */
+    /* HTTP monitor at the address of the option "metrics". */
     struct diary_monitor monitor;
-    /* Checkpoint store in the output directory, and the checkpoints found there. Open if
-     * `has_disk`. */
+    /* Checkpoint store in the output directory, and the checkpoints that were found there. Open if
+     * `has_disk` is true. */
     struct disk disk;
     struct checkpoint_store slots;
     struct checkpoint_store_found found;
@@ -119,7 +120,7 @@ struct hearsay
 
     /* ---- Read by the caller's thread. Guarded by `lock`. ---- */
     uv_mutex_t lock;
-    /* Latest figures of the node. Valid if `has_seen`. */
+    /* Latest progress figures of the node. Valid if `has_seen` is true. */
     struct node_progress seen;
     bool has_seen;
     char codec[256];
@@ -129,9 +130,10 @@ struct hearsay
     uint64_t n_rounds, seed;
     uint64_t *keys; /* Keys of the live members, for the option "shard". */
     size_t n_keys;
-    /* Shard key of this peer. Number of changes of the member list (hearsay_shares()). */
+    /* own_key: shard key of this peer. shares: number of changes of the member list so far, for
+     * hearsay_shares(). */
     uint64_t own_key, shares;
-    /* Copy of `run_text` that hearsay_run() returns. */
+    /* Copy of `run_text` for the caller: hearsay_run() returns a pointer to it. */
     char run_said[WIRE_RUN_MAX + 1];
 
     /* ---- Result, written before TURN_OVER ---- */
@@ -162,13 +164,14 @@ void handle_update_figures(struct hearsay *h, const struct node *n, uint64_t sen
 /* Copies the final model x to the caller's tensors. x NULL: no model exists. */
 void handle_give_model(struct hearsay *h, const float *x);
 
-/* opening.c: does everything that hearsay_open() does before the peer's thread starts. Returns
- * HEARSAY_OK, or a code with a message. After a failure the caller calls handle_undo(). */
+/* Does everything that hearsay_open() does before the peer's thread starts. Returns HEARSAY_OK, or
+ * a code with a message. After a failure the caller calls handle_undo(). Defined in opening.c. */
 int handle_prepare(struct hearsay *h);
-/* opening.c: handle_prepare() for a simulated peer, which has no key, socket or file. */
+/* Does the same as handle_prepare() for a simulated peer, which has no key, socket or file. Defined
+ * in opening.c. */
 int handle_prepare_simulated(struct hearsay *h);
-/* opening.c: releases everything that handle_prepare() opened. The options and tensors given by the
- * caller stay. */
+/* Releases everything that handle_prepare() has opened, but keeps the options and tensors of the
+ * caller. Defined in opening.c. */
 void handle_undo(struct hearsay *h);
 /* Returns whether the option "initial" is true: the run should start with this peer's model. */
 bool handle_is_initial(const struct hearsay *h);

@@ -98,7 +98,7 @@ struct hearsay *hearsay_new(void)
     return h;
 }
 
-/* Leaves the run if it is not over, and stops the peer's thread. */
+/* Leaves the run, if the run is not over, and stops the peer's thread. */
 static void end(struct hearsay *h)
 {
     if (h->stage == HANDLE_OPEN && turn_await(&h->turn, 0) != TURN_OVER)
@@ -112,7 +112,8 @@ void hearsay_close(struct hearsay *h)
     if (h == NULL || !is_own_process(h) || h->calls_back)
         return;
     end(h);
-    if (h->stuck) /* The peer's thread hangs and still uses the handle. */
+    /* If the peer's thread hangs, it still uses the handle, so nothing can be freed. */
+    if (h->stuck)
         return;
     handle_undo(h);
     for (size_t i = 0; i < h->n_words; i++)
@@ -123,7 +124,7 @@ void hearsay_close(struct hearsay *h)
     free(h);
 }
 
-/* Removes the value that was set before for the option `name`, if any. */
+/* If the option `name` was set before, removes that value. */
 static void drop_word(struct hearsay *h, const char *name, size_t n)
 {
     for (size_t i = 0; i < h->n_words; i++)
@@ -146,7 +147,8 @@ int hearsay_set(struct hearsay *h, const char *name, const char *value)
     char text[96];
     size_t n = 0;
     for (; name[n] != '\0' && n < sizeof text - 1; n++)
-        text[n] = name[n] == '_' ? '-' : name[n]; /* Names in C and Python have underscores. */
+        /* Programs in C and Python may write names with underscores. */
+        text[n] = name[n] == '_' ? '-' : name[n];
     text[n] = '\0';
     char *word = malloc(n + strlen(value) + 4);
     if (word == NULL)
@@ -283,8 +285,8 @@ static int run_evaluation(struct hearsay *h)
                : handle_fail(h, HEARSAY_CALLBACK, "the evaluation failed: it returned %d", failed);
 }
 
-/* Reports the end of the run to the caller. If the run ended because of bad input or a system
- * failure, returns the error code. After any other end, returns HEARSAY_OVER. */
+/* Reports the end of the run to the caller. Returns an error code if the run ended because of bad
+ * input or a system failure, and HEARSAY_OVER after any other end. */
 static int over(struct hearsay *h)
 {
     uint64_t done;
@@ -400,7 +402,8 @@ uint64_t hearsay_rounds_done(const struct hearsay *h)
 
 uint64_t hearsay_rounds(const struct hearsay *h)
 {
-    struct hearsay *unlocked = (struct hearsay *)h; /* Only `lock` is modified. */
+    /* The cast drops const: locking modifies `lock`, and nothing else is modified. */
+    struct hearsay *unlocked = (struct hearsay *)h;
     if (h == NULL)
         return 0;
     uv_mutex_lock(&unlocked->lock);

@@ -83,15 +83,16 @@ HEARSAY_EXPORT const char *hearsay_version(void);
 
 /* Results of the functions that can fail. Negative values are failures. */
 enum hearsay_code {
-    HEARSAY_OK = 0,          /* Success. After a call that waits: the tensors are yours. */
-    HEARSAY_OVER = 1,        /* The run is over for this peer: see hearsay_verdict(). */
-    HEARSAY_TIMEOUT = 2,     /* The timeout has passed. The library still has the tensors. */
-    HEARSAY_INTERRUPTED = 3, /* hearsay_interrupt() was called, else as HEARSAY_TIMEOUT. */
+    HEARSAY_OK = 0,      /* Success. After a call that waits: the tensors are yours. */
+    HEARSAY_OVER = 1,    /* The run is over for this peer: see hearsay_verdict(). */
+    HEARSAY_TIMEOUT = 2, /* The timeout has passed. The library still has the tensors. */
+    /* hearsay_interrupt() was called. Otherwise the same as HEARSAY_TIMEOUT. */
+    HEARSAY_INTERRUPTED = 3,
     HEARSAY_USAGE = -1,      /* An option, a tensor, a file or the order of calls is wrong. */
     HEARSAY_SYSTEM = -2,     /* Memory, a thread, a socket or a disk failed. */
     HEARSAY_NOT_FINITE = -3, /* A tensor holds NaN or infinity. The tensors are yours. */
     HEARSAY_CALLBACK = -4,   /* Your callback failed. Call hearsay_wait() to continue. */
-    HEARSAY_FORKED = -5      /* The handle belongs to another process. */
+    HEARSAY_FORKED = -5      /* The handle was made by another process, before fork(). */
 };
 
 /* A handle: one peer, and the tensors that the peer trains. Opaque. */
@@ -165,15 +166,16 @@ enum hearsay_role {
     /* Values that are averaged without compression and are not trained by gradients, such as a
      * running mean of a batch norm. */
     HEARSAY_STATISTIC,
-    HEARSAY_VARIANCE, /* A statistic that is never negative. */
+    /* A statistic that is never negative, such as a running variance of a batch norm. */
+    HEARSAY_VARIANCE,
     /* Other data in elements of type float32, such as a mask of bools. All peers get these data
      * with the initial model. Model files do not contain them. Do not change them after
      * hearsay_open(). Since API 2. */
     HEARSAY_OPAQUE
 };
 
-/* Largest number of dimensions of a tensor. Length of the longest name of a tensor, in bytes
- * without the NUL. */
+/* HEARSAY_DIMS_MAX: largest number of dimensions of a tensor. HEARSAY_NAME_MAX: length of the
+ * longest name of a tensor, in bytes without the NUL. */
 enum { HEARSAY_DIMS_MAX = 8, HEARSAY_NAME_MAX = 95 };
 
 /* Adds a tensor of contiguous elements in row-major order, which begin at `data` and are aligned
@@ -416,11 +418,14 @@ struct hearsay_figures
     uint64_t rounds_skipped; /* Rounds that this process skipped to catch up with others. */
     double drift;            /* Estimated consensus distance: sqrt(mean |x_i - x_mean|^2). */
     double relative_drift;   /* Estimated consensus distance, divided by |x_mean|. */
-    uint64_t drift_round;    /* Round of `drift` and `relative_drift`, before its local steps. */
-    double loss;             /* Mean loss of the last local steps, from struct hearsay_did. */
-    double accuracy;         /* Accuracy in the last evaluation, in [0, 1]. */
-    double test_loss;        /* Mean loss in the last evaluation. */
-    uint64_t accuracy_round; /* Round of the evaluated model, counting the consensus phase. */
+    /* Number of the round that `drift` and `relative_drift` describe. They are measured before the
+     * local steps of this round. */
+    uint64_t drift_round;
+    double loss;      /* Mean loss of the last local steps, from struct hearsay_did. */
+    double accuracy;  /* Accuracy in the last evaluation, in [0, 1]. */
+    double test_loss; /* Mean loss in the last evaluation. */
+    /* Round of the model that was evaluated last. Rounds of the consensus phase count, too. */
+    uint64_t accuracy_round;
     double gamma;            /* Consensus step size, as a mean over the edges. */
     uint32_t n_live;         /* Number of live members, including this peer. */
     uint32_t n_edges;        /* Number of open edges, which connect this peer with neighbours. */

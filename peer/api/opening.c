@@ -64,8 +64,8 @@ static const struct option_row simulated_rows[] = {
     {.name = NULL},
 };
 
-/* Option tables. own_*: the program has its own model. model_*: the option "model" is set, so
- * `hearsay peer` can train the model, too. */
+/* Tables of the options that a handle accepts. own_*: for a program with its own model. model_*:
+ * for a handle with the option "model", whose run `hearsay peer` can join, too. */
 static const struct command own_command = {
     .name = "libhearsay", .rows = rows, .takes_run_flags = true, .trainer = &layout_keys};
 static const struct command model_command = {
@@ -209,8 +209,8 @@ static int set_layout(struct hearsay *h, struct run_flags *flags, char error[RUN
     if (err < 0)
         return err;
     handle_begin_hash(h, h->begin, text);
-    /* layout_compare_initial() prefers the smallest hash, so the first digit becomes the peer's
-     * rank. */
+    /* Among several initial models, layout_compare_initial() prefers the one with the smallest
+     * hash. The first digit of the hash is therefore replaced by the peer's rank. */
     text[0] = handle_is_initial(h) ? '0' : h->config.node.n_bootstrap == 0 ? '1' : '2';
     err = run_flags_set(flags, "begin", text, error);
     snprintf(text, sizeof text, "%zu", h->tensors.dim);
@@ -228,8 +228,7 @@ bool handle_is_initial(const struct hearsay *h)
     return strcmp(options_text(h->o, "initial"), "true") == 0;
 }
 
-/* Checks the option "initial". A peer can provide the initial model only if it also describes the
- * run. */
+/* Checks the option "initial". Only a peer that describes the run can provide the initial model. */
 static int check_initial(struct hearsay *h)
 {
     if (!handle_is_initial(h))
@@ -284,7 +283,8 @@ static int take_run(struct hearsay *h)
         err = make_run(h, filled, error);
     free(filled);
     if (err == 0 && c->run.rounds == 0 && c->n_bootstrap > 0) {
-        c->found = false; /* Without "rounds" a joining peer takes the run. */
+        /* A joining peer whose options lack "rounds" takes the run from the cluster. */
+        c->found = false;
         return HEARSAY_OK;
     }
     if (err == 0 && !run_is_fixed(&c->run)) {
@@ -404,7 +404,8 @@ static int configure(struct hearsay *h)
     h->config.note = handle_note;
     h->config.measured = handle_measured;
     if (h->evaluate == NULL)
-        h->config.node.evaluate_every = 0; /* Evaluations need a callback. */
+        /* Without the callback of hearsay_on_evaluate() there are no evaluations. */
+        h->config.node.evaluate_every = 0;
     return HEARSAY_OK;
 }
 

@@ -7,7 +7,8 @@
 
 uint64_t hearsay_shares(const struct hearsay *h)
 {
-    struct hearsay *unlocked = (struct hearsay *)h; /* Only `lock` is modified. */
+    /* The cast drops const: locking modifies `lock`, and nothing else is modified. */
+    struct hearsay *unlocked = (struct hearsay *)h;
     if (h == NULL)
         return 0;
     uv_mutex_lock(&unlocked->lock);
@@ -16,8 +17,8 @@ uint64_t hearsay_shares(const struct hearsay *h)
     return n;
 }
 
-/* Opens this peer's share of a data set without labels. The samples are assigned in the same way as
- * by `hearsay peer`. */
+/* Opens this peer's share of a data set that has no labels. The samples are assigned as `hearsay
+ * peer` assigns them. */
 static int open_shard(struct hearsay *h, struct shard *s, const struct dataset *set,
                       char error[DATA_ERROR_MAX])
 {

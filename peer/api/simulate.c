@@ -111,7 +111,8 @@ void handle_stop_simulated(struct hearsay *h)
     bool last = --s->n_open == 0;
     uv_mutex_unlock(&s->lock);
     if (turn_await(&h->turn, 0) != TURN_OVER)
-        h->stuck = true; /* The simulation still uses this handle. */
+        /* The simulation still uses this handle, so its memory must not be freed. */
+        h->stuck = true;
     if (!last)
         return;
     (void)uv_thread_join(&s->thread);

@@ -181,7 +181,7 @@ static void find_flat(struct tensors *t, struct tensor *const *in_order)
             t->flat = NULL;
 }
 
-/* Assigns offsets in x to the tensors, in the order `in_order`, and makes their segments. */
+/* Gives each tensor its offset in x, in the order of `in_order`, and makes the segments of x. */
 static int place(struct tensors *t, struct tensor *const *in_order, char error[TENSORS_ERROR_MAX])
 {
     free(t->segment);
@@ -199,8 +199,8 @@ static int place(struct tensors *t, struct tensor *const *in_order, char error[T
     return 0;
 }
 
-/* Returns the group of a role: 0 trained tensors, 1 statistics, 2 opaque tensors. x has the groups
- * in this order. */
+/* Returns the group that tensors of this role belong to: 0 trained tensors, 1 statistics, 2 opaque
+ * tensors. In x, group 0 comes first and group 2 last. */
 static int role_group(enum hearsay_role role)
 {
     switch (role) {
@@ -298,7 +298,7 @@ static uint64_t hash_one(const struct tensors *t, size_t i, uint64_t before)
     return rng_hash(text, (size_t)n);
 }
 
-/* The hash depends on the order of the tensors in x. */
+/* The hash covers the tensors in the order that they have in x, so the order matters, too. */
 uint64_t tensors_layout(const struct tensors *t)
 {
     uint64_t hash = rng_hash("hearsay", 7);

@@ -18,7 +18,8 @@
 #include "nn/math/vec.h"
 #include "peer/api/hearsay.h"
 
-/* Largest number of tensors. Size of an error message in bytes, with the NUL. */
+/* TENSORS_MAX: largest number of tensors. TENSORS_ERROR_MAX: size of an error message in bytes,
+ * with the NUL. */
 enum { TENSORS_MAX = 65536, TENSORS_ERROR_MAX = 384 };
 
 /* One tensor of the caller. */
@@ -41,8 +42,8 @@ struct tensors
     size_t n, cap;
     /* Segments of the `n` tensors in the order of x. NULL before tensors_lay(). */
     struct segment *segment;
-    size_t n_floats, dim; /* Length of x, and length of its trained part. */
-    /* The caller's memory, if it can be used as x. NULL: x is a copy. */
+    size_t n_floats, dim; /* n_floats: length of x. dim: length of the trained part of x. */
+    /* The caller's memory, if x can be there. NULL: x is a copy of the tensors. */
     float *flat;
     /* Bytes copied between the tensors and the flat vector so far. */
     uint64_t bytes_copied;

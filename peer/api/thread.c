@@ -127,8 +127,8 @@ static int open_driver(struct hearsay *h)
     enum uv_driver_part part = UV_DRIVER_REST;
     sigset_t all, before;
     sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all,
-                          &before); /* uv_driver_open() starts the worker thread. */
+    /* uv_driver_open() starts the worker thread, which inherits the mask of blocked signals. */
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
     int err = uv_driver_open(&h->driver, &h->loop, &h->config, &part);
     while (err == -EADDRINUSE && part == UV_DRIVER_DOOR
            && settings_move(&h->settings, &h->config)) {
@@ -187,7 +187,8 @@ void handle_stop(struct hearsay *h)
         return;
     }
     if (turn_await(&h->turn, 0) != TURN_OVER) {
-        h->stuck = true; /* The thread still runs and uses the handle. */
+        /* The thread still runs and uses the handle, so its memory must not be freed. */
+        h->stuck = true;
         return;
     }
     (void)uv_thread_join(&h->thread);

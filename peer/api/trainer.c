@@ -31,7 +31,8 @@ static bool begins(void *self, const float *x)
     const struct hearsay *h = self;
     char hash[LAYOUT_BEGIN];
     handle_begin_hash(h, x, hash);
-    return strcmp(hash + 1, h->begin_of_run + 1) == 0; /* The first digit ranks the peers. */
+    /* The first digit of each text is the rank of a peer and no part of the hash. */
+    return strcmp(hash + 1, h->begin_of_run + 1) == 0;
 }
 
 /* Copies x to the caller's tensors. The caller's thread reads the byte count, so it is updated
@@ -65,7 +66,8 @@ static void steps(void *self, float *x, uint64_t round, uint32_t n_steps,
     }
     tensors_gather(&h->tensors, x);
     *report = (struct trainer_report){.loss = did.loss, .accuracy = (double)NAN};
-    /* A NaN without samples means that the caller does not know the loss. */
+    /* A NaN loss with samples 0 means that the caller does not know the loss. It is no
+     * divergence. */
     if (!isnan(did.loss) || did.samples > 0)
         report->n_samples = did.samples > 0 ? did.samples : 1;
 }
@@ -136,8 +138,8 @@ static int no_memory(char error[RUN_ERROR_MAX])
     return -ENOMEM;
 }
 
-/* Describes the first tensor that differs from the run's tensors, as far as the outline of the run
- * shows it. `theirs`: the outline. */
+/* Describes, for an error message, the first tensor that differs from the tensors of the run.
+ * `theirs`: outline of the run, that is, a short hash of each tensor. */
 static void describe_first_difference(const struct tensors *t, const char *theirs,
                                       char out[TENSORS_ERROR_MAX])
 {
@@ -146,7 +148,8 @@ static void describe_first_difference(const struct tensors *t, const char *their
     tensors_outline(t, own);
     while (i < n && i < t->n && memcmp(own + 2 * i, theirs + 2 * i, 2) == 0)
         i++;
-    bool all = n > 0 && n < TENSORS_OUTLINED; /* The outline covers all tensors of the run. */
+    /* True: the outline is complete, that is, it covers all tensors of the run. */
+    bool all = n > 0 && n < TENSORS_OUTLINED;
     if (n == 0 || (i == n && !all) || (i == t->n && i == n)) {
         snprintf(out, TENSORS_ERROR_MAX, "in a name, shape, type, role or their order");
         return;
@@ -205,7 +208,7 @@ static int take_model(struct hearsay *h, const struct run *run, char error[RUN_E
     model_close(&h->model);
     h->model = (struct model){0};
     int err = data_shape(v->data, &shape);
-    assert(err == 0); /* A run has a fixed kind. */
+    assert(err == 0); /* A run has a fixed kind, which always has a shape. */
     err = model_init(&h->model, v->model, v->norm, &shape, why);
     if (err < 0) {
         snprintf(error, RUN_ERROR_MAX, "--model: %.300s", why);

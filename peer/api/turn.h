@@ -21,7 +21,7 @@
 #include <stdatomic.h>
 #include <uv.h>
 
-/* Side that may use the tensors. */
+/* The side that may use the tensors now. */
 enum turn_side {
     TURN_PEER,   /* The library has the tensors. */
     TURN_CALLER, /* The caller has the tensors and does local steps. */
@@ -29,10 +29,11 @@ enum turn_side {
     TURN_OVER    /* The peer's thread has ended. The caller has the tensors. */
 };
 
-/* Largest number of queued messages. Size of one message in bytes, with the NUL. */
+/* TURN_NOTES: largest number of queued messages. TURN_NOTE_MAX: size of one message in bytes, with
+ * the NUL. */
 enum { TURN_NOTES = 256, TURN_NOTE_MAX = 240 };
 
-/* Shared state of the two threads. */
+/* State that the caller's thread and the peer's worker thread share. */
 struct turn
 {
     uv_mutex_t mutex; /* Guards all fields except `interrupted`. */
@@ -40,14 +41,14 @@ struct turn
     /* Side that has the tensors now. */
     enum turn_side of;
     bool leaving;   /* True after turn_leave(): the caller gets no more turns. */
-    uint64_t round; /* TURN_CALLER: complete rounds of the run. */
-    uint32_t steps; /* TURN_CALLER: local steps to do. */
-    bool handed;    /* TURN_CALLER: true after turn_hand_over(). */
-    /* TURN_TESTS: number of samples to evaluate. 0: all samples. */
+    uint64_t round; /* While the turn is TURN_CALLER: number of complete rounds of the run. */
+    uint32_t steps; /* While the turn is TURN_CALLER: number of local steps to do. */
+    bool handed;    /* While the turn is TURN_CALLER: true after turn_hand_over() was called. */
+    /* While the turn is TURN_TESTS: number of samples to evaluate. 0: all samples. */
     uint64_t samples;
-    /* TURN_TESTS: true if the evaluation gave a result. */
+    /* While the turn is TURN_TESTS: true if the evaluation gave a result. */
     bool answered;
-    /* Result of the caller's local steps, and of the evaluation. */
+    /* did: result of the caller's local steps. score: result of the evaluation. */
     struct hearsay_did did;
     struct hearsay_score score;
     /* Set by any thread or signal handler to interrupt a wait. */

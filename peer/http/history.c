@@ -5,13 +5,13 @@
 #include <string.h>
 
 enum {
-    /* Largest number of points in `point`, without the newest. Even, because points are merged in
-     * pairs. */
+    /* Largest number of points in the array `point`. The newest round is stored in addition. Even,
+     * because points are merged in pairs. */
     ROOM = HISTORY_MAX - 2
 };
 
-/* Returns which of two points is kept when they are merged: the one with an evaluation, else the
- * later one. */
+/* Returns which of two neighbouring points is kept when they become one: the point with an
+ * evaluation, else the later one. */
 static const struct history_point *better(const struct history_point *a,
                                           const struct history_point *b)
 {

@@ -23,22 +23,23 @@ struct history_point
     uint64_t round, settle_rounds;
     double time_s, loss, accuracy;
     double relative_drift;
-    uint64_t drift_round; /* Round that relative_drift describes. */
+    uint64_t drift_round; /* Number of the round that relative_drift describes. */
     /* Step counter of the model whose accuracy is given. Counts rounds of the consensus phase,
      * too. */
     uint64_t accuracy_round;
     uint64_t bytes_sent;
 };
 
-/* Initialise with zeros. */
+/* The history of a run. Set all bytes to zero before the first use. */
 struct history
 {
     struct history_point point[HISTORY_MAX];
     /* Number of points in `point`. */
     size_t n;
-    uint64_t thinned; /* Number of times that every second point was removed. */
-    uint64_t n_here;  /* Number of rounds so far in the group that will become point[n]. */
-    /* Point that represents these n_here rounds. It becomes point[n] when the group is complete. */
+    uint64_t thinned; /* How often every second point was removed to make room. */
+    /* Number of rounds in the current group. The group becomes point[n] when it is complete. */
+    uint64_t n_here;
+    /* The point that stands for the rounds of the current group so far. */
     struct history_point here;
     struct history_point newest;
     bool any; /* True once a round was added, so that `newest` is valid. */
@@ -50,8 +51,8 @@ void history_add(struct history *h, const struct history_point *p);
 /* Copies a history. O(n). */
 void history_copy(struct history *to, const struct history *from);
 
-/* Returns the point of the newest round. NULL: that round is already the last one in `point`, or no
- * round was added. */
+/* Returns the newest round, if it is not in `point` yet. Otherwise, or if there is no round,
+ * returns NULL. */
 const struct history_point *history_newest(const struct history *h);
 
 #endif

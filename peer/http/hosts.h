@@ -19,7 +19,8 @@ enum { HOSTS_MAX = 32, HOSTS_NAME_MAX = 253 };
 /* Host names that the server accepts. Initialise with zeros. */
 struct hosts
 {
-    char name[HOSTS_MAX][HOSTS_NAME_MAX + 1]; /* In lower case, without a port or a final dot. */
+    /* Names in lower case, without a port or a final dot. */
+    char name[HOSTS_MAX][HOSTS_NAME_MAX + 1];
     unsigned n;
 };
 

@@ -344,7 +344,7 @@ static void write_edges(struct text *t, const struct snapshot *s)
 void prometheus_write(struct text *t, const struct snapshot *s, int64_t now_us)
 {
     double f[FIGURES];
-    if (s->number == 0) { /* The event loop has not started, and only that is known. */
+    if (s->number == 0) { /* The event loop has not started yet, so only "not ready" is known. */
         write_head(t, row[READY].name, row[READY].type, row[READY].help);
         text_add(t, "hearsay_%s 0\n", row[READY].name);
         return;

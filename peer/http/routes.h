@@ -28,12 +28,12 @@ struct routes_answer
     const char *allow;  /* With status 405: value of the Allow header. Else NULL. */
     const char *policy; /* Content-Security-Policy of a page for browsers. Else NULL. */
     struct text body;   /* Body of the answer. The caller calls text_close() on it. */
-    /* Index under which an equal answer may be reused while the snapshot is the same. -1: the
-     * answer is made for each request. */
+    /* Index of the cache entry in which this answer may be kept. While the snapshot is the same,
+     * the kept answer may be used for equal requests. -1: the answer must not be kept. */
     int place;
 };
 
-enum { ROUTES_KEPT = 2 /* Number of cache entries. Values of `place` are below this. */ };
+enum { ROUTES_KEPT = 2 /* Number of cache entries. Each `place` is below this number. */ };
 
 /* Returns routes_answer.place of the answer to this request, or -1. */
 int routes_place(const char *method, const char *path);

@@ -31,7 +31,7 @@ enum {
 /* A cached response, which may answer several requests. */
 struct kept
 {
-    struct MHD_Response *response; /* NULL: nothing is cached. */
+    struct MHD_Response *response; /* The response. NULL: nothing is cached. */
     uint64_t number;               /* Number of the snapshot from which the response was made. */
     int64_t made_us;               /* Time at which the response was made, in microseconds. */
     unsigned status;
@@ -45,7 +45,7 @@ struct server
     struct hosts hosts;
     struct MHD_Daemon *daemon;
     uint16_t port;
-    bool calm; /* The HTTP thread has set its priority to the lowest. */
+    bool calm; /* True: the HTTP thread has already set its own priority to the lowest. */
     struct kept kept[ROUTES_KEPT];
     struct
     {
@@ -55,7 +55,7 @@ struct server
     uint64_t n_clients;
 };
 
-/* Returns the time by the clock of snapshot.taken_us. */
+/* Returns the present time, by the same clock as snapshot.taken_us. */
 static int64_t now_us(void)
 {
     struct timespec t;
@@ -92,7 +92,7 @@ static void add_client(struct server *s, int fd)
     }
     if (n >= SERVER_CLIENTS) {
         shutdown(s->client[oldest].fd, SHUT_RDWR);
-        /* The connection must not be chosen as the oldest again. */
+        /* Marks the connection, so that it is not chosen again as the oldest one. */
         s->client[oldest].since = UINT64_MAX;
     }
     if (free_one < 0)
@@ -239,7 +239,8 @@ static enum MHD_Result on_request(void *self, struct MHD_Connection *c, const ch
                                   const char *method, const char *version, const char *upload,
                                   size_t *n_upload, void **of_request)
 {
-    /* libmicrohttpd starts this thread, so the thread has the locale of the program. */
+    /* libmicrohttpd starts this thread, so the thread has the locale of the program. The numbers of
+     * the answer need the C locale. */
     C_LOCALE_HERE;
     (void)version, (void)upload, (void)n_upload;
     if (*of_request == NULL && !has_body(c)) {

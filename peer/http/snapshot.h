@@ -17,7 +17,7 @@ enum {
      * hexadecimal. */
     SNAPSHOT_RUN_ID = 16,
     SNAPSHOT_ID = 2 * WIRE_ID_BYTES,
-    /* Enough for the complete graph of 128 members, which has 8,128 edges. */
+    /* Enough edges for the complete graph of 128 members, which has 8,128. */
     SNAPSHOT_GRAPH_EDGES = 8192,
     SNAPSHOT_NO_VERTEX = UINT16_MAX
 };
@@ -39,18 +39,18 @@ struct snapshot_edge
     uint32_t state; /* Value of enum edge_state. */
     uint64_t round, resets;
     double gamma;
-    /* Bytes of all our sessions with the neighbour, counted at the sockets. */
+    /* Bytes of all sessions of this peer with the neighbour, counted at the sockets. */
     uint64_t bytes_sent, bytes_received;
     struct node_neighbour neighbour;
 };
 
-/* All edges of the graph, also between other peers. */
+/* All edges of the graph, including edges between two other peers. */
 struct snapshot_graph
 {
     char topology[RUN_VALUE_MAX]; /* Canonical topology spec. "": not known. */
     uint64_t seed;
     uint32_t n_vertices, n_edges; /* n_edges counts each edge once. */
-    /* edge[] has all edges. false: edge[] is empty, because there are too many edges. */
+    /* True: edge[] has all edges. False: edge[] is empty, because there are too many edges. */
     bool whole;
     uint16_t edge[SNAPSHOT_GRAPH_EDGES][2];
 };
@@ -92,10 +92,13 @@ struct snapshot
 
     uint64_t checkpoints; /* Number of checkpoints that this process has stored. */
     double checkpoint_s;  /* Time that checkpoints took from training, in seconds. */
-    uint64_t unkept;      /* Number of failed checkpoints since the last one that was stored. */
-    /* Lines that are not in metrics.jsonl, because they were lost or still wait. */
+    /* Number of checkpoints that have failed since the last one was stored. */
+    uint64_t unkept;
+    /* Number of lines that metrics.jsonl lacks, because they were lost or still wait to be
+     * written. */
     uint64_t lines_missing;
-    bool unstored;          /* Writing the model failed, and the model is only in memory. */
+    /* True: writing the model to disk failed, so the model is only in memory. */
+    bool unstored;
     double disk_free_bytes; /* Free bytes on the file system of --out. NaN: not known. */
 
     struct node_wait wait;

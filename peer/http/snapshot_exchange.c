@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Parts of `middle`: index of the buffer, and a bit that is set if the snapshot was not read
- * yet. */
+/* Bits of `middle`: PLACE is the mask of the buffer's index, and FRESH is set if the snapshot was
+ * not read yet. */
 enum { PLACE = 3, FRESH = 4 };
 
 int snapshot_exchange_open(struct snapshot_exchange *b)

@@ -20,7 +20,7 @@ enum { SNAPSHOT_EXCHANGE_PLACES = 3 };
 
 struct snapshot_exchange
 {
-    struct snapshot *place; /* SNAPSHOT_EXCHANGE_PLACES buffers. */
+    struct snapshot *place; /* Array of the SNAPSHOT_EXCHANGE_PLACES buffers. */
     unsigned back;          /* Index of the buffer that the event loop writes. */
     unsigned front;         /* Index of the buffer that the HTTP thread reads. */
     /* Index of the third buffer, and a bit that says whether it is a new snapshot. Used by both

@@ -23,7 +23,8 @@ static void set(json_t *j, const char *name, json_t *value)
 
 /* ---- Lists -------------------------------------------------------------- */
 
-/* The losses of other members are not known, because members do not send them to each other. */
+/* Makes the list of members. Only this peer's loss is given: members do not send their losses to
+ * each other. */
 static json_t *members_of(const struct snapshot *s)
 {
     json_t *all = json_array();
@@ -180,7 +181,7 @@ static void set_figures(json_t *j, const struct snapshot *s, double late_s)
     const struct node_progress *p = &s->figures;
     bool tested = isfinite(p->accuracy);
     set(j, "accuracy",
-        /* Accuracy of the model after accuracy_round rounds, as in `hearsay status`. */
+        /* The peer's model had this accuracy after accuracy_round rounds. */
         uv_metrics_figure(p->accuracy));
     set(j, "accuracy_round", tested ? uv_metrics_whole(s->accuracy_round) : json_null());
     set(j, "test_loss", uv_metrics_figure(p->test_loss));
@@ -235,7 +236,8 @@ static json_t *object_of(const struct snapshot *s, int64_t now_us)
     set(j, "violations_by_reason", counts_of(s->violation, s->n_violations));
     set(j, "refused_connections", counts_of(s->refused, s->n_refused));
     set(j, "members", members_of(s));
-    /* List of edges, as in `hearsay status`. The number of open edges is in open_edges. */
+    /* The list has every edge, as in `hearsay status`. open_edges has the number of open ones
+     * only. */
     set(j, "edges", edges_of(s));
     return j;
 }
@@ -247,7 +249,7 @@ void status_write(struct text *t, struct status_history *h, const struct snapsho
     char *object = j != NULL ? json_dumps(j, JSON_COMPACT | JSON_REAL_PRECISION(DIGITS)) : NULL;
     json_decref(j);
     t->failed |= object == NULL;
-    if (object != NULL) /* The object without its closing brace, because more keys follow. */
+    if (object != NULL) /* The closing brace of the object is left out, because more keys follow. */
         text_add(t, "%.*s", (int)strlen(object) - 1, object);
     add_graph(t, &s->graph);
     add_history(t, h, &s->history);

@@ -12,8 +12,9 @@
 struct status_history
 {
     struct text points;
-    size_t n;         /* Number of points in the text. */
-    uint64_t thinned; /* Value of history.thinned when the text was made. */
+    size_t n; /* Number of points of the history that `points` contains. */
+    /* Value of history.thinned when the text was made. If it changes, the text is made again. */
+    uint64_t thinned;
 };
 
 /* Appends the object and a newline. now_us is the present time by the clock of taken_us. */

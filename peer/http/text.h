@@ -5,12 +5,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Initialise with zeros. */
+/* A text buffer. Set all bytes to zero before the first use. */
 struct text
 {
     char *p; /* n bytes and a NUL. NULL: nothing was added yet. */
     size_t n, cap;
-    bool failed; /* Memory ran out, so the text is not complete. */
+    bool failed; /* True: memory ran out, so the text is not complete. */
 };
 
 __attribute__((format(printf, 2, 3))) void text_add(struct text *t, const char *format, ...);

@@ -64,7 +64,8 @@ static void binding(const uint8_t noise_pk[32], uint8_t out[BINDING_BYTES])
     memcpy(out + DOMAIN_BYTES, noise_pk, NOISE_KEY);
 }
 
-enum { VERSIONS_AT = CHANNEL_ID + 64 }; /* Position of the versions in the hello. */
+/* Byte of the hello at which the range of versions begins. */
+enum { VERSIONS_AT = CHANNEL_ID + 64 };
 
 static void write_hello(const struct channel *c, uint8_t hello[CHANNEL_PAYLOAD])
 {
@@ -143,7 +144,7 @@ size_t channel_wants(const struct channel *c)
     return 0;
 }
 
-/* Chooses the highest version that both ends support, so that both ends choose the same one.
+/* Chooses the highest version that both ends support. Both ends therefore choose the same one.
  * Returns false if they have no version in common. */
 static bool agree(struct channel *c, const uint8_t v[4])
 {
@@ -155,7 +156,7 @@ static bool agree(struct channel *c, const uint8_t v[4])
     return least <= most;
 }
 
-/* Ends the handshake after a valid hello of the other end. */
+/* Ends the handshake. The hello of the other end was valid. */
 static void end_handshake(struct channel *c, const uint8_t hello[CHANNEL_PAYLOAD])
 {
     bool open = agree(c, hello + VERSIONS_AT);
@@ -168,7 +169,7 @@ static void end_handshake(struct channel *c, const uint8_t hello[CHANNEL_PAYLOAD
     c->state = open ? CHANNEL_OPEN : CHANNEL_NO_VERSION;
 }
 
-/* Writes message 1: -> psk, e */
+/* Writes handshake message 1. Its Noise tokens are: -> psk, e */
 static int write_msg1(struct channel *c, uint8_t *out, size_t *n_out)
 {
     if (noise_write(&c->noise, NULL, 0, out) != 0)
@@ -178,15 +179,16 @@ static int write_msg1(struct channel *c, uint8_t *out, size_t *n_out)
     return 0;
 }
 
-/* Reads message 1: -> psk, e. Writes message 2: <- e, ee, s, es, hello */
+/* Reads handshake message 1 (Noise tokens -> psk, e) and writes message 2 (<- e, ee, s, es,
+ * hello). */
 static int answer_msg1(struct channel *c, const uint8_t *in, uint8_t *out, size_t *n_out)
 {
     uint8_t hello[CHANNEL_PAYLOAD];
-    /* The payload is empty, so `hello` stays unused here. */
+    /* Message 1 has an empty payload, so noise_read() writes nothing to `hello`. */
     if (noise_read(&c->noise, in, CHANNEL_MSG1, hello) != 0)
         return fail(c);
-    /* Only writing the reply needs key agreements. A copy of an answered message is refused before
-     * that. */
+    /* A copy of an answered message 1 is refused here, before the key agreements, which only the
+     * reply needs. */
     if (c->answered != NULL && !replay_is_new(c->answered, c->noise.re))
         return fail(c);
     write_hello(c, hello);
@@ -197,7 +199,8 @@ static int answer_msg1(struct channel *c, const uint8_t *in, uint8_t *out, size_
     return 0;
 }
 
-/* Reads message 2: <- e, ee, s, es, hello. Writes message 3: -> s, se, hello */
+/* Reads handshake message 2 (Noise tokens <- e, ee, s, es, hello) and writes message 3 (-> s, se,
+ * hello). */
 static int answer_msg2(struct channel *c, const uint8_t *in, uint8_t *out, size_t *n_out)
 {
     uint8_t theirs[CHANNEL_PAYLOAD], mine[CHANNEL_PAYLOAD];
@@ -211,7 +214,7 @@ static int answer_msg2(struct channel *c, const uint8_t *in, uint8_t *out, size_
     return 0;
 }
 
-/* Reads message 3: -> s, se, hello */
+/* Reads handshake message 3. Its Noise tokens are: -> s, se, hello */
 static int take_msg3(struct channel *c, const uint8_t *in)
 {
     uint8_t theirs[CHANNEL_PAYLOAD];

@@ -23,8 +23,8 @@
  *
  * Each handshake message has a fixed size, so a fixed buffer holds all bytes that arrive before
  * authentication. Message 1 is sealed with the cluster key. A message 1 without the key is rejected
- * before any Diffie-Hellman operation and gets no reply. Neither does a copy of an answered message
- * 1 (peer/secure/replay.h).
+ * before any Diffie-Hellman operation and gets no reply. A copy of a message 1 that was answered
+ * before gets no reply either (peer/secure/replay.h).
  */
 #ifndef PEER_SECURE_CHANNEL_H
 #define PEER_SECURE_CHANNEL_H
@@ -40,7 +40,8 @@ enum {
     CHANNEL_KEY = 32,
     CHANNEL_ID = 32, /* Ed25519 public key: the identity of a peer. */
     CHANNEL_PAYLOAD =
-        /* Identity, signature of the Noise static key (domain-separated), versions. */
+        /* The hello: identity, signature of the Noise static key (domain-separated), range of
+         * versions. */
     CHANNEL_ID + 64 + 4,
     CHANNEL_MSG1 = 32 + 16,
     CHANNEL_MSG2 = 32 + 48 + CHANNEL_PAYLOAD + 16,
@@ -48,7 +49,8 @@ enum {
     CHANNEL_RECORD_MAX = 65535, /* Largest ciphertext with its tag: the limit of Noise. */
     /* Largest number of data bytes in one record. */
     CHANNEL_PLAIN_MAX = CHANNEL_RECORD_MAX - 16 - 1,
-    /* Bytes of output that channel_open() needs: data and kind. */
+    /* Room in bytes that channel_open() needs for its output: the data and the kind of the
+     * record. */
     CHANNEL_OPEN_MAX = CHANNEL_RECORD_MAX - 16,
     CHANNEL_HEADER = 2,
     CHANNEL_OVERHEAD = CHANNEL_HEADER + 1 + 16 /* Bytes that channel_seal() adds to the data. */
@@ -110,8 +112,8 @@ struct channel
     uint64_t sent_since_rekey; /* Bytes of data that were sealed with the present key. */
     /* Identity of this peer, borrowed until the handshake ends. */
     const struct channel_identity *identity;
-    /* Messages 1 that were answered, borrowed until the handshake ends. NULL: copies are not
-     * detected. */
+    /* Handshake messages 1 that were answered before, to detect copies. Borrowed until the
+     * handshake ends. NULL: copies are not detected. */
     struct replay *answered;
     struct noise noise; /* State of the handshake. All zero after it ended. */
     struct noise_cipher send, recv;
@@ -124,8 +126,8 @@ void channel_init(struct channel *c, bool initiator, const struct channel_identi
 /* Sets the range of message versions of this end. Called before the first message. The default is
  * only version 0. */
 void channel_speak(struct channel *c, struct channel_versions ours);
-/* Makes a responder refuse messages 1 that are in `answered`, and add the others to it. Called
- * before the first message. */
+/* Makes a responder refuse copies: a message 1 that is in `answered` is refused, any other is added
+ * to it. Called before the first message. */
 void channel_remember(struct channel *c, struct replay *answered);
 void channel_close(struct channel *c); /* Wipes all secrets. */
 

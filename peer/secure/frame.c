@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum {
-    FRAME_FIRST = 4096 /* Size of the first buffer of a lane, in bytes. */
+    FRAME_FIRST = 4096 /* Smallest buffer for the messages of a lane, in bytes. */
 };
 
 void frame_init(struct frame *f, size_t max_control, size_t max_bulk)
@@ -38,7 +38,8 @@ void frame_close(struct frame *f)
     *f = (struct frame){0};
 }
 
-/* Sets the lane of a record kind, and whether the record ends a message. */
+/* Sets *lane to the lane (control or bulk) that records of this kind belong to, and *end to whether
+ * the record is the last of its message. Returns false if the kind belongs to no lane. */
 static bool lane_of(enum channel_kind kind, enum frame_lane *lane, bool *end)
 {
     switch (kind) {
@@ -91,7 +92,8 @@ uint8_t *frame_room(struct frame *f)
     return f->lane[FRAME_BULK].bytes + f->lane[FRAME_BULK].n;
 }
 
-/* Appends data[0..n) to the lane's message. Copies nothing if the data is already in its place. */
+/* Appends data[0..n) to the message of the lane. If the data were decrypted in place, at the end of
+ * the message, nothing is copied. */
 static int append(struct frame *f, enum frame_lane lane, const uint8_t *data, size_t n)
 {
     uint8_t *bytes = f->lane[lane].bytes;
@@ -123,7 +125,8 @@ int frame_push(struct frame *f, enum channel_kind kind, const uint8_t *data, siz
     if (!end)
         return 0;
     *m = (struct frame_message){.lane = lane, .bytes = f->lane[lane].bytes, .n = f->lane[lane].n};
-    f->lane[lane].n = 0; /* The bytes stay valid until the next call. */
+    /* The lane is empty, but the bytes of the message stay valid until the next call. */
+    f->lane[lane].n = 0;
     return 1;
 }
 

@@ -16,8 +16,9 @@
  * If the record turns out to be a control record, it is copied to the control lane. A control
  * message of a single record is returned without a copy.
  *
- * The functions are pure. Receiving allocates one buffer per lane, which is reused, in proportion
- * to the bytes from an authenticated peer. Every record of a message has at least one byte.
+ * The functions are pure. The receiver has one buffer per lane, which it reuses. The size of a
+ * buffer is proportional to the bytes that an authenticated peer has sent. Every record of a
+ * message has at least one byte.
  */
 #ifndef PEER_SECURE_FRAME_H
 #define PEER_SECURE_FRAME_H
@@ -36,7 +37,7 @@ struct frame
     struct
     {
         uint8_t *bytes;
-        /* n: bytes of the present message so far. max: limit of a message, in bytes. */
+        /* n: received bytes of the incomplete message. max: limit of one message, in bytes. */
         size_t n, capacity, max;
     } lane[FRAME_LANES];
 };
@@ -71,17 +72,17 @@ __attribute__((warn_unused_result)) int frame_push(struct frame *f, enum channel
                                                    const uint8_t *data, size_t n,
                                                    struct frame_message *m);
 
-/* Sending: the position in a message of head and body. One of them may be empty. Both are borrowed
- * until frame_next() returns false. */
+/* Position in a message that is being sent. The message is head followed by body, one of which may
+ * be empty. Both are borrowed until frame_next() returns false. */
 struct frame_cut
 {
     enum frame_lane lane;
     const uint8_t *head, *body;
     size_t n_head, n_body;
-    size_t at; /* Bytes cut so far. */
+    size_t at; /* Number of bytes of the message that are in records already. */
 };
 
-/* Arguments for channel_seal(): data in two parts. */
+/* The data of one record, in two parts, as channel_seal() takes them. */
 struct frame_record
 {
     enum channel_kind kind;
@@ -96,7 +97,7 @@ void frame_cut_init(struct frame_cut *c, enum frame_lane lane, const uint8_t *he
  * last record. */
 bool frame_next(struct frame_cut *c, struct frame_record *r);
 
-/* Returns the number of bytes that are not in a record yet. */
+/* Returns the number of bytes of the message that are not in a record yet. */
 size_t frame_left(const struct frame_cut *c);
 
 #endif

@@ -74,8 +74,8 @@ static void hmac(const uint8_t key[NOISE_KEY], const uint8_t *m, size_t n, uint8
     sodium_memzero(&state, sizeof state);
 }
 
-/* Computes n_out outputs of 32 bytes: temp = HMAC(ck, input), output i = HMAC(temp, output i-1 |
- * byte i). `ck` may be one of the outputs. */
+/* Computes n_out outputs of 32 bytes (HKDF of the Noise specification): `temp = HMAC(ck, input)`,
+ * `output i = HMAC(temp, output i-1 | byte i)`. `ck` may be one of the outputs. */
 static void hkdf(const uint8_t ck[NOISE_KEY], const uint8_t *input, size_t n, uint8_t *const *out,
                  unsigned n_out)
 {
@@ -140,7 +140,7 @@ static void encrypt_and_hash(struct noise *s, const uint8_t *m, size_t n, uint8_
     mix_hash(s, out, n + tag_size(s));
 }
 
-/* Decrypts in[0..n + tag) to out[0..n). */
+/* Decrypts in[0..n + tag size) to out[0..n), and hashes the ciphertext. */
 static int decrypt_and_hash(struct noise *s, const uint8_t *in, size_t n, uint8_t *out)
 {
     if (!s->cipher.keyed) {
@@ -158,7 +158,7 @@ static int mix_dh(struct noise *s, const uint8_t *sk, const uint8_t *pk)
 {
     uint8_t shared[NOISE_KEY];
     /* libsodium refuses low-order points, which would give an all-zero secret. The second check is
-     * for builds of libsodium that do not. */
+     * for builds of libsodium that accept them. */
     bool good = crypto_scalarmult(shared, sk, pk) == 0 && !sodium_is_zero(shared, sizeof shared);
     if (good)
         mix_key(s, shared);
@@ -166,8 +166,9 @@ static int mix_dh(struct noise *s, const uint8_t *sk, const uint8_t *pk)
     return good ? 0 : -EPROTO;
 }
 
-/* Mixes a DH result or a pre-shared key. These tokens have no bytes in the message. The first
- * letter of a token's name is the initiator's key, the second letter the responder's. */
+/* Processes a token that has no bytes in the message: mixes a DH result or a pre-shared key into
+ * the keys. In the names of DH tokens, such as "es", the first letter is the initiator's key and
+ * the second letter the responder's. */
 static int mix_token(struct noise *s, enum noise_token token)
 {
     switch (token) {
@@ -189,8 +190,8 @@ static int mix_token(struct noise *s, enum noise_token token)
     return -EPROTO;
 }
 
-/* Token "e" in both directions: the public key is hashed. With a psk it is also mixed into the key,
- * so that no two handshakes use the same key. */
+/* Processes token "e", for both directions. The public key is hashed. With a pre-shared key it is
+ * also mixed into the key, so that no two handshakes use the same key. */
 static void mix_ephemeral(struct noise *s, const uint8_t pk[NOISE_KEY])
 {
     mix_hash(s, pk, NOISE_KEY);
@@ -202,8 +203,8 @@ static int write_tokens(struct noise *s, const enum noise_token *token, uint8_t 
 {
     for (; *token != NOISE_END; token++) {
         if (*token == NOISE_E) {
-            /* The public key is computed only here, so that a refused message costs no
-             * Diffie-Hellman operation. */
+            /* The public key is computed only when it is needed. A message that is refused earlier
+             * then costs no Diffie-Hellman operation. */
             crypto_scalarmult_base(s->e_pk, s->e_sk);
             memcpy(*out, s->e_pk, NOISE_KEY);
             mix_ephemeral(s, s->e_pk);
@@ -245,7 +246,7 @@ void noise_init(struct noise *s, const struct noise_config *config)
     assert(p->n_messages <= NOISE_MESSAGES_MAX && p->n_psks <= NOISE_PSKS_MAX);
     *s = (struct noise){.pattern = p, .initiator = config->initiator};
     if (n <= sizeof s->h)
-        memcpy(s->h, p->name, n); /* The rest of h is zeros. */
+        memcpy(s->h, p->name, n); /* A short name is padded with zeros. */
     else
         crypto_hash_sha256(s->h, (const uint8_t *)p->name, n);
     memcpy(s->ck, s->h, sizeof s->ck);

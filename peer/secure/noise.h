@@ -39,8 +39,8 @@ struct noise_pattern
 {
     const char *name; /* Name of the protocol, such as "Noise_XX_25519_ChaChaPoly_SHA256". */
     unsigned n_messages;
-    /* Number of pre-shared keys. If there are any, token "e" also mixes the ephemeral key
-     * (section 9.2). */
+    /* Number of pre-shared keys. If there are any, token "e" also mixes the ephemeral key into the
+     * keys (section 9.2 of the Noise specification). */
     unsigned n_psks;
     enum noise_token message[NOISE_MESSAGES_MAX][NOISE_TOKENS_MAX];
 };
@@ -77,7 +77,7 @@ struct noise
 };
 
 void noise_init(struct noise *s, const struct noise_config *config);
-void noise_close(struct noise *s); /* Wipes all secrets. */
+void noise_close(struct noise *s); /* Wipes all secrets of the handshake. */
 
 /* noise_writes() and noise_reads() return whether this end must write or read the next message.
  * Both return false after the last message and after a failure. */

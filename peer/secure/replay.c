@@ -1,5 +1,5 @@
-/* peer/secure/replay.c -- two hash tables: the one that is filled, and the one that was full
- * before. */
+/* peer/secure/replay.c -- stores the hashes of answered handshake messages in two tables: the young
+ * one gets new entries, the old one is full. */
 #include "peer/secure/replay.h"
 
 #include <sodium.h>

@@ -28,7 +28,7 @@
 
 enum {
     REPLAY_EACH = 4096,
-    REPLAY_SLOTS = 2 * REPLAY_EACH, /* At most half of the slots are in use. */
+    REPLAY_SLOTS = 2 * REPLAY_EACH, /* Slots of one table. At most half of them are in use. */
     REPLAY_KEY = 16
 };
 
@@ -38,10 +38,10 @@ struct replay
     uint8_t key[REPLAY_KEY];
     uint32_t young;                 /* Index of the table that new entries go to. */
     uint32_t n_young;               /* Number of entries in the young table. */
-    uint64_t slot[2][REPLAY_SLOTS]; /* Entries. 0: free slot. */
+    uint64_t slot[2][REPLAY_SLOTS]; /* The two tables of entries. 0: the slot is free. */
 };
 
-/* `key` is REPLAY_KEY fresh random bytes. */
+/* Initialises empty tables. `key`: REPLAY_KEY fresh random bytes, the key of the hash. */
 void replay_init(struct replay *r, const uint8_t key[REPLAY_KEY]);
 
 /* Returns whether this ephemeral key is new, and remembers it. Constant cost, allocates nothing. */

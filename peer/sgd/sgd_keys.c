@@ -41,7 +41,8 @@ static int canonical_model(const char *value, char out[RUN_VALUE_MAX], char erro
     return 0;
 }
 
-/* Keeps the kind only, not the path: "mnist:DIR" becomes "mnist". */
+/* Canonical form of --data: the kind without the path, because each peer has its own path.
+ * "mnist:DIR" becomes "mnist". */
 static int canonical_data(const char *value, char out[RUN_VALUE_MAX], char error[RUN_ERROR_MAX])
 {
     char kind[DATA_KIND_MAX], sentence[DATA_ERROR_MAX];
@@ -52,7 +53,7 @@ static int canonical_data(const char *value, char out[RUN_VALUE_MAX], char error
     return 0;
 }
 
-/* Parses and prints the value, so that crop+flip and flip+crop become one text. */
+/* Canonical form of --augment: crop+flip and flip+crop become one text. */
 static int canonical_augment(const char *value, char out[RUN_VALUE_MAX], char error[RUN_ERROR_MAX])
 {
     char sentence[DATA_ERROR_MAX];
@@ -63,7 +64,8 @@ static int canonical_augment(const char *value, char out[RUN_VALUE_MAX], char er
     return 0;
 }
 
-/* The key `init` has no flag of its own: commands take a model file and put its hash here. */
+/* Checks the key `init`, a hash. No flag gives the hash itself: the flag names a model file, and
+ * the command puts the hash of the file here. */
 static int canonical_init(const char *value, char out[RUN_VALUE_MAX], char error[RUN_ERROR_MAX])
 {
     size_t digits = strspn(value, "0123456789abcdef");
@@ -185,7 +187,8 @@ static int check(const struct run *r, char error[RUN_ERROR_MAX])
 static const char *fallback_of_lr(const struct run_flags *f)
 {
     const char *model = run_flags_value(f, "model"), *data = run_flags_value(f, "data");
-    const char *optimiser = run_flags_value(f, "optimiser"); /* "" stands for the default, SGD. */
+    /* "": not given, so SGD, the default. */
+    const char *optimiser = run_flags_value(f, "optimiser");
     if (strcmp(optimiser, "") != 0 && strcmp(optimiser, "sgd") != 0)
         return "0.02";
     if (strncmp(model, "lstm", 4) == 0)

@@ -35,7 +35,7 @@ struct sgd_values
     char skew[RUN_SPEC_MAX];
     uint32_t batch;    /* Mini-batch size of one learner. */
     uint32_t learners; /* Learners per process (nn/train/learners.h). */
-    /* Momentum of the learners' average model. Used if `learners` > 1. */
+    /* Momentum of the learners' common centre. Used if `learners` > 1. */
     double learner_momentum;
     enum optimiser_kind optimiser;
     /* Learning rate, momentum (Adam: beta1) and weight decay. */
