@@ -139,7 +139,8 @@ void checkpoint_file_pieces_close(struct checkpoint_file_pieces *m)
 
 /* ---- Reading ---- */
 
-/* Gets a value that the metadata must have. Returns 0, or -EINVAL with a message. */
+/* Gets the value of a key that the metadata of the file must have. Returns 0, or -EINVAL with a
+ * message. */
 static int get_value(const struct safetensors_table *t, const char *key, const char **value,
                      const char *path, char error[FILE_ERROR_MAX])
 {
@@ -193,7 +194,8 @@ static int read_label(struct checkpoint_file_label *label, const struct safetens
     return err;
 }
 
-/* Checks that the manifest is the last tensor and has one hash per other tensor plus two. */
+/* Checks that the manifest is the last tensor, and has one hash for each other tensor, one for the
+ * head and one for itself. */
 static int check_manifest_size(const struct safetensors_table *t, const char *path,
                                char error[FILE_ERROR_MAX])
 {
@@ -238,8 +240,8 @@ static int check_hashes(const struct safetensors_table *t, const uint8_t *bytes,
                                       wrong);
 }
 
-/* The label is read only after the hashes are checked, so that its values are those that were
- * written. */
+/* The label (run, peer and step counter) is read only after the hashes are checked, so that its
+ * values are those that were written. */
 int checkpoint_file_read(struct checkpoint_file *m, uint8_t *bytes, size_t n, const char *path,
                          char error[FILE_ERROR_MAX])
 {

@@ -56,10 +56,10 @@ struct checkpoint_file_pieces
     size_t n_manifest, cap_manifest;
 };
 
-/* Makes the head and the manifest for a state. The state is borrowed until the next
- * checkpoint_file_build() or checkpoint_file_pieces_close(). A second call reuses the allocated
- * tables. Returns 0; -EINVAL if the state has failed or a section name is not allowed in a file; or
- * -ENOMEM. */
+/* Makes the head and the manifest of a checkpoint file with the state `s`. The state is borrowed
+ * until the next checkpoint_file_build() or checkpoint_file_pieces_close(). A second call reuses
+ * the allocated tables. Returns 0; -EINVAL if an earlier call failed to write the state
+ * (`s->failed`) or a section name is not allowed in a file; or -ENOMEM. */
 __attribute__((warn_unused_result)) int checkpoint_file_build(
     struct checkpoint_file_pieces *m, const struct state *s,
     const struct checkpoint_file_label *label, const char *path, char error[FILE_ERROR_MAX]);
@@ -77,8 +77,9 @@ void checkpoint_file_pieces_close(struct checkpoint_file_pieces *m);
 /* A checkpoint file that was read and passed all checks. */
 struct checkpoint_file
 {
-    struct checkpoint_file_label label; /* Label of the file. The strings belong to `table`. */
-    struct state state; /* State, ready for reading. It borrows `table` and `bytes`. */
+    /* Run, peer and step counter, as the file names them. The strings belong to `table`. */
+    struct checkpoint_file_label label;
+    struct state state; /* Saved state, ready for reading. It borrows `table` and `bytes`. */
     struct safetensors_table table;
     uint8_t *bytes; /* Content of the file, owned. */
 };

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHUNK = 4 << 20 /* Number of bytes written between two checks of `stop`. */ };
+enum { CHUNK = 4 << 20 /* Number of bytes written between two checks of the flag `stop`. */ };
 
 #define TEMPORARY "checkpoint.tmp"
 
@@ -90,7 +90,7 @@ void checkpoint_store_load(struct checkpoint_store *s, uint64_t most,
                            struct checkpoint_store_found *f)
 {
     *f = (struct checkpoint_store_found){0};
-    (void)s->disk->unlink(s->disk->self, TEMPORARY); /* Left by a crash; usually missing. */
+    (void)s->disk->unlink(s->disk->self, TEMPORARY); /* A crash may have left this file. */
     for (int slot = 0; slot < SLOTS; slot++) {
         struct checkpoint_store_bad *bad = &f->bad[f->n_bad];
         int err = load(s, slot, most, &f->image[f->n], bad->why);
@@ -133,7 +133,8 @@ int checkpoint_store_check_owner(const struct checkpoint_store *s,
     for (size_t i = 0; i < f->n; i++) {
         const struct checkpoint_file_label *l = &f->image[i].label;
         *unowned |= l->owner == NULL;
-        /* The key is the peer's identity. A peer may come back under another name. */
+        /* A peer is identified by its key, because it may come back under another name. Only a
+         * checkpoint without a key is compared by name. */
         if (l->owner != NULL ? strcmp(l->owner, own->owner) == 0
                              : own->name == NULL || strcmp(l->name, own->name) == 0)
             continue;

@@ -30,18 +30,19 @@ struct checkpoint_store
 {
     const struct disk *disk; /* File operations on the directory of the checkpoints, borrowed. */
     const char *dir;         /* Path of the directory for messages, borrowed. */
-    /* Slot with the newest checkpoint, which the next write does not replace. -1: both slots are
-     * empty or unusable. */
+    /* Slot (0 or 1) with the newest checkpoint, which the next write does not replace. -1: both
+     * slots are empty or unusable. */
     int newest;
-    /* Pieces of the checkpoint being written. Reused, so that a write rarely allocates memory. */
+    /* Pieces of the checkpoint file that is being written. Reused, so that a write rarely allocates
+     * memory. */
     struct checkpoint_file_pieces pieces;
-    /* Set by any thread to stop a write: the write then fails with -ECANCELED after at most 4 MiB.
-     * The owner clears the flag. */
+    /* Any thread may set this flag to stop a write, which then fails with -ECANCELED after at most
+     * 4 MiB. The store never clears the flag. */
     atomic_bool stop;
 };
 
-/* End of a message about a directory whose checkpoints name no owner. The message begins with the
- * path. */
+/* Second half of a message about a directory whose checkpoints do not name the peer that wrote
+ * them. The path of the directory precedes it. */
 #define CHECKPOINT_STORE_UNOWNED                                                                   \
     ": its checkpoints name no owner, because an older version wrote them; they are used"
 
@@ -53,15 +54,15 @@ struct checkpoint_store_found
     size_t n;
     /* Good checkpoints, `n` of them. */
     struct checkpoint_file image[SLOTS];
-    int slot[SLOTS]; /* Slot number of each good checkpoint. */
+    int slot[SLOTS]; /* Slot (0 or 1) of each good checkpoint. */
     /* Number of unusable files. They stay on disk until a write replaces them, which happens before
      * a good one is replaced. */
     size_t n_bad;
     struct checkpoint_store_bad
     {
         int slot;
-        /* -EINVAL: the content is damaged. Other values: an I/O or memory error, and a second try
-         * may succeed. */
+        /* Why the file is unusable. -EINVAL: its content is damaged. Other values: an I/O or memory
+         * error, and a second try may succeed. */
         int err;
         char why[FILE_ERROR_MAX];
     } bad[SLOTS];
@@ -72,7 +73,7 @@ void checkpoint_store_open(struct checkpoint_store *s, const struct disk *disk, 
 /* Frees the memory of the store. The files stay. */
 void checkpoint_store_close(struct checkpoint_store *s);
 
-/* Returns the file name of a slot, without the directory. */
+/* Returns the file name of a slot (0 or 1), without the directory. */
 const char *checkpoint_store_name(int slot);
 
 /* Reads both checkpoint files into `*f`, and deletes a temporary file that a crash left. Files of

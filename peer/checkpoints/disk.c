@@ -26,8 +26,8 @@ static int posix_create(void *self, const char *name)
     return result(openat(dir_of(self), name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
 }
 
-/* write() may write only a part, or be interrupted before it writes anything. The loop
- * continues. */
+/* write() may write only a part, or be interrupted before it writes anything. The loop then writes
+ * the rest. */
 static int posix_write(void *self, int file, const void *p, size_t n)
 {
     const uint8_t *at = p;

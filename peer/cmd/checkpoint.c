@@ -64,10 +64,9 @@ static bool is_bad(int err)
     return err == -EINVAL || err == -EISDIR || err == -ENXIO || err == -ELOOP || err == -EFBIG;
 }
 
-/* Reports checkpoints that could not be loaded. A damaged one is skipped with a warning. After
- * another error, such as an I/O error, the checkpoint may be readable later. In this case the
- * command fails, because it must not resume from an older checkpoint. Returns CMD_OK or
- * CMD_FAILED. */
+/* Reports checkpoints that could not be loaded. A damaged checkpoint is skipped with a warning.
+ * After another error, such as an I/O error, the checkpoint may be readable later. The command then
+ * fails, because it must not resume from an older checkpoint. Returns CMD_OK or CMD_FAILED. */
 static int tell_bad(const struct options *o, const struct checkpoint_store_found *f)
 {
     for (size_t i = 0; i < f->n_bad; i++) {

@@ -31,8 +31,8 @@ struct cmd_checkpoint
 struct cmd_checkpoint_rounds
 {
     bool there; /* True if at least one peer of the run has a checkpoint. */
-    /* True if the run is in lock step, and every peer has a checkpoint of `round`. False: each peer
-     * resumes from its own newest checkpoint. */
+    /* True if the run is in lock step (all peers do the same round), and every peer has a
+     * checkpoint of `round`. False: each peer resumes from its own newest checkpoint. */
     bool all;
     uint64_t round, last;
 };

@@ -22,7 +22,8 @@ static bool is_done(void *self)
     return a->found || a->n_open == 0;
 }
 
-/* If the dial starts, it takes the place of the lookup, so n_open stays the same. */
+/* If the dial starts, it replaces the finished lookup, so the number of calls in progress (n_open)
+ * stays the same. */
 static void on_resolved(void *self, uint32_t tag, const union uv_address *at, uint32_t n)
 {
     struct asking *a = self;

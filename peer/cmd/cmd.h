@@ -60,8 +60,8 @@ int cmd_finish(const struct options *o);
 int cmd_expand(const char *key, const char *value, char out[RUN_VALUE_MAX],
                char error[OPTIONS_ERROR_MAX]);
 
-/* Option rows shared by several commands, so that the options have the same name and help
- * everywhere. */
+/* Rows of the table of options that several commands share, so that the options have the same name
+ * and help everywhere. */
 #define CMD_ROW_JSON                                                                               \
     {                                                                                              \
         .name = "json", .kind = OPTION_FLAG, .help = "print one JSON object to stdout"             \

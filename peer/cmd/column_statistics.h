@@ -18,8 +18,7 @@ struct cmd_column_statistics
     const char *data_spec; /* Value of --data, for error messages. Borrowed. */
     struct column_statistics ours;
     uint8_t bytes[WIRE_MOMENTS_MAX];
-    /* Configuration of the node. The run with the combined statistics is a copy of the run in
-     * it. */
+    /* Configuration of the node. Its run is copied, and the copy gets the combined statistics. */
     const struct node_config *node;
     struct node_pool pool;
 };

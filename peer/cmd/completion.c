@@ -115,7 +115,7 @@ static void print_topologies(void)
 {
     for (const struct topology *const *t = topology_all; *t != NULL; t++)
         printf(" %s%s", (*t)->name, (*t)->help[strlen((*t)->name)] == ':' ? ":" : "");
-    printf(" :FILE"); /* After a colon, bash completes file names, as in "edges:FILE". */
+    printf(" :FILE"); /* bash completes a file name after the colon, as in "edges:FILE". */
 }
 
 static void print_codecs(void)
@@ -132,7 +132,7 @@ static void print_data(void)
 enum { COMMAND_NAME_MAX = 32 };
 
 /* Options that take a spec of a topology, codec or data set. `print` prints the candidates, because
- * the option rows do not list them. */
+ * the table of options does not list them. */
 static const struct
 {
     const char *flag;

@@ -16,7 +16,7 @@
 
 enum {
     PARAMS_DEFAULT = 1000000,
-    PARAMS_MAX = 1 << 28 /* A vector of 2^28 floats takes 1 GiB. */
+    PARAMS_MAX = 1 << 28 /* Largest --params: the vector takes 1 GiB. */
 };
 
 /* clang-format off */
@@ -136,13 +136,14 @@ bool cmd_compressors_names(const char *spec, const char *codec)
             p += strcspn(p, "+,;");
             stage = *p == '+';
         }
-        p += strcspn(p, ";"); /* Skip the options that follow the chain of a rule. */
+        /* Skip the options of this rule. They follow its codecs after a comma. */
+        p += strcspn(p, ";");
     }
     return false;
 }
 
-/* Sets r->info to the catalogue entry of the row's codec. The catalogue has entries only for codecs
- * with default parameters, so r->info may stay NULL. */
+/* Sets r->info to the catalogue entry of the codec in the table row `r`. The catalogue has entries
+ * only for codecs with default parameters, so r->info may stay NULL. */
 static void find_info(const struct cmd_compressors *t, struct cmd_compressors_row *r)
 {
     for (size_t i = 0; i < t->n_infos; i++)
@@ -150,9 +151,9 @@ static void find_info(const struct cmd_compressors *t, struct cmd_compressors_ro
             r->info = &t->infos[i];
 }
 
-/* Adds a row for each codec in --compress, or without --compress for each codec of the catalogue.
- * If a model is given, each rule of a codec must match one of its tensors. Returns CMD_OK, or
- * CMD_USAGE after a message on stderr. */
+/* Adds a row to the table of codecs for each codec in --compress, or without --compress for each
+ * codec of the catalogue. If a model is given, each rule of a codec must match one of its tensors.
+ * Returns CMD_OK, or CMD_USAGE after a message on stderr. */
 static int read_rows(const struct options *o, struct cmd_compressors *t, const struct model *model)
 {
     char error[COMPRESS_ERROR_MAX], why[RUN_ERROR_MAX];
@@ -188,8 +189,9 @@ static int read_rows(const struct options *o, struct cmd_compressors *t, const s
                                     "--compress: found an empty list, expected at least one codec");
 }
 
-/* Reads the catalogue of codecs and allocates the rows. Each codec in --compress takes at least two
- * characters (a name and a blank), which limits the number of rows. */
+/* Reads the catalogue of codecs and allocates the table with one row per codec. Each codec in
+ * --compress takes at least two characters (a name and a blank), so the length of --compress limits
+ * the number of rows. */
 static int make_room(const struct options *o, struct cmd_compressors *t,
                      struct compress_info **infos)
 {

@@ -26,7 +26,7 @@
 
 enum { CMD_COMPRESSORS_ERROR_MAX = 512 };
 
-/* One codec of the table, and its measured values. */
+/* One row of the printed table: a codec and its measured values. */
 struct cmd_compressors_row
 {
     char spec[COMPRESS_SPEC_MAX]; /* Name of the codec with its parameters, in canonical form. */
@@ -60,8 +60,9 @@ struct cmd_compressors
     double uplink; /* Bandwidth of the uplink in bits per second. 0: not given. */
 };
 
-/* Sets `bytes` of all rows. If t->measured, also measures the contraction and the times, which
- * takes about 1 s per row. Returns 0, or a negative errno with a message in `error`. */
+/* Sets the message length `bytes` in each row of the table. If t->measured, also measures the
+ * contraction and the times, which takes about 1 s per row. Returns 0, or a negative errno with a
+ * message in `error`. */
 __attribute__((warn_unused_result)) int cmd_compressors_measure(
     struct cmd_compressors *t, char error[CMD_COMPRESSORS_ERROR_MAX]);
 
@@ -78,7 +79,8 @@ double cmd_compressors_pays_below(const struct cmd_compressors *t,
 bool cmd_compressors_names(const char *spec, const char *codec);
 
 void cmd_compressors_print(const struct cmd_compressors *t);
-/* Prints the table as JSON. Returns 0, or -1 if the JSON could not be built or written. */
+/* Prints the table of codecs as JSON. Returns 0, or -1 if the JSON could not be built or
+ * written. */
 int cmd_compressors_print_json(const struct cmd_compressors *t);
 
 #endif

@@ -12,14 +12,14 @@
 
 enum {
     DRAWS = 4,  /* Number of random vectors over which the contraction is averaged. */
-    REPEATS = 3 /* Least number of measurements of each time. */
+    REPEATS = 3 /* Least number of measurements of each operation. */
 };
 
-static const double clock_s = 20e-6; /* Least duration of one measurement, in seconds. */
-/* All measurements of one time together must take at least this long, in seconds. */
+static const double clock_s = 20e-6; /* Least duration of a measurement, in seconds. */
+/* An operation is measured again until this time has passed, in seconds. */
 static const double repeat_s = 0.1;
-/* After this time, in seconds, no further measurement of the same time is started. At least one is
- * completed. */
+/* After this time, in seconds, no further measurement of the same operation starts. At least one
+ * measurement is completed. */
 static const double repeats_max_s = 2.0;
 
 /* Round number that is passed to the encoders. In such a late round, no sparse codec is still in
@@ -137,8 +137,8 @@ static int first_message(struct bench *b, const char *spec, uint64_t draw)
     apply(b);
     double x2 = vec_norm2(b->x, b->t->n), e2 = vec_dist2(b->x, b->y, b->t->n);
     b->delta = 1.0 - e2 / x2;
-    /* The encoder may compute the remaining error by a formula. Compare it with the error of the
-     * decoded vector. */
+    /* The encoder may compute the remaining error by a formula. Compare its result with the error
+     * that really remains in the decoded vector. */
     if (fabs(b->stat.x2 - x2) <= 1e-5 * x2 && fabs(b->stat.e2 - e2) <= 1e-5 * e2 + 1e-12 * x2)
         return 0;
     char what[160];
@@ -158,8 +158,8 @@ static double now_s(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Returns the time of one call of `call`, in seconds. The time is measured many times and the
- * fastest counts, because other processes may use the machine. */
+/* Returns the time of one call of `call`, in seconds. The time is measured several times and the
+ * shortest counts, because other processes may slow down the machine. */
 static double fastest(struct bench *b, void (*call)(struct bench *))
 {
     double best = INFINITY, begin = now_s(), gone = 0.0;
@@ -281,7 +281,7 @@ double cmd_compressors_without(const struct cmd_compressors *t)
 double cmd_compressors_pays_below(const struct cmd_compressors *t,
                                   const struct cmd_compressors_row *r)
 {
-    /* Number of bits by which a compressed message is shorter. */
+    /* Number of bits by which the compressed message is shorter than n float32 values. */
     double saved = 32.0 * (double)t->n - 8.0 * (double)r->bytes;
     return saved > 0.0 ? t->neighbours * saved / compute_s(t, r) : 0.0;
 }

@@ -134,7 +134,7 @@ static void print_info(const struct compress_info *info)
         printf("    unbiased %s%s\n", info->unbiased[0] ? "with " : "as it is", info->unbiased);
 }
 
-/* Prints a description of each codec that occurs in any row. */
+/* Prints a description of each codec that occurs in any row of the table. */
 static void print_infos(const struct cmd_compressors *t)
 {
     for (size_t i = 0; i < t->n_infos; i++) {
@@ -213,8 +213,8 @@ static json_t *codecs_of(const struct cmd_compressors *t, const char *spec)
     return names;
 }
 
-/* Sets the keys of a row that come from the catalogue. If the row has no catalogue entry, they are
- * null, so that all rows have the same keys. */
+/* Sets those JSON keys of a table row that come from the catalogue of codecs. If the codec has no
+ * catalogue entry, these keys are null, so that all rows have the same keys. */
 static void set_info(json_t *j, const struct compress_info *info)
 {
     set_text(j, "name", info ? info->name : NULL);

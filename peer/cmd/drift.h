@@ -26,10 +26,11 @@ struct drift_compare
     bool files;      /* True: the models were read from files. False: peers sent them. */
     size_t n;        /* Number of models compared. 0: nothing was compared, and why[] says why. */
     size_t n_silent; /* Number of peers that have a session but sent no sketches. */
-    /* Round of the compared models. Without lock step: the largest round of any model. */
+    /* Round of the compared models. If the run is not in lock step: the largest round of any
+     * model. */
     uint64_t round;
-    /* Smallest round of the compared models. Without lock step it may be less than `round`, because
-     * peers are in different rounds at the same time. */
+    /* Smallest round of the compared models. If the run is not in lock step, it may be less than
+     * `round`, because peers are in different rounds at the same time. */
     uint64_t first;
     /* True if at least one peer had finished training. The round counter does not advance in the
      * consensus phase, so models of the same `round` may then be from different times. */
@@ -60,7 +61,7 @@ struct drift
     /* True if the models were of different rounds, and were therefore not compared. */
     bool apart;
     uint64_t round_min, round_max;
-    /* The exact.n peers that sent the compared models. */
+    /* Peers that sent the compared models, exact.n of them. */
     const struct cmd_observed *with[WIRE_MEMBERS_MAX];
     struct drift_compare look;
 };

@@ -126,8 +126,8 @@ struct come
     bool moment;
 };
 
-/* Returns true if the sketches can be compared: all are of the requested round, or all are of one
- * round at rest, or the run is not in lock step. */
+/* Returns true if the received sketches can be compared. That is so if all are of the requested
+ * round, if no peer trains and all are of one round, or if the run is not in lock step. */
 static bool is_comparable(const struct come *c)
 {
     bool one = c->first == c->last && (c->rest || c->last == c->asked);

@@ -21,7 +21,7 @@ static const float *model_of(void *self, size_t i)
 }
 
 /* Returns true if the peer will make another estimate of the consensus distance. A peer without
- * quorum has paused, and will not. */
+ * quorum has paused and makes no estimates. */
 static bool trains(const struct cmd_observed *m)
 {
     return m->status.phase == NODE_TRAINING && !m->status.holds;
@@ -121,8 +121,9 @@ int drift_models(struct drift *d)
     size_t n = 0, dim = 0, n_trained;
     bool in_time = get_models(d, 0);
     d->exact = consensus_none;
-    /* If the models are of different rounds, they are requested again. This happens if a drift
-     * window began while the request was on its way to some peers. */
+    /* If the models are of different rounds, they are requested again. The rounds differ if a drift
+     * window (the rounds between two estimates) began while the request was on its way to some
+     * peers. */
     for (int k = 1; k < TRIES && in_time && d->round_min != d->round_max; k++)
         in_time = get_models(d, k);
     if (cmd_observe_missing(&d->w) > 0)

@@ -48,7 +48,7 @@ static const char *moment_of(char out[CMD_PROGRESS_TEXT], const struct drift_com
                                       : of_round(out, true, l->round);
 }
 
-/* Returns the number of rounds since the comparison, counted by the newest round that a peer has
+/* Returns the number of rounds from the compared round to the newest round that any peer has
  * reported. */
 static uint64_t age_of(const struct drift *d)
 {

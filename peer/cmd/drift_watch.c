@@ -21,7 +21,7 @@
 
 enum { GONE_LOOKS = 5, GONE_S = 1 };
 
-/* Result of the last comparison that gave a figure. */
+/* Result of the last comparison that gave a consensus distance. */
 struct last
 {
     bool any, exact;
@@ -51,8 +51,8 @@ static bool run_has_ended(const struct cmd_observe *w)
     return true;
 }
 
-/* Makes one comparison, and stores its result in `last` if it gave a figure. Returns an exit
- * code. */
+/* Makes one comparison. If it gives a consensus distance, stores the result in `last`. Returns an
+ * exit code. */
 static int look(struct drift *d, struct last *last)
 {
     uint32_t ms = (uint32_t)options_uint(d->o, "timeout") * 1000;
@@ -77,7 +77,8 @@ static void say(const struct drift *d, double time_s)
     fflush(stdout);
 }
 
-/* Prints on stderr why the command ends (`how`), and the last figure. Returns `code`. */
+/* Prints on stderr why the command ends (`how`), and the last consensus distance. Returns
+ * `code`. */
 static int end(const struct last *last, const char *how, int code)
 {
     char a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT];
@@ -102,7 +103,8 @@ int drift_watch(struct drift *d)
     for (uint64_t k = 1;; k++) {
         bool up = any_session_up(&d->w);
         n_gone = up ? 0 : n_gone + 1;
-        /* If n_gone > 1, each lost peer has been dialled again at least once. */
+        /* No peer had a session at the last `n_gone` comparisons. From the second one on, each lost
+         * peer has been dialled again at least once. */
         if (n_gone > 1 && run_has_ended(&d->w))
             return end(&last, "the run is over", CMD_OK);
         if (n_gone == GONE_LOOKS)

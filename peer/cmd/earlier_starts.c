@@ -36,13 +36,14 @@ static bool take_line(struct start *s, const char *text)
     return good;
 }
 
-/* Last two lines of the start that is being read. A start may have very many lines, so only these
- * two are parsed. The last line may be incomplete; the line before it is then used. */
+/* Last two lines of metrics.jsonl for the start that is being read. There may be very many
+ * lines, so only these two are parsed. The last line may be incomplete; the line before it is
+ * then used. */
 struct lines
 {
     char *now, *before;
     size_t cap_now, cap_before;
-    uint32_t n; /* Number of lines of this start so far. */
+    uint32_t n; /* Number of lines read of this start. */
 };
 
 static struct start end_of(const struct lines *l)

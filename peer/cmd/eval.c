@@ -124,8 +124,8 @@ static const struct
                          "the peer that wrote the model"},
     [DATA_HELD_NONE] = {"none", "all samples of --data, on which the model was trained"}};
 
-/* Returns the text that says whether the evaluated samples were held out. This is certain if the
- * model file names the same training files and the same held-out share. */
+/* Returns the text that says whether the evaluated samples were held out of training. If the model
+ * file names the same training files and the same held-out share, the text says so for certain. */
 static const char *held_out_text(const struct cmd_loaded *l)
 {
     return l->data.held_out == DATA_HELD_SHARE && l->trained.hash == l->data.hash

@@ -48,8 +48,9 @@ static int find_kind(const struct options *o, char kind[DATA_KIND_MAX])
 }
 
 /* Returns the i-th data kind to try for a model if --data is not given. The first one is the
- * default kind of a run. The last one is a table with the sizes that the spec of an mlp names.
- * Returns NULL if there are no more kinds. */
+ * default kind of a run. The last one is for a multi-layer perceptron: a table with the numbers of
+ * features and classes that the model spec begins and ends with. Returns NULL if there are no more
+ * kinds. */
 static const char *default_kind(const char *spec, size_t i, char made[DATA_KIND_MAX])
 {
     static const char *const kinds[] = {"glyphs", "cifar10", "text/128"};

@@ -34,7 +34,7 @@ enum {
     BOOTSTRAP = 3, /* Largest number of bootstrap addresses that a child gets. */
     /* Longest wait for the children of an earlier, killed parent to exit, in milliseconds. */
     GONE_MS = 20000,
-    /* Interval between checks whether these children have exited, in milliseconds. */
+    /* Interval between checks whether those earlier children have exited, in milliseconds. */
     LOOK_MS = 20,
     ARGS_MAX = 64,
     ARG_MAX = RUN_VALUE_MAX + 64,
@@ -86,8 +86,8 @@ struct local
     uv_signal_t on_int, on_term, on_hup;
     struct uv_twice asked;
     uv_timer_t wait;
-    /* over_ns: time at which the run ended for the first peer; 0: for no peer yet. wait_ms:
-     * interval until the next report of peers that still run. */
+    /* over_ns: time at which the first peer that ended the run exited; 0: no peer has ended the
+     * run. wait_ms: interval until the next report of peers that still run. */
     uint64_t over_ns, wait_ms;
     struct cmd_local_result result;
     struct cmd_progress progress;
@@ -201,8 +201,8 @@ static void begin_to_wait(struct local *l)
 }
 
 /* Returns true if a user or the system killed the peer; the result of the other peers then still
- * counts. Any other signal is a bug of hearsay. Any exit code that a finished run does not have is
- * a failure of the environment. */
+ * counts. Otherwise the command fails: any other signal is a bug of hearsay, and any exit code
+ * other than 0 and 3 is a failure of the environment. */
 static bool was_killed(const struct uv_cluster_child *k)
 {
     return k->signal == SIGKILL || k->signal == SIGTERM || k->signal == SIGINT
@@ -239,7 +239,7 @@ static void on_ended(void *self, uint32_t i)
                      more);
         l->result.failed |= !l->begun || !was_killed(k);
         l->bad_input |= k->status == CMD_USAGE;
-        if (!l->begun) /* The other peers would wait for this peer without end. */
+        if (!l->begun) /* No peer has trained yet, so the others would wait for this one forever. */
             uv_cluster_stop(&l->cluster);
     }
     finish_if_all_ended(l);
@@ -336,7 +336,7 @@ static void make_args(struct args *a, const struct local *l, uint32_t i)
     }
     if (options_given(l->o, "metrics"))
         add(a, "--metrics=%s", cmd_metrics_ports_address(l->o, i, metrics));
-    /* Without this option the codec would depend on the measured bandwidth. With it the result
+    /* Without --bandwidth=off the codec would depend on the measured bandwidth. With it the result
      * depends only on the seed. */
     add(a, "--bandwidth=off");
     add_bootstrap(a, l, i);
@@ -411,8 +411,8 @@ static int look(struct local *l)
     return cmd_local_check_out(l->o, &l->dir, l->out, &l->result.run);
 }
 
-/* Ends the command if --check is given. Checks the options that check() and look() did not
- * check. */
+/* Ends the command if --check is given: checks the options that check() and look() did not check,
+ * and prints the result of the check. */
 static int end_check(struct local *l)
 {
     int64_t us;

@@ -26,7 +26,7 @@ int cmd_local_check(const struct options *o, struct run_flags *flags, struct run
     if (code != CMD_OK)
         return code;
     cmd_peers_check_load(o, n);
-    /* Both variables are static, because the structs are too large for the stack. */
+    /* `filled` and `training` are static, because the structs are too large for the stack. */
     static struct run_flags filled;
     static struct cmd_training training;
     struct cmd_progress_reading reading = {.out = stderr};

@@ -110,8 +110,8 @@ static void take_figures(struct cmd_progress_row *row, const json_t *object)
     row->bytes_received = whole(object, "bytes_received");
 }
 
-/* A peer prints notes and metrics on the same pipe. A line that is neither a note nor metrics is
- * ignored. */
+/* A peer prints notes (messages for users) and metrics on the same pipe. A line that is neither a
+ * note nor metrics is ignored. */
 const char *cmd_local_result_line(struct cmd_local_result *r, uint32_t i, const char *text)
 {
     static char warning[320];

@@ -75,8 +75,8 @@ __attribute__((warn_unused_result)) int cmd_local_result_open(struct cmd_local_r
                                                               uint32_t n, const char *out);
 void cmd_local_result_close(struct cmd_local_result *r);
 
-/* Resets the rows, exit codes and summaries of all peers to their values before the first line from
- * a peer. */
+/* Resets the displayed figures, exit codes and summaries of all peers to their values before the
+ * first line from a peer. */
 void cmd_local_result_forget(struct cmd_local_result *r);
 
 /* Reads one JSON line that peer i has printed. The values are used only for display. Returns a

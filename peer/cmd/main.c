@@ -310,7 +310,8 @@ static int unknown_subcommand(int argc, char **argv)
     return help ? print_end(stdout) : CMD_USAGE;
 }
 
-/* If argv[0] is a former name of a command, replaces it by the two words that now mean the same. */
+/* If argv[0] is a former name of a command, replaces it by the two words with which the command is
+ * called now. */
 static void apply_alias(int *argc, char ***argv)
 {
     for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++)
@@ -321,7 +322,7 @@ static void apply_alias(int *argc, char ***argv)
             words[0] = (char *)aliases[i].now[0];
             words[1] = (char *)aliases[i].now[1];
             memcpy(words + 2, *argv + 1, (size_t)(*argc - 1) * sizeof *words);
-            /* The words are never freed, because the options point to them until the program
+            /* The array `words` is never freed, because the options point into it until the program
              * ends. */
             *argv = words;
             ++*argc;
@@ -499,7 +500,7 @@ int main(int argc, char **argv)
     keep_streams_apart();
     unblock_signals();
     replace_protect_inputs();
-    /* With this setting, exceeding the file size limit is a write error, and does not kill the
+    /* With SIGXFSZ ignored, exceeding the file size limit is a write error and does not kill the
      * process. */
     signal(SIGXFSZ, SIG_IGN);
     if (argc < 2) {

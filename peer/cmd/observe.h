@@ -12,7 +12,7 @@
 #include "peer/run/run.h"
 #include "peer/uv/client.h"
 
-/* Time that all peers together have to answer the first questions, in milliseconds. */
+/* Longest wait for the status of all members, in milliseconds. */
 enum { CMD_OBSERVE_MS = 5000 };
 
 struct cmd_observed
@@ -57,8 +57,8 @@ struct cmd_observe
     /* Members found so far, n in total. cmd_observe() returns them sorted by name. */
     struct cmd_observed *member;
     uint32_t n;
-    /* True if member[] has been sorted. The tags of earlier dials are then no longer indices of
-     * it. */
+    /* True if member[] has been sorted. Tags of earlier dials are then no longer valid, because
+     * they are indices in the unsorted array. */
     bool sorted;
     /* Number of name lookups and dials for bootstrap addresses that are in progress. */
     uint32_t n_pending;

@@ -100,8 +100,8 @@ static double number(const json_t *j, const char *key)
     return json_is_number(v) ? json_number_value(v) : (double)NAN;
 }
 
-/* Prints the result from a summary. `hearsay train` has one accuracy; a run of several peers has a
- * range. */
+/* Prints the result from a summary. The summary of `hearsay train` has one accuracy. The summary of
+ * a run of several peers has a smallest and a largest accuracy. */
 static void print_result(const struct cmd_out *out, const json_t *j)
 {
     char a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT];

@@ -224,7 +224,8 @@ static int read_out_run(struct peer *p, const char *text, struct run *there)
 }
 
 /* Checks that the run in --out agrees with the flags. A peer with a bootstrap list may have joined
- * a run although its flags give only some of the run's values. Only these values must agree. */
+ * a run although its flags give only some of the run's values. Then only the values of the given
+ * flags must agree. */
 static int check_out_run(struct peer *p, const struct run *there)
 {
     char error[RUN_ERROR_MAX];
@@ -237,8 +238,8 @@ static int check_out_run(struct peer *p, const struct run *there)
     if (others && run_with_flags(&asked, there, &c->flags, error) < 0)
         return cmd_fail(p->o, CMD_USAGE, "--out %s has another run: %s; --fresh moves it aside",
                         p->out, error);
-    /* Flags that differ from the run in --out may need other data before the run description is
-     * complete. */
+    /* A flag that differs from the run in --out may leave the run description incomplete, because
+     * its value needs other data. */
     if (!run_is_fixed(&asked))
         return cmd_fail(
             p->o, CMD_USAGE,

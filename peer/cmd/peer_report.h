@@ -33,7 +33,7 @@ struct cmd_peer_report
 };
 
 /* Initialises the report. Called at the start of the process, because `time_s` in metrics.jsonl
- * counts from this call. The caller then sets the name, the directory and the training. */
+ * counts from this call. The caller then sets the name, the directory and the field `training`. */
 void cmd_peer_report_open(struct cmd_peer_report *r, const struct options *o);
 
 /* The next functions are callbacks of the driver. `self`: the report. */

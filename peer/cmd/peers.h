@@ -10,8 +10,8 @@
 #include "peer/cmd/cmd.h"
 #include "peer/node/node.h"
 
-/* Option row for --min-peers of these commands. It replaces the run key min-peers, because these
- * commands have another default: the number of peers. */
+/* Row of the table of options for --min-peers, for commands that start all peers themselves. It
+ * replaces the run key min-peers, because the default of these commands is the number of peers. */
 #define CMD_ROW_MIN_PEERS                                                                          \
     {                                                                                              \
         .name = "min-peers", .kind = OPTION_UINT, .arg = "N", .min = 1, .max = WIRE_MEMBERS_MAX,   \

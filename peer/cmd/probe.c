@@ -104,7 +104,8 @@ struct probe
     /* Addresses that the lookup of an announced address has found. */
     union uv_address announced[UV_RESOLVE_MAX];
     uint32_t n_announced;
-    bool looked_up, called; /* looked_up: the lookup has ended. called: the call has ended. */
+    /* looked_up: the lookup of an announced address has ended. called: the call to it has ended. */
+    bool looked_up, called;
     /* Result of the call to an announced address. NODE_WHY_UNKNOWN: the same peer answered. */
     enum node_why call;
     uint32_t n_members; /* Number of members in the peer's list, without members that have left. */

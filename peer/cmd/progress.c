@@ -32,7 +32,8 @@ enum {
     FIGURE = 96       /* Size of the buffer for one figure of the progress line, in bytes. */
 };
 
-/* The progress of reading a file is shown only after this time: on a terminal, and elsewhere. */
+/* The progress of reading a file is shown only after this time, in seconds: read_draw_s on a
+ * terminal, read_say_s elsewhere. */
 static const double read_draw_s = 0.3, read_say_s = 1;
 
 static const char consensus[] = "consensus", training[] = "training";
@@ -374,7 +375,7 @@ void cmd_progress_read_end(struct cmd_progress_reading *r)
     r->drawn = false;
 }
 
-/* Starts the measurement again if `path` is another file than before. */
+/* Starts the progress measurement again if another file than in the last call is read. */
 static void begin_file(struct cmd_progress_reading *r, const char *path, uint64_t total,
                        uint64_t now)
 {

@@ -59,7 +59,8 @@ struct cmd_progress
     bool terminal;
     bool drawn; /* True if the next output on the terminal must overwrite the last one. */
     uint64_t looked_ns;
-    /* Number of screen lines that the bar and the table take. 0: only the bar is drawn. */
+    /* Number of lines from the top of the bar to the cursor, which is below the table. 0: the bar
+     * has no table, and the cursor is on its line. */
     uint32_t n_lines;
     struct progress_rate gauge;
 };
@@ -74,8 +75,8 @@ void cmd_progress_open(struct cmd_progress *p, FILE *out);
  * cmd_progress_show() with `force`. */
 bool cmd_progress_due(struct cmd_progress *p, const struct cmd_progress_row *row, uint32_t n,
                       double seconds);
-/* Shows the progress of n peers if it is time, or in any case with `force`. `seconds`: time since
- * the start, which must not decrease from call to call. */
+/* Shows the progress of n peers if cmd_progress_due(), or in any case with `force`. `seconds`: time
+ * since the start, which must not decrease from call to call. */
 void cmd_progress_show(struct cmd_progress *p, const struct cmd_progress_row *row, uint32_t n,
                        double seconds, bool force);
 /* Ends the line on the terminal, so that other output can follow it. The bar and the table stay
@@ -96,7 +97,7 @@ struct cmd_progress_reading
 /* Shows how much of the file `path` has been read: `done` of `total` bytes. This is the `progress`
  * callback of struct data_request. `self`: the struct cmd_progress_reading. */
 void cmd_progress_read(void *self, const char *path, uint64_t done, uint64_t total);
-/* Erases the line of cmd_progress_read() from the terminal, after all data have been read. */
+/* Erases the line that cmd_progress_read() shows on the terminal, after all data have been read. */
 void cmd_progress_read_end(struct cmd_progress_reading *r);
 
 /* Size of the buffer for a formatted number, in bytes. The functions below write, for example,

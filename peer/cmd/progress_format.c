@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Numbers of at least this absolute value are written with four significant digits, smaller ones
- * with decimals. */
+/* Numbers of at least this absolute value are written with four significant digits, as "1.173e+19".
+ * Smaller numbers are written in the format that the caller gives. */
 #define LARGE_NUMBER 1e6
 
 const char *cmd_progress_percent(char out[CMD_PROGRESS_TEXT], double x)
@@ -78,7 +78,7 @@ const char *cmd_progress_drift_aged(char out[CMD_PROGRESS_TEXT], double x, uint6
 
 /* ---- Codec chosen by --compress auto ---- */
 
-/* The list is short (one entry per codec level), so a linear search is enough. */
+/* The list of codecs is short (one entry per codec level), so a linear search is enough. */
 void cmd_progress_codecs_add(struct cmd_progress_codecs *r, const char *rung, double excess)
 {
     uint32_t i = 0;
@@ -87,7 +87,7 @@ void cmd_progress_codecs_add(struct cmd_progress_codecs *r, const char *rung, do
     while (i < r->n_specs && strcmp(r->spec[i], rung) != 0)
         i++;
     if (i == CMD_PROGRESS_LEVELS)
-        /* This line is not reached, because the array has an entry for every codec level. */
+        /* Never reached, because r->spec has an entry for every codec level. */
         return;
     r->spec[i] = rung;
     r->n_specs += i == r->n_specs;

@@ -15,7 +15,8 @@
 
 static const double s_max = 1e9;
 
-/* Properties that one line sets for links or peers. -1: the line does not set the property. */
+/* Properties that one line of the scenario file sets for links or peers. -1: the line does not set
+ * the property. */
 struct values
 {
     double latency_us, jitter_us, bandwidth, loss, headers, uplink, downlink, slow;
@@ -25,8 +26,8 @@ struct values
 struct rule
 {
     bool is_link;
-    /* Peers to which the line applies, as arrays of n flags. `b`: the peers at the other ends of a
-     * link; NULL in a `peer` line. */
+    /* Peers to which this line of the file applies, as arrays of n flags. `b`: the peers at the
+     * other ends of a link; NULL in a `peer` line. */
     bool *a, *b;
     struct values v;
 };
@@ -46,7 +47,7 @@ struct scenario
      * next: index of the next action to execute. */
     uint32_t n, n_rules, n_scheduled, next;
     struct rule *rule;
-    /* Actions, sorted by time, and at the same time by line of the file. */
+    /* Actions, sorted by time. Actions with equal times are in the order of the file. */
     struct scheduled_action *scheduled_action;
     /* Paths that are cut, as n x n flags. Row: sender. Column: receiver. */
     uint8_t *cut;
@@ -147,7 +148,7 @@ static int execute_action(struct scenario *s, struct sim_world *w, const struct 
     return err;
 }
 
-/* Applies `slow` of all `peer` lines at the start of the simulation. */
+/* Applies the property `slow` of all `peer` lines at the start of the simulation. */
 static void begin(struct scenario *s, struct sim_world *w)
 {
     for (uint32_t r = 0; r < s->n_rules; r++)

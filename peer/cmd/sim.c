@@ -90,7 +90,8 @@ static int make_trainer(void *self, uint32_t peer, const struct run *run, struct
     return cmd_training_make(&s->peers[peer], run, t, error);
 }
 
-/* Sets the thread on which a peer's next job runs. This is a callback of the simulator. */
+/* Sets the thread on which a peer's next job (local steps, mixing and encoding) runs. This is a
+ * callback of the simulator. */
 static void works(void *self, uint32_t peer, uint32_t thread)
 {
     struct simulation *s = self;
@@ -110,8 +111,9 @@ static void path(void *self, uint32_t from, uint32_t to, struct sim_path *p)
     scenario_path(s->scenario, from, to, p);
 }
 
-/* Prints a note of a peer. Notes of level info are dropped, because there may be a thousand peers.
- * A note of level error ends the simulation, unless the peer has diverged. */
+/* Prints a note (a message for users) of a simulated peer. Notes of level info are dropped, because
+ * there may be a thousand peers. A note of level error ends the simulation, unless the peer has
+ * diverged. */
 static void say_note(void *self, uint32_t peer, const struct node_note *note)
 {
     struct simulation *s = self;
@@ -310,8 +312,8 @@ static int open_peers(struct simulation *s, struct run *run)
     return err < 0 ? cmd_fail(s->o, cmd_exit_of(err), "%s", error) : CMD_OK;
 }
 
-/* Checks --bandwidth. With a lower rate, the arrival time of a message could overflow its number of
- * microseconds. */
+/* Checks --bandwidth. At a rate below SIM_LEAST_BYTES_PER_S the arrival time of a message, in
+ * microseconds, could overflow. */
 static int check_links(const struct options *o)
 {
     double rate = options_real(o, "bandwidth");
@@ -410,9 +412,9 @@ static int prepare(struct simulation *s, struct run *run)
  * the other above its small default. */
 static void keep_memory(void)
 {
-#ifdef M_TRIM_THRESHOLD /* mallopt() has these options only in glibc. */
+#ifdef M_TRIM_THRESHOLD /* Only glibc has these thresholds. */
     mallopt(M_TRIM_THRESHOLD, INT_MAX);
-    mallopt(M_MMAP_THRESHOLD, 32 << 20); /* This is the largest value that glibc accepts. */
+    mallopt(M_MMAP_THRESHOLD, 32 << 20); /* glibc accepts no larger value. */
 #endif
 }
 

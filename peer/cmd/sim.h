@@ -45,8 +45,8 @@ struct simulation
     struct timespec begin;
     struct cmd_progress progress;
     struct consensus exact; /* Exact consensus distance that was last shown. */
-    /* exact_s: time at which `exact` was computed, in seconds. drift_s: seconds that this
-     * computation took. */
+    /* exact_s: time at which `exact` was computed, in seconds since the process began. drift_s:
+     * seconds that this computation took. */
     double exact_s, drift_s;
     bool ended; /* True if the progress line for the end of peer 0 has been shown. */
     struct sim_notes notes;

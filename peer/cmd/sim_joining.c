@@ -7,7 +7,8 @@ static const int64_t second_us = 1000 * 1000;
 enum {
     LOOK_S = 10, /* Simulated seconds between two checks. */
     /* If fewer peers are alive than the run needs, the simulation ends after this time, in
-     * simulated seconds. Messages on their way may still let the run begin before. */
+     * simulated seconds. Messages that are on their way may still let the run begin before that
+     * time. */
     TOO_FEW_PEERS_S = 60,
     /* If enough peers are alive but do not find each other, the simulation ends after this time, in
      * simulated seconds. */
@@ -24,7 +25,7 @@ struct gathering
 };
 
 /* Returns true if every live peer is still joining. Returns false if a live peer has begun the run,
- * or if no peer is alive. Sets `*g`. */
+ * or if no peer is alive. If the result is true, `*g` has the numbers of peers. */
 static bool all_joining(const struct simulation *s, struct gathering *g)
 {
     *g = (struct gathering){0};
@@ -60,8 +61,8 @@ static int64_t joining_timeout_us(const struct simulation *s, const struct gathe
 
 static void say(struct simulation *s, const struct gathering *g)
 {
-    /* Peers that have already ended the run give the simulation a verdict, so this is only a
-     * warning. */
+    /* If other peers have already ended the run, they determine the verdict of the simulation.
+     * Peers that wait in vain are then only worth a warning. */
     if (g->n_done > 0) {
         cmd_fail(s->o, CMD_OK,
                  "warning: %u peers have ended the run and left; %u peers wait for them and count "
@@ -69,7 +70,8 @@ static void say(struct simulation *s, const struct gathering *g)
                  g->n_done, g->n);
         return;
     }
-    /* A peer may still count members that have left. */
+    /* `g->have` may include members that have left, so it is limited to the number of joining
+     * peers. */
     uint32_t here = g->have < g->n ? g->have : g->n;
     if (g->n < g->need)
         snprintf(s->never_begins, sizeof s->never_begins,

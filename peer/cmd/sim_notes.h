@@ -12,13 +12,14 @@
 #include <stdio.h>
 
 enum {
-    /* Largest number of kinds that are counted. Notes of any further kind are all printed. */
+    /* Largest number of kinds (groups of notes that differ only in digits) that are counted. Notes
+     * of any further kind are all printed. */
     SIM_NOTES_KINDS = 64,
     SIM_NOTES_SAID = 3, /* Number of notes of each kind that are printed. */
     SIM_NOTES_TEXT = 160
 };
 
-/* Number of notes of each kind. Initialise with zeros. */
+/* Number of notes of each kind (notes that differ only in digits). Initialise with zeros. */
 struct sim_notes
 {
     uint32_t n;

@@ -74,7 +74,7 @@ static void compare(const struct simulation *s, struct consensus *c)
     for (uint32_t i = 0; i < s->n && e.which != NULL; i++)
         if (has_ended(s, i, &code) && !has_left(s, i) && !s->liar[i])
             e.which[n++] = i;
-    /* If there is no model or no memory, the distance stays unknown. */
+    /* Without models, or if memory is short, the distance stays unknown. */
     if (n > 0
         && node_model(sim_node(s->world, e.which[0]), &segments, &n_segments, &n_params) != NULL)
         (void)!consensus_measure(c, n, segments_trained(segments, n_segments), n_params,
@@ -82,8 +82,8 @@ static void compare(const struct simulation *s, struct consensus *c)
     free(e.which);
 }
 
-/* Sets the facts of a run if no peer reached its end. If peers were asked to leave, the run counts
- * as stopped. */
+/* Sets the facts for the verdict on a run that no peer has completed. If peers were asked to leave,
+ * the run counts as stopped. */
 static void judge_no_end(const struct simulation *s, struct result *r)
 {
     struct verdict_facts *f = &r->facts;

@@ -30,7 +30,7 @@ struct watch
     const struct options *o;
     struct cmd_observe w;
     struct watch_member member[WIRE_MEMBERS_MAX];
-    /* Figures from the previous answers, in the order of w.member. */
+    /* Figures from the previous answers: before[i] belongs to w.member[i]. */
     struct before before[WIRE_MEMBERS_MAX];
     uint32_t order[WIRE_MEMBERS_MAX];
     char run[CMD_STATUS_RUN_MAX];

@@ -9,7 +9,8 @@
 #include <time.h>
 
 static volatile sig_atomic_t stopped;
-/* Only the signal handler uses this variable. The three signals are blocked while it runs. */
+/* Only the signal handler uses this variable. SIGINT, SIGTERM and SIGHUP are blocked while it runs,
+ * so it does not interrupt itself. */
 static struct uv_twice asked;
 
 static void on_signal(int number)
@@ -18,7 +19,8 @@ static void on_signal(int number)
     clock_gettime(CLOCK_MONOTONIC, &now);
     if (uv_twice(&asked, number, now.tv_sec * INT64_C(1000000) + now.tv_nsec / 1000))
         return;
-    /* When the handler returns, the signal is unblocked and has its default effect. */
+    /* `number` is blocked while this handler runs. When the handler returns, the signal is
+     * delivered and has its default effect. */
     if (stopped) {
         signal(number, SIG_DFL);
         raise(number);

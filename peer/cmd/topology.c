@@ -51,8 +51,8 @@ struct message
     uint64_t bytes;
     /* Bytes of the running statistics in a delta. 0: the model has no such statistics. */
     uint64_t statistics;
-    /* One of this number of deltas includes the running statistics. The other deltas have one byte
-     * in their place. */
+    /* One in `every` deltas includes the running statistics. In the other deltas one byte takes
+     * their place. */
     uint64_t every;
 };
 
@@ -93,8 +93,9 @@ struct figures
     double momentum, momentum_rounds;
     struct run run; /* Run for which the sizes of deltas are computed. Valid if n_messages > 0. */
     size_t n_params;
-    /* Number of codecs in `message`. 0: the user did not ask for sizes. CODEC_LEVELS_RUNGS: all
-     * codec levels from which --compress auto chooses. */
+    /* Number of entries of message[], one for each codec. 0: the user did not ask for the sizes of
+     * deltas. CODEC_LEVELS_RUNGS: one entry for each codec level from which --compress auto
+     * chooses. */
     uint32_t n_messages;
     struct message message[CODEC_LEVELS_RUNGS];
 };
@@ -124,7 +125,8 @@ static uint32_t max_round_degree(const struct round_schedule *r, uint32_t *degre
     return most;
 }
 
-/* Computes the properties of one pass, f->pass. Returns 0 or a negative errno. */
+/* Computes the properties of one pass over the repeated sequence of rounds, and stores them in
+ * f->pass. Returns 0 or a negative errno. */
 static int describe_pass(struct figures *f, uint64_t seed)
 {
     struct round_schedule r;
@@ -163,8 +165,8 @@ static int describe(struct figures *f, const struct graph *g)
     }
     f->degree_mean = 2.0 * (double)f->n_edges / g->n;
     f->diameter = graph_diameter(g);
-    /* The topology changes from round to round, so the spectrum of all edges together would not
-     * describe the mixing. */
+    /* If the topology changes from round to round, no spectrum is computed: the spectrum of all
+     * edges together would not describe the mixing. */
     if (f->pass.n_rounds > 0)
         return 0;
     int err = graph_spectrum(g, &f->spectrum);
@@ -348,14 +350,14 @@ static double pass_gap(const struct pass *p)
 }
 
 /* Returns the number of rounds until the consensus distance has shrunk by `target`, rounded up to
- * whole passes. */
+ * whole passes over the repeated sequence of rounds. */
 static double pass_rounds_to_target(const struct pass *p)
 {
     return p->exact ? p->n_rounds : p->n_rounds * rounds_to_target(1.0 - p->share);
 }
 
-/* Prints the figures of one pass. Peers may have different numbers of exchanges, because some
- * rounds do not match all peers. */
+/* Prints the figures of one pass over the repeated sequence of rounds. Peers may have different
+ * numbers of exchanges, because some rounds do not match all peers. */
 static void print_pass(const struct figures *f)
 {
     const struct pass *p = &f->pass;

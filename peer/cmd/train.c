@@ -21,7 +21,8 @@
 #include <string.h>
 #include <uv.h>
 
-/* Least limit for the number of samples of an evaluation during the run. */
+/* With --evaluate-every, an evaluation before the end of the run may always use this number of
+ * samples, however few were trained on since the last evaluation. */
 enum { TEST_LEAST = 1000 };
 
 /* clang-format off */
@@ -70,8 +71,8 @@ static int fix_run(struct cmd_train *t)
     const struct options *o = t->o;
     struct run_flags flags = o->run;
     const char *data = options_given(o, "data") ? options_text(o, "data") : NULL;
-    /* The choice of batches depends on the name of the peer. To get the same result, this is the
-     * name of the first peer of `hearsay local`. */
+    /* The choice of batches depends on the name of the peer. With the name of the first peer of
+     * `hearsay local`, both commands give the same result. */
     int err = cmd_training_init(&t->training, data, "own", "peer-0", error);
     t->reading.out = stderr;
     t->training.reading = &t->reading;
@@ -169,8 +170,8 @@ static void add(struct cmd_train_sums *s, const struct trainer_report *r, double
     s->steps++;
 }
 
-/* Reports that training diverged and has returned to an earlier model. If this is the second time,
- * the run ends as diverged. */
+/* Reports that training diverged and has returned to an earlier model. If training has diverged
+ * before, the run ends as diverged. */
 static void report_rollback(struct cmd_train *t)
 {
     char text[ROLLBACK_TEXT];
@@ -221,7 +222,7 @@ static bool by_epochs(const struct cmd_train *t)
 }
 
 /* Returns true if it is time to evaluate the model: at the end of the run, and before the end as
- * --evaluate-every or the plan says. */
+ * --evaluate-every or the schedule t->plan says. */
 static bool is_due(const struct cmd_train *t)
 {
     uint64_t every = options_uint(t->o, "evaluate-every");

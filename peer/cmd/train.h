@@ -94,8 +94,8 @@ struct cmd_train
     bool is_text;
 };
 
-/* Shows the progress of training after a local step, if it is time, or in any case with `force`.
- * Call cmd_train_end_line() before any other output; it leaves the progress line on the
+/* Shows the progress of training after a local step if cmd_progress_due(), or in any case with
+ * `force`. Call cmd_train_end_line() before any other output; it leaves the progress line on the
  * terminal. */
 void cmd_train_show(struct cmd_train *t, bool force);
 void cmd_train_end_line(struct cmd_train *t);
@@ -103,7 +103,8 @@ void cmd_train_end_line(struct cmd_train *t);
 /* Prints the message in t->lines.news of the writer of metrics.jsonl, if `news` is true. */
 void cmd_train_report_writer(struct cmd_train *t, bool news);
 
-/* Writes a line to metrics.jsonl, and shows the progress if it is time. */
+/* Writes a line to metrics.jsonl. Shows the progress if cmd_progress_due(), or if this was the last
+ * round. */
 void cmd_train_write_line(struct cmd_train *t);
 
 /* Prints the result on stdout and writes summary.json. `exit_code`: exit code with which the run

@@ -181,7 +181,8 @@ void cmd_train_checkpoint_stop(struct cmd_train *t)
         return;
     while (uv_writer_busy(&k->writer))
         (void)uv_run(&k->loop, UV_RUN_ONCE);
-    k->warns = (struct log_backoff){0}; /* If the last checkpoint fails, report it in any case. */
+    /* Report a failure of the last checkpoint even if another failure was reported just before. */
+    k->warns = (struct log_backoff){0};
     if (t->round > 0)
         write_one(t);
     close_writer(t);

@@ -124,8 +124,8 @@ void cmd_train_end_line(struct cmd_train *t)
     cmd_progress_end_line(&t->progress);
 }
 
-/* Returns one line of metrics.jsonl as a JSON object. Loss and accuracy are means over `s`. The
- * test_* values are null unless `tested`. */
+/* Returns one line of metrics.jsonl as a JSON object. Loss and accuracy are means over the steps in
+ * `s`. The test_* values are null unless `tested`. */
 static json_t *line_object(const struct cmd_train *t, const struct cmd_train_sums *s, bool tested)
 {
     double loss = mean_loss(s), test_loss = t->tested.loss;

@@ -37,8 +37,8 @@ struct cmd_training
     /* Another peer in the same process. This peer uses the data, model, scratch memory and shard
      * owners of that peer. NULL: this peer has its own. */
     struct cmd_training *of;
-    /* Number of threads on which the peers run that share the data of this struct. 0: no other peer
-     * shares them. */
+    /* Number of threads of those peers that share the data of this struct. 0: no other peer shares
+     * them. */
     uint32_t shared;
     struct data data;
     bool has_data, has_trainer;

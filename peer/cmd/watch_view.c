@@ -127,7 +127,7 @@ static const char *duration(char out[CMD_PROGRESS_TEXT], double s)
     return out;
 }
 
-/* Appends formatted text to a line of LINE bytes. */
+/* Appends formatted text to `line`, a buffer of LINE bytes. */
 __attribute__((format(printf, 2, 3))) static void add(char *line, const char *format, ...)
 {
     size_t at = strlen(line);
@@ -137,8 +137,8 @@ __attribute__((format(printf, 2, 3))) static void add(char *line, const char *fo
     va_end(args);
 }
 
-/* Appends the number of members for which the run still waits. Members that are known but do not
- * answer are listed by name. The others have never been seen. */
+/* Appends the number of members for which the run still waits. At most NAMED members that are known
+ * but do not answer are listed by name. */
 static void add_missing(char *line, const struct watch_facts *f, const struct tally *t)
 {
     uint32_t missing = f->min_peers - t->n_answered, n = 0;

@@ -3,7 +3,8 @@
 
 static const int64_t second = 1000000;
 
-/* Shortest and longest intervals in seconds: TRY between tries, WARN between warnings. */
+/* Shortest and longest intervals in seconds. TRY_*: between two tries. WARN_*: between two
+ * warnings. */
 enum { TRY_MIN_S = 1, TRY_MAX_S = 10, WARN_MIN_S = 10, WARN_MAX_S = 60 };
 
 static int64_t smaller(int64_t a, int64_t b)

@@ -11,7 +11,7 @@ enum { VALUE_SHOWN = 48 /* Largest number of bytes of a value that a message sho
 
 static const char command_key[] = "command";
 
-/* One key=value line of a text. Key and value point into the text and are not terminated. */
+/* One key=value line of a text. Key and value point into the text and are not NUL-terminated. */
 struct line
 {
     const char *key, *value;
@@ -169,7 +169,7 @@ size_t run_identity_differ(const char *there, const char *here, char why[RUN_IDE
             continue;
         name_key(why, n++, &a, both ? &b : NULL);
         if (both && is_command(&a))
-            /* If the commands differ, all keys differ, too. Only the command is listed. */
+            /* If the commands differ, all keys differ, too, so only the command is listed. */
             return n;
     }
     for (const char *at = here; next_line(&at, &b);)

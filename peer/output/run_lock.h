@@ -20,13 +20,14 @@
 enum {
     RUN_IDENTITY_VALUE_MAX = 1024, /* Longest value of a flag, in bytes. The rest is cut off. */
     RUN_IDENTITY_TEXT_MAX = WIRE_RUN_MAX + 8 * 1024,
-    RUN_IDENTITY_WHY_MAX = 640, /* Size of a list of differences, in bytes. */
-    /* Number of keys that a list of differences names. Further keys are only counted. */
+    /* Size of a text that lists the differences of two runs, in bytes. */
+    RUN_IDENTITY_WHY_MAX = 640,
+    /* Number of differing keys that this text names. Further keys are only counted. */
     RUN_IDENTITY_KEYS_SHOWN = 6
 };
 
-/* A flag of the command line. A NULL value means that the flag was not given, and it gets no
- * line. */
+/* A flag of the command line. A NULL value means that the flag was not given, and it gets no line
+ * in the identity text. */
 struct run_identity_flag
 {
     const char *name, *value;

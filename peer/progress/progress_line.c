@@ -65,7 +65,8 @@ void gauge_draw(const struct progress_line *l, double share, uint32_t columns, c
     while (n > least && strlen(figures) + around + GAUGE_BAR_LEAST > room)
         join(l, brief, --n, figures);
     size_t taken = strlen(figures) + around;
-    /* Not even one figure fits next to a bar, so the text is cut off. */
+    /* Not even the first figure fits next to the shortest bar, so the bar is left out and the text
+     * is cut off. */
     if (taken + GAUGE_BAR_LEAST > room) {
         snprintf(out, GAUGE_LINE, "%.*s", (int)room, figures);
         return;

@@ -40,7 +40,8 @@ struct progress_rate_mark
  * another first silent interval. */
 struct progress_rate
 {
-    /* begun: progress_rate_update() was called. said: progress_rate_line_due() was called. */
+    /* begun: progress_rate_update() was called at least once. said: progress_rate_line_due() was
+     * called at least once. */
     bool begun, said;
     /* Marks from which the rate is measured, older first. */
     struct progress_rate_mark a[2];
@@ -49,7 +50,7 @@ struct progress_rate
     /* Time of the last line, and silent interval after which the next line is printed, in
      * seconds. */
     double said_s, wait_s;
-    /* Tenth of the work, 0 to 10, at the last line. */
+    /* Number of tenths of the work, 0 to 10, that were done at the last line. */
     uint64_t part;
     /* Amount of work beyond `total` at the last line. */
     uint64_t more;
@@ -68,7 +69,7 @@ double progress_rate_rate(const struct progress_rate *g);
 double progress_rate_left_s(const struct progress_rate *g, uint64_t total);
 
 /* Returns true if a progress line should be printed now, and then counts that line as printed.
- * `done`: units of `total` (0: not known). `more`: units done beyond `total`. */
+ * `done`: units of work done, of `total` (0: not known). `more`: units done beyond `total`. */
 bool progress_rate_line_due(struct progress_rate *g, uint64_t done, uint64_t total, uint64_t more,
                             double now_s);
 

@@ -16,10 +16,10 @@
 __attribute__((warn_unused_result)) int codec_precise_for_consensus(const char *codec, bool *fine);
 
 /* Decides whether a codec is precise enough for a topology that changes by round. On such a
- * topology two partners meet only once in many rounds, so that a value that a delta leaves out is
- * outdated at their next meeting. The codec may leave out at most 10 % of |x|^2 of a vector x with
- * values spread evenly over [-1, 1). Returns 0 and sets `*keeps`, or returns a negative errno
- * and leaves `*keeps` unchanged. */
+ * topology two partners meet only once in many rounds. A value that one delta leaves out is
+ * therefore outdated at their next meeting. The codec may leave out at most 10 % of |x|^2 of a
+ * vector x with values spread evenly over [-1, 1). Returns 0 and sets `*keeps`, or returns a
+ * negative errno and leaves `*keeps` unchanged. */
 __attribute__((warn_unused_result)) int codec_precise_for_rounds(const char *codec, bool *keeps);
 
 #endif

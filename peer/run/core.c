@@ -26,7 +26,7 @@ enum {
     /* Largest --byzantine B. A peer needs 2 B + 2 neighbours to tolerate B Byzantine ones, so that
      * a cluster needs 2 B + 3 members. */
     TOLERATE_MAX = (WIRE_MEMBERS_MAX - 3) / 2,
-    /* Number of peers for which a graph is checked if topology and --min-peers give none. */
+    /* Number of peers for which a graph is checked if --topology and --min-peers give none. */
     NOMINAL_PEERS = 64
 };
 
@@ -42,7 +42,7 @@ static const double final_roundings = 2, final_safe = 1e-5;
 
 /* ---- Text values. Each is checked by the module that defines it. ---- */
 
-/* Checks a codec and writes its canonical text. `name`: key in error messages. */
+/* Checks a codec and writes its canonical text. `name`: name of its key, for error messages. */
 static int canonical_codec(const char *name, const char *value, char out[RUN_VALUE_MAX],
                            char error[RUN_ERROR_MAX])
 {
@@ -83,7 +83,7 @@ static int canonical_final(const char *value, char out[RUN_VALUE_MAX], char erro
     return canonical_codec("final-compress", value, out, error);
 }
 
-/* Checks a topology and writes its canonical text. `name`: key in error messages. */
+/* Checks a topology and writes its canonical text. `name`: name of its key, for error messages. */
 static int canonical_graph(const char *name, const char *value, char out[RUN_VALUE_MAX],
                            char error[RUN_ERROR_MAX])
 {
@@ -285,7 +285,7 @@ static int check_final_drift(const struct run *r, char error[RUN_ERROR_MAX])
 }
 
 /* Checks --byzantine B: each peer needs at least 2 B + 2 neighbours. Of these, B may be Byzantine,
- * B honest ones may be farther away than the Byzantine ones, and two more must be near. */
+ * B honest ones may have models farther away than the Byzantine ones, and two more must be near. */
 static int check_tolerate(const struct run *r, char error[RUN_ERROR_MAX])
 {
     struct degrees d;
@@ -335,8 +335,8 @@ static int refuse_graph(const char *key, const char *graph, const char *why,
     return -EINVAL;
 }
 
-/* Checks the other keys of a run with a topology that changes by round. All peers must be in the
- * same round, because each peer computes the graph of a round from its round number. */
+/* Checks that the other keys of a run suit a topology that changes by round. All peers must be in
+ * the same round, because each peer computes the graph of a round from its round number. */
 static int check_rota(const struct run *r, char error[RUN_ERROR_MAX])
 {
     const char *why = r->policy != RUN_SYNC ? "needs --policy sync: all have to be in one round"
@@ -425,7 +425,7 @@ static int check_pairs(const struct run *r, char error[RUN_ERROR_MAX])
 }
 
 /* Checks the keys of a run with a mixer that uses a collective or a parameter server. A collective
- * sums the whole models of all members. */
+ * sums the whole models of all members: --compress must be none, and every two need a session. */
 static int check_collective(const struct run *r, char error[RUN_ERROR_MAX])
 {
     const char *why = strcmp(r->compress, "none") != 0 && !is_parameter_server(r)

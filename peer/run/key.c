@@ -38,7 +38,7 @@ int run_refuse(char error[RUN_ERROR_MAX], const char *name, const char *found, c
     return -EINVAL;
 }
 
-/* The sentence may quote bytes from another peer, so unprintable bytes are replaced by '?'. */
+/* `sentence` may quote bytes from another peer, so unprintable bytes are replaced by '?'. */
 int run_refuse_as(char error[RUN_ERROR_MAX], const char *name, const char *sentence)
 {
     int at = snprintf(error, RUN_ERROR_MAX, "--%s: ", name);
@@ -113,7 +113,8 @@ static int canonical_real(const struct run_key *key, const char *value, char out
                  key->low, key->high, no_word(key, value, question));
         return run_refuse(error, key->name, value, expected);
     }
-    number_real_text(v + 0.0, out); /* Adding 0.0 turns -0 into 0. */
+    /* Adding 0.0 turns -0 into 0, so that both have the same text. */
+    number_real_text(v + 0.0, out);
     return 0;
 }
 
@@ -141,7 +142,7 @@ int run_canonical_value(const struct run_key *key, const char *value, char out[R
     return -EINVAL;
 }
 
-/* Only a whole number can be without a default. Its `fallback` is then below `min`. */
+/* A key without a default is always a whole number, with a `fallback` below its `min`. */
 bool run_key_has_default(const struct run_key *key)
 {
     uint64_t v;

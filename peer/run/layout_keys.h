@@ -9,11 +9,12 @@
 enum { /* Sizes of texts of hexadecimal digits, in bytes with the NUL. */
        LAYOUT_HASH = 17,
        LAYOUT_BEGIN = 33,
-       /* The text has up to 192 digits, two per tensor. */
+       /* An outline has two digits per tensor, at most 192 digits. */
        LAYOUT_OUTLINE = 193
 };
 
-/* Key table, and check of its values, for models that a program provides through libhearsay. */
+/* The layout keys, and a check of their values, for models that a program provides through
+ * libhearsay. */
 extern const struct run_trainer layout_keys;
 
 /* Values of the run keys that describe a program's own model. Hashes are texts of hexadecimal
@@ -34,8 +35,8 @@ struct layout_values
     uint64_t trained, floats;
 };
 
-/* Returns the values of these run keys in the run `r`. The result points into `r`. Asserts that the
- * run uses the trainer `layout_keys`. */
+/* Returns the values of the layout keys in the run `r`. The result points into `r`. Asserts that
+ * the run uses the trainer `layout_keys`. */
 const struct layout_values *layout_values(const struct run *r);
 
 /* Orders two runs that differ only in the initial values of their tensors. Returns < 0 if `begin`

@@ -1,5 +1,5 @@
 /* peer/run/options.c -- parses the command line, the environment and the --config file, using a
- * command's option rows.
+ * command's table of options.
  *
  * getopt_long splits argv into options. Its own error messages are replaced by messages that name
  * the flag, and abbreviated names are refused. Other files compare names (options_text.c) and write
@@ -18,8 +18,8 @@
 
 enum {
     FORMER_MAX = 16, /* Largest number of options of one command that have a former name. */
-    /* Value that getopt_long returns for the option in row 0. For row i it returns LONG_BASE + i.
-     * These values are larger than any one-letter name. */
+    /* Value that getopt_long returns for the first option in options.values[]. For the option with
+     * index i it returns LONG_BASE + i. These values are larger than any one-letter name. */
     LONG_BASE = 256,
     /* Value that getopt_long returns for --help. */
     LONG_HELP = 255,
@@ -58,7 +58,7 @@ bool options_takes_key(const struct command *command, const char *name)
     const char *const *key = command->keys;
     while (key != NULL && *key != NULL && strcmp(*key, name) != 0)
         key++;
-    /* A NULL pointer means that the command takes all run keys. */
+    /* If the command has no table of keys (NULL), it takes all run keys. */
     return key == NULL || *key != NULL;
 }
 
@@ -70,8 +70,8 @@ static void add_rows(struct options *o, const struct option_row *rows)
     }
 }
 
-/* Fills `o->values` with one entry per option row: first the command's own rows, then the shared
- * rows, then the rows of the run keys. */
+/* Fills `o->values` with one entry per option: first the command's own options, then the options
+ * that several commands share, then the run keys. */
 static void collect_rows(struct options *o, const struct command *command)
 {
     *o = (struct options){.command = command, .run.trainer = command->trainer};
@@ -83,7 +83,7 @@ static void collect_rows(struct options *o, const struct command *command)
         if (!options_takes_key(command, key->name))
             continue;
         assert(o->n < OPTIONS_MAX);
-        /* The row accepts any text. run_flags_set() checks the value later, by the run key. */
+        /* Any text is accepted here. run_flags_set() checks the value later, by the run key. */
         struct option_row *row = &o->run_rows[o->n_run_rows++];
         *row = (struct option_row){.name = key->name,
                                    .kind = OPTION_TEXT,
@@ -118,7 +118,7 @@ static bool is_rival(const struct option_row *row, const struct option_row *of)
 }
 
 /* Returns whether a rival of option `v` was given in a source of higher precedence than `source`.
- * Of two options that exclude each other, either row may name the other as its rival. */
+ * Of two options that exclude each other, either one may name the other as the rival in its row. */
 static bool excluding_option_wins(const struct options *o, const struct option_value *v,
                                   enum option_source source)
 {
@@ -132,7 +132,7 @@ static bool excluding_option_wins(const struct options *o, const struct option_v
 
 /* ---- Checking one value. ---- */
 
-/* Returns whether a number is in the row's range. If max <= min there is no upper limit. */
+/* Returns whether `v` is in the range of the option. If max <= min there is no upper limit. */
 static bool in_range(const struct option_row *row, double v)
 {
     return v >= row->min && (row->max <= row->min || v <= row->max);
@@ -151,8 +151,8 @@ static void expected_number(const struct option_row *row, char *out, size_t cap)
         snprintf(out, cap, "%s", kind);
 }
 
-/* Returns whether `text` is a valid value for the row. `expected` receives a description of valid
- * values, for the end of the error message. */
+/* Returns whether `text` is a valid value for the option `row`. `expected` receives a description
+ * of valid values, for the end of the error message. */
 static bool value_is_valid(const struct option_row *row, const char *text, char *expected,
                            size_t cap)
 {
@@ -199,8 +199,8 @@ static const char *place(const struct option_row *row, enum option_source source
     return out;
 }
 
-/* Returns the buffer for the run key's replaced value (options_io.expand). If an option is given
- * twice, both values use the same buffer. */
+/* Returns the buffer for the value with which options_io.expand replaces the value of the run key
+ * `name`. If an option is given twice, both values use the same buffer. */
 static struct options_expanded *expanded(struct options *o, const char *name)
 {
     struct options_expanded *e = o->expanded;
@@ -234,8 +234,8 @@ static int take_run_flag(struct options *o, const char *name, const char **text,
     return -EINVAL;
 }
 
-/* Adds one value of an operand that takes many values. The row itself always has the first of these
- * values. */
+/* Adds one value of an operand that takes many values. The operand's own entry `*v` always has the
+ * first of these values. */
 static int add_operand(struct options *o, struct option_value *v, char error[OPTIONS_ERROR_MAX])
 {
     if (o->n_operands == OPTIONS_OPERANDS_MAX) {
@@ -339,8 +339,8 @@ static void refused(const struct options *o, int answer, int which, const char *
         unknown_flag(o, element, error);
 }
 
-/* Stores a positional argument in the first operand row that has no value yet. If all have one, the
- * row that takes many values gets the argument. */
+/* Stores a positional argument as the first operand that has no value yet. If all operands have
+ * one, the argument goes to the operand that takes many values. */
 static int take_operand(struct options *o, const char *text, char error[OPTIONS_ERROR_MAX])
 {
     for (uint32_t i = 0; i < o->n; i++) {
@@ -358,8 +358,8 @@ static int take_operand(struct options *o, const char *text, char error[OPTIONS_
     return -EINVAL;
 }
 
-/* Stores an option that getopt_long has found in the argument `element`. `i`: index of the option's
- * row. Returns 0, or -EINVAL with a message. */
+/* Stores an option that getopt_long has found in the argument `element`. `i`: index of the option
+ * in o->values[]. Returns 0, or -EINVAL with a message. */
 static int take_option(struct options *o, uint32_t i, const char *element, const char *text,
                        char error[OPTIONS_ERROR_MAX])
 {
@@ -384,7 +384,7 @@ static int take_option(struct options *o, uint32_t i, const char *element, const
     return take_value(o, v, text, OPTION_COMMAND_LINE, error);
 }
 
-/* Converts the option rows to the tables `longs` and `shorts` that getopt_long needs. */
+/* Converts the command's options to the tables `longs` and `shorts` that getopt_long needs. */
 static void getopt_tables(const struct options *o,
                           struct option longs[OPTIONS_MAX + FORMER_MAX + 2],
                           char shorts[2 * OPTIONS_MAX + 8])
@@ -417,7 +417,7 @@ static void getopt_tables(const struct options *o,
     shorts[s] = '\0';
 }
 
-/* Returns the index of the option row to which a result of getopt_long belongs. */
+/* Returns the index in o->values[] of the option for which getopt_long has returned `answer`. */
 static uint32_t row_of(const struct options *o, int answer)
 {
     if (answer >= LONG_BASE)
@@ -495,7 +495,7 @@ static int read_environment(struct options *o, char error[OPTIONS_ERROR_MAX])
 /* ---- The --config file. ---- */
 
 /* Stores one setting of the --config file, unless the command line or the environment has set that
- * option or a rival. `seen`: for each row, the line of the file that sets it; 0: none so far. */
+ * option or a rival. `seen`: for each option, the line of the file that sets it; 0: none so far. */
 static int take_setting(struct options *o, const struct options_setting *s, unsigned *seen,
                         char error[OPTIONS_ERROR_MAX])
 {
@@ -563,8 +563,8 @@ static int check_required(const struct options *o, char error[OPTIONS_ERROR_MAX]
     return 0;
 }
 
-/* Refuses two options that exclude each other. Rivals from different sources do not get here,
- * because the source of higher precedence wins. */
+/* Refuses two options that exclude each other. If they come from different sources, the source of
+ * higher precedence has won before this check. */
 static int check_rivals(struct options *o, char error[OPTIONS_ERROR_MAX])
 {
     for (uint32_t i = 0; i < o->n; i++) {

@@ -27,7 +27,8 @@
 #include <stdint.h>
 
 enum {
-    OPTIONS_MAX = 80, /* Largest number of option rows of one command, including run keys. */
+    /* Largest number of rows in a command's table of options, with the run keys. */
+    OPTIONS_MAX = 80,
     /* Largest number of values of one command line that options_io.expand replaces. */
     OPTIONS_EXPANDED_MAX = 2,
     OPTIONS_OPERANDS_MAX = 256, /* Largest number of values of an operand that takes many values. */
@@ -45,12 +46,12 @@ enum option_kind {
     OPTION_UINT,   /* A whole number in [min, max]. */
     OPTION_REAL,   /* A finite real number in [min, max]. */
     OPTION_CHOICE, /* One of the words in `arg`, such as "sync|async". */
-    /* A positional argument. Operands are filled in the order of the rows, and never from the
-     * environment. */
+    /* A positional argument. The arguments on the command line are assigned to the operands in the
+     * order of the table of options. Operands are never read from the environment. */
     OPTION_OPERAND
 };
 
-/* One option or positional argument of a command. */
+/* One row in a command's table of options: an option or a positional argument. */
 struct option_row
 {
     /* Name of the option without dashes, such as "min-peers". NULL ends a table. */
@@ -94,7 +95,7 @@ struct command
     /* Usage text that follows the command's name, such as "[options]". */
     const char *usage;
     const char *notes; /* Text at the end of the command's --help, such as examples. NULL: none. */
-    /* Option rows of the command itself. If a row has the name of a run key, the row replaces the
+    /* Table of the command's own options. If an option has the name of a run key, it replaces the
      * key, and its value is not passed to run_flags_set(). */
     const struct option_row *rows;
     /* True if the run keys are also options of this command. */
@@ -122,13 +123,13 @@ enum option_source {
     OPTION_COMMAND_LINE
 };
 
-/* Value of one option row after parsing. */
+/* Value of one option of the command after parsing. */
 struct option_value
 {
-    /* Row of the option. It is in the command's table, in options_shared_rows, or in
-     * options.run_rows. */
+    /* The option's row in the command's table, in options_shared_rows, or in options.run_rows. */
     const struct option_row *row;
-    /* Text of the value. Borrowed from the row, the --config file, the environment or argv. */
+    /* Text of the value. Borrowed from the row (the default), the --config file, the environment or
+     * argv. */
     const char *text;
     enum option_source source;
 };
@@ -140,13 +141,13 @@ struct options
     /* The command and the callbacks that were passed to options_parse(). Borrowed. */
     const struct command *command;
     const struct options_io *world;
-    /* Values of all option rows, `n` in total. */
+    /* Values of all options and operands of the command, `n` in total. */
     uint32_t n;
     struct option_value values[OPTIONS_MAX];
     /* Values of the operand that takes many values, `n_operands` in total. */
     const char *operand[OPTIONS_OPERANDS_MAX];
     uint32_t n_operands;
-    /* Option rows that options_parse() made from the run keys, `n_run_rows` in total. */
+    /* Table rows that options_parse() made from the run keys, `n_run_rows` in total. */
     struct option_row run_rows[OPTIONS_MAX];
     uint32_t n_run_rows;
     struct run_flags run; /* Values of the run flags that were given. */
@@ -213,7 +214,8 @@ struct options_completion_sink
 enum { OPTIONS_COMPLETION_MAX = 256 };
 /* Calls `sink->row` once for each flag and operand of a command. */
 void options_completions(const struct command *command, const struct options_completion_sink *sink);
-/* Option rows of --config and --print-config. Every command that takes run flags has them. */
+/* Table rows of the options --config and --print-config. Every command that takes run flags has
+ * these options. */
 extern const struct option_row options_shared_rows[];
 
 /* Writes the options of `o` as a --config file. Options that were not given appear as comments with
@@ -237,7 +239,7 @@ bool options_takes_key(const struct command *command, const char *name);
 
 /* The next four functions return the value of the option `name`. If the option was not given and
  * has no default, the result is NULL for a text, 0 for a number, and false for a flag. The values
- * of run keys are texts. Asserts that the command has a row of this name. */
+ * of run keys are texts. Asserts that the command has an option of this name. */
 const char *options_text(const struct options *o, const char *name);
 uint64_t options_uint(const struct options *o, const char *name);
 double options_real(const struct options *o, const char *name);
@@ -255,8 +257,8 @@ void options_env_name(const char *name, char *out, size_t cap);
 
 /* Returns whether the environment variable `variable` begins with "HEARSAY_" but belongs to no
  * option of any command, such as the misspelled "HEARSAY_TOPLOGY". `*meant` is then set to the most
- * similar option name, or NULL. This name points into an option row or run key. `commands` is
- * terminated by a command without a name. */
+ * similar option name, or NULL. This name points into a table of options or of run keys. `commands`
+ * is terminated by a command without a name. */
 bool options_unknown_variable(const struct command *commands, const char *variable,
                               const char **meant);
 

@@ -1,4 +1,4 @@
-/* peer/run/options_help.c -- writes the --help text of a command from its option rows.
+/* peer/run/options_help.c -- writes the --help text of a command from its table of options.
  *
  * The name, value, default and environment variable of an option come from the same row that the
  * parser uses. For a run key they come from its row in the key table. */
@@ -199,7 +199,8 @@ static size_t count_options(const struct command *command)
  * number of all options. */
 static void put_topics(struct page *p, const struct command *command, size_t n, bool all)
 {
-    /* A command that takes all run keys trains together with other peers. */
+    /* A command that takes all run keys trains together with other peers, so explain the mark
+     * 'run'. */
     if (command->keys == NULL)
         put(p, "Options marked 'run' must be the same for all peers. A peer that joins a run may "
                "leave them\n"

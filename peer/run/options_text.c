@@ -27,16 +27,16 @@ bool options_named(const struct option_row *row, const char *name)
     return strcmp(row->name, name) == 0 || (row->former != NULL && strcmp(row->former, name) == 0);
 }
 
-/* State of the search for the option to which an environment variable belongs. `found`: an option
- * has exactly this variable. `meant`: name of the most similar option so far. */
+/* State of the search for the option to which an environment variable belongs. `found`: the
+ * variable belongs to an option. `meant`: name of the most similar option so far. */
 struct stray
 {
     const char *variable, *meant;
     bool found;
 };
 
-/* Compares the variable with the names of one option. `former`: the option's former name, or NULL.
- * A former name is accepted but never suggested. */
+/* Compares s->variable with the environment variables of one option. `former`: the option's former
+ * name, or NULL. A former name is accepted but never suggested. */
 static void try_name(struct stray *s, const char *name, const char *former)
 {
     char known[ENV_NAME_MAX], best[ENV_NAME_MAX];

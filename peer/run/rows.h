@@ -1,5 +1,5 @@
-/* peer/run/rows.h -- option rows that several commands and libhearsay share, so that an option has
- * the same meaning everywhere. peer/uv/settings.h explains what the options do. */
+/* peer/run/rows.h -- table rows of the options that several commands and libhearsay share, so that
+ * an option has the same meaning everywhere. peer/uv/settings.h explains what the options do. */
 #ifndef PEER_RUN_ROWS_H
 #define PEER_RUN_ROWS_H
 
@@ -96,8 +96,9 @@
         .help = "serve figures over HTTP at this address: / for browsers, /metrics for "           \
                 "Prometheus, /status.json, /healthz, /readyz; only a PORT means 127.0.0.1"         \
     }
-/* Only `hearsay peer` has --bandwidth. With this option the choice of codec depends on measured
- * time, so a simulation would not be reproducible. */
+/* Option --bandwidth of `hearsay peer` and libhearsay (`hearsay sim` has another one of that
+ * name). It lets the choice of codec depend on measured time, so a simulation would not be
+ * reproducible. */
 #define ROWS_UPLINK                                                                                \
     {                                                                                              \
         .name = "bandwidth", .former = "uplink", .kind = OPTION_TEXT, .arg = "auto|RATE|off",      \

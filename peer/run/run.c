@@ -17,7 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ROUNDS_DIGITS = 10 /* Digits of the largest allowed number of rounds. */ };
+enum { ROUNDS_DIGITS = 10 /* Number of digits of the largest number of rounds that is allowed. */ };
 
 const struct run_key *run_key_at(const struct run_trainer *t, size_t place)
 {
@@ -31,7 +31,7 @@ const struct run_key *run_key_at(const struct run_trainer *t, size_t place)
         if (key->name == NULL)
             return NULL;
     }
-    /* The index must be in range of struct run_flags.value, which holds one value per key. */
+    /* `place` is also an index into struct run_flags.value, which has one value per key. */
     assert(place < RUN_KEYS_MAX);
     return key - 1;
 }
@@ -50,7 +50,7 @@ static const struct run_key *find_key(const struct run_trainer *t, const char *n
 /* ---- One value: canonical text <-> field of struct run. ---- */
 
 /* Fields are accessed with memcpy(), because a trainer's values are plain bytes. An integer field
- * is a bool, a uint32_t (or enum) or a uint64_t, which its size tells apart. */
+ * is a bool, a uint32_t (or enum) or a uint64_t. `size` tells which of them it is. */
 static void put_integer(void *field, size_t size, uint64_t v)
 {
     if (size == sizeof(bool))
@@ -365,7 +365,7 @@ static int fill_run(struct run *r, const struct run_flags *f, char error[RUN_ERR
     int err = check_together(&made, error);
     if (err != 0)
         return err;
-    /* If the number of rounds is still unknown, the text reserves space for the longest number that
+    /* If the number of rounds is still unknown, the limit leaves room for the longest number that
      * may replace it. */
     size_t n = write_text(&made, canonical) + (made.rounds == 0 ? 2 * ROUNDS_DIGITS : 0);
     if (n > WIRE_RUN_MAX) {
@@ -390,9 +390,9 @@ int run_from_flags(struct run *r, const struct run_flags *f, char error[RUN_ERRO
     return err;
 }
 
-/* A given flag that has no effect depends on another key. If that other key was not given, a
- * cluster's run may have the value that the flag needs, and the flag is called an orphan. If the
- * other key was given, the two flags contradict each other in every run. */
+/* A given flag without effect depends on another key (run_key.of). If that other key was given,
+ * too, the two flags contradict each other in every run. If it was not given, a cluster's run may
+ * have the value that the flag needs, and the flag is called an orphan. */
 bool run_flags_orphan(const struct run_flags *f, char why[RUN_ERROR_MAX])
 {
     struct run r;
@@ -417,7 +417,7 @@ size_t run_text(const struct run *r, char out[WIRE_RUN_MAX + 1])
 {
     assert(run_is_fixed(r));
     size_t n = write_text(r, out);
-    assert(n <= WIRE_RUN_MAX); /* run_from_flags() has checked the length. */
+    assert(n <= WIRE_RUN_MAX); /* run_from_flags() has refused every run with a longer text. */
     return n;
 }
 
@@ -542,8 +542,8 @@ static int check_flag(const struct run *r, const struct run_key *key, char mine[
     return -EINVAL;
 }
 
-/* Given flags without effect in the run are reported last and with another message, because the
- * run's value of such a key is only a default. */
+/* Given flags that have no effect in the run are not compared with the run's value, which is only a
+ * default. They are reported last, with another message. */
 int run_check_flags(const struct run *r, const struct run_flags *f, char error[RUN_ERROR_MAX])
 {
     char mine[RUN_VALUE_MAX];

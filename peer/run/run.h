@@ -85,8 +85,8 @@ struct run
      * it. */
     uint32_t collective;
     /* Whether error feedback and momentum factor masking are on. Only the mixers average and ps use
-     * `error_feedback`, and only average uses `factor_masking`. For other mixers the values are
-     * true and false. */
+     * `error_feedback`, and only average uses `factor_masking`. A field that the mixer does not use
+     * has its default: true for `error_feedback`, false for `factor_masking`. */
     bool error_feedback, factor_masking;
     /* Number of Byzantine neighbours that each peer must tolerate (--byzantine). 0: none. */
     uint32_t tolerate;
@@ -213,7 +213,7 @@ struct run_key
      * with a message in `error`. */
     int (*canonical)(const char *value, char out[RUN_VALUE_MAX], char error[RUN_ERROR_MAX]);
 
-    /* The function pointers and texts that follow are NULL in most rows. */
+    /* The fields that follow are optional: in most rows they are NULL or false. */
 
     /* Former name of the key, which flags may still use. The run description always uses the former
      * name, so that the description does not change between versions. NULL: none. */
@@ -239,16 +239,16 @@ struct run_key
      * canonical value is the default, so that equal runs have equal texts. NULL: the key always has
      * an effect. */
     bool (*useless)(const struct run *r);
-    const char *of; /* Name of the other key that `useless` looks at. */
+    const char *of; /* Name of the other key whose value decides whether this key has an effect. */
     /* Error message if the key is given although it has no effect. */
     const char *why;
 };
 
-/* Initialises `at` and `size` of a row for the field `f` of struct run. */
+/* Initialises `at` and `size` in a row of a key table, for the field `f` of struct run. */
 #define RUN_FIELD(f) .at = offsetof(struct run, f), .size = sizeof(((struct run *)0)->f)
 
-/* Initialises `at` and `size` of a row for the field `f` of `type`, the struct with a trainer's
- * values. */
+/* Initialises `at` and `size` in a row of a trainer's key table, for the field `f` of `type`, the
+ * struct with the trainer's values. */
 #define RUN_OWN_FIELD(type, f)                                                                     \
     .at = offsetof(struct run, own) + offsetof(type, f), .size = sizeof(((type *)0)->f)
 

@@ -17,13 +17,13 @@ struct checkpoint_head
     char owner[2 * WIRE_ID_BYTES + 1];
 };
 
-/* Reads the metadata of both checkpoints in `dir` into head[], indexed by slot. Does not read or
- * check the saved states. */
+/* Reads the metadata of both checkpoints in `dir` into head[], indexed by slot (file 0 or 1). Does
+ * not read or check the saved states. */
 void checkpoint_heads_read(const char *dir, struct checkpoint_head head[SLOTS]);
 
-/* Reads the public keys of the members that the checkpoints in `dir` list, from both slots, so that
- * a key may occur twice. The caller frees `*id`. Returns the number of keys, 0 if none can be
- * read. */
+/* Reads the public keys of the members that the checkpoints in `dir` list. A member that both
+ * checkpoints list occurs twice. The caller frees `*id`. Returns the number of keys, 0 if none can
+ * be read. */
 size_t checkpoint_heads_members(const char *dir, uint8_t (**id)[WIRE_ID_BYTES]);
 
 /* Reads the step counters of both checkpoints in `dir` into round[], the larger one first. 0: no

@@ -26,9 +26,10 @@
 
 #include <jansson.h>
 
-/* Returns the description of the inputs for data of the fixed kind `kind`. `names`: names of the
- * kind's classes; NULL: not known, and classes that have names get numbers instead. Returns NULL if
- * memory is short or a name is not UTF-8. The caller releases the result with json_decref(). */
+/* Returns the description of the inputs for data of the kind `kind`, which must be fixed: it
+ * determines the shape of the samples and the number of classes. `names`: names of the kind's
+ * classes; NULL: not known, and classes that have names get numbers instead. Returns NULL if memory
+ * is short or a name is not UTF-8. The caller releases the result with json_decref(). */
 json_t *diary_input(const char *kind, const struct labels *names);
 
 #endif

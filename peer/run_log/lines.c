@@ -72,8 +72,9 @@ static void put_held(struct run_log_lines *l)
     l->held = NULL;
 }
 
-/* The held line is of the newest round of the consensus phase. If a round of another phase follows,
- * the held line is written, because it is the last line of its phase. Otherwise it is discarded. */
+/* In the consensus phase the line of the newest round may be held back (l->held). If a round of
+ * another phase follows, the held line is written, because it is the last line of its phase.
+ * Otherwise it is discarded. */
 bool diary_lines_round(struct run_log_lines *l, const struct node_progress *p, double time_s)
 {
     char *text = uv_metrics_line(p, time_s);

@@ -33,7 +33,7 @@ struct run_log_lines
     char *held;
     bool started; /* True once the line for this start of the process was added. */
     bool warned;  /* True while lines wait and the user has been warned. */
-    /* Severity of `news`. */
+    /* Severity of the message `news`. */
     enum note_level level;
     /* Message for the user. "": none. */
     char news[DIARY_LINES_NEWS];
@@ -51,9 +51,9 @@ void diary_lines_start(struct run_log_lines *l, char *text);
  * message. */
 bool diary_lines_put(struct run_log_lines *l, char *text);
 
-/* Adds the line of a round if uv_metrics_due() says so. Otherwise the line is held back, and is
- * written if the next round is of another phase or if no round follows. `time_s`: time of the
- * round, in seconds. Returns true if `l->news` has a message. */
+/* Adds the line of a round if uv_metrics_due() returns true for it. Otherwise the line is held
+ * back, and is written if the next round is of another phase or if no round follows. `time_s`: time
+ * of the round, in seconds. Returns true if `l->news` has a message. */
 bool diary_lines_round(struct run_log_lines *l, const struct node_progress *p, double time_s);
 
 /* Adds the line that was held back and tries again to write all waiting lines. Returns true if

@@ -26,7 +26,7 @@ static char *class_names(const struct labels *classes)
     char *text = classes != NULL ? labels_join(classes) : NULL;
     json_t *valid =
         text != NULL && strlen(text) <= DIARY_MODEL_CLASSES_MAX ? json_string(text) : NULL;
-    if (valid == NULL) { /* The text is not UTF-8 or too long. */
+    if (valid == NULL) { /* No names, or a text that is too long or not UTF-8. */
         free(text);
         text = NULL;
     }
@@ -35,7 +35,8 @@ static char *class_names(const struct labels *classes)
 }
 
 /* Finds the value of the line "data=..." in a run description. Returns true if the value is a fixed
- * data kind. The run of another program may have such a line, too. */
+ * data kind, which determines the shape of the samples. It need not be one, because the trainer of
+ * another program may define a key `data` with another meaning. */
 static bool find_kind(const char *text, char kind[DATA_KIND_MAX])
 {
     const char *at = strncmp(text, "data=", 5) == 0 ? text : strstr(text, "\ndata=");

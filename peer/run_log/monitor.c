@@ -133,7 +133,8 @@ static void fill_members(struct snapshot *s, const struct node *n)
     }
 }
 
-/* Fills in the graph from which this node also takes its own edges. */
+/* Fills in the graph of the topology. It has the same vertices, topology and seed as the graph from
+ * which this node takes its own edges. */
 static void fill_graph(struct diary_monitor *m, struct snapshot *s, const struct node *n)
 {
     uint32_t at[WIRE_MEMBERS_MAX];

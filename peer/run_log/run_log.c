@@ -134,7 +134,8 @@ bool run_log_save_model(struct run_log *d, const struct node *n)
     } else {
         disk_reservation_release(&d->reserve);
         err = diary_model_of_node(path, n, d->name, &d->source, d->why);
-        disk_reservation_hold_again(&d->reserve, d->dir); /* The model may be written again. */
+        /* The model may have to be written again, so reserve its disk space again. */
+        disk_reservation_hold_again(&d->reserve, d->dir);
     }
     d->stored |= err > 0;
     d->unstored = err < 0;
@@ -143,8 +144,7 @@ bool run_log_save_model(struct run_log *d, const struct node *n)
     return !d->unstored;
 }
 
-/* Saves another peer's model only after this peer's model, so that the disk space goes to its own
- * model first. */
+/* Saves another peer's model only after this peer's model, which needs the disk space first. */
 bool run_log_save_handed_model(struct run_log *d, const struct node *n)
 {
     char path[OUTDIR_PATH_MAX], why[FILE_ERROR_MAX];

@@ -45,7 +45,7 @@ struct run_log
     const char *owner;
     /* Training data of the model, for the metadata of the model file. */
     struct run_log_source source;
-    /* Start of `time_s`, in nanoseconds of uv_hrtime(). */
+    /* Time at which `time_s` is 0, in nanoseconds of uv_hrtime(). */
     uint64_t begin_ns;
     /* How long a failed write is tried again at the end of the run, in microseconds. */
     int64_t patience_us;
@@ -76,7 +76,7 @@ struct run_log
     char why[FILE_ERROR_MAX];
     /* Message that names the files that could not be written. */
     char failure[192];
-    /* Retries of the model, and later of the metrics lines. */
+    /* State of the retries that write the model, and after that the metrics lines. */
     struct retry retry;
 };
 
@@ -94,7 +94,7 @@ __attribute__((warn_unused_result)) int run_log_reserve_space(struct run_log *d,
 
 /* Writes the metrics line of a completed round. The first call writes run.txt, which makes the
  * directory belong to this run: before the first round the run is only proposed and may change.
- * Returns the `time_s` of the round in seconds, also without a directory. */
+ * Returns the `time_s` of the round in seconds, even if there is no output directory. */
 double run_log_write_round(struct run_log *d, const struct node_progress *p);
 
 /* Tries again to write the metrics lines that wait in memory. */

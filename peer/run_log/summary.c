@@ -51,13 +51,14 @@ static void judge_failed(struct run_log *d, struct verdict_facts *f, struct verd
 }
 
 /* The run is finished for this directory if the peer's own model is saved and the peer was not
- * stopped. Missing metrics lines fail the exit code but do not make the run start again. */
+ * stopped. If metrics lines are missing, the exit code is a failure, but the next start does not
+ * repeat the run. */
 bool diary_decide_verdict(struct run_log *d, const struct node *n, int exit_code,
                           struct verdict_facts *f, struct verdict *o)
 {
     node_facts(n, f);
     run_log_flush_lines(d);
-    run_log_write_identity(d); /* The disk may have space again. */
+    run_log_write_identity(d); /* Try again to write run.txt: the disk may have space again. */
     if (f->failed == CMD_OK && exit_code != CMD_APART)
         f->failed = exit_code;
     verdict_judge(o, f);
@@ -97,7 +98,7 @@ json_t *diary_summary(const struct run_log *d, struct uv_driver *driver,
     char text[WIRE_RUN_MAX + 1] = "";
     uint64_t round[SLOTS] = {0};
     node_progress(n, &p);
-    /* The byte counts in `p` end at the node's last event. The driver has counted all bytes. */
+    /* `p` counts bytes only up to the node's last event. The driver's totals include all bytes. */
     uv_driver_totals(driver, &p.bytes_sent, &p.bytes_received);
     if (node_run(n) != NULL)
         run_text(node_run(n), text);
