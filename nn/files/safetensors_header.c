@@ -133,7 +133,7 @@ static int compare_begin(const void *a, const void *b)
     const struct safetensors_tensor *x = a, *y = b;
     if (x->begin != y->begin)
         return x->begin < y->begin ? -1 : 1;
-    /* Of two tensors that begin at the same byte, the empty one comes first. */
+    /* If two tensors begin at the same byte, the empty one comes first. */
     return x->end < y->end ? -1 : x->end > y->end;
 }
 

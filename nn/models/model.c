@@ -1,4 +1,4 @@
-/* computes the forward and the backward pass of a model, layer by layer. */
+/* nn/models/model.c -- computes the forward and the backward pass of a model, layer by layer. */
 #include "nn/models/model.h"
 
 #include <assert.h>

@@ -45,12 +45,13 @@ static double reach(const struct edges *es, size_t n_members)
                : along;
 }
 
-double distance_bound_bound(const struct edges *es, size_t n_members)
+/* Returns L of this peer relative to |x| (distance_bound.h), or INFINITY as described there. */
+static double neighbours_bound(const struct edges *es)
 {
     const struct mixing *m = &es->workshop->mixing;
     double most_d2 = 0, most_e2 = 0, d2, e2;
     size_t n = 0;
-    if (m->mixer->updates || n_members < 2 || es->n == 0)
+    if (m->mixer->updates || es->n == 0)
         return (double)INFINITY;
     for (size_t i = 0; i < es->n; i++) {
         const struct neighbour *b = edges_at(es, i);
@@ -71,7 +72,12 @@ double distance_bound_bound(const struct edges *es, size_t n_members)
     }
     double n_d = m->rounded != NULL ? 1 : 3;
     double link = n_d * sqrt(most_d2) + 2 * sqrt(most_e2), norm2 = run_context_norm2(es->workshop);
-    return n > 0 && norm2 > 0 ? reach(es, n_members) * link / sqrt(norm2) : (double)INFINITY;
+    return n > 0 && norm2 > 0 ? link / sqrt(norm2) : (double)INFINITY;
+}
+
+double distance_bound_bound(const struct edges *es, size_t n_members)
+{
+    return n_members < 2 ? (double)INFINITY : reach(es, n_members) * neighbours_bound(es);
 }
 
 double distance_bound_apart(const struct edges *es)
@@ -158,16 +164,19 @@ void distance_bound_look(struct distance_bound *c, const struct edges *es, uint6
     if (all_ended(es))
         return;
     bool waits = (distance_bound_at_once(es) || !(distance <= most)) && !ended_apart(es);
-    double now =
-        waits ? distance_bound_bound(es, member_counts_vertices(es->env)) : (double)INFINITY;
+    size_t n_members = member_counts_vertices(es->env);
     if (rounds != c->round)
         c->before = c->now;
     c->round = rounds;
-    c->now = now;
-    double bound = fmax(c->now, c->before);
+    c->now = waits && n_members >= 2 ? neighbours_bound(es) : (double)INFINITY;
+    double bound = reach(es, n_members) * fmax(c->now, c->before);
     /* Open edges connect the remaining members only, not the ones that have ended. After a member
-     * has ended, the bound is therefore used only if `counts` is already set. */
-    bool near = bound <= most && (c->counts || !member_counts_ended(es->env));
+     * has ended, the bound therefore cannot fall below the target any more, unless `counts` is set.
+     * A bound that was below the target before stays valid, but does not become smaller. */
+    bool ended = member_counts_ended(es->env);
+    if (ended && !c->counts)
+        bound = fmax(bound, c->bound);
+    bool near = bound <= most;
     if (near && !c->near)
         c->since = rounds;
     c->near = near;

@@ -51,8 +51,9 @@ struct distance_bound
     /* The bound, relative to |x|, while it counts as evidence for consensus. INFINITY otherwise. */
     double bound;
     uint64_t round; /* Round of the consensus phase in which the bound was last updated. */
-    /* Bound of round `round`, and of the round before it. The larger one is used, because models
-     * may overshoot each other with momentum. */
+    /* L of this peer relative to |x| in round `round`, and in the round before it. The larger one is
+     * used, because models may overshoot each other with momentum. Both stay valid in a graph of
+     * fewer members, in which the factor from L to the bound is another one. */
     double now, before;
 };
 

@@ -75,11 +75,6 @@ uint64_t neighbour_beat(const struct neighbour *b)
     return beat;
 }
 
-double edges_gap(const struct edges *es)
-{
-    return es->measured == es->place.built ? es->gap : 0;
-}
-
 bool edges_outdated(const struct edges *es)
 {
     return es->view != members_view(es->env->members);

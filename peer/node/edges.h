@@ -293,6 +293,10 @@ uint64_t neighbour_beat(const struct neighbour *b);
  * by b's last committed delta or a later BEAT. BEATs for round counts after `beat` are ignored,
  * because their time of arrival is not reproducible. */
 uint32_t neighbour_settled(const struct neighbour *b, uint64_t beat);
+/* Computes the spectral gap of the present graph and the momentum, if the graph is constant and they
+ * were not computed yet. O(n) per step of an iteration on a graph of n members. Ends the node if
+ * memory is exhausted. */
+void edges_measure_gap(struct edges *es);
 /* Returns the spectral gap of the present graph's mixing matrix. 0: it was not computed. */
 double edges_gap(const struct edges *es);
 /* Returns the neighbour at the other end of session l, or NULL. */

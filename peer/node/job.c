@@ -107,36 +107,15 @@ static void no_memory(struct job *j)
     env_end(j->env, 1);
 }
 
-/* Computes the spectral gap of the present graph, if it is new and constant. After a fault the
- * drift comes from a tree aggregation, which does not need the gap in training. The gap is then
- * computed only in the consensus phase. Returns 0 or a negative errno. */
-static int measure_gap(struct job *j)
-{
-    const struct run *run = &j->workshop->run;
-    const struct tree_aggregation_place *place = &j->edges->place;
-    struct spectrum s;
-    if (j->edges->measured == place->built || j->edges->n_rounds > 0
-        || !(mixing_undisturbed(&j->workshop->mixing) || j->phases->phase == NODE_CONSENSUS))
-        return 0;
-    int err =
-        shared_scratch_spectrum(j->env->commons, edges_topology(j->edges), place->n, run->seed, &s);
-    if (err != 0)
-        return err;
-    j->edges->gap = s.gap;
-    j->edges->momentum = spectrum_momentum(&s);
-    j->edges->measured = place->built;
-    return 0;
-}
-
 /* Copies what the worker must know of the edges, because the loop thread may change them. */
 static void set_moment(struct job *j)
 {
     struct edges *es = j->edges;
     size_t count = 0;
-    if (measure_gap(j) != 0) {
-        no_memory(j);
-        return;
-    }
+    /* After a fault the drift comes from a tree aggregation, which does not need the gap. In the
+     * consensus phase phases.c measures the gap. */
+    if (mixing_undisturbed(&j->workshop->mixing))
+        edges_measure_gap(es);
     if (es->n > j->cap_pairs) {
         struct sketch_pair **grown = realloc(j->pairs, es->n * sizeof(struct sketch_pair *));
         if (grown == NULL) {

@@ -282,18 +282,25 @@ static int64_t stalled_us(const struct phases *ph)
     return tried || mute ? ph->env->now_us - since_us : 0;
 }
 
+/* Discards the bound. From now on, only drift windows that begin later count; `anew`: one begins now. */
+static void begin_bound(struct phases *ph, bool anew)
+{
+    ph->settling_window = run_context_begun(ph->workshop, anew);
+    ph->bound = (double)INFINITY;
+    ph->bound_view = ph->edges->view;
+    ph->bound_members = ph->edges->place.n;
+    ph->bound_resets = ph->edges->n_resets;
+}
+
 /* In lock step all peers begin a drift window now. With other policies the next one counts. Called
  * again when the last member has trained, because a slow trainer moves the models until then. */
 static void begin_settling(struct phases *ph)
 {
     ph->window_due = lock_step(ph);
-    ph->settling_window = run_context_begun(ph->workshop, ph->window_due);
-    ph->bound = (double)INFINITY;
+    begin_bound(ph, ph->window_due);
     distance_bound_begin(&ph->chain);
     ph->left = 0;
     ph->unheard = false;
-    ph->bound_view = ph->edges->view;
-    ph->bound_resets = ph->edges->n_resets;
     begin_anew(ph);
 }
 
@@ -306,17 +313,21 @@ static void enter_settling(struct phases *ph)
     members_set_state(ph->env->members, RECORD_TRAINED);
 }
 
-/* Returns whether something may move models apart since the last measurement: other members, reset
- * edges, delayed exchanges, or replicas that do not yet follow their model. */
-static bool parted(struct phases *ph)
+/* Discards what was measured before something that may move models apart: other members, reset
+ * edges, delayed exchanges, or replicas that do not yet follow their model. If members were only
+ * removed, the distances along the edges stay valid: neighbours may have ended by them. */
+static void forget_outdated(struct phases *ph)
 {
     struct edges *es = ph->edges;
     double most = final_margin * ph->workshop->run.final_drift;
     bool stale = edges_stale(es, most * most * ph->workshop->mixing.sketch.at.q);
-    bool others = es->view != ph->bound_view || es->n_resets != ph->bound_resets;
-    ph->bound_view = es->view;
-    ph->bound_resets = es->n_resets;
-    return others || stale || edges_lag(es, most);
+    bool resets = es->n_resets != ph->bound_resets, others = es->view != ph->bound_view;
+    bool fewer = others && es->place.n < ph->bound_members;
+    bool moved = resets || (others && !fewer) || stale || edges_lag(es, most);
+    if (moved)
+        distance_bound_begin(&ph->chain);
+    if (moved || fewer)
+        begin_bound(ph, false);
 }
 
 /* Updates `near` (under the target) and `near_round` (round count of the first such models). */
@@ -339,11 +350,8 @@ static void look_at_last_phase(struct phases *ph)
     ph->trained = trained;
     run_context_settle(ph->workshop, known_apart(ph));
     averaging_pass_look(ph->edges, phases_beat(ph));
-    if (parted(ph)) { /* From now on, only drift windows that begin later count. */
-        ph->settling_window = run_context_begun(ph->workshop, false);
-        ph->bound = (double)INFINITY;
-        distance_bound_begin(&ph->chain);
-    }
+    edges_measure_gap(ph->edges);
+    forget_outdated(ph);
     double most = final_margin * ph->workshop->run.final_drift;
     bool asked = distance_bound_at_once(ph->edges) && !member_counts_ended(ph->env);
     bool false_bound =
@@ -383,23 +391,6 @@ static void end_edges(struct phases *ph)
 }
 
 /* ---- what the schedule sees ---- */
-
-static bool see_edges(struct phases *ph)
-{
-    if (ph->edges->n > ph->cap_seen) {
-        struct schedule_edge *grown = realloc(ph->seen, ph->edges->n * sizeof *grown);
-        if (grown == NULL) {
-            env_note(ph->env, NOTE_ERROR, "out of memory for the schedule");
-            env_end(ph->env, 1);
-            return false;
-        }
-        ph->seen = grown;
-        ph->cap_seen = ph->edges->n;
-    }
-    for (size_t i = 0; i < ph->edges->n; i++)
-        ph->seen[i] = scheduler_view_edge(ph, edges_at(ph->edges, i));
-    return true;
-}
 
 /* --min-peers matters only for the start of a run, not for joining one that has begun. */
 static bool enough_members(const struct phases *ph, uint32_t n_live)
@@ -586,7 +577,7 @@ enum phases_next phases_update(struct phases *ph, bool diverged)
                        ph->env->config.patience_us, ph->env->now_us))
         ph->told_us = wait_log_quorum(ph);
     for (;;) {
-        if (!see_edges(ph))
+        if (!scheduler_view_edges(ph))
             return PHASES_WAIT;
         struct schedule_view v = see(ph, diverged);
         round_quorum_look(&ph->believe, ph->sessions, &v, ph->seen);

@@ -109,6 +109,7 @@ struct phases
     /* Hash of the members (edges->view), and number of edge resets, at the last update of
      * `bound`. */
     uint64_t bound_view, bound_resets;
+    uint32_t bound_members; /* Number of members of the graph to which `bound` belongs. */
     /* Lower bound on the largest distance of any peer to the mean, relative to the model. Known
      * from the models of ended neighbours and from the edges. */
     double left;

@@ -19,7 +19,7 @@
  * job runs, the functions must not access the model. */
 struct round_protocol_kind
 {
-    /* Name for messages to the user, such as "parameter server". */
+    /* Name for messages to the user. */
     const char *name;
     /* Name of a member's contribution to a round. Used in the message "waiting for NAME, whose PART
      * of round N has not arrived". */

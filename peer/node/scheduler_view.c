@@ -4,6 +4,8 @@
 #include "peer/node/job_watchdog.h"
 #include "peer/node/rounds.h"
 
+#include <stdlib.h>
+
 static int64_t later(int64_t a, int64_t b)
 {
     return a > b ? a : b;
@@ -62,7 +64,7 @@ static uint32_t settled(const struct phases *ph, const struct neighbour *b)
                   : e->settled;
 }
 
-struct schedule_edge scheduler_view_edge(const struct phases *ph, const struct neighbour *b)
+static struct schedule_edge view_of(const struct phases *ph, const struct neighbour *b)
 {
     const struct edge *e = &b->edge;
     int64_t now = ph->env->now_us;
@@ -95,4 +97,21 @@ struct schedule_edge scheduler_view_edge(const struct phases *ph, const struct n
         .mute_us = staleness > 0 && behind ? now - mute_since : 0,
         .beat = neighbour_beat(b),
         .settled = settled(ph, b)};
+}
+
+bool scheduler_view_edges(struct phases *ph)
+{
+    if (ph->edges->n > ph->cap_seen) {
+        struct schedule_edge *grown = realloc(ph->seen, ph->edges->n * sizeof *grown);
+        if (grown == NULL) {
+            env_note(ph->env, NOTE_ERROR, "out of memory for the schedule");
+            env_end(ph->env, 1);
+            return false;
+        }
+        ph->seen = grown;
+        ph->cap_seen = ph->edges->n;
+    }
+    for (size_t i = 0; i < ph->edges->n; i++)
+        ph->seen[i] = view_of(ph, edges_at(ph->edges, i));
+    return true;
 }

@@ -1,10 +1,11 @@
-/* peer/node/scheduler_view.h -- builds the schedule's view of one neighbour. */
+/* peer/node/scheduler_view.h -- builds the schedule's view of the neighbours. */
 #ifndef PEER_NODE_SCHEDULER_VIEW_H
 #define PEER_NODE_SCHEDULER_VIEW_H
 
 #include "peer/node/phases.h"
 
-/* Returns the view of neighbour b for the next decision. */
-struct schedule_edge scheduler_view_edge(const struct phases *ph, const struct neighbour *b);
+/* Writes the views of all neighbours to ph->seen. Returns false if memory is exhausted; the node then
+ * ends. */
+bool scheduler_view_edges(struct phases *ph);
 
 #endif

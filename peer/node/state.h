@@ -10,7 +10,7 @@
  *   join            the model with which this peer begins                  sessions, workshop
  *   orders          copies of the model for other peers                    sessions, workshop
  *   hand            hand-off of a final model that a disk cannot store     sessions, workshop
- *   round_protocol  averaging of models without edges (collectives)        sessions, workshop
+ *   round_protocol  averaging of models in rounds, without edges           sessions, workshop
  *   phases          phase, rounds, decision when the next job may begin    edges, join,
  *                                                                          round_protocol
  *   job             the worker's job                                       edges, orders, phases

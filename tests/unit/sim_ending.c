@@ -100,6 +100,44 @@ static void test_deaths(void **state)
     rig_close(&r);
 }
 
+/* A peer is killed shortly before training ends. The others declare it dead during the consensus phase,
+ * each at another time. With some seeds, peer 0 rebuilds its graph when its neighbours have just
+ * finished. All three must end with consensus. */
+static void test_death_during_the_consensus_phase(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 91; seed <= 120; seed++) {
+        struct rig r;
+        rig_init(&r, 4, 300, "ring", "topk:0.05", 0);
+        r.eta = 0.05f;
+        r.noise = 1.0f;
+        r.config.seed = seed;
+        r.config.step_us = 5 * 1000;
+        r.config.step_spread = 0.3;
+        r.config.jitter_us = 300;
+        r.config.sessions = true;
+        r.config.run.rounds = 400;
+        r.config.run.final_drift = 1e-3;
+        r.config.run.quorum = 0.5;
+        rig_open(&r);
+        /* The processes start at different times, so that their timers expire at different times. */
+        struct rng rng = rng_stream(rng_key(seed, RNG_TEST, 4, 0));
+        for (uint32_t i = 0; i < 4; i++)
+            sim_stop(r.world, i, true);
+        for (uint32_t i = 0; i < 4; i++) {
+            (void)sim_run_to(r.world, sim_now_us(r.world) + (int64_t)rng_below(&rng, SECOND / 10));
+            sim_stop(r.world, i, false);
+        }
+        run_until(&r, SECOND + (int64_t)(seed * 2654435761 % 700) * 1000);
+        sim_kill(r.world, 2);
+        rig_end(&r);
+        for (uint32_t i = 0; i < 4; i++)
+            if (i != 2)
+                check(&r, i, VERDICT_CONSENSUS, 3, 4, "peer-2");
+        rig_close(&r);
+    }
+}
+
 static void test_no_quorum(void **state)
 {
     struct rig r;
@@ -401,6 +439,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_there),
         cmocka_unit_test(test_deaths),
+        cmocka_unit_test(test_death_during_the_consensus_phase),
         cmocka_unit_test(test_no_quorum),
         cmocka_unit_test(test_pause_uses_no_quorum_timeout),
         cmocka_unit_test(test_leaving),
