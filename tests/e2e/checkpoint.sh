@@ -5,7 +5,7 @@
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
 
-program=$(dirname "$HEARSAY")/tests/test_keep_slots
+program=$(dirname "$HEARSAY")/tests/test_checkpoint_store
 [ -x "$program" ] || skip "there is no $program"
 strace -o /dev/null true 2>/dev/null || skip "strace does not run here"
 
