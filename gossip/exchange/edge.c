@@ -95,7 +95,10 @@ static bool both_know(const struct edge *e)
 }
 
 /* Applies rule 3 at the top of edge.h. If this peer is one exchange ahead, the neighbour needs the
- * previous delta (`prev`). If that delta is not stored, the edge is reset. */
+ * previous delta (`prev`). If that delta is not stored, the edge is reset. If this peer is one exchange
+ * behind, the neighbour has applied this peer's delta of the round. If that delta is not stored, this
+ * peer was restored from a checkpoint that is older than the delta. A new delta would differ, so the
+ * edge is reset. The other end learns of the reset by an EDGE that its next delta triggers. */
 bool edge_agree(struct edge *e, uint64_t our_boot)
 {
     if (!e->asked || !e->heard)
@@ -103,9 +106,10 @@ bool edge_agree(struct edge *e, uint64_t our_boot)
     uint64_t theirs = e->theirs.round;
     bool same = e->epoch != 0 && e->epoch == e->theirs.epoch && both_know(e);
     bool ahead = same && theirs + 1 == e->round;
+    bool behind = same && theirs == e->round + 1 && e->cur.payload != NULL;
     e->asked = e->heard = false;
     e->state = EDGE_OPEN;
-    if (same && (theirs == e->round || theirs == e->round + 1 || ahead)) {
+    if (same && (theirs == e->round || ahead || behind)) {
         /* This edge was restored from a checkpoint. A stored delta may come from an earlier process
          * of the neighbour, and the present process may compute a different one. The neighbour
          * sends its deltas again, so the stored ones are dropped. */

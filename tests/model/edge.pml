@@ -114,7 +114,11 @@ inline agree() {
 #ifdef MUT_TWO_AHEAD
        if :: (s && (x[i].t_round <= x[i].round + 2 && x[i].round <= x[i].t_round + 2)) ->
 #else
+#ifdef MUT_REMAKE_DELTA
        if :: (s && (x[i].t_round == x[i].round || x[i].t_round == x[i].round + 1 || ahead)) ->
+#else
+       if :: (s && (x[i].t_round == x[i].round || (x[i].t_round == x[i].round + 1 && x[i].cur != 0) || ahead)) ->
+#endif
 #endif
 #ifndef MUT_KEEP_RECEIVED
             if :: x[i].said -> x[i].got[0] = 0; x[i].got[1] = 0 :: else fi;
