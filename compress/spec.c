@@ -491,7 +491,7 @@ static int order_rules(struct spec *s, const char *text, char *error)
     }
     if (at == s->n_rules)
         return refuse_spec(
-            error, "found no default rule, expected one in front, such as none;%.80s", text);
+            error, "found no default rule, expected one at the start, such as none;%.80s", text);
     struct spec_rule first = s->rule[at];
     memmove(&s->rule[1], &s->rule[0], at * sizeof first);
     s->rule[0] = first;

@@ -39,7 +39,7 @@ static int write_edges(struct topology_edges *e, char *out, size_t cap,
         if (n < 0 || (size_t)n >= cap - at) {
             snprintf(error, TOPOLOGY_ERROR_MAX,
                      "topology edges: %zu edges do not fit: the run description has room for %d "
-                     "bytes, room for the first %zu",
+                     "bytes, enough for the first %zu edges",
                      e->n, (int)cap - 1, written);
             return -EINVAL;
         }

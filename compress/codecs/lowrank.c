@@ -391,7 +391,8 @@ static const struct codec_body lowrank_body = {
 extern const struct codec codec_lowrank;
 const struct codec codec_lowrank = {
     .name = "lowrank",
-    .about = "two factors of rank r that approximate each matrix; part; remembers",
+    .about = "two factors of rank r that approximate each matrix; warm start from the previous "
+             "message",
     .class = CODEC_EXPECTED,
     .bound = "each message: delta >= 0; from a fresh start E delta >= "
              "r / min(rows, cols)",

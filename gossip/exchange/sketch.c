@@ -38,7 +38,7 @@ enum { DRAWS = 256 }; /* Number of columns of S that are computed at once. */
 VEC_CLONES static void draw(uint64_t key, size_t first, const float *x, size_t n,
                             uint8_t row[DRAWS], double v[DRAWS])
 {
-    _Static_assert(SKETCH_K == 256, "a row is a byte");
+    _Static_assert(SKETCH_K == 256, "the number of sketch rows fits in one byte");
     for (size_t i = 0; i < n; i++) {
         uint64_t h = rng_at(key, first + i), bits;
         v[i] = (double)x[i];

@@ -23,7 +23,7 @@ static void statistics_state(struct statistics *t, const float *x, struct state 
     state_floats(s, t->owed, t->n, "statistics.owed");
     state_expect(s, !s->reading || statistics_proper(t, x), "improper statistics");
     for (size_t i = 0; s->reading && i < t->n; i++)
-        state_expect(s, t->owed[i] >= 0, "less than nothing is owed");
+        state_expect(s, t->owed[i] >= 0, "the statistics owed are negative");
 }
 
 void mixing_state(struct mixing *m, struct state *s)

@@ -64,7 +64,7 @@ static int refuse_behind_quote(const struct cells *c)
                          : c->separator == ';' ? "a semicolon"
                                                : "a comma";
     return file_error(c->spot.error, c->spot.path,
-                      "line %llu: found %s behind a closing quote, expected %s",
+                      "line %llu: found %s after a closing quote, expected %s",
                       (unsigned long long)c->next_line, q.text, wanted);
 }
 

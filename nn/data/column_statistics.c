@@ -86,8 +86,8 @@ int column_statistics_kind(const struct column_statistics *m, char kind[DATA_KIN
     if (!plain && n >= sizeof text) {
         snprintf(
             why, COLUMN_STATISTICS_WHY_MAX,
-            "the columns of all files together take %zu characters, and a run has room for %d: "
-            "fewer words or columns, or scale=none",
+            "the statistics of all columns take %zu characters, and the run description has room "
+            "for %d: use fewer categories or columns, or scale=none",
             n, COLUMNS_TEXT_MAX - 1);
         return -EINVAL;
     }

@@ -268,7 +268,7 @@ static int settle_features(struct table *t, struct kind_rows *kind, const struct
     size_t n = t->columns != NULL ? columns_inputs(t->columns) : t->values;
     if (kind->fixed && n != kind->features)
         return file_error(c->spot.error, c->spot.path,
-                          "found columns of %zu inputs, expected %" PRIu32 " (%s)", n,
+                          "the columns give %zu inputs, expected %" PRIu32 " (%s)", n,
                           kind->features, kind_brief(t->r->kind).text);
     if (!kind->fixed && t->r->schema != NULL && t->schema->named) {
         kind->named = true;

@@ -271,7 +271,7 @@ static int check_columns(const struct table *t, const struct cells *c)
             c->spot.error, c->spot.path, "line %llu: found %zu cells, expected %zu (%s%s)",
             (unsigned long long)c->spot.line, n, values + !bare, kind_brief(t->r->kind).text,
             bare    ? ", and no label"
-            : maybe ? " and a label, or one less without"
+            : maybe ? " and a label, or one cell fewer without a label"
                     : " and a label");
     if (n < 2 && !bare && !maybe)
         return file_error(c->spot.error, c->spot.path,

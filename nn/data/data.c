@@ -270,13 +270,13 @@ static int open_files(struct data *d, const struct data_spec *s, const char *kin
     if (err == 0 && is_bare(&d->train) && scale.hash != 0)
         err = file_error(
             error, s->path,
-            "found no labels, expected the training files, and these files after test=: the table "
-            "has too many columns for the run description to hold their means and scales");
+            "found no labels, expected the training files, with these files after test=: the run "
+            "description has no room for the means and scales of so many columns");
     if (err == 0 && d->held_out == DATA_HELD_OTHER && scale.hash != 0)
         err = file_error(error, s->path,
                          "found files that are not the training files, expected the training "
-                         "files, and these files after test=: the table has too many columns for "
-                         "the run description to hold their means and scales");
+                         "files, with these files after test=: the run description has no room "
+                         "for the means and scales of so many columns");
     if (err == 0)
         err = all ? 0 : validate(d, s->validate, s->path, error);
     if (err == 0 && d->train.shape.form == DATA_IMAGES && !data_kind_fixed(kind))

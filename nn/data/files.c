@@ -279,8 +279,9 @@ static int judge_name(const struct files *f, enum look *look, size_t i,
         look[i] = LOOK_NAMED;
     else if (!split_wanted && files_held_out(file_base_name(path)))
         return file_error(error, path,
-                          "found no %s at its beginning, expected it as its name says held out "
-                          "(else name the held-out set with test=)",
+                          "found no %s at the start of the file, expected it because the file "
+                          "name suggests held-out data (otherwise name the held-out set with "
+                          "test=)",
                           kind);
     else if (says && look[i] != LOOK_EMPTY)
         return file_error(error, path,
@@ -427,8 +428,7 @@ static int find_in_directory(struct files *f, const char *dir, const struct data
         err = keep_looks(f, format, split_wanted, error);
     if (err < 0 || f->n > 0)
         return err;
-    file_error(error, dir,
-               "found none that fits among its files (%zu), expected %s, plain or with .gz", n,
+    file_error(error, dir, "found no matching file among %zu, expected %s, plain or with .gz", n,
                format->contents);
     return -ENOENT;
 }

@@ -229,7 +229,7 @@ static int get_end(struct idx *x, uint64_t n, char error[DATA_ERROR_MAX])
     int err = file_get(x->file, &more, 1, &got, error);
     if (err < 0 || got == 0)
         return err;
-    return file_error(error, x->path, "data: found trailing bytes, expected %llu in all",
+    return file_error(error, x->path, "data: found trailing bytes, expected %llu bytes in total",
                       (unsigned long long)n);
 }
 

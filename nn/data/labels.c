@@ -280,8 +280,9 @@ static int settle_names(struct labels *l, char why[LABELS_WHY_MAX])
     const char *first = l->n_names ? l->name[0] : "";
     const char *last = l->n_names ? l->name[l->n_names - 1] : "";
     snprintf(why, LABELS_WHY_MAX,
-             "found %" PRIu32 " label name%s from %s to %s, expected the very %" PRIu32
-             " that the run began with: every file has all of them (a run keeps only their hash)",
+             "found %" PRIu32 " label name%s from %s to %s, expected exactly the %" PRIu32
+             " names that the run started with: every file must have all of them (the run stores "
+             "only their hash)",
              l->n_names, l->n_names == 1 ? "" : "s", quote_string(first).text,
              quote_string(last).text, l->n_classes);
     return -EINVAL;

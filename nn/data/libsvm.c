@@ -90,7 +90,9 @@ static int refuse_index(const struct pass *s, struct piece token, uint32_t index
 {
     char wanted[120];
     if ((size_t)(token.end - token.p) >= 4 && memcmp(token.p, "qid:", 4) == 0)
-        snprintf(wanted, sizeof wanted, "index:value: data for ranking have no classes");
+        snprintf(wanted, sizeof wanted,
+                 "index:value: ranking data (qid) are not supported, "
+                 "because they have no classes");
     else if (index == 0)
         snprintf(wanted, sizeof wanted, "index:value with an index of at least 1");
     else if (index <= before)
@@ -159,8 +161,8 @@ static int check_bare(struct pass *s, struct piece token)
     if (s->rows != READER_BARE || s->blank == 0)
         return 0;
     return file_error(s->spot.error, s->spot.path,
-                      "line %llu: found nothing, expected index:value: a row without label and "
-                      "entries cannot be told from none",
+                      "line %llu: found an empty line, expected index:value: without labels, an "
+                      "empty line cannot stand for a row without entries",
                       (unsigned long long)s->blank);
 }
 

@@ -138,6 +138,8 @@ int lines_print_kind(const struct kind_rows *kind, const char *format,
 {
     if (kind_rows_print(kind, format, text))
         return 0;
-    return file_error(spot->error, spot->path, "found divide=%g, expected one of fewer digits",
+    return file_error(spot->error, spot->path,
+                      "found divide=%g, expected a number with fewer "
+                      "digits",
                       kind->divide);
 }

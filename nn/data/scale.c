@@ -148,17 +148,18 @@ static void note_columns(const struct columns *c, char note[SCALE_NOTE_MAX])
     if (c->label != SIZE_MAX && (columns_have_categories(c) || columns_gaps(c) > 0))
         add_note(note, "the label is column %zu", c->label + 1);
     if (list_columns(c, has_categories, list) > 0)
-        add_note(note, "categories in %s, an input for each: %zu inputs in all", list,
-                 columns_inputs(c));
+        add_note(note, "categories in %s, with one input for each category: %zu inputs in total",
+                 list, columns_inputs(c));
     if (list_columns(c, is_hashed, list) > 0)
         add_note(note, "more than %d categories in %s: their hash picks one of %d inputs",
                  COLUMNS_CATEGORIES_MAX, list, COLUMNS_BUCKETS);
     if (list_columns(c, has_gaps, list) > 0)
-        add_note(note, "%zu gaps in %s: the mean is taken, or no category", columns_gaps(c), list);
+        add_note(note, "%zu empty cells in %s: they count as the column's mean, or as no category",
+                 columns_gaps(c), list);
     if (list_columns(c, has_unknown, list) > 0)
         add_note(note,
-                 "in %s there are categories that the training set, or the run, does not have: "
-                 "they count as none",
+                 "%s: some categories are not in the training set or run, and count as no "
+                 "category",
                  list);
 }
 
@@ -201,14 +202,14 @@ static int warn_of_reach(const struct dataset *train, size_t label, char note[SC
     const char *does = train->shape.form == DATA_SPARSE ? "max" : "standard";
     if (ratio > COLUMN_STATISTICS_WILD && label == SIZE_MAX)
         add_note(note,
-                 "warning: a column reaches %.0f times as far as another, and nothing is scaled "
-                 "(scale=%s does)",
+                 "warning: the values of one column are %.0f times as large as those of another, "
+                 "and nothing is scaled (use scale=%s)",
                  ratio, does);
     else if (ratio > COLUMN_STATISTICS_WILD)
         add_note(
             note,
-            "warning: column %zu reaches %.0f times as far as column %zu, and nothing is scaled "
-            "(scale=%s does)",
+            "warning: the values of column %zu are %.0f times as large as those of column %zu, "
+            "and nothing is scaled (use scale=%s)",
             high + 1 + (high >= label), ratio, low + 1 + (low >= label), does);
     return 0;
 }
@@ -289,9 +290,9 @@ static int name_kind(const struct scale *s, struct dataset *train, struct datase
     if (s->hash != 0 && s->hash != k.columns_hash)
         return file_error(
             error, path,
-            "found a training set of other means, scales or categories, expected the one "
-            "of the run: %zu columns are too many for a run to carry, so that all peers "
-            "need the same (or scale=none)",
+            "found a training set with other means, scales or categories than the run: the run "
+            "description has no room for %zu columns, so all peers need the same training set "
+            "(or scale=none)",
             (size_t)s->columns.n);
     bool fits = kind_rows_print(&k, format, kind);
     assert(fits && !(fabs(k.divide - 1) > 0));

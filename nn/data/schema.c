@@ -332,7 +332,7 @@ void schema_list(const struct schema *s, char text[SCHEMA_WHY_MAX])
 {
     text[0] = '\0';
     if (s->names.n == 0) {
-        snprintf(text, SCHEMA_WHY_MAX, "columns whose names are not known");
+        snprintf(text, SCHEMA_WHY_MAX, "columns with unknown names");
         return;
     }
     schema_names_list(&s->names, NULL, s->n, text, SCHEMA_WHY_MAX);

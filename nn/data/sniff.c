@@ -199,8 +199,8 @@ static int sniff_files(struct sniff *s, char *const *paths, size_t n, char error
     if (err < 0 || s->kind != NULL)
         return err;
     return file_error(error, s->path,
-                      "found %zu file%s of no kind that can be told, expected IDX, CIFAR, "
-                      "libsvm, csv or text (or KIND:PATH)",
+                      "found %zu file%s of an unknown kind, expected IDX, CIFAR, libsvm, csv or "
+                      "text (or KIND:PATH)",
                       n, n == 1 ? "" : "s");
 }
 

@@ -74,8 +74,8 @@ int text_parse(struct dataset *d, const struct reader *r, const struct lines_fil
         n_bytes += files[i].n;
     if (n_bytes < (size_t)context + 1)
         return file_error(error, files->path,
-                          "found %zu bytes%s, expected at least %u: a context and the byte "
-                          "behind it",
+                          "found %zu bytes%s, expected at least %u: a context and the byte after "
+                          "it",
                           n_bytes, r->n_paths > 1 ? " in all files" : "", context + 1);
     size_t n = (n_bytes - 1) / context;
     if (n >= UINT32_MAX)

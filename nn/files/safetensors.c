@@ -38,8 +38,7 @@ static int load_header(struct safetensors_header *h, struct file *f, const char 
         return err;
     if (got < sizeof b)
         return file_error(error, path,
-                          "no safetensors file: found %zu bytes, expected %d "
-                          "and a JSON header",
+                          "not a safetensors file: found %zu bytes, expected %d and a JSON header",
                           got, SAFETENSORS_LENGTH);
     err = safetensors_header_length(b, file_bound(f), &model_file, &n, path, error);
     if (err < 0)
@@ -190,7 +189,7 @@ static int check_segments(const struct safetensors_header *h, const struct segme
     const struct segment *lacks = missing(h, s, n);
     assert(lacks != NULL);
     return file_error(error, path,
-                      "header: found %zu tensors, expected %zu: %s of the model is not there",
+                      "header: found %zu tensors, expected %zu: tensor %s of the model is missing",
                       found, n, lacks->name);
 }
 

@@ -209,8 +209,8 @@ int safetensors_header_length(const uint8_t b[SAFETENSORS_LENGTH + 1], uint64_t 
     assert(n_file > SAFETENSORS_LENGTH);
     if (b[SAFETENSORS_LENGTH] != '{')
         return file_error(error, path,
-                          "no safetensors file: found the byte 0x%02x behind its "
-                          "first %d, expected the '{' of a header",
+                          "not a safetensors file: found the byte 0x%02x after its first %d, "
+                          "expected the '{' of a header",
                           b[SAFETENSORS_LENGTH], SAFETENSORS_LENGTH);
     uint64_t behind = n_file - SAFETENSORS_LENGTH;
     *n = 0;
@@ -221,8 +221,8 @@ int safetensors_header_length(const uint8_t b[SAFETENSORS_LENGTH + 1], uint64_t 
                           (unsigned long long)*n, SAFETENSORS_HEADER_MIN, rules->header_max);
     if (*n > behind)
         return file_error(error, path,
-                          "too short: found %llu bytes behind its first %d, expected a header "
-                          "of %llu",
+                          "too short: found %llu bytes after its first %d, expected a header of "
+                          "%llu",
                           (unsigned long long)behind, SAFETENSORS_LENGTH, (unsigned long long)*n);
     return 0;
 }
@@ -238,7 +238,7 @@ int safetensors_header_read(struct safetensors_header *h, const struct safetenso
     if (h->root == NULL && json_error_code(&why) == json_error_out_of_memory)
         return file_no_memory(error, path);
     int err = h->root != NULL ? parse_header(h, rules, path, error)
-                              : file_error(error, path, "header: found no JSON: %.100s", why.text);
+                              : file_error(error, path, "header: not valid JSON: %.100s", why.text);
     if (err < 0)
         safetensors_header_close(h);
     return err;

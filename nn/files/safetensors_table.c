@@ -91,8 +91,8 @@ int safetensors_table_read(struct safetensors_table *t, const uint8_t *bytes, si
     *t = (struct safetensors_table){0};
     if (n <= SAFETENSORS_LENGTH)
         return file_error(error, path,
-                          "no safetensors file: found %zu bytes, expected %d and a JSON header", n,
-                          SAFETENSORS_LENGTH);
+                          "not a safetensors file: found %zu bytes, expected %d and a JSON header",
+                          n, SAFETENSORS_LENGTH);
     int err = safetensors_header_length(bytes, n, &table_file, &n_header, path, error);
     if (err < 0)
         return err;

@@ -151,11 +151,11 @@ static void open_section(struct state *s, const char *name, bool floats)
     if (s->failed)
         return;
     if (c == NULL) {
-        fail(s, "%s: it is not there", name);
+        fail(s, "%s: the section is missing", name);
     } else if (c->floats != floats) {
         fail(s, "%s: %s, expected %s", name, c->floats ? "F32" : "U8", floats ? "F32" : "U8");
     } else if (c->at > s->n || c->n > s->n - c->at) {
-        fail(s, "%s: it does not lie within the state", name);
+        fail(s, "%s: the section exceeds the state", name);
     } else {
         s->open = c;
         s->at = 0;
@@ -241,7 +241,7 @@ void state_u32(struct state *s, uint32_t *v)
     uint64_t wide = *v;
 
     state_u64(s, &wide);
-    state_expect(s, wide <= UINT32_MAX, "a number too large");
+    state_expect(s, wide <= UINT32_MAX, "a number above 2^32 - 1");
     if (s->reading && !s->failed)
         *v = (uint32_t)wide;
 }
@@ -269,7 +269,7 @@ void state_bool(struct state *s, bool *v)
     uint8_t byte = *v;
 
     state_bytes(s, &byte, 1);
-    state_expect(s, byte <= 1, "neither true nor false");
+    state_expect(s, byte <= 1, "a byte that is neither true (1) nor false (0)");
     if (s->reading && !s->failed)
         *v = byte == 1;
 }

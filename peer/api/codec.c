@@ -63,7 +63,7 @@ static int take_layer(struct segment *s, const struct hearsay_layer *l, size_t i
     if (l->rows > UINT32_MAX || l->cols > (UINT32_MAX - *floats) / l->rows)
         return refuse(error, HEARSAY_USAGE,
                       "layer %zu is %" PRIu64 " x %" PRIu64
-                      ", with which the vector is longer than %" PRIu32 " floats",
+                      ", which makes the vector longer than %" PRIu32 " floats",
                       i, l->rows, l->cols, UINT32_MAX);
     *s = (struct segment){.offset = *floats,
                           .n = (size_t)(l->rows * l->cols),

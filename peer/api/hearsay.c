@@ -56,7 +56,9 @@ static int check_new(struct hearsay *h, const char *what)
     if (!is_own_process(h))
         return HEARSAY_FORKED;
     if (h->stage != HANDLE_NEW)
-        return handle_fail(h, HEARSAY_USAGE, "%s: found a handle that is open, expected it before",
+        return handle_fail(h, HEARSAY_USAGE,
+                           "%s: found an open handle, expected this call "
+                           "before hearsay_open()",
                            what);
     return HEARSAY_OK;
 }
@@ -69,10 +71,13 @@ static int check_open(struct hearsay *h, const char *what)
         return HEARSAY_FORKED;
     if (h->calls_back)
         return handle_fail(h, HEARSAY_USAGE,
-                           "%s: found a call from within a callback, expected one behind it", what);
+                           "%s: found a call from within a callback, expected a call after the "
+                           "callback has returned",
+                           what);
     if (h->stage != HANDLE_OPEN)
         return handle_fail(h, HEARSAY_USAGE,
-                           "%s: found a handle that is not open, expected hearsay_open() before",
+                           "%s: found a handle that is not open, expected a call of "
+                           "hearsay_open() first",
                            what);
     return HEARSAY_OK;
 }
@@ -200,8 +205,8 @@ int hearsay_tensor(struct hearsay *h, const char *name, void *data, enum hearsay
         || (unsigned)type > HEARSAY_BFLOAT16 || (unsigned)role > HEARSAY_OPAQUE
         || (role == HEARSAY_OPAQUE && type != HEARSAY_FLOAT32))
         return handle_fail(h, HEARSAY_USAGE,
-                           "tensor %.60s: found %u dimensions, type %d, role %d; expected at most "
-                           "%d, and known ones",
+                           "tensor %.60s: found %u dimensions, type %d, role %d; expected at "
+                           "most %d dimensions, and a known type and role",
                            name != NULL ? name : "NULL", (unsigned)n_dims, (int)type, (int)role,
                            HEARSAY_DIMS_MAX);
     if (strlen(name) > HEARSAY_NAME_MAX)
@@ -358,8 +363,8 @@ int hearsay_round(struct hearsay *h, const struct hearsay_did *did, double timeo
         return over(h);
     if (!h->yours)
         return handle_fail(h, HEARSAY_USAGE,
-                           "hearsay_round: the library has the tensors still, "
-                           "expected hearsay_wait() to return HEARSAY_OK before");
+                           "hearsay_round: the library still uses the tensors, expected "
+                           "hearsay_wait() to return HEARSAY_OK first");
     const struct tensor *bad = tensors_first_not_finite(&h->tensors);
     if (bad != NULL)
         return handle_fail(h, HEARSAY_NOT_FINITE,
@@ -420,9 +425,9 @@ int hearsay_keep(struct hearsay *h, const void *bytes, size_t n)
         return code;
     if (!h->yours || (bytes == NULL && n > 0) || n > most)
         return handle_fail(h, HEARSAY_USAGE,
-                           "hearsay_keep: found %zu bytes%s, expected at most 2^31 while the "
-                           "tensors are yours",
-                           n, h->yours ? "" : " while the library has the tensors");
+                           "hearsay_keep: found %zu bytes%s, expected at most 2^31, and a call "
+                           "while the library does not use the tensors",
+                           n, h->yours ? "" : " while the library uses the tensors");
     uint8_t *copy = malloc(n > 0 ? n : 1);
     if (copy == NULL)
         return handle_fail(h, HEARSAY_SYSTEM, "out of memory for %zu bytes to keep", n);

@@ -239,8 +239,8 @@ static int check_initial(struct hearsay *h)
             "--initial: not with --model, whose initial model comes from --seed or --init");
     if (!h->config.node.found)
         return handle_fail(h, HEARSAY_USAGE,
-                           "--initial: found a peer that takes the run from others, expected a "
-                           "peer that brings the run: give --rounds and the run's other options");
+                           "--initial: this peer takes the run from others, expected a peer that "
+                           "defines the run: give --rounds and the run's other options");
     return HEARSAY_OK;
 }
 
@@ -291,7 +291,7 @@ static int take_run(struct hearsay *h)
         err = -EINVAL;
         snprintf(error, sizeof error, "%s",
                  c->run.rounds == 0
-                     ? "--rounds: not given, and no peer to take the run from (--bootstrap)"
+                     ? "--rounds: not given, and --bootstrap names no peer to take the run from"
                      : "--data: expected a fixed kind, such as mnist or cifar10");
     }
     return err == 0 ? HEARSAY_OK : handle_fail(h, handle_code(err), "%s", error);

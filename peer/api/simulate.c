@@ -273,8 +273,8 @@ static int check(struct hearsay *const *h, size_t n)
         if (h[i] == NULL || again || h[i]->stage != HANDLE_NEW)
             return handle_fail(h[0], HEARSAY_USAGE, "handle %zu: found %s, expected a new one", i,
                                h[i] == NULL ? "NULL"
-                               : again      ? "one twice"
-                                            : "one that is open");
+                               : again      ? "the same handle twice"
+                                            : "an open handle");
     }
     return HEARSAY_OK;
 }

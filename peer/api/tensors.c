@@ -226,7 +226,7 @@ int tensors_lay(struct tensors *t, char error[TENSORS_ERROR_MAX])
             if (role_group(t->tensor[i].role) == part)
                 in_order[at++] = &t->tensor[i];
     int err = t->n == 0 || in_order[0]->role != HEARSAY_TRAINED
-                  ? refuse(error, -EINVAL, "found no tensor that is trained, expected one")
+                  ? refuse(error, -EINVAL, "found no tensor that is trained, expected at least one")
                   : check_overlap(t, error);
     if (err == 0)
         err = place(t, in_order, error);
@@ -256,7 +256,7 @@ static int same(const struct tensor *one, const struct segment *s, char error[TE
             "all peers of a run must have the same types",
             one->name, one->type == HEARSAY_FLOAT16 ? "float16" : "bfloat16");
     if ((one->role == HEARSAY_TRAINED) != s->trained)
-        return refuse(error, -EINVAL, "tensor %s: found one that is %strained, expected %s",
+        return refuse(error, -EINVAL, "tensor %s: found a tensor that is %strained, expected %s",
                       one->name, s->trained ? "not " : "",
                       s->trained ? "a parameter" : "a running statistic");
     return 0;

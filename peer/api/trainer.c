@@ -113,7 +113,7 @@ static void state(void *self, struct state *s)
     state_u64(s, &h->kept_round);
     state_size(s, &n);
     if (s->reading) {
-        state_expect(s, n <= s->n, "of the caller's bytes there are fewer");
+        state_expect(s, n <= s->n, "the state has fewer bytes of the caller than it says");
         if (s->failed)
             return;
         uint8_t *bytes = malloc(n > 0 ? n : 1);
@@ -151,7 +151,9 @@ static void describe_first_difference(const struct tensors *t, const char *their
     /* True: the outline is complete, that is, it covers all tensors of the run. */
     bool all = n > 0 && n < TENSORS_OUTLINED;
     if (n == 0 || (i == n && !all) || (i == t->n && i == n)) {
-        snprintf(out, TENSORS_ERROR_MAX, "in a name, shape, type, role or their order");
+        snprintf(out, TENSORS_ERROR_MAX,
+                 "the first difference is in a name, shape, type, role "
+                 "or the order");
         return;
     }
     if (i == t->n) {
@@ -160,10 +162,12 @@ static void describe_first_difference(const struct tensors *t, const char *their
     }
     tensors_describe(t, i, what);
     if (i == n)
-        snprintf(out, TENSORS_ERROR_MAX, "found %.150s behind the %zu that it has", what, n);
+        snprintf(out, TENSORS_ERROR_MAX, "found %.150s after the %zu tensors of the run", what, n);
     else
-        snprintf(out, TENSORS_ERROR_MAX, "found %.150s in place %zu, expected another there", what,
-                 i + 1);
+        snprintf(out, TENSORS_ERROR_MAX,
+                 "found %.150s as tensor %zu, expected another tensor "
+                 "there",
+                 what, i + 1);
 }
 
 /* Warns a peer with the option "initial" if the run begins with another peer's model. A peer that
@@ -233,7 +237,7 @@ static int take_model(struct hearsay *h, const struct run *run, char error[RUN_E
     if (strcmp(hash, v->init) == 0)
         return 0;
     snprintf(error, RUN_ERROR_MAX,
-             "the tensors begin with other values than the run: found the hash %s, expected %s",
+             "the tensors' initial values differ from the run's: found the hash %s, expected %s",
              hash, v->init);
     return -EINVAL;
 }
@@ -263,7 +267,7 @@ static int check_out(struct hearsay *h, const struct run *run, char error[RUN_ER
     if (!other && state != OUTDIR_UNKNOWN_RUN)
         return 0;
     snprintf(error, RUN_ERROR_MAX, "--out %.80s has %s: %.180s", h->out,
-             other ? "another run" : "files of no known run", why);
+             other ? "another run" : "files of an unknown run", why);
     return -EINVAL;
 }
 
@@ -286,7 +290,8 @@ int handle_make_trainer(void *self, const struct run *run, struct trainer *t,
     int err = h->simulation == NULL ? settings_uplink_fits(h->o, run, error) : 0;
     if (err == 0 && run->overlap == RUN_OVERLAP_LAYER) {
         snprintf(error, RUN_ERROR_MAX,
-                 "--overlap layer: only with our own trainer, which says when a layer is done");
+                 "--overlap layer: needs hearsay's own trainer, which reports when a layer is "
+                 "finished");
         err = -EINVAL;
     }
     if (err == 0)

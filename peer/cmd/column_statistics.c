@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 static_assert((int)COLUMN_STATISTICS_BYTES_MAX <= (int)WIRE_MOMENTS_MAX,
-              "moments fit into a message");
+              "column statistics must fit into one message");
 
 bool cmd_column_statistics_pooled(const struct cmd_training *t, const struct run *run)
 {

@@ -24,7 +24,7 @@ const struct option_row cmd_compressors_rows[] = {
     {.name = "compress", .kind = OPTION_TEXT, .arg = "SPEC...",
      .help = "only these compressors, separated by blanks: \"none topk:0.01+qsgd:4\"; default: all, with their default parameters"},
     {.name = "params", .kind = OPTION_UINT, .arg = "N", .min = 1, .max = PARAMS_MAX,
-     .help = "number of parameters: one tensor, as square as possible (default 1000000)"},
+     .help = "number of parameters, in one nearly square matrix (default 1000000)"},
     {.name = "model", .kind = OPTION_TEXT, .arg = "SPEC",
      .help = "use the tensors of this model in place of --params"},
     {.name = "data", .kind = OPTION_TEXT, .arg = "SPEC",
@@ -34,7 +34,8 @@ const struct option_row cmd_compressors_rows[] = {
     {.name = "neighbours", .kind = OPTION_UINT, .arg = "N", .fallback = "2", .min = 1, .max = 100000,
      .help = "number of neighbours that receive each message"},
     {.name = "bandwidth", .former = "uplink", .kind = OPTION_TEXT, .arg = "RATE",
-     .help = "100Mbit, 1Gbit, ...: measure, and say whether compressing saves time at this rate"},
+     .help = "rate of the link, such as 100Mbit or 1Gbit: also measure, and print whether "
+             "compression saves time at this rate"},
     {.name = "seed", .kind = OPTION_UINT, .arg = "N", .fallback = "1",
      .help = "seed of the random values (standard normal)"},
     CMD_ROW_JSON,

@@ -130,10 +130,12 @@ static int first_message(struct bench *b, const char *spec, uint64_t draw)
     b->err = 0;
     encode(b);
     if (b->err != 0)
-        return bench_fail(b, spec, "refuses to encode normal values", b->err);
+        return bench_fail(b, spec, "the codec refuses to encode normally distributed values",
+                          b->err);
     validate(b);
     if (b->err != 0)
-        return bench_fail(b, spec, "does not decode its own message", b->err);
+        return bench_fail(b, spec, "the codec cannot decode its own message (a bug in this codec)",
+                          b->err);
     apply(b);
     double x2 = vec_norm2(b->x, b->t->n), e2 = vec_dist2(b->x, b->y, b->t->n);
     b->delta = 1.0 - e2 / x2;

@@ -97,7 +97,7 @@ static void print_head(const struct cmd_compressors *t)
     printf("one thread: axpy %.2f, memcpy %.2f Gelem/s; messages to %" PRIu32 " neighbours\n",
            speed(t, t->axpy_s), speed(t, t->memcpy_s), t->neighbours);
     if (t->uplink > 0)
-        printf("at %s uncompressed floats take %s\n", rate_text(b, t->uplink),
+        printf("at %s, sending the floats uncompressed takes %s\n", rate_text(b, t->uplink),
                seconds_text(c, cmd_compressors_without(t)));
 }
 
@@ -121,8 +121,8 @@ static void print_info(const struct compress_info *info)
     static const struct
     {
         const char *role, *use;
-    } roles[] = {{"values", "alone or behind a selector: topk:0.01+"},
-                 {"selector", "alone or with a coder of the values behind it: "},
+    } roles[] = {{"values", "alone or after a selector, as in topk:0.01+"},
+                 {"selector", "alone or before a codec for the values, as in "},
                  {"body", "alone: "}};
     printf("\n%s\n    %s", info->form, info->about);
     if (strcmp(info->source, "-") != 0)
@@ -144,11 +144,16 @@ static void print_infos(const struct cmd_compressors *t)
         if (used)
             print_info(&t->infos[i]);
     }
-    puts("\nC(v) is what a message for v adds at the receiver, delta such that |v - C(v)|^2 <= (1 "
-         "- delta) |v|^2.\ncontraction: each message has delta >= 0; expected: on average over the "
-         "random choices;\nunbiased: C(v) is v on average; neither: no guarantee; for comparison "
-         "with published results.\n\n--compress auto, the default of a run, chooses one of these "
-         "codecs by the measured drift.");
+    puts("\n"
+         "C(v): the vector that a message for v adds at the receiver; delta: |v - C(v)|^2 <= (1 "
+         "- delta) |v|^2.\n"
+         "contraction: each message has delta >= 0; expected: delta >= 0 on average over the "
+         "random choices;\n"
+         "unbiased: C(v) is v on average; neither: no guarantee, for comparison with published "
+         "results.\n"
+         "\n"
+         "--compress auto, the default of a run, chooses one of these codecs by the measured "
+         "drift.");
 }
 
 static void print_measured(const struct cmd_compressors *t)

@@ -54,7 +54,7 @@ const struct option_row cmd_drift_rows[] = {
     CMD_ROW_OBSERVER,
     {.name = "exact", .kind = OPTION_FLAG, .help = "get the model of every peer and compare the models"},
     {.name = "layers", .kind = OPTION_FLAG,
-     .help = "show the consensus distance by layer, largest first: estimated from sketches; exact, by tensor, with --exact and for files"},
+     .help = "show the consensus distance by layer, largest first: estimated from sketches, or exact and by tensor with --exact or model files"},
     {.name = "round", .kind = OPTION_UINT, .arg = "N", .min = 0, .max = 1e9,
      .help = "with --exact or --layers: round at which to compare; default: the next round for which the peers make an estimate; with --layers alone the next round"},
     {.name = "timeout", .kind = OPTION_UINT, .arg = "SECONDS", .fallback = "60", .min = 1, .max = 86400,
@@ -92,7 +92,8 @@ static int check_round(const struct drift *d)
                         "training ended before round %llu; compared round %llu instead", asked,
                         max);
     return cmd_fail(d->o, CMD_FAILED,
-                    "not all models are of round %llu but of rounds %llu to %llu: not compared",
+                    "models not compared: expected all to be of round %llu, found rounds %llu to "
+                    "%llu",
                     asked, min, max);
 }
 
@@ -121,7 +122,7 @@ static int wants(const struct options *o, const char *name, const char *one, con
 {
     if (!is_typed(o, name) || options_flag(o, one) || (other && options_flag(o, other)))
         return CMD_OK;
-    return cmd_fail(o, CMD_USAGE, "--%s: found without --%s%s%s, expected with it", name, one,
+    return cmd_fail(o, CMD_USAGE, "--%s: expected together with --%s%s%s", name, one,
                     other ? " or --" : "", other ? other : "");
 }
 

@@ -77,7 +77,7 @@ int drift_compare_models(struct drift *d, bool layers)
     struct model m;
     drift_comparison_close(l);
     if (d->exact.n < 2)
-        return no_comparison(l, d->apart ? "the models are not of one round"
+        return no_comparison(l, d->apart ? "the models are of different rounds"
                                          : "a single model has no drift");
     if (cmd_run_model(&m, &d->w.run, error) < 0)
         return cmd_fail(d->o, CMD_FAILED, "the peers' run: %s", error);
@@ -206,8 +206,8 @@ static int no_sketches(const struct drift *d, struct drift_compare *l, const str
         return no_comparison(l, "round %llu is over; received sketches of round %llu", asked,
                              first);
     if (c->n > 0 && first == last)
-        return no_comparison(l, "round %llu does not come: training ended with round %llu", asked,
-                             last);
+        return no_comparison(l, "round %llu was never reached: training ended with round %llu",
+                             asked, last);
     if (c->n > 0)
         return no_comparison(l, "sketches not compared: they are of different rounds, %llu to %llu",
                              first, last);
@@ -228,7 +228,8 @@ static int compare(struct drift *d, const struct layers *layers, const struct co
         const struct cmd_observed *m = c->from[i];
         if (m->n_floats != layers->n_floats)
             return cmd_fail(d->o, CMD_FAILED,
-                            "%s sent sketches of %zu floats, expected %zu by the model of its run",
+                            "%s sent sketches of %zu floats, expected %zu for the model of its "
+                            "run",
                             m->record.name, m->n_floats, layers->n_floats);
         x[i] = m->model;
         l->name[i] = m->record.name;

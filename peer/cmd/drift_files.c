@@ -55,7 +55,7 @@ static int read_model(struct files *f, const char *path)
     if (text == NULL)
         code =
             cmd_fail(f->o, CMD_USAGE,
-                     "%s: found no \"run\" among its metadata, expected a model of a peer", path);
+                     "%s: found no \"run\" in its metadata, expected a model file of a peer", path);
     else if (cmd_run_parse(&run, text, strlen(text), error) == 0 && cmd_run_is_layout(&run))
         code = cmd_fail(f->o, CMD_USAGE,
                         "%s: the model belongs to a program that uses the library, and only that "

@@ -88,7 +88,7 @@ static int end(const struct last *last, const char *how, int code)
             how, (unsigned long long)last->round, cmd_progress_drift(a, "%.4e", last->xi),
             cmd_progress_drift(b, "%.4e", last->relative), last->exact ? "exact" : "by sketches");
     else
-        fprintf(stderr, "hearsay drift: %s; there was no figure\n", how);
+        fprintf(stderr, "hearsay drift: %s; no estimate was received\n", how);
     return code;
 }
 

@@ -38,7 +38,7 @@ const struct option_row cmd_eval_rows[] = {
     CMD_ROW_MODEL_SPEC,
     CMD_ROW_MODEL_NORM,
     {.name = "logits", .kind = OPTION_TEXT, .arg = "FILE",
-     .help = "write the logits of the evaluated samples to this file, in their order: float32, little-endian, [rows][classes]; of text one row per byte"},
+     .help = "write the logits of the evaluated samples to this file, in their order: float32, little-endian, [rows][classes]; for text, one row per byte"},
     CMD_ROW_THREADS,
     CMD_ROW_JSON,
     {.name = NULL},
@@ -78,7 +78,7 @@ static int evaluate(const struct options *o, struct evaluation *e)
     if (err != 0)
         return cmd_fail(o, CMD_FAILED, "%s", err == -ENOMEM ? "out of memory" : error);
     e->has_shard = true;
-    static_assert((int)EVAL_BATCH >= (int)SGD_THREADS_MAX, "a thread has a sample");
+    static_assert((int)EVAL_BATCH >= (int)SGD_THREADS_MAX, "each thread has at least one sample");
     struct sgd_config config = {.model = &e->loaded.model,
                                 .train = train,
                                 .test = &e->loaded.data.test,

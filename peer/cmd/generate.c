@@ -26,7 +26,8 @@ const struct option_row cmd_generate_rows[] = {
      .help = "print the bytes unchanged; without --raw, bytes that are not printable UTF-8 are shown as U+FFFD"},
     CMD_ROW_MODEL_SPEC,
     {.name = "data", .kind = OPTION_TEXT, .arg = "SPEC",
-     .help = "with --model: kind of the text, for a context other than text/128"},
+     .help = "with --model: data kind of the text, for a context length other than that of "
+             "text/128"},
     {.name = NULL},
 };
 /* clang-format on */
@@ -46,7 +47,9 @@ static int check_text(const struct options *o, const struct cmd_loaded *l)
 static int prepare(const struct options *o, struct cmd_loaded *l)
 {
     if (options_given(o, "data") && !options_given(o, "model"))
-        return cmd_fail(o, CMD_USAGE, "--data: only with --model: the file's run says it");
+        return cmd_fail(o, CMD_USAGE,
+                        "--data: only allowed with --model, because the model file "
+                        "already names its data");
     int code = cmd_loaded_run(l, o, "text/128");
     code = code ? code : check_text(o, l);
     return code ? code : cmd_loaded_model(l, o);

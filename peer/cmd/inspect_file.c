@@ -117,7 +117,9 @@ int cmd_inspect_file(struct cmd_inspect *in, const struct options *o, const char
     struct safetensors_walker walker = {.take = take, .self = &w};
     for (size_t i = 0; i < sizeof of_specs / sizeof *of_specs; i++)
         if (options_given(o, of_specs[i]))
-            return cmd_fail(o, CMD_USAGE, "--%s: only with a model SPEC: %s is a file, and says it",
+            return cmd_fail(o, CMD_USAGE,
+                            "--%s: only allowed with a model SPEC: %s is a file "
+                            "that already contains this information",
                             of_specs[i], path);
     in->path = path;
     int err = safetensors_info(path, &in->info, why);

@@ -44,7 +44,7 @@ int cmd_key_new(const struct options *o)
     char error[KEYFILE_ERROR_MAX];
     const char *path = options_text(o, "file");
     if (sodium_init() < 0)
-        return cmd_fail(o, CMD_FAILED, "libsodium does not start");
+        return cmd_fail(o, CMD_FAILED, "cannot initialise libsodium");
     randombytes_buf(key, sizeof key);
     int err = keyfile_write(path, key, error);
     sodium_memzero(key, sizeof key);
@@ -67,7 +67,7 @@ int cmd_key_identity(const struct options *o)
     const char *path = options_text(o, "file");
     bool made;
     if (sodium_init() < 0)
-        return cmd_fail(o, CMD_FAILED, "libsodium does not start");
+        return cmd_fail(o, CMD_FAILED, "cannot initialise libsodium");
     int err = uv_identity_read(path, &id, &made, error);
     if (err < 0)
         return cmd_fail(o, cmd_exit_of(err), "%s", error);
@@ -101,8 +101,8 @@ static int read_time(const struct options *o, uint64_t *for_ms)
         memcpy(digits, text, n - 1);
     if (scale == 0 || !number_real(digits, &s) || !(s * scale >= 1) || !(s * scale <= longest_s))
         return cmd_fail(o, CMD_USAGE,
-                        "--for: found '%.40s', expected a time from 1s to 366d, as 90s, 10m, 1h or "
-                        "7d",
+                        "--for: found '%.40s', expected a time from 1s to 366d, such as 90s, "
+                        "10m, 1h or 7d",
                         text);
     *for_ms = (uint64_t)(s * scale * 1000);
     return CMD_OK;
@@ -136,7 +136,7 @@ int cmd_key_invite(const struct options *o)
     uint8_t seed[32];
     uint64_t for_ms = 0;
     if (sodium_init() < 0)
-        return cmd_fail(o, CMD_FAILED, "libsodium does not start");
+        return cmd_fail(o, CMD_FAILED, "cannot initialise libsodium");
     int code = read_time(o, &for_ms);
     if (code != CMD_OK)
         return code;

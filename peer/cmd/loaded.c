@@ -146,7 +146,9 @@ int cmd_loaded_run(struct cmd_loaded *l, const struct options *o, const char *ki
                         "%s is a directory, expected a file, such as %s/model.safetensors", path,
                         path);
     if (given(o, "norm") && !options_given(o, "model"))
-        return cmd_fail(o, CMD_USAGE, "--norm: only with --model: the file's run says it");
+        return cmd_fail(o, CMD_USAGE,
+                        "--norm: only allowed with --model, because the model file "
+                        "already names its norms");
     int code = read_data_spec(o, l);
     if (code != CMD_OK)
         return code;

@@ -24,8 +24,8 @@
     {                                                                                              \
         .name = "file", .kind = OPTION_OPERAND, .arg = "MODEL", .required = true,                  \
         .help =                                                                                    \
-            "a model that a peer or hearsay train wrote: model.safetensors; or any such file, "    \
-            "with --model"                                                                         \
+            "model file (model.safetensors) that a peer or hearsay train wrote; with --model, "    \
+            "any safetensors file"                                                                 \
     }
 #define CMD_ROW_MODEL_SPEC                                                                         \
     {                                                                                              \

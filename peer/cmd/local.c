@@ -66,7 +66,7 @@ const struct option_row cmd_local_rows[] = {
     ROWS_WORKER_LIMIT,
     ROWS_METRICS,
     {.name = "json", .kind = OPTION_FLAG,
-     .help = "print one JSON object at the end: verdict, accuracy_min, accuracy_max, drift and relative_drift (exact), rounds, settle_rounds, seconds, bytes_sent and bytes_received (at the sockets), run, and the same of each of the peers"},
+     .help = "print one JSON object at the end: verdict, accuracy_min, accuracy_max, drift and relative_drift (exact), rounds, settle_rounds, seconds, bytes_sent and bytes_received (at the sockets), run, and the same fields of each peer"},
     {.name = NULL},
 };
 /* clang-format on */
@@ -152,7 +152,7 @@ static bool end_if_stopped(struct local *l, uint32_t i)
     if (waited_s < options_real(l->o, "quorum-timeout") || !uv_cluster_stopped(&l->cluster, i))
         return false;
     cmd_progress_end_line(&l->progress);
-    cmd_fail(l->o, CMD_FAILED, "%s has been stopped for longer than --quorum-timeout: it is ended",
+    cmd_fail(l->o, CMD_FAILED, "%s has been stopped for longer than --quorum-timeout: killing it",
              l->result.name[i]);
     l->result.given_up[i] = true;
     l->result.failed = true;
@@ -230,7 +230,8 @@ static void on_ended(void *self, uint32_t i)
         begin_to_wait(l);
     if (code != CMD_OK && code != CMD_APART && !l->cluster.stopping && !l->result.given_up[i]) {
         cmd_progress_end_line(&l->progress);
-        const char *more = l->begun ? "; the others go on" : "; it never trained, so all stop";
+        const char *more = l->begun ? "; the other peers continue"
+                                    : "; it failed before training, so all peers stop";
         if (k->signal)
             cmd_fail(l->o, CMD_FAILED, "%s was ended by signal %d%s", l->result.name[i], k->signal,
                      more);
@@ -252,7 +253,7 @@ static void on_signal(uv_signal_t *handle, int number)
         return;
     cmd_progress_end_line(&l->progress);
     cmd_fail(l->o, CMD_OK, "%s",
-             l->interrupted ? "all peers are ended at once"
+             l->interrupted ? "killing all peers now"
                             : "stopping: each peer finishes its step and takes a checkpoint; press "
                               "Ctrl-C again to end all peers now");
     if (l->interrupted)
@@ -510,7 +511,7 @@ static int make_key(struct local *l)
         return cmd_fail(l->o, CMD_USAGE, "--out: the path is too long");
     unlink(l->key);
     if (uv_random(NULL, NULL, key, sizeof key, 0, NULL) < 0)
-        return cmd_fail(l->o, CMD_FAILED, "the system gives no random bytes");
+        return cmd_fail(l->o, CMD_FAILED, "cannot get random bytes from the system");
     int err = keyfile_write(l->key, key, error);
     explicit_bzero(key, sizeof key);
     return err < 0 ? cmd_fail(l->o, CMD_FAILED, "%s", error) : CMD_OK;
@@ -521,7 +522,8 @@ static int find_program(struct local *l)
     size_t n = sizeof l->program;
     int err = uv_exepath(l->program, &n);
     if (err < 0)
-        return cmd_fail(l->o, CMD_FAILED, "cannot find this very program: %s", uv_strerror(err));
+        return cmd_fail(l->o, CMD_FAILED, "cannot find the path of this executable: %s",
+                        uv_strerror(err));
     cmd_peers_raise_limits();
     return CMD_OK;
 }

@@ -48,7 +48,7 @@ int cmd_local_check(const struct options *o, struct run_flags *flags, struct run
 
 /* ---- Directories of the peers ---- */
 
-#define FRESH "; put the right directory back, or use --fresh, which moves the whole run aside"
+#define FRESH "; restore the right directory, or use --fresh to move the whole run aside"
 
 /* Data from the directories of all peers: to which peer and to which run the files belong. */
 struct owners
@@ -165,8 +165,8 @@ static int check_together(struct owners *s)
     for (struct owner *w = s->owner; w < s->owner + s->n; w++)
         if (w->n_members > 0 && !w->reached && names_others(s, w))
             return cmd_fail(s->o, CMD_USAGE,
-                            "--out: the checkpoints in %s and in %s are not of one run: neither "
-                            "names the other's peer" FRESH,
+                            "--out: the checkpoints in %s and %s belong to different runs: "
+                            "neither lists the other's peer" FRESH,
                             first->dir, w->dir);
     return CMD_OK;
 }
@@ -207,7 +207,7 @@ static int check_peer(struct owners *s, uint32_t i, const char *text)
                         s->out, why);
     case OUTDIR_UNKNOWN_RUN:
         return cmd_fail(s->o, CMD_USAGE,
-                        "--out: %s: found %s but no run.txt, so its run is not known" FRESH, w->dir,
+                        "--out: %s: found %s but no run.txt, so its run is unknown" FRESH, w->dir,
                         why);
     }
     int code = check_summary(s->o, w->dir, name);

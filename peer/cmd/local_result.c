@@ -415,8 +415,8 @@ static void print_models(const struct cmd_local_result *r)
     for (uint32_t i = 0; i < r->n; i++) {
         const char *with = text_of(r->summary[i], "handed_to");
         if (!has_stored(r, i) && with[0] != '\0')
-            printf("               that of %s is %s/%s/handed/%s.safetensors\n", r->name[i], r->out,
-                   with, r->name[i]);
+            printf("               the model of %s is %s/%s/handed/%s.safetensors\n", r->name[i],
+                   r->out, with, r->name[i]);
     }
 }
 

@@ -101,8 +101,8 @@ static const struct command commands[] = {
          "  hearsay drift --bootstrap a.example:7100 --key cluster.key --watch\n"
          "  hearsay drift --bootstrap a.example:7100 --key cluster.key --exact --layers\n"
          "  hearsay drift --layers out/peer-*/model.safetensors\n"
-         "Exit code 0: what was asked for is there; 1: --exact or --layers could not compare\n"
-         "models of one round (one sentence says why), or the peers of --watch were lost; 130:\n"
+         "Exit code 0: the requested figures were printed; 1: --exact or --layers could not\n"
+         "compare models of one round (stderr has the reason), or --watch lost all peers; 130:\n"
          "Ctrl-C ended --watch.\n",
      .rows = cmd_drift_rows,
      .run = cmd_drift},
@@ -431,7 +431,7 @@ static int read_settings(const char *path, char out[OPTIONS_FILE_MAX],
     size_t n;
     int err = file_read(path, OPTIONS_FILE_MAX - 1, NULL, &bytes, &n, why);
     if (err == 0 && n > 0 && memchr(bytes, '\0', n) != NULL)
-        err = file_error(why, path, "found a NUL byte, expected a text of settings");
+        err = file_error(why, path, "found a NUL byte, expected lines of name = value");
     snprintf(error, OPTIONS_ERROR_MAX, "%s", err < 0 ? why : "");
     if (err < 0)
         return err;
@@ -449,7 +449,7 @@ static int print_settings(const struct options *o)
     static char text[OPTIONS_FILE_MAX];
     if (options_config_text(o, text, sizeof text) < sizeof text)
         return print_text(text);
-    return cmd_fail(o, CMD_USAGE, "--print-config: the settings have over %d bytes",
+    return cmd_fail(o, CMD_USAGE, "--print-config: the configuration is longer than %d bytes",
                     OPTIONS_FILE_MAX - 1);
 }
 

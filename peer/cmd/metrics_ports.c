@@ -22,7 +22,8 @@ int cmd_metrics_ports_check(const struct options *o, uint32_t n)
     (void)cmd_metrics_ports_address(o, 0, first);
     return cmd_fail(
         o, CMD_OK,
-        "a live page is at http://%s/, figures are at http://%s/metrics, and so on to port %u",
+        "a live page is at http://%s/, figures are at http://%s/metrics; the other peers use the "
+        "next ports, up to %u",
         first, first, (unsigned)(port + n - 1));
 }
 

@@ -16,7 +16,7 @@ static int out_refuse(struct cmd_out *out, enum outdir_state state, const char *
         return cmd_fail(out->o, CMD_USAGE, "--out %s has another run: %s; --fresh moves it aside",
                         out->dir, why);
     return cmd_fail(out->o, CMD_USAGE,
-                    "--out %s: found %s but no run.txt, so its run is not known; choose another "
+                    "--out %s: found %s but no run.txt, so its run is unknown; choose another "
                     "directory, or move the files aside with --fresh",
                     out->dir, why);
 }
@@ -135,7 +135,7 @@ int cmd_out_print_finished(const struct cmd_out *out)
 {
     json_t *j = outdir_read_summary(out->dir);
     if (j == NULL)
-        return cmd_fail(out->o, CMD_FAILED, "%s/summary.json is gone", out->dir);
+        return cmd_fail(out->o, CMD_FAILED, "%s/summary.json is missing", out->dir);
     cmd_fail(out->o, CMD_OK, "this run has already finished, in %s; --fresh starts it again",
              out->dir);
     if (options_flag(out->o, "json")) {

@@ -17,8 +17,9 @@
 #define CMD_ROW_FRESH                                                                              \
     {                                                                                              \
         .name = "fresh", .kind = OPTION_FLAG,                                                      \
-        .help = "begin anew: what --out holds of an earlier run moves to old.1 in it, old.2 and "  \
-                "so on; without, another run there is refused, and one that has finished says so"  \
+        .help = "start from round 0: files of an earlier run in --out move to old.1, old.2 and "   \
+                "so on in it. Without --fresh, another run in --out is refused, and a finished "   \
+                "run is only reported"                                                             \
     }
 
 #define CMD_ROW_CHECK                                                                              \

@@ -61,7 +61,7 @@ const struct option_row cmd_peer_rows[] = {
     ROWS_UPLINK,
     ROWS_METRICS,
     {.name = "parent-fd", .former = "leash-fd", .kind = OPTION_UINT, .arg = "N", .min = 3, .max = 65535,
-     .help = "exit when this pipe closes (used by hearsay local); while data are being read, after they are read"},
+     .help = "exit when this pipe closes (used by hearsay local), but not before the data have been read"},
     {.name = "json", .kind = OPTION_FLAG,
      .help = "print one JSON object per round to stdout, and the summary as the last one"},
     {.name = NULL},

@@ -124,7 +124,7 @@ static void say_resumption(const struct cmd_peer_report *r, const struct node *n
     else if (run != NULL && run->policy == RUN_SYNC && round[1] != 0)
         fprintf(stderr,
                 "resumes from round %" PRIu64 ", or from %" PRIu64
-                " where others have no checkpoint of that\n",
+                " if other peers have no checkpoint of that round\n",
                 round[0], round[1]);
     else
         fprintf(stderr, "resumes from round %" PRIu64 "\n", round[0]);

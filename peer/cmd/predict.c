@@ -187,8 +187,8 @@ static int prepare(struct prediction *p, const struct options *o)
     int code = cmd_loaded_run(&p->loaded, o, NULL);
     code = code ? code : cmd_loaded_data(&p->loaded, o);
     if (code == CMD_OK && p->loaded.data.test.shape.form == DATA_TEXT)
-        code =
-            cmd_fail(o, CMD_USAGE, "%s is of text: see hearsay generate", options_text(o, "file"));
+        code = cmd_fail(o, CMD_USAGE, "%s is a text model: use hearsay generate",
+                        options_text(o, "file"));
     code = code ? code : cmd_loaded_model(&p->loaded, o);
     return code ? code : open_out(p, o);
 }

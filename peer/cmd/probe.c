@@ -252,8 +252,8 @@ static void on_up(void *self, uint32_t tag, uint32_t session, const uint8_t id[W
     say_tcp(p, l);
     say(p, STEP_KEY, true, since(l->reached_ns),
         "both ends hold the cluster key; the peer is %02x%02x%02x%02x", id[0], id[1], id[2], id[3]);
-    say(p, STEP_VERSION, true, 0, "%u (it speaks %u to %u, and we %u to %u)", (unsigned)p->version,
-        (unsigned)l->channel.theirs.least, (unsigned)l->channel.theirs.most,
+    say(p, STEP_VERSION, true, 0, "%u (the peer supports %u to %u, this program %u to %u)",
+        (unsigned)p->version, (unsigned)l->channel.theirs.least, (unsigned)l->channel.theirs.most,
         (unsigned)WIRE_VERSION_LEAST, (unsigned)WIRE_VERSION);
     p->begun_ns = uv_hrtime();
     ask(p);
@@ -301,7 +301,7 @@ static void main_keys(const struct probe *p, char *out, size_t cap)
     char error[RUN_ERROR_MAX];
     out[0] = '\0';
     if (cmd_run_parse(&r, p->run, strlen(p->run), error) < 0) {
-        snprintf(out, cap, "of keys that we do not know: %.200s", error);
+        snprintf(out, cap, "with keys unknown to this program: %.200s", error);
         return;
     }
     for (size_t i = 0; i < sizeof key / sizeof *key; i++) {
@@ -324,8 +324,8 @@ static void say_run(struct probe *p)
     double took = since(p->begun_ns);
     if (p->refused) {
         say(p, STEP_RUN, false, took, "%s admits only identities on its allow-list: %s", p->name,
-            p->has_identity ? "that identity is not"
-                            : "--identity FILE names the key of one that is");
+            p->has_identity ? "the identity of --identity is not on it"
+                            : "give the secret key of a listed one with --identity FILE");
     } else if (!p->greeted && p->ended) {
         say(p, STEP_RUN, false, took, "%s", connection_diagnostics_why(NODE_WHY_UNWELCOME));
     } else if (!p->greeted || !p->answered) {
@@ -352,8 +352,8 @@ static double clock_s(const struct probe *p, double *error_s)
 static void say_rest(struct probe *p)
 {
     double error_s, off_s = clock_s(p, &error_s);
-    say(p, STEP_MEMBERS, true, 0, "%u alive of %u that it knows", (unsigned)p->status.n_live,
-        (unsigned)p->n_members);
+    say(p, STEP_MEMBERS, true, 0, "%u alive of the %u members that it knows",
+        (unsigned)p->status.n_live, (unsigned)p->n_members);
     if (p->status.clock_ms != 0)
         say(p, STEP_CLOCK, true, 0, "%+.3f s relative to this machine, +- %.3f s", off_s,
             error_s + 0.001);

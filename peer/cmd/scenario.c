@@ -301,7 +301,7 @@ static int read_word(const struct reading *r, struct rule *rule, char *text)
             continue;
         memcpy(&v, (const char *)&rule->v + w->at, sizeof v);
         if (v >= 0)
-            return scenario_refuse(r, "%s: found it twice, expected it once", w->name);
+            return scenario_refuse(r, "%s: found twice, expected once", w->name);
         int err = read_number(r, w->name, equals != NULL ? equals + 1 : NULL, w->min, w->max, &v);
         bool is_rate = w->max == 1e15;
         if (err == 0 && is_rate && v > 0 && v < SIM_LEAST_BYTES_PER_S)

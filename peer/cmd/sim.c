@@ -73,11 +73,11 @@ const struct option_row cmd_sim_rows[] = {
     {.name = "cut-rate", .kind = OPTION_REAL, .arg = "P", .fallback = "0", .min = 0, .max = 0.9,
      .help = "probability that a delta is lost and its session breaks"},
     {.name = "attack", .kind = OPTION_TEXT, .arg = "KIND[:WHO]",
-     .help = "Byzantine members that lie: huge, scaled, negated, random, push, nan, ipm, alie, dissensus, rounds, mute-sketch, false-sketch, settled or unsettled, by peer 3, by 0,7 or by 5-14; default: the last peer. Figures are those of the other peers"},
+     .help = "kind of Byzantine attack: huge, scaled, negated, random, push, nan, ipm, alie, dissensus, rounds, mute-sketch, false-sketch, settled or unsettled; WHO: the attackers, such as 3, 0,7 or 5-14; default: the last peer. Results are those of the other peers"},
     {.name = "scenario", .kind = OPTION_TEXT, .arg = "FILE",
      .help = "file with settings of single links and peers and with timed faults (peer/sim/README.md)"},
     {.name = "threads", .kind = OPTION_UINT, .arg = "N", .fallback = "0", .min = 0, .max = THREAD_POOL_MAX,
-     .help = "threads of the simulator, which do not change results; 0: the number of processors, or one with --shard auto or --attack"},
+     .help = "threads of the simulator; results do not depend on N; 0: the number of processors, or one with --shard auto or --attack"},
     CMD_ROW_JSON,
     {.name = NULL},
 };

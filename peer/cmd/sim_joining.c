@@ -85,7 +85,7 @@ static void say(struct simulation *s, const struct gathering *g)
                  here, g->need);
     else
         snprintf(s->never_begins, sizeof s->never_begins,
-                 "the run never starts: each of the %u peers that live waits for others", g->n);
+                 "the run never starts: each of the %u live peers waits for others", g->n);
 }
 
 bool cmd_sim_never_begins(struct simulation *s)

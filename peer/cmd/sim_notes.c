@@ -37,6 +37,6 @@ void sim_notes_end(const struct sim_notes *s, FILE *out)
 {
     for (uint32_t i = 0; i < s->n; i++)
         if (s->at[i].count > SIM_NOTES_SAID)
-            fprintf(out, "hearsay sim: %" PRIu64 " more like: %s\n",
+            fprintf(out, "hearsay sim: %" PRIu64 " more messages like: %s\n",
                     s->at[i].count - SIM_NOTES_SAID, s->at[i].text);
 }

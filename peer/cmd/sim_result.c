@@ -241,7 +241,8 @@ static void print_text(const struct simulation *s, const struct result *r)
                cmd_progress_drift(xi, "%.4g", r->exact.statistics.xi),
                cmd_progress_drift(relative, "%.3g", r->exact.statistics.relative));
     if (r->facts.n_left > 0)
-        printf("left            %u of them, by the scenario; the figures above are of the others\n",
+        printf("left            %u peers, because of the scenario; the figures above are of the "
+               "others\n",
                r->facts.n_left);
     cmd_progress_codecs_print(&r->rungs, stdout);
     uint64_t n_rounds = r->rounds + r->settle_rounds;
@@ -297,7 +298,7 @@ int cmd_sim_interrupted(struct simulation *s)
     r.outcome.exit_code = CMD_INTERRUPTED;
     json_t *j = closing_object(s, &r, peers, true);
     cmd_fail(s->o, CMD_OK, "interrupted at round %" PRIu64 " of %" PRIu64 "%s", r.rounds,
-             p.n_rounds, s->out != NULL ? "; the same command begins again" : "");
+             p.n_rounds, s->out != NULL ? "; the same command starts again from round 0" : "");
     if (j != NULL && options_flag(s->o, "json")) {
         (void)cmd_out_write_summary(s->o, NULL, j, false, CMD_INTERRUPTED);
         print_json(j);

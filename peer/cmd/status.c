@@ -194,7 +194,7 @@ static void print_addresses(const struct cmd_observe *w)
         printf("%s cannot be called from here at", m->record.name);
         for (uint32_t k = 0; k < m->record.n_addresses; k++)
             printf("%s %s", k > 0 ? "," : "", m->record.address[k]);
-        printf(", as it announces: %s\n", connection_diagnostics_why(m->call));
+        printf(", its announced address: %s\n", connection_diagnostics_why(m->call));
     }
 }
 

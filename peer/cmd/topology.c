@@ -335,10 +335,10 @@ static void print_spectrum(const struct figures *f)
     printf("lambda_n      %.9f\n", f->spectrum.lambda_n);
     printf("spectral gap  %.6g\n", f->spectrum.gap);
     printf("best gamma    %.4f (without compression)\n", f->gamma);
-    printf("rounds        %.0f for 1/%.0f of the consensus distance, %.0f at the best gamma "
+    printf("rounds        %.0f to 1/%.0f of the consensus distance, %.0f at the best gamma "
            "(without compression)\n",
            f->rounds, target, f->gamma_rounds);
-    printf("momentum      %.4f in the consensus phase, where that takes some %.0f rounds\n",
+    printf("momentum      %.4f in the consensus phase, which then takes about %.0f rounds\n",
            f->momentum, f->momentum_rounds);
 }
 
@@ -362,18 +362,18 @@ static void print_pass(const struct figures *f)
 {
     const struct pass *p = &f->pass;
     if (p->exact)
-        printf("rounds        %" PRIu32 " of a pass, after which all hold the mean "
-               "(without compression)\n",
+        printf("rounds        %" PRIu32 " per averaging pass, after which all peers have the "
+               "mean (without compression)\n",
                p->n_rounds);
     else
         printf("rounds        %" PRIu32
-               " of a pass, which leaves %.4f of the consensus distance at "
-               "most, and %.0f for 1/%.0f of it (without compression)\n"
+               " per averaging pass, which leaves at most %.4f of the consensus distance; %.0f "
+               "to 1/%.0f of it (without compression)\n"
                "spectral gap  %.6g a round\n",
                p->n_rounds, p->share, pass_rounds_to_target(p), target, pass_gap(p));
     printf("in a round    %" PRIu32 " at most, mean %.2f neighbours\n", p->turn_max,
            deltas_per_round(f) / f->n);
-    printf("in a pass     %" PRIu32 " exchanges of a peer at most, mean %.2f\n", p->exchanges_of,
+    printf("in a pass     %" PRIu32 " exchanges per peer at most, mean %.2f\n", p->exchanges_of,
            deltas_per_round(f) * p->n_rounds / f->n);
 }
 
@@ -397,8 +397,8 @@ static void print_text(const struct figures *f)
     else if (f->n_messages > 1)
         print_codec_levels(f);
     if (f->n_messages > 0)
-        printf("replicas      %.0f bytes of memory, of the peer with most %s\n", replica_bytes(f),
-               f->pass.n_rounds > 0 ? "partners" : "neighbours");
+        printf("replicas      %.0f bytes of memory, for the peer with the most %s\n",
+               replica_bytes(f), f->pass.n_rounds > 0 ? "partners" : "neighbours");
 }
 
 static json_t *message_json(const struct figures *f, const struct message *of)

@@ -39,9 +39,9 @@ static void fields(struct cmd_train *t, struct state *s)
     state_u64(s, &t->tested_at);
     state_u64(s, &t->next_test);
     state_expect(s, t->round <= t->run.rounds && t->tested_at <= t->round,
-                 "a round after the last");
+                 "its round is after the last round");
     state_expect(s, t->epoch <= t->round * sgd_samples(&t->run) / t->samples,
-                 "an epoch after the round");
+                 "its epoch is larger than its round allows");
     sums_fields(&t->since, s);
     sums_fields(&t->all, s);
     divergence_state(&t->verdict, s);
@@ -74,7 +74,7 @@ static int resume(struct cmd_train *t)
     if (m->label.owner != NULL)
         return checkpoint_refuse(t, m, "a peer of a cluster wrote it", false);
     if (strcmp(m->label.run, run) != 0)
-        return checkpoint_refuse(t, m, "it is of another run", false);
+        return checkpoint_refuse(t, m, "it belongs to another run", false);
     struct state s = m->state;
     fields(t, &s);
     if (state_end(&s) != 0)
@@ -256,7 +256,8 @@ int cmd_train_flush_metrics(struct cmd_train *t)
         wait_us = retry_failed(&retry, now_us, patience_us, &say);
         if (say && wait_us > 0)
             cmd_fail(t->o, CMD_OK,
-                     "warning: lines of metrics.jsonl are in memory, and tried again for %lld s",
+                     "warning: cannot write metrics.jsonl: its new lines stay in memory; "
+                     "retrying for %lld s",
                      (long long)((retry_left_us(&retry, now_us) + 999999) / 1000000));
         wait_for(wait_us);
         cmd_train_report_writer(t, diary_lines_write(&t->lines));

@@ -204,7 +204,7 @@ struct run_log_source cmd_training_source(const struct cmd_training *t)
 const char *cmd_training_error_text(int err, const char *why)
 {
     return err == -ENOMEM   ? "out of memory for the trainer"
-           : err == -EAGAIN ? "the system gives no more threads"
+           : err == -EAGAIN ? "cannot start more threads"
                             : why;
 }
 
@@ -300,8 +300,9 @@ int cmd_training_rules(const struct model *m, const char *flag, const char *spec
     if (!compress_idle_rule(spec, m->segments, m->n_segments, rule))
         return 0;
     snprintf(error, RUN_ERROR_MAX,
-             "--%s: rule '%.120s': found no tensor of %.60s that '%.*s' fits, expected one", flag,
-             rule, m->spec, (int)strcspn(rule, "="), rule);
+             "--%s: rule '%.120s': found no tensor of %.60s that matches '%.*s', expected at "
+             "least one",
+             flag, rule, m->spec, (int)strcspn(rule, "="), rule);
     return -EINVAL;
 }
 
@@ -451,8 +452,8 @@ static int check_threads(const struct cmd_training *t, const struct run *run,
     if (t->threads <= most)
         return 0;
     snprintf(error, RUN_ERROR_MAX,
-             "--threads: found %" PRIu32 ", expected at most the %s, %" PRIu32, t->threads,
-             v->learners > 1 ? "--learners" : "samples of a batch", most);
+             "--threads: found %" PRIu32 ", expected at most the value of %s, %" PRIu32, t->threads,
+             v->learners > 1 ? "--learners" : "--batch", most);
     return -EINVAL;
 }
 

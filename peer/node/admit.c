@@ -223,7 +223,8 @@ void admit_one_of_two(struct sessions *s, const struct record *a, const struct r
     if (env_same_id(gone.id, v->config.id)) {
         env_note(
             v, NOTE_ERROR,
-            "two members are called %s: %.8s and this one, %.8s, which started later and ends now",
+            "two members are called %s: %.8s and this one, %.8s, which started later and exits "
+            "now",
             gone.name, hex(other->id, x), hex(gone.id, y));
         sessions_leave(s);
         env_end(v, 2);
@@ -433,7 +434,7 @@ void admit_tick(struct sessions *s)
     if (has_session(s) || now - a->last_us > QUIET_REFUSED_US) {
         a->refused_us = 0;
     } else if (now - a->refused_us >= REFUSED_END_US) {
-        env_note(s->env, NOTE_ERROR, "no peer admits this peer: it ends");
+        env_note(s->env, NOTE_ERROR, "no peer admits this peer: exiting");
         env_end(s->env, 2);
     }
 }

@@ -145,7 +145,7 @@ bool divergence_ran_away(const struct divergence *v, char why[DIVERGENCE_TEXT])
                  v->loss_last, v->loss_first < v->loss_mean ? v->loss_first : v->loss_mean);
     else if (drift)
         snprintf(why, DIVERGENCE_TEXT,
-                 "at round %llu the models were farther apart than their mean is long "
+                 "at round %llu the consensus distance exceeded the norm of the mean model "
                  "(relative drift %s)",
                  (unsigned long long)v->drift_round, number_said(v->drift, far));
     return loss || drift;

@@ -39,7 +39,7 @@ static void say_cloned(struct sessions *s, const char *which)
         return;
     s->cloned_us = v->now_us + CLONED_US;
     env_note(v, NOTE_ERROR,
-             "another process uses this peer's identity%s should end by itself (was this peer's "
+             "another process uses this peer's identity%s is expected to exit (was this peer's "
              "directory copied?)",
              which);
 }
@@ -80,7 +80,7 @@ static enum members_verdict merge(struct sessions *s, const struct link *l, cons
     if (verdict == MEMBERS_TWICE)
         env_note(v, NOTE_WARNING,
                  "two processes use the identity of %s (%02x%02x%02x%02x): the one that started "
-                 "last should end by itself",
+                 "last is expected to exit",
                  r->name, r->id[0], r->id[1], r->id[2], r->id[3]);
     if (verdict == MEMBERS_CLONED)
         say_cloned(s, " and started later: that process");
@@ -88,8 +88,8 @@ static enum members_verdict merge(struct sessions *s, const struct link *l, cons
         /* No LEFT record is sent, because it would also remove the other process from the cluster.
          * sessions_news() sends this process's answer, which tells the other one of it. */
         env_note(v, NOTE_ERROR,
-                 "another process uses this peer's identity and started earlier: this process ends "
-                 "(was its directory copied?)");
+                 "another process uses this peer's identity and started earlier: this process "
+                 "exits (was its directory copied?)");
         sessions_news(s);
         env_end(v, 2);
     }

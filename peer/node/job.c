@@ -206,8 +206,8 @@ static void tell_few(struct job *j, uint32_t degree)
     bool few = degree < need;
     if (few && !j->few)
         env_note(j->env, NOTE_WARNING,
-                 "round %llu: %u edges are open, but --byzantine %u needs %u: models of neighbours "
-                 "get little weight until more are open",
+                 "round %llu: %u edges are open, but --byzantine %u needs %u: neighbours' models "
+                 "get little weight until more edges are open",
                  (unsigned long long)j->phases->round, degree, tolerate, need);
     j->few = few;
 }
@@ -512,7 +512,7 @@ bool job_done(struct job *j)
 {
     if (j->members_error != 0)
         env_note(j->env, NOTE_WARNING,
-                 "out of memory for a new share of the data: the old one stays");
+                 "out of memory for a new share of the data: the old share stays in use");
     j->members = j->members_error != 0; /* If the trainer failed, the next job tries again. */
     j->members_error = 0;
     edges_job_done(j->edges);

@@ -85,7 +85,7 @@ static bool is_unfinished(const struct node *n, const struct member *m)
  * has not finished. */
 static void drop_late(const struct node *n, struct verdict_facts *f)
 {
-    static const char why[] = "came back when the models were final";
+    static const char why[] = "returned after the models were final";
     uint32_t n_late = f->n_among - n->phases.n_ended, n_unfinished = 0;
     for (size_t i = 0; i < members_count(n->env.members); i++)
         n_unfinished += is_unfinished(n, members_at(n->env.members, i));

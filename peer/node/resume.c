@@ -50,7 +50,7 @@ static void run_fields(struct run_context *w, struct state *s)
 {
     state_section(s, "run");
     state_size(s, &w->n_run_text);
-    state_expect(s, w->n_run_text <= WIRE_RUN_MAX, "a run's text too long");
+    state_expect(s, w->n_run_text <= WIRE_RUN_MAX, "the run description is too long");
     if (!s->failed)
         state_bytes(s, w->run_text, w->n_run_text);
 }
@@ -63,7 +63,7 @@ static void initial_fields(struct run_context *w, struct state *s)
         return;
     state_floats(s, w->mixing.x0, w->mixing.n_floats, "initial");
     if (s->reading && !s->failed)
-        state_expect(s, run_context_begins(w), "an initial model that is not the run's");
+        state_expect(s, run_context_begins(w), "the initial model is not that of the run");
 }
 
 /* Writes this peer's vertices, then the whole member table in MEMBERS messages. */

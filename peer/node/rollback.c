@@ -172,7 +172,7 @@ void rollback_say(const struct rollback *r, char out[ROLLBACK_TEXT])
         "round %llu: training ran away (the loss is %s%s): back to the model of round %llu, %s",
         (unsigned long long)r->now, number_said(r->loss, loss), begun(r, ", and began at", first),
         (unsigned long long)r->round,
-        r->n == 1 ? "this once" : "for the second time: that is the end");
+        r->n == 1 ? "this once" : "for the second time: the run ends");
 }
 
 void rollback_why(const struct rollback *r, char why[DIVERGENCE_TEXT])

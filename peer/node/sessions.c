@@ -356,7 +356,7 @@ static void refuse_text(struct sessions *s, const struct link *l, const struct w
     const char *expected;
     if (!run_text_is_of_other_trainer(s->env->config.flags.trainer, (const char *)h->run.p,
                                       h->run.n, found, &expected)) {
-        sessions_violation(s, l, "run text is not canonical");
+        sessions_violation(s, l, "the run description is not canonical");
         return;
     }
     snprintf(why, sizeof why, "kind of run: found one with %s, expected one with %s", found,
@@ -483,13 +483,13 @@ void sessions_hello(struct sessions *s, const struct link *link, const struct wi
     } else if (own && env_same_id(h->record.id, l->id)) {
         own_hello(s, l, h);
     } else if (observer && l->hello) {
-        sessions_violation(s, l, "a peer that becomes an observer");
+        sessions_violation(s, l, "HELLO of an observer after a HELLO of a peer");
     } else if (observer) {
         l->hello = l->observer = true;
         if (admit_observer(s, l))
             dissemination_tell_all(s, l);
     } else if (!env_same_id(h->record.id, l->id)) {
-        sessions_violation(s, l, "HELLO with another's record");
+        sessions_violation(s, l, "HELLO with the record of another peer");
     } else {
         peer_hello(s, l, h);
     }

@@ -78,14 +78,14 @@ static void say_why(const struct phases *ph, const struct neighbour *b,
     if (b->link == NULL)
         snprintf(out, TELL_WHY, "it is not connected");
     else if (b->coming_us > 0 && now - b->coming_us < LATELY_US)
-        snprintf(out, TELL_WHY, "what it sends is coming in, its link is slow");
+        snprintf(out, TELL_WHY, "it is sending over a slow link");
     else if (now - b->link->heard_us >= LATELY_US)
-        snprintf(out, TELL_WHY, "it does not answer, for %.0f s",
+        snprintf(out, TELL_WHY, "it has not answered for %.0f s",
                  (double)(now - b->link->heard_us) * 1e-6);
     else if (seen->busy_us > 0)
-        snprintf(out, TELL_WHY, "it computes, for %.0f s", (double)seen->busy_us * 1e-6);
+        snprintf(out, TELL_WHY, "it has been computing for %.0f s", (double)seen->busy_us * 1e-6);
     else
-        snprintf(out, TELL_WHY, "it answers, and has sent nothing of the next round");
+        snprintf(out, TELL_WHY, "it answers, but has sent nothing for the next round");
 }
 
 int64_t wait_log_wait(const struct phases *ph, const struct schedule_decision *d)
@@ -105,7 +105,7 @@ int64_t wait_log_wait(const struct phases *ph, const struct schedule_decision *d
         char names[CONNECTION_DIAGNOSTICS_NAMES];
         if (n >= ph->workshop->run.min_peers && lacks != NULL) {
             const struct member *m = members_find(ph->env->members, lacks->id);
-            env_note(ph->env, NOTE_INFO, "waiting for %s, which takes the initial model",
+            env_note(ph->env, NOTE_INFO, "waiting for %s, which is fetching the initial model",
                      m != NULL ? m->record->name : "a member");
             return now + TELL_AGAIN_US - TELL_FIRST_US;
         }
@@ -128,7 +128,9 @@ int64_t wait_log_wait(const struct phases *ph, const struct schedule_decision *d
     } else if (d->for_whom != NULL) {
         const struct neighbour *b = edges_at(ph->edges, (size_t)(d->for_whom - ph->seen));
         say_why(ph, b, d->for_whom, why);
-        env_note(ph->env, NOTE_INFO, "waiting for %s, which is at round %llu of our %llu: %s",
+        env_note(ph->env, NOTE_INFO,
+                 "waiting for %s, which is at round %llu while this peer is "
+                 "at %llu: %s",
                  name_of(ph, b), (unsigned long long)d->for_whom->beat,
                  (unsigned long long)phases_beat(ph), why);
     }

@@ -62,7 +62,7 @@ static int canonical_compress(const char *value, char out[RUN_VALUE_MAX], char e
     if (strncmp(value, RUN_AUTO, n) == 0 && strchr("+:;,/", value[n]) != NULL)
         return run_refuse(
             error, "compress", value,
-            "auto alone: it chooses the codec by the drift, and has no options but --drift-target");
+            "auto without options: it chooses codecs by the consensus distance (--drift-target)");
     int err = canonical_codec("compress", value, out, error);
     if (err != 0 && spelling_distance(value, RUN_AUTO) <= 1)
         return run_refuse(error, "compress", value,
@@ -276,11 +276,10 @@ static int check_final_drift(const struct run *r, char error[RUN_ERROR_MAX])
     double least = final_roundings * sketch_rounding(d.most);
     if (r->final_drift >= least)
         return 0;
-    snprintf(
-        error, RUN_ERROR_MAX,
-        "--final-drift: found %.3g, expected %.3g or more, or 0 for no consensus phase: parameters "
-        "are float32, and a peer with %u neighbours cannot come nearer for sure",
-        r->final_drift, 1.005 * least, d.most);
+    snprintf(error, RUN_ERROR_MAX,
+             "--final-drift: found %.3g, expected at least %.3g, or 0 for no consensus phase: with "
+             "float32 parameters, a peer with %u neighbours may never reach a smaller distance",
+             r->final_drift, 1.005 * least, d.most);
     return -EINVAL;
 }
 
@@ -294,8 +293,8 @@ static int check_tolerate(const struct run *r, char error[RUN_ERROR_MAX])
         return 0;
     if (r->policy != RUN_SYNC) {
         snprintf(error, RUN_ERROR_MAX,
-                 "--byzantine %u: needs --policy sync: it compares what all neighbours say in one "
-                 "round",
+                 "--byzantine %u: needs --policy sync: a peer compares the deltas of all "
+                 "neighbours of the same round",
                  r->tolerate);
         return -EINVAL;
     }
@@ -303,10 +302,10 @@ static int check_tolerate(const struct run *r, char error[RUN_ERROR_MAX])
     if (err != 0 || d.least >= need)
         return err;
     snprintf(error, RUN_ERROR_MAX,
-             "--byzantine %u: every peer needs %u neighbours, and in '%.40s' of %u peers some have "
-             "%u: take --topology regular:%u or complete, with %u peers or more%s",
+             "--byzantine %u: every peer needs %u neighbours, but in '%.40s' of %u peers some "
+             "have only %u: use --topology regular:%u or complete, with %u peers or more%s",
              r->tolerate, need, r->topology, d.n, d.least, need, need + 1,
-             r->tolerate == 1 ? ", or torus, with 9" : "");
+             r->tolerate == 1 ? ", or torus with 9 peers or more" : "");
     return -EINVAL;
 }
 
@@ -321,9 +320,8 @@ static int check_rota_codec(const char *key, const char *codec, const char *grap
     if (err != 0 || keeps)
         return err;
     snprintf(error, RUN_ERROR_MAX,
-             "--%s %.64s: with --%s %.40s a peer meets each partner once in many rounds, and "
-             "what a message leaves out comes too late: expected a codec that leaves out little, "
-             "as none, fp16, int8 or qsgd:4",
+             "--%s %.64s: too lossy for --%s %.40s, where two peers exchange only once in many "
+             "rounds: expected a more precise codec, such as none, fp16, int8 or qsgd:4",
              key, codec, graph_key, graph);
     return -EINVAL;
 }
@@ -339,14 +337,15 @@ static int refuse_graph(const char *key, const char *graph, const char *why,
  * the same round, because each peer computes the graph of a round from its round number. */
 static int check_rota(const struct run *r, char error[RUN_ERROR_MAX])
 {
-    const char *why = r->policy != RUN_SYNC ? "needs --policy sync: all have to be in one round"
-                      : sends_updates(r)    ? "needs --mixer choco: an update would reach the "
-                                              "partners of one round only"
+    const char *why = r->policy != RUN_SYNC ? "needs --policy sync: all peers must be in the "
+                                              "same round"
+                      : sends_updates(r)    ? "needs --mixer choco: other mixers send an update "
+                                              "only to the partners of one round"
                       : r->overlap == RUN_OVERLAP_ROUND
-                          ? "does not go with --overlap 1 yet: a cluster that is "
-                            "ended while it comes back would not go on with the "
-                            "same bits"
-                      : r->tolerate > 0 ? "has too few neighbours in a round for --byzantine"
+                          ? "cannot be combined with --overlap 1: after a second stop during a "
+                            "resume, the cluster could not continue bit for bit"
+                      : r->tolerate > 0 ? "cannot be combined with --byzantine: a peer has too "
+                                          "few neighbours in each round"
                                         : NULL;
     if (why != NULL)
         return refuse_graph("topology", r->topology, why, error);
@@ -364,14 +363,16 @@ static int check_final_graph(const struct run *r, char error[RUN_ERROR_MAX])
 {
     bool passes = round_schedule_of(r->final_topology);
     const char *why =
-        r->policy != RUN_SYNC ? "needs --policy sync: all change edges at one beat"
-        : sends_updates(r)    ? "needs --mixer choco: an update that is under way on "
-                                "an edge of training would be added at one end only"
-        : r->tolerate > 0 ? "not with --byzantine: a rotating topology would replace neighbours "
-                            "that the peer has found to be faulty by other faulty ones"
-        : !(r->final_drift > 0) ? "needs a consensus phase, that is a --final-drift over 0"
+        r->policy != RUN_SYNC   ? "needs --policy sync: all peers must change edges at the same "
+                                  "step"
+        : sends_updates(r)      ? "needs --mixer choco: an update in flight on an edge of "
+                                  "--topology would be added at one end only"
+        : r->tolerate > 0       ? "cannot be combined with --byzantine: new edges could replace "
+                                  "neighbours found to be Byzantine by other Byzantine ones"
+        : !(r->final_drift > 0) ? "needs a consensus phase: set --final-drift above 0"
         : passes && !r->gamma_auto && r->gamma != 1
-            ? "needs --gamma auto or 1: a pass gives the mean by whole exchanges"
+            ? "needs --gamma auto or 1: with other step sizes, the averaging pass does not give "
+              "the exact mean"
             : NULL;
     if (why != NULL)
         return refuse_graph("final-topology", r->final_topology, why, error);
@@ -383,7 +384,7 @@ static int check_final_graph(const struct run *r, char error[RUN_ERROR_MAX])
 static int refuse_whole(const struct run *r, const char *key, const char *value, const char *why,
                         char error[RUN_ERROR_MAX])
 {
-    snprintf(error, RUN_ERROR_MAX, "--%s %.64s: not with --mixer %s: %s", key, value,
+    snprintf(error, RUN_ERROR_MAX, "--%s %.64s: cannot be combined with --mixer %s: %s", key, value,
              mixer_all[r->mixer]->name, why);
     return -EINVAL;
 }
@@ -394,13 +395,13 @@ static int check_whole(const struct run *r, char error[RUN_ERROR_MAX])
 {
     if (strcmp(r->compress, "none") != 0 && strcmp(r->compress, "fp16") != 0)
         return refuse_whole(r, "compress", r->compress,
-                            "it averages whole models, and what a codec leaves out of one never "
-                            "comes: expected none or fp16 (choco sends differences, in any codec)",
+                            "this mixer averages whole models and never sends later what a codec "
+                            "dropped: expected none or fp16 (--mixer choco accepts any codec)",
                             error);
     if (r->overlap == RUN_OVERLAP_LAYER)
         return refuse_whole(r, "overlap", "layer",
-                            "only differences go out in parts; --overlap 1 hides whole models "
-                            "behind the local steps",
+                            "this mixer sends whole models, not layers; use --overlap 1 to send "
+                            "the model during the local steps",
                             error);
     return 0;
 }
@@ -414,13 +415,15 @@ static int check_pairs(const struct run *r, char error[RUN_ERROR_MAX])
     if (!round_schedule_pairs(r->topology))
         return refuse_whole(
             r, "topology", r->topology,
-            "it needs one partner per round, which takes half: expected rotation:R, matching:K or "
-            "one-peer-exponential (dpsgd averages with several)",
+            "each peer needs exactly one partner per round: expected rotation:R, matching:K or "
+            "one-peer-exponential (--mixer dpsgd averages with several)",
             error);
     if (r->gamma_auto || r->gamma == 1)
         return 0;
     snprintf(gamma, sizeof gamma, "%g", r->gamma);
-    return refuse_whole(r, "gamma", gamma, "two that meet take their mean, which is a step of 1",
+    return refuse_whole(r, "gamma", gamma,
+                        "two partners replace their models by the mean, which "
+                        "is a step size of 1: expected 1 or auto",
                         error);
 }
 
@@ -429,13 +432,14 @@ static int check_pairs(const struct run *r, char error[RUN_ERROR_MAX])
 static int check_collective(const struct run *r, char error[RUN_ERROR_MAX])
 {
     const char *why = strcmp(r->compress, "none") != 0 && !is_parameter_server(r)
-                          ? "needs --compress none: partial sums are float32"
+                          ? "needs --compress none: peers send partial sums as float32"
                       : strcmp(r->topology, "complete") != 0
-                          ? "needs --topology complete: a collective operation has all members, "
-                            "and each needs a session with every other"
-                      : run_changes_graph(r) ? "does not go with --final-topology: all models are "
-                                               "equal as the consensus phase begins"
-                      : r->min_peers > COLLECTIVE_RANKS_MAX ? "is made for 256 peers at most"
+                          ? "needs --topology complete: every two members need a session for a "
+                            "collective operation"
+                      : run_changes_graph(r) ? "cannot be combined with --final-topology: all "
+                                               "models are already equal when the consensus "
+                                               "phase begins"
+                      : r->min_peers > COLLECTIVE_RANKS_MAX ? "supports at most 256 peers"
                                                             : NULL;
     if (why == NULL)
         return 0;
@@ -458,15 +462,15 @@ int run_core_check(const struct run *r, char error[RUN_ERROR_MAX])
     }
     if (!sends_models(r) && !has_one_codec(r)) {
         snprintf(error, RUN_ERROR_MAX,
-                 "--mixer %s: needs a compressor in --compress, not auto: auto goes by the "
+                 "--mixer %s: needs a codec in --compress, not auto: auto chooses codecs by the "
                  "consensus distance, which this mixer does not control",
                  mixer_all[r->mixer]->name);
         return -EINVAL;
     }
     if (!sends_models(r) && r->local_steps == 0) {
         snprintf(error, RUN_ERROR_MAX,
-                 "--mixer %s: needs a number of --local-steps, not auto, because it adds the "
-                 "updates of equally many steps",
+                 "--mixer %s: needs a number for --local-steps, not auto: this mixer adds the "
+                 "updates of all peers, which must have equally many steps",
                  mixer_all[r->mixer]->name);
         return -EINVAL;
     }
@@ -477,20 +481,20 @@ int run_core_check(const struct run *r, char error[RUN_ERROR_MAX])
         return err;
     if (r->overlap == RUN_OVERLAP_LAYER && r->local_steps == 0) {
         snprintf(error, RUN_ERROR_MAX,
-                 "--overlap layer: needs a number of --local-steps, not auto, because updates are "
-                 "weighted after the last step");
+                 "--overlap layer: needs a number for --local-steps, not auto: auto weights an "
+                 "update after the last step, when layers are already sent");
         return -EINVAL;
     }
     if (r->policy == RUN_ASYNC && r->local_steps == 0) {
         snprintf(error, RUN_ERROR_MAX,
-                 "--policy async: needs a number of --local-steps, not auto, because no peer waits "
-                 "for a slow one");
+                 "--policy async: needs a number for --local-steps, not auto: auto only helps "
+                 "where peers wait for slower ones");
         return -EINVAL;
     }
     if (r->rounds > 0 && r->post_local >= r->rounds) {
         snprintf(error, RUN_ERROR_MAX,
-                 "--post-local %llu: the run has %llu rounds: expected fewer, else no round has "
-                 "--local-steps %u",
+                 "--post-local %llu: expected less than the %llu rounds of the run, otherwise no "
+                 "round has --local-steps %u",
                  (unsigned long long)r->post_local, (unsigned long long)r->rounds, r->local_steps);
         return -EINVAL;
     }
@@ -513,7 +517,7 @@ const struct run_key run_core_keys[] = {
      .word = RUN_AUTO, .canonical = canonical_compress, RUN_FIELD(compress),
      .fallback_by = fallback_of_compress},
     {.name = "drift-target", .kind = RUN_REAL, .fallback = "1",
-     .help = "with --compress auto: consensus distance to keep while training, relative to what exact exchange has before it mixes; less means more bytes",
+     .help = "with --compress auto: target of the consensus distance during training; 1: the distance just before mixing in uncompressed exchange; a lower target sends more bytes",
      .low = 1e-6, .high = 1e6, RUN_FIELD(drift_target),
      .useless = has_one_codec, .of = "compress",
      .why = "only with --compress auto, which chooses the compressor by the consensus distance"},
@@ -552,23 +556,23 @@ const struct run_key run_core_keys[] = {
      .useless = has_no_factor_masking, .of = "mixer",
      .why = "only with --mixer average: the other mixers do not send momentum"},
     {.name = "gamma", .kind = RUN_REAL, .fallback = "auto",
-     .help = "consensus step size; auto: adapted to each edge while the run goes; 1 for whole models",
+     .help = "consensus step size; auto: adapted to each edge during the run, or 1 if the mixer sends whole models",
      .word = "auto", .low = 1e-9, .high = 2, RUN_FIELD(gamma)},
     {.name = "byzantine", .former = "tolerate", .kind = RUN_UINT, .fallback = "0",
-     .help = "tolerate N Byzantine neighbours per peer: deltas farther away than most neighbours' deltas are clipped; needs 2 N + 2 neighbours; the mean of the models is then not kept exactly",
+     .help = "tolerate N Byzantine neighbours per peer: deltas farther away than most neighbours' deltas are clipped; needs 2 N + 2 neighbours; clipping can shift the mean of the models",
      .min = 0, .max = TOLERATE_MAX, RUN_FIELD(tolerate),
      .useless = sends_updates, .of = "mixer",
      .why = "only with --mixer choco: other mixers add updates without a check"},
     {.name = "max-pull", .former = "pull", .kind = RUN_REAL, .fallback = "0",
-     .help = "with --byzantine, against more Byzantine neighbours: limit on what all neighbours together move a model in a round of training, as a multiple of the length of its own local steps; 0: no limit",
+     .help = "with --byzantine: limit on how far all neighbours together move a model in a training round, as a multiple of the length of its own local update; protects against more than N Byzantine neighbours; 0: no limit",
      .low = 0, .high = 1e6, RUN_FIELD(pull),
      .useless = tolerates_no_peer, .of = "byzantine",
      .why = "only with --byzantine: by itself it limits honest peers as much as Byzantine ones"},
     {.name = "policy", .kind = RUN_CHOICE, .fallback = "sync",
-     .help = "wait for the round of every neighbour (sync), for none (async), or only if the slowest is N rounds behind (ssp:N, stale synchronous, N from 1 to 4096)",
+     .help = "sync: wait for every neighbour in each round; async: never wait; ssp:N: wait only if the slowest neighbour is N rounds behind (stale synchronous, N from 1 to 4096)",
      .choices = "sync|async|ssp:N", RUN_FIELD(policy)},
     {.name = "overlap", .kind = RUN_CHOICE, .fallback = "0",
-     .help = "0: exchange after the local steps; 1: exchange the model from before the local steps while they run; layer: send each layer as soon as the last local step has finished it, each compressed by itself",
+     .help = "0: exchange after the local steps; 1: exchange during the local steps, with the model from before them; layer: compress and send each layer separately, as soon as the last local step has finished it",
      .choices = "0|1|layer", RUN_FIELD(overlap),
      .useless = sends_updates, .of = "mixer",
      .why = "only with --mixer choco: an update is known only after the local steps"},

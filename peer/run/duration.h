@@ -7,7 +7,7 @@
 
 /* Description of a valid duration, for error messages. */
 #define DURATION_EXPECTED                                                                          \
-    "seconds from 0.001, as 30s or 2.5, minutes, as 10m, hours, as 24h, or off"
+    "a duration of at least 0.001 s, such as 30s, 2.5 (seconds), 10m or 24h, or off"
 
 /* Parses a duration from 0.001 s to 1e9 s and sets `*us` to it, in microseconds. "off" gives 0.
  * Returns false and sets `*us` to 0 if `text` is not such a duration. */

@@ -7,7 +7,8 @@
 #include <assert.h>
 #include <stdio.h>
 
-static_assert(sizeof(struct layout_values) <= RUN_OWN_MAX, "a run has room for the values");
+static_assert(sizeof(struct layout_values) <= RUN_OWN_MAX, "struct layout_values does not fit in "
+                                                           "the run's space for trainer keys");
 
 const struct layout_values *layout_values(const struct run *r)
 {
@@ -79,16 +80,16 @@ static const struct run_key keys[] = {
      .help = "hash of the tensors' names, shapes, types and roles",
      .canonical = canonical_tensors, FIELD(tensors)},
     {.name = "begin", .kind = RUN_TEXT, .fallback = "00000000000000000000000000000000",
-     .help = "hash of the values that the tensors begin with",
+     .help = "hash of the tensors' initial values",
      .canonical = canonical_begin, FIELD(begin)},
     {.name = "outline", .kind = RUN_TEXT, .fallback = "none",
      .help = "a few digits of each tensor's hash",
      .canonical = canonical_outline, FIELD(outline)},
     {.name = "trained", .kind = RUN_UINT, .fallback = "0",
-     .help = "trained parameters of all tensors",
+     .help = "number of trained parameters in all tensors",
      .min = 0, .max = LAYOUT_MOST, FIELD(trained)},
     {.name = "floats", .kind = RUN_UINT, .fallback = "0",
-     .help = "the same with running statistics",
+     .help = "number of floats in all tensors, including running statistics",
      .min = 0, .max = LAYOUT_MOST, FIELD(floats)},
     {.name = NULL}};
 /* clang-format on */
@@ -100,7 +101,7 @@ static int check(const struct run *r, char error[RUN_ERROR_MAX])
     snprintf(found, sizeof found, "%llu", (unsigned long long)v->trained);
     return v->trained <= v->floats
                ? 0
-               : run_refuse(error, "trained", found, "no more than there are floats");
+               : run_refuse(error, "trained", found, "at most the number of floats");
 }
 
 const struct run_trainer layout_keys = {.keys = keys, .check = check};

@@ -505,13 +505,16 @@ static int take_setting(struct options *o, const struct options_setting *s, unsi
     if (v == NULL || v->row->kind == OPTION_OPERAND || shared) {
         snprintf(element, sizeof element, "--%.60s", s->name);
         if (shared)
-            snprintf(error, OPTIONS_ERROR_MAX, "%s: not in a file of settings", element);
+            snprintf(error, OPTIONS_ERROR_MAX,
+                     "%s: only allowed on the command line, not in a "
+                     "configuration file",
+                     element);
         else
             unknown_flag(o, element, error);
         return -EINVAL;
     }
     if (seen[v - o->values] > 0) {
-        snprintf(error, OPTIONS_ERROR_MAX, "--%s is set twice: line %u has it, too", s->name,
+        snprintf(error, OPTIONS_ERROR_MAX, "--%s is set twice: line %u sets it, too", s->name,
                  seen[v - o->values]);
         return -EINVAL;
     }

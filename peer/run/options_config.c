@@ -59,7 +59,7 @@ static int unquote(char *value, char error[OPTIONS_ERROR_MAX])
     }
     p = skip_blanks(p + 1);
     *to = '\0';
-    return *p == '\0' || *p == '#' ? 0 : refuse(error, "expected nothing behind a value in quotes");
+    return *p == '\0' || *p == '#' ? 0 : refuse(error, "expected nothing after a value in quotes");
 }
 
 /* Cuts off a comment after a value without quotes. A # starts a comment only after a blank or at
@@ -82,7 +82,8 @@ static int read_line(char *line, struct options_setting *s, char error[OPTIONS_E
         if (iscntrl((unsigned char)*c) && strchr(blanks, *c) == NULL)
             return refuse(error, "found a control character");
     if (*line == '[')
-        return refuse(error, "found a section, expected name = value: settings have none");
+        return refuse(error, "found a section header, expected name = value: sections are not "
+                             "supported");
     if (equals == NULL)
         return refuse(error, "expected name = value");
     *equals = '\0';
@@ -94,7 +95,7 @@ static int read_line(char *line, struct options_setting *s, char error[OPTIONS_E
     if (s->value[0] == '"')
         return unquote(s->value, error);
     cut_comment(s->value);
-    return s->value[0] != '\0' ? 0 : refuse(error, "expected a value behind the =");
+    return s->value[0] != '\0' ? 0 : refuse(error, "expected a value after the =");
 }
 
 int options_setting_next(char **at, unsigned *line, struct options_setting *s,

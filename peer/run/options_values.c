@@ -23,7 +23,7 @@ static const struct option_value *value_of(const struct options *o, const char *
     uint32_t i = 0;
     while (i < o->n && strcmp(o->values[i].row->name, name) != 0)
         i++;
-    assert(i < o->n && "the command has no row of that name");
+    assert(i < o->n && "the command has no option of this name");
     return &o->values[i];
 }
 
@@ -38,7 +38,7 @@ uint64_t options_uint(const struct options *o, const char *name)
     uint64_t u = 0;
     assert(v->row->kind == OPTION_UINT);
     if (v->text != NULL && !number_whole(v->text, &u))
-        assert(false && "a fallback that is not a number");
+        assert(false && "the default of a numeric option is not a number");
     return u;
 }
 
@@ -48,7 +48,7 @@ double options_real(const struct options *o, const char *name)
     double d = 0.0;
     assert(v->row->kind == OPTION_REAL);
     if (v->text != NULL && !number_real(v->text, &d))
-        assert(false && "a fallback that is not a number");
+        assert(false && "the default of a numeric option is not a number");
     return d;
 }
 
@@ -58,7 +58,7 @@ bool options_flag(const struct options *o, const char *name)
     bool on = false;
     assert(v->row->kind == OPTION_FLAG);
     if (v->text != NULL && !options_read_flag(v->text, &on))
-        assert(false && "a fallback that is not a flag");
+        assert(false && "the default of a boolean option is not true or false");
     return on;
 }
 

@@ -47,8 +47,8 @@
 #define ROWS_TOKEN                                                                                 \
     {                                                                                              \
         .name = "token", .kind = OPTION_TEXT, .arg = "TOKEN|@FILE",                                \
-        .help = "token of hearsay key invite: be admitted without being in the members files of "  \
-                "the others"                                                                       \
+        .help = "token from hearsay key invite, with which other peers admit this peer "           \
+                "although their members files do not list it"                                      \
     }
 #define ROWS_CHECKPOINT                                                                            \
     {                                                                                              \
@@ -79,9 +79,9 @@
     {                                                                                              \
         .name = "quorum-timeout", .former = "patience", .kind = OPTION_REAL, .arg = "SECONDS",     \
         .fallback = "600", .min = 0, .max = 1e9,                                                   \
-        .help = "how long a peer without a --quorum waits for other members before it continues "  \
-                "without them, and how long it tries again to write to a full disk; in a "         \
-                "synchronous run the largest value of all peers counts"                            \
+        .help = "how long a peer below --quorum waits for other members before it continues "      \
+                "without them, and how long it retries writing to a full disk; a synchronous "     \
+                "run uses the largest value of all peers"                                          \
     }
 #define ROWS_WORKER_LIMIT                                                                          \
     {                                                                                              \
@@ -93,8 +93,8 @@
 #define ROWS_METRICS                                                                               \
     {                                                                                              \
         .name = "metrics", .kind = OPTION_TEXT, .arg = "HOST:PORT",                                \
-        .help = "serve figures over HTTP at this address: / for browsers, /metrics for "           \
-                "Prometheus, /status.json, /healthz, /readyz; only a PORT means 127.0.0.1"         \
+        .help = "serve metrics over HTTP at this address: / for browsers, /metrics for "           \
+                "Prometheus, /status.json, /healthz, /readyz; a PORT alone means 127.0.0.1"        \
     }
 /* Option --bandwidth of `hearsay peer` and libhearsay (`hearsay sim` has another one of that
  * name). It lets the choice of codec depend on measured time, so a simulation would not be
@@ -102,9 +102,9 @@
 #define ROWS_UPLINK                                                                                \
     {                                                                                              \
         .name = "bandwidth", .former = "uplink", .kind = OPTION_TEXT, .arg = "auto|RATE|off",      \
-        .help = "with --compress auto: also use the link's spare bandwidth for denser deltas, if " \
-                "they do not delay training; auto measures the link, 100Mbit states its rate, "    \
-                "off goes by the consensus distance only; default: auto"                           \
+        .help = "with --compress auto: also use the link's spare bandwidth for denser deltas, "    \
+                "if they do not delay training; auto: measure the link; 100Mbit: rate of the "     \
+                "link; off: choose codecs by the consensus distance only; default: auto"           \
     }
 
 #endif

@@ -370,8 +370,8 @@ static int fill_run(struct run *r, const struct run_flags *f, char error[RUN_ERR
     size_t n = write_text(&made, canonical) + (made.rounds == 0 ? 2 * ROUNDS_DIGITS : 0);
     if (n > WIRE_RUN_MAX) {
         snprintf(error, RUN_ERROR_MAX,
-                 "the run's text would have %zu bytes, at most %d are allowed: shorten --topology, "
-                 "--model or (scale=none) --data",
+                 "the run description would have %zu bytes, expected at most %d: shorten "
+                 "--topology, --model or (scale=none) --data",
                  n, (int)WIRE_RUN_MAX);
         return -EINVAL;
     }
@@ -436,7 +436,8 @@ static int read_line(struct run_flags *f, const char *text, size_t n, size_t *at
     }
     char *equals = fits ? strchr(line, '=') : NULL;
     if (equals == NULL) {
-        snprintf(error, RUN_ERROR_MAX, "the run's text has no key=value line at byte %zu", *at);
+        snprintf(error, RUN_ERROR_MAX, "the run description has no key=value line at byte %zu",
+                 *at);
         return -EINVAL;
     }
     *equals = '\0';
@@ -456,7 +457,7 @@ int run_from_text(struct run *r, const struct run_trainer *t, const char *text, 
     const struct run_key *key;
     char again[WIRE_RUN_MAX + 1], value[RUN_VALUE_MAX];
     if (n > WIRE_RUN_MAX) {
-        snprintf(error, RUN_ERROR_MAX, "the run's text has %zu bytes, at most %d are allowed", n,
+        snprintf(error, RUN_ERROR_MAX, "the run description has %zu bytes, expected at most %d", n,
                  (int)WIRE_RUN_MAX);
         return -EINVAL;
     }
@@ -467,7 +468,7 @@ int run_from_text(struct run *r, const struct run_trainer *t, const char *text, 
     }
     for (size_t i = 0; (key = run_key_at(t, i)) != NULL; i++)
         if (f.value[i][0] == '\0') {
-            snprintf(error, RUN_ERROR_MAX, "the run's text lacks %s", key->name);
+            snprintf(error, RUN_ERROR_MAX, "the run description lacks %s", key->name);
             return -EINVAL;
         }
     int err = fill_run(&parsed, &f, error);
@@ -475,12 +476,14 @@ int run_from_text(struct run *r, const struct run_trainer *t, const char *text, 
         return err;
     key = open_key(&parsed, value);
     if (key != NULL) {
-        snprintf(error, RUN_ERROR_MAX, "the run's text has %s=%.100s, which fixes no shapes",
+        snprintf(error, RUN_ERROR_MAX,
+                 "the run description has %s=%.100s, which leaves the "
+                 "shapes of the data open",
                  key->name, value);
         return -EINVAL;
     }
     if (run_text(&parsed, again) != n || memcmp(again, text, n) != 0) {
-        snprintf(error, RUN_ERROR_MAX, "the run's text is not canonical");
+        snprintf(error, RUN_ERROR_MAX, "the run description is not canonical");
         return -EINVAL;
     }
     *r = parsed;

@@ -111,7 +111,8 @@ uint32_t run_log_lines_retry_ms(struct run_log *d)
         return 0;
     int64_t wait_us = retry_failed(&d->retry, now_us, d->patience_us, &say);
     if (say && wait_us > 0)
-        note(d, NOTE_WARNING, "lines of metrics.jsonl are in memory, and tried again for %lld s",
+        note(d, NOTE_WARNING,
+             "cannot write metrics.jsonl: its new lines stay in memory; retrying for %lld s",
              (long long)((retry_left_us(&d->retry, now_us) + 999999) / 1000000));
     return (uint32_t)(wait_us / 1000) + (wait_us > 0);
 }

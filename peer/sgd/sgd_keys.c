@@ -21,7 +21,8 @@ enum {
     WARMUP_ROUNDS = 100
 };
 
-static_assert(sizeof(struct sgd_values) <= RUN_OWN_MAX, "a run has room for the values");
+static_assert(sizeof(struct sgd_values) <= RUN_OWN_MAX, "struct sgd_values does not fit in the "
+                                                        "run's space for trainer keys");
 
 const struct sgd_values *sgd_values(const struct run *r)
 {
@@ -126,13 +127,15 @@ static int check_global(const struct run *r, char error[RUN_ERROR_MAX])
 {
     const struct sgd_values *v = sgd_values(r);
     const char *why =
-        v->momentum == 0 ? "needs a --momentum over 0"
+        v->momentum == 0 ? "needs a --momentum above 0"
         : r->local_steps == 0
-            ? "needs a number of --local-steps, not auto: a round's way is weighed by them"
-        : r->factor_masking    ? "not with --factor-masking true, which sends no momentum"
-        : run_may_overshoot(r) ? "needs a --gamma of at most 1 (as --gamma 1): it remembers each "
-                                 "exchange, and one that "
-                                 "goes beyond the neighbours' mean would grow"
+            ? "needs a number for --local-steps, not auto: the momentum needs rounds with "
+              "equally many steps"
+        : r->factor_masking    ? "cannot be combined with --factor-masking true: it resets the "
+                                 "momentum of local steps, which qg does not have"
+        : run_may_overshoot(r) ? "needs a --gamma of at most 1, such as --gamma 1: with a larger "
+                                 "step size, an exchange overshoots the neighbours' mean and the "
+                                 "momentum grows"
                                : NULL;
     if (!v->quasi_global || why == NULL)
         return 0;
@@ -148,10 +151,10 @@ static int check_learners(const struct run *r, char error[RUN_ERROR_MAX])
     const struct sgd_values *v = sgd_values(r);
     const char *why = NULL;
     if (v->quasi_global)
-        why = "not with --momentum-kind qg: each learner has its own momentum";
+        why = "cannot be combined with --momentum-kind qg: each learner has its own momentum";
     else if (r->overlap == RUN_OVERLAP_LAYER)
-        why = "not with --overlap layer: a layer of the average is complete only when all learners "
-              "are";
+        why = "cannot be combined with --overlap layer: a layer of the average is complete only "
+              "when all learners have finished it";
     if (v->learners == 1 || why == NULL)
         return 0;
     snprintf(error, RUN_ERROR_MAX, "--learners %u: %s", (unsigned)v->learners, why);
@@ -166,7 +169,9 @@ static int check(const struct run *r, char error[RUN_ERROR_MAX])
     struct data_shape shape;
     if (r->overlap == RUN_OVERLAP_LAYER && v->clip > 0) {
         snprintf(error, RUN_ERROR_MAX,
-                 "--overlap layer: not with --clip %g: clipping needs the whole gradient", v->clip);
+                 "--overlap layer: cannot be combined with --clip %g: clipping needs the whole "
+                 "gradient",
+                 v->clip);
         return -EINVAL;
     }
     int err = check_global(r, error);
@@ -177,7 +182,9 @@ static int check(const struct run *r, char error[RUN_ERROR_MAX])
     if (strcmp(v->augment, "none") == 0 || !data_kind_fixed(v->data)
         || data_shape(v->data, &shape) != 0 || shape.form == DATA_IMAGES)
         return 0;
-    snprintf(error, RUN_ERROR_MAX, "--augment %s: only of images, but the data are %.100s",
+    snprintf(error, RUN_ERROR_MAX,
+             "--augment %s: expected a data set of images, but --data is "
+             "%.100s",
              v->augment, v->data);
     return -EINVAL;
 }
@@ -222,7 +229,7 @@ static const struct run_key keys[] = {
      .help = "random changes to training images: none, crop, flip or crop+flip",
      .canonical = canonical_augment, FIELD(augment)},
     {.name = "partition", .former = "skew", .kind = RUN_TEXT, .fallback = "iid",
-     .help = "how the samples are divided among the shards: iid, dirichlet:ALPHA (label proportions drawn for each class), label:K (K sorted pieces per peer) or file (one part per file)",
+     .help = "how the samples are divided among the shards: iid, dirichlet:ALPHA (label proportions drawn for each class), label:K (samples sorted by label, K pieces per peer) or file (one part per file)",
      .canonical = canonical_skew, FIELD(skew)},
     {.name = "batch", .kind = RUN_UINT, .fallback = "32",
      .help = "mini-batch size of a local step",
@@ -245,7 +252,7 @@ static const struct run_key keys[] = {
      .help = "momentum of SGD; beta1 of Adam",
      .low = 0, .high = 0.9999, FIELD(momentum)},
     {.name = "momentum-kind", .kind = RUN_CHOICE, .fallback = "local",
-     .help = "momentum of SGD from the peer's own steps (local), or from the change of its model over a whole round, with the neighbours' influence (qg, quasi-global; better if shards differ)",
+     .help = "source of SGD's momentum: local: the peer's own steps; qg (quasi-global): the change of its model over a whole round, exchange included; better if shards differ",
      .choices = "local|qg", FIELD(quasi_global),
      .useless = is_adam, .of = "optimiser",
      .why = "only with --optimiser sgd"},
@@ -266,7 +273,7 @@ static const struct run_key keys[] = {
      .help = "clip gradients to a norm of X / sqrt(min-peers x learners); 0: no clipping",
      .low = 0, .high = 1e9, FIELD(clip)},
     {.name = "weight-decay", .kind = RUN_REAL, .fallback = "0",
-     .help = "weight decay of weights; not of biases and normalisation layers",
+     .help = "weight decay; not applied to biases and normalisation layers",
      .low = 0, .high = 1, FIELD(weight_decay)},
     {.name = "warmup", .kind = RUN_UINT, .fallback = "auto",
      .help = "rounds of linear warm-up of the learning rate; auto: 100, but at most a tenth of the run",

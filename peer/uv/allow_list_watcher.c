@@ -100,7 +100,7 @@ static void take(struct uv_roster *r)
     struct allow_list now = {0};
     int err = uv_roster_read(&now, r->path, why);
     if (err < 0) {
-        snprintf(text, sizeof text, "%s; the list as it was stays in force", why);
+        snprintf(text, sizeof text, "%s; the previous list stays in use", why);
         note(r, NOTE_WARNING, text);
         return;
     }
@@ -111,7 +111,7 @@ static void take(struct uv_roster *r)
     }
     allow_list_close(&r->file);
     r->file = now;
-    snprintf(text, sizeof text, "%.200s: %zu identities from now on", r->path, now.n);
+    snprintf(text, sizeof text, "%.200s: changed, now lists %zu identities", r->path, now.n);
     note(r, NOTE_INFO, text);
     tell_node(r);
 }

@@ -151,7 +151,7 @@ static void on_ended(void *self, struct uv_link *l)
         traffic_add(&d->traffic, l->channel.peer_id, l->bytes_sent, l->bytes_received);
     if (l->error == -ENOBUFS && d->config->note)
         d->config->note(d->config->self, NOTE_WARNING,
-                        "gave up a session: the other end takes too little of what it is sent");
+                        "closed a session: the other end receives too slowly");
     if (!d->ended)
         uv_accept_ended(&d->accept, l);
     if (l->was_up && l->number != 0)
@@ -361,7 +361,7 @@ static void resolve(struct uv_driver *d, uint32_t seed, const char *name)
     int err = uv_resolve_start(d->loop, r, name);
     d->ripe |= r->ripe;
     if (err < 0 && err != -EBUSY && d->config->note)
-        d->config->note(d->config->self, NOTE_WARNING, "a bootstrap name cannot be looked up");
+        d->config->note(d->config->self, NOTE_WARNING, "cannot look up a name of --bootstrap");
 }
 
 static void tell(struct uv_driver *d)
@@ -396,7 +396,7 @@ static void write_checkpoint(struct uv_driver *d)
     if (err == 0)
         return;
     d->unwritten = label.beat;
-    tell_unkept(d, "a checkpoint could not be begun");
+    tell_unkept(d, "cannot start to write a checkpoint");
 }
 
 static void carry_out(struct uv_driver *d)

@@ -51,28 +51,28 @@ static void write_text(char text[REJECTION_LOG_TEXT], enum rejection_log_kind ki
     char host[UV_RESOLVE_TEXT];
     uv_resolve_host(&l->remote.any, host);
     if (host[0] == '\0')
-        strcpy(host, "an address that was gone at once");
+        strcpy(host, "an unknown address");
     switch (kind) {
     case REJECTION_LOG_QUIET:
     case REJECTION_LOG_KINDS:
         break;
     case REJECTION_LOG_UNSEALED:
         snprintf(text, REJECTION_LOG_TEXT,
-                 "a connection from %s was refused: its first message is not sealed with our "
-                 "cluster key, or is a copy (%llu so far)",
+                 "a connection from %s was refused: its first message is not encrypted with this "
+                 "cluster key, or is a replay (%llu so far)",
                  host, n);
         break;
     case REJECTION_LOG_UNENDED:
-        snprintf(
-            text, REJECTION_LOG_TEXT,
-            "a connection from %s was given up: it holds our cluster key and left at our answer; "
-            "it may be of an older release (%llu so far)",
-            host, n);
+        snprintf(text, REJECTION_LOG_TEXT,
+                 "a connection from %s was closed: the peer has this cluster key but disconnected "
+                 "when this peer answered; it may run an older release (%llu so far)",
+                 host, n);
         break;
     case REJECTION_LOG_SLOW:
         snprintf(text, REJECTION_LOG_TEXT,
-                 "a connection from %s was given up: it holds our cluster key and did not end the "
-                 "handshake in time: it is busy, or the network loses much (%llu so far)",
+                 "a connection from %s was closed: the peer has this cluster key but did not "
+                 "finish the handshake in time; it is busy, or the network loses packets (%llu "
+                 "so far)",
                  host, n);
         break;
     case REJECTION_LOG_VERSION:
@@ -84,9 +84,7 @@ static void write_text(char text[REJECTION_LOG_TEXT], enum rejection_log_kind ki
         break;
     case REJECTION_LOG_CROWD:
         snprintf(text, REJECTION_LOG_TEXT,
-                 "more connections come than can be let in, the last from %s: some are refused "
-                 "(%llu so far)",
-                 host, n);
+                 "too many connections, the last from %s: some are refused (%llu so far)", host, n);
         break;
     }
 }

@@ -37,7 +37,7 @@ int settings_begin(struct settings *s, struct uv_driver_config *c, char error[SE
     uv_timeval64_t now;
     uint64_t random[2];
     if (uv_gettimeofday(&now) < 0 || uv_random(NULL, NULL, random, sizeof random, 0, NULL) < 0)
-        return refuse(error, -EIO, "the system gives no time or no random bytes");
+        return refuse(error, -EIO, "cannot get the time or random bytes from the system");
     c->node.boot = random[0];
     c->node.own_seed = random[1];
     /* The incarnation is the start time. A process that starts later therefore has the larger
@@ -426,11 +426,10 @@ int settings_uplink_fits(const struct options *o, const struct run *run, char er
     const char *text = options_text(o, "bandwidth");
     if (text == NULL || strcmp(text, "off") == 0 || strcmp(run->compress, RUN_AUTO) == 0)
         return 0;
-    snprintf(
-        error, RUN_ERROR_MAX,
-        "--bandwidth %.40s: the run has --compress %.60s, and the link chooses a codec only with "
-        "--compress auto",
-        text, run->compress);
+    snprintf(error, RUN_ERROR_MAX,
+             "--bandwidth %.40s: the run has --compress %.60s, expected --compress auto, the only "
+             "setting that adapts codecs to the link",
+             text, run->compress);
     return -EINVAL;
 }
 

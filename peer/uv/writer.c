@@ -60,7 +60,7 @@ static void write_state(struct uv_writer_job *j)
     if (r->err < 0)
         return;
     r->n_bytes = checkpoint_file_bytes(&j->slots->pieces);
-    snprintf(r->why, sizeof r->why, "%.200s/%s: kept beat %llu, %llu bytes in %.2f s",
+    snprintf(r->why, sizeof r->why, "%.200s/%s: stored step %llu, %llu bytes in %.2f s",
              j->slots->dir, checkpoint_store_name(j->slots->newest), (unsigned long long)r->beat,
              (unsigned long long)r->n_bytes, (double)r->time_us * 1e-6);
 }

@@ -128,7 +128,7 @@ check "status shows the error: $(told status.json h3 addresses call_error)" \
     "True None False nothing listens there (connection refused)" ]
 status 10.9.0.12:7100 >status.out
 check "  in a line of its text: $(grep -m 1 '^h3 cannot' status.out)" \
-    grep -q "^h3 cannot be called from here at 10.9.0.3:7100, as it announces: nothing listens there" status.out
+    grep -q "^h3 cannot be called from here at 10.9.0.3:7100, its announced address: nothing listens there" status.out
 bounded nsenter -t "${pid[2]}" -n "$HEARSAY" probe 10.9.0.13:7100 --key cluster.key >probe.out 2>&1
 check "probe shows the error: $(grep -m 1 announce probe.out | cut -c 1-110)" \
     grep -q "^announce FAILED .*announced to other peers: 10.9.0.3:7100 (nothing listens there" probe.out

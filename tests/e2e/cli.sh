@@ -40,7 +40,7 @@ for command in local sim "topology ring" compressors "peer --listen 127.0.0.1:0 
     "peer --bootstrap 127.0.0.1:1 --listen 127.0.0.1:0 --key keygen.key"; do
     # shellcheck disable=SC2086
     refuses "$command: a rule for no tensor" \
-        "--compress: rule '\*wieght=none': found no tensor of logreg that '\*wieght' fits, expected one" \
+        "--compress: rule '\*wieght=none': found no tensor of logreg that matches '\*wieght', expected at least one" \
         $command --model logreg --compress "$typo"
 done
 refuses "sim: a rule of the consensus phase for no tensor" "--final-compress: rule 'conv=none': found no tensor of mlp:784-10" \
@@ -52,12 +52,12 @@ check "a rule for a tensor that the model has" eval \
     '"$HEARSAY" sim --peers 2 --model logreg --rounds 1 --compress "qsgd:4;*weight=none" >rule.out 2>rule.err'
 refuses "--drift-target of one codec" '--drift-target: only with --compress auto, which chooses the compressor' \
     local --compress sign --drift-target 0.1
-refuses "--compress auto of updates" '--mixer average: needs a compressor in --compress, not auto' \
+refuses "--compress auto of updates" '--mixer average: needs a codec in --compress, not auto' \
     sim --compress auto --mixer average
 refuses "--drift-target 0" "--drift-target: found '0', expected a number from 1e-06 to 1e.06" \
     local --compress auto --drift-target 0
 for spec in auto+sign "auto;bias=none" auto:2; do
-    refuses "--compress $spec" "--compress: found '${spec/+/\\+}', expected auto alone: it chooses the codec by the drift" \
+    refuses "--compress $spec" "--compress: found '${spec/+/\\+}', expected auto without options: it chooses codecs by the consensus distance" \
         local --compress "$spec"
 done
 rungs=$("$HEARSAY" topology ring --peers 8 --model lenet5 --json) # auto is the default
@@ -90,7 +90,7 @@ for rate in 1e-300 0.99; do # So slow that the time of a message's arrival has n
     refuses "sim: --bandwidth $rate" "--bandwidth: found $rate, expected 0 \(no limit\) or at least 1" \
         sim --model logreg --rounds 1 --peers 2 --bandwidth $rate
 done
-refuses "drift: --round without --exact" '--round: found without --exact or --layers, expected with' \
+refuses "drift: --round without --exact" '--round: expected together with --exact or --layers' \
     drift --bootstrap 127.0.0.1:1 --key no.key --round 5
 for command in local sim; do
     refuses "$command: --min-peers above --peers" '--min-peers: found 3, expected at most the 2 of --peers' \
@@ -131,7 +131,7 @@ refuses "compressors: --compress zip" 'zip' compressors --compress zip
 refuses "compressors: the second of two specs" 'topk:2' compressors --compress "none topk:2"
 refuses "compressors: --compress of blanks" '--compress' compressors --compress "  "
 refuses "compressors: an operand" "unexpected argument 'topk', did you mean --compress topk" compressors topk
-refuses "compressors: a rule for nobody knows what" 'no default rule, expected one in front, such as none;biass=fp16' \
+refuses "compressors: a rule for nobody knows what" 'no default rule, expected one at the start, such as none;biass=fp16' \
     compressors --compress biass=fp16
 refuses "topology: a number" "unexpected argument '64', did you mean --peers 64" topology ring 64
 refuses "compressors: a model of too many parameters" \
@@ -251,7 +251,7 @@ refuses "a model that is missing" 'no-such' eval no-such.safetensors --data mnis
 head -c 100 "$model" >cut.safetensors 2>/dev/null
 refuses "a model that is cut" 'cut.safetensors' eval cut.safetensors --data mnist:good
 head -c 4096 /dev/zero >zero.safetensors
-refuses "a model that is none" 'zero.safetensors: no safetensors file' eval zero.safetensors --data mnist:good
+refuses "a model that is none" 'zero.safetensors: not a safetensors file' eval zero.safetensors --data mnist:good
 
 python3 - <<'PY'
 import json, struct
@@ -273,7 +273,7 @@ refuses "  of other tensors than --model has" 'foreign.*tensor weight' \
 refuses "--norm without --model" '--norm.*--model' eval "$model" --norm batch --data mnist:good
 refuses "--norm of a model that has none" '--norm' eval "$model" --model logreg --norm batch --data mnist:good
 refuses "--init of another model" "$model" train --model lenet5 --data mnist:good --rounds 1 --init "$model"
-refuses "--init of no model" '--init: zero.safetensors: no safetensors file' local --peers 2 --model logreg --data mnist:good --rounds 1 \
+refuses "--init of no model" '--init: zero.safetensors: not a safetensors file' local --peers 2 --model logreg --data mnist:good --rounds 1 \
     --init zero.safetensors
 
 # ---- Keys, ports, names, runs. ----

@@ -35,7 +35,7 @@ wrong()
 wrong "another model" "^hearsay peer: --model lenet5 contradicts the cluster's run, which has model=logreg" --model lenet5
 head -n 200 bad.csv >some.csv
 wrong "other data" "^hearsay peer: --data csv contradicts the cluster's run, which has data=glyphs" --data csv:some.csv
-wrong "a share that is none of it" "^hearsay peer: --threads: found 64, expected at most the samples of a batch, 32" --threads 64
+wrong "a share that is none of it" "^hearsay peer: --threads: found 64, expected at most the value of --batch, 32" --threads 64
 check "the first was alone all the time" eval '! grep -q "\"live\": [2-9]" first/metrics.jsonl'
 start right "$HEARSAY" peer --listen 127.0.0.1:0 --key cluster.key --bootstrap "127.0.0.1:$port" --name right --out right --model logreg
 check "  until somebody joined who could" wait_until 60 grep -q '"live": 2,' first/metrics.jsonl

@@ -106,7 +106,7 @@ check "topology describes each of the $n graphs that its help names$bad" [ -z "$
 
 bad=
 n=0
-for kind in $(listed sim --attack | sed 's/.*that lie: //; s/, by peer.*//' | tr -d ',' | sed 's/ or / /'); do
+for kind in $(listed sim --attack | sed 's/.*Byzantine attack: //; s/; WHO: .*//' | tr -d ',' | sed 's/ or / /'); do
     n=$((n + 1))
     bounded "$HEARSAY" sim --peers 4 --topology complete --model logreg --rounds 1 --final-drift 0 --attack "$kind" >attack.out 2>attack.err || bad="$bad $kind"
 done

@@ -251,7 +251,7 @@ start lasting "$HEARSAY" peer "${small[@]}" --name lasting --out lasting
 pid=$started
 check "a peer trains" wait_until 60 round_at_least lasting/metrics.jsonl 60
 limit "$pid" "$(stat -c %s lasting/metrics.jsonl)"
-check "its model is written, its lines wait" wait_until 120 grep -q 'lasting: warning: lines of metrics.jsonl are in memory, and tried again for [56][0-9]* s$' lasting.err
+check "its model is written, its lines wait" wait_until 120 grep -q 'lasting: warning: cannot write metrics.jsonl: its new lines stay in memory; retrying for [56][0-9]* s$' lasting.err
 check "  the model is there, the end is not" eval 'alive "$pid" && [ -s lasting/model.safetensors ] && [ ! -e lasting/summary.json ]'
 limit "$pid" -1
 finish "$pid" 60
@@ -292,7 +292,7 @@ start hasty "$HEARSAY" peer "${small[@]}" --name hasty --out hasty
 pid=$started
 check "a peer trains" wait_until 60 round_at_least hasty/metrics.jsonl 60
 limit "$pid" "$(stat -c %s hasty/metrics.jsonl)"
-check "its lines wait" wait_until 120 grep -q 'lines of metrics.jsonl are in memory' hasty.err
+check "its lines wait" wait_until 120 grep -q 'its new lines stay in memory' hasty.err
 kill -TERM "$pid"
 finish "$pid" 20
 check "  until it is stopped: exit code $code" eval '[ "$code" = 1 ] && grep -q "lines of metrics.jsonl could not be written; the model is stored$" hasty.err'

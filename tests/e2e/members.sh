@@ -73,7 +73,7 @@ check "probe without an identity says why it gets no answer" \
 check "  or with one that is not in the file" \
     eval '! "${probe[@]}" --identity c/identity.key >probe.out && grep -qE "^run +FAILED.*identity is not" probe.out'
 check "  with a member's it sees all" \
-    eval '"${probe[@]}" --identity b/identity.key >probe.out && grep -qE "^members +ok .* 2 alive of 2" probe.out'
+    eval '"${probe[@]}" --identity b/identity.key >probe.out && grep -qE "^members +ok .* 2 alive of the 2 members" probe.out'
 check "  without a key there is no use for one" \
     eval '! "$HEARSAY" probe "127.0.0.1:$pa" --identity b/identity.key 2>probe.err && grep -q -e "--identity needs --key" probe.err'
 
@@ -128,14 +128,14 @@ check "  soon: $took ms" within "$took" 0 $((1000 * patience))
 check "  and ends, as nobody has it" ended_with "$pb" 'no peer admits this peer' b
 check "  whoever came by a token of a's stays" trains c
 printf '%s a\n%s b\n' "${id[a]}" "${id[b]}" >members.txt # Written in place.
-wait_until 10 said 'members.txt: 2 identities from now on' a.err
+wait_until 10 said 'members.txt: changed, now lists 2 identities' a.err
 peer b "$pb" b-again --members members.txt --out b
 check "who is in it again is back" trains b
 
 # ---- names ----
 
 printf '%s\n' "${id[d]}" >>members.txt
-wait_until 10 said 'members.txt: 3 identities from now on' b-again.err
+wait_until 10 said 'members.txt: changed, now lists 3 identities' b-again.err
 peer b "$pd" twin --members members.txt --out d
 check "a second b ends with 2" \
     ended_with "$pd" "this peer, ${id[d]:0:8}: the name b belongs to ${id[b]:0:8}" twin

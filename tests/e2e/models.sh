@@ -283,8 +283,8 @@ check "generate: a file without a run says the same" cmp -s bare.out likeliest.o
 refused "generate: without a run" 'the metadata have no "run"' generate bare.safetensors
 refused "generate: a context that the file has not" 'shape of transformer.wpe.weight: found 32x32, expected 128x32' \
     generate bare.safetensors --model gpt:1x32
-refused "predict: of text" 'gpt/model.safetensors is of text: see hearsay generate' predict gpt/model.safetensors --data text:period.txt,context=32
+refused "predict: of text" 'gpt/model.safetensors is a text model: use hearsay generate' predict gpt/model.safetensors --data text:period.txt,context=32
 refused "generate: a model of images" 'trained/model.safetensors: found lenet5 for glyphs, expected a text model' generate "$model"
-refused "generate: data that its run says" '--data: only with --model' generate gpt/model.safetensors --data text/16
+refused "generate: data that its run says" '--data: only allowed with --model' generate gpt/model.safetensors --data text/16
 
 e2e_end

@@ -55,7 +55,7 @@ check "    its name" [ "$(figures json good.json name)" = good ]
 check "probe: without a key it is not more than TCP" probe 0 'give --key' "127.0.0.1:$good"
 check "probe: another key" probe 1 '^key +FAILED.*does not have the same cluster key' "127.0.0.1:$good" --key theirs.key
 check "  tcp is ok" grep -qE '^tcp +ok' probe.out
-check "  and the peer says so" wait_until 20 grep -q 'not sealed with our cluster key' good.err
+check "  and the peer says so" wait_until 20 grep -q 'not encrypted with this cluster key' good.err
 check "  but not of the probe that only connected" [ "$(grep -c 'was refused' good.err)" = 1 ]
 check "probe: nothing listens" probe 1 '^tcp +FAILED.*connection refused' "127.0.0.1:$none" --key ours.key
 check "probe: a mute listener" probe 1 '^key +FAILED.*sends nothing' "127.0.0.1:$mute" --key ours.key --timeout 1

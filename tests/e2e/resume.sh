@@ -134,7 +134,7 @@ refused "the checkpoint of a peer of that name in another start" \
 mixed
 rm -r mixed/peer-1
 cp -r second/peer-1 mixed
-refused "one peer's directory of another start" 'mixed/peer-0 and in mixed/peer-1 are not of one run' "${local_mixed[@]}"
+refused "one peer's directory of another start" 'mixed/peer-0 and mixed/peer-1 belong to different runs' "${local_mixed[@]}"
 mixed
 rm mixed/peer-1/identity.key
 refused "a checkpoint without its identity.key" 'found a checkpoint of peer-1 .*no identity.key' "${local_mixed[@]}"
@@ -159,7 +159,7 @@ echoed INT "$pid" "-$pid" # As timeout(1) does: the child, and at once its whole
 wait "$pid" 2>/dev/null
 check "Ctrl-C ends with 130" [ $? = 130 ]
 check "  it is said that peers stop" grep -q 'stopping: each peer finishes its step and takes a checkpoint' asked.err
-check "  which is not taken for two requests" eval '! grep -q "ended at once" asked.err'
+check "  which is not taken for two requests" eval '! grep -q "killing all peers now" asked.err'
 check "  and how to go on: $(tail -n 1 asked.err | cut -c 1-120)" grep -qE \
     '^hearsay local: interrupted at round [0-9]+ of [0-9]+: the same command resumes from round [0-9]+$' asked.err
 at=$(jq .resumes_at asked.out)
@@ -205,12 +205,12 @@ holder=$!
 pids+=("$holder")
 kill -INT "$pid"
 wait_until 20 grep -q 'Ctrl-C again' twice.err
-insist() { kill -INT "$pid" 2>/dev/null; grep -q 'ended at once' twice.err; }
+insist() { kill -INT "$pid" 2>/dev/null; grep -q 'killing all peers now' twice.err; }
 wait_until 20 insist
 wait "$pid" 2>/dev/null
 kill "$holder" 2>/dev/null
 forget "$holder"
-check "Ctrl-C twice ends them at once" eval 'grep -q "all peers are ended at once" twice.err && none_alive "${children[@]}"'
+check "Ctrl-C twice ends them at once" eval 'grep -q "killing all peers now" twice.err && none_alive "${children[@]}"'
 bounded "$HEARSAY" peer --name f --listen 127.0.0.1:0 --key killed/cluster.key --model logreg \
     --data glyphs --epochs 1 --out alone >alone.out 2>alone.err
 alone=(peer --name s --listen 127.0.0.1:0 --key killed/cluster.key --model logreg --data glyphs --rounds 1000000 --out single)

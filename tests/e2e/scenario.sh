@@ -153,8 +153,8 @@ refused 'link = "0 1 loss=0.9"' "loss: found '0.9', expected a number from 0 to 
 refused 'link = "0 1 loss=nan"' "loss: found 'nan'"
 refused 'link = "0 1 loss"' "loss: found ''"
 refused 'link = "0 1 headers=1001"' "headers: found '1001', expected a number from 0 to 1000"
-refused 'link = "0 1 headers=66 headers=40"' 'headers: found it twice, expected it once'
-refused 'peer = "0 slow=2 uplink=9 slow=2"' 'slow: found it twice, expected it once'
+refused 'link = "0 1 headers=66 headers=40"' 'headers: found twice, expected once'
+refused 'peer = "0 slow=2 uplink=9 slow=2"' 'slow: found twice, expected once'
 refused 'peer = "0 headers=66"' "found 'headers', expected one of uplink, downlink, slow"
 refused 'link = "0 1 bandwidth=0.1"' 'bandwidth: found 0.1, expected 0 (no limit) or at least 1'
 refused 'peer = "3-1 slow=2"' "found '3-1'"

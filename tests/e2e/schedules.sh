@@ -94,11 +94,11 @@ print(f"# relative drift in training: {local:.3g} with momentum of one's own, {q
 assert qg < 0.7 * local
 PY
 goes_on qg --momentum-kind qg --compress qsgd:4
-refuses "qg without momentum" 'momentum-kind qg: needs a --momentum over 0' --momentum-kind qg --momentum 0
+refuses "qg without momentum" 'momentum-kind qg: needs a --momentum above 0' --momentum-kind qg --momentum 0
 refuses "qg of Adam" 'momentum-kind: only with --optimiser sgd' --momentum-kind qg --optimiser adam
-refuses "qg where each does what it can" 'momentum-kind qg: needs a number of --local-steps' \
+refuses "qg where each does what it can" 'momentum-kind qg: needs a number for --local-steps' \
     --momentum-kind qg --local-steps auto
-refuses "qg with factor masking" 'momentum-kind qg: not with --factor-masking' --momentum-kind qg \
+refuses "qg with factor masking" 'momentum-kind qg: cannot be combined with --factor-masking' --momentum-kind qg \
     --mixer average --compress topk:0.1 --factor-masking true
 refuses "qg and an exchange that overshoots" 'momentum-kind qg: needs a --gamma of at most 1' \
     --momentum-kind qg --mixer dpsgd --gamma 1.3 --peers 8
@@ -106,8 +106,8 @@ refuses "qg and an exchange that overshoots" 'momentum-kind qg: needs a --gamma 
 # ---- several learners in a process ----
 
 goes_on learners --learners 3 --compress qsgd:4
-refuses "learners and qg" 'learners 2: not with --momentum-kind qg' --learners 2 --momentum-kind qg
-refuses "learners and their layers" 'learners 2: not with --overlap layer' --learners 2 --overlap layer
+refuses "learners and qg" 'learners 2: cannot be combined with --momentum-kind qg' --learners 2 --momentum-kind qg
+refuses "learners and their layers" 'learners 2: cannot be combined with --overlap layer' --learners 2 --overlap layer
 refuses "momentum of no centre" 'learner-momentum: only with --learners above 1' --learner-momentum 0.5
 refuses "more learners than there may be" 'learners' --learners 65
 for learners in 1 4; do
@@ -167,7 +167,7 @@ check "an epoch is 32 rounds of 5 steps, or 40 of one and 24 of 5" [ \
     "$(figures json epochs-0.out rounds) $(figures json epochs-40.out rounds)" = "32 64" ]
 refuses "post-local where each round has one step" 'post-local: only with --local-steps above 1' --post-local 5
 refuses "post-local and steps by speed" 'post-local: only with --local-steps above 1' --post-local 5 --local-steps auto
-refuses "post-local for the whole run" 'post-local 100: the run has 100 rounds' --post-local 100 --local-steps 4
+refuses "post-local for the whole run" 'post-local 100: expected less than the 100 rounds' --post-local 100 --local-steps 4
 
 # ---- pairs that take their mean ----
 
@@ -177,9 +177,9 @@ bounded "$HEARSAY" sim --peers 8 --mixer gossip --model logreg --rounds 60 --fin
 bounded "$HEARSAY" sim --peers 8 --mixer dpsgd --model logreg --rounds 60 --final-drift 0 --seed "$seed" --json >ring.out 2>ring.err
 half=$(python3 -c 'import json; print(json.load(open("pairs.out"))["bytes_sent"] / json.load(open("ring.out"))["bytes_sent"])')
 check "gossip: half the bytes of a ring, $half" within "$half" 0.45 0.56
-refuses "gossip on a ring" 'topology ring: not with --mixer gossip: .*expected rotation:R' --mixer gossip --topology ring
-refuses "gossip with more than one partner a round" 'topology base:2: not with --mixer gossip' --mixer gossip --topology base:2
-refuses "gossip that goes part of the way" 'gamma 0.5: not with --mixer gossip' --mixer gossip --gamma 0.5
+refuses "gossip on a ring" 'topology ring: cannot be combined with --mixer gossip: .*expected rotation:R' --mixer gossip --topology ring
+refuses "gossip with more than one partner a round" 'topology base:2: cannot be combined with --mixer gossip' --mixer gossip --topology base:2
+refuses "gossip that goes part of the way" 'gamma 0.5: cannot be combined with --mixer gossip' --mixer gossip --gamma 0.5
 refuses "gossip of what is no model" 'expected none or fp16' --mixer gossip --compress qsgd:4
 
 e2e_end

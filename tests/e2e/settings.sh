@@ -167,13 +167,13 @@ wrong "a name that nobody knows" 'lr = 1\n\ntopolgy = ring\n' 'wrong.toml line 3
 wrong "a flag of another command" 'listen = "fd:3"\n' 'wrong.toml line 1: --listen is a flag of hearsay peer only'
 wrong "a bad value" '# x\npeers = many\n' "wrong.toml line 2: --peers: found 'many', expected a whole number"
 wrong "a mistyped choice" 'policy = "snyc"\n' "wrong.toml line 1: --policy: .*, did you mean sync\\?"
-wrong "a name twice" 'lr = 1\nlr = 1\n' 'wrong.toml line 2: --lr is set twice: line 1 has it, too'
+wrong "a name twice" 'lr = 1\nlr = 1\n' 'wrong.toml line 2: --lr is set twice: line 1 sets it, too'
 wrong "a section" '[run]\nlr = 1\n' 'wrong.toml line 1: found a section'
 wrong "a word alone" 'lr\n' 'wrong.toml line 1: expected name = value'
 wrong "no value" 'lr = # none\n' 'wrong.toml line 1: expected a value'
 wrong "half a quote" 'model = "logreg\n' 'wrong.toml line 1: found no quote at the end'
-wrong "text behind a quote" 'model = "logreg" x\n' 'wrong.toml line 1: expected nothing behind'
-wrong "itself" 'config = wrong.toml\n' 'wrong.toml line 1: --config: not in a file of settings'
+wrong "text behind a quote" 'model = "logreg" x\n' 'wrong.toml line 1: expected nothing after'
+wrong "itself" 'config = wrong.toml\n' 'wrong.toml line 1: --config: only allowed on the command line'
 wrong "rivals" 'rounds = 1\nepochs = 1\n' '--rounds and --epochs contradict each other'
 wrong "control characters" 'lr\x1b[2J = 1\n' 'wrong.toml line 1: found a control character'
 wrong "a NUL" 'lr = 1\0\n' '--config: wrong.toml: found a NUL byte'

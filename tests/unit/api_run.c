@@ -296,14 +296,16 @@ static void test_tensors_that_differ_are_refused_by_name(void **state)
     static struct rig_peer p[5];
     static const char *const said[5] = {
         "",
-        "found d (float32 of 1, trained) in place 3, expected another there; found 41 floats, 41 "
+        "found d (float32 of 1, trained) as tensor 3, expected another tensor there; found 41 "
+        "floats, 41 "
         "of "
         "them trained, expected 41 and 41",
-        "found c (float32 of 1, a statistic) in place 3, expected another there; found 41 floats, "
+        "found c (float32 of 1, a statistic) as tensor 3, expected another tensor there; found 41 "
+        "floats, "
         "40 "
         "of them trained",
         "found 2, expected 3; found 40 floats, 40 of them trained, expected 41 and 41",
-        "found d (float32 of 1, trained) behind the 3 that it has; found 42 floats",
+        "found d (float32 of 1, trained) after the 3 tensors of the run; found 42 floats",
     };
     const uint64_t one[] = {1};
     static float c[5], d;

@@ -225,7 +225,7 @@ static void test_forged_headers(void **unused)
          "shape of a: expected whole numbers"},
         {GOOD "\"a\":" AS("U8", "[8]", "[0,8]") ",\"a\":" AS("U8", "[8]", "[8,16]") "," MANIFEST_AT(
              "[64]", "[16,80]"),
-         80, "header: found no JSON: duplicate object key"},
+         80, "header: not valid JSON: duplicate object key"},
         {GOOD "\"\":" AS("U8", "[8]", "[0,8]") "," MANIFEST_AT("[48]", "[8,56]"), 56,
          "found a name of 0 bytes"},
         {GOOD

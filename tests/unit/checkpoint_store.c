@@ -72,7 +72,7 @@ static void test_what_may_lie_there(void **unused)
         assert_int_equal(keep(beat), 0);
     snprintf(path, sizeof path, "%s", scratch_path(&dir, checkpoint_store_name(0)));
     scratch_put(&dir, checkpoint_store_name(0), "", 0);
-    bad_slot_0("no safetensors file: found 0 bytes");
+    bad_slot_0("not a safetensors file: found 0 bytes");
     unlink(path);
     assert_int_equal(symlink(checkpoint_store_name(1), path), 0);
     bad_slot_0("found a symbolic link, expected a regular file");

@@ -149,7 +149,7 @@ static void test_errors(void **state)
         {"sign,scope=block:0", "scope=block:0: scope must be model, layer or "
                                "block:N, found block:0"},
         {"sign,scope=layer,scope=layer", "scope=layer: scope is given twice"},
-        {"biass=fp16", "found no default rule, expected one in front, such as none;biass=fp16"},
+        {"biass=fp16", "found no default rule, expected one at the start, such as none;biass=fp16"},
         {"sign;none", "there are two default rules"},
         {"default=sign;none", "there are two default rules"},
         {"sign;", "a rule is empty"},

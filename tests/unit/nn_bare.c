@@ -45,7 +45,7 @@ static void test_csv(void **state)
     dataset_close(&d);
     rows_refuse(&csv, r, "9,10,c,1\n",
                 "f0: line 1: found 4 cells, expected 3 (csv/2x3/names-"
-                "1069c2544f5b8225 and a label, or one less without)");
+                "1069c2544f5b8225 and a label, or one cell fewer without a label)");
     dataset_close(&train);
 }
 
@@ -88,8 +88,8 @@ static void test_libsvm(void **state)
         "f0: line 2, entry: found \"+1\", expected index:value with an index of at least 1");
     rows_refuse(&svm, r, "+1 2:1\n1:1\n", "f0: line 2, label: found \"1:1\", expected -1 or +1");
     rows_refuse(&svm, r, "1:1\n\n2:1\n",
-                "f0: line 2: found nothing, expected index:value: a row without label and entries "
-                "cannot be told from none");
+                "f0: line 2: found an empty line, expected index:value: without labels, an empty "
+                "line cannot stand for a row without entries");
     r.rows = READER_LABELLED;
     rows_refuse(&svm, r, "1:1\n", "f0: line 1, label: found \"1:1\", expected -1 or +1");
     r.rows = READER_MAYBE;

@@ -576,7 +576,7 @@ static void test_no_room(void **state)
         m.of[i] = (struct column_moments){2, 1234, 2 * 99.0 * 99.0, 1135, 1333};
     column_statistics_settle(&m);
     assert_int_equal(column_statistics_kind(&m, kind, why), -EINVAL);
-    assert_non_null(strstr(why, "take 2399 characters, and a run has room for 960"));
+    assert_non_null(strstr(why, "take 2399 characters, and the run description has room for 960"));
     column_statistics_close(&m);
 }
 

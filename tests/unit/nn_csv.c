@@ -111,14 +111,14 @@ static void test_names(void **state)
     test = rows_take(&csv, r, "5,c\n6,a\n7,b\n");
     assert_string_equal(test.kind, train.kind);
     dataset_close(&test);
-    rows_refuse(
-        &csv, r, "5,c\n6,b\n",
-        "f0: labels: found 2 label names from \"b\" to \"c\", expected the very 3 that the run "
-        "began with: every file has all of them (a run keeps only their hash)");
-    rows_refuse(
-        &csv, r, "5,c\n6,b\n7,d",
-        "f0: labels: found 3 label names from \"b\" to \"d\", expected the very 3 that the run "
-        "began with: every file has all of them (a run keeps only their hash)");
+    rows_refuse(&csv, r, "5,c\n6,b\n",
+                "f0: labels: found 2 label names from \"b\" to \"c\", expected exactly the 3 names "
+                "that the run "
+                "started with: every file must have all of them (the run stores only their hash)");
+    rows_refuse(&csv, r, "5,c\n6,b\n7,d",
+                "f0: labels: found 3 label names from \"b\" to \"d\", expected exactly the 3 names "
+                "that the run "
+                "started with: every file must have all of them (the run stores only their hash)");
     r.names = train.names;
     test = rows_take(&csv, r, "5,c\n6,b\n");
     assert_string_equal(test.kind, train.kind);
@@ -252,11 +252,11 @@ static void test_refused(void **state)
          0, 0},
         {"1,2,0\n\n\"1,2,1\n3,4,0\n", "line 3: found a quote that is never closed", 0, 0},
         {"1,2,0\n1,\"\n\n,1\n", "line 2: found a quote that is never closed", 0, 0},
-        {"1,2,0\n\"1\"x,2,1\n", "line 2: found \"x\" behind a closing quote, expected a comma", 0,
+        {"1,2,0\n\"1\"x,2,1\n", "line 2: found \"x\" after a closing quote, expected a comma", 0,
          0},
-        {"1;2;0\n\"1\",2,1\n", "line 2: found \",\" behind a closing quote, expected a semicolon",
-         0, 0},
-        {"1\t2\t0\n\"1\" 2\t1\n", "line 2: found \"2\" behind a closing quote, expected a tab", 0,
+        {"1;2;0\n\"1\",2,1\n", "line 2: found \",\" after a closing quote, expected a semicolon", 0,
+         0},
+        {"1\t2\t0\n\"1\" 2\t1\n", "line 2: found \"2\" after a closing quote, expected a tab", 0,
          0},
         {"1,2,0\n\"1\n\",2,1\n", "line 2, column 1: found \"1\\x0a\", expected a number", 0, 0},
         {"1,2,0\n1\r2,2,1\n", "line 2, column 1: found \"1\\x0d2\", expected a number", 0, 0},

@@ -182,13 +182,13 @@ static void test_wrong_directories(void **state)
 {
     (void)state;
     scratch_count(&s, 1);
-    refused("csv", "", "found none that fits among its files (0), expected a table of numbers",
-            s.dir);
+    refused("csv", "", "found no matching file among 0, expected a table of numbers", s.dir);
     put_table("test.csv", 0, 4);
     refused("csv", "", "found 1 files of held-out data by their names and 0 others", s.dir);
     put_table("a.csv", 0, 4);
     put("test", "words\n");
-    refused("csv", "", "test: found no csv at its beginning, expected it as its name says",
+    refused("csv", "",
+            "test: found no csv at the start of the file, expected it because the file name",
             "test=");
     struct data d;
     /* With holdout=, no test file is needed, so the invalid file "test" is not read. */
@@ -472,7 +472,7 @@ static void test_sniff_rows(void **state)
     scratch_put(&s, "noise", "\0\1\2\3\4\0\0\0\377\376", 10);
     char kind[DATA_KIND_MAX];
     assert_int_equal(data_sniff(scratch_path(&s, "noise"), kind, error), -EINVAL);
-    assert_non_null(strstr(error, "/noise: found 1 file of no kind that can be told"));
+    assert_non_null(strstr(error, "/noise: found 1 file of an unknown kind"));
     assert_int_equal(data_sniff(scratch_path(&s, "none"), kind, error), -ENOENT);
     assert_non_null(strstr(error, "/none: found no such directory or file"));
     assert_int_equal(data_sniff(scratch_path(&s, "a,foo=3"), kind, error), -ENOENT);

@@ -170,7 +170,7 @@ static void test_headers(void **state)
          "header length: found 1073741824, expected 2 to 100000000"},
         {W("\"F32\"", "[2]", "[0,8]"), 8, UINT64_MAX,
          "header length: found 18446744073709551615, expected 2 to 100000000"},
-        {W("\"F32\"", "[2]", "[0,8]"), 8, 5, "header: found no JSON"},
+        {W("\"F32\"", "[2]", "[0,8]"), 8, 5, "header: not valid JSON"},
         {W("\"F16\"", "[2]", "[0,8]"), 8, 0, "found 8 bytes, expected 4 for its shape"},
         {W("\"I64\"", "[1]", "[0,8]"), 8, 0, "dtype of w: found I64, expected F32, or F16"},
         {W("\"F8_E4M3\"", "[8]", "[0,8]"), 8, 0, "dtype of w: found F8_E4M3, expected F32"},
@@ -192,13 +192,13 @@ static void test_headers(void **state)
         {W("\"F32\"", "[2]", "[0,8]"), 7, 0, "data: found 7 bytes, expected 8"},
         {"{}", 0, UINT64_MAX, "header length: found 18446744073709551615, expected 2 to 100000000"},
         {"{}", 0, 1, "header length: found 1, expected 2 to 100000000"},
-        {"{}", 0, 3, "too short: found 2 bytes behind its first 8, expected a header of 3"},
+        {"{}", 0, 3, "too short: found 2 bytes after its first 8, expected a header of 3"},
         {"{", 0, 1 << 20,
-         "too short: found 1 bytes behind its first 8, expected a header of 1048576"},
+         "too short: found 1 bytes after its first 8, expected a header of 1048576"},
         {"[]", 0, 0,
-         "no safetensors file: found the byte 0x5b behind its first 8, expected the '{'"},
-        {" {}", 0, 0, "no safetensors file: found the byte 0x20"},
-        {"", 0, 2, "no safetensors file: found 8 bytes, expected 8 and a JSON header"},
+         "not a safetensors file: found the byte 0x5b after its first 8, expected the '{'"},
+        {" {}", 0, 0, "not a safetensors file: found the byte 0x20"},
+        {"", 0, 2, "not a safetensors file: found 8 bytes, expected 8 and a JSON header"},
         {"{}", 0, 0, "found 0 tensors, expected 1"},
         {"{\"w\":5}", 0, 0, "dtype of w: found none"},
         {"{\"__metadata__\":[]}", 0, 0, "__metadata__: expected a map"},
@@ -264,7 +264,7 @@ static void test_other_files(void **state)
                                          "weight,bias\n0.5,0.25\n"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         scratch_put(&s, "other", (const uint8_t *)others[i], strlen(others[i]));
-        refused("other", segments, N_SEGMENTS, "no safetensors file: found ");
+        refused("other", segments, N_SEGMENTS, "not a safetensors file: found ");
     }
 }
 
@@ -493,7 +493,7 @@ static void test_names(void **state)
     }
     put_file("lacks", "{\"scale\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[0,4]}}", 0, 4);
     refused("lacks", segments, N_SEGMENTS,
-            "found 1 tensors, expected 3: conv1.weight of the model is not there");
+            "found 1 tensors, expected 3: tensor conv1.weight of the model is missing");
 }
 
 /* The tensors that safetensors_walk() has passed to its callback. */

@@ -30,7 +30,8 @@ static void test_standard(void **state)
     check_sample(&d.test, 0, (float[]){2, 0}, 2);
     check_sample(&d.test, 1, (float[]){0, 2}, 2);
     assert_string_equal(
-        d.note, "the label is column 3; 2 gaps in column 1: the mean is taken, or no "
+        d.note, "the label is column 3; 2 empty cells in column 1: they count as the column's "
+                "mean, or as no "
                 "category; the same number in all rows of column 2: no model can learn from "
                 "that");
     data_close(&d);
@@ -89,8 +90,9 @@ static void test_of_a_run(void **state)
     assert_string_equal(d.train.kind, kind);
     check_sample(&d.train, 0, (float[]){198, 0, 0, 1.5f}, 4);
     check_sample(&d.test, 0, (float[]){-1, 0, 0, 0}, 4);
-    assert_non_null(strstr(d.note, "in column 2 there are categories that the training set, or the "
-                                   "run, does not have: they count as none"));
+    assert_non_null(strstr(d.note,
+                           "column 2: some categories are not in the training set or run, and "
+                           "count as no category"));
     data_close(&d);
     refused("a", ",scale=none", kind,
             "found scale=none, expected scale=standard (csv/4x2/0/standard)");
@@ -126,9 +128,9 @@ static void test_words(void **state)
     dataset_sample(&d.test, 1, out);
     sum = out[0] + out[1];
     assert_true(sum <= 0);
-    assert_non_null(strstr(d.note,
-                           "the label is column 1; categories in column 2, an input for each: "
-                           "3 inputs in all; 1 gaps in column 2"));
+    assert_non_null(strstr(
+        d.note, "the label is column 1; categories in column 2, with one input for each category: "
+                "3 inputs in total; 1 empty cells in column 2"));
     data_close(&d);
     /* Words of the first row occur in later rows, so it is not a header. */
     put("a", "p,x,s\ne,y,t\np,x,t\n");
@@ -300,9 +302,8 @@ static void test_wide(void **state)
     data_close(&d);
     put("a", text[2]);
     refused("a", "", kind,
-            "a: found a training set of other means, scales or categories, expected the one of the "
-            "run: "
-            "400 columns are too many");
+            "a: found a training set with other means, scales or categories than the run: the run "
+            "description has no room for 400 columns");
 }
 
 /* A table with more than COLUMNS_MAX_N columns is not scaled. */
@@ -367,12 +368,12 @@ static void test_warning(void **state)
     put("a", "0,5,0.5,0\n1,5,1200.5,1\n");
     put("test", "0,5,0.5,0\n");
     opened(&d, "a", ",scale=none", NULL);
-    assert_string_equal(d.note,
-                        "warning: column 3 reaches 1200 times as far as column 1, and nothing is "
-                        "scaled (scale=standard does)");
+    assert_string_equal(d.note, "warning: the values of column 3 are 1200 times as large as those "
+                                "of column 1, and nothing is "
+                                "scaled (use scale=standard)");
     data_close(&d);
     opened(&d, "a", ",divide=1000", NULL);
-    assert_non_null(strstr(d.note, "warning: a column reaches 1200 times"));
+    assert_non_null(strstr(d.note, "warning: the values of one column are 1200 times"));
     data_close(&d);
     put("a", "0,5,0.5,0\n1,5,100.5,1\n");
     opened(&d, "a", ",scale=none", NULL);

@@ -44,17 +44,10 @@ static void what_is_no_setting_is_refused(void **state)
 {
     (void)state;
     static const char *const bad[][2] = {
-        {"[a]", "section"},
-        {"lr", "name = value"},
-        {"= 1", "a name"},
-        {"lr =", "a value"},
-        {"lr = # 1", "a value"},
-        {"a = \"b", "no quote"},
-        {"a = \"b\\", "backslash"},
-        {"a = \"\\n\"", "backslash"},
-        {"a = \"b\" c", "nothing behind"},
-        {"a = \"b\\\"", "no quote"},
-        {"a\x1b = 1", "control"},
+        {"[a]", "section"},          {"lr", "name = value"},       {"= 1", "a name"},
+        {"lr =", "a value"},         {"lr = # 1", "a value"},      {"a = \"b", "no quote"},
+        {"a = \"b\\", "backslash"},  {"a = \"\\n\"", "backslash"}, {"a = \"b\" c", "nothing after"},
+        {"a = \"b\\\"", "no quote"}, {"a\x1b = 1", "control"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char text[64];

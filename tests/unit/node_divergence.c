@@ -297,8 +297,8 @@ static void test_distance(void **state)
     /* The small distance in the consensus phase does not hide the divergence. */
     divergence_drift(&v, 0.1, 0.01, 1000, 1000);
     assert_true(divergence_ran_away(&v, why));
-    assert_string_equal(why, "at round 960 the models were farther apart than their "
-                             "mean is long (relative drift 3.11)");
+    assert_string_equal(why, "at round 960 the consensus distance exceeded the norm of "
+                             "the mean model (relative drift 3.11)");
 }
 
 static void test_nothing_known(void **state)

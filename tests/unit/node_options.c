@@ -342,7 +342,9 @@ static void test_file(void **state)
     /* The value on the command line replaces the invalid one. */
     accept_(&runner, "--config f --lr 1");
     file = "print-config = true\n";
-    refuse(&runner, "--config f", "f line 1: --print-config: not in a file of settings");
+    refuse(
+        &runner, "--config f",
+        "f line 1: --print-config: only allowed on the command line, not in a configuration file");
     file = NULL;
     refuse(&runner, "--config f", "--config: there is none");
     refuse(&tool, "f --config f", "unknown flag --config");

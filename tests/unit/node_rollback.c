@@ -184,7 +184,7 @@ static void test_no_first_loss(void **state)
     rollback_say(&r, said);
     assert_string_equal(said,
                         "round 9: training ran away (the loss is 1000, and began at 0.5): back to "
-                        "the model of round 7, for the second time: that is the end");
+                        "the model of round 7, for the second time: the run ends");
     assert_true(train(&r, 10, x, 1, (double)INFINITY));
     rollback_why(&r, why);
     assert_string_equal(

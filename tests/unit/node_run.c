@@ -162,7 +162,7 @@ static void renamed_keys_keep_their_names_in_the_text(void **state)
     memmove(skew + 10, skew + 5, strlen(skew + 5) + 1);
     memcpy(skew, "\npartition", 10);
     assert_int_equal(run_from_text(&back, &sgd_keys, text, n + 5, error), -EINVAL);
-    assert_string_equal(error, "the run's text is not canonical");
+    assert_string_equal(error, "the run description is not canonical");
 }
 
 static void check_round_trip(const struct run_flags *f)

@@ -17,10 +17,10 @@ static void momentum_is_of_a_kind(void **state)
                 {{{"mixer", "allreduce"}, {"topology", "complete"}, {"compress", "none"}}, NULL},
                 {{{"mixer", "average"}, {"compress", "topk:0.1"}}, NULL},
                 {{{"overlap", "1"}, {"local-steps", "7"}}, NULL},
-                {{{"momentum", "0"}}, "--momentum-kind qg: needs a --momentum over 0"},
-                {{{"local-steps", "auto"}}, "needs a number of --local-steps, not auto"},
+                {{{"momentum", "0"}}, "--momentum-kind qg: needs a --momentum above 0"},
+                {{{"local-steps", "auto"}}, "needs a number for --local-steps, not auto"},
                 {{{"mixer", "average"}, {"compress", "topk:0.1"}, {"factor-masking", "true"}},
-                 "not with --factor-masking true"},
+                 "cannot be combined with --factor-masking true"},
                 {{{"mixer", "dpsgd"}, {"gamma", "1.3"}}, "needs a --gamma of at most 1"},
                 {{{"gamma", "1.01"}}, "needs a --gamma of at most 1"},
                 {{{"optimiser", "adam"}}, "--momentum-kind: only with --optimiser sgd"}};
@@ -51,17 +51,19 @@ static void pairs_want_pairs(void **state)
     {
         const char *flags[3][2];
         const char *why; /* Part of the error message. NULL: the flags are accepted. */
-    } rows[] = {{{{"seed", "1"}}, NULL},
-                {{{"topology", "matching:3"}}, NULL},
-                {{{"topology", "rotation:2"}, {"compress", "fp16"}}, NULL},
-                {{{"topology", "one-peer-exponential"}, {"gamma", "1"}}, NULL},
-                {{{"momentum-kind", "qg"}}, NULL},
-                {{{"topology", "ring"}}, "--topology ring: not with --mixer gossip: it needs one"},
-                {{{"topology", "base:1"}}, "--topology base:1: not with --mixer gossip"},
-                {{{"gamma", "0.5"}}, "--gamma 0.5: not with --mixer gossip"},
-                {{{"compress", "qsgd:4"}}, "not with --mixer gossip"},
-                {{{"policy", "async"}}, "needs --policy sync"},
-                {{{"overlap", "1"}}, "does not go with --overlap 1"}};
+    } rows[] = {
+        {{{"seed", "1"}}, NULL},
+        {{{"topology", "matching:3"}}, NULL},
+        {{{"topology", "rotation:2"}, {"compress", "fp16"}}, NULL},
+        {{{"topology", "one-peer-exponential"}, {"gamma", "1"}}, NULL},
+        {{{"momentum-kind", "qg"}}, NULL},
+        {{{"topology", "ring"}},
+         "--topology ring: cannot be combined with --mixer gossip: each peer needs exactly one"},
+        {{{"topology", "base:1"}}, "--topology base:1: cannot be combined with --mixer gossip"},
+        {{{"gamma", "0.5"}}, "--gamma 0.5: cannot be combined with --mixer gossip"},
+        {{{"compress", "qsgd:4"}}, "cannot be combined with --mixer gossip"},
+        {{{"policy", "async"}}, "needs --policy sync"},
+        {{{"overlap", "1"}}, "cannot be combined with --overlap 1"}};
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct run_flags f = {.trainer = &sgd_keys};
@@ -88,23 +90,24 @@ static void learners_are_several(void **state)
     {
         const char *flags[4][2];
         const char *why; /* Part of the error message. NULL: the flags are accepted. */
-    } rows[] = {
-        {{{"learners", "4"}}, NULL},
-        {{{"learners", "64"}, {"mixer", "sma"}, {"learner-momentum", "0"}}, NULL},
-        {{{"learners", "2"},
-          {"mixer", "average"},
-          {"compress", "topk:0.1"},
-          {"factor-masking", "true"}},
-         NULL},
-        {{{"learners", "2"}, {"local-steps", "auto"}, {"overlap", "0"}}, NULL},
-        {{{"learners", "2"}, {"overlap", "1"}, {"optimiser", "adam"}}, NULL},
-        {{{"learners", "1"}, {"momentum-kind", "qg"}}, NULL},
-        {{{"learners", "1"}, {"overlap", "layer"}}, NULL},
-        {{{"learners", "2"}, {"momentum-kind", "qg"}}, "--learners 2: not with --momentum-kind qg"},
-        {{{"learners", "3"}, {"overlap", "layer"}}, "--learners 3: not with --overlap layer"},
-        {{{"learner-momentum", "0.5"}}, "--learner-momentum: only with --learners above 1"},
-        {{{"learners", "1"}, {"learner-momentum", "0.9"}},
-         "--learner-momentum: only with --learners above 1"}};
+    } rows[] = {{{{"learners", "4"}}, NULL},
+                {{{"learners", "64"}, {"mixer", "sma"}, {"learner-momentum", "0"}}, NULL},
+                {{{"learners", "2"},
+                  {"mixer", "average"},
+                  {"compress", "topk:0.1"},
+                  {"factor-masking", "true"}},
+                 NULL},
+                {{{"learners", "2"}, {"local-steps", "auto"}, {"overlap", "0"}}, NULL},
+                {{{"learners", "2"}, {"overlap", "1"}, {"optimiser", "adam"}}, NULL},
+                {{{"learners", "1"}, {"momentum-kind", "qg"}}, NULL},
+                {{{"learners", "1"}, {"overlap", "layer"}}, NULL},
+                {{{"learners", "2"}, {"momentum-kind", "qg"}},
+                 "--learners 2: cannot be combined with --momentum-kind qg"},
+                {{{"learners", "3"}, {"overlap", "layer"}},
+                 "--learners 3: cannot be combined with --overlap layer"},
+                {{{"learner-momentum", "0.5"}}, "--learner-momentum: only with --learners above 1"},
+                {{{"learners", "1"}, {"learner-momentum", "0.9"}},
+                 "--learner-momentum: only with --learners above 1"}};
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct run_flags f = {.trainer = &sgd_keys};
@@ -133,8 +136,8 @@ static void post_local_has_steps(void **state)
     } rows[] = {{"10", "4", "100", NULL},
                 {"0", "4", "100", NULL},
                 {"99", "2", "100", NULL},
-                {"100", "4", "100", "--post-local 100: the run has 100 rounds: expected fewer"},
-                {"1000", "4", "100", "--post-local 1000: the run has 100 rounds"},
+                {"100", "4", "100", "--post-local 100: expected less than the 100 rounds"},
+                {"1000", "4", "100", "--post-local 1000: expected less than the 100 rounds"},
                 {"10", "1", "100", "--post-local: only with --local-steps above 1"},
                 {"0", "1", "100", "--post-local: only with --local-steps above 1"},
                 {"10", "auto", "100", "--post-local: only with --local-steps above 1"}};

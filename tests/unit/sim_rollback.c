@@ -36,7 +36,7 @@ static void hear(void *self, uint32_t peer, const struct node_note *note)
     bool back = strstr(note->text, "training ran away") != NULL;
     assert_true(!back || peer == BAD);
     n_back += back;
-    n_ends += strstr(note->text, "that is the end") != NULL;
+    n_ends += strstr(note->text, "for the second time: the run ends") != NULL;
 }
 
 static void run(struct rig *r, uint64_t first, uint64_t second)

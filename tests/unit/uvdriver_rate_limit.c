@@ -182,7 +182,7 @@ static void test_a_flood_pushes_out_its_own(void **state)
     assert_true(uv_driver_counts(a.driver)->evicted >= 308 - 64);
     for (uint32_t i = 0; i < 8; i++)
         assert_false(ended(fd[i]));
-    assert_true(a.n_notes == 1 && strstr(a.note, "more connections come") != NULL);
+    assert_true(a.n_notes == 1 && strstr(a.note, "too many connections") != NULL);
     close_door(fd, n);
 }
 

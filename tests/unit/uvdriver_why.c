@@ -66,7 +66,7 @@ static void test_another_key(void **state)
     }
     assert_int_equal(a.n_notes, 1); /* Three failures in a row are logged once. */
     assert_non_null(strstr(a.note, "127.0.0.1"));
-    assert_non_null(strstr(a.note, "not sealed with our cluster key"));
+    assert_non_null(strstr(a.note, "not encrypted with this cluster key"));
     fake_part(&a, &b);
 }
 
@@ -186,7 +186,7 @@ static void test_handshakes_that_do_not_end(void **state)
     close(fd);
     FAKE_RUN_UNTIL(n_strangers() == 2);
     assert_int_equal(a.n_notes, 1);
-    assert_non_null(strstr(a.note, "may be of an older release"));
+    assert_non_null(strstr(a.note, "may run an older release"));
     fake_part(&a, &b);
 }
 
@@ -201,7 +201,7 @@ static void test_a_slow_handshake(void **state)
     FAKE_RUN_UNTIL(n_strangers() == 1);
     /* The deadline may pass before the message is read; then no line is logged. */
     if (a.n_notes == 1)
-        assert_non_null(strstr(a.note, "did not end the handshake in time"));
+        assert_non_null(strstr(a.note, "did not finish the handshake in time"));
     assert_null(strstr(a.note, "older"));
     close(fd);
     fake_part(&a, &b);

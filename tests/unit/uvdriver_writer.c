@@ -187,7 +187,7 @@ static void test_kept(void **unused)
         wait_until_done(i);
         assert_int_equal(w.result.err, 0);
         assert_true(w.result.beat == (uint64_t)i && w.result.n_bytes > 500);
-        assert_non_null(strstr(w.result.why, "safetensors: kept beat "));
+        assert_non_null(strstr(w.result.why, "safetensors: stored step "));
         assert_true(newest(&n) == (uint64_t)i);
         assert_int_equal(n, i == 1 ? 1 : 2);
         assert_int_equal(scratch_count(&w.scratch, 0), n);

@@ -305,7 +305,7 @@ static void divide(struct allreduce *c)
     for (size_t k = 0; k < m->n_floats; k++)
         sum[k] /= (float)c->n;
     if (!vec_finite(sum, m->n_floats) || !statistics_proper(&m->statistics, sum + m->dim)) {
-        keep_own(c, "what the members sent adds up to no model");
+        keep_own(c, "the sum of the members' models is not finite or has invalid statistics");
         return;
     }
     c->stage = c->result;
