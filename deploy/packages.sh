@@ -8,7 +8,7 @@ libopenblas-dev libmsgpack-c-dev|libmsgpack-dev zlib1g-dev libjansson-dev libmic
 packages_runtime="libuv1t64|libuv1 libsodium23 libopenblas0-pthread libmsgpack-c2|libmsgpackc2 libjansson4 \
 libmicrohttpd12t64|libmicrohttpd12 zlib1g"
 packages_quick="libcmocka-dev python3" # For tests/run --quick.
-packages_test="python3-numpy python3-matplotlib python3-protobuf python3-yaml dpkg-dev file valgrind clang libclang-rt-dev clang-format locales doxygen man-db chromium"
+packages_test="spin python3-numpy python3-matplotlib python3-protobuf python3-yaml dpkg-dev file valgrind clang libclang-rt-dev clang-format locales doxygen man-db chromium"
 packages_engine="docker.io docker-cli|docker.io docker-compose iptables ca-certificates"
 packages_root="debootstrap" # For tests that make a bare Debian.
 

@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# tests/e2e/model.sh -- spin checks the models of the protocol (tests/model) within small limits.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../lib.sh"
+e2e_begin
+
+command -v spin >/dev/null || skip "there is no spin here (Debian: spin)"
+check "the properties of all models hold" eval '"$root/tests/model/run" >model.out 2>model.err'
+sed 's/^/# /' model.out
+check "  with each state searched" [ "$(grep -c ' 0 errors, ' model.out)" = 2 ]
+check "  and a broken rule is noticed" grep -q 'NO_PREV 1 errors' model.out
+e2e_end
