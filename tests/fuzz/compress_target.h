@@ -87,8 +87,8 @@ static struct target_of *target_in(const uint8_t *data)
 }
 
 /* Opens a compressor for one of five shapes. Shape 0 has 100 elements and shape 4 has 3,000. The
- * others have three tensors: as one unit, as three units, or with the first and the last as one
- * unit of two pieces. */
+ * others have three tensors. These are encoded together, each by itself, or the first together with
+ * the last. */
 static struct compress *open_shape(const char *spec, size_t shape)
 {
     static const struct segment small[] = {{.n = 100, .rows = 10, .cols = 10}};

@@ -169,7 +169,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *p, size_t n, size_t max, unsigned seed)
         (uint8_t)(4 | (seed >> 8 & 0x38)), 4, 0, (uint8_t)(seed >> 14), (uint8_t)(seed >> 18), 0,
         (uint8_t)(1u << (seed >> 26 & 7))};
     if (seed & 4)
-        made[1] = 1; /* Without position and bits, so that the message is not modified. */
+        made[1] = 1; /* No pair of position and bits follows, so the message is not modified. */
     memcpy(p + n, made, OP + made[1]);
     return n + OP + made[1];
 }

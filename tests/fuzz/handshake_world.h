@@ -47,7 +47,8 @@ static struct
     uint8_t list[2][WIRE_ID_BYTES];
     size_t n_list;
     bool evil_listed;
-    size_t base_total; /* Value of toy.n_total when the connection began. */
+    /* Bytes that the node had written (toy.n_total) when the connection began. */
+    size_t base_total;
     /* True: no modified byte was sent on this connection, and its first message is new. */
     bool honest;
     bool judged; /* True: check_replay() has recorded the first message of this connection. */

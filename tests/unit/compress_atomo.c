@@ -126,7 +126,8 @@ static struct means means_of(const char *spec, size_t draws)
     return (struct means){sum.rest / (double)draws, sum.count / (double)draws};
 }
 
-/* If no triple is certain, the relative variance omega is (sum sigma)^2 / (r sum sigma^2) - 1. */
+/* If no triple is certain to be sent, the relative variance omega is (sum sigma)^2 / (r sum
+ * sigma^2) - 1, for the singular values sigma and r expected triples. */
 static void test_variance(void **state)
 {
     (void)state;
@@ -277,7 +278,7 @@ static void test_most(void **state)
     }
     bytes[1] = 0;
     assert_false(compress_validate(rig.c, bytes, 3));
-    bytes[1] = 0x81; /* The count 1, encoded in two bytes instead of one. */
+    bytes[1] = 0x81; /* Refused: the count of triples, 1, is encoded in two bytes instead of one. */
     bytes_put_float(bytes + 4 * (M + N) - 1, 1.0f);
     assert_false(compress_validate(rig.c, bytes, 4 + 4 * (M + N)));
     rig_close(&rig);

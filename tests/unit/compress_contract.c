@@ -179,7 +179,8 @@ static void check_replica(struct bench_rig *r)
         compress_apply(r->c, r->bytes, r->len, a);
         compress_apply(r->c, r->bytes, r->len, b);
         check(memcmp(a, b, r->n * sizeof *a) == 0, "replicas differ");
-        /* x_hat + C is rounded once per element, so e2 need not be exact. */
+        /* The sum x_hat + C is rounded once per element, so the reported squared error e2 need not
+         * be exact. */
         double left = sqrt(vec_dist2(x, a, r->n));
         double most = sqrt(vec_norm2(a, r->n) + vec_norm2(x, r->n));
         check(fabs(left - sqrt(r->stat.e2)) <= 0x1p-22 * most + 1e-5 * left,
@@ -222,8 +223,9 @@ static void check_size(const struct tested *t)
     for (at_kind = 0; at_kind < VECTOR_KINDS; at_kind++) {
         check_vector(&r, t, vectors[at_kind]);
         if (at_kind == VECTOR_ZERO || at_n == 0)
-            check(r.len <= 1 + at_n / 100, /* No unit is smaller than a block of 100 values. */
-                  "a zero difference is not a byte a unit");
+            /* Each unit (values that are encoded together) except the last has at least 100
+             * values. */
+            check(r.len <= 1 + at_n / 100, "a zero difference is not a byte a unit");
         if (fresh) {
             rig_close(&r);
             rig_open(&r, t->spec, at_n);

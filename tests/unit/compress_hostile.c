@@ -205,16 +205,18 @@ static void test_chosen(void **state)
         {"fp16", 1, 4, {1, 127, 0x01, 0x78}, false}, /* Refused: the value is above 2^15. */
         {"fp16", 1, 4, {1, 127, 0x00, 0x80}, false}, /* Refused: the value is -0. */
         {"fp16", 1, 4, {1, 191, 0x00, 0x10}, false}, /* Refused: the value is 2^64. */
-        {"fp16", 1, 4, {1, 0, 0x01, 0x00}, false},   /* Refused: exponent 0, but a value. */
+        /* Refused: the exponent is 0, but the value is not. */
+        {"fp16", 1, 4, {1, 0, 0x01, 0x00}, false},
         {"sign:0", 3, 6, {1, 0, 0, 0x80, 0x3f, 7}, true},
         {"sign:0", 3, 6, {1, 0, 0, 0x80, 0x3f, 8}, false}, /* Refused: the padding is not 0. */
         {"sign:0", 3, 6, {1, 0, 0, 0x80, 0xbf, 1}, false}, /* Refused: the scale is negative. */
-        {"sign:0", 3, 6, {1, 0, 0, 0, 0, 1}, false},       /* Refused: a sign with the scale 0. */
+        /* Refused: the scale is 0, but a sign bit is set. */
+        {"sign:0", 3, 6, {1, 0, 0, 0, 0, 1}, false},
         {"qsgd:4:0", 1, 6, {1, 0, 0, 0x80, 0x3f, 0x0f}, true},
         {"qsgd:4:0", 1, 6, {1, 0, 0, 0x80, 0x3f, 0x08}, false}, /* Refused: the value is -0. */
         {"qsgd:4:0", 1, 6, {1, 0, 0, 0x80, 0x3f, 0x1f}, false}, /* Refused: the padding is not 0. */
         {"qsgd:4:0", 1, 6, {1, 0, 0, 0, 0, 0x00}, true},
-        /* Refused: a value, but the scale 0. */
+        /* Refused: the scale is 0, but the value is not. */
         {"qsgd:4:0", 1, 6, {1, 0, 0, 0, 0, 0x01}, false},
         {"qsgd:4:0", 1, 6, {1, 0, 0, 0, 0x5f, 0x01}, true},  /* Accepted: the value is 2^63. */
         {"qsgd:4:0", 1, 6, {1, 0, 0, 0, 0x5f, 0x02}, false}, /* Refused: the value is 2^64. */
@@ -232,15 +234,16 @@ static void test_chosen(void **state)
         {"topk:0.1", 20, 9, {1, 1, 3, 1, 0x1e, 0, 0, 0x80, 0x7f}, false},
         {"topk:0.1", 20, 10, {1, 0x81, 0, 3, 1, 0x1e, 0, 0, 0x80, 0x3f}, false},
         {"topk:0.1", 20, 10, {1, 1, 3, 2, 0x1e, 0, 0, 0, 0x80, 0x3f}, false},
-        /* Messages with the same position, but in other encodings: with another Rice parameter, so
-         * that the stream is longer or equally long, and with other position codes. */
+        /* Refused: the position above, in encodings that are not canonical. They have another Rice
+         * parameter, so that the stream is longer or equally long, or another position code. */
         {"topk:0.1", 20, 9, {1, 1, 4, 1, 0x1f, 0, 0, 0x80, 0x3f}, false},
         {"topk:0.1", 20, 9, {1, 1, 5, 1, 0x1f, 0, 0, 0x80, 0x3f}, false},
         {"topk:0.1", 20, 9, {1, 1, 32, 1, 0x1f, 0, 0, 0x80, 0x3f}, false},
         {"topk:0.1", 20, 10, {1, 1, 36, 2, 1, 15, 0, 0, 0x80, 0x3f}, false},
         {"topk:0.1", 20, 11, {1, 1, 64, 3, 0, 0x80, 0}, false},
-        /* topk:0.1 of 20 values may send two positions. These messages have three positions, two,
-         * and one with a Rice parameter so bad that the stream exceeds the bound. */
+        /* topk:0.1 of 20 values may send at most two positions. The first message has three
+         * positions, and the second has two. The third has one, with a Rice parameter so bad that
+         * the stream exceeds the bound. */
         {"topk:0.1", 20, 17, {1, 3, 0, 1, 7}, false},
         {"topk:0.1", 20, 13, {1, 2, 0, 1, 3}, true},
         {"topk:0.1", 20, 11, {1, 1, 0, 3, 0, 0, 0x08}, false},

@@ -123,7 +123,8 @@ int main(void)
 #define HAS(feature) 0
 #endif
 
-/* The programs for the instruction sets run in parallel. Their output is read line by line. */
+/* The programs for the instruction sets run in parallel. The test reads their output line by
+ * line. */
 enum { LEVELS_MAX = 3 };
 
 struct level
@@ -233,7 +234,7 @@ static void test_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        /* Runs first, because it also selects the instruction set. */
+        /* This test runs first, because it also selects the instruction set. */
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_levels),
     };

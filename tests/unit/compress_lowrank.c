@@ -236,7 +236,7 @@ static void test_scales(void **state)
         for (uint64_t draw = 0; draw < 4; draw++) {
             vector_fill(v, M * N, draw == 2 ? VECTOR_SPARSE : VECTOR_GAUSS, draw);
             for (size_t j = 0; j < M * N; j++) {
-                /* In the second message, the rows differ by up to 2^64 in size. */
+                /* In the second message, the sizes of the rows differ by factors of up to 2^64. */
                 v[j] = ldexpf(v[j], draw == 1 ? -2 * (int)(j / N) : 0);
                 scaled[j] = ldexpf(v[j], powers[i]);
             }

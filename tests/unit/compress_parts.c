@@ -133,8 +133,8 @@ static void layers_go_ahead(void **state)
     }
 }
 
-/* Values that are not finite are refused in the part that contains them, and the next message is
- * not affected. */
+/* Values that are not finite are refused in the fragment that contains them, and the next message
+ * is not affected. */
 static void the_next_one_begins_anew(void **state)
 {
     struct compress *a, *b;

@@ -80,14 +80,16 @@ static const struct pin
     {"onebit", GAUSS, 0.636, 0.005},
     {"tern,round=sr", GAUSS, 0.49, 0.005},
     {"tern,round=sr,scale=raw", GAUSS, -0.009, 0.005},
-    {"tern:512,clip=0", GAUSS, 0.4395, 0.005}, /* The same figure as for qsgd:2. */
+    /* For Gaussian data, the contraction equals that of qsgd:2. */
+    {"tern:512,clip=0", GAUSS, 0.4395, 0.005},
     {"tern:512,clip=0,round=sr", GAUSS, 0.388, 0.005},
     {"3lc", GAUSS, 0.089, 0.02},
     {"3lc:1.75", GAUSS, 0.0015, 0.0015},
     {"wangni:0.1", GAUSS, 0.157, 0.005},
     {"wangni:0.1,scale=raw", GAUSS, -4.4, 0.1},
     {"randk:0.1,scale=unbiased", GAUSS, -8.0, 0.1},
-    {"aji:0.1", GAUSS, 0.4393, 0.005}, /* The same figure as for topk. */
+    /* For Gaussian data, the contraction equals that of topk:0.1. */
+    {"aji:0.1", GAUSS, 0.4393, 0.005},
     {"lowrank:1", GAUSS, 0.0078, 0.0005},
     {"lowrank:4", GAUSS, 0.031, 0.001},
     {"onebit", LAPLACE, 0.500, 0.005},

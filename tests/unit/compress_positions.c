@@ -424,7 +424,7 @@ static void test_edits(void **state)
         }
 }
 
-/* Gives the decoder heads that may be valid, each with a random stream. */
+/* Decodes random streams, each behind a head that may be valid. */
 static void test_noise(void **state)
 {
     (void)state;
@@ -478,7 +478,8 @@ static void test_rules(void **state)
     refused(POSITIONS_BITMAP, N, len, "a bit in the padding");
 
     len = positions_put(POSITIONS_EF, set, K, N, bytes);
-    /* 4 low bits per position. The stream has 11 high and 20 low bits. */
+    /* The Elias-Fano code has 4 low bits for each of the 5 positions. The stream has 11 bits for
+     * the high parts, and 20 for the low parts. */
     assert_int_equal(bytes[1], 32 + 4);
     assert_int_equal(len, 3 + 2 + 3);
     bytes[1]--;

@@ -327,7 +327,7 @@ static void test_means(void **state)
             double sum = 0.0, squares = 0.0;
             vector_fill(v, N, kinds[k], 2);
             for (uint64_t draw = 0; draw < DRAWS; draw++) {
-                /* A new compressor for each draw, because the bound is for the first message of
+                /* Each draw needs a new compressor, because the bound is for the first message of
                  * lowrank. */
                 struct bench_rig r;
                 rig_open_model(&r, means[i].spec, &square, 1);

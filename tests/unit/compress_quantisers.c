@@ -66,7 +66,7 @@ static const struct
 {
     const char *spec;
     double worst; /* Largest |v - C(v)|^2, as a share of |v|^2. */
-    double block; /* If not 0, 1 - 1/block is another proved bound of this share. */
+    double block; /* If not 0, another proved bound of |v - C(v)|^2 / |v|^2 is 1 - 1/block. */
 } proved[] = {
     {"bf16", 0x1p-16, 0},
     {"int8", 256.0 / 64516, 256},
@@ -77,7 +77,7 @@ static const struct
     {"qnt", 1, 0},
     {"qnt:2", 1, 0},
     {"qnt:32:256", 1, 0},
-    {"nat", (7.0 / 9) * (7.0 / 9), 0}, /* The bound is for the worst random draw. */
+    {"nat", (7.0 / 9) * (7.0 / 9), 0}, /* This bound holds for every random draw, even the worst. */
     {"nat,round=near", 1.0 / 9, 0},
     {"nat,scale=raw", 1, 0},
     {"nat,round=near,scale=inv1w", 0.167, 0},
@@ -129,7 +129,8 @@ static void test_pinned_contraction(void **state)
         double low, high;
     } pins[] = {
         {"bf16", VECTOR_GAUSS, 1.0 - 3e-6, 1.0},
-        {"int8", VECTOR_GAUSS, 0.99993, 0.99998}, /* The expected contraction is about 0.99996. */
+        /* For normally distributed values, a contraction of about 0.99996 is expected. */
+        {"int8", VECTOR_GAUSS, 0.99993, 0.99998},
         {"int8:4096", VECTOR_GAUSS, 0.9998, 1.0},
         {"int8:4096", VECTOR_LAPLACE, 0.9995, 0.9999},
         {"int8:4096", VECTOR_HEAVY, 0.9978, 0.9998},
@@ -179,8 +180,8 @@ static void test_scale_equivariance(void **state)
     static const struct
     {
         const char *spec;
-        /* Length of the head, whose bytes change. 0: bytes of the whole message may change, because
-         * it has several scales or its codes are exponents. */
+        /* Length of the head, the only bytes that may change when the vector is scaled. 0: all
+         * bytes may change, because the message has several scales or its codes are exponents. */
         size_t head;
     } specs[] = {
         {"bf16", 0},   {"int8:0", 5},        {"int8", 0},           {"dyn8", 5},

@@ -55,7 +55,7 @@ static void test_bf16_rounding(void **state)
         {1.0f + 0x1.8p-7f, 1.0f + 0x1p-6f},
         {-1.0f - 0x1.02p-8f, -1.0f - 0x1p-7f},
         {1.0f + 0x1.fep-9f, 1.0f},
-        {0x1.ffp0f, 2.0f}, /* Rounding carries into the exponent. */
+        {0x1.ffp0f, 2.0f}, /* Rounding up the mantissa carries into the exponent. */
         {-0x1.fep63f, -0x1.fep63f},
         {0x1.fefffep63f, 0x1.fep63f},
         {0x1p-126f, 0x1p-126f},
@@ -90,8 +90,8 @@ static void test_int8_rounding(void **state)
     }
 }
 
-/* Tests all small multiples of the smallest float. The scale is then so small that it is itself
- * coarse. */
+/* Tests all small multiples of the smallest float. The scale is then a subnormal float itself, so
+ * it is rounded coarsely. */
 static void test_int8_subnormal_scales(void **state)
 {
     (void)state;

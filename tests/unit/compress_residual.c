@@ -21,8 +21,11 @@ static double sent[N], wanted[N];
 
 struct account
 {
-    double miss;          /* Share of the inputs that is lost: |sum C + e - sum g| / |sum g|. */
-    double e2, g2, least; /* Last |e|^2, largest |g|^2 and smallest contraction delta. */
+    /* Share of the inputs g that is lost, for messages C and remaining error e: |sum C + e - sum g|
+     * / |sum g|. */
+    double miss;
+    /* e2: |e|^2 of the last step. g2: largest |g|^2. least: smallest contraction. */
+    double e2, g2, least;
 };
 
 static void step(struct bench_rig *r, uint64_t t, struct account *a)

@@ -61,8 +61,8 @@ static const size_t sizes[] = {1, 2, 3, 17, 100, 1023, 1024, 1025, 8193, 30000};
 static const double shares[] = {0.001, 0.01, 0.1, 0.5, 1.0};
 enum { SIZES = sizeof sizes / sizeof sizes[0], SHARES = sizeof shares / sizeof shares[0] };
 
-/* A check that for_all() runs for all sizes and kinds of vectors. for_all() fills v[0..n)
- * before. */
+/* A check that for_all() calls for all sizes and kinds of vectors. Before each call, for_all()
+ * fills v[0..n). */
 typedef void check_fn(size_t n, int kind);
 
 static void for_all(check_fn *body)

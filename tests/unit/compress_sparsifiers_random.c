@@ -36,7 +36,7 @@ static bool unbiased(const struct moments *m, const double var[D])
     size_t free = 0;
     for (size_t i = 0; i < D; i++) {
         double off = fabs(m->sum[i] / DRAWS - (double)v[i]);
-        if (var[i] == 0.0) { /* The element has no variance: it is never random. */
+        if (var[i] == 0.0) { /* An element without variance is not random, so it must be exact. */
             if (!(off <= 1e-6 * fabs((double)v[i])))
                 return false;
             continue;
@@ -294,7 +294,8 @@ static void test_wangni_numbers(void **state)
     chosen_close(&c);
 }
 
-/* Contraction at a share of 10 % for Gaussian and for Laplacian data. */
+/* Compares the contraction of wangni with a share of 10 % with known values, for Gaussian and for
+ * Laplacian data. */
 static void test_wangni_delta(void **state)
 {
     (void)state;

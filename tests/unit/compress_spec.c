@@ -264,7 +264,8 @@ static void test_long_texts(void **state)
 static size_t random_stage(struct rng *r, const struct codec *c, char *text, char *options)
 {
     const struct codec_param *p = c->params;
-    bool told = true; /* A positional value can be left out only if all later ones are. */
+    /* A positional value can be left out only if all later ones are left out, too. */
+    bool told = true;
     size_t len = (size_t)sprintf(text, "%s", c->name);
     for (; p != NULL && p->name != NULL; p++) {
         char value[40];

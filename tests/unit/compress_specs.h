@@ -15,10 +15,11 @@
 enum { SPECS_MAX = 160, SPEC_LONG = COMPRESS_SPEC_MAX + 32 };
 
 enum spec_trait {
-    SPEC_RANDOM = 1,   /* A message depends on the random draw. */
-    SPEC_UNSCALED = 2, /* C(2^k x) is not 2^k C(x), as in the paper of the codec. */
-    SPEC_MUTE = 4,     /* The codec may send nothing for a vector that is not zero. */
-    SPEC_LOOSE = 8     /* The codec contracts on average, but not in each draw. */
+    SPEC_RANDOM = 1, /* A message depends on the random draw. */
+    /* The codec has an absolute constant, as in its paper, so C(2^k x) is not 2^k C(x). */
+    SPEC_UNSCALED = 2,
+    SPEC_MUTE = 4, /* The codec may send nothing for a vector that is not zero. */
+    SPEC_LOOSE = 8 /* The codec contracts on average, but not in each draw. */
 };
 
 /* One compressor under test. */
@@ -111,7 +112,7 @@ static const struct further further_specs[] = {
     {"qsgd:4,scope=block:100", CODEC_CONTRACTION, 0},
 };
 
-/* Further traits of codecs with their default parameters. */
+/* Traits of single codecs, in addition to SPEC_RANDOM, which spec_add() sets. */
 static const struct
 {
     const char *name;

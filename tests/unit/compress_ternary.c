@@ -51,7 +51,7 @@ static void test_pinned_contraction(void **state)
         {"onebit", .6366, .500, .085, .005},
         {"thr2", .8093, .7287, .334, .005},
         {"thr2:0.7", .8082, .7183, .320, .005},
-        /* The threshold 1 is the best for Laplace data: 2/e = .7358. */
+        /* For Laplace data, the threshold 1 gives the best contraction: 2/e = .7358. */
         {"thr2:1", .7924, .7358, .360, .005},
         {"dorefa", .9984, .9947, .817, .002},
         {"dorefa:1", .6366, .500, .085, .005}, /* dorefa:1 equals the sign codec. */

@@ -154,7 +154,7 @@ static void test_runs(void **state)
         size_t n = 1 + seed * 97;
         size_t m = (n + 4) / 5;
         draw_digits(n, seed % 9, seed);
-        if (seed % 4 == 3) /* Few digits that are not 0, far apart. */
+        if (seed % 4 == 3) /* The vector has few digits that are not 0, and they are far apart. */
             for (size_t i = 0; i < n; i++)
                 digits[i] = i % (60 + seed) != 7 ? 1 : 2;
         digits[n / 2] = 0;
@@ -214,7 +214,7 @@ static void test_3lc_length(void **state)
 
 /* ---- messages from outside ---- */
 
-/* The bytes of 1.0f, 2^63, 2^64, -1.0f, -0.0f, infinity, NaN and 0. */
+/* The bytes of the floats 1, 2^63, 2^64, -1, -0, infinity, NaN and 0, little-endian. */
 #define ONE          0, 0, 0x80, 0x3f
 #define HALF_LIMIT   0, 0, 0, 0x5f
 #define LIMIT        0, 0, 0x80, 0x5f
@@ -236,8 +236,9 @@ static const struct
     {"onebit", 3, 10, {1, ONE, ONE, 2}, true},
     {"onebit", 3, 10, {1, ONE, ZERO, 0}, true},
     {"onebit", 3, 10, {1, ZERO, ONE, 7}, true},
-    {"onebit", 3, 10, {1, ZERO, ONE, 3}, true},  /* Accepted: the mean of values >= 0 may be 0. */
-    {"onebit", 3, 10, {1, ZERO, ZERO, 0}, true}, /* Accepted: both means may round to 0. */
+    {"onebit", 3, 10, {1, ZERO, ONE, 3}, true}, /* Accepted: the mean of values >= 0 may be 0. */
+    /* Accepted: the means of both signs may round to 0. */
+    {"onebit", 3, 10, {1, ZERO, ZERO, 0}, true},
     {"onebit", 3, 10, {1, HALF_LIMIT, HALF_LIMIT, 2}, true},
     /* Refused: the message has a mean of negative values, but no negative value. */
     {"onebit", 3, 10, {1, ONE, ONE, 0}, false},

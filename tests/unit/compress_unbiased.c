@@ -22,8 +22,9 @@ typedef void draw_fn(void *self, uint64_t draw, float *out);
 
 struct verdict
 {
-    double worst; /* The largest |z| of a coordinate. */
-    double z2;    /* Sum of z^2 over all coordinates, about n if C is unbiased. */
+    /* Largest |z|, where z is the deviation of a coordinate's mean in standard deviations. */
+    double worst;
+    double z2; /* Sum of z^2 over all coordinates, about n if C is unbiased. */
     bool unbiased;
 };
 

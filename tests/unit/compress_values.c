@@ -63,7 +63,7 @@ static void test_randk_marginals(void **state)
         }
         assert_int_equal(k, 21);
     }
-    /* The strata have 4 or 5 positions, so the probability is 1/4 or 1/5. */
+    /* The strata have 4 or 5 positions, so each position is sent with probability 1/4 or 1/5. */
     for (size_t i = 0; i < N; i++) {
         double p = (double)hits[i] / DRAWS;
         assert_true(fabs(p - 0.2) <= 0.015 || fabs(p - 0.25) <= 0.015);

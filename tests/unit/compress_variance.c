@@ -53,14 +53,14 @@ static double qsgd_max(double levels)
     return qsgd_variance(largest(), levels);
 }
 
-/* TernGrad: the relative variance is M |v|_1 / |v|^2 - 1, where M is the largest |v|. */
+/* TernGrad: the relative variance is M |v|_1 / |v|^2 - 1, where M is the largest |v_i|. */
 static double tern(double unused)
 {
     (void)unused;
     return largest() * l1() - vec_norm2(v, N);
 }
 
-/* DoReFa rounds to a grid of 2^k - 1 steps from -M to M, where M is the largest |v|. */
+/* DoReFa rounds to a grid of 2^k - 1 steps from -M to M, where M is the largest |v_i|. */
 static double dorefa(double bits)
 {
     double step = 2.0 * largest() / (exp2(bits) - 1.0);

@@ -113,7 +113,7 @@ static void test_sync_waits_for_all(void **state)
     (void)state;
     open_bench(&b, "none", true, false, 0);
     push(&b, 0, 1, 3);
-    /* No worker has reported its position yet, so none is answered. */
+    /* centre_here() was not called for any worker yet, so no worker is answered. */
     assert_int_equal(look(&b), 0);
     close_bench(&b);
 
@@ -269,7 +269,7 @@ static void test_copies(void **state)
             assert_int_equal(look(&b), 1u << i);
             assert_memory_equal(worker(&b, i)->copy->v, b.told[i], sizeof b.told[i]);
         }
-    /* All workers began with the initial model, so none needs a whole one. */
+    /* All workers began with the initial model, so no worker needs a complete model. */
     assert_int_equal(b.n_whole, 0);
     close_bench(&b);
 }

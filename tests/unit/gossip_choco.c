@@ -101,7 +101,7 @@ static void test_one_replica_two_deltas(void **state)
     w.step = 0.1f;
     struct peer *p = &w.peer[0];
     beats(&w, 3);
-    /* A paused edge commits, but no delta is made for it. */
+    /* This job commits the exchange of the paused edge, but makes no new delta for it. */
     p->e[2].state = EDGE_PAUSED;
     job_start(&w, 0);
     job_finish(&w, 0);
@@ -254,7 +254,8 @@ static void test_rungs(void **state)
         w.peer[1].codec = DELTA_RUNG + t * 5 % CODEC_LEVELS_RUNGS;
         beat(&w);
         check_replicas(&w);
-        /* `delta` is a moving average, so it changes by at most a tenth per exchange. */
+        /* The contraction `delta` is a moving average, so it changes by at most a tenth per
+         * exchange. */
         assert_true(fabs(g->delta - delta) <= 0.1 + 1e-9);
         assert_true(g->value >= 0.5 * g->delta - 1e-12 && g->value <= 1.5 * g->delta + 1e-12);
         if (t > 0)
@@ -325,7 +326,7 @@ static void hash_run(bool tamper)
                 }
         beat(&w);
     }
-    /* Both ends detect the different replica. */
+    /* Both ends detect that their replicas differ. */
     assert_int_equal(edge_to(&w, 0, 1)->n_mismatches, tamper);
     assert_int_equal(edge_to(&w, 1, 0)->n_mismatches, tamper);
     assert_int_equal(edge_to(&w, 0, 2)->n_mismatches, 0);
@@ -342,8 +343,8 @@ static void test_hash(void **state)
 
 /* ---- divergence ---- */
 
-/* Sets n values of x to `value`, so that x - a or its squared norm is not finite. The peer must
- * then send nothing. */
+/* Sets n values of the model x to `value`, so that its difference x - a from the replica, or the
+ * squared norm of this difference, is not finite. The peer must then send nothing. */
 static void diverge(float value, size_t n)
 {
     struct world w;
@@ -366,7 +367,8 @@ static void test_divergence(void **state)
     diverge((float)INFINITY, 1);
     diverge(3e38f, 1);
     diverge(1e25f, 1);
-    diverge(0x1p63f, 300); /* Each square is a finite float, but the sum of 300 is not. */
+    /* Each square is a finite float, but the sum of all 300 squares is not. */
+    diverge(0x1p63f, 300);
 }
 
 /* ---- the fused pass ---- */

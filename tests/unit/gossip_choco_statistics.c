@@ -166,9 +166,11 @@ static void test_valid(void **state)
         assert_false(mixing_valid(c, DELTA_RUN, spoilt, n + 1));
         spoilt[0] = 2;
         assert_false(mixing_valid(c, DELTA_RUN, spoilt, n));
-        spoilt[0] = 0; /* Without statistics, the delta begins at the next byte. */
+        /* With the flag 0, no statistics follow, so the delta begins at the next byte. */
+        spoilt[0] = 0;
         assert_false(mixing_valid(c, DELTA_RUN, spoilt, n));
-        assert_false(mixing_valid(c, DELTA_RUNG, good, n)); /* The run does not use this codec. */
+        /* Refused: the run does not use this codec. */
+        assert_false(mixing_valid(c, DELTA_RUNG, good, n));
         free(spoilt);
         world_close(&w);
     }

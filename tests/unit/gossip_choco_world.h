@@ -51,7 +51,8 @@ struct peer
 {
     uint8_t id[WIRE_ID_BYTES];
     struct mixing c;
-    struct edge e[MOST]; /* Edge to peer j at index j. The entry at the own index is unused. */
+    /* Entry j: the edge to peer j. The entry at the peer's own index is unused. */
+    struct edge e[MOST];
     bool works;
     uint32_t codec;    /* Codec with which the peer encodes. */
     uint32_t momentum; /* Momentum that the peer announces. */

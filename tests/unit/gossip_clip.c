@@ -173,8 +173,8 @@ static void clipped_pass_is_the_twins(void **state)
     }
 }
 
-/* A term has one enormous value near its end. The term is refused, and those of its blocks that
- * were already added must be subtracted again. */
+/* The correction from one neighbour (a term) has one enormous value near its end. The term is
+ * refused, and those of its blocks that were already added must be subtracted again. */
 static void one_enormous_float_changes_nothing(void **state)
 {
     static struct pass p;
@@ -210,7 +210,7 @@ static void limit_is_by_what_was_seen(void **state)
     (void)state;
     assert_true(limit2(&t, 0, 0, 0) == 0); /* No distance is known yet, so there is no limit. */
     assert_true(limit2(&t, 4, 1, 0) == 4 * times2);
-    /* The distances of other edges count only after a warning. */
+    /* The distances on other edges have no influence before outlier_filter_warn() is called. */
     assert_true(limit2(&t, 4, 1, 1e-3) == 4 * times2);
     /* All models agree, but one peer comes late. */
     assert_true(limit2(&t, 1e-9, 1, 0) == ways2);

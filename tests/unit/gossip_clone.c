@@ -15,10 +15,10 @@ static struct members *open_process(uint64_t boot, uint64_t incarnation)
     return m;
 }
 
-/* Two processes with one identity hear of each other, directly or through a third peer. Whatever
- * their clocks say, the younger process learns that it is the younger one. The older process learns
- * that it has a duplicate. Each learns it once, after an answer. The third peer draws no
- * conclusion. */
+/* Two processes with one identity receive each other's records in turn. Whatever their clocks say,
+ * the younger process learns that it is the younger one, and the older process learns that it has a
+ * duplicate. The first record that is exchanged does not prove a duplicate yet. A third peer
+ * receives all records, too. */
 static void test_clone(void **state)
 {
     (void)state;
@@ -74,8 +74,8 @@ static void test_runs_twice(void **state)
     members_close(m);
 }
 
-/* A refused member is not a vertex, even if its model is final. Its accusations do not count, and
- * its records are not forwarded, until it is accepted again or has a session. */
+/* A refused member is not a vertex of the topology, even if its model is final. Its accusations do
+ * not count, and its records are not forwarded, until it is accepted again or has a session. */
 static void test_refused(void **state)
 {
     (void)state;

@@ -31,7 +31,7 @@ static void test_table(void **state)
     static const struct
     {
         double ratio[LOOKS];
-        uint32_t rung[LOOKS]; /* Codec level after each estimate. The first level is 3. */
+        uint32_t rung[LOOKS]; /* Codec level after each drift estimate. The first level is 3. */
     } row[] = {
         /* A drift from 1/2 to 1 of the target keeps the level. */
         {{0.5, 0.51, 0.75, 0.99, 1, 0.5, 1, 0.5}, {3, 3, 3, 3, 3, 3, 3, 3}},
@@ -51,7 +51,7 @@ static void test_table(void **state)
         {{9, 9, 9, 1.5, 0.7, 0.1, 0.1, 9}, {5, 7, 7, 7, 7, 7, 6, 7}},
         /* The level never falls below 0, the sparsest. A drift of 0 is a valid estimate. */
         {{0, 0, 0, 0, 0, 0, 0, 0}, {3, 2, 2, 1, 1, 0, 0, 0}},
-        /* An estimate that is not finite is ignored and does not interrupt a sequence of low
+        /* A drift estimate that is not finite is ignored and does not interrupt a sequence of low
          * ones. */
         {{0.1, (double)NAN, 0.1, (double)NAN, (double)INFINITY, 1.5, -INFINITY, 0.7},
          {3, 3, 2, 2, 2, 3, 3, 3}},
@@ -80,7 +80,7 @@ static void test_lag(void **state)
     static const struct
     {
         double excess, lag;
-        uint32_t rung; /* Codec level after two estimates. */
+        uint32_t rung; /* Codec level after two drift estimates. */
     } row[] = {{1.5, 0.51, 5}, {1.5, 0.49, 3}, {100, 0.49, 3}, {100, 0.51, 7},
                {1.5, 0.21, 3}, {1.5, 0.19, 3}, {100, 0, 3},    {0.7, 0.19, 2},
                {1, 0.19, 2},   {0.7, 0.21, 3}, {0.3, 0.49, 2}, {0.3, 10, 2}};
@@ -93,7 +93,9 @@ static void test_lag(void **state)
             l.motion2 = 1;
             l.lag2 = lag * lag;
             codec_levels_mark(&l, 10 * t);
-            l.lag2 = 100 - l.lag2; /* The lag at the time of the estimate must have no influence. */
+            /* The lag of the replicas must count as it was at the start of the estimate's window,
+             * not as it is now. */
+            l.lag2 = 100 - l.lag2;
             codec_levels_look(&l, 1, 2, xi, 10 * t, 10 * t + 3);
         }
         if (l.rung != row[i].rung)
@@ -109,7 +111,7 @@ static void test_far_over(void **state)
     static const struct
     {
         double excess[2]; /* The estimates alternate between these normalised drifts. */
-        uint32_t rung;    /* Codec level after nine estimates. */
+        uint32_t rung;    /* Codec level after nine drift estimates. */
     } row[] = {{{1.01, 1.01}, 3}, {{4, 4}, 3}, {{4.01, 4.01}, 6}, {{29, 100}, 6}, {{100, 3}, 3}};
     (void)state;
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
@@ -127,15 +129,17 @@ static void test_far_over(void **state)
     }
 }
 
-/* A level of price p is used only if the drift exceeds p times the target. It is replaced by a
- * sparser level if the drift is under half of that limit. Prices change nothing else. */
+/* The price of a level is the time of its deltas relative to the budget. A level of price p is used
+ * only if the drift exceeds p times the target. It is replaced by a sparser level if the drift is
+ * under half of that limit. Prices change nothing else. */
 static void test_prices(void **state)
 {
     static const struct
     {
         double price[3]; /* Prices of the levels 3, 4 and 5. */
         double ratio, lag;
-        uint32_t rung; /* Codec level after three estimates with this ratio and lag. */
+        /* Codec level after three estimates, in which the drift is `ratio` times the target. */
+        uint32_t rung;
         const char *by;
     } row[] = {
         {{1, 1, 1}, 1.1, 1, 6, "drift"},    {{1, 2, 4}, 1.9, 1, 3, "price"},
@@ -168,8 +172,8 @@ static void test_prices(void **state)
     }
 }
 
-/* A level that is too expensive is tried after 8 estimates, until its price is measured. If the
- * price is as high as expected, the trial ends, and the next one comes after twice as many
+/* A level that is too expensive is tried after 8 drift estimates, until its price is measured. If
+ * the price is as high as expected, the trial ends, and the next one comes after twice as many
  * estimates. */
 static void test_trials(void **state)
 {
@@ -244,22 +248,22 @@ static void test_lower_end(void **state)
     assert_int_equal(l.rung, 1);
 }
 
-/* An estimate counts once. An estimate from before the last change of the level is ignored. */
+/* A drift estimate counts once. An estimate from before the last change of the level is ignored. */
 static void test_old_figures(void **state)
 {
     struct codec_levels l;
     (void)state;
     codec_levels_init(&l, 1);
-    look(&l, 1, 5, 0, 0); /* An estimate of round 0 is ignored. */
+    look(&l, 1, 5, 0, 0); /* A drift estimate of round 0 is ignored. */
     assert_int_equal(l.rung, 3);
     for (uint64_t now = 8; now < 20; now++)
-        look(&l, 1, 0.1, 8, now); /* An estimate counts once, however often it is reported. */
+        look(&l, 1, 0.1, 8, now); /* A drift estimate counts once, however often it is reported. */
     assert_int_equal(l.rung, 3);
-    look(&l, 1, 0.1, 7, 20); /* An estimate of an older round is ignored. */
+    look(&l, 1, 0.1, 7, 20); /* A drift estimate of an older round is ignored. */
     assert_int_equal(l.rung, 3);
     look(&l, 1, 0.1, 9, 21);
     assert_int_equal(l.rung, 2);
-    /* Ignored: estimates from before the change in round 21. */
+    /* Ignored: drift estimates of rounds up to 21, because the level changed in round 21. */
     for (uint64_t of = 9; of <= 21; of++)
         look(&l, 1, 9, of, 22);
     assert_int_equal(l.rung, 2);
@@ -267,7 +271,7 @@ static void test_old_figures(void **state)
     assert_int_equal(l.rung, 2);
     look(&l, 1, 9, 22, 31);
     assert_int_equal(l.rung, 2);
-    look(&l, 1, 9, 23, 32); /* An estimate of a newer round counts at once. */
+    look(&l, 1, 9, 23, 32); /* A drift estimate of a newer round counts at once. */
     assert_int_equal(l.rung, 4);
     look(&l, 1, 9, 32, 40);
     assert_int_equal(l.rung, 4);
@@ -290,22 +294,26 @@ static void test_unit(void **state)
     (void)state;
     codec_levels_init(&l, 1);
     assert_true(isnan(l.excess));
-    codec_levels_moved(&l, 4); /* The first value sets the average; later ones have weight 0.1. */
+    /* The first squared distance of local steps sets the moving average. Later ones have weight
+     * 0.1. */
+    codec_levels_moved(&l, 4);
     codec_levels_mark(&l, 10);
     codec_levels_moved(&l, 14);
     codec_levels_lagged(&l, 2);
     codec_levels_lagged(&l, 3);
     codec_levels_mark(&l, 20);
     assert_true(fabs(l.motion2 - 5) < 1e-12 && fabs(l.lag2 - 2.1) < 1e-12);
-    codec_levels_look(&l, 1, 1.5, 2.4, 10, 30); /* The normalised drift is 2.4 / (1.5 * sqrt(4)). */
+    /* Distance 2.4, spread 1.5, squared length of local steps 4: 2.4 / (1.5 * sqrt(4)) = 0.8. */
+    codec_levels_look(&l, 1, 1.5, 2.4, 10, 30);
     assert_true(fabs(l.excess - 0.8) < 1e-12);
     codec_levels_look(&l, 1, 1.5, 2.4, 20, 31);
     assert_true(fabs(l.excess - 2.4 / 1.5 / sqrt(5)) < 1e-12);
     assert_int_equal(l.rung, CODEC_LEVELS_FIRST);
 }
 
-/* An estimate is ignored if it cannot be normalised: if its window began before this peer's first
- * local steps or is no longer remembered, or if the peer has no neighbour. */
+/* A drift estimate is ignored if it cannot be normalised. That is the case if its window began
+ * before this peer's first local steps or is no longer remembered, or if the peer has no
+ * neighbour. */
 static void test_no_unit(void **state)
 {
     struct codec_levels l;
@@ -317,7 +325,8 @@ static void test_no_unit(void **state)
     codec_levels_lagged(&l, 1e6);
     for (uint64_t t = 1; t <= CODEC_LEVELS_MARKS + 1; t++)
         codec_levels_mark(&l, 10 * t);
-    /* The averages for round 10 are no longer stored, so an estimate of that round is ignored. */
+    /* The average length of local steps up to round 10 is no longer stored, so a drift estimate of
+     * that round is ignored. */
     codec_levels_look(&l, 1, 1, 99, 10, 90);
     codec_levels_look(&l, 1, 1, 99, 11, 91);
     codec_levels_look(&l, 1, 0, 99, 20, 92);
@@ -326,8 +335,9 @@ static void test_no_unit(void **state)
     assert_int_equal(l.rung, CODEC_LEVELS_FIRST + 2);
 }
 
-/* The level that is sent is never sparser than the floor. While the floor determines it, a high
- * drift moves to a denser level as usual, and a low drift changes nothing. */
+/* The floor is the densest level that does not delay training. The level that is sent is never
+ * sparser. While the floor determines it, a high drift moves to a denser level as usual, and a low
+ * drift changes nothing. */
 static void test_floor(void **state)
 {
     struct codec_levels l;
@@ -342,7 +352,8 @@ static void test_floor(void **state)
     assert_int_equal(codec_levels_rung(&l), 5);
     codec_levels_set_floor(&l, 0, 60);
     assert_int_equal(codec_levels_rung(&l), CODEC_LEVELS_FIRST);
-    look(&l, 1, 0.1, 55, 70); /* Ignored: the estimate is from the time when level 5 was sent. */
+    /* Ignored: the drift estimate is from the time when level 5 was sent. */
+    look(&l, 1, 0.1, 55, 70);
     look(&l, 1, 0.1, 65, 71);
     assert_int_equal(codec_levels_rung(&l), CODEC_LEVELS_FIRST);
     look(&l, 1, 0.1, 66, 72);

@@ -20,7 +20,7 @@ static void test_story(void **state)
     assert_int_equal(a->state, EDGE_OPEN);
     assert_true(a->epoch != 0 && a->epoch == b->epoch);
     assert_true(a->reset && b->reset);
-    /* The reset at the first agreement is not counted. */
+    /* When the ends first agree on an epoch, their reset is not counted. */
     assert_int_equal(a->n_resets + b->n_resets, 0);
     assert_true(edge_wants_delta(a) && !edge_ready(a));
     for (int k = 0; k < 2; k++) {
@@ -33,7 +33,7 @@ static void test_story(void **state)
     assert_true(edge_ready(a));
     assert_int_equal(a->round, 0);
     job_start(&w, 0);
-    assert_int_equal(a->round, 0); /* The exchange is committed when the job ends. */
+    assert_int_equal(a->round, 0); /* The job commits the exchange of round 0 only when it ends. */
     job_finish(&w, 0);
     assert_int_equal(a->round, 1);
     assert_int_equal(a->n_exchanges, 1);
@@ -280,7 +280,7 @@ static void test_verdicts(void **state)
     assert_int_equal(edge_check(&e, &d), EDGE_ACCEPT);
     d.epoch = 76;
     assert_int_equal(edge_check(&e, &d), EDGE_STALE);
-    d.round = 9; /* A wrong epoch has precedence over other errors. */
+    d.round = 9; /* If the epoch is wrong, other errors of the delta do not matter. */
     d.degree = 0;
     assert_int_equal(edge_check(&e, &d), EDGE_STALE);
     d = good, d.codec = DELTA_CODECS;
@@ -351,7 +351,7 @@ static void test_take(void **state)
     }
     for (int i = 0; i < PAYLOAD; i++)
         assert_int_equal(taken[i], 0xa0);
-    assert_false(edge_ready(&e)); /* No commit before the replicas are reset. */
+    assert_false(edge_ready(&e)); /* The replicas are not reset yet, so the edge may not commit. */
     e.reset = false;
     assert_true(edge_ready(&e));
     const uint8_t *next = edge_take(&e);

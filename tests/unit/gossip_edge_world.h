@@ -106,7 +106,7 @@ static inline void end_ask(struct world *w, int k, bool anew)
     put(w, k, &m);
 }
 
-/* Does what edges_update() does: sends what must be sent again or for the first time. */
+/* Like edges_update(): sends the deltas of an edge that are marked to be sent (again). */
 static inline void end_send(struct world *w, int k)
 {
     struct end *d = &w->end[k];

@@ -62,7 +62,7 @@ static void test_a_record_is_nobody(void **state)
     assert_int_equal(vouched(m, 1, 3), MEMBERS_NEWS);
     assert_int_equal(vouched(m, 1, 3), MEMBERS_OLD);
     members_settle(m, 0);
-    /* Member 3 is known through member 1 alone. One such member is accepted. */
+    /* Member 3 is endorsed by member 1 alone. One member with such an endorsement is accepted. */
     assert_true(is_vertex(m, 3));
     assert_int_equal(members_accused(m, &a, 0), MEMBERS_NEWS);
     assert_true(members_dirty(m, &out, 10));
@@ -275,7 +275,8 @@ static void test_who_gives_way(void **state)
         assert_null(members_find(m, id_of(order[i])));
     }
     (void)told(m, NEWCOMER + 1004, 1);
-    /* All remaining members are alive, so a new member is not accepted. */
+    /* All remaining members of the full table are alive, so none of them makes room for a new
+     * member. */
     assert_null(members_find(m, id_of(NEWCOMER + 1004)));
     members_close(m);
 }
@@ -328,7 +329,7 @@ static void test_forget(void **state)
     members_tick(m, 2 * TOY_FORGET_US);
     assert_int_equal(members_count(m), 7);
     assert_int_equal(members_view(m), view);
-    /* A dead member that has finished stays a vertex. */
+    /* A dead member that has finished stays a vertex of the topology. */
     assert_int_equal(state_of(m, 3), MEMBER_DEAD);
     assert_true(members_find(m, id_of(5))->connected);
     check_invariants(m);
@@ -341,8 +342,8 @@ static void test_forget(void **state)
     struct accusation a;
     struct record back = record(2, 1), other = record(7, 1);
     assert_false(members_revive(m, &other, &a));
-    /* members_revive() removes the tombstone and returns an accusation. Refuting it gives the
-     * member an incarnation that other tables accept. */
+    /* members_revive() removes the tombstone and returns an accusation of the member. When the
+     * member refutes this accusation, it gets an incarnation that other tables accept. */
     assert_true(members_revive(m, &back, &a));
     meet(m, 2, 2 * TOY_FORGET_US);
     assert_true(is_vertex(m, 2));

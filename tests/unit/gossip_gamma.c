@@ -18,8 +18,8 @@ static void near(double got, double want, double tolerance)
         fail_msg("%.17g, expected %.17g", got, want);
 }
 
-/* Runs one exchange in which |x - a|^2 is 1 before the delta and e2 after it, at both ends. Returns
- * gamma. */
+/* Runs one exchange in which |x - a|^2, for the model x and its replica a, is 1 before the delta
+ * and e2 after it, at both ends. Returns gamma. */
 static double next(struct gamma *g, double e2)
 {
     struct gamma_exchange x = {1, e2, 1, e2, 0};
@@ -27,7 +27,8 @@ static double next(struct gamma *g, double e2)
 }
 
 /* Gamma of the first exchange is min(1, 1.5 min(delta_i, delta_j)). delta = 1 - e2/x2 is the
- * contraction at one end, where x2 and e2 are |x - a|^2 before and after the end's delta. */
+ * contraction at one end, where x2 and e2 are |x - a|^2 before and after the end's delta, for its
+ * model x and its replica a. */
 static void test_first(void **state)
 {
     static const struct
@@ -38,7 +39,8 @@ static void test_first(void **state)
         /* The contraction delta is 1/4 at both ends, so gamma is 0.375. */
         {{4, 3, 4, 3, 0}, 0.375},
         {{4, 3, 10, 1, 0}, 0.375}, /* delta is 1/4 and 9/10: the smaller one counts. */
-        {{10, 1, 4, 3, 0}, 0.375}, /* The smaller delta counts, also if it is the neighbour's. */
+        /* The smaller contraction delta counts, also if it is the neighbour's. */
+        {{10, 1, 4, 3, 0}, 0.375},
         {{4, 1, 4, 1, 0}, 1},      /* delta is 3/4, so 1.5 delta = 1.125, which is limited to 1. */
         {{4, 4. / 3, 9, 3, 0}, 1}, /* delta is 2/3, so 1.5 delta is exactly 1. */
         {{7, 0, 3, 0, 0}, 1},      /* Both deltas have no error, so the contraction is 1. */
@@ -58,7 +60,8 @@ static void test_first(void **state)
 }
 
 /* Returns a gamma of 0.25, in the middle of its bounds delta/2 = 0.125 and 3 delta/2 = 0.375. It
- * has had an exchange, after which |x - a|^2 is e2 at each end and |b - a|^2 is d2. */
+ * has had an exchange, after which |x - a|^2, for the model x and its replica a, is e2 at each end.
+ * The squared distance |b - a|^2 of the two replicas is d2. */
 static struct gamma begun(double e2, double d2)
 {
     return (struct gamma){
@@ -72,18 +75,20 @@ static void test_then(void **state)
 {
     static const struct
     {
-        /* e2: |x - a|^2 after the delta, at each end. d2: D^2. factor: the change of gamma. */
+        /* e2: |x - a|^2 of model and replica after the delta, at each end. d2: D^2. factor: the
+         * factor by which gamma must change. */
         double e2, d2, factor;
     } row[] = {
-        {0.36, 1, 1},                  /* rho is 0.6, the target, so gamma stays. */
-        {1, 1, 0.9502002165056764},    /* rho is 1, so gamma changes by the factor 0.6^0.1. */
-        {0.25, 1, 1.0183993761470242}, /* rho is 0.5, so gamma changes by the factor 1.2^0.1. */
-        {0.7, 1, 0.9672978512556829},  /* rho is sqrt(0.7), above the target 0.6. */
-        {0.0001, 1, 1.05},             /* rho is 0.01: the factor of gamma is limited to 1.05. */
-        {0, 1, 1.05},                  /* rho is 0: the factor of gamma is limited to 1.05. */
-        {100, 1, 0.9},                 /* rho is 10: the factor of gamma is limited to 0.9. */
+        {0.36, 1, 1},                  /* A residual ratio of 0.6, the target, keeps gamma. */
+        {1, 1, 0.9502002165056764},    /* A residual ratio of 1 multiplies gamma by 0.6^0.1. */
+        {0.25, 1, 1.0183993761470242}, /* A residual ratio of 0.5 multiplies gamma by 1.2^0.1. */
+        {0.7, 1, 0.9672978512556829},  /* The residual ratio is sqrt(0.7), above its target 0.6. */
+        {0.0001, 1, 1.05}, /* For a residual ratio of 0.01 the factor is limited to 1.05. */
+        {0, 1, 1.05},      /* For a residual ratio of 0 the factor is limited to 1.05. */
+        {100, 1, 0.9},     /* For a residual ratio of 10 the factor is limited to 0.9. */
         {1, 1e-300, 0.9},
-        {1, 0, 1}, /* D is 0, so rho is undefined and gamma stays. */
+        /* The replicas are equal (D is 0), so there is no residual ratio, and gamma stays. */
+        {1, 0, 1},
     };
     (void)state;
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
@@ -94,7 +99,8 @@ static void test_then(void **state)
     struct gamma g = begun(0.36, 1), h = begun(0.36, 1);
     near(next(&g, 0.75), 0.25, 1e-9);
     near(next(&h, 0.75), 0.25, 1e-9);
-    gamma_measured(&g, 0.75); /* rho is 1: e2 is 0.75 at each end, and D^2 is 0.75, too. */
+    /* The residual ratio is 1: e2 is 0.75 at each end, and D^2 is 0.75, too. */
+    gamma_measured(&g, 0.75);
     gamma_measured(&h, 1e9);
     near(next(&g, 0.75), 0.25 * 0.9502002165056764, 1e-9);
     near(next(&h, 0.75), 0.25 * 1.05, 1e-9);
@@ -102,12 +108,13 @@ static void test_then(void **state)
 
 /* ---- the bounds ---- */
 
-/* Values of 100 rho^2. rho is then 0, 0.6 or 10, and the factor of gamma 1.05, 1 or 0.9. */
+/* Values of 100 rho^2, for a residual ratio rho of 0, 0.6 or 10. They change gamma by the factor
+ * 1.05, 1 or 0.9. */
 enum { SMALL = 0, FITS = 36, LARGE = 10000 };
 
-/* gamma_bears() returns the share of its momentum that an exchange may use: 1 up to rho = 0.2, 0
- * from rho = 0.5 on, and linear in between. The share is 0 if the distance of the models was not
- * measured. */
+/* gamma_bears() returns the share of its momentum that an exchange may use. It is 1 up to a
+ * residual ratio rho of 0.2, 0 from rho = 0.5 on, and linear in between. The share is 0 if the
+ * distance of the models was not measured. */
 static void test_bears(void **state)
 {
     static const struct
@@ -136,14 +143,15 @@ static void test_bounds(void **state)
         int rho2;
         double want;
     } row[] = {
-        {0.4, 0.4, 1, LARGE, 0.36}, /* Between the bounds, rho alone determines gamma. */
+        /* Between the bounds, the residual ratio rho alone determines gamma. */
+        {0.4, 0.4, 1, LARGE, 0.36},
         {0.4, 0.4, 1, SMALL, 0.42},
-        /* Gamma is never below delta/2 = 0.2, however large rho is. */
+        /* Gamma is never below delta/2 = 0.2, however large the residual ratio is. */
         {0.4, 0.21, 1, LARGE, 0.2},
         {0.4, 0.2, 1, LARGE, 0.2}, /* Gamma stays at the lower bound 0.2. */
         {0.4, 0.1, 1, LARGE, 0.2},
         {0.4, 0.1, 1, FITS, 0.2}, /* A gamma below the lower bound 0.2 is raised to it. */
-        /* Gamma is never above 3 delta/2 = 0.6, however small rho is. */
+        /* Gamma is never above 3 delta/2 = 0.6, however small the residual ratio is. */
         {0.4, 0.59, 1, SMALL, 0.6},
         {0.4, 0.6, 1, SMALL, 0.6},
         {0.4, 0.9, 1, FITS, 0.6},
@@ -156,7 +164,7 @@ static void test_bounds(void **state)
         /* The limit `most` has precedence over the lower bound delta/2, too. */
         {0.4, 0.4, 0.05, FITS, 0.05},
         {0.4, 0.05, 0.05, LARGE, 0.05},
-        {0.4, 0.4, 0.9, FITS, 0.4}, /* A limit `most` above both bounds has no effect. */
+        {0.4, 0.4, 0.9, FITS, 0.4}, /* A limit `most` above both bounds of gamma has no effect. */
     };
     (void)state;
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
@@ -180,10 +188,12 @@ static void test_smoothing(void **state)
     (void)state;
     gamma_init(&g, 0);
     (void)next(&g, 0.8);
-    near(g.delta, 0.2, 1e-15); /* The first delta is stored as it is; later ones are averaged. */
+    /* The first contraction delta is stored as it is; later ones are averaged. */
+    near(g.delta, 0.2, 1e-15);
     for (int t = 1; t <= 40; t++) {
         struct gamma_exchange x = {10, 3, 10, 1, 0}, y = {10, 1, 10, 3, 0};
-        gamma_measured(&g, 1e-9); /* rho is large, so gamma goes to its lower bound. */
+        /* The residual ratio is large, so gamma goes to its lower bound. */
+        gamma_measured(&g, 1e-9);
         double got = gamma_next(&g, t % 2 ? &x : &y);
         near(g.delta, 0.7 - 0.5 * pow(0.9, t), 1e-12);
         /* Gamma begins at 3 delta/2. It falls by a tenth per exchange, down to delta/2. */
@@ -192,7 +202,7 @@ static void test_smoothing(void **state)
     }
 }
 
-/* Gamma never exceeds 1, and falls again when rho becomes large. */
+/* Gamma never exceeds 1, and falls again when the residual ratio becomes large. */
 static void test_cap(void **state)
 {
     struct gamma g;
@@ -253,12 +263,13 @@ static void test_codec_change(void **state)
     gamma_measured(&g, 1e-9);
     /* The return to the first codec is a change, too, so gamma starts again. */
     near(gamma_next(&g, &coarse), 0.15, 1e-12);
-    near(g.delta, 0.1, 1e-12); /* delta of the codec used before has no influence. */
+    near(g.delta, 0.1, 1e-12); /* The contraction of the codec used before has no influence. */
     g.most = 0.01;
     gamma_measured(&g, 1);
     near(gamma_next(&g, &coarse), 0.01, 1e-12);
     gamma_measured(&g, 1);
-    near(gamma_next(&g, &fine), 0.75, 1e-12); /* A new codec lifts the limit `most`. */
+    /* A change of the codec removes the limit `most` of gamma. */
+    near(gamma_next(&g, &fine), 0.75, 1e-12);
     near(g.most, 1, 0);
 }
 
@@ -312,14 +323,15 @@ static void test_growth(void **state)
         bool want[6];
     } row[] = {
         {{1, 2.26, 5.11, 5, 1, 3}, {0, 0, 1, 0, 0, 0}},
-        /* No window grows by a factor above 2.25. */
+        /* In no window, D^2 grows by a factor above 2.25. */
         {{1, 2.25, 5.0625, 11.390625, 25, 50}, {0, 0, 0, 0, 0, 0}},
-        /* The windows with growth must be consecutive. */
+        /* D^2 must grow in two consecutive windows. */
         {{1, 3, 3, 9, 27, 81}, {0, 0, 0, 0, 1, 1}},
-        /* Only every other window has growth, so gamma_judge() need not be called. */
+        /* D^2 grows enough in every other window only, so gamma_judge() need not be called. */
         {{1, 3, 6, 18, 36, 108}, {0, 0, 0, 0, 0, 0}},
         {{9, 3, 1, 3, 9, 27}, {0, 0, 0, 0, 1, 1}},
-        {{0, 3, 9, 27, 0, 0}, {0, 0, 0, 1, 0, 0}}, /* An increase from 0 is not growth. */
+        /* An increase of D^2 from 0 does not count as growth. */
+        {{0, 3, 9, 27, 0, 0}, {0, 0, 0, 1, 0, 0}},
         {{1, 3, (double)NAN, 9, 27, 81}, {0, 0, 0, 0, 0, 1}},
     };
     (void)state;
@@ -357,7 +369,8 @@ static void test_runaway(void **state)
     near(g.most, 0.3, 1e-12);
     near(g.value, 0.6, 1e-12); /* The limit 0.3 takes effect in the next exchange. */
     near(next(&g, 0.6), 0.3, 1e-12);
-    assert_false(window(&g, 81)); /* After a runaway, two more windows with growth are needed. */
+    /* After a runaway, D^2 must grow in two more windows before gamma_judge() is asked for. */
+    assert_false(window(&g, 81));
     assert_true(window(&g, 243));
     assert_true(gamma_judge(&g, 1));
     /* The limit `most` forces gamma below its lower bound delta/2 = 0.2. */
@@ -375,7 +388,8 @@ static void test_recovery(void **state)
         double want = 0.2 * pow(1.01, t);
         near(next(&g, 0.6), want < 0.6 ? want : 0.6, 1e-12);
         near(g.most, want * 1.01 < 1 ? want * 1.01 : 1, 1e-12);
-        gamma_measured(&g, 1e9); /* rho is small, so gamma rises as far as `most` allows. */
+        /* The residual ratio is small, so gamma rises as far as `most` allows. */
+        gamma_measured(&g, 1e9);
     }
 }
 
@@ -390,15 +404,15 @@ static void test_fixed_runs_away(void **state)
     assert_true(window(&g, 9));
     assert_false(gamma_judge(&g, 1));
     assert_int_equal(g.n_runaways, 1);
-    /* After a runaway, the count of windows with growth starts from 0 again. */
+    /* After a runaway, the count of windows in which D^2 grew starts from 0 again. */
     assert_false(window(&g, 27));
     assert_true(window(&g, 81));
     for (int t = 0; t < 3; t++)
         near(next(&g, 0.9), 0.7, 0);
 }
 
-/* Both ends of an edge compute bitwise equal gammas from mirrored arguments, also after codec
- * changes and runaways. */
+/* Both ends of an edge compute bitwise equal gammas, although each passes its own values first and
+ * those of the other end second. This also holds after codec changes and runaways. */
 static void test_both_ends(void **state)
 {
     uint64_t runaways = 0, capped = 0;

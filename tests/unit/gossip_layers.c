@@ -18,8 +18,9 @@ static void add(struct segment *s, size_t *n, const char *name, size_t floats, b
     ++*n;
 }
 
-/* Fills s with layers of 10 floats, of LAYERS_K + 1 (the most that are not sketched), of one more,
- * and of 5000 floats, and with statistics. Returns the number of segments. */
+/* Fills s with four layers and statistics. The layers have 10, LAYERS_K + 1, LAYERS_K + 2 and 5000
+ * floats. LAYERS_K + 1 is the largest size of a layer that is sent without a sketch. Returns the
+ * number of segments. */
 static size_t some_model(struct segment s[8])
 {
     size_t n = 0;
@@ -85,7 +86,8 @@ static void test_many_layers(void **state)
             assert_true(l.part[i].n < 200000 && strlen(l.part[i].name) > 0);
         }
         assert_int_equal(at, s[n - 1].offset);
-        /* One layer too many: the two smallest layers share a part. */
+        /* The model has one layer more than there may be parts, so the two smallest layers share
+         * one. */
         if (count == LAYERS_MAX + 1) {
             char most[LAYERS_NAME_MAX] = "";
             for (size_t i = 0; i < l.n; i++)
@@ -127,7 +129,7 @@ static void cast_open(struct cast *c, uint64_t seed, double apart)
         c->x[i] = malloc((c->dim + 9) * sizeof(float));
         c->said[i] = malloc(c->l.n_floats * sizeof(float));
         assert_true(c->x[i] != NULL && c->said[i] != NULL);
-        for (size_t k = 0; k < c->dim; k++) /* Each peer has another distance from the mean. */
+        for (size_t k = 0; k < c->dim; k++) /* The peers have different distances from the mean. */
             c->x[i][k] = mean[k] + (float)(apart * (double)(i + 1) * far(&r, k));
         layers_sketch(&c->l, 77 + seed, c->x[i], c->said[i]);
     }
@@ -142,7 +144,7 @@ static void cast_close(struct cast *c)
     }
 }
 
-/* Reference: computes the figures directly from their definition. */
+/* Reference: computes the distances in a struct layers_figure directly from their definition. */
 static struct layers_figure stupid(float *const *x, size_t offset, size_t n)
 {
     struct layers_figure f = {.apart = -1};
@@ -207,8 +209,8 @@ static void test_exact(void **state)
 
 static double off2, n_off;
 
-/* Figures from sketches are exact for small parts. For the others the error is within four stated
- * errors, and the stated errors are realistic. */
+/* Figures from sketches are exact for small parts. For the other parts the error is at most four
+ * times the stated error, and the stated errors are realistic. */
 static void check_sketches(uint64_t seed)
 {
     struct cast c;

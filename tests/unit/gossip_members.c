@@ -86,12 +86,12 @@ static void test_merge_verdicts(void **state)
     assert_int_equal(merge(m, record(1, UINT64_MAX)), MEMBERS_NEWS);
     assert_int_equal(merge(m, record(1, 6)), MEMBERS_OLD);
     assert_true(members_dirty(m, &out, WIRE_BATCH_MAX));
-    assert_int_equal(out.n_records, 1); /* Only the newest record is sent, once. */
+    assert_int_equal(out.n_records, 1); /* Only the newest record is sent, and only once. */
     assert_int_equal(out.records[0].incarnation, UINT64_MAX);
     members_close(m);
 }
 
-/* Two members with equal names but different ids give different views. */
+/* Members with equal names but different ids give different views (sets of members). */
 static void test_view_goes_by_ids(void **state)
 {
     (void)state;
@@ -147,7 +147,7 @@ static void test_about_me(void **state)
     struct record clone = unsigned_record(0, 21);
     clone.boot = 99;
     assert_int_equal(merge(m, signed_record(clone)), MEMBERS_ABOUT_ME);
-    assert_int_equal(members_self(m)->incarnation, 1022); /* Exceeds the clone's incarnation. */
+    assert_int_equal(members_self(m)->incarnation, 1022); /* Exceeds the duplicate's incarnation. */
     /* This peer's record is signed again and will be sent to the others. */
     struct record now = unsigned_record(0, 1022);
     now.over = 99;
@@ -193,7 +193,7 @@ static void test_listeners(void **state)
     assert_int_equal(out.n_records, 1);
     assert_int_equal(members_known(m, 0), 1);
     assert_int_equal(members_known(m, 1), 0);
-    assert_int_equal(members_known(m, 1), 1); /* The call before has marked the record as sent. */
+    assert_int_equal(members_known(m, 1), 1); /* The last members_known() marked it as sent. */
     assert_int_equal(members_known(m, MEMBERS_LISTENERS), 0);
     merge(m, record(1, 6)); /* No listener knows this newer record. */
     assert_true(next_news(m, &out));
@@ -203,14 +203,14 @@ static void test_listeners(void **state)
     members_heard(m, 0, &said);
     members_heard(m, 1, &said);
     assert_false(next_news(m, &out));
-    members_audience(m, 0); /* 0: not all listeners are tracked. */
+    members_audience(m, 0); /* From now on, there are listeners that the table does not track. */
     merge(m, record(1, 8));
     members_heard(m, 0, &said);
     assert_true(next_news(m, &out));
     members_close(m);
 }
 
-/* A listener is sent each record once. A new listener at the same place is sent all of them. */
+/* A listener is sent each record once. A new listener in its place is sent all records. */
 static void test_tell(void **state)
 {
     (void)state;
@@ -351,7 +351,7 @@ static void test_accusation_waits(void **state)
     assert_int_equal(out.n_records, 1);
     assert_int_equal(out.n_accusations, 1);
     assert_int_equal(accused(m, accusation(1, 4, 7), 0),
-                     MEMBERS_NEWS); /* Displaces the accusation of a later incarnation. */
+                     MEMBERS_NEWS); /* It displaces the accusation of a later incarnation. */
     assert_int_equal(members_find(m, id_of(1))->n_accusers, 2);
     members_tick(m, TOY_CONFIRMED_US);
     assert_int_equal(state_of(m, 1), MEMBER_DEAD);
@@ -460,7 +460,7 @@ static void test_finished(void **state)
     accused(m, accusation(1, 2, 2), 0);
     members_tick(m, TOY_SUSPECT_US);
     assert_int_equal(state_of(m, 1), MEMBER_DEAD);
-    assert_true(is_vertex(m, 1)); /* A finished member stays a vertex when it dies. */
+    assert_true(is_vertex(m, 1)); /* A dead member that has finished stays a topology vertex. */
     assert_int_equal(members_view(m), all);
     assert_int_equal(merge(m, record_in(1, 3, RECORD_LEFT)), MEMBERS_NEWS);
     assert_false(is_vertex(m, 1));
@@ -492,7 +492,7 @@ static void test_own_record(void **state)
     drain(m);
     assert_true(members_add_address(m, "[::1]:7100"));
     assert_int_equal(members_self(m)->incarnation, 2);
-    assert_false(members_add_address(m, "[::1]:7100")); /* The address is listed already. */
+    assert_false(members_add_address(m, "[::1]:7100")); /* The address is already in the list. */
     assert_false(members_add_address(m, "[::1]:0"));
     assert_false(members_add_address(m, ""));
     assert_true(members_add_address(m, "b:1"));
@@ -504,7 +504,7 @@ static void test_own_record(void **state)
     members_set_state(m, RECORD_FINISHED);
     assert_int_equal(members_self(m)->incarnation, 5);
     members_set_state(m, RECORD_LEFT);
-    assert_true(is_vertex(m, 0)); /* A peer is always a vertex in its own table. */
+    assert_true(is_vertex(m, 0)); /* A peer is always a vertex of the topology in its own table. */
     struct record r = *members_self(m);
     struct members *other = open_in(NULL, 1, 1);
     assert_int_equal(merge(other, r), MEMBERS_NEWS);

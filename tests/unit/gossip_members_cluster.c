@@ -3,7 +3,8 @@
 #include "tests/unit/gossip_seeds.h"
 #include "tests/unit/gossip_toy.h"
 
-/* Asserts that all n tables refer to one copy of each record, except for their own records. */
+/* Asserts that all n tables refer to one copy of each record, except for the record of a table's
+ * own member. */
 static void assert_shared(struct members *const *m, uint32_t n)
 {
     size_t self = 0;
@@ -42,7 +43,8 @@ static void test_shared_records(void **state)
     struct record forged = record(5, 2);
     forged.signature[40] ^= 1;
     assert_int_equal(merge(m[0], forged), MEMBERS_FORGED);
-    forged = record(5, 1); /* This record was changed, and has a signature that was valid before. */
+    /* This record was changed after it was signed. Its signature was verified before the change. */
+    forged = record(5, 1);
     forged.incarnation = 9;
     assert_int_equal(merge(m[0], forged), MEMBERS_FORGED);
     for (uint32_t t = 0; t < TABLES; t++)
@@ -53,7 +55,7 @@ static void test_shared_records(void **state)
     records_close(set); /* records_close() asserts that no table refers to a record. */
 }
 
-/* ---- Random statements in random orders, against a reference that stores all of them. ---- */
+/* ---- Records, accusations and endorsements in random orders, against a plain reference. ---- */
 
 enum {
     N_PEERS = 8, /* Members 1 to 8 exist. The tables belong to member 0. */
@@ -164,7 +166,8 @@ static void check_random(uint64_t seed)
     static struct rumour all[N_RUMOURS];
     for (uint32_t i = 0; i < N_RUMOURS; i++)
         all[i] = random_rumour(&r);
-    for (uint32_t i = 0; i < N_PEERS; i++) /* The first statements make all members known. */
+    /* The first N_PEERS entries are records, which make all members known. */
+    for (uint32_t i = 0; i < N_PEERS; i++)
         all[i] = (struct rumour){.kind = RECORD, .record = record(i + 1, 0)};
     struct members *m[N_TABLES];
     uint32_t order[N_RUMOURS];
@@ -176,8 +179,8 @@ static void check_random(uint64_t seed)
             hear(m[t], &all[i]);
             members_know(m[t], id_of(i + 1), 0);
         }
-        /* The second pass repeats all statements, because some of them may have had no effect in
-         * the first one. */
+        /* The second pass merges all records, accusations and endorsements again, because some of
+         * them may have had no effect in the first pass. */
         for (uint32_t pass = 0; pass < 2; pass++) {
             rng_shuffle(&r, order, N_RUMOURS);
             for (uint32_t i = 0; i < N_RUMOURS; i++)
@@ -257,7 +260,8 @@ static void ref_counts(const struct arrows *a, bool *counts)
         n_firm += away[x] != UINT32_MAX && gate[x] == x;
     }
     for (uint32_t x = 1; x < N_GRAPH; x++) {
-        uint32_t before = 0; /* Number of members behind the same gate that are preferred to x. */
+        /* Number of members with the same gate (see ref_gate()) that are preferred to x. */
+        uint32_t before = 0;
         for (uint32_t y = 1; y < N_GRAPH; y++)
             before += away[y] != UINT32_MAX && gate[y] == gate[x] && gate[y] != y
                       && (away[y] < away[x]
@@ -358,7 +362,8 @@ static void deliver(struct cluster *c, uint32_t to, const struct wire_members *n
         assert_true(members_accused(c->m[to], &batch.accusations[i], c->now_us) != MEMBERS_FORGED);
 }
 
-/* All members send their news to their neighbours, in random order, until no news is left. */
+/* All members send their unsent records and accusations to their neighbours, in random order, until
+ * nothing is left to send. */
 static void spread(struct cluster *c)
 {
     bool any = true;
@@ -457,12 +462,13 @@ static void check_cluster(uint64_t seed)
     spread(&c);
     check_agreed(&c, 3, MEMBER_SUSPECT);
     assert_int_equal(members_view(c.m[9]), whole);
-    tick_all(&c, TOY_CONFIRMED_US); /* Two accusers are known, so the shorter time applies. */
+    /* Two accusers are known, so the shorter time until a suspect is declared dead applies. */
+    tick_all(&c, TOY_CONFIRMED_US);
     check_agreed(&c, 3, MEMBER_DEAD);
     assert_true(members_view(c.m[9]) != whole);
 
-    /* Peer 3 comes back over one link. The batch of records contains the accusations of it. Peer 3
-     * refutes them, and must be alive in all tables. */
+    /* Peer 3 comes back over one link. It receives a batch of records with the accusations against
+     * it, and refutes them. Peer 3 must then be alive in all tables. */
     c.down[3] = false;
     set_session(&c, 3, 4, true);
     struct wire_members news = batch();

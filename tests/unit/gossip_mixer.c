@@ -80,7 +80,7 @@ static void textbook_round(struct textbook *t, uint64_t round)
         descend(i, x);
         for (size_t k = 0; k < DIM; k++)
             p[k] = (float)(t->e[i][k] + ((double)x[k] - t->x[k]));
-        /* Draws as gossip/mixers/job.c does, from the key, the round and turn 0. */
+        /* Draws random numbers as gossip/mixers/job.c does, from the key, the round and turn 0. */
         struct compress_input in = {
             .draw = rng_at(rng_at(i, round), 0), .round = round, .x = p, .x_hat = zero};
         assert_int_equal(compress_encode(t->q, &in, msg, &len, &stat), 0);
@@ -121,7 +121,8 @@ static double as_textbook(uint32_t n, const char *spec, double tolerance, bool m
         t.x[k] = (double)w.peer[0].c.x[k];
     for (uint64_t round = 1; round <= 50; round++) {
         beat(&w);
-        /* Compares x after mixing, before the local step of this round. */
+        /* Compares each x after mixing, before the local step of this round, with the textbook's
+         * x. */
         double off = off_textbook(&t);
         if (!(off <= tolerance))
             fail_msg("%u peers, %s, memory %d, round %d: off by %g", n, spec, memory, (int)round,
@@ -163,7 +164,7 @@ static void test_textbook(void **state)
 
 /* ---- the accounts ---- */
 
-/* told: sum of the updates that each peer has sent. done: sum of its local updates. */
+/* told[i]: sum of the updates that peer i has sent. done[i]: sum of its local updates. */
 static double told[MOST][DIM], done[MOST][DIM];
 
 static void local_noise(struct world *world, uint32_t i, float *x)
@@ -182,8 +183,8 @@ static void sum_told(struct world *world, uint32_t i)
         told[i][k] += (double)sent[k];
 }
 
-/* For each peer, the sum of all sent parts plus the remembered part equals the sum of its local
- * updates. */
+/* For each peer, the sum of all parts of updates that were sent, plus the remembered part, equals
+ * the sum of its local updates. */
 static void test_nothing_is_lost(void **state)
 {
     static const char *const specs[] = {"topk:0.02", "randk:0.05", "sign:64", "qsgd:3"};
@@ -265,7 +266,7 @@ static void mask(struct world *world, uint32_t i)
         n += sent[k] != 0;
         if (sent[k] != 0) /* Sending a value clears its velocity and its memory. */
             assert_true(velocity[i][k] == 0 && average_withheld(c)[k] == 0);
-        else if (!touched[i][k]) /* A value that was never sent is completely in the memory. */
+        else if (!touched[i][k]) /* The memory has all updates of a value that was never sent. */
             assert_true(fabs((double)average_withheld(c)[k] - done[i][k]) <= 1e-5);
     }
     assert_int_equal(n, 7); /* The codec sends 2 % of 333 values, rounded up. */
@@ -285,8 +286,7 @@ static void test_dgc(void **state)
     size_t left = 0;
     for (size_t k = 0; k < DIM; k++)
         left += !touched[0][k];
-    assert_in_range(left, 1,
-                    DIM - 100); /* The test needs values of both kinds: sent, and never sent. */
+    assert_in_range(left, 1, DIM - 100); /* Some values must have been sent, and some never. */
     world_close(&w);
 }
 
@@ -353,7 +353,7 @@ static void test_alone(void **state)
         memcpy(was, p->c.x, sizeof was);
         beat(&w);
         assert_null(mixing_sent(&p->c));
-        /* Without open edges x moves by the whole local update. */
+        /* The model x of a peer without open edges moves by the whole local update. */
         assert_true(vec_dist2(was, p->c.x, DIM) > 0.5 * 0.01 * DIM);
         assert_memory_equal(withheld, average_withheld(&p->c), sizeof withheld);
     }
@@ -442,8 +442,8 @@ static void test_last_phase(void **state)
     for (int t = 0; t < 20; t++)
         beat(&w);
     hold(&w, 0, 2, false);
-    /* Peer 3 trains for three rounds longer than the others. On its edges, an update is therefore
-     * exchanged for a correction. */
+    /* Peer 3 trains for three rounds longer than the others. On its edges, it therefore sends an
+     * update while the other end sends a correction. */
     for (int t = 0; t < 6; t++) {
         for (uint32_t i = 0; i < 4; i++)
             w.peer[i].codec = i == 3 && t < 3 ? DELTA_RUN : DELTA_FINAL;

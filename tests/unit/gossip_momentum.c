@@ -79,8 +79,8 @@ static void test_lesser_counts(void **state)
     memcpy(was, e->velocity, sizeof was);
     double before = vec_norm2(was, DIM);
     beat(&w);
-    /* The new velocity must be v / 4 + w (b - a), where v is the old velocity and w = 1/2 the
-     * mixing weight. */
+    /* The new velocity must be v / 4 + w (b - a), where v is the old velocity, w = 1/2 the mixing
+     * weight, and a and b the replicas of this end's and of the other end's model. */
     for (size_t k = 0; k < DIM; k++) {
         float want = 0.25f * was[k] + 0.5f * (e->b[k] - e->a->v[k]);
         if (!(fabsf(e->velocity[k] - want) <= 1e-6f))
@@ -158,7 +158,7 @@ static void pass_state(struct world *from, struct world *to, uint32_t i)
     state_close(&s);
 }
 
-/* A restored checkpoint continues with the same results. */
+/* A checkpoint restores the velocity of each edge bit for bit. */
 static void test_state(void **state)
 {
     struct world w, u;

@@ -150,9 +150,9 @@ static void end_scene(struct scene *s)
     free(s->initial);
 }
 
-/* Honest sources confirm each other if they are near, or at a distance that their local updates
- * explain. A Byzantine source is refused if three other sources contradict it, and disputed if only
- * one does. It cannot get other sources refused. */
+/* Honest sources confirm each other if their pieces are near each other, or at a distance that
+ * their local updates explain. A Byzantine source is refused if three other sources contradict it,
+ * and disputed if only one does. It cannot get other sources refused. */
 static void test_verdicts(void **state)
 {
     static const float lies[] = {-10, 10, 100, -1, 1e18f};

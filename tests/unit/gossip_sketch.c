@@ -119,7 +119,8 @@ static void lock_step_on(const char *topology)
     assert_int_equal(c.k[0].figures.own_window, 2);
     check_figures(&c, 0.03);
     double own2 = 0;
-    for (uint32_t i = 0; i < N; i++) /* Xi^2 is the mean square of all peers' distances. */
+    /* Xi^2 is the mean of all peers' squared distances from the mean model. */
+    for (uint32_t i = 0; i < N; i++)
         own2 += c.k[i].figures.own * c.k[i].figures.own / N;
     assert_true(fabs(sqrt(own2) / sketched_xi(&c) - 1) <= 0.03);
     cluster_close(&c);
@@ -186,7 +187,8 @@ static void test_anew(void **state)
         beat(&c);
     assert_true(c.k[0].figures.own_begun > begun);
     assert_int_equal(c.k[0].figures.own_round, before.own_round + c.k[0].n_beats + 2);
-    /* The unfinished window gave no distances that the next window could average. */
+    /* The unfinished window gave no distances for the next window to average, so there is no
+     * estimate of the consensus distance Xi. */
     assert_true(isnan(c.k[0].figures.xi));
     while (c.k[0].window == 3)
         beat(&c);
@@ -339,7 +341,7 @@ static void test_view_change(void **state)
     c.view = UINT64_C(6) << VIEW;
     c.built = 2;
     for (uint32_t i = 0; i < N; i += 2)
-        beat_one(&c, i); /* Every second peer sees the change of members one step early. */
+        beat_one(&c, i); /* These peers see the change of members one step before the others. */
     for (size_t s = 0; s < c.n_slots; s++)
         place_pairs(&c, &c.slot[s]);
     recover(&c, &r, 0);
@@ -411,7 +413,8 @@ static void test_valid(void **state)
         assert_false(sketch_valid(k, &m));
         m = good, m.q = (float)INFINITY;
         assert_false(sketch_valid(k, &m));
-        m = good, m.u = -1; /* The average u may be negative before it converges. */
+        /* The average u of squared distances may be negative before it converges. */
+        m = good, m.u = -1;
         assert_true(sketch_valid(k, &m));
         if (t > 0)
             continue;
@@ -455,7 +458,9 @@ static void test_hostile_averages(void **state)
                 m->n++;
             }
             if (!sketch_valid(&c.k[0], m))
-                *m = said; /* The original message: an invalid one would be refused. */
+                /* Restores the original message, because its receiver would refuse the changed
+                 * one. */
+                *m = said;
         }
         beat(&c); /* beat() asserts that each new message is valid. */
         for (size_t i = 1; i < N; i++) {

@@ -324,14 +324,16 @@ static void run_jobs(float begin, const struct job *job, size_t n)
 
 static void test_floor(void **state)
 {
-    /* The variance is 0.1 now, although 10 was sent before. Each job must keep at least half of the
-     * value that the variance has at that time. */
+    /* The variance of this end is 0.1 now, although it sent 10 before. Each job may at most halve
+     * the variance. */
     static const struct job own_least[] = {
         /* 0.1 - 4.5 is negative: stored as x = 0.05, owed = 4.45. */
         {{10, 10}, {1, 10}, 0.05, 4.45},
-        {{10, 1}, {1, 10}, 0.025, 4.425}, /* The exchanges cancel. `owed` falls by half of x. */
-        {{1, 1}, {2, 1}, 0.0125, 3.9125}, /* `owed` falls by the 0.5 received and by half of x. */
-        {{1, 1}, {9, 2}, 0.6, 0},         /* The 4.5 received exceed `owed`, so nothing is owed. */
+        /* The exchanges cancel out. `owed` falls by 0.025, the amount taken from x. */
+        {{10, 1}, {1, 10}, 0.025, 4.425},
+        /* `owed` falls by the 0.5 received and by 0.0125 taken from x. */
+        {{1, 1}, {2, 1}, 0.0125, 3.9125},
+        {{1, 1}, {9, 2}, 0.6, 0}, /* The 4.5 received exceed `owed`, so nothing is owed. */
         {{1, 1}, {1, 2}, 1.1, 0}};
     /* The smallest variance, 0.2, arrives over the first edge (`first`) or over the second edge
      * (`second`). The floor is half of it, 0.1. */
@@ -391,7 +393,8 @@ static void test_apart(void **state)
     term_of(&s, 0.25, 4, 3);              /* A new averaging replaces the result. */
     statistics_mix(&s, x);
     near((float)statistics_apart(&s), 0.25);
-    term_of(&s, 0.25, 1, -1); /* Each distance is relative to the own value on the same edge. */
+    /* Each distance is divided by this end's own value of the same exchange: 2/1 and 4/100. */
+    term_of(&s, 0.25, 1, -1);
     term_of(&s, 0.25, 100, 104);
     near((float)statistics_apart(&s), 2);
     statistics_mix(&s, x);
@@ -448,8 +451,8 @@ static void local_step(struct cluster *c, int i)
     }
 }
 
-/* Commits exchanges of peer i for which both deltas are present: all of them if `all`, else each
- * with probability 1/2. Checks the result. */
+/* Commits exchanges of peer i for which the deltas of both ends are present: all such exchanges if
+ * `all`, else each with probability 1/2. Checks the result. */
 static void commit(struct cluster *c, int i, bool all)
 {
     float least[N], was[N], owed[N];

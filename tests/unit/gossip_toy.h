@@ -124,7 +124,8 @@ static inline struct members *open_knowing(uint32_t n)
     return m;
 }
 
-/* Merges the record of a member, and marks the member as one that counts. */
+/* Merges the record of a member, and marks the member as known from the start, so that it needs no
+ * endorsements. */
 static inline enum members_verdict merge(struct members *m, struct record r)
 {
     enum members_verdict verdict = members_merge(m, &r, 0);

@@ -56,7 +56,8 @@ static void test_all_are_counted(void **state)
     assert_non_null(s);
     assert_true(s->sharp);
     assert_int_equal(s->sum.n, 3);
-    assert_true(s->sum.dist2 > 0.66 && s->sum.dist2 < 0.67); /* The models 1, 0, 0 give 2/3. */
+    /* The squared distances of the models 1, 0, 0 from their mean sum to 2/3. */
+    assert_true(s->sum.dist2 > 0.66 && s->sum.dist2 < 0.67);
 }
 
 /* A report that is repeated, for example after a lost session, counts once. */
@@ -86,7 +87,8 @@ static void test_root_wants_all_members(void **state)
     }
 }
 
-/* A peer ignores a result from its parent that is for another number of members. */
+/* A peer ignores a result from its parent if the result is for another number of members than the
+ * peer knows. */
 static void test_result_is_of_all_members(void **state)
 {
     (void)state;

@@ -44,7 +44,7 @@ static void test_goodput(void **state)
 }
 
 /* Bursts of fewer than UPLINK_BURST bytes, such as heartbeats, do not count. If a burst takes no
- * longer than the latency, the estimate is 0 s per byte. */
+ * longer than the latency of the link, the estimate is 0 s per byte. */
 static void test_goodput_bounds(void **state)
 {
     (void)state;
@@ -72,7 +72,7 @@ static void begin(struct uplink *u)
     uplink_init(u, bytes);
 }
 
-/* Budgets of time for a delta, in seconds. At 1 s per byte, a delta of level k takes 80 % of
+/* Times that a delta may take, in seconds. At 1 s per byte, a delta of level k takes 80 % of
  * roomy(k), 91 % of tight(k) and 101 % of over(k). */
 static double roomy(int k)
 {
@@ -131,7 +131,7 @@ static void test_stops_where_it_fits(void **state)
                 look(&u, tight(k), drift);
             assert_int_equal(u.floor, k);
             for (int i = 0; i < 100; i++)
-                /* Level k + 1 takes 91 % of the budget: too much to rise. */
+                /* Level k + 1 takes 91 % of the budget, so the floor must not rise to it. */
                 look(&u, tight(k + 1), drift);
             assert_int_equal(u.floor, k);
             look(&u, over(k), drift);
@@ -152,7 +152,7 @@ static void test_prices(void **state)
     uplink_prices(&u, price);
     for (int i = 0; i < CODEC_LEVELS_RUNGS; i++)
         assert_true(price[i] == 1); /* Before the first measurement all prices are 1. */
-    look(&u, 32, 3);                /* The budget is the time of 32 bytes. */
+    look(&u, 32, 3);                /* The budget is the time that 32 bytes take. */
     uplink_prices(&u, price);
     for (int i = 0; i < CODEC_LEVELS_RUNGS; i++)
         assert_true(fabs(price[i] - fmin(fmax(1, u.bytes[i] / 32), UPLINK_PRICE_MOST)) < 1e-12);
@@ -176,7 +176,7 @@ static void test_prices(void **state)
     assert_true(fabs(price[3] - 2) < 1e-9);
 }
 
-/* A single measurement moves the floor neither up nor down. */
+/* A single measurement moves the floor of the codec level neither up nor down. */
 static void test_in_a_row(void **state)
 {
     struct uplink u;
@@ -191,7 +191,7 @@ static void test_in_a_row(void **state)
         assert_int_equal(look(&u, i % 2 ? 0.5 : 1e9, 3), 7);
 }
 
-/* The last three measurements may allow different levels. The floor rises to the lowest of these
+/* The last three measurements may allow different levels. The floor rises to the sparsest of these
  * levels. */
 static void test_least_of_a_row(void **state)
 {
@@ -203,7 +203,7 @@ static void test_least_of_a_row(void **state)
     assert_int_equal(look(&u, roomy(6), 6), 2);
 }
 
-/* If a link turns slow, the floor falls in one step to a level that fits. */
+/* If a link turns slow, the floor falls in one step to a level that fits the link. */
 static void test_falls_far(void **state)
 {
     struct uplink u;
@@ -220,8 +220,8 @@ static void test_falls_far(void **state)
     assert_int_equal(look(&u, 0.5, 3), 0);
 }
 
-/* A level seems to fit as long as the floor is below it, but does not fit when it is used. The
- * tries of such a level must become less and less frequent. */
+/* On this link, a codec level seems to fit as long as the floor is below it, but does not fit when
+ * its deltas are sent. The tries of such a level must become less and less frequent. */
 static void test_flapping_link(void **state)
 {
     struct uplink u;
@@ -248,8 +248,8 @@ static void test_flapping_link(void **state)
     for (int i = 0; i < UPLINK_WAIT_MOST + 100; i++)
         look(&u, roomy(5), 3);
     assert_int_equal(u.floor, 5);
-    /* The level was kept for a long time. After the next fall, the wait before a new trial is
-     * therefore as short as after the first fall. */
+    /* The level was kept for a long time. After the next fall of the floor, the wait before a new
+     * trial of the level is therefore as short as after the first fall. */
     for (int i = 0; i < 2; i++)
         look(&u, over(5), 3);
     assert_int_equal(u.floor, 4);
@@ -258,8 +258,8 @@ static void test_flapping_link(void **state)
     assert_int_equal(u.floor, 5);
 }
 
-/* After a fall, the level that was left may not be tried for a while, but the levels below it
- * may. */
+/* After a fall of the floor, the level that was left may not be tried for a while, but the levels
+ * below it may. */
 static void test_below_the_one_left(void **state)
 {
     struct uplink u;
@@ -306,7 +306,7 @@ static void test_budget(void **state)
     (void)state;
     assert_true(fabs(uplink_budget(2, false, 1) - 0.2) < 1e-12);
     assert_true(uplink_budget(2, true, 0.5) == 1.5);
-    /* The budget is always at least a tenth of the computing time. */
+    /* The time budget of a delta is always at least a tenth of the computing time. */
     assert_true(fabs(uplink_budget(2, true, 3) - 0.2) < 1e-12);
 }
 

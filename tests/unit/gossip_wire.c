@@ -54,7 +54,7 @@ static void check_delta(bool large)
     assert_memory_equal(&m.mean_norm2, &want.mean_norm2, sizeof m.mean_norm2);
     assert_int_equal(m.sketch.n, want.sketch.n);
     assert_int_equal(m.payload.n, want.payload.n);
-    /* The payload is in the buffer, at its end. */
+    /* The payload is read in place, at the end of the buffer. */
     assert_ptr_equal(m.payload.p, buffer + n - m.payload.n);
     if (m.sketch.n > 0)
         assert_memory_equal(m.sketch.p, want.sketch.p, m.sketch.n);
@@ -177,8 +177,8 @@ static void test_sizes(void **state)
     }
     struct wire_delta d = sample_delta(false);
     size_t head = wire_put_delta(buffer, CAP, &d);
-    assert_true(head <= 62); /* With an exact averaging pass, `clean` takes 9 bytes, otherwise 1. */
-    d.hash = UINT64_MAX;     /* A hash is sent every 64 rounds. */
+    assert_true(head <= 62); /* `clean` takes 9 bytes in an exact averaging pass, and else 1. */
+    d.hash = UINT64_MAX;     /* Every 64 rounds, a hash of the replicas is sent with the delta. */
     assert_true(wire_put_delta(buffer, CAP, &d) <= 73);
     d = sample_delta(true);
     assert_true(wire_put_delta(buffer, CAP, &d) <= WIRE_HEAD_MAX + WIRE_SKETCH_MAX);
@@ -253,8 +253,8 @@ static void test_signed_bytes(void **state)
     }
 }
 
-/* The signature of column statistics covers the identity, the process, the flag that the member
- * would fix the run, and all bytes. */
+/* The signature of column statistics covers the identity, the process, the flag `founds` (the
+ * member would create the run), and all bytes of the statistics. */
 static void test_signed_moments(void **state)
 {
     (void)state;

@@ -73,9 +73,11 @@ static void test_hostile_values(void **state)
         size_t n;
         uint8_t p[12];
     } bad[] = {{0, {0}},
-               {1, {0xc1}},                         /* A byte that msgpack never uses. */
-               {5, {0xdd, 0xff, 0xff, 0xff, 0xff}}, /* An array of 2^32 - 1 elements. */
-               {5, {0xdf, 0xff, 0xff, 0xff, 0xff}}, /* A map of 2^32 - 1 entries. */
+               {1, {0xc1}}, /* A byte that msgpack never uses. */
+               /* The header of an array of 2^32 - 1 elements, which do not follow. */
+               {5, {0xdd, 0xff, 0xff, 0xff, 0xff}},
+               /* The header of a map of 2^32 - 1 entries, which do not follow. */
+               {5, {0xdf, 0xff, 0xff, 0xff, 0xff}},
                /* An array of 64 Mi elements, for which msgpack-c would allocate more than 1 GiB. */
                {5, {0xdd, 0x04, 0x00, 0x00, 0x00}},
                {3, {0xdc, 0xff, 0xff}},
@@ -93,7 +95,7 @@ static void test_hostile_values(void **state)
                {1, {0x80}}, /* Maps are refused: the protocol does not use them. */
                {3, {0x81, 0x01, 0x01}},
                {3, {0xde, 0x00, 0x00}},
-               {3, {0xd4, 0x01, 0x01}},       /* Extension types are not used. */
+               {3, {0xd4, 0x01, 0x01}},       /* Extension types of msgpack are refused, too. */
                {6, {0xd6, 0xff, 1, 2, 3, 4}}, /* A timestamp extension. */
                {4, {0xc7, 0x01, 0x05, 0x00}},
                {3, {0x91, 0xc7, 0x00}},
@@ -139,8 +141,8 @@ static void test_long_forms(void **state)
         assert_true(check_sound(buffer, row[i].n + 1));
         assert_int_equal(read_sound(buffer, row[i].n + 1)->ping.round, 1);
     }
-    /* A MODEL with a payload length of 1, 2 and 4 bytes, and an observer's HELLO with such a length
-     * for its empty run description. */
+    /* A MODEL whose payload length is encoded in 1, 2 and 4 bytes, and an observer's HELLO in which
+     * the length of the empty run description is encoded in the same ways. */
     static const uint8_t bin[][5] = {{0xc4, 4}, {0xc5, 0, 4}, {0xc6, 0, 0, 0, 4}};
     static const uint8_t str[][5] = {{0xd9, 0}, {0xda, 0, 0}, {0xdb, 0, 0, 0, 0}};
     static const size_t size[] = {2, 3, 5};
@@ -295,7 +297,8 @@ static void test_too_many(void **state)
     struct wire_members m = sample_members(false);
     m.n_accusations = m.n_vouches = 0;
     size_t n = wire_put_members(buffer, CAP, &m);
-    size_t n_record = n - 5; /* Besides the record: 94 02 91 before it, 90 90 after it. */
+    /* Five bytes of the message are around the record: 94 02 91 before it, and 90 90 after it. */
+    size_t n_record = n - 5;
     for (uint32_t count = WIRE_BATCH_MAX; count <= WIRE_BATCH_MAX + 1; count++) {
         uint8_t *p = other;
         *p++ = 0x94, *p++ = 0x02, *p++ = 0xdc, *p++ = 0x00, *p++ = (uint8_t)count;
@@ -310,7 +313,9 @@ static void test_too_many(void **state)
     m = sample_members(false);
     m.n_records = m.n_vouches = 0;
     n = wire_put_members(buffer, CAP, &m);
-    size_t n_accusation = n - 5; /* Besides the accusation: 94 02 90 91 before it, 90 after it. */
+    /* Five bytes of the message are around the accusation: 94 02 90 91 before it, and 90 after
+     * it. */
+    size_t n_accusation = n - 5;
     for (uint32_t count = WIRE_BATCH_MAX; count <= WIRE_BATCH_MAX + 1; count++) {
         uint8_t *p = other;
         *p++ = 0x94, *p++ = 0x02, *p++ = 0x90, *p++ = 0xdc, *p++ = 0x00, *p++ = (uint8_t)count;
@@ -325,7 +330,8 @@ static void test_too_many(void **state)
     m = sample_members(false);
     m.n_records = m.n_accusations = 0;
     n = wire_put_members(buffer, CAP, &m);
-    size_t n_vouch = n - 5; /* Besides the endorsement: 94 02 90 90 91 before it. */
+    /* Five bytes of the message, 94 02 90 90 91, are before the endorsement. */
+    size_t n_vouch = n - 5;
     for (uint32_t count = WIRE_VOUCHES_MAX; count <= WIRE_VOUCHES_MAX + 1; count++) {
         uint8_t *p = other;
         *p++ = 0x94, *p++ = 0x02, *p++ = 0x90, *p++ = 0x90;
@@ -472,7 +478,8 @@ static void test_wrong_types(void **state)
                {5, {0x94, 0x03, 0x90, 0x09, 0xc2}, false},
                {5, {0x94, 0x03, 0xa0, 0x09, 0xc2}, false},
                {6, {0x94, 0x03, 0xcc, 0x09, 0x09, 0xc2}, true}, /* Accepted: a longer 9. */
-               {6, {0x94, 0x03, 0xd0, 0x09, 0x09, 0xc2}, true}, /* Accepted: 9 encoded as signed. */
+               /* Accepted: 9 is encoded as a signed integer. */
+               {6, {0x94, 0x03, 0xd0, 0x09, 0x09, 0xc2}, true},
                {6, {0x94, 0x03, 0xd0, 0x89, 0x09, 0xc2}, false},
                /* Refused: the float 9.0 instead of the integer 9. */
                {9, {0x94, 0x03, 0x09, 0xca, 0x41, 0x10, 0, 0, 0xc2}, false},

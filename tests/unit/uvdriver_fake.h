@@ -26,7 +26,7 @@ enum {
     FAKE_LINKS = 8,
     WATCHDOG_MS = 240 * 1000, /* Ends a test that hangs. A test that passes takes far less time. */
     TICK_MS = 20,
-    /* For timeouts that must not expire, however busy the machine is. */
+    /* Time limit in milliseconds for waits that must not time out, however busy the machine is. */
     FAKE_GENEROUS_MS = 120 * 1000
 };
 

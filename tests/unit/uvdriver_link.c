@@ -269,7 +269,7 @@ static void test_control_queue_is_bounded(void **state)
     connect_both();
     for (uint32_t i = 0; i < 10; i++)
         b.asks.sends[i] = (struct node_send){.link = b.link[0], .head = big, .n_head = sizeof big};
-    /* 600,000 bytes: 128 KiB are encrypted, and the rest exceeds the limit of 256 KiB. */
+    /* Of the 600,000 bytes, 128 KiB are encrypted. The rest exceeds the limit of 256 KiB. */
     b.asks.n_sends = 10;
     fake_poke(&b);
     FAKE_RUN_UNTIL(a.n_down == 1 && b.n_down == 1);
@@ -431,7 +431,7 @@ static void keep(uint32_t full, uint32_t n_tries)
     fake_open(&a);
     a.asks.write_model = true;
     fake_poke(&a);
-    assert_int_equal(a.n_kept, 0); /* While a retry is possible, no result is reported. */
+    assert_int_equal(a.n_kept, 0); /* While the write may be retried, no result is reported. */
     FAKE_RUN_UNTIL(a.n_kept > 0);
     assert_int_equal(a.n_models, n_tries);
     assert_int_equal(a.n_stored, full < n_tries);

@@ -305,7 +305,7 @@ static void peer_script(struct fake *f, const struct node_event *ev, struct node
     }
     assert_int_equal(m.type, WIRE_STATUS_REQ);
     struct wire_model answer = {.round = 7, .payload = {model->bytes, model->len}};
-    /* This first message is noise, which the client must ignore. */
+    /* This first message has random contents, which the client must ignore. */
     fx->sends[fx->n_sends++] =
         (struct node_send){.link = ev->link, .head = noise, .n_head = sizeof noise};
     fx->sends[fx->n_sends++] =
@@ -352,7 +352,8 @@ static bool client_is_up(void *self)
 static bool client_done(void *self)
 {
     (void)self;
-    uv_run(&fake_loop, UV_RUN_NOWAIT); /* Runs the peer's loop, too, which is in this thread. */
+    /* The peer runs in this thread, too, so its loop must be run here. */
+    uv_run(&fake_loop, UV_RUN_NOWAIT);
     return seen_end == 1;
 }
 
@@ -386,10 +387,12 @@ static void test_observer(void **state)
     memset(model->bytes, 1, model->len);
     assert_int_equal(uv_client_open(&c, fake_psk, NULL, &calls), 0);
     assert_int_equal(uv_resolve_numeric(a.address, &at), 0);
-    assert_false(uv_client_wait(c, 1, never)); /* The wait ends at its deadline. */
+    /* No event arrives, so the wait ends at its deadline. */
+    assert_false(uv_client_wait(c, 1, never));
     assert_int_equal(uv_client_dial(c, 9, &at, 1), 0);
     wait_until(c, client_is_up);
-    /* The session has no timer and no message, so that a poll after the deadline would block. */
+    /* The session has neither a timer nor a message that could end a poll. A poll after the
+     * deadline would therefore block. */
     assert_false(uv_client_wait(c, 0, never));
     uv_client_send(c, seen_session, ask, wire_put_status_req(ask, sizeof ask));
     wait_until(c, client_done);

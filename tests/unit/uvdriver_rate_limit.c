@@ -28,7 +28,8 @@ static const struct rate_limit_limits limits = {.calm_per_s = 100,
                                                 .loopback_burst = 10,
                                                 .looks_per_s = 50};
 
-/* Makes n connections from one address within a second. Returns the number that is welcome. */
+/* Makes n connections from one address within a second. Returns the number of those that are within
+ * the limits (RATE_LIMIT_WELCOME). */
 static uint32_t welcome(struct rate_limit *c, const union uv_address *a, uint32_t n,
                         uint64_t from_ms)
 {
@@ -49,8 +50,9 @@ static void test_calm_is_not_limited(void **state)
     assert_false(rate_limit_is_thick(&c, 10000));
 }
 
-/* One address floods. At most as many of its connections are accepted as the total rate for calm
- * times allows. Other addresses keep their own rates. */
+/* One address floods. Its own rate applies only above the total rate of all addresses in calm
+ * times, so about as many of its connections are accepted as this total rate allows. Other
+ * addresses keep their own rates. */
 static void test_each_address_pays_for_itself(void **state)
 {
     (void)state;
@@ -210,7 +212,7 @@ static void test_the_key_opens_in_a_crowd(void **state)
         fd[i] = connect_from("127.0.0.1:0");
     FAKE_RUN_UNTIL(uv_driver_counts(a.driver)->accepted == 60);
     assert_true(uv_driver_counts(a.driver)->refused >= 55);
-    /* Dials again until a first message arrives in time. */
+    /* The first message of a dial may arrive too late, so b dials until one arrives in time. */
     for (uint32_t i = 1; a.n_up == 0; i++) {
         fake_dial(&b, a.address, i);
         FAKE_RUN_UNTIL(a.n_up == 1 || b.n_dial_failed == i);
@@ -252,7 +254,8 @@ static void test_words_come_ever_more_seldom(void **state)
     char text[REJECTION_LOG_TEXT] = "";
     uint32_t n_told = 0;
     assert_int_equal(rejection_log_kind(&l), REJECTION_LOG_UNSEALED);
-    for (uint64_t ms = 0; ms < 3600 * 1000; ms += 10) /* 100 refusals per second for an hour. */
+    /* Simulates 100 refusals per second for an hour. */
+    for (uint64_t ms = 0; ms < 3600 * 1000; ms += 10)
         n_told += rejection_log_count(&d, rejection_log_kind(&l), &l, ms, text);
     assert_in_range(n_told, 8, 13);
     assert_non_null(strstr(text, "192.0.2.7 "));

@@ -323,7 +323,8 @@ static void client_ended(void *self, uint32_t tag, uint32_t session)
 static bool client_done(void *self)
 {
     (void)self;
-    uv_run(&fake_loop, UV_RUN_NOWAIT); /* Runs the peer's loop, too, which is in this thread. */
+    /* The peer runs in this thread, too, so its loop must be run here. */
+    uv_run(&fake_loop, UV_RUN_NOWAIT);
     return seen_end > 0;
 }
 

@@ -147,8 +147,8 @@ static void test_junk_changes_a_counter(void **state)
     for (uint32_t round = 0; round < 25; round++) {
         int fd[BATCH];
         if (round == 1 && COUNTS_ALLOCATIONS)
-            /* Round 0 has given libuv's table of descriptors its final size, so allocations count
-             * from now on. */
+            /* In round 0 of this test, libuv's table of descriptors reaches its final size, so
+             * allocations are counted from now on. */
             armed = true;
         for (uint32_t i = 0; i < BATCH; i++) {
             fd[i] = connect_raw();
@@ -163,7 +163,7 @@ static void test_junk_changes_a_counter(void **state)
     armed = false;
     assert_int_equal(n, 1000);
     assert_int_equal(n_allocations, 0);
-    ping(a.n_recv); /* The session still works. */
+    ping(a.n_recv); /* The session between a and b still works. */
     fake_poke(&a);
     assert_int_equal(a.n_strangers, 1000);
     assert_int_equal(a.bytes_sent, CHANNEL_MSG2);

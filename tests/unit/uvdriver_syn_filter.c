@@ -70,7 +70,7 @@ static void test_a_flood_is_sieved(void **state)
 }
 
 /* The rate is estimated from the connections that pass the filter. While a flood does not change,
- * the filter stays, and its program stays as it is. */
+ * the filter stays, and its program is not replaced. */
 static void test_it_ends_with_the_flood(void **state)
 {
     (void)state;
@@ -84,7 +84,7 @@ static void test_it_ends_with_the_flood(void **state)
         assert_false(syn_filter_turn(&s, t));
         assert_true(syn_filter_is_on(&s));
     }
-    /* Four times as many connections pass, so the flood is four times as large. */
+    /* Four times as many connections pass as before, so the flood is four times as large. */
     knock(&s, "192.0.2.1:1", 250);
     assert_true(syn_filter_turn(&s, 5000));
     assert_true(fabs(kept(&s, "192.0.2.1:1") - 0.0125) < 1e-9);
@@ -141,7 +141,8 @@ static int listen_at(int family, uint16_t *port)
         close(fd);
         return -1;
     }
-    *port = ntohs(a.v4.sin_port); /* Also right for IPv6: sin6_port has the same offset. */
+    /* This also reads the port of an IPv6 address: sin6_port has the same offset as sin_port. */
+    *port = ntohs(a.v4.sin_port);
     return fd;
 }
 

@@ -64,7 +64,7 @@ static void test_another_key(void **state)
         FAKE_RUN_UNTIL(b.n_dial_failed == i && uv_driver_counts(a.driver)->strangers == i);
         assert_int_equal(b.why, NODE_WHY_CLOSED);
     }
-    assert_int_equal(a.n_notes, 1); /* Three failures in a row are logged once. */
+    assert_int_equal(a.n_notes, 1); /* Three failed handshakes in a row are logged once. */
     assert_non_null(strstr(a.note, "127.0.0.1"));
     assert_non_null(strstr(a.note, "not encrypted with this cluster key"));
     fake_part(&a, &b);
@@ -75,8 +75,8 @@ static void speak(struct fake *f, uint16_t least, uint16_t most)
     f->driver->net.versions = (struct channel_versions){least, most};
 }
 
-/* Ends with the message versions n, and n to n + 1, can connect. Ends without a common version
- * report why. */
+/* Two ends can connect if one supports the message version n only and the other n to n + 1. Ends
+ * without a common version report why they cannot connect. */
 static void test_versions(void **state)
 {
     (void)state;

@@ -15,7 +15,7 @@
 
 enum { LONG_US = 600 * 1000 * 1000, MOST = 64 << 20, LARGE = 10 << 20 };
 
-/* The real disk, except that one of its calls can be made to wait or to fail. */
+/* A disk that passes calls to the real disk, and can make one of them wait or fail. */
 struct slow_disk
 {
     struct disk below, disk;
