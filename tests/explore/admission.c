@@ -11,8 +11,8 @@
 
 enum {
     LIST_US = 2 * PLAN_SECOND, /* Longest time until a changed allow-list has reached every peer. */
-    /* If two rival processes started within this time of each other, either may be the one that
-     * ends. */
+    /* If two processes with one identity or name started within this time of each other, either may
+     * be the one that ends. */
     ALIKE_US = 3 * PLAN_SECOND,
     /* A peer that was refused may still end within this time after its return to the allow-list. */
     BACK_US = 15 * PLAN_SECOND,
@@ -65,7 +65,8 @@ static void draw_double(struct plan *p, struct rng *r, enum fault_kind kind, uin
     p->n_peers++;
 }
 
-/* Draws from a separate random stream, so that the other parts of a seed's plan do not change. */
+/* Draws faults of admission from a separate random stream, so that the other parts of the plan of a
+ * seed do not change. */
 void plan_draw_admission(struct plan *p)
 {
     struct rng r = rng_stream(rng_key(p->seed, RNG_TEST, 0xe8, 4));
@@ -118,15 +119,16 @@ static int by_id(const void *a, const void *b)
     return memcmp(a, b, WIRE_ID_BYTES);
 }
 
-/* Writes the identity that signs tokens. The identity is on every list and has no process. */
+/* Writes the identity that signs tokens. The identity is on every allow-list, but no process uses
+ * it. */
 static void issuer(uint8_t id[WIRE_ID_BYTES])
 {
     for (size_t k = 0; k < WIRE_ID_BYTES; k++)
         id[k] = (uint8_t)rng_at(0x155, k);
 }
 
-/* Makes the allow-list: the present identities, except of revoked peers and of peers that have a
- * token. Returns its length. */
+/* Makes the allow-list: the identities that the peers have now, without revoked peers and peers
+ * that have a token. Returns its length. */
 static size_t make_list(const struct cluster *c, uint8_t id[PLAN_PEERS_MAX + 1][WIRE_ID_BYTES])
 {
     size_t n = 0;
@@ -138,8 +140,8 @@ static size_t make_list(const struct cluster *c, uint8_t id[PLAN_PEERS_MAX + 1][
     return n;
 }
 
-/* Gives each peer the new list after a delay of up to LIST_US. The delay of a peer is always the
- * same. */
+/* Gives each peer the changed allow-list after a delay of up to LIST_US. The delay of a peer is
+ * always the same. */
 void admission_changed(struct cluster *c)
 {
     uint8_t id[PLAN_PEERS_MAX + 1][WIRE_ID_BYTES];
@@ -197,8 +199,9 @@ static void begin_double(struct cluster *c, const struct fault *f, uint32_t peer
     c->peer[peer].named_as = of;
     c->peer[peer].absent = false;
     c->peer[peer].since_us = sim_now_us(c->world);
-    /* The older process should stay. Either may end if the older one is dead or has a third process
-     * as a rival, or if both started at almost the same time. */
+    /* If two processes have one identity or name, the older one should stay. Either may end if the
+     * older one is dead or has a third process as a rival, or if both started at almost the same
+     * time. */
     bool others = false;
     for (uint32_t i = 0; i < c->plan.n_peers; i++)
         others |= i != peer && i != of && c->peer[i].named_as == of && cluster_alive(c, i);
@@ -216,7 +219,8 @@ static void restart_listed(struct cluster *c, uint32_t peer)
 {
     struct watched *w = &c->peer[peer];
     int code;
-    /* The process cannot end while its worker hangs, so its time limit starts again. */
+    /* The process of a peer that is back on the list cannot end while its worker hangs, so the time
+     * in which it may end (BACK_US) starts again. */
     if (w->listed_us != 0 && w->hurt)
         w->listed_us = sim_now_us(c->world);
     if (w->listed_us == 0 || sim_now_us(c->world) - w->listed_us > BACK_US
@@ -264,7 +268,7 @@ void admission_apply(struct cluster *c, uint32_t k, bool on)
 
 void admission_configure(struct cluster *c, uint32_t peer, struct node_config *n)
 {
-    /* A static variable suffices, because the node copies the token. */
+    /* One static buffer for the token suffices, because the node copies it. */
     static struct certificate token;
     struct watched *w = &c->peer[peer];
     uint8_t id[WIRE_ID_BYTES];
@@ -313,7 +317,8 @@ uint32_t admission_forgotten(const struct cluster *c, uint32_t peer)
 
 static bool is_outside(const struct cluster *c, uint32_t peer)
 {
-    /* If a listed peer has the same identity, the identity is still on the list. */
+    /* A revoked peer is not outside if a listed peer has the same identity, because this identity
+     * is still on the list. */
     for (uint32_t i = 0; i < c->plan.n_peers; i++)
         if (!(c->revoked & UINT32_C(1) << i)
             && memcmp(sim_id(c->world, i), sim_id(c->world, peer), WIRE_ID_BYTES) == 0)

@@ -48,7 +48,7 @@ static void compare(struct cluster *c, uint32_t i, uint32_t j, const struct exch
         if (x->a != y->b || x->b != y->a)
             cluster_wrong(c, WRONG_REPLICAS, "%" PRIu32 " and %" PRIu32 " differ at round %" PRIu64,
                           i, j, x->round);
-        /* If an end rejects or clips a delta, the other end does not know its coefficient. */
+        /* An end that rejects or clips a delta mixes it with a coefficient of its own. */
         bool both = isfinite(x->coefficient) && isfinite(y->coefficient) && c->plan.tolerate == 0
                     && (c->plan.liars == 0 || (x->coefficient != 0 && y->coefficient != 0));
         if (both && memcmp(&x->coefficient, &y->coefficient, sizeof x->coefficient) != 0)
@@ -176,7 +176,7 @@ void check_pace(struct cluster *c)
             continue;
         struct node_progress p = cluster_progress(c, i);
         bool starts = p.phase != NODE_TRAINING || p.holds || held;
-        /* A peer that a fault disturbed stays excused until its current job is done. */
+        /* A peer that a fault disturbed need not make progress until its current job is done. */
         w->hurt = hurt(c, i) || (w->hurt && w->seen == w->beat);
         if (starts || w->hurt || w->seen != w->beat) {
             w->beat = w->seen;
@@ -280,8 +280,8 @@ static uint32_t counted_at(const struct watched *w, uint64_t round)
 }
 
 /* Compares a published drift with the exact one. The tolerance is 4.5 standard errors of a sketch
- * of 256 values. By chance, one in 100,000 figures exceeds it, and 20,000 seeds compare about that
- * many. If a peer skipped the round, its models before and after it bound the exact drift. */
+ * of 256 values. One in 100,000 figures exceeds this tolerance by chance. If a peer skipped the
+ * round, its models before and after it bound the exact drift. */
 static void check_drift(struct cluster *c, uint32_t peer, const struct node_progress *p)
 {
     struct watched *w = &c->peer[peer];
@@ -312,7 +312,7 @@ void check_progress(struct cluster *c, uint32_t peer)
     check_rounds(c, peer, &p);
     check_memory(c, peer);
     if (c->plan.liars != 0)
-        return; /* Byzantine peers falsify drifts, and liars_check_note() checks accusations. */
+        return; /* Drifts may be false here, and liars_check_note() checks accusations instead. */
     check_drift(c, peer, &p);
     if (p.violations > 0)
         cluster_wrong(c, WRONG_PROTOCOL, "%" PRIu32 " saw a violation", peer);
@@ -540,7 +540,7 @@ static void exit_code(struct cluster *c, uint32_t i, int code)
     struct verdict o;
     node_facts(sim_node(c->world, i), &f);
     verdict_judge(&o, &f);
-    /* Code 3 is right for a peer without a quorum, and for a peer that is alone at the end. */
+    /* Exit code 3 is right for a peer without a quorum, and for a peer that is alone at the end. */
     bool alone = code == CMD_APART
                  && (o.kind == VERDICT_NO_QUORUM || (o.kind == VERDICT_ALONE && f.n_among == 1));
     if (!alone && !(code == CMD_APART && (drawn_apart(c, &o) || shut_out(c, &o))))
@@ -569,8 +569,8 @@ static bool one_at_most(const struct cluster *c)
     return one;
 }
 
-/* Checks the exit codes. If the cluster was whole long before the end, all peers must end with code
- * 0. In any case, peers that end with code 0 must be in consensus. */
+/* Checks the exit codes. All peers must end with code 0 if none had ended 30 s after the last
+ * fault. Peers that end with code 0 must be in consensus in any case. */
 static void check_consensus(struct cluster *c)
 {
     uint32_t good = 0;

@@ -19,9 +19,11 @@ enum wrong {
     WRONG_REPLICAS, /* Two ends of an edge hold different replicas at the same epoch and round. */
     /* An honest peer's model is not finite or, with --byzantine, too far from its start. */
     WRONG_MODEL,
-    /* The two ends of an edge applied different coefficients, or the sum of all models is wrong. */
+    /* The two ends of an edge mixed one exchange with different coefficients, or the sum of all
+     * models is wrong. */
     WRONG_MEAN,
-    /* A peer's claimed rounds are not the rounds it did plus the rounds it reports as skipped. */
+    /* The number of rounds that a peer claims is not the number of rounds it did plus the number it
+     * reports as skipped. */
     WRONG_ROUNDS,
     WRONG_STORM,      /* A peer opens or accepts sessions in an endless loop. */
     WRONG_STANDSTILL, /* A training peer that no fault affects makes no progress for a long time. */
@@ -35,8 +37,8 @@ enum wrong {
     WRONG_VIEW,      /* A peer's graph has too many or too few members. */
     WRONG_APART,     /* In lock step, training peers are too many rounds apart. */
     WRONG_END,       /* The run does not end. */
-    WRONG_EXIT,      /* A peer ended with a code other than 0, and no fault explains it. */
-    WRONG_CONSENSUS, /* Peers that ended with code 0 have models that are too far apart. */
+    WRONG_EXIT,      /* A peer ended with an exit code other than 0, and no fault explains it. */
+    WRONG_CONSENSUS, /* Peers that ended with exit code 0 have models that are too far apart. */
     WRONG_KINDS
 };
 extern const char *const wrong_name[WRONG_KINDS];
@@ -53,9 +55,11 @@ struct explored
     struct finding first[WRONG_KINDS];
     uint64_t n_events;
     double simulated_s;
-    /* Rounds claimed and rounds skipped, summed over the honest peers at the end. */
+    /* Rounds that the honest peers claim, and rounds that they report as skipped: sums over these
+     * peers at the end. */
     uint64_t n_rounds, n_skipped;
-    /* Exact drift at the end of the peers that ended with code 0. NaN: unknown. */
+    /* Exact drift at the end of the run, over the peers that ended with exit code 0. NaN: unknown.
+     * */
     double drift;
     /* Seconds from the last fault until check_whole() holds. NaN: it never did. */
     double healed_s;
@@ -69,7 +73,8 @@ struct explored
 enum { KEPT = 8 };
 struct exchange
 {
-    /* a: hash of this end's own replica. b: hash of its replica of the other peer. */
+    /* a: hash of the replica of this peer's model. b: hash of the replica of the other peer's
+     * model. Both are copies that this peer holds. */
     uint64_t epoch, round, a, b;
     float coefficient;
 };
@@ -83,15 +88,15 @@ struct watched
     bool absent, joined, left;
     /* The peer is excluded from the cluster now, so the checks expect nothing of it. */
     bool out;
-    /* Another process shares its identity or name, so this process may be the one that is
+    /* Another process shares this peer's identity or name, so this peer may be the one that is
      * refused. */
     bool rival;
-    int64_t since_us;  /* Simulated time at which its process started. */
+    int64_t since_us;  /* Simulated time at which the peer's process started. */
     int64_t listed_us; /* Time at which the peer was put back on the allow-list. 0: never. */
     uint32_t named_as; /* Index of the peer whose name this peer uses. Usually its own index. */
     char name[WIRE_NAME_MAX + 1];
-    /* The peer has just resumed from a checkpoint. check_rounds() must take over the round count
-     * that the peer reports. */
+    /* The peer has just resumed from a checkpoint. check_rounds() must accept the round count that
+     * the peer reports as the new start of its count. */
     bool resumes;
     /* Callback of trainer.watch, called when a segment is final. NULL: none. */
     void (*done_layer)(void *arg, size_t from);
@@ -100,7 +105,7 @@ struct watched
     uint64_t n_lives;
     uint64_t seen;    /* Step counter of the peer at the last check. */
     int64_t moved_us; /* Time at which `seen` last changed. */
-    /* Step counter of the peer at `beat_us`. */
+    /* Step counter that the peer had at the time `beat_us`. */
     uint64_t beat;
     /* A fault stops or slows the peer's loop or worker, or a job that began during such a fault is
      * not done yet. */
@@ -140,7 +145,7 @@ struct cluster
     uint32_t down[PLAN_FAULTS_MAX]; /* For each fault, the set of peers that it has taken down. */
     /* For each fault, the set of peers whose loop or worker it holds up now. */
     uint32_t hurt[PLAN_FAULTS_MAX];
-    /* True if no peer had ended at the time of the checks 30 s after the last fault. */
+    /* True if no peer had ended when the checks that follow the last fault by 30 s were made. */
     bool settled;
     uint32_t unnamed; /* Set of peers for which a fault breaks bootstrap names now. */
     /* 0: broken names resolve to nothing. 1: they resolve to an unused address. */

@@ -68,8 +68,8 @@ void cluster_start_again(struct cluster *c, uint32_t i, bool as_new)
     p->since_us = sim_now_us(c->world) + c->plan.startup_us;
     memset(p->kept, 0, c->plan.n_peers * sizeof *p->kept);
     if (c->plan.checkpoint_s == 0)
-        /* Without checkpoints, the models of earlier rounds no longer count, because the restarted
-         * peer cannot resume from them. */
+        /* Without checkpoints, the recorded models of earlier rounds are dropped, because the
+         * restarted peer cannot resume from them. */
         memset(p->has, 0, c->plan.rounds + 1);
     int err = as_new ? sim_restart_as_new(c->world, i) : sim_restart(c->world, i);
     assert(err == 0);
@@ -304,7 +304,7 @@ static bool too_late(const struct cluster *c)
 {
     uint32_t ended = 0, left = 0, stranded = 0;
     for (uint32_t i = 0; i < c->plan.n_peers; i++) {
-        if (!cluster_alive(c, i)) { /* A Byzantine peer that has ended also counts as ended. */
+        if (!cluster_alive(c, i)) { /* Ended peers count, whether honest or Byzantine. */
             ended += !c->peer[i].absent;
             continue;
         }

@@ -163,8 +163,8 @@ static void draw_run(struct plan *p, struct rng *r)
     p->guests = p->by_name && plan_chance(r, 0.3);
 }
 
-/* Uses a separate random stream, so that seeds that are older than the option --quorum keep their
- * plans. */
+/* Draws --quorum from a separate random stream. Seeds that are older than this option therefore
+ * keep their plans. */
 static void draw_patience(struct plan *p, uint64_t seed)
 {
     struct rng r = rng_stream(rng_key(seed, RNG_TEST, 0xe8, 1));
@@ -173,8 +173,8 @@ static void draw_patience(struct plan *p, uint64_t seed)
     p->worker_limit_s = 15;
 }
 
-/* Uses a separate random stream, so that seeds that are older than the option --overlap keep their
- * plans. */
+/* Draws --overlap from a separate random stream. Seeds that are older than this option therefore
+ * keep their plans. */
 static void draw_overlap(struct plan *p, uint64_t seed)
 {
     struct rng r = rng_stream(rng_key(seed, RNG_TEST, 0xe8, 5));
@@ -184,8 +184,8 @@ static void draw_overlap(struct plan *p, uint64_t seed)
                                         : RUN_OVERLAP_ROUND;
 }
 
-/* Some plans have a graph that changes by round (base:K). Such a graph needs lock step and a fine
- * codec. Uses a separate random stream, so that older seeds keep their plans. */
+/* Gives some plans a graph that changes by round (base:K), which needs lock step and a fine codec.
+ * Draws it from a separate random stream, so that older seeds keep their plans. */
 static void draw_rota(struct plan *p, uint64_t seed)
 {
     static const char *const topology[] = {"base:1", "base:1", "base:2", "base:4", NULL};
@@ -197,8 +197,8 @@ static void draw_rota(struct plan *p, uint64_t seed)
     snprintf(p->compress, PLAN_TEXT, "%s", plan_choose(&r, codec));
 }
 
-/* Some plans in lock step have a different graph in the consensus phase. Uses a separate random
- * stream, so that older seeds keep their plans. */
+/* Gives some plans in lock step a different graph in the consensus phase. Draws it from a separate
+ * random stream, so that older seeds keep their plans. */
 static void draw_last(struct plan *p, uint64_t seed)
 {
     static const char *const topology[] = {"base:1", "base:1", "base:4", "complete", "ring", NULL};
@@ -236,13 +236,15 @@ void plan_draw(struct plan *p, uint64_t seed)
     leave_some(p);
     /* Half of all runs continue for at least 32 s after the last fault, so that the checks that
      * follow the faults are made. */
-    if (plan_chance(&r, 0.5)) /* step_us is still 0 here, so plan_end_us() ignores slow jobs. */
+    /* The time of a local step, step_us, is still 0 here, so plan_end_us() adds no time for slow
+     * jobs. */
+    if (plan_chance(&r, 0.5))
         length_us += plan_end_us(p) + 32 * PLAN_SECOND;
     p->step_us = length_us / (int64_t)(p->rounds * p->local_steps);
 }
 
-/* Uses a separate random stream, so that older seeds keep their plans. In half of the plans all
- * peers are killed at once. */
+/* Draws checkpoints and disk faults from a separate random stream, so that older seeds keep their
+ * plans. In half of the plans all peers are killed at once. */
 void plan_draw_disks(struct plan *p)
 {
     struct rng r = rng_stream(rng_key(p->seed, RNG_TEST, 0xe8, 2));

@@ -117,6 +117,7 @@ const char *plan_choose(struct rng *r, const char *const *of);
  * a multiple of 1 ms, because the text of a plan holds no finer times. */
 int64_t plan_draw_us(struct rng *r, double low_s, double high_s);
 void plan_print_set(FILE *f, const char *before, uint32_t set);
-uint32_t plan_read_set(const char *s); /* Reads a set of peers. 0: the text is not a set. */
+/* Reads a set of peers. Returns 0 if the text is not a set. */
+uint32_t plan_read_set(const char *s);
 
 #endif

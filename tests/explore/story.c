@@ -63,8 +63,9 @@ static const char *epoch_text(struct story *s, uint64_t epoch)
 
 /* ---- messages ---- */
 
-/* Returns whether a delta is the next one of its epoch, which the story leaves out. The story shows
- * the first delta of an epoch, a repeated one and one after a gap. */
+/* Returns whether a delta belongs to the round after the previous delta and to the same epoch. The
+ * story leaves out such a delta, and shows the first delta of an epoch, a repeated one and one
+ * after a gap. */
 static bool follows(struct story *s, uint32_t peer, uint32_t other, const struct wire_delta *d)
 {
     struct last_delta *l = &s->delta[peer][other];
@@ -102,7 +103,8 @@ static bool members_text(char out[MESSAGE_TEXT], const struct wire_members *m)
     return news;
 }
 
-/* Describes a message. Returns false if it repeats an earlier one and is left out. */
+/* Describes a message for the story. Returns false if the message repeats an earlier one, because
+ * the story leaves it out. */
 static bool message_text(struct story *s, uint32_t peer, uint32_t other,
                          const struct wire_message *m, char out[MESSAGE_TEXT])
 {

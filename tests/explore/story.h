@@ -12,7 +12,7 @@ struct story;
 
 /* Returns NULL if no memory is left. */
 struct story *story_open(FILE *f);
-void story_close(struct story *s); /* NULL is allowed. */
+void story_close(struct story *s); /* The story `s` may be NULL. */
 
 /* Writes a line with the time `now_us`. peer UINT32_MAX: the line belongs to no peer. */
 void story_say(struct story *s, int64_t now_us, uint32_t peer, const char *text);

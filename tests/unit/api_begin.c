@@ -233,8 +233,8 @@ static void test_who_comes_late_takes_the_initial_model_first(void **state)
     assert_int_equal(n_late, 1);
     assert_int_equal(p[1].rounds, 4);
     for (int k = 0; k < RIG_N;
-         /* The late peer has started with the model that the first peer has trained, not with the
-          * initial values of the first peer. */
+         /* The late peer has started with the current model of the first peer, not with the initial
+          * values of the first peer. */
          k++)
         assert_true(fabsf(p[1].first[k] - 1) < 0.1f);
     rig_close_all(p, 2);

@@ -1,5 +1,5 @@
-/* tests/unit/api_tensors.c -- the caller's tensors as one vector: their order and memory, and
- * corrections smaller than the precision of 16-bit floats. */
+/* tests/unit/api_tensors.c -- the caller's tensors as one vector: their order, whether they are
+ * copied, and that corrections below the precision of 16-bit floats are not lost. */
 #include "peer/api/tensors.h"
 
 #include <errno.h>
@@ -92,8 +92,8 @@ static void test_no_two_share_memory(void **state)
     }
 }
 
-/* 1000 corrections of a 16-bit tensor, each a tenth of the unit in the last place, are not lost:
- * together they are 100 such units. */
+/* A tensor of 16-bit floats receives 1000 corrections, each a tenth of the unit in the last place.
+ * None is lost: together they change the tensor by 100 such units. */
 static void small_corrections(enum hearsay_type type, uint16_t one, double digit)
 {
     char error[TENSORS_ERROR_MAX];

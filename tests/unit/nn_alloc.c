@@ -14,8 +14,8 @@ static void check(const char *spec, const char *kind, uint32_t threads, uint32_t
     b.config.optimiser.clip = 1;
     b.config.augment = (struct augment){.crop = true, .flip = true};
     bed_start(&b);
-    /* OpenBLAS allocates its buffers at first use, so the first step and evaluation are not
-     * counted. */
+    /* OpenBLAS allocates its buffers at first use, so allocations of the first step and the first
+     * evaluation are not counted. */
     (void)steps(&b, 0, 1);
     (void)evaluate(&b, 0);
     size_t before = alloc_calls;

@@ -1,4 +1,5 @@
-/* tests/unit/nn_bare.c -- data sets of rows without labels, and class names as a text. */
+/* tests/unit/nn_bare.c -- data sets of rows without labels, and lists of class names that are
+ * written as one text and read back. */
 #include "nn/data/data.h"
 #include "nn_rows.h"
 
@@ -36,8 +37,8 @@ static void test_csv(void **state)
         assert_string_equal(dataset_class(&d, 1, number), k == 0 ? "b" : "1");
         dataset_close(&d);
     }
-    /* If the reader takes labels as optional, rows with labels keep them. Not all classes need to
-     * occur if the class names are known. */
+    /* If labels are optional for the reader, rows with labels keep them. Not all classes need to
+     * occur in the file if the class names are known. */
     struct reader r = reader_of(&csv, train.kind, READER_MAYBE);
     r.names = train.names;
     struct dataset d = rows_take(&csv, r, "9,10,c\n11,12,a\n");
@@ -96,8 +97,8 @@ static void test_libsvm(void **state)
     (void)rows_mutate(&svm, r, "1:1 3:2\n2:4 # one\n5:0.5\n", 2000, 1);
 }
 
-/* Class names are written as a text and read back. The reader refuses a text whose hash differs
- * from the hash in the data kind. */
+/* The names of all classes are written as one text and read back. The reader refuses a text whose
+ * hash differs from the hash in the data kind. */
 static void test_names(void **state)
 {
     (void)state;

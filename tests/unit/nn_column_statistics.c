@@ -51,8 +51,8 @@ static void draw_rows(uint64_t seed, float *rows)
 }
 
 /* Divides the rows at random into parts, one for each member, and draws the order of pooling. Two
- * parts have one row. No part has more rows than COLUMN_STATISTICS_WEIGHT times the median part;
- * test_weight() tests larger ones. */
+ * parts have one row. No part has more rows than COLUMN_STATISTICS_WEIGHT times the median part.
+ * test_weight() tests larger parts. */
 static void cut(uint64_t seed, size_t end[PARTS], size_t order[PARTS])
 {
     enum { LEAST = 5 };
@@ -257,7 +257,8 @@ static void test_differ(void **state)
     b.columns.at[3].form = COLUMN_OPEN;
     differ(&a, &b, NULL);
     b.columns.at[3].form = COLUMN_CATEGORIES;
-    /* at[3] is column 5 of the file, because column 1 is the label. */
+    /* The column at[3] is column 5 of the file, because column 1 is the label and columns are
+     * counted from 1 here. */
     differ(&a, &b, "column 5: found numbers, expected categories");
     b.columns.label = 4;
     differ(&a, &b, "found 6 columns and the label in column 1, expected 6 and column 5");

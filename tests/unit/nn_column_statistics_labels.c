@@ -25,8 +25,8 @@ static void make(struct column_statistics *m, const struct kind_rows *k)
 }
 
 /* The classes of a run are the labels that some member has. If one of two members may be Byzantine,
- * labels above the second largest of the members' largest labels do not count. A list of labels
- * survives printing and parsing. */
+ * the largest label of each member is compared: labels above the second largest of them do not
+ * count. A list of labels survives printing and parsing. */
 static void test_classes_with_gaps(void **state)
 {
     (void)state;

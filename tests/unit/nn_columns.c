@@ -257,8 +257,8 @@ static void test_random(void **state)
         assert_string_equal(same, text);
         assert_true(columns_hash(&again) == columns_hash(&c));
         for (size_t j = 0; j < COLUMNS; j++)
-            /* The rows hold the original values, from which no offset was subtracted, so
-             * columns_apply() must not subtract one. */
+            /* The offset is set to 0 because `rows` holds the original values of the file, from
+             * which the reader subtracted no offset. */
             again.at[j].offset = 0;
         columns_apply(&again, rows, N);
         for (size_t j = 0; j < COLUMNS; j++) {

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 enum {
-    GUARD = 64, /* Number of floats after each array that must not change. */
+    GUARD = 64, /* Number of guard floats after each array. A layer must not change them. */
     ARRAYS = 5
 };
 
@@ -44,7 +44,7 @@ static float *uniform(size_t n, uint64_t what, float scale)
     return v;
 }
 
-/* Returns n NaN values, which a layer must overwrite before it reads them. */
+/* Returns an array of n NaN values, which a layer must overwrite before it reads them. */
 static float *unwritten(size_t n)
 {
     float *v = uniform(n, 0, 0);
@@ -118,7 +118,8 @@ static void close_pass(struct pass *t)
     free(t->in);
 }
 
-/* Buffers of the reference computation in double precision. d_out is masked by the ReLU. */
+/* Buffers of the reference computation in double precision. d_out is 0 where the output of the ReLU
+ * is 0. */
 struct reference
 {
     size_t n_out, n_in, n_x;
@@ -206,8 +207,9 @@ static void forward_ref(const struct pass *t, struct reference *r)
     }
 }
 
-/* d_out is masked with the layer's own output (ReLU), because the output of the reference may have
- * another sign near 0. */
+/* If the layer has a ReLU, the gradient d_out is set to 0 where the output of the tested layer is
+ * not positive. The output of the reference is not used for this, because its sign may differ near
+ * 0. */
 static void backward_ref(const struct pass *t, struct reference *r)
 {
     for (size_t i = 0; i < r->n_out; i++) {
@@ -268,7 +270,7 @@ static const struct shape_of shapes[] = {
     {32, 48, 8, 8, 3, 1, 1},
     {16, 16, 32, 32, 3, 1, 1},
     {64, 64, 8, 8, 3, 1, 1},
-    /* Each of these shapes misses one condition of Winograd's method. */
+    /* Each of these shapes violates one condition of Winograd's method. */
     {17, 16, 4, 4, 3, 1, 1},
     {16, 17, 4, 6, 3, 1, 1},
     {16, 16, 5, 4, 3, 1, 1},
@@ -278,8 +280,8 @@ static const struct shape_of shapes[] = {
     {16, 32, 8, 8, 3, 2, 1},
     {32, 48, 9, 7, 3, 2, 1},
     {16, 16, 7, 7, 3, 2, 0},
-    /* These shapes are other cases: images, layers of LeNet, single pixels, kernels as large as
-     * their maps. */
+    /* Shapes of other kinds of layers: layers on images, layers of LeNet, single pixels, kernels as
+     * large as their maps. */
     {3, 16, 8, 8, 3, 1, 1},
     {3, 1, 5, 9, 3, 2, 1},
     {1, 6, 12, 12, 5, 1, 2},
@@ -320,7 +322,7 @@ static void test_options(void **state)
             check(few[i], (struct options){bits & 1, bits & 2, bits & 4}, 3);
 }
 
-/* With many channels, the transformed weights are computed in slices. */
+/* With many channels, Winograd's method transforms the weights in slices. */
 static void test_slices(void **state)
 {
     (void)state;

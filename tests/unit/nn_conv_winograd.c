@@ -93,8 +93,8 @@ static void in(const struct winograd_kernels *kernels)
             for (size_t c = 0; c < COLUMNS; c++) {
                 double want = 0;
                 for (size_t i = 0; i < 4; i++)
-                    /* If 2 * t + j - 1 is negative, it wraps around to a large value. place() takes
-                     * both for outside of the map. */
+                    /* In the first column the position 2 * t + j - 1 can be -1, which wraps around
+                     * to a large value. place() returns 0 for all positions outside of the map. */
                     for (size_t j = 0; j < 4; j++)
                         want += bt[xi / 4][i] * bt[xi % 4][j] * place(i, 2 * t + j - 1, c);
                 near(matrix[xi * APART + t * COLUMNS + c], want);

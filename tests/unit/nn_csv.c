@@ -46,8 +46,8 @@ static void test_rows(void **state)
     dataset_close(&d);
 }
 
-/* Each text, read with the given header and label options, must give the listed data kind and
- * labels. */
+/* Each text of the table, read with the header and label options of its row, must give the data
+ * kind and labels of its row. */
 static void test_shapes(void **state)
 {
     (void)state;

@@ -335,7 +335,7 @@ static void test_directories(void **state)
     refused("mnist", "train-images-idx3-ubyte", "found no");
     refused("cifar10", "data_batch_1.bin", "found no");
     put_mnist();
-    /* This removes the file of labels that belongs to the training images. */
+    /* Removes the label file of the training images. */
     scratch_remove(&s, "train-labels-idx1-ubyte.gz");
     refused("mnist", "found no train-labels-idx1-ubyte in the same directory",
             "train-images-idx3-ubyte:");
@@ -546,7 +546,8 @@ static void test_progress(void **state)
     seen = (struct seen){0};
     struct data_request r = {.spec = spec, .progress = see, .self = &seen};
     assert_int_equal(data_open(&d, &r, error), 0);
-    assert_int_equal(seen.n_calls, 4); /* Each file gives one progress report, at its end. */
+    /* Reading reports progress once for each file, at its end. */
+    assert_int_equal(seen.n_calls, 4);
     assert_int_equal(seen.done, seen.total);
     data_close(&d);
 }

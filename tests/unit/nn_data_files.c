@@ -421,7 +421,7 @@ static void test_run_kind(void **state)
     assert_non_null(strstr(error, "divide=2"));
     assert_int_equal(open_rest(&d, "libsvm", ",features=4", "libsvm/3x2/pm"), -EINVAL);
     assert_non_null(strstr(error, "features=4"));
-    put("a.t", "-1 4:4\n"); /* A held-out file must match the kind found in the training files. */
+    put("a.t", "-1 4:4\n"); /* A held-out file must match the data kind of the training files. */
     refused("libsvm", "", "a.t: line 1", "expected an index of at most 3");
     opened(&d, "libsvm", ",features=4");
     assert_string_equal(d.train.kind, "libsvm/4x2/pm");

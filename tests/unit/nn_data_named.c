@@ -96,7 +96,8 @@ static void test_text(void **state)
     look("text", ",context=4", 0, "b.txt: found no text at the start of the file, expected it");
 }
 
-/* The contents of a file take precedence over its name, and tables over plain text. */
+/* The contents of a file take precedence over its name. If the contents are valid as a table and as
+ * plain text, the file is read as a table. */
 static void test_told(void **state)
 {
     (void)state;

@@ -16,7 +16,8 @@
 
 #include <cmocka.h>
 
-/* Number of calls of open() and stat(), which this program replaces, because it has no files. */
+/* Number of calls of open() and stat(). This program replaces both functions by ones that count and
+ * find no file. */
 static size_t n_looks;
 
 int open(const char *path, int flags, ...)
@@ -336,8 +337,8 @@ static void test_agrees(void **state)
     assert_false(data_kind_agrees("", ""));
 }
 
-/* Random combinations of pieces of valid specs give an error message, or a kind that is
- * canonical and whose shape is within the limits. */
+/* Random combinations of pieces of valid specs either give an error message, or give a data kind
+ * that is canonical and whose shape is within the limits. */
 static void test_random(void **state)
 {
     (void)state;

@@ -75,8 +75,8 @@ static void what_is_not_finite_is_refused(void **state)
     assert_int_equal(generate_pick(l, 1, 0, 0), -EDOM);
 }
 
-/* The model generates the same bytes if a text is fed at once, byte by byte, or without its
- * beginning. The beginning no longer fits into the window. */
+/* The model generates the same bytes if a text is fed at once, byte by byte, or without a beginning
+ * that does not fit into the context window. */
 static void the_window_is_the_last_of_the_text(void **state)
 {
     (void)state;

@@ -34,8 +34,8 @@ enum {
 
 static const double gradient_tol = 2e-5;
 
-/* Values for a reference, in double precision and in the layouts that the layer has. Sparse input
- * rows are dense here. */
+/* Parameters and inputs of a layer in double precision, for a reference. Their layouts are the ones
+ * of the layer, but sparse input rows are dense here. */
 struct gradient_values
 {
     uint32_t n;
@@ -318,7 +318,8 @@ static inline void gradient_check_add(struct gradient_bed *b, float *to, size_t 
     free(grad);
 }
 
-/* Without d_in and d_with, the gradients of the parameters have the same bits. */
+/* If d_in and d_with are NULL, the gradients of the parameters have the same bits as with these
+ * outputs. */
 static inline void gradient_check_alone(struct gradient_bed *b)
 {
     float *grad = gradient_floats(b->grad.n);

@@ -43,8 +43,8 @@ static bool goes_up(double low, double high, double share, uint16_t h, uint16_t 
     return got == h + 1;
 }
 
-/* Values are rounded up from 0.51 of the way to the next float16. The midpoint, where the means
- * of two peers' values lie, is thus not at the threshold. */
+/* A value between two neighbouring 16-bit floats is rounded up from 0.51 of the way on. The
+ * midpoint, where the means of two peers' values lie, is thus not at the threshold. */
 static void test_halves_are_rounded_at_51_hundredths(void **state)
 {
     (void)state;
@@ -73,8 +73,8 @@ static void test_bfloats_are_rounded_at_51_hundredths(void **state)
     assert_true(isinf(half_of_bfloat16(half_to_bfloat16(3.4e38f))));
 }
 
-/* Each segment of a model is rounded to its own number type. half_dist2() is the squared distance
- * of two models after this rounding. */
+/* Each segment of a model is rounded to its own number type, such as float16. half_dist2() is the
+ * squared distance of two models after this rounding. */
 static void test_a_model_is_rounded_segment_by_segment(void **state)
 {
     (void)state;

@@ -10,7 +10,7 @@ static struct layer dense(enum layer_kind kind, uint32_t i, uint32_t o)
         .kind = kind, .in = {i, 1, 1}, .out = {o, 1, 1}, .with = LAYER_NONE, .bias = true};
 }
 
-/* Checks a layer with and without bias and ReLU. */
+/* Compares a dense layer with the reference, with and without bias and ReLU. */
 static void check_all(struct layer l)
 {
     for (int form = 0; form < 4; form++) {

@@ -14,7 +14,7 @@ static struct layer norm(enum norm_kind kind, uint32_t c, uint32_t h, uint32_t w
                           .groups = 1};
 }
 
-/* Checks a layer with and without residual and ReLU. */
+/* Compares a normalisation layer with the reference, with and without residual and ReLU. */
 static void check_all(struct layer l)
 {
     for (int form = 0; form < 4; form++) {
@@ -104,8 +104,9 @@ static void test_negative_variance(void **state)
     gradient_close(&b);
 }
 
-/* Single precision suffices if sums are taken around a value near the mean, even if the mean is
- * 1000 standard deviations from 0, or if the first value is unlike the others. */
+/* Sums in single precision suffice if they are taken over differences from a value near the mean.
+ * This holds even if the mean is 1000 standard deviations from 0, or if the first value is unlike
+ * the others. */
 static void test_large_mean(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
-/* tests/unit/nn_layers_done.c -- a trainer with a callback reports layers as final during the
- * last step: the model has the same bits, and reported layers do not change afterwards. */
+/* tests/unit/nn_layers_done.c -- a trainer with a callback reports layers as final during the last
+ * step. The model has the same bits as without the callback, and reported layers do not change
+ * afterwards. */
 #include "nn_training.h"
 
 struct seen
@@ -45,8 +46,8 @@ static void check(const char *spec, const char *kind, enum optimiser_kind kind_o
         assert_memory_equal(s.x, b.x, n * sizeof *s.x);
         most = s.n_calls;
         (void)steps(&a, round, 1);
-        /* The callback was given for the previous call of steps() only, so this call reports
-         * nothing. */
+        /* The callback was given for the previous call of steps() only, so this call of steps()
+         * reports no layer. */
         (void)steps(&b, round, 1);
         same_x(&a, &b);
         assert_int_equal(s.n_calls, most);

@@ -64,8 +64,9 @@ static void naive_exchange(struct naive *v, size_t i, double d)
         v->x[j][i] += d;
 }
 
-/* Koliousis et al. 2019, algorithm 1. way[j] is the update by the local step of learner j.
- * Running statistics exist in the centre only, which moves by the mean of the updates. */
+/* Makes one step of algorithm 1 of Koliousis et al. 2019. way[j] is the update by the local step of
+ * learner j. Running statistics exist in the centre only, which moves by the mean of the updates.
+ * */
 static void naive_step(struct naive *v, double *const way[MOST])
 {
     for (size_t i = 0; i < v->n; i++) {

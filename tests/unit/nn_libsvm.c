@@ -36,8 +36,8 @@ static void test_rows(void **state)
     dataset_close(&d);
 }
 
-/* If the data kind does not fix the labels, the labels that are found in the file become part of
- * the kind. */
+/* If the given data kind does not fix the labels, the labels that are found in the file become part
+ * of the resulting kind. */
 static void test_open_kinds(void **state)
 {
     (void)state;
@@ -76,8 +76,8 @@ static void test_given_features_and_divide(void **state)
     dataset_close(&d);
     rows_refuse(&svm, r, "0 1:8\n1 21:1\n",
                 "f0: line 2, entry: found \"21:1\", expected an index of at most 20");
-    /* The divisor is part of the data kind. A file that is opened with this kind is divided by
-     * it. */
+    /* The divisor of values is part of the data kind. The values of a file that is opened with this
+     * kind are divided by this divisor. */
     r.divide = 0.1;
     d = rows_take(&svm, r, "0 1:8\n1 20:1\n");
     assert_string_equal(d.kind, "libsvm/20x2/0/0.1");

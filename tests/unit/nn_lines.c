@@ -1,6 +1,6 @@
 /* tests/unit/nn_lines.c -- parsers of numbers, of quoted cells, and of the part of a data kind that
- * has features, classes and labels. Their results equal those of a slower implementation, or the
- * text is refused. */
+ * has features, classes and labels. They must refuse a text or read it as a slower implementation
+ * does. */
 #include "nn/data/labels.h"
 
 #include "nn/data/quote.h"

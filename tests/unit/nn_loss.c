@@ -27,7 +27,8 @@ static void test_by_hand(void **state)
     const double want[6] = {0.0625, -0.375, 0.3125, 0.0625, 0.125, -0.1875};
     for (size_t i = 0; i < 6; i++)
         assert_true(ref_near((double)d[i], want[i], 1e-6));
-    /* The two rows are now a quarter of a batch of 8, so their gradients are divided by four. */
+    /* The two rows now belong to a batch of 8 rows, not of 2. The gradient of the mean loss is
+     * therefore a fourth of the former one. */
     b.n_mean = 8;
     assert_true(loss_softmax(&b, d).sum == loss.sum);
     for (size_t i = 0; i < 6; i++)
@@ -61,7 +62,8 @@ static void test_stable_in_place(void **state)
     assert_true(z[0] == 0 && z[1] == 0 && z[2] == 0);
 }
 
-/* If several logits are the largest, the first of them is the answer, as with argmax. */
+/* If several logits of a row are the largest, the first of them is the predicted class, as with
+ * argmax. */
 static void test_tie(void **state)
 {
     (void)state;
@@ -92,7 +94,7 @@ static void test_nan_is_wrong(void **state)
 
 enum { ROWS = 9, CLASSES_MAX = 4096 };
 
-/* Computes the loss and the number of right answers from the formulas in the header, in double
+/* Computes the loss and the number of right answers as nn/layers/loss.h defines them, in double
  * precision, after adding `by` to the logit at index `at`. */
 static double loss_ref(const struct loss_batch *b, size_t at, double by, size_t *n_right)
 {

@@ -17,7 +17,7 @@ static void refused(const char *spec, const char *word)
     refused_for(spec, &mnist, word);
 }
 
-/* An error message about a spec ends with an example of a valid spec. If the kind of model is
+/* An error message about a model spec ends with an example of a valid spec. If the kind of model is
  * known, the example is of this kind. */
 static void ends_with_example(const char *spec)
 {
@@ -285,7 +285,8 @@ static bool ends_with(const char *name, const char *end)
     return n >= k && strcmp(name + n - k, end) == 0;
 }
 
-/* The indices at[] of a layer point to its parameters, which all belong to one module. */
+/* The indices at[] of a layer point to the segments of its parameters. All of them belong to one
+ * PyTorch module. */
 static void check_layer_order(const struct layer *l)
 {
     struct layer_param p[LAYER_PARAMS_MAX];
@@ -341,7 +342,7 @@ static void test_order(void **state)
     check_order("lenet5", 0);
 }
 
-/* The value of model_norm decides the kind of normalisation, and a model tells whether it has
+/* The setting model_norm decides the kind of normalisation. The open model reports whether it has
  * normalisation layers. */
 static void test_norms(void **state)
 {
@@ -460,7 +461,8 @@ static void check_segment_slope(struct bed *b, const struct segment *s, double w
     if (!s->trained || length < 1e-3 * whole)
         /* Segments with almost no gradient are skipped, such as a bias before a batch norm. */
         return;
-    double h = 3e-5 / length; /* A step of this length changes the loss by about 3e-5. */
+    /* A step of this length along the gradient changes the loss by about 3e-5. */
+    double h = 3e-5 / length;
     double loss[2];
     for (int side = 0; side < 2; side++) {
         memcpy(b->moved, b->x, m.n_params * sizeof *b->x);
@@ -468,7 +470,8 @@ static void check_segment_slope(struct bed *b, const struct segment *s, double w
         loss[side] = loss_at(b, b->moved, NULL);
     }
     double slope = (loss[0] - loss[1]) / (2 * h);
-    if (!(fabs(slope / length - 1) <= 0.08)) /* The tolerance allows for the kinks of ReLUs. */
+    /* The tolerance of 8 % allows for the kinks of ReLUs. */
+    if (!(fabs(slope / length - 1) <= 0.08))
         fail_msg("%s: %s: slope %g, length of the gradient %g", m.spec, s->name, slope, length);
 }
 

@@ -55,7 +55,8 @@ static void test_schedules(void **state)
     lr_is(s, 120, 0.05 * (1 + cos(3.14159265358979323846 * 0.99)));
     s = (struct schedule){SCHEDULE_COSINE, 0.1, 0, 1};
     lr_is(s, 0, 0.1);
-    s = (struct schedule){SCHEDULE_COSINE, 0.1, 10, 5}; /* This run ends during the warm-up. */
+    /* With so few rounds, the run ends during the warm-up. */
+    s = (struct schedule){SCHEDULE_COSINE, 0.1, 10, 5};
     lr_is(s, 4, 0.05);
     lr_is(s, 50, 0.1);
 }
@@ -66,8 +67,8 @@ enum {
     STEPS = 7
 };
 
-/* One parameter and its optimiser state, computed in double precision by the formulas of the
- * header. */
+/* One parameter and its optimiser state, computed in double precision by the formulas in
+ * nn/train/optimiser.h. */
 struct element
 {
     double x, m, v;
@@ -95,8 +96,8 @@ static void step_ref(const struct optimiser *o, const struct segment *seg, struc
     e->x -= lr * (e->m / (1 - pow(o->momentum, t))) / (sqrt(e->v / (1 - pow(o->beta2, t))) + 1e-8);
 }
 
-/* Compares STEPS steps on a weight of n_weight floats, a bias of 5 floats and running statistics
- * of 9 floats. */
+/* Compares STEPS optimiser steps with the scalar loop, on a weight of n_weight floats, a bias of 5
+ * floats and running statistics of 9 floats. */
 static void check_steps(const struct optimiser *o, size_t n_weight)
 {
     struct segment segments[3] = {{.offset = 0, .n = n_weight, .decays = true, .trained = true},

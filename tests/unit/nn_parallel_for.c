@@ -33,8 +33,8 @@ static void subtract(void *self, uint32_t part)
     b->count[part][0] -= part;
 }
 
-/* Each run uses the results of the previous run without a lock, so that a race found here is a
- * fault of parallel_for. */
+/* Each parallel loop uses the results of the previous loop without a lock, so that a race found
+ * here is a fault of parallel_for. */
 static void check_runs(uint32_t n)
 {
     struct parallel_for *t;
@@ -69,7 +69,7 @@ static void test_runs(void **state)
         check_runs(n);
 }
 
-/* A team can be opened and closed without a run, and NULL can be closed. */
+/* A team of threads can be opened and closed without running a loop, and NULL can be closed. */
 static void test_idle(void **state)
 {
     (void)state;

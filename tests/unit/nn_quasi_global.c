@@ -29,8 +29,8 @@ static uint32_t n_steps(uint64_t round, uint32_t most)
     return round % 3 == 0 ? 1 : most;
 }
 
-/* Makes one exchange on a ring: x_i becomes the mean of x_i and both neighbours, in double
- * precision. */
+/* Makes one exchange on a ring in double precision: x_i becomes the mean of x_i and the models of
+ * its two neighbours. */
 static void ring_mean(double x[PEERS][DIM])
 {
     double was[PEERS][DIM];
@@ -84,8 +84,8 @@ static void real_steps(struct peer *p, uint32_t i, uint64_t round, uint32_t step
     }
 }
 
-/* Makes one exchange of the tested peers, in double precision and then rounded, so that the test
- * compares only the momentum. */
+/* Makes one exchange of the models of the tested trainers, in double precision and then rounded.
+ * The exchange thus adds no error, and the test compares only the momentum. */
 static void real_exchange(struct peer *p)
 {
     double x[PEERS][DIM];
@@ -222,7 +222,7 @@ static void test_learns(void **state)
 }
 
 /* A trainer with several threads, or with a callback that reports final layers, makes the same
- * steps. */
+ * steps as a trainer with one thread and no callback. */
 static void done(void *arg, size_t from)
 {
     *(size_t *)arg += from > 0;

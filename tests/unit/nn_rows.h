@@ -26,8 +26,8 @@ struct rows_format
     int (*read)(struct dataset *d, const struct reader *r, char error[DATA_ERROR_MAX]);
 };
 
-/* A case of recognition: the first bytes of a file, whether they are the whole file, and whether
- * they must be recognised as the format. */
+/* A test case of format recognition: the first bytes of a file, whether they are the whole file,
+ * and whether they must be recognised as the format. */
 struct rows_look
 {
     const char *text;

@@ -56,7 +56,8 @@ static void test_round_trip(void **state)
     float y[N_PARAMS];
     char error[FILE_ERROR_MAX] = "";
     assert_int_equal(safetensors_read(scratch_path(&s, "m"), segments, N_SEGMENTS, y, error), 0);
-    /* All bits of the model are equal, including -0 and the smallest float. */
+    /* All bits of the model that was read equal the written ones, including -0 and the smallest
+     * float. */
     assert_memory_equal(x, y, sizeof x);
     struct safetensors_info info;
     assert_int_equal(safetensors_info(scratch_path(&s, "m"), &info, error), 0);

@@ -131,8 +131,9 @@ static void are_products_half_of_a_square(void **state)
 {
     (void)state;
     struct layer l = attention(2, 3, 5);
-    /* 1 + 2 + 3 + 4 + 5 pairs of a query and a visible key, with two products each (score and
-     * value) in each of 6 channels. */
+    /* Number of multiplications for 5 time steps: time t has t pairs of a query and a visible key,
+     * so there are 1 + 2 + 3 + 4 + 5. Each pair has two products (score and value) in each of 6
+     * channels. */
     assert_true(layer_attention.products(&l) == 15.0 * 2 * 6);
 }
 

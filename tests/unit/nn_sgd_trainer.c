@@ -28,7 +28,8 @@ static void test_learns(void **state)
     }
 }
 
-/* Two trainers with equal settings give the same bits. The batches of another peer differ. */
+/* Two trainers with equal settings make steps with the same bits. A trainer of another peer draws
+ * other batches. */
 static void test_deterministic(void **state)
 {
     (void)state;

@@ -461,15 +461,15 @@ static void test_pure(void **state)
             same += x[i] == y[i];
     }
     assert_true(same < 50); /* Each peer draws its batches in an order of its own. */
-    /* A batch can be drawn even in the round with the largest number. */
+    /* A batch can be drawn even in the round with the largest possible number, UINT64_MAX. */
     shard_batch(&a, UINT64_MAX, 1, 16, x);
     shard_close(&a);
     shard_close(&b);
     shard_close(&other);
 }
 
-/* Post-local SGD begins with rounds of one local step. Step by step, its batches equal the batches
- * of plain training, and no batch is skipped. */
+/* Post-local SGD begins with rounds of one local step. Its batches, counted by local step, equal
+ * the batches of plain training, and no batch is skipped. */
 static void test_post_local(void **state)
 {
     (void)state;

@@ -159,8 +159,8 @@ static void test_label_parts(void **state)
             assert_true(count >= N / 20 - k && count <= N / 20 + k);
             total += n;
         }
-        /* A border between two classes adds a class to at most one piece, and there are CLASSES - 1
-         * borders. */
+        /* A border between two classes lies in at most one piece and adds one class to it. There
+         * are CLASSES - 1 borders. */
         assert_true(total <= 20 * k + CLASSES - 1);
         /* The three pieces of a part are mostly of different classes. */
         assert_true(k < 3 || total > 45);

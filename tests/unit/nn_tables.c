@@ -146,8 +146,8 @@ static void test_words(void **state)
     data_close(&d);
 }
 
-/* If half of a table is held out, both halves have the same columns. Several files form one
- * table. */
+/* If half of a table is held out, the training half and the held-out half have the same columns.
+ * Several files form one table. */
 static void test_words_split(void **state)
 {
     (void)state;
@@ -194,7 +194,7 @@ static void test_refused(void **state)
     refused("a", ",header=no", NULL, "a: line 2, column 1: found \"1\", expected a category");
 }
 
-/* A standard deviation that is small against the values is not lost in rounding: values are
+/* A standard deviation that is small compared with the values is not lost in rounding. Values are
  * standardised as in double precision, also in held-out rows and with a given data kind. */
 static void test_small_spread(void **state)
 {

@@ -87,8 +87,8 @@ static void test_sizes(void **state)
     with_all(sizes);
 }
 
-/* Tests products as in a convolution: rows of `a` overlap, and each row of the convolution's kernel
- * is one run. */
+/* Tests products as in a convolution: rows of `a` overlap, and the inner dimension has one run of
+ * contiguous floats for each row of the convolution's kernel. */
 static void runs(const struct tile_kernels *kernels)
 {
     for (size_t kernel = 1; kernel <= 5; kernel += 2)

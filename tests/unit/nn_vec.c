@@ -39,8 +39,8 @@ static void test_sums(void **state)
     }
 }
 
-/* An update of a single element can be rounded in one way only, so fast and naive results have
- * equal bits. Floats after the end do not change. */
+/* In an update, each element has only one possible rounding. The results of fast and naive code
+ * therefore have equal bits. Floats after the end do not change. */
 static void test_updates(void **state)
 {
     (void)state;

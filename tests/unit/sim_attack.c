@@ -110,8 +110,8 @@ static void one_liar_tolerated(void **state)
         }
 }
 
-/* Without an attack, clipping by --byzantine moves the mean only a little. Without --byzantine
- * nothing moves it. No edge may be distrusted. */
+/* Without an attack, the clipping of --byzantine moves the mean only a little. Without --byzantine
+ * the mean does not move. No edge may be distrusted. */
 static void nobody_lies(void **state)
 {
     (void)state;
@@ -162,8 +162,8 @@ static void the_smallest_graph_is_enough(void **state)
 
 /* ---- more liars than B ---- */
 
-/* Five honest peers (0 to 4) in a ring with two Byzantine neighbours each. Edges among the
- * Byzantine peers give every peer four neighbours. */
+/* A graph in which five honest peers (0 to 4) form a ring and have two Byzantine neighbours each.
+ * Edges among the Byzantine peers give every peer four neighbours. */
 static const char two_on_each[] =
     "edges:0-1,1-2,2-3,3-4,4-0,0-5,0-10,1-6,1-11,2-7,2-12,3-8,3-13,4-9,"
     "4-14,5-6,6-7,7-8,8-9,9-10,10-11,11-12,12-13,13-14,14-5,5-10,6-11,"

@@ -12,7 +12,7 @@ struct textbook
     double *w; /* Mixing weights: n x n, with a zero diagonal. */
     float *x, *x_hat;
     struct compress *q;
-    double loss_rate; /* Probability that a neighbour does not receive a delta. */
+    double loss_rate; /* Probability that a neighbour misses a delta, in the textbook version. */
     /* n x n x dim: peer i's copy of x_hat_j, without the deltas that peer i missed. */
     float *copy;
 };
@@ -85,8 +85,8 @@ static void textbook_steps(struct textbook *t, struct rig *r, uint64_t round)
     }
 }
 
-/* Compares a run with the textbook. With --overlap 1, deltas describe the models before the local
- * steps (delayed mixing). */
+/* Compares a run with textbook CHOCO-SGD. With --overlap 1, deltas describe the models before the
+ * local steps (delayed mixing). */
 static void same_as_textbook(const char *topology, const char *compress, double gamma, float eta,
                              uint32_t overlap)
 {
@@ -187,7 +187,8 @@ static void test_must_diverge(void **state)
     (void)state;
     uint64_t t = rounds_to_1e6("qsgd:5:0:l2,round=sr,scale=raw", 0.34, 44, &last);
     print_message("raw QSGD: error times %g by round %llu\n", last, (unsigned long long)t - 1);
-    assert_true(t > 20); /* Within 20 rounds, the error must not reach 1e-6. */
+    /* The error must not fall below 1e-6 of its initial value within the first 20 rounds. */
+    assert_true(t > 20);
     assert_true(last >= 1e4);
 }
 
@@ -242,7 +243,8 @@ static void runs_away(double gamma, const char *text)
     for (uint32_t i = 0; i < 2; i++) {
         node_progress(sim_node(r.world, i), &p[i]);
         assert_int_equal(p[i].round, 60);
-        /* A peer is warned again and again, but not in every round. */
+        /* Within 60 rounds each peer is warned several times of the growing distance, but not in
+         * every round. */
         assert_true(n_told[i] > 0 && n_told[i] < 10);
         if (strstr(told[i], text) == NULL || strstr(told[i], i ? "peer-0" : "peer-1") == NULL)
             fail_msg("'%s' should have '%s'", told[i], text);
@@ -291,8 +293,8 @@ static void test_aborted_exchanges(void **state)
     rig_close(&r);
 }
 
-/* If deltas are lost as in the previous test, textbook CHOCO loses the mean permanently, even if
- * only 1 % of the deltas are lost. */
+/* Lost deltas, as in the previous test, permanently change the mean of the models in textbook
+ * CHOCO. This happens even if only 1 % of the deltas are lost. */
 static void test_textbook_breaks(void **state)
 {
     struct rig r;

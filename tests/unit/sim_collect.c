@@ -63,7 +63,8 @@ static void test_models_are_the_mean(void **state)
         }
 }
 
-/* Statistics are averaged with the parameters: every variance must stay positive. */
+/* Running statistics are averaged with the parameters, and every averaged variance must stay
+ * positive. */
 static void test_statistics(void **state)
 {
     struct rig r;

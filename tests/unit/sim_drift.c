@@ -26,7 +26,8 @@ static void drift_is_right(const char *topology, uint32_t n, const char *compres
     int moments = 0;
     for (uint64_t t = 30; t < 580; t++) {
         if (r.estimate[t] == 0)
-            continue; /* No measurement of the drift began at this round. */
+            /* No measurement of the drift began in this round, so there is no estimate. */
+            continue;
         moments++;
         double exact = sqrt(r.error2[t] / n);
         double ratio = r.estimate[t] / exact;
@@ -129,8 +130,9 @@ static void test_last_phase(void **state)
     settles("ring", 1, "topk:0.1", 1e-3);
 }
 
-/* Tests runs of 1 to 40 rounds. A measurement window that began before the consensus phase must not
- * end the phase, because the first window began at round 0, where all models were equal. */
+/* Tests runs of 1 to 40 rounds. Only a window of drift measurement that began in the consensus
+ * phase may end the phase. The first window began at round 0, where all models were equal, so its
+ * result must not count. */
 static void test_short_runs(void **state)
 {
     (void)state;

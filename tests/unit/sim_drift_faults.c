@@ -8,7 +8,7 @@
  * at the round. */
 #include "sim_rig.h"
 
-/* Sanitizers are five times slower. With them, only every other cut rate is tested. */
+/* With sanitizers this test takes five times as long, so only every other cut rate is tested. */
 
 #ifdef HEARSAY_SANITIZED
 enum { ROUNDS = 400, LAST = 400, STRIDE = 2 };
@@ -76,7 +76,8 @@ static const float *model_at(uint32_t peer, uint64_t round, int64_t time_us, boo
     uint64_t best = DEPTH;
     if (film->r.config.run.policy == RUN_SYNC)
         for (best = round; best < DEPTH && time[best] < 0;)
-            /* UINT64_MAX counts down by 1. Below 0, `best` wraps around to more than DEPTH. */
+            /* Adding UINT64_MAX subtracts 1. Below 0, `best` wraps around to more than DEPTH, which
+             * ends the loop. */
             best += before ? UINT64_MAX : 1;
     else
         for (uint64_t k = 0; k < DEPTH; k++)
@@ -237,7 +238,8 @@ static void film_end(struct film *f, const char *what, double tolerance, uint32_
                   f->n_figures > 0 ? 100 * sqrt(f->sum2 / f->n_figures) : 0,
                   f->n_figures > 0 ? f->age / f->n_figures : 0,
                   100 * (double)f->n_null / (double)f->n_seen);
-    /* The relative drift is the quotient of two estimates and has the errors of both. */
+    /* The relative drift is the quotient of two estimates, so its error includes the errors of both
+     * estimates. */
     if (!(f->worst <= tolerance) || !(f->worst_relative <= 1.25 * tolerance)
         || f->n_figures < least)
         fail_msg("%s: off by %.1f %%, %u figures of at least %u", what, 100 * f->worst,

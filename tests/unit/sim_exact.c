@@ -56,7 +56,8 @@ static void naive_mix(struct naive *v, double step)
         }
 }
 
-/* Computes `x = mixed - eta (at - c)`. The gradient is taken at the models `at`. */
+/* Makes one gradient step: `x = mixed - eta (at - c)`. mixed: models after mixing. at: models at
+ * which the gradients are taken. c: optima. */
 static void naive_step(struct naive *v, const struct rig *r, const double *at)
 {
     for (size_t k = 0; k < PEERS * DIM; k++)

@@ -60,7 +60,8 @@ static void test_death(void **state)
 }
 
 /* A peer dies and is restarted with the same command. It must get the current model instead of
- * beginning at round 0, and end within the target with the others. */
+ * beginning at round 0. At the end the consensus distance of all peers must be within the target.
+ * */
 static void rejoin(int64_t away_us, enum run_policy policy)
 {
     struct rig r;
@@ -106,7 +107,8 @@ static void test_nobody_runs_away_alone(void **state)
     uint64_t whole = 20 * events_of(&r, SECOND / 4);
     sim_stop(r.world, 3, true);
     sim_stop(r.world, 5, true);
-    run_until(&r, 21 * SECOND / 4); /* The edges of the stopped peers were paused a second ago. */
+    /* The edges to the stopped peers 3 and 5 have been paused for about a second now. */
+    run_until(&r, 21 * SECOND / 4);
     uint64_t here = rig_progress(&r, 4).round, there = rig_progress(&r, 0).round;
     assert_true(here < there + 30 && there < here + 30);
     run_until(&r, 25 * SECOND);
@@ -180,8 +182,8 @@ static void watch_ends(void *self, uint32_t peer, const struct node_event *ev, u
     }
 }
 
-/* After the end of a session nothing may arrive on it, as with a socket. Messages on the way are
- * lost. */
+/* After the end of a session, no message may arrive on it. Messages that are on the way at this
+ * time are lost, as with a real socket. */
 static void test_nothing_after_the_end(void **state)
 {
     (void)state;

@@ -77,8 +77,8 @@ static uint32_t resolve(void *self, uint32_t peer, const char *name,
     return 1;
 }
 
-/* Opens a cluster of n training peers. One more peer starts after 60 s, when they are near the
- * point towards which they train. */
+/* Opens a cluster of n training peers. One more peer starts after 60 s, when the training peers are
+ * near the point towards which they train. */
 static void open_cluster(struct rig *r, uint32_t n)
 {
     rig_init(r, n + 1, DIM, "complete", "topk:0.0005", 0);

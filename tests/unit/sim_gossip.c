@@ -41,8 +41,8 @@ static uint32_t partner(const char *topology, const struct round_schedule *rota,
     return found;
 }
 
-/* Makes local steps towards each peer's own optimum, then x_i = (x_i + x_partner) / 2, in
- * double. */
+/* Makes local steps towards each peer's own optimum. Then each pair takes its mean: x_i = (x_i +
+ * x_partner) / 2, in double precision. */
 static void naive_round(const struct rig *r, const char *topology,
                         const struct round_schedule *rota, uint64_t round,
                         double x[PEERS_MOST][DIM])

@@ -39,7 +39,8 @@ static void close_neighbours(struct mixing *m)
     free(s);
 }
 
-/* Each delta is a whole model in every phase, so a peer never has to catch up or be corrected. */
+/* Plans every delta with the codec of the run. Each delta is a whole model, so no phase needs
+ * another codec. */
 static uint32_t plan(struct mixing *m, const struct mixing_task *t, const struct mixing_moment *now)
 {
     (void)m, (void)t, (void)now;
@@ -91,7 +92,7 @@ static const struct mixer mixer_neighbours = {.name = "neighbours",
                                               .mix = mix,
                                               .encode = encode};
 
-/* Replaces the table of mixer.c. */
+/* Replaces the table of all mixers in gossip/mixers/mixer.c by one that has this mixer only. */
 const struct mixer *const mixer_all[] = {&mixer_neighbours, NULL};
 
 /* ---- through the node ---- */

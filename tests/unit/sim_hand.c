@@ -5,8 +5,8 @@
 
 enum { PEERS = 4, DIM = 300 };
 
-/* n_with: number of notes that another peer has stored the model. n_lost: number of notes that no
- * other peer could store it. */
+/* n_with: number of messages to users that another peer has stored the model. n_lost: number of
+ * messages that no other peer could store it. */
 static uint32_t n_with, n_lost;
 
 static void hear(void *self, uint32_t peer, const struct node_note *note)
@@ -19,8 +19,8 @@ static void hear(void *self, uint32_t peer, const struct node_note *note)
 static uint32_t last_word; /* Kind of the last HAND message that reached a peer. */
 static uint32_t n_offers;
 static int64_t patience_us = 600 * INT64_C(1000000);
-/* If true, the next MODEL message that reaches a peer with a whole model is changed to be not
- * finite. */
+/* If true, the next MODEL message that reaches a peer with a complete model gets a value that is
+ * not finite. */
 static bool spoil;
 
 static void watch(void *self, uint32_t peer, const struct node_event *ev, uint32_t other)
@@ -98,8 +98,8 @@ static void test_next_is_asked(void **state)
     rig_close(&r);
 }
 
-/* Only one peer has free space, and it is busy with one model. The others must stop asking after
- * their quorum timeout. */
+/* Only one peer has free space, and it is busy storing the model of another. The remaining peers
+ * must stop asking it after their quorum timeout. */
 static void test_patience_is_over(void **state)
 {
     struct rig r;

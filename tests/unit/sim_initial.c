@@ -9,7 +9,8 @@
 enum { PEERS = 5, DIM = 70000, PIECES = 5 };
 
 static uint32_t n_taken[PEERS], n_refused, n_given_up, n_strange, n_resumed;
-static float first[PEERS]; /* Value of every coordinate at the first local step of each peer. */
+/* Value that all coordinates of each peer's model had at its first local step. */
+static float first[PEERS];
 /* Peer whose pieces of the initial model get a wrong number on arrival, so that they are not used.
  * PEERS: no peer. */
 static uint32_t mute;
@@ -235,7 +236,8 @@ static void test_who_serves_wrong_bytes_is_not_believed(void **state)
         assert_memory_equal(x, rig_model(&r, 2), DIM * sizeof *x);
         rig_close(&r);
     }
-    /* Bytes are refused in one case only: the last peer asks the peer with wrong bytes first. */
+    /* Wrong bytes were refused in one of the cases only, because only in this case the last peer
+     * first asked the peer that serves wrong bytes. */
     assert_int_equal(refused, 1);
     free(x);
 }
@@ -252,7 +254,7 @@ static void test_a_single_liar_is_waited_out(void **state)
     liar = 0;
     rig_open(&r);
     sim_run_to(r.world, 100 * INT64_C(1000000));
-    /* The last peer asks the other peer again from time to time. */
+    /* The last peer asks the peer that serves wrong bytes again from time to time. */
     assert_in_range(n_refused, 2, 4);
     assert_true(first[0] == 0 && first[1] == 0);
     liar = PEERS;
@@ -355,7 +357,8 @@ static void test_nobody_has_it(void **state)
     rig_run(&r, UINT64_MAX);
     assert_true(n_given_up >= 1);
     for (uint32_t i = 1; i < 4; i++)
-        /* All peers took the model of peer 2, which has the next smallest hash. */
+        /* All peers took the model of peer 2, whose hash is the smallest after the hash of the dead
+         * founder. */
         assert_true(first[i] == 3);
     rig_ended_well(&r, 1);
     least = "5";
@@ -464,7 +467,8 @@ static void test_who_meets_two_runs_joins_one(void **state)
         assert_int_equal(n_taken[4], 1);
         assert_int_equal(n_pieces[4], PIECES);
         assert_true(rig_progress(&r, 4).joined_round > 0);
-        /* Peer 4 and the peers of the run that it did not join report each other once. */
+        /* Peer 4 has joined one of the two runs. Peer 4 and the peers of the other run must report
+         * each other once. */
         assert_in_range(n_strange, 1, 4);
         for (uint32_t i = 0; i < PEERS; i++) {
             int code = 1;
@@ -489,7 +493,7 @@ static void test_order(void **state)
     assert_true(layout_compare_initial(&run[1], &run[0]) > 0);
     assert_int_equal(layout_compare_initial(&run[0], &run[0]), 0);
     assert_int_equal(layout_compare_initial(&run[0], &run[2]), 0);
-    /* These two runs also differ in min_peers. */
+    /* The run descriptions run[1] and run[2] also differ in min_peers. */
     assert_int_equal(layout_compare_initial(&run[1], &run[2]), 0);
     layout_copy_initial(&run[1], &run[0]);
     assert_int_equal(layout_compare_initial(&run[1], &run[0]), 0);
@@ -514,8 +518,8 @@ static void test_other_kind(void **state)
     assert_true(run_text_is_of_other_trainer(&other, text, n, found, &expected));
     assert_string_equal(found, "begin");
     assert_string_equal(expected, "zeal");
-    /* The text has the keys of the trainer `layout_keys`, so it does not belong to another
-     * trainer. */
+    /* The run description `text` has the keys of the trainer `layout_keys`, so this trainer does
+     * not take it for the run of another trainer. */
     assert_false(run_text_is_of_other_trainer(&layout_keys, text, n, found, &expected));
     assert_false(run_text_is_of_other_trainer(NULL, text, n, found, &expected));
     /* `topology` is a key of the core, not of a trainer. */

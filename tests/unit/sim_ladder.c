@@ -10,7 +10,7 @@ enum { PEERS = 4, FLOATS = 10000, ROUNDS = 600, QUIET = 300 };
 
 /* Codec level of the deltas that each peer sent, by round. */
 static int rung[PEERS][ROUNDS + 1];
-static double drift[ROUNDS + 1]; /* Normalised drift as peer 0 knew it, by round. */
+static double drift[ROUNDS + 1]; /* Normalised drift in each round, as peer 0 knew it. */
 
 static int place(const char *spec)
 {
@@ -67,7 +67,8 @@ static void test_up_and_down(void **state)
         rig_auto(&r, target[k]);
         rig_run(&r, UINT64_MAX);
         all_ended_well(&r);
-        assert_int_equal(rung[0][1], CODEC_LEVELS_SAFE); /* A small model begins at this level. */
+        /* The run of a small model begins at this codec level. */
+        assert_int_equal(rung[0][1], CODEC_LEVELS_SAFE);
         for (uint64_t t = 1; t < ROUNDS; t++) {
             last[k] = rung[0][t];
             int change = rung[0][t] - rung[0][t - 1];
@@ -108,9 +109,9 @@ static void test_target(void **state)
     assert_true(rungs[0] < rungs[1] && rungs[1] < rungs[2]);
 }
 
-/* The interval of sketches is computed from the size of deltas at the middle codec level, whichever
- * level is in use. The run must open the codecs of all levels and of the other phases, and no other
- * codec. */
+/* The interval of sketches is computed from the size of deltas at the middle codec level, even if
+ * another level is in use. The run must open the codecs of all levels and of phases other than
+ * training, and no other codec. */
 static void test_plan(void **state)
 {
     struct rig r;

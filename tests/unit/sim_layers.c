@@ -150,9 +150,9 @@ static void same_models(const char *topology, const char *compress, uint32_t loc
             fail_msg("%s %s: another model at peer %u", topology, compress, i);
 }
 
-/* If each layer is compressed by itself, fragments must not change a bit of the models. The codecs
- * are: one without state, one with random draws, one for matrices with memory, and a list of rules,
- * which encodes the layers in another order than that of the vector. */
+/* If each layer is compressed by itself, sending fragments must not change a bit of the models. The
+ * tested codecs are: one without state, one with random draws, one for matrices with memory, and a
+ * list of rules, which encodes the layers in another order than that of the vector. */
 static void parts_change_no_bit(void **state)
 {
     (void)state;
@@ -247,9 +247,9 @@ static uint64_t seed_given(void)
     return given != NULL ? strtoull(given, NULL, 10) : 1;
 }
 
-/* Sessions are lost between two fragments of a delta, or between the last fragment and its DELTA.
- * Both ends or neither end must do an exchange, so that the sum of all models equals the sum of the
- * local updates. */
+/* Sessions are lost between two fragments of a delta, or between the last fragment and the DELTA
+ * message that completes it. Both ends or neither end must do an exchange, so that the sum of all
+ * models equals the sum of the local updates. */
 static void the_mean_stands(void **state)
 {
     static const enum run_policy policy[] = {RUN_SYNC, RUN_ASYNC};

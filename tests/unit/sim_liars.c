@@ -87,7 +87,7 @@ static void false_sketches_hold_up_nobody(void **state)
             sim_drift(r.world, &c);
             for (uint32_t p = 0; p < clusters[i].n; p++) {
                 double says = rig_progress(&r, p).relative_drift, is = c.trained.relative;
-                /* The drift need not be reported if it is below float rounding. */
+                /* A peer need not report the drift if it is below float rounding. */
                 bool low = is > 1e-5 && !(says >= 0.5 * is);
                 if (!liar[p] && (low || !(says <= 1e-3)))
                     fail_msg("%s, %u peers: peer-%u says %g, and it is %g", kinds[k], clusters[i].n,

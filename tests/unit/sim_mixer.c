@@ -25,8 +25,8 @@ static void run_until(struct rig *r, int64_t t_us)
         ;
 }
 
-/* error: |mean of the models - mean of the c_i| / |mean of the c_i|. drift: largest relative drift
- * in training, measured after mixing. */
+/* c_i is the optimum of peer i. error: |mean of the models - mean of the c_i| / |mean of the c_i|.
+ * drift: largest relative drift in training, measured after mixing. */
 struct mixed
 {
     double error, drift;
@@ -87,10 +87,10 @@ static uint32_t n_corrected(const struct rig *r)
     return count;
 }
 
-/* If the models are equal already, the consensus phase only has to find that out. Otherwise it
- * moves the models together, and does not wait for an estimate of their distance first if they are
- * certainly apart. The target of the last row is below rounding errors, so that even equal models
- * are over it. */
+/* If the models are equal already, the consensus phase only has to establish this. If they are
+ * certainly apart, the phase moves them together without waiting for an estimate of their distance.
+ * The target of the last row is below rounding errors, so that the distance of even equal models
+ * exceeds it. */
 static void test_last_phase(void **state)
 {
     static const struct
@@ -119,9 +119,9 @@ static void test_last_phase(void **state)
     }
 }
 
-/* Rarely a session is cut, and one edge misses a delta. The models of its two ends then differ,
- * perhaps after a measurement window of the drift has ended. Either all peers or none must begin to
- * move models together, because one peer alone cannot. */
+/* Rarely a session is cut, and one edge misses a delta. The models of the edge's two ends then
+ * differ, perhaps after a measurement window of the drift has ended. Either all peers or none must
+ * begin to move models together, because one peer alone cannot. */
 static void test_last_phase_with_cuts(void **state)
 {
     uint32_t n_equal = 0, n_apart = 0;
@@ -183,7 +183,8 @@ static void test_death_and_return(void **state)
         rig_open(&r);
         run_until(&r, 10 * SECOND);
         sim_kill(r.world, 2);
-        /* Only in the second case (k = 1) was the peer taken for dead. */
+        /* Peer 2 is away for 1 s, or with k = 1 for 15 s. Only in the second case do the others
+         * take it for dead. */
         run_until(&r, (k == 0 ? 11 : 25) * SECOND);
         assert_int_equal(sim_restart(r.world, 2), 0);
         rig_run(&r, UINT64_MAX);
@@ -195,7 +196,8 @@ static void test_death_and_return(void **state)
     }
 }
 
-/* A single peer must do plain SGD, with the same bits as with CHOCO. */
+/* A single peer must do plain SGD with the mixers choco and average. Both mixers must therefore
+ * give it the same model, bit for bit. */
 static void test_one_peer(void **state)
 {
     struct rig r[2];

@@ -167,7 +167,7 @@ static void check_waits(const struct rig *r, uint32_t peer)
                  (int)rig_progress(r, peer).phase);
 }
 
-/* Simulates the run once. Returns whether all peers ended with code 0. */
+/* Simulates the run once. Returns whether all peers ended with exit code 0. */
 static bool once(const char *compress, uint32_t mixer, enum run_policy policy)
 {
     struct rig r;

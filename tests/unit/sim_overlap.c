@@ -33,7 +33,8 @@ static double round_steps(uint32_t overlap, uint32_t local_steps, int64_t latenc
     r.config.run.quorum = 0.5;
     rig_open(&r);
     int64_t begun_us = 0;
-    uint64_t begun = 10, n; /* Earlier rounds are not timed, because the run is still starting. */
+    /* Rounds before this one are not timed, because the run is still starting. */
+    uint64_t begun = 10, n;
     do {
         if (!sim_step(r.world))
             fail_msg("the run ended before round %d", ROUNDS);
@@ -48,7 +49,7 @@ static double round_steps(uint32_t overlap, uint32_t local_steps, int64_t latenc
 
 /* With overlap, a round takes as long as its local steps or the transfer of its delta, whichever is
  * longer. With sessions the simulator adds a quarter of a step before the local steps. Without
- * overlap, a round takes as long as both together. */
+ * overlap, a round takes as long as local steps and transfer together. */
 static void rounds_take_the_longer(void **state)
 {
     static const struct
@@ -172,7 +173,7 @@ static void the_mean_stands(void **state)
     r.config.run.overlap = 1;
     r.config.run.local_steps = 3;
     r.config.step_us = 10 * 1000;
-    /* Longer than the local steps take, so that some exchanges are given up. */
+    /* The latency is longer than the local steps take, so that some exchanges are given up. */
     r.config.latency_us = 40 * 1000;
     r.config.cut_rate = 0.2;
     rig_open(&r);
@@ -207,8 +208,8 @@ enum { SAMPLES = 5 };
 
 static uint64_t n_evaluated, n_held_up;
 
-/* Counts all evaluations, and separately the ones in a job that also commits an exchange.
- * Neighbours wait for such a job. */
+/* Counts all evaluations of the model. Counts separately the evaluations in a job that also commits
+ * an exchange, because neighbours wait for such a job. */
 static void evaluate(void *self, const float *x, uint64_t most, struct trainer_report *report)
 {
     struct rig_peer *p = self;

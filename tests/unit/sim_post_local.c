@@ -63,7 +63,8 @@ static int make_trainer(void *self, uint32_t peer, const struct run *run, struct
 
 /* ---- against the textbook ---- */
 
-/* Computes the mixing weights w_ij: Metropolis-Hastings, or 1/n of all peers with allreduce. */
+/* Computes the mixing weights w_ij: Metropolis-Hastings weights or, with allreduce, 1/n for all n
+ * peers. */
 static void weights(const char *mixer, const char *topology, double w[PEERS][PEERS])
 {
     struct graph g;

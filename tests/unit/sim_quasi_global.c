@@ -84,8 +84,8 @@ static void naive_begin(struct naive *v, const char *topology)
     graph_close(&g);
 }
 
-/* Makes one round of Lin et al. 2021: local steps, exchange, and then an update of the momentum
- * buffer by the change that both have made. */
+/* Makes one round of Lin et al. 2021: local steps, then the exchange, then an update of the
+ * momentum buffer. The update uses the change of the model by local steps and exchange together. */
 static void naive_round(struct naive *v, const struct rig *r, uint32_t n_steps)
 {
     static double begin[PEERS][DIM], made[PEERS][DIM];

@@ -121,8 +121,8 @@ static void rig_plan(struct rig *r, const struct plan *p, uint64_t rounds)
     rig_open(r);
 }
 
-/* Kills all peers, each up to 20 ms after the one before, as in a power failure. Restarts each peer
- * within 4 s. */
+/* Kills all peers as in a power failure, one after another with up to 20 ms between them. Restarts
+ * each peer within 4 s. */
 static void kill_all(struct rig *r, struct rng *rng)
 {
     int64_t back[16], now = sim_now_us(r->world);
@@ -304,7 +304,7 @@ static void test_one_is_told_to_end(void **state)
     run_until(&r, 3 * SECOND + GRACEFUL_STOP_US + SECOND / 2);
     assert_true(sim_ended(r.world, 1, &code));
     assert_int_equal(code, 0);
-    sim_stop(r.world, 2, false); /* Lets the job of the stopped peer end. */
+    sim_stop(r.world, 2, false); /* Lets the worker of the stopped peer finish its job. */
     run_until(&r, 8 * SECOND);
     rig_close(&r);
 }

@@ -38,8 +38,8 @@ struct rig
 {
     struct sim_config config;
     size_t dim;
-    /* eta: step size. A negative one leads away from c_i. noise: standard deviation of the gradient
-     * noise in each coordinate. */
+    /* eta: step size. Negative: steps lead away from c_i, the optimum of peer i. noise: standard
+     * deviation of the gradient noise in each coordinate. */
     float eta, noise;
     uint64_t quiet_from; /* From this round on, the noise is a hundredth of `noise`. 0: never. */
     size_t n_means, n_variances;
@@ -48,15 +48,17 @@ struct rig
     double *moved; /* Sum over all peers of the local updates of each float. NULL: not recorded. */
     struct rig_peer *peers;
     struct segment segment[3];
-    float *c;     /* n x dim */
-    float *state; /* RIG_WINDOW x n x dim: models of the last rounds, before local steps. */
+    float *c; /* n x dim */
+    /* RIG_WINDOW x n x dim: models of all peers at the start of the last RIG_WINDOW rounds. */
+    float *state;
     uint32_t count[RIG_WINDOW];
     double *estimate;  /* Consensus distance of each round, as peer 0 estimates it. */
     double *error2;    /* Exact sum over peers of |x_i - mean|^2, for each round. */
-    uint64_t n_errors; /* Number of rounds in error2. */
+    uint64_t n_errors; /* Number of rounds whose error is in error2. */
     struct sim_world *world;
-    bool quiet; /* Errors are part of the test, so they are not printed. */
-    /* loud: all notes are printed. lost: peer `dead` has died and is not counted. */
+    bool quiet; /* The test provokes error messages, so they are not printed. */
+    /* loud: all messages of the peers are printed. lost: peer `dead` has died and is not counted.
+     * */
     bool loud, lost;
     uint32_t dead;
 };
@@ -99,7 +101,8 @@ static inline void rig_record(struct rig *r, uint32_t peer, const float *x, uint
     if (++r->count[slot] < n - r->lost)
         return;
     r->count[slot] = 0;
-    /* Moves the last model to the place of the dead peer's. The order does not matter. */
+    /* Moves the last model to the place of the dead peer's model, because the error does not depend
+     * on the order of the models. */
     if (r->lost) {
         memmove(at + r->dead * r->dim, at + (n - 1) * r->dim, r->dim * sizeof *x);
         n--;
@@ -118,8 +121,8 @@ static inline float rig_gauss(const struct rig_peer *p, uint64_t round, size_t k
     return sum * 1.7320508f;
 }
 
-/* Moves each statistic a tenth of the way to the statistic of this batch. The scale differs by
- * peer. */
+/* Moves each statistic of the model a tenth of the way to the statistic of a simulated batch. The
+ * scale of the batch differs by peer. */
 static inline void rig_statistics(const struct rig_peer *p, float *x, uint64_t round)
 {
     struct rig *r = p->rig;
@@ -340,7 +343,7 @@ static inline void rig_all_equal(const struct rig *r)
     }
 }
 
-/* Returns |mean of the models - mean of the c_i| / |mean of the c_i|. */
+/* Returns |mean of the models - mean of the optima c_i| / |mean of the optima c_i|. */
 static inline double rig_mean_error(const struct rig *r)
 {
     double e2 = 0, m2 = 0;

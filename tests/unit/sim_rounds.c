@@ -98,7 +98,7 @@ static void test_a_pass_is_exact(void **state)
     exact_after_a_pass("base:4", 25, 2);
 }
 
-/* The mean must be kept for every codec and every order of pairs. */
+/* The mean of all models must stay the same for every codec and every order of pairs. */
 static void keeps_mean(const char *topology, uint32_t n, const char *compress)
 {
     struct rig r;

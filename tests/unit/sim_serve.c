@@ -77,7 +77,7 @@ static void naive_close(struct naive *v)
     free(v->bytes);
 }
 
-/* Adds the decoded message C(x - from) to `to`, where C is the codec. */
+/* Encodes x - from with the codec, decodes the message, and adds the result to `to`. */
 static void code(struct naive *v, const float *x, const float *from, float *to)
 {
     size_t len;
@@ -129,7 +129,8 @@ static void is_naive(const struct rig *r)
     naive_close(&v);
 }
 
-/* The naive server sends the same bytes as the tested one, because topk draws no random numbers. */
+/* A naive parameter server, which this file defines, gives the same models as mixer ps, because
+ * topk draws no random numbers. */
 static void test_the_naive_server(void **state)
 {
     static const char *const codec[] = {"none", "topk:0.1"};
@@ -169,8 +170,8 @@ static void test_lost_sessions(void **state)
         }
 }
 
-/* Statistics are averaged with the parameters: no variance may be below the smallest one that a
- * local step found. */
+/* Running statistics are averaged with the parameters. No averaged variance may be below the
+ * smallest variance that a local step found. */
 static void test_statistics(void **state)
 {
     (void)state;
@@ -245,8 +246,8 @@ static void test_staleness(void **state)
 /* ---- faults ---- */
 
 /* A worker or the server dies at various times. It stays away, returns at once as it was, or
- * returns as a new process without a checkpoint. The live peers must end with models within the
- * target. */
+ * returns as a new process without a checkpoint. The models of the live peers must end within the
+ * target of the consensus distance. */
 static void test_deaths_and_restarts(void **state)
 {
     enum { N = 5 };

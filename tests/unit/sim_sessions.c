@@ -196,8 +196,8 @@ static void test_held(void **state)
     rig_close(&s.r);
 }
 
-/* One end must see a reset at once, and the other end later. If a middlebox has forgotten a
- * session, neither end sees it until the nodes' failure detection ends the session. */
+/* If a session is reset, one end must see this at once, and the other end later. If a middlebox has
+ * forgotten a session, neither end sees it until the nodes' failure detection ends the session. */
 static void test_reset(void **state)
 {
     static struct story s;
@@ -222,8 +222,8 @@ static void test_reset(void **state)
     rig_close(&s.r);
 }
 
-/* A stopped loop must receive all events when it continues, with a jump of its clock. A hung worker
- * must not stop the loop. */
+/* An event loop that was stopped must receive all events when it continues, although its clock
+ * jumps. A hung worker must not stop the event loop. */
 static void test_stops(void **state)
 {
     static struct story s;

@@ -32,7 +32,8 @@ static void test_slow_end(void **state)
     slow_end("complete", 4, 0.02, 0.5);
 }
 
-/* Returns the exact |x_i - mean| / |mean| of a peer. */
+/* Returns the exact distance of a peer's model from the mean of all models, divided by the norm of
+ * the mean. */
 static double distance_of(const struct rig *r, uint32_t peer)
 {
     double apart2 = 0, norm2 = 0;
@@ -85,9 +86,9 @@ static void test_bound(void **state)
     bounded("exponential", 16, "fp16");
 }
 
-/* In lock step, neighbours compute bounds on their distance from their edges. These bounds must end
- * the consensus phase soon. Sketches would take longer: they travel up and down a tree in each of
- * two measurement windows. The reported drift must be at least half of the exact one. */
+/* In lock step, the deltas of an edge give its two ends bounds on their distance. These bounds must
+ * end the consensus phase soon. Sketches would take longer, because they travel up and down a tree
+ * in each of two measurement windows. The reported drift must be at least half of the exact one. */
 static void soon(const char *topology, uint32_t n, const char *compress, double target,
                  uint64_t most_rounds)
 {
@@ -155,7 +156,8 @@ static void test_parted_by_the_codec(void **state)
     (void)state;
     for (uint32_t n = 3; n < 8; n++)
         parted(n, "topk:0.1", 1e-5, true);
-    /* With the codec `sign`, models do not reach the target, or only after thousands of rounds. */
+    /* With the codec `sign`, models do not reach the target distance, or reach it only after
+     * thousands of rounds. */
     for (uint32_t n = 3; n < 8; n++)
         for (double target = 2e-2; target > 1e-4; target /= 4)
             parted(n, "sign", target, false);

@@ -73,7 +73,7 @@ static void test_the_papers_update(void **state)
 }
 
 /* A peer dies at various times. If it does not return, the others must end with equal models. If it
- * returns, all models must end within the target. */
+ * returns, all models must end within the target of the consensus distance. */
 static void test_deaths_and_restarts(void **state)
 {
     (void)state;
@@ -100,7 +100,7 @@ static void test_deaths_and_restarts(void **state)
         }
 }
 
-/* Lost sessions must not change the result. */
+/* Even if sessions are lost, the final model must equal the model of the textbook computation. */
 static void test_lost_sessions(void **state)
 {
     struct rig r;

@@ -22,8 +22,8 @@ static void rig_small(struct rig *r, uint32_t n, const char *topology, const cha
     rig_recording(r);
 }
 
-/* A single peer must exchange with no other and end normally. (Not tested: sma, which pulls the
- * peer to its own average model.) */
+/* A single peer must exchange with no other and end normally, with every mixer but sma. (With sma,
+ * its average model pulls the peer.) */
 static void test_one(void **state)
 {
     static const char *const mixer[] = {"choco", "average", "dpsgd", "allreduce", "ps"};
@@ -38,9 +38,9 @@ static void test_one(void **state)
     }
 }
 
-/* Checks that the distance of the models in each round t is the distance of `W^t c`, where W is the
- * mixing matrix and c has the optima. W gives the same weight to each neighbour in a grid of rows x
- * cols. */
+/* Checks the distance of the models from their mean in each round t. It must equal the distance of
+ * the vectors `W^t c` from their mean, where W is the mixing matrix and c has the optima. W gives
+ * the same weight to each neighbour in a grid of rows x cols. */
 static void as_by_hand(const char *topology, uint32_t rows, uint32_t cols, const char *mixer)
 {
     struct rig r;

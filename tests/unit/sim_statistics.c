@@ -169,8 +169,8 @@ static void test_estimate(void **state)
 
 static uint64_t n_with, n_checked;
 
-/* Checks that the last delta of peer 0 carries statistics in every round in which it should, and in
- * no other. */
+/* Checks that the last delta of peer 0 carries statistics if and only if the mixer sends them in
+ * this round. */
 static void note_with(void *self, uint32_t peer)
 {
     const struct node *n = sim_node(((struct rig *)self)->world, peer);

@@ -17,7 +17,7 @@ static void rig_cluster(struct rig *r, uint32_t n, const char *topology)
     rig_open(r);
 }
 
-/* Returns the number of open edges of a live peer, or -1 if its graph does not have n_live
+/* Returns the number of open edges of a live peer, or -1 if the peer's graph does not have n_live
  * members. */
 static int edges_open_of(const struct rig *r, uint32_t peer, uint32_t n_live)
 {

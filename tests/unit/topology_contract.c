@@ -233,7 +233,8 @@ static void test_degrees(void **state)
     expect_degree("torus", 16, 4);
     /* 8 peers form a torus of 2 x 4, in which each peer has three neighbours. */
     expect_degree("torus", 8, 3);
-    expect_degree("torus", 13, 4); /* 13 is prime, so the torus of 13 peers is twisted. */
+    /* A grid has no sides for 13 peers, because 13 is prime. The torus is therefore twisted. */
+    expect_degree("torus", 13, 4);
     /* With the sides 2x7 in the spec, the torus of 14 peers is not twisted. */
     expect_degree("torus:2x7", 14, 3);
     /* Without sides in the spec, the torus of 14 peers is twisted. */
@@ -297,8 +298,8 @@ static void test_regular_is_uniform(void **state)
                 count[v][g.neighbour[i]]++;
         graph_close(&g);
     }
-    /* An edge has the probability 1/3, so a standard deviation of 2000 draws is sqrt(2000 * 2/9) =
-     * 21. The range is +- five of them. */
+    /* An edge has the probability 1/3, so the standard deviation of its count in 2000 draws is
+     * sqrt(2000 * 2/9) = 21. A count may differ from the mean by five standard deviations. */
     for (uint32_t a = 0; a < N; a++)
         for (uint32_t b = 0; b < a; b++)
             assert_in_range(count[a][b], 2000 / 3 - 106, 2000 / 3 + 106);

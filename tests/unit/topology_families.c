@@ -125,12 +125,13 @@ static void test_grid(void **state)
     (void)state;
     expect_grid("grid", 16, 4);
     expect_grid("grid", 32, 8);
-    expect_grid("grid", 13, 4); /* The last row of this grid has one peer. */
+    expect_grid("grid", 13, 4); /* The last row of this grid has one peer only. */
     expect_grid("grid", 7, 3);
     expect_grid("grid", 3, 2);
     expect_grid("grid", 1009, 32);
     expect_grid("grid:2x7", 14, 7);
-    expect_grid("grid:2x7", 13, 4); /* With 13 peers, the sides 2x7 in the spec do not apply. */
+    /* The sides 2x7 in the spec do not fit 13 peers, so they are ignored. */
+    expect_grid("grid:2x7", 13, 4);
     expect_grid("grid:1x9", 9, 9);
     expect_diameter("grid", 64, 14);
     expect_diameter("grid:4x8", 32, 10);
@@ -156,15 +157,15 @@ static void test_hypercube(void **state)
     }
 }
 
-/* A bipartite graph with two halves of m vertices has the eigenvalue 1 once, (1 - m) / (1 + m)
- * once, and otherwise 1 / (1 + m). With parts of 1 and n - 1 vertices, it is a star. */
+/* A complete bipartite graph with two halves of m vertices has the eigenvalue 1 once, (1 - m) / (1
+ * + m) once, and otherwise 1 / (1 + m). With parts of 1 and n - 1 vertices, it is a star. */
 static void test_bipartite(void **state)
 {
     (void)state;
     for (uint32_t m = 2; m <= 40; m++)
         expect_spectrum("bipartite", 2 * m, 1.0 / (1 + m), (1.0 - m) / (1 + m));
-    /* If the parts have a < b vertices, each weight is 1 / (1 + b), so W = 1 - L / (1 + b). Apart
-     * from 0, the Laplacian L has the eigenvalues a, b and a + b. */
+    /* In a complete bipartite graph whose parts have a < b vertices, each weight is 1 / (1 + b), so
+     * W = 1 - L / (1 + b). Apart from 0, the Laplacian L has the eigenvalues a, b and a + b. */
     expect_spectrum("bipartite:3,5", 8, 1 - 3.0 / 6, 1 - 8.0 / 6);
     expect_spectrum("bipartite:1,7", 8, 1 - 1.0 / 8, 0);
     expect_diameter("bipartite", 64, 2);
@@ -295,18 +296,18 @@ static void test_small_world(void **state)
     struct graph g = build("small-world", 1000, SEED);
     for (uint32_t v = 0; v < 1000; v++)
         stayed += has_edge(&g, v, (v + 1) % 1000) + has_edge(&g, v, (v + 2) % 1000);
-    /* An end may be rewired to its former place. The upper bound of ends that stay is therefore
-     * larger by 8. */
+    /* The end of an edge may be rewired to its former place. The upper bound of the number of ends
+     * that stay is therefore larger by 8. */
     assert_in_range(stayed, 1800 - 67, 1800 + 67 + 8);
     assert_int_equal(n_edges(&g), 2000);
-    /* Without rewired edges, the ring has the diameter 250. */
+    /* Before edges are rewired, this ring has the diameter 250. */
     assert_true(graph_diameter(&g) < 40);
     graph_close(&g);
     g = build("small-world:6,0", 30, SEED);
     for (uint32_t v = 0; v < 30; v++)
         assert_true(graph_degree(&g, v) == 6 && has_edge(&g, v, (v + 3) % 30));
     graph_close(&g);
-    g = build("small-world:6,0.5", 7, SEED); /* With too few peers, the graph is complete. */
+    g = build("small-world:6,0.5", 7, SEED); /* With as few as 7 peers, this graph is complete. */
     assert_int_equal(n_edges(&g), 21);
     graph_close(&g);
     expect_spectrum("small-world:2,0", 64, (1 + 2 * cos(2 * pi / 64)) / 3, -1.0 / 3);
@@ -341,8 +342,8 @@ static void test_momentum(void **state)
         double m = spectrum_momentum(&s);
         double worst = fmax(root_of(s.lambda_2, m), root_of(s.lambda_n, m));
         assert_true(m >= 0 && m < 1);
-        /* At this momentum both roots of the quadratic equation are equal, so a rounding error of
-         * 1e-16 is under a square root and becomes 1e-8. */
+        /* At the best momentum, the quadratic equation of root_of() has two equal roots. A rounding
+         * error of 1e-16 is then under a square root and becomes 1e-8. */
         if (!(fabs(worst - sqrt(m)) <= 1e-7))
             fail_msg("%s, n = %u: %.12g, want %.12g", known[i].spec, known[i].n, worst, sqrt(m));
         for (double other = 0; other < 1; other += 1.0 / 64)

@@ -24,8 +24,8 @@ static struct round_schedule build(const char *spec, uint32_t n, uint64_t seed)
     return r;
 }
 
-/* Checks that each peer has at most one partner in a round, and that both move half of the distance
- * to each other. */
+/* Checks that each peer has at most one partner in a round, and that both partners move half of the
+ * distance to each other. */
 static void expect_matchings(const struct round_schedule *r, const char *spec)
 {
     uint32_t *partners = calloc(r->n, sizeof *partners);
@@ -67,8 +67,8 @@ static double product(const struct round_schedule *r, double p[DENSE][DENSE])
     return worst;
 }
 
-/* Returns the largest |P x| / |x| over vectors x with mean 0, by many steps of the power method on
- * the product of P and its transpose. */
+/* Returns the largest |P x| / |x| over vectors x with mean 0, where P is the product of the mixing
+ * matrices. Uses many steps of the power method on P^T P. */
 static double greatest(double p[DENSE][DENSE], uint32_t n)
 {
     double x[DENSE], y[DENSE], norm = 0;
@@ -144,7 +144,8 @@ static void test_one_peer(void **state)
         round_schedule_close(&r);
     }
     struct round_schedule r =
-        /* The rounds have the edges 0-1 and then 0-2, so a pass halves the difference x_1 - x_2. */
+        /* The rounds of this schedule have the edges 0-1 and then 0-2. In the worst case x_0 = x_1,
+         * a pass halves the difference between the values x_1 and x_2 of peers 1 and 2. */
         build("one-peer-exponential", 3, SEED);
     assert_int_equal(round_schedule_share(&r, &share), 0);
     assert_true(fabs(share - 0.5) < 1e-9);
@@ -166,7 +167,8 @@ static void expect_rotation(const char *spec, uint32_t n, uint32_t orders, uint3
     assert_int_equal(r.n_rounds, orders * bits);
     expect_matchings(&r, spec);
     assert_memory_equal(r.edge, plain.edge, each * sizeof *r.edge);
-    /* Round by round, each order has as many pairs as "one-peer-exponential". */
+    /* In each order of the peers, round k has as many pairs as round k of "one-peer-exponential".
+     * */
     for (uint32_t k = 0; k <= r.n_rounds; k++)
         assert_int_equal(r.first[k], k / bits * each + plain.first[k % bits]);
     assert_memory_equal(r.edge, again.edge, r.first[r.n_rounds] * sizeof *r.edge);

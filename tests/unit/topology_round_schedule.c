@@ -120,8 +120,8 @@ static bool is_mean(const struct round_schedule *r, uint32_t begin, uint32_t n_r
 /* ---- the rounds of one pass ---- */
 
 /* Checks the mixing matrix of each round. The matrix is symmetric by construction, because an edge
- * moves both ends equally. Each peer must keep a part of its own value, and have at most k
- * neighbours. */
+ * moves the values of both ends by equal amounts. Each peer must keep a part of its own value, and
+ * have at most k neighbours. */
 static void check_rounds(const struct round_schedule *r, const char *spec, uint32_t k)
 {
     double *own = calloc(r->n, sizeof *own);
@@ -173,8 +173,8 @@ static void test_a_pass_is_the_mean(void **state)
         }
 }
 
-/* The models stay equal after an exact pass. If as many rounds begin in the middle of a pass, their
- * product may not be the mean. */
+/* After a whole pass, which gives the exact mean, further rounds change nothing. If the rounds of a
+ * pass begin in its middle and continue with its beginning, their product may not be the mean. */
 static void test_order_matters(void **state)
 {
     (void)state;

@@ -250,7 +250,7 @@ static void test_too_many_edges(void **state)
         }
         struct graph g;
         assert_int_equal(graph_build(&g, canonical, n, 1), 0);
-        /* The graph that was read is the ring of n peers that was written. */
+        /* The graph that is read from the file is the ring of n peers that this test wrote. */
         assert_int_equal(g.first[n], 2 * n);
         graph_close(&g);
         fits = n;
@@ -258,8 +258,8 @@ static void test_too_many_edges(void **state)
     assert_in_range(fits, 180, 300);
 }
 
-/* If there are fewer or more peers than the file names, the graph is connected and keeps the edges
- * between the peers that it has in common with the file. */
+/* A run may have fewer or more peers than the file names. The graph is then connected, and keeps
+ * each edge of the file between two peers that exist. */
 static void test_edges_and_peers(void **state)
 {
     (void)state;
@@ -267,7 +267,7 @@ static void test_edges_and_peers(void **state)
     assert_int_equal(graph_build(&g, "edges:0-1,1-2,2-3,3-0,0-2", 4, 1), 0);
     assert_int_equal(g.first[4], 10);
     graph_close(&g);
-    /* Without peer 3, the hub, the graph is the path 0-1-2. */
+    /* Without peer 3, which is the hub of the file's graph, the graph is the path 0-1-2. */
     assert_int_equal(graph_build(&g, "edges:0-3,3-1,3-2", 3, 1), 0);
     assert_int_equal(g.first[3], 4);
     assert_int_equal(graph_degree(&g, 1), 2);

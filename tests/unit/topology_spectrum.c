@@ -81,7 +81,8 @@ static void test_star(void **state)
     }
 }
 
-/* The design of the algorithms is based on these spectral gaps. */
+/* The spectral gaps of some graphs must have these values, for which the algorithms were designed.
+ * */
 static void test_known_gaps(void **state)
 {
     (void)state;
@@ -109,13 +110,13 @@ static void test_known_gaps(void **state)
     }
     struct spectrum s = spectrum_of("ring", 8);
     double d = fabs(2.0 / (2.0 - s.lambda_2 - s.lambda_n) - 1.308);
-    assert_true(d <= 5e-4); /* Checks the step size that PowerGossip has for a ring of 8 peers. */
+    assert_true(d <= 5e-4); /* The step size of PowerGossip for a ring of 8 peers is 1.308. */
 }
 
 /* ---- momentum ---- */
 
-/* Returns the remaining consensus distance after `rounds` rounds of exact averaging with
- * momentum m, from random values. */
+/* Starts from random values and makes `rounds` rounds of exact averaging with momentum m. Returns
+ * the consensus distance that remains. */
 static double left(const struct graph *g, double m, int rounds)
 {
     static double x[DENSE * 4], before[DENSE * 4], next[DENSE * 4];
@@ -153,7 +154,8 @@ static void test_momentum(void **state)
     {
         const char *spec;
         uint32_t n;
-        /* Largest allowed remaining distance, relative to the distance without momentum. */
+        /* Largest allowed consensus distance after the rounds with momentum, divided by the
+         * distance after as many rounds without momentum. */
         double most;
     } known[] = {{"ring", 8, 1e-6},       {"ring", 64, 1e-6},        {"torus", 64, 1e-9},
                  {"regular:4", 40, 1e-9}, {"exponential", 64, 1e-3}, {NULL, 0, 0}};
@@ -277,7 +279,8 @@ static void test_large(void **state)
     near(s.lambda_2, (3 + 2 * cos(2 * pi / 100)) / 5, "lambda_2", "torus", n);
     near(s.lambda_n, -3.0 / 5, "lambda_n", "torus", n);
     s = spectrum_of("regular:4", n);
-    /* Random regular graphs are nearly Ramanujan: lambda_2 is about (1 + 2 sqrt 3) / 5. */
+    /* Random regular graphs are nearly Ramanujan graphs. With the degree 4, lambda_2 is therefore
+     * about (1 + 2 sqrt 3) / 5. */
     assert_true(s.lambda_2 < (1 + 2 * sqrt(3)) / 5 + 0.01 && s.lambda_2 > 0.85);
 }
 
@@ -303,8 +306,8 @@ static void test_spread_of_rings(void **state)
     }
 }
 
-/* If one round averages exactly, only the newest local step contributes to the spread of the
- * models. A single peer has no spread. */
+/* If one round averages exactly, as in a complete graph, only the newest local step contributes to
+ * the spread of the models. A single peer has no spread. */
 static void test_spread_of_others(void **state)
 {
     struct graph g;
