@@ -98,7 +98,7 @@ static void refused(const uint8_t *bytes, size_t n)
         assert_true((unsigned char)*c >= 0x20 && *c != 0x7f);
 }
 
-/* Returns the section of the file that contains a byte. */
+/* Returns the name of the section that contains the byte at the offset `at` of the file. */
 static const char *section_of(const struct safetensors_table *t, size_t at)
 {
     if (at < t->n_head)
@@ -171,8 +171,8 @@ static void test_halves_of_two_files_are_none(void **unused)
     free(mix);
 }
 
-/* Returns a file with this header and `n_data` bytes after it. The hashes in its manifest are
- * correct if the header allows that. */
+/* Returns a file with this header and `n_data` bytes after it. If the header describes a valid
+ * manifest, the hashes in it are correct. */
 static uint8_t *forged(const char *header, size_t n_data, size_t *n)
 {
     size_t len = strlen(header);
@@ -201,7 +201,7 @@ static void test_forged_headers(void **unused)
     {
         const char *header;
         size_t n_data;
-        const char *words; /* Part of the message. NULL: the file is accepted. */
+        const char *words; /* Part of the error message. NULL: the file is accepted. */
     } files[] = {
         {GOOD MANIFEST_AT("[32]", "[0,32]"), 32, NULL},
         {GOOD "\"a\":" AS("F32", "[2]", "[0,8]") "," MANIFEST_AT("[48]", "[8,56]"), 56, NULL},
@@ -299,7 +299,7 @@ static void test_states_that_are_no_file(void **unused)
     assert_string_equal(error, "ck: metadata \"name\": expected UTF-8");
     label.name = "a";
     assert_int_equal(checkpoint_file_build(&m, &s, &label, "ck", error),
-                     0); /* After a failure the same struct `m` can be used again. */
+                     0); /* The struct `m` can be used again after the failed calls. */
     checkpoint_file_pieces_close(&m);
     state_close(&s);
 }
@@ -332,8 +332,8 @@ static void test_as_many_sections_as_a_state_may_have(void **unused)
     state_close(&s);
 }
 
-/* Random bytes are changed, and the hashes are corrected if possible. A file that is accepted
- * nevertheless is consistent. */
+/* Random bytes of a file are changed, and the hashes in it are corrected if its header allows that.
+ * If the changed file is accepted nevertheless, its contents must be consistent. */
 static void test_mutations(void **unused)
 {
     (void)unused;

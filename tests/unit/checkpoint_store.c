@@ -77,7 +77,7 @@ static void test_what_may_lie_there(void **unused)
     assert_int_equal(symlink(checkpoint_store_name(1), path), 0);
     bad_slot_0("found a symbolic link, expected a regular file");
     assert_int_equal(keep(3), -EEXIST);
-    assert_int_equal(unlink(path), 0); /* The symbolic link was not replaced. */
+    assert_int_equal(unlink(path), 0); /* The symbolic link is still there. */
     assert_int_equal(symlink(checkpoint_store_name(1), path), 0);
     unlink(path);
     assert_int_equal(mkfifo(path, 0600), 0);
@@ -108,8 +108,8 @@ static void test_a_directory(void **unused)
 }
 
 /* Stores two checkpoints of the peer "a". The second one has the owner key `owner` (NULL: none).
- * Checks them for a peer with this name and key. words: part of the expected message. NULL: they
- * are accepted. */
+ * Checks whether a peer with the name own_name and the key own_key accepts both. words: part of the
+ * expected message. NULL: both are accepted. */
 static void check_owner(const char *owner, const char *own_name, const char *own_key,
                         const char *words)
 {

@@ -44,8 +44,8 @@ static void test_graphs(void **state)
     assert_false(out.whole);
 }
 
-/* The graph follows the members, the seed and the topology. It is not computed again if none of
- * them has changed. */
+/* The graph is computed again when the members, the seed or the topology have changed, and only
+ * then. */
 static void test_changes(void **state)
 {
     (void)state;

@@ -4,7 +4,8 @@
 
 #include "tests/unit/http_rig.h"
 
-/* Rounds between evaluations. Not a power of two, while every stride of the history is one. */
+/* Number of rounds between evaluations. Not a power of two, unlike every stride of the history (the
+ * number of rounds per stored point). */
 enum { EVERY = 37 };
 
 static struct history_point point_of(uint64_t i)
@@ -35,8 +36,8 @@ static void check_point(const struct history_point *p)
 }
 
 /* Checks the history after `i` rounds: its size is limited, its points are in order, and each group
- * of `stride` rounds has one point. That point is the last evaluated round of the group, or the
- * last round of the group if none was evaluated. */
+ * of `stride` rounds has one point. That point is the last evaluated round of the group. If no
+ * round of the group was evaluated, it is the last round of the group. */
 static void check(const struct history *h, uint64_t i)
 {
     uint64_t stride = (uint64_t)1 << h->thinned;

@@ -42,7 +42,7 @@ static void test_loads_nothing(void **state)
     assert_non_null(own);
     assert_memory_equal(own, "http://www.w3.org/2000/svg\"", 27);
     assert_null(strstr(own + 1, "http:"));
-    /* A proxy may serve the page under another path, so it uses relative URLs. */
+    /* A proxy may serve the page under another path, so the page uses relative URLs. */
     assert_null(strstr(live_html, "fetch(\"/"));
     assert_true(live_html_bytes < 64 * 1024);
 }

@@ -18,7 +18,8 @@ static const char *written(int64_t now_us)
     return page.p;
 }
 
-/* Returns the number after `series`, which is the rest of the line. NaN: there is no such line. */
+/* Returns the value in the line that begins with `series` and a space. NaN: there is no such
+ * line. */
 static double value_of(const char *text, const char *series)
 {
     size_t n = strlen(series);
@@ -50,7 +51,7 @@ static const char *skip_labels(const char *p)
         assert_true(n > 0 && p[n] == '=' && p[n + 1] == '"');
         for (p += n + 2; *p != '"'; p++) {
             assert_true(*p != '\n' && *p != '\0');
-            p += *p == '\\'; /* An escaped character does not end the value. */
+            p += *p == '\\'; /* An escaped quote does not end the value. */
         }
         p++;
     } while (*p == ',');
@@ -58,7 +59,7 @@ static const char *skip_labels(const char *p)
     return p + 1;
 }
 
-/* Checks that each metric has one HELP line, then one TYPE line, then all of its samples. */
+/* Checks that each metric has one HELP line, then one TYPE line, then all of its sample lines. */
 static void check_format(const char *text)
 {
     char name[80] = "", type[16] = "";
@@ -100,7 +101,7 @@ static void test_format(void **state)
     shot.n_edges = shot.n_refused = shot.n_violations = 0;
     check_format(written(RIG_TAKEN_US));
     memset(&shot, 0, sizeof shot);
-    check_format(written(RIG_TAKEN_US)); /* No value is known yet. */
+    check_format(written(RIG_TAKEN_US)); /* A snapshot without any known value. */
     assert_true(value_of(page.p, "hearsay_ready") == 0);
 }
 
@@ -209,7 +210,7 @@ static void test_unknown(void **state)
     rig_snapshot(&shot);
     struct node_progress *p = &shot.figures;
     p->loss = p->accuracy = p->drift = p->relative_drift = p->gamma = p->goodput = NAN;
-    p->own_distance = INFINITY; /* An infinite value has no sample line, like NaN. */
+    p->own_distance = INFINITY; /* An infinite value gets no sample line, as NaN does not. */
     p->phase = NODE_JOINING;
     shot.has_run = false;
     shot.disk_free_bytes = NAN;

@@ -25,7 +25,8 @@ enum {
 static struct server *server;
 static char answer[ANSWER_MAX + 1];
 
-/* Waits until `fd` can be read (POLLIN) or written (POLLOUT), or is closed. Returns true then. */
+/* Waits until `fd` can be read (POLLIN) or written (POLLOUT), or is closed. Returns true then.
+ * Fails after HANG_MS. */
 static bool ready(int fd, short what)
 {
     struct pollfd p = {.fd = fd, .events = what};
@@ -152,7 +153,7 @@ static void test_answers(void **state)
     assert_non_null(strstr(answer, "X-Content-Type-Options: nosniff\r\n"));
     assert_memory_equal(body(), "<!DOCTYPE html>", 15);
     assert_non_null(strstr(body(), "</html>\n"));
-    publish(413); /* The stored answer is of an older snapshot now. */
+    publish(413); /* The answer that the server has stored is of an older snapshot now. */
     assert_int_equal(get("GET", "/metrics"), 200);
     assert_non_null(strstr(body(), "\nhearsay_round 413\n"));
 }
@@ -212,7 +213,7 @@ static void test_other_hosts(void **state)
     assert_int_equal(ask("GET /healthz HTTP/1.0\r\n\r\n", 25), 200);
 }
 
-/* A connection serves many requests, also if the client sends all of them at once. */
+/* A connection serves many requests, even if the client sends all of them at once. */
 static void test_kept_alive(void **state)
 {
     (void)state;
@@ -301,7 +302,7 @@ static void test_unfinished(void **state)
         assert_int_equal(get("GET", "/metrics"), 200);
     }
     for (size_t i = 0; i < PARTS; i++) {
-        hear(fd[i]); /* The server closes the connection. */
+        hear(fd[i]); /* Without an answer the server closes the connection. */
         assert_string_equal(body(), "");
     }
 }
@@ -319,12 +320,12 @@ static void test_bodies(void **state)
     char *upload = long_text("PUT / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n",
                              "x", 1000000, "");
     int status = ask(upload, strlen(upload));
-    /* 0: the server closed the connection while the client was still sending. */
+    /* The status is 0 if the server closed the connection while the client was still sending. */
     assert_true(status == 405 || status == 0);
     free(upload);
 }
 
-/* The server survives valid requests with a few bytes changed. */
+/* The server survives requests that were valid before a few bytes were changed. */
 static void test_mutated(void **state)
 {
     (void)state;

@@ -6,8 +6,8 @@
 
 #include <pthread.h>
 
-/* PUBLISHED: number of snapshots. LONG: number of history points in each, so many that a
- * half-written snapshot would be noticed. */
+/* PUBLISHED: number of snapshots that are written. LONG: number of history points in each snapshot.
+ * It is so large that the reader would notice a half-written snapshot. */
 enum { PUBLISHED = 3000, LONG = 800 };
 
 static struct snapshot_exchange board;
@@ -52,7 +52,7 @@ static void test_two_threads(void **state)
         last = read_one(last);
     pthread_join(writer, NULL);
     assert_int_equal(read_one(last), PUBLISHED);
-    /* A snapshot stays readable while there is no newer one. */
+    /* A snapshot can be read again while there is no newer one. */
     assert_int_equal(read_one(last), PUBLISHED);
     snapshot_exchange_close(&board);
 }

@@ -108,7 +108,8 @@ static void test_waiting(void **state)
     json_decref(w);
 }
 
-/* The edges of all peers are pairs of vertices. null: the edges are not known, or too many. */
+/* The "edges" of the "graph" are those of all peers, as pairs of vertices. "edges" is null if there
+ * are too many, and "graph" is null if the topology is not known. */
 static void test_graph(void **state)
 {
     (void)state;

@@ -6,7 +6,7 @@ enum { ISSUER = 3, STRANGER = 20 };
 
 static const int64_t unix_ms = 1700000000500;
 
-static bool valid; /* Result that the test gives to each check of a certificate's signature. */
+static bool valid; /* Result of verify_certificate(), set by the test. */
 
 static bool verify_certificate(void *self, const uint8_t id[WIRE_ID_BYTES], const uint8_t *msg,
                                size_t n, const uint8_t signature[WIRE_SIGNATURE_BYTES])
@@ -96,7 +96,7 @@ static void test_listed_or_not(void **state)
     assert_int_equal(rig.fx.n_notes, 1);
     assert_non_null(strstr(rig.fx.notes[0].text, " 14000000000000000000000000000000000000000000000"
                                                  "00000000000000000 "));
-    for (int k = 0; k < 20; k++) { /* A peer that comes again and again is reported once. */
+    for (int k = 0; k < 20; k++) { /* A refused peer that connects repeatedly is reported once. */
         step_at(rig.env.now_us + SECOND);
         other = up(STRANGER, false);
         hello(other, 1);
@@ -104,8 +104,8 @@ static void test_listed_or_not(void **state)
         assert_int_equal(rig.fx.n_notes, 0);
         down(other);
     }
-    /* The refused peer does not become a member either if a member relays its record. Its
-     * accusations of other members do not count. */
+    /* Even if a member relays the refused peer's record, that peer does not become a member, and
+     * its accusations of other members do not count. */
     struct record r = record(STRANGER, 1);
     struct accusation a = {.accused = {LOW}, .accuser = {STRANGER}, .incarnation = 1};
     struct wire_members told = {
@@ -121,7 +121,7 @@ static void test_certificates(void **state)
     {
         uint8_t issuer;
         bool valid, late;
-        int why; /* Expected reason for a refusal. -1: the peer is admitted. */
+        int why; /* Expected reason why the node refuses the peer. -1: the node admits it. */
     } cases[] = {{ISSUER, true, false, -1},
                  {ISSUER, true, true, REFUSED_EXPIRED},
                  {ISSUER, false, false, REFUSED_FORGED},
@@ -141,20 +141,20 @@ static void test_certificates(void **state)
         else
             assert_refused(l, (enum wire_refusal)cases[i].why);
         assert_int_equal(rig.fx.n_notes, cases[i].why >= 0);
-        /* An admitted member relays the same record to the node. The node then ignores the expiry
-         * of the certificate in the record, and checks everything else. */
+        /* An admitted member relays the record of that peer to the node. For a relayed record the
+         * node ignores the expiry of the certificate in it, and checks everything else. */
         const struct link *low = up(LOW, false);
         hello(low, 1);
         struct wire_members told = {.n_records = 1, .records = &r};
         sessions_members(&rig.s, low, &told);
         bool member = cases[i].why < 0 || cases[i].late;
         assert_int_equal(state_of(STRANGER), member ? MEMBER_ALIVE : MEMBER_LEFT);
-        /* A peer that is a member already is accepted after the expiry of its certificate. */
+        /* A peer that is a member already is accepted even after its certificate has expired. */
         if (cases[i].late) {
             l = up(STRANGER, false);
             hello_with(l, &r);
             assert_false(l->doomed);
-            r.certificate.presented[0] = 1; /* The same peer is refused with another certificate. */
+            r.certificate.presented[0] = 1; /* The peer is refused when its certificate changes. */
             l = up(STRANGER, false);
             hello_with(l, &r);
             assert_true(l->doomed);
@@ -175,7 +175,7 @@ static void test_revocation(void **state)
     hello(low, 1);
     hello(high, 1);
     hello_with(guest, &r);
-    /* The token has expired, and its owner remains a member. */
+    /* The token has expired, but the peer that used it remains a member. */
     step_at(rig.env.now_us + 100 * SECOND);
     list((uint8_t[]){LOW, ISSUER, OURS, HIGH, 0});
     assert_false(low->doomed || high->doomed || guest->doomed);
@@ -204,7 +204,7 @@ static void test_own_identity(void **state)
     for (int k = 0; k < 2; k++) {
         begin();
         list(k ? (uint8_t[]){LOW, OURS, 0} : (uint8_t[]){LOW, 0});
-        /* HIGH is not on the list either, which is reported, too. */
+        /* The member HIGH is not on the list either. The node reports that, too. */
         assert_int_equal(rig.fx.n_notes, k ? 1 : 2);
         assert_false(rig.env.over);
         step_at(rig.env.now_us);
@@ -276,9 +276,9 @@ static void test_taken_name(void **state)
     }
 }
 
-/* A peer has the same name as the node. If the peer started later, the node refuses it. If the node
- * started later, it accepts the peer and is itself refused there. In this way only one of the two
- * is refused. */
+/* A peer has the same name as the node. If the peer started later, the node refuses the peer. If
+ * the node started later, the node accepts the peer, and the peer refuses the node. In this way
+ * only one of the two is refused. */
 static void test_own_name(void **state)
 {
     (void)state;
@@ -309,7 +309,7 @@ static void test_two_of_our_name(void **state)
         for (int k = 0; k < 150 && !rig.env.over && state_of(STRANGER) == MEMBER_ALIVE; k++) {
             r.incarnation += k == 50 ? 1000000 * (uint64_t)later : 0;
             members_merge(rig.env.members, &r, rig.env.now_us);
-            /* The other member is alive. */
+            /* The other member with the node's name is alive. */
             members_session(rig.env.members, r.id, true, rig.env.now_us);
             tick(friend, true);
         }
@@ -328,8 +328,9 @@ static void test_two_of_our_name(void **state)
 
 /* ---- being refused ---- */
 
-/* A node that all members refuse ends after REFUSED_END_US and reports the reason. It continues if
- * one member keeps a session with it (k == 1), or if no member refuses it any longer (k == 2). */
+/* A node that all members refuse ends after REFUSED_END_US and reports the reason. The node
+ * continues if one member keeps a session with it (k == 1), or if no member refuses it any longer
+ * (k == 2). */
 static void test_being_refused(void **state)
 {
     struct wire_refused no = {.why = REFUSED_EXPIRED, .name = "peer-9"};
@@ -342,7 +343,7 @@ static void test_being_refused(void **state)
         int64_t begun = rig.env.now_us;
         uint32_t n_notes = 0;
         for (int turn = 0; turn < 150 && !rig.env.over; turn++) {
-            /* The other peers give two different reasons in turn. */
+            /* The members that refuse the node give two different reasons in turn. */
             no.why = turn % 20 == 0 ? REFUSED_EXPIRED : REFUSED_UNLISTED;
             step_at(rig.env.now_us + TICK_US);
             sessions_heard(&rig.s, friend->number);
@@ -366,8 +367,8 @@ static void test_being_refused(void **state)
             assert_int_equal(rig.env.exit_code, 2);
             assert_in_range(rig.env.now_us - begun, REFUSED_END_US, REFUSED_END_US + 2 * SECOND);
         }
-        /* The node reports each of the two reasons once, and the end of the process once (k ==
-         * 0). */
+        /* The node reports each of the two reasons once. If it ends (k == 0), it reports that,
+         * too. */
         assert_int_equal(n_notes, k == 0 ? 3 : 2);
         end();
     }

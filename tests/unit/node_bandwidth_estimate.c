@@ -82,9 +82,10 @@ static void test_fast_then_slow(void **state)
     lone_close(w);
 }
 
-/* A codec level has a price above 1 if its deltas take too long on the link. On a fast link, and as
- * long as the rate is not known, the price is 1. On a slow link the largest level has the highest
- * price. */
+/* The price of a codec level is the factor by which the drift target is multiplied when the level
+ * is considered. It is above 1 if deltas of the level take too long on the link. On a fast link,
+ * and as long as the rate is not known, it is 1. On a slow link the level with the largest deltas
+ * has the highest price. */
 static void test_slow_is_dear(void **state)
 {
     (void)state;
@@ -120,7 +121,7 @@ static void test_all_edges_are_asked(void **state)
     carry_both(w, LOOKS, fast, 0);
     assert_false(by_link(w));
     assert_true(isnan(lone_progress(w).goodput));
-    /* Now only one edge is left, and it has measurements. */
+    /* The edge without measurements is closed. The other edge has measurements. */
     lone_disconnect(w, w->actor[1].link, false);
     w->actor[1].answers = false;
     carry_both(w, LOOKS, fast, 0);

@@ -41,8 +41,8 @@ static bool fails(struct lone *w, uint32_t who, enum node_why why)
     return true;
 }
 
-/* The peer with this id answers the running call to actor `who`. Returns the number of the new
- * link. */
+/* The peer with this id answers the node's running call to actor `who`. Returns the number of the
+ * new link. */
 static uint32_t answers(struct lone *w, uint32_t who, const uint8_t *id)
 {
     uint32_t tag = 0, number = w->n_links++;

@@ -2,7 +2,8 @@
  * messages must not get a session. */
 #include "tests/unit/channel_talk.h"
 
-/* Checks that the channel refuses these bytes: it fails, wipes its keys, and writes no byte. */
+/* Checks that the channel refuses these bytes: the channel fails, wipes its keys, and writes no
+ * byte. */
 static void assert_refused(const struct channel *before, const uint8_t *in, size_t n_in)
 {
     struct channel c = *before;
@@ -112,7 +113,7 @@ static void messages_of_elsewhere_are_refused(void **state)
     (void)state;
     struct talk t, other;
     talk_open(&t);
-    /* A message comes back to its sender, as if it were the answer. */
+    /* A message is sent back to its sender, as if it were the answer. */
     uint8_t reflected[CHANNEL_MSG2] = {0};
     memcpy(reflected, t.msg1, CHANNEL_MSG1);
     assert_refused(&t.a_before_2, t.msg1, CHANNEL_MSG1);
@@ -167,7 +168,7 @@ static void hello(uint8_t out[CHANNEL_PAYLOAD], const struct channel_identity *i
     memcpy(text + n, noise_pk, 32);
     memcpy(out, id->sign_pk, CHANNEL_ID);
     crypto_sign_detached(out + CHANNEL_ID, NULL, text, n + 32, id->sign_sk);
-    /* The least and the greatest supported version are 0, as they are at the honest end. */
+    /* The two version fields (least and greatest supported version) are 0, as at the honest end. */
     memset(out + CHANNEL_ID + 64, 0, 4);
 }
 
@@ -181,7 +182,7 @@ static bool hello_is_believed(const struct talk *t, const struct channel_identit
     struct channel c;
     uint8_t in[CHANNEL_MSG2], out[CHANNEL_MSG2], theirs[CHANNEL_PAYLOAD];
     size_t n;
-    cheat_begin(&cheat, false, t, id); /* The test acts as the responder. */
+    cheat_begin(&cheat, false, t, id); /* The test acts as the cheating responder. */
     begin(&c, true, &t->ia, t->psk);
     assert_int_equal(channel_handshake(&c, NULL, 0, out, &n), 0);
     assert_int_equal(noise_read(&cheat, out, n, theirs), 0);
@@ -191,7 +192,7 @@ static bool hello_is_believed(const struct talk *t, const struct channel_identit
     if (!answered)
         assert_refused(&before, in, CHANNEL_MSG2);
 
-    cheat_begin(&cheat, true, t, id); /* The test acts as the initiator. */
+    cheat_begin(&cheat, true, t, id); /* The test acts as the cheating initiator. */
     begin(&c, false, &t->ib, t->psk);
     assert_int_equal(noise_write(&cheat, NULL, 0, in), 0);
     assert_int_equal(channel_handshake(&c, in, CHANNEL_MSG1, out, &n), 0);
@@ -215,23 +216,24 @@ static void identity_is_bound_to_the_static_key(void **state)
     identity(&cheat, 4);
     hello(payload, &cheat, "hearsay static key", cheat.noise_pk);
     assert_true(hello_is_believed(&t, &cheat, payload));
-    /* The cheat replays the payload of another peer. */
+    /* The cheating member replays the payload of another peer. */
     hello(payload, &t.ia, "hearsay static key", t.ia.noise_pk);
     assert_false(hello_is_believed(&t, &cheat, payload));
-    /* The cheat has its own identity, but signs a static key that it does not use. */
+    /* The payload names the cheating member, but signs a static key that this member does not
+     * use. */
     hello(payload, &cheat, "hearsay static key", t.ia.noise_pk);
     assert_false(hello_is_believed(&t, &cheat, payload));
-    /* The signature was made for another purpose. */
+    /* The signature is over the text for another purpose ("hearsay record"). */
     hello(payload, &cheat, "hearsay record", cheat.noise_pk);
     assert_false(hello_is_believed(&t, &cheat, payload));
-    /* The payload names another peer, but has the cheat's signature. */
+    /* The payload names another peer, but has the signature of the cheating member. */
     hello(payload, &cheat, "hearsay static key", cheat.noise_pk);
     memcpy(payload, t.ia.sign_pk, CHANNEL_ID);
     assert_false(hello_is_believed(&t, &cheat, payload));
 }
 
-/* Makes a handshake between a, which supports the versions `va`, and b, which supports `vb`.
- * Returns whether they have a common version, which `*spoken` gets. */
+/* Makes a handshake between `a`, which supports the versions `va`, and `b`, which supports `vb`.
+ * Returns whether they have a common version, and stores that version in `*spoken`. */
 static bool versions_agree(struct channel_versions va, struct channel_versions vb, uint16_t *spoken)
 {
     struct talk t;
@@ -343,8 +345,8 @@ static void low_order_ephemerals_are_refused(void **state)
     for (size_t i = 0; i < sizeof points / sizeof points[0]; i++) {
         sodium_hex2bin(e, sizeof e, points[i], 64, NULL, NULL, NULL);
         forge_msg1(&t, e, msg1);
-        /* msg1 is authentic. noise_write() refuses it because the Diffie-Hellman result of `e` is
-         * 0. */
+        /* noise_read() accepts msg1, which is authentic. noise_write() then fails, because the
+         * Diffie-Hellman result of `e` is 0. */
         struct noise s = t.b_before_1.noise;
         uint8_t out[CHANNEL_MSG2], nothing[1];
         assert_int_equal(noise_read(&s, msg1, sizeof msg1, nothing), 0);
@@ -373,7 +375,7 @@ static void identities_follow_their_seed(void **state)
     assert_memory_not_equal(a.noise_pk, c.noise_pk, 32);
     crypto_scalarmult_base(pk, a.noise_sk);
     assert_memory_equal(pk, a.noise_pk, 32);
-    /* The Noise secret is not just the signature secret. */
+    /* The secret key for Noise is not the one for signatures. */
     assert_memory_not_equal(a.noise_sk, a.sign_sk, 32);
     channel_sign(&a, msg, sizeof msg, sig);
     assert_true(channel_verify(a.sign_pk, msg, sizeof msg, sig));

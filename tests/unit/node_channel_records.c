@@ -23,8 +23,8 @@ static void assert_opens(struct channel *c, const uint8_t *record, size_t n, enu
     assert_memory_equal(plain, text, n_data);
 }
 
-/* Checks that the record is refused, and that all later records are refused as well, even good
- * ones. */
+/* Checks that the channel refuses this record and then all later records, even the valid record
+ * `good`. */
 static void assert_record_refused(const struct channel *before, const uint8_t *record, size_t n,
                                   const uint8_t *good, size_t n_good)
 {
@@ -51,7 +51,7 @@ static void two_channels_talk(void **state)
         n = seal(&t.b, CHANNEL_BULK, "a model", wire);
         assert_opens(&t.a, wire, n, CHANNEL_BULK, "a model");
     }
-    /* Data in two parts make one record. */
+    /* Data that are given in two parts are sealed as one record. */
     n = channel_seal(&t.a, CHANNEL_BULK_END, (const uint8_t *)"head", 4, (const uint8_t *)"body", 4,
                      wire);
     assert_opens(&t.b, wire, n, CHANNEL_BULK_END, "headbody");
@@ -73,7 +73,7 @@ static void longest_record_passes(void **state)
     assert_int_equal(n, 2 + CHANNEL_RECORD_MAX);
     assert_true(wire[0] == 255 && wire[1] == 255);
     struct channel before = t.b;
-    /* The data are decrypted in place. */
+    /* The record is decrypted in place. */
     assert_int_equal(channel_open(&t.b, wire + 2, n - 2, wire + 2, &n_data, &k), 0);
     assert_int_equal(n_data, CHANNEL_PLAIN_MAX);
     assert_memory_equal(wire + 2, data, n_data);
@@ -99,7 +99,8 @@ static void spoilt_records_end_the_channel(void **state)
     memcpy(bad, one + 2, n1 - 2);
     bad[n1 - 2] = 0;
     assert_record_refused(&t.b, bad, n1 - 1, one, n1);
-    /* Records that were dropped or swapped, repeated, or sent back to their sender are refused. */
+    /* A record is refused if the one before it was dropped, if it was swapped with another one or
+     * repeated, or if it is sent back to its sender. */
     assert_record_refused(&t.b, two + 2, n2 - 2, one, n1);
     struct channel after = t.b;
     assert_opens(&after, one, n1, CHANNEL_CONTROL_END, "the first");
@@ -130,8 +131,7 @@ static void unknown_kinds_are_refused(void **state)
             assert_int_equal(channel_open(&b, out, n_data + 1 + NOISE_TAG, plain, &n, &k),
                              good ? 0 : -EPROTO);
         }
-    /* The plaintext of this record is empty. It lacks even the byte that gives the kind of a
-     * record. */
+    /* The plaintext of this record is empty. The record lacks even the byte that gives its kind. */
     struct noise_cipher send = t.a.send;
     uint8_t out[NOISE_TAG];
     enum channel_kind k;
@@ -158,7 +158,7 @@ static void rekeying_keeps_step(void **state)
         assert_opens(to, wire, n, CHANNEL_REKEY, "");
         assert_memory_not_equal(from->send.k, old, 32);
         assert_memory_equal(from->send.k, to->recv.k, 32);
-        /* The other direction of the channel keeps its key. */
+        /* The rekeying changes only one direction of the channel. */
         assert_memory_equal(from->recv.k, other, 32);
         n = seal(from, CHANNEL_BULK, "after", wire);
         assert_opens(to, wire, n, CHANNEL_BULK, "after");
@@ -178,7 +178,7 @@ static void close_is_the_end(void **state)
     struct talk t;
     uint8_t more[64];
     talk_open(&t);
-    struct channel cheat = t.a; /* The sender continues after its CLOSE record. */
+    struct channel cheat = t.a; /* A copy of `a` that continues to send after its CLOSE record. */
     size_t n = seal(&t.a, CHANNEL_CLOSE, "", wire);
     assert_int_equal(channel_seal(&t.a, CHANNEL_CONTROL_END, more, 1, NULL, 0, more), 0);
     assert_opens(&t.b, wire, n, CHANNEL_CLOSE, "");
@@ -187,7 +187,7 @@ static void close_is_the_end(void **state)
     cheat.sent_close = false;
     size_t n_more = seal(&cheat, CHANNEL_CONTROL_END, "more", more);
     assert_record_refused(&t.b, more + 2, n_more - 2, more, n_more);
-    /* The other direction of the channel is still open. */
+    /* CLOSE ends one direction only: the other one is still open. */
     n = seal(&t.b, CHANNEL_CONTROL_END, "bye", wire);
     assert_opens(&t.a, wire, n, CHANNEL_CONTROL_END, "bye");
     n = seal(&t.b, CHANNEL_CLOSE, "", wire);

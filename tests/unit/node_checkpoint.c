@@ -9,7 +9,7 @@
 
 enum { SECOND = 1000 * 1000, EVERY = 30 * SECOND, REACH = 4 };
 
-/* A node whose last checkpoint has a given age. */
+/* The state of a node whose last checkpoint has the age that rig_init() is given. */
 struct rig
 {
     struct env env;
@@ -81,7 +81,8 @@ static void test_not_behind_the_last_round(void **state)
 
 /* If peers announce several steps for the next checkpoint, the earliest counts, in whatever order
  * the announcements arrive. Steps in the past do not count. A step soon after the last checkpoint
- * counts, too: that checkpoint may have been announced by a single Byzantine peer only. */
+ * counts, too, because the last checkpoint may be one that only a single Byzantine peer has
+ * announced. */
 static void test_words_of_others(void **state)
 {
     struct rig r;
@@ -117,8 +118,8 @@ static void test_one_word_of_a_neighbour(void **state)
     assert_true(checkpoint_word(&liar, 100, 99, EVERY + EVERY / 2, EVERY));
 }
 
-/* No honest peer announces a step that is so far away. If the node believed it, all other
- * checkpoints would be delayed. */
+/* No honest peer announces a checkpoint at a step as far away as MOST + 1. If the node believed
+ * such an announcement, all other checkpoints would be delayed. */
 static void test_far_away(void **state)
 {
     enum { MOST = 50 + 2 * REACH + 16 + 12 * REACH + 6 };
@@ -153,7 +154,7 @@ static void test_asked_for_at_an_end(void **state)
     checkpoint_ask(&r.c);
     assert_false(now(&r, 10));
     assert_int_equal(r.c.due, 10 + 4 * REACH + 2);
-    hear(&r, 20, 11); /* Another peer that stops has announced an earlier step. */
+    hear(&r, 20, 11); /* Another peer, which also stops, announces an earlier step. */
     assert_true(now(&r, 20));
     checkpoint_taken(&r.c, 20);
     checkpoint_written(&r.c, 20);
@@ -177,7 +178,8 @@ static void test_disk_is_waited_for(void **state)
     assert_false(checkpoint_blocks(&r.c, &v));
     v.beat++;
     assert_true(checkpoint_blocks(&r.c, &v));
-    checkpoint_written(&r.c, 79); /* The disk reports a checkpoint of another step. */
+    /* The disk reports that a checkpoint of another step is stored. */
+    checkpoint_written(&r.c, 79);
     assert_true(checkpoint_blocks(&r.c, &v));
     checkpoint_written(&r.c, 80);
     assert_false(checkpoint_blocks(&r.c, &v));
@@ -195,7 +197,8 @@ static void test_without_lock_step(void **state)
     assert_true(checkpoint_now(&r.c, &v));
     checkpoint_taken(&r.c, 80);
     r.env.now_us += EVERY;
-    assert_false(checkpoint_now(&r.c, &v)); /* The disk has not reported the last checkpoint yet. */
+    /* The disk has not reported yet that the last checkpoint is stored. */
+    assert_false(checkpoint_now(&r.c, &v));
     assert_false(checkpoint_blocks(&r.c, &v));
     checkpoint_written(&r.c, 80);
     assert_true(checkpoint_now(&r.c, &v));

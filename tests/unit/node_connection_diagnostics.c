@@ -17,7 +17,7 @@ static struct lone *alone(uint32_t n_names)
     w->config.bootstrap = names;
     w->config.n_bootstrap = n_names;
     w->config.n_known = 0;
-    w->deaf = true; /* No dial gets an answer, unless the test reports a failure. */
+    w->deaf = true; /* Dials get no answer; only the test reports failures. */
     lone_open(w);
     return w;
 }
@@ -31,7 +31,8 @@ static void resolve(struct lone *w, uint32_t seed)
     lone_step(w, &ev);
 }
 
-/* The dial to the address of this bootstrap name fails for the reason `why`. */
+/* The node resolves the bootstrap name `seed` and dials its address. The dial fails for the reason
+ * `why`. */
 static void fails(struct lone *w, uint32_t seed, enum node_why why)
 {
     resolve(w, seed);
@@ -43,8 +44,8 @@ static void fails(struct lone *w, uint32_t seed, enum node_why why)
     lone_run(w, SECOND / 5);
 }
 
-/* Each reason has its own message, which names the addresses. Addresses with the same reason share
- * one line. */
+/* Each reason for a failed dial has its own message, which names the addresses. Addresses that fail
+ * for the same reason share one line. */
 static void test_each_reason_is_told(void **state)
 {
     (void)state;
@@ -67,7 +68,7 @@ static void test_each_reason_is_told(void **state)
             fails(w, 2, NODE_WHY_UNKNOWN);
         }
         lone_run(w, 4 * SECOND);
-        /* The peer may be starting, so the node reports this later. */
+        /* The peer that does not answer may be starting, so the node reports this reason later. */
         if (row[i].why == NODE_WHY_MUTE || row[i].why == NODE_WHY_SLOW) {
             assert_int_equal(lone_said(w, row[i].said), 0);
             lone_run(w, 7 * SECOND);
@@ -91,8 +92,8 @@ static void test_told_ever_more_seldom(void **state)
     lone_close(w);
 }
 
-/* A single failure may mean that the other peer is ending, so it is not reported as a wrong cluster
- * key. */
+/* A dial that fails once may mean that the other peer is ending, so it is not reported as a wrong
+ * cluster key. */
 static void test_once_is_no_sign(void **state)
 {
     (void)state;
@@ -118,8 +119,8 @@ static void test_both_ranges_are_told(void **state)
     lone_close(w);
 }
 
-/* A peer with sessions reports only problems that a person must fix. It does not report peers that
- * are absent. */
+/* A peer that has sessions reports only problems of dials that a person must fix. It does not
+ * report peers that are absent. */
 static void test_in_company(void **state)
 {
     (void)state;
@@ -156,8 +157,8 @@ static void test_members_are_waited_for_aloud(void **state)
     lone_close(w);
 }
 
-/* The verdict says that a node with a bootstrap list was alone if it never met another peer. A node
- * without a list, or with a session, was not alone. */
+/* If a node with a bootstrap list never met another peer, its verdict says that it was alone. If it
+ * had a session, or has no bootstrap list, the verdict does not say so. */
 static void test_alone_to_the_end(void **state)
 {
     (void)state;

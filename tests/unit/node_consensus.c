@@ -97,8 +97,8 @@ static void test_equal(void **state)
     }
 }
 
-/* Statistics do not influence the distance of the trained parameters, nor parameters that of the
- * statistics. */
+/* The statistics do not influence the distance of the trained parameters, and the parameters do not
+ * influence the distance of the statistics. */
 static void test_apart(void **state)
 {
     (void)state;

@@ -30,8 +30,8 @@ static void done_with(struct edge *e, struct packet_pool *pool)
     packet_pool_close(pool);
 }
 
-/* An edge that opens after more than SCHEDULE_BRIEF_US counts as delayed. It is no longer delayed
- * after two exchanges, of which the last leaves little of the change unsent. */
+/* An edge that was closed for more than SCHEDULE_BRIEF_US counts as delayed. It is no longer
+ * delayed after two exchanges, if the last of them leaves little of the model's change unsent. */
 static void test_away(void **state)
 {
     (void)state;
@@ -52,7 +52,7 @@ static void test_away(void **state)
     done_with(&e, &pool);
 }
 
-/* Both ends of the edge are in the same step, for example after both were restored from
+/* Both ends of the edge are in the same step, for example because both peers were restored from
  * checkpoints. If this peer made its last delta for the edge at most two steps ago, the replicas
  * are not outdated, however long the edge was closed. */
 static void test_rested(void **state)
@@ -74,8 +74,8 @@ static void test_rested(void **state)
     done_with(&e, &pool);
 }
 
-/* A coarse codec always leaves much of the change unsent. The edge then counts as delayed for at
- * most 64 exchanges. */
+/* With a coarse codec, every delta leaves much of the model's change unsent. An edge with such a
+ * codec counts as delayed for at most 64 exchanges. */
 static void test_away_and_coarse(void **state)
 {
     (void)state;
@@ -114,9 +114,9 @@ static void test_anew(void **state)
     done_with(&e, &pool);
 }
 
-/* A delta on an open edge is delayed if it comes more than SCHEDULE_BRIEF_US after the previous
- * one, and this peer has done some steps since it made its own. A delayed delta matters only if the
- * replicas that it mixes are far apart. */
+/* A neighbour's delta on an open edge is delayed if it comes more than SCHEDULE_BRIEF_US after the
+ * previous one, and this peer has done more than two steps since it made its own delta. A delayed
+ * delta matters only if the replicas that it mixes are far apart. */
 static void test_late(void **state)
 {
     static const struct
@@ -127,9 +127,10 @@ static void test_late(void **state)
         bool stale;
     } row[] = {
         {2 * SECOND, MADE + 3, 1, true},
-        {SECOND, MADE + 3, 1, false},        /* The delta came after 1 s: no delay. */
-        {2 * SECOND, MADE + 2, 1, false},    /* Only 2 steps since its own delta. */
-        {2 * SECOND, MADE + 3, 1e-7, false}, /* The replicas are close together. */
+        {SECOND, MADE + 3, 1, false}, /* Not delayed: it came 1 s after the previous one. */
+        /* Not delayed: this peer's own delta is only 2 steps old. */
+        {2 * SECOND, MADE + 2, 1, false},
+        {2 * SECOND, MADE + 3, 1e-7, false}, /* Delayed, but the replicas are close. */
     };
     (void)state;
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
@@ -138,7 +139,7 @@ static void test_late(void **state)
         struct delayed_exchange s = {.came_us = 0};
         delayed_exchange_delta(&s, &e, row[i].beat, row[i].after_us);
         e.gamma.d2 = row[i].d2;
-        /* The exchange has not been mixed yet. */
+        /* The exchange of the delta has not been mixed yet, so it has no effect. */
         assert_false(delayed_exchange_look(&s, &e, matters2));
         e.n_exchanges++;
         assert_int_equal(delayed_exchange_look(&s, &e, matters2), row[i].stale);

@@ -29,8 +29,8 @@ static struct divergence begun_at(double loss)
     return v;
 }
 
-/* Training has diverged if most of the newest losses are over the mean of the first ten by more
- * than 1 nat. */
+/* Training has diverged if most of the newest losses exceed the mean of the first ten losses by
+ * more than 1 nat. */
 static void test_loss(void **state)
 {
     static const struct
@@ -44,8 +44,9 @@ static void test_loss(void **state)
         {2.3, 3.2, 100, false},
         {2.3, 3.4, 100, true},
         {2.3, 3.4, 20, true},
-        {2.3, 3.4, 19, false}, /* A run of 29 rounds is too short for this criterion. */
-        /* In a short run only a loss of three times the first one counts. */
+        {2.3, 3.4, 19, false}, /* The 1 nat limit needs 30 rounds; these are 29. */
+        /* In a run of fewer than 30 rounds only a loss above three times the first losses
+         * counts. */
         {2.3, 6.8, 19, false},
         {2.3, 40, 19, true},
         {0.01, 0.5, 100, false},
@@ -84,7 +85,7 @@ static void test_majority(void **state)
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         struct divergence v = begun_at(0.69);
         losses(&v, 10, 80, 0.13);
-        /* A run of 90 rounds is too short. */
+        /* A run of 90 rounds is too short to be judged. */
         assert_false(divergence_learnt_nothing(&v, 0.6931, &row[i].tested, why));
         losses(&v, 90, 20, 0.13);
         if (divergence_learnt_nothing(&v, 0.6931, &row[i].tested, why) != row[i].nothing)
@@ -134,14 +135,15 @@ static void test_small_batches(void **state)
     divergence_init(&v);
     for (uint64_t i = 0; i < 5000; i++)
         divergence_loss(&v, i, i < 100 ? 2.3 : i % 40 == 39 ? 30 : 0.05, 4);
-    assert_false(divergence_learnt_nothing(&v, 2.3026, &untested, why)); /* The last loss was 30. */
+    /* Only some losses are large, such as the last one: 30. */
+    assert_false(divergence_learnt_nothing(&v, 2.3026, &untested, why));
     for (uint64_t i = 5000; i < 6500; i++)
         divergence_loss(&v, i, 2.305, 4);
     assert_true(divergence_learnt_nothing(&v, 2.3026, &untested, why));
 }
 
-/* Losses of single samples are noisy. If every third of them is large, training has not diverged,
- * although the mean has risen. If all of the newest are large, it has. */
+/* Losses of single samples are noisy. If every third loss is large, training has not diverged,
+ * although the mean has risen. If all of the newest losses are large, it has diverged. */
 static void test_noise(void **state)
 {
     struct divergence v;
@@ -150,7 +152,8 @@ static void test_noise(void **state)
     losses(&v, 0, 10, 0.1);
     for (uint64_t i = 10; i < 400; i++)
         divergence_loss(&v, i, i % 3 == 0 ? 9 : 0.1, 1);
-    assert_false(divergence_ran_away(&v, why)); /* Their mean is 3, but most losses are small. */
+    /* The mean of the losses is 3, but most losses are small. */
+    assert_false(divergence_ran_away(&v, why));
     losses(&v, 400, 100, 9);
     assert_true(divergence_ran_away(&v, why));
 }
@@ -272,18 +275,18 @@ static void test_distance(void **state)
         {1, 5, 1.1, 899, false},        /* Round 899 of 1000 is not in the last tenth. */
         {1, 5, 1.1, 1000, true},        /* Round 1000 is the beginning of the consensus phase. */
         {1, 5, (double)NAN, 950, true}, /* The norm of the mean model is not known. */
-        /* 5 is less than three times the distance 2 of the third quarter. */
+        /* The distance 5 is less than three times 2, the largest distance of the third quarter. */
         {2, 5, 1.1, 950, false},
         {(double)NAN, 5, 1.1, 950, false},
         {0, 0, (double)NAN, 950, false},
-        {1, (double)NAN, (double)NAN, 950, false}, /* The distance is not known. */
+        {1, (double)NAN, (double)NAN, 950, false}, /* The consensus distance is not known. */
         {1, (double)NAN, 3, 950, false},
     };
     (void)state;
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         struct divergence v = begun_at(2.3);
         divergence_drift(&v, row[i].half, 0.1, 600, 1000);
-        /* The largest distance of the third quarter counts. */
+        /* A smaller distance in the third quarter has no effect, because the largest one counts. */
         divergence_drift(&v, row[i].half / 2, 0.1, 700, 1000);
         divergence_drift(&v, 0.01, 0.1, 499, 1000);
         divergence_drift(&v, 99, 0.1, 750, 1000);

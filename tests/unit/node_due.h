@@ -8,15 +8,16 @@
 struct node_due
 {
     const int64_t *wake_us; /* Time at which the timer of the node fires. INT64_MAX: never. */
-    int64_t *work_us;       /* Time at which its job is done. 0: no job is running. */
-    /* The node has ended: its timer is off, but its job is still finished. */
+    int64_t *work_us;       /* Time at which the node's running job ends. 0: no job is running. */
+    /* The node has ended: its timer no longer fires, but its running job still ends. */
     const bool *over;
     size_t n;
 };
 
-/* Removes the earliest event up to the time end_us from `d`. Returns the number of its node, sets
- * *ev to its kind, and advances *now_us to its time. Of a job and a timer at the same time, the job
- * is first. Returns `n` if no event is due. */
+/* Removes the earliest event, up to the time end_us, from `d`: the end of a job or a timer. Returns
+ * the number of the node that it belongs to, sets *ev to the kind of the event, and advances
+ * *now_us to its time. Of a job and a timer at the same time, the job is first. Returns `n` if no
+ * event is due. */
 static inline size_t node_due_take(const struct node_due *d, int64_t end_us, int64_t *now_us,
                                    struct node_event *ev)
 {

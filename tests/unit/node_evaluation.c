@@ -16,8 +16,7 @@ static uint64_t count(const struct evaluation *e, uint64_t rounds)
     return n;
 }
 
-/* A long run is evaluated after each tenth of its rounds, but neither at the beginning nor at the
- * end. */
+/* In a long run the model is evaluated after each tenth of the rounds but the last. */
 static void test_tenths(void **state)
 {
     (void)state;
@@ -32,15 +31,15 @@ static void test_tenths(void **state)
     struct evaluation e = evaluation_plan(1000, 1000000);
     for (uint64_t r = 1; r < 1000; r++)
         assert_int_equal(evaluation_due(&e, 1000, r), r % 100 == 0);
-    /* A run of fewer rounds than EVALUATION_PARTS (10) is evaluated after each round but the
-     * last. */
+    /* In a run of fewer rounds than EVALUATION_PARTS (10) the model is evaluated after each round
+     * but the last. */
     e = evaluation_plan(4, 1000000);
     assert_int_equal(count(&e, 4), 3);
 }
 
-/* Evaluations take at most 2 % of the training time, if evaluating a sample takes a third of the
- * time of training on it. A run is evaluated at least once if this limit allows the least number of
- * samples (EVALUATION_LEAST). */
+/* Evaluations take at most 2 % of the training time, on the assumption that evaluating a sample
+ * takes a third of the time of training on it. If 2 % are enough for EVALUATION_LEAST samples, the
+ * run is evaluated at least once. */
 static void test_cost(void **state)
 {
     (void)state;
@@ -55,7 +54,7 @@ static void test_cost(void **state)
             assert_true(n > 0 || rounds == 1 || trained < EVALUATION_LEAST / 0.06);
             assert_true(n <= EVALUATION_PARTS - 1);
         }
-    /* The number of training samples is not known. */
+    /* 0: the number of training samples is not known. */
     assert_int_equal(evaluation_plan(1000, 0).parts, 1);
 }
 
@@ -69,8 +68,8 @@ static void test_every(void **state)
     }
 }
 
-/* A caller that looks only from time to time is told whether an evaluation was due since its last
- * look. Two evaluations between two looks count as one. */
+/* evaluation_passed() returns whether an evaluation was due between two rounds, for a caller that
+ * does not look in every round. Two evaluations in this interval count as one. */
 static void test_passed(void **state)
 {
     (void)state;

@@ -63,7 +63,7 @@ static void test_who_is_silent_is_accused(void **state)
 }
 
 /* After a member has ended, the next member on the monitor ring is not accused for a while, because
- * it may have ended, too. */
+ * that one may have ended, too. */
 static void test_an_ending_is_waited_for(void **state)
 {
     (void)state;
@@ -81,7 +81,8 @@ static void test_an_ending_is_waited_for(void **state)
     end();
 }
 
-/* After each refutation the node waits longer before it accuses the member again. */
+/* Each time that a member refutes an accusation, the node waits longer before it accuses that
+ * member again. */
 static void test_no_war_of_words(void **state)
 {
     (void)state;
@@ -105,9 +106,9 @@ static void test_no_war_of_words(void **state)
     end();
 }
 
-/* Makes a session between the node and the peer LOW, in which one end refuses the other because a
- * third member with the same name is connected. theirs: LOW refuses the node; otherwise the node
- * refuses LOW. */
+/* Makes a session between the node and the peer LOW, in which one end refuses the other, because a
+ * third member with the refused end's name is connected. theirs: LOW refuses the node; otherwise
+ * the node refuses LOW. */
 static void refusal(bool theirs)
 {
     struct wire_hello h = {.version = WIRE_VERSION, .role = WIRE_PEER, .has_run = true};
@@ -169,7 +170,7 @@ static void test_twins(void **state)
             members_merge(rig.env.members, &gone, rig.env.now_us);
         uint32_t n_notes = 0;
         for (int t = 0; t < 300; t++) {
-            /* The member that started later sends ever newer records, so it is alive. */
+            /* The later of the two members sends ever newer records, so it is alive. */
             if (!dies)
                 twin.incarnation++, members_merge(rig.env.members, &twin, rig.env.now_us);
             tick(friend, true);
@@ -211,8 +212,8 @@ static void test_vouching(void **state)
 
 /* ---- telling ---- */
 
-/* Returns the number of bytes that this step sends to a link, and adds the number of member records
- * in these bytes to `*n_records`. */
+/* Returns the number of bytes that the node has sent over a link in this step, and adds the number
+ * of member records in these bytes to `*n_records`. */
 static size_t told(uint32_t link, uint32_t *n_records)
 {
     static struct wire_batch batch;
@@ -241,8 +242,8 @@ static void fill_table(void)
             snprintf(r.address[k], sizeof r.address[k], "%0*u:7100", WIRE_ADDRESS_MAX - 5, i);
         assert_int_equal(members_merge(rig.env.members, &r, rig.env.now_us), MEMBERS_NEWS);
         members_know(rig.env.members, r.id, rig.env.now_us);
-        /* The first record of a member counts as known to all. Only a newer record is news and must
-         * be sent. */
+        /* The first record of a member counts as known to all other members. Only a newer record is
+         * news and must be sent to them. */
         r.incarnation++;
         assert_int_equal(members_merge(rig.env.members, &r, rig.env.now_us), MEMBERS_NEWS);
     }
@@ -272,8 +273,8 @@ static void test_a_full_table_is_told_in_pieces(void **state)
         assert_true(told(l->number, &n) < (SESSIONS_PIECE + SESSIONS_NEWS) * 1024);
         (void)told(o->number, &n_observer);
     }
-    /* HIGH is not sent two of the records: its own, and that of LOW, which counts as known to
-     * all. */
+    /* Two of the records are not sent to HIGH: its own, and that of LOW, which counts as known to
+     * all members. */
     assert_int_equal(n, WIRE_MEMBERS_MAX - 2);
     assert_int_equal(n_observer, WIRE_MEMBERS_MAX);
     sessions_status_req(&rig.s, o);
@@ -317,8 +318,8 @@ static void test_forgotten_and_back(void **state)
     end();
 }
 
-/* In a minute one session may introduce as many new members as a full table has. The node reports
- * once that it ignores more. */
+/* Over one session, a peer may introduce as many new members per minute as a full member table has.
+ * The node ignores further members, and reports that once. */
 static void test_newcomers_are_limited(void **state)
 {
     (void)state;

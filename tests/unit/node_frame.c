@@ -145,7 +145,7 @@ static void opened_in_place(void **state)
         }
         assert_message(&m, FRAME_BULK, data, BIG);
         assert_true(f.lane[FRAME_BULK].capacity <= BIG + CHANNEL_OPEN_MAX);
-        if (again > 0) /* The buffer is large enough now, so nothing has moved. */
+        if (again > 0) /* The buffer was large enough, so it was not moved. */
             assert_ptr_equal(m.bytes, begin);
     }
     uint8_t *room = frame_room(&f);
@@ -194,13 +194,13 @@ static void limits_are_checked_before_storing(void **state)
             assert_int_equal(push(&f, CHANNEL_CONTROL, data, first, &m), 0);
             assert_int_equal(push(&f, CHANNEL_CONTROL, data, max + 1 - first, &m), -EPROTO);
             assert_int_equal(push(&f, CHANNEL_CONTROL_END, data, max + 1 - first, &m), -EPROTO);
-            /* The refused records were not stored. */
+            /* The records that were refused were not stored. */
             assert_int_equal(f.lane[FRAME_CONTROL].n, first);
             if (first < max) {
                 assert_int_equal(push(&f, CHANNEL_CONTROL_END, data + first, max - first, &m), 1);
                 assert_message(&m, FRAME_CONTROL, data, max);
             }
-            /* The bulk lane has a limit of its own. */
+            /* The lane of bulk messages has a limit of its own (max + 7 bytes). */
             assert_int_equal(push(&f, CHANNEL_BULK_END, data, max + 7, &m), 1);
             assert_int_equal(push(&f, CHANNEL_BULK_END, data, max + 8, &m), -EPROTO);
             frame_close(&f);
@@ -217,12 +217,13 @@ static void a_limit_can_grow_and_shrink(void **state)
     assert_int_equal(push(&f, CHANNEL_BULK_END, data, 1, &m), -EPROTO);
     frame_limit(&f, FRAME_BULK, 50);
     assert_int_equal(push(&f, CHANNEL_BULK, data, 50, &m), 0);
-    frame_limit(&f, FRAME_BULK, 20); /* 50 bytes have arrived already. */
+    /* 50 bytes of the message, more than this limit, have arrived. */
+    frame_limit(&f, FRAME_BULK, 20);
     assert_int_equal(push(&f, CHANNEL_BULK_END, data + 50, 1, &m), -EPROTO);
     frame_limit(&f, FRAME_BULK, 60);
     assert_int_equal(push(&f, CHANNEL_BULK_END, data + 50, 10, &m), 1);
     assert_message(&m, FRAME_BULK, data, 60);
-    frame_limit(&f, FRAME_BULK, SIZE_MAX); /* The largest limit does not cause an overflow. */
+    frame_limit(&f, FRAME_BULK, SIZE_MAX); /* The largest limit must not overflow. */
     assert_int_equal(push(&f, CHANNEL_BULK, data, 10, &m), 0);
     assert_int_equal(push(&f, CHANNEL_BULK_END, data + 10, 10, &m), 1);
     assert_message(&m, FRAME_BULK, data, 20);
@@ -359,7 +360,7 @@ static void random_records_as_by_the_book(void **state)
         int err = push(&f, end ? end_kind[lane] : more_kind[lane], data + from, n, &m);
         assert_int_equal(err, bad ? -EPROTO : end);
         refused += bad;
-        if (bad) { /* As after a protocol violation: the link is closed, and a new one begins. */
+        if (bad) { /* After a protocol violation the link is closed, and a new one begins. */
             frame_close(&f);
             frame_init(&f, MAX, MAX);
             n_book[0] = n_book[1] = 0;

@@ -85,7 +85,7 @@ static void test_same_models(void **state)
 
 /* ---- a joiner and a bad donor ---- */
 
-/* Connects a third peer, which the test plays as well. */
+/* Connects a third peer, which the test plays, and returns its link. */
 static uint32_t third_connects(struct world *w)
 {
     char text[WIRE_RUN_MAX + 1];
@@ -119,7 +119,7 @@ static void test_bad_donor(void **state)
         assert_int_equal(progress(w, OURS).round, 0);
     }
     evil_is_asked(w);
-    /* The node asked the hostile peer for a model, not this one. */
+    /* The node asked the hostile peer for a model, not this third peer. */
     uint32_t third = third_connects(w);
     say(w, third, out, model_now(out, DIM, 3));
     assert_false(w->link[third].up);
@@ -127,10 +127,11 @@ static void test_bad_donor(void **state)
     evil_says(w, out, model_now(out, DIM, 7));
     assert_false(w->hung_up);
     assert_memory_equal(before, model(w, OURS), sizeof before);
-    /* No other member can confirm the model, so the node uses it after a while. */
+    /* No other member can confirm the model of the hostile peer, so the node uses it after a
+     * while. */
     run_for(w, 4 * SECOND);
     assert_true(model(w, OURS)[DIM / 2] == 7);
-    /* The round is the one in the HELLO of the hostile peer. */
+    /* The node takes the round from the HELLO of the hostile peer. */
     assert_int_equal(progress(w, OURS).round, 50);
     evil_says(w, out, model_now(out, DIM, 8)); /* A second model is a violation. */
     assert_true(w->violation);

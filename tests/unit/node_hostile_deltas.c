@@ -2,7 +2,7 @@
  * number, and of models with an invalid variance. */
 #include "tests/unit/node_hostile_says.h"
 
-/* Makes a good delta, in which the statistic with the index `place` is replaced by `value`. */
+/* Makes a valid delta and then replaces its statistic with the index `place` by `value`. */
 static size_t with_value(struct world *w, uint8_t *out, size_t place, float value)
 {
     static uint8_t payload[65536];
@@ -26,8 +26,8 @@ VALUE_ACT(value_large, 0, 0x1p64f)
 
 DELTA_ACT(head_flag_2, payload[0] = 2)
 DELTA_ACT(head_flag_255, payload[0] = 255)
-/* The first byte, a flag, says that the delta has no statistics. The statistics are there
- * nevertheless, and are read as the payload. */
+/* The first byte of the payload, a flag, says that the delta has no statistics. The statistics
+ * follow nevertheless, and are read as the compressed part of the payload. */
 DELTA_ACT(head_denied, payload[0] = 0)
 DELTA_ACT(head_only, d.payload.n = 1 + 4 * STATISTICS)
 DELTA_ACT(head_cut, d.payload.n = 4 * STATISTICS)

@@ -67,7 +67,8 @@ static size_t mutate(struct rng *r, uint8_t *p, size_t n, size_t cap)
         case 3:
             p[at] ^= (uint8_t)(1u << rng_below(r, 8));
             break;
-        /* Replaces a byte by the first byte of a MessagePack type, or by a boundary value. */
+        /* Replaces a byte by the byte with which a MessagePack type begins, or by a boundary
+         * value. */
         case 4: {
             static const uint8_t special[] = {0,    1,    0x7f, 0x80, 0x90, 0x9f, 0xc0, 0xc2, 0xc4,
                                               0xc6, 0xca, 0xcb, 0xcc, 0xcf, 0xd9, 0xdc, 0xdd, 0xff};
@@ -80,7 +81,7 @@ static size_t mutate(struct rng *r, uint8_t *p, size_t n, size_t cap)
                 n += n - at;
             }
             break;
-        case 6: /* Removes one byte. */
+        case 6: /* Removes one byte of the message. */
             if (n > 0) {
                 memmove(p + at, p + at + 1, n - at - 1);
                 n--;
@@ -150,7 +151,8 @@ static void test_mutations(void **state)
     world_close(w);
 }
 
-/* Each message is cut at many lengths. An incomplete message must be a protocol violation. */
+/* Each message is truncated to many lengths. The node must treat an incomplete message as a
+ * protocol violation. */
 static void test_truncations(void **state)
 {
     static uint8_t whole[SCRATCH];
@@ -176,9 +178,9 @@ static void test_truncations(void **state)
 
 /* ---- redialling ---- */
 
-/* A neighbour hangs up before its HELLO (how = 0), after it (1), or violates the protocol each time
- * (2). The node does not dial it as fast as the network allows, and in the last case not before its
- * quarantine has ended. */
+/* A neighbour hangs up before its HELLO (how = 0), hangs up after its HELLO (1), or violates the
+ * protocol each time (2). The node does not dial it as fast as the network allows. After a
+ * violation it does not dial before the quarantine has ended. */
 static void test_no_dial_storm(void **state)
 {
     static uint8_t out[SCRATCH];

@@ -61,7 +61,7 @@ static struct node_size size_of(const struct world *w, uint32_t who)
     return s;
 }
 
-/* Returns the squared distance of the two honest models. */
+/* Returns the squared distance between the models of the two honest nodes. */
 static double apart2(const struct world *w)
 {
     const float *x = model(w, OURS), *y = model(w, FRIEND);
@@ -78,7 +78,7 @@ static void test_ghosts(void **state)
     for (uint32_t wave = 0; wave < 3; wave++) {
         evil_tells_of(w, GHOST + wave * GHOSTS, GHOSTS);
         for (int k = 0; k < 40; k++) {
-            evil_says(w, scratch, ping(w, scratch)); /* The hostile member is alive. */
+            evil_says(w, scratch, ping(w, scratch)); /* This PING keeps the hostile member alive. */
             run_for(w, 5 * STEP_US);
             assert_in_range(size_of(w, OURS).n_vertices, 3, 4);
             /* The friend may have declared the hostile member dead. */

@@ -10,7 +10,7 @@ struct act
 {
     const char *what;
     size_t (*make)(struct world *w, uint8_t *out);
-    bool opened; /* Sent over an open edge. false: sent after HELLO. */
+    bool opened; /* The edge is open before the message is sent. false: only HELLO was sent. */
     enum { TAKEN, DROPPED, ENDED, VIOLATION } want;
 };
 
@@ -176,7 +176,7 @@ static inline size_t model_initial_unasked(struct world *w, uint8_t *out)
     static const uint8_t floats[DIM * 4];
     struct wire_model m = {.round = WIRE_ROUND_INITIAL, .payload = {floats, sizeof floats}};
     (void)w;
-    size_t n = wire_put_model(out, SCRATCH, &m); /* The payload follows. */
+    size_t n = wire_put_model(out, SCRATCH, &m); /* Writes only the message head. */
     memcpy(out + n, floats, sizeof floats);
     return n + sizeof floats;
 }
@@ -209,7 +209,7 @@ static inline size_t unknown_type(struct world *w, uint8_t *out)
     return out[0] = 0x91, out[1] = WIRE_TYPE_END, 2;
 }
 
-/* Makes a valid delta and changes one field. */
+/* Defines a function that makes a valid delta and changes one field. */
 #define DELTA_ACT(name, change)                                                                    \
     static inline size_t name(struct world *w, uint8_t *out)                                       \
     {                                                                                              \
@@ -368,8 +368,8 @@ static inline void try_act(struct world *w, const struct act *a)
         assert_true(edge_with(w, EVIL) == NULL || edge_with(w, EVIL)->round == 0);
 }
 
-/* The node has joined late. The hostile member claims to be in the middle of the run, and the node
- * asks it for its model. */
+/* The node joins late. The hostile member claims to be in the middle of the run, so the node asks
+ * this member for its model. */
 static inline void evil_is_asked(struct world *w)
 {
     char text[WIRE_RUN_MAX + 1];

@@ -29,7 +29,7 @@ enum {
     OURS,
     FRIEND,
     EVIL,
-    WATCH, /* Indices of the actors. The member of an actor has the same index. */
+    WATCH, /* Indices of the nodes and actors in node[], key[] and known[]. */
     NODES = 2,
     LINKS = 1 << 16,
     STEP_US = 20 * 1000,
@@ -63,7 +63,7 @@ struct world
     struct record known[3];
     struct run run;
     struct node_effects *fx;
-    int64_t now_us, wake_us[NODES], work_us[NODES]; /* work_us: end of the job. 0: no job. */
+    int64_t now_us, wake_us[NODES], work_us[NODES]; /* work_us: end of the running job. 0: none. */
     bool over[NODES];
     int exit_code[NODES];
     struct
@@ -187,7 +187,7 @@ static inline void step(struct world *w, uint32_t who, struct node_event *ev)
     w->wake_us[who] = fx->wake_us;
     w->over[who] |= fx->exit;
     w->exit_code[who] = fx->exit_code;
-    /* The steps below overwrite w->fx, which must not be used from here on. */
+    /* The steps below overwrite w->fx, so `fx` must not be used from here on. */
     for (uint32_t i = 0; i < n_hangups; i++)
         disconnect(w, hangup[i], true);
     for (uint32_t i = 0; i < dials; i++) {
@@ -239,7 +239,7 @@ static inline void overhear(struct world *w, const uint8_t *p, size_t n)
         break;
     case WIRE_MODEL:
         if (m.model.key != 0)
-            break; /* A mutated MODEL_REQ has asked for sketches. */
+            break; /* The answer to a mutated MODEL_REQ, which asked for sketches. */
         assert_int_equal(m.model.payload.n, sizeof s->model);
         memcpy(s->model, m.model.payload.p, sizeof s->model);
         s->has_model = true;
@@ -349,7 +349,7 @@ static inline void set_run(struct run *run, uint64_t rounds, uint32_t min_peers)
     run->final_drift = 0;
 }
 
-/* friend: opens the friendly node, too. Otherwise the hostile peer is the node's only neighbour. */
+/* friend: opens the node FRIEND, too. Otherwise the hostile peer is the node's only neighbour. */
 static inline struct world *world_open(uint64_t rounds, uint32_t min_peers, bool friend)
 {
     struct world *w = calloc(1, sizeof *w);
@@ -472,8 +472,8 @@ static inline void evil_opens(struct world *w)
     assert_int_equal(w->seen.last_delta.round, 0);
 }
 
-/* Writes the beginning of a delta's payload: the statistics, if the model has them. Returns its
- * length. */
+/* Writes the beginning of a delta's payload, which is the statistics, if the model has any. Returns
+ * the length of this beginning. */
 static inline size_t good_head(uint8_t *payload)
 {
     static const uint8_t one[4] = {0, 0, 0x80, 0x3f};
@@ -538,7 +538,7 @@ static inline struct node_progress progress(const struct world *w, uint32_t who)
     return p;
 }
 
-/* Asks for STATUS as the observer. The node must still answer. */
+/* Asks the node for STATUS as the observer WATCH. The node must still answer. */
 static const struct wire_status *status(struct world *w)
 {
     if (w->watch == UINT32_MAX || !w->link[w->watch].up) {
@@ -573,12 +573,12 @@ static inline void check_friend(struct world *w)
     assert_int_equal(progress(w, FRIEND).violations, 0);
 }
 
-/* Checks that the node still trains and mixes with the friend. */
+/* Checks that the node still trains, and mixes with the honest node FRIEND. */
 static inline void check_alive(struct world *w)
 {
     uint64_t round = progress(w, OURS).round, mixed = edge_with(w, FRIEND)->round;
     assert_int_equal(progress(w, OURS).phase, NODE_TRAINING);
-    /* The node waits for a peer that says it is a little behind, but not without end. */
+    /* The node waits for a peer that claims to be a little behind, but not without end. */
     for (int k = 0; k < 40 && progress(w, OURS).round < round + 4; k++)
         run_for(w, SECOND);
     run_for(w, 10 * STEP_US);
@@ -591,7 +591,7 @@ static inline void check_alive(struct world *w)
 static inline struct world *world_in_training(uint64_t rounds)
 {
     struct world *w = world_open(rounds, 2, true);
-    run_for(w, 11 * SECOND); /* The nodes wait for the hostile member to open its edges. */
+    run_for(w, 11 * SECOND); /* The nodes first wait for edges to the hostile member. */
     assert_int_equal(progress(w, OURS).phase, NODE_TRAINING);
     check_friend(w);
     return w;

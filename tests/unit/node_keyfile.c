@@ -53,7 +53,7 @@ static void refuse(const char *want)
     if (!strstr(error, want))
         fail_msg("'%s' does not say '%s'", error, want);
     assert_ptr_equal(strstr(error, path), error);
-    assert_null(strstr(error, "0a0b0c")); /* No part of the key is in the message. */
+    assert_null(strstr(error, "0a0b0c")); /* The message has no part of the key. */
 }
 
 static void test_round_trip(void **state)
@@ -72,7 +72,7 @@ static void test_round_trip(void **state)
     assert_int_equal(st.st_size, 65);
     assert_int_equal(keyfile_read(path, key, error), 0);
     assert_memory_equal(key, written, sizeof key);
-    /* A second write is refused, and the file is unchanged. */
+    /* A second write to the same file is refused, and the file is unchanged. */
     memset(written, 9, sizeof written);
     assert_int_equal(keyfile_write(path, written, error), -EEXIST);
     assert_non_null(strstr(error, "exists"));

@@ -17,8 +17,8 @@ static struct lone *training_with(uint32_t n_actors, uint8_t first_id)
 
 /* ---- neighbours ---- */
 
-/* After a lost session, the peer with the smaller id dials at once. The peer with the larger id
- * waits two seconds. */
+/* After a session is lost, the end with the smaller id dials again at once. The end with the larger
+ * id waits two seconds before it dials. */
 static void test_who_calls(void **state)
 {
     (void)state;
@@ -50,7 +50,7 @@ static void test_no_call_beside_a_session(void **state)
     lone_close(w);
 }
 
-/* The addresses of a member are tried in turn. */
+/* The node dials the addresses of a member in turn. */
 static void test_second_address(void **state)
 {
     (void)state;
@@ -66,8 +66,8 @@ static void test_second_address(void **state)
     lone_close(w);
 }
 
-/* After many failed dials the interval is long. When a session with an open edge is lost, the node
- * nevertheless dials again at once. */
+/* After many failed dials to a neighbour, the interval between dials is long. When a later session
+ * with an open edge is lost, the node nevertheless dials again at once. */
 static void test_called_at_once_after_use(void **state)
 {
     (void)state;
@@ -174,8 +174,8 @@ static void test_name_of_who_is_there(void **state)
     lone_close(w);
 }
 
-/* While addresses of a bootstrap name are being dialled, another result of the name lookup has no
- * effect. */
+/* While the node dials the addresses of a bootstrap name, another result of the lookup of this name
+ * has no effect. */
 static void test_answer_while_calling(void **state)
 {
     (void)state;

@@ -36,8 +36,8 @@ struct lone_actor
     bool follows;     /* The actor behaves as an honest peer. false: it is silent. */
     bool goes_on;     /* The actor does not finish when the node does. */
     uint64_t started; /* Rounds done according to its HELLO. 0: the run has not begun. */
-    uint64_t ahead;   /* Number of rounds that is added to the run_round of its deltas. */
-    bool lies;        /* The next hash that the actor sends is wrong. */
+    uint64_t ahead;   /* Number of rounds that is added to the run_round of the actor's messages. */
+    bool lies;        /* The actor's next delta has a wrong replica hash. */
     bool blind;       /* The actor sends no sketches. */
     /* The actor confirms, when the node asks it, that it has just heard another member. */
     bool vouches;
@@ -45,7 +45,7 @@ struct lone_actor
     /* Counts of the messages that the node sent to the actor. */
     uint32_t hand[WIRE_HAND_END];
     uint32_t n_hello, n_edge, n_delta, n_ping, n_model_req, n_close, n_model, n_members, n_dialled;
-    struct record told; /* Last record of the node that the actor received. */
+    struct record told; /* The node's own record, as the actor received it last. */
     bool told_finished; /* The node has announced that its model is final. */
     bool told_trained;  /* The node has announced the end of its training. */
     bool told_stalled;  /* The node has announced that its worker hangs. */
@@ -56,19 +56,22 @@ struct lone_actor
     struct record moments_of;
     uint32_t n_refused;            /* Number of times that the node refused the actor. */
     struct wire_refused refused;   /* The last REFUSED message. */
-    uint32_t n_callback;           /* Number of CALLBACK messages. */
+    uint32_t n_callback;           /* Number of CALLBACK messages that the actor received. */
     struct wire_callback callback; /* The last CALLBACK message. */
     /* Number of times that the node told the actor that it has recently heard another member
      * (HEARD). */
     uint32_t n_heard;
-    uint32_t n_early;       /* Number of BEAT messages that came before the delta of their step. */
+    /* Number of BEAT messages that the actor received before the delta of their step. */
+    uint32_t n_early;
     uint64_t beat;          /* Step in the last BEAT message. */
     bool told_others;       /* The node has sent records of other members. */
     uint32_t n_accusations; /* Number of accusations that the node sent against actor 1. */
     struct wire_edge edge;
-    /* delta: the last delta. first: the first delta of the last epoch. */
+    /* delta: the last delta that the actor received. first: the first one of the edge's last
+     * epoch. */
     struct wire_delta delta, first;
-    uint64_t window[2]; /* Tag of the last sketch in training, and of the first sketch after it. */
+    /* Tags of the node's last sketch in training and its first sketch after training. */
+    uint64_t window[2];
     struct wire_status status;
     uint64_t model_round;
     float model[LONE_DIM];
@@ -89,7 +92,7 @@ struct lone
     struct record known[LONE_ACTORS];
     uint32_t n_actors;
     struct node_effects *fx;
-    int64_t now_us, wake_us, work_us; /* work_us: time at which the present job ends. 0: no job. */
+    int64_t now_us, wake_us, work_us; /* work_us: end of the running job. 0: no job. */
     int64_t step_us;                  /* Duration of jobs that begin now. */
     struct
     {
@@ -102,11 +105,11 @@ struct lone
         uint32_t link;
         uint8_t *bytes;
         size_t n;
-    } mail[LONE_MAIL]; /* Messages of the node that are not delivered yet. */
+    } mail[LONE_MAIL]; /* Messages of the node that the actors have not received yet. */
     uint32_t first, n_mail;
     uint32_t n_resolves[NODE_SEEDS_MAX], n_dials, n_notes, n_errors;
     char notes[LONE_NOTES][NODE_NOTE_MAX]; /* The first LONE_NOTES notes that the node reported. */
-    bool deaf;                             /* Dials get no answer at all. */
+    bool deaf;                             /* The node's dials get no answer at all. */
     /* Every address that is not an actor's is the node's own. */
     bool alone;
     bool over, wrote_model;
@@ -119,13 +122,13 @@ struct lone
     uint64_t n_steps; /* Number of calls of lone_steps(), which does local steps. */
     /* evaluated_most: limit on the number of samples in the last evaluation. 0: no limit. */
     uint64_t n_evaluations, evaluated_most;
-    /* Number of calls of lone_members(), which assigns shares of the data. n_keys: number of
-     * members in the last successful call. */
+    /* Number of calls of lone_members(), by which the node assigns shares of the training data to
+     * members. n_keys: number of members in the last successful call. */
     uint64_t n_shares;
     size_t n_keys;
     uint32_t share_fails; /* The next `share_fails` calls of lone_members() fail. */
     uint64_t n_masked; /* Number of calls of lone_sent(), the trainer's hook that masks momentum. */
-    /* Number of progress signs that the trainer gives in steps and in an evaluation. */
+    /* Number of times that the trainer reports progress during local steps or an evaluation. */
     uint32_t n_batches;
     void (*sign)(void *arg);
     void *sign_arg;
@@ -162,7 +165,7 @@ static inline void lone_batches(const struct lone *w)
         w->sign(w->sign_arg);
 }
 
-/* Callback config.sign of the node: a long job makes progress. */
+/* The callback config.sign, by which the node reports that a long job makes progress. */
 static inline void lone_signed(void *self)
 {
     struct lone *w = self;
@@ -295,8 +298,8 @@ static inline void lone_put_mail(struct lone *w, const struct node_send *s)
     w->mail[at].n = s->n_head + n_body;
 }
 
-/* Returns the actor with this address, and its index among the actor's addresses in *nth.
- * LONE_ACTORS: no actor has it. */
+/* Returns the actor with this address, and stores the index of the address among the actor's
+ * addresses in *nth. LONE_ACTORS: no actor has the address. */
 static inline uint32_t lone_at(const struct lone *w, const char *address, uint32_t *nth)
 {
     for (uint32_t i = 0; i < w->n_actors; i++)
@@ -306,7 +309,7 @@ static inline uint32_t lone_at(const struct lone *w, const char *address, uint32
     return LONE_ACTORS;
 }
 
-/* The node has dialled itself. Gives it the dialling end of that session. */
+/* The node has dialled its own address. Reports the dialling end of that session to it. */
 static inline void lone_connect_itself(struct lone *w, uint32_t tag)
 {
     uint32_t number = w->n_links++;
@@ -342,7 +345,7 @@ static inline void lone_take_dial(struct lone *w, const struct node_dial *d)
 
 static inline void lone_step(struct lone *w, struct node_event *ev);
 
-/* Returns the number of notes that contained a text. */
+/* Returns the number of the node's notes that contain `text`. */
 static inline uint32_t lone_said(const struct lone *w, const char *text)
 {
     uint32_t n = 0;
@@ -399,7 +402,8 @@ static inline void lone_step(struct lone *w, struct node_event *ev)
     w->wake_us = fx->wake_us;
     w->over |= fx->exit;
     w->exit_code = fx->exit_code;
-    /* The steps below overwrite w->fx, which must not be used from here on. */
+    /* The steps of the node below overwrite the effects w->fx, so `fx` must not be used from here
+     * on. */
     for (uint32_t i = 0; i < n_hangups; i++)
         lone_disconnect(w, (int)hangup[i], true);
     for (uint32_t i = 0; i < n_dials; i++)

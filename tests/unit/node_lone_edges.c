@@ -54,8 +54,8 @@ static void test_early_edge_counts(void **state)
     lone_close(w);
 }
 
-/* An early EDGE message does not count if its sender has withdrawn it (EDGE_CLOSE), or if its
- * session has ended. */
+/* An EDGE message that came before the run is known does not count if its sender has withdrawn it
+ * (EDGE_CLOSE), or if its session has ended. */
 static void test_early_edge_is_void(void **state)
 {
     (void)state;
@@ -101,7 +101,7 @@ static void test_edge_is_answered(void **state)
     lone_close(w);
 }
 
-/* The neighbour closes the edge: the node asks for it again. */
+/* The neighbour closes the edge. The node asks the neighbour to open it again. */
 static void test_closed_edge_is_asked_for(void **state)
 {
     (void)state;
@@ -143,8 +143,8 @@ static void test_edge_survives_a_session(void **state)
 
 /* ---- silent peers ---- */
 
-/* The node soon continues without a silent neighbour, with or without a session. It does not accuse
- * the neighbour within the first 3 s, and removes the edge in the end. */
+/* The node soon continues without a neighbour that is silent or has lost its session. It does not
+ * accuse the neighbour within the first 3 s, and removes the edge in the end. */
 static void test_silent_neighbour(void **state)
 {
     (void)state;
@@ -224,7 +224,7 @@ static void test_heard_again(void **state)
     lone_close(w);
 }
 
-/* A node that was suspended for a minute accuses no other peer. */
+/* A node whose process was suspended for a minute accuses no other peer. */
 static void test_own_stop(void **state)
 {
     (void)state;
@@ -238,8 +238,8 @@ static void test_own_stop(void **state)
 }
 
 /* A neighbour is silent, but other members report that it is alive, so its edge still belongs to
- * the graph. An average without that neighbour is no average over all members. The node therefore
- * reports no new consensus distance. */
+ * the graph. A consensus distance without that neighbour would not be one of all members, so the
+ * node reports no new distance. */
 static void test_no_figure_without_a_neighbour(void **state)
 {
     (void)state;
@@ -258,8 +258,8 @@ static void test_no_figure_without_a_neighbour(void **state)
     lone_close(w);
 }
 
-/* Actor 0 relays a new record of actor 1, which the node cannot reach and has accused. Returns the
- * time until the node accuses actor 1 again, in microseconds. */
+/* Actor 0 relays a new record of actor 1. The node cannot reach actor 1 and has accused it. Returns
+ * the time until the node accuses actor 1 again, in microseconds. */
 static int64_t believed_us(struct lone *w)
 {
     struct record *r = &w->actor[1].record;
@@ -314,8 +314,8 @@ static void test_edge_to_who_leaves(void **state)
 
 /* ---- the first round ---- */
 
-/* Crossed sessions are resolved within a short time, and their edges with them. The run therefore
- * begins only when the last edge has been open for a while. */
+/* If two peers dial each other at the same time, one of the two sessions is soon closed, together
+ * with its edge. The run therefore begins only when the last edge has been open for a while. */
 static void test_first_round_waits_for_crossing_sessions(void **state)
 {
     (void)state;

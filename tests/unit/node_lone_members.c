@@ -15,8 +15,8 @@ static struct lone *training_with(uint32_t n_actors, uint8_t first_id)
 
 /* ---- messages of the node ---- */
 
-/* The node sends two heartbeats per second. Every 10 s it sends the whole member table to one
- * member, changed or not. */
+/* The node sends two heartbeats per second. Every 10 s it sends its whole member table to one
+ * member, even if the table has not changed. */
 static void test_heartbeats_and_entropy(void **state)
 {
     (void)state;
@@ -30,8 +30,8 @@ static void test_heartbeats_and_entropy(void **state)
     lone_close(w);
 }
 
-/* A new member or observer gets all records that have changed since the start, as soon as it has
- * sent its HELLO. */
+/* A new member or observer, as soon as it has sent its HELLO, gets all records of members that have
+ * changed since the node's start. */
 static void test_newcomer_is_told(void **state)
 {
     (void)state;
@@ -60,7 +60,8 @@ static void test_newcomer_is_told(void **state)
     }
 }
 
-/* Without --advertise, the node announces the local address of its sessions with its own port. */
+/* Without --advertise, the node announces the local address of its sessions, with its listening
+ * port. */
 static void test_address_is_learnt(void **state)
 {
     (void)state;
@@ -113,7 +114,7 @@ static void test_one_of_two_sessions(void **state)
     }
 }
 
-/* After a forged record the rest of the message is ignored. */
+/* If a message contains a forged record, the records after it are ignored. */
 static void test_rest_of_a_forged_message(void **state)
 {
     (void)state;
@@ -133,9 +134,9 @@ static void test_rest_of_a_forged_message(void **state)
     lone_close(w);
 }
 
-/* Another process has the node's identity, and started earlier. The node ends when it hears that,
- * even while a job runs. The job must then return its packets to their pool: packet_pool_close()
- * asserts that none is missing. */
+/* Another process has the node's identity, and started earlier. The node ends when it hears of that
+ * process, even while a job runs. The job must then return its packets to their pool, because
+ * packet_pool_close() asserts that none is missing. */
 static void test_a_clone_ends_us(void **state)
 {
     (void)state;
@@ -144,7 +145,8 @@ static void test_a_clone_ends_us(void **state)
         lone_run(w, LONE_STEP_US / 10);
     assert_true(w->work_us != 0);
     struct record clone = w->actor[0].told;
-    clone.over = clone.boot; /* The other process has received the node's record. */
+    /* `over` says that the other process has received the node's record. */
+    clone.over = clone.boot;
     clone.boot = 99;
     clone.incarnation += 10;
     clone.age_ms = 3600 * 1000;
@@ -159,8 +161,8 @@ static void test_a_clone_ends_us(void **state)
 
 /* ---- whose run ---- */
 
-/* Two peers with different runs meet before any run has begun. The one that dialled takes the run
- * of the other, and announces it to all peers. */
+/* Two peers with different runs meet before any run has begun. The peer that dialled takes the run
+ * of the other peer, and announces it to all peers. */
 static void test_run_of_who_was_dialled(void **state)
 {
     (void)state;
@@ -196,8 +198,8 @@ static void test_no_edge_before_one_run(void **state)
             w->actor[i].answers = w->actor[i].follows = false;
         w->run.min_peers = 3;
         lone_open(w);
-        /* `who` is the actor whose last HELLO names another run than the one that the node has in
-         * the end. */
+        /* The two actors' HELLO messages name different runs. `who` is the actor whose run the node
+         * does not take. */
         uint32_t who = node_dials ? 1 : 0;
         struct run other = w->run;
         other.seed++;

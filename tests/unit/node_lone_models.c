@@ -45,7 +45,7 @@ static void test_orders(void **state)
     lone_close(w);
 }
 
-/* Reconnects actor 1 as an observer. Returns the number of its link. */
+/* Reconnects actor 1 as an observer. Returns the number of the new link. */
 static int becomes_observer(struct lone *w)
 {
     uint8_t out[64];
@@ -57,8 +57,9 @@ static int becomes_observer(struct lone *w)
     return link;
 }
 
-/* At most one model is on its way to an observer, however often it asks. The next one is sent when
- * the driver reports that the former one has left (NODE_SENT), even if nothing else happens. */
+/* At most one model is on its way to an observer, however often it asks. The node sends the next
+ * one when the driver reports that the former one has left (NODE_SENT), even without any other
+ * event. */
 static void test_one_model_on_its_way(void **state)
 {
     (void)state;
@@ -142,7 +143,7 @@ static void observer_waits(bool early)
     assert_true(w->work_us == 0 && lone_progress(w).round == round);
     assert_int_equal(w->actor[0].n_model, 1);
     assert_int_equal(a->n_model, 0);
-    lone_run(w, 20 * SECOND); /* After this time the node no longer waits for the silent actor 0. */
+    lone_run(w, 20 * SECOND); /* After 20 s the node no longer waits for the silent actor 0. */
     assert_int_equal(a->n_model, 1);
     assert_int_equal(a->model_round, round);
     lone_close(w);
@@ -155,7 +156,7 @@ static void test_observer_waits(void **state)
     observer_waits(true);
 }
 
-/* Two peers request models of different rounds. Each gets its model in its own round. */
+/* Two peers request the node's model of different rounds. Each gets the model of its round. */
 static void test_orders_of_two(void **state)
 {
     (void)state;
@@ -187,13 +188,14 @@ static void test_order_between_jobs(void **state)
     assert_int_equal(w->actor[0].n_model, 0);
     uint64_t steps = w->n_steps;
     lone_run(w, 2 * SECOND);
-    /* The node waits in lock step for the actors. */
+    /* In lock step the node waits for the actors, so no further job runs. */
     assert_true(w->work_us == 0 && w->n_steps <= steps + 1);
     assert_int_equal(w->actor[0].n_model, 1);
     lone_close(w);
 }
 
-/* The model that is sent for a round is the model before the local steps of that round. */
+/* If the model of a round is requested, the node sends its model before the local steps of that
+ * round. */
 static void test_model_of_its_round(void **state)
 {
     (void)state;
@@ -220,7 +222,8 @@ static void test_model_of_its_round(void **state)
 }
 
 /* A request may ask for the model at the next measurement of the consensus distance
- * (WIRE_ROUND_WINDOW). The distance that the node reports later is of the same round. */
+ * (WIRE_ROUND_WINDOW). The measured distance, which the node reports later, is of the same round as
+ * the model. */
 static void test_model_of_a_window(void **state)
 {
     (void)state;
@@ -238,7 +241,7 @@ static void test_model_of_a_window(void **state)
     lone_close(w);
 }
 
-/* A model request is void when the session ends on which it came. */
+/* A model request is void after the session over which it came has ended. */
 static void test_order_of_a_lost_session(void **state)
 {
     (void)state;
@@ -256,7 +259,8 @@ static void test_order_of_a_lost_session(void **state)
 
 /* ---- handed out in pieces ---- */
 
-/* Requests piece 0 of the model. Returns the round of the model that the piece comes from. */
+/* Requests piece 0 of the node's model. Returns the round of the model from which the piece
+ * comes. */
 static uint64_t piece_round(struct lone *w, uint32_t who)
 {
     uint8_t out[32];
@@ -385,7 +389,8 @@ static void test_end_is_said_once_stored(void **state)
         lone_kept(w, stored);
         lone_flush(w);
         assert_int_equal(w->actor[0].told_finished, stored);
-        if (!stored) /* The node first offers its model to other peers, and none answers. */
+        /* Not stored: the node offers its model to other peers, of which none answers. */
+        if (!stored)
             lone_run(w, 100 * SECOND);
         assert_true(w->actor[0].told_finished);
         assert_int_equal(w->actor[0].told.state, stored ? RECORD_FINISHED : RECORD_FAILED);
@@ -396,8 +401,8 @@ static void test_end_is_said_once_stored(void **state)
     }
 }
 
-/* At the end no exchange remains half done: the node has sent each neighbour the same number of
- * deltas, and every delta was part of an exchange. */
+/* At the end of a run no exchange remains half done. The node has sent each neighbour the same
+ * number of deltas, and every delta was part of an exchange. */
 static void test_end_is_clean(void **state)
 {
     (void)state;
@@ -428,8 +433,9 @@ static void hands(struct lone *w, uint32_t who)
     lone_flush(w);
 }
 
-/* After the node has finished, a neighbour may hand over its model, once, if the node has asked for
- * it (WIRE_HAND_WANTED). A model from any other neighbour is a protocol violation. */
+/* After the node has finished, a neighbour that could not store its model may send it to the node,
+ * once, if the node has asked for it (WIRE_HAND_WANTED). A model from any other neighbour is a
+ * protocol violation. */
 static void test_handed(void **state)
 {
     (void)state;
@@ -448,7 +454,7 @@ static void test_handed(void **state)
     assert_true(w->actor[1].link == NO_LINK || !w->link[w->actor[1].link].up);
     hands(w, 0);
     assert_int_equal(lone_progress(w).violations, 1);
-    hands(w, 0); /* A second model is a protocol violation. */
+    hands(w, 0); /* A second model from the same neighbour is a violation. */
     assert_int_equal(lone_progress(w).violations, 2);
     lone_close(w);
 }

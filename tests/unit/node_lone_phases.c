@@ -21,7 +21,7 @@ static struct lone *training_with(uint32_t n_actors)
     return w;
 }
 
-/* Returns the rounds by which the node advances in `us` microseconds. */
+/* Returns the number of rounds by which the node advances in the next `us` microseconds. */
 static uint64_t rounds_in(struct lone *w, int64_t us)
 {
     uint64_t before = lone_progress(w).round;
@@ -31,15 +31,15 @@ static uint64_t rounds_in(struct lone *w, int64_t us)
 
 /* ---- beats ---- */
 
-/* Neighbours report that they are 500 rounds ahead, so the node advances without doing these
- * rounds. They count as skipped if it was training, but not if it has just joined (at_once). */
+/* Neighbours claim to be 500 rounds ahead, so the node advances without doing these rounds. They
+ * count as skipped if the node was training, but not if it has just joined (at_once). */
 static void test_rounds_add_up(void **state)
 {
     (void)state;
     for (int at_once = 0; at_once < 2; at_once++) {
         struct lone *w = at_once ? new_world(1, ROUNDS) : training_with(2);
         uint64_t round = at_once ? 0 : lone_progress(w).round;
-        w->actor[0].ahead = w->actor[1].ahead = 500; /* One claim would not be believed. */
+        w->actor[0].ahead = w->actor[1].ahead = 500; /* A single claim would not be believed. */
         if (at_once)
             lone_open(w);
         while (lone_progress(w).round < round + 500)
@@ -53,7 +53,7 @@ static void test_rounds_add_up(void **state)
             assert_true(p.joined_round >= 500);
         else
             assert_true(p.joined_round == 0 && p.rounds_skipped > 400);
-        assert_true(w->actor[0].beat >= 500); /* The node announced its new step. */
+        assert_true(w->actor[0].beat >= 500); /* The node announced its new step in a BEAT. */
         lone_close(w);
     }
 }
@@ -80,7 +80,7 @@ static void test_beats_let_us_go_on(void **state)
             lone_beat(w, 0, round - 5); /* A lower step than before has no effect. */
         }
         lone_run(w, 500 * MS);
-        uint64_t now = lone_progress(w).round; /* The neighbour may be one step behind the node. */
+        uint64_t now = lone_progress(w).round; /* The node may already be one step ahead. */
         assert_true(now == round + 10 || now == round + 11);
         lone_close(w);
     }
@@ -176,7 +176,7 @@ static void test_stuck_neighbour(void **state)
     }
 }
 
-/* The time of a long job of the node itself does not count as silence of a neighbour. */
+/* While a long job of the node itself runs, a neighbour does not count as silent. */
 static void test_own_job_is_no_silence(void **state)
 {
     (void)state;
@@ -231,11 +231,11 @@ static void test_own_worker_hangs(void **state)
     (void)state;
     own_job(LONE_STEP_US, 0, 2500 * MS, false);
     own_job(LONE_STEP_US, 0, 5 * SECOND, true);
-    own_job(LONE_STEP_US, 2500 * MS, 8 * SECOND, false); /* Limit: four times the longest job. */
+    own_job(LONE_STEP_US, 2500 * MS, 8 * SECOND, false); /* The limit is 4 x the longest job. */
     own_job(LONE_STEP_US, 2500 * MS, 12 * SECOND, true);
-    own_job(SECOND, 0, 15 * SECOND, false); /* Limit: 20 x the mean job duration. */
+    own_job(SECOND, 0, 15 * SECOND, false); /* The limit is 20 x the mean job duration. */
     own_job(SECOND, 0, 25 * SECOND, true);
-    own_job(0, 0, 12 * SECOND, false); /* Limit for the first job: 6 x worker_limit_us. */
+    own_job(0, 0, 12 * SECOND, false); /* The first job's limit is 6 x worker_limit_us. */
     own_job(0, 0, 20 * SECOND, true);
 }
 
@@ -321,7 +321,7 @@ static void test_one_long_absence(void **state)
         absence(w, 1, session, 5 * SECOND);
         assert_int_equal(lone_said(w, "was away for"), 1);
         assert_int_equal(lone_said(w, "disconnects repeatedly"), 0);
-        assert_true(goes_on(w)); /* The node does not wait for the neighbour yet. */
+        assert_true(goes_on(w)); /* The neighbour is back, but is not waited for yet. */
         lone_close(w);
     }
 }
@@ -380,7 +380,7 @@ static void test_held_peer_mixes(void **state)
     for (int settles = 0; settles < 2; settles++) {
         struct lone *w = new_world(4, settles ? 100 : ROUNDS);
         w->run.final_drift = 1e-3;
-        w->actor[0].blind = true; /* Without sketches the consensus phase cannot end. */
+        w->actor[0].blind = true; /* Without actor 0's sketches the phase cannot end. */
         lone_open(w);
         lone_run(w, 15 * SECOND);
         assert_int_equal(lone_progress(w).phase, settles ? NODE_CONSENSUS : NODE_TRAINING);
@@ -416,7 +416,7 @@ static void test_slow_trainer(void **state)
     assert_true(a->told_trained);
     assert_int_equal(lone_progress(w).phase, NODE_CONSENSUS);
     uint32_t n = a->n_delta;
-    lone_run(w, 1600 * (int64_t)SECOND); /* Longer than the phase lasts if no peer trains. */
+    lone_run(w, 1600 * (int64_t)SECOND); /* Longer than the phase lasts once no peer trains. */
     assert_int_equal(lone_progress(w).phase, NODE_CONSENSUS);
     assert_true(a->n_delta > n + 1600 && a->n_delta < n + 8000);
     a->record.state = RECORD_TRAINED;
@@ -424,7 +424,7 @@ static void test_slow_trainer(void **state)
     lone_tell(w, 0, a->record);
     n = a->n_delta;
     lone_run(w, 10 * SECOND);
-    assert_true(a->n_delta > n + 350); /* Exchanges run at full speed. */
+    assert_true(a->n_delta > n + 350); /* Exchanges run at full speed again. */
     lone_close(w);
 }
 
@@ -482,7 +482,7 @@ static void test_no_end_by_old_word(void **state)
     lone_follow_edge(w, 0);
     lone_run(w, SECOND / 10);
     assert_int_equal(lone_progress(w).phase, NODE_CONSENSUS);
-    lone_ping(w, 0, 100, 300 * 1000); /* The only neighbour hangs again. */
+    lone_ping(w, 0, 100, 300 * 1000); /* The only neighbour hangs again, so the phase ends. */
     lone_run(w, SECOND / 10);
     assert_int_not_equal(lone_progress(w).phase, NODE_CONSENSUS);
     lone_close(w);
@@ -512,8 +512,8 @@ static uint32_t state_with(struct lone *w, uint32_t who)
     return e != NULL ? e->state : EDGE_CLOSED;
 }
 
-/* A record says that actor 1 has finished. Without a session its edge is done at once. Otherwise
- * the node waits for actor 1's own announcement while deltas of actor 1 still arrive. */
+/* A relayed record says that actor 1 has finished. If actor 1 has no session, its edge is done at
+ * once. Otherwise the node waits for actor 1's own announcement while deltas still arrive. */
 static void test_finished_by_record(void **state)
 {
     (void)state;

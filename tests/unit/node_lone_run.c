@@ -113,7 +113,7 @@ static void test_one_word_skips_nothing(void **state)
 
 /* ---- the trainer ---- */
 
-/* With --shard auto, the samples of a dead member are assigned to live members. */
+/* With --shard auto, the training samples of a dead member are assigned to the live members. */
 static void test_shares_of_the_dead(void **state)
 {
     (void)state;
@@ -145,7 +145,7 @@ static void test_share_is_asked_for_again(void **state)
     lone_close(w);
 }
 
-/* Factor masking: the trainer is told which values were sent, if the run asks for it. */
+/* If the run has factor masking, the trainer is told which values of the model were sent. */
 static void test_momentum_is_masked(void **state)
 {
     (void)state;
@@ -163,7 +163,8 @@ static void test_momentum_is_masked(void **state)
     }
 }
 
-/* A delta names the number of open edges of its sender, because the mixing weights depend on it. */
+/* A delta contains the number of open edges of its sender, because the mixing weights depend on
+ * that number. */
 static void test_degree_is_of_open_edges(void **state)
 {
     (void)state;
@@ -194,7 +195,7 @@ static void test_loss_not_finite(void **state)
     }
 }
 
-/* A model that is not finite counts as divergence, whatever the loss is. */
+/* A model with a value that is not finite counts as divergence, whatever the loss is. */
 static void test_model_not_finite(void **state)
 {
     (void)state;
@@ -229,9 +230,10 @@ static void test_last_evaluation_takes_all(void **state)
 
 /* ---- jobs that are long for a reason ---- */
 
-/* A job that may take long reports progress about once per second, so that it does not seem to
- * hang. Such jobs are an evaluation, and the local steps of the first job. Later jobs do not report
- * progress, because their time limit follows from the duration of earlier jobs. */
+/* A job that exceeds its time limit counts as hanging. The limit follows from the duration of
+ * earlier jobs, which says nothing about an evaluation or the first local steps. These jobs
+ * therefore report progress about once per second, so that they do not count as hanging. Other jobs
+ * do not report progress. */
 static void test_long_jobs_sign(void **state)
 {
     (void)state;
@@ -244,7 +246,8 @@ static void test_long_jobs_sign(void **state)
     lone_open(w);
     while (w->n_steps < 1)
         lone_run(w, LONE_STEP_US / 4);
-    assert_in_range(w->n_signs, 4, 6); /* The job takes 5 s: 20 batches of 0.25 s. */
+    /* The job takes 5 s (20 batches of 0.25 s), so there are about five reports of progress. */
+    assert_in_range(w->n_signs, 4, 6);
     w->n_signs = 0;
     while (w->n_evaluations < 1) {
         assert_int_equal(w->n_signs, 0);
@@ -255,8 +258,8 @@ static void test_long_jobs_sign(void **state)
     lone_close(w);
 }
 
-/* A job that makes progress does not hang, however long it takes. A job whose progress stops
- * does. */
+/* A job that makes progress does not count as hanging, however long it takes. A job whose progress
+ * stops does. */
 static void test_signs_count(void **state)
 {
     (void)state;
@@ -296,7 +299,8 @@ static void test_bulk_limit(void **state)
     struct lone *w = lone_new(1, LOW_ID, ROUNDS);
     w->config.found = false;
     lone_open(w);
-    assert_int_equal(node_bulk_max(w->node), HEAD); /* The size of the model is not known yet. */
+    /* The size of the model is not known yet, so the limit has no room for a model. */
+    assert_int_equal(node_bulk_max(w->node), HEAD);
     lone_hello_of(w, 0, lone_connect(w, 0, false, 0), &w->run);
     size_t model = LONE_DIM * sizeof(float);
     assert_true(node_run(w->node) != NULL);
@@ -309,8 +313,8 @@ static void test_bulk_limit(void **state)
 /* ---- the consensus phase ---- */
 
 /* In lock step a new measurement of the consensus distance (a window) starts with the consensus
- * phase, even if the previous one started shortly before. Its result must describe models that no
- * longer train. The tag of a sketch shows its window. */
+ * phase, even if the previous one started shortly before, because its result must describe models
+ * that no longer train. The tag of a sketch names the window to which the sketch belongs. */
 static void test_window_of_the_last_phase(void **state)
 {
     (void)state;

@@ -42,8 +42,8 @@ static void test_crossed_sessions(void **state)
 }
 
 /* There are two sessions with a neighbour, both dialled by the same end. If the neighbour dialled
- * them, it has lost the first session, so the node keeps the second. If the node dialled them, it
- * keeps the first, which is alive. */
+ * both, it has lost the first session, so the node keeps the second. If the node dialled both, it
+ * keeps the first session, which is alive. */
 static void test_second_session(void **state)
 {
     (void)state;
@@ -61,8 +61,9 @@ static void test_second_session(void **state)
     }
 }
 
-/* A new process replaces its dead predecessor, and a new session replaces a silent one. Otherwise
- * the older session would be kept, because the peer with the smaller id dialled it. */
+/* A session of a new process of the neighbour replaces that of its dead predecessor, and a new
+ * session replaces a silent one. Without this rule the older session would be kept, because the
+ * peer with the smaller id dialled it. */
 static void test_dead_session_gives_way(void **state)
 {
     (void)state;
@@ -125,7 +126,7 @@ static void test_leaving_is_said(void **state)
         lone_run(w, LONE_STEP_US / 4);
     lone_step(w, &stop);
     lone_flush(w);
-    assert_false(w->over || w->wrote_model); /* The running job still needs the model. */
+    assert_false(w->over || w->wrote_model); /* The job that is running still needs the model. */
     assert_int_equal(w->actor[0].told.state, RECORD_RUNNING);
     lone_run(w, SECOND);
     assert_true(w->over && w->wrote_model);

@@ -33,9 +33,11 @@ static void test_figure_of_training(void **state)
         while (lone_progress(w).round < ROUNDS - 10)
             lone_run(w, LONE_STEP_US);
 
-        w->actor[0].blind = blind; /* blind: from here on no measurement is completed. */
+        /* blind: the actor sends no more sketches, so no measurement of the distance is
+         * completed. */
+        w->actor[0].blind = blind;
         run_to_phase(w, NODE_CONSENSUS);
-        lone_run(w, 10 * SECOND); /* The node does not leave before its neighbour has finished. */
+        lone_run(w, 10 * SECOND); /* The neighbour does not finish, so the node stays. */
         assert_int_equal(lone_progress(w).phase, blind ? NODE_CONSENSUS : NODE_FINISHING);
         lone_close(w);
     }
@@ -55,7 +57,7 @@ static void stall_waits_for_windows(uint32_t n_made_up)
     w->actor[0].blind = true;
     run_to_phase(w, NODE_CONSENSUS);
     struct record trained = w->actor[0].record;
-    trained.state = RECORD_TRAINED; /* While a neighbour trains, the phase does not end. */
+    trained.state = RECORD_TRAINED; /* The phase does not end while a neighbour still trains. */
     trained.incarnation++;
     lone_tell(w, 0, trained);
     for (uint32_t i = 0; i < n_made_up; i++) {
@@ -134,7 +136,7 @@ static void test_codec_waits_for_the_other_end(void **state)
     run_to_phase(w, NODE_TRAINING);
     while (lone_progress(w).round < ROUNDS / 2)
         lone_run(w, LONE_STEP_US);
-    /* The neighbour is behind by ROUNDS / 4 steps (modulo 2^64). */
+    /* The neighbour announces steps that are ROUNDS / 4 lower (`ahead` is added modulo 2^64). */
     a->ahead = UINT64_MAX - ROUNDS / 4 + 1;
     run_to_phase(w, NODE_CONSENSUS);
     lone_run(w, 2 * SECOND);
@@ -148,8 +150,8 @@ static void test_codec_waits_for_the_other_end(void **state)
 
 /* ---- the other end is final ---- */
 
-/* A neighbour sends its last delta and then announces its end. The exchange of which both deltas
- * have arrived is committed at both ends. After that the node does not wait for the neighbour. */
+/* A neighbour sends its last delta and then announces its end. If both deltas of the last exchange
+ * have arrived, both ends commit it. After that the node does not wait for the neighbour. */
 static void test_last_exchange_of_a_neighbour(void **state)
 {
     (void)state;
@@ -163,7 +165,8 @@ static void test_last_exchange_of_a_neighbour(void **state)
     while (w->work_us == 0)
         lone_run(w, LONE_STEP_US / 4);
     a->follows = false;
-    /* Becomes the neighbour's last delta, for the exchange that the node's running job begins. */
+    /* `d` becomes the neighbour's last delta, for the exchange that the node's running job
+     * begins. */
     struct wire_delta d = a->delta;
     struct wire_ping last = {.round = 1, .finished = true};
     uint64_t n_exchanges = lone_progress(w).exchanges;

@@ -16,7 +16,7 @@
 
 /* ---- messages of actors ---- */
 
-/* Delivers a message of an actor at once. */
+/* Delivers a message of an actor to the node at once. */
 static inline void lone_says_on(struct lone *w, int link, const uint8_t *bytes, size_t n)
 {
     assert_true(n > 0);
@@ -72,7 +72,7 @@ static inline void lone_delta(struct lone *w, uint32_t who, const struct wire_de
     lone_says(w, who, out, head + n);
 }
 
-/* Sends a record, which may have any state and incarnation, as actor `teller`. */
+/* Sends the record `r`, which may have any state and incarnation, to the node as actor `teller`. */
 static inline void lone_tell(struct lone *w, uint32_t teller, struct record r)
 {
     uint8_t out[4096];
@@ -89,7 +89,7 @@ static inline void lone_follow_edge(struct lone *w, uint32_t who)
     struct wire_edge m = a->edge;
     m.nonce = (a->nonce += 2) | 1;
     m.run_round += a->ahead;
-    if (!(a->edge.nonce & 1)) /* An odd nonce: the node's EDGE is itself an answer. */
+    if (!(a->edge.nonce & 1)) /* An odd nonce marks an EDGE as an answer, which needs no answer. */
         lone_edge(w, who, m);
 }
 
@@ -279,7 +279,7 @@ static inline void lone_flush(struct lone *w)
         uint8_t *bytes = w->mail[w->first].bytes;
         size_t n = w->mail[w->first].n;
         uint32_t who = w->link[link].actor;
-        assert_true(budget < 100 * 1000); /* Fails if the messages cause each other endlessly. */
+        assert_true(budget < 100 * 1000); /* Fails if messages cause further ones endlessly. */
         w->first = (w->first + 1) % LONE_MAIL;
         w->n_mail--;
         if (w->link[link].up && w->actor[who].link == (int)link)
@@ -309,7 +309,8 @@ static inline struct node_progress lone_progress(const struct lone *w)
     return p;
 }
 
-/* Returns what the node reports about its edge to an actor after STATUS_REQ. NULL: no edge. */
+/* Asks the node for its status (STATUS_REQ) and returns the part about its edge to an actor. NULL:
+ * no edge. */
 static inline const struct wire_status_edge *lone_edge_to(struct lone *w, uint32_t who)
 {
     uint8_t out[16];

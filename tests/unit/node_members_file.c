@@ -84,7 +84,7 @@ static void test_broken_files(void **state)
         assert_int_equal(parse(&f, files[i].text), -EINVAL);
         if (strncmp(why, files[i].why, strlen(files[i].why)) != 0)
             fail_msg("'%s' is said, and not '%s'", why, files[i].why);
-        assert_int_equal(f.n, 1); /* The previous list is kept. */
+        assert_int_equal(f.n, 1); /* After a refused file, the previous list is kept. */
     }
     assert_int_equal(allow_list_parse(&f, ID_A " a\0b", strlen(ID_A) + 4, why), -EINVAL);
     allow_list_close(&f);

@@ -100,7 +100,7 @@ static void test_many(void **state)
     (void)state;
     rig_open(&r, 20);
     r.sessions.n_links = 1;
-    /* The node has one session, with the member that reports the others as silent. */
+    /* The node's only session is with a member, which reports that others are silent. */
     r.sessions.links[0].used = r.sessions.links[0].hello = true;
     for (uint32_t i = 1; i <= 6; i++)
         members_accuse(r.env.members, id_of(i), 2 * SECOND);
@@ -114,9 +114,9 @@ static void test_many(void **state)
     rig_close(&r);
 }
 
-/* A member comes and goes every 10 s for 10 min. After the first four lines it gets one line per
- * minute, with the number of changes that were not reported. A finished member may be silent
- * without a message. */
+/* A member comes and goes every 10 s for 10 min. After the first four lines about this member, the
+ * log has one line about it per minute, with the number of changes that were not reported. No line
+ * reports the silence of a finished member. */
 static void test_flapping(void **state)
 {
     static struct rig r;

@@ -103,7 +103,7 @@ static void check_transport(struct noise_cipher *send, struct noise_cipher *recv
     assert_int_equal(payload->n + NOISE_TAG, wire->n);
     assert_int_equal(noise_seal(send, NULL, 0, payload->bytes, payload->n, out), 0);
     assert_memory_equal(out, wire->bytes, wire->n);
-    /* The data are decrypted in place. */
+    /* noise_open() decrypts in place here. */
     assert_int_equal(noise_open(recv, NULL, 0, out, wire->n, out), 0);
     assert_memory_equal(out, payload->bytes, payload->n);
 }
@@ -159,8 +159,8 @@ static const struct noise_vector *vector_named(const char *name)
     return NULL;
 }
 
-/* The modifier psk0 protects message 1. The message is refused with another pre-shared key, and so
- * is every truncation of it. */
+/* The modifier psk0 protects message 1 of a handshake. The message is refused with another
+ * pre-shared key, and so is every truncation of the message. */
 static void first_message_is_guarded_by_psk0(void **state)
 {
     (void)state;
@@ -230,7 +230,7 @@ static void nonces_never_wrap(void **state)
     assert_true(send.n == UINT64_MAX && recv.n == UINT64_MAX);
 }
 
-/* After a failed noise_open() the cipher is unchanged, so the genuine record can still be
+/* A noise_open() that fails does not change the cipher, so the genuine record can still be
  * opened. */
 static void failed_open_changes_nothing(void **state)
 {

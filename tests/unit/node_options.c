@@ -231,7 +231,7 @@ static void test_errors(void **state)
     refuse(&tool, "f --foo=3", "unknown flag --foo");
     refuse(&tool, "f --pers 3", "unknown flag --pers, did you mean --peers?");
     refuse(&tool, "f --peer 3",
-           "unknown flag --peer, did you mean --peers?"); /* Names cannot be abbreviated. */
+           "unknown flag --peer, did you mean --peers?"); /* Flag names cannot be abbreviated. */
     refuse(&tool, "f --p 3", "unknown flag --p");
     refuse(&tool, "f --hel", "unknown flag --hel");
     refuse(&tool, "f --file x", "unknown flag --file"); /* FILE is an operand, not a flag. */
@@ -248,15 +248,15 @@ static void test_errors(void **state)
     refuse(&tool, "f --colour o", "--colour: found 'o', expected auto|on|off, did you mean on?");
     refuse(&tool, "f --colour auto|on", "--colour: found 'auto|on', expected auto|on|off");
     refuse(&tool, "f g h", "unexpected argument 'h'");
-    /* An unexpected argument gets the suggestion --peers only if it is a valid number of peers (1
-     * to 64). */
+    /* The message about an unexpected argument suggests --peers only if the argument is a valid
+     * number of peers (1 to 64). */
     refuse(&tool, "f g -- h", "unexpected argument 'h'");
     refuse(&tool, "f g 65", "unexpected argument '65'");
     refuse(&tool, "f g 64", "unexpected argument '64', did you mean --peers 64?");
     refuse(&tool, "--json", "FILE is missing");
     refuse(&tool, "", "FILE is missing");
     refuse(&runner, "", "--key FILE is missing");
-    /* SPEC is the placeholder in the help. */
+    /* The message names the placeholder that the help shows for the value, such as SPEC. */
     refuse(&runner, "--data", "--data needs a value (SPEC)");
     refuse(&runner, "--lr", "--lr needs a value (X)");
     refuse(&runner, "--policy --seed 3",
@@ -330,8 +330,8 @@ static void test_file(void **state)
     assert_string_equal(run_flags_value(&o.run, "batch"), "8");
     assert_string_equal(run_flags_value(&o.run, "seed"), "9");
     assert_string_equal(run_flags_value(&o.run, "mixer"), "");
-    /* In this command `data` is an option of its own, so its value stays as it is. The value of a
-     * run key `data` would be expanded. */
+    /* In this command `data` is an option of its own, so its value is not changed. The value of a
+     * run key `data` would be expanded (see test_expand()). */
     assert_string_equal(options_text(&o, "data"), "/d");
     environment = NULL;
     refuse(&runner, "", "--key FILE is missing"); /* Without --config no file is read. */
@@ -350,8 +350,8 @@ static void test_file(void **state)
     refuse(&tool, "f --config f", "unknown flag --config");
 }
 
-/* options_config_text() writes the options that were given. Texts are in quotes, numbers are not.
- * Options that were not given become comments with their defaults. */
+/* options_config_text() writes a settings file with the options that were given. Texts are in
+ * quotes, numbers are not. Options that were not given become comments with their defaults. */
 static void test_config_text(void **state)
 {
     (void)state;
@@ -418,7 +418,7 @@ static void test_strays(void **state)
     assert_true(options_unknown_variable(all, "HEARSAY_FILE", &meant));
     assert_true(options_unknown_variable(all, "HEARSAY_", &meant));
     assert_false(options_unknown_variable(all, "HEARSAY_LIBRARY",
-                                          &meant)); /* The Python package reads this variable. */
+                                          &meant)); /* The Python package reads this. */
     assert_null(meant);
 }
 
@@ -455,7 +455,7 @@ static void test_run_flags(void **state)
     environment = NULL;
 }
 
-/* A command's option replaces the run key of that name. Its value is not part of the run. */
+/* An option of a command hides the run key of the same name. Its value is not part of the run. */
 static void test_own_row_takes_a_keys_place(void **state)
 {
     (void)state;
@@ -477,8 +477,8 @@ static void test_expand(void **state)
     assert_string_equal(options_text(&o, "topology"), "edges:0-1");
     assert_string_equal(run_value("topology"), "edges:0-1");
     refuse(&runner, "--key k --topology edges:gone", "--topology: gone: no such file");
-    /* Values of the keys `topology` and `data` are expanded. If a key is given several times, only
-     * its last value is expanded. */
+    /* Values of `topology` and `data` are expanded: a file name becomes its contents, /b becomes
+     * mnist:/b. If a key is given several times, only its last value is expanded. */
     accept_(&alone, "--data /a --topology edges:f --data /b");
     assert_string_equal(options_text(&o, "topology"), "edges:0-1");
     assert_string_equal(options_text(&o, "data"), "mnist:/b");
@@ -499,7 +499,7 @@ static void test_some_keys(void **state)
     refuse(&alone, "--polcy sync", "unknown flag --polcy");
     refuse(&alone, "--modl x", "unknown flag --modl, did you mean --model?");
     static const char *const set[] = {"HEARSAY_POLICY", "sync", "HEARSAY_MODEL", "logreg", NULL};
-    environment = set; /* The variable may be for another command, so it is ignored. */
+    environment = set; /* HEARSAY_POLICY may be for another command, so it is ignored. */
     accept_(&alone, "");
     environment = NULL;
     assert_string_equal(run_value("policy"), "");

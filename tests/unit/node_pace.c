@@ -44,7 +44,7 @@ static void the_slow_does_less(void **state)
      * one step of the slow peer is long. */
     assert_true(shortest > 0.75 * longest);
     assert_true(fabs(sum / PEERS - AVERAGE) < 1);
-    for (int k = 0; k < BEATS; k++) /* The slow peer is now as fast as the others. */
+    for (int k = 0; k < BEATS; k++) /* The peer that was slow is now as fast as the others. */
         for (int i = 0; i < PEERS; i++) {
             work(&p[i], 1000);
             pace_heard(&p[i], p[(i + 1) % PEERS].mean);
@@ -66,7 +66,7 @@ static void without_word_it_does_the_average(void **state)
     assert_int_equal(pace_steps(&p, AVERAGE, MOST), AVERAGE);
     pace_heard(&p, 0);
     assert_int_equal(pace_steps(&p, AVERAGE, MOST), AVERAGE);
-    pace_worked(&p, 10, 0); /* 10 local steps in 0 us: the clock is coarse. */
+    pace_worked(&p, 10, 0); /* A coarse clock measures 0 us for 10 local steps. */
     assert_true(pace_steps(&p, AVERAGE, MOST) >= 1);
 }
 
@@ -82,7 +82,7 @@ static void a_liar_moves_it_within_bounds(void **state)
     }
     assert_int_equal(pace_steps(&fast, AVERAGE, MOST), 1);
     assert_int_equal(pace_steps(&slow, AVERAGE, MOST), MOST);
-    for (int k = 0; k < BEATS; k++) { /* Now the reports are honest. */
+    for (int k = 0; k < BEATS; k++) { /* The false reports have ended; these are honest. */
         pace_heard(&fast, 1000);
         pace_heard(&slow, 1000);
     }
@@ -96,7 +96,7 @@ static void ways_weigh_alike(void **state)
     assert_true(pace_weight(10, 10) == 1);
     assert_true(pace_weight(20, 10) == 0.5);
     assert_true(pace_weight(8, 10) == 1.25);
-    assert_true(pace_weight(2, 10) == 2); /* Without the limit of 2 this would be 5. */
+    assert_true(pace_weight(2, 10) == 2); /* The weight would be 10 / 2 = 5, but is limited to 2. */
 }
 
 int main(void)

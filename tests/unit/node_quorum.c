@@ -25,7 +25,7 @@ static void expect(const struct quorum *q, enum quorum_state s, uint32_t n_live,
     assert_int_equal(q->n_members, n_members);
 }
 
-/* Four of eight members are a quorum, three are not. After --quorum-timeout the node continues
+/* Four of eight members are a quorum, three are not. After --quorum-timeout the node trains again
  * without a quorum. A new member counts towards the quorum. */
 static void test_held_and_resigned(void **state)
 {
@@ -48,7 +48,8 @@ static void test_held_and_resigned(void **state)
     assert_false(look(&q, m, 30 + 9 * (int64_t)PATIENCE));
     struct record r = record(9, 1);
     assert_int_equal(members_merge(m, &r, 0), MEMBERS_NEWS);
-    /* A new member does not count before a peer has had a session with it. */
+    /* A new member, known only by its record, does not count before a peer has had a session with
+     * it. */
     assert_false(look(&q, m, 30 + 9 * (int64_t)PATIENCE));
     members_know(m, r.id, 0);
     assert_true(look(&q, m, 30 + 9 * (int64_t)PATIENCE));
@@ -57,8 +58,8 @@ static void test_held_and_resigned(void **state)
     members_close(m);
 }
 
-/* If enough members return only for a moment, the timeout continues; if they stay, it starts
- * again. */
+/* If enough members for a quorum return, but only for a moment, the quorum timeout continues. If
+ * they stay, it starts again when the quorum is lost again. */
 static void test_moments(void **state)
 {
     (void)state;
@@ -94,8 +95,8 @@ static void suspect(struct members *m, uint32_t number, int64_t now_us)
     assert_int_equal(state_of(m, number), MEMBER_SUSPECT);
 }
 
-/* Several silent members count as absent before they are declared dead, a single one does not. A
- * quorum that was lost returns only when a member is heard. */
+/* Several silent members count as absent before they are declared dead. A single silent member does
+ * not. A lost quorum returns only when a silent member is heard. */
 static void test_suspects(void **state)
 {
     (void)state;
@@ -128,7 +129,7 @@ static void test_suspects(void **state)
     assert_int_equal(state_of(m, 1), MEMBER_DEAD);
     assert_int_equal(state_of(m, 2), MEMBER_SUSPECT);
     assert_false(look(&q, m, 9 * SECOND));
-    /* Member 3 refutes the accusation. */
+    /* Member 3 refutes the accusation, so the quorum returns. */
     assert_int_equal(merge(m, record_in(3, 2, RECORD_RUNNING)), MEMBERS_NEWS);
     assert_true(look(&q, m, 9 * SECOND));
     expect(&q, QUORUM_THERE, 2, 4);
@@ -136,8 +137,8 @@ static void test_suspects(void **state)
     members_close(m);
 }
 
-/* A member that left cleanly is not waited for. A finished member always counts as present, even if
- * it is dead. */
+/* A member that has left cleanly does not count as missing. A finished member always counts as
+ * present, even if it is dead. */
 static void test_who_counts(void **state)
 {
     (void)state;
@@ -156,7 +157,7 @@ static void test_who_counts(void **state)
     members_close(m);
 }
 
-/* A member with a new identity and the old name takes the place of the dead one. */
+/* A new member with the name of a dead one takes its place in the quorum. */
 static void test_replaced(void **state)
 {
     (void)state;
@@ -167,7 +168,7 @@ static void test_replaced(void **state)
     strcpy(r.name, "peer-2");
     assert_int_equal(merge(m, signed_record(r)), MEMBERS_NEWS);
     assert_false(look(&q, m, 0));
-    /* The old identity is not known to be dead, so it counts, too. */
+    /* The old identity with this name is not known to be dead, so it counts, too. */
     expect(&q, QUORUM_THERE, 5, 4);
     kill_peer(m, 2, 1);
     assert_false(look(&q, m, 9 * SECOND));

@@ -20,8 +20,8 @@ static void begin_set(uint64_t what)
     replay_init(&seen, key);
 }
 
-/* Random messages, new and repeated, are given to the set of known messages. Its answers are
- * compared with a list of all messages in their order. */
+/* Random messages, new and repeated, are given to the set of known messages. The answers of the set
+ * are compared with a list of all messages in the order in which they were given. */
 static void the_last_are_known(void **state)
 {
     (void)state;
@@ -45,15 +45,15 @@ static void the_last_are_known(void **state)
         assert_true(n < 4 * N);
         if (is_new)
             entered[n++] = i;
-        if (n >= REPLAY_EACH) { /* The oldest of the REPLAY_EACH messages that must be known. */
+        if (n >= REPLAY_EACH) { /* The oldest of the last REPLAY_EACH messages must be known. */
             ephemeral(e, entered[n - REPLAY_EACH]);
             assert_false(replay_is_new(&seen, e));
         }
     }
 }
 
-/* The last REPLAY_EACH messages are known for certain. A message that is followed by twice as many
- * is forgotten, so the memory is limited. */
+/* The last REPLAY_EACH messages are certainly known. A message is forgotten at the latest after 2 *
+ * REPLAY_EACH further messages, so the memory is limited. */
 static void the_oldest_are_forgotten(void **state)
 {
     (void)state;

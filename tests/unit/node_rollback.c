@@ -12,7 +12,7 @@
 
 enum { TRAINED = 3, N = 4 };
 
-/* A trainer whose only state is a counter. The tests set its loss on held-out samples. */
+/* State of a trainer: one counter. The tests set the trainer's loss on held-out samples. */
 static uint64_t count;
 static double held_out_loss;
 static uint64_t n_held_out, n_evaluated;
@@ -47,7 +47,7 @@ static struct rollback begin(void)
     return r;
 }
 
-/* Trains one round, after which every parameter is `v`. Returns whether the training went back. */
+/* Trains one round, after which every parameter is `v`. Returns whether this led to a rollback. */
 static bool train(struct rollback *r, uint64_t round, float *x, float v, double loss)
 {
     struct trainer_report report = {.loss = loss, .n_samples = 100};
@@ -58,7 +58,8 @@ static bool train(struct rollback *r, uint64_t round, float *x, float v, double 
     return rollback_look(r, x, &report);
 }
 
-/* Trains the rounds from 0 to `rounds` - 1 with a loss of 2. The parameters grow slowly from 1. */
+/* Trains the rounds 0 to `rounds` - 1 with a loss of 2. The parameters grow slowly, beginning at
+ * 1. */
 static void good(struct rollback *r, float *x, uint64_t rounds)
 {
     for (uint64_t round = 0; round < rounds; round++)
@@ -81,12 +82,12 @@ static void test_goes_back(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct rollback r = begin();
         float x[N] = {1, 1, 1, 1};
-        good(&r, x, 70); /* A copy of the model was made in the rounds 0 and 64. */
+        good(&r, x, 70); /* Copies the model in rounds 0 and 64. */
         assert_int_equal(r.round, 64);
         if (train(&r, 70, x, rows[i].v, rows[i].loss) != rows[i].away)
             fail_msg("%g, loss %g", (double)rows[i].v, rows[i].loss);
         assert_int_equal(r.n, rows[i].away);
-        /* Value of each parameter before round 64: 1.063. */
+        /* Each parameter was 1.063 before round 64. */
         float want = rows[i].away ? 1.063f : rows[i].v;
         for (size_t k = 0; k < N; k++)
             assert_true(x[k] == want);
@@ -96,7 +97,7 @@ static void test_goes_back(void **state)
 }
 
 /* A running statistic of the model that is not finite counts as divergence, too. Statistics are not
- * part of the consensus distance, so only this check finds it. */
+ * part of the consensus distance, so no other check would notice it. */
 static void test_statistics(void **state)
 {
     struct rollback r = begin();
@@ -122,15 +123,15 @@ static void test_the_first_step(void **state)
     assert_true(train(&r, 0, x, 1e6f, 2));
     assert_true(x[0] == 0 && r.loss == 1e6 && r.first == 2);
     held_out_loss = 2;
-    /* Relative to a model of zeros every change is large. The held-out loss shows that this one is
-     * good. */
+    /* Relative to a model of zeros every change is large. The held-out loss shows that this change
+     * is good. */
     assert_false(train(&r, 1, x, 0.01f, 2));
     assert_int_equal(n_evaluated, 2);
     assert_false(train(&r, 2, x, 0.02f, 2));
     assert_false(train(&r, 3, x, 0.3f, 2));
     assert_int_equal(n_evaluated, 2);
     held_out_loss = (double)NAN;
-    n_held_out = 0; /* Without held-out samples the model cannot be judged. */
+    n_held_out = 0; /* Without held-out samples there is no held-out loss to judge by. */
     assert_false(train(&r, 4, x, 100, 2));
     assert_int_equal(n_evaluated, 3);
     n_held_out = 1;
@@ -139,7 +140,7 @@ static void test_the_first_step(void **state)
     rollback_close(&r);
 }
 
-/* No copy is made after a round with a large loss, or of a model that a neighbour has moved far
+/* The model is not copied after a round with a large loss, or when a neighbour has moved it far
  * away. */
 static void test_what_is_kept(void **state)
 {
@@ -148,14 +149,14 @@ static void test_what_is_kept(void **state)
     (void)state;
     good(&r, x, 64);
     assert_int_equal(r.round, 0);
-    /* A copy is made here, because the round before was good. */
+    /* The model is copied at the start of round 64, because round 63 was good. */
     assert_false(train(&r, 64, x, 1, 5));
     assert_int_equal(r.round, 64);
     for (uint64_t round = 65; round < 130; round++)
         assert_false(train(&r, round, x, 1, 5));
     assert_int_equal(r.round, 64);
     assert_false(train(&r, 130, x, 1, 2));
-    x[0] = 1e6f; /* A neighbour has moved the model. */
+    x[0] = 1e6f; /* A neighbour has moved the model away. */
     assert_true(train(&r, 131, x, 1e6f, 1e6));
     assert_int_equal(r.round, 64);
     assert_true(x[0] == 1.063f);

@@ -67,7 +67,7 @@ static uint64_t shown(struct round_quorum *b, enum node_phase phase, const uint6
     return edge[0].beat;
 }
 
-/* The sessions announce the same steps as the edges. */
+/* The neighbours announce the same steps over their sessions as on their edges. */
 static void test_edges(void **state)
 {
     static const struct
@@ -96,8 +96,8 @@ static void test_edges(void **state)
 }
 
 /* The node and one of its two neighbours were cut off together, and are in step BEAT. The node
- * believes that the others are in step FAR if most of its sessions say so, but not if only its
- * other neighbour does. */
+ * believes that the other peers are in step FAR if most of its sessions announce that, but not if
+ * only its second neighbour does. */
 static void test_a_minority_follows(void **state)
 {
     static const uint64_t rounds[] = {FAR, BEAT, FAR + 2, FAR + 1, FAR};
@@ -111,8 +111,8 @@ static void test_a_minority_follows(void **state)
 }
 
 /* A peer that has trained alone and is far ahead of most others waits for them. It does not wait
- * for a minority that is far behind or claims to be. A neighbour that is joining does not count,
- * because it will fetch a model. */
+ * for a minority that is far behind or claims to be. A neighbour that is joining does not count as
+ * behind, because it will fetch a model. */
 static void test_far_ahead(void **state)
 {
     enum { LEAD = 20, OLD = 10 };
@@ -161,8 +161,8 @@ static void test_far_ahead(void **state)
 
 /* ---- sessions ---- */
 
-/* The round that a peer announced is extrapolated by the pace between its last two
- * announcements. */
+/* The round that a peer announced last is extrapolated to the present, by the pace between its last
+ * two announcements. */
 static void test_words_grow_old(void **state)
 {
     static const uint64_t rounds[] = {1000, 1000, 1000};
@@ -216,7 +216,7 @@ static void test_joining(void **state)
     assert_int_equal(round_quorum_furthest(&all, 2)->round, 701);
     assert_int_equal(round_quorum_joined(&all, 704), 704);
     assert_int_equal(round_quorum_joined(&all, FAR), 701);
-    said(rounds + 1, 1); /* There is only one other peer, so its claim is believed. */
+    said(rounds + 1, 1); /* With only one other peer, its claim is believed. */
     assert_int_equal(round_quorum_furthest(&all, UINT32_MAX)->round, FAR);
     assert_int_equal(round_quorum_joined(&all, FAR), FAR);
     assert_null(round_quorum_furthest(&all, 0));
@@ -236,7 +236,7 @@ static void test_two_peers(void **state)
     struct round_quorum b = {0};
     (void)state;
     said(near, 1);
-    /* The node has done no job yet and does not know how fast a peer can be, so it believes any
+    /* The node has done no job yet and does not know how fast a peer can train, so it believes any
      * claim. */
     assert_int_equal(shown(&b, NODE_TRAINING, later, 1), FAR);
     round_quorum_worked(&b, 3 * JOB_US);

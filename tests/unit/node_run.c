@@ -27,7 +27,7 @@ static struct run_flags rich_flags(void)
     for (size_t i = 0; (k = run_key_at(&sgd_keys, i)) != NULL; i++)
         if (strcmp(k->name, "policy") != 0 && strcmp(k->name, "nesterov") != 0
             && strcmp(k->name, "momentum-kind") != 0)
-            /* Checks that the table above has every key. */
+            /* Checks that the table above sets every key. */
             assert_string_not_equal(f.value[i], k->fallback);
     return f;
 }
@@ -76,7 +76,7 @@ static void defaults_may_be_given(void **state)
         struct run_flags f = {.trainer = &sgd_keys};
         assert_true(strlen(k->help) > 0);
         if (strcmp(k->name, "rounds") == 0)
-            continue; /* The default 0 means that the rounds are not given. */
+            continue; /* The default 0 means that no number of rounds is given. */
         set(&f, k->name, k->fallback);
         if (k->kind != RUN_TEXT)
             assert_string_equal(f.value[i], k->fallback);
@@ -147,8 +147,9 @@ static void text_is_as_documented(void **state)
                               "weight-decay=0.0001\n");
 }
 
-/* The run description has the former names of renamed keys, so that peers, checkpoints and files of
- * the previous version can use it. A description with a present name is refused. */
+/* In a run description, renamed keys keep their former names, so that peers of the previous version
+ * and older checkpoints and files can use it. A description with the new name of such a key is
+ * refused. */
 static void renamed_keys_keep_their_names_in_the_text(void **state)
 {
     (void)state;
@@ -428,8 +429,8 @@ static void contradictions_name_both_values(void **state)
         assert_int_equal(run_check_flags(&r, &f, error), -EINVAL);
         assert_string_equal(error, want);
     }
-    /* A flag that is not given does not contradict the run. Another spelling of a value, such as
-     * 0.03750 for 0.0375, does not either. */
+    /* A flag that is not given does not contradict the run. Another spelling of the run's value,
+     * such as 0.03750 for 0.0375, does not contradict it either. */
     struct run_flags f = {.trainer = &sgd_keys};
     assert_int_equal(run_check_flags(&r, &f, error), 0);
     set(&f, "gamma", "0.03750");
@@ -491,7 +492,7 @@ static void truncations_are_refused(void **state)
             assert_false(is_safe(text, i));
         for (size_t i = 1; i < n; i++)
             assert_false(is_safe(text + i, n - i));
-        assert_false(is_safe(text, n + 1)); /* With its final NUL the text is refused. */
+        assert_false(is_safe(text, n + 1)); /* The text must not include its final NUL. */
     }
 }
 
@@ -513,7 +514,7 @@ static void mutations_are_refused_or_canonical(void **state)
             text[i] = was;
         }
     }
-    assert_true(taken > 100); /* In many of the accepted texts the changed byte is a digit. */
+    assert_true(taken > 100); /* Many changed texts are valid, such as a changed digit. */
 }
 
 static void other_texts_are_refused(void **state)
@@ -575,7 +576,7 @@ static void other_texts_are_refused(void **state)
     assert_false(is_safe(changed, WIRE_RUN_MAX));
 }
 
-/* All values are within their limits, but together too long for a message: the run is refused. */
+/* A run is refused if its values are within their limits but together too long for a message. */
 static void a_run_fits_its_message(void **state)
 {
     (void)state;

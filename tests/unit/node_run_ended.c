@@ -47,7 +47,7 @@ static void test_the_others_do_not_come_back(void **state)
     lone_close(w);
 }
 
-/* A node that is new in the run waits without a limit. */
+/* A node that was never a member of the run waits for other members without a limit. */
 static void test_who_is_new_waits(void **state)
 {
     (void)state;
@@ -68,7 +68,7 @@ static void test_all_others_have_finished(void **state)
     struct lone *w = lone_new(1, LOW_ID, ROUNDS);
     struct lone_actor *a = &w->actor[0];
     w->run.final_drift = 1e-3;
-    a->blind = true; /* Without sketches the consensus phase continues. */
+    a->blind = true; /* Without sketches no distance is measured, so the phase goes on. */
     lone_open(w);
     while (lone_progress(w).phase < NODE_CONSENSUS)
         lone_run(w, LONE_STEP_US);

@@ -35,7 +35,7 @@ static void autos_are_resolved(void **state)
         struct run_flags f = {.trainer = &sgd_keys};
         set(&f, "rounds", warmup_of[i][0]);
         assert_true(made(&f).warmup == strtoull(warmup_of[i][1], NULL, 10));
-        set(&f, "warmup", "77"); /* A number that is given is not replaced. */
+        set(&f, "warmup", "77"); /* An explicit number is not replaced by the default. */
         assert_true(made(&f).warmup == 77);
     }
 }
@@ -78,7 +78,7 @@ static void auto_is_of_choco(void **state)
     assert_memory_equal(&r, &untouched, sizeof r);
 }
 
-/* Default codec: "auto" for CHOCO, qsgd:4 for mixers of updates, "none" for all other mixers. */
+/* The default codec is "auto" for CHOCO, qsgd:4 for mixers of updates, "none" for all others. */
 static void auto_is_the_default_of_choco(void **state)
 {
     (void)state;
@@ -121,7 +121,7 @@ static void whole_models_are_whole(void **state)
         }
 }
 
-/* A flag of one mixer is refused with another mixer, even if its value is the default. */
+/* A flag that only one mixer has is refused with other mixers, even if its value is the default. */
 static void flags_of_another_mixer_are_refused(void **state)
 {
     (void)state;
@@ -216,7 +216,7 @@ static void useless_flags_are_refused(void **state)
 {
     (void)state;
     static const char *const bad[][4] = {
-        /* Columns: a flag and its value, and another flag that it needs, with the value needed. */
+        /* Columns: a flag, its value, the flag that it needs, the value needed of that flag. */
         {"norm", "batch", "model", "resnet:20"},   {"norm", "group", "model", "vgg11:bn"},
         {"beta2", "0.999", "optimiser", "adam"},   {"beta2", "0.9", "optimiser", "adamw"},
         {"drift-target", "1", "compress", "auto"}, {"drift-target", "0.5", "compress", "auto"}};
@@ -230,7 +230,7 @@ static void useless_flags_are_refused(void **state)
         set(&f, bad[i][0], bad[i][1]);
         set(&alone, bad[i][0], bad[i][1]);
         assert_int_equal(run_from_flags(&r, &f, error), -EINVAL);
-        /* Compares 16 characters: a message may be "--norm: only with a --model that ...". */
+        /* Compares 16 characters only: a message may be "--norm: only with a --model that ...". */
         assert_true(strncmp(error, flag, 16) == 0 && strstr(error, bad[i][2]) != NULL);
         assert_memory_equal(&r, &untouched, sizeof r);
         assert_int_equal(run_check_flags(&plain, &alone, error), -EINVAL);
@@ -273,7 +273,7 @@ static void orphans_may_join(void **state)
         assert_int_equal(run_from_flags(&r, &f, error), -EINVAL);
         assert_true(run_flags_orphan(&f, why));
         assert_string_equal(why, error);
-        /* When the peer joins a run, the flag is compared with that run as any other flag. */
+        /* When a peer joins a run, this flag is compared with that run, as any other flag. */
         set(&good, own[i][2], own[i][3]);
         set(&good, own[i][0], own[i][1]);
         r = make(&good);
@@ -285,12 +285,12 @@ static void orphans_may_join(void **state)
         assert_true(strncmp(error, want, strlen(want)) == 0);
         snprintf(want, sizeof want, ", and the cluster's run has %s=%s", own[i][2], own[i][4]);
         assert_non_null(strstr(error, want));
-        /* No orphan: the other flag is given, but with a value that makes this flag useless. */
+        /* No orphan: the flag that this one needs is given, but with a wrong value. */
         set(&f, own[i][2], own[i][4]);
         assert_false(run_flags_orphan(&f, why));
     }
     struct run_flags f = plain_flags(), r_flags = plain_flags();
-    set(&f, "drift-target", "0.5"); /* This flag needs --compress auto, the default. */
+    set(&f, "drift-target", "0.5"); /* Works with the default, --compress auto. */
     assert_false(run_flags_orphan(&f, why));
     assert_true(make(&f).drift_target == 0.5);
     set(&r_flags, "compress", "auto");
@@ -299,7 +299,7 @@ static void orphans_may_join(void **state)
     assert_int_equal(run_check_flags(&r, &f, error), -EINVAL);
     assert_string_equal(
         error, "--drift-target 0.5 contradicts the cluster's run, which has drift-target=0.25");
-    set(&f, "policy", "async"); /* async is refused with --mixer average in every run. */
+    set(&f, "policy", "async"); /* No run may have async with --mixer average. */
     set(&f, "mixer", "average");
     assert_false(run_flags_orphan(&f, why));
 }
@@ -327,7 +327,7 @@ static void only_images_are_augmented(void **state)
     static const char *const data[][2] = {
         {"glyphs", "yes"},         {"mnist:d", "yes"}, {"cifar100", "yes"},
         {"idx/1x32x32/10", "yes"}, {"text/64", ""},    {"csv/64x10/0", ""},
-        {"libsvm/123x2/pm", ""},   {"csv:d", "yes"}}; /* The shape of csv data is not known yet. */
+        {"libsvm/123x2/pm", ""},   {"csv:d", "yes"}}; /* Shape unknown: files are not read yet. */
     for (size_t i = 0; i < sizeof data / sizeof data[0]; i++) {
         struct run_flags f = plain_flags();
         struct run r;
@@ -351,7 +351,7 @@ static void tolerance_wants_neighbours(void **state)
     static const struct
     {
         const char *tolerate, *topology, *peers;
-        const char *why; /* Part of the error. NULL: accepted. */
+        const char *why; /* Part of the error message. NULL: no error. */
     } rows[] = {{"1", "torus", "16", NULL},
                 {"1", "torus", "9", NULL},
                 {"1", "torus", "8",
@@ -360,7 +360,7 @@ static void tolerance_wants_neighbours(void **state)
                 {"1", "ring", "16", "every peer needs 4 neighbours, but in 'ring' of 16 peers"},
                 {"1", "complete", "5", NULL},
                 {"1", "complete", "4", "needs 4 neighbours"},
-                {"1", "complete", "1", NULL}, /* --min-peers 1: the graph's size is not known. */
+                {"1", "complete", "1", NULL}, /* With --min-peers 1 the size is not known. */
                 {"1", "ring", "1", "needs 4 neighbours"},
                 {"2", "torus", "16",
                  "needs 6 neighbours, but in 'torus' of 16 peers some have only 4: "
@@ -400,12 +400,12 @@ static void tolerance_wants_neighbours(void **state)
     assert_true(r.pull == 1 && r.tolerate == 1);
 }
 
-/* --final-topology is accepted with some settings, and refused with others. */
+/* --final-topology is accepted with some settings of other flags, and refused with others. */
 static void last_phase_has_a_graph(void **state)
 {
     static const struct
     {
-        const char *last, *key, *value, *why; /* why: part of the error. NULL: accepted. */
+        const char *last, *key, *value, *why; /* why: part of the error. NULL: no error. */
     } rows[] = {{"base:1", "seed", "1", NULL},
                 {"complete", "compress", "topk:0.01", NULL},
                 {"base:1", "compress", "topk:0.01", NULL},
@@ -446,7 +446,7 @@ static void last_phase_has_a_graph(void **state)
     set(&f, "final-topology", "base:2");
     r = make(&f);
     assert_string_equal(run_final_topology(&r), "base:2");
-    assert_string_equal(r.final_compress, "none"); /* Uncompressed: one exact pass is enough. */
+    assert_string_equal(r.final_compress, "none"); /* One uncompressed exact pass is enough. */
 }
 
 /* A --drift-target below the rounding error is refused, because no peer can measure such a
@@ -455,7 +455,7 @@ static void drift_is_no_less_than_rounding(void **state)
 {
     static const struct
     {
-        const char *drift, *topology, *why; /* why: part of the error. NULL: accepted. */
+        const char *drift, *topology, *why; /* why: part of the error. NULL: no error. */
     } rows[] = {{"0", "ring", NULL},
                 {"2.1e-7", "ring", NULL},
                 {"2e-7", "ring", "found 2e-07, expected at least 2.08e-07"},
@@ -495,7 +495,7 @@ static void reals_are_exact(void **state)
     }
 }
 
-/* No key of the trainer has the name of a core key, and struct run_flags has room for all keys. */
+/* No key of the trainer has a core key's name, and struct run_flags has room for all keys. */
 static void keys_have_one_owner(void **state)
 {
     (void)state;
@@ -534,7 +534,7 @@ static void open_kinds_agree_with_fixed_ones(void **state)
         assert_int_equal(run_check_flags(&back, &other, error), -EINVAL);
         assert_non_null(strstr(error, "which has data=libsvm/123x2/pm"));
     }
-    /* An open kind in a run description from another peer is refused. */
+    /* A run description from another peer is refused if its data kind is open. */
     char changed[WIRE_RUN_MAX + 1];
     char *at = strstr(text, "libsvm/123x2/pm");
     assert_non_null(at);
@@ -544,8 +544,8 @@ static void open_kinds_agree_with_fixed_ones(void **state)
     assert_non_null(strstr(error, "leaves the shapes of the data open"));
 }
 
-/* run_with_flags() keeps the values of the run for flags that are not given. A value in another
- * spelling, or an open data kind, does not change the run. */
+/* run_with_flags() keeps the run's value of each flag that is not given. A flag that gives the
+ * run's value in another spelling, or as an open data kind, does not change the run. */
 static void flags_over_a_run(void **state)
 {
     (void)state;
@@ -566,7 +566,7 @@ static void flags_over_a_run(void **state)
     set(&given, "lr", "0.5");
     assert_int_equal(run_with_flags(&made, &r, &given, error), 0);
     assert_true(sgd_values(&made)->lr == 0.5 && made.seed == 77 && made.rounds == r.rounds);
-    set(&given, "mixer", "average"); /* The combination is refused. */
+    set(&given, "mixer", "average"); /* --mixer average with async is refused. */
     set(&given, "policy", "async");
     assert_int_equal(run_with_flags(&made, &r, &given, error), -EINVAL);
 }

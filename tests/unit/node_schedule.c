@@ -87,7 +87,7 @@ static void test_lock_step_waits_for_the_slower(void **state)
         {10, SCHEDULE_TRAIN},
         {11, SCHEDULE_TRAIN},
         /* This peer skips rounds only if a neighbour is ahead by more than the lead, which is 24
-         * steps here (2 x 4 hops + 16). This neighbour is ahead by exactly the lead. */
+         * steps here (2 x 4 hops + 16). In this row the neighbour is ahead by exactly 24 steps. */
         {34, SCHEDULE_TRAIN}};
     (void)state;
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
@@ -133,8 +133,8 @@ static void test_beats_are_claimed_beyond_the_lead(void **state)
     assert_int_equal(schedule_lead(&v), 64 + 16);
 }
 
-/* Stale synchronous policy: in training, a peer waits when a neighbour is `staleness` rounds
- * behind. */
+/* With the stale synchronous policy, a peer in training waits when a neighbour is `staleness`
+ * rounds behind. */
 static void test_stale_synchronous_waits_at_its_bound(void **state)
 {
     struct schedule_edge e[2] = {at(7), at(12)};
@@ -156,14 +156,14 @@ static void test_stale_synchronous_waits_at_its_bound(void **state)
      * catch up at once. */
     e[1].beat = 90;
     v.beat = v.round = 90;
-    expect(&v, SCHEDULE_WAIT, "far behind"); /* The limit on staleness still applies. */
+    expect(&v, SCHEDULE_WAIT, "far behind"); /* The staleness limit applies, so this peer waits. */
     assert_int_equal(schedule_next(&v).claim, 0);
 }
 
 static void test_nobody_waits_for_who_is_excused(void **state)
 {
     (void)state;
-    /* For `k` = 7 and 8 the neighbour reports that a long job makes progress. */
+    /* In the cases `k` = 7 and 8 the neighbour reports that its long job makes progress. */
     for (int k = 0; k < 9; k++) {
         struct schedule_edge e[2] = {at(9), at(10)};
         struct schedule_view v = training(e);
@@ -214,7 +214,7 @@ static void test_who_is_alone_keeps_the_pace(void **state)
     }
 }
 
-/* A peer learns its usual time per round only in step with neighbours, not while it catches up. */
+/* A peer learns its usual time per round only in step with neighbours, not while catching up. */
 static void test_in_step(void **state)
 {
     static const struct
@@ -372,7 +372,7 @@ static void test_settled_after_what_is_old(void **state)
     e[0].old = true;
     assert_int_equal(schedule_settled(&v), 0);
     assert_false(schedule_next(&v).drain);
-    /* If the worker of the neighbour on the old exchange hangs, this peer does not wait for it. */
+    /* If the worker of the neighbour hangs, this peer does not wait for the old exchange. */
     e[0].busy_us = LIMIT + 1;
     assert_int_equal(schedule_settled(&v), 6);
 }
@@ -390,8 +390,8 @@ static void test_a_missing_edge_holds_the_end(void **state)
     expect(&v, SCHEDULE_MIX, "there is something to do");
     v.distance = 0;
     /* The edge is missing for longer than SCHEDULE_LOST_US and is given up. News now travel the
-     * long way around the ring, over more hops than the eccentricity. The hop count must therefore
-     * be larger before the phase may end. */
+     * long way around the ring, over more hops than before. The consensus phase may therefore end
+     * only at a larger hop count. */
     e[1].lost_us++;
     assert_int_equal(schedule_settled(&v), 6);
     assert_false(schedule_next(&v).drain);
@@ -472,7 +472,7 @@ static void test_nobody_is_left_to_mix_with(void **state)
 }
 
 /* In lock step a peer continues if a neighbour is ahead, even without a delta to apply. Otherwise
- * both would wait forever. */
+ * the two peers would wait for each other forever. */
 static void test_the_last_phase_in_lock_step(void **state)
 {
     struct schedule_edge e[2] = {at(152), at(150)};
@@ -487,7 +487,8 @@ static void test_the_last_phase_in_lock_step(void **state)
     expect(&v, SCHEDULE_WAIT, "no delta is made any more");
 }
 
-/* The graph changes by round. An edge that is not used in this round (`idle`) makes no delta. */
+/* With a graph that changes by round, an edge that is not used in this round (`idle`) makes no
+ * delta. */
 static void test_whose_turn_it_is_not(void **state)
 {
     struct schedule_edge e[2] = {at(150), at(150)};

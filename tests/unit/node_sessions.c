@@ -27,8 +27,9 @@ static void test_crossed_sessions(void **state)
     }
 }
 
-/* A peer that dials a second time has lost its first session, so the second one replaces it. A
- * second session that the node itself dialled is hung up, unless the first one is silent. */
+/* A peer that dials the node a second time has lost its first session, so the second one replaces
+ * the first. A second session that the node itself dialled is closed, unless the first one is
+ * silent. */
 static void test_second_session(void **state)
 {
     (void)state;
@@ -36,7 +37,7 @@ static void test_second_session(void **state)
         begin();
         bool dialled = k >= 2, silent = k % 2 == 1;
         const struct link *first = up(LOW, dialled);
-        /* In a session that the node dialled, the HELLO of the peer may still be on its way. */
+        /* If the node dialled the session, the HELLO of the peer may still be on its way. */
         if (!dialled)
             hello(first, 1);
         step_at(rig.env.now_us + SILENT_US - !silent);
@@ -64,9 +65,9 @@ static void hello_of(const struct link *l, uint64_t boot, uint64_t incarnation)
     sessions_hello(&rig.s, l, &h);
 }
 
-/* Two processes use one identity. The node keeps the session of the process with the higher
- * incarnation. Each time that the other process connects, the node sends it the record of the first
- * one and ends the session. If both processes then raise their incarnations in turn, the node
+/* Two other processes use one identity. The node keeps the session of the process with the higher
+ * incarnation. Each time that the process with the lower one connects, the node sends it the record
+ * of the other and ends the session. If both then raise their incarnations in turn, the node
  * reports the duplicate once. */
 static void test_two_processes_of_one_identity(void **state)
 {
@@ -106,9 +107,9 @@ static struct record answer(uint64_t age_ms)
     return r;
 }
 
-/* Another process has the node's identity. If the node started later, it ends at once: it sends its
- * answer to the other process, but does not leave the cluster in the name of both. If the node
- * started earlier, it reports the duplicate at most once a minute, and continues. */
+/* Another process has the node's identity. If the node started later, it ends at once. It answers
+ * the other process, but sends no LEFT record, which would remove both. If the node started
+ * earlier, it reports the duplicate at most once a minute, and continues. */
 static void test_a_clone_of_us(void **state)
 {
     struct wire_message m;
@@ -206,7 +207,7 @@ static void test_no_clone_in_a_restart(void **state)
             r.boot = 99 + k / 3;
             r.over = k % 3 * 50;
             r.age_ms = (uint64_t)delay_ms * k;
-            r.incarnation += k * 3600 * 1000; /* The clock of the former process was hours ahead. */
+            r.incarnation += k * 3600 * 1000; /* The former process had a clock hours ahead. */
             sessions_members(&rig.s, l, &told);
             assert_true(members_self(rig.env.members)->incarnation > r.incarnation);
         }
@@ -235,13 +236,14 @@ static void test_alone_with_a_clone(void **state)
         assert_true(sent(l->number, WIRE_HELLO, &m));
         r.boot = 99;
         r.incarnation--;
-        /* The incarnation of the other process is lower, so that process answers first. */
+        /* The other process has a lower incarnation than the node, so that process must answer
+         * first. */
         say_own(l, &r);
         step_at(rig.env.now_us);
         r = answer(younger ? 30 * 1000 : 0);
         step_at(rig.env.now_us + 10 * SECOND);
         say_own(l, &r);
-        /* A second answer of the younger process is not reported again within a minute. */
+        /* The other process is younger. Its second answer is not reported within a minute. */
         if (!younger) {
             assert_int_equal(rig.fx.n_notes, 1);
             step_at(rig.env.now_us + 10 * SECOND);
@@ -358,7 +360,7 @@ static void test_back_off(void **state)
     begin();
     assert_int_equal(sessions_want(&rig.s, high), 0);
     assert_int_equal(sessions_want(&rig.s, low), 0);
-    /* The peer with the smaller id dials at once. */
+    /* The node's id is smaller than HIGH, so it dials HIGH at once. */
     assert_int_equal(until_dial(HIGH, rig.env.now_us), 0);
     fail_dial();
     for (int64_t us = REDIAL_MIN_US; us < 4 * REDIAL_MAX_US; us *= 2) {
@@ -402,8 +404,8 @@ static void test_a_restart_is_found_soon(void **state)
     end();
 }
 
-/* The delay before the next dial depends on the former session: none if an edge had opened on it,
- * REDIAL_MIN_US if not, and REDIAL_MAX_US after a protocol violation. */
+/* The delay before the next dial depends on the former session. It is 0 if an edge had opened on
+ * that session, REDIAL_MIN_US if not, and REDIAL_MAX_US after a protocol violation. */
 static void test_calling_again(void **state)
 {
     (void)state;
@@ -515,8 +517,8 @@ static void test_refused_is_no_member(void **state)
     end();
 }
 
-/* The node keeps a run that other members share, and refuses a peer with a contradicting run. It
- * gives up its run if no other member shares it, or if the other run has begun. */
+/* The node keeps a run that other members share, and refuses a peer whose run contradicts it. The
+ * node gives up its run if no other member shares it, or if the run of that peer has begun. */
 static void test_contradiction_in_company(void **state)
 {
     (void)state;
@@ -554,7 +556,7 @@ static void test_leaving_and_finishing_are_said(void **state)
     rig.standing.finished = true;
     sessions_say_finished_all(&rig.s);
     assert_true(sent(l->number, WIRE_PING, &m) && m.ping.finished);
-    /* The peer sends the same PING (`finished`) to the node, and counts as finished. */
+    /* The peer sends the node such a PING, too, so the peer counts as finished. */
     sessions_ping(&rig.s, l, &m.ping);
     assert_true(l->finished && rig.n_finished == 1);
     step_at(rig.env.now_us);

@@ -22,8 +22,7 @@ struct rig
     struct sessions s;
     struct node_effects fx;
     struct standing standing;
-    /* Answer of the rig, which owns the sessions, to the question whether the run in a HELLO is
-     * acceptable. */
+    /* Result of the rig's callback that judges the run in a HELLO. Set by the test. */
     enum sessions_run said;
     uint32_t n_runs, n_lost, n_finished, n_status;
     uint32_t next_link;

@@ -13,7 +13,8 @@ struct toy
     const struct run *run;
     uint8_t own[1];
     uint32_t n_pools;
-    /* Members and their statistics from which the run was made, such as "peer-0=a peer-1=b ". */
+    /* The members from whose statistics the run was made, each with its statistics, such as
+     * "peer-0=a peer-1=b ". */
     char parts[100];
     bool fails;
 };
@@ -129,7 +130,7 @@ static void test_pools(void **state)
     }
 }
 
-/* With --min-peers 1 the node makes the run of its own statistics, without waiting. */
+/* With --min-peers 1 the node makes the run from its own statistics alone, without waiting. */
 static void test_alone(void **state)
 {
     (void)state;
@@ -139,8 +140,8 @@ static void test_alone(void **state)
     lone_close(w);
 }
 
-/* A node relays statistics once to each member that does not know them, but not to the member that
- * sent them or that they describe. */
+/* A node relays statistics once to each member that does not know them. It does not relay them to
+ * the member that sent them, or to the member whose data they describe. */
 static void test_passed_on(void **state)
 {
     (void)state;
@@ -154,9 +155,9 @@ static void test_passed_on(void **state)
     run_for(w, 3 * SECOND);
     /* Actor 0 sent the statistics of actor 1 to the node, so the node does not relay them back. */
     assert_int_equal(w->actor[0].n_moments, 1);
-    /* The statistics are not relayed to actor 1, their origin, either. */
+    /* The node does not relay the statistics to actor 1, whose statistics they are, either. */
     assert_int_equal(w->actor[1].n_moments, 1);
-    /* The node has relayed them to actor 2, which sent the same statistics only afterwards. */
+    /* The node has relayed the statistics to actor 2, which sent the same ones only afterwards. */
     assert_int_equal(w->actor[2].n_moments, 2);
     assert_true(memcmp(w->actor[2].moments_of.id, w->actor[1].id, WIRE_ID_BYTES) == 0);
     /* Over a new session the node sends all statistics again. */
@@ -184,14 +185,14 @@ static void test_hostile(void **state)
     assert_int_equal(lone_said(w, "broke the protocol: moments of a toy that are bad"), 1);
     run_for(w, 2 * SECOND);
     assert_false(has_run(w));
-    /* The only message to actor 2 had the node's own statistics. Neither of the two invalid
-     * messages was relayed. */
+    /* Neither of the two invalid messages was relayed: the only message that actor 2 received has
+     * the node's own statistics. */
     assert_int_equal(w->actor[2].n_moments, 1);
     lone_close(w);
 }
 
-/* Statistics of a former process of a member do not count. Of the present process only the first
- * statistics count. */
+/* Statistics from a former process of a restarted member do not count. Of the statistics from its
+ * present process only the first count. */
 static void test_first_word(void **state)
 {
     (void)state;
@@ -296,8 +297,8 @@ static void test_waits_are_said(void **state)
     lone_close(w);
 }
 
-/* The data of actor 1 do not match the data of the node. Its statistics are ignored, and do not
- * count towards --min-peers. */
+/* The data of actor 1 do not match the data of the node. The node ignores the statistics of actor 1
+ * and does not count that actor towards --min-peers. */
 static void test_left_out(void **state)
 {
     (void)state;

@@ -47,9 +47,9 @@ static void test_certificate(void **state)
     assert_true(c.expires_ms == UINT64_C(0x123456789a));
     assert_true(is_issued(&c));
     assert_true(is_of(&c, newcomer.sign_pk));
-    assert_false(is_of(&c, issuer.sign_pk)); /* The certificate holds for no other peer. */
+    assert_false(is_of(&c, issuer.sign_pk)); /* The certificate is valid for no other peer. */
     other = c;
-    other.expires_ms++; /* A changed expiry is detected. */
+    other.expires_ms++; /* A changed expiry time is detected. */
     assert_false(is_issued(&other));
     other = c;
     memcpy(other.key, newcomer.sign_pk, WIRE_ID_BYTES); /* A changed key is detected. */
@@ -74,7 +74,8 @@ static void test_damaged(void **state)
         strcpy(bad, text);
         bad[i] = bad[i] == 'A' ? 'B' : 'A';
         if (token_certify(&c, bad, newcomer.sign_pk, why) == 0) {
-            /* A changed seed makes another key, which the issuer has not signed. */
+            /* The token contains a seed. A changed seed makes another key, which the issuer has not
+             * signed. */
             fail_msg("character %zu may be another one", i);
         }
         assert_true(strncmp(why, "found ", 6) == 0 && strstr(why, ", expected ") != NULL);

@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
-/* Facts of a run with a verdict of consensus: 8 of 8 members ended together, and the estimated
- * distance is below the target. */
+/* Facts that give the verdict of consensus: 8 of 8 members ended together, and the estimated
+ * consensus distance is below its target. */
 static const struct verdict_facts good = {.n_members = 8,
                                           .n_among = 8,
                                           .quorum = 0.5,
@@ -35,8 +35,8 @@ static struct verdict judged(const struct verdict_facts *f, enum verdict_kind ki
     return o;
 }
 
-/* The rows of the table of verdicts are tested from the last to the first. Each fact that is added
- * here belongs to an earlier row, which takes precedence over the later rows. */
+/* The first row of the table of verdicts that fits the facts decides. This test adds facts of the
+ * rows from the last to the first, so each added fact must change the verdict. */
 static void test_order(void **state)
 {
     struct verdict_facts f = good;
@@ -72,7 +72,7 @@ static void test_distances(void **state)
         enum verdict_kind kind;
     } row[] = {
         {0, 1e-3, VERDICT_CONSENSUS},
-        {1e-3, 1e-3, VERDICT_CONSENSUS}, /* A distance equal to the target is sufficient. */
+        {1e-3, 1e-3, VERDICT_CONSENSUS}, /* A distance that equals the target suffices. */
         {1.001e-3, 1e-3, VERDICT_APART},
         {(double)INFINITY, 1e-3, VERDICT_UNKNOWN},
         {(double)NAN, 1e-3, VERDICT_UNKNOWN},
@@ -90,8 +90,8 @@ static void test_distances(void **state)
     }
 }
 
-/* A distance between the models themselves (exact) counts more than the estimates of the peers,
- * even if every peer has claimed consensus. */
+/* A consensus distance that was computed from the models themselves (exact) decides instead of the
+ * estimates of the peers, even if every peer has claimed consensus. */
 static void test_exact(void **state)
 {
     struct verdict_facts f = good;
@@ -168,7 +168,7 @@ static void test_one_half_and_one_alone(void **state)
     assert_string_equal(o.text,
                         "no consensus: alone at the end, with one model: 1 of 1 peer, and 3 "
                         "left before; no round skipped");
-    f.n_failed = 1; /* This member ended with the same model, and only failed to store it. */
+    f.n_failed = 1; /* This failed member has the same model, which it could not store. */
     judged(&f, VERDICT_CONSENSUS, 0);
 }
 
@@ -215,7 +215,7 @@ static void test_words_of_the_dead(void **state)
                         "quorum 0.7; no round skipped");
 }
 
-/* If some members do not count, the text names them and the reasons. */
+/* If some members do not count towards consensus, the text names them and the reasons. */
 static void test_words_of_the_absent(void **state)
 {
     struct verdict_facts f = good;
@@ -337,7 +337,8 @@ static void test_peers_added_up(void **state)
     o = judged(&all, VERDICT_DIVERGED, 3);
     assert_string_equal(o.text, "no consensus: the run diverged: ran away");
     all.diverged = NULL;
-    /* This member did not end the run: it has no model. It still counts as a member. */
+    /* This member did not end the run (it has no model), and its last loss is not finite. The loss
+     * makes the verdict "diverged", and the member is counted. */
     p = (struct verdict_peer){.name = "peer-12", .infinite = true};
     verdict_add_peer(&all, &p);
     judged(&all, VERDICT_DIVERGED, 3);
@@ -367,7 +368,8 @@ static void test_nothing_learnt(void **state)
     assert_null(strstr(o.text, "learnt"));
 }
 
-/* Rounds before a peer joined do not count as skipped. The text names the peers that joined. */
+/* The rounds before a peer joined do not count as rounds that it skipped. The text names the peers
+ * that joined. */
 static void test_who_joined(void **state)
 {
     struct verdict_facts all = {.quorum = 0.5, .target = 1e-3, .exact = true, .distance = 1e-9};

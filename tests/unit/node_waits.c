@@ -26,8 +26,8 @@ static void test_members(void **state)
     lone_close(w);
 }
 
-/* In lock step the node reports the neighbour that is behind, its round, and how long the node has
- * been waiting. While a job of the node runs, it waits for nothing. */
+/* In lock step the node reports which neighbour it waits for, the round of that neighbour, and how
+ * long the node has been waiting. While a job of its own runs, the node waits for nothing. */
 static void test_neighbour(void **state)
 {
     (void)state;
@@ -64,7 +64,7 @@ static void test_neighbour(void **state)
         node_neighbour(w->node, i, &b);
         assert_true(silent ? b.busy_s >= 0.7 && b.busy_s < 0.9 : b.busy_s == 0);
     }
-    lone_answer(w, 1); /* The neighbour has finished its job. */
+    lone_answer(w, 1); /* The delta shows that the neighbour's job is done. */
     for (size_t i = 0; i < 2; i++) {
         node_neighbour(w->node, i, &b);
         if (memcmp(status.edges[i].id, w->actor[1].id, WIRE_ID_BYTES) == 0)
@@ -116,8 +116,8 @@ static void test_quorum(void **state)
     lone_close(w);
 }
 
-/* When its own model is final, the node waits for the other peers. While it still evaluates its
- * model, it does not. */
+/* When its own model is final, the node reports that it waits for the other peers. While the node
+ * still evaluates its model, it does not report that. */
 static void test_others(void **state)
 {
     (void)state;

@@ -106,11 +106,11 @@ static void test_part(void **state)
     assert_int_equal(journal_write(&j), 0);
     holds("one\ntwo\nthree\n");
     assert_int_equal(j.n_late, 3);
-    assert_int_equal(journal_write(&j), 0); /* No line is waiting. */
+    assert_int_equal(journal_write(&j), 0); /* No line is waiting, so nothing is written. */
 }
 
-/* The memory for waiting lines is full: the oldest lines are kept. After the first lost line all
- * further lines are lost until the disk has room. */
+/* If the memory for waiting lines is full, the oldest lines are kept and the new line is lost.
+ * After the first lost line all further lines are lost, until the disk has room. */
 static void test_bound(void **state)
 {
     (void)state;
@@ -119,7 +119,8 @@ static void test_bound(void **state)
     assert_int_equal(put("one"), -EFBIG);
     assert_int_equal(put("two"), -EFBIG);
     assert_int_equal(put("three"), -EFBIG);
-    assert_int_equal(put(""), -EFBIG); /* An empty line would fit, but follows a lost line. */
+    /* An empty line would fit, but is lost, because the line before it is lost. */
+    assert_int_equal(put(""), -EFBIG);
     assert_int_equal(j.n_waiting, 2);
     assert_int_equal(j.n_lost, 2);
     disk(RLIM_INFINITY);

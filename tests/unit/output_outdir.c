@@ -117,8 +117,8 @@ static void test_foreign_files(void **state)
         assert_string_equal(why, files[i]);
         assert_int_equal(unlink(path_of(files[i])), 0);
     }
-    /* Results in a peer's directory (peer-3) are in the way of a command with several peers, but
-     * not of a command with one peer. An empty directory is in the way of neither. */
+    /* Results in a peer's directory (peer-3) prevent a command with several peers from starting a
+     * new run, but not a command with one peer. An empty directory prevents neither. */
     assert_int_equal(mkdir(path_of("peer-3"), 0700), 0);
     assert_int_equal(look(ours), OUTDIR_NEW);
     put("peer-3/model.safetensors", "x");
@@ -146,7 +146,7 @@ static void test_finished(void **state)
     assert_int_equal(outdir_write_identity(&d, alone, why), 0);
     put("model.safetensors", "x");
     assert_int_equal(look(alone), OUTDIR_UNFINISHED);
-    finish("{\"finished\": false}"); /* A stopped run is unfinished. */
+    finish("{\"finished\": false}"); /* A run that was stopped counts as unfinished. */
     assert_int_equal(look(alone), OUTDIR_UNFINISHED);
     finish("{\"finished\": true, \"exit_code\": 0}");
     assert_int_equal(look(alone), OUTDIR_FINISHED);
@@ -154,7 +154,8 @@ static void test_finished(void **state)
     assert_true(json_is_integer(json_object_get(j, "exit_code")));
     json_decref(j);
     assert_int_equal(unlink(path_of("model.safetensors")), 0);
-    assert_int_equal(look(alone), OUTDIR_UNFINISHED); /* The model is missing. */
+    /* Without its model a finished run counts as unfinished. */
+    assert_int_equal(look(alone), OUTDIR_UNFINISHED);
     put("model.safetensors", "x");
     put("summary.json", "{\"finished\": tr");
     assert_int_equal(look(alone), OUTDIR_UNFINISHED);
@@ -252,7 +253,8 @@ static void test_fresh(void **state)
     put("peer-x/model.safetensors", "not ours");
     put("summary.json", "{}");
     put("identity.key", "secret");
-    for (int i = 1; i <= 2; i++) { /* At i == 2 the directory holds no file of a run but run.txt. */
+    /* At i == 2 the only file of a run in the directory is run.txt. */
+    for (int i = 1; i <= 2; i++) {
         char old[32];
         snprintf(old, sizeof old, "old.%d", i);
         assert_int_equal(outdir_move_old_run(&d, other, moved, why), 0);
@@ -268,8 +270,8 @@ static void test_fresh(void **state)
     outdir_close(&d);
 }
 
-/* Files of a run without a run.txt are moved, too. Directories of peers are moved only by commands
- * with several peers. */
+/* Files of a run are moved even if the directory has no run.txt. Only a command with several peers
+ * moves the directories of peers. */
 static void test_fresh_foreign(void **state)
 {
     (void)state;

@@ -43,7 +43,8 @@ static void test_no_patience(void **state)
     assert_int_equal(retry_left_us(&r, 6 * s), 0);
 }
 
-/* A failed attempt took longer than the time that was left. There is no further attempt. */
+/* A failed attempt took longer than the time that was left for attempts, so there is no further
+ * attempt. */
 static void test_late(void **state)
 {
     (void)state;

@@ -56,7 +56,7 @@ static void test_differences(void **state)
     } rows[] = {
         {"", "", "", 0},
         {"a=1\nb=2\n", "a=1\nb=2\n", "", 0},
-        {"a=1\nb=2\n", "b=2\na=1", "", 0}, /* Same lines in another order. */
+        {"a=1\nb=2\n", "b=2\na=1", "", 0}, /* The order of lines is ignored. */
         {"lr=0.02\nn=3\n", "lr=0.05\nn=3\n", "lr=0.02 there, 0.05 here", 1},
         {"a=1\nb=2\n", "a=2\nb=3\n", "a=1 there, 2 here; b=2 there, 3 here", 2},
         {"a=1\n", "a=1\n--peers=4\n", "--peers=none there, 4 here", 1},
@@ -89,7 +89,7 @@ static void test_long_values(void **state)
     assert_non_null(strstr(why, "01 there, ...0"));
     assert_non_null(strstr(why, "02 here"));
     assert_true(strlen(why) < 160);
-    /* One of the two values is longer and begins with the other. */
+    /* One of the two values is the beginning of the other. */
     snprintf(there, sizeof there, "topology=%0120d\n", 0);
     snprintf(here, sizeof here, "topology=%0120d,1\n", 0);
     assert_int_equal(run_identity_differ(there, here, why), 1);

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-/* At first the rate is not known. Later it is the rate of the last 5 to 10 seconds, whatever was
- * before. */
+/* At first the rate is not known. Later it is the rate of the last 5 to 10 seconds, whatever the
+ * rate was before that. */
 static void test_rate(void **state)
 {
     (void)state;
@@ -19,11 +19,11 @@ static void test_rate(void **state)
     progress_rate_update(&g, 0, 100);
     assert_true(isnan(progress_rate_rate(&g)));
     assert_true(isnan(progress_rate_left_s(&g, 10)));
-    for (int i = 1; i <= 200; i++) /* 10 units per second for 20 s. */
+    for (int i = 1; i <= 200; i++) /* Work advances by 10 units per second for 20 s. */
         progress_rate_update(&g, (uint64_t)i, 100 + 0.1 * i);
     assert_true(fabs(progress_rate_rate(&g) - 10) < 1e-6);
     assert_true(fabs(progress_rate_left_s(&g, 400) - 20) < 1e-6);
-    for (int i = 1; i <= 60; i++) /* 4 units per second for 15 s. */
+    for (int i = 1; i <= 60; i++) /* Work advances by 4 units per second for 15 s. */
         progress_rate_update(&g, 200 + (uint64_t)i, 120 + 0.25 * i);
     assert_true(fabs(progress_rate_rate(&g) - 4) < 1e-6);
     assert_true(progress_rate_left_s(&g, 260) == 0);
@@ -47,8 +47,8 @@ static void test_standstill(void **state)
     assert_true(fabs(progress_rate_rate(&g) - 2) < 1e-9);
 }
 
-/* Returns the number of progress lines for work that takes `seconds`, if it is looked at ten times
- * per second. */
+/* Returns the number of progress lines for work that takes `seconds`, if the caller asks for a line
+ * ten times per second. */
 static uint32_t lines(double seconds, uint64_t total)
 {
     struct progress_rate g = {.begun = false};
@@ -66,12 +66,12 @@ static void test_lines(void **state)
     assert_in_range(lines(20, 1000), 9, 11);
     assert_in_range(lines(1000, 1000000), 10, 20);
     assert_in_range(lines(7 * 24 * 3600, 1000000000), 10, 30);
-    /* Without a known total, lines follow at growing intervals only. */
+    /* Without a known total amount of work, the intervals between progress lines only grow. */
     assert_in_range(lines(3600, 0), 8, 11);
 }
 
-/* After the known work is done, work without a known end continues (`more`: its amount). A line is
- * due each time that this amount has doubled. */
+/* After the work of known amount is done, further work without a known end follows (`more`: the
+ * amount that is done). A progress line is due each time that this amount has doubled. */
 static void test_more(void **state)
 {
     (void)state;
