@@ -77,9 +77,13 @@ struct centre_config
     /* Codec of answers. centre_open() takes ownership. NULL: answers are whole models. */
     struct compress *codec;
     uint64_t rounds, draw_key;
-    bool sync, bounded; /* Mode: sync, or bounded (ssp). Both false: async. */
-    uint32_t staleness; /* Allowed staleness in rounds, with `bounded`. */
-    const float *z;     /* Model with which the server starts, n_floats values. */
+    /* Mode: when pushes are added and workers are answered. sync or bounded (ssp). Both false:
+     * async. */
+    bool sync, bounded;
+    /* Largest number of rounds by which a worker may be ahead of the slowest worker. Used if
+     * `bounded` is true. */
+    uint32_t staleness;
+    const float *z; /* Model with which the server starts, n_floats values. */
     /* Round after which the server's model was z. 0: z is the initial model of the run. */
     uint64_t round;
 };
@@ -89,8 +93,8 @@ struct centre
     struct centre_config config;
     float *z, *sum;    /* The model, and the sum of pushes to add: n_floats each. */
     float *values;     /* Scratch for the running statistics of a push. */
-    uint64_t round;    /* In sync mode: last round whose pushes are in z. */
-    uint64_t n_pushes; /* Number of pushes added so far. */
+    uint64_t round;    /* In sync mode: last round whose pushes are added to the model z. */
+    uint64_t n_pushes; /* Number of pushes added to the model so far. */
     /* Copy of the initial model, for workers that were sent no answer yet. NULL after the first
      * push. */
     struct centre_copy *initial;
@@ -149,9 +153,9 @@ struct centre_answer
     /* Round after which the answered model is valid. In sync mode this is the server's round,
      * otherwise the clock of the worker that is answered. */
     uint64_t round;
-    /* If `whole`: the model (dim floats) and the running statistics. */
+    /* The model (dim floats) and the running statistics. Set if `whole` is true. */
     const float *model, *statistics;
-    /* If not `whole`: number of bytes that centre_answer() has written to `coded`. */
+    /* Number of bytes that centre_answer() has written to `coded`. Set if `whole` is false. */
     size_t n_coded;
 };
 

@@ -15,8 +15,9 @@
 struct ps
 {
     struct control_arm arm;
-    float *base;    /* Last model received from the server, n_floats. */
-    uint64_t round; /* Round after which `base` was the server's model. 0: no answer yet. */
+    float *base; /* Last model received from the server, n_floats. */
+    /* Round after which the server's model was `base`. 0: the server has not answered yet. */
+    uint64_t round;
     /* Part of the own updates that was not sent to the server, dim floats. NULL without error
      * feedback. */
     float *withheld;
@@ -93,7 +94,9 @@ size_t ps_push_bound(const struct mixing *m)
     return statistics_bound(&m->statistics) + compress_bound(m->codec[DELTA_RUN]);
 }
 
-/* Encodes p = e + x - base as C(p); p - C(p) is kept in `rest`. */
+/* Encodes the push C(p), where p = e + (x - base). e is `withheld`, the part of earlier updates
+ * that was not sent, and x - base is the change of the model since the server's last answer. The
+ * part that the codec omits, p - C(p), is kept in `rest`. */
 size_t ps_push(struct mixing *m, uint64_t round, uint8_t *out)
 {
     struct ps *v = ps_of(m);

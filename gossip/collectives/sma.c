@@ -12,7 +12,8 @@
 struct sma
 {
     struct control_arm arm;
-    bool ends; /* True: the consensus phase has begun, and the model becomes the centre. */
+    /* True: the consensus phase has begun, and mix() replaces the model by the centre. */
+    bool ends;
     float pull, momentum;
     float *z, *before; /* The centre and the previous centre, dim floats each. */
     /* round: round of the mean that moved the centre last; 0: the centre is the initial model.

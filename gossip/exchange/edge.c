@@ -58,7 +58,8 @@ void edge_ask(struct edge *e, uint64_t nonce, uint64_t boot, bool anew, struct w
     e->asked = true;
     e->said = e->restored;
     if (anew)
-        e->epoch = 0; /* An epoch of 0 never matches the neighbour's epoch, so both ends reset. */
+        /* An epoch of 0 never matches the neighbour's epoch, so both ends reset the edge. */
+        e->epoch = 0;
     *m = (struct wire_edge){
         .epoch = e->epoch, .round = e->round, .nonce = e->nonce, .boot = boot, .restored = e->said};
 }
@@ -67,8 +68,8 @@ bool edge_hear(struct edge *e, const struct wire_edge *m)
 {
     e->heard = true;
     e->theirs = *m;
-    /* An EDGE with an odd nonce answers this peer's last EDGE, even if a pause has cleared
-     * `asked`. */
+    /* An EDGE message with an odd nonce answers this peer's last EDGE, even if a pause of the edge
+     * has cleared `asked` meanwhile. */
     if (m->nonce & 1)
         e->asked = true;
     return !e->asked;
@@ -95,10 +96,11 @@ static bool both_know(const struct edge *e)
 }
 
 /* Applies rule 3 at the top of edge.h. If this peer is one exchange ahead, the neighbour needs the
- * previous delta (`prev`). If that delta is not stored, the edge is reset. If this peer is one exchange
- * behind, the neighbour has applied this peer's delta of the round. If that delta is not stored, this
- * peer was restored from a checkpoint that is older than the delta. A new delta would differ, so the
- * edge is reset. The other end learns of the reset by an EDGE that its next delta triggers. */
+ * previous delta (`prev`). If that delta is not stored, the edge is reset. If this peer is one
+ * exchange behind, the neighbour has applied this peer's delta of the round. If that delta is not
+ * stored, this peer was restored from a checkpoint that is older than the delta. A new delta would
+ * differ, so the edge is reset. The other end learns of the reset by an EDGE that its next delta
+ * triggers. */
 bool edge_agree(struct edge *e, uint64_t our_boot)
 {
     if (!e->asked || !e->heard)

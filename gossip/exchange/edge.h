@@ -132,7 +132,8 @@ struct edge
     uint64_t met_boot;
     bool opened; /* True: the edge has had an epoch. */
 
-    bool reset; /* True: the next job must restart a, b and gamma from their initial values. */
+    /* True: the next job must restart the replicas a and b and gamma from their initial values. */
+    bool reset;
     /* True: the node has to send `prev` or `cur`. resend_cur is also set for a new delta. */
     bool resend_prev, resend_cur;
     struct edge_sent cur, prev; /* This peer's deltas of round `round` and of the round before. */
@@ -190,8 +191,9 @@ void edge_ask(struct edge *e, uint64_t nonce, uint64_t boot, bool anew, struct w
  * messages would otherwise answer each other endlessly. */
 bool edge_hear(struct edge *e, const struct wire_edge *m);
 
-/* Applies rule 3 if both EDGE messages have been exchanged. Sets `reset`, `resend_prev` and
- * `resend_cur`. our_boot: boot id of this process. Returns whether the edge is open now. */
+/* Applies rule 3 at the top of this file if both EDGE messages have been exchanged. Sets `reset`,
+ * `resend_prev` and `resend_cur`. our_boot: boot id of this process. Returns whether the edge is
+ * open now. */
 bool edge_agree(struct edge *e, uint64_t our_boot);
 
 /* Pauses the exchanges. Without link_lost, the session is up but the neighbour is silent, and the

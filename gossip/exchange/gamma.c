@@ -3,19 +3,22 @@
 
 #include <math.h>
 
-static const double target_rho = 0.6; /* Residual ratio rho at which gamma does not change. */
+/* Residual ratio rho (see gamma.h) at which the rule leaves gamma unchanged. */
+static const double target_rho = 0.6;
 /* Smallest and largest factor by which gamma changes in one exchange. */
 static const double most_down = 0.9, most_up = 1.05;
-/* First gamma of an edge, as a multiple of the contraction. */
+/* First gamma of an edge, as a multiple of the contraction of its first deltas. */
 static const double first_share = 1.5;
-/* Lower and upper bound of gamma, as multiples of the contraction. */
+/* Lower and upper bound of gamma, as multiples of the averaged contraction of the deltas. */
 static const double low = 0.5, high = 1.5;
 /* An exchange uses its whole momentum if rho <= bears_all, and no momentum if rho >= bears_none. */
 static const double bears_all = 0.2, bears_none = 0.5;
 static const double smoothing = 0.1; /* Weight of the newest contraction in its moving average. */
-/* D^2 counts as grown if it exceeds `growth` times its value at the end of the last window. */
+/* D^2, the squared distance of the replicas, counts as grown if it exceeds `growth` times its value
+ * at the end of the last window. */
 static const double growth = 2.25;
-/* An edge runs away if D^2 exceeds `runaway` times |a|^2 + |b|^2. */
+/* An edge runs away if the squared distance of its replicas a and b exceeds `runaway` times |a|^2 +
+ * |b|^2. */
 static const double runaway = 1;
 static const double recovery = 1.01; /* Factor by which the upper bound rises in one exchange. */
 
@@ -28,7 +31,8 @@ void gamma_init(struct gamma *g, double fixed_value)
 static double contraction(double x2, double e2)
 {
     if (!(x2 > 0) || !(e2 < x2))
-        return x2 > 0 ? 0.0 : 1.0; /* x2 = 0: nothing had to be sent, so nothing is missing. */
+        /* If x2 is 0, the model equals its replica, so the delta has nothing to transmit. */
+        return x2 > 0 ? 0.0 : 1.0;
     return 1.0 - e2 / x2;
 }
 
@@ -120,8 +124,8 @@ double gamma_bears(const struct gamma *g, const struct gamma_exchange *x)
 
 bool gamma_measured(struct gamma *g, double d2)
 {
-    /* D varies from one exchange to the next, so growth is judged only once per GAMMA_WINDOW
-     * exchanges. */
+    /* The distance D of the replicas varies from one exchange to the next, so its growth is judged
+     * only once per GAMMA_WINDOW exchanges. */
     g->d2 = d2;
     if (++g->age < GAMMA_WINDOW)
         return false;

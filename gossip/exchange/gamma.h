@@ -35,7 +35,8 @@ enum {
     /* Number of exchanges of an edge after which the growth of the distance D = |b - a| is measured
      * again. */
     GAMMA_WINDOW = 8,
-    /* gamma_judge() is called after this many windows in a row in which D has grown. */
+    /* gamma_judge() is called when the distance D of the replicas has grown in this many successive
+     * windows of GAMMA_WINDOW exchanges. */
     GAMMA_WINDOWS = 2
 };
 
@@ -50,15 +51,19 @@ struct gamma
     /* E_i^2 + E_j^2: the squared residuals |x - a|^2 of both ends after the last exchange's
      * deltas. */
     double e2;
-    double d2; /* D^2 = |b - a|^2 in the last exchange. 0 until gamma_measured() has set it. */
+    /* D^2 = |b - a|^2, the squared distance of the two replicas in the last exchange. 0 until
+     * gamma_measured() has set it. */
+    double d2;
     /* Moving average, over exchanges, of the lesser of the two ends' contractions. */
     double delta;
-    double most; /* Upper bound of gamma: 1, except after a runaway. */
-    /* D^2 = |b - a|^2 at the end of the last window of GAMMA_WINDOW exchanges. 0: no window has
-     * ended. */
+    double most; /* Upper bound of the step size gamma. 1, unless a runaway has lowered it. */
+    /* D^2 = |b - a|^2, the squared distance of the two replicas, at the end of the last window of
+     * GAMMA_WINDOW exchanges. 0: no window has ended. */
     double mark;
-    uint32_t age;   /* Number of exchanges in the current window. */
-    uint32_t grown; /* Number of windows in a row in which D = |b - a| grew by half or more. */
+    uint32_t age; /* Number of exchanges in the current window of GAMMA_WINDOW exchanges. */
+    /* Number of successive windows of GAMMA_WINDOW exchanges in which the distance D = |b - a| of
+     * the two replicas grew by half or more. */
+    uint32_t grown;
     /* Number of runaways of this edge (see the top of this file). The owner of the edge warns when
      * it grows. */
     uint32_t n_runaways;

@@ -132,7 +132,8 @@ void layers_sketch(const struct layers *l, uint64_t key, const float *x, float *
 /* Squares that are computed for one part and added up over all parts. */
 struct sums
 {
-    /* Xi^2, |mean|^2, and the mean of |x_i|^2. norm2 is 0 for a part that is not sketched. */
+    /* xi2: squared consensus distance Xi^2. mean2: |mean|^2. norm2: mean of |x_i|^2 over the
+     * models, or 0 for a part that is not sketched. */
     double xi2, mean2, norm2;
     double variance; /* Variance of the estimate xi2. 0: xi2 is exact. */
 };
@@ -224,7 +225,8 @@ static double farthest(const struct layers_part *p, const float *const *x, size_
     return most;
 }
 
-/* Like farthest(), for all parts together: sum[] has the squared distance of each pair. */
+/* Sets f->far to the two models that are farthest apart over all parts together. sum[] has the
+ * squared distance of each pair. Returns the largest of these. */
 static double farthest_of_all(const double *sum, size_t n, struct layers_figure *f)
 {
     double most = 0;

@@ -73,8 +73,8 @@ struct layers_figure
     double relative; /* xi / |mean|. NaN: xi is unknown, or |mean|^2 is not greater than 0. */
     double error;    /* Standard error of xi, relative to xi. 0: exact. NaN: xi is unknown. */
     double apart;    /* Distance of the two models that are farthest apart. NaN: xi is unknown. */
-    /* Indices in x[] of the two models that are farthest apart. Both are equal if no two models
-     * differ or xi is unknown. */
+    /* Indices in x[] of the two models that are farthest apart. The two indices are equal if no two
+     * models differ or xi is unknown. */
     size_t far[2];
 };
 

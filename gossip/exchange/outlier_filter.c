@@ -17,7 +17,8 @@ void outlier_filter_begin(struct outlier_filter *t)
     *t = (struct outlier_filter){.most2 = t->warned ? t->most2 : 0, .warned = t->warned};
 }
 
-/* Returns the least D^2 at which an edge can be suspect: the square of half the way from x0. */
+/* Returns the least squared distance D^2 at which an edge can be suspect: the square of half of
+ * this peer's distance |x - x0| from the initial model. */
 static double least2(double way2)
 {
     return way2 / 4;

@@ -47,10 +47,11 @@
 
 enum {
     /* First limit of the distance |b - a|, as a multiple of the largest distance known for the
-     * edge. An exchange is refused if it is over both limits. */
+     * edge. An exchange is refused if its distance is above this limit and above the limit of
+     * OUTLIER_FILTER_WAYS. */
     OUTLIER_FILTER_TIMES = 32,
     /* Second limit of the distance |b - a|, as a multiple of this peer's distance |x - x0| from the
-     * initial model. */
+     * initial model. See OUTLIER_FILTER_TIMES. */
     OUTLIER_FILTER_WAYS = 2,
     /* An edge is *apart* if its distance exceeds this multiple of the distance of other edges. */
     OUTLIER_FILTER_APART = 16,
@@ -83,20 +84,23 @@ void outlier_filter_begin(struct outlier_filter *t);
  * be mixed. */
 struct outlier_filter_view
 {
-    double x2; /* |x - a|^2 before the own delta is added to a. */
-    /* |x - x0|^2, the squared way from the initial model, measured at most a few mixings ago. */
+    /* |x - a|^2, the squared distance of the own model from its replica, before the own delta is
+     * added to the replica. */
+    double x2;
+    /* |x - x0|^2, the squared distance of the own model from the initial model, measured at most a
+     * few mixings ago. */
     double way2;
     /* Median, over the other edges, of D^2 = |b - a|^2 in their last exchanges. 0: there are no
      * other edges, or the edge was never suspect. */
     double others2;
 };
 
-/* Returns the largest D^2 = |b - a|^2 at which the exchange is accepted. 0: no limit, because
- * nothing is known yet. */
+/* Returns the largest D^2 = |b - a|^2 at which the exchange is accepted. 0: no limit, because no
+ * distance is known yet. */
 double outlier_filter_limit2(const struct outlier_filter *t, const struct outlier_filter_view *v);
 
-/* Returns whether an edge with a squared distance of d2 is apart, compared with another edge at
- * other2. way2: |x - x0|^2. */
+/* Returns whether an edge with the squared distance d2 is apart from another edge, which has the
+ * squared distance other2. way2: |x - x0|^2. */
 bool outlier_filter_apart(double d2, double other2, double way2);
 
 /* Records an exchange that was mixed. d2: |b - a|^2 of the exchange. pull: gamma w, the share of b

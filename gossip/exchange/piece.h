@@ -70,9 +70,11 @@ struct piece_view
 
 /* Judgement of the pieces of one source by the other sources. */
 enum piece_verdict {
-    PIECE_CONFIRMED, /* At least half of the other sources that sent sketches agree. */
-    PIECE_ALONE,     /* No source except the judged one has sent sketches. */
-    /* Only one other source has sent sketches, and it disagrees. Either of the two may be wrong. */
+    /* At least half of the other sources that sent sketches confirm the judged pieces. */
+    PIECE_CONFIRMED,
+    PIECE_ALONE, /* No source except the judged one has sent sketches. */
+    /* Only one other source has sent sketches, and it contradicts the judged pieces. Either of the
+     * two sources may be wrong. */
     PIECE_DISPUTED,
     PIECE_REFUSED /* At least two other sources have sent sketches, and most of them disagree. */
 };

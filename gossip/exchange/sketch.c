@@ -30,11 +30,11 @@ void sketch_close(struct sketch *k)
     compress_close(k->fine);
 }
 
-enum { DRAWS = 256 }; /* Number of columns of S that are computed at once. */
+enum { DRAWS = 256 }; /* Number of columns of the sketch matrix S that draw() computes at once. */
 
-/* Computes the row and the signed value of n columns of S, starting with column `first`. The code
- * has no branches, so the compiler can vectorise it. A branch on a random sign would cost ten times
- * as much as all other work. */
+/* Computes the row and the signed value of n columns of the sketch matrix S, starting with column
+ * `first`. The code has no branches, so the compiler can vectorise it. A branch on a random sign
+ * would cost ten times as much as all other work. */
 VEC_CLONES static void draw(uint64_t key, size_t first, const float *x, size_t n,
                             uint8_t row[DRAWS], double v[DRAWS])
 {
@@ -74,19 +74,20 @@ double sketch_rounding(size_t n_pairs)
     return 0x1p-24 * sqrt(1 + (double)n_pairs);
 }
 
-/* Returns a spectral gap from which to derive the window length. The guess 3 / reach^2 fits a ring,
- * and is below the gap of a torus. It is far too large for a star, or if few edges join two halves.
- * Too large a gap makes figures wrong, whereas too small a gap only makes windows longer. Therefore
- * 4/5 of the measured gap is used if that gap is below the guess. With this value the slowest error
- * has decayed like the others. */
+/* Returns a spectral gap from which to derive the window length. `reach` is the largest number of
+ * hops from the first member. The guess 3 / reach^2 fits a ring, and is below the gap of a torus.
+ * The guess is far too large for a star, or if few edges join two halves of the graph. Too large a
+ * gap makes figures wrong, whereas too small a gap only makes windows longer. Therefore 4/5 of the
+ * measured gap is used if the measured gap is below the guess. With 4/5 of the gap, the slowest
+ * error of the averages has decayed as far as the other errors. */
 static double likely_gap(const struct sketch_moment *now)
 {
     double reach = now->place.reach > 0 ? (double)now->place.reach : 1;
     double guess = 3 / (reach * reach);
     guess = guess < 0.5 ? guess : 0.5;
-    /* All peers must get the same result here, although the gap is rounded differently on
-     * different machines. With the factor 0.999 the guess is used if gap and guess are equal up
-     * to rounding. */
+    /* All peers must choose the same value, although each machine rounds the measured gap
+     * differently. Because of the factor 0.999, all peers use the guess if gap and guess are equal
+     * up to rounding. */
     bool narrow = now->gap > 0 && now->gap < 0.999 * guess;
     return narrow ? 0.8 * now->gap : guess;
 }
@@ -96,9 +97,10 @@ static void set_pace(struct sketch *k, const struct sketch_moment *now)
 {
     double lambda = 1 - likely_gap(now);
     k->momentum = 2 / (1 + sqrt(1 - lambda * lambda)) - 1;
-    double rate = sqrt(k->momentum); /* Factor by which the slowest error shrinks per exchange. */
-    /* After -3.5 / log(rate) exchanges the slowest error is e^-3.5 = 3 % of its first value. Two
-     * more exchanges cover the start of the window. */
+    /* Factor by which the slowest error of the averages shrinks per exchange. */
+    double rate = sqrt(k->momentum);
+    /* After -3.5 / log(rate) exchanges the slowest error of the averages is e^-3.5 = 3 % of its
+     * first value. Two more exchanges cover the start of the window. */
     k->n_beats = (uint32_t)ceil(-3.5 / log(rate)) + 2;
 }
 
@@ -125,11 +127,13 @@ static void begin_window(struct sketch *k, const float *x, const struct sketch_m
     set_pace(k, now);
 }
 
-/* Returns sqrt(distance2) / |mean|. q: mean of |x|^2. Both arguments are estimates, so the estimate
- * of |mean|^2 can be negative; the result is then NaN. */
+/* Returns a distance divided by |mean|, the norm of the mean model. distance2: the squared
+ * distance. q: mean of |x|^2 over all models x. distance2 and q are estimates, so |mean|^2, which
+ * is computed from them, can be negative. The result is then NaN. */
 static double ratio(double distance2, double q)
 {
-    double mean2 = q - distance2; /* |mean|^2 equals the mean of |x|^2 less Xi^2. */
+    /* The mean of |x|^2 is |mean|^2 plus the squared consensus distance. */
+    double mean2 = q - distance2;
     return distance2 <= 0 ? 0 : mean2 > 0 ? sqrt(distance2 / mean2) : (double)NAN;
 }
 
@@ -177,8 +181,9 @@ static void accelerate(struct sketch *k)
 
 /* ---- one edge ---- */
 
-/* Layout of a tag in bits: [set of members 24][window 24][round 16]. For messages of tree
- * aggregation: [set of members 24][window 24][settling 1][number of peers 15]. */
+/* Fields of a tag, with their widths in bits: [set of members 24][window 24][round 16]. In messages
+ * of tree aggregation: [set of members 24][window 24][a peer is in its consensus phase 1][number of
+ * peers 15]. */
 enum { TAG_WINDOW = 24, TAG_ROUND = 16, TAG_SETTLING = 1 << (TAG_ROUND - 1) };
 
 /* Returns the tag of the next exchange. A tag names members, window and round, and is equal at both
@@ -461,7 +466,7 @@ uint64_t sketch_begun(const struct sketch *k, bool anew)
 void sketch_beat(struct sketch *k, const float *x, const struct sketch_moment *now)
 {
     k->began = false;
-    /* A peer without neighbours: the mean is the own model, so all distances are 0. */
+    /* The mean of a peer without neighbours is its own model, so all distances are 0. */
     if (now->alone) {
         k->last = now->round;
         k->figures = (struct sketch_figures){.rounding = k->figures.rounding,

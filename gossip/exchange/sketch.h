@@ -88,12 +88,14 @@ struct sketch_figures
      * the start of round `own_round`. Known one window earlier than xi. NaN: no figure yet. */
     double own, own_relative;
     uint64_t own_round;
-    /* Number of averaging windows that have produced a value of `own` so far. */
+    /* Number of averaging windows so far that have produced a value of `own`, the distance of this
+     * peer's model from the mean. */
     uint64_t own_window;
-    /* Key by which windows are ordered, of the window that produced `own`. A window that began
-     * later has a larger key. 0: there is no `own` yet. */
+    /* Order key of the window that produced `own`, the distance of this peer's model from the mean.
+     * A window that began later has a larger key. 0: there is no such distance yet. */
     uint64_t own_begun;
-    /* Sum of |b - a|^2 over this peer's edges at the start of the window that produced `own`. */
+    /* Sum of |b - a|^2, the squared distance of the two replicas, over this peer's edges. Measured
+     * at the start of the window that produced `own`. */
     double own_local2;
 
     /* Largest error of |x_i - mean| / |mean| that rounding to float32 can hide. Its square is added
@@ -120,12 +122,12 @@ struct sketch
     /* Index of the tree-aggregation window that produced the figures. 0: no such window. */
     uint64_t surveyed;
     /* Offset that is added to round counts of tree aggregation, so that own_begun does not decrease
-     * when the source of the figures changes. */
+     * when the figures come from tree aggregation instead of averages. */
     uint64_t own_base;
     struct tree_aggregation survey;
 
     /* The current window of averaging. */
-    bool open;  /* True: there is a current window. */
+    bool open;  /* True: an averaging window has begun and has not ended. */
     bool began; /* True: a window began with the last call of sketch_beat(). */
     /* Number that identifies the set of members when the window began. If the set changes,
      * `disturbed` is set. */
@@ -133,12 +135,15 @@ struct sketch
     uint64_t round;    /* Round count when the window began. */
     uint32_t window;   /* Number of the current averaging window. */
     float s[SKETCH_K]; /* Sketch S x of the model when the window began. */
-    double local2;     /* Sum of |b - a|^2 over this peer's edges when the window began. */
+    /* Sum of |b - a|^2, the squared distance of the two replicas, over this peer's edges when the
+     * window began. */
+    double local2;
     /* at: the averages now. before: the averages after the last job that mixed ([0]) and after the
      * one before it ([1]). */
     struct sketch_average at, before[2];
-    size_t mixed;     /* Number of exchanges since the last job that was counted in `beats`. */
-    uint32_t beats;   /* Number of jobs in this window that mixed. */
+    size_t mixed; /* Number of exchanges since `beats` was last increased. */
+    /* Number of jobs of the current window that mixed with at least one neighbour. */
+    uint32_t beats;
     uint32_t n_beats; /* K: number of exchanges per edge after which the window ends. */
     double momentum;  /* Momentum coefficient of the averaging. 0: none. */
 
@@ -172,8 +177,8 @@ struct sketch_message
     /* Averages u and q (see the top of this file). In a message of tree aggregation: sum of squared
      * distances, and sum of squared norms. */
     float u, q;
-    /* Number of bytes: one byte that names the encoding, then the average m, encoded as its
-     * difference from a replica. */
+    /* Number of bytes of the encoded average m, including one byte that names the encoding. m is
+     * encoded as its difference from a replica. */
     size_t n;
     uint8_t bytes[SKETCH_BYTES_MAX];
 };

@@ -13,7 +13,7 @@ static const double blur = 0.1;
 /* ---- windows ---- */
 
 /* Returns the number of rounds from one window to the next during training. A message travels one
- * hop per round, so the way up and down takes twice the depth. */
+ * hop per round, so the way up and down the tree takes twice its depth in rounds. */
 static uint64_t period(const struct tree_aggregation_place *p)
 {
     uint64_t way = 2 * (uint64_t)p->depth + 4;
@@ -63,7 +63,7 @@ static size_t tree_of(uint64_t index)
     return (index >> (slot_of(index) + 1)) % TREE_AGGREGATION_TREES;
 }
 
-/* Takes over the peer's place in the trees. If the trees have changed, all stored windows are
+/* Sets this peer's position in the trees. If the trees have changed, all stored windows are
  * dropped: peers that have not noticed the change could not tell windows of the old and the new
  * trees apart. Windows that began before this round are not reported by this peer. */
 static void take_place(struct tree_aggregation *v, const struct tree_aggregation_place *place,
@@ -120,7 +120,8 @@ static bool is_sharp(const struct tree_aggregation *v, const struct tree_aggrega
     bool known = v->before2 > 0 && xi2 > 0 && rounds > 0;
     double change = known ? 0.5 * fabs(log(xi2 / v->before2)) / rounds : 0;
     if (v->place.lock_step)
-        /* In lock step all peers begin the window at the same round, so every result is sharp. */
+        /* In lock step all peers begin the window at the same round. Xi cannot change meanwhile, so
+         * every result is sharp (tree_aggregation.h). */
         return true;
     return known && !s->sum.settling && change * (double)(v->round - s->round) <= blur;
 }

@@ -55,7 +55,7 @@
 enum {
     SKETCH_K = 256,             /* Number of floats of a sketch. */
     TREE_AGGREGATION_SLOTS = 8, /* Number of windows that a peer stores. */
-    TREE_AGGREGATION_TREES = 4  /* Number of spanning trees. */
+    TREE_AGGREGATION_TREES = 4  /* Number of spanning trees, which the windows use in turn. */
 };
 
 /* Role of a neighbour in a tree, seen from this peer. */
@@ -92,17 +92,19 @@ struct tree_aggregation_sum
     double norm2;         /* Sum of the squared norms |x|^2 of the n models. */
 };
 
-/* One stored window. */
+/* One window that a slot stores. */
 struct tree_aggregation_slot
 {
-    uint64_t index;    /* Index of the window. 0: the slot is empty. */
-    bool began;        /* True: the window has begun at this peer, and `sum` includes its model. */
-    uint64_t round;    /* Round count when the window began. */
-    double local2;     /* Sum of |b - a|^2 over this peer's edges when the window began. */
-    float s[SKETCH_K]; /* Sketch of the own model when the window began. */
+    uint64_t index; /* Index of the window. 0: the slot is empty. */
+    bool began;     /* True: the window has begun at this peer, and `sum` includes its model. */
+    uint64_t round; /* Round count when the window began. */
+    /* Sum of |b - a|^2, the squared distance of the two replicas, over this peer's edges when the
+     * window began. */
+    double local2;
+    float s[SKETCH_K];   /* Sketch of the own model when the window began. */
     uint32_t n_children; /* Number of children that have reported. */
     bool done;           /* True: `sum` is the final sum over all peers. */
-    /* True: the window is `done`, and Xi has changed too little meanwhile to matter ("sharp", see
+    /* True: the window is `done`, and Xi has changed little since the window began ("sharp", see
      * the top of this file). */
     bool sharp;
     /* Sum over all peers if `done`. Otherwise the sum over this peer, if `began`, and over the
@@ -122,7 +124,8 @@ struct tree_aggregation_place
      * step. */
     bool root[TREE_AGGREGATION_TREES], lock_step;
     uint64_t n_rounds; /* Number of training rounds. Later rounds belong to the consensus phase. */
-    /* Least number of training deltas on an edge from one report or result to the next. */
+    /* Least number of training deltas on an edge from one message with a sum (report or result) to
+     * the next. */
     uint64_t pace;
 };
 
@@ -139,9 +142,9 @@ struct tree_aggregation
     struct tree_aggregation_slot slot[TREE_AGGREGATION_SLOTS];
 };
 
-/* Kind of a message over an edge. */
+/* Kind of a tree-aggregation message that a delta carries over an edge. */
 enum tree_aggregation_word {
-    TREE_AGGREGATION_NOTHING, /* No message is sent. */
+    TREE_AGGREGATION_NOTHING, /* The delta carries no tree-aggregation message. */
     TREE_AGGREGATION_CLOCK,   /* A window has begun. The message has no sum. */
     TREE_AGGREGATION_UP,      /* Report of a child to its parent. */
     /* Sharp result (see the top of this file), from a parent to its child. */
@@ -169,8 +172,8 @@ enum tree_aggregation_word tree_aggregation_say(struct tree_aggregation *v,
                                                 struct tree_aggregation_pair *p, uint64_t *index,
                                                 const struct tree_aggregation_sum **sum);
 /* Sets the neighbour's roles in the trees with version number `built`, after the members have
- * changed. Messages are neither sent nor accepted until tree_aggregation_beat() has received a
- * place with the same version number. */
+ * changed. Messages are neither sent nor accepted until tree_aggregation_beat() has received this
+ * peer's position in the trees of the same version. */
 void tree_aggregation_pair_place(struct tree_aggregation_pair *p,
                                  const enum tree_aggregation_role role[TREE_AGGREGATION_TREES],
                                  uint64_t built);

@@ -4,7 +4,8 @@
 
 #include <math.h>
 
-/* Budget of transfers that follow the local steps, as a share of the time of these steps. */
+/* Time that transfers may take if they follow the local steps, as a share of the time of these
+ * steps. */
 static const double share_behind = 0.1;
 
 /* Weight of the newest measurement in the moving average that prices are computed from. */

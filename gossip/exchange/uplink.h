@@ -73,8 +73,8 @@ enum {
      * uplink_look(): UPLINK_WAIT at first, at most UPLINK_WAIT_MOST. */
     UPLINK_WAIT = 8,
     UPLINK_WAIT_MOST = 512,
-    /* Largest price of a level. It limits how far above its target the drift may be on a slow
-     * link. */
+    /* Largest price of a codec level. The drift target is multiplied by the price, so this limit
+     * bounds the drift on a slow link. */
     UPLINK_PRICE_MOST = 8,
     UPLINK_BURST = 256 /* Least number of bytes of a burst that is measured. */
 };
@@ -84,10 +84,12 @@ enum {
 /* Sums over the bursts of a link. Initialise with zeros. */
 struct uplink_bursts
 {
-    double n, bytes, us; /* Number of bursts, their bytes, and their time in microseconds. */
+    /* Number of bursts, the sum of their bytes, and the sum of their durations in microseconds. */
+    double n, bytes, us;
 };
 
-/* Adds a burst, unless it is shorter than UPLINK_BURST bytes. us: its time in microseconds. */
+/* Adds a burst, unless it is shorter than UPLINK_BURST bytes. us: duration of the burst in
+ * microseconds. */
 void uplink_burst(struct uplink_bursts *b, double bytes, double us);
 
 /* Returns the seconds per byte without latency. rtt_us: least known round-trip time in
@@ -102,10 +104,12 @@ struct uplink
 {
     double bytes[CODEC_LEVELS_RUNGS]; /* Usual number of bytes of a delta of each level. */
     uint32_t floor; /* The floor: the densest level that does not delay the round. 0: no floor. */
-    /* n_up: number of calls of uplink_look() in a row at which a higher floor was possible. n_over:
-     * number of calls in a row at which the transfer at the floor exceeded the budget. */
+    /* n_up: number of successive calls of uplink_look() at which a higher floor was possible.
+     * n_over: number of successive calls at which a delta of the floor's level took longer than the
+     * budget. */
     uint32_t n_up, n_over;
-    uint32_t to;   /* Highest level that was a possible floor at each of these n_up calls. */
+    /* Highest level that was a possible floor at each of the last n_up calls of uplink_look(). */
+    uint32_t to;
     uint32_t left; /* Level of the floor before its last fall. */
     /* n_wait: number of further calls of uplink_look() for which the level `left` and denser levels
      * are not tried. wait: value that n_wait got at the last fall of the floor. */

@@ -79,8 +79,8 @@ static void append_vouches_news(struct members *m, struct wire_members *out, uin
         append_vouch(m, v, out);
         v->news = false;
     }
-    /* All changed endorsements are sent, so the flag is cleared. It is set again when an
-     * endorsement is added or the set of accepted members changes. */
+    /* All changed endorsements were sent, so the flag vouches_news is cleared. The flag is set
+     * again when an endorsement is added or the set of accepted members changes. */
     m->vouches_news = false;
 }
 

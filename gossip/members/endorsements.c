@@ -148,8 +148,9 @@ struct graph_of_vouches
     uint16_t *reached; /* Reachable members, the nearest to this peer first. */
     /* Index of each member in `reached`. A dominator comes before the members that it dominates. */
     uint16_t *rank;
-    /* dominator: of the other members on all paths from this peer to the member, the last one.
-     * label: the first one after this peer, or the member itself. NOBODY: not found. */
+    /* Some members lie on every path from this peer to a member. dominator: the last of them before
+     * the member, or this peer if there is none. label: the first of them, or the member itself if
+     * there is none. NOBODY: the member is not reachable. */
     uint16_t *dominator, *label;
     uint32_t n_reached, n_firm;
 };

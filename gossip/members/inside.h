@@ -60,7 +60,7 @@ struct members
     /* The next fields are written by dissemination.c only. */
     /* Bit set of all listeners, from members_audience(). 0: there are listeners outside the set. */
     uint64_t audience;
-    /* Slots of the n_told records in the last batch of members_dirty(). */
+    /* Slots of the n_told records that the last call of members_dirty() returned. */
     uint16_t told[WIRE_BATCH_MAX];
     uint32_t n_told;
 

@@ -57,7 +57,8 @@ static uint16_t tally_of(const struct members *m, const struct slot *s)
     return (uint16_t)(is | (unsigned)says << SAYS_SHIFT);
 }
 
-/* Updates the counts from the slot's previous `tallied` value to `now`. */
+/* Updates the counts of members: replaces the slot's flags, `tallied`, by `now`. Each flag says
+ * whether the slot is included in one count. */
 static void tally(struct members *m, struct slot *s, uint16_t now)
 {
     struct members_tally *t = &m->tally;
@@ -486,7 +487,7 @@ void members_refuse(struct members *m, const uint8_t id[WIRE_ID_BYTES], bool ref
         return;
     s->member.refused = refused;
     s->member.connected &= !refused;
-    /* The record is sent only if the member is not refused. */
+    /* Queues the record for sending. It is sent only if the member is not refused at that time. */
     members_add_news(m, s, DISSEMINATION_RECORD);
     members_judge(m, s, now_us);
 }

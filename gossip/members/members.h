@@ -64,7 +64,7 @@ struct member
     bool known : 1;
     /* True: enough other members endorse it, so it is accepted and may be a vertex. */
     bool counts : 1;
-    bool vouched : 1; /* True: at least one accepted member endorses it. */
+    bool vouched : 1; /* True: at least one accepted member endorses this member. */
     /* True: the member would be accepted even without an endorsement by this peer. */
     bool firm : 1;
 };
@@ -115,7 +115,7 @@ uint32_t member_accusers(const struct member *e);
  * (up to WIRE_MEMBERS_MAX members), for new records and for new accusations. */
 struct members;
 
-/* Effect of an arriving record, accusation or endorsement. */
+/* Effect that an arriving record, accusation or endorsement has on the table. */
 enum members_verdict {
     MEMBERS_NEWS, /* The table has changed, and members_dirty() will return the change. */
     /* No change: the statement was known already, is outdated, or is about an unknown member. */
@@ -126,14 +126,18 @@ enum members_verdict {
     /* The table has changed, and two processes run with one identity: a record of the member's
      * earlier process arrived after one of its later process. Reported once per member. */
     MEMBERS_TWICE,
-    /* Another process with this peer's identity has answered its record, and started later than
-     * this process. */
+    /* This peer's identity is used by another process, too, which has answered this process's
+     * record. The other process started later than this process. */
     MEMBERS_CLONED,
-    /* Another process with this peer's identity has answered its record, and started earlier.
-     * This process must give up. members_dirty() returns this process's answer. */
+    /* This peer's identity is used by another process, too, which has answered this process's
+     * record. The other process started earlier, so this process must give up. members_dirty()
+     * returns this process's answer. */
     MEMBERS_CLONE,
-    MEMBERS_FULL,  /* Dropped: WIRE_MEMBERS_MAX is reached, or memory is exhausted. */
-    MEMBERS_FORGED /* A bad signature or an impossible claim: a protocol violation. */
+    /* The statement was dropped: the table has WIRE_MEMBERS_MAX members, or memory is exhausted. */
+    MEMBERS_FULL,
+    /* The statement has a bad signature or makes an impossible claim, so its sender violates the
+     * protocol. */
+    MEMBERS_FORGED
 };
 
 /* Creates a table in *m. `self` is this peer's first record; it is signed here. Returns 0 or
@@ -253,7 +257,8 @@ void members_audience(struct members *m, uint64_t listeners);
  * to it. */
 uint64_t members_known(struct members *m, uint32_t place);
 
-/* Like members_batch(), but leaves out the records that the listener at `place` knows. */
+/* Fills `out` with the next batch of the whole table as members_batch() does, but leaves out the
+ * records that the listener at `place` knows. */
 bool members_tell(struct members *m, uint32_t place, size_t *cursor, struct wire_members *out,
                   uint32_t cap);
 

@@ -13,7 +13,7 @@ static bool wants_watching(const struct member *e)
     return lives && (e->counts || e->vouched) && !record_state_is_final(e->record->state);
 }
 
-/* Inserts a distance into the sorted list of the n least distances. */
+/* Inserts a distance on the ring into the sorted list of the n least distances. */
 static void keep_least(uint64_t *least, uint32_t n, uint64_t distance)
 {
     for (uint32_t i = 0; i < n; i++)

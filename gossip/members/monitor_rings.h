@@ -24,7 +24,8 @@
 
 enum {
     RINGS = MEMBERS_RINGS,
-    MONITOR_RINGS_ALIVE_MAX = 16, /* Maximum n_alive of monitor_rings_ahead(). */
+    /* Maximum value of the argument n_alive of monitor_rings_ahead(). */
+    MONITOR_RINGS_ALIVE_MAX = 16,
     /* Maximum number of members that monitor_rings_ahead() returns. */
     MONITOR_RINGS_AHEAD_MAX = 32,
 };

@@ -88,8 +88,9 @@ bool table_reserve(struct table *t)
     assert(t->n < WIRE_MEMBERS_MAX);
     if (t->n < t->cap)
         return true;
-    /* If one allocation fails, the arrays that have grown are kept, and t->cap stays the same.
-     * New buckets are allocated, because the position of an id depends on their number. */
+    /* If one allocation fails, the arrays that have grown are kept, and t->cap stays the same. New
+     * buckets are allocated rather than grown, because the bucket of an id depends on the number of
+     * buckets. */
     uint32_t cap = t->cap == 0 ? SLOTS_FIRST : 2 * t->cap;
     uint16_t *bucket = malloc(2 * cap * sizeof *bucket);
     uint16_t *order = realloc(t->order, cap * sizeof *order);
@@ -131,7 +132,8 @@ static bool namesakes(const struct table *t, uint32_t i, uint32_t k)
            == 0;
 }
 
-/* Returns by how much n_namesakes grows when a member is inserted as the i-th of n members. */
+/* Returns by how much n_namesakes, the number of adjacent members with equal names, grows when a
+ * member is inserted as the i-th of n members. */
 static uint32_t pairs_at(const struct table *t, uint32_t i, uint32_t n)
 {
     bool left = i > 0 && namesakes(t, i - 1, i), right = i + 1 < n && namesakes(t, i, i + 1);
@@ -199,7 +201,7 @@ void table_replace(struct table *t, struct slot *s, const struct record *r)
     if (same)
         return;
     stand(&s->member);
-    fill_buckets(t); /* Rebuild: a gap left by one removed id would end searches too early. */
+    fill_buckets(t); /* All are refilled, because an emptied bucket ends searches for other ids. */
 }
 
 void table_remove(struct table *t, struct slot *s)

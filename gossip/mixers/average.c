@@ -151,8 +151,8 @@ static double group_weight(const struct mixing *m, const struct mixing_task *t)
     return w * average_of(m)->lazy;
 }
 
-/* Subtracts w C_own from x, once per distinct own delta. w is the total weight of the edges that
- * share the delta. */
+/* Subtracts w C_own from x, once per distinct own delta. C_own is the decoded own update. w is the
+ * total weight of the edges that share the delta. */
 static void commit_own(struct mixing *m)
 {
     struct average *v = average_of(m);
@@ -167,12 +167,13 @@ static void commit_own(struct mixing *m)
     }
 }
 
-/* Adds w C_theirs to x for all edges. Edges usually have equal weights, so the updates of
- * consecutive edges with the same weight are summed first and added to x at once. */
+/* Adds w C_theirs to x for all edges. C_theirs is the neighbour's decoded update, w the edge's
+ * mixing weight. Edges usually have equal weights, so the updates of consecutive edges with the
+ * same weight are summed first and added to x at once. */
 static void commit_theirs(struct mixing *m)
 {
     struct average *v = average_of(m);
-    double w = 0; /* Weight of the updates in v->sum. 0: v->sum is empty. */
+    double w = 0; /* Mixing weight of the updates that v->sum holds. 0: v->sum is empty. */
     for (struct mixing_task *t = m->task; t < m->task + m->n_tasks; t++) {
         double own = t->w * v->lazy;
         if (!t->commit || !is_update(t->theirs.head.codec))
@@ -230,8 +231,8 @@ static void remember(struct mixing *m)
     vec_add_diff(v->withheld, 1, m->x, v->u, m->dim);
 }
 
-/* Encodes a correction Q(x - a), or an update. An update is C(memory) with error feedback, and C(x
- * - u) without error feedback. */
+/* Encodes a correction Q(x - a), or an update. An update is C(memory) with error feedback. Without
+ * error feedback it is C(x - u), where u is the model before the local steps. */
 static void put(struct mixing *m, struct mixing_task *t)
 {
     const struct average *v = average_of(m);
@@ -243,9 +244,10 @@ static void put(struct mixing *m, struct mixing_task *t)
         mixing_put(m, t, m->x, v->u);
 }
 
-/* Second part of believe(), with error feedback: x += withheld - memory, then withheld = memory -
- * sent updates. If there are several memories, their mean is used. If there is only one, `withheld`
- * equals it. */
+/* Updates x and `withheld` after believe() has added the sent updates to x, with error feedback: x
+ * += withheld - memory, then withheld = memory - sent updates. `memory` is the error memory of the
+ * encoded updates, or the mean if there are several. If there is only one, `withheld` equals it,
+ * and x does not change. */
 static void settle_memory(struct mixing *m, float share)
 {
     struct average *v = average_of(m);
@@ -260,7 +262,8 @@ static void settle_memory(struct mixing *m, float share)
     vec_axpy(v->withheld, -1, v->sum, m->dim);
 }
 
-/* Sets x = u + mean of the updates just encoded, so x contains only what the neighbours receive. */
+/* Sets x = u + mean of the updates just encoded, where u is the model before the local steps. x
+ * then contains only what the neighbours receive. */
 static void believe(struct mixing *m)
 {
     struct average *v = average_of(m);

@@ -22,7 +22,7 @@ static bool is_heavier(const struct correction *term, size_t j, size_t i)
     return term[j].w > term[i].w || (term[j].w == term[i].w && j > i);
 }
 
-/* Returns the total weight of the `tolerate` heaviest edges. */
+/* Returns the total mixing weight of the `tolerate` heaviest edges. */
 static double most_weight(const struct correction *term, size_t n, uint32_t tolerate)
 {
     double sum = 0;
@@ -57,7 +57,8 @@ void clip_terms(struct correction *term, size_t n, size_t dim, const struct clip
     }
     double tau2 = fmin(clip_threshold2(term, n, rule->tolerate, rule->behind), rule->most2);
     for (struct correction *t = term; t < term + n; t++) {
-        /* Scaling cannot make a non-finite difference finite, so the term is refused instead. */
+        /* Scaling by tau cannot make a difference that is NaN or infinite finite, so the term is
+         * refused instead. */
         t->refused |= !isfinite(t->d2);
         if (t->refused)
             t->coefficient = 0;

@@ -44,21 +44,24 @@
 
 #include <stdint.h>
 
-/* Total weight of the edges that must be longer than tau, in multiples of the weight of the B
- * heaviest edges. CLIP_LAST: consensus phase. CLIP_TRAINING: training. */
+/* Required total weight of the edges whose difference is longer than the clipping threshold tau, in
+ * multiples of the weight of the B heaviest edges. CLIP_LAST: consensus phase. CLIP_TRAINING:
+ * training. */
 enum { CLIP_LAST = 1, CLIP_TRAINING = 2 };
 
-/* Returns tau^2 for n terms with known d2 and w. `tolerate` is B, and `behind` is CLIP_TRAINING
- * or CLIP_LAST. B = 0 returns the largest finite d2. A d2 that is NaN or infinite counts as
- * farthest. Terms of equal length keep their order in the array. O(n^2). */
+/* Returns tau^2, the squared clipping threshold, for n terms with known squared length d2 and
+ * mixing weight w. `tolerate` is B, and `behind` is CLIP_TRAINING or CLIP_LAST. B = 0 returns the
+ * largest finite d2. A d2 that is NaN or infinite counts as farthest. Terms of equal length keep
+ * their order in the array. O(n^2). */
 double clip_threshold2(const struct correction *term, size_t n, uint32_t tolerate, uint32_t behind);
 
 struct clip_rule
 {
     uint32_t tolerate; /* Number B of Byzantine neighbours among those that take part. */
-    /* Weight that must lie behind tau: CLIP_TRAINING or CLIP_LAST. */
+    /* Required weight of the edges that are longer than the clipping threshold: CLIP_TRAINING or
+     * CLIP_LAST. */
     uint32_t behind;
-    double most2; /* Upper limit of tau^2. Infinite: no limit. */
+    double most2; /* Upper limit of tau^2, the squared clipping threshold. Infinite: no limit. */
 };
 
 /* A term is the correction by one neighbour. Computes the length of each of n terms over dim floats

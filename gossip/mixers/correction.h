@@ -29,12 +29,15 @@ struct correction
     /* Momentum state of the edge, dim floats. NULL: the term has never had momentum. */
     float *velocity;
     float momentum; /* Momentum coefficient of this exchange. */
-    double d2;      /* Output: |b - a|^2 is added to it. */
+    double d2;      /* Output: the squared distance |b - a|^2 of the replicas is added to it. */
     double w;       /* Mixing weight of the edge. */
-    double limit2;  /* Largest allowed d2. A term over it is refused. 0: no limit. */
+    /* Largest squared distance d2 that is accepted. The term is refused if d2 is larger. 0: no
+     * limit. */
+    double limit2;
     /* Output: d2 exceeded limit2, and the term does not change x except for rounding. */
     bool refused;
-    /* True: the adaptive gamma rule sets the step. False: the mixer sets a constant step. */
+    /* True: the adaptive gamma rule sets the step size. False: the mixer sets a constant step
+     * size. */
     bool ruled;
     struct mixing_task *task;
 };

@@ -111,7 +111,8 @@ void mixing_put(struct mixing *m, struct mixing_task *t, const float *x, const f
                   ? compress_rest(m->codec[t->codec], &in, t->made->bytes + head, &len, &stat)
                   : compress_encode(m->codec[t->codec], &in, t->made->bytes + head, &len, &stat);
     if (err != 0 || !isfinite((float)stat.x2) || !statistics_proper(&m->statistics, statistics)) {
-        /* With `diverged` set, mixing_finish() sends no delta, and the caller ends the run. */
+        /* Because `diverged` is set, mixing_finish() sends no delta, and its caller ends the
+         * run. */
         m->diverged = true;
         return;
     }

@@ -61,7 +61,8 @@ static void set_pace(struct mixing *m)
     m->statistics_every = mixing_every(statistics_bound(&m->statistics), compress_nominal(usual));
 }
 
-/* If this function fails, some members of *m may be open. mixing_close() accepts such a struct. */
+/* If this function fails, some parts of *m may be open already. mixing_close() accepts such a
+ * struct. */
 static int open_all(struct mixing *m, const struct mixing_config *config)
 {
     *m = (struct mixing){.dim = segments_trained(config->segments, config->n_segments),

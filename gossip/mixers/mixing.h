@@ -86,10 +86,13 @@ struct mixing_announcement
     uint64_t run_round;  /* Step counter of the run after the job's local steps. */
     uint64_t checkpoint; /* Step counter at which the next checkpoint is due. 0: none is due. */
     uint32_t degree, settled;
-    uint64_t pace; /* Mean pace of local steps, in the unit of `pace` in struct wire_delta. */
-    /* Momentum for exchanges of the consensus phase, as in struct wire_delta. 0: none. */
+    /* Mean pace of local steps of all peers, in local steps per 1,000 s (`pace` in struct
+     * wire_delta). */
+    uint64_t pace;
+    /* Momentum for exchanges of the consensus phase, in units of 1 / WIRE_MOMENTUM_ONE. 0: none. */
     uint32_t momentum;
-    /* Number of the exact averaging pass, as in `clean` of struct wire_delta. 0: no exact pass. */
+    /* Number of the current exact averaging pass, if it was exact so far. Sent as `clean` of struct
+     * wire_delta. 0: no pass, or not exact. */
     uint64_t clean;
 };
 
@@ -139,10 +142,15 @@ struct mixing
     struct correction *term; /* Scratch array of cap_tasks terms for the mixer's mix(). */
     size_t n_tasks, cap_tasks;
     struct mixing_announcement announced;
-    double local2;    /* Sum of |b - a|^2 over the edges of the last mixing. */
-    double way2;      /* Squared distance |x - x0|^2, measured at every 8th mixing. */
+    /* Sum of |b - a|^2, the squared distance of the two replicas, over the edges of the last
+     * mixing. */
+    double local2;
+    /* Squared distance |x - x0|^2 of the model from the initial model, measured at every 8th
+     * mixing. */
+    double way2;
     uint64_t n_mixed; /* Number of mixings so far. */
-    /* Moving average of |local steps|^2 per round, kept if `pull` is set. 0: no value yet. */
+    /* Moving average of the squared length of a round's local steps, kept if `pull` is set. 0: no
+     * value yet. */
     double step2;
     /* True: the exchanges to commit belong to the consensus phase or to the round before it. */
     bool settling;

@@ -7,7 +7,8 @@
 enum {
     /* Least fragment size in bytes: a shorter message costs more time than it saves. */
     LEAST_BYTES = 8 * 1024,
-    LEAST_SHARE = 4 /* A fragment has at least 1/LEAST_SHARE of a usual delta's bytes. */
+    /* A fragment has at least 1/LEAST_SHARE of the bytes of a delta of usual size. */
+    LEAST_SHARE = 4
 };
 
 /* Selects the first delta that the job encodes, since an encoder builds one message at a time.
@@ -27,8 +28,8 @@ void parts_plan(struct mixing *m)
     }
 }
 
-/* A fragment is encoded into the free start of the packet's buffer and then moved to its place
- * at the end. */
+/* A fragment is encoded at the start of the packet's buffer, which is still unused. Then it is
+ * moved towards the end of the buffer, directly before the fragments encoded earlier. */
 size_t mixing_part(struct mixing *m, size_t from)
 {
     struct mixing_task *t = m->parts.of;

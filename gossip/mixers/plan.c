@@ -65,7 +65,8 @@ void mixing_join(struct mixing *m, struct edge *e, const struct mixing_moment *n
     assert(m->n_tasks < m->cap_tasks);
     struct mixing_task *t = &m->task[m->n_tasks];
     *t = (struct mixing_task){.edge = e, .commit = edge_ready(e)};
-    /* A draining job only completes pending exchanges, so it is no job of the consensus phase. */
+    /* A draining job only completes pending exchanges, so it does not count as a job of the
+     * consensus phase. */
     m->settling = now->settling && !now->draining;
     t->encode =
         !now->draining && !now->idle && e->state == EDGE_OPEN && (t->commit || edge_wants_delta(e));

@@ -35,7 +35,8 @@ void replica_pool_close(struct replica_pool *pool)
     *pool = (struct replica_pool){0};
 }
 
-/* Returns a complete replica, or NULL without any allocation left behind. */
+/* Returns a replica with all its vectors. If memory is exhausted, returns NULL and leaves nothing
+ * allocated. */
 static struct replica *replica_new(const struct replica_pool *pool)
 {
     struct replica *r = calloc(1, sizeof *r);

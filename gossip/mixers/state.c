@@ -44,7 +44,8 @@ void mixing_state(struct mixing *m, struct state *s)
 struct shared
 {
     struct replica **replica;
-    struct packet **payload; /* Distinct payloads of all edges' deltas, at most two per edge. */
+    /* Distinct payloads of the own deltas of all edges, at most two per edge. */
+    struct packet **payload;
     uint64_t n_replicas, n_payloads;
 };
 

@@ -33,16 +33,19 @@ struct statistics
 {
     /* Number of values. 0: no value exists, and no bytes are sent. */
     size_t n;
-    float *owed;       /* n amounts, each 0 or more, that must still be subtracted from x. */
+    /* n amounts, each 0 or more, that were not subtracted from x yet, because a variance would have
+     * become too small. */
+    float *owed;
     bool *nonnegative; /* n flags: true if the value is a variance, which must not be negative. */
     /* Scratch of n floats each: the amount to add to x in this job, and the smallest value among
      * those that are averaged. */
     float *sum, *least;
     size_t n_terms; /* Number of exchanges that have been added to `sum`. */
-    /* Squared distance |s_j - s_i|^2 on the edge with the largest relative distance in the last
-     * averaging. */
+    /* Squared distance |s_j - s_i|^2 of the statistics that the two ends sent, on the edge with the
+     * largest relative distance in the last averaging. */
     double apart2;
-    /* Squared norm |s_i|^2 of the own values sent on the edge that apart2 describes. */
+    /* Squared norm |s_i|^2 of the statistics that this peer sent on the edge to which apart2
+     * belongs. */
     double size2;
 };
 

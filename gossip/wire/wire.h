@@ -26,7 +26,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Limits of the protocol. */
+/* Versions and limits of the message protocol. */
 enum wire_limit {
     WIRE_VERSION = 8,          /* Newest protocol version that this program supports. */
     WIRE_VERSION_LEAST = 7,    /* Oldest protocol version that this program supports. */
@@ -66,9 +66,10 @@ enum wire_type {
     WIRE_PING,       /* Heartbeat with the progress of the sender's worker. */
     WIRE_EDGE,       /* Opens or reopens an edge: the sender's epoch and round of the edge. */
     WIRE_EDGE_CLOSE, /* Closes an edge: the sender no longer exchanges with the receiver. */
-    WIRE_DELTA,      /* One direction of an exchange on an edge. Bulk. */
+    WIRE_DELTA,      /* The delta that one end of an edge sends in an exchange. A bulk message. */
     WIRE_MODEL_REQ,  /* Requests a model at a given round, or a piece of a model. */
-    WIRE_MODEL,      /* A model, a piece of a model, or sketches of all its pieces. Bulk. */
+    /* A model, a piece of a model, or sketches of all its pieces. A bulk message. */
+    WIRE_MODEL,
     WIRE_STATUS_REQ,
     WIRE_STATUS,
     /* In lock step: reports the rounds that the sender has done, if the sender has no delta to
@@ -83,11 +84,11 @@ enum wire_type {
     /* Message of a model hand-off at the end of a run: a peer that cannot store its model on
      * disk asks another peer to store it. */
     WIRE_HAND,
-    /* Fragment of a DELTA, sent before the DELTA itself. The first fragment holds the last
-     * bytes. Bulk. */
+    /* Fragment of a DELTA, sent before the DELTA itself. The first fragment holds the last bytes. A
+     * bulk message. */
     WIRE_PART,
     WIRE_MOMENTS, /* Column statistics of a member's data files, exchanged before a run exists. */
-    /* Message of the round protocol of the run (peer/node/round_protocol.h). Bulk. */
+    /* Message of the round protocol of the run (peer/node/round_protocol.h). A bulk message. */
     WIRE_ROUND_PROTOCOL,
     WIRE_CALLBACK, /* Result of the sender's test dial to the receiver's announced addresses. */
     WIRE_TYPE_END
@@ -136,7 +137,7 @@ struct certificate
  * bytes of all other fields (wire_record_signed()). */
 struct record
 {
-    /* Fields that record comparisons read come first, within two cache lines. */
+    /* The fields that are read when two records are compared come first, within two cache lines. */
     uint8_t id[WIRE_ID_BYTES]; /* Ed25519 public key. */
     /* Version number of the record; a higher one is newer and refutes older accusations. */
     uint64_t incarnation;
@@ -361,21 +362,21 @@ enum wire_round_protocol_word {
     /* To the server: the sender has done the round in `round`. The field `view` is the round of the
      * last answer that it has from the server. */
     WIRE_ROUND_PROTOCOL_HERE,
-    /* To the server: like HERE, but the sender has no update of the round and requests the
-     * model. */
+    /* To the server: the sender has done the round in `round` but has no update of it, and requests
+     * the model. `view` is as in a HERE message. */
     WIRE_ROUND_PROTOCOL_ASK,
     WIRE_ROUND_PROTOCOL_PUSH, /* Payload: the sender's update of `round`. */
     /* Payload: the change of the model after `round`, relative to the model that the server sent
      * last. */
     WIRE_ROUND_PROTOCOL_PULL,
-    WIRE_ROUND_PROTOCOL_ROLL, /* From the server: asks each member for its round. */
+    WIRE_ROUND_PROTOCOL_ROLL, /* From the server: asks each member which round it has done. */
     WIRE_ROUND_PROTOCOL_END
 };
 
 struct wire_round_protocol
 {
     enum wire_round_protocol_word word;
-    uint64_t round;   /* Round of the run. */
+    uint64_t round;   /* Round of the run to which the message belongs. */
     uint32_t attempt; /* Number of times that the collective of this round was restarted. */
     /* Hash of the members that take part, from members_view(). In HERE and ASK: the round of the
      * last answer that the sender has from the server. */
@@ -402,9 +403,10 @@ struct wire_callback
 
 struct wire_model_req
 {
-    /* Requested round: the first state at or after it. 0: the current state. WIRE_ROUND_WINDOW:
-     * the state that the next drift window measures (gossip/exchange/sketch.h).
-     * WIRE_ROUND_INITIAL, for a piece without a key: the initial model of the run. */
+    /* Requested round: the answer is the model at this round, or at the first later round that the
+     * receiver has. 0: the current model. WIRE_ROUND_WINDOW: the model that the next drift window
+     * measures (gossip/exchange/sketch.h). WIRE_ROUND_INITIAL, for a piece without a key: the
+     * initial model of the run. */
     uint64_t round;
     /* Index of the piece (gossip/exchange/piece.h). WIRE_PIECE_WHOLE: the whole model.
      * WIRE_PIECE_LAYERS: sketches of its layers (gossip/exchange/layers.h). */
@@ -466,7 +468,8 @@ struct wire_moments
     struct record record;
     /* True: the member would create a run from the statistics of all members. */
     bool founds;
-    struct bytes payload; /* At most WIRE_MOMENTS_MAX bytes, interpreted by the trainer. */
+    /* The column statistics, at most WIRE_MOMENTS_MAX bytes. Only the trainer interprets them. */
+    struct bytes payload;
     uint8_t signature[WIRE_SIGNATURE_BYTES];
 };
 

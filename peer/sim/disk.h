@@ -37,7 +37,8 @@ struct sim_disk_name
 /* A creation, renaming or removal of a name that was not synced yet. */
 struct sim_disk_change
 {
-    /* Old and new name. An empty `from` creates, an empty `to` removes. */
+    /* Old and new name of the file. If `from` is empty, the file is created. If `to` is empty, it
+     * is removed. */
     char from[SIM_DISK_NAME_MAX], to[SIM_DISK_NAME_MAX];
     int inode;
     bool lost; /* True: a sync of the directory failed, so the change is never durable. */

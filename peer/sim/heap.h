@@ -21,7 +21,8 @@ enum sim_kind {
     SIM_FIN,     /* The other end has closed the session. */
     SIM_REFUSED, /* No process listens at the dialled address. */
     SIM_GIVE_UP, /* A dial has timed out. */
-    /* This end has closed the session, and its time to wait for the other end is over. */
+    /* This end has closed the session, and its time limit for an answer of the other end has
+     * passed. */
     SIM_DRAINED,
     SIM_UNACKED, /* Sent data were not acknowledged for too long. */
     SIM_RESET    /* Injected fault: this end is notified that the session is over. */

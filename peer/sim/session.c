@@ -299,7 +299,8 @@ static void take_data(struct sim_world *w, struct sim_peer *p, struct sim_event 
     if (has_end(w, l, side) && l->state[side] == SIM_END_UP)
         sim_deliver(w, p, e);
     else if (l->state[side] != SIM_END_DRAINING && !p->off)
-        send_fin(w, e->link, side, false); /* An end that is gone answers data with a reset. */
+        /* An end whose session is over answers data with a reset. */
+        send_fin(w, e->link, side, false);
 }
 
 static void take_fin(struct sim_world *w, struct sim_event *e, int side)
@@ -307,7 +308,7 @@ static void take_fin(struct sim_world *w, struct sim_event *e, int side)
     struct sim_link *l = &w->links[e->link];
     bool has = has_end(w, l, side);
     if (l->state[side] == SIM_END_NONE && side == 1)
-        l->state[side] = SIM_END_GONE; /* The session ended before it was up. */
+        l->state[side] = SIM_END_GONE; /* The session ended before the dialled end marked it up. */
     if (!has)
         return;
     if (l->state[1 - side] == SIM_END_DRAINING && l->state[side] == SIM_END_UP)

@@ -18,10 +18,12 @@
 #include "peer/sim/world.h"
 
 enum {
-    /* Timeout of a dial and of a handshake, as in peer/uv/link.c. */
+    /* Timeout of a dial and of a handshake, equal to the timeouts in peer/uv/link.c. */
     SIM_GIVE_UP_US = 3 * 1000 * 1000,
-    SIM_DRAIN_US = 1000 * 1000, /* Time that a closing end waits for the other end. */
-    /* Timeout of unacknowledged data, as TCP_USER_TIMEOUT in peer/uv/link.c. */
+    /* Time for which an end that closes the session waits for the other end. */
+    SIM_DRAIN_US = 1000 * 1000,
+    /* Time after which unacknowledged data end the session, equal to TCP_USER_TIMEOUT in
+     * peer/uv/link.c. */
     SIM_UNACKED_US = 30 * 1000 * 1000,
     SIM_SEGMENT = 1448, /* Payload bytes of a TCP segment over Ethernet. */
     /* Minimum retransmission timeout of Linux, without the round-trip time that is added to it. */
@@ -38,9 +40,10 @@ enum {
 /* Place for one checkpoint. The checkpoint is complete, or the place is empty. */
 struct sim_slot
 {
-    struct state state; /* Checkpoint as it was written. */
-    struct state view;  /* Reader of the bytes in `state`, for restoring the checkpoint. */
-    uint64_t beat;      /* Step counter of the checkpoint. 0: the slot is empty. */
+    struct state state; /* Bytes of one checkpoint, as the node wrote them. */
+    /* Reader of the bytes in `state`. A restarted node restores the checkpoint with it. */
+    struct state view;
+    uint64_t beat; /* Step counter of the checkpoint. 0: the slot is empty. */
 };
 
 /* Data that survive a kill: the two last checkpoints, newer first. `writing`: the checkpoint

@@ -266,9 +266,9 @@ static void send_all(struct sim_world *w, struct sim_peer *p, const struct node_
     }
 }
 
-/* Returns the duration of a peer's job in microseconds. With local steps, the duration is the time
- * of these steps. Without local steps, it is 1/SIM_MIXING of the time of one local step in the
- * network with sessions. In the plain network, it is 0 if local steps follow in a second job
+/* Returns the duration of a peer's job in microseconds. A job with local steps takes the time of
+ * these steps. For a job without local steps: in the network with sessions, 1/SIM_MIXING of the
+ * time of one local step. In the plain network, 0 if local steps follow in a second job
  * (--overlap), else the time of the round's local steps. */
 static double job_us(const struct sim_world *w, const struct sim_peer *p)
 {

@@ -54,8 +54,10 @@ struct sim_config
     /* Bandwidth in bytes per second of each link and direction, at least SIM_LEAST_BYTES_PER_S.
      * 0: no limit. */
     double bytes_per_s;
-    int64_t step_us;    /* Time of one local step in microseconds. */
-    double straggler;   /* Factor by which the last peer is slower. 0: no straggler. */
+    int64_t step_us; /* Time of one local step in microseconds. */
+    /* Factor by which the last peer's local steps are slower than those of other peers. 0: no
+     * straggler. */
+    double straggler;
     double step_spread; /* Peers' speeds differ by a factor of up to 1 + step_spread. */
     double cut_rate;    /* Probability that a delta is lost together with its session. */
     /* Age of a peer's last checkpoint at which the peer writes the next one, in microseconds. 0:

@@ -166,7 +166,7 @@ static void on_sift(uv_timer_t *timer)
 static void take_connection(struct uv_accept *a)
 {
     struct uv_link *l = slot_for_stranger(a);
-    /* libuv stops polling the socket until the waiting connection is accepted. */
+    /* libuv stops polling the listening socket until the waiting connection is accepted. */
     a->waiting = l == NULL;
     if (l == NULL || uv_link_accept(l, a->net, (uv_stream_t *)&a->tcp) < 0)
         return;

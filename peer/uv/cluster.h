@@ -67,7 +67,8 @@ int uv_cluster_spawn(struct uv_cluster *c, uint32_t i, char **args, char **env);
 /* Sends SIGTERM to all processes, and SIGKILL to those that do not end in time. Stopped
  * processes are continued first, so that they can end. */
 void uv_cluster_stop(struct uv_cluster *c);
-/* Like uv_cluster_stop(), for one process only. */
+/* Stops child i only, in the same way as uv_cluster_stop(): SIGTERM, then SIGKILL if the child does
+ * not end in time. */
 void uv_cluster_stop_one(struct uv_cluster *c, uint32_t i);
 /* Returns whether the process is stopped (SIGSTOP, a debugger). Returns false if the system
  * cannot tell. */

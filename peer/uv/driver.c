@@ -311,7 +311,7 @@ static int open_parts(struct uv_driver *d, enum uv_driver_part *failed)
         return 0;
     close_handles(d);
 no_signals:
-    /* This call cannot fail here: no checkpoint has been passed to the writer yet. */
+    /* close_writer() cannot fail here, because no checkpoint has been passed to the writer yet. */
     (void)close_writer(d);
 no_writer:
     uv_worker_close(&d->worker);

@@ -107,7 +107,7 @@ const struct uv_accept_counts *uv_driver_counts(const struct uv_driver *d);
  * had no session while many other peers connected (traffic.h). */
 void uv_driver_traffic(const struct uv_driver *d, const uint8_t id[WIRE_ID_BYTES], uint64_t *sent,
                        uint64_t *received);
-/* Returns how many connections of a kind ended before they were sessions. */
+/* Returns how many connections ended before they were sessions, for the reason `kind`. */
 uint64_t uv_driver_refused(const struct uv_driver *d, enum rejection_log_kind kind);
 /* Returns the number of checkpoints that could not be written since the last successful one. */
 uint64_t uv_driver_unkept(const struct uv_driver *d);
@@ -127,7 +127,7 @@ int uv_driver_exit_code(const struct uv_driver *d);
  * with _exit(). */
 bool uv_driver_stuck(const struct uv_driver *d);
 
-/* Frees the driver. Allowed only if uv_driver_done(). */
+/* Frees the driver. May be called only after uv_driver_done() has returned true. */
 void uv_driver_close(struct uv_driver *d);
 
 #endif

@@ -22,8 +22,8 @@ static void tell_kept(struct uv_driver *d, bool stored);
 
 /* ---- Events ----------------------------------------------------------- */
 
-/* The event is handled and its effects are carried out in this call, so no callback of libuv runs
- * in between. */
+/* node_step() handles the event and carry_out() performs its effects before this function returns.
+ * No callback of libuv runs in between. */
 void uv_feed(struct uv_driver *d, struct node_event *ev)
 {
     if (d->exiting)
@@ -51,8 +51,8 @@ void uv_feed(struct uv_driver *d, struct node_event *ev)
 static void on_keep(uv_timer_t *timer)
 {
     struct uv_driver *d = timer->data;
-    /* Only a final model is written here, and it does not change, so no job of the worker may be
-     * running. */
+    /* This timer writes only a final model, which no job changes. Therefore no job of the worker
+     * may be running. */
     assert(!d->worker.busy);
     if (!d->exiting)
         tell_kept(d, d->config->write_model(d->config->self, d->node));

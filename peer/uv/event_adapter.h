@@ -36,7 +36,9 @@ struct uv_driver
      * warnings. */
     struct log_backoff unkept;
     struct uv_worker worker;
-    struct uv_writer writer; /* The writer thread. Open if config->slots is set. */
+    /* The thread that writes checkpoints. It runs only if config->slots, the checkpoint store, is
+     * set. */
+    struct uv_writer writer;
     /* State of a checkpoint. Its memory is passed from the node to the writer and back. */
     struct state copy;
     /* Total time for which the node was paused to copy its state, in microseconds. */
@@ -59,8 +61,11 @@ struct uv_driver
     uint64_t n_sessions; /* Number of links that have become sessions so far. */
     uint32_t n_up;
     int64_t wake_us;
-    int64_t carried_us; /* Time of the last NODE_CARRIED events, in microseconds. */
-    /* True: the wake-up timer fired late, and the sockets have been polled since. */
+    /* Time at which the throughput of the links was last reported to the node (NODE_CARRIED), in
+     * microseconds. */
+    int64_t carried_us;
+    /* True: the wake-up timer fired late, and the sockets have been polled since the timer
+     * fired. */
     bool polled;
     /* True: node_step() or its effects are running, so uv_feed() must not be called. */
     bool feeding;

@@ -427,8 +427,8 @@ static void on_connect(uv_connect_t *request, int status)
     }
 }
 
-/* Connects to the next address of the dial. A used socket is closed first, and on_retry_closed()
- * calls this function again. */
+/* Connects to the next address that the dial has not tried. If the link has a socket from the last
+ * try, closes that first. on_retry_closed() then calls this function again. */
 static void try_next(struct uv_link *l)
 {
     int fd;

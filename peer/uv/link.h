@@ -142,7 +142,8 @@ int uv_link_accept(struct uv_link *l, struct uv_link_net *net, uv_stream_t *serv
 /* Reads the bytes that a just accepted link has received already. Returns whether they are the
  * whole first message. If they are not, the link can only be hung up. */
 bool uv_link_look(struct uv_link *l);
-/* Continues the handshake with the first message, which uv_link_look() has read. */
+/* Continues the handshake of an accepted link with its first message, which uv_link_look() has
+ * read. */
 void uv_link_take(struct uv_link *l);
 
 /* Tries the addresses in order (at most UV_LINK_DIAL_MAX are kept) until one connects. Failures

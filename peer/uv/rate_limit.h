@@ -41,7 +41,8 @@ struct rate_limit_bucket
 
 struct rate_limit_entry
 {
-    uint64_t key; /* Hash of address family and prefix. 0: the entry is free. */
+    /* Hash of the address family and the prefix of the address. 0: the entry is free. */
+    uint64_t key;
     struct rate_limit_bucket knocks, looks;
 };
 

@@ -9,7 +9,7 @@
 #include "peer/uv/log_backoff.h"
 
 enum rejection_log_kind {
-    /* Not reported: the other end sent nothing or ended early without the cluster key. */
+    /* The other end sent nothing, or ended early without the cluster key. Not reported. */
     REJECTION_LOG_QUIET,
     REJECTION_LOG_UNSEALED, /* The first message is not sealed with the cluster key. */
     /* The first message was sealed with the cluster key, and the other end closed the connection
@@ -18,7 +18,8 @@ enum rejection_log_kind {
     /* The first message was sealed with the cluster key, and the handshake timed out. */
     REJECTION_LOG_SLOW,
     REJECTION_LOG_VERSION, /* The two ends have no protocol version in common. */
-    /* Refused or replaced by a newer connection, because too many connections arrive. */
+    /* The connection was refused, or replaced by a newer one, because too many connections
+     * arrived. */
     REJECTION_LOG_CROWD,
     REJECTION_LOG_KINDS
 };
@@ -30,7 +31,7 @@ struct rejection_log
     struct log_backoff at[REJECTION_LOG_KINDS];
 };
 
-/* Returns the name of a kind: "unsealed", "slow", ... */
+/* Returns the name of a kind of rejection: "unsealed", "slow", ... */
 const char *rejection_log_word(enum rejection_log_kind kind);
 
 /* Returns the kind of rejection for an accepted link that never became a session. */

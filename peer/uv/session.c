@@ -275,7 +275,8 @@ static int take_plain(struct uv_link *l, enum channel_kind kind, const uint8_t *
     case CHANNEL_CLOSE:
         uv_link_end(l, 0, true);
         return 0;
-    case CHANNEL_REKEY: /* channel_open() has changed the key already, so nothing remains to do. */
+    /* channel_open() has already changed the decryption key, so nothing remains to do. */
+    case CHANNEL_REKEY:
         return 0;
     case CHANNEL_CONTROL:
     case CHANNEL_CONTROL_END:

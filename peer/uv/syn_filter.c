@@ -148,8 +148,8 @@ static void give_back(struct writer *w, uint32_t n)
     put(w, BPF_RET | BPF_K, 0, 0, n);
 }
 
-/* LOT is the number of instructions that draw() emits. They keep a random share `kept` of the
- * packets and drop the others. */
+/* Instructions that keep a random share `kept` of the packets and drop the others. LOT is the
+ * number of instructions that draw() emits. */
 enum { LOT = 4 };
 static void draw(struct writer *w, double kept)
 {
@@ -192,7 +192,8 @@ size_t syn_filter_program(const struct syn_filter *s,
     load(&w, BPF_B, (uint32_t)SKF_NET_OFF);
     put(&w, BPF_ALU | BPF_RSH | BPF_K, 0, 0, 4);
     size_t fork = w.n;
-    /* IPv6 packets jump to the second list of entries; code[fork].jt is set below. */
+    /* IPv6 packets jump to the second list of filtered addresses. The target of the jump,
+     * code[fork].jt, is set below. */
     put(&w, BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 6);
     put_entries(&w, s, false);
     code[fork].jt = (uint8_t)(w.n - fork - 1);

@@ -31,7 +31,8 @@ struct uv_worker
     bool quit;
     struct uv_worker_calls
     {
-        /* All three are called on the loop thread. done(): the job has ended. */
+        /* The functions done(), part_ready() and sign() are called on the loop thread. done(): the
+         * job has ended. */
         void (*done)(void *self);
         /* Called any number of times per job, when the first n encoded bytes of the delta can be
          * sent. */

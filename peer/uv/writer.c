@@ -29,7 +29,8 @@ struct uv_writer_job
      * loop thread. */
     struct checkpoint_store *slots;
     struct state state;
-    struct checkpoint_file_label label; /* Label of the checkpoint. Its strings are in `text`. */
+    /* Label of the checkpoint to write. `text` holds the strings of the label. */
+    struct checkpoint_file_label label;
     char *text;
     size_t cap_text;
     struct uv_writer_result result;
