@@ -262,13 +262,15 @@ struct codec_selector
      * calls measure() only if codec_source.measured is true. Returns 0, or -ERANGE if an element is
      * not finite or reaches CODEC_LIMIT. NULL: select() itself sets rest2. */
     int (*measure)(const struct codec_source *s, struct codec_pick *pick);
-    /* Derives positions from the seed of a message. Writes the chosen positions number `at` to `at`
-     * + count - 1, in ascending order, to index[0..count). All positions are below n. k is the
-     * number of all chosen positions, which is most(n) unless sends_k() returns true. NULL: the
-     * message contains the positions themselves (coding/positions.h). */
+    /* Derives the k chosen positions again from the seed that a message contains. k is most(n), or
+     * the number in the message if sends_k() returns true. The positions ascend and are below n.
+     * Those with the numbers `at` to `at` + count - 1 are written to index[0..count). A NULL
+     * pointer `places` means that the codec has no seed, because its messages contain the positions
+     * (coding/positions.h). */
     void (*places)(const int64_t *arg, uint64_t seed, size_t n, size_t k, size_t at, size_t count,
                    uint32_t *index);
-    /* Returns true if a message with a seed also contains k. NULL: it never does. */
+    /* Returns true if a message with a seed also contains k, the number of chosen elements. If the
+     * pointer is NULL, no message of the codec contains k. */
     bool (*sends_k)(const int64_t *arg);
 };
 
@@ -327,9 +329,11 @@ struct codec_body
 
 /* Error guarantee of a codec with its default arguments. */
 enum codec_class {
-    CODEC_CONTRACTION, /* A contraction for every message: |v - C(v)|^2 <= (1 - delta) |v|^2. */
+    CODEC_CONTRACTION, /* A contraction in every message: |v - C(v)|^2 <= (1 - delta) |v|^2. */
     CODEC_EXPECTED,    /* A contraction on average over the random choices of the encoder. */
-    CODEC_UNBIASED,    /* Unbiased: E C(v) = v. Not a contraction if omega >= 1. */
+    /* Unbiased: the average of C(v) over the random choices of the encoder is v. Not a contraction
+     * if the relative variance omega is 1 or more. */
+    CODEC_UNBIASED,
     CODEC_NEITHER /* Neither a contraction nor unbiased. Exists to reproduce published results. */
 };
 
@@ -341,7 +345,9 @@ struct codec
     /* Content of a message, as one clause for the list of codecs that users see. */
     const char *about;
     enum codec_class class; /* Error guarantee that the codec gives with its default arguments. */
-    const char *bound;      /* Formula of delta or omega with the default arguments, as text. */
+    /* Formula of delta (contraction) or omega (relative variance) for the default arguments, as
+     * text. */
+    const char *bound;
     /* Options that make the codec unbiased, as text. "": it is unbiased with its default arguments.
      * NULL: no options make it unbiased. */
     const char *unbiased;

@@ -136,8 +136,10 @@ struct compress_info
     /* Error guarantee: "contraction", "expected" (contraction on average), "unbiased" or
      * "neither". */
     const char *class;
-    const char *bound; /* Formula of the codec's delta or omega with the default arguments. */
-    /* Options that make the codec unbiased, as text, or NULL if no options do. "": the defaults. */
+    /* Formula of delta (contraction) or omega (relative variance) for the default arguments. */
+    const char *bound;
+    /* Options that make the codec unbiased, as text. NULL: no options do. "": the codec is unbiased
+     * with its default arguments. */
     const char *unbiased;
     const char *source; /* Paper that introduced the codec, or software that uses it. */
 };

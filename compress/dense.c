@@ -25,7 +25,8 @@ static size_t block_of(const struct codec_stage *c, size_t n)
  * A batch fits into the L1 cache. */
 enum { BATCH_ELEMENTS = 2048, BATCH_MAX = 16 };
 
-/* Returns the number of blocks in a batch, for blocks of `block` elements. At least 1. */
+/* Returns the number of blocks of `block` elements that are loaded together as a batch. At least
+ * 1. */
 static size_t batch_of(size_t block)
 {
     size_t fit = block > 0 ? BATCH_ELEMENTS / block : 1;

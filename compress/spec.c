@@ -74,7 +74,7 @@ static bool skip(struct part *rest, char c)
     return true;
 }
 
-/* Returns true if the part equals the word. */
+/* Returns true if the part of the specification equals the word. */
 static bool part_is(struct part p, const char *word)
 {
     return p.len == strlen(word) && memcmp(p.at, word, p.len) == 0;

@@ -170,7 +170,7 @@ static int add_cube(struct topology_turns *t, struct set s, uint32_t k, uint32_t
 }
 
 /* Adds the edges of one round, in which each of the `behind` peers after block b exchanges with one
- * peer of each part of b (step (ii) of method 2). Returns 0 or -ENOMEM. */
+ * peer of each part of b (step (ii) of method 2 at the top of this file). Returns 0 or -ENOMEM. */
 static int add_meeting(struct topology_turns *t, const struct block *b, uint32_t behind,
                        uint32_t round)
 {
@@ -194,8 +194,8 @@ static int add_simple(struct topology_turns *t, uint32_t first, uint32_t n, uint
 {
     struct block b[DIGITS_MAX] = {{0}};
     uint32_t len = blocks_of(n, k, b), end = simple_rounds(n, k);
-    /* Round of step (ii), in which the peers after block 1 exchange with the peers of block 1.
-     * Before this round, each block averages by itself. */
+    /* The round in which the peers after block 1 exchange with the peers of block 1 (step (ii) of
+     * method 2 at the top of this file). Before this round, each block averages by itself. */
     uint32_t met = cube_rounds(b[0].a * b[0].part, k);
     uint32_t behind = n;
     int err = 0;
@@ -228,7 +228,7 @@ static int base_rounds(struct topology_turns *t, uint32_t *n_rounds, const char 
     uint32_t base = inside + cube_rounds(groups, k);
     *n_rounds = simple < base ? simple : base;
     if ((uint64_t)n * k > UINT32_MAX / *n_rounds)
-        /* Too many edges: the sum of all degrees must fit into 32 bits (graph.first). */
+        /* There are too many edges. The sum of all degrees must fit into 32 bits (graph.first). */
         return -EINVAL;
     if (simple < base)
         return add_simple(t, 0, n, k);

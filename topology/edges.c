@@ -217,7 +217,8 @@ static int join_parts(struct topology_edges *e, uint32_t n)
         uint32_t b = find_root(parent, e->pair[i][1]);
         parent[a > b ? a : b] = a > b ? b : a;
     }
-    /* Root of the last component that has been connected. Vertex 0 is the root of the first one. */
+    /* Root of the last component that has been connected to the others. At the start this is vertex
+     * 0, the root of the first component. */
     uint32_t last = 0;
     int err = 0;
     for (uint32_t v = 1; v < n && err == 0; v++)
@@ -229,8 +230,8 @@ static int join_parts(struct topology_edges *e, uint32_t n)
     return err;
 }
 
-/* Only edges between the vertices 0 to n - 1 are used. The list may name peers that have not joined
- * or have died. Every member must nevertheless build the same connected graph. */
+/* Only edges between the vertices 0 to n - 1 are used, because the list may name peers that have
+ * not joined or have died. Every member must nevertheless build the same connected graph. */
 static int edges_build(struct topology_edges *e, const char *arg, uint32_t n, uint64_t seed)
 {
     (void)seed;

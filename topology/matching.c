@@ -102,7 +102,7 @@ const struct topology topology_one_peer = {
  * replica, so the number of partners must be limited. Therefore R orders are drawn once from the
  * seed. The first order is that of the peer numbers; its graph is connected for any n. ---- */
 
-enum { R_LEAST = 2 }; /* Smallest number of orders of the peers in a pass. */
+enum { R_LEAST = 2 }; /* Smallest R in rotation:R, the number of orders of the peers in a pass. */
 
 static int rotation_canonical(const char *arg, char *out, size_t cap,
                               char error[TOPOLOGY_ERROR_MAX])
@@ -138,7 +138,7 @@ const struct topology topology_rotation = {
  * all rounds is connected. Each matching by itself is uniformly distributed among all matchings.
  * ---- */
 
-enum { K_LEAST = 2 }; /* Smallest number of matchings (rounds) in a pass. */
+enum { K_LEAST = 2 }; /* Smallest K in matching:K, the number of rounds in a pass. */
 
 static int matching_canonical(const char *arg, char *out, size_t cap,
                               char error[TOPOLOGY_ERROR_MAX])

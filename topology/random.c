@@ -97,7 +97,7 @@ static int er_build(struct topology_edges *e, const char *arg, uint32_t n, uint6
 {
     double p;
     if (!number_real(arg, &p) || (double)n * (n - 1) * p > UINT32_MAX / 2)
-        /* Too many edges: the sum of all degrees must fit into 32 bits (graph.first). */
+        /* There are too many edges. The sum of all degrees must fit into 32 bits (graph.first). */
         return -EINVAL;
     struct rng rng = rng_stream(rng_key(seed, RNG_TOPOLOGY, n, rng_hash("er", 2)));
     int err = 0;
@@ -208,7 +208,7 @@ static int world_build(struct topology_edges *e, const char *arg, uint32_t n, ui
     if (n <= k + 1)
         return topology_complete.build(e, NULL, n, seed);
     if ((uint64_t)n * k > UINT32_MAX)
-        /* Too many edges: the sum of all degrees must fit into 32 bits (graph.first). */
+        /* There are too many edges. The sum of all degrees must fit into 32 bits (graph.first). */
         return -EINVAL;
     struct rng rng = rng_stream(rng_key(seed, RNG_TOPOLOGY, n, rng_hash("small-world", 11)));
     struct world w = {.n = n, .half = k / 2};

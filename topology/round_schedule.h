@@ -33,8 +33,8 @@ struct round_schedule
     /* Number of peers, and number of rounds in a pass (sequence of rounds that is repeated).
      * n_rounds is 0 if the topology does not change. */
     uint32_t n, n_rounds;
-    /* True: one pass averages exactly, that is, each element of the product of its matrices is
-     * 1/n. */
+    /* True: one pass averages exactly, that is, each element of the product of the mixing matrices
+     * of its rounds is 1/n. */
     bool exact;
     size_t *first; /* Index in `edge` at which each round begins. n_rounds + 1 elements. */
     /* Edges of all rounds. Round r has edge[first[r]] to edge[first[r + 1] - 1], sorted by a and
@@ -65,7 +65,7 @@ bool round_schedule_pairs(const char *spec);
 int round_schedule_build(struct round_schedule *r, const char *spec, uint32_t n, uint64_t seed);
 void round_schedule_close(struct round_schedule *r);
 
-/* Returns the weight of an edge. */
+/* Returns the mixing weight of an edge, over / under. */
 static inline double round_schedule_weight(const struct round_schedule_edge *e)
 {
     return (double)e->over / e->under;
@@ -83,8 +83,8 @@ static inline uint32_t round_schedule_word(const struct round_schedule_edge *e)
 
 /* Computes the largest share of the consensus distance that can remain after one pass without
  * compression. This is the maximum of |P x| / |x| over all vectors x with mean 0, where P is the
- * product of the matrices of the pass. Sets *share to this number, which is in [0, 1), and 0 if the
- * pass is exact. Returns 0 or -ENOMEM. Uses Lanczos iteration. */
+ * product of the mixing matrices of all rounds of the pass. Sets *share to this number, which is in
+ * [0, 1), and 0 if the pass is exact. Returns 0 or -ENOMEM. Uses Lanczos iteration. */
 int round_schedule_share(const struct round_schedule *r, double *share);
 
 /* Load of one peer in a pass: `busy` is the number of rounds in which the peer has an edge, and

@@ -28,8 +28,10 @@
 
 enum {
     SPREAD_ROUNDS = 4096, /* Largest number of terms of the sum in graph_spread(). */
-    STEPS_FIRST = 24, /* Number of Lanczos steps before the eigenvalues of T are first computed. */
-    STEPS_EXTRA = 64  /* The number of Lanczos steps is at most 4 n + STEPS_EXTRA. */
+    /* Number of Lanczos steps before the eigenvalues of the tridiagonal matrix T are first
+     * computed. */
+    STEPS_FIRST = 24,
+    STEPS_EXTRA = 64 /* The number of Lanczos steps is at most 4 n + STEPS_EXTRA. */
 };
 
 /* The sum in graph_spread() ends when a term is smaller than this fraction of the sum. */
@@ -60,8 +62,8 @@ struct lanczos
      * element between alpha[i - 1] and alpha[i]. */
     double *alpha, *beta;
     size_t k, cap; /* Number of rows of T at present, and largest number of rows. */
-    /* True: no new vector q exists, so the eigenvalues of T are eigenvalues of W and T cannot
-     * grow. */
+    /* True: no new vector q exists. The eigenvalues of T are then eigenvalues of the matrix M, and
+     * T cannot grow. */
     bool exhausted;
 };
 
@@ -154,7 +156,8 @@ static void lanczos_start(struct lanczos *l)
     scale(l->q, 1.0 / sqrt(dot(l->q, l->q, n)), n);
 }
 
-/* Does one step of the Lanczos iteration, which adds one row and column to T. */
+/* Does one step of the Lanczos iteration, which adds one row and column to the tridiagonal matrix
+ * T. */
 static void lanczos_step(struct lanczos *l)
 {
     uint32_t n = l->m->n;
@@ -177,8 +180,8 @@ static void lanczos_step(struct lanczos *l)
     l->next = spare;
 }
 
-/* Returns the number of eigenvalues of T below x, which is the number of negative pivots in the
- * elimination of T - x. */
+/* Returns the number of eigenvalues of the tridiagonal matrix T below x. It equals the number of
+ * negative pivots in the elimination of T - x. */
 static size_t count_below(const struct lanczos *l, double x)
 {
     size_t n = 0;
@@ -193,8 +196,8 @@ static size_t count_below(const struct lanczos *l, double x)
     return n;
 }
 
-/* Returns the eigenvalue of T that has `rank` eigenvalues below it, by bisection in [-1, 1], which
- * contains all eigenvalues of W. */
+/* Returns the eigenvalue of the tridiagonal matrix T that has `rank` eigenvalues below it. It is
+ * found by bisection in [-1, 1], which contains all eigenvalues of M. */
 static double eigenvalue(const struct lanczos *l, size_t rank)
 {
     double low = -1.0 - 1e-9, high = 1.0 + 1e-9;
@@ -210,8 +213,8 @@ static double eigenvalue(const struct lanczos *l, size_t rank)
     return 0.5 * (low + high);
 }
 
-/* Does Lanczos steps, which add rows to T, until the extreme eigenvalues of T have converged.
- * Stores them in `s`. */
+/* Does Lanczos steps, which add rows to the tridiagonal matrix T, until the extreme eigenvalues of
+ * T have converged. Stores these two eigenvalues in `s`. */
 static void lanczos_run(struct lanczos *l, struct spectrum *s)
 {
     lanczos_start(l);

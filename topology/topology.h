@@ -148,7 +148,8 @@ struct spectrum
 {
     double lambda_2, lambda_n, gap;
 };
-int graph_spectrum(const struct graph *g, struct spectrum *s); /* Returns 0 or -ENOMEM. */
+/* Computes *s. Returns 0 or -ENOMEM. */
+int graph_spectrum(const struct graph *g, struct spectrum *s);
 
 /* Returns the momentum m in [0, 1) with which gossip x(k+1) = W x(k) + m (x(k) - x(k-1)) converges
  * to the mean fastest (heavy ball method, Polyak 1964). The error shrinks by the factor sqrt(m) per

@@ -65,8 +65,8 @@ struct side
     /* Digits that have been found of the k-th largest magnitude. At the end its whole bit
      * pattern. */
     uint32_t key;
-    /* Rank of the k-th largest magnitude among those that begin with the digits found. At the end
-     * the number of chosen values that equal it. */
+    /* Rank of the k-th largest magnitude among the magnitudes that begin with the digits found. At
+     * the end the number of chosen values that equal the k-th largest magnitude. */
     size_t left;
     size_t k;
 };
@@ -149,8 +149,8 @@ VEC_CLONES static void mark_sides(uint8_t *restrict mark, const float *restrict 
         mark[i] = (v[i] >= above) | (v[i] <= below);
 }
 
-/* Copies the chosen elements to `pick`. Of the values that equal a threshold, only the wanted
- * number is copied. */
+/* Copies the chosen elements to `pick`. Of the values that equal a threshold, only as many are
+ * copied as are still wanted. */
 static void collect_sides(const struct codec_source *s, struct side side[SIDES],
                           struct codec_pick *pick)
 {

@@ -49,8 +49,8 @@ static size_t whole_lines(size_t n_bytes)
     return (n_bytes + 63) / 64 * 64;
 }
 
-/* Buffers for finding the rank-th largest magnitude in a sample: the sample `v`, and the result
- * `top` of select_top(). All arrays are in the scratch memory. */
+/* Buffers for finding the magnitude of a given rank in a sample: the sample `v`, and the elements
+ * `top` that select_top() chooses from it. All arrays are in the scratch memory. */
 struct sample
 {
     float *v;

@@ -100,7 +100,8 @@ static size_t atomo_nominal(const int64_t *arg, const struct codec_shape *shape)
 struct triple
 {
     size_t i; /* Index of the triple; sigma_i descends with i. */
-    /* Factor of u_i v_i^T in C, for the matrix scaled to a largest element in [1, 2). */
+    /* Factor of u_i v_i^T in the decoded matrix. It is meant for the matrix scaled so that its
+     * largest element is in [1, 2). */
     double scale;
 };
 

@@ -125,7 +125,8 @@ VEC_CLONES static void codes_random(uint16_t *restrict code, float *restrict h,
     }
 }
 
-/* Sums for scale=ls, the scale of least squared error: vh = <v, h> and hh = |h|^2. */
+/* Sums from which scale=ls computes the scale of least squared error: vh = <v, h> and hh = |h|^2,
+ * where v are the values and h their levels. */
 struct product
 {
     double vh, hh;
@@ -162,9 +163,9 @@ VEC_CLONES static void scale_levels(float *h, size_t n, float scale)
         h[i] *= scale;
 }
 
-/* Returns the squared error |v - scale h|^2. The products scale h are rounded to float, as in
- * decode(), and overwrite h. The formula |v|^2 - <v, h>^2 / |h|^2 would lose too many digits if the
- * error is small. */
+/* Returns the squared error |v - scale h|^2 of the values v, where h are the levels. The products
+ * scale h are rounded to float, as in decode(), and overwrite h. The formula |v|^2 - <v, h>^2 /
+ * |h|^2 would lose too many digits if the error is small. */
 static double codes_error2(const float *v, float *h, size_t n, float scale)
 {
     double e2 = 0.0;
@@ -176,7 +177,8 @@ static double codes_error2(const float *v, float *h, size_t n, float scale)
     return e2;
 }
 
-/* Returns true if every decoded value is in range. The largest decoded value is scale * L. */
+/* Returns true if every decoded value is in range. The largest decoded value is scale * L, where L
+ * (`steps`) is the highest level. */
 static bool in_range(float scale, unsigned steps)
 {
     return scale * (float)steps < CODEC_LIMIT;
@@ -189,7 +191,7 @@ static double dorefa_encode(const int64_t *arg, const struct codec_block *b, uin
         struct product p = put_codes(arg, b, dst + 4);
         double s =
             arg[DOREFA_SCALE] == SCALE_LS ? p.vh / p.hh : (double)b->max / (double)steps_of(arg);
-        /* Random rounding can give levels with <v, h> <= 0. Such levels would only add error, so
+        /* Random rounding can give levels h with <v, h> <= 0. Such levels would only add error, so
          * the scale becomes 0 and nothing is added to the replica. */
         scale = s > 0.0 ? (float)s : 0.0f;
     }

@@ -30,15 +30,15 @@
 enum {
     DYN8_BLOCK /* Index of the argument `block` in `arg`, the array of argument values. */
 };
-enum { DYN8_TOP = 127 }; /* Largest code without its sign bit. */
+enum { DYN8_TOP = 127 }; /* Largest byte of a code, apart from its sign bit. */
 
 static const struct codec_param dyn8_params[] = {
     PARAMS_BLOCK("block", 0),
     {.name = NULL},
 };
 
-/* Largest magnitude of the table before the division. It stands for the largest value of a
- * block. */
+/* Largest magnitude of the table before all magnitudes are divided by it. The largest value of a
+ * block gets this magnitude, so it is decoded without an error. */
 #define LAST (0.1 + 0.9 * 63.5 / 64)
 
 /* Magnitude j of a decade with `parts` magnitudes, divided by the largest magnitude of the table.
@@ -64,11 +64,11 @@ static size_t dyn8_size(const int64_t *arg, size_t n)
     return 4 + n;
 }
 
-/* Returns the code of the magnitude nearest to a, for a in [0, 1]. In decade z the codes are
- * `parts` to 2 parts - 1 with parts = 2^(6-z). The magnitudes of a decade are equally spaced, so
- * the code is the integer part of a linear function of a. Between the last magnitude of a decade
- * and the border above it the code is constant. There are no branches, so that loops over this
- * function vectorise. */
+/* Returns the code of the magnitude nearest to a, for a in [0, 1]. In decade z (magnitudes around
+ * 10^-z) the codes are `parts` to `2 * parts - 1`, with parts = 2^(6-z). The magnitudes of a decade
+ * are equally spaced, so the code is the integer part of a linear function of a. Between the last
+ * magnitude of a decade and the border above it the code is constant. There are no branches, so
+ * that loops over this function vectorise. */
 static inline uint32_t nearest(float a)
 {
     float parts = 64.0f;
@@ -87,7 +87,8 @@ static inline uint32_t nearest(float a)
     STEP_DOWN(1e-6, 1);
 #undef STEP_DOWN
     float zero = a < (float)(ENTRY(1e-6, 1, 0) / 2) ? 0.0f : 1.0f;
-    /* 8/9 is 1 - 0.1 / 0.9: a decade begins at 0.1 of its end. */
+    /* The term 8/9 is 1 - 0.1 / 0.9. The lower end of a decade is 0.1 of its upper end, and has the
+     * code `parts`. */
     float code = a * slope + parts * (8.0f / 9.0f);
     float last = 2.0f * parts - 0.5f;
     return (uint32_t)(int32_t)((code < last ? code : last) * zero);

@@ -20,7 +20,8 @@ static inline float error2_shift(float max)
     return bytes_pow2(-bytes_exponent(max));
 }
 
-/* Undoes the effect of error2_shift() on a sum of squares, which contains that factor twice. */
+/* Divides a sum of squared errors by the square of the factor of error2_shift(), with which each
+ * error was multiplied before it was squared. */
 static inline double error2_unshift(double sum, float max)
 {
     uint64_t bits = (uint64_t)(1023 + 2 * bytes_exponent(max)) << 52;

@@ -75,8 +75,9 @@ static struct simd_sums measure_unit(const struct codec_source *s)
     return all;
 }
 
-/* Returns the scale M for the largest magnitude `max`. M stays below 2 max even if s * max is
- * rounded up, so the largest value is never decoded as 0. */
+/* Returns the scale M = s * max, where s is the argument of the codec and `max` the largest
+ * magnitude. M stays below 2 max even if s * max is rounded up, so the largest value is never
+ * decoded as 0. */
 static float scale_of(const int64_t *arg, float max)
 {
     uint32_t m = bytes_of_float((float)((double)arg[LC3_S] / 1e9 * (double)max));

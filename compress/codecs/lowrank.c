@@ -165,9 +165,10 @@ static void remember(const struct step *w, const uint8_t *message, float *memory
 
 /* ---- P = M Q ---- */
 
-/* Computes P = M Q, x2 and max_bits. Returns false if an element of the difference is not finite or
- * too large. Each tile is first scaled so that its largest element is in [1, 2). Very small and
- * very large differences therefore lose no precision in floats. */
+/* Computes P = M Q, and the sum of squares (x2) and the largest magnitude (max_bits) of M. Returns
+ * false if an element of the difference is not finite or too large. Each tile is first scaled so
+ * that its largest element is in [1, 2). Very small and very large differences therefore lose no
+ * precision in floats. */
 static bool multiply_by_q(struct step *w)
 {
     const struct codec_source *s = w->s;
@@ -277,8 +278,8 @@ static void load_block(const struct step *w, const struct matrix_tile *t, float 
     memset(w->buffer + t->n, 0, (end - t->n) * sizeof *w->buffer);
 }
 
-/* Computes Q' = M^T P with the P of the message, which is rounded to floats. The receiver uses the
- * same P, so this Q' gives the smallest error. */
+/* Computes Q' = M^T P, where P is read from the message, in which it is rounded to floats. The
+ * receiver uses the same P, so this Q' gives the smallest error. */
 static void multiply_by_p(const struct step *w, const uint8_t *message, float shift)
 {
     size_t m = w->f.m, n = w->f.n;
@@ -298,9 +299,9 @@ static void multiply_by_p(const struct step *w, const uint8_t *message, float sh
 
 /* ---- The codec ---- */
 
-/* Returns the squared error |M - C|^2. The formula |M|^2 - |Q'|^2 is inaccurate if the result is
- * small, or if products of floats underflow. In these cases the message is decoded and compared
- * with M. */
+/* Returns the squared error |M - C|^2 between the matrix M and its decoded form C. The formula
+ * |M|^2 - |Q'|^2 is inaccurate if the result is small, or if products of floats underflow. In these
+ * cases the message is decoded and compared with M. */
 static double projection_error2(const struct step *w, const uint8_t *message)
 {
     double q2 = 0.0;

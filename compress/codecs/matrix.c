@@ -40,7 +40,8 @@ size_t matrix_plain_scratch(const struct codec_shape *shape)
     return 2 * dense_scratch(&plain, shape->n) * sizeof(float);
 }
 
-/* The matrix is encoded by the codec `none`. Its two working buffers are in `scratch`. */
+/* The matrix is encoded as plain floats by the codec `none`. The two working buffers of that codec
+ * are in `scratch`. */
 int matrix_plain_encode(const struct codec_source *s, void *scratch, uint8_t *dst, size_t *len,
                         struct compress_stat *stat)
 {
@@ -107,8 +108,8 @@ bool matrix_is_nothing(const struct codec_shape *shape, size_t r, const uint8_t 
     return largest(src + matrix_q_at(shape, r, 0), r * shape->cols) == 0;
 }
 
-/* Instead of computing C, this function checks a bound that costs much less. No element of C
- * exceeds the sum of max |p| * max |q| over the r columns, where p and q are the elements of a
+/* Instead of computing C = P Q^T, this function checks a bound that costs much less. No element of
+ * C exceeds the sum of max |p| * max |q| over the r columns, where p and q are the elements of a
  * column of P and of Q. */
 bool matrix_check(const struct codec_shape *shape, size_t r, const uint8_t *src)
 {
@@ -127,8 +128,9 @@ bool matrix_check(const struct codec_shape *shape, size_t r, const uint8_t *src)
     return any != 0 && most < (double)CODEC_LIMIT * (1.0 - 0x1p-16);
 }
 
-/* Computes one tile of C in v. Two columns are added at a time, in the same order as one by one, so
- * that the tile is read and written half as often. */
+/* Computes one tile of the decoded matrix C = P Q^T in v. Two columns of P and Q are processed at a
+ * time, so that the tile is read and written half as often. They are added in the same order as one
+ * by one. */
 VEC_CLONES static void product(float *restrict v, const uint8_t *restrict src,
                                const struct codec_shape *shape, size_t r,
                                const struct matrix_tile *t)

@@ -28,7 +28,7 @@ enum {
 };
 enum {
     ONEBIT_HEAD = 8, /* Number of bytes of the two means. */
-    /* Number of partial sums. */
+    /* Number of partial sums for each of the two classes of values. */
     LANES = 16
 };
 
@@ -70,8 +70,9 @@ VEC_CLONES static void add_class(double *restrict sum, const float *restrict v, 
         sum[j] += l[j];
 }
 
-/* Adds n values to the sums of both classes (v >= 0 and v < 0). Each class is summed by itself. The
- * difference of two sums would lose a class that is much smaller than the other. */
+/* Adds n values to the sums of both classes (v >= 0 and v < 0). Each class is summed by itself. A
+ * class computed as the total minus the other class would be lost in rounding if it is much
+ * smaller. */
 static void add_both(struct classes *c, const float *v, size_t n)
 {
     add_class(c->plus, v, n, 0);

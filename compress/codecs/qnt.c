@@ -137,11 +137,11 @@ static void take_sample(struct sample *s, const struct codec_block *b, float shi
     }
 }
 
-/* Assigns a code to each cell, at most K codes, ascending with the value. A heavy cell has as many
- * values as two buckets or more. It gets a code of its own, and may split the bucket of light cells
- * around it in two. Therefore H heavy cells leave K - 2 H codes for the light cells. Each light
- * cell belongs to the bucket in which the middle one of its values falls, if the values of all
- * light cells are divided into equal parts. */
+/* Assigns a code to each cell of the histogram, at most K codes, ascending with the value. A cell
+ * is heavy if it has as many values as two buckets or more. It gets a code of its own, and may
+ * split the bucket of light cells around it in two. Therefore H heavy cells leave K - 2 H codes for
+ * the light cells. The values of all light cells are divided into equal parts, one for each of
+ * these codes. A light cell belongs to the part that contains the middle one of its values. */
 static void assign_codes(uint8_t *restrict code, const struct sample *s, uint32_t k)
 {
     uint32_t light = s->n;
@@ -154,8 +154,8 @@ static void assign_codes(uint8_t *restrict code, const struct sample *s, uint32_
         }
     uint32_t below = 0;
     uint32_t now = 0; /* Code of the bucket to which the loop adds cells at present. */
-    /* Number of the part that contains the previous light cell, when the values of all light cells
-     * are divided into `parts` equal parts. -1: the next cell must begin a new bucket. */
+    /* The values of all light cells are divided into `parts` equal parts. This is the number of the
+     * part that contains the previous light cell. -1: the next cell must begin a new bucket. */
     int part = -1;
     bool any = false; /* True: the present bucket contains at least one value. */
     double share = (double)parts / (double)(light > 0 ? light : 1);

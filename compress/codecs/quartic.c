@@ -16,7 +16,7 @@ enum {
     RUN_2 = QUARTIC_MAX + 1, /* Byte that stands for a run of two zero bytes. */
     /* Byte that stands for the longest run, 14 zero bytes. Its value is 255. */
     RUN_MOST = RUN_2 + QUARTIC_RUN_MAX - 2,
-    MASK_BYTES = 64, /* Number of bytes that one 64-bit mask describes. */
+    MASK_BYTES = 64, /* Number of bytes that one 64-bit mask describes, one bit for each. */
     LANES = QUARTIC_LANES
 };
 
@@ -218,7 +218,8 @@ void quartic_write(struct quartic_writer *w, const uint8_t *src, size_t n_bytes)
     size_t whole = n_bytes / MASK_BYTES;
     masks_of(mask, src, whole);
     for (size_t at = 0; at < whole; at++) {
-        /* Number of bytes, out of the 64, that have been written or counted as zero bytes. */
+        /* Number of bytes of this mask, out of 64, that have been written or counted as zero
+         * bytes. */
         size_t done = 0;
         for (uint64_t left = mask[at]; left != 0; left &= left - 1) {
             size_t i = (size_t)__builtin_ctzll(left);

@@ -32,7 +32,7 @@ enum {
     QUARTIC_DIGITS = 5, /* Number of ternary digits in a byte. */
     /* Number of digits in a group, the digits that are packed by one call. */
     QUARTIC_GROUP = QUARTIC_DIGITS * CODEC_CHUNK,
-    /* Number of bytes in a group. */
+    /* Number of bytes into which a full group of digits is packed. */
     QUARTIC_BYTES = CODEC_CHUNK,
     QUARTIC_ZERO = 121,   /* Byte of five digits that all stand for zero. */
     QUARTIC_MAX = 242,    /* Largest byte that packs five digits. Larger bytes are run bytes. */
@@ -78,7 +78,7 @@ bool quartic_check(const uint8_t *src, size_t n, bool *any);
 /* Writer of a stream in which runs of zero bytes are run bytes. */
 struct quartic_writer
 {
-    uint8_t *at; /* End of the stream so far. */
+    uint8_t *at; /* Address to which the next byte of the stream is written. */
     /* Number of zero bytes at the end of the input so far. They are not written yet, because the
      * run may continue. */
     size_t zeros;

@@ -59,7 +59,8 @@ static struct walk walk_from(uint64_t seed, uint64_t j, uint64_t k, uint64_t n)
     return (struct walk){seed, j, k, j * n / k, j * n % k, n / k, n % k};
 }
 
-/* Returns the random position in the next stratum and sets *width to the size of that stratum. */
+/* Returns the random position that is chosen in the next stratum. Sets *width to the number of
+ * elements of that stratum. */
 static inline uint32_t walk_next(struct walk *w, uint32_t *width)
 {
     uint64_t rest = w->rest + w->fraction;

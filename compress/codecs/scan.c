@@ -13,7 +13,7 @@
 #include <errno.h>
 
 enum {
-    /* Number of elements that are scanned between two checks of the room in `pick`. CODEC_CHUNK
+    /* Number of elements that are scanned before the room in `pick` is checked again. CODEC_CHUNK
      * elements of extra room hold the output of one such step. */
     STEP = CODEC_CHUNK - SIMD_LANES
 };
@@ -44,7 +44,7 @@ uint32_t scan_threshold(double t)
 }
 
 /* Whether there is room in `pick` is checked after each step. A step writes at most STEP values,
- * and the vector kernel may write SIMD_LANES more values behind them. */
+ * and the vector kernel may write SIMD_LANES more values after them. */
 int scan_above(const struct codec_source *s, uint32_t threshold, size_t most,
                struct codec_pick *pick)
 {

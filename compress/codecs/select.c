@@ -22,10 +22,11 @@
 #include <math.h>
 
 enum {
-    /* Number of elements that are scanned between two checks whether `pick` has room for more
-     * candidates. */
+    /* Number of elements that are scanned before the room in `pick` for more candidates is checked
+     * again. */
     SCAN_CHUNK = 4096,
-    DIGITS = 3, /* Number of digits into which the 31 bits of a key are divided. */
+    /* Number of digits into which the 31 bits of a key (bit pattern of a magnitude) are divided. */
+    DIGITS = 3,
     /* Number of values that the longest digit can have, 2^11. */
     DIGIT_SIZE = 2048
 };
@@ -48,14 +49,15 @@ static inline uint32_t key_of(float f)
  * counted in one table, each count would wait for the previous store. */
 struct radix
 {
-    /* Histogram of the digit to find next, split over two tables that are added at the end. */
+    /* Histogram of the digit that the next pass finds, split over two tables. Their sum is the
+     * histogram. */
     uint32_t count[2][DIGIT_SIZE];
     /* The digits of the k-th largest key that have been found, at the bits that they have in the
      * key. */
     uint32_t prefix;
     size_t left;    /* Rank of the k-th largest key among the keys that begin with `prefix`. */
     size_t same;    /* Number of keys that begin with `prefix`. */
-    unsigned digit; /* Index of the digit to find next. */
+    unsigned digit; /* Index of the digit that the next pass finds. 0: the highest. */
 };
 
 static void radix_start(struct radix *r, size_t k)
@@ -184,7 +186,7 @@ struct scratch
     size_t room; /* Capacity of `value` and `index`: the largest number of candidates. */
 };
 
-/* Places the arrays of the struct in the scratch memory at `at`. */
+/* Places the arrays of struct scratch in the scratch memory at `at`. */
 static struct scratch carve(void *at, size_t n, size_t k)
 {
     struct scratch s = {.value = at, .room = candidate_room(n, k)};
@@ -296,7 +298,7 @@ static int scan_candidates(const struct codec_source *s, const struct scratch *c
     return 0;
 }
 
-/* Returns the number of elements of v[0..n) with the key t. */
+/* Returns the number of elements of v[0..n) that have the key t (bit pattern of the magnitude). */
 VEC_CLONES static size_t count_equal(const float *v, size_t n, uint32_t t)
 {
     uint32_t count = 0; /* A 32-bit count is enough, because n is at most CODEC_CHUNK. */
@@ -305,8 +307,8 @@ VEC_CLONES static size_t count_equal(const float *v, size_t n, uint32_t t)
     return count;
 }
 
-/* Copies the elements with a key above to->t, and the first `ties` elements with a key equal to
- * to->t, to `to`. Handles one element at a time. */
+/* Copies the elements with a key (bit pattern of the magnitude) above the threshold to->t to `to`,
+ * and also the first `ties` elements with the key to->t. Handles one element at a time. */
 static void take_ties(struct simd_scan *to, const float *value, const uint32_t *index, size_t n,
                       size_t ties)
 {
@@ -322,8 +324,9 @@ static void take_ties(struct simd_scan *to, const float *value, const uint32_t *
     }
 }
 
-/* Copies the elements with a key above to->t, and the first *ties elements with a key equal to
- * to->t, to `to`. Subtracts the number of copied elements with the key to->t from *ties. */
+/* Copies the elements with a key (bit pattern of the magnitude) above the threshold to->t to `to`,
+ * and also the first *ties elements with the key to->t. Subtracts the number of the latter from
+ * *ties. */
 static void take_chunk(struct simd_scan *to, const float *value, const uint32_t *index, size_t n,
                        size_t *ties)
 {

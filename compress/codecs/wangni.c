@@ -240,8 +240,9 @@ static void set_values(const int64_t *arg, double kappa, struct codec_pick *pick
         sum += over ? 0.0 : a;
         n += !over;
     }
-    /* This factor is <v, q> / |q|^2. All values q have the magnitude 1 / kappa, so the factor
-     * changes this magnitude to the mean of |v|. */
+    /* With scale=ls, a value that is not saturated is sent with the mean magnitude of all such
+     * values. This equals beta / kappa with beta = <v, q> / |q|^2, because all values q of
+     * scale=raw have the magnitude 1 / kappa. */
     double each = arg[WANGNI_SCALE] == SCALE_RAW ? 1.0 / kappa : n > 0 ? sum / (double)n : 0.0;
     for (size_t i = 0; i < pick->k; i++) {
         float v = pick->truth[i];

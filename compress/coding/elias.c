@@ -187,8 +187,8 @@ VEC_CLONES static bool increase(const uint32_t *index, size_t count)
     return bad == 0;
 }
 
-/* The high part of a position is position >> b. High parts ascend, so it is enough to check the
- * last one: it must be at most (n-1) >> b. Then no position overflows 32 bits. */
+/* The high part of a position is position >> b. High parts ascend, so only the last one is checked.
+ * It must be at most (n-1) >> b, so that no position overflows 32 bits. */
 bool elias_get(struct elias_reader *r, uint32_t *index, size_t count)
 {
     if (!get_high(r, index, count) || index[count - 1] > (r->n - 1) >> r->b)

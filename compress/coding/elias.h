@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { ELIAS_B_MAX = 31 }; /* Largest number of low bits. */
+enum { ELIAS_B_MAX = 31 }; /* Largest number b of low bits of a position. */
 
 /* Returns the number b of low bits of a position, for 1 <= k <= n < 2^32. */
 unsigned elias_low_bits(size_t k, size_t n);

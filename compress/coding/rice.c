@@ -17,7 +17,8 @@ enum {
     /* A window is a 64-bit load from the stream that begins at any bit of a byte. Up to 7 bits
      * before that bit are dropped, so a window has at least 57 bits. */
     WINDOW = 57,
-    GROUP = 4 /* Number of positions in a group. A group is read from one window if it fits. */
+    /* Number of positions in a group. A group is read from one window, if its codes fit into it. */
+    GROUP = 4
 };
 
 /* Returns the length in bits of the longest possible stream of k positions below n with parameter
@@ -218,7 +219,8 @@ static bool long_gap(struct rice_reader *r, uint64_t *gap)
     return high <= UINT32_MAX;
 }
 
-/* Reads one position with all checks. Used if a group does not fit into one window. */
+/* Reads one position with all checks. Used if a group (GROUP positions) does not fit into one
+ * window (64-bit load). */
 static bool get_one(struct rice_reader *r, uint32_t *index)
 {
     uint64_t gap;
@@ -267,8 +269,8 @@ VEC_CLONES static size_t get_groups(struct rice_reader *reader, uint32_t *index,
     return i;
 }
 
-/* If a group does not fit into its window, its positions are read one by one. Then groups are tried
- * again. */
+/* If a group (GROUP positions) does not fit into its window (64-bit load), its positions are read
+ * one by one. After them, groups are read again. */
 bool rice_get(struct rice_reader *r, uint32_t *index, size_t count)
 {
     r->k += count;
@@ -292,8 +294,9 @@ bool rice_ended(const struct rice_reader *r)
 }
 
 /* Returns true if the parameters b - 1 and b + 1 would not give a shorter stream. Let `high` be the
- * sum of (gap >> b) over all gaps. For b - 1 this sum would be 2 * high + top, and for b + 1 it
- * would be (high - odd) / 2. */
+ * sum of (gap >> b) over all gaps. For b - 1 this sum would be 2 * high + top, where `top` gaps
+ * have bit b - 1 set. For b + 1 it would be (high - odd) / 2, where `odd` gaps have an odd (gap >>
+ * b). */
 bool rice_least(const struct rice_reader *r)
 {
     uint64_t high = r->at - (uint64_t)r->k * (1 + r->b);

@@ -22,8 +22,8 @@ STEP void load_all(struct simd_sums *sums, float *v, const struct simd_source *s
         sums[b] = sums_of(&l[b]);
 }
 
-/* Calls load_all() with a constant `how`. The compiler makes one loop for each value, so `how` is
- * not tested in every step. */
+/* Calls load_all() with a constant `how`, the flags of simd_load(). The compiler makes one loop for
+ * each combination of flags, so `how` is not tested in every step. */
 STEP void loads(struct simd_sums *sums, float *v, const struct simd_source *s)
 {
     switch (s->how) {

@@ -136,8 +136,8 @@ static void half_add_ref(float *restrict y, const uint8_t *restrict src, size_t 
         y[i] += simd_half_to_float(bytes_get_u16(src + 2 * i)) * first * second;
 }
 
-/* Adds squares in the order that simd.h defines: sixteen lanes of floats, then the lanes as
- * doubles. */
+/* Adds squares in the order that simd.h defines: each of sixteen lanes (partial sums) adds floats,
+ * and then the lanes are added up as doubles. */
 static double sum_squares_ref(const float *square, size_t n)
 {
     float lane[SIMD_LANES] = {0};
@@ -157,8 +157,8 @@ static double sum_squares_ref(const float *square, size_t n)
     return sum_lanes(l);
 }
 
-/* Number that rounds a float: added to a float of magnitude below 2^22, it leaves the nearest
- * integer (ties to even) in the low bits of the sum, in two's complement. */
+/* Adding this number to a float of magnitude below 2^22 rounds the float. The low bits of the sum
+ * are then the nearest integer (ties to even) in two's complement. */
 #define ROUND_BIAS 0x1.8p23f
 
 static double byte_put_ref(const struct simd_bytes *g, uint8_t *restrict code,
@@ -284,8 +284,8 @@ static void nibble_add_ref(float *restrict y, const uint8_t *restrict src, size_
         y[i] += value[src[i / 2] >> (i % 2 * 4) & 15];
 }
 
-/* Handles one element d of a scan: collects it with its position if it reaches the threshold.
- * Otherwise adds its square to the lane of rest2. */
+/* Handles one element d of a scan. If it reaches the threshold, it is collected with its position.
+ * Otherwise its square is added to rest2[lane], a partial sum over the elements not collected. */
 static inline void scan_one(struct simd_scan *s, double rest2[SIMD_LANES], size_t lane, float d,
                             uint32_t index)
 {

@@ -91,7 +91,8 @@ void simd_half_add(float *restrict y, const uint8_t *restrict src, size_t n, flo
 struct simd_bytes
 {
     float shift; /* Power of two near 1 / max |v|, which keeps products in the range of a float. */
-    float inv, step; /* inv: number of steps between codes per unit of v * shift. step: 1 / inv. */
+    /* inv: factor that turns v * shift into a code. step: distance between two codes, 1 / inv. */
+    float inv, step;
 };
 double simd_byte_put(const struct simd_bytes *g, uint8_t *restrict code, const float *restrict v,
                      size_t n);

@@ -144,8 +144,9 @@ VEC_CLONES static float row_most(const float *s, size_t n)
     return lanes_most(most);
 }
 
-/* Replaces each s by exp(scale (s - most)) and returns the sum. The LANES partial sums are floats.
- * They are then added pairwise. In total there are about n / 16 + 4 roundings at most. */
+/* Replaces each score s by exp(scale (s - most)) and returns the sum. `most` is the largest score
+ * of the row. The LANES partial sums are floats. They are then added pairwise. In total there are
+ * about n / 16 + 4 roundings at most. */
 VEC_CLONES static float row_exp(float *s, size_t n, float scale, float most)
 {
     float sum[LANES] = {0};
@@ -215,9 +216,10 @@ static void attention_forward(const struct layer *l, const struct layer_pass *p)
         }
 }
 
-/* Computes one row of the backward pass of the softmax. s: scores, which become attention weights P
- * = exp(scale (s - most)) inverse. d_s: gradient of P, which becomes the gradient of the scores,
- * scale P (d_s - dot). `dot` is the sum of P d_s over the row. */
+/* Computes one row of the backward pass of the softmax. s holds the scores, which are replaced by
+ * the attention weights P = exp(scale (s - most)) inverse. `most` is the largest score and
+ * `inverse` is 1 / (sum of the exponentials). d_s holds the gradient of P, which is replaced by the
+ * gradient of the scores, scale P (d_s - dot). `dot` is the sum of P d_s over the row. */
 VEC_CLONES static void row_backward(float *restrict s, float *restrict d_s, size_t n, float scale,
                                     const float keep[2], float dot)
 {

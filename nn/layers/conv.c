@@ -52,8 +52,8 @@ struct geometry
     float *frame, *weights, *columns;
 };
 
-/* Rounds up to a whole number of vectors. The next area of the scratch memory is then also
- * aligned. */
+/* Returns the number of floats, rounded up to whole vectors. The next area of the scratch memory is
+ * then also aligned. */
 static size_t whole(size_t floats)
 {
     return (floats + LAYER_SLACK - 1) / LAYER_SLACK * LAYER_SLACK;

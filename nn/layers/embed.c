@@ -96,7 +96,8 @@ static void tokens_gradient(const struct layer *l, const struct layer_pass *p)
     for (uint32_t id = 1; id < LAYER_VOCABULARY; id++)
         end[id] += end[id - 1];
     for (uint32_t i = n; i-- > 0;)
-        /* Each use decrements end[id]. At last it is the index of the id's first position. */
+        /* Each position of an id decrements end[id]. After the loop, end[id] is the index of the
+         * id's first position in sorted[]. */
         sorted[--end[token(p->in[i])]] = i;
     for (uint32_t id = 0; id < LAYER_VOCABULARY; id++) {
         uint32_t stop = id + 1 < LAYER_VOCABULARY ? end[id + 1] : n;

@@ -54,8 +54,8 @@ enum {
     PERIOD = 256
 };
 
-/* A bias of few columns is repeated 16 times, and 16 rows are processed as one. The reason: a loop
- * over, for example, 6 floats spends most of its time on starting and ending. */
+/* A bias of few columns is repeated 16 times, and 16 rows are processed as one. A loop over few
+ * floats, for example 6, would spend most of its time on starting and ending. */
 void layer_bias(float *v, const float *bias, size_t rows, size_t cols, bool relu_too)
 {
     float period[PERIOD];

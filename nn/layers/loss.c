@@ -65,7 +65,8 @@ VEC_CLONES static double sum_of(const float *v, size_t n)
     return lanes_sum(l);
 }
 
-/* Computes e[j] = exp(z[j] - top) for j < n. e may be the same memory as z. */
+/* Computes e[j] = exp(z[j] - top) for j < n, where `top` is the largest logit of the row. e may be
+ * the same memory as z. */
 VEC_CLONES static void exponentials(float *e, const float *z, float top, size_t n)
 {
     for (size_t j = 0; j < n; j++)
@@ -78,8 +79,9 @@ VEC_CLONES static void scale_less(float *d, float s, float less, size_t n)
         d[j] = d[j] * s - less;
 }
 
-/* Returns sum_j exp(z_j - top), which neither overflows nor becomes 0. If e is not NULL, writes the
- * terms to e[]; the gradient needs them. */
+/* Returns sum_j exp(z_j - top), where `top` is the largest z_j. The sum therefore neither overflows
+ * nor becomes 0. If e is not NULL, the terms are also written to e[], because the gradient needs
+ * them. */
 static double sum_exp(const float *z, float top, size_t n, float *e)
 {
     float chunk[CHUNK];
@@ -104,7 +106,8 @@ struct loss loss_softmax(const struct loss_batch *b, float *d_logits)
     assert(smoothing >= 0 && smoothing < 1);
     for (size_t i = 0; i < b->n; i++) {
         const float *z = b->logits + i * n;
-        float *d = d_logits != NULL ? d_logits + i * n : NULL; /* May be the memory of z itself. */
+        /* The gradient may be written over z itself. */
+        float *d = d_logits != NULL ? d_logits + i * n : NULL;
         size_t label = b->labels[i];
         assert(label < n);
         float top = largest(z, n);

@@ -19,8 +19,8 @@
 struct loss
 {
     double sum; /* Sum of the losses of all rows (not the mean), label smoothing included. */
-    /* Number of rows that are classified correctly, that is, whose label has the largest logit and
-     * is the first of equal ones. */
+    /* Number of rows that are classified correctly, that is, whose label is the first class with
+     * the largest logit. */
     uint64_t n_right;
 };
 
@@ -30,7 +30,8 @@ struct loss_batch
     const float *logits;    /* [n][n_classes] */
     const uint16_t *labels; /* Label of each of the n rows, less than n_classes. */
     float smoothing;        /* Label smoothing, in [0, 1). */
-    /* Divisor of the gradient. 0: n. Larger than n if these rows are a part of a batch. */
+    /* Number by which the gradient is divided. 0: by n. A number above n is given if these rows are
+     * only a part of a batch. */
     size_t n_mean;
 };
 

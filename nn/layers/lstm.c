@@ -35,11 +35,13 @@ enum {
 /* Sizes of a forward or backward pass, and memory that all its time steps use. */
 struct lstm
 {
-    size_t n, times, in, wide; /* Samples, time steps, input channels i, and hidden channels H. */
-    size_t chunk;              /* Number of time steps that are processed together as a chunk. */
+    /* Numbers of samples, time steps, input channels (i) and hidden channels (H). */
+    size_t n, times, in, wide;
+    size_t chunk; /* Number of time steps that are processed together as a chunk. */
     const float *weight_ih, *weight_hh;
-    float *ih_t; /* Transpose of weight_ih. Only in the forward pass. */
-    /* weight_hh in panels: transposed in the forward pass, unchanged in the backward pass. */
+    float *ih_t; /* Transpose of weight_ih, used in the forward pass only. */
+    /* Copy of weight_hh in panels: its transpose in the forward pass, weight_hh itself in the
+     * backward pass. */
     float *panels;
     /* Forward pass: the sum of bias_ih and bias_hh. Backward pass: scratch memory for the gradient
      * of the biases. */
@@ -214,7 +216,7 @@ static void step_forward(const struct lstm *m, float *gates, const float *c_befo
     }
 }
 
-/* Computes the contribution of the inputs to the gates of a chunk. */
+/* Computes the part of the gates that comes from the inputs, for all time steps of a chunk. */
 static void inputs_forward(const struct lstm *m, const float *in, size_t rows, float *gates)
 {
     tile_product(&(struct tile_product){.m = rows,

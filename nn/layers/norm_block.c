@@ -107,8 +107,8 @@ static void sum_rest(const struct layer_norm_sums *s, size_t n)
     }
 }
 
-/* The vector loops process whole periods. The rest is shorter than a period and is handled
- * separately. */
+/* The vector loops process whole periods (nn/layers/norm_columns.c). The floats after the last
+ * whole period are handled separately. */
 void layer_norm_add_sums(const struct layer_norm_sums *s, size_t n, size_t period)
 {
     struct layer_norm_sums rest = *s;

@@ -7,8 +7,8 @@
 #include <stddef.h>
 
 enum {
-    /* The columns are processed in groups of this number. A period (see
-     * nn/layers/norm_columns.c) is a multiple of it. */
+    /* Number of columns that are processed together. A period (see nn/layers/norm_columns.c) is a
+     * multiple of this number. */
     LAYER_NORM_WIDE = 32
 };
 
@@ -19,7 +19,7 @@ enum {
 struct layer_norm_sums
 {
     double *first, *second;
-    const float *x, *g; /* g: gradient of the output. In the forward pass NULL. */
+    const float *x, *g; /* g: gradient of the output; NULL in the forward pass. */
     const float *mean, *scale, *bias;
     /* True: the gradient counts as 0 where the output of the ReLU was 0. That output is computed
      * again from x. */
@@ -33,7 +33,7 @@ void layer_norm_add_sums(const struct layer_norm_sums *s, size_t n, size_t perio
  * `at` on, at most one period. */
 struct layer_norm_line
 {
-    const float *x, *with; /* with: second input to add, or NULL. */
+    const float *x, *with; /* with: second input, which is added. NULL: none. */
     float *out;
     const float *mean, *scale, *bias;
     bool relu;

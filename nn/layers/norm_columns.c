@@ -35,7 +35,7 @@ enum {
     BLOCK = 4096 /* Length of a block in floats. A period that is longer is a block by itself. */
 };
 
-/* spans and periods, see the top of this file */
+/* spans and periods, which the top of this file defines */
 
 struct span
 {
@@ -73,7 +73,8 @@ static struct span span_of(const struct layer *l, uint32_t n)
 struct periods
 {
     float *mean, *scale, *bias, *slope, *level;
-    /* Forward: sums of x - mean and its square. Backward: sums of g and of g (x - mean). */
+    /* Forward pass: sums of x - mean and of (x - mean)^2. Backward pass: sums of g and of g (x -
+     * mean), where g is the gradient before the ReLU. */
     double *sum, *square;
     /* Arrays with one value per channel. own: statistics in evaluation, because then no `keep`
      * memory holds them. d_weight, d_bias: gradients of weight and bias, summed over the batch. */
@@ -82,9 +83,9 @@ struct periods
 };
 
 enum {
-    /* Floats per column in the arrays of struct periods that have a value for each column. */
+    /* Number of floats per column of a period: five arrays of floats and two arrays of doubles. */
     FLOATS_A_COLUMN = 5 + 2 * 2,
-    FLOATS_A_CHANNEL = 3 + 2 * 2 /* Floats per channel in the other arrays of struct periods. */
+    FLOATS_A_CHANNEL = 3 + 2 * 2 /* Floats per channel, for own[3], d_weight and d_bias. */
 };
 
 static struct periods periods_in(float *scratch, const struct span *s)
@@ -112,8 +113,8 @@ static void repeat(float *v, const struct span *s)
         memcpy(v + i * s->c, v, s->c * sizeof *v);
 }
 
-/* Adds the sums of all columns that belong to the same channel. A period in v has the columns of
- * s->times positions. The result is in v[0..c). */
+/* A period holds the c channels of s->times positions. Adds up the columns of v that belong to the
+ * same channel. The sums are in v[0..c). */
 static void fold(double *v, const struct span *s)
 {
     for (size_t i = 1; i < s->times; i++)
@@ -121,7 +122,7 @@ static void fold(double *v, const struct span *s)
             v[j] += v[i * s->c + j];
 }
 
-/* computing the statistics of one span */
+/* statistics of one span: sums, means and variances */
 
 /* Sums over a span are computed in three steps. sums_begin() sets them to 0. layer_norm_add_sums()
  * adds a block of values, once per block. sums_end() adds the sums of columns that belong to the
@@ -154,8 +155,8 @@ static void centre(const struct span *s, const struct periods *t, const float *x
     repeat(t->mean, s);
 }
 
-/* Computes own = {mean, 1 / deviation, variance} of a group of channels. The sums in `t` are around
- * t->mean. */
+/* Computes own = {mean, 1 / deviation, variance} of a group of channels. The sums in `t` are sums
+ * of differences x - t->mean. */
 static void group_statistics(const struct periods *t, double rows, const size_t range[2],
                              float own[3])
 {

@@ -131,7 +131,7 @@ const struct layer_op layer_add = {
 #define GELU_SCALE 1.5957691216057308f /* 2 sqrt(2 / pi) */
 #define GELU_CUBE  0.044715f
 
-/* Returns sigmoid(2 u), the factor of x in the GELU. */
+/* Returns sigmoid(2 u), the factor of x in the formula of the GELU above. */
 static inline float gelu_share(float x)
 {
     return vec_sigmoid(GELU_SCALE * (x + GELU_CUBE * x * x * x));

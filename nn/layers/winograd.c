@@ -53,8 +53,8 @@ static size_t slice_channels(size_t from, size_t to)
 }
 
 /* Returns the number of strips in a block: as many as keep the transformed inputs and outputs in
- * the cache. If the transformed weights are read or computed again for each block, a block has more
- * strips, so that this costs less than the products. */
+ * the cache. If each block must read or compute the transformed weights again, a block has more
+ * strips, so that this extra work costs less than the products. */
 static size_t block_strips(const struct winograd *g)
 {
     size_t tiles = BLOCK_FLOATS / (XI * (g->from + g->slice));

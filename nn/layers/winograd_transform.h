@@ -20,8 +20,8 @@ enum {
 
 struct winograd_strip
 {
-    size_t w;        /* Number of positions in a row of the map. Even. */
-    size_t channels; /* Floats from one position of the map to the next. */
+    size_t w;        /* Number of positions in a row of the map, an even number. */
+    size_t channels; /* Number of floats from one position of the map to the next. */
     /* Number of channels to process, starting at the pointers `matrix`, `in` and `out`. */
     size_t columns;
     size_t apart;  /* Floats from one of the 16 matrices to the next. */
@@ -29,8 +29,8 @@ struct winograd_strip
     /* in: rows of the map to read, 4 rows of the inputs or 2 rows of the output's gradient. */
     const float *in[4];
     float *out[2];
-    const float *bias; /* add: add the result to the old output. relu: apply ReLU after that. */
-    bool add, relu;    /* add: add the result to the output. relu: then apply ReLU. */
+    const float *bias; /* Bias of the channels to process. NULL: no bias. */
+    bool add, relu;    /* add: add the old output to the result. relu: then apply ReLU. */
 };
 
 struct winograd_kernels

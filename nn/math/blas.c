@@ -44,9 +44,9 @@ void blas_gemm_ref(const struct blas_gemm *g)
         }
 }
 
-/* LAPACK's singular value decomposition, which is a part of OpenBLAS. The header is in another
- * package, so the function is declared here. Fortran passes all arguments by reference, and the
- * length of a text last. */
+/* LAPACK's singular value decomposition, which is a part of OpenBLAS. LAPACK's header is in another
+ * software package, so the function is declared here. Fortran passes all arguments by reference,
+ * and the length of a text last. */
 extern void sgesdd_(const char *jobz, const int *m, const int *n, float *a, const int *lda,
                     float *s, float *u, const int *ldu, float *vt, const int *ldvt, float *work,
                     const int *lwork, int *iwork, int *info, size_t jobz_len);

@@ -50,7 +50,7 @@ struct blas_svd
     size_t m, n;
     float *a; /* Input matrix. Its contents are destroyed. */
     float *s, *u, *vt;
-    void *work; /* Memory of blas_svd_work() bytes, aligned for double. */
+    void *work; /* Work space of blas_svd_work() bytes, aligned for double. */
 };
 
 enum {

@@ -54,7 +54,8 @@ float half_of_float16(uint16_t h)
     uint32_t sign = (uint32_t)(h & 0x8000u) << 16, rest = h & 0x7fffu;
     if (rest >= 0x7c00u)
         return of_bits(sign | 0x7f800000u | (rest & 0x3ffu) << 13);
-    if (rest < 0x400u) /* Subnormal: a multiple of 2^-24, exact as a float. */
+    /* A subnormal float16 is a multiple of 2^-24, which a float represents exactly. */
+    if (rest < 0x400u)
         return of_bits(sign | bits_of((float)rest * 0x1p-24f));
     return of_bits(sign | ((rest << 13) + 0x38000000u));
 }

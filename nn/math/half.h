@@ -19,7 +19,7 @@ float half_of_float16(uint16_t h);
 uint16_t half_to_bfloat16(float v);
 float half_of_bfloat16(uint16_t h);
 
-/* Returns v rounded to the type of a segment. */
+/* Returns v rounded to the number format of a segment (float32, float16 or bfloat16). */
 float half_rounded(enum segment_type type, float v);
 
 /* Rounds the model x to the types of its segments (the rounded model) and writes it to out. s has

@@ -21,7 +21,8 @@ const char *number_digits(const char *p, uint64_t most, uint64_t *value)
     for (; *p >= '0' && *p <= '9'; p++) {
         uint64_t digit = (uint64_t)(*p - '0');
         if (digit > most || v > (most - digit) / 10)
-            /* Checking before the multiplication and the addition keeps v from overflowing. */
+            /* The limit is checked before v is multiplied and the digit is added, so that v cannot
+             * overflow. */
             return NULL;
         v = 10 * v + digit;
     }

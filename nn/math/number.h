@@ -54,7 +54,8 @@ bool number_real(const char *text, double *value);
 bool number_to_float(double v, double divide, float *x);
 
 /* Writes the words of an error message that say which value was expected. Called after
- * number_to_float() has failed. Names the divisor (such as 255) if it may be the cause. */
+ * number_to_float() has failed. If the cause may be the division by `divide` (such as 255), the
+ * words name that divisor. */
 void number_wanted(double divide, char text[NUMBER_WANTED_MAX]);
 
 /* Writes the shortest decimal text that reads back as the same double. Numbers from 1 to 1e15 are

@@ -103,7 +103,8 @@ int parallel_for_open(struct parallel_for **out, uint32_t n)
     t->members = members;
     int err = pthread_mutex_init(&t->lock, NULL) | pthread_cond_init(&t->begin, NULL)
               | pthread_cond_init(&t->done, NULL);
-    assert(err == 0); /* With default attributes this call cannot fail. */
+    /* Initialising a mutex or a condition variable with default attributes cannot fail. */
+    assert(err == 0);
     if (start(t) != 0) {
         parallel_for_close(t);
         return -EAGAIN;

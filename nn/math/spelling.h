@@ -26,11 +26,11 @@ struct spelling
 {
     /* The misspelt name. Set by the caller before the first name is tried. */
     const char *found;
-    const char *best; /* The most similar name so far. NULL before the first. */
+    const char *best; /* The most similar name so far. NULL: no name has been tried yet. */
     size_t distance;  /* Edit distance between `found` and `best`. */
 };
 
-/* Tries a name. Of two names at the same distance the first is kept. */
+/* Tries a name. Of two names at the same distance, the one that was tried first is kept. */
 void spelling_try(struct spelling *n, const char *name);
 
 /* Tries each of the choices in a list "a|b|c" as a name. A choice "word:N" is compared as it is,

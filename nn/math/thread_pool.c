@@ -29,8 +29,8 @@ struct thread_pool
     struct member members[THREAD_POOL_MAX];
 };
 
-/* Removes a job from the queue: `which`, or the first one if `which` is NULL. Returns NULL if the
- * queue does not have it. */
+/* Removes a job from the queue: the job `which`, or the first job if `which` is NULL. Returns the
+ * job, or NULL if it is not in the queue. */
 static struct thread_pool_job *take(struct thread_pool *c, const struct thread_pool_job *which)
 {
     struct thread_pool_job *before = NULL, *job = c->first;

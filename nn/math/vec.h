@@ -60,7 +60,7 @@ struct segment
     char name[SEGMENT_NAME_MAX]; /* Name as in PyTorch, for example "conv1.weight". */
     /* Position and length in floats. The segments cover the vector without gaps. */
     size_t offset, n;
-    size_t rows, cols; /* Size as a matrix; rows * cols == n. */
+    size_t rows, cols; /* Shape as a matrix: rows * cols == n. */
     /* Shape as a tensor, as written to model files (safetensors). */
     uint32_t n_dims, dims[SEGMENT_DIMS_MAX];
     /* True: weight decay applies to the segment. True for weights, false for biases. */
@@ -89,7 +89,7 @@ void vec_add_diff(float *y, float s, const float *b, const float *a, size_t n);
 /* Computes v = m v + s (b - a), then y += v: a mixing step with momentum. */
 void vec_add_heavy(float *y, float *v, float m, float s, const float *b, const float *a, size_t n);
 
-/* Returns true if all elements are finite, that is, none is NaN or infinite. */
+/* Returns true if no element is NaN or infinite. */
 bool vec_finite(const float *a, size_t n);
 
 /* Returns a 64-bit hash of the bits of a. -0 and +0 have different bits. */

@@ -11,7 +11,7 @@
 
 int build_last(const struct build *b)
 {
-    return (int)b->m->n_layers - 1; /* Without layers, -1: LAYER_INPUT. */
+    return (int)b->m->n_layers - 1; /* LAYER_INPUT, which is -1, if there are no layers. */
 }
 
 struct shape build_shape(const struct build *b, int at)
@@ -19,7 +19,8 @@ struct shape build_shape(const struct build *b, int at)
     return at == LAYER_INPUT ? b->m->in : b->m->layers[at].out;
 }
 
-/* Makes room for `more` elements after the first n. Returns false if there is no memory. */
+/* Makes room in the array *v for `more` elements after the first n. Returns false if there is no
+ * memory. */
 static bool reserve(void **v, size_t *cap, size_t n, size_t more, size_t size)
 {
     if (n + more <= *cap)
@@ -38,7 +39,8 @@ static bool reserve(void **v, size_t *cap, size_t n, size_t more, size_t size)
 static bool reserve_segments(struct build *b, size_t more)
 {
     struct model *m = b->m;
-    size_t cap = b->segments_cap; /* Capacity of both arrays, m->segments and m->begins. */
+    /* Capacity of each of the two arrays m->segments and m->begins. */
+    size_t cap = b->segments_cap;
     if (!reserve((void **)&m->begins, &cap, m->n_segments, more, sizeof *m->begins))
         return false;
     cap = b->segments_cap;

@@ -133,8 +133,8 @@ static void he_normal(struct build *b)
     build_normal(b, sqrt(2.0 / ((double)l->out.c * l->kernel * l->kernel)));
 }
 
-/* Images of 28x28 are padded to the paper's 32x32. ReLU is applied after max-pooling, which gives
- * the same result as before it. */
+/* Images of 28x28 are padded to the paper's 32x32. ReLU is applied after max-pooling. Before
+ * max-pooling it would give the same result. */
 int build_lenet5(struct build *b, const struct model_sizes *sizes, char error[MODEL_ERROR_MAX])
 {
     static const uint32_t sides[] = {28, 32, 0};
@@ -259,7 +259,8 @@ int build_resnet(struct build *b, const struct model_sizes *sizes, char error[MO
     norm(b, LAYER_NONE, "bn1");
     for (uint32_t stage = 0; stage < 3; stage++)
         for (uint32_t i = 0; i < (sizes->size[0] - 2) / 6; i++) {
-            /* The room left is for the text that basic_block() appends. */
+            /* The array is shorter than BUILD_NAME_MAX, because basic_block() appends the names of
+             * layers, such as ".conv1". */
             char name[BUILD_NAME_MAX - 12];
             snprintf(name, sizeof name, "layer%u.%u", (unsigned)stage + 1, (unsigned)i);
             basic_block(b, 16u << stage, name);

@@ -10,7 +10,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* For each kind of model, the function that builds it. */
+/* The functions that build models, one for each kind of model. */
 static int (*const build[MODEL_KINDS])(struct build *, const struct model_sizes *, char *) = {
     [MODEL_LOGREG] = build_logreg, [MODEL_MLP] = build_mlp,       [MODEL_LENET5] = build_lenet5,
     [MODEL_VGG11] = build_vgg11,   [MODEL_RESNET] = build_resnet, [MODEL_LSTM] = build_lstm,

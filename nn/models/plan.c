@@ -15,7 +15,7 @@ enum {
 
 struct buffer
 {
-    size_t at, n;      /* Position in the arena and size, in floats. */
+    size_t at, n;      /* Position of the buffer in the arena, and its size, in floats. */
     size_t born, dies; /* First and last step of the pass in which the buffer is used. */
     size_t *where;     /* Address in the plan to which the position of the buffer is written. */
 };

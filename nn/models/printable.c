@@ -21,8 +21,8 @@ static size_t length(uint8_t first)
                                             : 0;
 }
 
-/* Some first bytes restrict the second byte to the ranges in this table. After other first bytes,
- * the second byte is in 80 to BF. */
+/* Some first bytes of a character restrict its second byte to the ranges in this table. After other
+ * first bytes, the second byte is in 80 to BF. */
 static bool continues(const struct printable *p, uint8_t byte)
 {
     static const struct
