@@ -220,7 +220,7 @@ int column_statistics_reorder(struct column_statistics *m, const struct schema *
     for (uint32_t i = 0; i < to->n && err == 0; i++) {
         at[i] = m->columns.at[place[i]];
         of[i] = m->of[place[i]];
-        m->columns.at[place[i]].category = NULL; /* at[i] now owns the categories. */
+        m->columns.at[place[i]].category = NULL; /* at[i] now owns the list of categories. */
     }
     if (err < 0) {
         free(at);
@@ -435,8 +435,8 @@ static void take_classes(struct column_statistics *out, const struct label_set *
     }
     if (out->n_classes > DATA_CLASSES_MAX)
         out->n_classes = DATA_CLASSES_MAX;
-    /* A set has at least two classes. One class is left if, for example, only label 1 is common and
-     * too few members have label 0. */
+    /* A kind must have at least two classes. Fewer are left if, for example, enough members report
+     * label 1 but too few report label 0. */
     if (out->n_classes < 2)
         out->n_classes = 2;
 }

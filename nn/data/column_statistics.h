@@ -59,8 +59,8 @@ struct column_statistics
     enum columns_scale wanted;
     enum labels_scheme scheme; /* Scheme of the labels, as in struct kind_rows. */
     uint32_t n_classes;
-    uint64_t names;           /* LABELS_NAMES: hash of the labels' names. */
-    char list[LABEL_SET_MAX]; /* LABELS_LIST: text of the labels. "" otherwise. */
+    uint64_t names;           /* With LABELS_NAMES: hash of the labels' names. */
+    char list[LABEL_SET_MAX]; /* With LABELS_LIST: text of the labels, otherwise "". */
     uint64_t rows;            /* Number of rows of the training set, at least 1. */
     struct schema schema;     /* Names of the columns. Zeros: the columns have no names. */
     struct columns columns; /* Types, categories and gaps of the columns, and the label's column. */

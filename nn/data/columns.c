@@ -157,8 +157,8 @@ static void settle_scale(struct column *c, enum columns_scale scale, const struc
     }
 }
 
-/* The rows are read twice. The second time, the distances from the exact mean are summed, so no
- * digits cancel. */
+/* The rows are read twice. The first time gives the mean. The second time, the squared distances
+ * from this mean are summed, so no digits cancel. */
 void columns_moments(const struct columns *c, const float *rows, size_t n,
                      struct column_moments *of)
 {

@@ -55,7 +55,7 @@ enum {
 /* The divisor of the numbers of a column. With COLUMNS_SCALE_STANDARD, the mean is subtracted
  * first. */
 enum columns_scale {
-    COLUMNS_SCALE_AUTO,     /* No scale was requested: the format has a default. */
+    COLUMNS_SCALE_AUTO,     /* No scale was requested: the format's default applies. */
     COLUMNS_SCALE_NONE,     /* The divisor is 1. */
     COLUMNS_SCALE_STANDARD, /* The divisor is the standard deviation. */
     COLUMNS_SCALE_MAX,      /* The divisor is the largest magnitude. */
@@ -77,7 +77,7 @@ struct column
     uint32_t n_categories; /* Length of `category`. */
     uint32_t *category;    /* Hashes of the categories, ascending. Owned. */
     size_t n_gaps;         /* Number of gaps in the files that were read. */
-    size_t n_unknown;      /* Number of cells with an unknown category. */
+    size_t n_unknown;      /* Number of cells whose category is not in `category`. */
 
     /* Notation of the column's numbers (nn/data/notation.h). */
     uint32_t ruled_out; /* Notations in which at least one cell cannot be read. */
@@ -132,7 +132,7 @@ void columns_close(struct columns *c);
 enum columns_cell {
     COLUMNS_GAP,
     COLUMNS_NUMBER,  /* A plain number, as number_read() accepts it. */
-    COLUMNS_WRITTEN, /* A number in another notation of tables (nn/data/notation.h). */
+    COLUMNS_WRITTEN, /* A number that only nn/data/notation.h can read, such as "1,957". */
     COLUMNS_WORD,
     COLUMNS_DATE,
     COLUMNS_BROKEN /* Digits, separators and signs that do not form a number. */

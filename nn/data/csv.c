@@ -62,7 +62,8 @@ static int explain(const struct table *t, const struct cells *c, size_t column, 
  * class. */
 static int read_label(struct table *t, const struct cells *c, const struct cells_cell *cell)
 {
-    uint8_t text[LABELS_NAME_MAX + 1]; /* Room for the longest name and one byte more. */
+    /* One byte more than the longest name, so that a name that is too long is noticed. */
+    uint8_t text[LABELS_NAME_MAX + 1];
     const uint8_t *p = cell->p;
     size_t n = cell->n;
     if (cell->escaped) {
@@ -111,9 +112,9 @@ static int plain_value(const struct table *t, const struct cells_cell *cell, flo
     return number_to_float(v, t->kind->divide, x) ? 0 : -EINVAL;
 }
 
-/* For a table without struct columns, which must have decimal points: sets t->point_seen if the
- * cell can only be read with a decimal point. Stores the first cell that can also be read with
- * points between thousands in t->unclear. */
+/* Used for a table without struct columns, whose numbers must have decimal points. If the cell can
+ * only be read with a decimal point, sets t->point_seen. If its point may also separate thousands
+ * and this is the first such cell, stores it in t->unclear. */
 static void note_point(struct table *t, const struct cells *c, const struct cells_cell *cell,
                        size_t column)
 {
@@ -328,7 +329,8 @@ static int settle_numbers(struct table *t, const struct sheet *sheets)
     uint8_t separator = sheets[0].rows.separator;
     for (size_t i = 1; i < t->r->n_paths; i++)
         if (sheets[i].rows.separator != separator)
-            /* 0 means that the files have different separators, so the separator cannot decide. */
+            /* 0: the files have different separators. columns_read_as() then does not use the
+             * separator to decide whether commas are decimal marks. */
             separator = 0;
     size_t open = columns_read_as(t->columns, separator);
     if (open == t->columns->n)

@@ -18,8 +18,9 @@ static void cut_partial(struct cells *c)
     c->end = end > c->p ? end - 1 : end;
 }
 
-/* Returns true if all cells of a record are numbers or gaps. One column may be different: *odd is
- * its index. `first`: the record may be a header, so its cells may be words. */
+/* Returns true if all cells of a record are numbers or gaps. The cell of one column, such as the
+ * label's, may be a word. *odd is the index of this column, or SIZE_MAX while none was found.
+ * `first`: the record may be a header, so all cells may be words. */
 static bool looks_row(struct cells *c, bool first, size_t *n, size_t *odd)
 {
     struct cells_cell cell = {.more = true};

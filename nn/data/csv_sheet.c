@@ -291,7 +291,7 @@ int csv_sheet_refuse(const struct cells *c, size_t found, size_t expected)
                       (unsigned long long)c->spot.line, found, expected);
 }
 
-/* Moves the read position c behind its record. */
+/* Moves the read position c to the next record. */
 static int pass_record(struct cells *c)
 {
     struct cells_cell cell = {.more = true};
@@ -453,7 +453,7 @@ static int match_header(struct table *t, struct cells *c, struct sheet *sheet)
     bool first = t->values == 0;
     struct schema_ask ask = {.labelled = t->r->rows == READER_LABELLED || !first,
                              .bare = t->r->rows == READER_BARE};
-    /* If the first file has no label, none is read from later files. */
+    /* If the first file has no label, no label is read from later files. */
     if (!first && t->label == NO_LABEL)
         ask = (struct schema_ask){.bare = true};
     int err = read_names(t, *c, &names);

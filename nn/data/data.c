@@ -85,8 +85,8 @@ static bool is_bare(const struct dataset *d)
     return d->labels == NULL && (d->shape.form == DATA_ROWS || d->shape.form == DATA_SPARSE);
 }
 
-/* Called if the labels of the rows are to be predicted. With label=none the rows have no labels.
- * Otherwise the files show whether they have labels. */
+/* Tells the reader which rows to expect if labels are to be predicted. With label=none the rows
+ * have no labels. Otherwise the files show whether they have labels. */
 static void ask_bare(struct reader *r)
 {
     bool none = r->label != NULL && strcmp(r->label, "none") == 0;
@@ -165,9 +165,9 @@ static int read_both(struct data *d, const struct data_spec *s, struct reader *r
     return err;
 }
 
-/* Implements validate=: replaces the held-out samples by a share of the training samples. A choice,
- * such as the learning rate, can then be made without the samples of training and of the final
- * test. */
+/* Implements validate=: replaces the held-out samples by a share of the training samples. A user
+ * can then choose, for example, the learning rate by samples that are used neither for training nor
+ * for the final test. */
 static int validate(struct data *d, double share, const char *path, char error[DATA_ERROR_MAX])
 {
     if (!(share > 0))
@@ -178,8 +178,9 @@ static int validate(struct data *d, double share, const char *path, char error[D
     return data_split(&d->train, &d->test, share, path, error);
 }
 
-/* Makes all samples the test set, because no model is trained on them here. They were read and
- * scaled in the same way as a training set. */
+/* Makes all samples of the files the test set, because they are only used to evaluate a trained
+ * model or to predict labels. The samples were read and scaled in the same way as a training
+ * set. */
 static void take_all(struct data *d)
 {
     if (!holds_all(d))

@@ -58,7 +58,7 @@ enum data_held_out {
     DATA_HELD_DRAWN, /* Generated glyphs, different from those for training. */
     DATA_HELD_FILES, /* Files recognised by their names, or named by test=. */
     DATA_HELD_SHARE, /* A share of the files' samples (nn/data/split.h). */
-    DATA_HELD_OTHER, /* All samples of the files, which are not the training files. */
+    DATA_HELD_OTHER, /* All samples of files that are not the model's training files. */
     DATA_HELD_NONE   /* All samples of the files. The model was trained on all of them. */
 };
 
@@ -104,10 +104,11 @@ struct data_request
     /* Known names of the columns, in the order of the inputs. If `kind` is open, the table's
      * columns are matched to this order. Borrowed. NULL: not known. */
     const struct schema *schema;
-    /* True: the labels are to be predicted, so rows may have no label. `kind` must be fixed.
-     * label=none says that no row has a label. Rows without labels become the test set, with
-     * `labels` NULL. The test set is the held-out files, or, without such files, all rows. In the
-     * latter case the training set is empty. */
+    /* True: the labels of the test set are to be predicted by a trained model, so its rows may have
+     * no label. `kind` must then be the fixed kind of that model's data. With label=none in the
+     * spec no row has a label. A test set without labels has `labels` NULL. The test set consists
+     * of the held-out files. If there are none and the rows have no label, it consists of all rows,
+     * and the training set is empty. */
     bool bare;
     /* Training files of the model to evaluate. NULL: the data are for training, or the files are
      * not known. Used only if the spec does not say which samples to hold out. All samples are then

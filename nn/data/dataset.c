@@ -54,7 +54,7 @@ static bool take_room(struct dataset *d, size_t n, size_t entries)
     case DATA_ROWS:
         d->stride = entries > 0 ? entries : dim;
         return (d->rows = room(n, d->stride * sizeof *d->rows)) != NULL;
-    case DATA_TEXT: /* One byte more than the samples have: the label of the last one. */
+    case DATA_TEXT: /* One byte more: the label of the last sample's last byte. */
         return n < SIZE_MAX / 2 / dim && (d->text = room(n * dim + 1, 1)) != NULL;
     case DATA_SPARSE:
         d->start = room(n + 1, sizeof *d->start);

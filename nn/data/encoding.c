@@ -7,14 +7,15 @@
 #include <string.h>
 
 enum {
-    REPLACEMENT = 0xfffd, /* Takes the place of a surrogate without its partner. */
-    PROBE = 64            /* Bytes inspected to recognise UTF-16 without a mark. */
+    REPLACEMENT = 0xfffd, /* Character that replaces an unpaired UTF-16 surrogate. */
+    PROBE = 64            /* Bytes inspected to recognise UTF-16 without a byte order mark. */
 };
 
 const char *const encoding_name[ENCODINGS] = {
     [ENCODING_UTF8] = "UTF-8", [ENCODING_UTF16] = "UTF-16", [ENCODING_1252] = "Windows-1252"};
 
-/* Characters of the bytes 0x80 to 0x9f in Windows-1252. 0: the same as in Latin-1. */
+/* Unicode characters of the bytes 0x80 to 0x9f in Windows-1252. 0: the byte means the same
+ * character as in Latin-1. */
 static const uint16_t high[32] = {0x20ac, 0,      0x201a, 0x0192, 0x201e, 0x2026, 0x2020, 0x2021,
                                   0x02c6, 0x2030, 0x0160, 0x2039, 0x0152, 0,      0x017d, 0,
                                   0,      0x2018, 0x2019, 0x201c, 0x201d, 0x2022, 0x2013, 0x2014,

@@ -41,7 +41,7 @@ static char lower(char c)
 static bool is_word(const char *p, size_t n, const char *word)
 {
     size_t i = 0;
-    while (i < n && lower(p[i]) == word[i]) /* The loop stops at the NUL of `word`. */
+    while (i < n && lower(p[i]) == word[i]) /* Stops at the NUL of a shorter `word`. */
         i++;
     return i == n && word[n] == '\0';
 }

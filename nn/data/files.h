@@ -43,7 +43,7 @@ struct files
     size_t n;
 };
 
-/* Returns whether a file is named as held out. */
+/* Returns whether a file's name says that the file is held out, as "test.csv" does. */
 bool files_held_out(const char *name);
 
 /* Returns whether a file's name has an ending of the format. */

@@ -93,7 +93,7 @@ static const struct stroke glyphs[GLYPHS_CLASSES][STROKES_MAX] = {
        {.5f, .8f},
        {0, 1},
        {-.6f, .75f}}}},
-    /* 8: an S whose open side is closed */
+    /* 8, drawn as an S whose open sides are closed. */
     {{LOOP,
       12,
       {{0, -1},
@@ -110,7 +110,7 @@ static const struct stroke glyphs[GLYPHS_CLASSES][STROKES_MAX] = {
        {.5f, -.75f}}}},
     /* Z */
     {{LINES, 4, {{-.6f, -.9f}, {.6f, -.9f}, {-.55f, .9f}, {.65f, .9f}}}},
-    /* 7: a Z without the line at its base */
+    /* 7, drawn as a Z without the line at its base. */
     {{LINES, 3, {{-.6f, -.9f}, {.6f, -.9f}, {-.2f, 1}}}},
 };
 
@@ -172,8 +172,8 @@ static float cosine(float turns)
 struct warp
 {
     float bend_x[5], bend_y[5];             /* Factors of u^2, u v, v^2, u^2 v, u v^2. */
-    float amplitude[2], angle[2], phase[2]; /* The waves: one for each coordinate. */
-    float xx, xy, yx, yy, dx, dy;           /* The affine map. */
+    float amplitude[2], angle[2], phase[2]; /* Sine waves, one for each coordinate. */
+    float xx, xy, yx, yy, dx, dy;           /* Affine map from the box to the image. */
 };
 
 static void warp_draw(struct warp *w, struct rng *r)

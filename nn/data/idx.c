@@ -98,14 +98,14 @@ bool idx_looks(const uint8_t *bytes, size_t n, bool whole)
 
 /* ---- Headers. ---- */
 
-/* One open file of a pair. */
+/* One open file of a pair: the images or the labels. */
 struct idx
 {
     const char *path;
     struct file *file;
 };
 
-/* State of reading one pair. */
+/* State of reading one pair of files: images and their labels. */
 struct pair
 {
     struct idx images, labels;

@@ -94,12 +94,13 @@ enum labels_scheme { LABELS_OPEN, LABELS_PM, LABELS_ZERO, LABELS_ONE, LABELS_NAM
 /* The kind of a table or of sparse rows, such as "libsvm/123x2/pm/16", in parsed form. */
 struct kind_rows
 {
-    bool fixed; /* False: an open kind. `divide` is then 1, and all other fields are 0. */
+    bool fixed; /* False: the kind is open. `divide` is then 1, and all other fields are 0. */
     uint32_t features, n_classes;
     enum labels_scheme scheme;
-    uint64_t hash;            /* Hash of the sorted label names. LABELS_NAMES only. */
-    char list[LABEL_SET_MAX]; /* Text of the labels (nn/data/label_set.h). "" unless LABELS_LIST. */
-    double divide;            /* Divisor of every value. */
+    uint64_t hash; /* Hash of the sorted label names. Only with LABELS_NAMES. */
+    /* Text of the labels (nn/data/label_set.h), if the scheme is LABELS_LIST. Otherwise "". */
+    char list[LABEL_SET_MAX];
+    double divide; /* Divisor of every value. */
     /* Scale of the columns. COLUMNS_SCALE_AUTO: the columns are not scaled, and the next two fields
      * are unused. */
     enum columns_scale scale;

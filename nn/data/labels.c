@@ -27,11 +27,11 @@ struct labels
     enum labels_scheme scheme;
     /* Number of classes. Not used while the scheme is open, that is, not derived yet. */
     uint32_t n_classes;
-    /* LABELS_NAMES: hash of the names. Not used while the scheme is open, that is, not derived
+    /* With LABELS_NAMES: hash of the names. Not used while the scheme is open, that is, not derived
      * yet. */
     uint64_t hash;
-    char list[LABEL_SET_MAX];      /* LABELS_LIST: text of the labels that `seen` has. */
-    uint16_t place[LABEL_MAX + 1]; /* LABELS_LIST: class of each label. */
+    char list[LABEL_SET_MAX];      /* With LABELS_LIST: text of the labels that `seen` has. */
+    uint16_t place[LABEL_MAX + 1]; /* With LABELS_LIST: class of each label. */
     bool words;                    /* True: the labels of an open kind may be names. */
     bool complete;                 /* True: `name` has all names, so any other name is refused. */
     /* seen[v + 1], for v from -1 on: true if label v was found in the files or is in the list. */
@@ -250,9 +250,9 @@ static int settle_open(struct labels *l, char why[LABELS_WHY_MAX])
     l->n_classes = l->n_names > 0           ? l->n_names
                    : l->scheme == LABELS_PM ? 2
                                             : (uint32_t)high + has(l, 0);
-    /* In the schemes ZERO and ONE, a whole number that no row has is no class, so the set becomes a
-     * LIST. But if the list is too long for a kind, all whole numbers up to the largest label are
-     * classes. */
+    /* The schemes ZERO and ONE make every whole number up to the largest label a class. If some of
+     * these numbers are no label of any row, the scheme LIST is used instead, because it names only
+     * labels that occur. If the list is too long for a kind, ZERO or ONE stays. */
     if ((l->scheme == LABELS_ZERO || l->scheme == LABELS_ONE) && l->n_seen < l->n_classes) {
         struct label_set set;
         memcpy(set.has, l->seen + 1, sizeof set.has);

@@ -30,7 +30,7 @@ struct pass
     enum reader_rows rows; /* Whether rows have labels. READER_MAYBE: the first row decides. */
     struct dataset *d;     /* The data set to fill. NULL in the first pass. */
     struct lines_spot spot;
-    uint64_t blank; /* Last empty line of this file. 0: none. */
+    uint64_t blank; /* Number of the last empty line of this file, from 1. 0: none. */
     size_t n_rows, n_entries, longest;
     uint32_t largest; /* Largest index read so far. */
 };
@@ -238,7 +238,7 @@ static int read_file(struct pass *s, const struct lines_file *f, size_t *n_rows)
     return 0;
 }
 
-/* Runs one of the two passes: resets the counts, and reads all files in order. */
+/* Runs one of the two passes over the rows: resets the counts, and reads all files in order. */
 static int read_files(struct pass *s, const struct lines_file *files, size_t n, size_t *n_rows)
 {
     int err = 0;
@@ -248,7 +248,8 @@ static int read_files(struct pass *s, const struct lines_file *files, size_t n, 
     return err;
 }
 
-/* Called after the first pass over the files: derives the kind from the rows, and writes it. */
+/* Called after the first pass over the files: derives the kind of the data from the rows, and
+ * writes it to `text`. */
 static int kind_from_rows(const struct pass *s, const struct reader *r, struct kind_rows *kind,
                           char text[DATA_KIND_MAX])
 {

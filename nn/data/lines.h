@@ -24,7 +24,7 @@ struct lines_file
     size_t n;
 };
 
-/* Reads all files of r into memory. *files has r->n_paths entries, to be freed by lines_free().
+/* Reads the files r->paths into memory. *files has r->n_paths entries, to be freed by lines_free().
  * Returns 0, or an error of file_read() or -ENOMEM, with a message. After an error *files is
  * NULL. */
 __attribute__((warn_unused_result)) int lines_load(const struct reader *r,
@@ -56,9 +56,10 @@ struct lines_spot
 int lines_refuse(const struct lines_spot *spot, const char *where, const uint8_t *found, size_t n,
                  const char *wanted);
 
-/* Parses r->kind into *kind. r->kind must be a kind of `format`. An open kind gets the divisor that
- * r requests. Returns 0, or -EINVAL with a message if r requests another number of features or
- * another divisor than a fixed kind has. */
+/* Parses r->kind, which must be a kind of `format`, into *kind. If the kind is open (such as
+ * "csv"), kind->divide is set to r->divide. A fixed kind already has a number of features and a
+ * divisor of the values. Returns 0, or -EINVAL with a message if r->features (unless 0) or
+ * r->divide (unless 1) differs from that of the fixed kind. */
 __attribute__((warn_unused_result)) int lines_kind(const struct reader *r, const char *format,
                                                    const char *path, struct kind_rows *kind,
                                                    char error[DATA_ERROR_MAX]);

@@ -160,8 +160,8 @@ static bool reads(const char *body, char mark, char group)
     for (size_t i = 0; i < n; i++)
         n_digits += digit(body[i]);
     if (body[n] != '\0')
-        /* A number with an exponent has no thousands separators. `mark` does not occur in
-         * body[0..whole), so as `group` it allows none. */
+        /* A number with an exponent has no thousands separators. The decimal mark does not occur in
+         * body[0..whole), so with the mark as separator, grouped() accepts digits only. */
         group = mark;
     return n_digits > 0 && (whole == 0 || grouped(body, whole, group));
 }

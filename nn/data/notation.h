@@ -50,8 +50,8 @@ struct notation_number
 /* Parses p[0..n). *w is complete only if the result is NOTATION_NUMBER. */
 enum notation_look notation_look(const uint8_t *p, size_t n, struct notation_number *w);
 
-/* Returns the value of a number. All bits of `notations` must be bits of w->notations and have the
- * same decimal mark. */
+/* Returns the value of the number w, read in any of `notations`. These bits must all be in
+ * w->notations and have the same decimal mark. */
 double notation_value(const struct notation_number *w, uint32_t notations);
 
 #endif

@@ -29,11 +29,11 @@ struct reader
     const char *const *paths; /* Files to read for one set. n_paths is at least 1. */
     size_t n_paths;
     const char *kind;
-    const char *label;  /* csv: label= of the spec. NULL: the last column. */
-    const char *header; /* csv: header= of the spec: "yes", "no" or "auto". */
+    const char *label;  /* csv: value of label= in the spec. NULL: the last column. */
+    const char *header; /* csv: value of header= in the spec: "yes", "no" or "auto". */
     double divide;      /* csv, libsvm: divisor of every value, > 0. */
     uint32_t features;  /* libsvm: number of features. 0: the largest index found. */
-    uint32_t context;   /* text: bytes of a sample. */
+    uint32_t context;   /* text: number of bytes of a sample. */
     /* csv with names as labels: the names, if known before the files are read. The files may then
      * lack some of the names, but must have no other name. NULL: not known. Files of a fixed kind
      * must then have all of its names, because the kind has only their hash. */
@@ -41,7 +41,8 @@ struct reader
     /* csv: types of the columns. All zero: this reader detects the types. Settled: the types of the
      * training set or of a kind are used. NULL: all columns are numbers without gaps. */
     struct columns *columns;
-    /* csv, libsvm: true if labels that `kind` lacks are added to it (labels_more()). */
+    /* csv, libsvm: true if labels of the files that `kind` lacks are added to the kind
+     * (labels_more()). */
     bool more_labels;
     /* csv: names of the columns. All zero: the first header gives them. Otherwise the names of the
      * training set or of a run, to which each header is matched. NULL: the kind gets no names. */

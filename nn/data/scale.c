@@ -357,7 +357,7 @@ int scale_sets(struct scale *s, struct dataset *train, struct dataset *test, con
         note_columns(&s->columns, note);
     size_t label = sparse             ? dataset_dim(train)
                    : s->columns.n > 0 ? s->columns.label
-                                      : SIZE_MAX; /* The label's column is not known here. */
+                                      : SIZE_MAX; /* No columns: the label's column is unknown. */
     if (err == 0 && s->wanted == COLUMNS_SCALE_NONE)
         err = warn_of_reach(train, label, note);
     if (err == 0 && s->columns.n > 0 && !is_plain(s)) {

@@ -114,7 +114,7 @@ __attribute__((warn_unused_result)) int schema_of_kind(struct schema *s, const s
 
 /* Matches a header, which must have no duplicate names, to the schema. A schema that has only tags
  * or a hash learns the names from the header. Returns 0; -ENOMEM; or -EINVAL with the reason in
- * `why`, which the caller puts after file and line. O(n log n). */
+ * `why`, to which the caller adds the file and the line. O(n log n). */
 __attribute__((warn_unused_result)) int schema_match(struct schema *s,
                                                      const struct schema_names *header,
                                                      const struct schema_ask *ask,

@@ -25,11 +25,11 @@ struct data_spec
     const struct data_format *format;
     const char *path;         /* PATH. NULL: none ("glyphs"). */
     uint32_t given;           /* Keys in the spec, as bits of enum data_key (nn/data/format.h). */
-    const char *test, *label; /* Values of test= and label=. NULL: not given. */
-    const char *header;       /* Value of header=. "auto": not given. */
-    double holdout, validate, divide; /* Values of these keys. 0, 0 and 1: not given. */
-    uint32_t features, context;       /* Values of these keys. 0 and 128: not given. */
-    enum columns_scale scale;         /* Value of scale=. COLUMNS_SCALE_AUTO: not given. */
+    const char *test, *label; /* Values of the keys test= and label=. NULL: not given. */
+    const char *header;       /* Value of the key header=. "auto": not given. */
+    double holdout, validate, divide; /* Values of these three keys. 0, 0 and 1: not given. */
+    uint32_t features, context;       /* Values of these two keys. 0 and 128: not given. */
+    enum columns_scale scale;         /* Value of the key scale=. COLUMNS_SCALE_AUTO: not given. */
     char text[DATA_SPEC_MAX];
 };
 

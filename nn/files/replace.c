@@ -36,7 +36,7 @@ struct input
 static struct
 {
     atomic_bool on;
-    atomic_flag busy; /* Spin lock for the list of inputs, which the next fields are. */
+    atomic_flag busy; /* Spin lock for the next fields, which hold the list of inputs. */
     struct input *at;
     size_t n, cap;
 } inputs = {.busy = ATOMIC_FLAG_INIT};
@@ -170,8 +170,8 @@ static int open_socket(const char *path)
     return fd >= 0 ? fd : -errno;
 }
 
-/* Opens a stream without O_CREAT and O_TRUNC. If a regular file has taken the place of the stream
- * since it was checked, this file is not truncated. */
+/* Opens a stream (a pipe, a socket or a device) without O_CREAT and O_TRUNC. If a regular file has
+ * taken the place of the stream since it was checked, this file is not truncated. */
 static int open_stream(struct replace *r, const struct stat *st)
 {
     r->streams = true;

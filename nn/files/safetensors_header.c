@@ -330,7 +330,7 @@ int safetensors_header_put(struct json_t *root, const struct safetensors_tensor 
                            const char *path, char error[FILE_ERROR_MAX])
 {
     bool floats = t->dtype == SAFETENSORS_F32;
-    assert(floats || t->dtype == SAFETENSORS_U8); /* Sections have only these two dtypes. */
+    assert(floats || t->dtype == SAFETENSORS_U8); /* Only these two dtypes are written. */
     json_t *shape = json_array();
     uint64_t n = 1;
     int bad = 0;

@@ -43,14 +43,16 @@ enum safetensors_dtype {
 /* One tensor as the header describes it. */
 struct safetensors_tensor
 {
-    const char *name; /* Borrowed from the JSON. */
+    const char *name; /* Name, borrowed from the JSON. */
     /* Position in the data: the tensor's first byte, and the byte after its last one. */
     uint64_t begin, end;
     uint32_t n_dims;
     uint64_t dims[SAFETENSORS_DIMS_MAX];
     enum safetensors_dtype dtype;
-    uint64_t n; /* Number of elements, from the shape. Set by reading only. */
-    /* Name of the dtype, such as "F32". Borrowed from the JSON. Set by reading only. */
+    /* Number of elements, from the shape. Set when a header is read, not needed to write one. */
+    uint64_t n;
+    /* Name of the dtype, such as "F32", borrowed from the JSON. Set when a header is read, not
+     * needed to write one. */
     const char *dtype_name;
 };
 

@@ -7,10 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Limits for the header of a table of sections. The metadata count as one more tensor. */
 static const struct safetensors_rules table_file = {.bytes = true,
-                                                    .tensors_max = SAFETENSORS_TABLE_MAX
-                                                                   /* One more for the metadata. */
-                                                                   + 1,
+                                                    .tensors_max = SAFETENSORS_TABLE_MAX + 1,
                                                     .header_max = SAFETENSORS_TABLE_HEADER_MAX};
 
 /* Adds one section to the header. Refuses a name that is already there, because JSON would keep

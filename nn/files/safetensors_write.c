@@ -72,7 +72,7 @@ int safetensors_write(const char *path, const float *x, const struct segment *s,
 {
     size_t n_floats = 0;
     for (size_t i = 0; i < n; i++) {
-        assert(s[i].offset == n_floats); /* The segments of x have no gaps. */
+        assert(s[i].offset == n_floats); /* There are no gaps between segments. */
         n_floats += s[i].n;
     }
     struct safetensors_text text;

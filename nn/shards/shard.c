@@ -185,8 +185,8 @@ static void order_epoch(struct shard *s, uint64_t epoch)
     s->epoch = epoch;
 }
 
-/* For very large round numbers the product may overflow. The result is then a wrong step number,
- * but still a valid position in the endless sequence of samples. */
+/* For very large round numbers, the product of rounds and local steps may overflow. The result is
+ * then a wrong step number, but still a valid position in the endless sequence of samples. */
 uint64_t shard_step(const struct shard *s, uint64_t round, uint32_t step)
 {
     uint64_t before =

@@ -44,7 +44,7 @@ __attribute__((warn_unused_result)) int shard_spec_parse(struct shard_spec *s, c
 struct shard
 {
     struct shard_spec spec;
-    uint64_t seed, peer;  /* Run seed and peer key, which determine the order. */
+    uint64_t seed, peer;  /* Run seed and peer key, which determine the order of samples. */
     uint32_t local_steps; /* Batches per round, from round `post_local` on. */
     /* Rounds before this one have only one batch each (post-local SGD). */
     uint64_t post_local;

@@ -37,11 +37,13 @@ struct shard_owners
     struct shard_split split;
     uint64_t seed;
     enum holds holds;
-    uint32_t n_parts; /* PARTS: number of parts. */
-    uint64_t *keys;   /* MEMBERS: keys of the members, sorted, without duplicates. */
+    uint32_t n_parts; /* Number of parts, if `holds` is PARTS. */
+    /* Keys of the members, if `holds` is MEMBERS: sorted, without duplicates. */
+    uint64_t *keys;
     size_t n_keys;
     uint64_t *owner; /* Owner of each sample: a part, or a member's key. */
-    /* MEMBERS: the cost of each sample for its owner. INFINITY: the sample has no owner. */
+    /* If `holds` is MEMBERS: the cost of each sample for its owner. INFINITY: the sample has no
+     * owner. */
     double *cost;
     uint32_t *scratch; /* Scratch memory: one number per sample. */
     /* Costs of one member: one value per class, by which the random part of the cost of a sample is
@@ -146,15 +148,16 @@ static void sort_by_class(struct shard_owners *o, size_t *first)
     /* After this loop, first[c + 1] is the start of class c. */
     for (uint32_t c = 2; c <= n_classes; c++)
         first[c] += first[c - 1];
-    /* This loop moves first[c + 1] from the start to the end of class c, which is the start of
-     * class c + 1. */
+    /* This loop moves first[c + 1] from the start of class c to its end, where class c + 1
+     * starts. */
     for (size_t i = 0; i < set->n; i++)
         o->scratch[first[set->labels[i] + 1]++] = (uint32_t)i;
     for (uint32_t c = 0; c < n_classes; c++)
         shuffle(o, c, DRAW_ORDER, o->scratch + first[c], first[c + 1] - first[c]);
 }
 
-/* Assigns the samples of one class, sample[0..n), to the parts in the proportions of edge[]. */
+/* Assigns the samples of one class, sample[0..n), to the parts. Part j gets those between the
+ * fractions edge[j - 1] (0 for the first part) and edge[j] of the class. */
 static void parts_class(struct shard_owners *o, const uint32_t *sample, size_t n, uint32_t n_parts,
                         const double *edge)
 {
@@ -179,8 +182,8 @@ static void fill_empty_parts(struct shard_owners *o, uint32_t n_parts, uint32_t 
         if (count[j] > 0)
             continue;
         while (count[o->owner[i]] < 2)
-            /* This loop ends, because there are at least as many samples as parts, so some part has
-             * two. */
+            /* This loop ends: part j has no sample, and there are at least as many samples as
+             * parts, so some other part has two. */
             i++;
         count[o->owner[i]]--;
         o->owner[i] = j;
@@ -289,12 +292,12 @@ int shard_owners_parts(struct shard_owners *o, uint32_t n_parts)
 
 /* ---- Members ---- */
 
-/* What is needed to compute the costs of all samples for one member. With dirichlet and label:K,
- * by_class[] of the table also belongs to this member. */
+/* The member whose costs for all samples are computed now. With the splits dirichlet and label:K,
+ * by_class[] of the table contains further values of this member. */
 struct bidder
 {
     uint64_t key;    /* Key of the member. */
-    uint64_t stream; /* The random stream that its costs are drawn from. */
+    uint64_t stream; /* Random stream from which the member's costs are drawn. */
 };
 
 /* Sets by_class[c] = 1 / weight, with a Gamma(alpha) weight per class. */

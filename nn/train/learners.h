@@ -29,7 +29,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct state; /* Checkpoint reader or writer: nn/math/state.h. */
+struct state; /* Reader or writer of a checkpoint (nn/math/state.h). */
 
 enum { LEARNERS_MAX = 64 };
 
@@ -38,7 +38,7 @@ struct learners_config
     uint32_t n;       /* Number of learners K, from 2 to LEARNERS_MAX. */
     uint32_t at_once; /* Number of learners that compute at the same time. */
     size_t n_params;
-    /* Number of trained parameters, which come first. The rest are running statistics. */
+    /* Number of trained parameters. They come first in a vector, before running statistics. */
     size_t n_trained;
     double momentum; /* Momentum factor mu of the centre, in [0, 1). */
 };
@@ -51,7 +51,7 @@ struct learners
     /* Distance of each learner from the centre: n vectors of n_params floats. For running
      * statistics, their change in the current step. */
     float *apart;
-    float *velocity; /* Last change of the centre, n_trained floats. */
+    float *velocity; /* Change of the centre in the last step, n_trained floats. */
     float *x; /* Models of the learners that compute now: at_once vectors of n_params floats. */
 };
 
@@ -68,8 +68,8 @@ void learners_close(struct learners *l);
  *
  * learners_pull() computes the velocity of the centre in the range [from, to). */
 void learners_pull(struct learners *l, size_t from, size_t to);
-/* Returns the model of learner j for its step: z + apart_j. k, below at_once, selects the buffer,
- * one for each learner that computes at the same time. */
+/* Begins the step of learner j: writes its model, z + apart_j, to buffer k and returns the buffer.
+ * k is below at_once. Learners that compute at the same time must have different buffers. */
 float *learners_begin(struct learners *l, uint32_t j, uint32_t k, const float *z);
 /* Ends the step of learner j, whose model is in buffer k: stores its new distance from the centre
  * z. */

@@ -79,7 +79,8 @@ VEC_CLONES static void step_nesterov(const struct place *p, const struct rates *
 }
 
 /* SGD with constant momentum (`held`): the steps read m and do not change it. With Nesterov's form
- * `gain` is 1 + mu and `pull` is mu^2. Without it `gain` is 1 and `pull` is mu. */
+ * `gain` is 1 + mu and `pull` is mu^2, where mu is the momentum factor. Without it `gain` is 1 and
+ * `pull` is mu. */
 VEC_CLONES static void step_held(const struct place *p, const struct rates *r, size_t n)
 {
     float *restrict x = p->x;
@@ -89,8 +90,9 @@ VEC_CLONES static void step_held(const struct place *p, const struct rates *r, s
         x[i] -= lr * (gain * (grad[i] + decay * x[i]) + pull * m[i]);
 }
 
-/* Adam has shrink = 0, and AdamW has decay = 0. `sqrt(v / (1 - beta2^t))` is computed as `sqrt(v) *
- * spread`. lr already contains the correction `1 / (1 - beta1^t)` of m. */
+/* One step of Adam (with shrink = 0) or AdamW (with decay = 0), step number t. m and v are the
+ * first and second moment. `sqrt(v / (1 - beta2^t))` is computed as `sqrt(v) * spread`. lr already
+ * contains the correction `1 / (1 - beta1^t)` of m. */
 VEC_CLONES static void step_adam(const struct place *p, const struct rates *r, size_t n)
 {
     float *restrict x = p->x, *restrict m = p->m, *restrict v = p->v;

@@ -22,7 +22,7 @@ void quasi_global_close(struct quasi_global *q)
 }
 
 /* Sets `m = mu * m + share * (from - to)`, and then `from = to`. `from` and `to` are the models at
- * the start of two successive rounds. */
+ * the start of two successive rounds, mu is the momentum factor, and `share` is (1 - mu) / way. */
 VEC_CLONES static void learn(float *restrict m, float *restrict from, const float *restrict to,
                              float mu, float share, size_t n)
 {

@@ -27,15 +27,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct state; /* Checkpoint reader or writer: nn/math/state.h. */
+struct state; /* Reader or writer of a checkpoint (nn/math/state.h). */
 
 struct quasi_global
 {
-    float *begin;   /* Model at the start of the last round, n floats. */
+    float *begin;   /* Model at the start of round `round`, n floats. */
     size_t n;       /* Number of trained parameters. */
-    uint64_t round; /* Number of the last round. */
-    /* Learning rate of the last round times its number of local steps. 0: there was no round, or
-     * its learning rate was 0. */
+    uint64_t round; /* Round of the last call of quasi_global_begin(). */
+    /* Learning rate of round `round` times its number of local steps. 0: no round has begun yet, or
+     * the learning rate was 0. */
     double way;
 };
 
@@ -50,8 +50,8 @@ void quasi_global_close(struct quasi_global *q);
 void quasi_global_begin(struct quasi_global *q, const float *x, uint64_t round, double way,
                         double mu, float *m);
 
-/* Reads or writes the state in a checkpoint: round and path length in the section that is open, and
- * the model in a section of its own. */
+/* Reads or writes the state in a checkpoint: the fields `round` and `way` in the section that is
+ * open, and the model `begin` in a section of its own. */
 void quasi_global_state(struct quasi_global *q, struct state *s);
 
 #endif

@@ -62,7 +62,8 @@ struct step
     uint64_t position;
     uint32_t learner; /* Learner that the batch belongs to. */
     struct optimiser_step update;
-    bool by_layer; /* True: trained segments are updated as soon as their layer is finished. */
+    /* True: the segments of a layer are updated as soon as the backward pass has finished it. */
+    bool by_layer;
     /* The first `n_left` segments are not updated yet. They are updated at the end of the step. */
     size_t n_left;
 };
@@ -391,7 +392,7 @@ static void trainer_state(void *self, struct state *s)
 
 /* --- evaluation --- */
 
-enum { SPREAD = 8 /* Samples per group. The samples of a group are neighbours in the file. */ };
+enum { SPREAD = 8 /* Samples per group of neighbours that are evaluated together. */ };
 
 struct evaluation
 {
@@ -424,8 +425,8 @@ static void evaluate_part(void *self, uint32_t k)
     p->loss = (struct loss){0};
     size_t most = s->eval.n, n;
     for (size_t at = begin; at < end; at += n) {
-        /* In an evaluation of some samples only, a batch ends with its group of SPREAD
-         * neighbours. */
+        /* If only some samples are evaluated, a batch must stay within one group of SPREAD
+         * neighbours, because a batch consists of consecutive samples. */
         if (e->n < c->test->n)
             most = s->eval.n < SPREAD - at % SPREAD ? s->eval.n : SPREAD - at % SPREAD;
         n = end - at < most ? end - at : most;

@@ -76,14 +76,15 @@ struct sgd_trainer
     /* Adam's second moments: n_params floats per learner. NULL: the optimiser is SGD. */
     float *second;
     uint64_t t; /* Number of steps so far. */
-    /* Computes the quasi-global momentum, if optimiser.held. Otherwise all zero. */
+    /* State of the quasi-global momentum, used if optimiser.held is true. Otherwise all zero. */
     struct quasi_global global;
     struct learners learners; /* State of several learners. All zero: one learner. */
     struct sgd_scratch *own;
-    /* Function of watch(), called in the next steps(). NULL: none. */
+    /* Function that watch() of struct trainer has set for the next call of steps(). NULL: none. */
     void (*done)(void *arg, size_t from);
     void *done_arg;
-    void (*sign)(void *arg); /* Function of signs(), called after each batch. NULL: none. */
+    /* Function that signs() of struct trainer has set, called after each batch. NULL: none. */
+    void (*sign)(void *arg);
     void *sign_arg;
 };
 

@@ -36,7 +36,7 @@ struct trainer_report
     bool abandoned;
 };
 
-struct state; /* Checkpoint reader or writer: nn/math/state.h. */
+struct state; /* Reader or writer of a checkpoint (nn/math/state.h). */
 
 /* A trainer as the node sees it: the properties of its model, and then its functions. */
 struct trainer

@@ -14,8 +14,8 @@
 #include "gossip/wire/wire.h"
 
 enum {
-    ALLOW_LIST_BYTES_MAX = 1024 * 1024, /* Largest size of a file, in bytes. */
-    ALLOW_LIST_IDS_MAX = 4096,          /* Largest number of identities in a file. */
+    ALLOW_LIST_BYTES_MAX = 1024 * 1024, /* Largest size of an allow-list, in bytes. */
+    ALLOW_LIST_IDS_MAX = 4096,          /* Largest number of identities in one. */
     ALLOW_LIST_ERROR_MAX = 256
 };
 

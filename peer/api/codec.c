@@ -84,7 +84,8 @@ static int take_layers(struct segment **segments, const struct hearsay_layer *la
 {
     if (layers == NULL || n == 0)
         return refuse(error, HEARSAY_USAGE, "found no layer, expected one or more");
-    if (n > UINT32_MAX) /* A vector has at most 2^32 - 1 floats, and each layer has at least one. */
+    /* Each layer has at least one float, and a vector has at most 2^32 - 1 floats. */
+    if (n > UINT32_MAX)
         return refuse(error, HEARSAY_USAGE, "there are %zu layers, expected fewer than 2^32", n);
     *segments = calloc(n, sizeof **segments);
     if (*segments == NULL)

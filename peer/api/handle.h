@@ -40,7 +40,7 @@ enum handle_stage { HANDLE_NEW, HANDLE_OPEN };
 /* One peer of the caller: options, tensors, event loop and result. */
 struct hearsay
 {
-    pid_t owner; /* Process that made the handle. */
+    pid_t owner; /* Id of the process that made the handle. */
     enum handle_stage stage;
     /* Message of the last call that failed. */
     char error[HANDLE_ERROR_MAX];
@@ -83,9 +83,9 @@ struct hearsay
     char begin_of_run[LAYOUT_BEGIN];
     uint8_t *kept; /* Data of hearsay_keep(), `n_kept` bytes, owned. */
     size_t n_kept;
-    /* Number of complete rounds of the run at the time when the data were stored. */
+    /* Number of complete rounds of the run at the time when `kept` was stored. */
     uint64_t kept_round;
-    bool kept_read; /* True if the data come from a checkpoint. */
+    bool kept_read; /* True if `kept` was read from a checkpoint. */
 
     /* ---- The peer ---- */
     /* Parsed values of the options that concern this peer only. */

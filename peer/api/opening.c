@@ -210,7 +210,8 @@ static int set_layout(struct hearsay *h, struct run_flags *flags, char error[RUN
         return err;
     handle_begin_hash(h, h->begin, text);
     /* Among several initial models, layout_compare_initial() prefers the one with the smallest
-     * hash. The first digit of the hash is therefore replaced by the peer's rank. */
+     * hash. The first digit of the hash is therefore replaced by a rank: 0 for a peer with
+     * "initial", 1 for a peer without "bootstrap", 2 for any other peer. */
     text[0] = handle_is_initial(h) ? '0' : h->config.node.n_bootstrap == 0 ? '1' : '2';
     err = run_flags_set(flags, "begin", text, error);
     snprintf(text, sizeof text, "%zu", h->tensors.dim);

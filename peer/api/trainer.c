@@ -31,7 +31,7 @@ static bool begins(void *self, const float *x)
     const struct hearsay *h = self;
     char hash[LAYOUT_BEGIN];
     handle_begin_hash(h, x, hash);
-    /* The first digit of each text is the rank of a peer and no part of the hash. */
+    /* In `hash` and `begin_of_run` the first digit is a rank. The hash begins after it. */
     return strcmp(hash + 1, h->begin_of_run + 1) == 0;
 }
 
@@ -212,7 +212,7 @@ static int take_model(struct hearsay *h, const struct run *run, char error[RUN_E
     model_close(&h->model);
     h->model = (struct model){0};
     int err = data_shape(v->data, &shape);
-    assert(err == 0); /* A run has a fixed kind, which always has a shape. */
+    assert(err == 0); /* The data kind of a run is fixed, so it always has a shape. */
     err = model_init(&h->model, v->model, v->norm, &shape, why);
     if (err < 0) {
         snprintf(error, RUN_ERROR_MAX, "--model: %.300s", why);

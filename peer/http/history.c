@@ -5,8 +5,8 @@
 #include <string.h>
 
 enum {
-    /* Largest number of points in the array `point`. The newest round is stored in addition. Even,
-     * because points are merged in pairs. */
+    /* Largest number of points in the array `point`. The newest round is stored in addition. The
+     * number is even, because points are merged in pairs. */
     ROOM = HISTORY_MAX - 2
 };
 

@@ -304,8 +304,8 @@ static void write_members(struct text *t, const struct snapshot *s)
                   s->in_state[i]);
 }
 
-/* Appends a sample of an edge. The labels have the whole identity of the neighbour, so that no two
- * samples have equal labels. Prometheus would reject such a page. */
+/* Appends a sample of an edge. The labels have the whole identity of the neighbour, because
+ * Prometheus rejects a page on which two samples of a metric have equal labels. */
 static void write_edge(struct text *t, const char *name, const struct snapshot_edge *e,
                        const char *direction, double number)
 {

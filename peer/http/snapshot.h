@@ -11,13 +11,14 @@
 #include "peer/node/node.h"
 
 enum {
-    SNAPSHOT_KINDS = 48, /* Largest number of kinds of violations, and of refused connections. */
+    SNAPSHOT_KINDS = 48, /* Length of the arrays `violation` and `refused`. */
     SNAPSHOT_STATES = 4, /* Number of values of enum member_state. */
     /* Characters of a run's id: the first half of the BLAKE2b-128 of the run description, in
      * hexadecimal. */
     SNAPSHOT_RUN_ID = 16,
     SNAPSHOT_ID = 2 * WIRE_ID_BYTES,
-    /* Enough edges for the complete graph of 128 members, which has 8,128. */
+    /* Largest number of edges in struct snapshot_graph. The complete graph of 128 members has
+     * 8,128. */
     SNAPSHOT_GRAPH_EDGES = 8192,
     SNAPSHOT_NO_VERTEX = UINT16_MAX
 };
@@ -27,7 +28,7 @@ struct snapshot_member
     char name[WIRE_NAME_MAX + 1], id[SNAPSHOT_ID + 1];
     enum member_state state;
     bool own, connected;
-    bool has_round; /* The member reported its round: the number of rounds that it has finished. */
+    bool has_round; /* True: the member has reported how many rounds it has finished (`round`). */
     uint64_t round;
     uint16_t vertex; /* Vertex of the member in the graph. SNAPSHOT_NO_VERTEX: none. */
 };
@@ -49,7 +50,7 @@ struct snapshot_graph
 {
     char topology[RUN_VALUE_MAX]; /* Canonical topology spec. "": not known. */
     uint64_t seed;
-    uint32_t n_vertices, n_edges; /* n_edges counts each edge once. */
+    uint32_t n_vertices, n_edges; /* n_edges counts an edge once, not per end. */
     /* True: edge[] has all edges. False: edge[] is empty, because there are too many edges. */
     bool whole;
     uint16_t edge[SNAPSHOT_GRAPH_EDGES][2];
@@ -79,7 +80,7 @@ struct snapshot
     /* Progress of the node. Its texts `rung` and `rung_by` are string literals or NULL. */
     struct node_progress figures;
     char codec[WIRE_CODEC_MAX + 1];
-    double age_s; /* Time since the last job of the peer ended, in seconds. */
+    double age_s; /* Time since this peer's last job (node_work()) ended, in seconds. */
     /* Step counter at the last evaluation, including rounds of the consensus phase. */
     uint64_t accuracy_round;
 
@@ -88,7 +89,8 @@ struct snapshot
     uint32_t in_state[SNAPSHOT_STATES]; /* Number of members in each state. */
     struct snapshot_edge edge[WIRE_EDGES_MAX];
     struct snapshot_count violation[SNAPSHOT_KINDS];
-    struct snapshot_count refused[SNAPSHOT_KINDS]; /* Connections that did not become a session. */
+    /* Numbers of connections that did not become a session, by reason. */
+    struct snapshot_count refused[SNAPSHOT_KINDS];
 
     uint64_t checkpoints; /* Number of checkpoints that this process has stored. */
     double checkpoint_s;  /* Time that checkpoints took from training, in seconds. */

@@ -181,7 +181,7 @@ static void set_figures(json_t *j, const struct snapshot *s, double late_s)
     const struct node_progress *p = &s->figures;
     bool tested = isfinite(p->accuracy);
     set(j, "accuracy",
-        /* The peer's model had this accuracy after accuracy_round rounds. */
+        /* Accuracy of this peer's model after the round in the key accuracy_round. */
         uv_metrics_figure(p->accuracy));
     set(j, "accuracy_round", tested ? uv_metrics_whole(s->accuracy_round) : json_null());
     set(j, "test_loss", uv_metrics_figure(p->test_loss));
@@ -236,8 +236,8 @@ static json_t *object_of(const struct snapshot *s, int64_t now_us)
     set(j, "violations_by_reason", counts_of(s->violation, s->n_violations));
     set(j, "refused_connections", counts_of(s->refused, s->n_refused));
     set(j, "members", members_of(s));
-    /* The list has every edge, as in `hearsay status`. open_edges has the number of open ones
-     * only. */
+    /* The list has every edge, open or not, as in `hearsay status`. The key open_edges gives the
+     * number of open edges only. */
     set(j, "edges", edges_of(s));
     return j;
 }

@@ -13,7 +13,8 @@ struct status_history
 {
     struct text points;
     size_t n; /* Number of points of the history that `points` contains. */
-    /* Value of history.thinned when the text was made. If it changes, the text is made again. */
+    /* Value of history.thinned when the text was made. If history.thinned has changed since, the
+     * text is made again. */
     uint64_t thinned;
 };
 

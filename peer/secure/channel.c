@@ -10,9 +10,9 @@
 static_assert((int)CHANNEL_KEY == (int)NOISE_KEY, "the cluster key is the psk");
 static_assert((int)CHANNEL_OVERHEAD == CHANNEL_HEADER + 1 + NOISE_TAG, "layout");
 
-/* Sections 7.5 and 9.4 of the Noise specification. With psk0 the (empty) payload of message 1 is
- * already sealed. A message 1 without the cluster key fails at its tag, after a few hashes and
- * before any Diffie-Hellman operation. */
+/* The handshake pattern XXpsk0 (Noise specification, sections 7.5 and 9.4). With psk0 the (empty)
+ * payload of message 1 is already sealed. A message 1 without the cluster key fails at its tag,
+ * after a few hashes and before any Diffie-Hellman operation. */
 static const struct noise_pattern pattern = {
     .name = "Noise_XXpsk0_25519_ChaChaPoly_SHA256",
     .n_messages = 3,

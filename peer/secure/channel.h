@@ -161,8 +161,9 @@ __attribute__((warn_unused_result)) int channel_open(struct channel *c, const ui
                                                      uint8_t *out, size_t *n_out,
                                                      enum channel_kind *kind);
 
-/* Sign a message, and verify a signature, with an identity (Ed25519, detached). What is signed must
- * begin with a domain string that no other use has. "hearsay static key" is in use. */
+/* Sign a message, and verify a signature, with an identity (Ed25519, detached). The message must
+ * begin with a domain string that no other kind of signed message has. "hearsay static key" is
+ * taken. */
 void channel_sign(const struct channel_identity *id, const uint8_t *msg, size_t n, uint8_t sig[64]);
 bool channel_verify(const uint8_t pk[32], const uint8_t *msg, size_t n, const uint8_t sig[64]);
 

@@ -82,7 +82,7 @@ struct frame_cut
     size_t at; /* Number of bytes of the message that are in records already. */
 };
 
-/* The data of one record, in two parts, as channel_seal() takes them. */
+/* The data of one record, in two parts (head and body) that channel_seal() joins. */
 struct frame_record
 {
     enum channel_kind kind;

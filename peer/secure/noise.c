@@ -74,8 +74,9 @@ static void hmac(const uint8_t key[NOISE_KEY], const uint8_t *m, size_t n, uint8
     sodium_memzero(&state, sizeof state);
 }
 
-/* Computes n_out outputs of 32 bytes (HKDF of the Noise specification): `temp = HMAC(ck, input)`,
- * `output i = HMAC(temp, output i-1 | byte i)`. `ck` may be one of the outputs. */
+/* Computes n_out outputs of 32 bytes from the chaining key `ck` (HKDF of the Noise specification):
+ * `temp = HMAC(ck, input)`, `output i = HMAC(temp, output i-1 | byte i)`. `ck` may be one of the
+ * outputs. */
 static void hkdf(const uint8_t ck[NOISE_KEY], const uint8_t *input, size_t n, uint8_t *const *out,
                  unsigned n_out)
 {
@@ -190,8 +191,9 @@ static int mix_token(struct noise *s, enum noise_token token)
     return -EPROTO;
 }
 
-/* Processes token "e", for both directions. The public key is hashed. With a pre-shared key it is
- * also mixed into the key, so that no two handshakes use the same key. */
+/* Processes token "e", both in a written and in a read message: mixes the ephemeral public key `pk`
+ * into the hash of the handshake. If the pattern has pre-shared keys, also derives a new cipher key
+ * from `pk`, so that no two handshakes encrypt with the same key. */
 static void mix_ephemeral(struct noise *s, const uint8_t pk[NOISE_KEY])
 {
     mix_hash(s, pk, NOISE_KEY);
@@ -246,7 +248,7 @@ void noise_init(struct noise *s, const struct noise_config *config)
     assert(p->n_messages <= NOISE_MESSAGES_MAX && p->n_psks <= NOISE_PSKS_MAX);
     *s = (struct noise){.pattern = p, .initiator = config->initiator};
     if (n <= sizeof s->h)
-        memcpy(s->h, p->name, n); /* A short name is padded with zeros. */
+        memcpy(s->h, p->name, n); /* A shorter protocol name is padded with zeros. */
     else
         crypto_hash_sha256(s->h, (const uint8_t *)p->name, n);
     memcpy(s->ck, s->h, sizeof s->ck);

@@ -39,8 +39,8 @@ struct noise_pattern
 {
     const char *name; /* Name of the protocol, such as "Noise_XX_25519_ChaChaPoly_SHA256". */
     unsigned n_messages;
-    /* Number of pre-shared keys. If there are any, token "e" also mixes the ephemeral key into the
-     * keys (section 9.2 of the Noise specification). */
+    /* Number of pre-shared keys. If there are any, token "e" also mixes the ephemeral public key
+     * into the cipher key (section 9.2 of the Noise specification). */
     unsigned n_psks;
     enum noise_token message[NOISE_MESSAGES_MAX][NOISE_TOKENS_MAX];
 };

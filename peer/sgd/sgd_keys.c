@@ -122,7 +122,8 @@ static bool lacks_norms(const struct run *r)
 
 /* Checks the keys that quasi-global momentum needs. The momentum is computed from the change of the
  * model over a whole round, mixing included. Rounds must therefore have equal numbers of steps. The
- * contribution of mixing decays only if no exchange overshoots (nn/train/quasi_global.h). */
+ * contribution of mixing to the momentum decays only if no exchange moves a model past its
+ * neighbours' mean (nn/train/quasi_global.h). */
 static int check_global(const struct run *r, char error[RUN_ERROR_MAX])
 {
     const struct sgd_values *v = sgd_values(r);
@@ -143,9 +144,10 @@ static int check_global(const struct run *r, char error[RUN_ERROR_MAX])
     return -EINVAL;
 }
 
-/* Several learners exclude quasi-global momentum, because both compute a momentum from the movement
- * of the model over time. Layer-wise overlap is excluded because a layer of the centre is complete
- * only when the last learner is done. */
+/* Checks which other keys are allowed if a process has several learners. Quasi-global momentum is
+ * refused, because each learner and their common centre (nn/train/learners.h) already have a
+ * momentum. Layer-wise overlap is refused, because a layer of the centre has its final value only
+ * after the last learner's step. */
 static int check_learners(const struct run *r, char error[RUN_ERROR_MAX])
 {
     const struct sgd_values *v = sgd_values(r);
@@ -194,7 +196,7 @@ static int check(const struct run *r, char error[RUN_ERROR_MAX])
 static const char *fallback_of_lr(const struct run_flags *f)
 {
     const char *model = run_flags_value(f, "model"), *data = run_flags_value(f, "data");
-    /* "": not given, so SGD, the default. */
+    /* "": --optimiser is not given. The default is SGD. */
     const char *optimiser = run_flags_value(f, "optimiser");
     if (strcmp(optimiser, "") != 0 && strcmp(optimiser, "sgd") != 0)
         return "0.02";

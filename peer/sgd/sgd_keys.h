@@ -13,7 +13,7 @@
 
 enum { SGD_INIT_MAX = 17 }; /* Size of "none" or 16 hexadecimal digits, with the NUL. */
 
-/* Key table and check of the SGD trainer. */
+/* Table of the SGD trainer's run keys, and the function that checks their values. */
 extern const struct run_trainer sgd_keys;
 
 /* Values of the SGD trainer's run keys. Texts are in canonical form. */
@@ -40,9 +40,11 @@ struct sgd_values
     enum optimiser_kind optimiser;
     /* Learning rate, momentum (Adam: beta1) and weight decay. */
     double lr, momentum, weight_decay;
-    double beta2;      /* Adam's beta2. Used by Adam and AdamW. */
-    bool nesterov;     /* Nesterov momentum. Used by SGD; true otherwise. */
-    bool quasi_global; /* Quasi-global momentum. Used by SGD; false otherwise. */
+    double beta2; /* Adam's beta2. Used by Adam and AdamW. */
+    /* Nesterov momentum, for SGD only. Other optimisers ignore the field, which is then true. */
+    bool nesterov;
+    /* Quasi-global momentum, for SGD only. With other optimisers the field is false. */
+    bool quasi_global;
     /* Share of each training label that is spread over all classes, 0 to 0.9. */
     double label_smoothing;
     /* Gradient clipping: no gradient has a norm above clip / sqrt(min_peers * learners). 0: no
