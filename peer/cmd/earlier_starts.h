@@ -22,8 +22,9 @@ struct cmd_earlier_starts
     uint64_t sent, received; /* Bytes sent and received at the sockets, summed over all peers. */
 };
 
-/* Adds the earlier starts of one peer. They are read from DIR/metrics.jsonl, which may be missing
- * or end in an incomplete line. `but_last`: do not count the last start in the file. */
+/* Adds the bytes and seconds of one peer's earlier starts to `*p`. They are read from
+ * `dir`/metrics.jsonl, which may be missing or end in an incomplete line. `but_last`: do not count
+ * the last start in the file. */
 void cmd_earlier_starts_add(struct cmd_earlier_starts *p, const char *dir, bool but_last);
 
 /* State of a local run at the time of its interruption. */

@@ -116,7 +116,7 @@ int cmd_inspect_spec(struct cmd_inspect *in, const struct options *o, const char
 {
     char why[MODEL_ERROR_MAX], kind[DATA_KIND_MAX];
     int norm = number_choice("batch|group|layer", options_text(o, "norm"));
-    assert(norm >= 0); /* The parser of options has checked the value of --norm. */
+    assert(norm >= 0); /* The parser of options refuses any other value of --norm. */
     if (options_given(o, "norm") && !model_has_norm(spec))
         return cmd_fail(o, CMD_USAGE,
                         "--norm: only with a model that has norms, such as resnet:20");

@@ -34,7 +34,7 @@ enum {
     BOOTSTRAP = 3, /* Largest number of bootstrap addresses that a child gets. */
     /* Longest wait for the children of an earlier, killed parent to exit, in milliseconds. */
     GONE_MS = 20000,
-    /* Interval between checks whether those earlier children have exited, in milliseconds. */
+    /* Interval of the checks whether a killed parent's children have exited, in milliseconds. */
     LOOK_MS = 20,
     ARGS_MAX = 64,
     ARG_MAX = RUN_VALUE_MAX + 64,
@@ -212,8 +212,9 @@ static bool was_killed(const struct uv_cluster_child *k)
 /* Handles the end of peer i's process. The end is not reported if this process has stopped the peer
  * on purpose.
  *
- *   how the peer ended             a peer has trained          no peer has trained
- *   exit code 0 or 3 (its run)     waits for the other peers   no action
+ *   how peer i ended               a peer has trained          no peer has trained
+ *   exit code 0 or 3 (run ended)   if it has trained: reports  no action
+ *                                  of running peers begin
  *   killed by a user or system     the others continue         the command fails, all peers stop
  *   any other signal or code       the command fails, the      the command fails, all peers stop
  *                                  others continue
@@ -240,7 +241,7 @@ static void on_ended(void *self, uint32_t i)
                      more);
         l->result.failed |= !l->begun || !was_killed(k);
         l->bad_input |= k->status == CMD_USAGE;
-        if (!l->begun) /* No peer has trained yet, so the others would wait for this one forever. */
+        if (!l->begun) /* No peer has trained, so the other peers would wait forever for peer i. */
             uv_cluster_stop(&l->cluster);
     }
     finish_if_all_ended(l);
@@ -284,8 +285,8 @@ __attribute__((format(printf, 2, 3))) static void add(struct args *a, const char
     a->n++;
 }
 
-/* Adds the bootstrap addresses of peer i, which are the addresses of peer 0 and of the peers with
- * the numbers before and after i. */
+/* Adds the bootstrap addresses of peer i to its command line. They are the addresses of peer 0 and
+ * of the peers with the numbers before and after i. */
 static void add_bootstrap(struct args *a, const struct local *l, uint32_t i)
 {
     uint32_t to[BOOTSTRAP] = {0, (i + 1) % l->n, (i + l->n - 1) % l->n}, n = 0;
@@ -489,7 +490,7 @@ static int load_finished_peers(struct local *l)
     l->all_ended = code == CMD_OK && l->n_ended == l->n;
     if (l->all_ended) {
         cmd_fail(l->o, CMD_OK, "all peers of this run have finished before, in %s", l->out);
-        /* Any exit code except CMD_OK and CMD_APART is a failure, as in on_ended(). */
+        /* A peer has failed if its exit code is neither CMD_OK nor CMD_APART. */
         for (uint32_t i = 0; i < l->n; i++)
             l->result.failed |=
                 l->result.exit_code[i] != CMD_OK && l->result.exit_code[i] != CMD_APART;

@@ -490,7 +490,7 @@ int cmd_local_result_print(struct cmd_local_result *r, const struct options *o, 
     struct totals t = add_up(r);
     judge(r);
     json_t *j = closing_object(r, &t, false);
-    /* If no peer has stored a model, every peer was killed earlier. The run then counts as
+    /* If no peer has a final model, for example because every peer was killed, the run counts as
      * interrupted, not as finished. */
     bool any = false;
     for (uint32_t i = 0; i < r->n; i++)

@@ -238,8 +238,8 @@ static int check_out_run(struct peer *p, const struct run *there)
     if (others && run_with_flags(&asked, there, &c->flags, error) < 0)
         return cmd_fail(p->o, CMD_USAGE, "--out %s has another run: %s; --fresh moves it aside",
                         p->out, error);
-    /* A flag that differs from the run in --out may leave the run description incomplete, because
-     * its value needs other data. */
+    /* If --data names another kind of data than the run in --out, the shape of these data may be
+     * unknown here. The run description is then incomplete. */
     if (!run_is_fixed(&asked))
         return cmd_fail(
             p->o, CMD_USAGE,
@@ -432,8 +432,8 @@ static int run_driver(struct peer *p, struct uv_driver *d, uv_loop_t *loop)
     uv_run(loop, UV_RUN_DEFAULT);
     int exit_code = cmd_peer_report_finish(&p->report, d);
     if (uv_driver_stuck(d)) {
-        /* A thread hangs in a job or a name lookup, so the process must exit without waiting for
-         * its threads. */
+        /* A thread hangs in a job of the node or in a name lookup, so the process must exit without
+         * waiting for its threads. */
         fflush(NULL);
         _exit(exit_code);
     }

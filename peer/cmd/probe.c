@@ -140,7 +140,7 @@ __attribute__((format(printf, 5, 6))) static void say(struct probe *p, enum step
     else
         printf("%-8s %-7s %-22s %8.1f ms  %s\n", step_word[step], ok ? "ok" : "FAILED", address,
                seconds * 1e3, text);
-    /* The user must see this line now, because the next step may take several seconds. */
+    /* The user must see the result of this step now: the next step may take several seconds. */
     fflush(stdout);
 }
 

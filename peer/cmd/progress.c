@@ -424,8 +424,8 @@ void cmd_progress_read(void *self, const char *path, uint64_t done, uint64_t tot
     begin_file(r, path, total, now);
     double seconds = (double)(now - r->begin_ns) * 1e-9;
     progress_rate_update(&r->gauge, done, seconds);
-    /* A file that is read in less than read_draw_s (on a terminal) or read_say_s shows no
-     * progress. */
+    /* No progress is shown for a file that is read in less than read_draw_s (on a terminal) or
+     * read_say_s (elsewhere). */
     bool due = terminal ? seconds >= read_draw_s
                               && (!r->drawn || now - r->drawn_ns >= DRAW_MS * UINT64_C(1000000))
                         : progress_rate_line_due(&r->gauge, 0, 0, 0, seconds);

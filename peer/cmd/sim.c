@@ -408,13 +408,13 @@ static int prepare(struct simulation *s, struct run *run)
 }
 
 /* Makes malloc() keep freed memory instead of returning it to the system, because another peer soon
- * allocates it again. Both limits must be set: setting only one of them stops glibc from raising
- * the other above its small default. */
+ * allocates it again. The thresholds for returning memory and for using mmap() must both be set: if
+ * only one is set, glibc keeps the other at its small default. */
 static void keep_memory(void)
 {
-#ifdef M_TRIM_THRESHOLD /* Only glibc has these thresholds. */
+#ifdef M_TRIM_THRESHOLD /* Only glibc has these two thresholds of malloc(). */
     mallopt(M_TRIM_THRESHOLD, INT_MAX);
-    mallopt(M_MMAP_THRESHOLD, 32 << 20); /* glibc accepts no larger value. */
+    mallopt(M_MMAP_THRESHOLD, 32 << 20); /* The largest value that glibc accepts. */
 #endif
 }
 

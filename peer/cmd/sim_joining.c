@@ -70,8 +70,8 @@ static void say(struct simulation *s, const struct gathering *g)
                  g->n_done, g->n);
         return;
     }
-    /* `g->have` may include members that have left, so it is limited to the number of joining
-     * peers. */
+    /* The number of known members, `g->have`, may include members that have left. It is therefore
+     * limited to the number of joining peers. */
     uint32_t here = g->have < g->n ? g->have : g->n;
     if (g->n < g->need)
         snprintf(s->never_begins, sizeof s->never_begins,

@@ -19,8 +19,8 @@ static void on_signal(int number)
     clock_gettime(CLOCK_MONOTONIC, &now);
     if (uv_twice(&asked, number, now.tv_sec * INT64_C(1000000) + now.tv_nsec / 1000))
         return;
-    /* `number` is blocked while this handler runs. When the handler returns, the signal is
-     * delivered and has its default effect. */
+    /* The signal `number` is blocked while this handler runs. The signal that raise() sends is
+     * delivered when the handler returns, and has its default effect. */
     if (stopped) {
         signal(number, SIG_DFL);
         raise(number);

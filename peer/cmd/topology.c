@@ -172,14 +172,15 @@ static int describe(struct figures *f, const struct graph *g)
     int err = graph_spectrum(g, &f->spectrum);
     if (err != 0)
         return err;
-    /* The mixing step x += gamma (W - I) x has the eigenvalues 1 - gamma (1 - lambda). Leave out
-     * the eigenvalue of the mean, which is 1. The best gamma makes the largest and the smallest of
-     * the others equally far from 0. */
+    /* A round of mixing computes x += gamma (W - I) x. For each eigenvalue lambda of the mixing
+     * matrix W, this operation has the eigenvalue 1 - gamma (1 - lambda). The one of the mean is 1
+     * and does not count. The best gamma makes the largest and the smallest of the other
+     * eigenvalues equally far from 0. */
     double l2 = f->spectrum.lambda_2, ln = f->spectrum.lambda_n;
     f->gamma = 2.0 / (2.0 - l2 - ln);
     f->rounds = g->n > 1 ? rounds_to_target(f->spectrum.gap) : 0.0;
     f->gamma_rounds = g->n > 1 ? rounds_to_target(f->gamma * (1.0 - l2)) : 0.0;
-    /* With momentum m, every error shrinks by the factor sqrt(m) per round. */
+    /* With momentum m, each deviation from the mean shrinks by the factor sqrt(m) per round. */
     f->momentum = spectrum_momentum(&f->spectrum);
     f->momentum_rounds = g->n > 1 ? rounds_to_target(1.0 - sqrt(f->momentum)) : 0.0;
     return 0;

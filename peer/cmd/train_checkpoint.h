@@ -50,9 +50,9 @@ void cmd_train_checkpoint_stop(struct cmd_train *t);
  * over. Returns CMD_OK, or an exit code after a message on stderr. */
 int cmd_train_write_model(struct cmd_train *t);
 
-/* Writes the lines of metrics.jsonl that still wait in memory, and tries again like
- * cmd_train_write_model(). Returns CMD_OK, or CMD_FAILED after a message on stderr if lines are
- * lost. */
+/* Writes the lines of metrics.jsonl that still wait in memory. Tries again until all are written, a
+ * signal asks to stop, or --disk-timeout is over. Returns CMD_OK, or CMD_FAILED after a message on
+ * stderr if lines are lost. */
 __attribute__((warn_unused_result)) int cmd_train_flush_metrics(struct cmd_train *t);
 
 /* Frees the checkpoints in memory. `over`: the run has a result. The checkpoint files are then

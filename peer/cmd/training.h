@@ -22,8 +22,7 @@ struct cmd_training
     /* Value of --data, such as "mnist:DIR". NULL: the data kind of the run needs no path. */
     const char *data_spec;
     struct shard_spec shard_spec;
-    /* Hash of the peer's name, from which the random choice of its batches is derived, as in the
-     * node. */
+    /* Hash of the peer's name. The random choice of its batches is derived from the hash. */
     uint64_t peer_key;
     /* The following fields are optional and may be set after cmd_training_init(). */
     const char *init_path; /* Path of a file with the initial model. NULL: none. */

@@ -22,7 +22,7 @@ enum {
     RUN_IDENTITY_TEXT_MAX = WIRE_RUN_MAX + 8 * 1024,
     /* Size of a text that lists the differences of two runs, in bytes. */
     RUN_IDENTITY_WHY_MAX = 640,
-    /* Number of differing keys that this text names. Further keys are only counted. */
+    /* Number of differing keys that a list of differences names. Further keys are only counted. */
     RUN_IDENTITY_KEYS_SHOWN = 6
 };
 

@@ -27,7 +27,7 @@ enum {
 /* A line of `n` figures. Set all bytes to zero before the first gauge_add(). */
 struct progress_line
 {
-    /* Number of figures, and the two texts of each. */
+    /* Number of figures, and the full and the brief text of each figure. */
     uint32_t n;
     char full[GAUGE_FIGURES][GAUGE_FIGURE], brief[GAUGE_FIGURES][GAUGE_FIGURE];
 };

@@ -43,16 +43,16 @@ struct progress_rate
     /* begun: progress_rate_update() was called at least once. said: progress_rate_line_due() was
      * called at least once. */
     bool begun, said;
-    /* Marks from which the rate is measured, older first. */
+    /* Two points of progress, the older first. The rate is measured from a[0] to `last`. */
     struct progress_rate_mark a[2];
     /* Progress at the last progress_rate_update(). */
     struct progress_rate_mark last;
-    /* Time of the last line, and silent interval after which the next line is printed, in
-     * seconds. */
+    /* Time when the last line was printed, and time without a line after which the next line is
+     * printed, in seconds. */
     double said_s, wait_s;
-    /* Number of tenths of the work, 0 to 10, that were done at the last line. */
+    /* Number of tenths of the work, 0 to 10, that were done when the last line was printed. */
     uint64_t part;
-    /* Amount of work beyond `total` at the last line. */
+    /* Amount of work beyond `total` that was done when the last line was printed. */
     uint64_t more;
 };
 

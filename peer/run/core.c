@@ -21,7 +21,7 @@
 #include <string.h>
 
 enum {
-    /* Largest number of rounds. It has ten digits, on which run.c relies. */
+    /* Largest number of rounds. It has ten digits (ROUNDS_DIGITS in peer/run/run.c). */
     ROUNDS_MAX = 1000000000,
     /* Largest --byzantine B. A peer needs 2 B + 2 neighbours to tolerate B Byzantine ones, so that
      * a cluster needs 2 B + 3 members. */

@@ -9,7 +9,7 @@
 enum { /* Sizes of texts of hexadecimal digits, in bytes with the NUL. */
        LAYOUT_HASH = 17,
        LAYOUT_BEGIN = 33,
-       /* An outline has two digits per tensor, at most 192 digits. */
+       /* An outline (short hashes of all tensors) has two digits per tensor, at most 192. */
        LAYOUT_OUTLINE = 193
 };
 

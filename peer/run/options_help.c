@@ -199,8 +199,8 @@ static size_t count_options(const struct command *command)
  * number of all options. */
 static void put_topics(struct page *p, const struct command *command, size_t n, bool all)
 {
-    /* A command that takes all run keys trains together with other peers, so explain the mark
-     * 'run'. */
+    /* A command that takes all run keys trains together with other peers, so its help explains
+     * what the mark 'run' after an option means. */
     if (command->keys == NULL)
         put(p, "Options marked 'run' must be the same for all peers. A peer that joins a run may "
                "leave them\n"

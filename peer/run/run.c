@@ -31,7 +31,7 @@ const struct run_key *run_key_at(const struct run_trainer *t, size_t place)
         if (key->name == NULL)
             return NULL;
     }
-    /* `place` is also an index into struct run_flags.value, which has one value per key. */
+    /* The index `place` of a key is also the index of its value in struct run_flags.value. */
     assert(place < RUN_KEYS_MAX);
     return key - 1;
 }

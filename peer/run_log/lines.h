@@ -26,7 +26,7 @@ struct run_log_lines
     struct journal journal;
     /* Receives a copy of each line of a round. NULL: none. */
     void (*copy)(const char *line);
-    /* Limits how many rounds of a long consensus phase get a line. */
+    /* Limits how many rounds of a long consensus phase get a line in metrics.jsonl. */
     struct uv_metrics_pace pace;
     /* Line of the newest round that was held back by `pace`. It is written if it turns out to be
      * the last one. NULL: none. */

@@ -39,7 +39,7 @@ struct diary_monitor
     struct history history;
     /* Most recent graph, kept so that an unchanged graph is not computed again. */
     struct snapshot_graph graph;
-    /* Step counter of the newest accuracy that was measured. */
+    /* Step counter at which the newest accuracy was measured. */
     uint64_t accuracy_round;
 };
 

@@ -83,7 +83,7 @@ struct run_log
 /* Names of the files that a run writes to its output directory, ended by NULL. */
 extern const char *const run_log_files[];
 
-/* Returns the time since `begin_ns`, in seconds. */
+/* Returns the seconds since `d->begin_ns`, which metrics lines give as `time_s`. */
 double run_log_seconds(const struct run_log *d);
 
 /* Reserves disk space for a model of `n_params` floats and for summary.json. Called before

@@ -89,7 +89,7 @@ static json_t *text_or_null(const char *text)
     return text != NULL && text[0] != '\0' ? json_string(text) : json_null();
 }
 
-/* Starts from the fields of a metrics line and adds those that are known only at the end. */
+/* Returns the fields of a metrics line, and fields that are known only at the end of the run. */
 json_t *diary_summary(const struct run_log *d, struct uv_driver *driver,
                       const struct verdict_facts *f, const struct verdict *o)
 {
@@ -98,7 +98,8 @@ json_t *diary_summary(const struct run_log *d, struct uv_driver *driver,
     char text[WIRE_RUN_MAX + 1] = "";
     uint64_t round[SLOTS] = {0};
     node_progress(n, &p);
-    /* `p` counts bytes only up to the node's last event. The driver's totals include all bytes. */
+    /* The node's progress `p` counts bytes only up to the node's last event. The driver's totals
+     * include all bytes. */
     uv_driver_totals(driver, &p.bytes_sent, &p.bytes_received);
     if (node_run(n) != NULL)
         run_text(node_run(n), text);
