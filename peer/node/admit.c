@@ -46,7 +46,7 @@ static bool is_free(const struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
     return !a->listed || on_list(a, id) || env_same_id(id, s->env->config.id);
 }
 
-/* Verifies both signatures of the record's certificate. */
+/* Verifies the two signatures of the record's certificate. */
 static bool sound(const struct sessions *s, const struct record *r)
 {
     const struct members_crypto *crypto = s->env->config.crypto;
@@ -203,7 +203,7 @@ static const struct record *later(const struct record *a, const struct record *b
 }
 
 /* Returns the id of the live member that has the name in record r, or NULL. Returns NULL, too, if
- * it is this peer's name and this peer started later: the other peer then refuses this one. */
+ * this peer has the same name and started later, because the other peer then refuses this peer. */
 static const uint8_t *name_taken(const struct sessions *s, const struct record *r)
 {
     const struct record *own = members_self(s->env->members);

@@ -80,7 +80,7 @@ bool admit_hello(struct sessions *s, const struct link *l, const struct record *
 /* Returns whether the name in record r is free for its owner. Otherwise refuses the owner as
  * admit_hello() does. Called after the sender's run was accepted. */
 bool admit_name(struct sessions *s, const struct link *l, const struct record *r);
-/* Like admit_hello(), for the HELLO of an observer, which has no record. */
+/* Decides like admit_hello() about the HELLO of an observer, which contains no record. */
 bool admit_observer(struct sessions *s, const struct link *l);
 /* Returns whether a warning that peer `id` has another run was printed in the last ten minutes. If
  * not, remembers that the caller prints it now. */
@@ -98,8 +98,8 @@ bool admit_is_refused(const struct admit *a);
 /* Returns whether this peer must not dial peer `id` now. This is so for 2 s after this peer has
  * refused `id`, and for REDIAL_RECENT_US after any peer has refused this peer. */
 bool admit_must_wait(const struct admit *a, const uint8_t id[WIRE_ID_BYTES], int64_t now_us);
-/* Handles two live members with the same name, given by their records. The one that started later
- * is refused. If this is the later one, it ends. */
+/* Handles two live members with the same name, given by their records. The member that started
+ * later is refused. If that is this peer, it ends. */
 void admit_one_of_two(struct sessions *s, const struct record *a, const struct record *b);
 /* Ends this peer if it has been refused for REFUSED_END_US. This peer no longer counts as refused
  * if a session has lasted or no refusal has arrived for QUIET_REFUSED_US. */

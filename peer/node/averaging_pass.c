@@ -14,8 +14,9 @@ bool averaging_pass_counts(const struct edges *es)
     const struct run *run = &es->workshop->run;
     bool whole = strcmp(run->final_compress, "none") == 0;
     /* Peers may compute means that differ in the last digit of float32. If the model has 16-bit
-     * values, such means may be rounded to different values. The pass is then not exact, so
-     * estimates decide. */
+     * values, these means may be rounded to different values, so that the models differ after a
+     * pass. Therefore passes do not count as exact, and estimates of the consensus distance end the
+     * phase. */
     bool held_in_16_bits = es->workshop->mixing.rounded != NULL;
     return es->last && es->n_rounds > 0 && es->exact && whole && !held_in_16_bits
            && (run->gamma_auto || run->gamma == 1);
@@ -42,8 +43,8 @@ static bool edge_is_clean(const struct edges *es, const struct neighbour *b, uin
 }
 
 /* Returns the number of edge resets plus closures for distrust at this peer so far. A pass in which
- * it grows is not exact: the end that refuses an exchange (gossip/exchange/outlier_filter.h) keeps
- * its model, but the other end changes its own. */
+ * the number grows is not exact, because the end that refuses an exchange
+ * (gossip/exchange/outlier_filter.h) keeps its model, but the other end changes its own. */
 static uint64_t amiss(const struct edges *es)
 {
     return es->n_resets + es->n_distrusted;

@@ -35,7 +35,7 @@ struct bandwidth_estimate
         /* Seconds per byte of the link, without latency, and its least round-trip time in
          * seconds. */
         double s_per_byte, rtt_s;
-    } at[NODE_LINKS_MAX]; /* Figures by session index. */
+    } at[NODE_LINKS_MAX]; /* Figures of each session, by its index in the session table. */
     /* Last time at which the codec level's lower bound was updated, in microseconds. */
     int64_t looked_us;
     /* Total duration of jobs with local steps since the last update of the codec level's lower

@@ -143,7 +143,7 @@ static bool tells(enum node_why why)
     return why != NODE_WHY_UNKNOWN && why != NODE_WHY_MUTE && why != NODE_WHY_SLOW;
 }
 
-/* Handles a failed call: plans the next one, or reports that no address works. */
+/* Handles a failed call: plans the next call, or reports that no address works. */
 static void failed(struct sessions *s, struct link *l, const char *address, enum node_why why)
 {
     const struct record *r = record_of(s, l->id);
@@ -151,7 +151,7 @@ static void failed(struct sessions *s, struct link *l, const char *address, enum
     bool again = why != NODE_WHY_TIMEOUT && l->callback.n_calls < 2 * n;
     l->callback.theirs = CALLBACK_OPEN;
     if (l->callback.n_calls < n)
-        return; /* Call the next address without delay. */
+        return; /* The next address is called without delay. */
     l->callback.next_us = s->env->now_us + AGAIN_US;
     if (again && l->callback.n_calls != n)
         l->callback.next_us = 0;

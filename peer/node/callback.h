@@ -35,11 +35,13 @@ enum {
 };
 
 enum callback_state {
-    CALLBACK_OPEN = 0, /* No result yet, and no call in progress. */
-    CALLBACK_CALLING,  /* A call is in progress. */
-    CALLBACK_WORKS,    /* An announced address works. */
-    CALLBACK_FAILS,    /* No announced address works. */
-    CALLBACK_UNKNOWN   /* The calls gave no result. */
+    CALLBACK_OPEN = 0, /* The member was not called yet, and no call is in progress. */
+    CALLBACK_CALLING,  /* A call to the member is in progress. */
+    CALLBACK_WORKS,    /* The member answered at an announced address. */
+    CALLBACK_FAILS,    /* The member answered at none of its announced addresses. */
+    /* All calls failed for reasons that show nothing about the addresses, for example a busy
+     * peer. */
+    CALLBACK_UNKNOWN
 };
 
 /* Results of the calls between this peer and the member of one session. Part of struct link. */
@@ -68,7 +70,8 @@ struct callback
     } call[CALLBACK_CALLS];
     /* Hashes of the pairs of member and address about which this peer has warned. */
     uint64_t told[CALLBACK_NAMES];
-    /* Number of such pairs so far. told[] has the latest CALLBACK_NAMES of them. */
+    /* Number of pairs so far about which this peer has warned. told[] has the latest
+     * CALLBACK_NAMES. */
     uint32_t n_told;
     /* Announced address of this peer that a member failed to call most recently. */
     char address[WIRE_ADDRESS_MAX + 1];

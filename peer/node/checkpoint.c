@@ -40,7 +40,7 @@ bool checkpoint_word(struct checkpoint_word *w, uint64_t due, uint64_t beat, int
 }
 
 /* Ignores announcements that are too far ahead, because all peers would have no new checkpoint
- * until that round count. The limit is the largest round count that an honest peer can propose: the
+ * until that round count. The limit is the largest round count that an honest peer can propose. The
  * eccentricity of that peer is at most twice that of this peer, and it is ahead by at most lock
  * step's lead, 2 reach + 16. */
 void checkpoint_hear(struct checkpoint *c, uint64_t due, const struct checkpoint_view *v)

@@ -33,7 +33,7 @@
 
 #include "peer/node/env.h"
 
-/* When this peer takes its next checkpoint, and what became of the last one. */
+/* When this peer takes its next checkpoint, and whether the last one is on disk. */
 struct checkpoint
 {
     struct env *env;
@@ -47,11 +47,11 @@ struct checkpoint
     bool asked; /* True: this peer was asked to stop and wants a checkpoint as soon as possible. */
 };
 
-/* The last announcement of a neighbour that counted. A neighbour may announce one new checkpoint in
- * each half of the --checkpoint interval. While it is pending, an announcement of an earlier round
- * count may replace it, because proposals of different peers may cross. A lying neighbour can make
- * this peer take a checkpoint that no other peer has. The checkpoint that all others take is still
- * heard from the other neighbours. */
+/* The last announcement of a checkpoint by a neighbour that this peer took into account. A
+ * neighbour may announce one new checkpoint in each half of the --checkpoint interval. While it is
+ * pending, an announcement of an earlier round count may replace it, because proposals of different
+ * peers may cross. A lying neighbour can make this peer take a checkpoint that no other peer has.
+ * The checkpoint that all others take is still heard from the other neighbours. */
 struct checkpoint_word
 {
     uint64_t due;     /* Round count of the next checkpoint, as announced. 0: none was announced. */
@@ -98,7 +98,7 @@ void checkpoint_taken(struct checkpoint *c, uint64_t beat);
 void checkpoint_written(struct checkpoint *c, uint64_t beat);
 
 /* Returns whether this peer must not start another round in lock step, because its last checkpoint
- * is not on disk and the next one is near. */
+ * is not on disk and the next checkpoint is due soon. */
 bool checkpoint_blocks(const struct checkpoint *c, const struct checkpoint_view *v);
 
 #endif

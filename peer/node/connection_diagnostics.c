@@ -7,12 +7,13 @@
 #include <string.h>
 
 enum {
-    FIRST_US = 3 * 1000 * 1000,  /* Delay before the first warning: other peers may be starting. */
+    /* Delay before the first warning. Other peers may still be starting. */
+    FIRST_US = 3 * 1000 * 1000,
     AGAIN_US = 10 * 1000 * 1000, /* Interval after the first warning. It doubles each time. */
     /* Longest interval between two warnings about bootstrap names. */
     AGAIN_MOST_US = 600 * 1000 * 1000,
-    /* Delay before a silent peer is reported. A peer that reads its data accepts connections, but
-     * does not answer. */
+    /* Delay before a peer that accepts connections and does not answer is reported. It may still be
+     * reading its data. */
     STARTING_US = 10 * 1000 * 1000,
     /* Number of consecutive failures before a warning about a wrong cluster key or program. */
     SURE = 2,
@@ -105,8 +106,8 @@ void connection_diagnostics_unresolved(struct sessions *s, uint32_t seed)
     e->tell_us = s->env->now_us + AGAIN_US;
 }
 
-/* If there is another session with the peer, the two were duplicates. One of them was closed for
- * that reason, which is no failure. */
+/* If there is another session with the peer, this session was closed because it was a duplicate,
+ * which is no failure. */
 void connection_diagnostics_unwelcome(struct sessions *s, const struct link *l)
 {
     if (!l->dialled || l->hello || l->doomed || sessions_to(s, l->id) != NULL)

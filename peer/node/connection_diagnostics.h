@@ -34,7 +34,7 @@ struct connection_diagnostics_entry
     int64_t since_us;  /* Time of the first of the `n` failures, in microseconds. */
     /* Oldest and newest protocol version of the other end if `why` is NODE_WHY_VERSION. */
     uint32_t least, most;
-    int64_t tell_us; /* Earliest time of the next warning, in microseconds. */
+    int64_t tell_us; /* Earliest time of the next warning about this name, in microseconds. */
     int64_t gap_us;  /* Interval after the last warning, in microseconds. 0: none printed. */
 };
 

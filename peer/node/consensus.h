@@ -17,19 +17,20 @@
  * there are no models, or the range is empty, the fields other than `dim` are NaN. */
 struct consensus_part
 {
-    size_t dim;       /* Number of floats of one model in the range. */
-    double xi;        /* Consensus distance Xi. 0 for one model. */
-    double mean_norm; /* Length of the mean model in this range, |mean|. */
-    double relative;  /* Relative distance Xi / |mean|. 0 if Xi is 0. */
+    size_t dim; /* Number of floats of one model in the range. */
+    double xi;  /* Consensus distance Xi. 0 for one model. */
+    /* Length |mean| of the mean model, computed from the values of this range only. */
+    double mean_norm;
+    double relative; /* Relative distance Xi / |mean|. 0 if Xi is 0. */
 };
 
 struct consensus
 {
-    size_t n; /* Number of models. */
+    size_t n; /* Number of models that were compared. */
     struct consensus_part trained, statistics;
 };
 
-/* The value for no models: n is 0 and all distances are NaN. */
+/* The result if there are no models: n is 0 and all distances are NaN. */
 extern const struct consensus consensus_none;
 
 /* Measures n >= 1 models of dim floats. The first n_trained floats are trained parameters.

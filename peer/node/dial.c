@@ -127,7 +127,7 @@ void sessions_resolved(struct sessions *s, const struct node_event *ev)
         d->next_us = s->env->now_us + env_jitter(s->env, SEED_ALONE_US);
     for (uint32_t k = 0; k < d->n; k++)
         if (d->at[k].busy)
-            return; /* A dial to an address of the previous result is still in progress. */
+            return; /* A dial to an address from the previous lookup is still in progress. */
     uint32_t count = ev->resolved.n;
     d->n = count < NODE_SEED_ADDRESSES ? count : NODE_SEED_ADDRESSES;
     for (uint32_t k = 0; k < d->n; k++) {
@@ -150,9 +150,9 @@ static bool count_refusal(struct sessions *s, const struct redial *r, const uint
     return refused;
 }
 
-/* A different peer that answers at a contact's address counts as a failed dial: the contact's
- * process no longer exists there. For example, its machine may have lost its key and drawn a new
- * one. */
+/* A different peer that answers at a contact's address counts as a failed dial, because the
+ * contact's process no longer exists there. For example, its machine may have lost its key and
+ * drawn a new one. */
 void dial_over(struct sessions *s, uint32_t tag, const uint8_t *id, enum node_why why)
 {
     bool self = id != NULL && env_same_id(id, s->env->config.id);

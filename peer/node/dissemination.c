@@ -10,14 +10,15 @@
  */
 #include "peer/node/sessions.h"
 
-/* Returns the number by which the member table knows the session: its index in links[]. */
+/* Returns the number by which the member table identifies the session. This is its index in
+ * links[]. */
 static uint32_t place_of(const struct sessions *s, const struct link *l)
 {
     return (uint32_t)(l - s->links);
 }
 
-/* Sends the next members of the whole table, at most `most`. After the last one it answers a
- * STATUS_REQ that arrived meanwhile. */
+/* Continues a transfer of the whole member table: sends the next members, at most `most`. After the
+ * last one it answers a STATUS_REQ that arrived meanwhile. */
 static void tell_more(struct sessions *s, struct link *l, uint32_t most)
 {
     struct env *v = s->env;

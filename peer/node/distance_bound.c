@@ -18,8 +18,9 @@ static void measure(const struct edge *e, double *d2, double *e2)
     *e2 = has ? (double)e->prev.head.e2 : (double)INFINITY;
 }
 
-/* Like measure(), for models with segments in 16 bits: sets *d2 to D'^2 and *e2 to E'^2
- * (distance_bound.h). Must not be called while a job runs. O(dim). */
+/* Like measure(), but for models with 16-bit values: sets *d2 to D'^2 and *e2 to E'^2, the
+ * distances after rounding to 16 bits (distance_bound.h). Must not be called while a job runs.
+ * O(dim). */
 static void measure_held(const struct mixing *m, const struct edge *e, double *d2, double *e2)
 {
     measure(e, d2, e2);
@@ -34,8 +35,8 @@ bool distance_bound_at_once(const struct edges *es)
     return run->policy == RUN_SYNC && run->tolerate == 0 && edges_gap(es) > 0;
 }
 
-/* Returns the factor by which the distance of any two of n_members models can exceed the bound L of
- * neighbours (distance_bound.h). */
+/* Returns the factor by which L, the bound on the distance of neighbours, must be multiplied to
+ * bound the consensus distance of n_members models (distance_bound.h). */
 static double reach(const struct edges *es, size_t n_members)
 {
     double along = (double)(n_members - 1);
@@ -45,7 +46,8 @@ static double reach(const struct edges *es, size_t n_members)
                : along;
 }
 
-/* Returns L of this peer relative to |x| (distance_bound.h), or INFINITY as described there. */
+/* Returns L, the bound on the distance of this peer to its neighbours, relative to |x|. INFINITY:
+ * not known (see distance_bound.h). */
 static double neighbours_bound(const struct edges *es)
 {
     const struct mixing *m = &es->workshop->mixing;

@@ -51,14 +51,15 @@ struct distance_bound
     /* The bound, relative to |x|, while it counts as evidence for consensus. INFINITY otherwise. */
     double bound;
     uint64_t round; /* Round of the consensus phase in which the bound was last updated. */
-    /* L of this peer relative to |x| in round `round`, and in the round before it. The larger one is
-     * used, because models may overshoot each other with momentum. Both stay valid in a graph of
-     * fewer members, in which the factor from L to the bound is another one. */
+    /* L, the bound for neighbours (top of this file), of this peer relative to |x|: in round
+     * `round`, and in the round before it. The larger value is used, because models may overshoot
+     * each other with momentum. Both values stay valid if members leave the graph, which changes
+     * only the factor from L to `bound`. */
     double now, before;
 };
 
-/* Returns whether the bound counts as evidence as soon as it is below the target: all peers mix by
- * one matrix W with a known spectral gap, in lock step and without --byzantine. */
+/* Returns whether the bound counts as evidence as soon as it is below the target. This is so if all
+ * peers mix by one matrix W with a known spectral gap, in lock step and without --byzantine. */
 bool distance_bound_at_once(const struct edges *es);
 
 /* Returns a bound on the consensus distance, relative to |x|. INFINITY: some neighbour that is

@@ -8,12 +8,12 @@
 #include <stdio.h>
 
 enum {
-    FIRST = 10,   /* Number of first losses of which loss_mean is the mean. */
+    FIRST = 10,   /* Number of first losses from which loss_mean is computed. */
     LEAST = 30,   /* In runs with fewer rounds only clear cases count as diverged. */
     ENOUGH = 100, /* In runs with fewer rounds a model is not expected to have learnt anything. */
     /* Samples below which an accuracy may equal the share of the most frequent label by chance. */
     TESTED = 100,
-    STREAK = 10 /* Number of far too high losses in a row that prove divergence, in long runs. */
+    STREAK = 10 /* In long runs, this number of far too high losses in a row proves divergence. */
 };
 
 /* Weight of the newest loss in the moving averages of a peer's training. */
@@ -23,18 +23,19 @@ static const double steady_samples = 64;
 /* A round counts as worse than an untrained model if its loss is this far above the initial loss,
  * in nats. */
 static const double worse_nats = 1;
-/* Training diverged if the moving average of such worse rounds (each counts 1, others 0) is above
- * this share. */
+/* Training diverged if more than this share of the recent rounds was worse than an untrained model.
+ * The share is a moving average, in which such a round counts 1 and any other round 0. */
 static const double most_share = 0.7;
 /* A loss above this multiple of the initial loss is far too high. */
 static const double clear_factor = 3;
-/* Allowance in nats for a first loss that is low by chance, if the loss is of one sample. Divided
- * by the square root of the number of samples. */
+/* In nats. The first loss may be low by chance, so this value, divided by the square root of the
+ * number of its samples, is added to it. */
 static const double noise_nats = 2;
-/* A final loss within this share below the loss of guessing is no success: unequal class sizes and
- * chance give as much. */
+/* A final loss is no success if it is lower than the loss of guessing by at most this share,
+ * because unequal class sizes and chance give as much. */
 static const double guess_share = 0.01;
-static const double far_apart = 1; /* Relative drift above which models are too far apart. */
+/* The models of the peers are too far apart if their relative drift is above this. */
+static const double far_apart = 1;
 /* Models are too far apart only if the drift Xi also exceeds this multiple of its largest value in
  * the third quarter of training. */
 static const double grown_factor = 3;

@@ -37,7 +37,7 @@ enum { DIVERGENCE_TEXT = 160 }; /* Size of the text of a reason, in bytes with t
 /* Figures of one peer's training. Saved in checkpoints. */
 struct divergence
 {
-    double loss_first; /* Loss of round 0. NaN: this peer was not present in round 0. */
+    double loss_first; /* Mean loss of round 0. NaN: this peer was not present in round 0. */
     double loss_mean; /* Mean of the first ten losses. NaN: this peer was not present in round 0. */
     double loss_last; /* Moving average of the losses. A loss of few samples has less weight. */
     /* Moving average of a value that is 1 if a loss was one nat above the initial loss, else 0. */
@@ -46,9 +46,9 @@ struct divergence
     uint64_t n_samples; /* Number of samples of the first loss. */
     uint64_t n_clear;   /* Number of newest losses in a row that were all far too large. */
     double xi_half;     /* Largest drift Xi in the third quarter of training. NaN: not known. */
-    /* Largest relative drift in the last tenth of training, among figures with Xi above three times
-     * xi_half. INFINITY: the length of the mean model is not known. NaN: there is no such
-     * figure. */
+    /* Largest relative drift in the last tenth of training. Only figures count whose absolute drift
+     * Xi is above three times xi_half. INFINITY: the length of the mean model is not known. NaN:
+     * there is no such figure. */
     double drift;
     uint64_t drift_round; /* Round at whose start `drift` was measured. */
 };
@@ -56,13 +56,14 @@ struct divergence
 /* Initialises *v: no figures yet. */
 void divergence_init(struct divergence *v);
 
-/* Adds the loss of the local steps of `round`: the mean over n_samples samples, of all local steps
- * of the round. Must be called in the order of the rounds. */
+/* Adds the loss of `round`. It is the mean over the n_samples samples of all local steps of the
+ * round. Must be called in the order of the rounds. */
 void divergence_loss(struct divergence *v, uint64_t round, double loss, uint64_t n_samples);
 
-/* Adds a drift figure: the drift Xi of the models at the start of `round`, and the same relative to
- * the length of the mean model. n_rounds: length of the run. `relative` not finite while xi is
- * finite: the length of the mean model is not known. A figure may be added more than once. */
+/* Adds a drift figure: the drift Xi of the models at the start of `round`, and `relative`, the
+ * drift divided by the length of the mean model. n_rounds: length of the run. `relative` not finite
+ * while xi is finite: the length of the mean model is not known. A figure may be added more than
+ * once. */
 void divergence_drift(struct divergence *v, double xi, double relative, uint64_t round,
                       uint64_t n_rounds);
 

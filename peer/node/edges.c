@@ -170,7 +170,7 @@ static void choose(struct edges *es, const struct graph *g, size_t self)
 /* Drops the edges that the topology no longer contains. If an exchange is ready, the next job
  * commits it first, because the neighbour may have committed it and a one-sided exchange changes
  * the mean of all models. If the neighbour's delta is missing, the exchange is dropped, although
- * the neighbour may have committed it: this peer cannot know. */
+ * the neighbour may have committed it, because this peer cannot know. */
 static void drop_unwanted(struct edges *es)
 {
     for (size_t i = es->n; i-- > 0;) {
@@ -182,7 +182,8 @@ static void drop_unwanted(struct edges *es)
             continue;
         if (edge_ready(&b->edge) && members_find(es->env->members, b->edge.id) != NULL) {
             edge_pause(&b->edge, true);
-            /* The edge is kept and can be asked for again, because it may become wanted again. */
+            /* The edge is kept until the next job has committed the exchange. If a later graph
+             * contains the edge again, an EDGE message has to open it. */
             b->must_ask = true;
             continue;
         }
@@ -243,8 +244,8 @@ static int place_in_trees(struct edges *es, const struct graph *g, uint32_t self
     return err;
 }
 
-/* The graph is a function of the present members. Edges that remain in it keep their state. The
- * other edges are closed at both ends. */
+/* The graph is a function of the present members. Edges that the new graph still contains keep
+ * their state. Other edges are closed at both ends. */
 void edges_rebuild(struct edges *es)
 {
     const struct run *run = &es->workshop->run;
@@ -344,7 +345,8 @@ void edges_edge_close(struct edges *es, const struct link *l)
 
 /* ---- DELTA ---- */
 
-/* Sets *next to `due` if that is the earlier round count after `beat`. */
+/* Sets *next, a round count of a planned checkpoint, to `due` if `due` comes earlier. Round counts
+ * that are not after `beat` are past and do not count. */
 static void sooner(uint64_t *next, uint64_t due, uint64_t beat)
 {
     if (due > beat && (*next <= beat || due < *next))
@@ -368,7 +370,7 @@ void edges_delta(struct edges *es, const struct link *l, const struct wire_delta
     struct sketch_message sketch;
     struct neighbour *b = over(es, l);
     if (b == NULL)
-        return; /* The delta is ignored: this peer has closed the edge since. */
+        return; /* The delta is ignored, because this peer has closed the edge since. */
     switch (edge_check(&b->edge, d)) {
     case EDGE_REPEAT:
         return;
@@ -471,8 +473,8 @@ void edges_heard(struct edges *es, const struct link *l)
         return;
     b->edge.state = EDGE_OPEN;
     /* While the edge was paused, nothing was sent, and a job may have committed an exchange for
-     * which the neighbour lacks the delta. Both deltas are sent again. The neighbour drops repeated
-     * ones. */
+     * which the neighbour lacks the delta. Both deltas are sent again. The neighbour drops a delta
+     * that it has already applied. */
     b->edge.resend_prev = b->edge.prev.payload != NULL;
     b->edge.resend_cur = b->edge.cur.payload != NULL;
     delayed_exchange_opened(&b->stale, &b->edge, b->open_us, es->env->now_us);

@@ -56,8 +56,9 @@ struct neighbour_told
     uint32_t link; /* Number of the session on which the BEAT was sent. */
     /* Round count of this peer, and round count of the next checkpoint (0: none), in the BEAT. */
     uint64_t beat, due;
-    /* settled: field of that name in the BEAT. n: number of times in a row that an equal BEAT was
-     * to be sent, including repetitions that were left out. */
+    /* settled: number of hops in the BEAT within which all peers are near the mean. n: number of
+     * times in a row that an equal BEAT was to be sent, including repetitions that were left
+     * out. */
     uint32_t settled, n;
 };
 
@@ -76,15 +77,16 @@ struct neighbour
 {
     struct edge edge;
     const struct link *link; /* Session that the edge uses. NULL: there is none. */
-    bool wanted;             /* True: the present topology contains the edge. */
+    bool wanted;             /* True: the topology of the present members contains the edge. */
     /* True: the consensus phase has begun, and only the topology of training contains the edge. Its
      * pending exchange is completed, and no new one begins (edges_last.c). */
     bool aside;
     /* True: an EDGE message has to be sent, which asks the neighbour to open the edge. */
     bool must_ask;
     int64_t lost_us; /* Time at which the session was lost. Valid while `link` is NULL. */
-    int64_t open_us; /* Last time at which the edge was OPEN or DONE. Before that: its creation. */
-    uint64_t beat;   /* Largest round count in an EDGE or BEAT since the edge last opened. */
+    /* Last time at which the edge was OPEN or DONE. If it never was: time of its creation. */
+    int64_t open_us;
+    uint64_t beat; /* Largest round count in an EDGE or BEAT since the edge last opened. */
     /* Last time at which the edge opened, a delta was accepted, or a BEAT raised the neighbour's
      * round count. */
     int64_t beat_us;
@@ -98,8 +100,8 @@ struct neighbour
     /* True: this peer does not wait for the neighbour at present, and the user was informed. */
     bool excused;
     bool was_excused; /* True: `excused` was true at some time since the edge exists. */
-    /* Consensus step size of the edge after the last job. A copy, because the worker may change
-     * edge.gamma while a job runs. */
+    /* Consensus step size of the edge after the last job. This is a copy, because the worker may
+     * change edge.gamma while a job runs. */
     double gamma;
     /* In training, the edge stays closed until this time, because the neighbour was distrusted. */
     int64_t barred_us;
@@ -114,8 +116,8 @@ struct neighbour
     uint32_t n_runaways;
     struct neighbour_part part;
     struct neighbour_told told;
-    /* Weight of the edge in each round of a pass, as packed by round_schedule_word(). 0: the edge
-     * is not used in this round. */
+    /* Mixing weight of the edge in each round of a pass, as packed by round_schedule_word(). 0: the
+     * edge is not used in this round. */
     uint32_t turn[EDGES_ROUNDS_MAX];
 };
 
@@ -138,7 +140,7 @@ struct edges
     struct sessions *sessions;
     struct run_context *workshop;
     struct neighbour **at; /* The neighbours, in the order of the member table. */
-    size_t n, cap;         /* Number of neighbours, and room of `at`. */
+    size_t n, cap;         /* Number of neighbours in `at`, and for how many it has room. */
     /* Hash of the members (members_view()) for which the edges were chosen. 0: none chosen yet. */
     uint64_t view;
     /* Number of rounds in a pass of the topology. 0: the topology is constant (rounds.h). */
@@ -159,16 +161,18 @@ struct edges
     uint32_t settled;
     bool last;                  /* True: the consensus phase has begun. */
     struct averaging_pass pass; /* Present averaging pass. Written by averaging_pass.c only. */
-    struct pace pace;           /* Speeds for --local-steps auto, from own jobs and from deltas. */
+    /* Speeds for --local-steps auto, measured in own jobs and received with deltas. */
+    struct pace pace;
     /* Round count of the earliest checkpoint after `beat` that neighbours announced, without
      * announcements that checkpoint_word() rejects. 0 or at most `beat`: none. */
     uint64_t heard_due;
     /* Round count of the earliest checkpoint after `beat` that neighbours announced, including
      * announcements that checkpoint_word() rejects. */
     uint64_t heard_any;
-    int64_t opened_us;   /* Last time at which any edge of this peer opened. */
-    int64_t exchange_us; /* Last time at which any edge of this peer opened, or accepted a delta. */
-    uint64_t n_resets;   /* Number of times that some edge began a new epoch after its first. */
+    int64_t opened_us; /* Last time at which any edge of this peer opened. */
+    /* Last time at which any edge of this peer opened, or a delta was accepted on one of them. */
+    int64_t exchange_us;
+    uint64_t n_resets; /* Number of times that some edge began a new epoch after its first. */
     /* Number of times that some edge was closed for distrust. Edges to neighbours that trained for
      * many more rounds than this peer are not counted. */
     uint64_t n_distrusted;
@@ -183,7 +187,8 @@ struct edges
     /* Number of elements of `part`, and number of bytes of the present job's delta that
      * parts_send() has handled. */
     size_t n_parts, parts_told;
-    uint64_t bytes_ahead; /* Bytes sent as fragments before their delta was complete, all edges. */
+    /* Total bytes of fragments that were sent before their delta was complete, over all edges. */
+    uint64_t bytes_ahead;
 };
 
 void edges_init(struct edges *es, struct env *env, struct sessions *s, struct run_context *w);
@@ -204,7 +209,8 @@ void edges_coming(struct edges *es, const struct link *l);
 void edges_beat(struct edges *es, const struct link *l, const struct wire_beat *m);
 /* Pauses the edge that used session l, which is lost. */
 void edges_lost(struct edges *es, const struct link *l);
-/* Reopens an edge that was paused because session l was silent: a message has arrived. */
+/* Called when a message has arrived on session l. Reopens the edge that was paused because l was
+ * silent. */
 void edges_heard(struct edges *es, const struct link *l);
 /* Records that the model of the peer at session l is final. The edge becomes DONE once a pending
  * exchange has been committed. */
@@ -228,9 +234,10 @@ void edges_update(struct edges *es);
 
 /* Sets edge i to DONE: no further exchange takes place. */
 void edges_finish(struct edges *es, size_t i);
-/* Sets this peer's round count to `beat`, its next checkpoint to `due` (0: none) and its `settled`.
- * Sends them as a BEAT to each neighbour with an open edge, unless a delta to this neighbour, which
- * carries the same values, is about to be sent. With the policy `async` no BEAT is sent. */
+/* Sets this peer's round count to `beat`, the round count of its next checkpoint to `due` (0:
+ * none), and the number of hops within which all peers are near the mean to `settled`. Sends the
+ * three values as a BEAT to each neighbour with an open edge, unless a delta to this neighbour,
+ * which carries the same values, is about to be sent. With the policy `async` no BEAT is sent. */
 void edges_say_beat(struct edges *es, uint64_t beat, uint64_t due, uint32_t settled);
 /* Sends the present values as a BEAT to neighbour b. The edge must be open. Equal BEATs are
  * repeated with decreasing frequency. */
@@ -248,7 +255,7 @@ struct sketch_pair *edges_sketch(struct edges *es, size_t i);
 /* To be called after a job: copies the consensus step sizes of all edges to the neighbours'
  * `gamma`, and drops unwanted edges. */
 void edges_job_done(struct edges *es);
-/* Resets each edge on which both ends were found to have different replicas. */
+/* Resets each edge whose two ends were found to have different replicas. */
 void edges_reset_mismatched(struct edges *es);
 /* To be called after a job. Closes each edge that the job distrusted, for a time that doubles with
  * each repetition, and clears the distrust of edges that have behaved well since (edges_trust.c).
@@ -259,8 +266,8 @@ bool edges_bars(const struct edges *es, const struct neighbour *b);
 /* Returns whether b is known to be Byzantine (distrusted or quarantined) and its edge is not
  * open. */
 bool edges_found_out(const struct edges *es, const struct neighbour *b);
-/* Returns whether the distance over edge i has run away (gossip/exchange/gamma.h) since the last
- * call. */
+/* Returns whether, since the last call, a runaway of edge i was found: the distance between its two
+ * replicas grew without bound (gossip/exchange/gamma.h). */
 bool edges_new_runaway(struct edges *es, size_t i);
 
 /* ---- checkpoints (resume.h) ---- */
@@ -268,8 +275,8 @@ bool edges_new_runaway(struct edges *es, size_t i);
 /* Writes the state of all edges to a checkpoint. */
 void edges_write(struct edges *es, struct state *s);
 /* Chooses the edges for the present members, at round count `beat`. If the neighbours are the same
- * as in the checkpoint, restores the state of the edges from it. Otherwise all edges start with a
- * reset. */
+ * as in the checkpoint, restores the state of the edges from the checkpoint. Otherwise all edges
+ * start with a reset. */
 void edges_read(struct edges *es, uint64_t beat, struct state *s);
 
 /* ---- internal functions, for edges*.c only (edges_last.c) ---- */
@@ -290,8 +297,8 @@ const struct neighbour *edges_at(const struct edges *es, size_t i);
  * but are not committed. */
 uint64_t neighbour_beat(const struct neighbour *b);
 /* Returns the number of hops around b within which all peers are known to be under --final-drift,
- * by b's last committed delta or a later BEAT. BEATs for round counts after `beat` are ignored,
- * because their time of arrival is not reproducible. */
+ * as announced in b's last committed delta or in a later BEAT. BEATs for round counts after `beat`
+ * are ignored, because their time of arrival is not reproducible. */
 uint32_t neighbour_settled(const struct neighbour *b, uint64_t beat);
 /* Computes the spectral gap of the present graph and the momentum, if the graph is constant and they
  * were not computed yet. O(n) per step of an iteration on a graph of n members. Ends the node if

@@ -36,7 +36,8 @@ struct env
 
     /* Scratch memory. */
     uint32_t vertices[WIRE_MEMBERS_MAX]; /* Buffer for results of members_vertices(). */
-    /* Owned by this node, or shared with other nodes (config.commons). */
+    /* Scratch memory for one call. Owned by this node, or shared with other nodes
+     * (config.commons). */
     struct shared_scratch *commons;
 };
 

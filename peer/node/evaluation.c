@@ -15,7 +15,8 @@ struct evaluation evaluation_plan(uint64_t rounds, uint64_t samples_a_round)
     return e;
 }
 
-/* Returns the index of the part of the run that contains the model after `done` rounds, from 0. */
+/* The run is divided into e->parts equal parts. Returns the index, from 0, of the part that
+ * contains the round `done`. */
 static uint64_t part_of(const struct evaluation *e, uint64_t rounds, uint64_t done)
 {
     return done * e->parts / rounds;

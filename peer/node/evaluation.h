@@ -20,9 +20,11 @@
 #include <stdint.h>
 
 enum {
-    EVALUATION_PARTS = 10,     /* Number of parts of a run, by default. */
+    /* Default number of parts of a run, with an evaluation after each part but the last. */
+    EVALUATION_PARTS = 10,
     EVALUATION_SAMPLES = 1000, /* Largest number of samples of one evaluation, by default. */
-    /* Least number of samples: the result of fewer samples varies too much by chance. */
+    /* Least number of samples of one evaluation. With fewer, its result varies too much by
+     * chance. */
     EVALUATION_LEAST = 100
 };
 
@@ -34,7 +36,8 @@ enum {
 struct evaluation
 {
     uint64_t every; /* Number of rounds between two evaluations. 0: `parts` decides. */
-    /* Number of equal parts of the run, with an evaluation between each two. 0 or 1: none. */
+    /* The run is divided into this number of equal parts, with an evaluation between each two. 0 or
+     * 1: no evaluation. */
     uint32_t parts;
     uint64_t samples; /* Number of samples of one evaluation. 0: all held-out samples. */
 };

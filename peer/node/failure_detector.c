@@ -386,7 +386,8 @@ static void look_for_mute(struct sessions *s)
     }
 }
 
-/* Members that have ended their run or left the cluster may be silent, so they are not judged. */
+/* Members that have ended their run or left the cluster may be silent, so they are neither probed
+ * nor accused. */
 void failure_detector_tick(struct sessions *s)
 {
     look_for_mute(s);

@@ -6,8 +6,8 @@
 /* Half-life of the penalty, and two limits of the penalty, in seconds. A neighbour is flapping from
  * a penalty above `most_s` until it is `least_s` or less. */
 static const double half_life_s = 10, most_s = 3, least_s = 1;
-/* Half-life, in seconds, of the number of absences. A neighbour is absent repeatedly if that number
- * is above `often`. */
+/* Half-life, in seconds, with which the count of absences decays. A neighbour is absent repeatedly
+ * if the count is above `often`. */
 static const double n_half_life_s = 60, often = 1.4;
 
 struct flap_damping flap_damping_begun(int64_t now_us)

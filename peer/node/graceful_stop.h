@@ -33,8 +33,9 @@ struct graceful_stop
 {
     bool asked;       /* True: one more checkpoint has been requested. */
     bool at_once;     /* True: this peer ends without waiting for a checkpoint. Set by node.c. */
-    int64_t since_us; /* Node time of the request, in microseconds. */
-    uint64_t before;  /* Round count of the last checkpoint at the time of the request. 0: none. */
+    int64_t since_us; /* Node time of the request to stop, in microseconds. */
+    /* Round count of the last checkpoint at the time of the request to stop. 0: none. */
+    uint64_t before;
 };
 
 /* Returns whether this peer must delay its requested end. Called while no job runs. The first call

@@ -86,7 +86,8 @@ static enum members_verdict merge(struct sessions *s, const struct link *l, cons
         say_cloned(s, " and started later: that process");
     if (verdict == MEMBERS_CLONE) {
         /* No LEFT record is sent, because it would also remove the other process from the cluster.
-         * sessions_news() sends this process's answer, which tells the other one of it. */
+         * sessions_news() sends this process's own record, by which the other process learns of
+         * this one. */
         env_note(v, NOTE_ERROR,
                  "another process uses this peer's identity and started earlier: this process "
                  "exits (was its directory copied?)");

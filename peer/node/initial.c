@@ -12,7 +12,7 @@ enum {
     STALL_US = 5 * 1000 * 1000,
     /* A member that has sent a model with a wrong hash is not asked for this time. */
     LIAR_US = 30 * 1000 * 1000,
-    /* If no session has the model for this time, the run is given up. */
+    /* If no member with a session has the initial model for this time, the run is given up. */
     NOWHERE_US = 5 * 1000 * 1000
 };
 
@@ -80,7 +80,7 @@ static const struct link *next_source(const struct initial *in, const struct lin
 }
 
 /* Makes l the session that is asked. Pieces that were requested from another member and have not
- * arrived will be requested from this one. */
+ * arrived will be requested over l. */
 static void turn_to(struct initial *in, const struct link *l)
 {
     in->sole &= in->n_here == 0 || (in->asks && in->link == l->number);
@@ -103,7 +103,7 @@ static enum initial_said nobody(struct initial *in)
 {
     bool any = false;
     for (size_t i = 0; i < in->sessions->n_links && !any; i++)
-        /* Excluded members count, too: they may be asked again later. */
+        /* Sessions with excluded members count, because those may be asked again later. */
         any = has_run(&in->sessions->links[i]);
     if (any)
         in->none_us = 0;
@@ -162,7 +162,7 @@ const char *initial_take(struct initial *in, const struct link *l, const struct 
         return "MODEL not asked for";
     --*open;
     if (!w->lacks || !in->asks || in->link != l->number || m->piece != in->n_here)
-        return NULL; /* The answer is ignored: its sender is no longer the member that is asked. */
+        return NULL; /* The answer is ignored, because another member is asked now. */
     size_t at = piece_at(w->mixing.n_floats, m->piece, &n);
     if (m->payload.n != n * sizeof(float))
         return "bad MODEL";
@@ -189,8 +189,8 @@ static bool is_right(const struct initial *in)
            && run_context_begins(in->workshop);
 }
 
-/* Checks the complete model. After a wrong hash, a member is excluded only if it sent all pieces:
- * with several senders, the hash does not show which of them sent a wrong piece. */
+/* Checks the complete model. After a wrong hash, a member is excluded only if it sent all pieces.
+ * With several senders, the hash does not show which of them sent a wrong piece. */
 static enum initial_said judge(struct initial *in, const struct link *l)
 {
     if (is_right(in)) {

@@ -31,7 +31,7 @@
 #include "peer/node/run_context.h"
 
 enum {
-    INITIAL_WINDOW = 4,             /* Maximum number of requested pieces that are not here yet. */
+    INITIAL_WINDOW = 4,             /* Maximum number of requested pieces that have not arrived. */
     INITIAL_LINKS = NODE_LINKS_MAX, /* Number of sessions with a counter of open requests. */
     INITIAL_LIARS = 16 /* Maximum number of members that are excluded at the same time. */
 };
@@ -50,15 +50,16 @@ struct initial
     struct env *env;
     struct sessions *sessions;
     struct run_context *workshop;
-    bool asks;     /* True: a member was asked. Its session is `link`. */
+    bool asks;     /* True: a member was asked for pieces, over the session `link`. */
     uint32_t link; /* Driver's number of the session with the member that was asked last. */
-    bool sole;     /* True: all pieces that are here came over the session `link`. */
-    size_t n_here; /* Number of pieces that are here. They are the first ones of the model. */
-    /* Number of pieces, from the first one, that are here or were requested on `link`. */
+    bool sole;     /* True: all pieces that have arrived came over the session `link`. */
+    size_t n_here; /* Number of pieces that have arrived: the first n_here of the model. */
+    /* Number of pieces, from the first one, that have arrived or were requested on `link`. */
     size_t n_asked;
     /* Node time of the last piece, or of the change to `link`, in microseconds. */
     int64_t came_us;
-    /* Node time since when no session can provide the model, in microseconds. 0: one can. */
+    /* Node time since which no session can provide the model, in microseconds. 0: some session
+     * can. */
     int64_t none_us;
     struct
     {

@@ -21,12 +21,12 @@ struct node_edge
      * end. */
     bool barred;
     uint64_t epoch, round; /* Epoch of the edge, and number of exchanges committed in the epoch. */
-    /* Replicas of the own model and of the neighbour's model after `round` exchanges. NULL: the
-     * edge has no replicas yet, or they are about to be reset. */
+    /* a: replica of the own model, b: replica of the neighbour's model, after `round` exchanges.
+     * NULL: the edge has no replicas yet, or they are about to be reset. */
     const float *a, *b;
     bool commits; /* True: the running job commits exchange `round` - 1 of the edge. */
-    /* Valid if `commits` is true. The job moves the model x by coefficient (b - a). NaN: no
-     * exchange commits, or the mixer moves x in another way. */
+    /* Valid if `commits` is true. The job moves the model x by coefficient (b - a), with a and b as
+     * above. NaN: no exchange commits, or the mixer moves x in another way. */
     float coefficient;
     uint64_t n_resets; /* Number of resets of the edge so far. */
 };
@@ -35,7 +35,7 @@ struct node_edge
 struct node_size
 {
     uint32_t n_steps; /* Number of local steps of the present or last job. */
-    /* Numbers of: links in use, members, edges, packets that are in use. */
+    /* Number of links in use, of members, of edges, and of packets in use. */
     size_t n_links, n_members, n_edges, n_packets;
     uint64_t beat;     /* Step counter of this peer. */
     size_t n_vertices; /* Number of vertices of the topology, including this peer. */
@@ -49,7 +49,7 @@ bool node_counts(const struct node *n, const uint8_t id[WIRE_ID_BYTES]);
 size_t node_n_edges(const struct node *n);
 /* Fills *e for the i-th edge, i < node_n_edges(). */
 void node_edge(const struct node *n, size_t i, struct node_edge *e);
-/* Fills *s with the present values. */
+/* Fills *s with the present sizes and progress of the node. */
 void node_size(const struct node *n, struct node_size *s);
 
 #endif

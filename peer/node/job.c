@@ -61,7 +61,7 @@ void job_share(struct job *j)
     if (count > j->cap_keys) {
         uint64_t *keys = realloc(j->keys, count * sizeof *keys);
         if (keys == NULL)
-            /* The old assignment of samples stays in use. It is valid: every sample has an
+            /* The old assignment of samples stays in use. It is valid, because every sample has an
              * owner. */
             return;
         j->keys = keys;
@@ -112,8 +112,9 @@ static void set_moment(struct job *j)
 {
     struct edges *es = j->edges;
     size_t count = 0;
-    /* After a fault the drift comes from a tree aggregation, which does not need the gap. In the
-     * consensus phase phases.c measures the gap. */
+    /* Sketches that are averaged by gossip need the spectral gap. After a fault, if
+     * mixing_undisturbed() is false, the drift comes from a tree aggregation, which does not need
+     * the gap. In the consensus phase phases.c computes the gap. */
     if (mixing_undisturbed(&j->workshop->mixing))
         edges_measure_gap(es);
     if (es->n > j->cap_pairs) {
@@ -130,7 +131,7 @@ static void set_moment(struct job *j)
         const struct neighbour *b = edges_at(es, i);
         const struct edge *e = &b->edge;
         if (e->state != EDGE_DONE && e->opened)
-            /* Edges that opened before and are paused now are included. */
+            /* This includes edges that were open earlier and are paused now. */
             j->pairs[count++] = edges_sketch(es, i);
         missing |= e->state != EDGE_DONE && !e->opened && b->wanted && !b->aside;
     }
@@ -344,9 +345,9 @@ static void layers_done(void *self, size_t from)
     j->env->config.part(j->env->config.part_self, n);
 }
 
-/* Called on the worker after each batch. Only evaluations and the first job report progress,
- * because their duration is not known in advance. Any other job that takes too long counts as
- * stalled. */
+/* Called on the worker after each batch. Reports progress in evaluations and in the first job,
+ * because the job watchdog does not know in advance how long they take. Any other job that takes
+ * too long, compared with earlier jobs, counts as stalled. */
 static void batch_done(void *self)
 {
     struct job *j = self;
@@ -475,7 +476,7 @@ void job_over(struct job *j)
 static void serve_snapshot(struct job *j)
 {
     if (j->snapshot != NULL && j->snapshot->len == 0)
-        /* An empty copy was reserved, but not needed: no drift window began in this job. */
+        /* An empty copy was reserved, but not needed, because no drift window began in this job. */
         packet_release(j->snapshot);
     else if (j->snapshot != NULL)
         model_server_serve(j->orders, j->snapshot, j->round);
@@ -513,7 +514,8 @@ bool job_done(struct job *j)
     if (j->members_error != 0)
         env_note(j->env, NOTE_WARNING,
                  "out of memory for a new share of the data: the old share stays in use");
-    j->members = j->members_error != 0; /* If the trainer failed, the next job tries again. */
+    /* If the trainer could not take the new assignment of samples, the next job tries again. */
+    j->members = j->members_error != 0;
     j->members_error = 0;
     edges_job_done(j->edges);
     if (j->part != JOB_AHEAD)

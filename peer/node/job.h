@@ -40,9 +40,9 @@
 
 /* The part of a round that one job does. */
 enum job_part {
-    JOB_WHOLE, /* All of the round. */
-    JOB_AHEAD, /* With --overlap 1, the first job: mixing and encoding. */
-    JOB_STEPS  /* With --overlap 1, the second job: evaluation and local steps. */
+    JOB_WHOLE, /* One job does the whole round. */
+    JOB_AHEAD, /* The first of two jobs of a round with --overlap 1: mixing and encoding. */
+    JOB_STEPS  /* The second of two jobs of a round with --overlap 1: evaluation and local steps. */
 };
 
 /* The present or last job of a peer, and what is kept from one job to the next. */
@@ -58,13 +58,13 @@ struct job
 
     /* True: in the last job too few edges were open for --byzantine, and the user was warned. */
     bool few;
-    bool first; /* True: no local steps were taken before this job. */
-    /* steps: this round takes local steps. evaluate: this round evaluates the model. With --overlap
-     * 1 both hold for the two jobs of the round. */
+    bool first; /* True: this peer has done no round of the run before this job. */
+    /* steps: the round to which this job belongs takes local steps. evaluate: that round evaluates
+     * the model. With --overlap 1 both values are equal for the two jobs of the round. */
     bool steps, evaluate;
     uint32_t n_steps;          /* Number of local steps of the round. */
     uint64_t round;            /* Rounds of training that were over when the job was planned. */
-    uint64_t evaluate_samples; /* Number of samples of the evaluation. 0: all. */
+    uint64_t evaluate_samples; /* Number of samples to evaluate. 0: all held-out samples. */
     uint64_t evaluate_beat;    /* Round count of the model that is evaluated. */
     /* Copy of the model for the model server, which the worker fills after mixing. NULL: no model
      * was requested. */
@@ -93,7 +93,7 @@ struct job
     int64_t signed_us; /* Time of the job's last progress report, or its start, by clock_us(). */
     /* True: the job is long for a known reason, so the worker reports its progress. */
     bool signs;
-    size_t told;      /* Bytes of the present delta that the worker has announced as encoded. */
+    size_t told;      /* Encoded bytes of the present delta that the worker has announced. */
     uint32_t n_parts; /* Number of fragments of the delta that the worker has announced. */
     bool ran_away; /* True: training diverged in this job, and x is the model of rollback.round. */
     struct node_progress figures; /* Figures that jobs produce, for drivers (node_progress()). */
@@ -118,8 +118,8 @@ void job_start(struct job *j);
 void job_last(struct job *j);
 /* Does the job. Called on the worker thread. clock_us: a monotonic clock, in microseconds. */
 void job_work(struct job *j, int64_t (*clock_us)(void));
-/* Sends fragments of the deltas (--overlap layer): the job is in its last local step and has
- * encoded the last n bytes of a delta. */
+/* Sends fragments of the deltas (--overlap layer). Called when the job is in its last local step
+ * and has encoded the last n bytes of a delta. */
 void job_part(struct job *j, size_t n);
 /* Ends the job after the worker has returned: passes its deltas to the edges, or frees them. Also
  * called if the node has ended. */

@@ -56,8 +56,8 @@ static enum record_state standing(const struct phases *ph)
     return ph->phase < NODE_CONSENSUS ? RECORD_RUNNING : RECORD_TRAINED;
 }
 
-/* The last job is exempt: it may be long, because it evaluates on the whole test set, and no member
- * waits for it. */
+/* The last job of the run has no limit. It evaluates on the whole test set and may be long, but no
+ * member waits for it. */
 void phases_watch_job(struct phases *ph)
 {
     if (ph->stalled || ph->phase == NODE_FINISHING

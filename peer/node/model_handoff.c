@@ -98,8 +98,8 @@ static bool offer_to_next(struct model_handoff *h)
 }
 
 /* Offers the model to the next member. After the last one, a new pass over all members begins if
- * one of them did not answer: that member may have been busy with another peer's model. If no new
- * pass may begin, h->to stays UINT32_MAX, and the model is lost. */
+ * one of them did not answer, because that member may have been busy with another peer's model. If
+ * no new pass may begin, h->to stays UINT32_MAX, and the model is lost. */
 static void offer(struct model_handoff *h)
 {
     h->to = UINT32_MAX;
@@ -149,7 +149,8 @@ static void hear_answer(struct model_handoff *h, const struct link *l, enum wire
                         uint64_t round)
 {
     if (!h->giving || l->number != h->to)
-        return; /* The answer is late and ignored: the offer to this member has timed out. */
+        /* The answer is late and is ignored, because the offer to this member has timed out. */
+        return;
     if (word == WIRE_HAND_WANTED && !h->sent && h->held == NULL) {
         send_model(h, l, round);
     } else if (word == WIRE_HAND_REFUSED) {
@@ -180,7 +181,7 @@ static size_t giver_of(struct model_handoff *h, const uint8_t *id, const char *n
     size_t i = 0;
     while (i < h->n_givers && !env_same_id(h->giver[i].id, id)) {
         if (strcmp(h->giver[i].name, name) == 0)
-            /* The model is refused: its name belongs to another member's stored model. */
+            /* The model is refused, because its name belongs to another member's stored model. */
             return MODEL_HANDOFF_MOST;
         i++;
     }

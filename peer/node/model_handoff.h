@@ -57,9 +57,11 @@ struct model_handoff
     /* giving: the hand-off has begun and is not over. sent: the model was sent on session `to`, and
      * the confirmation has not arrived. */
     bool giving, sent;
-    bool silent; /* True: in the present pass over all members, a member did not answer in time. */
+    /* True: in the present pass over all members, a member did not answer an offer in time. */
+    bool silent;
     uint32_t n_passes; /* Number of completed passes over all members. */
-    int64_t since_us;  /* Node time at which the hand-off began, in microseconds. */
+    /* Node time at which the hand-off of this peer's model began, in microseconds. */
+    int64_t since_us;
     /* Driver's number of the session with the member that is asked now. UINT32_MAX: none. */
     uint32_t to;
     int64_t to_us; /* Node time at which the offer or the model was sent, in microseconds. */

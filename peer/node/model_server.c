@@ -117,8 +117,9 @@ static bool wants_pieces(const struct model_server *o, size_t i)
     return o->at[i].n_pieces > 0 && l->used && l->number == o->at[i].link;
 }
 
-/* Like stands(), but false for an observer while the round's mixing is not done (`mixed` is false).
- * Observers compare models after the mixing of the same round. */
+/* Returns whether the i-th session has a request for a whole model or layer sketches that can be
+ * answered now, as stands() does. In addition, an observer's request must wait until the mixing of
+ * the round is done (`mixed`), because observers compare models after the mixing of one round. */
 static bool counts(const struct model_server *o, size_t i, bool mixed)
 {
     return stands(o, i) && (mixed || !o->sessions->links[i].observer);
@@ -150,8 +151,8 @@ bool model_server_due(const struct model_server *o, uint64_t round, bool *at_win
     return any_due(o, round, true, at_window);
 }
 
-/* Returns the sketches of the model's layers, which belong to this step. NULL: MODEL_SERVER_HELD
- * buffers are in use, or memory is not available. */
+/* Returns a buffer with sketches of the model's layers, which is released in the next step. NULL:
+ * MODEL_SERVER_HELD buffers are in use, or memory is not available. */
 static struct packet *sketch_layers(struct model_server *o, uint64_t key,
                                     const struct packet *model)
 {

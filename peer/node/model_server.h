@@ -54,8 +54,8 @@ struct model_server
     struct
     {
         bool wanted; /* True: a request for a whole model or for layer sketches is pending. */
-        /* True: an answer to an observer is in its send queue. The next answer must wait until that
-         * one has left. */
+        /* True: an answer to an observer is in its send queue. The next answer must wait until the
+         * queue has sent this answer. */
         bool on_way;
         /* Driver's number of the session that sent these requests. A later session with the same
          * index in sessions.links has another number, and the requests are not its own. */
@@ -130,8 +130,8 @@ void model_server_serve(struct model_server *o, struct packet *model, uint64_t r
 
 /* Makes a copy of the present model, which is of round `round`, and answers all requests that this
  * copy can answer. No job may be running. If the round's mixing is not done yet (`mixed` is false),
- * observers are not answered: they compare models of several peers, which must all be in the same
- * state of the round. */
+ * observers are not answered, because they compare models of several peers, which must all be in
+ * the same state of the round. */
 void model_server_serve_idle(struct model_server *o, uint64_t round, bool mixed);
 
 /* Sends a copy of the present model, which is of round `round`, to one session, if that has a

@@ -17,7 +17,8 @@ bool models_mix(const struct node *n);
  * now. */
 void models_serve(struct node *n, const struct link *l);
 
-/* Handle a message from the session l: the first function a MODEL_REQ, the second a MODEL. */
+/* Handle a message that arrived on session l. The first function handles MODEL_REQ, the second
+ * MODEL. */
 void models_asked(struct node *n, const struct link *l, const struct wire_message *m);
 void models_came(struct node *n, const struct link *l, const struct wire_message *m);
 

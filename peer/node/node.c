@@ -44,7 +44,7 @@ static void standing(void *self, struct standing *s)
     const struct node *n = self;
     const struct run_context *w = &n->workshop;
     bool began = n->phases.phase != NODE_JOINING;
-    bool has_run = w->has_run && !w->lacks; /* Without a model this peer cannot serve others. */
+    bool has_run = w->has_run && !w->lacks; /* `lacks`: this peer cannot send the initial model. */
     *s = (struct standing){.has_run = has_run,
                            .has_started = n->join.has_model && began,
                            .gathers = n->pooling.gathers || w->lacks,
@@ -55,7 +55,7 @@ static void standing(void *self, struct standing *s)
                            .busy_us = phases_stuck_us(&n->phases)};
 }
 
-/* Updates workshop.begun. The flag stays set while the peers that began the run are unreachable. */
+/* Updates workshop.begun (others have begun the run). It stays set while they are unreachable. */
 static void look_who_has_begun(struct node *n)
 {
     struct run_context *w = &n->workshop;
@@ -240,7 +240,7 @@ static bool mixes(const struct node *n)
     return n->phases.phase == NODE_TRAINING || n->phases.phase == NODE_CONSENSUS;
 }
 
-/* Handles a message of the round protocol: it completes no round unless this peer is idle. */
+/* Handles a message of the round protocol, which completes no round unless this peer is idle. */
 static void on_round(struct node *n, const struct link *l, const struct wire_message *m)
 {
     round_protocol_hear(&n->round_protocol, &n->sessions, l, &m->round_protocol, n->phases.round,

@@ -79,7 +79,7 @@ enum {
 /* Type of an event. "Fields": members of struct node_event that are set, in addition to now_us,
  * type and io. */
 enum node_event_type {
-    NODE_START,       /* First event of a node, exactly once. */
+    NODE_START,       /* The first event of a node. Reported exactly once. */
     NODE_TIMER,       /* The time fx.wake_us has been reached. */
     NODE_LINK_UP,     /* A session was opened and authenticated. Fields: link, up. */
     NODE_LINK_DOWN,   /* A session has ended, for any reason. Fields: link, down. */
@@ -117,7 +117,7 @@ enum node_why {
     NODE_WHY_BROKEN,      /* The handshake began, and then the connection broke. */
     NODE_WHY_JUNK,        /* The answer does not come from a holder of the cluster key. */
     NODE_WHY_VERSION,     /* The callee supports no protocol version of this peer. */
-    /* The last two reasons are set by the node, never by a driver. */
+    /* The next two reasons are set by the node, never by a driver. */
     NODE_WHY_UNWELCOME, /* The callee ended the session before it sent a message. */
     NODE_WHY_OTHER,     /* A peer with another identity answered at the address. */
     NODE_WHYS           /* Not a reason: the number of reasons above. */
@@ -202,7 +202,7 @@ struct node_event
     } io;
 };
 
-/* One message to send. */
+/* One message that the driver must send. */
 struct node_send
 {
     uint32_t link; /* Number of the link over which to send. */
@@ -216,7 +216,7 @@ struct node_send
     struct packet *body;
 };
 
-/* One address to call. */
+/* One address that the driver must dial. */
 struct node_dial
 {
     uint32_t tag;        /* Identifies the dial in NODE_LINK_UP or NODE_DIAL_FAILED. */
@@ -240,13 +240,13 @@ struct node_effects
     uint32_t n_sends, n_dials, n_hangups, n_resolves, n_notes; /* Lengths of the arrays below. */
     struct node_send sends[NODE_SENDS_MAX];
     struct node_dial dials[NODE_DIALS_MAX];
-    /* Links to end. */
+    /* Links that the driver must end. */
     struct
     {
         uint32_t link;
         bool violation; /* True: end the link at once. False: send a CLOSE first. */
     } hangups[NODE_LINKS_MAX];
-    /* Bootstrap names to look up. */
+    /* Bootstrap names that the driver must look up. */
     struct
     {
         uint32_t seed;    /* Index of the name in config.bootstrap. */
@@ -270,19 +270,19 @@ struct state; /* Defined in nn/math/state.h. */
 
 /* How the node knows the capacity of its links, for --compress auto (bandwidth_estimate.h). */
 enum node_uplink {
-    NODE_UPLINK_OFF,  /* The capacity is unknown: the drift alone chooses the codec level. */
+    NODE_UPLINK_OFF,  /* The capacity is unknown, so the drift alone chooses the codec level. */
     NODE_UPLINK_AUTO, /* NODE_CARRIED events report measurements. */
     NODE_UPLINK_RATE  /* config.uplink_rate gives the capacity. */
 };
 
-/* Value of config.evaluate_every: the length of the run decides when to evaluate. */
+/* Value of config.evaluate_every with which the length of the run decides when to evaluate. */
 #define NODE_EVALUATE_AUTO UINT64_MAX
 
-/* A valid checkpoint that an earlier process of this peer has written. */
+/* A valid checkpoint that an earlier process of this peer wrote. */
 struct node_resume
 {
     const struct state *state; /* Content of the checkpoint. Borrowed until node_close(). */
-    uint64_t beat;             /* Step counter of the checkpoint. */
+    uint64_t beat;             /* Step counter of this peer in the checkpoint. */
     uint32_t slot; /* The driver's number for the place where the checkpoint is stored. */
 };
 
@@ -359,7 +359,7 @@ struct node_config
     /* Column statistics to combine before the run is created. NULL: none are sent or accepted. */
     const struct node_pool *pool;
 
-    /* Mixer of a simulated Byzantine member. NULL: the mixer of the run. */
+    /* Mixer that a simulated Byzantine member uses. NULL: the mixer of the run. */
     const struct mixer *mixer;
 
     /* Builds the trainer for a run. Called within node_step() when the run is known, and again if
@@ -397,11 +397,11 @@ struct node_config
      * jobs usually take long, the limit is higher (job_watchdog.c). 0: there is no limit. */
     int64_t worker_limit_us;
 
-    enum node_uplink uplink; /* How this peer learns the capacity of this peer's links. */
+    enum node_uplink uplink; /* How this peer learns the capacity of its links. */
     double uplink_rate;      /* Bytes/s that all edges share, with NODE_UPLINK_RATE. */
 
     int64_t checkpoint_us; /* Time from one checkpoint to the next. 0: none are written. */
-    /* Checkpoints from which the node may resume (resume.h): n_resume, the later one first. */
+    /* The n_resume checkpoints from which the node may resume (resume.h), the later one first. */
     struct node_resume resume[2];
     size_t n_resume;
     /* True: this peer took part in the run before, but has no checkpoint of it. If too few members
@@ -428,21 +428,22 @@ struct node_progress
     double loss;                /* Mean training loss of the last local steps. */
     bool loss_untold;           /* True: the trainer does not report a loss, so `loss` is NaN. */
     double accuracy, test_loss; /* Results of the last evaluation. */
-    uint64_t accuracy_samples;  /* Samples (for a text: bytes) in the last evaluation. */
+    uint64_t accuracy_samples;  /* Number of samples (of bytes, for text) in the last evaluation. */
     uint64_t accuracy_round;    /* Step counter of the model in the last evaluation. */
     /* Estimated consensus distance Xi, and Xi divided by the norm of the mean model. */
     double drift, relative_drift;
-    /* Step counter of the models that `drift` describes: before the local steps of that round. */
+    /* Step counter of the models that `drift` describes, before the local steps of that round. */
     uint64_t drift_round;
-    uint64_t drift_age;  /* Age of `drift`: present step counter minus drift_round. */
+    uint64_t drift_age;  /* Age of `drift` in rounds: present step counter minus drift_round. */
     double own_distance; /* Estimated distance of this peer's model from the mean model. */
-    double gamma;        /* Consensus step size: mean over the edges. */
+    double gamma;        /* Consensus step size gamma: mean over the edges of this peer. */
     const char *rung;    /* Codec of the last deltas, with --compress auto. Else NULL. */
     /* Normalised drift as last measured, and its target, with --compress auto
      * (gossip/exchange/codec_levels.h). */
     double excess, drift_target;
-    const char *rung_by; /* Reason for the codec level: "drift", "link" or "price". Else NULL. */
-    double goodput;      /* Throughput of the slowest edge without latency, in bytes/s. */
+    /* Why this codec level: "drift", "link" (slow link), "price" (denser is too slow), or NULL. */
+    const char *rung_by;
+    double goodput; /* Throughput of the slowest edge without latency, in bytes/s. */
     /* Largest relative distance, over the edges, between the running statistics of the two ends.
      * NaN: there was no averaging yet, or the model has no running statistics. */
     double statistics_apart;
@@ -496,19 +497,19 @@ void node_status(const struct node *n, struct wire_status *s);
 /* Reasons for which a node waits. waits.h has the table that selects one. */
 enum node_waits_for {
     NODE_WAITS_NOTHING,   /* The node does not wait: it computes, or pauses to keep its pace. */
-    NODE_WAITS_RUN,       /* Another peer has to send the run description. */
+    NODE_WAITS_RUN,       /* The run is not known: another peer has to send its description. */
     NODE_WAITS_RESUME,    /* Other members have to say from which checkpoints they can resume. */
     NODE_WAITS_MEMBERS,   /* Fewer than --min-peers members are present: `have` of `need`. */
     NODE_WAITS_MODEL,     /* A model is being fetched from other peers. */
     NODE_WAITS_EDGES,     /* The edges have to open before training begins. */
     NODE_WAITS_QUORUM,    /* Fewer members than the quorum are reachable: `have` of `need`. */
-    NODE_WAITS_DISK,      /* A checkpoint has to be on disk. */
+    NODE_WAITS_DISK,      /* This peer's last checkpoint has to be on disk first. */
     NODE_WAITS_NEIGHBOUR, /* The peer `id` has not done the round that lock step requires. */
     NODE_WAITS_OTHERS,    /* The own model is final, but other members have not finished. */
     NODE_WAITS            /* Not a reason: the number of reasons above. */
 };
 
-/* One wait of a node. */
+/* What a node waits for, with numbers for a message. */
 struct node_wait
 {
     enum node_waits_for what;
@@ -528,7 +529,7 @@ void node_wait(const struct node *n, struct node_wait *w);
 /* Progress of one neighbour. */
 struct node_neighbour
 {
-    bool has_beat; /* True: `beat` is known. */
+    bool has_beat; /* True: the neighbour has reported its step counter, `beat`. */
     uint64_t beat; /* Step counter of the neighbour, as it last reported. */
     /* Seconds since the neighbour's worker began its job. 0: no job runs. NaN: not known, because
      * the neighbour has not reported it since its last delta. */
@@ -579,7 +580,7 @@ const float *node_model(const struct node *n, const struct segment **segments, s
 struct node_handed
 {
     const float *x;   /* Parameters of the model. */
-    const char *name; /* Name of the other peer. */
+    const char *name; /* Name of the peer that trained the model. */
     uint64_t round;   /* Round of the run to which the model belongs. */
 };
 /* Fills *h with the model to store. False: no model waits to be stored. */

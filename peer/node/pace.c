@@ -3,12 +3,15 @@
 
 #include <math.h>
 
-static const double newest = 0.2; /* Weight of the newest job in the moving average `own`. */
-/* Share of the difference by which a received estimate moves `mean` towards itself. */
+/* Weight of the newest job in `own`, the moving average of this peer's speed. */
+static const double newest = 0.2;
+/* When the mean speed of a neighbour is received, this peer's `mean` moves towards it by this share
+ * of the difference. */
 static const double listens = 0.2;
-/* Share of the difference by which `mean` moves towards `own` when an estimate arrives. */
+/* At the same time, `mean` moves towards this peer's own speed by this share of the difference. */
 static const double insists = 0.01;
-/* Largest accepted ratio of a received estimate to `own`, and of `own` to the estimate. */
+/* A received mean speed counts as at most this many times `own`, and at least `own` divided by
+ * it. */
 static const double nearest = 16;
 static const double longest = 2; /* Largest factor by which pace_weight() scales an update. */
 

@@ -37,7 +37,8 @@ struct pace
 /* Records that a job with `steps` local steps took took_us microseconds. */
 void pace_worked(struct pace *p, uint32_t steps, int64_t took_us);
 
-/* Takes the `mean` of another peer, in local steps per second. 0: the peer does not know it. */
+/* Handles a received `mean` of another peer, in local steps per second. 0: that peer does not know
+ * it. */
 void pace_heard(struct pace *p, double mean);
 
 /* Returns the number of local steps in the next round, from 1 to `most`. average: number of steps

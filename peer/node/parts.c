@@ -37,9 +37,9 @@ static const struct mixing_task *task_of(const struct edges *es, const struct ne
     return NULL;
 }
 
-/* Returns whether the fragment in front of the last `after` bytes of the delta can be sent to b:
- * the edge is open, makes a delta in this job, and has got all earlier fragments on this
- * session. */
+/* Returns whether the fragment in front of the last `after` bytes of the delta can be sent to b.
+ * This is so if the edge is open, a delta is made for it in this job, and all earlier fragments
+ * were sent on its present session. */
 static bool takes(const struct edges *es, struct neighbour *b, size_t after)
 {
     const struct edge *e = &b->edge;

@@ -21,7 +21,7 @@
 void parts_send(struct edges *es, size_t n);
 /* Called before the delta `sent` is sent to neighbour b. If fragments of it were sent, sends the
  * rest as a fragment, too. Returns true if the neighbour then has the whole payload, so that the
- * DELTA needs none. */
+ * DELTA message needs no payload. */
 bool parts_complete(struct edges *es, struct neighbour *b, const struct edge_sent *sent);
 /* Releases the packets that the last step of the node sent. The driver has finished reading
  * them. */

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Factor of --final-drift that gives the target: below 1, because estimates have an error. */
+/* The target is --final-drift times this factor. It is below 1, because estimates have an error. */
 static const double final_margin = 0.8;
 
 /* A distance is progress if it is below this factor times the least distance so far. */
@@ -22,8 +22,8 @@ enum {
     STALL_WINDOWS = 3,
     STALL_ROUNDS = 64,
     OLD_ROUNDS = 128, /* Age in rounds above which a bound by sketches is not trusted. */
-    /* After this number of rounds without progress the phase counts as stalled without drift
-     * windows, too. So it does after STALL_ROUNDS per vertex (invented members are no vertices). */
+    /* After this number of rounds without progress the phase counts as stalled, with or without
+     * drift windows. The same holds after STALL_ROUNDS rounds per vertex of the graph. */
     STALL_MOST = 5000
 };
 
@@ -153,8 +153,8 @@ static struct checkpoint_view see_checkpoint(const struct phases *ph)
                                     .lock_step = lock_step(ph)};
 }
 
-/* Decides whether a checkpoint is due after this job. The consensus phase has no checkpoints: a
- * restart repeats it from the checkpoint at the end of training. */
+/* Decides whether a checkpoint is due after this job. The consensus phase has no checkpoints,
+ * because a restart repeats it from the checkpoint at the end of training. */
 static void look_at_checkpoint(struct phases *ph, bool steps)
 {
     struct checkpoint_view v = see_checkpoint(ph);
@@ -189,7 +189,7 @@ void phases_job_done(struct phases *ph, bool steps)
     job_watchdog_done(ph, took);
     averaging_pass_done(ph->edges);
     look_at_checkpoint(ph, steps);
-    /* An edge that opened after the early announcement may not have received it. */
+    /* If an edge opened after the early announcement, its neighbour may not have received that. */
     if (!ph->ahead || ph->edges->opened_us >= ph->ahead_us)
         say_beat(ph);
     ph->say_us = ph->env->now_us + SAY_US;
@@ -199,7 +199,7 @@ void phases_job_done(struct phases *ph, bool steps)
 /* ---- the consensus phase ---- */
 
 /* Returns the least bound known in this phase, which stays valid, because mixing alone only reduces
- * distances. Later, larger estimates must not count: other peers may have ended because of the
+ * distances. Later, larger estimates must not count, because other peers may have ended by the
  * least bound. */
 static double measured(const struct phases *ph)
 {
@@ -209,12 +209,14 @@ static double measured(const struct phases *ph)
 
 double phases_own_distance(const struct phases *ph)
 {
-    /* An exact averaging pass outweighs old replicas of neighbours that have ended. */
+    /* The bound of an exact averaging pass counts even if ph->left is larger, because the replicas
+     * of neighbours that have ended may be old. */
     double passed = averaging_pass_bound(ph->edges);
     return ph->unheard ? (double)INFINITY : fmin(passed, fmax(measured(ph), ph->left));
 }
 
-/* Returns whether all live members have trained. In lock step their round counts ensure that. */
+/* Returns whether all live members have finished training. In lock step this is always so, because
+ * peers wait for neighbours with a lower round count. */
 static bool all_trained(const struct phases *ph)
 {
     return lock_step(ph) || !member_counts_some(ph->env, RECORD_RUNNING);
@@ -227,7 +229,7 @@ static bool known_apart(const struct phases *ph)
            && !(phases_own_distance(ph) <= final_margin * ph->workshop->run.final_drift);
 }
 
-/* Records progress. Later values are compared with the present ones. */
+/* Records progress: stores the present values, with which later values are compared. */
 static void better(struct phases *ph)
 {
     ph->better_us = ph->env->now_us;
@@ -239,7 +241,8 @@ static void better(struct phases *ph)
     ph->best_rounds = ph->settle_rounds;
 }
 
-/* Restarts the search for progress, because other models are measured from now on. */
+/* Restarts the detection of progress. The earlier least distances do not count any more: they
+ * belong to another set of members, or to models that training still changed. */
 static void begin_anew(struct phases *ph)
 {
     ph->best = ph->best_local2 = (double)INFINITY;
@@ -263,20 +266,19 @@ static void look_for_progress(struct phases *ph)
         better(ph);
 }
 
-/* Returns the time without progress, or 0 if it is too early to judge. */
+/* Returns the time without progress in the consensus phase. 0: too early to judge. */
 static int64_t stalled_us(const struct phases *ph)
 {
     uint64_t rounds = ph->settle_rounds - ph->best_rounds;
     bool windows = run_context_window(ph->workshop) - ph->best_window >= STALL_WINDOWS;
     bool mute = ph->env->now_us - ph->edges->exchange_us > SCHEDULE_STALL_US;
-    /* After a member has ended, no drift window can include all members. */
+    /* After a member has ended, no drift window can include all members, so none is required. */
     bool last =
         member_counts_some(ph->env, RECORD_FINISHED) || member_counts_some(ph->env, RECORD_FAILED);
     bool long_ago = rounds >= STALL_ROUNDS && (windows || last);
     uint64_t most = STALL_ROUNDS * (1 + (uint64_t)ph->edges->place.n);
     bool tried = long_ago || rounds >= STALL_MOST || rounds >= most;
-    /* The time in which this peer waited for a neighbour, until it stopped waiting for it, does not
-     * count. */
+    /* Time in which this peer waited for a neighbour that it then gave up is not counted. */
     int64_t since_us =
         ph->better_us > ph->edges->excused_us ? ph->better_us : ph->edges->excused_us;
     return tried || mute ? ph->env->now_us - since_us : 0;
@@ -292,8 +294,9 @@ static void begin_bound(struct phases *ph, bool anew)
     ph->bound_resets = ph->edges->n_resets;
 }
 
-/* In lock step all peers begin a drift window now. With other policies the next one counts. Called
- * again when the last member has trained, because a slow trainer moves the models until then. */
+/* In lock step all peers begin a drift window now. With other policies the next drift window
+ * counts. Called again when the last member has finished training, because until then its local
+ * steps change the models. */
 static void begin_settling(struct phases *ph)
 {
     ph->window_due = lock_step(ph);
@@ -315,7 +318,7 @@ static void enter_settling(struct phases *ph)
 
 /* Discards what was measured before something that may move models apart: other members, reset
  * edges, delayed exchanges, or replicas that do not yet follow their model. If members were only
- * removed, the distances along the edges stay valid: neighbours may have ended by them. */
+ * removed, the bound from the edges is kept, because neighbours may have ended by it. */
 static void forget_outdated(struct phases *ph)
 {
     struct edges *es = ph->edges;
@@ -330,7 +333,8 @@ static void forget_outdated(struct phases *ph)
         begin_bound(ph, false);
 }
 
-/* Updates `near` (under the target) and `near_round` (round count of the first such models). */
+/* Updates `near` (the bound is under the target) and `near_round` (round count of the first models
+ * with such a bound). */
 static void look_for_nearness(struct phases *ph)
 {
     bool was = ph->near;
@@ -380,7 +384,8 @@ static void end_edges(struct phases *ph)
     for (size_t i = 0; i < ph->edges->n; i++) {
         const struct neighbour *b = edges_at(ph->edges, i);
         /* A neighbour announces its end after its last delta. If the announcement was lost with a
-         * session, its record says the same, but may arrive before the delta: hence the wait. */
+         * session, the neighbour's member record also shows the end, but may arrive before the
+         * delta. This peer therefore waits before it uses it. */
         bool quiet = b->link == NULL || since > QUIET_END_US;
         const struct member *m = quiet ? members_find(ph->env->members, b->edge.id) : NULL;
         bool final = m != NULL && record_state_is_final(m->record->state);
@@ -405,7 +410,7 @@ static bool is_late(const struct phases *ph, const struct schedule_view *v,
     return (ph->round == 0 || ph->resumed) && ahead->round > ph->round + v->reach + 2;
 }
 
-/* Returns whether the run is over: once a member has ended, training cannot change the result. */
+/* Returns whether the run is over. Once a member has ended, training cannot change the result. */
 static bool is_over(const struct phases *ph)
 {
     return !ph->taken && member_counts_ended(ph->env);
@@ -462,7 +467,9 @@ static struct schedule_view see(struct phases *ph, bool diverged)
                               .waits_round = round_protocol_waits(ph->round_protocol, ph->round),
                               .edge = ph->seen,
                               .n_edges = ph->edges->n};
-    if (!v.lock_step && !ph->trained) /* Until all have trained, mix at the pace of training. */
+    /* Until all members have finished training, the time between two jobs of the consensus phase is
+     * at least the mean duration of a job with local steps. */
+    if (!v.lock_step && !ph->trained)
         v.pace_us = job_watchdog_mean_us(ph);
     v.away = ph->away = run_ended_left_behind(ph);
     if (ph->phase == NODE_JOINING)
@@ -506,7 +513,8 @@ static enum phases_next start_job(struct phases *ph, bool steps)
     return PHASES_JOB;
 }
 
-/* Fetches the model to join with. A model that the run is too far ahead of is dropped first. */
+/* Fetches the model to join with. If this peer has a model and the run is too far ahead of it, the
+ * model is dropped first. */
 static enum phases_next get_model(struct phases *ph, const struct schedule_view *v)
 {
     if (v->has_model)
@@ -527,8 +535,9 @@ static enum phases_next follow(struct phases *ph, const struct schedule_view *v,
                                const struct schedule_decision *d)
 {
     if (d->late && !ph->draining && !v->away) {
-        /* Some peers are far from the mean, or a Byzantine member pulls models. Therefore earlier
-         * bounds do not hold, and only the last drift figure counts. */
+        /* The phase ends without success: some peers are far from the mean, or a Byzantine member
+         * pulls models. Earlier bounds on the distance do not hold then, and only the last drift
+         * figure counts. */
         ph->unheard = !schedule_confirmed(v, false);
         ph->bound = ph->chain.bound = (double)INFINITY;
         env_note(ph->env, NOTE_WARNING, "the consensus phase ended without reaching --final-drift");

@@ -47,7 +47,7 @@ struct phases
     const struct round_protocol *round_protocol; /* Round protocol of the run. Set by node.c. */
 
     enum node_phase phase; /* Never NODE_LEFT: env->over says that the node has ended. */
-    /* Rounds of training that are over for this peer: done, skipped, or before it joined. */
+    /* Number of rounds of training that this peer did, skipped, or missed before it joined. */
     uint64_t round;
     /* Rounds that were over when this peer joined, that it did, and that it skipped. */
     uint64_t joined, done, skipped;
@@ -110,8 +110,8 @@ struct phases
      * `bound`. */
     uint64_t bound_view, bound_resets;
     uint32_t bound_members; /* Number of members of the graph to which `bound` belongs. */
-    /* Lower bound on the largest distance of any peer to the mean, relative to the model. Known
-     * from the models of ended neighbours and from the edges. */
+    /* Lower bound on the largest distance of any peer to the mean, relative to the model. Computed
+     * from the final models of neighbours and from the distances along the edges. */
     double left;
     /* True: the distance is not known, and phases_own_distance() is INFINITY. The consensus phase
      * ended without confirmation by the neighbours, or the model has shrunk to nothing. */
@@ -123,11 +123,13 @@ struct phases
     uint64_t near_round;
 
     /* The following fields describe the consensus phase at the time of its last progress. */
-    bool trained;       /* True: all live members had finished training. */
-    double best;        /* Least distance of this peer's model to the mean so far. */
+    bool trained; /* True: all live members had finished training. */
+    /* Least distance of this peer's model to the mean model so far in the consensus phase. */
+    double best;
     double best_local2; /* Least sum so far of the squared distances to the neighbours' models. */
-    /* Values at the last progress: `settled`, the hash of the members (edges->view), the number of
-     * drift windows, and settle_rounds. */
+    /* Values at the last progress: hops within which all are near the mean (`settled`), hash of the
+     * members (edges->view), number of drift windows, and number of rounds of the consensus phase
+     * (settle_rounds). */
     uint32_t best_settled;
     uint64_t best_view, best_window, best_rounds;
     int64_t better_us; /* Time of the last progress of the consensus phase. */
@@ -142,11 +144,12 @@ struct phases
 
 /* Task of the node after phases_update(). */
 enum phases_next {
-    PHASES_WAIT,     /* Nothing. */
-    PHASES_BEGUN,    /* Training has begun: tell the other members. */
-    PHASES_JOB,      /* Start a job of the present phase. */
-    PHASES_LAST_JOB, /* The model is final: start the last job, which measures and evaluates. */
-    PHASES_END       /* No member needs this peer any more: end the node. */
+    PHASES_WAIT,  /* Nothing. */
+    PHASES_BEGUN, /* Tell the other members that training has begun. */
+    PHASES_JOB,   /* Start a job of the present phase. */
+    /* The model is final. Start the last job, which measures the drift and evaluates the model. */
+    PHASES_LAST_JOB,
+    PHASES_END /* End the node, because no member needs this peer any more. */
 };
 
 /* Initialises *ph in NODE_JOINING. All pointers are borrowed and must outlive *ph. */
@@ -160,7 +163,7 @@ void phases_start(struct phases *ph);
  * called while a job runs. `diverged`: training diverged, which makes more rounds useless. */
 enum phases_next phases_update(struct phases *ph, bool diverged);
 
-/* Called while a job runs: if the worker hangs, announces that to the other members. */
+/* Called while a job runs. If the worker hangs, announces this to the other members. */
 void phases_watch_job(struct phases *ph);
 /* Reports that the running job makes progress, although it is long. */
 void phases_sign(struct phases *ph);

@@ -5,7 +5,7 @@
 
 static const int64_t first_us = 1000 * 1000;               /* Length of the first quarantine. */
 static const int64_t most_us = 300 * 1000 * (int64_t)1000; /* Maximum length of a quarantine. */
-/* Time without a violation after which the next quarantine is a first one again. */
+/* Time without a violation after which the next quarantine is as short as the first one. */
 static const int64_t forgiven_us = 600 * 1000 * (int64_t)1000;
 
 /* Returns the index of the peer's entry, or QUARANTINE_IDS if it has none. The search stops at the

@@ -81,8 +81,8 @@ static uint32_t count_live(const struct quorum *q, const struct members *m)
     return n_live + (q->state == QUORUM_THERE && n_suspects == 1);
 }
 
-/* An initial member that is no longer in the table counts as departed: the table drops only members
- * that are dead or have left. */
+/* An initial member that is no longer in the table counts as departed, because the table drops only
+ * members that are dead or have left. */
 uint32_t quorum_members(const struct quorum *q, const struct members *m)
 {
     uint32_t n = 0;

@@ -139,7 +139,8 @@ void node_facts(const struct node *n, struct verdict_facts *f)
         f->n_begun = f->n_members;
     f->target = run->final_drift;
     bool one = f->n_among + f->n_failed == 1 && f->n_members + f->n_left > 1;
-    f->distance = one ? (double)NAN : phases_own_distance(ph); /* A single model has no distance. */
+    /* The consensus distance of a single model is not defined. */
+    f->distance = one ? (double)NAN : phases_own_distance(ph);
     /* If the distance comes from the edges' lower bound (ph->left), it counts as an estimate. */
     f->at_most = (ph->by_edges && f->distance == ph->bound) || f->distance == ph->chain.bound;
 }

@@ -66,7 +66,8 @@ static void initial_fields(struct run_context *w, struct state *s)
         state_expect(s, run_context_begins(w), "the initial model is not that of the run");
 }
 
-/* Writes this peer's vertices, then the whole member table in MEMBERS messages. */
+/* Writes to the checkpoint: the id and boot id of each member that is a vertex of this peer's
+ * graph, then the whole member table in MEMBERS messages. */
 static void write_members(struct resume *r, struct state *s)
 {
     struct env *v = r->env;
@@ -283,8 +284,8 @@ enum back {
     BACK_GONE    /* Does not return: it left by announcement, or its name has a new identity. */
 };
 
-/* Returns whether a live member with another identity has the same name. The host of the member has
- * then lost the old identity. */
+/* `then`: record of a member in the checkpoint. Returns whether a live member has its name and
+ * another identity. The host of the member has then lost the old identity. */
 static bool replaced(const struct resume *r, const struct record *then)
 {
     for (size_t i = 0; i < members_count(r->env->members); i++) {
@@ -296,7 +297,7 @@ static bool replaced(const struct resume *r, const struct record *then)
     return false;
 }
 
-/* Returns the state of member m. */
+/* Returns the state of m, a member of the checkpoint. */
 static enum back look_at(const struct resume *r, const struct resume_member *m)
 {
     const struct member *now = members_find(r->env->members, m->id);
@@ -407,13 +408,14 @@ static bool is_first(const struct resume *r)
     return c->n_resume == 1 || c->resume[0].beat == c->resume[1].beat;
 }
 
-/* Returns whether each restarted member has a checkpoint of this round count. The treatment of a
- * restarted member without any checkpoint (its newest round count is 0) depends on this peer:
+/* Returns whether each restarted member has a checkpoint of this round count, so that it is common.
+ * A restarted member may have no checkpoint at all: its record then announces none. The number of
+ * checkpoints of this peer decides what this means:
  *
- *   this peer has one checkpoint    the member may have been killed before it wrote that one, so
- *                                   the checkpoint is not common
- *   this peer has two checkpoints   the member must have had one, too, and has lost its disk. It is
- *                                   ignored */
+ *   this peer has one    the member may have been killed before it wrote its first checkpoint, so
+ *                        this one is not common
+ *   this peer has two    in the time of two checkpoints the member must have written one, too. It
+ *                        has lost its disk and is ignored here */
 static bool in_common(const struct resume *r, uint64_t beat)
 {
     bool lost_counts = is_first(r);
@@ -449,17 +451,17 @@ static bool load(struct resume *r, struct state *s)
     state_expect(s, r->phases->round <= r->workshop->run.rounds, "a round after the last");
     if (s->failed)
         return false;
-    /* A resumed peer may be treated as late. Exception: without lock step the checkpoints of peers
-     * differ in their rounds anyway, so no peer is late if all members restarted. */
+    /* `resumed` means that the model may be too old for the run. Without lock step the checkpoints
+     * of peers differ in their rounds anyway, so it is not set if all members restarted. */
     r->phases->resumed = r->workshop->run.policy == RUN_SYNC || count(r, BACK_RAN_ON) > 0;
     r->join->has_model = true;
     edges_read(r->edges, phases_beat(r->phases), s);
     return state_end(s) == 0;
 }
 
-/* In lock step: returns a restarted member that continued the run without this peer until both of
- * its checkpoints were newer than this peer's. Of several such members, returns the one with the
- * newest checkpoint. NULL: no such member or a common checkpoint exists. */
+/* Used in lock step. Returns a restarted member that continued the run without this peer until both
+ * checkpoints of the member were newer than this peer's. Of several such members, returns the one
+ * with the newest checkpoint. NULL: no such member or a common checkpoint exists. */
 static const struct member *went_on(const struct resume *r)
 {
     const struct node_config *c = &r->env->config;
@@ -476,7 +478,7 @@ static const struct member *went_on(const struct resume *r)
     return best;
 }
 
-/* Gives up this peer's checkpoints. The peer then joins like a new peer: it fetches a model of the
+/* Gives up this peer's checkpoints. The peer then joins like a new peer, and fetches a model of the
  * round that the run has reached. */
 static void come_late(struct resume *r, const struct member *to)
 {

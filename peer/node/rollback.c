@@ -17,17 +17,19 @@ enum {
     SAMPLES = 64
 };
 
-/* A loss above this multiple of (limit + 1 nat) is a divergence. */
+/* Training has diverged if a loss is above this multiple of (`limit` + 1 nat). `limit` is about the
+ * first loss of the run. */
 static const double spike = 100;
-/* A model is suspect if its distance to the copy exceeds this multiple of the largest earlier
- * distance, and this multiple of the copy's length. */
+/* A model is suspect if its distance to the last copy exceeds this multiple of the largest earlier
+ * distance, and also this multiple of the length of the copy. */
 static const double far_times = 32;
 /* A loss is good if it is at most this far above the initial loss, in nats. */
 static const double worse_nats = 1;
-/* Allowance in nats for a first loss that is low by chance, if the loss is of one sample. Divided
- * by the square root of the number of samples. */
+/* In nats. The first loss may be low by chance, so this value, divided by the square root of the
+ * number of its samples, is added to it. */
 static const double noise_nats = 2;
-static const double most_norm2 = 1e38; /* A larger squared length of the model is a divergence. */
+/* Training has diverged if the squared length of the model exceeds this. */
+static const double most_norm2 = 1e38;
 
 int rollback_open(struct rollback *r, const struct trainer *t)
 {
@@ -92,7 +94,7 @@ static void go_back(struct rollback *r, float *x)
     state_read(&s, r->kept.bytes, r->kept.n, r->kept.section, r->kept.n_sections);
     t->state(t->self, &s);
     int err = state_end(&s);
-    assert(err == 0); /* No error: rollback_mark() has written the state. */
+    assert(err == 0); /* The state is valid, because rollback_mark() has written it. */
 }
 
 /* ---- judgement ---- */
@@ -102,8 +104,8 @@ static bool is_spike(const struct rollback *r, double loss)
     return !(loss <= spike * (r->limit + worse_nats));
 }
 
-/* Sets the initial loss from the first finite loss. A negative loss counts as 0 in the limit,
- * because the limit is multiplied later. */
+/* Sets the initial loss from the first finite loss. A negative loss counts as 0 in `limit`, because
+ * `limit` is a factor in later comparisons. */
 static void begin(struct rollback *r, const struct trainer_report *report)
 {
     double n = report->n_samples > 0 ? (double)report->n_samples : 1;

@@ -44,7 +44,8 @@ struct rollback
     /* Reference loss for later losses: `first`, or 0 if `first` is negative, plus 2 nats /
      * sqrt(number of samples of that loss). */
     double limit;
-    double loss;  /* Loss of the last round, or of the held-out samples if these were decisive. */
+    /* Loss of the last round, or of held-out samples if rollback_look() judged by them. */
+    double loss;
     bool untold;  /* True: the trainer did not report the loss of the last round. */
     double norm2; /* |good|^2: squared length of the copy. */
     double most2; /* Largest |x - good|^2 after a round in which training did not diverge. */
@@ -67,7 +68,8 @@ void rollback_mark(struct rollback *r, const float *x, uint64_t round);
 bool rollback_look(struct rollback *r, float *x, const struct trainer_report *report);
 
 /* Saves or restores the figures for the judgement, as fields of the open section of a checkpoint.
- * The last good model is not included: after a restart the restored model takes its place. */
+ * The last good model is not included, because after a restart the restored model takes its
+ * place. */
 void rollback_state(struct rollback *r, struct state *s);
 
 enum { ROLLBACK_TEXT = 256 /* Size of the warning, in bytes with the NUL. */ };

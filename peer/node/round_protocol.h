@@ -19,7 +19,7 @@
  * job runs, the functions must not access the model. */
 struct round_protocol_kind
 {
-    /* Name for messages to the user. */
+    /* Name of the protocol in messages to the user. */
     const char *name;
     /* Name of a member's contribution to a round. Used in the message "waiting for NAME, whose PART
      * of round N has not arrived". */
@@ -53,8 +53,8 @@ struct round_protocol_kind
  * peer/node/collectives. */
 const struct round_protocol_kind *round_protocol_kind_of(const struct mixer *m);
 
-/* The instance of the present run. Written by round_protocol.c only. An instance may have no kind:
- * then no function except round_protocol_hear() has an effect, and results are false, NULL or 0. */
+/* The instance of the present run. Written by round_protocol.c only. If the instance has no kind,
+ * no function except round_protocol_hear() has an effect, and results are false, NULL or 0. */
 struct round_protocol
 {
     /* Kind of protocol. NULL: the run has no round protocol, or there is no run. */

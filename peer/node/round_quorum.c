@@ -4,7 +4,7 @@
 enum {
     /* Another peer is believed to be at most this many times as fast as this peer. */
     FASTER = 8,
-    /* Largest possible schedule_lead(): no two peers in lock step are further apart, in rounds. */
+    /* Largest possible schedule_lead(). No two peers in lock step are more rounds apart. */
     LEAD = 80
 };
 
@@ -134,7 +134,7 @@ static bool far_behind(const struct schedule_view *v, const struct schedule_edge
 }
 
 /* Returns whether this peer trained alone and is ahead of the run: most sessions, and at least half
- * of the neighbours, are behind by more than the lead. */
+ * of the neighbours, are behind by more rounds than lock step allows (schedule_lead()). */
 static bool alone_ahead(const struct sessions *s, const struct schedule_view *v,
                         const struct schedule_edge *edge)
 {
@@ -148,9 +148,10 @@ static bool alone_ahead(const struct sessions *s, const struct schedule_view *v,
            && most_behind(s, v->beat > lead ? v->beat - lead : 0);
 }
 
-/* Makes the schedule wait for neighbours that are far behind: shows them as within the lead. In
- * training, they were away because they were cut off, so flap damping does not apply. In the
- * consensus phase flap damping stays, because no rounds are lost if this peer continues. */
+/* Makes the schedule wait for neighbours that are far behind, by replacing their round counts with
+ * ones for which lock step waits. In training, they were away because they were cut off, so flap
+ * damping does not apply. In the consensus phase flap damping stays, because no rounds are lost if
+ * this peer continues. */
 static void wait_for_most(const struct schedule_view *v, struct schedule_edge *edge)
 {
     for (size_t i = 0; i < v->n_edges; i++)

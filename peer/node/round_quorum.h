@@ -55,10 +55,10 @@ struct round_quorum
 {
     /* Shortest job with local steps of this peer, in microseconds. 0: there was none. */
     int64_t fastest_us;
-    /* Last time at which an edge was open and no neighbour was ahead by more than the lead of lock
-     * step. */
+    /* Last time at which an edge was open and no neighbour was ahead by more rounds than lock step
+     * allows. */
     int64_t near_us;
-    bool far; /* True: the neighbour claims to be ahead by more than the lead of lock step. */
+    bool far; /* True: the neighbour claims to be ahead by more rounds than lock step allows. */
     /* While `far` is true: largest round count that the neighbour can have reached since
      * near_us. */
     uint64_t most;

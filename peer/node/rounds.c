@@ -17,7 +17,7 @@ static struct neighbour *partner(const struct edges *es, uint32_t vertex)
 }
 
 /* Sets the field `turn` of all neighbours: the weight of the edge in each round. A vertex without
- * an edge is skipped: there was no memory for the edge, and the node ends. */
+ * an edge is skipped. In this case memory for the edge was not available, and the node ends. */
 static void take_turns(struct edges *es, const struct round_schedule *r, uint32_t self)
 {
     for (size_t i = 0; i < r->first[r->n_rounds]; i++) {

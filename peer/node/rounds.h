@@ -37,11 +37,11 @@ uint64_t rounds_place(const struct edges *es, uint64_t beat);
 uint64_t rounds_cycle(const struct edges *es);
 
 /* Returns whether the edge to b makes a delta for round count `beat`. Always true for a constant
- * topology, unless b->aside is set. */
+ * topology, except for an edge that belongs to training only (b->aside). */
 bool rounds_turn(const struct edges *es, const struct neighbour *b, uint64_t beat);
 
-/* Sets those fields of *now, the mixing parameters of one edge in one job, that depend on the
- * round, for the edge to b. beat: round count for which the job makes deltas. */
+/* Sets the fields that depend on the round in *now, the mixing parameters of the edge to b in one
+ * job. beat: round count for which the job makes deltas. */
 void rounds_plan(const struct edges *es, const struct neighbour *b, uint64_t beat,
                  struct mixing_moment *now);
 

@@ -203,7 +203,9 @@ double run_context_distance(const struct run_context *w, uint64_t settling)
 bool run_context_refutes(const struct run_context *w, uint64_t settling, double bound,
                          uint64_t round)
 {
-    const double factor = 2; /* Twice, because measured distances have errors of 10 to 20 %. */
+    /* A figure must exceed the bound by this factor, because measured distances have errors of 10
+     * to 20 %. */
+    const double factor = 2;
     return run_context_known(w, settling) && run_context_measured(w) > round
            && mixing_figures(&w->mixing)->own_relative > factor * bound;
 }

@@ -21,8 +21,8 @@
  * the timer ph->missed_us. */
 void run_ended_gathers(struct phases *ph, bool complete);
 
-/* Ends the node if too few members have been present for --quorum-timeout while joining. Only for a
- * peer that was in the run before. */
+/* Ends the node if too few members have been present for --quorum-timeout while joining. Applies
+ * only to a peer that was in the run before. */
 void run_ended_waits(struct phases *ph);
 
 /* Returns whether the run has ended without this peer. Once true, the result stays true

@@ -42,8 +42,9 @@ static bool joins(const struct schedule_view *v, const struct schedule_edge *e)
     return e->gathers && v->beat > e->beat + v->reach + 2;
 }
 
-/* Returns whether this peer waits now for a neighbour that is behind. Beyond LEAD it does not wait,
- * because the neighbour will skip rounds. */
+/* Returns whether this peer waits now for a neighbour that is behind. If the neighbour is behind by
+ * more than schedule_lead() rounds, this peer does not wait, because the neighbour will skip
+ * rounds. */
 static bool waits_for(const struct schedule_view *v, const struct schedule_edge *e)
 {
     bool counts = v->lock_step || (v->staleness > 0 && v->phase == NODE_TRAINING);
@@ -150,8 +151,8 @@ static bool briefly_lost(const struct schedule_edge *e)
 }
 
 /* Returns whether an edge is missing, so that the peer behind it may still be far from the mean. An
- * edge that was lost for more than patience_us does not count: other peers exchange with that
- * member. */
+ * edge that was lost for more than patience_us does not count: the member behind it mixes with
+ * other peers by that time. */
 static bool incomplete(const struct schedule_view *v, int64_t patience_us)
 {
     for (size_t i = 0; i < v->n_edges; i++) {
@@ -223,8 +224,8 @@ static bool all_settled(const struct schedule_view *v)
     return schedule_settled(v) > (whole ? v->reach : v->n_live);
 }
 
-/* Returns whether a neighbour's announcement of this round is still to come. The announcement may
- * say that a peer is no longer near the mean. */
+/* Returns whether some neighbour has not announced this round yet. The announcement may say that a
+ * peer is no longer near the mean. */
 static bool awaits_word(const struct schedule_view *v)
 {
     for (size_t i = 0; i < v->n_edges; i++)
@@ -283,8 +284,8 @@ static struct schedule_decision settle(const struct schedule_view *v)
 
 /* ---- the other phases ---- */
 
-/* Joining. Edges get at most SCHEDULE_OPENING_US to open: an unreachable neighbour must not stop
- * the run from beginning. */
+/* Joining. Edges get at most SCHEDULE_OPENING_US to open, because an unreachable neighbour must not
+ * stop the run from beginning. */
 static struct schedule_decision gather(const struct schedule_view *v)
 {
     struct schedule_decision d = {.act = SCHEDULE_WAIT};
@@ -297,8 +298,8 @@ static struct schedule_decision gather(const struct schedule_view *v)
     return d;
 }
 
-/* Training. Below the quorum the peer takes no local steps: trained alone on a small part of the
- * data, its model would mislead the others later. */
+/* Training. Below the quorum the peer takes no local steps. If it trained alone on a small part of
+ * the data, its model would mislead the other peers later. */
 static struct schedule_decision train(const struct schedule_view *v)
 {
     if (v->round >= v->rounds)
@@ -313,8 +314,8 @@ static struct schedule_decision train(const struct schedule_view *v)
 }
 
 /* Finishing. The peer stays for neighbours that still mix, because they need its last deltas. It
- * also stays until the others have said how they ended: its verdict counts the peers that ended
- * together. SCHEDULE_STALL_US limits both waits. */
+ * also stays until the other members have announced how they ended, because its verdict counts the
+ * peers that ended together. SCHEDULE_STALL_US limits both waits. */
 static struct schedule_decision serve(const struct schedule_view *v)
 {
     struct schedule_decision d = {.act = SCHEDULE_LEAVE};

@@ -66,8 +66,8 @@ enum schedule_time {
     /* The consensus phase ends after this time without progress. Also the longest stay in the
      * finishing phase, and the longest wait for stalled workers. */
     SCHEDULE_STALL_US = 30 * 1000 * 1000,
-    /* The consensus phase may end without an edge that has been lost for this time, even if other
-     * members say that the neighbour is alive. */
+    /* The consensus phase may end without an edge that was lost for this time, even if other
+     * members report that the neighbour is alive. */
     SCHEDULE_LOST_US = 15 * 1000 * 1000,
     /* An edge that was lost for at most this time counts as if it had been open all the time. */
     SCHEDULE_BRIEF_US = 1000 * 1000,
@@ -82,7 +82,7 @@ enum schedule_time {
  * round_quorum_look() then limits `beat` to what other members confirm. */
 struct schedule_edge
 {
-    bool open; /* True: the edge is open: both ends exchange deltas over it. */
+    bool open; /* True: the edge is open, so both ends exchange deltas over it. */
     /* True: this edge needs nothing more. The neighbour's model is final, or the edge belongs only
      * to the graph of training and has no half-done exchange. */
     bool done;
@@ -116,7 +116,7 @@ struct schedule_edge
     /* Time without news from the neighbour while this peer waited for it. 0: this peer does not
      * wait for the neighbour. */
     int64_t mute_us;
-    uint64_t beat; /* Round count of the neighbour, by the latest message that tells it. */
+    uint64_t beat; /* Round count of the neighbour, by the latest message that contains it. */
     /* Number of hops around the neighbour within which, as it announced, all peers are under
      * --final-drift. 0: the neighbour itself is not. */
     uint32_t settled;
@@ -135,12 +135,13 @@ struct schedule_view
     uint64_t round, rounds;
     uint64_t beat;   /* Round count of this peer: `round` plus rounds of the consensus phase. */
     int64_t idle_us; /* Time since this peer's last job ended. */
-    int64_t pace_us; /* Least time between two jobs of the consensus phase. */
+    int64_t pace_us; /* Least time between two jobs of this peer in the consensus phase. */
     /* Least time between two training rounds of a peer that waits for no neighbour. */
     int64_t usual_us;
-    int64_t limit_us; /* A neighbour whose job takes longer than this counts as stuck. */
-    uint32_t n_live;  /* Number of vertices of the graph, including this peer. */
-    uint32_t reach;   /* Eccentricity of this peer: hops to the farthest vertex. */
+    /* Time that one job of a neighbour's worker may take before the neighbour counts as stuck. */
+    int64_t limit_us;
+    uint32_t n_live; /* Number of vertices of the graph, including this peer. */
+    uint32_t reach;  /* Eccentricity of this peer: hops to the farthest vertex. */
 
     /* Fields for NODE_JOINING. */
     bool has_model; /* True: this peer has a model. */
@@ -187,8 +188,9 @@ enum schedule_act {
     SCHEDULE_SETTLE,    /* Training is over: enter the consensus phase. */
     SCHEDULE_TRAIN,     /* Start a job that mixes, takes local steps and encodes deltas. */
     SCHEDULE_MIX,       /* Start a job without local steps. */
-    SCHEDULE_LAST,      /* The model is final: start the last job, which measures and evaluates. */
-    SCHEDULE_LEAVE      /* Leave the run. */
+    /* The model is final. Start the last job, which measures and evaluates it. */
+    SCHEDULE_LAST,
+    SCHEDULE_LEAVE /* Leave the run. */
 };
 
 /* A decision of the schedule. */
@@ -209,9 +211,9 @@ struct schedule_decision
 struct schedule_decision schedule_next(const struct schedule_view *v);
 
 /* Returns the number of hops around this peer within which all peers are known to be under
- * --final-drift. 0: this peer itself is not, or an edge is missing. Otherwise 1 plus the least
- * value that a neighbour announced. A result above this peer's eccentricity means that all peers
- * are. */
+ * --final-drift. 0: this peer itself is not under it, or an edge is missing. Otherwise 1 plus the
+ * least such number that a neighbour announced. If the result is above this peer's eccentricity,
+ * all peers are under --final-drift. */
 uint32_t schedule_settled(const struct schedule_view *v);
 
 /* Returns whether at least half of the neighbours announced that they are under --final-drift.
@@ -219,8 +221,8 @@ uint32_t schedule_settled(const struct schedule_view *v);
  * by their last announcement. True if there is no such neighbour. */
 bool schedule_confirmed(const struct schedule_view *v, bool left);
 
-/* Returns whether a neighbour is stuck: its worker runs one job for longer than the limit, or it
- * has sent no news for several times the limit. */
+/* Returns whether a neighbour is stuck. This is so if its worker runs one job for longer than
+ * limit_us, or if it has sent no news for several times limit_us. */
 bool schedule_stuck(const struct schedule_view *v, const struct schedule_edge *e);
 /* Returns whether lock step does not wait for a neighbour, because it is stuck or flapping. */
 bool schedule_excused(const struct schedule_view *v, const struct schedule_edge *e);
@@ -228,8 +230,8 @@ bool schedule_excused(const struct schedule_view *v, const struct schedule_edge 
 /* Returns whether, in lock step, this peer has neighbours that have not ended, but never has to
  * wait for one of them, now or in the next rounds. */
 bool schedule_alone(const struct schedule_view *v);
-/* Returns whether this peer is in step: it may have to wait for a neighbour, and no neighbour is
- * more than one round ahead, so that this peer is not catching up. */
+/* Returns whether this peer is in step with its neighbours. It may have to wait for one of them,
+ * and none of them is more than one round ahead, so this peer is not catching up. */
 bool schedule_in_step(const struct schedule_view *v);
 
 /* Returns LEAD: the largest lag of a neighbour, in rounds, for which lock step waits. */

@@ -144,8 +144,8 @@ void sessions_status_req(struct sessions *s, const struct link *l)
 }
 
 /* The LEFT record is sent at once, because more membership changes may be waiting than may be
- * forwarded per tick. The other end of a session gets it even before its HELLO has arrived: it may
- * have made this peer a member when it received this peer's HELLO. */
+ * forwarded per tick. The other end of a session gets it even if its own HELLO has not arrived,
+ * because it may have made this peer a member when it received this peer's HELLO. */
 void sessions_leave(struct sessions *s)
 {
     struct env *v = s->env;

@@ -78,8 +78,8 @@ struct link
     uint32_t n_new; /* Number of unknown members that the other end announced since new_us. */
     int64_t new_us; /* Start of the minute in which n_new counts, in microseconds. */
     bool told_new;  /* True: the warning about too many new members was printed. */
-    /* Last time that the other end sent a record of this peer's identity that another process has
-     * signed. 0: never. Written by handshake.c. */
+    /* Last time that the other end sent a member record with this peer's identity that another
+     * process had signed. 0: never. Written by handshake.c. */
     int64_t other_us;
     uint8_t id[WIRE_ID_BYTES]; /* Authenticated identity of the other end. */
     /* heard_us: last time that data arrived. up_us: time at which the session opened. */
@@ -91,7 +91,8 @@ struct link
     int64_t before_us; /* Time at which `before` was reported. 0: there was no such report. */
     /* Time at which the other end's worker began its current job. 0: the worker is idle. */
     int64_t busy_since_us;
-    int64_t told_busy_us; /* Time of the last PING, from which busy_since_us was computed. */
+    /* Time at which the PING arrived from which busy_since_us was computed. */
+    int64_t told_busy_us;
     /* Results of the test calls between this peer and the member. Written by callback.c only. */
     struct callback_link callback;
 };
@@ -127,8 +128,8 @@ struct contact
 
     bool met;        /* True: this peer had a session with the member since it became a contact. */
     int64_t call_us; /* Earliest time at which the failure detector dials the member. */
-    /* Last time that this peer, or a member that it asked, heard the member. Before that: about the
-     * time at which the member became a contact. */
+    /* Last time that this peer, or a member that it asked, heard the member. If neither has heard
+     * it yet: about the time at which the member became a contact. */
     int64_t heard_us;
     /* Time at which other members were asked whether they have heard the member. 0: not asked. */
     int64_t asked_us;
@@ -181,7 +182,7 @@ enum sessions_run {
     SESSIONS_RUN_SAME,   /* The sender has this peer's run. */
     SESSIONS_RUN_TAKEN,  /* This peer had no run or gave up its own, and has taken the sender's. */
     SESSIONS_RUN_YIELDS, /* The sender will give up its run and take this peer's. */
-    /* The runs differ and this peer's run cannot change any more: the session is refused. */
+    /* The runs differ and this peer's run cannot change any more, so the session is refused. */
     SESSIONS_RUN_STRANGER,
     /* The run description is invalid, or is for another kind of trainer. */
     SESSIONS_RUN_UNREADABLE,
@@ -193,7 +194,8 @@ enum sessions_run {
 enum sessions_away {
     /* A session exists, or the last one ended without a sign that this peer was cut off. */
     SESSIONS_THERE,
-    SESSIONS_CUT, /* The last session was silent when it ended: this peer was cut off. */
+    /* The last session was silent when it ended, so this peer was cut off from the network. */
+    SESSIONS_CUT,
     /* The last session ended just after a pause of this process, for example by SIGSTOP. */
     SESSIONS_STOOD
 };
@@ -206,11 +208,13 @@ struct sessions_owner
     /* Compares the run in a HELLO with this peer's run, and takes it if the result is
      * SESSIONS_RUN_TAKEN. `dialled`: this peer opened the session. */
     enum sessions_run (*run)(void *self, const struct wire_hello *h, bool dialled);
-    /* A session with a peer (not an observer) has ended or is replaced by another session. */
+    /* Called when a session with a peer (not an observer) has ended or is replaced by another
+     * session. */
     void (*lost)(void *self, const struct link *l);
-    void (*finished)(void *self, const struct link *l); /* The other end's model is final. */
-    bool (*surplus)(void *self, const struct link *l);  /* Returns whether no edge needs `l`. */
-    void (*status)(void *self, const struct link *l);   /* Sends a STATUS message over `l`. */
+    /* Called when the other end's model is final. */
+    void (*finished)(void *self, const struct link *l);
+    bool (*surplus)(void *self, const struct link *l); /* Returns whether no edge needs `l`. */
+    void (*status)(void *self, const struct link *l);  /* Sends a STATUS message over `l`. */
 };
 
 struct sessions
@@ -226,8 +230,10 @@ struct sessions
     {
         const char *what; /* Kind of violation, a string literal. */
         uint64_t n;
-    } kind[SESSIONS_KINDS]; /* Violations by kind. The last entry counts all further kinds. */
-    uint32_t n_kinds;       /* Number of used entries of kind[]. */
+        /* Protocol violations by other peers, counted by kind. The last entry counts all further
+     * kinds. */
+    } kind[SESSIONS_KINDS];
+    uint32_t n_kinds; /* Number of used entries of kind[]. */
     struct quarantine quarantine;
     /* Times of the next heartbeat, and of the next transfer of the whole member table to a random
      * session (anti-entropy), in microseconds. */
@@ -310,7 +316,7 @@ void sessions_down(struct sessions *s, const struct node_event *ev);
 void sessions_dial_failed(struct sessions *s, const struct node_event *ev);
 void sessions_resolved(struct sessions *s, const struct node_event *ev);
 /* Handles that data arrived on the driver's link `number`. Returns its session, or NULL if the
- * session has ended or this peer has hung up: the message must then be ignored. */
+ * session has ended or this peer has hung up. The message must then be ignored. */
 const struct link *sessions_heard(struct sessions *s, uint32_t number);
 void sessions_hello(struct sessions *s, const struct link *l, const struct wire_hello *h);
 void sessions_members(struct sessions *s, const struct link *l, const struct wire_members *told);
@@ -361,7 +367,7 @@ void sessions_opened(struct sessions *s, const struct link *l);
  * -ENOMEM. */
 int sessions_want(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
 bool sessions_wants(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
-/* Ends the effect of sessions_want(): the member is not dialled any more for this reason. */
+/* Ends the effect of sessions_want(). The member is not dialled any more for this reason. */
 void sessions_unwant(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
 /* Dials a contact if there is no session with it and the back-off has expired. If this peer's id is
  * greater than the contact's, it waits until YIELD_US after lost_us. lost_us is the time, in
@@ -395,13 +401,13 @@ bool sessions_run_begun(const struct sessions *s);
  * identity. */
 enum members_verdict handshake_hello(struct sessions *s, const struct link *l,
                                      const struct record *r);
-/* Handles that the HELLO on `l` was accepted: this peer can now endorse the member. */
+/* Handles that the HELLO on `l` was accepted, so that this peer can now endorse the member. */
 void handshake_met(struct sessions *s, const struct link *l);
 /* Merges a member's record into the member table. The other end of `l` forwarded the record. Drops
  * it if that end has announced too many new members. A forged record ends the session. Proof that
  * an older process has this peer's identity ends the node. */
 void handshake_record(struct sessions *s, const struct link *l, const struct record *r);
-/* Signs the endorsements that are needed. */
+/* Signs the endorsements that members need from this peer. */
 void handshake_tick(struct sessions *s);
 /* Handles the end of a session. Prints an error if the other end closed it in favour of another
  * process with this peer's identity. */
@@ -424,13 +430,13 @@ void dial_address(struct sessions *s, const char *address, uint32_t *tag);
 /* Ends the dial with this tag. `id`: the peer that answered; NULL: the dial failed for the reason
  * `why`. */
 void dial_over(struct sessions *s, uint32_t tag, const uint8_t *id, enum node_why why);
-/* Handles the end of a session without an open edge, or after a violation: the back-off before the
- * next dial to this contact grows. */
+/* Handles the end of a session without an open edge, or after a violation. Increases the back-off
+ * before the next dial to this contact. */
 void dial_in_vain(struct sessions *s, const struct link *l);
 /* Resets the back-off of contact `id` after an edge opened. */
 void dial_opened(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
-/* Allows dials to all bootstrap addresses again, those at which this peer's own identity answered
- * included: another process with this identity may have answered. */
+/* Allows dials to all bootstrap addresses again. This includes addresses at which this peer's own
+ * identity answered, because another process with a copy of it may have answered. */
 void dial_all_again(struct sessions *s);
 /* Starts to resolve each bootstrap name if its next_us has passed. Results arrive in
  * sessions_resolved(). */

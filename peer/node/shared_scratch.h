@@ -21,9 +21,9 @@ struct shared_scratch
     struct
     {
         char topology[RUN_VALUE_MAX]; /* Specification of the topology. */
-        uint32_t n;                   /* Number of vertices. */
+        uint32_t n;                   /* Number of vertices of the topology. */
         uint64_t seed;                /* Seed of the graph. */
-        struct spectrum is;           /* Eigenvalue results of the graph. */
+        struct spectrum is;           /* Results computed from the eigenvalues of the graph. */
     } spectrum;
 };
 

@@ -15,7 +15,7 @@ enum {
 };
 
 enum {
-    /* A source that sends nothing for this time is silent: its pieces are requested from others. */
+    /* A source that sends nothing for this time is silent. Others are asked for its pieces. */
     STALL_US = 5 * 1000 * 1000,
     /* A piece that is missing for this time after its last request is requested a second time. */
     TWICE_US = 2 * 1000 * 1000,
@@ -93,7 +93,7 @@ static bool is_there(const struct state_transfer *f, size_t k)
     return !f->source[k].struck && link_of(f, k) != NULL;
 }
 
-/* Returns whether the member of this session can become a source: it has begun this run. */
+/* Returns whether the member of this session has begun this run, so that it can be a source. */
 static bool may_send(const struct link *l)
 {
     return link_talks(l) && !l->doomed && l->same_run && l->started;
@@ -237,7 +237,7 @@ static void look_for_stalls(struct state_transfer *f)
 }
 
 /* If all present sources are silent, marks the one that has been silent longest as not silent, once
- * its silence exceeds MODEL_US. The sources are thus asked again in the order of their silence. */
+ * its silence exceeds MODEL_US. Silent sources are thus asked again one after the other. */
 static void ask_the_silent(struct state_transfer *f)
 {
     size_t oldest = NOBODY;
@@ -270,7 +270,7 @@ static void ask(struct state_transfer *f, size_t k, uint32_t piece, uint64_t key
 }
 
 /* Returns whether the message answers an open request, and marks the request as answered. *now is
- * false if an earlier fetch sent the request: the answer may be a model of another run. */
+ * false if an earlier fetch sent the request, because the answer may be a model of another run. */
 static bool was_asked(struct state_transfer *f, const struct link *l, const struct wire_model *m,
                       bool *now)
 {
@@ -284,8 +284,8 @@ static bool was_asked(struct state_transfer *f, const struct link *l, const stru
     return false;
 }
 
-/* Returns the first missing piece without an open request, else the piece with the oldest request,
- * if source k has none for it and it is older than TWICE_US. n_pieces: no such piece. */
+/* Returns the piece to request from source k: the first missing one without an open request, else
+ * the one whose request to another source is oldest and older than TWICE_US. n_pieces: none. */
 static size_t next_piece(const struct state_transfer *f, size_t k)
 {
     size_t late = f->n_pieces;
@@ -365,7 +365,7 @@ static const char *take_sketches(struct state_transfer *f, size_t k, const struc
     struct state_transfer_source *s = &f->source[k];
     size_t n = f->n_pieces * PIECE_SKETCH;
     if (m->key != f->key || s->own != NULL)
-        return NULL; /* Not needed: the key has changed, or these sketches have arrived. */
+        return NULL; /* Not needed: the sketches are for an old key, or have arrived before. */
     if (m->payload.n != n * sizeof *s->own)
         return "bad MODEL";
     float *own = malloc(m->payload.n);
@@ -456,7 +456,7 @@ static const char *name_of(const struct state_transfer *f, size_t k)
     return m != NULL ? m->record->name : "a member";
 }
 
-/* Excludes source k, discards its pieces and prints the reason `why`. Also frees all sketches: the
+/* Excludes source k, discards its pieces and prints the reason `why`. Also frees all sketches. The
  * pieces that are fetched now must be judged with a key that the sources do not know yet. */
 static void strike(struct state_transfer *f, size_t k, const char *why)
 {
@@ -528,7 +528,7 @@ static int judge(struct state_transfer *f)
         piece_sketch(f->key, f->staged, n, (uint8_t *)come);
         piece_sketch(f->key, f->workshop->mixing.x0, n, (uint8_t *)initial);
         said = !none_refused(f, &v);
-        f->apart = said == 0 ? apart(&v) : (double)INFINITY; /* Exclusion frees the sketches. */
+        f->apart = said == 0 ? apart(&v) : (double)INFINITY; /* No sketches after an exclusion. */
     }
     free(come);
     free(from);

@@ -45,7 +45,8 @@
 enum {
     STATE_TRANSFER_SOURCES = 4, /* Number of sources that are used in parallel. */
     STATE_TRANSFER_WINDOW = 2,  /* Maximum number of open piece requests at one source. */
-    /* Number of requests that are remembered. A MODEL is accepted only as the answer to one. */
+    /* Number of requests that are remembered. A MODEL message is accepted only as an answer to one
+     * of them. */
     STATE_TRANSFER_QUESTIONS = 64
 };
 

@@ -24,9 +24,9 @@ struct statistics_aggregation_said
     uint8_t id[WIRE_ID_BYTES]; /* Identity of the member. */
     uint64_t boot;             /* Boot id of the member's process. */
     bool founds;               /* True: the member would create a run from the statistics. */
-    bool differs;    /* True: this peer's columns cannot be matched to the columns of the member. */
-    bool lacks;      /* True: the columns of the member cannot be matched to this peer's columns. */
-    uint64_t serial; /* Number of the entry in order of arrival, from 1. */
+    bool differs;    /* True: this peer's columns do not match, if the member creates the run. */
+    bool lacks;      /* True: the member's columns do not match, if this peer creates the run. */
+    uint64_t serial; /* Serial number of this entry in order of arrival, from 1. */
     bool ours;       /* True: the entry holds the statistics of this peer itself. */
     uint32_t from;   /* Number of the link over which the entry arrived. Unused if `ours` is set. */
     uint8_t signature[WIRE_SIGNATURE_BYTES]; /* Signature of the member. */
@@ -211,7 +211,7 @@ struct gathering
     size_t n, n_said, n_fit;
     /* Statistics of the first member that would create a run. NULL: no member would. */
     const struct statistics_aggregation_said *founder;
-    const char *founder_name; /* Name of the member that sent `founder`. */
+    const char *founder_name; /* Name of the member whose statistics `founder` is. */
 };
 
 /* Fills *g with the present members and their statistics. */
@@ -291,8 +291,8 @@ static void part(struct statistics_aggregation *p, const struct gathering *g)
     env_end(p->env, 2);
 }
 
-/* Creates the run from all statistics that match the own ones. Returns true and sets *run. On
- * failure the node ends. */
+/* Creates the run from the statistics of all members whose columns match this peer's. Returns true
+ * and sets *run. On failure the node ends. */
 static bool fix(struct statistics_aggregation *p, const struct gathering *g, struct run *run)
 {
     struct env *v = p->env;

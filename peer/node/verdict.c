@@ -13,7 +13,7 @@ enum { NAMED = 8 /* Maximum number of names in a list within the sentence. */ };
 /* Tolerance of the quorum. A share such as 0.7 is not exact in binary, so 0.7 * 10 may exceed 7. */
 static const double rounding = 1e-9;
 
-/* Returns the base of the quorum: the number of members to which the share applies. */
+/* Returns the base of the quorum, that is, the number of members to which the share applies. */
 static uint32_t base_of(const struct verdict_facts *f)
 {
     return f->n_begun > 0 ? f->n_begun : f->n_members;
@@ -223,7 +223,7 @@ static void say_away(struct verdict *o, const struct verdict_facts *f)
                   f->dead, f->n_dead);
 }
 
-/* Returns the word that says how the consensus distance is known. */
+/* Returns the words that say whether the consensus distance is exact, a bound or an estimate. */
 static const char *how(const struct verdict_facts *f)
 {
     return f->exact ? "exact" : f->at_most ? "at most" : "estimated";

@@ -59,26 +59,31 @@ struct verdict_facts
     const char *diverged; /* How training diverged, as a clause. "" or NULL: it did not. */
     bool infinite;        /* True: the last training loss is not finite. */
     /* Why the model is no better than guessing, as a clause. "" or NULL: it is better. With several
-     * peers: set if it holds for all that ended. Only a warning, which does not change the kind. */
+     * peers: set if it holds for all that ended. Leads to a warning and does not change the kind of
+     * the verdict. */
     const char *unlearnt;
 
-    uint32_t n_members; /* Members of the run, without those that left by their own announcement. */
-    uint32_t n_among;   /* Members that ended the run together, including this peer. */
-    uint32_t n_left;    /* Members that left by their own announcement. */
-    /* Members that ended the run together with this peer, but could not store their model. They are
-     * counted in n_dead, too. */
+    /* Number of members of the run, without those that left by their own announcement. */
+    uint32_t n_members;
+    uint32_t n_among; /* Number of members that ended the run together, including this peer. */
+    uint32_t n_left;  /* Number of members that left by their own announcement. */
+    /* Number of members that ended the run together with this peer, but could not store their
+     * model. They are counted in n_dead, too. */
     uint32_t n_failed;
-    uint32_t n_begun; /* Members that were present when training began. 0: all n_members. */
+    /* Number of members that were present when training began. 0: all n_members were. */
+    uint32_t n_begun;
     /* True: the member with the smallest identity, of those present at the beginning, did not end
      * the run with this peer. */
     bool without_first;
     double quorum; /* Share of n_begun that must have ended together, in [0, 1]. */
-    /* Dead members. With `away`: members that are not known to have finished. */
+    /* Number of dead members. With `away`: number of members that are not known to have
+     * finished. */
     uint32_t n_dead;
     /* Names of the first dead members, at most VERDICT_DEAD_MAX. */
     char dead[VERDICT_DEAD_MAX][WIRE_NAME_MAX + 1];
 
-    /* Members that live but did not end the run with this peer. The first ones are in absent[]. */
+    /* Number of members that live but did not end the run with this peer. absent[] lists the first
+     * VERDICT_DEAD_MAX. */
     uint32_t n_absent;
     struct verdict_absent
     {
@@ -89,21 +94,23 @@ struct verdict_facts
     /* True: the run ended while this peer was away, so no member ended it with this peer. Members
      * that have reported their end are in finished[], and all others in dead[]. */
     bool away;
-    uint32_t n_finished; /* Members that finished without this peer. Used if `away` is set. */
+    /* Number of members that finished without this peer. Used if `away` is set. */
+    uint32_t n_finished;
     char finished[VERDICT_DEAD_MAX][WIRE_NAME_MAX + 1]; /* Names of the first finished members. */
 
     /* Relative consensus distance |x - mean| / |mean| at the end. NaN or infinite: not known. */
     double distance;
     bool at_most;  /* True: `distance` is an upper bound, which may be far above the distance. */
     bool exact;    /* True: `distance` was computed from the models. False: it is an estimate. */
-    double target; /* --final-drift. 0 or less: no consensus phase was requested. */
+    double target; /* Value of --final-drift. 0 or less: no consensus phase was requested. */
 
     uint64_t n_rounds;       /* Number of rounds of the run. */
-    uint64_t rounds_claimed; /* Rounds that are over, or their sum over several peers. */
-    /* Rounds that a peer skipped after it had joined, or their sum over several peers. */
+    uint64_t rounds_claimed; /* Number of rounds that are over, or the sum over several peers. */
+    /* Number of rounds that this peer skipped after it had joined, or the sum over several
+     * peers. */
     uint64_t rounds_skipped;
-    /* Round at which this peer joined the run. With several peers: the latest such round. 0: joined
-     * at the beginning. */
+    /* Round at which this peer joined the run. With several peers: the latest such round. 0: it
+     * joined at the beginning. */
     uint64_t joined_round;
     uint32_t n_joined; /* With several peers: number of those that joined a run under way. */
     char joined[WIRE_NAME_MAX + 1]; /* Name of the peer that joined last, if n_joined > 0. */

@@ -13,7 +13,7 @@
 enum {
     /* Time without progress after which a peer sends AGAIN to all members, in microseconds. */
     ASK_US = 1000 * 1000,
-    /* Limits per sender for the stored STEP messages: data, in models, and number of messages. */
+    /* Limits for the stored STEPs of one sender: total size in models, and number of messages. */
     AHEAD_MODELS = 4,
     AHEAD_STEPS = 4 * COLLECTIVE_RANKS_MAX
 };
@@ -470,8 +470,8 @@ static void hear_attempt(struct allreduce *c, const struct link *l,
 }
 
 /* Handles HAVE. No WANT is sent for the result of the present attempt, which this peer is about to
- * compute itself. Exception: the attempt is stuck, because this peer's process before a restart
- * took part in it. */
+ * compute itself. Exception: a WANT is sent if the attempt is stuck, because this peer's process
+ * before a restart took part in it. */
 static void hear_have(struct allreduce *c, const struct link *l,
                       const struct wire_round_protocol *m)
 {

@@ -55,7 +55,7 @@ static bool is_coded(const struct parameter_server *s)
 /* ---- open and close ---- */
 
 /* Allocates the vectors, and sets `result` to the model with which the local steps start. The first
- * call is made before the first job, so that no job writes this model at the same time. */
+ * call is made before the first job, so no job can write this model during the call. */
 static bool open_vectors(struct parameter_server *s)
 {
     size_t bound = ps_push_bound(mixing_of(s)), whole = model_bytes(s);
@@ -337,7 +337,8 @@ static void work_here(struct parameter_server *s, uint64_t round, bool idle)
         no_memory(s);
 }
 
-/* Sends an answer to its workers. The server's own worker takes it directly. */
+/* Sends an answer of the server to the workers for which it is. The server's own worker takes it
+ * directly. */
 static void tell_workers(struct parameter_server *s, const struct centre_answer *a)
 {
     const struct mixing *m = mixing_of(s);
@@ -482,7 +483,7 @@ static void hear_answer(struct parameter_server *s, const struct link *l,
     sessions_violation(s->sessions, l, "ROUND_PROTOCOL with an answer that is not a model");
 }
 
-/* Handles the model that a worker sent because it has a later answer than the server: the server
+/* Handles the model that a worker sent because it has a later answer than the server. The server
  * continues with this model. With the policy `sync` the model also replaces the model of the
  * server's own worker. */
 static void take_over(struct parameter_server *s, const struct link *l,

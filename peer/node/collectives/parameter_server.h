@@ -30,7 +30,7 @@
 #include "peer/node/collectives/outbox.h"
 #include "peer/node/round_protocol.h"
 
-/* Value of `told` in struct parameter_server: there is no session. */
+/* Value of parameter_server.told: this worker has not reported its round on any session. */
 #define PARAMETER_SERVER_NO_LINK UINT32_MAX
 
 /* Largest number of messages in one step. Further messages wait for the next step. */
