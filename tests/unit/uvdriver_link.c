@@ -269,7 +269,7 @@ static void test_control_queue_is_bounded(void **state)
     connect_both();
     for (uint32_t i = 0; i < 10; i++)
         b.asks.sends[i] = (struct node_send){.link = b.link[0], .head = big, .n_head = sizeof big};
-    /* Of the 600,000 bytes, 128 KiB are encrypted. The rest exceeds the limit of 256 KiB. */
+    /* 128 KiB of the 600,000 bytes are encrypted. The rest exceeds the limit of 256 KiB. */
     b.asks.n_sends = 10;
     fake_poke(&b);
     FAKE_RUN_UNTIL(a.n_down == 1 && b.n_down == 1);
