@@ -76,7 +76,7 @@ enum admitted { ADMITTED = -1 }; /* Result of judge() for a member that is admit
 static int judge(const struct sessions *s, const struct record *r, bool known, bool met)
 {
     const struct admit *a = &s->admit;
-    int64_t unix_ms = (a->unix_us + s->env->now_us) / 1000;
+    int64_t unix_ms = (a->unix_us + s->env->driver_us) / 1000;
     if (is_free(s, r->id))
         return ADMITTED;
     if (!r->invited)
@@ -333,7 +333,7 @@ void admit_list(struct sessions *s, const struct node_event *ev)
     a->id = id;
     a->n = ev->admit.n;
     a->listed = true;
-    a->unix_us = ev->admit.unix_ms * 1000 - s->env->now_us;
+    a->unix_us = ev->admit.unix_ms * 1000 - s->env->driver_us;
     memset(a->told, 0, sizeof a->told);
     bool own = on_list(a, s->env->config.id), owned = on_list(&former, s->env->config.id);
     if (!own && (owned || !former.listed) && !members_self(s->env->members)->invited)

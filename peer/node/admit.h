@@ -47,8 +47,8 @@ struct admit
     bool listed;
     uint8_t (*id)[WIRE_ID_BYTES]; /* The allow-list: n sorted identities. Owned. */
     size_t n;                     /* Number of identities in the allow-list. */
-    /* Difference between the wall clock (microseconds since 1970) and node time when the list
-     * arrived. */
+    /* Difference between the wall clock (microseconds since 1970) and the driver's clock, which does
+     * not stop during pauses, when the list arrived. */
     int64_t unix_us;
     struct
     {

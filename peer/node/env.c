@@ -62,7 +62,7 @@ void env_close(struct env *v)
         free(v->commons);
 }
 
-void env_begin_step(struct env *v, int64_t now_us, struct node_effects *fx)
+void env_begin_step(struct env *v, int64_t now_us, int64_t driver_us, struct node_effects *fx)
 {
     fx->n_sends = fx->n_dials = fx->n_hangups = fx->n_resolves = fx->n_notes = 0;
     fx->resumed = 0;
@@ -72,6 +72,7 @@ void env_begin_step(struct env *v, int64_t now_us, struct node_effects *fx)
     /* The driver has copied the heads of the last step's messages, so the buffer is free. */
     v->n_heads = 0;
     v->now_us = now_us;
+    v->driver_us = driver_us;
 }
 
 /* From here on, the buffer of the heads does not move in this step. Pointers to the heads can

@@ -24,6 +24,7 @@ struct env
 {
     struct node_config config; /* Copy of the configuration that node_open() was given. */
     int64_t now_us;            /* Node time of the present step (clock.h). */
+    int64_t driver_us;         /* Time of this step on the driver's clock, pauses included. */
     struct rng rng;            /* Random stream for jitter and nonces. */
     struct members *members;   /* The member table. */
     bool over;                 /* True: the node has ended and produces no more effects. */
@@ -46,8 +47,9 @@ struct env
 int env_open(struct env *v, const struct node_config *config);
 void env_close(struct env *v);
 
-/* Begins a step at node time now_us with empty effects *fx. */
-void env_begin_step(struct env *v, int64_t now_us, struct node_effects *fx);
+/* Begins a step at node time now_us, and at driver_us on the clock of the driver, with empty effects
+ * *fx. */
+void env_begin_step(struct env *v, int64_t now_us, int64_t driver_us, struct node_effects *fx);
 /* Ends the step: makes the heads of all messages available in *fx. */
 void env_end_step(struct env *v);
 

@@ -551,7 +551,7 @@ static int64_t wake_us(const struct node *n)
 void node_step(struct node *n, const struct node_event *ev, struct node_effects *fx)
 {
     int64_t pause_us, now_us = node_clock_now(&n->clock, ev->now_us, n->next_tick_us, &pause_us);
-    env_begin_step(&n->env, now_us, fx);
+    env_begin_step(&n->env, now_us, ev->now_us, fx);
     model_server_release(&n->orders);
     parts_release(&n->edges);
     round_protocol_release(&n->round_protocol);

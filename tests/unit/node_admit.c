@@ -163,6 +163,19 @@ static void test_certificates(void **state)
     }
 }
 
+/* A pause of this process counts for the expiry of certificates, although node time stops. */
+static void test_pause_does_not_stop_expiry(void **state)
+{
+    (void)state;
+    begin_listed((uint8_t[]){LOW, ISSUER, OURS, 0});
+    struct record r = invited(STRANGER, ISSUER, unix_ms + 60000);
+    env_begin_step(&rig.env, rig.env.now_us, rig.env.driver_us + 60 * SECOND, &rig.fx);
+    const struct link *l = up(STRANGER, false);
+    hello_with(l, &r);
+    assert_refused(l, REFUSED_EXPIRED);
+    end();
+}
+
 /* A new allow-list ends the sessions and memberships of all peers that it does not name. A peer
  * with a token is refused as soon as the issuer of the token is not on the list. A later list
  * restores them. */
@@ -377,11 +390,12 @@ static void test_being_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_without_a_list),  cmocka_unit_test(test_listed_or_not),
-        cmocka_unit_test(test_certificates),    cmocka_unit_test(test_revocation),
-        cmocka_unit_test(test_own_identity),    cmocka_unit_test(test_observers),
-        cmocka_unit_test(test_taken_name),      cmocka_unit_test(test_own_name),
-        cmocka_unit_test(test_two_of_our_name), cmocka_unit_test(test_being_refused),
+        cmocka_unit_test(test_without_a_list), cmocka_unit_test(test_listed_or_not),
+        cmocka_unit_test(test_certificates),   cmocka_unit_test(test_pause_does_not_stop_expiry),
+        cmocka_unit_test(test_revocation),     cmocka_unit_test(test_own_identity),
+        cmocka_unit_test(test_observers),      cmocka_unit_test(test_taken_name),
+        cmocka_unit_test(test_own_name),       cmocka_unit_test(test_two_of_our_name),
+        cmocka_unit_test(test_being_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
