@@ -318,7 +318,7 @@ with=$(basename "$(dirname "$(dirname "$handed")")")
 check "  another has stored it, and says so: $with" grep -q "$with: $handed is the model of a peer that could not write it to its own disk$" local.err
 check "  and so does the first" grep -q "peer-1: this peer's model is stored by $with, as handed/peer-1.safetensors in its --out$" local.err
 check "  and local: $(grep '^models in' local.out)" grep -q '^models in  *local, of 2 of 3 peers: none of peer-1$' local.out
-check "    $(grep 'that of peer-1' local.out)" grep -q "that of peer-1 is $handed$" local.out
+check "    $(grep 'the model of peer-1' local.out)" grep -q "the model of peer-1 is $handed$" local.out
 check "  the verdict is that of a failure" eval '[ "$(value local/summary.json exit_code)" = 1 ] && [ "$(value local/summary.json peers.1.handed_to)" = "$with" ]'
 # shellcheck disable=SC2016
 check "  it is that peer's model, as near to the others as they to each other: $(figures drift "$handed" local/peer-0/model.safetensors local/peer-2/model.safetensors | cut -d' ' -f2)" \
