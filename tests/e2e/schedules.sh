@@ -140,7 +140,7 @@ assert 0.0007 < way < 0.001001
 PY
 bounded "$HEARSAY" train --model logreg --rounds 9 --learners 3 --threads 4 >threads.out 2>threads.err </dev/null
 check "train: more threads than learners are refused" [ "$?: $(cat threads.err)" = \
-    "2: hearsay train: --threads: found 4, expected at most the --learners, 3" ]
+    "2: hearsay train: --threads: found 4, expected at most the value of --learners, 3" ]
 
 # ---- local SGD, and one step a round before it ----
 
