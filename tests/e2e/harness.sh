@@ -84,7 +84,8 @@ check "the exit status 77 is counted as skipped, and a run that passed nothing f
 
 # ---- Every script, with a program that does nothing. ----
 
-# Scripts that do not run the program: one runs deploy/quickstart with a cmake that fails, one reads a header.
+# Scripts that do not run the program: one runs deploy/quickstart with a cmake that fails, one reads a header, one
+# checks models.
 without_program=(harness quickstart api_docs model)
 mkdir nothing
 printf '#!/bin/sh\nexit 0\n' >nothing/hearsay
