@@ -158,6 +158,21 @@ static void test_no_quorum(void **state)
     rig_close(&r);
 }
 
+/* Opens a ring of n peers over sessions, with exact gradients and with a configuration of its own. */
+static void open_without_noise(struct rig *r, uint32_t n,
+                               void (*configure)(void *, uint32_t, struct node_config *))
+{
+    rig_init(r, n, 300, "ring", "qsgd:4", 0);
+    r->eta = 0.05f;
+    r->config.step_us = 50 * 1000;
+    r->config.sessions = true;
+    r->config.configure = configure;
+    r->config.run.rounds = ROUNDS;
+    r->config.run.final_drift = 1e-3;
+    r->config.run.quorum = 0.5;
+    rig_open(r);
+}
+
 static void twenty_seconds(void *self, uint32_t peer, struct node_config *c)
 {
     (void)self, (void)peer;
@@ -171,15 +186,7 @@ static void test_pause_uses_no_quorum_timeout(void **state)
 {
     struct rig r;
     (void)state;
-    rig_init(&r, 5, 300, "ring", "qsgd:4", 0);
-    r.eta = 0.05f;
-    r.config.step_us = 50 * 1000;
-    r.config.sessions = true;
-    r.config.configure = twenty_seconds;
-    r.config.run.rounds = ROUNDS;
-    r.config.run.final_drift = 1e-3;
-    r.config.run.quorum = 0.5;
-    rig_open(&r);
+    open_without_noise(&r, 5, twenty_seconds);
     run_until(&r, 3 * SECOND);
     for (uint32_t i = 2; i < 5; i++)
         sim_kill(r.world, i);
@@ -363,15 +370,7 @@ static void test_away_and_deserted(void **state)
     (void)state;
     for (int cut = 0; cut < 2; cut++) {
         struct rig r;
-        rig_init(&r, 4, 300, "ring", "qsgd:4", 0);
-        r.eta = 0.05f;
-        r.config.step_us = 50 * 1000;
-        r.config.sessions = true;
-        r.config.configure = patient;
-        r.config.run.rounds = ROUNDS;
-        r.config.run.final_drift = 1e-3;
-        r.config.run.quorum = 0.5;
-        rig_open(&r);
+        open_without_noise(&r, 4, patient);
         run_until(&r, 5 * SECOND);
         for (int on = 1; on >= 0; on--) {
             for (uint32_t i = 0; i < 4 && cut; i++)
