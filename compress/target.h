@@ -22,7 +22,7 @@ struct piece
     size_t n;
 };
 
-/* Where a decoder adds the values of one unit: a place in the replica. */
+/* Place in the replica to which a decoder adds the values of one unit. */
 struct target
 {
     float *x; /* The replica: a vector with all elements of the model. */

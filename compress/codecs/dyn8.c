@@ -131,7 +131,7 @@ static double dyn8_encode(const int64_t *arg, const struct codec_block *b, uint8
     return error2_unshift(e2, b->max);
 }
 
-/* What the check function finds in the codes of a block. */
+/* Properties of the codes of a block that check() needs. */
 struct seen
 {
     uint8_t top;  /* Largest code in the block, without the sign bit. */

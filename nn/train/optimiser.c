@@ -34,7 +34,7 @@ struct rates
     float shrink;       /* AdamW: lr * decay. Adam: 0. */
 };
 
-/* Where one segment (a tensor of the model) begins in each vector of the optimiser's step. */
+/* Start of one segment (a tensor of the model) in each vector of the optimiser's step. */
 struct place
 {
     float *x, *m, *v;
