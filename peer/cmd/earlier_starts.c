@@ -3,7 +3,7 @@
 #include "peer/cmd/earlier_starts.h"
 
 #include "peer/cmd/checkpoint.h"
-#include "peer/cmd/files.h"
+#include "peer/output/outdir.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -74,12 +74,12 @@ static void add(struct start *sum, struct start s)
 
 void cmd_earlier_starts_add(struct cmd_earlier_starts *p, const char *dir, bool but_last)
 {
-    char path[CMD_PATH_MAX], *text = NULL;
+    char *text = NULL;
     size_t cap = 0;
     struct lines l = {0};
     struct start sum = {0};
     uint32_t starts = 0;
-    FILE *f = cmd_path(path, dir, "metrics.jsonl") == 0 ? fopen(path, "re") : NULL;
+    FILE *f = outdir_open_file(dir, "metrics.jsonl");
     /* A line {"start": ...} is the first line of each start. All lines before it belong to an
      * earlier start. */
     while (f != NULL && getline(&text, &cap, f) > 0) {

@@ -207,8 +207,8 @@ static int check_peer(struct owners *s, uint32_t i, const char *text)
                         s->out, why);
     case OUTDIR_UNKNOWN_RUN:
         return cmd_fail(s->o, CMD_USAGE,
-                        "--out: %s: found %s but no run.txt, so its run is unknown" FRESH, w->dir,
-                        why);
+                        "--out: %s: found %s but no readable run.txt, so its run is unknown" FRESH,
+                        w->dir, why);
     }
     int code = check_summary(s->o, w->dir, name);
     read_key(w);

@@ -131,9 +131,7 @@ static bool has_peers(const char *text)
     return strncmp(text, "command=local\n", 14) == 0 || strncmp(text, "command=sim\n", 12) == 0;
 }
 
-/* Opens `file` in the directory `path` for reading. Returns NULL if the file is missing or is not a
- * regular file, because reading a FIFO would block. */
-static FILE *open_file(const char *path, const char *file)
+FILE *outdir_open_file(const char *path, const char *file)
 {
     char name[OUTDIR_PATH_MAX];
     struct stat st;
@@ -147,7 +145,7 @@ static FILE *open_file(const char *path, const char *file)
 bool outdir_read_identity(const char *path, char text[RUN_IDENTITY_TEXT_MAX])
 {
     text[0] = '\0';
-    FILE *f = open_file(path, run_file);
+    FILE *f = outdir_open_file(path, run_file);
     if (f == NULL)
         return false;
     size_t n = fread(text, 1, RUN_IDENTITY_TEXT_MAX - 1, f);
@@ -202,7 +200,7 @@ static bool has_models(const char *path, const json_t *summary)
 
 json_t *outdir_read_summary(const char *path)
 {
-    FILE *f = open_file(path, summary_file);
+    FILE *f = outdir_open_file(path, summary_file);
     json_t *j = f != NULL ? json_loadf(f, 0, NULL) : NULL;
     if (f != NULL)
         fclose(f);
@@ -305,11 +303,13 @@ static void delete_temporary_files(const char *path)
 }
 
 /* Refuses a FIFO, device or socket in the place of a file of the run, because reading or writing
- * such a file may block permanently. */
+ * such a file may block permanently. The lock file must not be a link either. */
 static int check_files(const char *path, char why[OUTDIR_WHY_MAX])
 {
     char name[OUTDIR_PATH_MAX];
     struct stat st;
+    if (join(name, path, lock_file) == 0 && lstat(name, &st) == 0 && !S_ISREG(st.st_mode))
+        return fail(why, -EINVAL, "%.400s: found something else, expected a regular file", name);
     for (size_t i = 0; i <= N_RESULTS; i++)
         if (join(name, path, i < N_RESULTS ? result_files[i] : run_file) == 0
             && stat(name, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
@@ -326,6 +326,9 @@ int outdir_open(struct outdir *d, const char *path, char why[OUTDIR_WHY_MAX])
     int err = n >= (int)sizeof d->path ? -ENAMETOOLONG : outdir_make(path);
     if (err < 0)
         return fail(why, err, "cannot make the directory %.400s: %s", path, strerror(-err));
+    err = check_files(path, why);
+    if (err < 0)
+        return err;
     int fd = take_lock(path, O_CREAT, &pid);
     if (fd == -EWOULDBLOCK && pid > 0)
         return fail(why, -EBUSY, "%.400s is in use by process %ld", path, pid);
@@ -339,11 +342,6 @@ int outdir_open(struct outdir *d, const char *path, char why[OUTDIR_WHY_MAX])
         return fail(why, fd, "cannot write %.400s/%s: %s", path, lock_file, strerror(-fd));
     d->lock = fd;
     d->open = true;
-    err = check_files(path, why);
-    if (err < 0) {
-        outdir_close(d);
-        return err;
-    }
     delete_temporary_files(path);
     return 0;
 }
@@ -377,19 +375,20 @@ static int check_writable(const char *path)
 
 int outdir_check(const char *path, bool peers, char why[OUTDIR_WHY_MAX])
 {
-    struct stat st;
     char name[OUTDIR_PATH_MAX];
     int err = check_writable(path);
     if (err < 0)
         return fail(why, err, "cannot write to the directory %.400s: %s", path, strerror(-err));
-    if (join(name, path, lock_file) == 0 && lstat(name, &st) == 0 && !S_ISREG(st.st_mode))
-        return fail(why, -EINVAL, "%.400s: found something else, expected a regular file", name);
     err = check_files(path, why);
     DIR *d = peers ? opendir(path) : NULL;
-    for (struct dirent *e; d != NULL && err == 0 && (e = readdir(d)) != NULL;)
-        if (is_peer(e->d_name) && join(name, path, e->d_name) == 0 && check_writable(name) < 0)
-            err = fail(why, -ENOTDIR,
-                       "%.400s: found something else, expected a directory to write to", name);
+    for (struct dirent *e; d != NULL && err == 0 && (e = readdir(d)) != NULL;) {
+        if (!is_peer(e->d_name) || join(name, path, e->d_name) < 0)
+            continue;
+        err = check_writable(name) == 0
+                  ? check_files(name, why)
+                  : fail(why, -ENOTDIR,
+                         "%.400s: found something else, expected a directory to write to", name);
+    }
     if (d != NULL)
         closedir(d);
     return err;

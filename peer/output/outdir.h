@@ -56,6 +56,10 @@ __attribute__((warn_unused_result)) int outdir_make(const char *path);
  * the file in the way (OUTDIR_UNKNOWN_RUN), or "" in the other states. */
 enum outdir_state outdir_inspect(const char *path, const char *text, char why[OUTDIR_WHY_MAX]);
 
+/* Opens the file `file` of the directory `path` for reading. Returns NULL if the file is missing or
+ * is not a regular file, because opening or reading a FIFO would block. */
+FILE *outdir_open_file(const char *path, const char *file);
+
 /* Reads run.txt of the directory `path` into `text`. Returns false if run.txt is missing or cannot
  * be read. */
 bool outdir_read_identity(const char *path, char text[RUN_IDENTITY_TEXT_MAX]);

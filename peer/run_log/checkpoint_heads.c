@@ -38,10 +38,10 @@ static json_t *read_head(FILE *f)
     return head;
 }
 
-static struct checkpoint_head read_checkpoint_head(const char *path)
+static struct checkpoint_head read_checkpoint_head(const char *dir, int slot)
 {
     struct checkpoint_head head = {.there = false};
-    FILE *f = fopen(path, "re");
+    FILE *f = outdir_open_file(dir, checkpoint_store_name(slot));
     if (f == NULL)
         return head;
     json_t *json = read_head(f);
@@ -57,18 +57,10 @@ static struct checkpoint_head read_checkpoint_head(const char *path)
     return head;
 }
 
-static bool path_of(const char *dir, int slot, char path[OUTDIR_PATH_MAX])
-{
-    return snprintf(path, OUTDIR_PATH_MAX, "%s/%s", dir, checkpoint_store_name(slot))
-           < OUTDIR_PATH_MAX;
-}
-
 void checkpoint_heads_read(const char *dir, struct checkpoint_head head[SLOTS])
 {
-    char path[OUTDIR_PATH_MAX];
     for (int slot = 0; slot < SLOTS; slot++)
-        head[slot] = path_of(dir, slot, path) ? read_checkpoint_head(path)
-                                              : (struct checkpoint_head){.there = false};
+        head[slot] = read_checkpoint_head(dir, slot);
 }
 
 /* Appends the keys in a checkpoint's section "members" to `*id`. The section begins with a count,
@@ -95,11 +87,10 @@ static size_t add_members(FILE *f, uint8_t (**id)[WIRE_ID_BYTES], size_t n)
 
 size_t checkpoint_heads_members(const char *dir, uint8_t (**id)[WIRE_ID_BYTES])
 {
-    char path[OUTDIR_PATH_MAX];
     size_t n = 0;
     *id = NULL;
     for (int slot = 0; slot < SLOTS; slot++) {
-        FILE *f = path_of(dir, slot, path) ? fopen(path, "re") : NULL;
+        FILE *f = outdir_open_file(dir, checkpoint_store_name(slot));
         n = f != NULL ? add_members(f, id, n) : n;
         if (f != NULL)
             fclose(f);

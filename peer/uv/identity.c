@@ -13,7 +13,8 @@
 /* Returns the descriptor that holds the lock, or a negative errno with a sentence. */
 static int lock_file(const char *path, char error[KEYFILE_ERROR_MAX])
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    /* O_NONBLOCK: opening a named pipe must not block. keyfile_read() refuses it afterwards. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
         return fd;
     int err = -errno;

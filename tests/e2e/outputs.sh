@@ -167,6 +167,31 @@ for file in summary.json run.txt; do
     done
 done
 
+# A pipe in the directory of a peer must not block the command, which reads these files before it starts the peers.
+local=("$HEARSAY" local --peers 2 --model logreg --data glyphs --rounds 1 --out piped-peer)
+for file in metrics.jsonl checkpoint-0.safetensors checkpoint-1.safetensors summary.json run.txt .lock identity.key; do
+    rm -rf piped-peer
+    bounded "${local[@]}" >piped.out 2>piped.err </dev/null
+    rm -f piped-peer/summary.json piped-peer/peer-0/{summary.json,"$file"}
+    mkfifo "piped-peer/peer-0/$file"
+    bounded "${local[@]}" >piped.out 2>piped.err </dev/null
+    code=$?
+    check "a pipe as peer-0/$file: $(grep -m 1 piped-peer/peer-0 piped.err | head -c 110)" \
+        eval '[ $code = 2 ] && grep -q "piped-peer/peer-0[:/]" piped.err'
+    [ $file != identity.key ] || continue # Is no file of the run.
+    bounded "${local[@]}" --check >piped.out 2>piped.err </dev/null
+    check "  with --check" [ $? = 2 ]
+done
+"$HEARSAY" key new piped.key 2>write.err
+mkdir piped-identity && mkfifo piped-identity/identity.key
+for option in "--out piped-identity" "--out other-identity --identity piped-identity/identity.key"; do
+    # shellcheck disable=SC2086 # Two or four words.
+    bounded "$HEARSAY" peer --key piped.key --listen 127.0.0.1:0 --model logreg --rounds 1 $option >piped.out 2>piped.err </dev/null
+    code=$?
+    check "a pipe as identity, $option: $(head -c 110 piped.err)" \
+        eval '[ $code = 2 ] && grep -q "identity.key: not a regular file" piped.err'
+done
+
 # ---- Secrets are written to new files only. ----
 
 for c in new identity; do

@@ -106,6 +106,32 @@ static void test_states(void **state)
     outdir_close(&d);
 }
 
+/* Opening a FIFO without O_NONBLOCK would block. */
+static void test_pipes_are_refused(void **state)
+{
+    static const char *const names[] = {"run.txt", "summary.json", ".lock", "metrics.jsonl",
+                                        "checkpoint-1.safetensors"};
+    struct outdir d = opened();
+    (void)state;
+    outdir_close(&d);
+    assert_int_equal(mkdir(path_of("peer-0"), 0700), 0);
+    for (size_t i = 0; i < 2 * sizeof names / sizeof *names; i++) {
+        char name[64];
+        bool of_peer = i % 2 == 1;
+        snprintf(name, sizeof name, "%s%s", of_peer ? "peer-0/" : "", names[i / 2]);
+        unlink(path_of(name));
+        assert_int_equal(outdir_check(dir, true, why), 0);
+        assert_int_equal(mkfifo(path_of(name), 0600), 0);
+        assert_int_equal(outdir_check(dir, true, why), -EINVAL);
+        assert_non_null(strstr(why, name));
+        assert_null(outdir_open_file(dir, name));
+        assert_int_equal(outdir_open(&d, dir, why), of_peer ? 0 : -EINVAL);
+        assert_true(of_peer || strstr(why, name) != NULL);
+        outdir_close(&d);
+        assert_int_equal(unlink(path_of(name)), 0);
+    }
+}
+
 static void test_foreign_files(void **state)
 {
     (void)state;
@@ -337,6 +363,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_states, make_work, remove_work),
+        cmocka_unit_test_setup_teardown(test_pipes_are_refused, make_work, remove_work),
         cmocka_unit_test_setup_teardown(test_foreign_files, make_work, remove_work),
         cmocka_unit_test_setup_teardown(test_finished, make_work, remove_work),
         cmocka_unit_test_setup_teardown(test_finished_peers, make_work, remove_work),
