@@ -194,6 +194,7 @@ int cmd_drift(const struct options *o)
         code = options_flag(o, "watch") ? drift_watch(&d) : once(&d);
     drift_comparison_close(&d.look);
     cmd_observe_close(&d.w);
-    int flushed = cmd_finish(o);
+    /* After CMD_FAILED the command has printed its reason, which may be that of stdout. */
+    int flushed = code == CMD_FAILED ? code : cmd_finish(o);
     return code != CMD_OK ? code : flushed;
 }

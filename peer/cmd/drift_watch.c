@@ -118,6 +118,8 @@ int drift_watch(struct drift *d)
             drift_average(d);
             say(d, 1e-9 * (double)(uv_hrtime() - begun));
         }
+        if (ferror(stdout))
+            return cmd_finish(d->o);
         if (k == n_looks)
             return CMD_OK;
         if (!cmd_observe_pause(&d->w, up || interval < GONE_S ? interval : GONE_S))

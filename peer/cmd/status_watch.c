@@ -127,6 +127,8 @@ static int watch_loop(struct watch *t)
         1000 * interval < CMD_OBSERVE_MS ? (uint32_t)(1000 * interval) : CMD_OBSERVE_MS;
     for (uint64_t k = 1;; k++) {
         draw(t);
+        if (ferror(stdout))
+            return cmd_finish(t->o);
         if (k == n_pages || all_left(t))
             return CMD_OK;
         if (!cmd_observe_pause(&t->w, interval))
@@ -157,6 +159,7 @@ int cmd_status_watch(const struct options *o)
     }
     cmd_observe_close(&t->w);
     free(t);
-    int flushed = cmd_finish(o);
+    /* After CMD_FAILED the command has printed its reason, which may be that of stdout. */
+    int flushed = code == CMD_FAILED ? code : cmd_finish(o);
     return code != CMD_OK ? code : flushed;
 }

@@ -81,6 +81,20 @@ kill -INT "$long"
 wait "$long"
 check "Ctrl-C ends it with 130" [ $? = 130 ]
 
+# A failed write ends a watch: a full disk, or a pipe whose reader has ended.
+for watch in "status --watch" "drift --watch"; do
+    # shellcheck disable=SC2086 # Two words.
+    timeout 30 "$HEARSAY" $watch --bootstrap "$bootstrap" --key cluster.key --interval 0.5 >/dev/full 2>full.err
+    code=$?
+    check "$watch: a full disk ends it: $(tail -n 1 full.err)" \
+        eval '[ $code = 1 ] && [ "$(grep -c "cannot write to stdout: No space left on device" full.err)" = 1 ]'
+    # shellcheck disable=SC2086 # Two words.
+    timeout 30 "$HEARSAY" $watch --bootstrap "$bootstrap" --key cluster.key --interval 0.5 2>pipe.err | head -n 1 >head.out
+    code=${PIPESTATUS[0]}
+    check "  and so does a reader that ends: $(tail -n 1 pipe.err)" \
+        eval '[ $code = 1 ] && grep -q "cannot write to stdout: Broken pipe" pipe.err'
+done
+
 if command -v script >/dev/null; then
     script -qec "'$HEARSAY' top --bootstrap '$bootstrap' --key cluster.key --interval 0.5 --count 2" screen >/dev/null 2>&1
     check "a terminal gets a screen of its own, and its own back" \
