@@ -102,6 +102,19 @@ bool uv_resolve_wildcard(const union uv_address *a)
     return IN6_IS_ADDR_UNSPECIFIED(&a->v6.sin6_addr);
 }
 
+bool uv_resolve_group(const union uv_address *a)
+{
+    uint32_t v4 = ntohl(a->v4.sin_addr.s_addr);
+    if (a->any.sa_family != AF_INET) {
+        const uint8_t *p = a->v6.sin6_addr.s6_addr;
+        if (memcmp(p, mapped, sizeof mapped) != 0)
+            return IN6_IS_ADDR_MULTICAST(&a->v6.sin6_addr);
+        p += sizeof mapped;
+        v4 = (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+    }
+    return IN_MULTICAST(v4) || v4 == INADDR_BROADCAST;
+}
+
 /* Copies the distinct IPv4 and IPv6 addresses of a lookup to out[]. Returns their number. */
 static uint32_t collect(const struct addrinfo *list, union uv_address out[UV_RESOLVE_MAX])
 {

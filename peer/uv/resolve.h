@@ -70,6 +70,9 @@ bool uv_resolve_loopback(const union uv_address *a);
 /* Returns whether the address is 0.0.0.0 or [::], also IPv4-mapped. These stand for all
  * addresses of the machine. */
 bool uv_resolve_wildcard(const union uv_address *a);
+/* Returns whether the address is multicast or 255.255.255.255, also IPv4-mapped. A TCP connection to
+ * these is impossible. */
+bool uv_resolve_group(const union uv_address *a);
 /* Returns the addresses of both ends of a socket. All zero: unknown, such as `remote` of a
  * listening socket. */
 void uv_resolve_names(const uv_tcp_t *tcp, union uv_address *local, union uv_address *remote);

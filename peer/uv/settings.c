@@ -87,7 +87,8 @@ int settings_addresses(struct settings *s, struct uv_driver_config *c,
         err = cut_list(s->o, "advertise", WIRE_ADDRESSES_MAX, &s->advertise, error);
     for (uint32_t i = 0; i < s->advertise.n && err == 0; i++) {
         union uv_address a;
-        if (uv_resolve_numeric(s->advertise.at[i], &a) == 0 && uv_resolve_wildcard(&a))
+        if (uv_resolve_numeric(s->advertise.at[i], &a) == 0
+            && (uv_resolve_wildcard(&a) || uv_resolve_group(&a)))
             err = refuse(error, -EINVAL,
                          "--advertise: found '%.80s', expected an address that others can call",
                          s->advertise.at[i]);
@@ -227,6 +228,11 @@ int settings_listen(struct settings *s, struct uv_driver_config *c, char error[S
         if (err < 0)
             return err;
     }
+    if (uv_resolve_group(&c->listen))
+        return refuse(error, -EINVAL,
+                      "--listen: found '%.80s', a multicast or broadcast address, expected an "
+                      "address of this machine, or 0.0.0.0 or [::] for all of them",
+                      text);
     if (!options_given(s->o, "listen") && uv_accept_try(&c->listen) == -EADDRINUSE)
         (void)settings_move(s, c);
     return 0;

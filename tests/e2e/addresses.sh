@@ -168,5 +168,9 @@ refused "a name that is none" "--listen: cannot look up 'nowhere.invalid'" --lis
 refused "no port" "--listen: found 'localhost', expected HOST:PORT" --listen localhost
 refused "a wildcard cannot be called" "--advertise: found '0.0.0.0:7100', expected an address that others can call" --advertise 0.0.0.0:7100
 refused "  nor the other one" "--advertise: found '[::]:7100', expected an address" --advertise '[::]:7100'
+for group in 224.0.0.1 255.255.255.255 '[ff02::1]' '[::ffff:239.1.2.3]'; do
+    refused "  nor $group" "--advertise: found '$group:7100', expected an address" --advertise "$group:7100"
+    refused "no peer listens at $group" "--listen: found '$group:7100', a multicast or broadcast" --listen "$group:7100"
+done
 
 e2e_end
