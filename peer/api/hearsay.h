@@ -180,10 +180,10 @@ enum { HEARSAY_DIMS_MAX = 8, HEARSAY_NAME_MAX = 95 };
 
 /* Adds a tensor of contiguous elements in row-major order, which begin at `data` and are aligned
  * for their type. A scalar has 0 dimensions, any other tensor 1 to HEARSAY_DIMS_MAX. Each tensor
- * has its own name, of 1 to HEARSAY_NAME_MAX printable ASCII characters without blanks. All peers
- * of a run must have the same names, shapes, types and roles, in the same order. hearsay_wait()
- * refuses a peer with other tensors with HEARSAY_USAGE, and a message names the first tensor that
- * differs. With "model" all tensors must be float32.
+ * has its own name, of 1 to HEARSAY_NAME_MAX printable ASCII characters without blanks. The name
+ * "__metadata__" is refused. All peers of a run must have the same names, shapes, types and roles,
+ * in the same order. hearsay_wait() refuses a peer with other tensors with HEARSAY_USAGE, and a
+ * message names the first tensor that differs. With "model" all tensors must be float32.
  *
  * For a tensor of 16-bit elements, the library keeps a float32 copy, and your tensor holds the
  * rounded values of the copy. Small corrections by mixing are therefore not lost by rounding. All

@@ -76,6 +76,11 @@ static int check(const struct tensors *t, const struct tensor *one, char error[T
                       "tensor %zu: found the name '%.40s', expected 1 to %d printable bytes "
                       "without blanks",
                       t->n, one->name, HEARSAY_NAME_MAX);
+    if (strcmp(one->name, "__metadata__") == 0)
+        return refuse(error, -EINVAL,
+                      "tensor %s: found a name that model files use for their metadata, expected "
+                      "another name",
+                      one->name);
     if (find(t, one->name) != NULL)
         return refuse(error, -EINVAL, "tensor %s: found twice, expected once", one->name);
     if (one->data == NULL || (uintptr_t)one->data % width(one->type) != 0)

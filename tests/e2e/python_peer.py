@@ -148,6 +148,11 @@ def check_refusals():
     raises(hearsay.UsageError, "shard: ", lambda: alone({"w": f}, shard="3/2"))
     raises(hearsay.UsageError, "checkpoint: found", lambda: alone({"w": f}, checkpoint="-1"))
     raises(hearsay.UsageError, "found the name 'nnnn", lambda: alone({"n" * 96: f}))
+    raises(hearsay.UsageError, "tensor __metadata__: found a name that model files use", lambda: alone({"__metadata__": f}))
+    raises(TypeError, "found 5 as the name of an array", lambda: alone({5: f}))
+    for call in (lambda: alone({"w\0v": f}), lambda: alone({"w": f}, name="a\0b"), lambda: alone({"w": f}, options="name=a\0b"),
+                 lambda: hearsay.Codec("sign\0x", 10)):
+        raises(hearsay.UsageError, "found a NUL character in", call)
     both = np.zeros(12, np.float32)
     raises(hearsay.UsageError, "tensors a and b: found shared memory", lambda: alone({"b": both[5:], "z": f, "a": both[:6]}))
     alone({"b": both[6:], "a": both[:6]}).leave()

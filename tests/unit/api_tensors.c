@@ -73,6 +73,21 @@ static void test_trained_ones_come_first_and_in_place_where_they_lie_so(void **s
     tensors_close(&t);
 }
 
+/* A model file has its metadata under this name, so a tensor of this name could not be read back. */
+static void test_name_of_the_metadata_is_refused(void **state)
+{
+    char error[TENSORS_ERROR_MAX];
+    float x = 0;
+    struct tensors t = {0};
+    struct tensor one = {
+        .name = "__metadata__", .data = &x, .type = HEARSAY_FLOAT32, .n_dims = 1, .dims = {1}};
+    (void)state;
+    assert_int_equal(tensors_add(&t, &one, error), -EINVAL);
+    assert_non_null(strstr(error, "tensor __metadata__"));
+    assert_int_equal(t.n, 0);
+    tensors_close(&t);
+}
+
 /* Overlap of tensors in memory is measured in bytes: a tensor of eight 16-bit floats ends where the
  * next tensor begins, and a tensor of nine is refused. */
 static void test_no_two_share_memory(void **state)
@@ -192,6 +207,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_trained_ones_come_first_and_in_place_where_they_lie_so),
+        cmocka_unit_test(test_name_of_the_metadata_is_refused),
         cmocka_unit_test(test_no_two_share_memory),
         cmocka_unit_test(test_what_is_below_the_last_digit_is_kept),
         cmocka_unit_test(test_what_is_not_finite_is_found_by_its_tensor),

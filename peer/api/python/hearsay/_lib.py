@@ -67,6 +67,13 @@ def check(code: int, sentence: str) -> int:
     raise ERRORS.get(code, HearsayError)(sentence or f"libhearsay failed with code {code}")
 
 
+def encoded(text: str, what: str) -> bytes:
+    """Returns a text for the library. UsageError if it contains NUL, where the library would end the text."""
+    if "\0" in text:
+        raise UsageError(f"{what}: found a NUL character in {text!r:.60}, expected a text without it")
+    return text.encode()
+
+
 class Did(ctypes.Structure):
     """struct hearsay_did"""
 

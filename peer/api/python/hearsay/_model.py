@@ -124,6 +124,9 @@ def _named(model: Any, buffers: Optional[Mapping[str, Any]]) -> List[Tuple[str, 
         return _named_of_module(model)
     if not isinstance(model, Mapping):
         raise TypeError(f"model: found {type(model).__name__}, expected a torch.nn.Module or a dict of name -> array")
+    for name in (*model, *(buffers or {})):
+        if not isinstance(name, str):
+            raise TypeError(f"model: found {name!r:.60} as the name of an array, expected a text")
     return ([(name, _lib.TRAINED, a) for name, a in model.items()]
             + [(name, _role(name), a) for name, a in (buffers or {}).items()])
 
@@ -370,7 +373,7 @@ class Model:
             dims = tuple(int(d) for d in i.host.shape)
             types = TORCH_TYPES if _is_torch(i.host) else NUMPY_TYPES
             name = _label(i) if i.role == _lib.OPAQUE else i.name
-            _lib.check(lib.hearsay_tensor(handle, name.encode(), at, types[str(i.host.dtype)], i.role, len(dims),
+            _lib.check(lib.hearsay_tensor(handle, _lib.encoded(name, "tensor"), at, types[str(i.host.dtype)], i.role, len(dims),
                                           (ctypes.c_uint64 * max(1, len(dims)))(*dims)),
                        _sentence(handle))
 

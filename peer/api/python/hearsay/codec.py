@@ -32,7 +32,7 @@ def codecs() -> List[CodecInfo]:
 
 def _named(layers: Layers) -> List[Tuple[Optional[bytes], Shape]]:
     if isinstance(layers, Mapping):
-        return [(name.encode(), shape) for name, shape in layers.items()]
+        return [(_lib.encoded(name, "layer"), shape) for name, shape in layers.items()]
     if hasattr(layers, "__index__"):
         return [(None, (layers.__index__(),))]
     return [(None, shape) for shape in layers]
@@ -79,7 +79,7 @@ class Codec:
             entry.name = name
             entry.rows, entry.cols = _matrix(shape)
         handle, error = ctypes.c_void_p(), ctypes.create_string_buffer(_lib.CODEC_ERROR_MAX)
-        code = lib.hearsay_codec_open(ctypes.byref(handle), spec.encode(), table, len(named), error)
+        code = lib.hearsay_codec_open(ctypes.byref(handle), _lib.encoded(spec, "codec"), table, len(named), error)
         _lib.check(code, error.value.decode(errors="replace"))
         self._handle = handle
         self._close = weakref.finalize(self, lib.hearsay_codec_close, handle)

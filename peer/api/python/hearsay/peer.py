@@ -248,10 +248,10 @@ class Peer:
         _options.check("hearsay.Peer: options", words, names, "name", UsageError)
         self._given = dict(word.partition("=")[::2] for word in options.split())
         self._check_given({name: str(value) for name, value in (*self._given.items(), *keywords.items()) if value is not None})
-        self._check(lib.hearsay_options(self._handle, options.encode()))
+        self._check(lib.hearsay_options(self._handle, _lib.encoded(options, "options")))
         for name, value in _model.words(keywords.items()):
             self._given[name] = value  # With the library's names: "min-peers".
-            self._check(lib.hearsay_set(self._handle, name.encode(), value.encode()))
+            self._check(lib.hearsay_set(self._handle, name.encode(), _lib.encoded(value, name)))
 
     def _check_given(self, given: Mapping[str, str]) -> None:
         """Raises UsageError for options that depend on another one. The library's message for these names a flag, or no reason."""

@@ -13,7 +13,7 @@ import traceback
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Sequence
 
 from . import _check, _model, _options
-from ._lib import HearsayError, lib
+from ._lib import HearsayError, encoded, lib
 from .final import Results, distance, trained
 from .peer import Peer
 
@@ -52,7 +52,7 @@ class _World:
             self.handles[rank] = handle
             if len(self.handles) == self.n:
                 all_of_them = (ctypes.c_void_p * self.n)(*(self.handles[i] for i in range(self.n)))
-                self.code = lib.hearsay_open_simulated(all_of_them, self.n, self.network.encode())
+                self.code = lib.hearsay_open_simulated(all_of_them, self.n, encoded(self.network, "network"))
                 self.sentence = _model._sentence(self.handles[0])
             self.changed.notify_all()
             self.changed.wait_for(lambda: self.code is not None or self.failed)
