@@ -371,7 +371,8 @@ static int take_identity(struct hearsay *h)
             return handle_fail(h, HEARSAY_USAGE, "--out: the path is too long");
         given = path;
     }
-    int err = settings_identity(&h->settings, &h->config, given, error);
+    int err = settings_identity(&h->settings, &h->config, given, checkpoint_store_owner(&h->found),
+                                error);
     if (err == 0)
         err = settings_token(&h->settings, &h->config, error);
     return err == 0 ? HEARSAY_OK : handle_fail(h, handle_code(err), "%s", error);

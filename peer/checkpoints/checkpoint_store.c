@@ -113,6 +113,14 @@ void checkpoint_store_found_close(struct checkpoint_store_found *f)
     *f = (struct checkpoint_store_found){0};
 }
 
+const char *checkpoint_store_owner(const struct checkpoint_store_found *f)
+{
+    for (size_t i = 0; i < f->n; i++)
+        if (f->image[i].label.owner != NULL)
+            return f->image[i].label.owner;
+    return NULL;
+}
+
 /* Describes a peer for a message: its name and, if `owner` is known, the first 8 digits of its
  * key. */
 static void show_peer(const char *name, const char *owner, char text[128])

@@ -83,6 +83,10 @@ void checkpoint_store_load(struct checkpoint_store *s, uint64_t most,
 /* Frees the checkpoints that checkpoint_store_load() found. */
 void checkpoint_store_found_close(struct checkpoint_store_found *f);
 
+/* Returns the public key in hexadecimal of the peer that wrote the newest checkpoint that names its
+ * owner. Valid until checkpoint_store_found_close(). NULL: no checkpoint names its owner. */
+const char *checkpoint_store_owner(const struct checkpoint_store_found *f);
+
 /* Checks that the checkpoints found by checkpoint_store_load() belong to the peer `own`: they have
  * its public key (`own->owner`). A checkpoint of an older version names no owner. Then `*unowned`
  * is true, and the names must be equal, unless `own->name` is NULL because the user gave no name.

@@ -140,7 +140,11 @@ static int take_identity(struct peer *p)
     const char *given = options_text(p->o, "identity");
     if (given == NULL && cmd_path(path, p->out, "identity.key") < 0)
         return cmd_fail(p->o, CMD_USAGE, "--out: the path is too long");
-    int err = settings_identity(&p->settings, &p->config, given ? given : path, error);
+    const char *owner = checkpoint_store_owner(&p->checkpoint.found);
+    int err = settings_identity(&p->settings, &p->config, given ? given : path, owner, error);
+    if (err == -ENOKEY)
+        return cmd_fail(p->o, CMD_USAGE,
+                        "%s; --fresh moves the checkpoints aside and starts the run again", error);
     return err < 0 ? cmd_fail(p->o, cmd_exit_of(err), "%s", error) : CMD_OK;
 }
 

@@ -20,7 +20,10 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SPARE_PORTS = 100 /* Number of ports that next_free_port() tries. */ };
+enum {
+    SPARE_PORTS = 100, /* Number of ports that next_free_port() tries. */
+    SHOWN = 8          /* Digits of a public key in a message. */
+};
 
 __attribute__((format(printf, 3, 4))) static int refuse(char error[SETTINGS_ERROR_MAX], int err,
                                                         const char *format, ...)
@@ -313,11 +316,19 @@ int settings_key(struct settings *s, struct uv_driver_config *c, char error[SETT
 }
 
 int settings_identity(struct settings *s, struct uv_driver_config *c, const char *path,
-                      char error[SETTINGS_ERROR_MAX])
+                      const char *owner, char error[SETTINGS_ERROR_MAX])
 {
     char why[KEYFILE_ERROR_MAX];
     uint8_t seed[KEYFILE_BYTES];
     int err, lock = -1;
+    /* A new key could not continue the run of the checkpoints. */
+    if (path != NULL && owner != NULL && access(path, F_OK) != 0) {
+        size_t n_digits = strspn(owner, "0123456789abcdef");
+        return refuse(error, -ENOKEY,
+                      "identity: %.200s is missing, but there are checkpoints of the peer with key "
+                      "%.*s; restore this file",
+                      path, n_digits < SHOWN ? (int)n_digits : SHOWN, owner);
+    }
     if (path != NULL) {
         err = uv_identity_own(path, seed, &lock, why);
     } else {

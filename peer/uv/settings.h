@@ -74,9 +74,11 @@ int settings_token(struct settings *s, struct uv_driver_config *c, char error[SE
 void settings_limits(const struct options *o, struct node_config *c);
 int settings_uplink(const struct options *o, struct node_config *c, char error[SETTINGS_ERROR_MAX]);
 /* Reads the identity from the file `path`, or creates it. The file is locked until
- * settings_close(). path NULL: a new random identity that is not stored. */
+ * settings_close(). path NULL: a new random identity that is not stored. `owner`: public key of the
+ * peer whose checkpoints will be continued, in hexadecimal; a missing file then gives -ENOKEY. NULL:
+ * no checkpoint names its owner. */
 int settings_identity(struct settings *s, struct uv_driver_config *c, const char *path,
-                      char error[SETTINGS_ERROR_MAX]);
+                      const char *owner, char error[SETTINGS_ERROR_MAX]);
 void settings_close(struct settings *s);
 
 /* Returns 0 if the run can use --bandwidth, else -EINVAL with a sentence. */

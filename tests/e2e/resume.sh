@@ -231,6 +231,11 @@ cp other/peer-0/identity.key mixed
 refused "peer: the checkpoint of another identity" \
     'found a checkpoint of [st] \(key .*expected one of s \(key .*its own directory and identity.key; --fresh' "${mixed_peer[@]}" --name s
 refused "  and without --name" 'found a checkpoint of [st] .*expected one of this peer' "${mixed_peer[@]}"
+rm mixed/identity.key
+refused "peer: checkpoints without identity.key" \
+    'identity: mixed/identity.key is missing, but there are checkpoints of the peer with key [0-9a-f]{8}; restore this file; --fresh' \
+    "${mixed_peer[@]}" --name s
+check "  and no new key is made" [ ! -e mixed/identity.key ]
 # Checkpoints of an older version have no owner.
 cp single/identity.key mixed
 python3 - mixed/checkpoint-?.safetensors <<'PY'
