@@ -63,9 +63,12 @@ static int make_head(struct checkpoint_file_pieces *m, const struct checkpoint_f
     snprintf(beat, sizeof beat, "%" PRIu64, label->beat);
     struct safetensors_meta meta[] = {
         {"format", FORMAT}, {"version", version}, {"run", label->run}, {"name", label->name},
-        {"beat", beat},     {NULL, NULL},         {NULL, NULL}};
+        {"beat", beat},     {NULL, NULL},         {NULL, NULL},        {NULL, NULL}};
+    size_t n = N_META;
     if (label->owner != NULL)
-        meta[N_META] = (struct safetensors_meta){"owner", label->owner};
+        meta[n++] = (struct safetensors_meta){"owner", label->owner};
+    if (label->trained_on != NULL)
+        meta[n++] = (struct safetensors_meta){"trained_on", label->trained_on};
     free(m->head.text);
     return safetensors_table_head(m->section, m->n_sections, meta, &m->head, path, error);
 }
@@ -191,6 +194,7 @@ static int read_label(struct checkpoint_file_label *label, const struct safetens
     if (err == 0 && !get_decimal(beat, &label->beat))
         err = file_error(error, path, "__metadata__.beat: found %.24s, expected a number", beat);
     label->owner = safetensors_meta_value(t->meta, t->n_meta, "owner");
+    label->trained_on = safetensors_meta_value(t->meta, t->n_meta, "trained_on");
     return err;
 }
 

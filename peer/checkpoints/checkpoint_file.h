@@ -11,6 +11,9 @@
  *                 owner   public key of the peer in hexadecimal; missing in files of older versions
  *                         and of `hearsay train`
  *                 beat    step counter of the peer in decimal; a larger number is a newer state
+ *                 trained_on  hash of the training files and held-out share, as in a model file;
+ *                         missing in files of older versions, for generated data, and for data of
+ *                         a program that uses libhearsay
  *   manifest      the last tensor, U8: BLAKE2b-128 of the head, of each section in the order of
  *                 the file, and of the part of the manifest before this hash
  *
@@ -37,6 +40,8 @@ struct checkpoint_file_label
     uint64_t beat; /* Step counter of the peer. */
     /* Public key of the peer in hexadecimal. NULL: not known. */
     const char *owner;
+    /* Hash of the training files, and held-out share. NULL: not known. */
+    const char *trained_on;
 };
 
 /* ---- Writing ---- */

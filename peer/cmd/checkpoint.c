@@ -106,6 +106,17 @@ int cmd_checkpoint_check_owner(const struct cmd_checkpoint *k, const struct opti
     return CMD_OK;
 }
 
+const char *cmd_checkpoint_data_changed(struct cmd_checkpoint *k, const char *trained_on)
+{
+    const char *then = k->found.n > 0 ? k->found.image[0].label.trained_on : NULL;
+    if (k->warned || then == NULL || trained_on == NULL || strcmp(then, trained_on) == 0)
+        return NULL;
+    k->warned = true;
+    return "--data has changed since the checkpoint was written: the run continues with the "
+           "present data, and samples that are held out now may have been trained on; --fresh "
+           "starts the run again";
+}
+
 void cmd_checkpoint_configure(struct cmd_checkpoint *k, struct uv_driver_config *c)
 {
     c->node.checkpoint_us = k->every_us;

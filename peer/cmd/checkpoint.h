@@ -22,6 +22,7 @@ struct cmd_checkpoint
     /* Interval between checkpoints, from --checkpoint, in microseconds. 0: no checkpoints are
      * written. */
     int64_t every_us;
+    bool warned; /* True: cmd_checkpoint_data_changed() has returned its warning. */
 };
 
 /* The rounds from which `hearsay local --out DIR` with n peers would resume. `last`: the newest
@@ -51,6 +52,11 @@ int cmd_checkpoint_open(struct cmd_checkpoint *k, const struct options *o, const
  * identity of this peer. Returns CMD_OK, or CMD_USAGE after a message on stderr. */
 int cmd_checkpoint_check_owner(const struct cmd_checkpoint *k, const struct options *o,
                                const uint8_t id[WIRE_ID_BYTES]);
+
+/* Returns a warning if the loaded checkpoints were written with other training files or another
+ * held-out share than `trained_on` (cmd_training_trained_on()). Returns NULL if not, if either is
+ * not known, and for all calls after a warning. */
+const char *cmd_checkpoint_data_changed(struct cmd_checkpoint *k, const char *trained_on);
 
 /* Puts the checkpoint interval and the loaded checkpoints into the configuration of a peer's
  * driver. */

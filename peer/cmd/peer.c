@@ -323,6 +323,10 @@ static int make_trainer(void *self, const struct run *run, struct trainer *t,
     int err = cmd_training_make(&p->training, run, t, error);
     if (err < 0)
         return err;
+    const char *changed =
+        cmd_checkpoint_data_changed(&p->checkpoint, cmd_peer_report_trained_on(&p->report));
+    if (changed != NULL)
+        cmd_peer_report_note(&p->report, NOTE_WARNING, changed);
     p->report.wanted_drift = run->final_drift;
     err = run_log_reserve_space(&p->report.diary, t->n_params, error);
     return err < 0 ? err : check_run(p, run, error);
@@ -344,6 +348,7 @@ static int configure(struct peer *p)
     p->config.write_handed = cmd_peer_report_store_handed;
     p->config.again_ms = cmd_peer_report_again_ms;
     p->config.late_ms = cmd_peer_report_late_ms;
+    p->config.trained_on = cmd_peer_report_trained_on;
     int err = settings_uplink(p->o, &p->config.node, error);
     return err < 0 ? cmd_fail(p->o, cmd_exit_of(err), "%s", error) : take_run(p);
 }

@@ -109,6 +109,12 @@ uint32_t cmd_peer_report_late_ms(void *self)
     return run_log_lines_retry_ms(&r->diary);
 }
 
+const char *cmd_peer_report_trained_on(void *self)
+{
+    struct cmd_peer_report *r = self;
+    return cmd_training_trained_on(r->training, r->trained_on);
+}
+
 /* ---- The end ---- */
 
 /* Prints the round from which a stopped peer will resume. The peer has two checkpoints. It resumes

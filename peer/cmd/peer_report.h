@@ -30,6 +30,7 @@ struct cmd_peer_report
     bool over;
     /* Training data of the peer. The model file takes its class names from them. */
     const struct cmd_training *training;
+    char trained_on[DIARY_MODEL_TRAINED_MAX]; /* Result of cmd_peer_report_trained_on(). */
 };
 
 /* Initialises the report. Called at the start of the process, because `time_s` in metrics.jsonl
@@ -43,6 +44,7 @@ bool cmd_peer_report_store(void *self, const struct node *n);
 bool cmd_peer_report_store_handed(void *self, const struct node *n);
 uint32_t cmd_peer_report_again_ms(void *self);
 uint32_t cmd_peer_report_late_ms(void *self);
+const char *cmd_peer_report_trained_on(void *self);
 
 /* Writes the summary and prints the last messages. Called after the event loop has ended. Returns
  * the exit code of the process. */

@@ -80,6 +80,11 @@ static int resume(struct cmd_train *t)
     if (state_end(&s) != 0)
         return checkpoint_refuse(t, m, s.why, s.no_memory);
     k->kept = t->round;
+    char now[DIARY_MODEL_TRAINED_MAX];
+    const char *changed =
+        cmd_checkpoint_data_changed(&k->files, cmd_training_trained_on(&t->training, now));
+    if (changed != NULL)
+        cmd_fail(t->o, CMD_OK, "warning: %s", changed);
     cmd_fail(t->o, CMD_OK, "resuming from the checkpoint of round %llu of %llu in %s",
              (unsigned long long)t->round, (unsigned long long)t->run.rounds, t->out);
     return CMD_OK;
@@ -130,8 +135,12 @@ int cmd_train_checkpoint_open(struct cmd_train *t)
 static void write_one(struct cmd_train *t)
 {
     struct cmd_train_checkpoint *k = &t->keep;
-    char run[WIRE_RUN_MAX + 1];
-    struct checkpoint_file_label label = {.run = run, .name = "peer-0", .beat = t->round};
+    char run[WIRE_RUN_MAX + 1], trained_on[DIARY_MODEL_TRAINED_MAX];
+    struct checkpoint_file_label label = {.run = run,
+                                          .name = "peer-0",
+                                          .beat = t->round,
+                                          .trained_on =
+                                              cmd_training_trained_on(&t->training, trained_on)};
     run_text(&t->run, run);
     state_write(&k->copy);
     fields(t, &k->copy);

@@ -201,6 +201,13 @@ struct run_log_source cmd_training_source(const struct cmd_training *t)
     return source;
 }
 
+const char *cmd_training_trained_on(const struct cmd_training *t,
+                                    char text[DIARY_MODEL_TRAINED_MAX])
+{
+    struct data_trained trained = cmd_training_source(t).trained;
+    return trained.hash != 0 ? diary_model_trained(&trained, text) : NULL;
+}
+
 const char *cmd_training_error_text(int err, const char *why)
 {
     return err == -ENOMEM   ? "out of memory for the trainer"

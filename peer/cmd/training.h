@@ -113,6 +113,11 @@ __attribute__((warn_unused_result)) int cmd_training_model(struct model *m, cons
  * are read. */
 struct run_log_source cmd_training_source(const struct cmd_training *t);
 
+/* Writes the hash of the training files and the held-out share to `text`, as in the metadata of a
+ * model file. Returns `text`, or NULL if the data come from no files or are not read yet. */
+const char *cmd_training_trained_on(const struct cmd_training *t,
+                                    char text[DIARY_MODEL_TRAINED_MAX]);
+
 /* Returns an error message for sgd_trainer_init() that failed with `err`. `why` is the function's
  * own message, which it writes only for bad input. */
 const char *cmd_training_error_text(int err, const char *why);

@@ -61,15 +61,21 @@ static char *input_text(const char *kind, const struct labels *classes)
     return text;
 }
 
+const char *diary_model_trained(const struct data_trained *trained,
+                                char text[DIARY_MODEL_TRAINED_MAX])
+{
+    snprintf(text, DIARY_MODEL_TRAINED_MAX, "%016" PRIx64 " %.9g", trained->hash, trained->share);
+    return text;
+}
+
 int diary_model_write(const char *path, const struct diary_model *s, char error[FILE_ERROR_MAX])
 {
     const char *label;
-    char round[24], trained[48], text[WIRE_RUN_MAX + 1], kind[DATA_KIND_MAX];
+    char round[24], trained[DIARY_MODEL_TRAINED_MAX], text[WIRE_RUN_MAX + 1], kind[DATA_KIND_MAX];
     char *classes = class_names(s->source.classes);
     char *columns = diary_columns_text(s->source.columns, &label);
     snprintf(round, sizeof round, "%" PRIu64, s->round);
-    snprintf(trained, sizeof trained, "%016" PRIx64 " %.9g", s->source.trained.hash,
-             s->source.trained.share);
+    (void)diary_model_trained(&s->source.trained, trained);
     run_text(s->run, text);
     bool ours = find_kind(text, kind);
     char *input = ours ? input_text(kind, classes != NULL ? s->source.classes : NULL) : NULL;

@@ -9,8 +9,10 @@
 #include "peer/node/node.h"
 #include "peer/output/outdir.h"
 
-/* Longest text of class names that is stored, in bytes. */
-enum { DIARY_MODEL_CLASSES_MAX = 1 << 16 };
+enum {
+    DIARY_MODEL_CLASSES_MAX = 1 << 16, /* Longest text of class names that is stored, in bytes. */
+    DIARY_MODEL_TRAINED_MAX = 48       /* Size of the text `trained_on`, in bytes. */
+};
 
 /* Facts about a model's training data that are not in the run description. All zeros: not known. */
 struct run_log_source
@@ -57,6 +59,10 @@ struct diary_model
 __attribute__((warn_unused_result)) int diary_model_write(const char *path,
                                                           const struct diary_model *s,
                                                           char error[FILE_ERROR_MAX]);
+
+/* Writes the value of the key trained_on to `text`, and returns `text`. */
+const char *diary_model_trained(const struct data_trained *trained,
+                                char text[DIARY_MODEL_TRAINED_MAX]);
 
 /* Writes the model of the node `n`, as diary_model_write() does. Returns 1 if the model is written;
  * 0 if the node has no model, and no file is written; or a negative errno with a message. */

@@ -78,6 +78,10 @@ struct uv_driver_config
      * Returns the number of milliseconds for which the loop continues before the next call. 0,
      * or NULL here: the driver closes. A stop ends the waiting. */
     uint32_t (*late_ms)(void *self);
+    /* Returns the text that identifies the training data in checkpoints (`trained_on` in
+     * peer/checkpoints/checkpoint_file.h), valid until the next call. NULL, or NULL here: not
+     * known. */
+    const char *(*trained_on)(void *self);
 };
 
 /* Sets defaults for all fields except identity, psk, listen and node. */

@@ -384,11 +384,14 @@ static void tell(struct uv_driver *d)
 static void write_checkpoint(struct uv_driver *d)
 {
     char run[WIRE_RUN_MAX + 1], owner[2 * WIRE_ID_BYTES + 1];
+    const struct uv_driver_config *c = d->config;
     int64_t begin = uv_worker_clock_us();
-    struct checkpoint_file_label label = {.run = run,
-                                          .name = d->config->node.name,
-                                          .beat = node_checkpoint(d->node, &d->copy),
-                                          .owner = owner};
+    struct checkpoint_file_label label = {
+        .run = run,
+        .name = d->config->node.name,
+        .beat = node_checkpoint(d->node, &d->copy),
+        .owner = owner,
+        .trained_on = c->trained_on != NULL ? c->trained_on(c->self) : NULL};
     uv_identity_text(d->config->node.id, owner);
     d->copy_us += uv_worker_clock_us() - begin;
     run_text(node_run(d->node), run);

@@ -181,12 +181,24 @@ bool uv_writer_busy(const struct uv_writer *w)
     return busy;
 }
 
-/* Copies the label for the job: the texts of run, name and owner, one after the other. */
+/* Appends a text of a label to the job's texts at `*at`. Returns the copy, or NULL for NULL. */
+static const char *append_text(char **at, const char *text)
+{
+    if (text == NULL)
+        return NULL;
+    size_t n = strlen(text) + 1;
+    char *copy = memcpy(*at, text, n);
+    *at += n;
+    return copy;
+}
+
+/* Copies the label for the job, with its texts one after the other. */
 static int copy_label(struct uv_writer_job *j, const struct checkpoint_file_label *label)
 {
-    size_t n_run = strlen(label->run) + 1, n_name = strlen(label->name) + 1;
-    size_t n_owner = label->owner != NULL ? strlen(label->owner) + 1 : 0;
-    size_t n = n_run + n_name + n_owner;
+    const char *const text[] = {label->run, label->name, label->owner, label->trained_on};
+    size_t n = 0;
+    for (size_t i = 0; i < sizeof text / sizeof *text; i++)
+        n += text[i] != NULL ? strlen(text[i]) + 1 : 0;
     if (n > j->cap_text) {
         char *grown = realloc(j->text, n);
         if (grown == NULL)
@@ -194,12 +206,12 @@ static int copy_label(struct uv_writer_job *j, const struct checkpoint_file_labe
         j->text = grown;
         j->cap_text = n;
     }
-    memcpy(j->text, label->run, n_run);
-    memcpy(j->text + n_run, label->name, n_name);
-    j->label = (struct checkpoint_file_label){
-        .run = j->text, .name = j->text + n_run, .beat = label->beat};
-    if (n_owner > 0)
-        j->label.owner = memcpy(j->text + n_run + n_name, label->owner, n_owner);
+    char *at = j->text;
+    j->label.run = append_text(&at, label->run);
+    j->label.name = append_text(&at, label->name);
+    j->label.owner = append_text(&at, label->owner);
+    j->label.trained_on = append_text(&at, label->trained_on);
+    j->label.beat = label->beat;
     return 0;
 }
 

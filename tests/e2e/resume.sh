@@ -97,6 +97,13 @@ check "flags that contradict the checkpoint's run are refused" eval \
 
 # ---- Another peer's checkpoint. ----
 
+# newer DIR FILE: checks whether DIR has a checkpoint that is newer than FILE.
+# shellcheck disable=SC2317 # By wait_until.
+newer()
+{
+    [ -n "$(find "$1" -name 'checkpoint-?.safetensors' -newer "$2" 2>/dev/null)" ]
+}
+
 # refused TEXT REGEX ARGS...: the program ends with exit code 2 and a matching error, and changes no file in "mixed".
 refused()
 {
@@ -284,6 +291,27 @@ check "other data than those of --out, and no flags" eval \
     '"$HEARSAY" peer --name f --listen 127.0.0.1:0 --key killed/cluster.key --data csv:other.csv \
         --bootstrap 127.0.0.1:9 --out alone >alone.out 2>alone.err; [ $? = 2 ] &&
     grep -q -e "--out alone belongs to a run on other data" alone.err'
+
+# The files of --data change between two starts, and keep their kind.
+for i in {1..60}; do echo "$((i % 7)),$((i % 5)),$((i % 2))"; done >rows.csv
+rows=(--model logreg --data csv:rows.csv,scale=none --rounds 100000000 --checkpoint 0.1s)
+for command in train "peer --name f --listen 127.0.0.1:0 --key killed/cluster.key"; do
+    name=rows-${command%% *}
+    sed -i '1s/.*/1,1,1/' rows.csv
+    # shellcheck disable=SC2086 # Several words.
+    for expected in 0 0 1; do
+        [ $expected = 0 ] || sed -i '1s/.*/2,1,1/' rows.csv
+        touch "$name.before"
+        start "$name" "$HEARSAY" $command "${rows[@]}" --out "$name"
+        wait_until 60 newer "$name" "$name.before"
+        kill -KILL "$started"
+        wait "$started" 2>/dev/null
+        forget "$started"
+        check "${command%% *}: --data has changed: $expected" \
+            [ "$(grep -c 'warning: --data has changed since the checkpoint' "$name.err")" = $expected ]
+    done
+    check "  and the run was continued" grep -q "resuming from the checkpoint" "$name.err"
+done
 
 check "off writes none" eval \
     'bounded "$HEARSAY" "${run[@]}" --rounds 50 --checkpoint off --out off >off.out 2>off.err &&

@@ -53,7 +53,8 @@ static inline bool small_is(struct state *s, uint64_t beat)
 
 static inline struct checkpoint_file_label small_label(uint64_t beat)
 {
-    return (struct checkpoint_file_label){"model=logreg\n\"seed\" 1 \xc3\xa9", "a", beat, NULL};
+    return (struct checkpoint_file_label){"model=logreg\n\"seed\" 1 \xc3\xa9", "a", beat, NULL,
+                                          NULL};
 }
 
 /* Returns a checkpoint file in one block, which the caller frees. */

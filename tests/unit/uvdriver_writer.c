@@ -220,6 +220,29 @@ static void test_one_at_a_time(void **unused)
     assert_true(w.result.err == 0 && w.result.beat == 2 && newest(&n) == 2);
 }
 
+static void test_all_texts_of_the_label_are_kept(void **unused)
+{
+    struct checkpoint_store_found f;
+    struct checkpoint_store s;
+    struct checkpoint_file_label label = small_label(3);
+    (void)unused;
+    label.owner = "0123456789abcdef";
+    label.trained_on = "fedcba9876543210 0.1";
+    small_state(&w.state, 3);
+    assert_int_equal(uv_writer_keep(&w.writer, &w.state, &label), 0);
+    wait_until_done(1);
+    checkpoint_store_open(&s, &w.slow.disk, w.scratch.dir);
+    checkpoint_store_load(&s, MOST, &f);
+    assert_int_equal(f.n, 1);
+    assert_string_equal(f.image[0].label.run, label.run);
+    assert_string_equal(f.image[0].label.name, label.name);
+    assert_string_equal(f.image[0].label.owner, label.owner);
+    assert_string_equal(f.image[0].label.trained_on, label.trained_on);
+    assert_string_equal(checkpoint_store_owner(&f), label.owner);
+    checkpoint_store_found_close(&f);
+    checkpoint_store_close(&s);
+}
+
 static void test_a_failure_is_said(void **unused)
 {
     (void)unused;
@@ -305,6 +328,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_kept, setup, teardown),
         cmocka_unit_test_setup_teardown(test_one_at_a_time, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_all_texts_of_the_label_are_kept, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_failure_is_said, setup, teardown),
         cmocka_unit_test_setup_teardown(test_finished_at_the_end, setup, teardown),
         cmocka_unit_test_setup_teardown(test_nothing_at_the_end, setup, teardown),
