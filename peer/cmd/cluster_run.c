@@ -59,12 +59,13 @@ static void on_ended(void *self, uint32_t tag, uint32_t session)
 }
 
 bool cmd_cluster_run(const char *const *bootstrap, uint32_t n, const uint8_t *psk,
-                     const struct run_trainer *trainer, struct run *run)
+                     const struct channel_identity *identity, const struct run_trainer *trainer,
+                     struct run *run)
 {
     struct asking a = {.trainer = trainer, .run = run};
     const struct uv_client_calls calls = {
         .self = &a, .up = on_up, .message = on_message, .ended = on_ended, .resolved = on_resolved};
-    if (uv_client_open(&a.client, psk, NULL, &calls) < 0)
+    if (uv_client_open(&a.client, psk, identity, &calls) < 0)
         return false;
     uv_client_deadline(a.client, ASK_MS);
     for (uint32_t i = 0; i < n; i++)

@@ -3,20 +3,23 @@
  *
  * A peer that cannot take part in the run can then exit before it becomes a member. Reasons are
  * another model, other data, or a shard that does not exist. No answer is required. A peer learns
- * about the run after it has joined, if it finds no other peer now, or if it is refused as an
- * observer (--members).
+ * about the run after it has joined, if it finds no other peer now, or if it has a token: an
+ * observer must be on the allow-list (--members).
  */
 #ifndef PEER_CMD_CLUSTER_RUN_H
 #define PEER_CMD_CLUSTER_RUN_H
 
 #include "peer/run/run.h"
+#include "peer/secure/channel.h"
 
 #include <stdint.h>
 
 /* Calls the `n` addresses of `bootstrap`, and asks for a run that has started. Waits at most 2 s,
  * or until no address can still answer. If a peer has sent such a run, returns true and stores the
- * first one in `*run`. `psk`: the cluster key. */
+ * first one in `*run`. `psk`: the cluster key. `identity`: the identity of this peer, because peers
+ * with an allow-list answer only identities on it. */
 bool cmd_cluster_run(const char *const *bootstrap, uint32_t n, const uint8_t *psk,
-                     const struct run_trainer *trainer, struct run *run);
+                     const struct channel_identity *identity, const struct run_trainer *trainer,
+                     struct run *run);
 
 #endif

@@ -404,14 +404,16 @@ static int check_cluster_run(struct peer *p, const struct run *run)
 /* Reads the data before any socket is open, for two reasons. A peer that reads data for a minute
  * during a run would be silent for that time. A peer that cannot take part must not become a
  * member. Most peers first ask the cluster for its run. A peer that resumes from a checkpoint
- * already has the run, and for a child of `hearsay local` the parent has checked it. */
+ * already has the run, and for a child of `hearsay local` the parent has checked it. A peer with a
+ * token is not on the allow-list, so that its question would be refused. */
 static int prepare(struct peer *p)
 {
     struct run run;
     const struct node_config *c = &p->config.node;
-    bool asks = p->config.leash_fd < 0 && c->n_resume == 0;
+    bool asks = p->config.leash_fd < 0 && c->n_resume == 0 && c->certificate == NULL;
     if (asks
-        && cmd_cluster_run(c->bootstrap, c->n_bootstrap, p->settings.psk, c->flags.trainer, &run))
+        && cmd_cluster_run(c->bootstrap, c->n_bootstrap, p->settings.psk, &p->settings.identity,
+                           c->flags.trainer, &run))
         return check_cluster_run(p, &run);
     return read_data(p);
 }

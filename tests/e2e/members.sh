@@ -50,6 +50,7 @@ peer a "$pa" a --members members.txt --out a
 peer b "$pb" b --members members.txt --out b
 check "listed peers train" trains a
 check "  each says who it is" grep -q "a is ${id[a]}" a.err
+check "  and neither has refused the other's question for the run" eval '! grep -q "refused an observer" a.err b.err'
 
 peer c "$pc" c-unlisted --out c
 check "one that holds the key only ends with 2" \
