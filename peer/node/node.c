@@ -311,9 +311,10 @@ static void start(struct node *n)
     if (n->env.config.n_resume > 0)
         go_on(n);
     else if (statistics_aggregation_start(&n->pooling))
-        env_note(&n->env, NOTE_INFO,
-                 "the run starts once the column moments of %u members (--min-peers) have arrived",
-                 n->env.config.run.min_peers);
+        env_note(
+            &n->env, NOTE_INFO,
+            "the run starts once the column statistics of %u members (--min-peers) have arrived",
+            n->env.config.run.min_peers);
     else if (n->env.config.found)
         take_run(n, &n->env.config.run);
     else

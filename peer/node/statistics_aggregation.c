@@ -266,17 +266,18 @@ static void tell(struct statistics_aggregation *p, const struct gathering *g)
     list(g, false, names);
     if (!ours)
         env_note(v, NOTE_INFO,
-                 "waiting for %s, which collects the column moments of all members: %zu have "
+                 "waiting for %s, which collects the column statistics of all members: %zu have "
                  "arrived%s%s",
                  g->founder_name, g->n_said, names[0] != '\0' ? ", missing: " : "", names);
     else if (names[0] != '\0')
         env_note(v, NOTE_INFO,
-                 "waiting for the column moments of %s: %zu of %u (--min-peers) have arrived",
+                 "waiting for the column statistics of %s: %zu of %u (--min-peers) have arrived",
                  names, g->n_fit, v->config.run.min_peers);
     else
-        env_note(v, NOTE_INFO,
-                 "waiting for members: the column moments of %zu of %u (--min-peers) have arrived",
-                 g->n_fit, v->config.run.min_peers);
+        env_note(
+            v, NOTE_INFO,
+            "waiting for members: the column statistics of %zu of %u (--min-peers) have arrived",
+            g->n_fit, v->config.run.min_peers);
 }
 
 /* Ends the node with an error, because the own columns do not match the columns of the member
@@ -312,7 +313,7 @@ static bool fix(struct statistics_aggregation *p, const struct gathering *g, str
         return false;
     }
     list(g, true, names);
-    env_note(v, NOTE_INFO, "the run uses the column moments of %zu members: %s", n, names);
+    env_note(v, NOTE_INFO, "the run uses the column statistics of %zu members: %s", n, names);
     return true;
 }
 

@@ -54,9 +54,9 @@ for i in 0 1 2 3; do
     check "peer $i with a file of its own ends in consensus" finish "${pid[i]}" 60
 done
 check "the first of them fixes the run, by what all say" \
-    grep -q 'p0: the run uses the column moments of 4 members: p0, p1, p2, p3' own-0.err
-check "  and no other" [ "$(cat own-?.err | grep -c 'the run uses the column moments')" = 1 ]
-check "  which they say at the start" [ "$(cat own-?.err | grep -c 'the run starts once the column moments of 4 members')" = 4 ]
+    grep -q 'p0: the run uses the column statistics of 4 members: p0, p1, p2, p3' own-0.err
+check "  and no other" [ "$(cat own-?.err | grep -c 'the run uses the column statistics')" = 1 ]
+check "  which they say at the start" [ "$(cat own-?.err | grep -c 'the run starts once the column statistics of 4 members')" = 4 ]
 bounded "$HEARSAY" train --model logreg --data csv:data/cover --rounds 1 --out whole >whole.out 2>whole.err
 for i in 0 1 2 3; do
     check "peer $i has the means and scales of the whole set" [ "$(data_of "own-$i")" = "$(data_of whole)" ]
@@ -124,7 +124,7 @@ awk -F, 'NR == 1 { for (i = 0; i < 3; i++) print >"towns/" i ".csv"; next }
     { k = $1 == "Ulm" || $1 == "Bonn" ? 0 : $1 == "Kiel" ? 1 : $1 == "Jena" ? 2 : NR % 3; print >"towns/" k ".csv" }' data/gaps/train.csv
 cp towns/1.csv towns/3.csv
 peers towns own csv:towns/%i.csv,test=data/gaps/test.csv 3 --min-peers 3 --rounds 4000 --model logreg --lr 0.1
-check "the run is fixed" wait_until 60 grep -q 'uses the column moments of 3 members' towns-0.err
+check "the run is fixed" wait_until 60 grep -q 'uses the column statistics of 3 members' towns-0.err
 start late bounded "$HEARSAY" peer --name late --listen 127.0.0.1:0 --key key --shard own --bootstrap "127.0.0.1:${port[0]}" \
     --data csv:towns/3.csv,test=data/gaps/test.csv --out late
 late=$started
@@ -156,7 +156,7 @@ code=$?
 check "columns of another sort are refused: $(grep -o 'data csv.*' unlike.err | head -n 1 | cut -c 1-100)" \
     eval '[ $code = 2 ] && grep -q "data csv:unlike.csv: column \"[a-z]*\": found categories, expected numbers (according to a, which fixes the run)" unlike.err'
 check "  and left out" wait_until 60 grep -q 'the data of b do not match this peer.s data: column "[a-z]*": found categories, expected numbers' first.err
-check "  which is waited on, and said" wait_until 60 grep -q 'waiting for members: the column moments of 1 of 2 (--min-peers) have arrived' first.err
+check "  which is waited on, and said" wait_until 60 grep -q 'waiting for members: the column statistics of 1 of 2 (--min-peers) have arrived' first.err
 kill -TERM "$first"
 check "who waits ends when told to" finish "$first" 60
 

@@ -243,7 +243,7 @@ static void test_not_the_first(void **state)
     tell(w, 0, 0, 'a', true);
     run_for(w, 12 * SECOND);
     assert_true(!has_run(w) && toy.n_pools == 0);
-    assert_true(lone_said(w, "waiting for peer-1, which collects the column moments of all "
+    assert_true(lone_said(w, "waiting for peer-1, which collects the column statistics of all "
                              "members: 2 have arrived, missing: peer-2, peer-3")
                 >= 1);
     w->run.seed = 4321;
@@ -276,14 +276,12 @@ static void test_waits_are_said(void **state)
 {
     (void)state;
     struct lone *w = begin("peer-0", 3);
-    assert_int_equal(lone_said(w, "the run starts once the column moments of 3 members"), 1);
+    assert_int_equal(lone_said(w, "the run starts once the column statistics of 3 members"), 1);
     tell(w, 1, 1, 'b', false);
     run_for(w, 3 * SECOND);
-    assert_int_equal(
-        lone_said(
-            w,
-            "waiting for the column moments of peer-1, peer-3: 2 of 3 (--min-peers) have arrived"),
-        1);
+    assert_int_equal(lone_said(w, "waiting for the column statistics of peer-1, peer-3: 2 of 3 "
+                                  "(--min-peers) have arrived"),
+                     1);
     assert_int_equal(lone_said(w, "no run"), 0);
     lone_close(w);
     w = begin("peer-0", 9);
@@ -291,8 +289,8 @@ static void test_waits_are_said(void **state)
         tell(w, i, i, 'a', false);
     run_for(w, 3 * SECOND);
     assert_int_equal(
-        lone_said(w,
-                  "waiting for members: the column moments of 4 of 9 (--min-peers) have arrived"),
+        lone_said(
+            w, "waiting for members: the column statistics of 4 of 9 (--min-peers) have arrived"),
         1);
     lone_close(w);
 }
