@@ -75,7 +75,8 @@ uint32_t codec_levels_rung(const struct codec_levels *l)
 
 const char *codec_levels_by(const struct codec_levels *l)
 {
-    return l->floor > l->rung ? "link" : l->held ? "price" : "drift";
+    bool lowered = !isfinite(l->excess) && l->rung < l->first;
+    return l->floor > l->rung ? "link" : l->held || lowered ? "price" : "drift";
 }
 
 /* Returns the price of a level. A level above the densest one has the price of the densest. */

@@ -146,8 +146,8 @@ struct state; /* Defined in nn/math/state.h. */
 /* Saves or restores the state as a section of its own. */
 void codec_levels_state(struct codec_levels *l, struct state *s);
 
-/* Returns what determines the level of deltas: "link" (the floor), "price" (the drift requires a
- * denser level, which is too expensive), or "drift". */
+/* Returns what determines the level of deltas: "link" (the floor), "price" (the level that the
+ * drift requires, or the first level while the drift is unknown, is too expensive), or "drift". */
 const char *codec_levels_by(const struct codec_levels *l);
 
 /* Records |Delta|^2, the squared distance of the local steps of one round. */

@@ -146,7 +146,7 @@ static void say_end(struct cmd_peer_report *r, const struct node_progress *g,
     cmd_progress_end_line(&r->progress);
     if (g->round > 0)
         cmd_progress_codecs_add(&rungs, g->rung, g->excess);
-    rungs.by_link = g->rung_by != NULL && strcmp(g->rung_by, "link") == 0;
+    rungs.by_link = g->rung_by != NULL && strcmp(g->rung_by, "drift") != 0;
     cmd_progress_codecs_print(&rungs, stderr);
     if (r->diary.claimed)
         fprintf(stderr, "%s in %s\n", r->diary.stored ? "model and metrics are" : "metrics are",

@@ -135,8 +135,8 @@ struct cmd_progress_codecs
     /* n_specs: number of different codecs. n_peers: number of peers counted. n_looked: number of
      * peers that knew the consensus distance at least once. */
     uint32_t n_specs, n_peers, n_looked;
-    /* True if there is one peer, and its codec is denser than the consensus distance requires
-     * because its link has spare bandwidth. */
+    /* True if there is one peer, and the bandwidth of its link has changed its codec: to a denser
+     * codec because the link has room, or to a sparser one because deltas would take too long. */
     bool by_link;
 };
 

@@ -223,6 +223,7 @@ static void test_dear_from_the_start(void **state)
         codec_levels_init(&l, k == 2 ? CODEC_LEVELS_BLIND + 1 : 1);
         codec_levels_set_prices(&l, price[k], 5);
         assert_int_equal(l.rung, k == 0 ? CODEC_LEVELS_FIRST : CODEC_LEVELS_MIDDLE);
+        assert_string_equal(codec_levels_by(&l), k == 0 ? "drift" : "price");
         codec_levels_set_prices(&l, price[0], 6); /* Lower prices bring the first level back. */
         assert_int_equal(l.rung, CODEC_LEVELS_FIRST);
     }
