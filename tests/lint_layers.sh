@@ -47,8 +47,9 @@ sees()
     peer/secure) ;;
     peer/admission) echo peer/secure gossip/wire ;;
     peer/checkpoints) echo nn/math nn/files peer/secure ;;
-    peer/node) echo peer/run gossip/mixers gossip/exchange gossip/members gossip/wire compress topology ;;
-    peer/node/collectives) echo peer/node peer/run gossip/collectives gossip/mixers gossip/exchange gossip/members gossip/wire compress topology ;; # peer/node does not see it.
+    peer/node/finish) echo gossip/exchange gossip/wire ;;
+    peer/node) echo peer/node/finish peer/run gossip/mixers gossip/exchange gossip/members gossip/wire compress topology ;;
+    peer/node/collectives) echo peer/node peer/node/finish peer/run gossip/collectives gossip/mixers gossip/exchange gossip/members gossip/wire compress topology ;; # peer/node does not see it.
     peer/output) echo peer/run gossip/wire nn/files ;;
     peer/progress) ;;
     peer/sim) echo peer/run peer/secure peer/checkpoints peer/node gossip/mixers gossip/exchange gossip/wire ;; # A liar is a mixer.
@@ -85,7 +86,7 @@ door()
     peer/checkpoints/disk.c) echo "$files" ;;
     peer/output/disk_reservation.c) echo "$files" ;;
     peer/output/outdir.*) echo "<(jansson|sys/file)\.h>|$files" ;;
-    peer/output/journal.c) echo "$files" ;;
+    peer/output/journal.c | peer/output/promise.c) echo "$files" ;;
     peer/http/server.h) echo '<sys/socket\.h>' ;;
     peer/http/server.c) echo "<(microhttpd|netinet/in|sys/resource|sys/socket|time)\.h>|$files" ;;
     peer/run_log/*) echo '<(jansson|netdb|sys/stat|sys/statvfs|uv)\.h>' ;;
@@ -148,7 +149,7 @@ banned()
     nn/math/parallel_for.c | nn/math/thread_pool.c | nn/math/c_locale.c) echo "$clocks|$chance|$print|$environment" ;;
     peer/secure/keyfile.c) echo "$clocks|$chance|$environment" ;;
     peer/run_log/*) echo "$chance|$print|$environment" ;;
-    peer/output/outdir.c | peer/output/disk_reservation.c) echo "$clocks|$chance|$print|$environment" ;;
+    peer/output/outdir.c | peer/output/disk_reservation.c | peer/output/promise.c) echo "$clocks|$chance|$print|$environment" ;;
     peer/http/server.c) echo "$chance|$print|$environment|$world" ;;
     *) echo "$clocks|$chance|$print|$environment|$world" ;;
     esac

@@ -510,6 +510,32 @@ static void read_moments(struct cursor *c, struct wire_message *message)
     get_fixed(c, m->signature, sizeof m->signature);
 }
 
+static void get_ballot(struct cursor *c, struct wire_ballot *b)
+{
+    b->number = get_u64(c);
+    get_fixed(c, b->id, sizeof b->id);
+}
+
+/* The finish protocol checks the bytes of lists and proposals later (peer/node/finish). */
+static void read_finish(struct cursor *c, struct wire_message *message)
+{
+    struct wire_finish *m = &message->finish;
+    m->word = (enum wire_finish_word)get_u32(c, WIRE_FINISH_END - 1);
+    get_ballot(c, &m->ballot);
+    get_ballot(c, &m->promised);
+    get_ballot(c, &m->accepted);
+    m->partial = get_bool(c);
+    m->n_mixing = get_u32(c, WIRE_MEMBERS_MAX);
+    m->n_models = get_u32(c, WIRE_MEMBERS_MAX);
+    m->dist2 = get_norm2(c);
+    m->norm2 = get_norm2(c);
+    m->model_hash = get_u64(c);
+    m->mean = get_bin(c, WIRE_SKETCH_MAX);
+    m->members = get_bin(c, WIRE_FINISH_MEMBERS_MAX);
+    m->proposal = get_bin(c, WIRE_FINISH_PROPOSAL_MAX);
+    demand(c, m->members.n % WIRE_FINISH_ENTRY == 0);
+}
+
 /* Reader of messages without fields: EDGE_CLOSE and STATUS_REQ. */
 static void read_nothing(struct cursor *c, struct wire_message *message)
 {
@@ -527,7 +553,7 @@ static void (*const reader_of[WIRE_TYPE_END])(struct cursor *c, struct wire_mess
     [WIRE_HEARD] = read_heard,         [WIRE_REFUSED] = read_refused,
     [WIRE_HAND] = read_hand,           [WIRE_PART] = read_part,
     [WIRE_MOMENTS] = read_moments,     [WIRE_ROUND_PROTOCOL] = read_round_protocol,
-    [WIRE_CALLBACK] = read_callback};
+    [WIRE_CALLBACK] = read_callback,   [WIRE_FINISH] = read_finish};
 
 bool wire_read(const uint8_t *p, size_t n, struct wire_batch *batch, struct wire_message *m)
 {

@@ -28,9 +28,8 @@
 
 /* Versions and limits of the message protocol. */
 enum wire_limit {
-    WIRE_VERSION = 8,          /* Newest protocol version that this program supports. */
-    WIRE_VERSION_LEAST = 7,    /* Oldest protocol version that this program supports. */
-    WIRE_VERSION_CALLBACK = 8, /* First protocol version with the CALLBACK message. */
+    WIRE_VERSION = 9,       /* Newest protocol version that this program supports. */
+    WIRE_VERSION_LEAST = 9, /* Oldest protocol version that this program supports. */
     WIRE_ID_BYTES = 32,
     WIRE_SIGNATURE_BYTES = 64,
     WIRE_CODEC_MAX = 63, /* Maximum characters of a codec specification in a STATUS. */
@@ -55,6 +54,11 @@ enum wire_limit {
     /* A DELTA encodes `degree` and `more` in one number; `more` begins at this bit. */
     WIRE_MORE_BITS = 16,
     WIRE_MOMENTS_MAX = 24 * 1024, /* Maximum bytes of a member's column statistics. */
+    /* FINISH messages: bytes of one entry of the list of members, and maximum bytes of the list
+     * and of a proposal, which begins with two numbers of 4 bytes. */
+    WIRE_FINISH_ENTRY = 9,
+    WIRE_FINISH_MEMBERS_MAX = WIRE_FINISH_ENTRY * WIRE_MEMBERS_MAX,
+    WIRE_FINISH_PROPOSAL_MAX = 8 + WIRE_FINISH_MEMBERS_MAX,
     /* Maximum value of a phase, edge state or codec. Their enums are defined in other headers. */
     WIRE_CODE_MAX = 15
 };
@@ -91,6 +95,7 @@ enum wire_type {
     /* Message of the round protocol of the run (peer/node/round_protocol.h). A bulk message. */
     WIRE_ROUND_PROTOCOL,
     WIRE_CALLBACK, /* Result of the sender's test dial to the receiver's announced addresses. */
+    WIRE_FINISH,   /* Message of the finish protocol (peer/node/finish/README.md). */
     WIRE_TYPE_END
 };
 
@@ -396,6 +401,44 @@ struct wire_callback
     char address[WIRE_ADDRESS_MAX + 1]; /* Address that the last test dial used. */
 };
 
+/* Ballot of the finish protocol. Ballots are ordered by number, then by id. */
+struct wire_ballot
+{
+    uint64_t number;           /* 0: no ballot. */
+    uint8_t id[WIRE_ID_BYTES]; /* Identity of the peer that coordinates the ballot. */
+};
+
+enum wire_finish_word {
+    WIRE_FINISH_ASK,      /* First wave of a ballot: asks for promises and evidence. */
+    WIRE_FINISH_PROPOSE,  /* Second wave of a ballot: asks to accept `proposal`. */
+    WIRE_FINISH_REPORT,   /* Answer to an ASK. */
+    WIRE_FINISH_ACCEPTED, /* Answer to a PROPOSE. */
+    WIRE_FINISH_DECIDED,  /* `proposal` is the certificate of the run. */
+    WIRE_FINISH_END
+};
+
+/* Message of the finish protocol. A REPORT and an ACCEPTED describe the sender and the peers whose
+ * answers it has added up. Fields that a word does not use are 0 or empty. */
+struct wire_finish
+{
+    enum wire_finish_word word;
+    struct wire_ballot ballot;   /* Ballot of the wave. None in a DECIDED. */
+    struct wire_ballot promised; /* Highest ballot that one of these peers has promised. */
+    struct wire_ballot accepted; /* REPORT: highest ballot in which `proposal` was accepted. */
+    bool partial;      /* True: a session was lost during the wave, so answers may be missing. */
+    uint32_t n_mixing; /* REPORT: number of these peers that have not ended their run. */
+    uint32_t n_models; /* REPORT: number of these peers with a frozen model within the target. */
+    /* REPORT: sum of squared distances of the n_models sketches from their mean, and sum of the
+     * squared norms of the models. */
+    float dist2, norm2;
+    uint64_t model_hash; /* REPORT: hash of the models if all are equal, else 0. */
+    struct bytes mean;   /* REPORT: mean of the sketches, little-endian float32. */
+    /* Members, WIRE_FINISH_ENTRY bytes each: the first 8 bytes of the identity, and flags
+     * (peer/node/finish/finish.h). */
+    struct bytes members;
+    struct bytes proposal; /* Encoded proposal (peer/node/finish/proposal.h). */
+};
+
 #define WIRE_ROUND_WINDOW  UINT64_MAX
 #define WIRE_ROUND_INITIAL (UINT64_MAX - 1)
 #define WIRE_PIECE_WHOLE   UINT32_MAX
@@ -500,6 +543,7 @@ struct wire_message
         struct wire_moments moments;
         struct wire_round_protocol round_protocol;
         struct wire_callback callback;
+        struct wire_finish finish;
     };
 };
 
@@ -545,6 +589,7 @@ size_t wire_put_model(uint8_t *out, size_t cap, const struct wire_model *m);
 size_t wire_put_moments(uint8_t *out, size_t cap, const struct wire_moments *m);
 size_t wire_put_round_protocol(uint8_t *out, size_t cap, const struct wire_round_protocol *m);
 size_t wire_put_callback(uint8_t *out, size_t cap, const struct wire_callback *m);
+size_t wire_put_finish(uint8_t *out, size_t cap, const struct wire_finish *m);
 size_t wire_put_status_req(uint8_t *out, size_t cap);
 size_t wire_put_status(uint8_t *out, size_t cap, const struct wire_status *m);
 

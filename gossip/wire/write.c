@@ -284,6 +284,33 @@ size_t wire_put_callback(uint8_t *out, size_t cap, const struct wire_callback *m
     return end(&o);
 }
 
+static void put_ballot(struct out *o, const struct wire_ballot *b)
+{
+    put_uint(o, b->number);
+    put_bin(o, b->id, sizeof b->id);
+}
+
+size_t wire_put_finish(uint8_t *out, size_t cap, const struct wire_finish *m)
+{
+    struct out o;
+    begin(&o, out, cap);
+    put_type(&o, WIRE_FINISH);
+    put_uint(&o, (uint64_t)m->word);
+    put_ballot(&o, &m->ballot);
+    put_ballot(&o, &m->promised);
+    put_ballot(&o, &m->accepted);
+    put_bool(&o, m->partial);
+    put_uint(&o, m->n_mixing);
+    put_uint(&o, m->n_models);
+    put_float(&o, m->dist2);
+    put_float(&o, m->norm2);
+    put_uint(&o, m->model_hash);
+    put_bin(&o, m->mean.p, m->mean.n);
+    put_bin(&o, m->members.p, m->members.n);
+    put_bin(&o, m->proposal.p, m->proposal.n);
+    return end(&o);
+}
+
 size_t wire_put_edge(uint8_t *out, size_t cap, const struct wire_edge *m)
 {
     struct out o;

@@ -73,6 +73,8 @@ int handle_open_files(struct hearsay *h)
                          .note = handle_note,
                          .self = h};
     h->config.write_model = write_model;
+    h->config.node.keep_promise = run_log_keep_promise;
+    h->config.node.keep_promise_self = &h->diary;
     h->config.write_handed = write_handed;
     h->config.again_ms = again_ms;
     h->config.late_ms = late_ms;
@@ -125,8 +127,10 @@ static void write_summary(struct hearsay *h, const struct verdict_facts *f, cons
     json_object_set_new(j, "exit_code", json_integer(o->exit_code));
     int err = j != NULL ? outdir_write_summary(h->out, j) : -ENOMEM;
     json_decref(j);
-    if (err == 0 && finished)
+    if (err == 0 && finished) {
         forget_checkpoints(h);
+        promise_remove(h->out);
+    }
     if (err == 0)
         return;
     snprintf(why, sizeof why, "cannot write %s/summary.json: %s", h->out, strerror(-err));

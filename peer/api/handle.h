@@ -24,6 +24,7 @@
 #include "peer/checkpoints/checkpoint_store.h"
 #include "peer/node/verdict.h"
 #include "peer/output/outdir.h"
+#include "peer/output/promise.h"
 #include "peer/run/layout_keys.h"
 #include "peer/run_log/monitor.h"
 #include "peer/sgd/sgd_keys.h"
@@ -95,6 +96,7 @@ struct hearsay
     const char *out; /* Path of the output directory. NULL: no files are written. */
     /* Output directory, open and locked while the handle is open. */
     struct outdir dir;
+    struct promise promise;
     /* Text for run.txt in the output directory, which identifies the run
      * (peer/output/run_lock.h). */
     char owner_text[RUN_IDENTITY_TEXT_MAX];

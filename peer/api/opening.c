@@ -357,6 +357,8 @@ static int open_checkpoints(struct hearsay *h)
                                                  .beat = h->found.image[i].label.beat,
                                                  .slot = (uint32_t)h->found.slot[i]};
     c->node.n_resume = h->found.n;
+    promise_read(&h->promise, h->out);
+    c->node.promise = (struct bytes){h->promise.bytes, h->promise.n};
     c->slots = &h->slots;
     return HEARSAY_OK;
 }

@@ -22,6 +22,7 @@
 #include "peer/cmd/peer_report.h"
 #include "peer/cmd/peers.h"
 #include "peer/cmd/training.h"
+#include "peer/output/promise.h"
 #include "peer/uv/fd_reserve.h"
 #include "peer/uv/identity.h"
 #include "peer/uv/settings.h"
@@ -75,6 +76,7 @@ struct peer
     const char *out;
     char out_default[WIRE_NAME_MAX + 16];
     struct cmd_out dir; /* Output directory of --out. */
+    struct promise promise;
     struct cmd_checkpoint checkpoint;
     struct uv_driver_config config;
     struct cmd_training training;
@@ -290,6 +292,8 @@ static int take_out(struct peer *p)
         code = cmd_checkpoint_open(&p->checkpoint, p->o, p->out);
     cmd_checkpoint_configure(&p->checkpoint, &p->config);
     p->config.node.was_there = p->dir.begun && p->config.node.n_resume == 0;
+    if (p->dir.begun)
+        promise_read(&p->promise, p->out);
     return code;
 }
 
@@ -345,6 +349,9 @@ static int configure(struct peer *p)
     p->config.note = cmd_peer_report_note;
     p->config.measured = cmd_peer_report_measured;
     p->config.write_model = cmd_peer_report_store;
+    p->config.node.keep_promise = run_log_keep_promise;
+    p->config.node.keep_promise_self = &p->report.diary;
+    p->config.node.promise = (struct bytes){p->promise.bytes, p->promise.n};
     p->config.write_handed = cmd_peer_report_store_handed;
     p->config.again_ms = cmd_peer_report_again_ms;
     p->config.late_ms = cmd_peer_report_late_ms;

@@ -4,6 +4,7 @@
 
 #include "peer/cmd/out.h"
 #include "peer/cmd/training.h"
+#include "peer/output/promise.h"
 #include "peer/run_log/checkpoint_heads.h"
 #include "peer/run_log/summary.h"
 
@@ -173,6 +174,8 @@ int cmd_peer_report_finish(struct cmd_peer_report *r, struct uv_driver *d)
     if (!written)
         exit_code = CMD_FAILED;
     r->over = finished && written && dir != NULL;
+    if (r->over)
+        promise_remove(dir);
     if (r->json) {
         json_dumpf(j, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
         fputc('\n', stdout);

@@ -126,8 +126,7 @@ static void send_result(struct sessions *s, const struct link *l, const char *ad
     uint8_t out[WIRE_ADDRESS_MAX + 16];
     struct wire_callback m = {.why = (uint32_t)why};
     snprintf(m.address, sizeof m.address, "%s", address);
-    if (l->version >= WIRE_VERSION_CALLBACK)
-        sessions_send(s, l, false, out, wire_put_callback(out, sizeof out, &m), NULL);
+    sessions_send(s, l, false, out, wire_put_callback(out, sizeof out, &m), NULL);
 }
 
 static void works(struct sessions *s, struct link *l, const char *address)

@@ -1,6 +1,8 @@
 /* peer/node/final_model.c -- reports the end of a run after the final model is stored or lost. */
 #include "peer/node/final_model.h"
 
+#include "peer/node/certificate.h"
+
 /* Reports this peer's end to the other members. The report must wait until the model is stored or
  * lost, because a peer without a stored model has failed. Whether stored or not, this peer's
  * exchanges are complete at this time. */
@@ -16,6 +18,8 @@ static void say_kept(struct node *n, bool stored)
     bool finished = stored && n->job.rollback.n <= 1;
     members_set_state(n->env.members, finished ? RECORD_FINISHED : RECORD_FAILED);
     sessions_say_finished_all(&n->sessions);
+    if (finished)
+        certificate_freeze(n);
 }
 
 void final_model_kept(struct node *n, bool stored)

@@ -3,6 +3,7 @@
 
 #include "peer/node/parts.h"
 #include "peer/node/rounds.h"
+#include "peer/node/scheduler_view.h"
 #include "peer/run/exit.h"
 #include "topology/topology.h"
 
@@ -80,14 +81,14 @@ static void plan_edge(struct job *j, size_t i)
 {
     const struct run_context *w = j->workshop;
     const struct phases *ph = j->phases;
-    struct mixing_moment now = {.round = ph->round,
-                                .n_rounds = w->run.rounds,
-                                .lock_step = w->run.policy == RUN_SYNC,
-                                .settling = ph->phase == NODE_CONSENSUS,
-                                .draining = ph->draining,
-                                .barred = edges_found_out(j->edges, edges_at(j->edges, i)),
-                                .codec = w->by_drift ? DELTA_RUNG + codec_levels_rung(&w->ladder)
-                                                     : DELTA_RUN};
+    struct mixing_moment now = {
+        .round = ph->round,
+        .n_rounds = w->run.rounds,
+        .lock_step = w->run.policy == RUN_SYNC,
+        .settling = ph->phase == NODE_CONSENSUS,
+        .draining = ph->draining && !scheduler_view_owed(ph, edges_at(j->edges, i)),
+        .barred = edges_found_out(j->edges, edges_at(j->edges, i)),
+        .codec = w->by_drift ? DELTA_RUNG + codec_levels_rung(&w->ladder) : DELTA_RUN};
     rounds_plan(j->edges, edges_at(j->edges, i), phases_next_beat(ph), &now);
     edges_join(j->edges, i, &now);
 }
@@ -237,6 +238,7 @@ void job_start(struct job *j)
     struct mixing *mixing = &j->workshop->mixing;
     const struct phases *ph = j->phases;
     uint32_t degree = 0;
+    j->last = false;
     choose_rung(j);
     if (mixing_begin(mixing, j->edges->n) != 0) {
         no_memory(j);
@@ -301,6 +303,7 @@ void job_last(struct job *j)
     j->evaluate = true;
     j->evaluate_samples = 0;
     j->evaluate_beat = phases_beat(j->phases);
+    j->last = true;
     set_moment(j);
     plan_snapshot(j);
     j->working = j->env->fx->work = true;
@@ -411,6 +414,18 @@ static void encode(struct job *j)
     mask_momentum(w);
 }
 
+/* Computes the evidence of the final model: the model as it is stored, rounded to 16 bits where the
+ * trainer holds 16-bit values. */
+static void collect_evidence(struct job *j)
+{
+    const struct mixing *m = &j->workshop->mixing;
+    const float *x = mixing_held_model(m);
+    float sketch[SKETCH_K];
+    uint64_t hash = rng_hash(x, m->n_floats * sizeof *x);
+    sketch_project(&m->sketch, x, sketch);
+    finish_evidence_of(&j->evidence, sketch, vec_norm2(x, m->dim), hash != 0 ? hash : 1);
+}
+
 /* With --overlap 1 the evaluation belongs to the second job, so that it does not delay the
  * deltas. */
 void job_work(struct job *j, int64_t (*clock_us)(void))
@@ -438,6 +453,8 @@ void job_work(struct job *j, int64_t (*clock_us)(void))
     int64_t trained = clock_us();
     if (j->part != JOB_STEPS)
         encode(j);
+    if (j->last)
+        collect_evidence(j);
     j->evaluate_us += trains - mixed;
     j->compute_us += trained - trains;
     j->mix_us += clock_us() - trained + mixed - begin;

@@ -34,6 +34,7 @@
 
 #include "peer/node/bandwidth_estimate.h"
 #include "peer/node/evaluation.h"
+#include "peer/node/finish/evidence.h"
 #include "peer/node/model_server.h"
 #include "peer/node/phases.h"
 #include "peer/node/rollback.h"
@@ -96,7 +97,9 @@ struct job
     size_t told;      /* Encoded bytes of the present delta that the worker has announced. */
     uint32_t n_parts; /* Number of fragments of the delta that the worker has announced. */
     bool ran_away; /* True: training diverged in this job, and x is the model of rollback.round. */
-    struct node_progress figures; /* Figures that jobs produce, for drivers (node_progress()). */
+    bool last;     /* True: this is the last job of the run, which computes `evidence`. */
+    struct finish_evidence evidence; /* Evidence of the final model, for the certificate. */
+    struct node_progress figures;    /* Figures that jobs produce, for drivers (node_progress()). */
 };
 
 /* Initialises *j. All pointers are borrowed and must outlive *j. */

@@ -1,6 +1,7 @@
 /* peer/node/node.c -- the order of the work in a step, and the module that handles each event. */
 #include "peer/node/node.h"
 
+#include "peer/node/certificate.h"
 #include "peer/node/final_model.h"
 #include "peer/node/member_counts.h"
 #include "peer/node/models.h"
@@ -23,6 +24,7 @@ static void close_run(struct node *n)
     job_close(&n->job);
     model_server_forget(&n->orders);
     model_handoff_close(&n->hand);
+    certificate_close(n);
     join_again(&n->join);
     run_context_close(&n->workshop);
 }
@@ -77,9 +79,15 @@ static enum sessions_run their_run(void *self, const struct wire_hello *h, bool 
     return said;
 }
 
+static void session_met(void *self, const struct link *l)
+{
+    certificate_met(self, l);
+}
+
 static void session_lost(void *self, const struct link *l)
 {
     edges_lost(&((struct node *)self)->edges, l);
+    certificate_lost(self, l);
 }
 
 static void session_finished(void *self, const struct link *l)
@@ -112,11 +120,13 @@ static int open_machines(struct node *n, const struct node_config *config)
     const struct sessions_owner owner = {.self = n,
                                          .standing = standing,
                                          .run = their_run,
+                                         .met = session_met,
                                          .lost = session_lost,
                                          .finished = session_finished,
                                          .surplus = session_surplus,
                                          .status = say_status};
     n->workshop.env = &n->env;
+    n->certificate.wake_us = INT64_MAX;
     statistics_aggregation_init(&n->pooling, &n->env, &n->sessions);
     edges_init(&n->edges, &n->env, &n->sessions, &n->workshop);
     membership_log_init(&n->roll, &n->env, &n->sessions, &n->edges);
@@ -272,7 +282,8 @@ static const struct
                                [WIRE_PART] = {on_part, false, "bad PART"},
                                [WIRE_MOMENTS] = {on_moments, false, "bad MOMENTS"},
                                [WIRE_ROUND_PROTOCOL] = {on_round, false, "bad ROUND_PROTOCOL"},
-                               [WIRE_CALLBACK] = {callback_came, false, "bad CALLBACK"}};
+                               [WIRE_CALLBACK] = {callback_came, false, "bad CALLBACK"},
+                               [WIRE_FINISH] = {certificate_heard, false, "bad FINISH"}};
 
 /* Parses a message and calls its handler. All messages of a node pass through this function. */
 static void receive(struct node *n, const struct link *l, const uint8_t *p, size_t len)
@@ -515,6 +526,8 @@ static void update_phases(struct node *n)
         job_go_on(&n->job);
         return;
     }
+    n->phases.certified = certificate_known(n) != NULL;
+    n->phases.certificate_awaited = n->kept && certificate_awaited(n);
     switch (phases_update(&n->phases, job_diverged(&n->job))) {
     case PHASES_WAIT: /* A model requested during the last job must not wait for the next job. */
         if (n->phases.phase >= NODE_TRAINING)
@@ -544,6 +557,7 @@ static int64_t wake_us(const struct node *n)
     int64_t job = n->phases.wake_us;
     if (n->env.over)
         return INT64_MAX;
+    job = n->certificate.wake_us < job ? n->certificate.wake_us : job;
     return job > n->env.now_us && job < n->next_tick_us ? job : n->next_tick_us;
 }
 
@@ -573,6 +587,7 @@ void node_step(struct node *n, const struct node_event *ev, struct node_effects 
         stop(n);
     if (!n->env.over) {
         final_model_update(n);
+        certificate_update(n);
         tick(n);
         sessions_news(&n->sessions);
         look_for_run(n);

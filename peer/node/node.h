@@ -408,6 +408,14 @@ struct node_config
      * are present to begin, the others may have finished the run, so this peer ends after waiting
      * for patience_us (run_ended.h). */
     bool was_there;
+    /* Stores the promise of the finish protocol durably (finish/README.md), n bytes. Called within
+     * node_step(), before the message that contains the promise is sent. Returns false if this
+     * failed. NULL: this peer has no disk, so a later process has another identity. */
+    bool (*keep_promise)(void *self, const uint8_t *bytes, size_t n);
+    void *keep_promise_self; /* First argument of keep_promise(). */
+    /* The promise that an earlier process of this peer stored last. Borrowed until node_close().
+     * Length 0: none. */
+    struct bytes promise;
 };
 
 /* Figures about a node, for users and scripts. NaN: the figure is not known, or not known yet.

@@ -100,7 +100,7 @@ void phases_join(struct phases *ph)
     ph->done = ph->skipped = 0;
     ph->resumed = false;
     ph->taken = true;
-    if (round >= last && member_counts_finished(ph->env))
+    if (round >= last && (ph->certified || member_counts_finished(ph->env)))
         take_final(ph);
 }
 
@@ -477,6 +477,7 @@ static struct schedule_view see(struct phases *ph, bool diverged)
     /* The number of members that ended together is needed only for a claim of consensus. */
     if (ph->phase == NODE_FINISHING && phases_own_distance(ph) <= run->final_drift)
         v.member_counts_end = member_counts_end(ph->env);
+    v.certificate_awaited = ph->certificate_awaited;
     return v;
 }
 
@@ -576,9 +577,23 @@ static enum phases_next follow(struct phases *ph, const struct schedule_view *v,
     return PHASES_WAIT;
 }
 
+/* The run has a certificate, but this peer was absent when it was decided and still mixes. The peer
+ * fetches a model of members that have finished, and takes it as its final model. It keeps its own
+ * model until the fetched one is complete. */
+static enum phases_next take_certified(struct phases *ph)
+{
+    if (!join_update(ph->join))
+        return PHASES_WAIT;
+    ph->taken = true;
+    take_final(ph);
+    return last(ph);
+}
+
 enum phases_next phases_update(struct phases *ph, bool diverged)
 {
     end_edges(ph);
+    if (ph->certified && ph->phase == NODE_CONSENSUS && join_donor(ph->join) != NULL)
+        return take_certified(ph);
     if (ph->phase == NODE_CONSENSUS)
         look_at_last_phase(ph);
     if (ph->phase != NODE_FINISHING /* The finishing phase does not depend on the quorum. */

@@ -134,6 +134,10 @@ struct phases
     uint64_t best_view, best_window, best_rounds;
     int64_t better_us; /* Time of the last progress of the consensus phase. */
 
+    /* True: this peer has ended within the target and waits for a certificate (certificate.h). Set by
+     * node.c. */
+    bool certificate_awaited;
+    bool certified;  /* True: the run has a certificate. Set by node.c. */
     int64_t told_us; /* Reference time for the next message about waiting (wait_log.h). */
     int64_t skip_us; /* No message about skipped rounds is printed before this time. */
     /* Edges as they are shown to the schedule. Array with room for cap_seen entries. Owned. */

@@ -53,9 +53,7 @@ uint32_t quorum_needed(const struct quorum *q, double share)
     return needed < 1 ? 1 : (uint32_t)needed;
 }
 
-/* Returns whether another present member has the name of `m`, which is not present. A machine that
- * lost its key comes back with its old name as a new member, and must not also count as dead. */
-static bool replaced(const struct members *all, const struct member *m)
+bool quorum_replaced(const struct members *all, const struct member *m)
 {
     for (size_t i = 0; i < members_count(all) && !lives(m); i++) {
         const struct member *other = members_at(all, i);
@@ -88,7 +86,7 @@ uint32_t quorum_members(const struct quorum *q, const struct members *m)
     uint32_t n = 0;
     for (uint32_t i = 0; i < q->n; i++) {
         const struct member *e = members_find(m, q->id[i]);
-        n += e != NULL && e->record->state != RECORD_LEFT && !replaced(m, e);
+        n += e != NULL && e->record->state != RECORD_LEFT && !quorum_replaced(m, e);
     }
     return n;
 }

@@ -71,6 +71,11 @@ bool quorum_look(struct quorum *q, const struct members *m, double share, int64_
  * belongs to another present member. O(members^2) in the worst case. */
 uint32_t quorum_members(const struct quorum *q, const struct members *m);
 
+/* Returns whether another present member has the name of `m`, which is not present. A machine that
+ * lost its key comes back with its old name as a new member, and must not also count as dead.
+ * O(members). */
+bool quorum_replaced(const struct members *all, const struct member *m);
+
 /* Returns how many members must be present: `share` of n_members, rounded up, and at least 1. */
 uint32_t quorum_needed(const struct quorum *q, double share);
 

@@ -7,12 +7,18 @@
  * its model is not stored. */
 #include "peer/node/result_facts.h"
 
+#include "peer/node/certificate.h"
 #include "peer/node/verdict.h"
 #include "peer/run/exit.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+
+/* The distance in a certificate is estimated from sketches. For two models the relative error of
+ * the estimate is 4.5 % rms, and less for more models. An estimate below this factor times the
+ * target is therefore 3 standard deviations below the target. */
+static const double sketch_margin = 0.85;
 
 /* Returns whether another live member has the name of record r. Its machine has lost the old
  * identity, and has come back with a new one. */
@@ -102,6 +108,62 @@ static void drop_late(const struct node *n, struct verdict_facts *f)
     f->n_among = n->phases.n_ended;
 }
 
+/* Returns the name of the member with this key. "?": it is not in the member table. */
+static const char *name_of(const struct node *n, uint64_t key)
+{
+    for (size_t i = 0; i < members_count(n->env.members); i++) {
+        const struct record *r = members_at(n->env.members, i)->record;
+        if (finish_key(r->id) == key)
+            return r->name;
+    }
+    return "?";
+}
+
+/* Replaces the facts about members and distance by those of the certificate. All peers that the
+ * certificate covers therefore say the same. */
+static void certify(const struct node *n, const struct finish_proposal *p, struct verdict_facts *f)
+{
+    f->n_members = p->n;
+    f->n_among = f->n_dead = f->n_absent = f->n_failed = f->n_begun = 0;
+    f->without_first = false;
+    f->quorum = 0;
+    for (uint32_t i = 0; i < p->n; i++) {
+        const char *name = name_of(n, p->member[i].key);
+        switch (p->member[i].status) {
+        case FINISH_WITHIN:
+            f->n_among++;
+            break;
+        case FINISH_OUTSIDE:
+            verdict_add_absent(f, name, "its model is not within the target");
+            break;
+        case FINISH_MIXING:
+            verdict_add_absent(f, name, "it had not finished");
+            break;
+        case FINISH_STALLED:
+            verdict_add_absent(f, name, "its worker hangs");
+            break;
+        case FINISH_FAILED:
+            f->n_failed++;
+            verdict_add_dead(f, name);
+            break;
+        case FINISH_DEAD:
+        case FINISH_STATUSES:
+            verdict_add_dead(f, name);
+            break;
+        }
+    }
+    f->distance = p->distance;
+    f->at_most = p->distance > sketch_margin * f->target;
+    if (f->at_most)
+        f->distance /= sketch_margin;
+}
+
+/* Returns whether the run has a certificate that does not cover this peer, which has ended. */
+static bool is_left_out(const struct node *n)
+{
+    return n->kept && certificate_known(n) != NULL && !certificate_covers(n);
+}
+
 void node_facts(const struct node *n, struct verdict_facts *f)
 {
     const struct phases *ph = &n->phases;
@@ -114,7 +176,7 @@ void node_facts(const struct node *n, struct verdict_facts *f)
         .lonely = connection_diagnostics_lonely(&n->sessions) && !n->resume.resumed,
         .diverged = p->diverged,
         .unlearnt = p->unlearnt,
-        .away = n->phases.away || resume_deserted(&n->resume),
+        .away = n->phases.away || resume_deserted(&n->resume) || is_left_out(n),
         .infinite = ph->done > 0 && !p->loss_untold && !isfinite(p->loss),
         .distance = (double)NAN,
         .n_rounds = n->workshop.has_run ? run->rounds : 0,
@@ -138,11 +200,19 @@ void node_facts(const struct node *n, struct verdict_facts *f)
     if (ph->joined > 0 && f->n_begun < f->n_members)
         f->n_begun = f->n_members;
     f->target = run->final_drift;
-    bool one = f->n_among + f->n_failed == 1 && f->n_members + f->n_left > 1;
-    /* The consensus distance of a single model is not defined. */
-    f->distance = one ? (double)NAN : phases_own_distance(ph);
+    f->distance = phases_own_distance(ph);
     /* If the distance comes from the edges' lower bound (ph->left), it counts as an estimate. */
     f->at_most = (ph->by_edges && f->distance == ph->bound) || f->distance == ph->chain.bound;
+    /* Only a certificate shows that the others ended within the target, too. */
+    f->uncertified =
+        certificate_applies(n) && certificate_known(n) == NULL && f->distance <= f->target;
+    if (f->uncertified)
+        f->distance = (double)NAN;
+    if (certificate_covers(n))
+        certify(n, certificate_known(n), f);
+    /* The consensus distance of a single model is not defined. */
+    bool one = f->n_among + f->n_failed == 1 && f->n_members + f->n_left > 1;
+    f->distance = one ? (double)NAN : f->distance;
 }
 
 int result_facts_code(const struct node *n)

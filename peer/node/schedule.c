@@ -105,7 +105,7 @@ static uint64_t claim(const struct schedule_view *v)
  *   the edge                               reason
  *   is open and has both deltas            the job mixes them
  *   is open, lacks this peer's delta, and  the job makes the delta. If the edge is idle there is no
- *   this peer is not draining              delta, but the neighbour waits for the round count. An
+ *   this peer is not draining, or owes it  delta, but the neighbour waits for the round count. An
  *                                          idle edge of an excused neighbour does not count.
  *   is open and ahead, in lock step        the neighbour waits for this peer's round count
  *   ends later                             the round count must pass the neighbour's end
@@ -115,7 +115,7 @@ static bool has_work(const struct schedule_view *v)
     for (size_t i = 0; i < v->n_edges; i++) {
         const struct schedule_edge *e = &v->edge[i];
         bool behind = v->lock_step && !v->held && e->beat > v->beat && !(v->draining && e->idle);
-        bool next = !e->made && !v->draining && !(e->idle && schedule_excused(v, e));
+        bool next = !e->made && (!v->draining || e->owed) && !(e->idle && schedule_excused(v, e));
         if ((e->open && (e->ready || behind || next)) || (e->ends_later && !v->draining))
             return true;
     }
@@ -240,7 +240,7 @@ static bool drained(const struct schedule_view *v)
 {
     for (size_t i = 0; i < v->n_edges; i++) {
         const struct schedule_edge *e = &v->edge[i];
-        if (e->ready || (e->open && e->made && !schedule_stuck(v, e)))
+        if (e->ready || (e->open && (e->made || e->owed) && !schedule_stuck(v, e)))
             return false;
     }
     return true;
@@ -314,12 +314,12 @@ static struct schedule_decision train(const struct schedule_view *v)
 }
 
 /* Finishing. The peer stays for neighbours that still mix, because they need its last deltas. It
- * also stays until the other members have announced how they ended, because its verdict counts the
- * peers that ended together. SCHEDULE_STALL_US limits both waits. */
+ * also stays for the certificate of the run, and until the other members have announced how they
+ * ended, because a member that has restarted needs a model. Both waits are limited. */
 static struct schedule_decision serve(const struct schedule_view *v)
 {
     struct schedule_decision d = {.act = SCHEDULE_LEAVE};
-    if (v->member_counts_end && v->idle_us <= SCHEDULE_STALL_US)
+    if (v->certificate_awaited || (v->member_counts_end && v->idle_us <= SCHEDULE_STALL_US))
         d.act = SCHEDULE_WAIT;
     for (size_t i = 0; i < v->n_edges && v->idle_us <= SCHEDULE_STALL_US; i++)
         if (!v->edge[i].done && (v->edge[i].open || v->edge[i].lost_us <= SCHEDULE_LOST_US))

@@ -93,6 +93,9 @@ struct schedule_edge
      * has arrived. */
     bool ready;
     bool made; /* True: this peer's delta of the edge's next exchange has been made. */
+    /* True: without lock step, the neighbour's delta of the next exchange has arrived, and this
+     * peer's has not been made. A draining peer makes it, because the neighbour waits for it. */
+    bool owed;
     /* True: this peer's pending delta was made before its model was known to be near the mean of
      * the models. The exchange may move the model away again. */
     bool old;
@@ -175,6 +178,7 @@ struct schedule_view
     bool away;     /* True: the run ended without this peer, as far as it can know. */
     /* True: this peer claims consensus, and a live member has not said yet how it ended. */
     bool member_counts_end;
+    bool certificate_awaited; /* True: this peer waits for the certificate of the run. */
 
     const struct schedule_edge *edge; /* The n_edges neighbours in neighbour order. Borrowed. */
     size_t n_edges;

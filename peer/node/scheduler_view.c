@@ -64,6 +64,13 @@ static uint32_t settled(const struct phases *ph, const struct neighbour *b)
                   : e->settled;
 }
 
+bool scheduler_view_owed(const struct phases *ph, const struct neighbour *b)
+{
+    const struct edge *e = &b->edge;
+    return ph->workshop->run.policy != RUN_SYNC && e->state == EDGE_OPEN && edge_wants_delta(e)
+           && edge_theirs(e)->full && !e->reset;
+}
+
 static struct schedule_edge view_of(const struct phases *ph, const struct neighbour *b)
 {
     const struct edge *e = &b->edge;
@@ -88,6 +95,7 @@ static struct schedule_edge view_of(const struct phases *ph, const struct neighb
         .lost_us = lost_us(ph, b),
         .ready = edge_ready(e),
         .made = e->cur.payload != NULL,
+        .owed = scheduler_view_owed(ph, b),
         .idle = idle,
         .ends_later = turns && e->state == EDGE_DONE && neighbour_beat(b) >= phases_beat(ph),
         .old = ph->near && e->cur.payload != NULL && e->cur.head.run_round < ph->near_round,

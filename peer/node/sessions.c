@@ -452,6 +452,7 @@ static void peer_hello(struct sessions *s, struct link *l, const struct wire_hel
         dissemination_tell_all(s, l);
         sessions_say_finished(s, l);
         failure_detector_met(s, l);
+        s->owner.met(s->owner.self, l);
     }
 }
 

@@ -208,6 +208,8 @@ struct sessions_owner
     /* Compares the run in a HELLO with this peer's run, and takes it if the result is
      * SESSIONS_RUN_TAKEN. `dialled`: this peer opened the session. */
     enum sessions_run (*run)(void *self, const struct wire_hello *h, bool dialled);
+    /* Called when the HELLO of a peer (not an observer) was accepted on a new session. */
+    void (*met)(void *self, const struct link *l);
     /* Called when a session with a peer (not an observer) has ended or is replaced by another
      * session. */
     void (*lost)(void *self, const struct link *l);

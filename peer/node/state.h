@@ -17,6 +17,7 @@
  *   roll            messages about silent, dead and returned members       sessions, edges
  *   halt            a requested end: waits for one more checkpoint         phases
  *   resume          resumption from a checkpoint                           edges, join, phases, job
+ *   certificate     agreement on the end of the run (finish/finish.h)      all of the above
  *
  * Each field is written by the files of its own module only. A module knows only modules above it
  * in this table. node.c passes events between the modules. The header is included by node.c, by the
@@ -25,6 +26,7 @@
 #ifndef PEER_NODE_STATE_H
 #define PEER_NODE_STATE_H
 
+#include "peer/node/certificate.h"
 #include "peer/node/clock.h"
 #include "peer/node/graceful_stop.h"
 #include "peer/node/membership_log.h"
@@ -50,6 +52,7 @@ struct node
     struct resume resume;
     struct model_handoff hand;
     struct graceful_stop halt;
+    struct certificate_state certificate; /* Written by certificate.c only. */
 
     int64_t next_tick_us; /* Node time of the next tick. 0: NODE_START has not been handled. */
     /* Node time at which this peer abandoned a run because no member had its initial model. 0: no

@@ -313,7 +313,9 @@ static void say_all(struct verdict *o, const struct verdict_facts *f)
         say_who(o, f);
         break;
     case VERDICT_UNKNOWN:
-        say(o, "no consensus: the drift is not known: ");
+        say(o, "no consensus: %s: ",
+            f->uncertified ? "the members did not agree on a certificate of their final models"
+                           : "the drift is not known");
         say_who(o, f);
         break;
     case VERDICT_APART:

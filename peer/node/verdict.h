@@ -100,6 +100,9 @@ struct verdict_facts
 
     /* Relative consensus distance |x - mean| / |mean| at the end. NaN or infinite: not known. */
     double distance;
+    /* True: `distance` is not known, because the members have not agreed on a certificate of their
+     * final models (peer/node/finish/README.md). */
+    bool uncertified;
     bool at_most;  /* True: `distance` is an upper bound, which may be far above the distance. */
     bool exact;    /* True: `distance` was computed from the models. False: it is an estimate. */
     double target; /* Value of --final-drift. 0 or less: no consensus phase was requested. */

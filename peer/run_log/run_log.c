@@ -2,6 +2,8 @@
  * again after errors. */
 #include "peer/run_log/run_log.h"
 
+#include "peer/output/promise.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -118,6 +120,15 @@ uint32_t run_log_lines_retry_ms(struct run_log *d)
 }
 
 /* ---- The model ---- */
+
+bool run_log_keep_promise(void *self, const uint8_t *bytes, size_t n)
+{
+    struct run_log *d = self;
+    if (d->dir == NULL)
+        return true;
+    claim_directory(d);
+    return promise_write(d->dir, bytes, n) == 0;
+}
 
 /* Also called after another file could not be written: the process then ends with an error, but the
  * trained model is saved. */

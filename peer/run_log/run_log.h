@@ -83,6 +83,10 @@ struct run_log
 /* Names of the files that a run writes to its output directory, ended by NULL. */
 extern const char *const run_log_files[];
 
+/* Stores a promise of the finish protocol (peer/output/promise.h). `self` is a struct run_log. Returns
+ * true on success, and without a directory. */
+bool run_log_keep_promise(void *self, const uint8_t *bytes, size_t n);
+
 /* Returns the seconds since `d->begin_ns`, which metrics lines give as `time_s`. */
 double run_log_seconds(const struct run_log *d);
 

@@ -232,6 +232,7 @@ static size_t put_false_round(const struct attacker *a, struct wire_message *m, 
     case WIRE_MOMENTS:
     case WIRE_ROUND_PROTOCOL:
     case WIRE_CALLBACK:
+    case WIRE_FINISH:
     case WIRE_TYPE_END:
         break;
     }

@@ -2,6 +2,9 @@
  * the peer. */
 #include "peer/sim/state.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 void checkpoints_begin_write(struct sim_world *w, struct sim_peer *p)
 {
     struct sim_slot *to = &p->checkpoints.writing;
@@ -26,13 +29,33 @@ void checkpoints_lose_write(struct sim_peer *p)
     p->checkpoints.writing.beat = 0;
 }
 
+static void drop_promise(struct sim_peer *p)
+{
+    free((void *)(uintptr_t)p->promise.p);
+    p->promise = (struct bytes){NULL, 0};
+}
+
+bool checkpoints_keep_promise(void *self, const uint8_t *bytes, size_t n)
+{
+    struct sim_peer *p = self;
+    uint8_t *copy = p->full ? NULL : malloc(n);
+    if (copy == NULL)
+        return false;
+    memcpy(copy, bytes, n);
+    drop_promise(p);
+    p->promise = (struct bytes){copy, n};
+    return true;
+}
+
 void checkpoints_wipe(struct sim_peer *p)
 {
     p->checkpoints.slot[0].beat = p->checkpoints.slot[1].beat = 0;
+    drop_promise(p);
 }
 
 void checkpoints_close(struct sim_peer *p)
 {
+    drop_promise(p);
     state_close(&p->checkpoints.slot[0].state);
     state_close(&p->checkpoints.slot[1].state);
     state_close(&p->checkpoints.writing.state);

@@ -80,6 +80,8 @@ struct sim_peer
     bool hung;    /* True: the peer's worker hangs, and its WORKED event waits in `late`. */
     /* True: the disk is full, so models cannot be stored. Checkpoints are not affected. */
     bool full;
+    /* The peer's last promise of the finish protocol. Owned. Length 0: none. */
+    struct bytes promise;
     /* Numbers of encoded bytes that the job has reported, one per fragment (NODE_PART). */
     size_t part[SIM_PARTS];
     size_t n_parts;
@@ -175,6 +177,9 @@ void checkpoints_end_write(struct sim_peer *p);
 /* Discards the write because the peer was killed. The two older checkpoints remain. */
 void checkpoints_lose_write(struct sim_peer *p);
 /* Deletes all checkpoints of the peer. */
+/* Stores a promise of the finish protocol on the disk of the peer `self` (struct sim_peer). Returns
+ * false if the disk is full. */
+bool checkpoints_keep_promise(void *self, const uint8_t *bytes, size_t n);
 void checkpoints_wipe(struct sim_peer *p);
 void checkpoints_close(struct sim_peer *p);
 /* Adds the checkpoints of the peer to c->resume, the newest first. */

@@ -95,7 +95,10 @@ int sim_start_peer(struct sim_world *w, struct sim_peer *p)
                             .part_self = p,
                             .evaluate_every = w->config.evaluate_every,
                             .evaluate_samples = w->config.evaluate_samples,
-                            .checkpoint_us = w->config.checkpoint_us};
+                            .checkpoint_us = w->config.checkpoint_us,
+                            .keep_promise = checkpoints_keep_promise,
+                            .keep_promise_self = p,
+                            .promise = p->promise};
     memcpy(c.id, p->id, sizeof c.id);
     checkpoints_resume(p, &c);
     if (p->attacker != NULL)

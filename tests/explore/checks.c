@@ -534,6 +534,25 @@ static bool shut_out(const struct cluster *c, const struct verdict *o)
     return o->kind == VERDICT_ALONE && c->plan.listed;
 }
 
+/* Returns whether a peer may end without a certificate: another peer ended without a quorum. That
+ * peer began with other members, and by its quorum no certificate could be decided. */
+static bool lacks_voters(struct cluster *c, const struct verdict_facts *f)
+{
+    bool lacks = false;
+    for (uint32_t j = 0; j < c->plan.n_peers && f->uncertified; j++) {
+        struct verdict_facts other;
+        struct verdict o;
+        int code;
+        if (!cluster_honest(c, j) || sim_node(c->world, j) == NULL
+            || !sim_ended(c->world, j, &code))
+            continue;
+        node_facts(sim_node(c->world, j), &other);
+        verdict_judge(&o, &other);
+        lacks |= o.kind == VERDICT_NO_QUORUM;
+    }
+    return lacks;
+}
+
 static void exit_code(struct cluster *c, uint32_t i, int code)
 {
     struct verdict_facts f;
@@ -543,7 +562,8 @@ static void exit_code(struct cluster *c, uint32_t i, int code)
     /* Exit code 3 is right for a peer without a quorum, and for a peer that is alone at the end. */
     bool alone = code == CMD_APART
                  && (o.kind == VERDICT_NO_QUORUM || (o.kind == VERDICT_ALONE && f.n_among == 1));
-    if (!alone && !(code == CMD_APART && (drawn_apart(c, &o) || shut_out(c, &o))))
+    if (!alone
+        && !(code == CMD_APART && (drawn_apart(c, &o) || shut_out(c, &o) || lacks_voters(c, &f))))
         cluster_wrong(c, WRONG_EXIT, "%" PRIu32 " ended with %d: %s", i, code, o.text);
 }
 

@@ -137,6 +137,13 @@ static bool message_text(struct story *s, uint32_t peer, uint32_t other,
         snprintf(out, MESSAGE_TEXT, "MODEL round %" PRIu64 " %s", m->model.round,
                  piece_text(m->model.piece, m->model.key, m->model.round));
         return true;
+    case WIRE_FINISH: {
+        static const char *const word[WIRE_FINISH_END] = {"ASK", "PROPOSE", "REPORT", "ACCEPTED",
+                                                          "DECIDED"};
+        snprintf(out, MESSAGE_TEXT, "FINISH %s ballot %" PRIu64 " models %" PRIu32,
+                 word[m->finish.word], m->finish.ballot.number, m->finish.n_models);
+        return true;
+    }
     case WIRE_HAND:
         snprintf(out, MESSAGE_TEXT, "HAND %d", (int)m->hand.word);
         return true;

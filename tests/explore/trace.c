@@ -47,6 +47,13 @@ static void say_message(FILE *f, const struct wire_message *m)
     case WIRE_CALLBACK:
         fprintf(f, "CALLBACK why=%" PRIu32, m->callback.why);
         break;
+    case WIRE_FINISH:
+        fprintf(f,
+                "FINISH word=%d ballot=%" PRIu64 " promised=%" PRIu64 " accepted=%" PRIu64
+                " models=%" PRIu32,
+                (int)m->finish.word, m->finish.ballot.number, m->finish.promised.number,
+                m->finish.accepted.number, m->finish.n_models);
+        break;
     case WIRE_ROUND_PROTOCOL:
         fprintf(f, "ROUND_PROTOCOL word=%d round=%" PRIu64 " attempt=%" PRIu32 " step=%" PRIu32,
                 (int)m->round_protocol.word, m->round_protocol.round, m->round_protocol.attempt,

@@ -42,6 +42,8 @@ static inline size_t recode_write(uint8_t *out, size_t cap, const struct wire_me
         return wire_put_refused(out, cap, &m->refused);
     case WIRE_CALLBACK:
         return wire_put_callback(out, cap, &m->callback);
+    case WIRE_FINISH:
+        return wire_put_finish(out, cap, &m->finish);
     case WIRE_EDGE:
         return wire_put_edge(out, cap, &m->edge);
     case WIRE_EDGE_CLOSE:

@@ -6,6 +6,7 @@
 #include "nn/math/rng.h"
 #include "tests/fuzz/wire_recode.h"
 
+#include <float.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -187,6 +188,30 @@ static inline struct wire_status *sample_status(bool large)
     return &status;
 }
 
+static inline struct wire_ballot sample_ballot(uint64_t number)
+{
+    struct wire_ballot b = {.number = number};
+    fill(b.id, sizeof b.id, number);
+    return b;
+}
+
+static inline struct wire_finish sample_finish(bool large)
+{
+    return (struct wire_finish){.word = large ? WIRE_FINISH_DECIDED : WIRE_FINISH_ASK,
+                                .ballot = sample_ballot(large ? UINT64_MAX : 1),
+                                .promised = sample_ballot(large ? UINT64_MAX - 1 : 0),
+                                .accepted = sample_ballot(large ? UINT64_MAX - 2 : 0),
+                                .partial = large,
+                                .n_mixing = large ? WIRE_MEMBERS_MAX : 0,
+                                .n_models = large ? WIRE_MEMBERS_MAX : 1,
+                                .dist2 = large ? FLT_MAX : 0,
+                                .norm2 = large ? 1 : 0,
+                                .model_hash = large ? UINT64_MAX : 0,
+                                .mean = {raw, large ? 1024 : 0},
+                                .members = {raw, large ? (size_t)WIRE_FINISH_ENTRY * 9 : 0},
+                                .proposal = {raw, large ? 80 : 0}};
+}
+
 /* Writes the sample message to `buffer`. Returns its length. */
 static inline size_t sample(enum wire_type type, bool large)
 {
@@ -224,6 +249,10 @@ static inline size_t sample(enum wire_type type, bool large)
         struct wire_callback m = {.why = large ? WIRE_CODE_MAX : 0};
         snprintf(m.address, sizeof m.address, "%s:7100", large ? "[fe80::1234:5678]" : "h");
         return wire_put_callback(buffer, CAP, &m);
+    }
+    case WIRE_FINISH: {
+        struct wire_finish m = sample_finish(large);
+        return wire_put_finish(buffer, CAP, &m);
     }
     case WIRE_EDGE:
         return wire_put_edge(buffer, CAP,

@@ -113,6 +113,12 @@ static void check_rest(bool large)
     struct wire_callback callback = read_sound(buffer, sample(WIRE_CALLBACK, large))->callback;
     assert_int_equal(callback.why, large ? WIRE_CODE_MAX : 0);
     assert_string_equal(callback.address, large ? "[fe80::1234:5678]:7100" : "h:7100");
+    struct wire_finish finish = read_sound(buffer, sample(WIRE_FINISH, large))->finish;
+    assert_int_equal(finish.word, large ? WIRE_FINISH_DECIDED : WIRE_FINISH_ASK);
+    assert_int_equal(finish.ballot.number, large ? UINT64_MAX : 1);
+    assert_int_equal(finish.accepted.number, large ? UINT64_MAX - 2 : 0);
+    assert_int_equal(finish.model_hash, large ? UINT64_MAX : 0);
+    assert_int_equal(finish.proposal.n, large ? 80 : 0);
     struct wire_probe probe = read_sound(buffer, sample(WIRE_PROBE, large))->probe;
     assert_memory_equal(probe.id, id, sizeof id);
     struct wire_model_req ask = read_sound(buffer, sample(WIRE_MODEL_REQ, large))->model_req;

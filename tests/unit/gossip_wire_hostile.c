@@ -418,6 +418,12 @@ static void test_bad_delta(void **state)
     assert_refused(buffer, wire_put_callback(buffer, CAP, &callback));
     callback = (struct wire_callback){.address = "no port"};
     assert_refused(buffer, wire_put_callback(buffer, CAP, &callback));
+    struct wire_finish finish = {.word = WIRE_FINISH_END};
+    assert_refused(buffer, wire_put_finish(buffer, CAP, &finish));
+    finish = (struct wire_finish){.members = {raw, WIRE_FINISH_ENTRY + 1}};
+    assert_refused(buffer, wire_put_finish(buffer, CAP, &finish));
+    finish = (struct wire_finish){.n_models = WIRE_MEMBERS_MAX + 1};
+    assert_refused(buffer, wire_put_finish(buffer, CAP, &finish));
     struct wire_hand hand = {WIRE_HAND_END};
     assert_refused(buffer, wire_put_hand(buffer, CAP, &hand));
     struct wire_model_req ask = {1, 0, 1};

@@ -262,6 +262,7 @@ static inline void overhear(struct world *w, const uint8_t *p, size_t n)
     case WIRE_MOMENTS:
     case WIRE_ROUND_PROTOCOL:
     case WIRE_CALLBACK:
+    case WIRE_FINISH:
         break;
     case WIRE_STATUS_REQ:
     case WIRE_NONE:

@@ -58,6 +58,7 @@ struct lone_actor
     struct wire_refused refused;   /* The last REFUSED message. */
     uint32_t n_callback;           /* Number of CALLBACK messages that the actor received. */
     struct wire_callback callback; /* The last CALLBACK message. */
+    uint32_t n_finish;             /* Number of FINISH messages that the actor received. */
     /* Number of times that the node told the actor that it has recently heard another member
      * (HEARD). */
     uint32_t n_heard;

@@ -11,6 +11,7 @@
 #ifndef TESTS_UNIT_NODE_LONE_WORLD_H
 #define TESTS_UNIT_NODE_LONE_WORLD_H
 
+#include "peer/node/finish/proposal.h"
 #include "tests/unit/node_due.h"
 #include "tests/unit/node_lone_driver.h"
 
@@ -178,6 +179,31 @@ static inline void lone_hears_record(struct lone *w, struct lone_actor *a, const
         a->told_others = true;
 }
 
+static inline int lone_by_key(const void *a, const void *b)
+{
+    uint64_t x = ((const struct finish_member *)a)->key, y = ((const struct finish_member *)b)->key;
+    return x < y ? -1 : x > y;
+}
+
+/* Sends a certificate of the run: the node and all actors with a session ended within the target,
+ * and the other actors are dead. */
+static inline void lone_decide(struct lone *w, uint32_t who)
+{
+    struct finish_proposal p = {.distance = 1e-5, .mean_norm = 1, .n = w->n_actors + 1};
+    uint8_t bytes[WIRE_FINISH_PROPOSAL_MAX], out[WIRE_FINISH_PROPOSAL_MAX + 512];
+    for (uint32_t i = 0; i <= w->n_actors; i++) {
+        bool here =
+            i == w->n_actors || (w->actor[i].link != NO_LINK && w->link[w->actor[i].link].up);
+        const uint8_t *id = i == w->n_actors ? w->id : w->actor[i].id;
+        p.member[i] = (struct finish_member){.key = finish_key(id),
+                                             .status = here ? FINISH_WITHIN : FINISH_DEAD};
+    }
+    qsort(p.member, p.n, sizeof p.member[0], lone_by_key);
+    struct wire_finish m = {.word = WIRE_FINISH_DECIDED,
+                            .proposal = {bytes, finish_encode(bytes, &p)}};
+    lone_says(w, who, out, wire_put_finish(out, sizeof out, &m));
+}
+
 static inline void lone_hears(struct lone *w, uint32_t who, const uint8_t *p, size_t n)
 {
     static struct wire_batch batch;
@@ -218,6 +244,8 @@ static inline void lone_hears(struct lone *w, uint32_t who, const uint8_t *p, si
         if (m.type == WIRE_PING)
             a->busy_ms = m.ping.busy_ms;
         a->told_finished |= m.type == WIRE_PING && m.ping.finished;
+        if (m.type == WIRE_PING && m.ping.finished && a->follows && !a->goes_on)
+            lone_decide(w, who);
         if (m.type == WIRE_PING && a->follows)
             lone_follow_ping(w, who, &m.ping);
         else if (a->follows)
@@ -261,6 +289,9 @@ static inline void lone_hears(struct lone *w, uint32_t who, const uint8_t *p, si
     case WIRE_CALLBACK:
         a->n_callback++;
         a->callback = m.callback;
+        break;
+    case WIRE_FINISH:
+        a->n_finish++;
         break;
     case WIRE_PART:
     case WIRE_ROUND_PROTOCOL:

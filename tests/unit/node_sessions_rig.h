@@ -24,6 +24,7 @@ struct rig
     struct standing standing;
     /* Result of the rig's callback that judges the run in a HELLO. Set by the test. */
     enum sessions_run said;
+    uint32_t n_met; /* Number of calls of the callback met(). */
     uint32_t n_runs, n_lost, n_finished, n_status;
     uint32_t next_link;
     struct record known[2];
@@ -60,6 +61,12 @@ static inline enum sessions_run judge_run(void *self, const struct wire_hello *h
     (void)self, (void)h, (void)dialled;
     rig.n_runs++;
     return rig.said;
+}
+
+static inline void count_met(void *self, const struct link *l)
+{
+    (void)self, (void)l;
+    rig.n_met++;
 }
 
 static inline void count_lost(void *self, const struct link *l)
@@ -105,8 +112,8 @@ static inline void step_at(int64_t now_us)
 static inline void begin(void)
 {
     static const char *const names[] = {"tracker:7100"};
-    const struct sessions_owner owner = {NULL,           say_standing, judge_run,   count_lost,
-                                         count_finished, never,        count_status};
+    const struct sessions_owner owner = {NULL,       say_standing,   judge_run, count_met,
+                                         count_lost, count_finished, never,     count_status};
     memset(&rig, 0, sizeof rig);
     rig.known[0] = record(LOW, 1);
     rig.known[1] = record(HIGH, 1);

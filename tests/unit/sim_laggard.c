@@ -199,7 +199,7 @@ static void test_two_come_back_too_late(void **state)
  * may report success only with their model. */
 static void test_they_leave_meanwhile(void **state)
 {
-    uint32_t n_good = 0, n_away = 0;
+    uint32_t n_good = 0, n_alone = 0;
     (void)state;
     for (int64_t ms = 0; ms < 60; ms++) {
         float kept[PEERS_MAX][300];
@@ -210,7 +210,7 @@ static void test_they_leave_meanwhile(void **state)
         uint32_t last = kill_laggard(&r), other = last == 0;
         run_for(&r, 3 * SECOND);
         assert_int_equal(sim_restart(r.world, last), 0);
-        run_for(&r, ms * 1000);
+        run_for(&r, 30 * ms * 1000);
         memcpy(kept[0], rig_model(&r, other), sizeof kept[0]);
         for (uint32_t i = 0; i < r.config.n_peers; i++)
             if (i != last)
@@ -219,14 +219,14 @@ static void test_they_leave_meanwhile(void **state)
         memcpy(kept[1], rig_model(&r, last), sizeof kept[1]);
         bool good = code_of(&r, last, &o, &f) == CMD_OK;
         n_good += good;
-        n_away += o.kind == VERDICT_AWAY;
+        n_alone += o.kind == VERDICT_AWAY || o.kind == VERDICT_UNKNOWN;
         double apart = sqrt(rig_error2(&kept[0][0], 2, 300) / vec_norm2(kept[0], 300));
         if (good && !(apart < 1e-3))
-            fail_msg("gone after %d ms: '%s', though %.2g apart", (int)ms, o.text, apart);
+            fail_msg("gone after %d ms: '%s', though %.2g apart", 30 * (int)ms, o.text, apart);
         rig_close(&r);
     }
-    print_message("%u good, %u away\n", n_good, n_away);
-    assert_true(n_good > 0 && n_away > 0);
+    print_message("%u good, %u alone\n", n_good, n_alone);
+    assert_true(n_good > 0 && n_alone > 0);
 }
 
 int main(void)

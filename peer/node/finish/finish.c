@@ -1,0 +1,632 @@
+/* peer/node/finish/finish.c -- single-decree Paxos over waves that aggregate their answers.
+ *
+ * A peer takes part in one wave at a time: the one with the highest ballot that it has seen. A
+ * PROPOSE of a ballot is a later wave than the ASK of the same ballot.
+ *
+ *   no wave --message of a higher wave--> asks its other links --all answered--> answers `parent`
+ *      ^                                        |                                     |
+ *      +----------- session to parent lost -----+                                     |
+ *      +------------------------------------------------------------------------------+
+ *
+ * The coordinator of a ballot is the root of both waves. It has no parent, and decides when all
+ * links have answered.
+ */
+#include "peer/node/finish/finish.h"
+
+#include "peer/node/finish/timers.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LINKS_MAX = 256 /* Maximum number of sessions. */ };
+
+/* Greatest number of a ballot. A greater one is a violation, so that numbers never overflow. */
+#define BALLOTS_MAX (UINT64_C(1) << 48)
+
+/* Flags of a member in the list of a REPORT or an ACCEPTED. */
+enum {
+    FLAG_WITHIN = 1,
+    FLAG_VOTES = 2,
+    FLAG_ABSENT = 4 /* Never sent: the member has not answered. */
+};
+
+/* The wave in which this peer takes part. */
+struct wave
+{
+    bool runs; /* True: some link has not answered yet. */
+    bool root; /* True: this peer coordinates the ballot. */
+    struct wire_ballot ballot;
+    bool proposes;    /* True: the second wave of the ballot. */
+    uint32_t parent;  /* Link from which the wave came. Unused at the root. */
+    int64_t begun_us; /* Node time at which the wave reached this peer. */
+    size_t n_pending; /* Number of links that have not answered. */
+    uint32_t pending[LINKS_MAX];
+
+    /* Sum of the answers so far, this peer's own included. */
+    struct wire_ballot promised, accepted;
+    bool partial;
+    uint32_t n_mixing;
+    struct finish_evidence evidence;
+    size_t n_members; /* Number of bytes of `members`. */
+    uint8_t members[WIRE_FINISH_MEMBERS_MAX];
+    size_t n_proposal;
+    uint8_t proposal[WIRE_FINISH_PROPOSAL_MAX]; /* Proposal of the ballot `accepted`. */
+};
+
+struct finish
+{
+    struct finish_owner owner;
+    struct finish_view view;
+    bool frozen;
+    int64_t frozen_us;          /* Node time of finish_freeze(). */
+    struct finish_evidence own; /* Evidence of the own model. own.n is 0: it is not within. */
+
+    /* The acceptor: the highest ballot promised, and the last proposal accepted. */
+    struct wire_ballot promised, accepted;
+    size_t n_proposal;
+    uint8_t proposal[WIRE_FINISH_PROPOSAL_MAX];
+    bool mute; /* True: the promise could not be stored or read, so this peer does not vote. */
+
+    uint64_t top;     /* Highest number of a ballot that this peer has seen. */
+    uint64_t ballots; /* Number of ballots that this peer has coordinated. */
+    int64_t next_us;  /* Node time before which this peer begins no ballot. */
+    struct wave wave;
+
+    bool decided;
+    struct finish_proposal certificate;
+    size_t n_decided;
+    uint8_t decided_bytes[WIRE_FINISH_PROPOSAL_MAX];
+    struct finish_proposal scratch;
+};
+
+/* ---- ballots ---- */
+
+static int compare_ballots(const struct wire_ballot *a, const struct wire_ballot *b)
+{
+    if (a->number != b->number)
+        return a->number < b->number ? -1 : 1;
+    return a->number == 0 ? 0 : memcmp(a->id, b->id, WIRE_ID_BYTES);
+}
+
+static void raise_ballot(struct wire_ballot *a, const struct wire_ballot *b)
+{
+    if (compare_ballots(a, b) < 0)
+        *a = *b;
+}
+
+static bool same_wave(const struct wave *w, const struct wire_ballot *b, bool proposes)
+{
+    return compare_ballots(&w->ballot, b) == 0 && w->proposes == proposes;
+}
+
+static bool later_wave(const struct wave *w, const struct wire_ballot *b, bool proposes)
+{
+    int order = compare_ballots(b, &w->ballot);
+    return order > 0 || (order == 0 && proposes && !w->proposes);
+}
+
+/* ---- life ---- */
+
+static uint8_t *put_ballot(uint8_t *out, const struct wire_ballot *b)
+{
+    for (size_t i = 0; i < 8; i++)
+        out[i] = (uint8_t)(b->number >> (8 * i));
+    memcpy(out + 8, b->id, WIRE_ID_BYTES);
+    return out + 8 + WIRE_ID_BYTES;
+}
+
+static const uint8_t *get_ballot(const uint8_t *p, struct wire_ballot *b)
+{
+    b->number = 0;
+    for (size_t i = 0; i < 8; i++)
+        b->number |= (uint64_t)p[i] << (8 * i);
+    memcpy(b->id, p + 8, WIRE_ID_BYTES);
+    return p + 8 + WIRE_ID_BYTES;
+}
+
+/* Stores the acceptor. Returns false if this failed. */
+static bool keep_promise(struct finish *f)
+{
+    uint8_t bytes[FINISH_PROMISE_MAX];
+    uint8_t *end = put_ballot(put_ballot(bytes, &f->promised), &f->accepted);
+    memcpy(end, f->proposal, f->n_proposal);
+    f->mute = !f->owner.keep(f->owner.self, bytes, (size_t)(end - bytes) + f->n_proposal);
+    return !f->mute;
+}
+
+/* Restores the acceptor from a stored promise. Returns false if the bytes are no promise. */
+static bool restore_promise(struct finish *f, struct bytes b)
+{
+    const size_t head = 2 * (8 + WIRE_ID_BYTES);
+    if (b.n < head || b.n > FINISH_PROMISE_MAX)
+        return false;
+    const uint8_t *p = get_ballot(get_ballot(b.p, &f->promised), &f->accepted);
+    f->n_proposal = b.n - head;
+    memcpy(f->proposal, p, f->n_proposal);
+    f->top = f->promised.number;
+    return f->promised.number > 0 && f->top <= BALLOTS_MAX
+           && (f->accepted.number > 0) == (f->n_proposal > 0)
+           && (f->n_proposal == 0 || finish_decode(&f->scratch, (struct bytes){p, f->n_proposal}));
+}
+
+struct finish *finish_open(const struct finish_owner *owner, struct bytes promise)
+{
+    struct finish *f = calloc(1, sizeof *f);
+    if (f == NULL)
+        return NULL;
+    f->owner = *owner;
+    if (promise.n > 0 && !restore_promise(f, promise)) {
+        f->promised = f->accepted = (struct wire_ballot){0};
+        f->n_proposal = 0;
+        f->mute = true;
+    }
+    return f;
+}
+
+void finish_close(struct finish *f)
+{
+    free(f);
+}
+
+void finish_freeze(struct finish *f, const struct finish_evidence *evidence, int64_t now_us)
+{
+    assert(!f->frozen);
+    f->frozen = true;
+    f->frozen_us = now_us;
+    if (evidence != NULL)
+        f->own = *evidence;
+}
+
+const struct finish_proposal *finish_certificate(const struct finish *f)
+{
+    return f->decided ? &f->certificate : NULL;
+}
+
+int64_t finish_heard_us(const struct finish *f)
+{
+    return f->wave.begun_us > f->frozen_us ? f->wave.begun_us : f->frozen_us;
+}
+
+uint64_t finish_ballots(const struct finish *f)
+{
+    return f->ballots;
+}
+
+/* ---- the decision ---- */
+
+static void send_decided(struct finish *f, uint32_t link)
+{
+    struct wire_finish m = {.word = WIRE_FINISH_DECIDED,
+                            .proposal = {f->decided_bytes, f->n_decided}};
+    f->owner.send(f->owner.self, link, &m);
+}
+
+/* Stores the certificate, and passes it on to all links except `from`. */
+static void decide(struct finish *f, const uint8_t *p, size_t n, const uint32_t *from)
+{
+    uint32_t link[LINKS_MAX];
+    assert(!f->decided && n <= sizeof f->decided_bytes);
+    f->decided = finish_decode(&f->certificate, (struct bytes){p, n});
+    if (!f->decided)
+        return;
+    memcpy(f->decided_bytes, p, n);
+    f->n_decided = n;
+    f->wave.runs = false;
+    size_t n_links = f->owner.links(f->owner.self, link, LINKS_MAX);
+    for (size_t i = 0; i < n_links; i++)
+        if (from == NULL || link[i] != *from)
+            send_decided(f, link[i]);
+}
+
+/* ---- the acceptor ---- */
+
+/* Adds this peer to the answer. With PROPOSE, its flag says whether it has accepted. */
+static void add_self(struct finish *f, const struct wire_finish *m)
+{
+    struct wave *w = &f->wave;
+    uint8_t flags = 0;
+    if (!f->mute && compare_ballots(&w->ballot, &f->promised) >= 0) {
+        f->promised = w->ballot;
+        if (w->proposes) {
+            f->accepted = w->ballot;
+            f->n_proposal = m->proposal.n;
+            memcpy(f->proposal, m->proposal.p, m->proposal.n);
+        }
+        flags = keep_promise(f) ? FLAG_VOTES : 0;
+    }
+    w->promised = f->promised;
+    if (!w->proposes) {
+        if (f->frozen && f->own.n > 0) {
+            flags |= FLAG_WITHIN;
+            w->evidence = f->own;
+        }
+        w->n_mixing = !f->frozen && !f->view.stalled;
+        w->accepted = f->accepted;
+        w->n_proposal = f->n_proposal;
+        memcpy(w->proposal, f->proposal, f->n_proposal);
+    }
+    finish_put_entry(w->members, finish_key(f->owner.id), flags);
+    w->n_members = WIRE_FINISH_ENTRY;
+}
+
+/* ---- waves ---- */
+
+/* Fills *m with the sum of the answers of the wave. */
+static void describe_answer(struct finish *f, struct wire_finish *m, uint8_t mean[4 * SKETCH_K])
+{
+    const struct wave *w = &f->wave;
+    *m = (struct wire_finish){.word = w->proposes ? WIRE_FINISH_ACCEPTED : WIRE_FINISH_REPORT,
+                              .ballot = w->ballot,
+                              .promised = w->promised,
+                              .partial = w->partial,
+                              .members = {w->members, w->n_members}};
+    if (w->proposes)
+        return;
+    m->accepted = w->accepted;
+    m->n_mixing = w->n_mixing;
+    m->n_models = w->evidence.n;
+    m->proposal = (struct bytes){w->proposal, w->n_proposal};
+    if (w->evidence.n == 0)
+        return;
+    m->dist2 = (float)w->evidence.dist2;
+    m->norm2 = (float)w->evidence.norm2;
+    m->model_hash = w->evidence.hash;
+    for (size_t i = 0; i < SKETCH_K; i++) {
+        uint32_t bits;
+        memcpy(&bits, &w->evidence.mean[i], sizeof bits);
+        for (size_t k = 0; k < 4; k++)
+            mean[4 * i + k] = (uint8_t)(bits >> (8 * k));
+    }
+    m->mean = (struct bytes){mean, (size_t)4 * SKETCH_K};
+}
+
+static void finish_root(struct finish *f);
+
+/* All links have answered: answers the parent, or lets the coordinator continue. */
+static void complete_wave(struct finish *f)
+{
+    struct wire_finish m;
+    uint8_t mean[4 * SKETCH_K];
+    assert(f->wave.runs && f->wave.n_pending == 0);
+    f->wave.runs = false;
+    if (f->wave.root) {
+        finish_root(f);
+        return;
+    }
+    describe_answer(f, &m, mean);
+    f->owner.send(f->owner.self, f->wave.parent, &m);
+}
+
+/* Lets another coordinator finish its ballot, so that two coordinators do not interrupt each other
+ * without end. */
+static void stand_back(struct finish *f)
+{
+    f->next_us = f->view.now_us + (1 + (int64_t)f->view.rank) * FINISH_TAKEOVER_US;
+}
+
+/* Begins a wave at this peer: adds the own answer, and passes the message on. parent NULL: this
+ * peer is the root. */
+static void begin_wave(struct finish *f, const struct wire_finish *m, const uint32_t *parent)
+{
+    struct wave *w = &f->wave;
+    uint32_t link[LINKS_MAX];
+    w->runs = true;
+    w->root = parent == NULL;
+    w->parent = parent != NULL ? *parent : 0;
+    w->ballot = m->ballot;
+    w->proposes = m->word == WIRE_FINISH_PROPOSE;
+    w->begun_us = f->view.now_us;
+    w->partial = false;
+    w->n_mixing = 0;
+    w->evidence.n = 0;
+    w->accepted = (struct wire_ballot){0};
+    w->n_proposal = w->proposes ? m->proposal.n : 0;
+    if (w->proposes)
+        memcpy(w->proposal, m->proposal.p, m->proposal.n);
+    w->n_pending = 0;
+    f->top = m->ballot.number > f->top ? m->ballot.number : f->top;
+    if (!w->root)
+        stand_back(f);
+    add_self(f, m);
+    size_t n = f->owner.links(f->owner.self, link, LINKS_MAX);
+    for (size_t i = 0; i < n; i++)
+        if (w->root || link[i] != w->parent)
+            w->pending[w->n_pending++] = link[i];
+    for (size_t i = 0; i < w->n_pending; i++)
+        f->owner.send(f->owner.self, w->pending[i], m);
+    if (w->n_pending == 0)
+        complete_wave(f);
+}
+
+/* Removes `link` from the links that have not answered. Returns false if it is not one of them. */
+static bool take_pending(struct wave *w, uint32_t link)
+{
+    for (size_t i = 0; w->runs && i < w->n_pending; i++)
+        if (w->pending[i] == link) {
+            w->pending[i] = w->pending[--w->n_pending];
+            return true;
+        }
+    return false;
+}
+
+/* Returns whether the fields of a REPORT agree with each other. */
+static bool valid_report(const struct wire_finish *m)
+{
+    bool sketch = m->mean.n == (size_t)4 * SKETCH_K;
+    bool proposal = (m->accepted.number == 0) == (m->proposal.n == 0);
+    return proposal && (m->n_models > 0 ? sketch : m->mean.n == 0)
+           && m->n_models <= m->members.n / WIRE_FINISH_ENTRY;
+}
+
+static void add_evidence(struct wave *w, const struct wire_finish *m)
+{
+    struct finish_evidence e = {.n = m->n_models,
+                                .dist2 = (double)m->dist2,
+                                .norm2 = (double)m->norm2,
+                                .hash = m->model_hash};
+    for (size_t i = 0; m->n_models > 0 && i < SKETCH_K; i++) {
+        uint32_t bits = 0;
+        for (size_t k = 0; k < 4; k++)
+            bits |= (uint32_t)m->mean.p[4 * i + k] << (8 * k);
+        memcpy(&e.mean[i], &bits, sizeof bits);
+    }
+    finish_evidence_add(&w->evidence, &e);
+}
+
+/* Adds the answer of a link. An answer that does not fit makes the sum partial. */
+static void add_answer(struct finish *f, const struct wire_finish *m)
+{
+    struct wave *w = &f->wave;
+    raise_ballot(&w->promised, &m->promised);
+    w->partial |= m->partial;
+    if (w->n_members + m->members.n > sizeof w->members) {
+        w->partial = true;
+        return;
+    }
+    if (m->members.n > 0)
+        memcpy(w->members + w->n_members, m->members.p, m->members.n);
+    w->n_members += m->members.n;
+    if (w->proposes)
+        return;
+    w->n_mixing += m->n_mixing;
+    add_evidence(w, m);
+    if (compare_ballots(&m->accepted, &w->accepted) > 0) {
+        w->accepted = m->accepted;
+        w->n_proposal = m->proposal.n;
+        memcpy(w->proposal, m->proposal.p, m->proposal.n);
+    }
+}
+
+static bool receive_answer(struct finish *f, uint32_t link, const struct wire_finish *m)
+{
+    struct wave *w = &f->wave;
+    bool proposes = m->word == WIRE_FINISH_ACCEPTED;
+    if (!proposes && !valid_report(m))
+        return false;
+    if (!same_wave(w, &m->ballot, proposes) || !take_pending(w, link))
+        return true;
+    add_answer(f, m);
+    if (w->n_pending == 0)
+        complete_wave(f);
+    return true;
+}
+
+/* A peer that already takes part in the wave, or in a later one, answers with the ballot that it
+ * has promised. Its own answer goes to the link from which the wave came first. */
+static void receive_wave(struct finish *f, uint32_t link, const struct wire_finish *m)
+{
+    bool proposes = m->word == WIRE_FINISH_PROPOSE;
+    if (later_wave(&f->wave, &m->ballot, proposes)) {
+        begin_wave(f, m, &link);
+        return;
+    }
+    struct wire_finish answer = {.word = proposes ? WIRE_FINISH_ACCEPTED : WIRE_FINISH_REPORT,
+                                 .ballot = m->ballot,
+                                 .promised = f->promised};
+    raise_ballot(&answer.promised, &f->wave.ballot);
+    f->owner.send(f->owner.self, link, &answer);
+}
+
+bool finish_receive(struct finish *f, uint32_t link, const struct wire_finish *m)
+{
+    bool wave = m->word == WIRE_FINISH_ASK || m->word == WIRE_FINISH_PROPOSE;
+    bool carries = m->word == WIRE_FINISH_PROPOSE || m->word == WIRE_FINISH_DECIDED;
+    if (wave && (m->ballot.number == 0 || m->ballot.number > BALLOTS_MAX))
+        return false;
+    if ((carries || m->proposal.n > 0) && !finish_decode(&f->scratch, m->proposal))
+        return false;
+    if (f->decided) {
+        if (wave)
+            send_decided(f, link);
+        return true;
+    }
+    switch (m->word) {
+    case WIRE_FINISH_ASK:
+    case WIRE_FINISH_PROPOSE:
+        receive_wave(f, link, m);
+        break;
+    case WIRE_FINISH_REPORT:
+    case WIRE_FINISH_ACCEPTED:
+        return receive_answer(f, link, m);
+    case WIRE_FINISH_DECIDED:
+        decide(f, m->proposal.p, m->proposal.n, &link);
+        break;
+    case WIRE_FINISH_END:
+        return false;
+    }
+    return true;
+}
+
+void finish_link_up(struct finish *f, uint32_t link)
+{
+    if (f->decided)
+        send_decided(f, link);
+}
+
+void finish_link_down(struct finish *f, uint32_t link)
+{
+    struct wave *w = &f->wave;
+    if (!w->runs)
+        return;
+    if (!w->root && w->parent == link) {
+        w->runs = false;
+        return;
+    }
+    if (!take_pending(w, link))
+        return;
+    w->partial = true;
+    if (w->n_pending == 0)
+        complete_wave(f);
+}
+
+/* ---- the coordinator ---- */
+
+/* Orders members by key, for qsort(). */
+static int by_key(const void *a, const void *b)
+{
+    uint64_t x = ((const struct finish_member *)a)->key, y = ((const struct finish_member *)b)->key;
+    return x < y ? -1 : x > y;
+}
+
+/* Returns the flags of the member with this key in the sum of the wave, and ABSENT if it is not in
+ * the sum. */
+static uint8_t flags_of(const struct wave *w, uint64_t key)
+{
+    struct bytes list = {w->members, w->n_members};
+    for (uint32_t i = 0; i < w->n_members / WIRE_FINISH_ENTRY; i++) {
+        uint8_t flags;
+        if (finish_entry(list, i, &flags) == key)
+            return flags;
+    }
+    return FLAG_ABSENT;
+}
+
+/* Fills *p with the members of the run, and returns whether the voters with all bits of `flags` in
+ * the sum of the wave are a quorum. Members with FLAG_WITHIN get the status FINISH_WITHIN. */
+static bool look_at_voters(struct finish *f, struct finish_proposal *p, uint8_t flags)
+{
+    const struct wave *w = &f->wave;
+    uint32_t n = 0, n_voters = 0;
+    bool has_first = false;
+    f->owner.members(f->owner.self, p);
+    qsort(p->member, p->n, sizeof p->member[0], by_key);
+    for (uint32_t i = 0; i < p->n; i++) {
+        struct finish_member *m = &p->member[i];
+        uint8_t has = flags_of(w, m->key);
+        if ((has & FLAG_WITHIN) != 0)
+            m->status = FINISH_WITHIN;
+        bool counts = m->voter && (has & flags) == flags;
+        has_first |= counts && n_voters == 0;
+        n += counts;
+        n_voters += m->voter;
+    }
+    return f->owner.quorum(f->owner.self, n, n_voters, has_first);
+}
+
+static void begin_ballot(struct finish *f)
+{
+    struct wire_finish m = {.word = WIRE_FINISH_ASK, .ballot.number = f->top + 1};
+    memcpy(m.ballot.id, f->owner.id, WIRE_ID_BYTES);
+    f->ballots++;
+    begin_wave(f, &m, NULL);
+}
+
+/* Sends the proposal in the buffer `proposal` of the wave. */
+static void propose(struct finish *f, const uint8_t *p, size_t n)
+{
+    uint8_t copy[WIRE_FINISH_PROPOSAL_MAX];
+    memcpy(copy, p, n);
+    struct wire_finish m = {
+        .word = WIRE_FINISH_PROPOSE, .ballot = f->wave.ballot, .proposal = {copy, n}};
+    begin_wave(f, &m, NULL);
+}
+
+/* Returns whether the coordinator has waited long enough for members that live and mix. */
+static bool waited(const struct finish *f)
+{
+    return f->view.now_us - f->frozen_us > f->view.patience_us;
+}
+
+/* Returns whether a member that has ended its run has not answered. Its session may be lost for a
+ * moment. */
+static bool lacks_answers(const struct wave *w, const struct finish_proposal *p)
+{
+    for (uint32_t i = 0; i < p->n; i++)
+        if (p->member[i].status == FINISH_OUTSIDE
+            && (flags_of(w, p->member[i].key) & FLAG_ABSENT) != 0)
+            return true;
+    return false;
+}
+
+/* All answers to an ASK have arrived. */
+static void end_ask(struct finish *f)
+{
+    struct wave *w = &f->wave;
+    struct finish_proposal *p = &f->scratch;
+    uint8_t bytes[WIRE_FINISH_PROPOSAL_MAX];
+    bool promises = look_at_voters(f, p, FLAG_VOTES);
+    if (promises && w->accepted.number > 0) {
+        propose(f, w->proposal, w->n_proposal);
+        return;
+    }
+    if (!promises || !look_at_voters(f, p, FLAG_WITHIN) || w->evidence.n == 0
+        || ((w->n_mixing > 0 || w->partial || lacks_answers(w, p)) && !waited(f)))
+        return;
+    p->distance = finish_evidence_distance(&w->evidence, &p->mean_norm);
+    propose(f, bytes, finish_encode(bytes, p));
+}
+
+/* Returns the time until the next ballot of this coordinator. It doubles with each ballot, three
+ * times at most. */
+static int64_t retry_us(const struct finish *f)
+{
+    return FINISH_RETRY_US << (f->ballots < 4 ? f->ballots - 1 : 3);
+}
+
+/* The root has all answers of its wave. */
+static void finish_root(struct finish *f)
+{
+    struct wave *w = &f->wave;
+    f->next_us = f->view.now_us + retry_us(f);
+    if (w->promised.number > f->top && w->promised.number <= BALLOTS_MAX)
+        f->top = w->promised.number;
+    if (compare_ballots(&w->promised, &w->ballot) > 0)
+        stand_back(f);
+    else if (!w->proposes)
+        end_ask(f);
+    else if (look_at_voters(f, &f->scratch, FLAG_VOTES))
+        decide(f, w->proposal, w->n_proposal, NULL);
+}
+
+/* Returns the time after which a wave without an answer is given up. It doubles with each ballot of
+ * this peer, because a large or slow network needs more time. */
+static int64_t wave_limit_us(const struct finish *f)
+{
+    uint64_t doublings = f->ballots < 4 ? f->ballots : 4;
+    return FINISH_WAVE_US << doublings;
+}
+
+/* Returns the node time at which this peer may coordinate. */
+static int64_t due_us(const struct finish *f)
+{
+    int64_t us = f->frozen_us + (int64_t)f->view.rank * FINISH_TAKEOVER_US;
+    if (f->view.n_unfinished > 0 && us < f->frozen_us + f->view.patience_us)
+        us = f->frozen_us + f->view.patience_us;
+    return us > f->next_us ? us : f->next_us;
+}
+
+int64_t finish_update(struct finish *f, const struct finish_view *v)
+{
+    f->view = *v;
+    if (f->decided || !f->frozen || f->own.n == 0)
+        return INT64_MAX;
+    if (f->wave.runs && v->now_us - f->wave.begun_us < wave_limit_us(f))
+        return f->wave.begun_us + wave_limit_us(f);
+    f->wave.runs = false;
+    if (v->now_us < due_us(f))
+        return due_us(f);
+    begin_ballot(f);
+    return f->decided ? INT64_MAX : v->now_us + FINISH_RETRY_US;
+}

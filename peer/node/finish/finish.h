@@ -1,0 +1,87 @@
+/* peer/node/finish/finish.h -- the finish protocol of one peer: promises, proposals, certificate.
+ *
+ * README.md in this folder explains the protocol. The module is pure: it gets messages and the
+ * time, and sends messages through a callback. It knows sessions only by the driver's link
+ * numbers.
+ *
+ *   finish_freeze()     the model of this peer is final and stored
+ *   finish_link_up()    a session with a peer began
+ *   finish_link_down()  a session ended
+ *   finish_receive()    a FINISH message arrived
+ *   finish_update()     time passed: coordinates a ballot if this is due
+ */
+#ifndef PEER_NODE_FINISH_FINISH_H
+#define PEER_NODE_FINISH_FINISH_H
+
+#include "peer/node/finish/evidence.h"
+#include "peer/node/finish/proposal.h"
+
+struct finish; /* Defined in finish.c. */
+
+/* Functions of the owner of the protocol. `self` is passed to each of them. */
+struct finish_owner
+{
+    void *self;
+    uint8_t id[WIRE_ID_BYTES]; /* Identity of this peer. */
+    /* Lists the links of all sessions with peers. Returns their number, at most `cap`. */
+    size_t (*links)(void *self, uint32_t *out, size_t cap);
+    void (*send)(void *self, uint32_t link, const struct wire_finish *m);
+    /* Lists all members of the run, this peer included, as this peer knows them, in any order.
+     * Their status is what the member table says: for a member that has ended, FINISH_OUTSIDE. */
+    void (*members)(void *self, struct finish_proposal *out);
+    /* Returns whether `n` members of the voters are a quorum. `has_first`: the voter with the
+     * smallest identity is one of them. */
+    bool (*quorum)(void *self, uint32_t n, uint32_t n_voters, bool has_first);
+    /* Stores the promise of this peer durably, n bytes. Returns false if this failed; the peer then
+     * does not vote any more. The next process of this peer gives the bytes to finish_open(). */
+    bool (*keep)(void *self, const uint8_t *bytes, size_t n);
+};
+
+/* What the node knows at the time of a call. */
+struct finish_view
+{
+    int64_t now_us; /* Node time. */
+    /* Number of other members with a smaller identity that are alive and have ended their run.
+     * The coordinator is the peer with rank 0. */
+    uint32_t rank;
+    /* Number of other members that are alive and have not ended their run. The coordinator waits
+     * for them. */
+    uint32_t n_unfinished;
+    bool stalled; /* True: the worker of this peer hangs, so no ballot waits for it. */
+    /* The coordinator waits for members that are alive and have not ended their run, for at most this
+     * time after its own model was frozen. */
+    int64_t patience_us;
+};
+
+/* Largest promise that owner.keep() gets, in bytes. */
+enum { FINISH_PROMISE_MAX = 2 * (8 + WIRE_ID_BYTES) + WIRE_FINISH_PROPOSAL_MAX };
+
+/* Creates the protocol of a peer that has not ended its run. promise: what an earlier process of
+ * this peer stored last, or empty. Returns NULL if memory is exhausted. Bytes that are no promise
+ * are treated as a lost promise: this peer does not vote. */
+struct finish *finish_open(const struct finish_owner *owner, struct bytes promise);
+/* Frees it. NULL is allowed. */
+void finish_close(struct finish *f);
+
+/* Records that the model is final and stored. `evidence`: its evidence if the peer is within the
+ * target (FINISH_WITHIN). NULL: it is not (FINISH_OUTSIDE). Called once. */
+void finish_freeze(struct finish *f, const struct finish_evidence *evidence, int64_t now_us);
+/* Records the view for all later calls, and coordinates a ballot if this is due. Returns the node
+ * time at which it must be called again. INT64_MAX: not before the next event. */
+int64_t finish_update(struct finish *f, const struct finish_view *v);
+/* Handles a message from the peer at the other end of `link`. Invalid contents are ignored. Returns
+ * false if the contents violate the protocol. */
+bool finish_receive(struct finish *f, uint32_t link, const struct wire_finish *m);
+/* Handles a new session: sends the certificate if there is one. */
+void finish_link_up(struct finish *f, uint32_t link);
+/* Handles the end of a session: no answer will come over it. */
+void finish_link_down(struct finish *f, uint32_t link);
+
+/* Returns the certificate, or NULL if it is not known. Valid until finish_close(). */
+const struct finish_proposal *finish_certificate(const struct finish *f);
+/* Returns the last node time at which a wave reached this peer, or its model was frozen. */
+int64_t finish_heard_us(const struct finish *f);
+/* Returns the number of ballots that this peer has coordinated. */
+uint64_t finish_ballots(const struct finish *f);
+
+#endif

@@ -1,0 +1,67 @@
+/* peer/node/finish/proposal.h -- a proposal of the finish protocol, and its encoding.
+ *
+ *   bytes    content
+ *   0..3     consensus distance relative to the norm of the mean model, float32. Infinite: unknown.
+ *   4..7     norm of the mean model, float32
+ *   8..      9 bytes per member: first 8 bytes of its identity, and its status
+ *
+ * Numbers are little-endian. The members are sorted by identity, so equal proposals have equal
+ * bytes. The decided proposal is the certificate of the run.
+ */
+#ifndef PEER_NODE_FINISH_PROPOSAL_H
+#define PEER_NODE_FINISH_PROPOSAL_H
+
+#include "gossip/wire/wire.h"
+
+/* Status of a member at the end of a run. */
+enum finish_status {
+    /* The member is in the certificate: its model is frozen, and it ended its consensus phase with
+     * the confirmation of its neighbours that all are under --final-drift. */
+    FINISH_WITHIN,
+    FINISH_OUTSIDE, /* The member's model is frozen, but it did not end within the target. */
+    FINISH_MIXING,  /* The member is alive and has not ended its run. */
+    FINISH_STALLED, /* The member is alive and its worker hangs. */
+    FINISH_FAILED,  /* The member ended its run, but could not store its model. */
+    FINISH_DEAD,
+    FINISH_STATUSES
+};
+
+/* One member of a proposal. */
+struct finish_member
+{
+    uint64_t key; /* First 8 bytes of the identity (finish_key()). */
+    enum finish_status status;
+    bool voter; /* True: the member counts for the quorum. Not part of the encoding. */
+};
+
+/* A proposal. */
+struct finish_proposal
+{
+    double distance;  /* Consensus distance relative to `mean_norm`. Infinite: unknown. */
+    double mean_norm; /* Norm of the mean model. */
+    uint32_t n;       /* Number of members, at most WIRE_MEMBERS_MAX. */
+    struct finish_member member[WIRE_MEMBERS_MAX]; /* Sorted by key. */
+};
+
+/* Returns the first 8 bytes of an identity as a number, the first byte highest. */
+uint64_t finish_key(const uint8_t id[WIRE_ID_BYTES]);
+
+/* Reads entry i of a list of members (struct wire_finish). Returns its key and sets *flags. */
+uint64_t finish_entry(struct bytes list, uint32_t i, uint8_t *flags);
+/* Writes an entry at `out`, WIRE_FINISH_ENTRY bytes. */
+void finish_put_entry(uint8_t *out, uint64_t key, uint8_t flags);
+
+/* Encodes a proposal. Returns the number of bytes, at most WIRE_FINISH_PROPOSAL_MAX. */
+size_t finish_encode(uint8_t out[WIRE_FINISH_PROPOSAL_MAX], const struct finish_proposal *p);
+/* Decodes a proposal. Returns false if the bytes are not a proposal: wrong length, a number that
+ * is negative or not a number, an unknown status, members that are not sorted, or no member that is
+ * within. *p is then undefined. */
+bool finish_decode(struct finish_proposal *p, struct bytes b);
+/* Returns the status of the member with this identity, or FINISH_STATUSES if the proposal does not
+ * contain it. O(log n). */
+enum finish_status finish_status_of(const struct finish_proposal *p,
+                                    const uint8_t id[WIRE_ID_BYTES]);
+/* Returns the number of members with this status. O(n). */
+uint32_t finish_count(const struct finish_proposal *p, enum finish_status status);
+
+#endif

@@ -1,0 +1,39 @@
+/* peer/output/promise.c -- writes, reads and removes DIR/promise. */
+#include "peer/output/promise.h"
+
+#include "nn/files/replace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+/* Sets path[] to the file. Returns false if the path is too long. */
+static bool find_path(char path[REPLACE_PATH_MAX], const char *dir)
+{
+    return snprintf(path, REPLACE_PATH_MAX, "%s/promise", dir) < REPLACE_PATH_MAX;
+}
+
+int promise_write(const char *dir, const uint8_t *bytes, size_t n)
+{
+    char path[REPLACE_PATH_MAX];
+    return find_path(path, dir) ? replace_file(path, bytes, n) : -ENAMETOOLONG;
+}
+
+void promise_read(struct promise *p, const char *dir)
+{
+    char path[REPLACE_PATH_MAX];
+    int fd = find_path(path, dir) ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+    bool absent = fd < 0 && errno == ENOENT;
+    ssize_t n = fd >= 0 ? read(fd, p->bytes, sizeof p->bytes) : -1;
+    p->n = absent ? 0 : n > 0 && (size_t)n < sizeof p->bytes ? (size_t)n : 1;
+    if (fd >= 0)
+        close(fd);
+}
+
+void promise_remove(const char *dir)
+{
+    char path[REPLACE_PATH_MAX];
+    if (find_path(path, dir))
+        (void)unlink(path);
+}

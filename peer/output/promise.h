@@ -1,0 +1,27 @@
+/* peer/output/promise.h -- the file `promise` of an output directory.
+ *
+ * The file holds what a peer has promised in the finish protocol (peer/node/finish). A process that
+ * starts again must know it. The bytes are opaque here.
+ */
+#ifndef PEER_OUTPUT_PROMISE_H
+#define PEER_OUTPUT_PROMISE_H
+
+#include "gossip/wire/wire.h"
+
+/* A stored promise. */
+struct promise
+{
+    size_t n; /* Number of bytes. 0: there is none. */
+    uint8_t bytes[WIRE_FINISH_PROPOSAL_MAX + 128];
+};
+
+/* Stores n bytes as DIR/promise, atomically and durably. Returns 0 or a negative errno. */
+__attribute__((warn_unused_result)) int promise_write(const char *dir, const uint8_t *bytes,
+                                                      size_t n);
+/* Reads DIR/promise. If the file cannot be read or is too long, *p becomes one byte, which is not a
+ * valid promise. */
+void promise_read(struct promise *p, const char *dir);
+/* Deletes DIR/promise, because the run in `dir` has finished. */
+void promise_remove(const char *dir);
+
+#endif

@@ -1,0 +1,411 @@
+/* tests/unit/node_finish.c -- tests of the finish protocol (peer/node/finish): random worlds with
+ * lost sessions, crashes, restarts and late peers, whatever the order of messages. */
+#include "peer/node/finish/finish.h"
+#include "peer/node/finish/timers.h"
+
+#include "nn/math/rng.h"
+#include "tests/unit/gossip_seeds.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    PATIENCE_US = 10 * 1000 * 1000,
+    PEERS_MAX = 6,
+    QUEUE = 4096,
+    MESSAGE_MAX = 16384,
+    MODEL = 8
+};
+
+/* A message on its way. */
+struct letter
+{
+    uint32_t from, to, link;
+    size_t len;
+    uint8_t bytes[MESSAGE_MAX];
+};
+
+struct peer
+{
+    struct world *world;
+    uint32_t index;
+    struct finish *finish; /* NULL: the process has crashed. */
+    bool frozen, within;
+    bool stored; /* True: an earlier process has frozen its model. */
+    /* The stored promise. full: it cannot be stored. */
+    size_t n_promise;
+    uint8_t promise[FINISH_PROMISE_MAX];
+    bool full;
+    float model; /* Every element of the model. */
+};
+
+struct world
+{
+    struct rng rng;
+    uint32_t n;
+    uint32_t n_safe; /* The first n_safe peers never crash, and end within the target. */
+    int64_t now_us;
+    struct peer peer[PEERS_MAX];
+    /* Number of the session of two peers. 0: there is none. A new session gets a new number. */
+    uint32_t link[PEERS_MAX][PEERS_MAX], n_links;
+    struct letter *queue;
+    size_t n_queue;
+    bool has_decision;
+    size_t n_decision;
+    uint8_t decision[WIRE_FINISH_PROPOSAL_MAX];
+};
+
+static void fill_id(uint8_t id[WIRE_ID_BYTES], uint32_t index)
+{
+    memset(id, 0, WIRE_ID_BYTES);
+    id[7] = (uint8_t)(index + 1);
+}
+
+/* ---- what a peer asks for ---- */
+
+static size_t peer_links(void *self, uint32_t *out, size_t cap)
+{
+    const struct peer *p = self;
+    size_t n = 0;
+    for (uint32_t i = 0; i < p->world->n; i++)
+        if (p->world->link[p->index][i] != 0)
+            out[n++] = p->world->link[p->index][i];
+    assert_true(n <= cap);
+    return n;
+}
+
+static void peer_send(void *self, uint32_t link, const struct wire_finish *m)
+{
+    struct peer *p = self;
+    struct world *w = p->world;
+    for (uint32_t i = 0; i < w->n; i++)
+        if (w->link[p->index][i] == link) {
+            assert_true(w->n_queue < QUEUE);
+            struct letter *l = &w->queue[w->n_queue++];
+            *l = (struct letter){.from = p->index, .to = i, .link = link};
+            l->len = wire_put_finish(l->bytes, sizeof l->bytes, m);
+            assert_true(l->len > 0);
+        }
+}
+
+static void peer_members(void *self, struct finish_proposal *out)
+{
+    const struct peer *p = self;
+    const struct world *w = p->world;
+    out->n = w->n;
+    for (uint32_t i = 0; i < w->n; i++) {
+        uint8_t id[WIRE_ID_BYTES];
+        fill_id(id, i);
+        out->member[i] = (struct finish_member){.key = finish_key(id),
+                                                .status = w->peer[i].finish == NULL ? FINISH_DEAD
+                                                          : w->peer[i].frozen       ? FINISH_OUTSIDE
+                                                                                    : FINISH_MIXING,
+                                                .voter = true};
+    }
+}
+
+static bool peer_quorum(void *self, uint32_t n, uint32_t n_voters, bool has_first)
+{
+    (void)self;
+    return 2 * n > n_voters || (2 * n == n_voters && has_first);
+}
+
+static bool peer_keep(void *self, const uint8_t *bytes, size_t n)
+{
+    struct peer *p = self;
+    assert_true(n <= sizeof p->promise);
+    if (p->full)
+        return false;
+    memcpy(p->promise, bytes, p->n_promise = n);
+    return true;
+}
+
+/* ---- the world ---- */
+
+static void start(struct world *w, uint32_t i)
+{
+    struct peer *p = &w->peer[i];
+    struct finish_owner owner = {.self = p,
+                                 .links = peer_links,
+                                 .send = peer_send,
+                                 .members = peer_members,
+                                 .quorum = peer_quorum,
+                                 .keep = peer_keep};
+    fill_id(owner.id, i);
+    p->frozen = false;
+    p->finish = finish_open(&owner, (struct bytes){p->promise, p->n_promise});
+    assert_non_null(p->finish);
+}
+
+static void open_world(struct world *w, uint64_t seed, uint32_t n)
+{
+    *w = (struct world){.n = n, .now_us = 1};
+    w->rng = rng_stream(rng_key(seed, RNG_TEST, n, 0));
+    w->queue = malloc(QUEUE * sizeof *w->queue);
+    assert_non_null(w->queue);
+    for (uint32_t i = 0; i < n; i++) {
+        w->peer[i] = (struct peer){.world = w, .index = i, .model = 1};
+        start(w, i);
+    }
+}
+
+static void close_world(struct world *w)
+{
+    for (uint32_t i = 0; i < w->n; i++)
+        finish_close(w->peer[i].finish);
+    free(w->queue);
+}
+
+static uint32_t draw(struct world *w, uint32_t n)
+{
+    return (uint32_t)rng_below(&w->rng, n);
+}
+
+static void connect(struct world *w, uint32_t a, uint32_t b)
+{
+    struct peer *p = &w->peer[a], *q = &w->peer[b];
+    if (a == b || w->link[a][b] != 0 || p->finish == NULL || q->finish == NULL)
+        return;
+    w->link[a][b] = w->link[b][a] = ++w->n_links;
+    finish_link_up(p->finish, w->link[a][b]);
+    finish_link_up(q->finish, w->link[a][b]);
+}
+
+/* Ends a session. Messages on it are lost. */
+static void disconnect(struct world *w, uint32_t a, uint32_t b)
+{
+    uint32_t link = w->link[a][b];
+    if (link == 0)
+        return;
+    w->link[a][b] = w->link[b][a] = 0;
+    size_t n = 0;
+    for (size_t i = 0; i < w->n_queue; i++)
+        if (w->queue[i].link != link)
+            w->queue[n++] = w->queue[i];
+    w->n_queue = n;
+    for (uint32_t k = 0; k < 2; k++) {
+        struct finish *f = w->peer[k == 0 ? a : b].finish;
+        if (f != NULL)
+            finish_link_down(f, link);
+    }
+}
+
+static void crash(struct world *w, uint32_t i)
+{
+    finish_close(w->peer[i].finish);
+    w->peer[i].finish = NULL;
+    for (uint32_t k = 0; k < w->n; k++)
+        disconnect(w, i, k);
+}
+
+/* Freezes the model of a peer. A process that restarted has another model, within the target, too. */
+static void freeze(struct world *w, uint32_t i, bool within)
+{
+    struct peer *p = &w->peer[i];
+    float sketch[SKETCH_K] = {0};
+    struct finish_evidence e;
+    if (p->finish == NULL || p->frozen)
+        return;
+    for (size_t k = 0; k < MODEL; k++)
+        sketch[k] = p->model;
+    finish_evidence_of(&e, sketch, (double)MODEL * (double)p->model * (double)p->model,
+                       rng_hash(&p->model, sizeof p->model));
+    finish_freeze(p->finish, within ? &e : NULL, w->now_us);
+    p->frozen = true;
+    p->within = within;
+}
+
+static void update(struct world *w, uint32_t i)
+{
+    struct peer *p = &w->peer[i];
+    struct finish_view v = {.now_us = w->now_us, .patience_us = PATIENCE_US};
+    if (p->finish == NULL)
+        return;
+    for (uint32_t k = 0; k < w->n; k++) {
+        v.rank += k < i && w->peer[k].finish != NULL && w->peer[k].frozen;
+        v.n_unfinished += k != i && w->peer[k].finish != NULL && !w->peer[k].frozen;
+    }
+    (void)finish_update(p->finish, &v);
+}
+
+/* Delivers the oldest message of a random session and direction. */
+static void deliver(struct world *w)
+{
+    if (w->n_queue == 0)
+        return;
+    size_t at = draw(w, (uint32_t)w->n_queue);
+    for (size_t i = 0; i < at; i++)
+        if (w->queue[i].link == w->queue[at].link && w->queue[i].to == w->queue[at].to)
+            at = i;
+    struct letter *l = malloc(sizeof *l);
+    assert_non_null(l);
+    *l = w->queue[at];
+    memmove(&w->queue[at], &w->queue[at + 1], (w->n_queue - at - 1) * sizeof *l);
+    w->n_queue--;
+    struct wire_batch *batch = NULL;
+    struct wire_message m;
+    assert_true(wire_read(l->bytes, l->len, batch, &m));
+    update(w, l->to);
+    assert_true(finish_receive(w->peer[l->to].finish, l->link, &m.finish));
+    free(l);
+}
+
+/* S1 and S2: all certificates are equal, and name peers only that were frozen within the target. */
+static void check(struct world *w)
+{
+    for (uint32_t i = 0; i < w->n; i++) {
+        const struct finish_proposal *p =
+            w->peer[i].finish != NULL ? finish_certificate(w->peer[i].finish) : NULL;
+        uint8_t bytes[WIRE_FINISH_PROPOSAL_MAX];
+        if (p == NULL)
+            continue;
+        size_t n = finish_encode(bytes, p);
+        if (!w->has_decision) {
+            memcpy(w->decision, bytes, n);
+            w->n_decision = n;
+            w->has_decision = true;
+        }
+        assert_int_equal(n, w->n_decision);
+        assert_memory_equal(bytes, w->decision, n);
+        for (uint32_t k = 0; k < w->n; k++)
+            if (p->member[k].status == FINISH_WITHIN)
+                assert_true(w->peer[k].stored || (w->peer[k].frozen && w->peer[k].within));
+        assert_true(2 * finish_count(p, FINISH_WITHIN) >= w->n);
+    }
+}
+
+static void take_step(struct world *w, bool faults)
+{
+    uint32_t a = draw(w, w->n), b = draw(w, w->n), what = draw(w, 100);
+    w->now_us += draw(w, 20000);
+    if (what < 70)
+        deliver(w);
+    else if (what < 80)
+        update(w, a);
+    else if (what < 86 || !faults)
+        connect(w, a, b);
+    else if (what < 92)
+        disconnect(w, a, b);
+    else if (what < 95)
+        freeze(w, a, a < w->n_safe || draw(w, 8) != 0);
+    else if (what == 95 && a >= w->n_safe && draw(w, 4) == 0) {
+        w->peer[a].stored |= w->peer[a].frozen;
+        crash(w, a);
+    } else if (what == 96 && w->peer[a].finish == NULL)
+        start(w, a);
+    else if (what == 97)
+        w->now_us += FINISH_TAKEOVER_US;
+    check(w);
+}
+
+/* Agreement under all faults, without any claim that there is a decision. */
+static void check_random_world(uint64_t seed)
+{
+    struct world w;
+    open_world(&w, seed, 2 + (uint32_t)(seed % (PEERS_MAX - 1)));
+    for (int i = 0; i < 1500; i++)
+        take_step(&w, true);
+    close_world(&w);
+}
+
+static void test_all_certificates_are_equal(void **state)
+{
+    (void)state;
+    for_seeds(check_random_world, 400);
+}
+
+/* Faults stop, and a majority has never restarted: everybody that is connected gets the
+ * certificate. */
+static void check_end(uint64_t seed)
+{
+    struct world w;
+    uint32_t n = 3 + (uint32_t)(seed % (PEERS_MAX - 2));
+    open_world(&w, seed, n);
+    w.n_safe = n / 2 + 1;
+    for (int i = 0; i < 300; i++)
+        take_step(&w, true);
+    for (uint32_t i = 0; i < n; i++)
+        freeze(&w, i, i <= n / 2);
+    int64_t until_us = w.now_us + 60 * FINISH_TAKEOVER_US;
+    while (w.now_us < until_us) {
+        for (uint32_t i = 0; i < n; i++)
+            connect(&w, i, (i + 1) % n);
+        take_step(&w, false);
+    }
+    for (uint32_t i = 0; i < n; i++)
+        if (w.peer[i].finish != NULL)
+            assert_non_null(finish_certificate(w.peer[i].finish));
+    close_world(&w);
+}
+
+static void test_connected_majority_gets_a_certificate(void **state)
+{
+    (void)state;
+    for_seeds(check_end, 400);
+}
+
+/* Without faults one ballot decides, and the certificate has the exact distance of two models. */
+static void test_one_ballot_decides(void **state)
+{
+    (void)state;
+    struct world w;
+    open_world(&w, 1, 2);
+    w.peer[1].model = 3;
+    connect(&w, 0, 1);
+    freeze(&w, 0, true);
+    freeze(&w, 1, true);
+    update(&w, 0);
+    while (w.n_queue > 0)
+        deliver(&w);
+    check(&w);
+    const struct finish_proposal *p = finish_certificate(w.peer[1].finish);
+    assert_non_null(p);
+    assert_int_equal(finish_ballots(w.peer[0].finish), 1);
+    assert_int_equal(finish_ballots(w.peer[1].finish), 0);
+    assert_int_equal(finish_count(p, FINISH_WITHIN), 2);
+    assert_true(fabs(p->distance - 0.5) < 1e-6); /* Xi = 1 per element, mean = 2. */
+    close_world(&w);
+}
+
+/* Bytes that are not a proposal are refused, and change nothing. */
+static void test_bad_proposals_are_refused(void **state)
+{
+    (void)state;
+    struct finish_proposal p = {.distance = 0.5, .mean_norm = 1, .n = 2}, out;
+    p.member[0] = (struct finish_member){.key = 1, .status = FINISH_WITHIN};
+    p.member[1] = (struct finish_member){.key = 2, .status = FINISH_DEAD};
+    uint8_t bytes[WIRE_FINISH_PROPOSAL_MAX];
+    size_t n = finish_encode(bytes, &p);
+    assert_true(finish_decode(&out, (struct bytes){bytes, n}));
+    for (size_t cut = 0; cut < n; cut++)
+        if (cut != n - WIRE_FINISH_ENTRY) /* The first member alone is a proposal. */
+            assert_false(finish_decode(&out, (struct bytes){bytes, cut}));
+    p.member[1].key = 1;
+    n = finish_encode(bytes, &p);
+    assert_false(finish_decode(&out, (struct bytes){bytes, n}));
+    p.member[1] = (struct finish_member){.key = 2, .status = FINISH_STATUSES};
+    n = finish_encode(bytes, &p);
+    assert_false(finish_decode(&out, (struct bytes){bytes, n}));
+    p.member[0].status = p.member[1].status = FINISH_DEAD;
+    n = finish_encode(bytes, &p);
+    assert_false(finish_decode(&out, (struct bytes){bytes, n}));
+    p.member[0].status = FINISH_WITHIN;
+    p.distance = -1;
+    n = finish_encode(bytes, &p);
+    assert_false(finish_decode(&out, (struct bytes){bytes, n}));
+    p.distance = (double)NAN;
+    n = finish_encode(bytes, &p);
+    assert_false(finish_decode(&out, (struct bytes){bytes, n}));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(test_all_certificates_are_equal, print_seed),
+        cmocka_unit_test_teardown(test_connected_majority_gets_a_certificate, print_seed),
+        cmocka_unit_test(test_one_ballot_decides),
+        cmocka_unit_test(test_bad_proposals_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
