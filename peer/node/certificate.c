@@ -235,6 +235,12 @@ void certificate_close(struct node *n)
 
 /* ---- questions ---- */
 
+bool certificate_has_voted(const struct node *n)
+{
+    const struct finish *f = n->certificate.finish;
+    return n->env.config.promise.n > 0 || (f != NULL && finish_has_promised(f));
+}
+
 const struct finish_proposal *certificate_known(const struct node *n)
 {
     return n->certificate.finish != NULL ? finish_certificate(n->certificate.finish) : NULL;

@@ -340,7 +340,9 @@ static void stop(struct node *n)
     n->stopping = true;
     if (n->job.working || n->env.over || graceful_stop_waits(&n->halt, &n->phases))
         return;
-    sessions_leave(&n->sessions);
+    /* A departure of a voter after its vote could make an earlier minority a quorum. */
+    if (!certificate_has_voted(n))
+        sessions_leave(&n->sessions);
     resume_copy_last(&n->resume);
     n->env.fx->write_model = n->join.has_model;
     env_end(&n->env, 0);

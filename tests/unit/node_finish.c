@@ -368,6 +368,37 @@ static void test_one_ballot_decides(void **state)
     close_world(&w);
 }
 
+/* A peer whose promise cannot be stored or read sends no ASK, and its answers contain no vote. */
+static void test_lost_promise_takes_the_vote(void **state)
+{
+    (void)state;
+    for (int read = 0; read < 2; read++) {
+        struct world w;
+        open_world(&w, 1, 3);
+        if (read) {
+            finish_close(w.peer[0].finish);
+            w.peer[0].n_promise = 1;
+            start(&w, 0);
+        } else {
+            w.peer[0].full = true;
+        }
+        for (uint32_t i = 0; i < 3; i++) {
+            connect(&w, i, (i + 1) % 3);
+            freeze(&w, i, true);
+        }
+        update(&w, 0);
+        assert_int_equal(w.n_queue, 0);
+        assert_true(finish_has_promised(w.peer[0].finish));
+        w.now_us += FINISH_TAKEOVER_US;
+        update(&w, 1);
+        while (w.n_queue > 0)
+            deliver(&w);
+        check(&w);
+        assert_non_null(finish_certificate(w.peer[0].finish));
+        close_world(&w);
+    }
+}
+
 /* Bytes that are not a proposal are refused, and change nothing. */
 static void test_bad_proposals_are_refused(void **state)
 {
@@ -405,6 +436,7 @@ int main(void)
         cmocka_unit_test_teardown(test_all_certificates_are_equal, print_seed),
         cmocka_unit_test_teardown(test_connected_majority_gets_a_certificate, print_seed),
         cmocka_unit_test(test_one_ballot_decides),
+        cmocka_unit_test(test_lost_promise_takes_the_vote),
         cmocka_unit_test(test_bad_proposals_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

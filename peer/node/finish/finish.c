@@ -67,7 +67,8 @@ struct finish
     struct wire_ballot promised, accepted;
     size_t n_proposal;
     uint8_t proposal[WIRE_FINISH_PROPOSAL_MAX];
-    bool mute; /* True: the promise could not be stored or read, so this peer does not vote. */
+    bool mute; /* True: the promise could not be stored or read, so this peer neither votes nor
+                * coordinates. */
 
     uint64_t top;     /* Highest number of a ballot that this peer has seen. */
     uint64_t ballots; /* Number of ballots that this peer has coordinated. */
@@ -182,6 +183,11 @@ void finish_freeze(struct finish *f, const struct finish_evidence *evidence, int
 const struct finish_proposal *finish_certificate(const struct finish *f)
 {
     return f->decided ? &f->certificate : NULL;
+}
+
+bool finish_has_promised(const struct finish *f)
+{
+    return f->mute || f->promised.number > 0;
 }
 
 int64_t finish_heard_us(const struct finish *f)
@@ -330,6 +336,10 @@ static void begin_wave(struct finish *f, const struct wire_finish *m, const uint
     if (!w->root)
         stand_back(f);
     add_self(f, m);
+    if (w->root && f->mute) {
+        w->runs = false;
+        return;
+    }
     size_t n = f->owner.links(f->owner.self, link, LINKS_MAX);
     for (size_t i = 0; i < n; i++)
         if (w->root || link[i] != w->parent)
@@ -620,7 +630,8 @@ static int64_t due_us(const struct finish *f)
 int64_t finish_update(struct finish *f, const struct finish_view *v)
 {
     f->view = *v;
-    if (f->decided || !f->frozen || f->own.n == 0)
+    /* The numbers of ballots of a mute peer could repeat after its next restart. */
+    if (f->decided || f->mute || !f->frozen || f->own.n == 0)
         return INT64_MAX;
     if (f->wave.runs && v->now_us - f->wave.begun_us < wave_limit_us(f))
         return f->wave.begun_us + wave_limit_us(f);

@@ -33,7 +33,7 @@ struct finish_owner
      * smallest identity is one of them. */
     bool (*quorum)(void *self, uint32_t n, uint32_t n_voters, bool has_first);
     /* Stores the promise of this peer durably, n bytes. Returns false if this failed; the peer then
-     * does not vote any more. The next process of this peer gives the bytes to finish_open(). */
+     * neither votes nor coordinates any more. The next process of this peer gives the bytes to finish_open(). */
     bool (*keep)(void *self, const uint8_t *bytes, size_t n);
 };
 
@@ -58,7 +58,7 @@ enum { FINISH_PROMISE_MAX = 2 * (8 + WIRE_ID_BYTES) + WIRE_FINISH_PROPOSAL_MAX }
 
 /* Creates the protocol of a peer that has not ended its run. promise: what an earlier process of
  * this peer stored last, or empty. Returns NULL if memory is exhausted. Bytes that are no promise
- * are treated as a lost promise: this peer does not vote. */
+ * are treated as a lost promise: this peer neither votes nor coordinates. */
 struct finish *finish_open(const struct finish_owner *owner, struct bytes promise);
 /* Frees it. NULL is allowed. */
 void finish_close(struct finish *f);
@@ -79,6 +79,9 @@ void finish_link_down(struct finish *f, uint32_t link);
 
 /* Returns the certificate, or NULL if it is not known. Valid until finish_close(). */
 const struct finish_proposal *finish_certificate(const struct finish *f);
+/* Returns whether this peer has promised a ballot, or does not know whether an earlier process of it
+ * has. Such a peer must stay a voter: it must not announce that it leaves. */
+bool finish_has_promised(const struct finish *f);
 /* Returns the last node time at which a wave reached this peer, or its model was frozen. */
 int64_t finish_heard_us(const struct finish *f);
 /* Returns the number of ballots that this peer has coordinated. */
