@@ -264,7 +264,10 @@ bool admit_observer(struct sessions *s, const struct link *l)
     const struct member *m = members_find(s->env->members, l->id);
     if (is_free(s, l->id) || (m != NULL && !m->refused))
         return true;
-    say_refused(s, "an observer", l->id, REFUSED_UNLISTED, l->id);
+    char x[2 * WIRE_ID_BYTES + 1];
+    if (!is_told(&s->admit, l->id, ADMIT_OBSERVER, s->env->now_us))
+        env_note(s->env, NOTE_WARNING,
+                 "refused an observer: its identity %s is not in the members file", hex(l->id, x));
     refuse(s, l, REFUSED_UNLISTED, l->id);
     return false;
 }

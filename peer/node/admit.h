@@ -36,7 +36,11 @@ enum {
     ADMIT_TOLD = 16, /* Number of refusals that are remembered, so that no warning is repeated. */
     /* Value of told[].why for a peer of another run. sessions.c refuses such a peer, and only
      * the warning about it is limited here. */
-    ADMIT_OTHER_RUN = -1
+    ADMIT_OTHER_RUN = -1,
+    /* Value of told[].why for an observer. A peer asks for the run as an observer before it joins
+     * as a member, and the warning about the observer has no name: the warning about the member
+     * must still appear. */
+    ADMIT_OBSERVER = -2
 };
 
 /* Allow-list, recent refusals by this peer, and refusals of this peer by others. Part of struct
@@ -55,7 +59,7 @@ struct admit
         uint8_t id[WIRE_ID_BYTES]; /* Identity of the refused peer. */
         int64_t until_us; /* Time before which the warning about the refusal is not repeated. */
         int64_t last_us;  /* Time of the last refusal. */
-        int why;          /* Reason: an enum wire_refusal, or ADMIT_OTHER_RUN. */
+        int why;          /* Reason: an enum wire_refusal, or one of the two values above. */
     } told[ADMIT_TOLD];   /* Recent refusals by this peer. */
     /* Number of refusals stored so far. Modulo ADMIT_TOLD it is the next index in told[]. */
     uint32_t next_told;
