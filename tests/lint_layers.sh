@@ -68,6 +68,7 @@ sees()
 door()
 {
     case $1 in
+    peer/node/finish/*) echo '"peer/node/timers\.h"' ;; # The table of all delays.
     peer/node/*) echo '"nn/train/trainer\.h"' ;;
     nn/math/blas.c) echo '<cblas\.h>' ;;
     nn/math/parallel_for.c | nn/math/thread_pool.c) echo '<pthread\.h>' ;;
@@ -224,6 +225,14 @@ done
 arms='allreduce|all-reduce|collectives?|sma|ps|parameter.server|centre(_[a-z_]+)?'
 words=$(grep -nwiE "$arms" peer/node/*.[ch] /dev/null | grep -vE 'gossip/collectives|peer/node/collectives')
 [ -z "$words" ] || complain "$words: a word of peer/node/collectives"
+
+# All delays of the node are rows of the table in peer/node/timers.h.
+for file in peer/node/*.[ch] peer/node/*/*.[ch]; do
+    [ "$file" != peer/node/timers.h ] || continue
+    while IFS= read -r line; do
+        complain "$file:$line: a delay of the node is a row of TIMERS() in peer/node/timers.h"
+    done < <(code "$file" | grep -nE '\b[A-Z][A-Z0-9_]*_[UM]S[[:space:]]*=([^=]|$)|define[[:space:]]+[A-Z0-9_]+_[UM]S\b|static const .*_[um]s[[:space:]]*=')
+done
 
 # No two modules (a .c and its .h) of nn/ include each other, by whatever way round.
 circles=$(grep -HoE '^#include "nn/[a-z0-9_/]+\.h"' nn/*/*.[ch] \

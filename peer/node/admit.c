@@ -7,15 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    SIGNED_MAX_BYTES = 256,
-    /* Time after which a warning about one peer and one reason may be repeated. */
-    TELL_US = 10 * 60 * 1000 * 1000,
-    /* Time after which this peer may dial a peer that it has refused. */
-    REFUSE_AGAIN_US = 2 * 1000 * 1000,
-    /* A session of this duration proves that the other end admits this peer. */
-    SETTLED_US = 2 * 1000 * 1000
-};
+enum { SIGNED_MAX_BYTES = 256 };
 
 /* Writes an identity in hexadecimal, as in a members file. The caller provides the buffer, because
  * a message may contain several identities. */
@@ -104,8 +96,9 @@ bool admit_keeps_out(const struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
 
 /* ---- refusing ---- */
 
-/* Returns whether a warning about peer `id` for the reason `why` was printed within TELL_US. If
- * not, remembers that it is printed now. Also stores the time of this refusal. */
+/* Returns whether a warning about peer `id` for the reason `why` was printed within
+ * ADMIT_WARNING_US. If not, remembers that it is printed now. Also stores the time of this
+ * refusal. */
 static bool is_told(struct admit *a, const uint8_t id[WIRE_ID_BYTES], int why, int64_t now_us)
 {
     for (uint32_t i = 0; i < ADMIT_TOLD; i++)
@@ -117,7 +110,7 @@ static bool is_told(struct admit *a, const uint8_t id[WIRE_ID_BYTES], int why, i
     uint32_t at = a->next_told++ % ADMIT_TOLD;
     memcpy(a->told[at].id, id, WIRE_ID_BYTES);
     a->told[at].why = why;
-    a->told[at].until_us = now_us + TELL_US;
+    a->told[at].until_us = now_us + ADMIT_WARNING_US;
     a->told[at].last_us = now_us;
     return false;
 }
@@ -365,10 +358,10 @@ bool admit_is_refused(const struct admit *a)
 bool admit_must_wait(const struct admit *a, const uint8_t id[WIRE_ID_BYTES], int64_t now_us)
 {
     for (uint32_t i = 0; i < ADMIT_TOLD; i++)
-        if (a->told[i].until_us > now_us && now_us - a->told[i].last_us < REFUSE_AGAIN_US
+        if (a->told[i].until_us > now_us && now_us - a->told[i].last_us < REFUSER_REDIAL_US
             && a->told[i].why != ADMIT_OTHER_RUN && env_same_id(a->told[i].id, id))
             return true;
-    return a->refused_us != 0 && now_us - a->last_us < REDIAL_RECENT_US;
+    return a->refused_us != 0 && now_us - a->last_us < REFUSED_REDIAL_US;
 }
 
 static void say_why(struct sessions *s, const struct wire_refused *m)
@@ -409,7 +402,7 @@ void admit_refused(struct sessions *s, const struct link *l, const struct wire_r
     if (a->refused_us == 0)
         a->refused_us = now;
     a->last_us = now;
-    if (a->said_us[m->why] == 0 || now - a->said_us[m->why] > TELL_US) {
+    if (a->said_us[m->why] == 0 || now - a->said_us[m->why] > ADMIT_WARNING_US) {
         say_why(s, m);
         a->said_us[m->why] = now;
     }
@@ -417,12 +410,12 @@ void admit_refused(struct sessions *s, const struct link *l, const struct wire_r
     failure_detector_refused(s, l->id);
 }
 
-/* Returns whether a session has lasted for SETTLED_US, so that its other end admits this peer. */
+/* Returns whether a session has lasted for ADMITTED_US, so that its other end admits this peer. */
 static bool has_session(const struct sessions *s)
 {
     for (size_t i = 0; i < s->n_links; i++) {
         const struct link *l = &s->links[i];
-        if (link_talks(l) && !l->doomed && s->env->now_us - l->up_us > SETTLED_US)
+        if (link_talks(l) && !l->doomed && s->env->now_us - l->up_us > ADMITTED_US)
             return true;
     }
     return false;
@@ -434,7 +427,7 @@ void admit_tick(struct sessions *s)
     int64_t now = s->env->now_us;
     if (a->refused_us == 0)
         return;
-    if (has_session(s) || now - a->last_us > QUIET_REFUSED_US) {
+    if (has_session(s) || now - a->last_us > REFUSAL_VALID_US) {
         a->refused_us = 0;
     } else if (now - a->refused_us >= REFUSED_END_US) {
         env_note(s->env, NOTE_ERROR, "no peer admits this peer: exiting");

@@ -100,13 +100,13 @@ void admit_refused(struct sessions *s, const struct link *l, const struct wire_r
 /* Returns whether other peers refuse this peer and no session has lasted since. */
 bool admit_is_refused(const struct admit *a);
 /* Returns whether this peer must not dial peer `id` now. This is so for 2 s after this peer has
- * refused `id`, and for REDIAL_RECENT_US after any peer has refused this peer. */
+ * refused `id`, and for REFUSED_REDIAL_US after any peer has refused this peer. */
 bool admit_must_wait(const struct admit *a, const uint8_t id[WIRE_ID_BYTES], int64_t now_us);
 /* Handles two live members with the same name, given by their records. The member that started
  * later is refused. If that is this peer, it ends. */
 void admit_one_of_two(struct sessions *s, const struct record *a, const struct record *b);
 /* Ends this peer if it has been refused for REFUSED_END_US. This peer no longer counts as refused
- * if a session has lasted or no refusal has arrived for QUIET_REFUSED_US. */
+ * if a session has lasted or no refusal has arrived for REFUSAL_VALID_US. */
 void admit_tick(struct sessions *s);
 
 #endif

@@ -3,10 +3,6 @@
 
 #include <math.h>
 
-/* Interval between two updates of the codec level's lower bound with --bandwidth RATE, in
- * microseconds. */
-enum { LOOK_US = 1000 * 1000 };
-
 void bandwidth_estimate_init(struct bandwidth_estimate *g)
 {
     *g = (struct bandwidth_estimate){.s_per_byte = (double)NAN};
@@ -89,7 +85,7 @@ static bool due(const struct bandwidth_estimate *g, const struct edges *es, doub
         return g->n_worked > 0 && slowest(g, es, s_per_byte, rtt_s);
     case NODE_UPLINK_RATE:
         *s_per_byte = (double)edges_open(es) / c->uplink_rate;
-        return g->n_worked > 0 && *s_per_byte > 0 && es->env->now_us - g->looked_us >= LOOK_US;
+        return g->n_worked > 0 && *s_per_byte > 0 && es->env->now_us - g->looked_us >= BANDWIDTH_US;
     }
     return false;
 }

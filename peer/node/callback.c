@@ -6,20 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum {
-    /* Delay from the start of a session to the first call. Duplicate sessions are closed during
-     * this delay. */
-    FIRST_US = 1000 * 1000,
-    /* Delay before all addresses are called a second time. The member may be restarting. */
-    AGAIN_US = 1500 * 1000,
-    /* Time for which calls to a member must fail before a warning. If the member is dead, it is
-     * suspect before this time is over, and no warning is printed. */
-    UNMET_US = 4 * 1000 * 1000,
-    /* First interval of the warning about this peer's own address. Doubled each time. */
-    TELL_US = 10 * 1000 * 1000,
-    TELL_MOST_US = 600 * 1000 * 1000 /* Longest interval of the warning about the own address. */
-};
-
 static bool is_on(const struct sessions *s)
 {
     return s->env->config.calls_back;
@@ -113,8 +99,8 @@ static void tell_ours(struct sessions *s)
         "no member can call this peer at %s, the address that it announces: %s, says %s; start "
         "this peer with %s",
         b->address, connection_diagnostics_why(why), r->name, remedy);
-    b->gap_us = b->gap_us == 0 ? TELL_US : 2 * b->gap_us;
-    b->gap_us = b->gap_us < TELL_MOST_US ? b->gap_us : TELL_MOST_US;
+    b->gap_us = b->gap_us == 0 ? CALLBACK_WARNING_US : 2 * b->gap_us;
+    b->gap_us = b->gap_us < CALLBACK_WARNING_MAX_US ? b->gap_us : CALLBACK_WARNING_MAX_US;
     b->tell_us = s->env->now_us + b->gap_us;
 }
 
@@ -151,7 +137,8 @@ static void failed(struct sessions *s, struct link *l, const char *address, enum
     l->callback.theirs = CALLBACK_OPEN;
     if (l->callback.n_calls < n)
         return; /* The next address is called without delay. */
-    l->callback.next_us = s->env->now_us + AGAIN_US;
+    /* The member may be restarting, so its addresses are called a second time. */
+    l->callback.next_us = s->env->now_us + CALLBACK_RETRY_US;
     if (again && l->callback.n_calls != n)
         l->callback.next_us = 0;
     if (again)
@@ -198,7 +185,7 @@ static void take_result(struct sessions *s, const struct link *link, const struc
     snprintf(b->address, sizeof b->address, "%s", m->address);
     if (b->tell_us == 0)
         /* The warning is delayed, so that it covers the results of other members, too. */
-        b->tell_us = s->env->now_us + FIRST_US;
+        b->tell_us = s->env->now_us + CALLBACK_COLLECT_US;
 }
 
 void callback_came(struct node *n, const struct link *l, const struct wire_message *m)
@@ -213,7 +200,8 @@ void callback_in_vain(struct sessions *s, struct contact *c, enum node_why why)
         return;
     if (c->unmet_us == 0)
         c->unmet_us = s->env->now_us;
-    if (!tells(why) || s->env->now_us - c->unmet_us < UNMET_US)
+    /* A dead member is suspect before this time is over, so no warning about it is printed. */
+    if (!tells(why) || s->env->now_us - c->unmet_us < CALLBACK_UNMET_US)
         return;
     uint32_t last = (c->next_address + m->record->n_addresses - 1) % m->record->n_addresses;
     tell_theirs(s, m->record, m->record->address[last], why);
@@ -225,7 +213,7 @@ void callback_opened(struct sessions *s, struct link *l)
 {
     if (!is_on(s))
         return;
-    l->callback.next_us = s->env->now_us + env_jitter(s->env, FIRST_US);
+    l->callback.next_us = s->env->now_us + env_jitter(s->env, CALLBACK_US);
     if (!l->dialled)
         return;
     for (uint32_t i = 0; i < s->env->config.n_bootstrap; i++)
@@ -253,7 +241,7 @@ static void call(struct sessions *s, struct link *l, uint32_t slot)
     struct callback *b = &s->callback;
     const struct record *r = record_of(s, l->id);
     if (r == NULL || r->n_addresses == 0) {
-        l->callback.next_us = s->env->now_us + TELL_US;
+        l->callback.next_us = s->env->now_us + CALLBACK_NO_ADDRESS_US;
         return;
     }
     /* This peer opened the session by calling an address in the record, so at least one of those

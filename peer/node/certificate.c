@@ -1,8 +1,8 @@
 /* peer/node/certificate.c -- lets the finish protocol speak over sessions, and see the members. */
 #include "peer/node/certificate.h"
 
-#include "peer/node/finish/timers.h"
 #include "peer/node/state.h"
+#include "peer/node/timers.h"
 #include "peer/node/verdict.h"
 
 #include <math.h>

@@ -2,7 +2,7 @@
  * clock. */
 #include "peer/node/clock.h"
 
-#include "peer/node/times.h"
+#include "peer/node/timers.h"
 
 #include <assert.h>
 
@@ -10,7 +10,7 @@ int64_t node_clock_now(struct node_clock *c, int64_t driver_us, int64_t due_us, 
 {
     int64_t now_us = driver_us - c->paused_us;
     *pause_us = 0;
-    if (due_us > 0 && now_us - due_us > 2 * TICK_US) {
+    if (due_us > 0 && now_us - due_us > PAUSE_US) {
         *pause_us = now_us - c->last_us;
         c->paused_us += *pause_us;
         now_us = c->last_us;

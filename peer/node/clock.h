@@ -23,9 +23,9 @@ struct node_clock
 
 /* Returns the node time of a step that begins at the driver time `driver_us`. `due_us` is the
  * latest node time at which the driver should have reported NODE_TIMER; 0: no time was set. If the
- * step begins more than 200 ms after due_us, the process was paused since the last step. The length
- * of the pause is stored in *pause_us, and node time continues at the time of the last step.
- * Otherwise *pause_us is 0. */
+ * step begins more than PAUSE_US (200 ms) after due_us, the process was paused since the last step.
+ * The length of the pause is stored in *pause_us, and node time continues at the time of the last
+ * step. Otherwise *pause_us is 0. */
 int64_t node_clock_now(struct node_clock *c, int64_t driver_us, int64_t due_us, int64_t *pause_us);
 
 /* Returns the driver time of the node time node_us. INT64_MAX means never, and is returned

@@ -7,14 +7,6 @@
 #include <string.h>
 
 enum {
-    /* Delay before the first warning. Other peers may still be starting. */
-    FIRST_US = 3 * 1000 * 1000,
-    AGAIN_US = 10 * 1000 * 1000, /* Interval after the first warning. It doubles each time. */
-    /* Longest interval between two warnings about bootstrap names. */
-    AGAIN_MOST_US = 600 * 1000 * 1000,
-    /* Delay before a peer that accepts connections and does not answer is reported. It may still be
-     * reading its data. */
-    STARTING_US = 10 * 1000 * 1000,
     /* Number of consecutive failures before a warning about a wrong cluster key or program. */
     SURE = 2,
     NAME_SHOWN = 40 /* Maximum number of characters of a name in a warning. */
@@ -102,8 +94,8 @@ void connection_diagnostics_unresolved(struct sessions *s, uint32_t seed)
     note_failure(s, seed, NODE_WHY_UNRESOLVED);
     if (e->n > 1)
         return;
-    e->gap_us = AGAIN_US;
-    e->tell_us = s->env->now_us + AGAIN_US;
+    e->gap_us = CONNECTION_WARNING_US;
+    e->tell_us = s->env->now_us + CONNECTION_WARNING_US;
 }
 
 /* If there is another session with the peer, this session was closed because it was a duplicate,
@@ -141,12 +133,13 @@ static bool due(const struct sessions *s, uint32_t i)
         /* The refusing peer has sent the reason, and admit.c has printed it, so nothing is printed
          * here. */
         return false;
+    /* A peer that accepts connections and does not answer may still be reading its data. */
     bool may_start = e->why == NODE_WHY_MUTE || e->why == NODE_WHY_SLOW;
-    if (may_start && now - e->since_us < STARTING_US)
+    if (may_start && now - e->since_us < CONNECTION_STARTING_US)
         return false;
     if (is_wrong(e->why))
         return e->n >= SURE || e->why == NODE_WHY_VERSION;
-    return k->alone_us != 0 && now - k->alone_us >= (k->met ? 10 * FIRST_US : FIRST_US);
+    return k->alone_us != 0 && now - k->alone_us >= (k->met ? CONNECTION_LOST_US : CONNECTION_US);
 }
 
 static void add_name(char *out, size_t cap, const char *name, uint32_t nth)
@@ -197,8 +190,8 @@ static void tell_all(struct sessions *s, enum node_why why)
         add_name(names, sizeof names, s->seeds[i].name, n++);
         tries = e->n > tries ? e->n : tries;
         since_us = e->since_us < since_us ? e->since_us : since_us;
-        e->gap_us = e->gap_us == 0 ? AGAIN_US : 2 * e->gap_us;
-        e->gap_us = e->gap_us < AGAIN_MOST_US ? e->gap_us : AGAIN_MOST_US;
+        e->gap_us = e->gap_us == 0 ? CONNECTION_WARNING_US : 2 * e->gap_us;
+        e->gap_us = e->gap_us < CONNECTION_WARNING_MAX_US ? e->gap_us : CONNECTION_WARNING_MAX_US;
         e->tell_us = s->env->now_us + e->gap_us;
         if (why == NODE_WHY_VERSION)
             tell_version(s, i);
@@ -221,15 +214,16 @@ static void tell_no_run(struct sessions *s, bool has_run)
     for (size_t i = 0; i < s->n_links; i++)
         n += link_talks(&s->links[i]);
     if (has_run || n == 0 || k->run_gap_us == 0) {
-        k->run_us = now + FIRST_US;
-        k->run_gap_us = AGAIN_US;
+        k->run_us = now + CONNECTION_US;
+        k->run_gap_us = CONNECTION_WARNING_US;
     } else if (now >= k->run_us) {
         env_note(s->env, NOTE_WARNING,
                  "still no run: none of the %u connected peer%s has one; start one peer with "
                  "options of the run, such as --rounds or --model",
                  (unsigned)n, n == 1 ? "" : "s");
         k->run_us = now + k->run_gap_us;
-        k->run_gap_us = 2 * k->run_gap_us < AGAIN_MOST_US ? 2 * k->run_gap_us : AGAIN_MOST_US;
+        k->run_gap_us = 2 * k->run_gap_us < CONNECTION_WARNING_MAX_US ? 2 * k->run_gap_us
+                                                                      : CONNECTION_WARNING_MAX_US;
     }
 }
 
@@ -241,7 +235,7 @@ static void tell_own(struct sessions *s)
     bool own = s->env->config.n_bootstrap > 0 && !k->met && !k->told_own;
     for (uint32_t i = 0; i < s->env->config.n_bootstrap; i++)
         own &= self_only(&s->seeds[i]);
-    if (!own || k->alone_us == 0 || s->env->now_us - k->alone_us < FIRST_US)
+    if (!own || k->alone_us == 0 || s->env->now_us - k->alone_us < CONNECTION_US)
         return;
     k->told_own = true;
     env_note(s->env, NOTE_INFO,

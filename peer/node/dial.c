@@ -1,13 +1,14 @@
 /* peer/node/dial.c -- decides which addresses this peer dials, and when.
  *
  *   destination       selection                               interval between two dials
- *   bootstrap names   all addresses of each name, except      SEED_US (30 s); SEED_ALONE_US (2 s)
- *                     those of connected members              while this peer has no session
+ *   bootstrap names   all addresses of each name, except      BOOTSTRAP_US (30 s), or
+ *                     those of connected members              BOOTSTRAP_ALONE_US (2 s) while this
+ *                                                             peer has no session
  *   contacts          members that the node wants a session   REDIAL_MIN_US (0.1 s), doubled up to
  *                     with, by sessions_call()                REDIAL_MAX_US (5 s)
  *   dead members      one at a time, at random                DEAD_REDIAL_US (30 s)
- *   dead members,     one at a time, in turn                  DEAD_ALONE_US (2 s) on average
- *   if this peer was
+ *   dead members,     one at a time, in turn                  DEAD_REDIAL_ALONE_US (2 s) on
+ *   if this peer was                                          average
  *   cut off or paused
  *
  * All of them are dialled for the whole run, so that a network partition of any length heals. The
@@ -42,7 +43,7 @@ static void wait_longer(struct sessions *s, struct redial *r, int64_t most_us)
 /* A member that was heard recently is dialled more often, because its process may be restarting. */
 static void dial_failed(struct sessions *s, struct contact *c)
 {
-    bool recent = c->met && s->env->now_us - c->heard_us < RECENT_US;
+    bool recent = c->met && s->env->now_us - c->heard_us < RESTARTING_US;
     wait_longer(s, &c->redial, recent ? REDIAL_RECENT_US : REDIAL_MAX_US);
 }
 
@@ -101,7 +102,7 @@ void dial_tick_seeds(struct sessions *s)
         if (d->busy || s->env->now_us < d->next_us)
             continue;
         d->busy = true;
-        d->next_us = s->env->now_us + env_jitter(s->env, SEED_US);
+        d->next_us = s->env->now_us + env_jitter(s->env, BOOTSTRAP_US);
         s->env->fx->resolves[s->env->fx->n_resolves].seed = i;
         s->env->fx->resolves[s->env->fx->n_resolves++].name = d->name;
     }
@@ -117,14 +118,14 @@ void sessions_resolved(struct sessions *s, const struct node_event *ev)
                      d->name);
         d->warned = true;
         connection_diagnostics_unresolved(s, ev->resolved.seed);
-        d->next_us = s->env->now_us + env_jitter(s->env, SEED_ALONE_US);
+        d->next_us = s->env->now_us + env_jitter(s->env, BOOTSTRAP_ALONE_US);
         return;
     }
     d->warned = false;
     /* Without a session the next attempt comes soon, even if dials to earlier addresses are still
      * in progress, because they may fail. */
     if (!sessions_any(s))
-        d->next_us = s->env->now_us + env_jitter(s->env, SEED_ALONE_US);
+        d->next_us = s->env->now_us + env_jitter(s->env, BOOTSTRAP_ALONE_US);
     for (uint32_t k = 0; k < d->n; k++)
         if (d->at[k].busy)
             return; /* A dial to an address from the previous lookup is still in progress. */
@@ -138,12 +139,12 @@ void sessions_resolved(struct sessions *s, const struct node_event *ev)
     dial_seed(s, d);
 }
 
-/* Returns whether a finished dial failed within REFUSED_US, which is taken as a refusal by a host
- * that is up. Updates the number of consecutive refusals. `id`: the peer that answered; NULL: the
- * dial failed. */
+/* Returns whether a finished dial failed within DIAL_REFUSED_US, which is taken as a refusal by a
+ * host that is up. Updates the number of consecutive refusals. `id`: the peer that answered; NULL:
+ * the dial failed. */
 static bool count_refusal(struct sessions *s, const struct redial *r, const uint8_t *id)
 {
-    bool refused = id == NULL && s->env->now_us - r->dialled_us < REFUSED_US;
+    bool refused = id == NULL && s->env->now_us - r->dialled_us < DIAL_REFUSED_US;
     if (s->n_refused == 0)
         s->refused_us = s->env->now_us;
     s->n_refused = refused ? s->n_refused + 1 : 0;
@@ -274,7 +275,7 @@ void sessions_call(struct sessions *s, const uint8_t id[WIRE_ID_BYTES], int64_t 
     /* If both peers dialled at the same time, one of the two sessions would have to be closed
      * again. Therefore the peer with the greater id waits before it dials. */
     bool low = memcmp(s->env->config.id, id, WIRE_ID_BYTES) < 0;
-    if (!low && s->env->now_us < lost_us + YIELD_US)
+    if (!low && s->env->now_us < lost_us + DIAL_YIELD_US)
         return;
     c->redial.busy = true;
     c->redial.dialled_us = s->env->now_us;
@@ -312,7 +313,7 @@ void dial_tick_dead(struct sessions *s)
     size_t count = members_count(s->env->members);
     bool alone = s->away != SESSIONS_THERE;
     if (s->dead.busy || count < 2
-        || s->env->now_us < s->dead_redial_us - (alone ? DEAD_REDIAL_US - DEAD_ALONE_US : 0))
+        || s->env->now_us < s->dead_redial_us - (alone ? DEAD_REDIAL_US - DEAD_REDIAL_ALONE_US : 0))
         return;
     s->dead_redial_us = s->env->now_us + env_jitter(s->env, DEAD_REDIAL_US);
     size_t first = alone ? s->next_dead++ : (size_t)rng_below(&s->env->rng, count);

@@ -2,7 +2,7 @@
  *
  *   what                    to which sessions              when                    limit
  *   whole member table      a new session, or a random     after HELLO, and every  SESSIONS_PIECE
- *                           one for anti-entropy           ENTROPY_US (10 s)       per tick
+ *                           one for anti-entropy           ANTI_ENTROPY_US (10 s)  per tick
  *   changes of the table    all, without records that      after each step         SESSIONS_NEWS
  *                           the other end already knows                            per tick
  *

@@ -505,7 +505,7 @@ void edges_tick(struct edges *es)
     int64_t now = es->env->now_us;
     for (size_t i = 0; i < es->n; i++) {
         struct neighbour *b = es->at[i];
-        bool away = b->link == NULL || now - b->link->heard_us > LAPSE_US;
+        bool away = b->link == NULL || now - b->link->heard_us > ABSENT_US;
         flap_damping_look(&b->absence, away, b->link != NULL ? b->link->heard_us : b->lost_us, now);
         if (b->link != NULL && now - b->link->heard_us > SILENT_US)
             edge_pause(&b->edge, false);

@@ -43,36 +43,35 @@ static bool is_ahead(const struct edges *es, const struct neighbour *b, uint64_t
     return !last_phase(es) && 4 * other > 5 * (own - skipped);
 }
 
-static void tell(const struct edges *es, const struct neighbour *b, bool ahead, int64_t ms)
+static void tell(const struct edges *es, const struct neighbour *b, bool ahead, int64_t us)
 {
     const struct member *m = members_find(es->env->members, b->edge.id);
     env_note(es->env, NOTE_WARNING, "%s %s: no exchange with it for %g s",
              m != NULL ? m->record->name : "a neighbour",
              ahead ? "is too far ahead in rounds to belong to this run"
                    : "sent a delta that no model of this run can produce",
-             (double)ms * 1e-3);
+             (double)us * 1e-6);
 }
 
 /* Closes the edge to b. The duration doubles with each closure, up to 23 hours. */
 static void bar(struct edges *es, struct neighbour *b, bool ahead)
 {
-    enum { REFUSED_MS = 500, SUSPECT_MS = 5000, MOST_MS = 82800 * 1000 };
-    int64_t first_ms = b->edge.suspect ? SUSPECT_MS : REFUSED_MS;
-    int64_t ms = b->n_barred < 18 ? first_ms << b->n_barred : MOST_MS;
-    ms = ms < MOST_MS ? ms : MOST_MS;
+    int64_t first_us = b->edge.suspect ? EDGE_SUSPECT_US : EDGE_REFUSED_US;
+    int64_t us = b->n_barred < 18 ? first_us << b->n_barred : EDGE_CLOSED_MAX_US;
+    us = us < EDGE_CLOSED_MAX_US ? us : EDGE_CLOSED_MAX_US;
     uint8_t out[16];
     b->n_barred++;
     b->distrusted = true;
     b->for_good |= b->edge.suspect || last_phase(es);
     es->n_distrusted += !ahead;
-    b->barred_us = es->env->now_us + ms * 1000;
+    b->barred_us = es->env->now_us + us;
     b->edge.epoch = b->edge.n_distrusted = 0;
     b->edge.suspect = false;
     edge_pause(&b->edge, true);
     b->must_ask = true;
     if (b->link != NULL) /* The message tells the neighbour not to wait for this peer. */
         sessions_send(es->sessions, b->link, true, out, wire_put_edge_close(out, sizeof out), NULL);
-    tell(es, b, ahead, ms);
+    tell(es, b, ahead, us);
 }
 
 void edges_judge(struct edges *es, uint64_t skipped)

@@ -17,7 +17,7 @@
 #include "nn/math/rng.h"
 #include "peer/node/node.h"
 #include "peer/node/shared_scratch.h"
-#include "peer/node/times.h"
+#include "peer/node/timers.h"
 
 /* The environment of one node. */
 struct env

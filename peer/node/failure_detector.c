@@ -18,9 +18,9 @@
  *
  *   - A monitored member that has had no session with this peer yet and refuses two dials in a row
  *     is probed at once and accused after 1 s. Successive dead members are thus found quickly.
- *   - After a member has ended its run, newly monitored members have ENDING_US more time. They have
- *     probably ended too, and their records that say so are on the way. Without the delay, each
- *     member would dial many members in turn, just as they end.
+ *   - After a member has ended its run, newly monitored members have MONITOR_GRACE_US more time.
+ *     They have probably ended too, and their records that say so are on the way. Without the
+ *     delay, each member would dial many members in turn, just as they end.
  *
  * This file also ends sessions that are silent or that no edge needs, finds two members of the same
  * name, and decides whether this peer was cut off from all others.
@@ -66,7 +66,7 @@ static void watch(struct sessions *s, const uint8_t *id, uint32_t n_suspects)
             return; /* Without memory, only other peers monitor the member. */
         c->heard_us -= head_start_us(n_suspects);
         if (member_counts_ended(s->env))
-            c->heard_us = c->call_us = s->env->now_us + ENDING_US;
+            c->heard_us = c->call_us = s->env->now_us + MONITOR_GRACE_US;
     }
     c->watched = true;
 }
@@ -183,7 +183,7 @@ static void listen(struct sessions *s, struct contact *c)
     c->refusals = 0;
     if (l->mute)
         return;
-    if (!c->wanted && l->heard_us - l->up_us > REFUSED_US)
+    if (!c->wanted && l->heard_us - l->up_us > REDIAL_RESET_US)
         c->redial.backoff_us = 0; /* The session lasted, so a later redial begins at once. */
     c->met = true;
     c->accused = false;
@@ -205,7 +205,7 @@ static void look_for_refutation(struct sessions *s, struct contact *c, const str
 }
 
 /* If one of two peers refuses the other, they have no session, but one dials at least once in
- * QUIET_REFUSED_US. Each dial proves that the member is alive. If this peer accused it, other
+ * REFUSAL_VALID_US. Each dial proves that the member is alive. If this peer accused it, other
  * members could declare it dead and then admit another member with its name. */
 void failure_detector_refused(struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
 {
@@ -215,8 +215,8 @@ void failure_detector_refused(struct sessions *s, const uint8_t id[WIRE_ID_BYTES
     c->heard_us = s->env->now_us;
     c->asked_us = 0;
     c->refusals = 0;
-    if (c->spared_us < s->env->now_us + QUIET_REFUSED_US)
-        c->spared_us = s->env->now_us + QUIET_REFUSED_US;
+    if (c->spared_us < s->env->now_us + REFUSAL_VALID_US)
+        c->spared_us = s->env->now_us + REFUSAL_VALID_US;
 }
 
 /* Decides whether the member is probed or accused. See the table at the top of this file. */
@@ -279,7 +279,7 @@ static uint32_t missing(const struct sessions *s)
 enum sessions_away sessions_deserted(const struct sessions *s)
 {
     uint32_t n = s->away == SESSIONS_THERE || sessions_any(s) ? 0 : missing(s);
-    int64_t least_us = s->away == SESSIONS_STOOD ? GONE_US : GONE_CUT_US;
+    int64_t least_us = s->away == SESSIONS_STOOD ? ENDED_AFTER_PAUSE_US : ENDED_AFTER_CUT_US;
     bool gone = n > 0 && s->n_refused >= n && s->env->now_us - s->refused_us >= least_us;
     return gone ? s->away : SESSIONS_THERE;
 }
@@ -327,8 +327,9 @@ static void failure_detector_twin(struct sessions *s, const struct member *a,
 }
 
 /* Two live members of one name would train on the same shard with the same random numbers, because
- * both follow from the name. One of them is refused after TWINS_US. The delay exists because a peer
- * that restarts with a new identity has the name of its former identity, which is not dead yet. */
+ * both follow from the name. One of them is refused after DUPLICATE_NAME_US. The delay exists
+ * because a peer that restarts with a new identity has the name of its former identity, which is
+ * not dead yet. */
 static void look_for_twins(struct sessions *s)
 {
     const struct member *b, *a = find_twins(s->env->members, &b);
@@ -346,7 +347,7 @@ static void look_for_twins(struct sessions *s)
         s->twins.told = false;
         failure_detector_twin(s, a, b);
     }
-    if (a == NULL || s->twins.told || s->env->now_us - s->twins.since_us < TWINS_US)
+    if (a == NULL || s->twins.told || s->env->now_us - s->twins.since_us < DUPLICATE_NAME_US)
         return;
     s->twins.told = true;
     admit_one_of_two(s, a->record, b->record);
@@ -362,10 +363,10 @@ static void prune(struct sessions *s)
         const struct link *l = &s->links[i];
         if (!l->used || l->doomed)
             continue;
-        int64_t most_us = l->observer ? OBSERVER_US : DEAD_LINK_US;
+        int64_t most_us = l->observer ? OBSERVER_SILENT_US : DEAD_LINK_US;
         bool silent = s->env->now_us - l->heard_us > most_us;
         bool idle =
-            l->hello && l->dialled && !l->observer && s->env->now_us - l->up_us > SURPLUS_US;
+            l->hello && l->dialled && !l->observer && s->env->now_us - l->up_us > SURPLUS_LINK_US;
         bool needed = dial_contact(s, l->id) != NULL;
         if (silent || (idle && !needed && s->owner.surplus(s->owner.self, l)))
             sessions_hang_up(s, l, false);

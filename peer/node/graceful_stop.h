@@ -24,10 +24,6 @@
 
 #include "peer/node/phases.h"
 
-enum {
-    GRACEFUL_STOP_US = 2500 * 1000 /* Longest delay of a requested end, in microseconds. */
-};
-
 /* State of a requested end. Written by graceful_stop.c, except `at_once`. */
 struct graceful_stop
 {

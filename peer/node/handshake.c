@@ -15,14 +15,9 @@
 #include "gossip/members/endorsements.h"
 
 enum {
-    /* Maximum number of unknown members that one session may announce in NEW_US. A whole member
-     * table has no more, and no honest cluster has that many newcomers in a minute. */
-    NEW_MAX = WIRE_MEMBERS_MAX,
-    NEW_US = 60 * 1000 * 1000, /* Period to which NEW_MAX applies, in microseconds. */
-    /* Maximum time from the arrival of a record of another process with this peer's identity to the
-     * end of the session. A peer that ends a session in favour of another process sends the record
-     * and hangs up at once. */
-    OTHER_US = 1000 * 1000
+    /* Maximum number of unknown members that one session may announce in NEW_MEMBERS_US. A whole
+     * member table has no more, and no honest cluster has that many newcomers in a minute. */
+    NEW_MAX = WIRE_MEMBERS_MAX
 };
 
 static void note_forged(struct sessions *s, const struct link *l, enum members_verdict verdict)
@@ -31,13 +26,14 @@ static void note_forged(struct sessions *s, const struct link *l, enum members_v
         sessions_violation(s, l, "forged member record");
 }
 
-/* Prints an error about another process with this peer's identity, at most once per CLONED_US. */
+/* Prints an error about another process with this peer's identity, at most once per
+ * DUPLICATE_IDENTITY_US. */
 static void say_cloned(struct sessions *s, const char *which)
 {
     struct env *v = s->env;
     if (v->now_us < s->cloned_us)
         return;
-    s->cloned_us = v->now_us + CLONED_US;
+    s->cloned_us = v->now_us + DUPLICATE_IDENTITY_US;
     env_note(v, NOTE_ERROR,
              "another process uses this peer's identity%s is expected to exit (was this peer's "
              "directory copied?)",
@@ -61,7 +57,9 @@ static void note_other(struct sessions *s, struct link *l, const struct record *
 
 void handshake_lost(struct sessions *s, const struct link *l)
 {
-    if (l->other_us > 0 && !l->doomed && s->env->now_us - l->other_us <= OTHER_US)
+    /* A peer that ends a session in favour of another process sends the record and hangs up at
+     * once. */
+    if (l->other_us > 0 && !l->doomed && s->env->now_us - l->other_us <= DUPLICATE_RECORD_US)
         say_cloned(s, " and talks to the same peers: the one that started last");
 }
 
@@ -134,7 +132,7 @@ void handshake_tick(struct sessions *s)
  * peer, and counts the announcement. */
 static bool may_introduce(struct sessions *s, struct link *l)
 {
-    if (s->env->now_us - l->new_us >= NEW_US) {
+    if (s->env->now_us - l->new_us >= NEW_MEMBERS_US) {
         l->new_us = s->env->now_us;
         l->n_new = 0;
     }

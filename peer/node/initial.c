@@ -7,21 +7,12 @@
 
 #include <string.h>
 
-enum {
-    /* If no piece arrives for this time, another member is asked. */
-    STALL_US = 5 * 1000 * 1000,
-    /* A member that has sent a model with a wrong hash is not asked for this time. */
-    LIAR_US = 30 * 1000 * 1000,
-    /* If no member with a session has the initial model for this time, the run is given up. */
-    NOWHERE_US = 5 * 1000 * 1000
-};
-
 void initial_init(struct initial *in, struct env *env, struct sessions *s, struct run_context *w)
 {
     *in = (struct initial){.env = env, .sessions = s, .workshop = w, .sole = true};
 }
 
-/* Discards all pieces of the initial model, and restarts the time limit STALL_US. */
+/* Discards all pieces of the initial model, and restarts the time limit INITIAL_STALL_US. */
 static void begin_anew(struct initial *in)
 {
     in->n_here = in->n_asked = 0;
@@ -95,8 +86,8 @@ bool initial_alone(const struct initial *in)
     return in->none_us != 0;
 }
 
-/* Handles the case that no session can be asked. The run is given up after NOWHERE_US, in two
- * cases: this peer has sessions, but none of their members has the initial model; or it has no
+/* Handles the case that no session can be asked. The run is given up after INITIAL_ABANDON_US, in
+ * two cases: this peer has sessions, but none of their members has the initial model; or it has no
  * session, and no other member is alive. A live member without a session may still be reached
  * later. */
 static enum initial_said nobody(struct initial *in)
@@ -110,8 +101,8 @@ static enum initial_said nobody(struct initial *in)
     else if (in->none_us == 0)
         in->none_us = in->env->now_us > 0 ? in->env->now_us : 1;
     bool gone = sessions_any(in->sessions) || !member_counts_live(in->env);
-    return !any && gone && in->env->now_us - in->none_us > NOWHERE_US ? INITIAL_NOWHERE
-                                                                      : INITIAL_WAITS;
+    return !any && gone && in->env->now_us - in->none_us > INITIAL_ABANDON_US ? INITIAL_NOWHERE
+                                                                              : INITIAL_WAITS;
 }
 
 /* ---- requests and answers ---- */
@@ -202,7 +193,7 @@ static enum initial_said judge(struct initial *in, const struct link *l)
     if (in->sole) {
         size_t at = in->next_liar++ % INITIAL_LIARS;
         memcpy(in->liar[at].id, l->id, WIRE_ID_BYTES);
-        in->liar[at].until_us = in->env->now_us + LIAR_US;
+        in->liar[at].until_us = in->env->now_us + INITIAL_WRONG_US;
         env_note(in->env, NOTE_WARNING,
                  "the initial model from %s does not have the hash that the run names: it is "
                  "discarded, and another member is asked",
@@ -216,7 +207,7 @@ enum initial_said initial_update(struct initial *in)
 {
     const struct link *l = asked(in);
     size_t n_pieces = piece_count(in->workshop->mixing.n_floats);
-    bool stalls = l != NULL && in->env->now_us - in->came_us > STALL_US;
+    bool stalls = l != NULL && in->env->now_us - in->came_us > INITIAL_STALL_US;
     if (l != NULL && in->n_here == n_pieces)
         return judge(in, l);
     if (l == NULL || stalls) {

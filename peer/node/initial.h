@@ -11,13 +11,13 @@
  *   event                                           action
  *   ----------------------------------------------  -----------------------------------------------
  *   pieces arrive                                   store them in order; request the next ones
- *   nothing arrives for STALL_US, or the session    keep the pieces that are here; ask the next
- *   ends                                            member for the missing ones
+ *   nothing arrives for INITIAL_STALL_US, or the    keep the pieces that are here; ask the next
+ *   session ends                                    member for the missing ones
  *   all pieces are here, and the hash is right      INITIAL_HERE
  *   wrong hash, all pieces are from one member      discard them, and do not ask that member for
- *                                                   LIAR_US
+ *                                                   INITIAL_WRONG_US
  *   wrong hash, pieces are from several members     discard them, and fetch all from one member
- *   no member has the model for NOWHERE_US          INITIAL_NOWHERE
+ *   no member has the model for INITIAL_ABANDON_US  INITIAL_NOWHERE
  *
  * A peer that lacks the initial model says HELLO like a peer without a run. Members therefore do
  * not ask it for the model. A member that has a session with such a peer also waits for it before

@@ -14,9 +14,8 @@
 #include <string.h>
 
 /* PARTS_MAX: most fragments of a delta that are sent early, because a neighbour's queue has room
- * for these and the rest of the delta. SIGN_US: least time between two progress reports of a
- * job. */
-enum { PARTS_MAX = 3, SIGN_US = 1000 * 1000 };
+ * for these and the rest of the delta. */
+enum { PARTS_MAX = 3 };
 
 void job_init(struct job *j, struct env *env, struct run_context *w, struct edges *es,
               struct phases *ph, struct model_server *o)
@@ -355,7 +354,7 @@ static void batch_done(void *self)
 {
     struct job *j = self;
     int64_t now = j->clock_us();
-    if (!j->signs || now - j->signed_us < SIGN_US)
+    if (!j->signs || now - j->signed_us < JOB_PROGRESS_US)
         return;
     j->signed_us = now;
     j->env->config.sign(j->env->config.sign_self);

@@ -4,9 +4,9 @@
 #include "peer/node/member_counts.h"
 
 /* The usual wait of lock step is an average over PACE_ROUNDS rounds. A single wait counts as at
- * most PACE_MOST times the average plus PACE_FINE_US. Because of PACE_FINE_US the average can grow
- * from 0. */
-enum { PACE_ROUNDS = 16, PACE_MOST = 4, PACE_FINE_US = 1000 };
+ * most PACE_MOST times the average plus USUAL_WAIT_US. Because of USUAL_WAIT_US the average can
+ * grow from 0. */
+enum { PACE_ROUNDS = 16, PACE_MOST = 4 };
 
 /* A job hangs if it exceeds all of --straggler-timeout, LIMIT_JOBS times the mean job and
  * LIMIT_LONGEST times the longest job. The longest job counts because jobs with an evaluation are
@@ -89,7 +89,7 @@ void job_watchdog_done(struct phases *ph, int64_t took_us)
  * The first waits count in full, because there is no reliable average yet. */
 void job_watchdog_learn_pace(struct phases *ph, const struct schedule_view *v)
 {
-    int64_t most_us = PACE_MOST * ph->usual_us + PACE_FINE_US;
+    int64_t most_us = PACE_MOST * ph->usual_us + USUAL_WAIT_US;
     if (!schedule_in_step(v))
         return;
     ph->n_paced += ph->n_paced < PACE_ROUNDS;

@@ -85,7 +85,7 @@ bool join_update(struct join *j)
     state_transfer_close(&j->fetch);
     bool waits = admit_is_refused(&j->sessions->admit)
                  || (v->config.n_bootstrap > 0 && !sessions_any(j->sessions)
-                     && v->now_us - j->begun_us < GRACE_US);
+                     && v->now_us - j->begun_us < START_ALONE_US);
     j->has_model = !waits && !join_others_resume(j);
     return false;
 }

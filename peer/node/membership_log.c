@@ -7,9 +7,8 @@
 
 enum {
     /* Maximum number of messages about one member in a short time. A death and a return need three:
-     * silent, dead, back. */
+     * silent, dead, back. A member gains one more message in each MEMBERSHIP_LOG_US. */
     LINES = 4,
-    LINE_US = 60 * 1000 * 1000, /* A member gains one more message in each such interval. */
     NAMED = 4, /* Maximum number of names in a message. The other members are counted. */
     NAMES = NAMED * (WIRE_NAME_MAX + 2),
     STATES = MEMBER_LEFT + 1
@@ -131,7 +130,7 @@ static void join_group(struct membership_log *r, struct group *g, struct members
 /* Returns whether one more message about the member is allowed now. */
 static bool may_tell(const struct membership_log *r, struct membership_log_entry *e)
 {
-    double gained = (double)(r->env->now_us - e->lines_us) / LINE_US;
+    double gained = (double)(r->env->now_us - e->lines_us) / MEMBERSHIP_LOG_US;
     e->lines = e->lines + gained < LINES ? e->lines + gained : LINES;
     e->lines_us = r->env->now_us;
     return e->lines >= 1;

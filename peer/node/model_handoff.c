@@ -118,7 +118,7 @@ bool model_handoff_update(struct model_handoff *h)
     if (!h->giving)
         return false;
     const struct link *l = h->to != UINT32_MAX ? sessions_link(h->sessions, h->to) : NULL;
-    int64_t most_us = h->sent ? MODEL_HANDOFF_MODEL_US : MODEL_HANDOFF_WORD_US;
+    int64_t most_us = h->sent ? MODEL_HANDOFF_TRANSFER_US : MODEL_HANDOFF_ANSWER_US;
     bool late = l != NULL && h->env->now_us - h->to_us > most_us;
     h->silent |= late;
     if (l == NULL || l->doomed || late)
@@ -170,7 +170,7 @@ static void hear_answer(struct model_handoff *h, const struct link *l, enum wire
 static bool is_busy(const struct model_handoff *h)
 {
     const struct link *l = h->from != UINT32_MAX ? sessions_link(h->sessions, h->from) : NULL;
-    bool waits = l != NULL && !l->doomed && h->env->now_us - h->from_us < MODEL_HANDOFF_MODEL_US;
+    bool waits = l != NULL && !l->doomed && h->env->now_us - h->from_us < MODEL_HANDOFF_TRANSFER_US;
     return h->taken != NULL || waits;
 }
 

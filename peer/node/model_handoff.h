@@ -36,13 +36,8 @@
 #include "peer/node/run_context.h"
 
 enum {
-    MODEL_HANDOFF_MOST = 8,   /* Maximum number of other members' models that this peer stores. */
-    MODEL_HANDOFF_PASSES = 4, /* Maximum number of times that this peer asks all members. */
-    /* Longest wait for the answer to an offer, in microseconds: 10 s. */
-    MODEL_HANDOFF_WORD_US = 10 * 1000 * 1000,
-    /* Longest wait from the acceptance of an offer until the model is stored (giver), or until the
-     * model arrives (taker), in microseconds: 120 s. */
-    MODEL_HANDOFF_MODEL_US = 120 * 1000 * 1000
+    MODEL_HANDOFF_MOST = 8,  /* Maximum number of other members' models that this peer stores. */
+    MODEL_HANDOFF_PASSES = 4 /* Maximum number of times that this peer asks all members. */
 };
 
 /* The two hand-offs of a peer: of its own model, and of another peer's model. */

@@ -42,7 +42,7 @@ void model_server_release(struct model_server *o)
         packet_pool_close(
             /* Requests for the initial model are rare, so free buffers are not kept. */
             &o->initial);
-    if (o->copy != NULL && o->sessions->env->now_us - o->copy_us > COPY_US)
+    if (o->copy != NULL && o->sessions->env->now_us - o->copy_us > MODEL_SERVER_COPY_US)
         drop_copy(o);
 }
 

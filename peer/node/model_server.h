@@ -6,7 +6,8 @@
  *   whole model at a round      any         a copy of the model at that round or later, or at the
  *                                           start of the next drift window
  *   sketches of the layers      observer    the same, as sketches (gossip/exchange/layers.h)
- *   a piece, or the sketches    member      a shared copy of the model, at most COPY_US old
+ *   a piece, or the sketches    member      a shared copy of the model, at most
+ *                                           MODEL_SERVER_COPY_US old
  *   of all pieces                           (gossip/exchange/piece.h)
  *   a piece of the run's        member      mixing.x0, at once
  *   initial model
@@ -20,7 +21,7 @@
  *
  * While a job runs, the worker owns the model, and a job may take long. Therefore one copy of the
  * whole model is made for the first request for a piece, between two jobs or by the job itself. All
- * requests for pieces within the next COPY_US are answered from this copy.
+ * requests for pieces within the next MODEL_SERVER_COPY_US are answered from this copy.
  *
  * Only model_server.c writes struct model_server.
  */
@@ -30,8 +31,6 @@
 #include "peer/node/run_context.h"
 
 enum {
-    /* Maximum age of the copy from which pieces are cut, in microseconds: 10 s. */
-    COPY_US = 10 * 1000 * 1000,
     MODEL_SERVER_PIECES = 4, /* Maximum number of pending requests for pieces per session. */
     /* Maximum number of pieces and sketches that are sent in one step. Further requests stay
      * pending until the next step. */
@@ -85,7 +84,7 @@ void model_server_init(struct model_server *o, struct sessions *s, struct run_co
 void model_server_close(struct model_server *o);
 
 /* Releases the buffers that the previous step has sent, and the copy for pieces if it is older than
- * COPY_US. Called at the start of each step. */
+ * MODEL_SERVER_COPY_US. Called at the start of each step. */
 void model_server_release(struct model_server *o);
 
 /* Releases all buffers of the run and drops all requests for pieces. Called when the run is given

@@ -362,7 +362,7 @@ static void give_up_run(struct node *n)
 
 static void look_for_initial(struct node *n)
 {
-    bool alone = n->given_up_us > 0 && n->env.now_us - n->given_up_us > GRACE_US;
+    bool alone = n->given_up_us > 0 && n->env.now_us - n->given_up_us > PROPOSE_RUN_US;
     if (n->workshop.has_run)
         n->given_up_us = 0;
     if (!n->workshop.has_run && alone && n->env.config.found) {

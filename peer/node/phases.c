@@ -27,10 +27,6 @@ enum {
     STALL_MOST = 5000
 };
 
-/* SAY_US: interval at which a waiting peer repeats its round count, so that no neighbour waits for
- * a lost message. SKIP_US: least time between two warnings about skipped rounds. */
-enum { SAY_US = 500 * 1000, SKIP_US = 10 * 1000 * 1000 };
-
 void phases_init(struct phases *ph, struct env *env, const struct sessions *s,
                  struct run_context *w, struct edges *es, struct join *j)
 {
@@ -106,7 +102,7 @@ void phases_join(struct phases *ph)
 
 static void say_beat(struct phases *ph)
 {
-    ph->say_us = ph->env->now_us + SAY_US;
+    ph->say_us = ph->env->now_us + STEP_ANNOUNCE_US;
     edges_say_beat(ph->edges, phases_beat(ph), ph->checkpoint.due, ph->settled);
 }
 
@@ -127,7 +123,7 @@ static void claim(struct phases *ph, uint64_t beat)
                      "skipped rounds %llu to %llu, because the run was ahead; %llu skipped so far",
                      (unsigned long long)ph->round + 1, (unsigned long long)to,
                      (unsigned long long)ph->skipped);
-            ph->skip_us = ph->env->now_us + SKIP_US;
+            ph->skip_us = ph->env->now_us + SKIP_WARNING_US;
         }
     }
     ph->round = to;
@@ -192,7 +188,7 @@ void phases_job_done(struct phases *ph, bool steps)
     /* If an edge opened after the early announcement, its neighbour may not have received that. */
     if (!ph->ahead || ph->edges->opened_us >= ph->ahead_us)
         say_beat(ph);
-    ph->say_us = ph->env->now_us + SAY_US;
+    ph->say_us = ph->env->now_us + STEP_ANNOUNCE_US;
     ph->ahead = false;
 }
 

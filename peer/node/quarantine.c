@@ -1,12 +1,9 @@
 /* peer/node/quarantine.c -- a table of violators. A new violator replaces the oldest one. */
 #include "peer/node/quarantine.h"
 
-#include <string.h>
+#include "peer/node/timers.h"
 
-static const int64_t first_us = 1000 * 1000;               /* Length of the first quarantine. */
-static const int64_t most_us = 300 * 1000 * (int64_t)1000; /* Maximum length of a quarantine. */
-/* Time without a violation after which the next quarantine is as short as the first one. */
-static const int64_t forgiven_us = 600 * 1000 * (int64_t)1000;
+#include <string.h>
 
 /* Returns the index of the peer's entry, or QUARANTINE_IDS if it has none. The search stops at the
  * first free entry, because entries are filled in order and never freed. */
@@ -35,9 +32,10 @@ void quarantine_add(struct quarantine *q, const uint8_t id[WIRE_ID_BYTES], int64
     size_t i = find(q, id);
     bool known = i < QUARANTINE_IDS;
     i = known ? i : oldest(q);
-    bool again = known && now_us - q->at[i].since_us - q->at[i].for_us < forgiven_us;
+    bool again = known && now_us - q->at[i].since_us - q->at[i].for_us < QUARANTINE_FORGIVEN_US;
     int64_t twice_us = 2 * q->at[i].for_us;
-    q->at[i].for_us = !again ? first_us : twice_us < most_us ? twice_us : most_us;
+    int64_t longer_us = twice_us < QUARANTINE_MAX_US ? twice_us : QUARANTINE_MAX_US;
+    q->at[i].for_us = again ? longer_us : QUARANTINE_US;
     q->at[i].since_us = now_us;
     memcpy(q->at[i].id, id, WIRE_ID_BYTES);
 }

@@ -1,13 +1,12 @@
 /* peer/node/quorum.c -- counts the present members, and compares them with the initial members. */
 #include "peer/node/quorum.h"
 
+#include "peer/node/timers.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* A time with enough members that is shorter than this does not restart --quorum-timeout. */
-static const int64_t moment_us = 30 * 1000 * 1000;
 
 /* Returns whether a member counts as present. A member whose model is final counts even if it is
  * dead, because it has done its whole part of the run. */
@@ -110,7 +109,7 @@ static void count(struct quorum *q, const struct members *m)
  * again could stop the training of all others without a limit. */
 static void turn(struct quorum *q, enum quorum_state before, int64_t now_us)
 {
-    bool moment = before == QUORUM_THERE && now_us - q->since_us < moment_us;
+    bool moment = before == QUORUM_THERE && now_us - q->since_us < QUORUM_STABLE_US;
     if (before == QUORUM_HELD)
         q->held_us = now_us - q->since_us;
     q->since_us = q->state == QUORUM_HELD && moment ? now_us - q->held_us : now_us;

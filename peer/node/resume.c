@@ -10,13 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    /* The first message about the wait for members is printed after this time. */
-    TELL_US = 5 * 1000 * 1000,
-    /* Interval between later messages about the wait for members. */
-    TELL_AGAIN_US = 30 * 1000 * 1000,
-    CALLS = 8 /* Number of absent members that are called at the same time. */
-};
+enum { CALLS = 8 /* Number of absent members that are called at the same time. */ };
 
 void resume_init(struct resume *r, struct env *env, struct sessions *s, struct run_context *w,
                  struct edges *es, struct join *j, struct phases *ph, struct job *job)
@@ -373,13 +367,13 @@ static void call_no_more(struct resume *r)
         sessions_unwant(r->sessions, r->member[i].id);
 }
 
-/* Prints which members are absent, after TELL_US and then every TELL_AGAIN_US. */
+/* Prints which members are absent, after RESUME_LOG_US and then every RESUME_LOG_AGAIN_US. */
 static void tell(struct resume *r)
 {
     const struct member *who = NULL;
-    if (r->env->now_us < r->told_us + TELL_US)
+    if (r->env->now_us < r->told_us + RESUME_LOG_US)
         return;
-    r->told_us = r->env->now_us + TELL_AGAIN_US - TELL_US;
+    r->told_us = r->env->now_us + RESUME_LOG_AGAIN_US - RESUME_LOG_US;
     for (uint32_t i = 0; i < r->n_members && who == NULL; i++)
         if (look_at(r, &r->member[i]) == BACK_AWAY)
             who = members_find(r->env->members, r->member[i].id);

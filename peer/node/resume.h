@@ -8,7 +8,7 @@
  *
  *   - each member has restarted, has left, or has been replaced by another identity of its name
  *   - a session shows that one member is still the same process as at the checkpoint
- *   - RESUME_US have passed, and the members that are back reach the quorum
+ *   - RESUME_US (30 s) have passed, and the members that are back reach the quorum
  *   - --quorum-timeout has passed
  *
  * Then the first row of this table that applies decides. "Restarted members" are those of them that
@@ -42,9 +42,6 @@
 #include "nn/math/state.h"
 #include "peer/node/job.h"
 
-/* Longest wait for absent members while the quorum is back: 30 s, in microseconds. */
-enum { RESUME_US = 30 * 1000 * 1000 };
-
 /* Another member that took part in the run when the checkpoint was taken. */
 struct resume_member
 {
@@ -68,8 +65,8 @@ struct resume
     /* Members of the checkpoint without this peer: array of n_members entries. Owned. */
     struct resume_member *member;
     uint32_t n_members;
-    /* since_us: node time at which the wait began. told_us + TELL_US: node time of the next message
-     * about the wait. In microseconds. */
+    /* since_us: node time at which the wait began. told_us + RESUME_LOG_US: node time of the next
+     * message about the wait. In microseconds. */
     int64_t since_us, told_us;
 
     struct state copy; /* Copy for a checkpoint, which the driver fetches and writes to disk. */

@@ -45,6 +45,8 @@
 #ifndef PEER_NODE_SCHEDULE_H
 #define PEER_NODE_SCHEDULE_H
 
+#include "peer/node/timers.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -57,25 +59,6 @@ enum node_phase {
     NODE_CONSENSUS,
     NODE_FINISHING, /* The peer's model is final, but neighbours may still need its last deltas. */
     NODE_LEFT       /* The peer has ended and does nothing more. */
-};
-
-/* Limits of the schedule, in microseconds. */
-enum schedule_time {
-    /* Longest wait for all edges to open before the first round. */
-    SCHEDULE_OPENING_US = 10 * 1000 * 1000,
-    /* The consensus phase ends after this time without progress. Also the longest stay in the
-     * finishing phase, and the longest wait for stalled workers. */
-    SCHEDULE_STALL_US = 30 * 1000 * 1000,
-    /* The consensus phase may end without an edge that was lost for this time, even if other
-     * members report that the neighbour is alive. */
-    SCHEDULE_LOST_US = 15 * 1000 * 1000,
-    /* An edge that was lost for at most this time counts as if it had been open all the time. */
-    SCHEDULE_BRIEF_US = 1000 * 1000,
-    /* Least time between two jobs of a peer below the quorum, which only mixes. */
-    SCHEDULE_HOLD_US = 500 * 1000,
-    /* Least time between two jobs of a peer in the consensus phase that waits for slow trainers or
-     * for an edge to come back. */
-    SCHEDULE_SLOW_US = 250 * 1000
 };
 
 /* Knowledge of this peer about one neighbour. scheduler_view_edge() fills it in, and

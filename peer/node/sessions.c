@@ -164,7 +164,7 @@ void sessions_start(struct sessions *s)
 {
     s->heartbeat_us = s->env->now_us;
     s->n_news = WIRE_BATCH_MAX;
-    s->entropy_us = s->env->now_us + env_jitter(s->env, ENTROPY_US);
+    s->entropy_us = s->env->now_us + env_jitter(s->env, ANTI_ENTROPY_US);
     dial_start(s);
 }
 
@@ -575,6 +575,6 @@ void sessions_tick(struct sessions *s)
             dissemination_listens(s, l, false);
             dissemination_tell_all(s, l);
         }
-        s->entropy_us = v->now_us + env_jitter(v, ENTROPY_US);
+        s->entropy_us = v->now_us + env_jitter(v, ANTI_ENTROPY_US);
     }
 }

@@ -119,7 +119,7 @@ struct contact
     /* Number of dials made so far. Modulo the number of addresses in the member's record it is the
      * index of the address to dial next. */
     uint32_t next_address;
-    uint32_t refusals; /* Number of consecutive dials that failed within REFUSED_US. */
+    uint32_t refusals; /* Number of consecutive dials that failed within DIAL_REFUSED_US. */
     /* Time of the first failed call since the member became a contact, in microseconds. 0: no call
      * failed. Written by callback.c only. */
     int64_t unmet_us;
@@ -260,8 +260,8 @@ struct sessions
     size_t next_dead;
     uint32_t next_tag; /* Tag of the last dial. Tags are counted up from 1. */
 
-    /* Number of consecutive dials to members that failed within REFUSED_US. A dial that succeeds
-     * or fails later resets it, and so does a new session (failure_detector.c). */
+    /* Number of consecutive dials to members that failed within DIAL_REFUSED_US. A dial that
+     * succeeds or fails later resets it, and so does a new session (failure_detector.c). */
     uint32_t n_refused;
     /* Time of the first of the refused dials that n_refused counts, in microseconds. */
     int64_t refused_us;
@@ -372,7 +372,7 @@ bool sessions_wants(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
 /* Ends the effect of sessions_want(). The member is not dialled any more for this reason. */
 void sessions_unwant(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
 /* Dials a contact if there is no session with it and the back-off has expired. If this peer's id is
- * greater than the contact's, it waits until YIELD_US after lost_us. lost_us is the time, in
+ * greater than the contact's, it waits until DIAL_YIELD_US after lost_us. lost_us is the time, in
  * microseconds, at which the last session with the contact was lost. */
 void sessions_call(struct sessions *s, const uint8_t id[WIRE_ID_BYTES], int64_t lost_us);
 /* Allows the next dial to this contact at once. Called after the loss of a session on which an edge
@@ -461,7 +461,7 @@ void failure_detector_lost(struct sessions *s, const struct link *l);
 /* Handles the first HELLO on a session with a peer. */
 void failure_detector_met(struct sessions *s, const struct link *l);
 /* Handles that this peer refused member `id` a session, or that the member refused this peer. The
- * call proves that the member is alive, so it is not accused for QUIET_REFUSED_US. */
+ * call proves that the member is alive, so it is not accused for REFUSAL_VALID_US. */
 void failure_detector_refused(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
 
 #endif

@@ -14,18 +14,6 @@ enum {
     LATE_ROUNDS = 16
 };
 
-enum {
-    /* A source that sends nothing for this time is silent. Others are asked for its pieces. */
-    STALL_US = 5 * 1000 * 1000,
-    /* A piece that is missing for this time after its last request is requested a second time. */
-    TWICE_US = 2 * 1000 * 1000,
-    /* Time since the start of the fetch during which the model is not judged by fewer than two
-     * sources, if other members are alive. */
-    SECOND_US = 3 * 1000 * 1000,
-    /* Longest wait for sketches while fewer than two sources have sent theirs. */
-    ANSWER_US = MODEL_US
-};
-
 void state_transfer_init(struct state_transfer *f, struct env *env, struct sessions *s,
                          struct run_context *w)
 {
@@ -204,7 +192,7 @@ void state_transfer_seek(struct state_transfer *f)
         memcpy(f->wanted[f->n_wanted++], id, WIRE_ID_BYTES);
     }
     for (size_t i = 0; i < f->n_wanted; i++)
-        sessions_call(f->sessions, f->wanted[i], f->begun_us - YIELD_US);
+        sessions_call(f->sessions, f->wanted[i], f->begun_us - DIAL_YIELD_US);
 }
 
 /* Returns whether another member is alive that is not a source yet. */
@@ -228,7 +216,7 @@ static void look_for_stalls(struct state_transfer *f)
         struct state_transfer_source *s = &f->source[k];
         if (s->n_asked == 0)
             continue;
-        bool stalled = f->env->now_us - s->heard_us > STALL_US;
+        bool stalled = f->env->now_us - s->heard_us > STATE_TRANSFER_STALL_US;
         if (!stalled && is_there(f, k))
             continue;
         s->silent |= stalled;
@@ -237,7 +225,8 @@ static void look_for_stalls(struct state_transfer *f)
 }
 
 /* If all present sources are silent, marks the one that has been silent longest as not silent, once
- * its silence exceeds MODEL_US. Silent sources are thus asked again one after the other. */
+ * its silence exceeds STATE_TRANSFER_RETRY_US. Silent sources are thus asked again one after the
+ * other. */
 static void ask_the_silent(struct state_transfer *f)
 {
     size_t oldest = NOBODY;
@@ -249,7 +238,7 @@ static void ask_the_silent(struct state_transfer *f)
         if (oldest == NOBODY || f->source[k].heard_us < f->source[oldest].heard_us)
             oldest = k;
     }
-    if (oldest != NOBODY && f->env->now_us - f->source[oldest].heard_us > MODEL_US)
+    if (oldest != NOBODY && f->env->now_us - f->source[oldest].heard_us > STATE_TRANSFER_RETRY_US)
         f->source[oldest].silent = false;
 }
 
@@ -285,7 +274,8 @@ static bool was_asked(struct state_transfer *f, const struct link *l, const stru
 }
 
 /* Returns the piece to request from source k: the first missing one without an open request, else
- * the one whose request to another source is oldest and older than TWICE_US. n_pieces: none. */
+ * the one whose request to another source is oldest and older than STATE_TRANSFER_PIECE_US.
+ * n_pieces: none. */
 static size_t next_piece(const struct state_transfer *f, size_t k)
 {
     size_t late = f->n_pieces;
@@ -295,7 +285,8 @@ static size_t next_piece(const struct state_transfer *f, size_t k)
             continue;
         if (q->asked == 0)
             return p;
-        bool slow = (q->asked >> k & 1) == 0 && f->env->now_us - q->asked_us > TWICE_US;
+        bool slow =
+            (q->asked >> k & 1) == 0 && f->env->now_us - q->asked_us > STATE_TRANSFER_PIECE_US;
         if (slow && (late == f->n_pieces || q->asked_us < f->piece[late].asked_us))
             late = p;
     }
@@ -445,9 +436,10 @@ static bool answered(const struct state_transfer *f)
         n += s->own != NULL;
         n_open += s->own == NULL && s->asked_own && is_there(f, k);
     }
-    if (n < 2 && others_left(f) && f->env->now_us - f->begun_us < SECOND_US)
+    if (n < 2 && others_left(f) && f->env->now_us - f->begun_us < STATE_TRANSFER_SOURCES_US)
         return false;
-    return n_open == 0 || waited_us > (n >= 2 ? STALL_US : ANSWER_US);
+    return n_open == 0
+           || waited_us > (n >= 2 ? STATE_TRANSFER_SKETCHES_US : STATE_TRANSFER_SKETCHES_MAX_US);
 }
 
 static const char *name_of(const struct state_transfer *f, size_t k)

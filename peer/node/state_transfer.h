@@ -56,8 +56,9 @@ struct state_transfer_source
     uint32_t link;             /* Driver's number of the newest session with the member. */
     uint8_t id[WIRE_ID_BYTES]; /* Identity of the member. */
     bool struck;               /* True: the source is excluded, and its pieces are discarded. */
-    /* True: requests were open and nothing arrived for STALL_US. No further request is sent to the
-     * source until it sends a MODEL, has a new session, or every present source is silent. */
+    /* True: requests were open and nothing arrived for STATE_TRANSFER_STALL_US. No further request
+     * is sent to the source until it sends a MODEL, has a new session, or every present source is
+     * silent. */
     bool silent;
     bool asked_own; /* True: sketches of the source's model were requested, or have arrived. */
     /* Sketches of the source's model, PIECE_SKETCH floats per piece. NULL: not received. */

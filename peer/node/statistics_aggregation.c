@@ -12,10 +12,7 @@ enum {
     /* Bytes after which no further statistics are sent over a session in one tick, because its send
      * queue is bounded. */
     SPREAD_BYTES = 64 * 1024,
-    /* A peer that waits for statistics of other members prints a message after this time. */
-    FIRST_US = 1000 * 1000,
-    AGAIN_US = 10 * 1000 * 1000, /* Interval of further messages about waiting for statistics. */
-    NAMES = 120                  /* Size of a list of names in bytes, with the NUL. */
+    NAMES = 120 /* Size of a list of names in bytes, with the NUL. */
 };
 
 /* The column statistics that one process of one member has sent. */
@@ -127,7 +124,7 @@ bool statistics_aggregation_start(struct statistics_aggregation *p)
         .record = *members_self(p->env->members), .founds = pool->founds, .payload = pool->own};
     c->crypto->sign(c->crypto->self, msg, wire_moments_signed(msg, sizeof msg, &m), m.signature);
     keep(p, &m, NULL);
-    p->tell_us = p->env->now_us + FIRST_US;
+    p->tell_us = p->env->now_us + STATISTICS_LOG_US;
     return pool->founds;
 }
 
@@ -254,7 +251,7 @@ static void list(const struct gathering *g, bool said, char text[NAMES])
     }
 }
 
-/* Prints what this peer waits for, every 10 s. */
+/* Prints what this peer waits for, every STATISTICS_LOG_AGAIN_US. */
 static void tell(struct statistics_aggregation *p, const struct gathering *g)
 {
     struct env *v = p->env;
@@ -262,7 +259,7 @@ static void tell(struct statistics_aggregation *p, const struct gathering *g)
     char names[NAMES];
     if (v->now_us < p->tell_us || g->founder == NULL || admit_is_refused(&p->sessions->admit))
         return;
-    p->tell_us = v->now_us + AGAIN_US;
+    p->tell_us = v->now_us + STATISTICS_LOG_AGAIN_US;
     list(g, false, names);
     if (!ours)
         env_note(v, NOTE_INFO,

@@ -4,15 +4,7 @@
 
 #include <stdio.h>
 
-enum {
-    /* A neighbour that sent part of a delta within this time is still sending it. A neighbour that
-     * sent nothing for this time does not answer, because heartbeats are more frequent. */
-    LATELY_US = 2 * 1000 * 1000,
-    TELL_US = 5 * 1000 * 1000,   /* A wait of this peer is reported to the user after this time. */
-    TELL_FIRST_US = 1000 * 1000, /* A wait for missing members is reported after this time. */
-    TELL_AGAIN_US = 30 * 1000 * 1000, /* A wait that continues is reported again after this time. */
-    TELL_WHY = 64                     /* Size of the reason of a wait in bytes, with the NUL. */
-};
+enum { TELL_WHY = 64 /* Size of the reason of a wait in bytes, with the NUL. */ };
 
 static const char *name_of(const struct phases *ph, const struct neighbour *b)
 {
@@ -66,20 +58,21 @@ int64_t wait_log_quorum(const struct phases *ph)
         env_note(ph->env, NOTE_WARNING,
                  "still below the quorum after --quorum-timeout: continuing with %u of %u members",
                  q->n_live, q->n_members);
-    return ph->env->now_us + TELL_AGAIN_US - TELL_US;
+    return ph->env->now_us + WAIT_LOG_AGAIN_US - WAIT_LOG_US;
 }
 
 /* Writes the reason why neighbour b is behind, as far as this peer can see, to out[]. `seen`: the
- * schedule's view of the edge. */
+ * schedule's view of the edge. A neighbour that sent nothing for WAIT_LOG_ANSWER_US does not
+ * answer, because heartbeats are more frequent. */
 static void say_why(const struct phases *ph, const struct neighbour *b,
                     const struct schedule_edge *seen, char out[TELL_WHY])
 {
     int64_t now = ph->env->now_us;
     if (b->link == NULL)
         snprintf(out, TELL_WHY, "it is not connected");
-    else if (b->coming_us > 0 && now - b->coming_us < LATELY_US)
+    else if (b->coming_us > 0 && now - b->coming_us < WAIT_LOG_ANSWER_US)
         snprintf(out, TELL_WHY, "it is sending over a slow link");
-    else if (now - b->link->heard_us >= LATELY_US)
+    else if (now - b->link->heard_us >= WAIT_LOG_ANSWER_US)
         snprintf(out, TELL_WHY, "it has not answered for %.0f s",
                  (double)(now - b->link->heard_us) * 1e-6);
     else if (seen->busy_us > 0)
@@ -95,7 +88,7 @@ int64_t wait_log_wait(const struct phases *ph, const struct schedule_decision *d
     bool gathers = ph->phase == NODE_JOINING && ph->gathered_us == 0;
     const uint8_t *kept_by = round_protocol_awaited(ph->round_protocol, ph->round);
     bool refused = admit_is_refused(&ph->sessions->admit);
-    if (refused || now < ph->told_us + (gathers ? TELL_FIRST_US : TELL_US))
+    if (refused || now < ph->told_us + (gathers ? WAIT_LOG_MEMBERS_US : WAIT_LOG_US))
         return ph->told_us;
     if (ph->quorum.state == QUORUM_HELD) {
         return wait_log_quorum(ph);
@@ -107,7 +100,7 @@ int64_t wait_log_wait(const struct phases *ph, const struct schedule_decision *d
             const struct member *m = members_find(ph->env->members, lacks->id);
             env_note(ph->env, NOTE_INFO, "waiting for %s, which is fetching the initial model",
                      m != NULL ? m->record->name : "a member");
-            return now + TELL_AGAIN_US - TELL_FIRST_US;
+            return now + WAIT_LOG_AGAIN_US - WAIT_LOG_MEMBERS_US;
         }
         connection_diagnostics_names(ph->sessions, names);
         env_note(ph->env, NOTE_INFO, "waiting for members: %zu of %u (--min-peers) are here; %s%s",
@@ -115,7 +108,7 @@ int64_t wait_log_wait(const struct phases *ph, const struct schedule_decision *d
                  names[0] != '\0' ? "looking for more at "
                                   : "other peers must name this one in --bootstrap",
                  names);
-        return now + TELL_AGAIN_US - TELL_FIRST_US;
+        return now + WAIT_LOG_AGAIN_US - WAIT_LOG_MEMBERS_US;
     } else if (phases_writes(ph)) {
         env_note(ph->env, NOTE_WARNING,
                  "waiting for the disk: the checkpoint of round %llu is being written",
@@ -134,5 +127,5 @@ int64_t wait_log_wait(const struct phases *ph, const struct schedule_decision *d
                  name_of(ph, b), (unsigned long long)d->for_whom->beat,
                  (unsigned long long)phases_beat(ph), why);
     }
-    return now + TELL_AGAIN_US - TELL_US;
+    return now + WAIT_LOG_AGAIN_US - WAIT_LOG_US;
 }

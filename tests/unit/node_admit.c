@@ -327,7 +327,7 @@ static void test_two_of_our_name(void **state)
             tick(friend, true);
         }
         assert_int_equal(rig.env.over, !later);
-        assert_in_range(rig.env.now_us - begun_us, TWINS_US, TWINS_US + SECOND);
+        assert_in_range(rig.env.now_us - begun_us, DUPLICATE_NAME_US, DUPLICATE_NAME_US + SECOND);
         if (later) {
             assert_int_equal(state_of(STRANGER), MEMBER_LEFT);
         } else {

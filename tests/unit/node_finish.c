@@ -1,7 +1,7 @@
 /* tests/unit/node_finish.c -- tests of the finish protocol (peer/node/finish): random worlds with
  * lost sessions, crashes, restarts and late peers, whatever the order of messages. */
 #include "peer/node/finish/finish.h"
-#include "peer/node/finish/timers.h"
+#include "peer/node/timers.h"
 
 #include "nn/math/rng.h"
 #include "tests/unit/gossip_seeds.h"

@@ -139,7 +139,7 @@ static void test_a_clone_of_us(void **state)
         assert_true(m.members.records[own].incarnation > r.incarnation);
         assert_int_equal(members_self(rig.env.members)->state, RECORD_RUNNING);
         for (int again = 0; again < 3 && !younger; again++) {
-            step_at(rig.env.now_us + CLONED_US / 2);
+            step_at(rig.env.now_us + DUPLICATE_IDENTITY_US / 2);
             r = answer(56 * 1000);
             sessions_members(&rig.s, l, &told);
             assert_int_equal(rig.fx.n_notes, again & 1);
@@ -319,14 +319,15 @@ static void test_names_are_resolved_for_ever(void **state)
         const struct node_dial *dial = &rig.fx.dials[rig.fx.n_dials - 1];
         assert_string_equal(dial->address, address);
         sessions_dial_failed(&rig.s, &(struct node_event){.dial = {.tag = dial->tag}});
-        assert_in_range(until_resolve(), SEED_US * 4 / 5, SEED_US * 6 / 5 + TICK_US);
+        assert_in_range(until_resolve(), BOOTSTRAP_US * 4 / 5, BOOTSTRAP_US * 6 / 5 + TICK_US);
         sessions_heard(&rig.s, l->number);
     }
     /* A lookup of the name gives no address. The node reports that once and looks the name up again
      * soon. */
     resolved(NULL);
     assert_int_equal(rig.fx.n_notes, 1);
-    assert_in_range(until_resolve(), SEED_ALONE_US * 4 / 5, SEED_ALONE_US * 6 / 5 + TICK_US);
+    assert_in_range(until_resolve(), BOOTSTRAP_ALONE_US * 4 / 5,
+                    BOOTSTRAP_ALONE_US * 6 / 5 + TICK_US);
     resolved(NULL);
     assert_int_equal(rig.fx.n_notes, 0);
     end();
@@ -368,7 +369,7 @@ static void test_back_off(void **state)
         assert_in_range(until_dial(HIGH, 0), most * 4 / 5, most * 6 / 5 + TICK_US);
         fail_dial();
     }
-    assert_in_range(until_dial(LOW, rig.env.now_us), YIELD_US, YIELD_US + TICK_US);
+    assert_in_range(until_dial(LOW, rig.env.now_us), DIAL_YIELD_US, DIAL_YIELD_US + TICK_US);
     fail_dial();
     sessions_unwant(&rig.s, low);
     step_at(rig.env.now_us + 10 * SECOND);
@@ -377,8 +378,8 @@ static void test_back_off(void **state)
     end();
 }
 
-/* A member whose session was just lost is dialled about every 0.5 s for RECENT_US, and then less
- * often. */
+/* A member whose session was just lost is dialled about every 0.5 s for RESTARTING_US, and then
+ * less often. */
 static void test_a_restart_is_found_soon(void **state)
 {
     (void)state;
@@ -390,12 +391,12 @@ static void test_a_restart_is_found_soon(void **state)
     sessions_tick(&rig.s);
     int64_t lost_us = rig.env.now_us;
     down(l);
-    while (rig.env.now_us < lost_us + RECENT_US - SECOND) {
+    while (rig.env.now_us < lost_us + RESTARTING_US - SECOND) {
         assert_true(until_dial(HIGH, 0) <= REDIAL_RECENT_US * 6 / 5 + TICK_US);
         fail_dial();
     }
     int64_t longest = 0;
-    while (rig.env.now_us < lost_us + 3 * RECENT_US) {
+    while (rig.env.now_us < lost_us + 3 * RESTARTING_US) {
         int64_t took = until_dial(HIGH, 0);
         longest = took > longest ? took : longest;
         fail_dial();

@@ -11,8 +11,6 @@
 #include <string.h>
 
 enum {
-    /* Time without progress after which a peer sends AGAIN to all members, in microseconds. */
-    ASK_US = 1000 * 1000,
     /* Limits for the stored STEPs of one sender: total size in models, and number of messages. */
     AHEAD_MODELS = 4,
     AHEAD_STEPS = 4 * COLLECTIVE_RANKS_MAX
@@ -361,7 +359,7 @@ static void allreduce_look(void *self, uint64_t round, bool idle)
         start(c);
     if (c->started)
         advance(c);
-    if (allreduce_waits(c, round) && c->env->now_us - c->progress_us > ASK_US) {
+    if (allreduce_waits(c, round) && c->env->now_us - c->progress_us > ROUND_PROTOCOL_STALL_US) {
         c->stuck = true;
         tell_attempt(c);
     }
@@ -476,7 +474,7 @@ static void hear_have(struct allreduce *c, const struct link *l,
                       const struct wire_round_protocol *m)
 {
     bool ours = m->round == c->round && m->attempt == c->attempt && m->view == c->view && !c->stuck;
-    bool soon = c->wanted_us > 0 && c->env->now_us - c->wanted_us < ASK_US;
+    bool soon = c->wanted_us > 0 && c->env->now_us - c->wanted_us < ROUND_PROTOCOL_REQUEST_US;
     if (m->round < c->round || ours || soon)
         return;
     c->wanted_us = c->env->now_us;

@@ -76,7 +76,8 @@ struct allreduce
     uint64_t view; /* Hash of the members when the attempt began. */
     /* True: all ranks had sessions, and the steps have begun. `step` is the next step. */
     bool started;
-    /* True: the attempt made no progress for ASK_US, and all members were asked (message AGAIN). */
+    /* True: the attempt made no progress for ROUND_PROTOCOL_STALL_US, and all members were asked
+     * (message AGAIN). */
     bool stuck;
     bool sent; /* True: this peer has sent its STEP messages of `step`. */
     /* Number of ranks, rank of this peer, and present step. */

@@ -10,14 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    /* Shortest interval between two WANTs, and between two HEREs of a worker, in microseconds. */
-    ASK_US = 1000 * 1000,
-    /* Time that a new server waits for the workers' reports (HERE) before it asks for them
-     * (ROLL). */
-    ROLL_US = 250 * 1000
-};
-
 static void *parameter_server_open(struct env *env, struct sessions *sessions,
                                    struct run_context *w)
 {
@@ -27,7 +19,7 @@ static void *parameter_server_open(struct env *env, struct sessions *sessions,
                                        .sessions = sessions,
                                        .workshop = w,
                                        .told = PARAMETER_SERVER_NO_LINK,
-                                       .rolled_us = -ASK_US};
+                                       .rolled_us = -ROUND_PROTOCOL_REQUEST_US};
     return s;
 }
 
@@ -261,7 +253,8 @@ static const struct record *at_vertex(const struct parameter_server *s, size_t i
 static void ask_worker(struct parameter_server *s, struct centre_worker *w)
 {
     const struct link *l = w != NULL && !w->spoke ? outbox_link(s->sessions, w->id) : NULL;
-    if (l == NULL || s->env->now_us - s->begun_us < ROLL_US || w->asked == (uint64_t)l->number + 1)
+    if (l == NULL || s->env->now_us - s->begun_us < ROUND_PROTOCOL_REPORTS_US
+        || w->asked == (uint64_t)l->number + 1)
         return;
     w->asked = (uint64_t)l->number + 1;
     outbox_send(s->sessions, l, (struct wire_round_protocol){.word = WIRE_ROUND_PROTOCOL_ROLL},
@@ -301,7 +294,7 @@ static bool is_ready(struct parameter_server *s)
             ahead = w;
     }
     const struct link *l = ahead != NULL ? outbox_link(s->sessions, ahead->id) : NULL;
-    bool soon = s->wanted_us > 0 && s->env->now_us - s->wanted_us < ASK_US;
+    bool soon = s->wanted_us > 0 && s->env->now_us - s->wanted_us < ROUND_PROTOCOL_REQUEST_US;
     if (l != NULL && !soon) {
         s->wanted_us = s->env->now_us;
         s->wanted_of = l->number;
@@ -411,7 +404,7 @@ static void parameter_server_look(void *self, uint64_t round, bool idle)
     struct parameter_server *s = self;
     if (!open_vectors(s))
         return;
-    if (s->rolled && s->env->now_us - s->rolled_us >= ASK_US) {
+    if (s->rolled && s->env->now_us - s->rolled_us >= ROUND_PROTOCOL_REQUEST_US) {
         s->rolled = false;
         s->rolled_us = s->env->now_us;
         s->told = PARAMETER_SERVER_NO_LINK;

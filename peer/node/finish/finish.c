@@ -13,7 +13,7 @@
  */
 #include "peer/node/finish/finish.h"
 
-#include "peer/node/finish/timers.h"
+#include "peer/node/timers.h"
 
 #include <assert.h>
 #include <math.h>

@@ -1,0 +1,328 @@
+/* peer/node/timers.h -- the table of all timers of the node.
+ *
+ * Each fixed delay of the node is one row: name, period in microseconds, and purpose. The table
+ * defines the constants that the code uses, and timer_all[]. peer/docs/timers.md and
+ * `hearsay status --json` list the same rows. Delays that a user may change are options
+ * (peer/run/rows.h, peer/run/core.c), and have no row.
+ *
+ * Timers run in node time, which stops while the process is paused (clock.h). Periods suit a local
+ * network.
+ */
+#ifndef PEER_NODE_TIMERS_H
+#define PEER_NODE_TIMERS_H
+
+#include <stdint.h>
+
+/* TIMER(name, period_us, purpose): a timer whose period fits into an int.
+ * LONG(name, period_us, purpose): a timer with a longer period.
+ * The purpose is one sentence that says what expires and what happens then. A comment with dashes
+ * begins a section of peer/docs/timers.md. deploy/man reads this macro. */
+/* clang-format off */
+#define TIMERS(TIMER, LONG)                                                                        \
+    /* ---- Clock ---- */                                                                          \
+    TIMER(TICK_US, 100 * 1000,                                                                     \
+          "Each time this interval has passed, the node checks the timers of sessions, members "   \
+          "and edges.")                                                                            \
+    TIMER(PAUSE_US, 2 * TICK_US,                                                                   \
+          "If a step begins more than this time after the requested wake-up, the process was "     \
+          "paused, and node time excludes the pause.")                                             \
+    /* ---- Failure detector ---- */                                                               \
+    TIMER(HEARTBEAT_US, 500 * 1000,                                                                \
+          "Each time this interval has passed, the peer sends a PING on each session.")            \
+    TIMER(ABSENT_US, 900 * 1000,                                                                   \
+          "A neighbour that has sent nothing for this time counts as absent for flap damping.")    \
+    TIMER(SILENT_US, 3 * 1000 * 1000,                                                              \
+          "A session on which nothing has arrived for this time is silent: its edge pauses, and "  \
+          "its member may be accused.")                                                            \
+    TIMER(PROBE_US, 1000 * 1000,                                                                   \
+          "A silent member is accused if no other member reports within this time that it has "    \
+          "heard the member.")                                                                     \
+    TIMER(SUSPECT_US, 7 * 1000 * 1000,                                                             \
+          "A member that one member has accused is declared dead after this time, unless it "      \
+          "refutes the accusation.")                                                               \
+    TIMER(CONFIRMED_US, 2 * 1000 * 1000,                                                           \
+          "A member that two members have accused is declared dead after this time, unless it "    \
+          "refutes the accusations.")                                                              \
+    TIMER(REFUTED_US, 5 * 1000 * 1000,                                                             \
+          "A member that has refuted an accusation of this peer may be accused again after this "  \
+          "time, doubled for each earlier refutation.")                                            \
+    TIMER(REFUTED_MAX_US, 60 * 1000 * 1000,                                                        \
+          "After this time, a member may be accused again, however often it has refuted "          \
+          "accusations of this peer.")                                                             \
+    TIMER(MONITOR_GRACE_US, 3 * 1000 * 1000,                                                       \
+          "Once a member has ended its run, the silence of a newly monitored member counts only "  \
+          "after this time.")                                                                      \
+    TIMER(DEAD_LINK_US, 6 * 1000 * 1000,                                                           \
+          "A session with a peer on which nothing has arrived for this time is closed, and the "   \
+          "peer is dialled again.")                                                                \
+    TIMER(OBSERVER_SILENT_US, 120 * 1000 * 1000,                                                   \
+          "A session with an observer on which nothing has arrived for this time is closed.")      \
+    TIMER(SURPLUS_LINK_US, 15 * 1000 * 1000,                                                       \
+          "A session that this peer dialled and that is not needed is closed after this time.")    \
+    TIMER(ENDED_AFTER_PAUSE_US, 10 * 1000 * 1000,                                                  \
+          "If all dials of a peer that was paused are refused for this time, the processes of "    \
+          "the other members count as ended.")                                                     \
+    TIMER(ENDED_AFTER_CUT_US, 30 * 1000 * 1000,                                                    \
+          "If all dials of a peer that a network failure cut off are refused for this time, the "  \
+          "processes of the other members count as ended.")                                        \
+    TIMER(ANTI_ENTROPY_US, 10 * 1000 * 1000,                                                       \
+          "Each time this interval has passed, the peer sends its whole member table on one "      \
+          "random session.")                                                                       \
+    TIMER(NEW_MEMBERS_US, 60 * 1000 * 1000,                                                        \
+          "After this time, the count of unknown members that a session has announced starts "     \
+          "again from 0.")                                                                         \
+    TIMER(MEMBERSHIP_LOG_US, 60 * 1000 * 1000,                                                     \
+          "Each time this interval has passed, one more message about a member may be printed.")   \
+    /* ---- Duplicate names and identities ---- */                                                 \
+    TIMER(DUPLICATE_NAME_US, 10 * 1000 * 1000,                                                     \
+          "If two live members have the same name for this time, the member that started later "   \
+          "is refused.")                                                                           \
+    TIMER(DUPLICATE_IDENTITY_US, 60 * 1000 * 1000,                                                 \
+          "After this time, the error about another process with this peer's identity may be "     \
+          "printed again.")                                                                        \
+    TIMER(DUPLICATE_RECORD_US, 1000 * 1000,                                                        \
+          "A record of another process with this peer's identity is ignored if its session is "    \
+          "still open after this time.")                                                           \
+    /* ---- Dialling ---- */                                                                       \
+    TIMER(REDIAL_MIN_US, 100 * 1000,                                                               \
+          "After a failed dial, a member is dialled again after this time, doubled for each "      \
+          "earlier failure.")                                                                      \
+    TIMER(REDIAL_MAX_US, 5 * 1000 * 1000,                                                          \
+          "After this time, a member is dialled again, however many dials have failed.")           \
+    TIMER(RESTARTING_US, 15 * 1000 * 1000,                                                         \
+          "A member from which nothing has arrived for this time is no longer dialled as often "   \
+          "as a member that may be restarting.")                                                   \
+    TIMER(REDIAL_RECENT_US, 500 * 1000,                                                            \
+          "After this time, a member that may be restarting is dialled again, however many "       \
+          "dials have failed.")                                                                    \
+    TIMER(REDIAL_RESET_US, 1000 * 1000,                                                            \
+          "A session that no edge needs resets the delay of the next dial to its member once it "  \
+          "has lasted for this time.")                                                             \
+    TIMER(DIAL_REFUSED_US, 1000 * 1000,                                                            \
+          "A dial that fails after this time does not count as refused by a host that is up.")     \
+    TIMER(DIAL_YIELD_US, 2 * 1000 * 1000,                                                          \
+          "After this time without a session, the peer with the greater identity dials, too, so "  \
+          "that both peers do not dial at once.")                                                  \
+    TIMER(DEAD_REDIAL_US, 30 * 1000 * 1000,                                                        \
+          "Each time this interval has passed, one dead member is dialled.")                       \
+    TIMER(DEAD_REDIAL_ALONE_US, 2 * 1000 * 1000,                                                   \
+          "Each time this interval has passed, a peer that was cut off or paused dials one dead "  \
+          "member.")                                                                               \
+    TIMER(BOOTSTRAP_US, 30 * 1000 * 1000,                                                          \
+          "Each time this interval has passed, the names of the bootstrap list are resolved and "  \
+          "dialled again.")                                                                        \
+    TIMER(BOOTSTRAP_ALONE_US, 2 * 1000 * 1000,                                                     \
+          "Each time this interval has passed, a peer without a session resolves and dials the "   \
+          "names of the bootstrap list again.")                                                    \
+    TIMER(CALLBACK_US, 1000 * 1000,                                                                \
+          "A session that has lasted for this time is not a duplicate, and its member is called "  \
+          "at the addresses that it announces.")                                                   \
+    TIMER(CALLBACK_RETRY_US, 1500 * 1000,                                                          \
+          "After calls to all addresses of a member have failed, all are called a second time "    \
+          "after this time.")                                                                      \
+    TIMER(CALLBACK_NO_ADDRESS_US, 10 * 1000 * 1000,                                                \
+          "After this time, a member whose address is not known is looked up again.")              \
+    TIMER(CALLBACK_UNMET_US, 4 * 1000 * 1000,                                                      \
+          "If dials to a new member fail for this time, a warning with the reason is printed.")    \
+    TIMER(CALLBACK_COLLECT_US, 1000 * 1000,                                                        \
+          "After this time, one warning covers all members that report that they cannot call "     \
+          "this peer.")                                                                            \
+    TIMER(CALLBACK_WARNING_US, 10 * 1000 * 1000,                                                   \
+          "The warning that no member can call this peer is repeated after this time, doubled "    \
+          "for each earlier warning.")                                                             \
+    TIMER(CALLBACK_WARNING_MAX_US, 600 * 1000 * 1000,                                              \
+          "After this time, the warning that no member can call this peer is repeated, however "   \
+          "often it was printed.")                                                                 \
+    TIMER(CONNECTION_US, 3 * 1000 * 1000,                                                          \
+          "If this peer has had no session since its start, or no connected peer has had a run, "  \
+          "for this time, the first warning is printed.")                                          \
+    TIMER(CONNECTION_LOST_US, 30 * 1000 * 1000,                                                    \
+          "If a peer that had a session before has none for this time, a warning is printed.")     \
+    TIMER(CONNECTION_STARTING_US, 10 * 1000 * 1000,                                                \
+          "If a peer accepts connections and does not answer for this time, a warning is "         \
+          "printed.")                                                                              \
+    TIMER(CONNECTION_WARNING_US, 10 * 1000 * 1000,                                                 \
+          "A warning about missing sessions or a missing run is repeated after this time, "        \
+          "doubled for each earlier warning.")                                                     \
+    TIMER(CONNECTION_WARNING_MAX_US, 600 * 1000 * 1000,                                            \
+          "After this time, a warning about missing sessions or a missing run is repeated, "       \
+          "however often it was printed.")                                                         \
+    /* ---- Admission and quarantine ---- */                                                       \
+    TIMER(REFUSED_END_US, 10 * 1000 * 1000,                                                        \
+          "A peer that has been refused for this time, and is admitted by no other peer, exits "   \
+          "with an error.")                                                                        \
+    TIMER(REFUSAL_VALID_US, 7 * 1000 * 1000,                                                       \
+          "If no refusal arrives for this time, this peer no longer counts as refused, and the "   \
+          "refusing member may be accused again.")                                                 \
+    TIMER(REFUSED_REDIAL_US, 500 * 1000,                                                           \
+          "A peer that has been refused dials other peers again after this time.")                 \
+    TIMER(REFUSER_REDIAL_US, 2 * 1000 * 1000,                                                      \
+          "After this time, this peer may dial a peer that it has refused.")                       \
+    TIMER(ADMITTED_US, 2 * 1000 * 1000,                                                            \
+          "A session that has lasted for this time proves that the other end admits this peer.")   \
+    TIMER(ADMIT_WARNING_US, 600 * 1000 * 1000,                                                     \
+          "After this time, a warning about a refusal may be printed again for the same peer "     \
+          "and reason.")                                                                           \
+    TIMER(QUARANTINE_US, 1000 * 1000,                                                              \
+          "A peer that violated the protocol may have sessions again after this time, doubled "    \
+          "for each earlier violation.")                                                           \
+    TIMER(QUARANTINE_MAX_US, 300 * 1000 * 1000,                                                    \
+          "A quarantine ends after this time, however often the peer violated the protocol.")      \
+    TIMER(QUARANTINE_FORGIVEN_US, 600 * 1000 * 1000,                                               \
+          "If a peer does not violate the protocol for this time after a quarantine, its next "    \
+          "quarantine is as short as the first.")                                                  \
+    /* ---- Edges ---- */                                                                          \
+    TIMER(EDGE_REFUSED_US, 500 * 1000,                                                             \
+          "An edge that was closed because of an impossible model opens again after this time, "   \
+          "doubled for each earlier closure.")                                                     \
+    TIMER(EDGE_SUSPECT_US, 5 * 1000 * 1000,                                                        \
+          "An edge that was closed because the neighbour pulls this peer opens again after this "  \
+          "time, doubled for each earlier closure.")                                               \
+    LONG(EDGE_CLOSED_MAX_US, 23 * 3600 * (int64_t)1000 * 1000,                                     \
+         "A closed edge opens again after this time, however often it was closed.")                \
+    TIMER(BANDWIDTH_US, 1000 * 1000,                                                               \
+          "Each time this interval has passed, a peer with --bandwidth RATE updates the lower "    \
+          "bound of the codec level.")                                                             \
+    /* ---- Start and join ---- */                                                                 \
+    TIMER(START_ALONE_US, 3 * 1000 * 1000,                                                         \
+          "If no peer of the bootstrap list answers for this time, this peer starts without "      \
+          "one.")                                                                                  \
+    TIMER(PROPOSE_RUN_US, 3 * 1000 * 1000,                                                         \
+          "If no other run arrives for this time after a peer has abandoned a run, the peer "      \
+          "proposes its own run.")                                                                 \
+    TIMER(QUIET_US, 200 * 1000,                                                                    \
+          "If all edges are open and none has opened for this time, the first round begins.")      \
+    TIMER(SCHEDULE_OPENING_US, 10 * 1000 * 1000,                                                   \
+          "After this time, the first round begins although some edges have not opened.")          \
+    TIMER(STATISTICS_LOG_US, 1000 * 1000,                                                          \
+          "A peer that waits for column statistics of other members prints the first message "     \
+          "after this time.")                                                                      \
+    TIMER(STATISTICS_LOG_AGAIN_US, 10 * 1000 * 1000,                                               \
+          "Each time this interval has passed, the message about missing column statistics is "    \
+          "repeated.")                                                                             \
+    TIMER(INITIAL_STALL_US, 5 * 1000 * 1000,                                                       \
+          "If no piece of the initial model arrives for this time, another member is asked.")      \
+    TIMER(INITIAL_WRONG_US, 30 * 1000 * 1000,                                                      \
+          "After this time, a member that sent an initial model with a wrong hash may be asked "   \
+          "again.")                                                                                \
+    TIMER(INITIAL_ABANDON_US, 5 * 1000 * 1000,                                                     \
+          "If no member with a session has the initial model for this time, the run is "           \
+          "abandoned.")                                                                            \
+    TIMER(STATE_TRANSFER_STALL_US, 5 * 1000 * 1000,                                                \
+          "A member that sends no part of a requested model for this time is silent, and its "     \
+          "pieces are requested from other members.")                                              \
+    TIMER(STATE_TRANSFER_RETRY_US, 20 * 1000 * 1000,                                               \
+          "If all members that send a model are silent, the one that is silent longest is asked "  \
+          "again after this time.")                                                                \
+    TIMER(STATE_TRANSFER_PIECE_US, 2 * 1000 * 1000,                                                \
+          "A piece of a model that has not arrived for this time is requested from another "       \
+          "member, too.")                                                                          \
+    TIMER(STATE_TRANSFER_SOURCES_US, 3 * 1000 * 1000,                                              \
+          "After this time, a model may be judged by the sketches of fewer than two members.")     \
+    TIMER(STATE_TRANSFER_SKETCHES_US, STATE_TRANSFER_STALL_US,                                     \
+          "If two members have sent their sketches, the wait for other sketches of the model "     \
+          "ends after this time.")                                                                 \
+    TIMER(STATE_TRANSFER_SKETCHES_MAX_US, STATE_TRANSFER_RETRY_US,                                 \
+          "If fewer than two members have sent their sketches, the wait for sketches of the "      \
+          "model ends after this time.")                                                           \
+    TIMER(MODEL_SERVER_COPY_US, 10 * 1000 * 1000,                                                  \
+          "The copy of the model from which requests for pieces are answered is dropped after "    \
+          "this time.")                                                                            \
+    TIMER(RESUME_US, 30 * 1000 * 1000,                                                             \
+          "If the members that are back reach the quorum, a resuming peer stops waiting for the "  \
+          "absent members after this time.")                                                       \
+    TIMER(RESUME_LOG_US, 5 * 1000 * 1000,                                                          \
+          "A resuming peer that waits for absent members prints the first message after this "     \
+          "time.")                                                                                 \
+    TIMER(RESUME_LOG_AGAIN_US, 30 * 1000 * 1000,                                                   \
+          "Each time this interval has passed, the message about absent members is repeated.")     \
+    /* ---- Rounds ---- */                                                                         \
+    TIMER(STEP_ANNOUNCE_US, 500 * 1000,                                                            \
+          "Each time this interval has passed, a waiting peer announces its step counter again.")  \
+    TIMER(SKIP_WARNING_US, 10 * 1000 * 1000,                                                       \
+          "After this time, the warning about skipped rounds may be printed again.")               \
+    TIMER(QUORUM_STABLE_US, 30 * 1000 * 1000,                                                      \
+          "Once the quorum has been there for this time, the next loss of it restarts "            \
+          "--quorum-timeout.")                                                                     \
+    TIMER(SCHEDULE_HOLD_US, 500 * 1000,                                                            \
+          "A peer below the quorum starts its next job, which only mixes, after this time.")       \
+    TIMER(JOB_PROGRESS_US, 1000 * 1000,                                                            \
+          "Each time this interval has passed, a worker in its first job or in an evaluation "     \
+          "reports progress.")                                                                     \
+    TIMER(USUAL_WAIT_US, 1000,                                                                     \
+          "A wait for neighbours that exceeds four times the usual wait by more than this time "   \
+          "is cut before it enters the average.")                                                  \
+    TIMER(WAIT_LOG_US, 5 * 1000 * 1000,                                                            \
+          "If this peer waits for this time, it prints what it waits for.")                        \
+    TIMER(WAIT_LOG_MEMBERS_US, 1000 * 1000,                                                        \
+          "If this peer waits for missing members for this time, it prints how many are there.")   \
+    TIMER(WAIT_LOG_AGAIN_US, 30 * 1000 * 1000,                                                     \
+          "Each time this interval has passed, the message about a wait is repeated.")             \
+    TIMER(WAIT_LOG_ANSWER_US, 2 * 1000 * 1000,                                                     \
+          "A neighbour that has sent nothing for this time is reported as not answering.")         \
+    TIMER(ROUND_PROTOCOL_STALL_US, 1000 * 1000,                                                    \
+          "If an attempt of the round protocol makes no progress for this time, all members are "  \
+          "asked again.")                                                                          \
+    TIMER(ROUND_PROTOCOL_REQUEST_US, 1000 * 1000,                                                  \
+          "After this time, a peer may repeat a request or a report of the round protocol.")       \
+    TIMER(ROUND_PROTOCOL_REPORTS_US, 250 * 1000,                                                   \
+          "After this time, a new server of the round protocol asks the members that have not "    \
+          "reported to it.")                                                                       \
+    /* ---- Consensus phase and end of the run ---- */                                             \
+    TIMER(SCHEDULE_STALL_US, 30 * 1000 * 1000,                                                     \
+          "After this time, the consensus phase ends if it made no progress, and the finishing "   \
+          "phase ends unless a certificate is awaited.")                                           \
+    TIMER(SCHEDULE_LOST_US, 15 * 1000 * 1000,                                                      \
+          "If a neighbour has no session for this time, this peer stops waiting for it, even if "  \
+          "other members report that it is alive.")                                                \
+    TIMER(SCHEDULE_BRIEF_US, 1000 * 1000,                                                          \
+          "An edge that was lost for more than this time no longer counts as if it had been "      \
+          "open all the time.")                                                                    \
+    TIMER(SCHEDULE_SLOW_US, 250 * 1000,                                                            \
+          "A peer in the consensus phase that waits for slow trainers or a lost edge starts its "  \
+          "next job after this time.")                                                             \
+    TIMER(QUIET_END_US, 2 * 1000 * 1000,                                                           \
+          "After this time without an exchange, a neighbour's member record is enough to show "    \
+          "that the neighbour has finished.")                                                      \
+    TIMER(FINISH_RETRY_US, 300 * 1000,                                                             \
+          "A coordinator begins its next ballot after this time, doubled for each earlier "        \
+          "ballot, three times at most.")                                                          \
+    TIMER(FINISH_WAVE_US, 2 * 1000 * 1000,                                                         \
+          "A wave of a ballot that lacks answers is given up after this time, doubled for each "   \
+          "ballot, four times at most.")                                                           \
+    TIMER(FINISH_TAKEOVER_US, 3 * 1000 * 1000,                                                     \
+          "If there is no certificate after this time, the member with the next rank "             \
+          "coordinates, too.")                                                                     \
+    TIMER(FINISH_LONELY_US, 1000 * 1000,                                                           \
+          "A peer with a frozen model that no wave has reached for this time dials the "           \
+          "coordinator.")                                                                          \
+    TIMER(GRACEFUL_STOP_US, 2500 * 1000,                                                           \
+          "A peer that was asked to stop leaves after this time, even without one more "           \
+          "checkpoint.")                                                                           \
+    TIMER(MODEL_HANDOFF_ANSWER_US, 10 * 1000 * 1000,                                               \
+          "If a member does not answer the offer of a model for this time, the model is offered "  \
+          "to the next member.")                                                                   \
+    TIMER(MODEL_HANDOFF_TRANSFER_US, 120 * 1000 * 1000,                                            \
+          "If a member that accepted a model has not stored it after this time, the model is "     \
+          "offered to the next member.")
+/* clang-format on */
+
+#define TIMER_ENUMERATOR(name, period_us, purpose) name = (period_us),
+#define TIMER_CONSTANT(name, period_us, purpose)   static const int64_t name = (period_us);
+#define TIMER_NOTHING(name, period_us, purpose)
+
+enum timer_us { TIMERS(TIMER_ENUMERATOR, TIMER_NOTHING) };
+TIMERS(TIMER_NOTHING, TIMER_CONSTANT)
+
+/* One row of the table. */
+struct timer
+{
+    const char *name;    /* Name of the constant, such as "HEARTBEAT_US". */
+    int64_t period_us;   /* Period in microseconds. Greater than 0. */
+    const char *purpose; /* What expires and what happens then. */
+};
+
+/* All timers in the order of the table. The name of the last element is NULL. */
+extern const struct timer timer_all[];
+
+#endif
