@@ -102,6 +102,44 @@ static void test_order(void **state)
                      (long long)row[i].more);
 }
 
+/* Reads the page of timers, which deploy/man makes. The caller frees the text. */
+static char *read_page(void)
+{
+    FILE *f = fopen(TIMERS_PAGE, "rb");
+    assert_non_null(f);
+    assert_int_equal(fseek(f, 0, SEEK_END), 0);
+    long n = ftell(f);
+    char *text = calloc((size_t)n + 1, 1);
+    assert_non_null(text);
+    rewind(f);
+    assert_int_equal(fread(text, 1, (size_t)n, f), (size_t)n);
+    fclose(f);
+    return text;
+}
+
+/* The page has one row for each timer of the program, in the order of the table, and no other. */
+static void test_page(void **state)
+{
+    (void)state;
+    char *page = read_page(), want[512];
+    const char *at = page;
+    size_t n = 0, rows = 0;
+    for (const struct timer *t = timer_all; t->name != NULL; t++, n++) {
+        snprintf(want, sizeof want, "\n| `%s` | %.9g | %s |\n", t->name,
+                 (double)t->period_us * 1e-6, t->purpose);
+        const char *found = strstr(at, want);
+        if (found == NULL)
+            fail_msg("peer/docs/timers.md: expected after the rows before it:%s(run deploy/man)",
+                     want);
+        else
+            at = found + 1;
+    }
+    for (const char *c = strstr(page, "\n| `"); c != NULL; c = strstr(c + 1, "\n| `"))
+        rows++;
+    assert_int_equal(rows, n);
+    free(page);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -109,6 +147,7 @@ int main(void)
         cmocka_unit_test(test_purposes_are_sentences),
         cmocka_unit_test(test_constants),
         cmocka_unit_test(test_order),
+        cmocka_unit_test(test_page),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
