@@ -7,7 +7,8 @@
  *     "strangers", "violations", "rounds_done", "rounds_skipped",
  *     "joined_round", "age_s", "holds", "codec",
  *     "edges": [{"name", "state", "round", "gamma", "resets"}]}],
- *     "gathering": {"here", "min_peers"} or null}
+ *     "gathering": {"here", "min_peers"} or null,
+ *     "timers": [{"name", "seconds", "purpose"}]}
  *
  * Each peer reports its own figures. A figure that a peer did not report is null or missing.
  */
@@ -139,7 +140,8 @@ static void print_json(const struct cmd_observe *w)
             add_figures(j, w, &m->status);
         json_array_append_new(members, j);
     }
-    json_t *all = json_pack("{s:o, s:o}", "members", members, "gathering", gathering_object(w));
+    json_t *all = json_pack("{s:o, s:o, s:o}", "members", members, "gathering", gathering_object(w),
+                            "timers", uv_metrics_timers());
     json_dumpf(all, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
     putchar('\n');
     json_decref(all);

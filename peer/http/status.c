@@ -239,6 +239,7 @@ static json_t *object_of(const struct snapshot *s, int64_t now_us)
     /* The list has every edge, open or not, as in `hearsay status`. The key open_edges gives the
      * number of open edges only. */
     set(j, "edges", edges_of(s));
+    set(j, "timers", uv_metrics_timers());
     return j;
 }
 

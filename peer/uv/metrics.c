@@ -4,6 +4,7 @@
 #include "peer/uv/metrics.h"
 
 #include "gossip/exchange/edge.h"
+#include "peer/node/timers.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -82,6 +83,16 @@ double uv_metrics_rounded(double x)
 json_t *uv_metrics_figure(double x)
 {
     return uv_metrics_number(uv_metrics_rounded(x));
+}
+
+json_t *uv_metrics_timers(void)
+{
+    json_t *all = json_array();
+    for (const struct timer *t = timer_all; t->name != NULL; t++)
+        json_array_append_new(all, json_pack("{s:s, s:o, s:s}", "name", t->name, "seconds",
+                                             uv_metrics_figure((double)t->period_us * 1e-6),
+                                             "purpose", t->purpose));
+    return all;
 }
 
 static void put_evaluation(json_t *object, const struct node_progress *p, bool has)

@@ -65,6 +65,10 @@ double uv_metrics_rounded(double x);
 /* Returns uv_metrics_rounded(x) as a JSON value: null if x is not finite. */
 json_t *uv_metrics_figure(double x);
 
+/* Returns the timers of the node (peer/node/timers.h) as a JSON list of objects with name, seconds
+ * and purpose. NULL: out of memory. */
+json_t *uv_metrics_timers(void);
+
 /* Returns the JSON object of one line, with rounded figures. NULL: out of memory. */
 json_t *uv_metrics_object(const struct node_progress *p, double time_s);
 

@@ -5,6 +5,7 @@
   metrics.py field URL PATH                   prints a value of a JSON object ("edges.0.name"; "members.#": number of members)
   metrics.py lines URL FILE                   compares history and values of /status.json with metrics.jsonl
   metrics.py text BASE                        compares /metrics with /status.json of the same snapshot
+  metrics.py timers URL FILE                  compares the timers of /status.json with those of `hearsay status --json`
   metrics.py edges BASE BASE...               compares bytes of edges with the totals, and both ends of each edge
   metrics.py queries PROMETHEUS DASHBOARD RULES   checks that every query parses and returns series
   metrics.py value PROMETHEUS QUERY FILE      checks that the query's value is a relative_drift of metrics.jsonl
@@ -122,6 +123,16 @@ def check_text(base):
     print("%d series" % len(found))
 
 
+def check_timers(url, path):
+    served, printed = load(url)["timers"], json.load(open(path, encoding="utf-8"))["timers"]
+    assert served == printed, (served, printed)
+    assert all(sorted(t) == ["name", "purpose", "seconds"] for t in printed)
+    seconds = {t["name"]: t["seconds"] for t in printed}
+    assert len(seconds) == len(printed)
+    assert seconds["HEARTBEAT_US"] == 0.5 and seconds["SILENT_US"] == 3 and seconds["EDGE_CLOSED_MAX_US"] == 82800
+    print("%d timers" % len(printed))
+
+
 def check_edges(bases):
     peers = [load(b + "/status.json") for b in bases]
     ends = {}
@@ -190,7 +201,8 @@ def main():
     elif what == "edges":
         check_edges(args)
     else:
-        {"lines": check_lines, "text": check_text, "queries": check_queries, "value": check_value}[what](*args)
+        {"lines": check_lines, "text": check_text, "timers": check_timers, "queries": check_queries,
+         "value": check_value}[what](*args)
 
 
 main()

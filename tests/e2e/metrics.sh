@@ -82,6 +82,9 @@ check "hearsay status says the same of who is there" eval '"$HEARSAY" status --b
 for i in 0 1 2 3; do
     check "  the id of $i" grep -q "\"name\":\"p$i\",\"id\":\"$(metrics field "${at[$i]}/status.json" id)\"" status.json
 done
+check "  its timers are those of /status.json" metrics timers "${at[0]}/status.json" status.json
+check "  without --json it prints no timer" eval '"$HEARSAY" status --bootstrap "127.0.0.1:${port[0]}" --key ours.key >status.txt \
+    && grep -q "^p0 " status.txt && ! grep -qE "_US|timer" status.txt'
 check "  one run" [ "$(for i in 0 1 2 3; do metrics field "${at[$i]}/status.json" run_id; done | sort -u | wc -l)" = 1 ]
 check "other paths are 404" says "${at[0]}/nothing" 404 'metrics'
 check "  so is one that ends early" says "${at[0]}/metrics%00" 404 'metrics'

@@ -2,6 +2,7 @@
 #include "peer/http/status.h"
 
 #include "peer/http/health.h"
+#include "peer/node/timers.h"
 #include "tests/unit/http_rig.h"
 
 #include <jansson.h>
@@ -255,11 +256,32 @@ static void test_health(void **state)
     assert_non_null(strstr(text, "starting"));
 }
 
+/* "timers" has each row of timer_all[] in its order, also before the node's loop has started. */
+static void test_timers(void **state)
+{
+    (void)state;
+    memset(&shot, 0, sizeof shot);
+    json_t *j = written(RIG_TAKEN_US), *all = json_object_get(j, "timers");
+    size_t n = 0;
+    for (const struct timer *t = timer_all; t->name != NULL; t++, n++) {
+        json_t *row = json_array_get(all, n);
+        double seconds = json_number_value(json_object_get(row, "seconds"));
+        assert_int_equal(json_object_size(row), 3);
+        assert_string_equal(json_string_value(json_object_get(row, "name")), t->name);
+        assert_string_equal(json_string_value(json_object_get(row, "purpose")), t->purpose);
+        assert_int_equal((int64_t)(seconds * 1e6 + 0.5), t->period_us);
+    }
+    assert_true(n > 0);
+    assert_int_equal(json_array_size(all), n);
+    json_decref(j);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_object),  cmocka_unit_test(test_waiting),
         cmocka_unit_test(test_graph),   cmocka_unit_test(test_unknown),
-        cmocka_unit_test(test_history), cmocka_unit_test(test_health)};
+        cmocka_unit_test(test_history), cmocka_unit_test(test_health),
+        cmocka_unit_test(test_timers)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
