@@ -109,6 +109,12 @@ void sim_slow(struct sim_world *w, uint32_t peer, double times)
     w->peers[peer].fault = times;
 }
 
+void sim_set_clock(struct sim_world *w, uint32_t peer, double ppm)
+{
+    assert(w->n_events == 0 && ppm >= -1e5 && ppm <= 1e5);
+    w->peers[peer].clock_error = ppm * 1e-6;
+}
+
 void sim_fill_disk(struct sim_world *w, uint32_t peer, bool full)
 {
     w->peers[peer].full = full;

@@ -42,6 +42,11 @@ void sim_stop(struct sim_world *w, uint32_t peer, bool stopped);
 void sim_slow(struct sim_world *w, uint32_t peer, double times);
 void sim_hang(struct sim_world *w, uint32_t peer, bool hung);
 
+/* Makes the clock of a peer run faster (ppm > 0) or slower (ppm < 0) than world time, by `ppm` parts
+ * per million. Requires |ppm| <= 100,000. Call it before the first step of the world. The durations
+ * of jobs and the wall-clock times of allow-lists stay in world time. */
+void sim_set_clock(struct sim_world *w, uint32_t peer, double ppm);
+
 /* Fills or empties a peer's disk. A peer with a full disk cannot store its own model or the
  * model of another peer. Checkpoints are not affected. */
 void sim_fill_disk(struct sim_world *w, uint32_t peer, bool full);

@@ -68,6 +68,8 @@ struct sim_peer
      * struct sim_config). */
     double slowness;
     double fault; /* Factor on the time of local steps that sim_slow() sets. 1: normal. */
+    /* Relative error of the rate of the peer's clock (sim_set_clock()). 0: exact. */
+    double clock_error;
     uint64_t sent, received;
     /* Times at which the host's uplink and downlink become free. */
     int64_t up_us, down_us;

@@ -48,6 +48,29 @@ static int make_trainer(void *self, const struct run *run, struct trainer *t,
     return p->world->config.make_trainer(p->world->config.self, p->index, run, t, error);
 }
 
+/* ---- clocks ---- */
+
+/* Returns the time that the peer's clock shows at the world time at_us. */
+static int64_t clock_us(const struct sim_peer *p, int64_t at_us)
+{
+    return at_us + (int64_t)((double)at_us * p->clock_error);
+}
+
+/* Returns the earliest world time, not before the present one, at which the peer's clock shows
+ * shown_us or later. INT64_MAX means never, and is returned unchanged. */
+static int64_t world_us(const struct sim_world *w, const struct sim_peer *p, int64_t shown_us)
+{
+    if (shown_us == INT64_MAX || p->clock_error == 0)
+        return shown_us;
+    int64_t at_us = (int64_t)((double)shown_us / (1 + p->clock_error)) - 2;
+    at_us = at_us > w->now_us ? at_us : w->now_us;
+    while (clock_us(p, at_us) < shown_us)
+        at_us++;
+    return at_us;
+}
+
+/* ---- events ---- */
+
 void sim_post(struct sim_world *w, struct sim_peer *p, struct sim_event e)
 {
     e.peer = p->index;
@@ -204,8 +227,8 @@ int sim_open(struct sim_world **out, const struct sim_config *config)
  * first. The effects of these steps are ignored. */
 void sim_close_node(struct sim_world *w, struct sim_peer *p)
 {
-    struct node_event stop = {.now_us = w->now_us, .type = NODE_STOP};
-    struct node_event worked = {.now_us = w->now_us, .type = NODE_WORKED};
+    struct node_event stop = {.now_us = clock_us(p, w->now_us), .type = NODE_STOP};
+    struct node_event worked = {.now_us = clock_us(p, w->now_us), .type = NODE_WORKED};
     if (p->node == NULL)
         return;
     sim_await(w, p);
@@ -348,15 +371,16 @@ static void carry_out(struct sim_world *w, struct sim_peer *p, const struct node
         sim_end_peer(w, p, true);
         return;
     }
-    if (fx->wake_us < p->wake_us) {
-        p->wake_us = fx->wake_us;
-        sim_post(w, p, (struct sim_event){.at_us = fx->wake_us, .type = NODE_TIMER});
+    int64_t wake_us = world_us(w, p, fx->wake_us);
+    if (wake_us < p->wake_us) {
+        p->wake_us = wake_us;
+        sim_post(w, p, (struct sim_event){.at_us = wake_us, .type = NODE_TIMER});
     }
 }
 
 void sim_deliver(struct sim_world *w, struct sim_peer *p, const struct sim_event *e)
 {
-    struct node_event ev = {.now_us = w->now_us, .type = e->type, .link = e->link};
+    struct node_event ev = {.now_us = clock_us(p, w->now_us), .type = e->type, .link = e->link};
     uint32_t other = p->index;
     if (e->type == NODE_RECV)
         p->received += sim_socket_bytes(e->n_bytes);

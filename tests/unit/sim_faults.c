@@ -219,6 +219,45 @@ static void test_straggler(void **state)
     rig_close(&r);
 }
 
+/* Times that nodes saw: the last time of each node, and the largest error of any. */
+struct clocks
+{
+    struct rig *rig;
+    int64_t last_us[3];
+    double worst; /* Largest distance of a clock from its expected time, in microseconds. */
+};
+
+static const double clock_ppm[] = {-200, 0, 50000};
+static struct clocks clocks;
+
+static void watch_clock(void *self, uint32_t peer, const struct node_event *ev, uint32_t other)
+{
+    (void)self, (void)other;
+    double expected = (double)sim_now_us(clocks.rig->world) * (1 + 1e-6 * clock_ppm[peer]);
+    clocks.worst = fmax(clocks.worst, fabs((double)ev->now_us - expected));
+    assert_true(ev->now_us >= clocks.last_us[peer]);
+    clocks.last_us[peer] = ev->now_us;
+}
+
+/* Clocks that run at different rates change neither the exchanges nor the end of a run. */
+static void test_clock_rates(void **state)
+{
+    struct rig r;
+    (void)state;
+    rig_training(&r, 3, "ring", "qsgd:4", RUN_SYNC);
+    clocks = (struct clocks){.rig = &r};
+    r.config.watch = watch_clock;
+    rig_open(&r);
+    for (uint32_t i = 0; i < 3; i++)
+        sim_set_clock(r.world, i, clock_ppm[i]);
+    rig_run(&r, UINT64_MAX);
+    rig_ended_well(&r, 1e-3);
+    assert_true(clocks.worst <= 1);
+    /* After 50 s of world time the fast clock is 2.5 s ahead. */
+    assert_true(clocks.last_us[2] - clocks.last_us[1] > 2 * SECOND);
+    rig_close(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -229,6 +268,7 @@ int main(void)
         cmocka_unit_test(test_cut_sessions),
         cmocka_unit_test(test_nothing_after_the_end),
         cmocka_unit_test(test_straggler),
+        cmocka_unit_test(test_clock_rates),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
