@@ -1,6 +1,7 @@
 /* peer/node/admit.c -- checks identities, certificates and names, and handles refusals. */
 #include "peer/node/admit.h"
 
+#include "peer/node/mark.h"
 #include "peer/node/sessions.h"
 
 #include <stdio.h>
@@ -128,6 +129,9 @@ static void say_refused(struct sessions *s, const char *name, const uint8_t id[W
     char x[2 * WIRE_ID_BYTES + 1], y[2 * WIRE_ID_BYTES + 1];
     if (is_told(&s->admit, id, (int)why, s->env->now_us))
         return;
+    MARK_IF(why == REFUSED_UNLISTED, "admit: refuses an unlisted peer");
+    MARK_IF(why == REFUSED_EXPIRED, "admit: refuses an expired token");
+    MARK_IF(why == REFUSED_NAME, "admit: refuses a name in use");
     switch (why) {
     case REFUSED_UNLISTED:
         env_note(s->env, NOTE_WARNING,
@@ -200,6 +204,7 @@ static const struct record *later(const struct record *a, const struct record *b
 static const uint8_t *name_taken(const struct sessions *s, const struct record *r)
 {
     const struct record *own = members_self(s->env->members);
+    MARK_IF(strcmp(own->name, r->name) == 0, "admit: another peer has the name of this peer");
     if (strcmp(own->name, r->name) == 0)
         return later(own, r) == r ? own->id : NULL;
     const struct link *l = holder(s, r);
@@ -214,6 +219,7 @@ void admit_one_of_two(struct sessions *s, const struct record *a, const struct r
     const struct link *l = sessions_to(s, gone.id);
     char x[2 * WIRE_ID_BYTES + 1], y[2 * WIRE_ID_BYTES + 1];
     if (env_same_id(gone.id, v->config.id)) {
+        MARK("admit: this peer ends, its name is in use");
         env_note(
             v, NOTE_ERROR,
             "two members are called %s: %.8s and this one, %.8s, which started later and exits "
@@ -223,6 +229,7 @@ void admit_one_of_two(struct sessions *s, const struct record *a, const struct r
         env_end(v, 2);
         return;
     }
+    MARK("admit: one of two members of a name is refused");
     say_refused(s, gone.name, gone.id, REFUSED_NAME, other->id);
     if (l != NULL)
         refuse(s, l, REFUSED_NAME, other->id);
@@ -292,6 +299,9 @@ static void hold_members(struct sessions *s, const struct admit *former)
         const struct member *m = members_at(all, i);
         struct record r = *m->record;
         int why = judge(s, &r, false, false);
+        MARK_IF(why != ADMITTED && !m->refused, "admit: revokes a member");
+        MARK_IF(why == ADMITTED && m->refused && former->listed && !on_list(former, r.id),
+                "admit: admits a member again");
         if (why != ADMITTED && !m->refused)
             revoke(s, &r, (enum wire_refusal)why);
         else if (why == ADMITTED && m->refused && former->listed && !on_list(former, r.id))
@@ -309,6 +319,7 @@ static void hold_sessions(struct sessions *s)
         const struct member *m = members_find(s->env->members, l->id);
         bool stays = is_free(s, l->id) || (m != NULL && !m->refused);
         bool invited = m != NULL && m->record->invited;
+        MARK_IF(!stays, "admit: a new list ends a session");
         if (!stays)
             refuse(s, l, invited ? REFUSED_ISSUER : REFUSED_UNLISTED, l->id);
     }
@@ -399,6 +410,7 @@ void admit_refused(struct sessions *s, const struct link *l, const struct wire_r
 {
     struct admit *a = &s->admit;
     int64_t now = s->env->now_us;
+    MARK("admit: another peer refuses this peer");
     if (a->refused_us == 0)
         a->refused_us = now;
     a->last_us = now;
@@ -427,9 +439,11 @@ void admit_tick(struct sessions *s)
     int64_t now = s->env->now_us;
     if (a->refused_us == 0)
         return;
+    MARK_IF(has_session(s), "admit: a peer admits this peer again");
     if (has_session(s) || now - a->last_us > REFUSAL_VALID_US) {
         a->refused_us = 0;
     } else if (now - a->refused_us >= REFUSED_END_US) {
+        MARK("admit: no peer admits this peer");
         env_note(s->env, NOTE_ERROR, "no peer admits this peer: exiting");
         env_end(s->env, 2);
     }

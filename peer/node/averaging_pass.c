@@ -3,6 +3,7 @@
 
 #include "nn/math/rng.h"
 #include "nn/math/vec.h"
+#include "peer/node/mark.h"
 #include "peer/node/member_counts.h"
 #include "peer/node/rounds.h"
 
@@ -135,9 +136,11 @@ void averaging_pass_plan(struct edges *es, uint64_t beat)
         return;
     }
     p->over = stays(es) || is_again(es, beat);
+    MARK_IF(p->clean != 0 && !job_is_clean(es, beat), "averaging_pass: not exact");
     if (p->clean != 0 && !job_is_clean(es, beat))
         p->clean = 0;
     if (p->clean != 0 && rounds_place(es, beat) + 1 == es->n_rounds) {
+        MARK("averaging_pass: exact");
         p->over = true;
         p->over_beat = beat + 1;
         p->over_view = es->view;

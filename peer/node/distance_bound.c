@@ -2,6 +2,7 @@
 #include "peer/node/distance_bound.h"
 
 #include "nn/math/vec.h"
+#include "peer/node/mark.h"
 #include "peer/node/member_counts.h"
 
 #include <math.h>
@@ -163,6 +164,7 @@ static bool all_ended(const struct edges *es)
 void distance_bound_look(struct distance_bound *c, const struct edges *es, uint64_t rounds,
                          double distance, double most)
 {
+    MARK_IF(all_ended(es), "distance_bound: all neighbours ended near");
     if (all_ended(es))
         return;
     bool waits = (distance_bound_at_once(es) || !(distance <= most)) && !ended_apart(es);
@@ -178,13 +180,17 @@ void distance_bound_look(struct distance_bound *c, const struct edges *es, uint6
     bool ended = member_counts_ended(es->env);
     if (ended && !c->counts)
         bound = fmax(bound, c->bound);
+    MARK_IF(ended && !c->counts && bound < c->bound,
+            "distance_bound: a smaller bound after an end does not count");
     bool near = bound <= most;
     if (near && !c->near)
         c->since = rounds;
     c->near = near;
+    MARK_IF(ended_apart(es), "distance_bound: a neighbour ended apart");
     bool late = near && rounds - c->since >= DISTANCE_BOUND_ROUNDS;
     c->bound = near && (late || distance_bound_at_once(es)) ? bound : (double)INFINITY;
     if (late && !c->counts) {
+        MARK("distance_bound: bound by the edges alone");
         env_note(es->env, NOTE_WARNING,
                  "sketches are missing or impossible: the consensus distance is estimated from the "
                  "edges alone and is below %.2e",

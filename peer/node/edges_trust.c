@@ -13,6 +13,8 @@
  */
 #include "peer/node/edges.h"
 
+#include "peer/node/mark.h"
+
 /* Number of exchanges since the edge was opened again after which the distrust ends. */
 enum { WELL = 32 };
 
@@ -60,6 +62,10 @@ static void bar(struct edges *es, struct neighbour *b, bool ahead)
     int64_t us = b->n_barred < 18 ? first_us << b->n_barred : EDGE_CLOSED_MAX_US;
     us = us < EDGE_CLOSED_MAX_US ? us : EDGE_CLOSED_MAX_US;
     uint8_t out[16];
+    MARK_IF(ahead, "edges_trust: a neighbour is ahead");
+    MARK_IF(b->edge.suspect, "edges_trust: a neighbour is suspect");
+    MARK_IF(last_phase(es), "edges_trust: distrust in the consensus phase");
+    MARK_IF(b->n_barred > 0, "edges_trust: repeated distrust");
     b->n_barred++;
     b->distrusted = true;
     b->for_good |= b->edge.suspect || last_phase(es);
@@ -78,6 +84,9 @@ void edges_judge(struct edges *es, uint64_t skipped)
 {
     for (size_t i = 0; i < es->n; i++) {
         struct neighbour *b = es->at[i];
+        MARK_IF(b->distrusted && b->edge.n_distrusted == 0 && b->edge.epoch != 0
+                    && b->edge.round >= WELL,
+                "edges_trust: trusts again");
         if (b->edge.n_distrusted > 0)
             bar(es, b, is_ahead(es, b, skipped));
         else if (b->edge.epoch != 0 && b->edge.round >= WELL)

@@ -30,6 +30,8 @@
  */
 #include "peer/node/sessions.h"
 
+#include "peer/node/mark.h"
+
 #include "gossip/members/monitor_rings.h"
 #include "peer/node/member_counts.h"
 
@@ -53,6 +55,7 @@ enum {
  * members behind it on the monitor ring are monitored only after it is suspect. */
 static int64_t head_start_us(uint32_t n_suspects)
 {
+    MARK_IF(n_suspects > MANY, "failure_detector: many suspects");
     return n_suspects > MANY ? SILENT_US / 2 : n_suspects > 1 ? SILENT_US / 3 : 0;
 }
 
@@ -65,6 +68,7 @@ static void watch(struct sessions *s, const uint8_t *id, uint32_t n_suspects)
         if (c == NULL)
             return; /* Without memory, only other peers monitor the member. */
         c->heard_us -= head_start_us(n_suspects);
+        MARK_IF(member_counts_ended(s->env), "failure_detector: a new contact near the end");
         if (member_counts_ended(s->env))
             c->heard_us = c->call_us = s->env->now_us + MONITOR_GRACE_US;
     }
@@ -136,6 +140,7 @@ void sessions_probe(struct sessions *s, const struct link *l, const struct wire_
     int64_t age_us = to != NULL ? s->env->now_us - to->heard_us : INT64_MAX;
     if (age_us > SILENT_US)
         return;
+    MARK("failure_detector: answers a probe");
     struct wire_heard heard = {.age_ms = (uint32_t)((age_us + 999) / 1000)};
     memcpy(heard.id, m->id, sizeof heard.id);
     sessions_send(s, l, false, out, wire_put_heard(out, sizeof out, &heard), NULL);
@@ -147,6 +152,7 @@ void sessions_vouched(struct sessions *s, const struct wire_heard *m)
     int64_t heard_us = s->env->now_us - (int64_t)m->age_ms * 1000;
     if (c == NULL || c->asked_us == 0 || heard_us <= c->heard_us)
         return;
+    MARK("failure_detector: a probed member was heard by another");
     c->heard_us = heard_us;
     c->refusals = 0;
     c->asked_us = 0;
@@ -164,6 +170,7 @@ int64_t sessions_heard_us(struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
 
 static void accuse(struct sessions *s, struct contact *c, const struct member *m)
 {
+    MARK("failure_detector: accuses");
     c->accused_incarnation = m->record->incarnation;
     c->accused = members_accuse(s->env->members, c->id, s->env->now_us);
 }
@@ -200,6 +207,7 @@ static void look_for_refutation(struct sessions *s, struct contact *c, const str
     if (!c->accused || m->record->incarnation <= c->accused_incarnation)
         return;
     c->accused = false;
+    MARK("failure_detector: an accusation was refuted");
     c->spared_us = s->env->now_us + c->spare_us;
     c->spare_us = 2 * c->spare_us < REFUTED_MAX_US ? 2 * c->spare_us : REFUTED_MAX_US;
 }
@@ -215,6 +223,7 @@ void failure_detector_refused(struct sessions *s, const uint8_t id[WIRE_ID_BYTES
     c->heard_us = s->env->now_us;
     c->asked_us = 0;
     c->refusals = 0;
+    MARK("failure_detector: spares a peer after a refusal");
     if (c->spared_us < s->env->now_us + REFUSAL_VALID_US)
         c->spared_us = s->env->now_us + REFUSAL_VALID_US;
 }
@@ -224,6 +233,7 @@ static void judge(struct sessions *s, struct contact *c, const struct member *m)
 {
     int64_t now = s->env->now_us, silent_us = now - c->heard_us;
     bool refuses = !c->met && c->refusals >= REFUSALS;
+    MARK_IF(refuses, "failure_detector: a member refuses dials");
     bool suspect = refuses || silent_us > SILENT_US - PROBE_US;
     if (!suspect)
         c->asked_us = 0;
@@ -237,6 +247,7 @@ static void judge(struct sessions *s, struct contact *c, const struct member *m)
 
 void failure_detector_continue(struct sessions *s, int64_t pause_us)
 {
+    MARK_IF(pause_us > SILENT_US, "failure_detector: this process was paused");
     for (size_t i = 0; i < s->n_contacts; i++)
         s->contacts[i].asked_us = 0;
     if (pause_us > SILENT_US)
@@ -252,6 +263,8 @@ void failure_detector_lost(struct sessions *s, const struct link *l)
     bool stood = s->stood_us > 0 && s->env->now_us - s->stood_us < DEAD_LINK_US;
     if (sessions_any(s))
         return;
+    MARK_IF(stood, "failure_detector: all sessions lost in a pause");
+    MARK_IF(!stood && l->mute, "failure_detector: all sessions lost in a cut");
     s->away = stood ? SESSIONS_STOOD : l->mute ? SESSIONS_CUT : SESSIONS_THERE;
 }
 
@@ -281,6 +294,7 @@ enum sessions_away sessions_deserted(const struct sessions *s)
     uint32_t n = s->away == SESSIONS_THERE || sessions_any(s) ? 0 : missing(s);
     int64_t least_us = s->away == SESSIONS_STOOD ? ENDED_AFTER_PAUSE_US : ENDED_AFTER_CUT_US;
     bool gone = n > 0 && s->n_refused >= n && s->env->now_us - s->refused_us >= least_us;
+    MARK_IF(gone, "failure_detector: all other processes ended");
     return gone ? s->away : SESSIONS_THERE;
 }
 
@@ -322,6 +336,7 @@ static void failure_detector_twin(struct sessions *s, const struct member *a,
     s->twins.ours = first || (a != NULL && env_same_id(b->record->id, own));
     if (!s->twins.ours)
         return;
+    MARK("failure_detector: another member has the name of this peer");
     memcpy(s->twins.other, first ? b->record->id : a->record->id, WIRE_ID_BYTES);
     watch(s, s->twins.other, 0);
 }
@@ -349,6 +364,7 @@ static void look_for_twins(struct sessions *s)
     }
     if (a == NULL || s->twins.told || s->env->now_us - s->twins.since_us < DUPLICATE_NAME_US)
         return;
+    MARK("failure_detector: two members keep one name");
     s->twins.told = true;
     admit_one_of_two(s, a->record, b->record);
 }
@@ -368,6 +384,8 @@ static void prune(struct sessions *s)
         bool idle =
             l->hello && l->dialled && !l->observer && s->env->now_us - l->up_us > SURPLUS_LINK_US;
         bool needed = dial_contact(s, l->id) != NULL;
+        MARK_IF(silent, "failure_detector: closes a silent session");
+        MARK_IF(idle && !needed, "failure_detector: a session may be surplus");
         if (silent || (idle && !needed && s->owner.surplus(s->owner.self, l)))
             sessions_hang_up(s, l, false);
     }
@@ -381,6 +399,7 @@ static void look_for_mute(struct sessions *s)
         struct link *l = &s->links[i];
         if (!link_talks(l) || l->mute || s->env->now_us - l->heard_us <= SILENT_US)
             continue;
+        MARK("failure_detector: a session is silent");
         l->mute = true;
         if (sessions_to(s, l->id) == l)
             members_session(s->env->members, l->id, false, s->env->now_us);

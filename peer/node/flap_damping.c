@@ -1,6 +1,8 @@
 /* peer/node/flap_damping.c -- detects neighbours that come and go too often. */
 #include "peer/node/flap_damping.h"
 
+#include "peer/node/mark.h"
+
 #include <math.h>
 
 /* Half-life of the penalty, and two limits of the penalty, in seconds. A neighbour is flapping from
@@ -22,6 +24,7 @@ void flap_damping_look(struct flap_damping *a, bool away, int64_t there_us, int6
     a->s = a->s * exp2(-dt / half_life_s) + (away ? dt : 0);
     a->n = a->n * exp2(-dt / n_half_life_s) + (away && !a->away);
     a->flapping = a->s > (a->flapping ? least_s : most_s);
+    MARK_IF(a->flapping, "flap_damping: a neighbour flaps");
     if (away && !a->away)
         a->since_us = there_us;
     if (away)
@@ -31,5 +34,6 @@ void flap_damping_look(struct flap_damping *a, bool away, int64_t there_us, int6
 
 bool flap_damping_often(const struct flap_damping *a)
 {
+    MARK_IF(a->n > often, "flap_damping: a neighbour is absent often");
     return a->n > often;
 }

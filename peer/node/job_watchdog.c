@@ -1,6 +1,7 @@
 /* peer/node/job_watchdog.c -- measures the worker's jobs, and reports a worker that hangs. */
 #include "peer/node/job_watchdog.h"
 
+#include "peer/node/mark.h"
 #include "peer/node/member_counts.h"
 
 /* The usual wait of lock step is an average over PACE_ROUNDS rounds. A single wait counts as at
@@ -63,6 +64,7 @@ void phases_watch_job(struct phases *ph)
     if (ph->stalled || ph->phase == NODE_FINISHING
         || phases_stuck_us(ph) <= job_watchdog_limit_us(ph))
         return;
+    MARK("job_watchdog: a job hangs");
     ph->stalled = true;
     env_note(ph->env, NOTE_WARNING,
              "round %llu: the worker thread has run one job for %.0f s; the other peers continue "
@@ -74,6 +76,7 @@ void phases_watch_job(struct phases *ph)
 void job_watchdog_done(struct phases *ph, int64_t took_us)
 {
     if (ph->stalled) {
+        MARK("job_watchdog: a hung job ends");
         ph->stalled = false;
         env_note(ph->env, NOTE_WARNING, "round %llu: the worker thread has finished after %.0f s",
                  (unsigned long long)ph->round, (double)took_us * 1e-6);
@@ -104,6 +107,7 @@ bool job_watchdog_awaits(struct phases *ph)
     if (ph->phase != NODE_CONSENSUS || !member_counts_hang(ph->env))
         return false;
     if (ph->hung_us == 0) {
+        MARK("job_watchdog: consensus phase waits for hung workers");
         ph->hung_us = ph->env->now_us;
         env_note(
             ph->env, NOTE_INFO,

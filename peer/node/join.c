@@ -1,6 +1,7 @@
 /* peer/node/join.c -- obtains the model with which this peer begins. */
 #include "peer/node/join.h"
 
+#include "peer/node/mark.h"
 #include "peer/node/round_quorum.h"
 
 void join_init(struct join *j, struct env *env, struct sessions *s, struct run_context *w)
@@ -17,6 +18,7 @@ void join_start(struct join *j)
 
 void join_again(struct join *j)
 {
+    MARK("join: drops its model");
     j->has_model = false;
     state_transfer_close(&j->fetch);
     initial_forget(&j->initial);
@@ -32,6 +34,7 @@ bool join_others_resume(const struct join *j)
     const struct env *v = j->env;
     if (v->now_us - j->begun_us >= v->config.patience_us)
         return false;
+    MARK_IF(members_tally(v->members)->n_resumed > 0, "join: other members resume");
     return members_tally(v->members)->n_resumed > 0;
 }
 
@@ -46,6 +49,7 @@ static bool take(struct join *j)
     j->round = round_quorum_joined(j->sessions, state_transfer_round(&j->fetch));
     j->apart = j->fetch.apart;
     state_transfer_close(&j->fetch);
+    MARK_IF(err == 0, "join: takes a fetched model");
     if (err != 0)
         return false;
     j->has_model = true;
@@ -86,6 +90,9 @@ bool join_update(struct join *j)
     bool waits = admit_is_refused(&j->sessions->admit)
                  || (v->config.n_bootstrap > 0 && !sessions_any(j->sessions)
                      && v->now_us - j->begun_us < START_ALONE_US);
+    MARK_IF(admit_is_refused(&j->sessions->admit), "join: waits, because peers refuse this peer");
+    MARK_IF(waits && !admit_is_refused(&j->sessions->admit), "join: waits for the bootstrap list");
+    MARK_IF(!waits && !join_others_resume(j), "join: begins with the initial model");
     j->has_model = !waits && !join_others_resume(j);
     return false;
 }

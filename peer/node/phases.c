@@ -2,6 +2,7 @@
 #include "peer/node/phases.h"
 
 #include "peer/node/job_watchdog.h"
+#include "peer/node/mark.h"
 #include "peer/node/member_counts.h"
 #include "peer/node/run_ended.h"
 #include "peer/node/scheduler_view.h"
@@ -82,6 +83,7 @@ uint64_t phases_next_beat(const struct phases *ph)
 static void take_final(struct phases *ph)
 {
     bool sole = member_counts_vertices(ph->env) == 2;
+    MARK("phases: joins with the final model");
     ph->final = true;
     ph->bound = sole ? 0 : ph->join->apart;
     ph->settling_window = UINT64_MAX;
@@ -112,11 +114,13 @@ static void claim(struct phases *ph, uint64_t beat)
 {
     uint64_t last = ph->workshop->run.rounds, to = beat < last ? beat : last;
     if (ph->done + ph->skipped == 0) {
+        MARK("phases: joins at a later round");
         if (to > ph->joined)
             env_note(ph->env, NOTE_INFO, "joining at round %llu, which the run has reached",
                      (unsigned long long)to);
         ph->joined = to;
     } else if (to > ph->round) {
+        MARK("phases: skips rounds");
         ph->skipped += to - ph->round;
         if (ph->env->now_us >= ph->skip_us) {
             env_note(ph->env, NOTE_WARNING,
@@ -325,6 +329,9 @@ static void forget_outdated(struct phases *ph)
     bool moved = resets || (others && !fewer) || stale || edges_lag(es, most);
     if (moved)
         distance_bound_begin(&ph->chain);
+    MARK_IF(stale, "phases: a delayed exchange discards the bound");
+    MARK_IF(fewer && !moved, "phases: fewer members, bound by the edges kept");
+    MARK_IF(moved, "phases: bounds discarded");
     if (moved || fewer)
         begin_bound(ph, false);
 }
@@ -339,12 +346,14 @@ static void look_for_nearness(struct phases *ph)
     bool known = ph->bound <= bound;
     uint64_t then = known ? ph->bound_round : run_context_measured(ph->workshop);
     ph->near_round = ph->near && !was ? then : ph->near_round;
+    MARK_IF(ph->near && run_context_vanished(ph->workshop), "phases: a member vanished while near");
     ph->unheard |= ph->near && run_context_vanished(ph->workshop);
 }
 
 static void look_at_last_phase(struct phases *ph)
 {
     bool trained = all_trained(ph);
+    MARK_IF(trained && !ph->trained, "phases: the last member has trained");
     if (trained && !ph->trained)
         begin_settling(ph);
     ph->trained = trained;
@@ -356,6 +365,7 @@ static void look_at_last_phase(struct phases *ph)
     bool asked = distance_bound_at_once(ph->edges) && !member_counts_ended(ph->env);
     bool false_bound =
         asked && run_context_refutes(ph->workshop, ph->settling_window, ph->bound, ph->bound_round);
+    MARK_IF(false_bound, "phases: a sketch refutes the bound");
     double was = false_bound ? (double)INFINITY : ph->bound;
     ph->bound = fmin(was, run_context_distance(ph->workshop, ph->settling_window));
     if (ph->bound < was) {
@@ -532,6 +542,7 @@ static enum phases_next follow(struct phases *ph, const struct schedule_view *v,
                                const struct schedule_decision *d)
 {
     if (d->late && !ph->draining && !v->away) {
+        MARK("phases: no consensus");
         /* The phase ends without success: some peers are far from the mean, or a Byzantine member
          * pulls models. Earlier bounds on the distance do not hold then, and only the last drift
          * figure counts. */
@@ -542,6 +553,8 @@ static enum phases_next follow(struct phases *ph, const struct schedule_view *v,
     /* The neighbours have ended, most of them not near the mean. An old bound by sketches may then
      * be false, so the distance counts as unknown. */
     bool old = !isfinite(ph->chain.bound) && phases_beat(ph) > ph->bound_round + OLD_ROUNDS;
+    MARK_IF(d->left && !ph->draining && old && !schedule_confirmed(v, true),
+            "phases: an old bound does not count");
     ph->unheard |= d->left && !ph->draining && old && !schedule_confirmed(v, true);
     ph->draining |= d->drain;
     ph->wake_us = d->wait_us > 0 ? ph->env->now_us + d->wait_us : INT64_MAX;

@@ -1,6 +1,7 @@
 /* peer/node/quarantine.c -- a table of violators. A new violator replaces the oldest one. */
 #include "peer/node/quarantine.h"
 
+#include "peer/node/mark.h"
 #include "peer/node/timers.h"
 
 #include <string.h>
@@ -33,6 +34,8 @@ void quarantine_add(struct quarantine *q, const uint8_t id[WIRE_ID_BYTES], int64
     bool known = i < QUARANTINE_IDS;
     i = known ? i : oldest(q);
     bool again = known && now_us - q->at[i].since_us - q->at[i].for_us < QUARANTINE_FORGIVEN_US;
+    MARK_IF(!again, "quarantine: first violation");
+    MARK_IF(again, "quarantine: repeated violation");
     int64_t twice_us = 2 * q->at[i].for_us;
     int64_t longer_us = twice_us < QUARANTINE_MAX_US ? twice_us : QUARANTINE_MAX_US;
     q->at[i].for_us = again ? longer_us : QUARANTINE_US;

@@ -1,6 +1,7 @@
 /* peer/node/quorum.c -- counts the present members, and compares them with the initial members. */
 #include "peer/node/quorum.h"
 
+#include "peer/node/mark.h"
 #include "peer/node/timers.h"
 
 #include <errno.h>
@@ -75,6 +76,7 @@ static uint32_t count_live(const struct quorum *q, const struct members *m)
         n_suspects += suspect;
         n_live += works(e) && !suspect;
     }
+    MARK_IF(q->state == QUORUM_THERE && n_suspects == 1, "quorum: a single suspect counts");
     return n_live + (q->state == QUORUM_THERE && n_suspects == 1);
 }
 
@@ -112,6 +114,7 @@ static void turn(struct quorum *q, enum quorum_state before, int64_t now_us)
     bool moment = before == QUORUM_THERE && now_us - q->since_us < QUORUM_STABLE_US;
     if (before == QUORUM_HELD)
         q->held_us = now_us - q->since_us;
+    MARK_IF(q->state == QUORUM_HELD && moment, "quorum: the timeout continues");
     q->since_us = q->state == QUORUM_HELD && moment ? now_us - q->held_us : now_us;
 }
 
@@ -128,6 +131,9 @@ bool quorum_look(struct quorum *q, const struct members *m, double share, int64_
         q->state = QUORUM_HELD;
     else if (before == QUORUM_HELD && now_us - q->since_us >= patience_us)
         q->state = QUORUM_RESIGNED;
+    MARK_IF(q->state != before && q->state == QUORUM_HELD, "quorum: lost");
+    MARK_IF(q->state != before && q->state == QUORUM_RESIGNED, "quorum: timeout");
+    MARK_IF(q->state != before && q->state == QUORUM_THERE, "quorum: reached again");
     if (q->state != before)
         turn(q, before, now_us);
     return q->state != before;

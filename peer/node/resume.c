@@ -2,6 +2,8 @@
  * which checkpoint a restarted peer resumes. */
 #include "peer/node/resume.h"
 
+#include "peer/node/mark.h"
+
 #include "gossip/members/endorsements.h"
 #include "nn/math/state.h"
 #include "peer/run/exit.h"
@@ -124,6 +126,7 @@ static void own_fields(struct resume *r, struct state *s)
 void resume_copy(struct resume *r)
 {
     struct checkpoint *c = &r->phases->checkpoint;
+    MARK("resume: writes a checkpoint");
     state_write(&r->copy);
     run_fields(r->workshop, &r->copy);
     initial_fields(r->workshop, &r->copy);
@@ -147,6 +150,7 @@ void resume_copy_last(struct resume *r)
     if (r->env->config.checkpoint_us <= 0 || ph->phase != NODE_TRAINING || ph->checkpoint.writing
         || agreed || ph->round == ph->checkpoint.taken)
         return;
+    MARK("resume: writes a last checkpoint");
     checkpoint_taken(&ph->checkpoint, ph->round);
     resume_copy(r);
 }
@@ -304,6 +308,7 @@ static enum back look_at(const struct resume *r, const struct resume_member *m)
     const struct link *l = sessions_to(r->sessions, m->id);
     if (l != NULL && l->hello && l->boot == m->boot)
         return BACK_RAN_ON;
+    MARK_IF(replaced(r, now->record), "resume: a member has a new identity");
     return replaced(r, now->record) ? BACK_GONE : BACK_AWAY;
 }
 
@@ -332,6 +337,7 @@ static int64_t limit_us(const struct resume *r)
 {
     double all = 1.0 + r->n_members - count(r, BACK_GONE);
     bool enough = all - count(r, BACK_AWAY) >= r->workshop->run.quorum * all;
+    MARK_IF(!enough, "resume: too few members are back");
     return enough ? RESUME_US : r->env->config.patience_us;
 }
 
@@ -340,6 +346,9 @@ static int64_t limit_us(const struct resume *r)
 static bool over(const struct resume *r)
 {
     bool all = count(r, BACK_AWAY) == 0 || count(r, BACK_RAN_ON) > 0;
+    MARK_IF(!all && r->env->now_us - r->since_us >= limit_us(r),
+            "resume: continues without absent members");
+    MARK_IF(count(r, BACK_RAN_ON) > 0, "resume: a member did not restart");
     return all || r->env->now_us - r->since_us >= limit_us(r);
 }
 
@@ -432,6 +441,7 @@ static const struct node_resume *choose(const struct resume *r)
     for (size_t i = 0; i < c->n_resume; i++)
         if (in_common(r, c->resume[i].beat))
             return &c->resume[i];
+    MARK_IF(!is_first(r), "resume: no common checkpoint");
     return is_first(r) ? NULL : &c->resume[0];
 }
 
@@ -519,6 +529,11 @@ bool resume_look(struct resume *r)
     const struct node_resume *from = choose(r);
     const struct member *to = count(r, BACK_RAN_ON) == 0 ? went_on(r) : NULL;
     r->waits = false;
+    MARK_IF(to != NULL, "resume: the run continued without this peer");
+    MARK_IF(to == NULL && from == NULL, "resume: the run starts again");
+    MARK_IF(to == NULL && from == r->env->config.resume, "resume: newest checkpoint");
+    MARK_IF(to == NULL && from != NULL && from != r->env->config.resume,
+            "resume: older checkpoint");
     if (to != NULL)
         come_late(r, to);
     else if (from == NULL)

@@ -1,6 +1,8 @@
 /* peer/node/round_quorum.c -- filters claimed round counts by what most members confirm. */
 #include "peer/node/round_quorum.h"
 
+#include "peer/node/mark.h"
+
 enum {
     /* Another peer is believed to be at most this many times as fast as this peer. */
     FASTER = 8,
@@ -72,6 +74,8 @@ uint64_t round_quorum_joined(const struct sessions *s, uint64_t round)
 {
     size_t n;
     uint64_t most = round_quorum_sessions(s, &n);
+    MARK_IF(n > 0 && round > most + LEAD,
+            "round_quorum: the round of a fetched model is not believed");
     return n > 0 && round > most + LEAD ? most : round;
 }
 
@@ -90,6 +94,7 @@ void round_quorum_worked(struct round_quorum *b, int64_t took_us)
 static uint64_t can_have_done(struct round_quorum *b, const struct schedule_view *v, uint64_t beat,
                               int64_t now_us)
 {
+    MARK_IF(b->fastest_us > 0, "round_quorum: one neighbour claims rounds");
     if (b->fastest_us == 0)
         return beat;
     if (!b->far)
@@ -156,6 +161,7 @@ static void wait_for_most(const struct schedule_view *v, struct schedule_edge *e
 {
     for (size_t i = 0; i < v->n_edges; i++)
         if (far_behind(v, &edge[i])) {
+            MARK("round_quorum: this peer is ahead of most");
             edge[i].beat = v->beat - schedule_lead(v);
             edge[i].flapping &= v->phase != NODE_TRAINING;
         }

@@ -1,6 +1,7 @@
 /* peer/node/run_ended.c -- decides whether the run has ended without this peer. */
 #include "peer/node/run_ended.h"
 
+#include "peer/node/mark.h"
 #include "peer/node/member_counts.h"
 #include "peer/run/exit.h"
 
@@ -57,6 +58,14 @@ bool run_ended_left_behind(const struct phases *ph)
     bool training = ph->phase == NODE_TRAINING && ph->round < ph->workshop->run.rounds;
     if (ph->phase != NODE_TRAINING && ph->phase != NODE_CONSENSUS)
         return ph->away;
+    MARK_IF(training && edges_open(ph->edges) == 0 && member_counts_finished(ph->env),
+            "run_ended: all others finished while this peer trains");
+    MARK_IF(left_alone(ph), "run_ended: all others left in the consensus phase");
+    MARK_IF(away == SESSIONS_STOOD, "run_ended: deserted after a pause");
+    MARK_IF(away == SESSIONS_CUT && ph->quorum.state == QUORUM_HELD,
+            "run_ended: deserted after a cut");
+    MARK_IF(away == SESSIONS_CUT && ph->quorum.state != QUORUM_HELD,
+            "run_ended: continues after a cut");
     return ph->away || (training && (edges_open(ph->edges) == 0 && member_counts_finished(ph->env)))
            || left_alone(ph) || away == SESSIONS_STOOD
            || (away == SESSIONS_CUT && ph->quorum.state == QUORUM_HELD);

@@ -4,6 +4,8 @@
  * decision. The functions keep no state, so that tests can check each rule with a table. */
 #include "peer/node/schedule.h"
 
+#include "peer/node/mark.h"
+
 /* In lock step two peers can be as many rounds apart as there are hops between them. The hops are
  * counted twice, because a ring that loses one edge has twice the hops. LEAD_MORE rounds are added
  * for messages on their way. LEAD_HOPS limits the hops, because a large cluster must not wait for
@@ -25,6 +27,8 @@ uint64_t schedule_lead(const struct schedule_view *v)
 bool schedule_stuck(const struct schedule_view *v, const struct schedule_edge *e)
 {
     int64_t limits = e->busy_us > 0 ? MUTE_WORKS : MUTE_LIMITS;
+    MARK_IF(e->busy_us > v->limit_us, "schedule: a neighbour hangs");
+    MARK_IF(e->mute_us / limits > v->limit_us, "schedule: a neighbour sends nothing for long");
     return e->busy_us > v->limit_us || e->mute_us / limits > v->limit_us;
 }
 
@@ -39,6 +43,8 @@ bool schedule_excused(const struct schedule_view *v, const struct schedule_edge 
  * so no peer waits for it. */
 static bool joins(const struct schedule_view *v, const struct schedule_edge *e)
 {
+    MARK_IF(e->gathers && v->beat > e->beat + v->reach + 2,
+            "schedule: a neighbour joins a run under way");
     return e->gathers && v->beat > e->beat + v->reach + 2;
 }
 
@@ -48,6 +54,8 @@ static bool joins(const struct schedule_view *v, const struct schedule_edge *e)
 static bool waits_for(const struct schedule_view *v, const struct schedule_edge *e)
 {
     bool counts = v->lock_step || (v->staleness > 0 && v->phase == NODE_TRAINING);
+    MARK_IF(v->lock_step && e->open && v->beat > e->beat + schedule_lead(v),
+            "schedule: a neighbour is too far behind");
     return counts && !joins(v, e) && e->open && e->beat + v->staleness <= v->beat
            && (!v->lock_step || v->beat - e->beat <= schedule_lead(v)) && !schedule_excused(v, e);
 }
@@ -55,6 +63,7 @@ static bool waits_for(const struct schedule_view *v, const struct schedule_edge 
 /* Returns whether this peer waits for an exchange that an exact averaging pass needs. */
 static bool awaits(const struct schedule_view *v, const struct schedule_edge *e)
 {
+    MARK_IF(v->lock_step && e->awaited, "schedule: an averaging pass needs an edge");
     return v->lock_step && e->awaited && !schedule_excused(v, e);
 }
 
@@ -92,11 +101,14 @@ bool schedule_in_step(const struct schedule_view *v)
 static uint64_t claim(const struct schedule_view *v)
 {
     uint64_t most = 0;
+    MARK_IF(v->phase == NODE_TRAINING && v->completed > v->round,
+            "schedule: skips to a result of the round protocol");
     if (v->phase == NODE_TRAINING && v->completed > v->round)
         return v->completed;
     for (size_t i = 0; i < v->n_edges; i++)
         if (v->edge[i].open && v->edge[i].beat > most)
             most = v->edge[i].beat;
+    MARK_IF(v->lock_step && most > v->beat + schedule_lead(v), "schedule: skips rounds");
     return v->lock_step && most > v->beat + schedule_lead(v) ? most : 0;
 }
 
@@ -147,6 +159,8 @@ static struct schedule_decision job(const struct schedule_view *v, enum schedule
  * be back. Its last announcement still counts. */
 static bool briefly_lost(const struct schedule_edge *e)
 {
+    MARK_IF(!e->open && !e->done && e->lost_us <= SCHEDULE_BRIEF_US,
+            "schedule: an edge is lost briefly");
     return !e->open && !e->done && e->lost_us <= SCHEDULE_BRIEF_US;
 }
 
@@ -186,6 +200,7 @@ uint32_t schedule_settled(const struct schedule_view *v)
         bool counts = e->open || briefly_lost(e) || e->ends_later;
         if (!counts || schedule_stuck(v, e))
             continue;
+        MARK_IF(e->old, "schedule: a delayed exchange is pending");
         if (e->old)
             return 0;
         least = e->settled < least ? e->settled : least;
@@ -259,12 +274,21 @@ static bool drained(const struct schedule_view *v)
  * A held peer is below the quorum and continues to mix at a slow pace. */
 static struct schedule_decision settle(const struct schedule_view *v)
 {
+    MARK_IF(v->waits_round, "schedule: consensus phase waits for the round protocol");
+    MARK_IF(v->away, "schedule: consensus phase ends, run ended without this peer");
+    MARK_IF(v->stalled_us > SCHEDULE_STALL_US && !v->held,
+            "schedule: consensus phase ends, no progress");
+    MARK_IF(v->stalled_us > SCHEDULE_STALL_US && v->held,
+            "schedule: consensus phase continues below the quorum");
     if (v->waits_round && !v->diverged && !v->away)
         return (struct schedule_decision){.act = SCHEDULE_WAIT};
     bool late = v->diverged || v->away || (v->stalled_us > SCHEDULE_STALL_US && !v->held);
     bool left = v->target > 0 && lonely(v) && !v->held;
     bool over = v->target <= 0 || left || (all_settled(v) && !awaits_word(v) && !v->held);
     bool drain = v->draining || late || over;
+    MARK_IF(left, "schedule: consensus phase ends, no neighbour is left");
+    MARK_IF(over && !left, "schedule: consensus phase ends, all are near");
+    MARK_IF(drain && !late && !drained(v), "schedule: completes exchanges before the end");
     if (drain && (drained(v) || late))
         return (struct schedule_decision){
             .act = SCHEDULE_LAST, .drain = true, .late = late, .left = left};
@@ -273,6 +297,10 @@ static struct schedule_decision settle(const struct schedule_view *v)
         pace_us = SCHEDULE_HOLD_US;
     bool waits = !v->trained || passes_in_vain(v)
                  || (v->distance <= v->target && incomplete(v, SCHEDULE_LOST_US));
+    MARK_IF(!v->trained, "schedule: consensus phase waits for members that train");
+    MARK_IF(passes_in_vain(v), "schedule: no averaging pass can be exact");
+    MARK_IF(v->distance <= v->target && incomplete(v, SCHEDULE_LOST_US),
+            "schedule: near, but an edge is missing");
     if (waits && pace_us < SCHEDULE_SLOW_US)
         pace_us = SCHEDULE_SLOW_US;
     struct schedule_decision d = job(v, SCHEDULE_MIX, pace_us);
@@ -288,6 +316,10 @@ static struct schedule_decision settle(const struct schedule_view *v)
  * stop the run from beginning. */
 static struct schedule_decision gather(const struct schedule_view *v)
 {
+    MARK_IF(v->has_model && v->behind, "schedule: the run passed a joining peer");
+    MARK_IF(v->final, "schedule: a joining peer takes the final model");
+    MARK_IF(v->complete && !v->quiet && v->gathered_us >= SCHEDULE_OPENING_US,
+            "schedule: begins although an edge is closed");
     struct schedule_decision d = {.act = SCHEDULE_WAIT};
     if (!v->has_model || v->behind)
         d.act = SCHEDULE_GET_MODEL;
@@ -306,6 +338,10 @@ static struct schedule_decision train(const struct schedule_view *v)
         return (struct schedule_decision){.act = SCHEDULE_SETTLE};
     if (v->away || v->diverged)
         return (struct schedule_decision){.act = SCHEDULE_LAST, .drain = true};
+    MARK_IF(v->writes, "schedule: training waits for a checkpoint");
+    MARK_IF(v->waits_round, "schedule: training waits for the round protocol");
+    MARK_IF(v->held, "schedule: training stops below the quorum");
+    MARK_IF(schedule_alone(v), "schedule: trains alone at the usual pace");
     if (v->writes || v->waits_round)
         return (struct schedule_decision){.act = SCHEDULE_WAIT};
     if (v->held)
@@ -318,6 +354,8 @@ static struct schedule_decision train(const struct schedule_view *v)
  * ended, because a member that has restarted needs a model. Both waits are limited. */
 static struct schedule_decision serve(const struct schedule_view *v)
 {
+    MARK_IF(v->member_counts_end, "schedule: waits for how the others ended");
+    MARK_IF(v->idle_us > SCHEDULE_STALL_US, "schedule: leaves while neighbours still mix");
     struct schedule_decision d = {.act = SCHEDULE_LEAVE};
     if (v->certificate_awaited || (v->member_counts_end && v->idle_us <= SCHEDULE_STALL_US))
         d.act = SCHEDULE_WAIT;
