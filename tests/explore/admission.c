@@ -219,9 +219,12 @@ static void restart_listed(struct cluster *c, uint32_t peer)
 {
     struct watched *w = &c->peer[peer];
     int code;
+    bool hangs = false;
+    for (uint32_t k = 0; k < c->plan.n_faults; k++)
+        hangs |= c->hurt[k] >> peer & 1;
     /* The process of a peer that is back on the list cannot end while its worker hangs, so the time
      * in which it may end (BACK_US) starts again. */
-    if (w->listed_us != 0 && w->hurt)
+    if (w->listed_us != 0 && hangs)
         w->listed_us = sim_now_us(c->world);
     if (w->listed_us == 0 || sim_now_us(c->world) - w->listed_us > BACK_US
         || sim_node(c->world, peer) == NULL || !sim_ended(c->world, peer, &code) || code != 2)

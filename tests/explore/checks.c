@@ -1,6 +1,7 @@
 /* tests/explore/checks.c -- checks what must hold at all times, and after the faults. */
 #include "cluster.h"
 
+#include "gossip/mixers/mixer.h"
 #include "nn/math/vec.h"
 #include "peer/node/verdict.h"
 #include "peer/run/exit.h"
@@ -24,6 +25,7 @@ const char *const wrong_name[WRONG_KINDS] = {[WRONG_CRASH] = "crash",
                                              [WRONG_VIEW] = "view",
                                              [WRONG_APART] = "apart",
                                              [WRONG_END] = "end",
+                                             [WRONG_LIVENESS] = "liveness",
                                              [WRONG_STANDSTILL] = "standstill",
                                              [WRONG_EXIT] = "exit",
                                              [WRONG_CONSENSUS] = "consensus"};
@@ -256,7 +258,7 @@ static double exact_drift(const struct cluster *c, uint32_t set, uint64_t round,
         if (!(set & UINT32_C(1) << i))
             continue;
         x[n] = model_at(&c->peer[i], round, later);
-        if (x[n] == NULL && c->peer[i].since_us > 0)
+        if (x[n] == NULL && c->peer[i].since_us > c->plan.start_us[i])
             return (double)NAN;
         n += x[n] != NULL;
     }
@@ -337,8 +339,8 @@ static bool edges_open_at(struct cluster *c, uint32_t i, bool tell)
     bool open = true;
     for (uint32_t j = 0; j < c->plan.n_peers; j++) {
         struct node_edge e, back;
-        if (j == i || !cluster_honest(c, j) || !cluster_alive(c, j) || !wants(c, j, i, &back)
-            || !wants(c, i, j, &e))
+        if (j == i || !cluster_honest(c, j) || cluster_parted(c, j) || !cluster_alive(c, j)
+            || !wants(c, j, i, &back) || !wants(c, i, j, &e))
             continue;
         if (e.state == EDGE_OPEN || e.state == EDGE_DONE || liars_part(c, i) || liars_part(c, j))
             continue;
@@ -400,7 +402,8 @@ static bool together(struct cluster *c, bool tell)
     const struct watched *first = NULL, *last = NULL;
     for (uint32_t i = 0; i < c->plan.n_peers && !c->plan.async; i++) {
         const struct watched *w = &c->peer[i];
-        if (!cluster_alive(c, i) || w->hurt || cluster_progress(c, i).phase != NODE_TRAINING)
+        if (!cluster_alive(c, i) || w->hurt || cluster_parted(c, i)
+            || cluster_progress(c, i).phase != NODE_TRAINING)
             continue;
         first = first == NULL || w->seen > first->seen ? w : first;
         last = last == NULL || w->seen < last->seen ? w : last;
@@ -420,27 +423,35 @@ bool check_whole(struct cluster *c, bool tell)
     for (uint32_t i = 0; i < c->plan.n_peers; i++) {
         if (!cluster_honest(c, i))
             continue;
-        if (!cluster_alive(c, i) && !c->peer[i].absent)
+        if (!cluster_alive(c, i) && !c->peer[i].absent && !cluster_parted(c, i))
             return true; /* Some peer has ended. The other peers may then continue separately. */
-        if (!cluster_alive(c, i) || check_stranded(c, i))
+        if (!cluster_alive(c, i) || cluster_parted(c, i) || check_stranded(c, i))
             continue;
         enum node_phase phase = cluster_progress(c, i).phase;
         alive++;
         training += phase >= NODE_TRAINING && phase <= NODE_CONSENSUS;
     }
     for (uint32_t i = 0; i < c->plan.n_peers; i++)
-        if (cluster_honest(c, i) && cluster_alive(c, i) && !check_stranded(c, i))
+        if (cluster_honest(c, i) && !cluster_parted(c, i) && cluster_alive(c, i)
+            && !check_stranded(c, i))
             whole &= whole_at(c, i, alive, training, tell);
     return together(c, tell) && whole;
 }
 
 /* ---- the end ---- */
 
+/* Returns whether the mixer keeps the mean of all models. The mixers `average` and `ps` keep a part of
+ * the updates back, and `sma` adds momentum to its centre. */
+static bool keeps_mean(const struct mixer *m)
+{
+    return !m->updates || m == mixer_all[plan_mixer("allreduce")];
+}
+
 /* Checks that the sum of all models equals the initial sum plus all local updates. */
 static void check_mean(struct cluster *c)
 {
     double off2 = 0, norm2 = 0;
-    if (!c->whole || c->plan.average
+    if (!c->whole || !keeps_mean(mixer_all[c->plan.mixer])
         || (c->out->wrong
             & (1u << WRONG_END | 1u << WRONG_STORM | 1u << WRONG_CONSENSUS | 1u << WRONG_EXIT)))
         return;
@@ -602,7 +613,7 @@ static void check_consensus(struct cluster *c)
         good |= code == 0 && cluster_model(c, i) != NULL ? UINT32_C(1) << i : 0;
         bool excused = (code == CMD_APART && (!c->settled || liars_excuse(c)))
                        || (code == CMD_FAILED && disk_full(c, i));
-        if (code != 0 && !excused)
+        if (code != 0 && !excused && !cluster_parted(c, i))
             exit_code(c, i, code);
     }
     c->out->drift = drift_among(c, good);
@@ -625,5 +636,6 @@ void check_end(struct cluster *c)
     }
     if (!(c->out->wrong & (1u << WRONG_END | 1u << WRONG_STORM)))
         check_consensus(c);
+    liveness_end(c);
     check_mean(c);
 }

@@ -145,6 +145,9 @@ static void note(void *self, uint32_t peer, const struct node_note *n)
         story_say(c->story, sim_now_us(c->world), peer, n->text);
     if (c->plan.liars != 0 && cluster_honest(c, peer))
         liars_check_note(c, peer, n->text);
+    /* A peer that is disconnected from a member keeps its own model in place of the mean, and passes
+     * it on. */
+    c->whole &= strstr(n->text, "no mean of all models") == NULL;
     p->resumes |= strncmp(n->text, "resuming from the checkpoint", 28) == 0;
     if (sscanf(n->text, "joined the run at round %" SCNu64, &p->joined_round) != 1)
         return;
@@ -162,6 +165,9 @@ static void worked(void *self, uint32_t peer)
 
 static void measured(void *self, uint32_t peer)
 {
+    struct cluster *c = self;
+    if (c->out->settles_us == 0 && cluster_progress(c, peer).phase == NODE_CONSENSUS)
+        c->out->settles_us = sim_now_us(c->world);
     if (cluster_honest(self, peer))
         check_progress(self, peer);
 }
@@ -249,7 +255,8 @@ void cluster_set_run(struct run *r, const struct plan *p)
     *r = (struct run){.gamma = p->gamma,
                       .gamma_auto = p->gamma == 0,
                       .centre_momentum = 0.9,
-                      .mixer = p->average,
+                      .mixer = p->mixer,
+                      .collective = p->collective,
                       .error_feedback = true,
                       .policy = p->async ? RUN_ASYNC : RUN_SYNC,
                       .seed = p->seed,
@@ -352,6 +359,8 @@ void cluster_run(const struct plan *p, struct explored *out, FILE *trace, FILE *
         fprintf(stderr, "explore: the world does not open\n");
         exit(2);
     }
+    for (uint32_t i = 0; i < p->n_peers; i++)
+        sim_set_clock(c->world, i, p->clock_ppm[i]);
     course_run(c);
     for (uint32_t i = 0; i < p->n_peers; i++)
         admission_look(c, i);

@@ -11,7 +11,7 @@
 enum { DIM_MAX = 1208, TEXT = 200 };
 
 /* Kinds of failures. Kinds up to WRONG_DRIFT are checked at all times. WRONG_GATHERING to
- * WRONG_APART are checked 30 s after the last fault. The last three are checked at the end of the
+ * WRONG_APART are checked 30 s after the last fault. The last four are checked at the end of the
  * run. */
 enum wrong {
     WRONG_CRASH,    /* The process crashed while it simulated the plan. */
@@ -37,6 +37,8 @@ enum wrong {
     WRONG_VIEW,      /* A peer's graph has too many or too few members. */
     WRONG_APART,     /* In lock step, training peers are too many rounds apart. */
     WRONG_END,       /* The run does not end. */
+    /* With `liveness`: a peer does not end in time, or not in the right way. */
+    WRONG_LIVENESS,
     WRONG_EXIT,      /* A peer ended with an exit code other than 0, and no fault explains it. */
     WRONG_CONSENSUS, /* Peers that ended with exit code 0 have models that are too far apart. */
     WRONG_KINDS
@@ -55,6 +57,7 @@ struct explored
     struct finding first[WRONG_KINDS];
     uint64_t n_events;
     double simulated_s;
+    int64_t settles_us; /* Time at which the first peer entered the consensus phase. 0: never. */
     /* Rounds that the honest peers claim, and rounds that they report as skipped: sums over these
      * peers at the end. */
     uint64_t n_rounds, n_skipped;
@@ -92,6 +95,7 @@ struct watched
      * refused. */
     bool rival;
     int64_t since_us;  /* Simulated time at which the peer's process started. */
+    bool unborn;       /* The first process of this peer has not started yet (plan.start_us). */
     int64_t listed_us; /* Time at which the peer was put back on the allow-list. 0: never. */
     uint32_t named_as; /* Index of the peer whose name this peer uses. Usually its own index. */
     char name[WIRE_NAME_MAX + 1];
@@ -147,6 +151,9 @@ struct cluster
     uint32_t hurt[PLAN_FAULTS_MAX];
     /* True if no peer had ended when the checks that follow the last fault by 30 s were made. */
     bool settled;
+    /* With `liveness`: the set of peers that are cut off or stopped permanently, and those of them
+     * that were training at that time. */
+    uint32_t parted, parted_in_training;
     uint32_t unnamed; /* Set of peers for which a fault breaks bootstrap names now. */
     /* 0: broken names resolve to nothing. 1: they resolve to an unused address. */
     double names;
@@ -170,6 +177,11 @@ const float *cluster_model(const struct cluster *c, uint32_t peer);
 static inline bool cluster_honest(const struct cluster *c, uint32_t peer)
 {
     return !(c->plan.liars & UINT32_C(1) << peer) && !c->peer[peer].out;
+}
+/* Returns whether the peer is cut off or stopped permanently, so that the checks of the others ignore it. */
+static inline bool cluster_parted(const struct cluster *c, uint32_t peer)
+{
+    return c->parted >> peer & 1;
 }
 /* Makes the run description of a plan. Ends the program if a text in the plan is invalid. */
 void cluster_set_run(struct run *r, const struct plan *p);
@@ -231,6 +243,21 @@ uint32_t admission_forgotten(const struct cluster *c, uint32_t peer);
 /* In course.c: kills the process of this peer, if it has one, and starts another. as_new: with a
  * new identity. */
 void cluster_start_again(struct cluster *c, uint32_t peer, bool as_new);
+
+/* In course.c: returns how long the messages of a round take, in microseconds. 0: not longer than the
+ * latency. */
+double course_exchange_us(const struct plan *p);
+
+/* In course.c: returns whether the peer's loop or worker stopped permanently, so that the peer cannot
+ * end. */
+bool course_is_lost(const struct cluster *c, uint32_t peer);
+
+/* Functions of liveness.c. liveness_part() runs when a fault begins, liveness_late() if the run is
+ * not over at the time liveness_limit_us(), and liveness_end() at the end of the run. */
+int64_t liveness_limit_us(const struct plan *p);
+void liveness_part(struct cluster *c, const struct fault *f);
+void liveness_late(struct cluster *c);
+void liveness_end(struct cluster *c);
 
 /* In trace.c: writes one event to the trace. */
 void trace_event(void *self, uint32_t peer, const struct node_event *ev, uint32_t other);

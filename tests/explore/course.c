@@ -2,6 +2,7 @@
 #include "cluster.h"
 #include "story.h"
 
+#include "gossip/mixers/mixer.h"
 #include "peer/node/resume.h"
 
 #include <assert.h>
@@ -94,12 +95,36 @@ static void bring_up(struct cluster *c, uint32_t k, uint32_t i)
     cluster_start_again(c, i, f->kind == FAULT_REPLACE || f->kind == FAULT_CHURN);
 }
 
-/* Lets processes run whose start-up time is over. Returns the time at which the next start-up ends,
- * but at most `to`. */
+/* Before its start time a peer has no process, so that other peers' dials are refused. */
+static void take_down_unborn(struct cluster *c)
+{
+    for (uint32_t i = 0; i < c->plan.n_peers; i++)
+        if (c->plan.start_us[i] > 0) {
+            c->peer[i].absent = c->peer[i].unborn = true;
+            sim_kill(c->world, i);
+        }
+}
+
+static void start_first(struct cluster *c, uint32_t i)
+{
+    struct watched *p = &c->peer[i];
+    p->absent = p->unborn = false;
+    p->since_us = sim_now_us(c->world);
+    int err = sim_restart(c->world, i);
+    assert(err == 0);
+    admission_started(c, i);
+}
+
+/* Starts processes whose start time has come, and lets processes run whose start-up time is over.
+ * Returns the time of the next such event, but at most `to`. */
 static int64_t next_start(struct cluster *c, int64_t to)
 {
     for (uint32_t i = 0; i < c->plan.n_peers; i++) {
         struct watched *p = &c->peer[i];
+        if (p->unborn && c->plan.start_us[i] <= sim_now_us(c->world))
+            start_first(c, i);
+        if (p->unborn && c->plan.start_us[i] < to)
+            to = c->plan.start_us[i];
         if (p->starts_us != 0 && p->starts_us <= sim_now_us(c->world)) {
             p->starts_us = 0;
             sim_stop(c->world, i, false);
@@ -218,6 +243,8 @@ static void apply(struct cluster *c, uint32_t k, bool on)
         c->names = f->x;
     }
     admission_apply(c, k, on);
+    if (on)
+        liveness_part(c, f);
     for (uint32_t i = 0; i < c->plan.n_peers; i++)
         if (f->a & UINT32_C(1) << i)
             apply_one(c, k, i, on);
@@ -271,8 +298,7 @@ static size_t make_turns(const struct plan *p, struct turn turn[TURNS_MAX])
     return n;
 }
 
-/* Returns whether the peer's loop or worker stopped permanently, so that the peer cannot end. */
-static bool is_lost(const struct cluster *c, uint32_t peer)
+bool course_is_lost(const struct cluster *c, uint32_t peer)
 {
     for (uint32_t k = 0; k < c->plan.n_faults; k++)
         if (c->plan.fault[k].for_us == PLAN_EVER && (c->hurt[k] & UINT32_C(1) << peer)
@@ -284,7 +310,8 @@ static bool is_lost(const struct cluster *c, uint32_t peer)
 static bool all_over(const struct cluster *c)
 {
     for (uint32_t i = 0; i < c->plan.n_peers; i++)
-        if (cluster_honest(c, i) && cluster_alive(c, i) && !is_lost(c, i))
+        if (c->peer[i].unborn
+            || (cluster_honest(c, i) && cluster_alive(c, i) && !course_is_lost(c, i)))
             return false;
     return true;
 }
@@ -292,7 +319,8 @@ static bool all_over(const struct cluster *c)
 static bool someone_ended(const struct cluster *c)
 {
     for (uint32_t i = 0; i < c->plan.n_peers; i++)
-        if (cluster_honest(c, i) && !cluster_alive(c, i) && !c->peer[i].absent && !c->peer[i].left)
+        if (cluster_honest(c, i) && !cluster_parted(c, i) && !cluster_alive(c, i)
+            && !c->peer[i].absent && !c->peer[i].left)
             return true;
     return false;
 }
@@ -308,7 +336,7 @@ static bool too_late(const struct cluster *c)
             ended += !c->peer[i].absent;
             continue;
         }
-        if (!cluster_honest(c, i))
+        if (!cluster_honest(c, i) || course_is_lost(c, i))
             continue;
         if (cluster_progress(c, i).phase != NODE_JOINING)
             return false;
@@ -321,12 +349,20 @@ static bool too_late(const struct cluster *c)
     return guests || (ended > 0 && (left < c->plan.min_peers || left == stranded));
 }
 
+/* A collective passes about two messages per peer on, one after the other. */
+double course_exchange_us(const struct plan *p)
+{
+    double line = p->bytes_per_s > 0 ? 4e6 * p->dim / p->bytes_per_s : 0;
+    double hop = (double)(p->latency_us + p->jitter_us) + line;
+    return mixer_all[p->mixer]->round_protocol ? 2 * hop * p->n_peers : 0;
+}
+
 /* Returns the time after which a run counts as endless: twice its length at the pace of the slowest
  * peer, 300 more steps, the time of all faults, twice the quorum timeout, and 300 s. */
 static int64_t limit_us(const struct plan *p)
 {
     double step = (double)p->step_us * (1 + p->step_spread);
-    double length = step * (double)(p->rounds * p->local_steps);
+    double length = (step * p->local_steps + course_exchange_us(p)) * (double)p->rounds;
     int64_t patience = (int64_t)(2 * p->patience_s) + 300;
     return (int64_t)(2 * length + 300 * step) + plan_end_us(p) + patience * PLAN_SECOND;
 }
@@ -380,12 +416,15 @@ void course_run(struct cluster *c)
     assert(turn != NULL);
     size_t n = make_turns(&c->plan, turn), next = 0;
     int64_t over = plan_end_us(&c->plan), limit = limit_us(&c->plan);
+    if (c->plan.liveness)
+        limit = liveness_limit_us(&c->plan);
     /* If all peers died, a resumed peer waits up to RESUME_US for the members in its checkpoint. */
     bool waits = c->plan.checkpoint_s > 0 && !someone_lives_on(&c->plan);
     int64_t settled =
         over + SETTLED_US + (waits ? RESUME_US : 0) + (int64_t)(c->plan.forget_s * 1e6);
     int64_t repaired = ends_in_deaths(&c->plan) ? over + REPAIRED_US : never;
     take_down_later(c);
+    take_down_unborn(c);
     admission_changed(c);
     for (uint32_t i = 0; i < c->plan.n_peers; i++)
         admission_started(c, i);
@@ -423,6 +462,10 @@ void course_run(struct cluster *c)
             break;
         if (next == n && now > limit && too_late(c))
             break;
+        if (now > limit && c->plan.liveness) {
+            liveness_late(c);
+            break;
+        }
         if (now > limit || sim_events(c->world) > EVENTS_MAX) {
             cluster_wrong(c, WRONG_END, "not over after %.0f s, %" PRIu64 " events",
                           (double)now * 1e-6, sim_events(c->world));

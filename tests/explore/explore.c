@@ -1,6 +1,7 @@
 /* tests/explore/explore.c -- the command `explore`: runs many seeds, replays one, or shrinks
  * one. */
 #include "cluster.h"
+#include "marks.h"
 #include "shrink.h"
 
 #include <inttypes.h>
@@ -17,8 +18,10 @@ enum { JOBS_MAX = 16 };
 struct options
 {
     uint64_t seeds, from, seed;
+    uint32_t draw; /* Version of the draw: PLAN_VERSION or 1. */
     const char *plan;
-    bool one, trace, story, shrink, quiet, disks, byzantine, admission;
+    const char *marks; /* File to which the counts of the marks are appended. NULL: none. */
+    bool one, trace, story, shrink, quiet, disks, byzantine, admission, liveness;
     uint32_t jobs;
 };
 
@@ -37,6 +40,7 @@ struct child
     int fd;
     uint64_t next, seed; /* next: seed to start with. seed: seed that is under way. */
     bool busy;
+    uint32_t number; /* Row of the counters of marks (marks.h). */
 };
 
 struct tally
@@ -75,18 +79,20 @@ static void add_up(struct tally *t, const struct options *o, uint64_t seed,
 
 static void draw(const struct options *o, struct plan *p, uint64_t seed)
 {
-    plan_draw(p, seed);
+    plan_draw(p, seed, o->draw);
     if (o->disks)
         plan_draw_disks(p);
     if (o->byzantine)
         plan_draw_liars(p);
     if (o->admission)
         plan_draw_admission(p);
+    if (o->liveness)
+        plan_draw_liveness(p);
 }
 
 /* ---- children ---- */
 
-static void child_main(const struct options *o, uint64_t first, int fd)
+static void child_main(const struct options *o, uint64_t first, uint32_t child, int fd)
 {
     struct plan p;
     struct word word;
@@ -96,6 +102,7 @@ static void child_main(const struct options *o, uint64_t first, int fd)
             _exit(3);
         draw(o, &p, s);
         cluster_run(&p, &word.outcome, NULL, NULL);
+        marks_take(child);
         word.done = true;
         if (write(fd, &word, sizeof word) != (ssize_t)sizeof word)
             _exit(3);
@@ -115,7 +122,7 @@ static void start(const struct options *o, struct child *c)
     }
     if (c->pid == 0) {
         close(fd[0]);
-        child_main(o, c->next, fd[1]);
+        child_main(o, c->next, c->number, fd[1]);
     }
     close(fd[1]);
     c->fd = fd[0];
@@ -164,6 +171,7 @@ static int explore(const struct options *o)
     clock_gettime(CLOCK_MONOTONIC, &a);
     for (uint32_t i = 0; i < o->jobs; i++) {
         child[i].next = o->from + i;
+        child[i].number = i;
         start(o, &child[i]);
     }
     for (;;) {
@@ -230,6 +238,7 @@ static int one(const struct options *o)
     if (!o->trace)
         plan_print(&p, stdout);
     cluster_run(&p, &out, o->trace ? stdout : NULL, NULL);
+    marks_take(0);
     say_run(&out);
     say_outcome(out.wrong != 0 ? "failed: seed" : "passed: seed", p.seed, &out);
     if (o->shrink && out.wrong != 0)
@@ -240,15 +249,16 @@ static int one(const struct options *o)
 static int usage(void)
 {
     fprintf(stderr,
-            "usage: explore SEEDS [--from S] [--jobs N] [--quiet] [MODE]...\n"
+            "usage: explore SEEDS [--from S] [--jobs N] [--quiet] [--marks FILE] [MODE]...\n"
             "       explore --seed S [MODE]... | --plan FILE [--trace | --story | --shrink]\n"
-            "MODE: --disks, --byzantine, --admission\n");
+            "MODE: --disks, --byzantine, --admission, --liveness; --draw 1: the first version of "
+            "the draw\n");
     return 2;
 }
 
 int main(int argc, char **argv)
 {
-    struct options o = {.from = 1, .jobs = 1};
+    struct options o = {.from = 1, .jobs = 1, .draw = PLAN_VERSION};
     setvbuf(stdout, NULL, _IOLBF, 0);
     for (int i = 1; i < argc; i++) {
         const char *a = argv[i], *v = i + 1 < argc ? argv[i + 1] : NULL;
@@ -266,6 +276,8 @@ int main(int argc, char **argv)
             o.byzantine = true;
         else if (strcmp(a, "--admission") == 0)
             o.admission = true;
+        else if (strcmp(a, "--liveness") == 0)
+            o.liveness = true;
         else if (a[0] != '-' && o.seeds == 0)
             o.seeds = strtoull(a, NULL, 10);
         else if (v == NULL)
@@ -274,14 +286,25 @@ int main(int argc, char **argv)
             o.from = strtoull(v, NULL, 10), i++;
         else if (strcmp(a, "--jobs") == 0)
             o.jobs = (uint32_t)strtoul(v, NULL, 10), i++;
+        else if (strcmp(a, "--draw") == 0)
+            o.draw = (uint32_t)strtoul(v, NULL, 10), i++;
         else if (strcmp(a, "--seed") == 0)
             o.seed = strtoull(v, NULL, 10), o.one = true, i++;
+        else if (strcmp(a, "--marks") == 0)
+            o.marks = v, i++;
         else if (strcmp(a, "--plan") == 0)
             o.plan = v, o.one = true, i++;
         else
             return usage();
     }
-    if ((!o.one && o.seeds == 0) || o.jobs < 1 || o.jobs > JOBS_MAX)
+    if ((!o.one && o.seeds == 0) || o.jobs < 1 || o.jobs > JOBS_MAX || o.draw < 1
+        || o.draw > PLAN_VERSION || (o.liveness && (o.byzantine || o.admission)))
         return usage();
-    return o.one ? one(&o) : explore(&o);
+    marks_open(o.jobs);
+    int code = o.one ? one(&o) : explore(&o);
+    if (o.marks != NULL && !marks_write(o.marks)) {
+        perror(o.marks);
+        return 2;
+    }
+    return code;
 }

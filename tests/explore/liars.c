@@ -3,7 +3,6 @@
 #include "cluster.h"
 
 #include "nn/math/rng.h"
-#include "peer/run/core.h"
 #include "topology/round_schedule.h"
 
 #include <inttypes.h>
@@ -24,14 +23,6 @@ static const struct attack *find_attack(const char *name)
         if (strcmp(a->name, name) == 0)
             return a;
     return NULL;
-}
-
-static bool is_borne(const struct plan *p)
-{
-    char error[RUN_ERROR_MAX];
-    struct run run;
-    cluster_set_run(&run, p);
-    return run_core_check(&run, error) == 0;
 }
 
 /* Returns the number of honest peers that no permanent fault takes down. */
@@ -67,7 +58,7 @@ static void draw_graph(struct plan *p, struct rng *r)
     if (p->min_peers < need)
         p->min_peers = need;
     snprintf(p->topology, PLAN_TEXT, "%s", plan_choose(r, topology));
-    if (!is_borne(p))
+    if (!plan_is_valid(p))
         snprintf(p->topology, PLAN_TEXT, "complete");
 }
 
@@ -79,7 +70,7 @@ void plan_draw_liars(struct plan *p)
     while (attack_all[n_attacks].name != NULL)
         n_attacks++;
     snprintf(p->attack, PLAN_TEXT, "%s", attack_all[rng_below(&r, n_attacks)].name);
-    p->average = false; /* CHOCO is the mixer that the attacks target. */
+    p->mixer = p->collective = 0; /* CHOCO is the mixer that the attacks target. */
     if (plan_chance(&r, 0.5)) {
         draw_tolerance(p, &r);
         n = 1 + (uint32_t)rng_below(&r, p->tolerate);
@@ -94,7 +85,7 @@ void plan_draw_liars(struct plan *p)
      * permanently. */
     if (p->min_peers > n_staying(p))
         p->min_peers = n_staying(p);
-    if (p->tolerate > 0 && !is_borne(p))
+    if (p->tolerate > 0 && !plan_is_valid(p))
         snprintf(p->topology, PLAN_TEXT, "complete");
 }
 
@@ -107,7 +98,7 @@ void liars_set(struct cluster *c)
         c->liar[i] = !cluster_honest(c, i);
     c->config.attack = find_attack(p->attack);
     c->config.liar = c->liar;
-    if (c->config.attack == NULL || (p->tolerate > 0 && !is_borne(p))) {
+    if (c->config.attack == NULL || (p->tolerate > 0 && !plan_is_valid(p))) {
         fprintf(stderr, "explore: attack %s with tolerate %u in %s of %u peers is no plan\n",
                 p->attack, p->tolerate, p->topology, p->n_peers);
         exit(2);

@@ -14,7 +14,14 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum { PLAN_PEERS_MAX = 24, PLAN_FAULTS_MAX = 24, PLAN_TEXT = 64, PLAN_SECOND = 1000 * 1000 };
+enum {
+    PLAN_PEERS_MAX = 24,
+    PLAN_FAULTS_MAX = 24,
+    PLAN_TEXT = 64,
+    PLAN_SECOND = 1000 * 1000,
+    /* Version of the text of a plan, and of the draw that makes plans from seeds. */
+    PLAN_VERSION = 2
+};
 
 #define PLAN_EVER INT64_MAX
 
@@ -63,14 +70,19 @@ struct plan
     uint64_t rounds;
     char topology[PLAN_TEXT], final_topology[PLAN_TEXT], compress[PLAN_TEXT];
     uint32_t overlap; /* Value of --overlap. */
-    /* async: --policy async. average: --mixer average. by_name: peers find each other by bootstrap
-     * names. guests: only peer 0 brings the run description. */
-    bool async, average, by_name, guests;
+    /* --mixer and --collective, as indices in mixer_all[] and collective_all[]. */
+    uint32_t mixer, collective;
+    /* async: --policy async. by_name: peers find each other by bootstrap names. guests: only peer 0
+     * brings the run description. */
+    bool async, by_name, guests;
     /* gamma: consensus step size. 0: automatic. final_drift: target of the consensus phase. */
     double gamma, final_drift;
     int64_t step_us, latency_us, jitter_us;
     int64_t startup_us; /* Time for which a restarted process accepts connections before it runs. */
     double step_spread, bytes_per_s, cut_rate;
+    int64_t start_us[PLAN_PEERS_MAX]; /* Time at which the process of each peer starts first. */
+    /* Error of the clock rate of each peer, in parts per million of world time. */
+    double clock_ppm[PLAN_PEERS_MAX];
     /* Values of --quorum, --quorum-timeout and --straggler-timeout. */
     double quorum, patience_s, worker_limit_s;
     double checkpoint_s;    /* Interval of checkpoints in seconds. 0: no checkpoints. */
@@ -82,12 +94,16 @@ struct plan
     bool listed;
     uint32_t tokens; /* Set of peers that are not on the allow-list and have a token. */
     double token_s;  /* Lifetime of the tokens, in seconds from the beginning. */
+    bool
+        liveness; /* A minority is lost permanently, and all peers must end in time (liveness.c). */
     double forget_s; /* Value of --member-ttl, in seconds. 0: off. */
     uint32_t n_faults;
     struct fault fault[PLAN_FAULTS_MAX];
 };
 
-void plan_draw(struct plan *p, uint64_t seed);
+/* Draws the plan of a seed. draw: PLAN_VERSION, or 1 for the draw of the first seeds, which has no
+ * start times, no clock errors, two mixers and all features in each plan. */
+void plan_draw(struct plan *p, uint64_t seed, uint32_t draw);
 /* Adds checkpoints and, in some plans, a kill of all peers and full disks. */
 void plan_draw_disks(struct plan *p);
 /* Adds Byzantine peers and, in half of the plans, --byzantine with a suitable graph (liars.c). */
@@ -95,6 +111,8 @@ void plan_draw_liars(struct plan *p);
 /* Adds allow-lists, tokens, copied identities and invented members, each to some of the plans
  * (admission.c). */
 void plan_draw_admission(struct plan *p);
+/* Adds a permanent fault of a minority, and ends all other faults (liveness.c). */
+void plan_draw_liveness(struct plan *p);
 /* Returns the set of peers for which no peer may wait: Byzantine peers, peers that are off the
  * allow-list at some time, and peers that leave permanently. */
 uint32_t plan_out(const struct plan *p);
@@ -103,7 +121,13 @@ void plan_print(const struct plan *p, FILE *f);
  * stderr. */
 bool plan_read(struct plan *p, FILE *f);
 
-/* Returns the time at which the last fault is over. A permanent fault is over when it begins. */
+/* Returns the index of a mixer in mixer_all[], or UINT32_MAX if no mixer has this name. */
+uint32_t plan_mixer(const char *name);
+/* Returns whether `hearsay sim` accepts the run of this plan. */
+bool plan_is_valid(const struct plan *p);
+
+/* Returns the time at which the last fault is over and all peers have been started. A permanent
+ * fault is over when it begins. */
 int64_t plan_end_us(const struct plan *p);
 
 extern const char *const fault_name[FAULT_KINDS];

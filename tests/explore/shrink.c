@@ -45,6 +45,8 @@ static bool without_peer(struct plan *p)
     if (p->n_peers <= 2)
         return false;
     p->n_peers--;
+    p->start_us[p->n_peers] = 0;
+    p->clock_ppm[p->n_peers] = 0;
     keep = (UINT32_C(1) << p->n_peers) - 1;
     if (p->min_peers > p->n_peers)
         p->min_peers = p->n_peers;
@@ -92,18 +94,24 @@ static bool simpler(struct plan *p, int what)
         return true;
     case 6:
         snprintf(p->compress, PLAN_TEXT, "qsgd:4");
-        return true;
+        return plan_is_valid(p);
     case 7:
         snprintf(p->topology, PLAN_TEXT, "ring");
-        return true;
+        return plan_is_valid(p);
     case 8:
         p->by_name = p->guests = false;
         return true;
     case 9:
-        p->average = false;
-        return true;
+        p->mixer = p->collective = 0;
+        return plan_is_valid(p);
     case 10:
         p->overlap = 0;
+        return true;
+    case 11:
+        memset(p->clock_ppm, 0, sizeof p->clock_ppm);
+        return true;
+    case 12:
+        memset(p->start_us, 0, sizeof p->start_us);
         return true;
     default:
         p->min_peers = p->n_peers;
@@ -111,7 +119,7 @@ static bool simpler(struct plan *p, int what)
     }
 }
 
-enum { SIMPLER = 12 };
+enum { SIMPLER = 14 };
 
 /* Replaces plan p by the changed plan q, if q differs and still fails. */
 static bool try(struct plan *p, const struct plan *q, uint32_t kind, struct explored *out)

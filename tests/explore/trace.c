@@ -120,7 +120,7 @@ void trace_event(void *self, uint32_t peer, const struct node_event *ev, uint32_
     struct wire_message m;
     if (ev->type == NODE_TIMER || ev->type == NODE_SENT)
         return;
-    fprintf(c->trace, "%11.6f %-2" PRIu32 " ", (double)ev->now_us * 1e-6, peer);
+    fprintf(c->trace, "%11.6f %-2" PRIu32 " ", (double)sim_now_us(c->world) * 1e-6, peer);
     switch (ev->type) {
     case NODE_START:
         fprintf(c->trace, "   START");

@@ -1,0 +1,25 @@
+/* tests/explore/draw.h -- parts of a draw that both versions of the draw use. */
+#ifndef TESTS_EXPLORE_DRAW_H
+#define TESTS_EXPLORE_DRAW_H
+
+#include "cluster.h"
+
+#include "nn/math/rng.h"
+
+/* Returns a random number between low and high, log-uniform. */
+double draw_log_uniform(struct rng *r, double low, double high);
+/* Returns one of n peers in most cases, several peers sometimes, and rarely all peers. */
+uint32_t draw_set(struct rng *r, uint32_t n);
+/* Draws the peers, the time within length_us and the parameters of a fault. */
+void draw_fault(struct rng *r, const struct plan *p, enum fault_kind kind, int64_t length_us,
+                struct fault *f);
+/* Returns whether a fault would do nothing, or would delay peer 0, by which others find the run. */
+bool draw_is_idle(const struct plan *p, const struct fault *f);
+/* Keeps at least two peers running to the end: a permanent fault that would leave fewer is limited
+ * to 5 s. Lowers min_peers to the number of peers that stay. */
+void draw_leave_some(struct plan *p);
+
+/* In swarm.c: draws a plan of version 2. */
+void draw_swarm(struct plan *p, uint64_t seed);
+
+#endif

@@ -1,0 +1,160 @@
+/* tests/explore/liveness.c -- liveness: some faults never heal, and all peers must still end in time.
+ *
+ * In a plan with `liveness yes` a minority of peers is killed, switched off, stopped or cut off from
+ * all other peers permanently. All other faults end. From then on each peer must end within a bounded
+ * time, and in the right way:
+ *
+ *   peer                                     must end with
+ *   in the majority                          exit code 0, if no peer had ended 30 s after the faults
+ *   cut off, after it began to train with    exit code 3, and a verdict that says why: no quorum, no
+ *   more than twice as many members          other members, or the run ended without this peer
+ *   cut off, otherwise                       any exit code
+ */
+#include "cluster.h"
+
+#include "gossip/mixers/mixer.h"
+#include "nn/math/rng.h"
+#include "peer/node/schedule.h"
+#include "peer/node/verdict.h"
+#include "peer/run/exit.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+/* ---- drawing ---- */
+
+/* Draws fewer than half of the peers. Peers 0 and 1 are never drawn, because joining peers contact
+ * these two. */
+static uint32_t draw_minority(struct rng *r, uint32_t n)
+{
+    uint32_t most = (n - 1) / 2 < n - 2 ? (n - 1) / 2 : n - 2, set = 0;
+    for (uint32_t k = 1 + (uint32_t)rng_below(r, most); k > 0; k--)
+        set |= UINT32_C(4) << rng_below(r, n - 2);
+    return set;
+}
+
+/* Removes a set of peers from the faults that start processes again. */
+static void keep_down(struct plan *p, uint32_t set)
+{
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < p->n_faults; k++) {
+        struct fault f = p->fault[k];
+        if (f.kind == FAULT_KILL || f.kind == FAULT_REPLACE || f.kind == FAULT_OFF
+            || f.kind == FAULT_LEAVE || f.kind == FAULT_LATE)
+            f.a &= ~set;
+        if (f.a != 0)
+            p->fault[n++] = f;
+    }
+    p->n_faults = n;
+}
+
+void plan_draw_liveness(struct plan *p)
+{
+    static const enum fault_kind kind[] = {FAULT_KILL,  FAULT_OFF,   FAULT_STOP,
+                                           FAULT_SPLIT, FAULT_SPLIT, FAULT_SPLIT};
+    struct rng r = rng_stream(rng_key(p->seed, RNG_TEST, 0xe8, 17));
+    int64_t length_us = p->step_us * (int64_t)(p->rounds * p->local_steps);
+    p->liveness = true;
+    p->quorum = 0.5;
+    if (p->patience_s > 60)
+        p->patience_s = 60;
+    if (p->n_peers < 3)
+        p->min_peers = p->n_peers = 3;
+    for (uint32_t k = 0; k < p->n_faults; k++)
+        if (p->fault[k].for_us == PLAN_EVER)
+            p->fault[k].for_us = 5 * PLAN_SECOND;
+    if (p->n_faults == PLAN_FAULTS_MAX)
+        p->n_faults--;
+    uint32_t all = (UINT32_C(1) << p->n_peers) - 1;
+    struct fault f = {.kind = kind[rng_below(&r, sizeof kind / sizeof *kind)],
+                      .at_us = plan_draw_us(&r, 0.1, 1e-6 * (double)(length_us + PLAN_SECOND)),
+                      .for_us = PLAN_EVER,
+                      .a = draw_minority(&r, p->n_peers)};
+    /* A fault has no effect on a process that does not exist yet. */
+    for (uint32_t i = 0; i < p->n_peers; i++)
+        if (f.at_us <= p->start_us[i])
+            f.at_us = (p->start_us[i] / 1000 + 1) * 1000;
+    f.b = f.kind == FAULT_SPLIT ? all & ~f.a : 0;
+    keep_down(p, f.a);
+    p->fault[p->n_faults++] = f;
+    uint32_t stay = p->n_peers - (uint32_t)__builtin_popcount(f.a);
+    if (p->min_peers > stay)
+        p->min_peers = stay;
+    if (plan_chance(&r, 0.7))
+        p->step_us =
+            (length_us + plan_end_us(p) + 32 * PLAN_SECOND) / (int64_t)(p->rounds * p->local_steps);
+}
+
+/* ---- how long it may take ---- */
+
+/* Returns the time by which all peers must have ended. After the last fault the run may take its
+ * whole length at the pace of the slowest peer, and 1,000 rounds of the consensus phase. In addition
+ * each of these waits may occur: the silence of the minority is noticed and its worker given up, the
+ * quorum timeout, and the end of a consensus phase without progress. */
+int64_t liveness_limit_us(const struct plan *p)
+{
+    double step = (double)p->step_us * (1 + p->step_spread);
+    double lag = 2.0 * (double)(p->latency_us + p->jitter_us) + course_exchange_us(p);
+    double length = (step * p->local_steps + lag) * (double)p->rounds + 1000 * (step / 4 + lag);
+    double waits = 3 * p->worker_limit_s + p->patience_s + 2e-6 * SCHEDULE_STALL_US + 60;
+    return plan_end_us(p) + (int64_t)(length + 1e6 * waits);
+}
+
+void liveness_part(struct cluster *c, const struct fault *f)
+{
+    uint32_t all = (UINT32_C(1) << c->plan.n_peers) - 1;
+    bool split = f->kind == FAULT_SPLIT && (f->a | f->b) == all;
+    if (!c->plan.liveness || f->for_us != PLAN_EVER || !(split || f->kind == FAULT_STOP))
+        return;
+    c->parted |= f->a;
+    for (uint32_t i = 0; i < c->plan.n_peers; i++)
+        if ((f->a >> i & 1) && cluster_alive(c, i) && cluster_progress(c, i).phase == NODE_TRAINING)
+            c->parted_in_training |= UINT32_C(1) << i;
+}
+
+void liveness_late(struct cluster *c)
+{
+    for (uint32_t i = 0; i < c->plan.n_peers; i++)
+        if (cluster_alive(c, i) && !course_is_lost(c, i))
+            cluster_wrong(c, WRONG_LIVENESS,
+                          "%" PRIu32 " has not ended: phase %d, round %" PRIu64 "%s", i,
+                          (int)cluster_progress(c, i).phase, cluster_progress(c, i).round,
+                          c->parted >> i & 1 ? ", cut off" : "");
+}
+
+/* ---- how the peers ended ---- */
+
+/* Returns whether the verdict of a peer without quorum says why the run did not succeed. */
+static bool has_reason(const struct verdict *o)
+{
+    return o->kind == VERDICT_NO_QUORUM || o->kind == VERDICT_ALONE || o->kind == VERDICT_AWAY;
+}
+
+/* Returns whether the peer began to train with more than twice as many members as were cut off. */
+static bool began_with_all(const struct cluster *c, const struct verdict_facts *f)
+{
+    uint32_t n_begun = f->n_begun > 0 ? f->n_begun : f->n_members;
+    return n_begun > 2 * (uint32_t)__builtin_popcount(c->parted);
+}
+
+void liveness_end(struct cluster *c)
+{
+    for (uint32_t i = 0; i < c->plan.n_peers && c->plan.liveness; i++) {
+        struct verdict_facts f;
+        struct verdict o;
+        int code;
+        bool parted = c->parted >> i & 1;
+        if (sim_node(c->world, i) == NULL || c->peer[i].absent || c->peer[i].left
+            || !sim_ended(c->world, i, &code))
+            continue;
+        node_facts(sim_node(c->world, i), &f);
+        verdict_judge(&o, &f);
+        if (parted && (c->parted_in_training >> i & 1) && c->peer[i].n_lives == 1
+            && began_with_all(c, &f) && (code != CMD_APART || !has_reason(&o)))
+            cluster_wrong(c, WRONG_LIVENESS, "%" PRIu32 ", cut off, ended with %d: %s", i, code,
+                          o.text);
+        if (!parted && c->settled && code != CMD_OK)
+            cluster_wrong(c, WRONG_LIVENESS, "%" PRIu32 ", with a quorum, ended with %d: %s", i,
+                          code, o.text);
+    }
+}
