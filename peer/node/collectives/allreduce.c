@@ -408,10 +408,26 @@ static struct allreduce_step *read_step(struct allreduce *c, const struct link *
     return NULL;
 }
 
+/* Drops the stored STEPs of earlier attempts of the same sender and round. The sender has given these
+ * attempts up. A peer that is not in this round yet, for example after a join, would otherwise store
+ * the STEPs of all attempts, and take the sender for a violator. */
+static void drop_given_up(struct allreduce *c, const uint8_t *id,
+                          const struct wire_round_protocol *m)
+{
+    for (struct allreduce_step **at = &c->steps; *at != NULL;) {
+        const struct allreduce_step *s = *at;
+        if (s->round == m->round && s->attempt < m->attempt && env_same_id(s->id, id))
+            drop_step(at);
+        else
+            at = &(*at)->next;
+    }
+}
+
 static void keep_step(struct allreduce *c, const struct link *l,
                       const struct wire_round_protocol *m)
 {
     struct allreduce_step **end = &c->steps;
+    drop_given_up(c, l->id, m);
     if (!has_room(c, l->id, m->payload.n / sizeof(float))) {
         sessions_violation(c->sessions, l, "ROUND_PROTOCOL too far ahead");
         return;
