@@ -33,14 +33,14 @@ static uint32_t draw_minority(struct rng *r, uint32_t n)
     return set;
 }
 
-/* Removes a set of peers from the faults that start processes again. */
+/* Removes a set of peers from the faults that start processes again, or let them continue. */
 static void keep_down(struct plan *p, uint32_t set)
 {
     uint32_t n = 0;
     for (uint32_t k = 0; k < p->n_faults; k++) {
         struct fault f = p->fault[k];
         if (f.kind == FAULT_KILL || f.kind == FAULT_REPLACE || f.kind == FAULT_OFF
-            || f.kind == FAULT_LEAVE || f.kind == FAULT_LATE)
+            || f.kind == FAULT_LEAVE || f.kind == FAULT_LATE || f.kind == FAULT_STOP)
             f.a &= ~set;
         if (f.a != 0)
             p->fault[n++] = f;
