@@ -14,6 +14,9 @@
 enum {
     SLICE_US = 100 * 1000,
     SETTLED_US = 30 * PLAN_SECOND,
+    /* Additional time if two processes share a name: one of them ends 10 s after they met, and peers
+     * that refused the other dial it again up to 5 s later. */
+    DOUBLES_US = 15 * PLAN_SECOND,
     REPAIRED_US = 11 * PLAN_SECOND,
     EVENTS_MAX = 20 * 1000 * 1000
 };
@@ -325,15 +328,16 @@ static bool someone_ended(const struct cluster *c)
     return false;
 }
 
-/* Returns whether the remaining peers came back too late: others have ended, and the remaining
+/* Returns whether the remaining peers came back too late: others are gone, and the remaining
  * peers are fewer than min_peers or know no live peer. With `guests`, the death of peer 0 also ends
  * the run, because only peer 0 has the run description. */
 static bool too_late(const struct cluster *c)
 {
     uint32_t ended = 0, left = 0, stranded = 0;
     for (uint32_t i = 0; i < c->plan.n_peers; i++) {
-        if (!cluster_alive(c, i)) { /* Ended peers count, whether honest or Byzantine. */
-            ended += !c->peer[i].absent;
+        /* Byzantine peers count, and peers that were killed so late that they are not restarted. */
+        if (!cluster_alive(c, i)) {
+            ended++;
             continue;
         }
         if (!cluster_honest(c, i) || course_is_lost(c, i))
@@ -422,6 +426,7 @@ void course_run(struct cluster *c)
     bool waits = c->plan.checkpoint_s > 0 && !someone_lives_on(&c->plan);
     int64_t settled =
         over + SETTLED_US + (waits ? RESUME_US : 0) + (int64_t)(c->plan.forget_s * 1e6);
+    settled += admission_later(&c->plan) != 0 ? DOUBLES_US : 0;
     int64_t repaired = ends_in_deaths(&c->plan) ? over + REPAIRED_US : never;
     take_down_later(c);
     take_down_unborn(c);
