@@ -314,6 +314,13 @@ enum members_verdict members_merge(struct members *m, const struct record *r, in
     return replace_record(m, s, r, now_us);
 }
 
+bool members_rejected(const struct members *m, const struct record *r)
+{
+    bool ended = r->state == RECORD_LEFT || record_state_is_final(r->state);
+    return table_find(&m->table, r->id) == NULL && members_buried(m, r) && !ended
+           && record_signed_well(m, r);
+}
+
 void members_expect(const struct members *m, const struct record *r, uint32_t n)
 {
     table_expect(&m->table, r, n);

@@ -233,6 +233,10 @@ uint64_t members_changes(const struct members *m);
  * members accept, too. */
 bool members_revive(struct members *m, const struct record *r, struct accusation *a);
 
+/* Returns whether the tombstone of a dropped member rejects record r, although the signature is valid
+ * and the record does not say that the member has ended its run. The member may be alive. */
+bool members_rejected(const struct members *m, const struct record *r);
+
 /* Copies unsent changes, oldest first, into out's arrays and marks them as sent: at most `cap`
  * records, accusations and endorsements each. cap is from MEMBERS_ACCUSERS to WIRE_BATCH_MAX.
  * Returns false if there were none. Must be called until it returns false. */

@@ -16,11 +16,16 @@
  */
 #include "peer/node/sessions.h"
 
+#include "peer/node/mark.h"
+#include "peer/node/timers.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { DROPPED_MAX = 8 /* Maximum number of dropped members dialled in DIAL_DROPPED_US. */ };
 
 void dial_address(struct sessions *s, const char *address, uint32_t *tag)
 {
@@ -79,6 +84,24 @@ static bool own_address(const struct sessions *s, const char *address)
         if (strcmp(own->address[k], address) == 0)
             return true;
     return false;
+}
+
+/* A peer that was cut off for longer than --member-ttl has dropped all members. Its tombstones reject
+ * the records of members that still live, until a session shows that the member lives. No edge and no
+ * failure detector dials a member that is not in the table, so this peer dials it here. */
+void dial_dropped(struct sessions *s, const struct record *r)
+{
+    uint32_t tag;
+    if (s->env->now_us - s->dropped_us >= DIAL_DROPPED_US) {
+        s->dropped_us = s->env->now_us;
+        s->n_dropped = 0;
+    }
+    if (s->n_dropped == DROPPED_MAX || s->env->fx->n_dials == NODE_DIALS_MAX || r->n_addresses == 0
+        || known_address(s, r->address[0]) || !members_rejected(s->env->members, r))
+        return;
+    MARK("dial: a dropped member may be alive");
+    s->n_dropped++;
+    dial_address(s, r->address[0], &tag);
 }
 
 /* Dials all addresses of a bootstrap name that need it, up to NODE_DIALS_MAX dials per step. */

@@ -150,8 +150,11 @@ static bool may_introduce(struct sessions *s, struct link *l)
 void handshake_record(struct sessions *s, const struct link *link, const struct record *r)
 {
     struct link *l = &s->links[link - s->links];
-    if (members_find(s->env->members, r->id) != NULL || may_introduce(s, l))
-        note_other(s, l, r, merge(s, l, r));
+    if (members_find(s->env->members, r->id) == NULL && !may_introduce(s, l))
+        return;
+    note_other(s, l, r, merge(s, l, r));
+    if (admit_record(s, r))
+        dial_dropped(s, r);
 }
 
 void sessions_members(struct sessions *s, const struct link *link, const struct wire_members *told)

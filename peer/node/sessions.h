@@ -258,6 +258,9 @@ struct sessions
     /* Index in the member table at which the search for the next dead member begins, when they are
      * dialled in turn. */
     size_t next_dead;
+    /* Begin of the present interval of DROPPED_US, and number of dropped members dialled in it. */
+    int64_t dropped_us;
+    uint32_t n_dropped;
     uint32_t next_tag; /* Tag of the last dial. Tags are counted up from 1. */
 
     /* Number of consecutive dials to members that failed within DIAL_REFUSED_US. A dial that
@@ -429,6 +432,9 @@ void dial_start(struct sessions *s);
 /* Dials `address`, which must stay valid until the next step. *tag identifies the result. At most
  * NODE_DIALS_MAX dials may be made in one step; the caller checks this. */
 void dial_address(struct sessions *s, const char *address, uint32_t *tag);
+/* Dials the member of record r, which another member announces, if this peer has dropped the member
+ * from its table. r must stay valid until the end of the step. */
+void dial_dropped(struct sessions *s, const struct record *r);
 /* Ends the dial with this tag. `id`: the peer that answered; NULL: the dial failed for the reason
  * `why`. */
 void dial_over(struct sessions *s, uint32_t tag, const uint8_t *id, enum node_why why);

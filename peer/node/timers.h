@@ -108,6 +108,8 @@
     TIMER(DEAD_REDIAL_ALONE_US, 2 * 1000 * 1000,                                                   \
           "Each time this interval has passed, a peer that was cut off or paused dials one dead "  \
           "member.")                                                                               \
+    TIMER(DIAL_DROPPED_US, 1000 * 1000,                                                            \
+          "A peer dials at most 8 members that it has dropped from its table in this interval.")   \
     TIMER(BOOTSTRAP_US, 30 * 1000 * 1000,                                                          \
           "Each time this interval has passed, the names of the bootstrap list are resolved and "  \
           "dialled again.")                                                                        \

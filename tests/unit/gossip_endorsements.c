@@ -342,6 +342,15 @@ static void test_forget(void **state)
     struct accusation a;
     struct record back = record(2, 1), other = record(7, 1);
     assert_false(members_revive(m, &other, &a));
+    /* The rejected record may be of a live member, unless it is forged, says that the member has
+     * left, or is newer than the tombstone. */
+    struct record forged = back, gone = unsigned_record(2, 1), newer = record(2, 2);
+    forged.signature[0] ^= 1;
+    gone.state = RECORD_LEFT;
+    gone = signed_record(gone);
+    assert_true(members_rejected(m, &back));
+    assert_false(members_rejected(m, &forged) || members_rejected(m, &gone));
+    assert_false(members_rejected(m, &newer) || members_rejected(m, &other));
     /* members_revive() removes the tombstone and returns an accusation of the member. When the
      * member refutes this accusation, it gets an incarnation that other tables accept. */
     assert_true(members_revive(m, &back, &a));
