@@ -178,10 +178,10 @@ void distance_bound_look(struct distance_bound *c, const struct edges *es, uint6
      * has ended, the bound therefore cannot fall below the target any more, unless `counts` is set.
      * A bound that was below the target before stays valid, but does not become smaller. */
     bool ended = member_counts_ended(es->env);
-    if (ended && !c->counts)
-        bound = fmax(bound, c->bound);
     MARK_IF(ended && !c->counts && bound < c->bound,
             "distance_bound: a smaller bound after an end does not count");
+    if (ended && !c->counts)
+        bound = fmax(bound, c->bound);
     bool near = bound <= most;
     if (near && !c->near)
         c->since = rounds;
