@@ -279,6 +279,24 @@ static void get_status_edge(struct cursor *c, struct wire_status_edge *e)
     e->resets = get_u64(c);
 }
 
+static bool is_figure(const char *name)
+{
+    return name[0] != '\0' && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == strlen(name);
+}
+
+static void get_status_figure(struct cursor *c, struct wire_status_figure *f)
+{
+    demand(c, get_count(c, FIELDS_STATUS_FIGURE) == FIELDS_STATUS_FIGURE);
+    get_text(c, f->name, WIRE_FIGURE_NAME, is_figure);
+    f->is_real = c->at < c->end && *c->at == 0xcb;
+    if (f->is_real) {
+        f->real = get_figure(c, -INFINITY, INFINITY);
+        demand(c, isfinite(f->real));
+    } else {
+        f->whole = get_u64(c);
+    }
+}
+
 /* ---- one parser per message type: the fields after the type, in the order of the encoder ---- */
 
 static void read_hello(struct cursor *c, struct wire_message *message)
@@ -492,6 +510,9 @@ static void read_status(struct cursor *c, struct wire_message *message)
     m->n_edges = get_count(c, WIRE_EDGES_MAX);
     for (uint32_t i = 0; i < m->n_edges && !c->bad; i++)
         get_status_edge(c, &m->edges[i]);
+    m->n_figures = get_count(c, WIRE_FIGURES_MAX);
+    for (uint32_t i = 0; i < m->n_figures && !c->bad; i++)
+        get_status_figure(c, &m->figures[i]);
 }
 
 static void read_hand(struct cursor *c, struct wire_message *message)

@@ -49,6 +49,8 @@ enum wire_limit {
     WIRE_HEAD_MAX = 1024,
     WIRE_SKETCH_MAX = 4096, /* Maximum bytes of an encoded sketch in a DELTA. */
     WIRE_EDGES_MAX = 64,    /* Maximum number of edges in a STATUS. */
+    WIRE_FIGURES_MAX = 32,  /* Maximum number of figures by name in a STATUS. */
+    WIRE_FIGURE_NAME = 31,  /* Maximum characters of such a name: [a-z0-9_]. */
     /* Momentum 1.0 as a fixed-point number. A momentum in a message is always less. */
     WIRE_MOMENTUM_ONE = 1 << 16,
     /* A DELTA encodes `degree` and `more` in one number; `more` begins at this bit. */
@@ -478,6 +480,16 @@ struct wire_status_edge
     uint64_t resets;
 };
 
+/* A figure by name. Both ends find the name in the table of figures (peer/node/figure.h), so a new
+ * figure needs no new protocol version. A receiver ignores names that it does not know. */
+struct wire_status_figure
+{
+    char name[WIRE_FIGURE_NAME + 1];
+    bool is_real;   /* True: the value is `real`. False: the value is `whole`. */
+    uint64_t whole; /* A whole number. A bool is 0 or 1. */
+    double real;    /* Never NaN: a value that is not known is not in the message. */
+};
+
 /* A peer's metrics about itself. Unknown values are NaN. */
 struct wire_status
 {
@@ -501,6 +513,8 @@ struct wire_status
                + 1]; /* Codec of the peer's current deltas, truncated if too long. Empty: none. */
     uint32_t n_edges;
     struct wire_status_edge edges[WIRE_EDGES_MAX];
+    uint32_t n_figures; /* Number of figures without a field above. */
+    struct wire_status_figure figures[WIRE_FIGURES_MAX];
 };
 
 /* Column statistics of a member's data, sent by that member and forwarded by peers without a run

@@ -453,9 +453,19 @@ static void put_status_edge(struct out *o, const struct wire_status_edge *e)
     put_uint(o, e->resets);
 }
 
+static void put_status_figure(struct out *o, const struct wire_status_figure *f)
+{
+    put_array(o, FIELDS_STATUS_FIGURE);
+    put_str(o, f->name, strlen(f->name));
+    if (f->is_real)
+        put_double(o, f->real);
+    else
+        put_uint(o, f->whole);
+}
+
 size_t wire_put_status(uint8_t *out, size_t cap, const struct wire_status *m)
 {
-    assert(m->n_edges <= WIRE_EDGES_MAX);
+    assert(m->n_edges <= WIRE_EDGES_MAX && m->n_figures <= WIRE_FIGURES_MAX);
     struct out o;
     begin(&o, out, cap);
     put_type(&o, WIRE_STATUS);
@@ -483,6 +493,9 @@ size_t wire_put_status(uint8_t *out, size_t cap, const struct wire_status *m)
     put_array(&o, m->n_edges);
     for (uint32_t i = 0; i < m->n_edges; i++)
         put_status_edge(&o, &m->edges[i]);
+    put_array(&o, m->n_figures);
+    for (uint32_t i = 0; i < m->n_figures; i++)
+        put_status_figure(&o, &m->figures[i]);
     return end(&o);
 }
 

@@ -177,6 +177,16 @@ static inline struct wire_status *sample_status(bool large)
         status.clock_ms = UINT64_MAX;
         memset(status.codec, 'q', WIRE_CODEC_MAX);
         status.n_edges = WIRE_EDGES_MAX;
+        status.n_figures = WIRE_FIGURES_MAX;
+    }
+    for (uint32_t i = 0; i < status.n_figures; i++) {
+        struct wire_status_figure *f = &status.figures[i];
+        memset(f->name, 'a' + (int)(i % 26), WIRE_FIGURE_NAME);
+        f->is_real = i % 2 == 1;
+        if (f->is_real)
+            f->real = -1e300;
+        else
+            f->whole = UINT64_MAX;
     }
     for (uint32_t i = 0; i < status.n_edges; i++) {
         struct wire_status_edge *e = &status.edges[i];

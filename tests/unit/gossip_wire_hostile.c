@@ -345,10 +345,15 @@ static void test_too_many(void **state)
     }
     /* The large sample of a STATUS has 64 edges. One edge is appended, and the array header is set
      * to 65. */
-    n = sample(WIRE_STATUS, true);
+    struct wire_status *s = sample_status(true);
+    s->n_figures = 0;
+    n = wire_put_status(buffer, CAP, s);
     size_t n_edge = 1 + 34 + 1 + 9 + 5 + 9;
+    n--; /* The last byte is the empty list of figures. */
+    uint8_t figures = buffer[n];
     memcpy(buffer + n, buffer + n - n_edge, n_edge);
     uint8_t *count = buffer + n - WIRE_EDGES_MAX * n_edge - 1;
+    buffer[n++ + n_edge] = figures;
     assert_int_equal(*count, WIRE_EDGES_MAX);
     *count = WIRE_EDGES_MAX + 1;
     assert_msgpack(buffer, n + n_edge);
@@ -467,6 +472,36 @@ static void test_bad_status(void **state)
     assert_refused(buffer, wire_put_status(buffer, CAP, s));
 }
 
+/* The list of figures by name: its length, and the names and values that a receiver accepts. */
+static void test_status_figures(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"", "A", "a b", "a-b", "\x1b[2J", "\xc3\xa9"};
+    struct wire_status *s = sample_status(false);
+    assert_true(check_sound(buffer, wire_put_status(buffer, CAP, s)));
+    s->n_figures = 1;
+    s->figures[0] = (struct wire_status_figure){.name = "a_1", .whole = 3};
+    assert_true(check_sound(buffer, wire_put_status(buffer, CAP, s)));
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        strcpy(s->figures[0].name, bad[i]);
+        assert_refused(buffer, wire_put_status(buffer, CAP, s));
+    }
+    static const double real[] = {NAN, INFINITY, -INFINITY};
+    for (size_t i = 0; i < sizeof real / sizeof *real; i++) {
+        s->figures[0] = (struct wire_status_figure){.name = "a", .is_real = true, .real = real[i]};
+        assert_refused(buffer, wire_put_status(buffer, CAP, s));
+    }
+    /* The large sample has the largest number of figures, each of which has 33 bytes of name and 9
+     * of value in an array of two. One more is appended. */
+    size_t n = sample(WIRE_STATUS, true), n_figure = 1 + 1 + WIRE_FIGURE_NAME + 9;
+    memcpy(buffer + n, buffer + n - n_figure, n_figure);
+    uint8_t *count = buffer + n - WIRE_FIGURES_MAX * n_figure - 1;
+    assert_int_equal(*count, WIRE_FIGURES_MAX);
+    *count = WIRE_FIGURES_MAX + 1;
+    assert_msgpack(buffer, n + n_figure);
+    assert_refused(buffer, n + n_figure);
+}
+
 /* Tests PING messages like [3, 9, 9, false], in which a value has another type or encoding, or in
  * which a value is missing or too many. */
 static void test_wrong_types(void **state)
@@ -538,7 +573,8 @@ int main(void)
         cmocka_unit_test(test_texts),          cmocka_unit_test(test_bad_records),
         cmocka_unit_test(test_too_many),       cmocka_unit_test(test_bad_hello),
         cmocka_unit_test(test_bad_delta),      cmocka_unit_test(test_bad_status),
-        cmocka_unit_test(test_wrong_types),    cmocka_unit_test(test_random),
+        cmocka_unit_test(test_status_figures), cmocka_unit_test(test_wrong_types),
+        cmocka_unit_test(test_random),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
