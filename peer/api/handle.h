@@ -122,10 +122,13 @@ struct hearsay
 
     /* ---- Read by the caller's thread. Guarded by `lock`. ---- */
     uv_mutex_t lock;
-    /* Latest progress figures of the node. Valid if `has_seen` is true. */
-    struct node_progress seen;
-    bool has_seen;
+    /* Latest figures of the node, in the member `node`. */
+    struct figure_values seen;
     char codec[256];
+    /* Result of the last hearsay_figures_json(). NULL: none. */
+    char *figures_said;
+    /* Copy of `codec` for hearsay_figures() on the caller's thread. */
+    char codec_said[256];
     /* Run description. "": the run is not known yet. */
     char run_text[WIRE_RUN_MAX + 1];
     uint64_t copied; /* Bytes copied between tensors and flat vector so far. */

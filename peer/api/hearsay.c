@@ -91,6 +91,7 @@ struct hearsay *hearsay_new(void)
         return NULL;
     h->owner = getpid();
     h->exit_code = -1;
+    figure_init(&h->seen);
     if (turn_open(&h->turn) < 0) {
         free(h);
         return NULL;
@@ -123,6 +124,7 @@ void hearsay_close(struct hearsay *h)
     handle_undo(h);
     for (size_t i = 0; i < h->n_words; i++)
         free(h->word[i]);
+    free(h->figures_said);
     tensors_close(&h->tensors);
     uv_mutex_destroy(&h->lock);
     turn_close(&h->turn);
@@ -297,7 +299,7 @@ static int over(struct hearsay *h)
     uint64_t done;
     h->yours = h->ended = true;
     uv_mutex_lock(&h->lock);
-    done = h->seen.round;
+    done = h->seen.node.round;
     uv_mutex_unlock(&h->lock);
     h->round = done > h->round ? done : h->round;
     if (h->exit_code != CMD_USAGE && h->exit_code != CMD_FAILED)
@@ -483,38 +485,53 @@ uint16_t hearsay_port(const struct hearsay *h)
     return h != NULL && h->driver != NULL ? uv_driver_port(h->driver) : 0;
 }
 
-static void fill_figures(struct hearsay *h, struct hearsay_figures *f)
+/* Copies all figures of the peer. `v->codec` points into the handle. */
+static void copy_values(struct hearsay *h, struct figure_values *v)
 {
-    const struct node_progress *p = &h->seen;
+    uv_mutex_lock(&h->lock);
+    *v = h->seen;
+    v->node.n_rounds = h->n_rounds;
+    v->bytes_copied = h->copied;
+    memcpy(h->codec_said, h->codec, sizeof h->codec_said);
+    uv_mutex_unlock(&h->lock);
+    v->codec = h->codec_said;
+}
+
+/* Fills in the fields of the header. The list cannot grow without a change of the header: a new
+ * figure is in hearsay_figures_json() only. */
+static void fill_figures(const struct figure_values *v, struct hearsay_figures *f)
+{
+    const struct node_progress *p = &v->node;
     *f = (struct hearsay_figures){.size = f->size,
                                   .round = p->round,
-                                  .rounds = h->n_rounds,
+                                  .rounds = p->n_rounds,
                                   .settle_rounds = p->settle_rounds,
                                   .rounds_done = p->rounds_done,
                                   .rounds_skipped = p->rounds_skipped,
-                                  .drift = h->has_seen ? p->drift : (double)NAN,
-                                  .relative_drift = h->has_seen ? p->relative_drift : (double)NAN,
+                                  .drift = p->drift,
+                                  .relative_drift = p->relative_drift,
                                   .drift_round = p->drift_round,
-                                  .loss = h->has_seen ? p->loss : (double)NAN,
-                                  .accuracy = h->has_seen ? p->accuracy : (double)NAN,
-                                  .test_loss = h->has_seen ? p->test_loss : (double)NAN,
+                                  .loss = p->loss,
+                                  .accuracy = p->accuracy,
+                                  .test_loss = p->test_loss,
                                   .accuracy_round = p->accuracy_round,
-                                  .gamma = h->has_seen ? p->gamma : (double)NAN,
+                                  .gamma = p->gamma,
                                   .n_live = p->n_live,
                                   .n_edges = p->n_edges,
                                   .bytes_sent = p->bytes_sent,
                                   .bytes_received = p->bytes_received,
-                                  .bytes_copied = h->copied,
+                                  .bytes_copied = v->bytes_copied,
                                   .compute_s = p->compute_s,
                                   .mix_s = p->mix_s,
                                   .wait_s = p->wait_s};
-    memcpy(f->codec, h->codec, sizeof f->codec);
-    snprintf(f->phase, sizeof f->phase, "%s", uv_metrics_phase(p->phase, p->holds));
+    snprintf(f->codec, sizeof f->codec, "%s", v->codec);
+    snprintf(f->phase, sizeof f->phase, "%s", figure_phase(p->phase, p->holds));
 }
 
 int hearsay_figures(struct hearsay *h, struct hearsay_figures *f)
 {
     struct hearsay_figures all;
+    struct figure_values v;
     if (h != NULL && is_own_process(h) && h->stage != HANDLE_OPEN)
         return check_open(h, "hearsay_figures");
     if (h == NULL || !is_own_process(h))
@@ -523,9 +540,23 @@ int hearsay_figures(struct hearsay *h, struct hearsay_figures *f)
         return handle_fail(h, HEARSAY_USAGE, "hearsay_figures: found a size of %zu, expected %zu",
                            f != NULL ? f->size : 0, sizeof all);
     all.size = f->size;
-    uv_mutex_lock(&h->lock);
-    fill_figures(h, &all);
-    uv_mutex_unlock(&h->lock);
+    copy_values(h, &v);
+    fill_figures(&v, &all);
     memcpy(f, &all, f->size < sizeof all ? f->size : sizeof all);
     return HEARSAY_OK;
+}
+
+const char *hearsay_figures_json(struct hearsay *h)
+{
+    struct figure_values v;
+    if (h == NULL || !is_own_process(h))
+        return "";
+    if (h->stage != HANDLE_OPEN && check_open(h, "hearsay_figures_json") != HEARSAY_OK)
+        return "";
+    copy_values(h, &v);
+    free(h->figures_said);
+    h->figures_said = uv_metrics_python(&v);
+    if (h->figures_said == NULL)
+        (void)handle_fail(h, HEARSAY_SYSTEM, "hearsay_figures_json: out of memory");
+    return h->figures_said != NULL ? h->figures_said : "";
 }

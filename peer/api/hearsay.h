@@ -72,7 +72,7 @@ extern "C" {
 #endif
 
 /* Version of the interface in this header. Each addition to the interface raises it by 1. */
-#define HEARSAY_API 2
+#define HEARSAY_API 3
 /* Returns the HEARSAY_API of the library that is loaded. If the result is at least the HEARSAY_API
  * of your header, the library has every function of your header. May be called from any thread.
  * Never fails. */
@@ -443,6 +443,12 @@ struct hearsay_figures
  * callback. Returns HEARSAY_OK, or HEARSAY_USAGE if the handle is not open, `f` is NULL or
  * `f->size` is too small. */
 HEARSAY_EXPORT int hearsay_figures(struct hearsay *h, struct hearsay_figures *f);
+/* Returns the figures of struct hearsay_figures as a JSON object, for bindings of other languages.
+ * Later versions of the library may add figures to the object. A number that is not known is null.
+ * May be called in a callback. The text is valid until the next call of this function with the same
+ * handle. Returns "" if `h` is NULL or was made before fork(), and also if the handle is not open or
+ * memory is short; hearsay_error() then has a message. Otherwise never fails. */
+HEARSAY_EXPORT const char *hearsay_figures_json(struct hearsay *h);
 
 /* Returns the message of the last call that failed, or "" if no call has failed. The text is valid
  * until the next failure of a call with this handle. Never fails. */

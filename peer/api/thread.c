@@ -30,8 +30,7 @@ void handle_update_figures(struct hearsay *h, const struct node *n, uint64_t sen
     p.bytes_sent = sent;
     p.bytes_received = received;
     uv_mutex_lock(&h->lock);
-    h->seen = p;
-    h->has_seen = true;
+    h->seen.node = p;
     snprintf(h->codec, sizeof h->codec, "%s",
              p.rung != NULL        ? p.rung
              : node_run(n) != NULL ? node_run(n)->compress

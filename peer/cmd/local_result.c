@@ -321,19 +321,13 @@ static struct totals add_up(const struct cmd_local_result *r)
 /* Returns the JSON object of peer i. For a peer without a summary the values are null. */
 static json_t *peer_object(const struct cmd_local_result *r, uint32_t i)
 {
-    static const char *const keys[] = {
-        "accuracy",     "test_loss",     "accuracy_round", "accuracy_samples", "loss",
-        "round",        "settle_rounds", "bytes_sent",     "bytes_received",   "compute_s",
-        "wait_s",       "mix_s",         "relative_drift", "own_distance",     "diverged",
-        "unlearnt",     "resets",        "violations",     "exchanges",        "rung",
-        "drift_excess", "drift_target",  "rounds_done",    "interrupted",      "rounds_skipped",
-        "joined_round", "verdict",       "model",          "handed_to"};
+    const struct figure *f;
     json_t *j = json_object();
     json_object_set_new(j, "name", json_string(r->name[i]));
     json_object_set_new(j, "exit_code", json_integer(r->exit_code[i]));
-    for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
-        json_t *v = json_object_get(r->summary[i], keys[k]);
-        json_object_set_new(j, keys[k], v ? json_incref(v) : json_null());
+    for (uint32_t k = 1; (f = figure_at(FIGURE_LOCAL, k)) != NULL; k++) {
+        json_t *v = json_object_get(r->summary[i], f->name);
+        json_object_set_new(j, f->name, v ? json_incref(v) : json_null());
     }
     return j;
 }

@@ -47,7 +47,7 @@ static void show(struct cmd_peer_report *r, const struct node_progress *g, bool 
                                    .wanted_drift = r->wanted_drift,
                                    .bytes_sent = g->bytes_sent,
                                    .bytes_received = g->bytes_received};
-    snprintf(row.phase, sizeof row.phase, "%s", uv_metrics_phase(g->phase, g->holds));
+    snprintf(row.phase, sizeof row.phase, "%s", figure_phase(g->phase, g->holds));
     snprintf(row.tail, sizeof row.tail, "%u live, %u edges", (unsigned)g->n_live,
              (unsigned)g->n_edges);
     cmd_progress_show(&r->progress, &row, 1, run_log_seconds(&r->diary), force);

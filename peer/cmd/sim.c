@@ -164,7 +164,7 @@ static void say_progress(struct simulation *s, const struct node_progress *p)
                                    .drift_round = p->drift_round,
                                    .wanted_drift = node_run(sim_node(s->world, 0))->final_drift,
                                    .has_exact = true};
-    snprintf(row.phase, sizeof row.phase, "%s", uv_metrics_phase(p->phase, p->holds));
+    snprintf(row.phase, sizeof row.phase, "%s", figure_phase(p->phase, p->holds));
     snprintf(row.tail, sizeof row.tail, "simulated %.2f s", (double)sim_now_us(s->world) * 1e-6);
     if (!cmd_progress_due(&s->progress, &row, 1, now_s) && !ends)
         return;

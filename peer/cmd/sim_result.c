@@ -171,16 +171,17 @@ static void collect(struct simulation *s, struct result *r, json_t *peers)
         r->sent += p.bytes_sent;
         r->received += p.bytes_received;
         cmd_progress_codecs_add(&r->rungs, p.rung, p.excess);
-        json_t *line = uv_metrics_object(&p, (double)sim_now_us(s->world) * 1e-6);
+        struct figure_values v;
+        figure_init(&v);
+        v.node = p;
+        v.node.evaluated = true; /* Show the last evaluation, whichever round it was in. */
+        v.time_s = (double)sim_now_us(s->world) * 1e-6;
+        json_t *line = uv_metrics_object(&v);
         json_object_set_new(line, "name", json_string(name));
         json_object_set_new(line, "exit_code", json_integer(code));
         json_object_set_new(line, "attacks", json_boolean(s->liar[i]));
         json_object_set_new(line, "left", json_boolean(has_left(s, i)));
-        json_object_set_new(line, "diverged",
-                            p.diverged[0] ? json_string(p.diverged) : json_null());
-        json_object_set_new(line, "unlearnt",
-                            p.unlearnt[0] ? json_string(p.unlearnt) : json_null());
-        uv_metrics_evaluation(line, &p);
+        (void)uv_metrics_add(line, &v, FIGURE_SIM);
         json_object_set_new(line, "model",
                             s->files != NULL && s->files[i].has_model ? json_string(CMD_SIM_MODEL)
                                                                       : json_null());

@@ -2,10 +2,7 @@
  *
  *   --json: {"members": [{"name", "id", "state": "alive|left|unreachable",
  *     "addresses": [...], "callable": whether this command can call the member there (null: not
- *     known), "call_error": why not, or null, "phase", "round", "rounds", "loss", "accuracy",
- *     "drift", "relative_drift", "drift_round", "drift_age", "bytes_sent", "bytes_received", "live",
- *     "strangers", "violations", "rounds_done", "rounds_skipped",
- *     "joined_round", "age_s", "holds", "codec",
+ *     known), "call_error": why not, or null, the rows FIGURE_STATUS of figure_all[],
  *     "edges": [{"name", "state", "round", "gamma", "resets"}]}],
  *     "gathering": {"here", "min_peers"} or null,
  *     "timers": [{"name", "seconds", "purpose"}]}
@@ -75,29 +72,9 @@ static json_t *edges_array(const struct cmd_observe *w, const struct wire_status
 
 static void add_figures(json_t *j, const struct cmd_observe *w, const struct wire_status *s)
 {
-    json_object_set_new(j, "phase",
-                        json_string(uv_metrics_phase((enum node_phase)s->phase, s->holds)));
-    json_object_set_new(j, "round", uv_metrics_whole(s->round));
-    json_object_set_new(j, "rounds", uv_metrics_whole(s->n_rounds));
-    json_object_set_new(j, "loss", uv_metrics_number(s->loss));
-    json_object_set_new(j, "accuracy", uv_metrics_number(s->accuracy));
-    json_object_set_new(j, "drift", uv_metrics_number(s->drift));
-    json_object_set_new(j, "relative_drift", uv_metrics_number(s->relative_drift));
-    json_object_set_new(j, "drift_round",
-                        isfinite(s->drift) ? uv_metrics_whole(s->drift_round) : json_null());
-    json_object_set_new(j, "drift_age",
-                        isfinite(s->drift) ? uv_metrics_whole(s->drift_age) : json_null());
-    json_object_set_new(j, "bytes_sent", uv_metrics_whole(s->bytes_sent));
-    json_object_set_new(j, "bytes_received", uv_metrics_whole(s->bytes_received));
-    json_object_set_new(j, "live", uv_metrics_whole(s->n_live));
-    json_object_set_new(j, "strangers", uv_metrics_whole(s->n_strangers));
-    json_object_set_new(j, "violations", uv_metrics_whole(s->n_violations));
-    json_object_set_new(j, "rounds_done", uv_metrics_whole(s->rounds_done));
-    json_object_set_new(j, "rounds_skipped", uv_metrics_whole(s->rounds_skipped));
-    json_object_set_new(j, "joined_round", uv_metrics_whole(s->joined_round));
-    json_object_set_new(j, "age_s", uv_metrics_number(s->age_s));
-    json_object_set_new(j, "holds", json_boolean(s->holds));
-    json_object_set_new(j, "codec", s->codec[0] != '\0' ? json_string(s->codec) : json_null());
+    struct figure_values v;
+    figure_of_status(&v, s);
+    (void)uv_metrics_add(j, &v, FIGURE_STATUS);
     json_object_set_new(j, "edges", edges_array(w, s));
 }
 
@@ -169,7 +146,7 @@ static void print_row(const struct cmd_observe *w, const struct cmd_observed *m)
            m->record.n_addresses ? m->record.address[0] : "-");
     if (m->answered) {
         printf("%-9s %13s %-8s %7llu %-8s %-8s %-24s %-16s %-9s %-9s",
-               cmd_progress_phase(uv_metrics_phase((enum node_phase)s->phase, s->holds), s->round,
+               cmd_progress_phase(figure_phase((enum node_phase)s->phase, s->holds), s->round,
                                   s->n_rounds),
                rounds_of(r, s), cmd_progress_number(age, "%.1f s", s->age_s),
                (unsigned long long)s->rounds_skipped, cmd_progress_number(a, "%.4f", s->loss),

@@ -38,9 +38,8 @@ static void put(struct page *p, const char *line)
 static const char *state_of(const struct watch_member *m)
 {
     if (m->answered)
-        return cmd_progress_phase(
-            uv_metrics_phase((enum node_phase)m->status.phase, m->status.holds), m->status.round,
-            m->status.n_rounds);
+        return cmd_progress_phase(figure_phase((enum node_phase)m->status.phase, m->status.holds),
+                                  m->status.round, m->status.n_rounds);
     return m->left ? "left" : m->reached ? "silent" : "unreachable";
 }
 

@@ -29,21 +29,22 @@ bool health_live(const struct snapshot *s, int64_t now_us, char text[HEALTH_TEXT
 
 static bool gathers(const struct snapshot *s, char text[HEALTH_TEXT])
 {
-    uint32_t live = s->figures.n_live;
-    if (!s->has_run)
+    uint32_t live = s->figures.node.n_live;
+    if (!s->figures.has_run)
         return say(text, false,
                    "joining: this peer has no run yet, and waits for a peer that has one");
-    if (live < s->min_peers)
-        return say(text, false, "joining: %u of %u members are present", live, s->min_peers);
+    if (live < s->figures.min_peers)
+        return say(text, false, "joining: %u of %u members are present", live,
+                   s->figures.min_peers);
     return say(text, false,
                "joining: %u members are present, %u are needed; this peer waits for their edges or "
                "for a model",
-               live, s->min_peers);
+               live, s->figures.min_peers);
 }
 
 bool health_ready(const struct snapshot *s, int64_t now_us, char text[HEALTH_TEXT])
 {
-    const struct node_progress *p = &s->figures;
+    const struct node_progress *p = &s->figures.node;
     if (!health_live(s, now_us, text) || s->number == 0)
         return false;
     switch (p->phase) {

@@ -1,4 +1,5 @@
-/* peer/http/prometheus.c -- names, types and help texts of all metrics, and their values. */
+/* peer/http/prometheus.c -- writes the figures of a snapshot, and metrics with several values, in
+ * Prometheus' text format. */
 #include "peer/http/prometheus.h"
 
 #include "gossip/exchange/edge.h"
@@ -10,178 +11,42 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- Metrics without labels -------------------------------------------- */
-
-enum figure {
-    ROUND,
-    RUN_ROUNDS,
-    ROUNDS_DONE,
-    ROUNDS_SKIPPED,
-    JOINED_ROUND,
-    SETTLE_ROUNDS,
-    ROUND_AGE,
-    LOCAL_STEPS,
-    STEPS_DONE,
-    LOSS,
-    ACCURACY,
-    ACCURACY_ROUND,
-    TEST_LOSS,
-    DRIFT,
-    RELATIVE_DRIFT,
-    DRIFT_ROUND,
-    DRIFT_AGE,
-    FINAL_DRIFT,
-    DRIFT_EXCESS,
-    DRIFT_TARGET,
-    OWN_DISTANCE,
-    STATISTICS,
-    GAMMA,
-    GOODPUT,
-    BYTES_AHEAD,
-    LIVE,
-    MIN_PEERS,
-    OPEN_EDGES,
-    BELOW_QUORUM,
-    READY,
-    EXCHANGES,
-    RESETS,
-    VIOLATIONS,
-    DISTRUSTED,
-    DIVERGED,
-    CHECKPOINTS,
-    CHECKPOINT_SECONDS,
-    CHECKPOINTS_FAILED,
-    LINES_MISSING,
-    MODEL_UNSTORED,
-    DISK_FREE,
-    UPTIME,
-    SNAPSHOT_AGE,
-    FIGURES
-};
-
 static const char gauge[] = "gauge", counter[] = "counter";
-
-/* clang-format off */
-static const struct
-{
-    const char *name, *type, *help;
-} row[FIGURES] = {
-    [ROUND] = {"round", gauge, "Rounds of the run that this peer counts as over: joined, done or skipped."},
-    [RUN_ROUNDS] = {"run_rounds", gauge, "Rounds of the whole run."},
-    [ROUNDS_DONE] = {"rounds_done_total", counter, "Rounds whose local steps this peer did."},
-    [ROUNDS_SKIPPED] = {"rounds_skipped_total", counter, "Rounds that this peer passed over to catch up with the others."},
-    [JOINED_ROUND] = {"joined_round", gauge, "The round at which this peer joined."},
-    [SETTLE_ROUNDS] = {"settle_rounds", gauge, "Rounds of the consensus phase that are done."},
-    [ROUND_AGE] = {"round_age_seconds", gauge, "Time since this peer's last round ended."},
-    [LOCAL_STEPS] = {"local_steps", gauge, "Local steps of the last round."},
-    [STEPS_DONE] = {"local_steps_done_total", counter, "Local steps that this peer did."},
-    [LOSS] = {"loss", gauge, "Mean training loss of the last local steps."},
-    [ACCURACY] = {"accuracy_ratio", gauge, "Share of held-out samples that the last evaluation got right."},
-    [ACCURACY_ROUND] = {"accuracy_round", gauge, "The round of that evaluation; rounds of the consensus phase count on."},
-    [TEST_LOSS] = {"test_loss", gauge, "Mean loss on held-out samples at the last evaluation."},
-    [DRIFT] = {"drift", gauge, "Estimated consensus distance of the models, absolute."},
-    [RELATIVE_DRIFT] = {"relative_drift", gauge, "Estimated consensus distance, relative to the norm of the mean model."},
-    [DRIFT_ROUND] = {"drift_round", gauge, "Round that the drift estimate describes; rounds of the consensus phase are added."},
-    [DRIFT_AGE] = {"drift_age_rounds", gauge, "Rounds that have been done since that one."},
-    [FINAL_DRIFT] = {"final_drift", gauge, "Relative drift at which the consensus phase ends; 0: no consensus phase."},
-    [DRIFT_EXCESS] = {"drift_excess", gauge, "Drift in units of what exact exchange would have (--compress auto)."},
-    [DRIFT_TARGET] = {"drift_target", gauge, "The drift excess that the run asks for while training (--drift-target)."},
-    [OWN_DISTANCE] = {"own_distance", gauge, "Estimated distance of this peer's model from the mean."},
-    [STATISTICS] = {"statistics_disagreement", gauge, "Relative distance of running statistics over the worst edge."},
-    [GAMMA] = {"gamma", gauge, "Consensus step size, mean over the edges."},
-    [GOODPUT] = {"goodput_bytes_per_second", gauge, "Transmission time of the slowest edge without its latency."},
-    [BYTES_AHEAD] = {"ahead_bytes_total", counter, "Bytes of deltas that went out before their round's local steps were over."},
-    [LIVE] = {"live_members", gauge, "Members that live and count, this peer included."},
-    [MIN_PEERS] = {"run_min_peers", gauge, "Members that the run waits for before its first round."},
-    [OPEN_EDGES] = {"open_edges", gauge, "Edges over which models are mixed."},
-    [BELOW_QUORUM] = {"below_quorum", gauge, "1 while this peer holds its local steps, as too few members live."},
-    [READY] = {"ready", gauge, "1 while this peer trains or serves, as /readyz says."},
-    [EXCHANGES] = {"exchanges_total", counter, "Exchanges that were committed, over all edges."},
-    [RESETS] = {"edge_resets_total", counter, "Edges that began a new epoch."},
-    [VIOLATIONS] = {"violations_total", counter, "Messages that no correct peer sends."},
-    [DISTRUSTED] = {"distrusted_total", counter, "Times that an edge was closed because what came over it could be no model of the run."},
-    [DIVERGED] = {"diverged", gauge, "1 where training ran away."},
-    [CHECKPOINTS] = {"checkpoints_total", counter, "Checkpoints that this process has stored."},
-    [CHECKPOINT_SECONDS] = {"checkpoint_seconds_total", counter, "Time that checkpoints took from training."},
-    [CHECKPOINTS_FAILED] = {"checkpoints_failed", gauge, "Checkpoints that could not be stored since the last one that was."},
-    [LINES_MISSING] = {"lines_missing", gauge, "Lines of metrics.jsonl that wait for the disk, or are lost."},
-    [MODEL_UNSTORED] = {"model_unstored", gauge, "1 while the model is in memory only, because writing it failed."},
-    [DISK_FREE] = {"disk_free_bytes", gauge, "Room on the disk of --out."},
-    [UPTIME] = {"uptime_seconds", gauge, "Time since this process began."},
-    [SNAPSHOT_AGE] = {"snapshot_age_seconds", gauge, "Time since the peer's loop was last heard of: about 1 at most."},
-};
-/* clang-format on */
-
-static void fill_training(double f[FIGURES], const struct node_progress *p)
-{
-    f[ROUNDS_DONE] = (double)p->rounds_done;
-    f[ROUNDS_SKIPPED] = (double)p->rounds_skipped;
-    f[JOINED_ROUND] = (double)p->joined_round;
-    f[SETTLE_ROUNDS] = (double)p->settle_rounds;
-    f[LOCAL_STEPS] = p->local_steps;
-    f[STEPS_DONE] = (double)p->steps_done;
-    f[LOSS] = p->loss;
-    f[ACCURACY] = p->accuracy;
-    f[TEST_LOSS] = p->test_loss;
-    f[DRIFT] = p->drift;
-    f[RELATIVE_DRIFT] = p->relative_drift;
-    f[DRIFT_ROUND] = isfinite(p->drift) ? (double)p->drift_round : NAN;
-    f[DRIFT_AGE] = isfinite(p->drift) ? (double)p->drift_age : NAN;
-    f[DRIFT_EXCESS] = p->excess;
-    f[DRIFT_TARGET] = p->drift_target;
-    f[OWN_DISTANCE] = p->own_distance;
-    f[STATISTICS] = p->statistics_apart;
-    f[GAMMA] = p->gamma;
-    f[GOODPUT] = p->goodput;
-    f[BYTES_AHEAD] = (double)p->bytes_ahead;
-    f[DIVERGED] = p->diverged[0] != '\0';
-}
-
-static void fill(double f[FIGURES], const struct snapshot *s, int64_t now_us)
-{
-    const struct node_progress *p = &s->figures;
-    double late_s = (double)(now_us - s->taken_us) * 1e-6;
-    fill_training(f, p);
-    f[ROUND] = s->has_run ? (double)p->round : NAN;
-    f[RUN_ROUNDS] = s->has_run ? (double)p->n_rounds : NAN;
-    f[ROUND_AGE] = s->age_s + late_s;
-    f[ACCURACY_ROUND] = isfinite(p->accuracy) ? (double)s->accuracy_round : NAN;
-    f[FINAL_DRIFT] = s->has_run ? s->final_drift : NAN;
-    f[LIVE] = p->n_live;
-    f[MIN_PEERS] = s->has_run ? (double)s->min_peers : NAN;
-    f[OPEN_EDGES] = p->n_edges;
-    f[BELOW_QUORUM] = p->holds;
-    f[READY] = health_ready(s, now_us, NULL);
-    f[EXCHANGES] = (double)p->exchanges;
-    f[RESETS] = (double)p->resets;
-    f[VIOLATIONS] = (double)p->violations;
-    f[DISTRUSTED] = (double)p->distrusted;
-    f[CHECKPOINTS] = (double)s->checkpoints;
-    f[CHECKPOINT_SECONDS] = s->checkpoint_s;
-    f[CHECKPOINTS_FAILED] = (double)s->unkept;
-    f[LINES_MISSING] = (double)s->lines_missing;
-    f[MODEL_UNSTORED] = s->unstored;
-    f[DISK_FREE] = s->disk_free_bytes;
-    f[UPTIME] = s->time_s + late_s;
-    f[SNAPSHOT_AGE] = late_s;
-}
 
 static void write_head(struct text *t, const char *name, const char *type, const char *help)
 {
     text_add(t, "# HELP hearsay_%s %s\n# TYPE hearsay_%s %s\n", name, help, name, type);
 }
 
-static void write_figures(struct text *t, const double f[FIGURES])
+/* ---- The rows of figure_all[] ------------------------------------------- */
+
+/* Appends the sample line of a figure. */
+static void write_sample(struct text *t, const struct figure *f, double number)
 {
-    for (int i = 0; i < FIGURES; i++) {
-        if (!isfinite(f[i]))
+    text_add(t, "hearsay_%s", f->metric);
+    if (f->label != NULL)
+        text_add(t, "{%s}", f->label);
+    text_add(t, " %.16g\n", number);
+}
+
+/* Appends all figures whose values are known. Figures of one metric follow each other, with one
+ * head. */
+static void write_figures(struct text *t, const struct figure_values *v)
+{
+    const struct figure *f;
+    const char *metric = "";
+    for (uint32_t i = 1; (f = figure_at(FIGURE_PROMETHEUS, i)) != NULL; i++) {
+        double number = figure_number(f, v);
+        if (!isfinite(number))
             continue;
-        write_head(t, row[i].name, row[i].type, row[i].help);
-        text_add(t, "hearsay_%s %.16g\n", row[i].name, f[i]);
+        if (strcmp(f->metric, metric) != 0)
+            write_head(t, f->metric, f->type == FIGURE_COUNTER ? counter : gauge, f->help);
+        metric = f->metric;
+        write_sample(t, f, number);
     }
 }
 
-/* ---- Metrics with labels ----------------------------------------------- */
+/* ---- Metrics of several values ------------------------------------------ */
 
 /* Appends a label value in quotes, escaped as Prometheus' text format requires. */
 static void write_value(struct text *t, const char *value)
@@ -232,7 +97,7 @@ static void write_run(struct text *t, const struct snapshot *s)
 {
     static const char *const key[] = {"model", "data", "topology", "compress", "mixer", "policy"};
     char value[RUN_SPEC_MAX];
-    if (!s->has_run)
+    if (!s->figures.has_run)
         return;
     write_head(t, "run_info", gauge, "The run that this peer takes part in, by some of its keys.");
     text_add(t, "hearsay_run_info");
@@ -259,7 +124,7 @@ static void write_info(struct text *t, const struct snapshot *s)
     write_head(t, "codec_info", gauge, "Codec of this peer's deltas, and what chose it.");
     text_add(t, "hearsay_codec_info");
     write_label(t, "{", "codec", s->codec);
-    write_label(t, ",", "by", s->figures.rung_by != NULL ? s->figures.rung_by : "run");
+    write_label(t, ",", "by", s->figures.node.rung_by != NULL ? s->figures.node.rung_by : "run");
     text_add(t, "} 1\n");
 }
 
@@ -267,24 +132,10 @@ static void write_phase(struct text *t, const struct node_progress *p)
 {
     static const char *const phase[] = {"joining",   "training",  "no-quorum",
                                         "consensus", "finishing", "left"};
-    const char *now = uv_metrics_phase(p->phase, p->holds);
+    const char *now = figure_phase(p->phase, p->holds);
     write_head(t, "phase", gauge, "1 for the phase that this peer is in, else 0.");
     for (size_t i = 0; i < sizeof phase / sizeof *phase; i++)
         write_one(t, "phase", "phase", phase[i], strcmp(phase[i], now) == 0);
-}
-
-static void write_totals(struct text *t, const struct node_progress *p)
-{
-    write_head(t, "bytes_total", counter, "Bytes at the sockets of this process.");
-    write_one(t, "bytes_total", "direction", "sent", (double)p->bytes_sent);
-    write_one(t, "bytes_total", "direction", "received", (double)p->bytes_received);
-    write_head(
-        t, "activity_seconds_total", counter,
-        "Time of local steps (compute), of waiting for others (wait), and of applying, mixing "
-        "and encoding (mix).");
-    write_one(t, "activity_seconds_total", "activity", "compute", p->compute_s);
-    write_one(t, "activity_seconds_total", "activity", "wait", p->wait_s);
-    write_one(t, "activity_seconds_total", "activity", "mix", p->mix_s);
 }
 
 static void write_counts(struct text *t, const char *name, const char *help,
@@ -343,17 +194,18 @@ static void write_edges(struct text *t, const struct snapshot *s)
 
 void prometheus_write(struct text *t, const struct snapshot *s, int64_t now_us)
 {
-    double f[FIGURES];
+    struct figure_values v;
+    snapshot_figures(&v, s, now_us);
+    v.ready = health_ready(s, now_us, NULL);
     if (s->number == 0) { /* The event loop has not started yet, so only "not ready" is known. */
-        write_head(t, row[READY].name, row[READY].type, row[READY].help);
-        text_add(t, "hearsay_%s 0\n", row[READY].name);
+        const struct figure *ready = figure_named("ready");
+        write_head(t, ready->metric, gauge, ready->help);
+        write_sample(t, ready, 0);
         return;
     }
-    fill(f, s, now_us);
     write_info(t, s);
-    write_phase(t, &s->figures);
-    write_figures(t, f);
-    write_totals(t, &s->figures);
+    write_phase(t, &v.node);
+    write_figures(t, &v);
     write_members(t, s);
     write_counts(t, "violations_by_reason_total",
                  "Messages that no correct peer sends, by what was wrong.", s->violation,

@@ -1,5 +1,16 @@
-/* peer/http/snapshot.c -- names of values that a snapshot holds as numbers. */
+/* peer/http/snapshot.c -- the figures of a snapshot at a later time, and names of values that it
+ * holds as numbers. */
 #include "peer/http/snapshot.h"
+
+void snapshot_figures(struct figure_values *v, const struct snapshot *s, int64_t now_us)
+{
+    *v = s->figures;
+    v->codec = s->codec;
+    v->busy_s = s->wait.busy_s;
+    v->snapshot_age_s = (double)(now_us - s->taken_us) * 1e-6;
+    v->age_s += v->snapshot_age_s;
+    v->uptime_s = v->time_s + v->snapshot_age_s;
+}
 
 const char *snapshot_member_state(enum member_state state)
 {

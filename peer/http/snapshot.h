@@ -8,7 +8,7 @@
 #define PEER_HTTP_SNAPSHOT_H
 
 #include "peer/http/history.h"
-#include "peer/node/node.h"
+#include "peer/node/figure.h"
 
 enum {
     SNAPSHOT_KINDS = 48, /* Length of the arrays `violation` and `refused`. */
@@ -66,23 +66,15 @@ struct snapshot
 {
     uint64_t number;  /* Sequence number of the snapshot. 0: the event loop has not started yet. */
     int64_t taken_us; /* Time of the snapshot by the monotonic clock, in microseconds. */
-    double time_s;    /* Time since the start of the process, in seconds. */
 
     /* Name and identity of this peer. They never change. */
     char name[WIRE_NAME_MAX + 1], id[SNAPSHOT_ID + 1];
 
-    bool has_run;
-    char run[WIRE_RUN_MAX + 1], run_id[SNAPSHOT_RUN_ID + 1];
-    uint32_t min_peers;
-    /* Relative drift at which the consensus phase ends. 0: no consensus phase. */
-    double final_drift;
-
-    /* Progress of the node. Its texts `rung` and `rung_by` are string literals or NULL. */
-    struct node_progress figures;
+    /* Figures of the peer. The texts `rung` and `rung_by` are string literals or NULL. The text of
+     * the codec is the array below: snapshot_figures() sets the pointer to it. */
+    struct figure_values figures;
+    char run[WIRE_RUN_MAX + 1], run_id[SNAPSHOT_RUN_ID + 1]; /* Valid if figures.has_run. */
     char codec[WIRE_CODEC_MAX + 1];
-    double age_s; /* Time since this peer's last job (node_work()) ended, in seconds. */
-    /* Step counter at the last evaluation, including rounds of the consensus phase. */
-    uint64_t accuracy_round;
 
     uint32_t n_members, n_edges, n_violations, n_refused;
     struct snapshot_member member[WIRE_MEMBERS_MAX];
@@ -92,21 +84,14 @@ struct snapshot
     /* Numbers of connections that did not become a session, by reason. */
     struct snapshot_count refused[SNAPSHOT_KINDS];
 
-    uint64_t checkpoints; /* Number of checkpoints that this process has stored. */
-    double checkpoint_s;  /* Time that checkpoints took from training, in seconds. */
-    /* Number of checkpoints that have failed since the last one was stored. */
-    uint64_t unkept;
-    /* Number of lines that metrics.jsonl lacks, because they were lost or still wait to be
-     * written. */
-    uint64_t lines_missing;
-    /* True: writing the model to disk failed, so the model is only in memory. */
-    bool unstored;
-    double disk_free_bytes; /* Free bytes on the file system of --out. NaN: not known. */
-
     struct node_wait wait;
     struct snapshot_graph graph;
     struct history history;
 };
+
+/* Copies the figures of a snapshot for a page that is made at the time now_us of the same clock as
+ * `taken_us`. Ages grow by the age of the snapshot. *v borrows *s. */
+void snapshot_figures(struct figure_values *v, const struct snapshot *s, int64_t now_us);
 
 /* Returns the name of a member's state: "alive", "suspect", "dead" or "left". */
 const char *snapshot_member_state(enum member_state state);

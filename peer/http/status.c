@@ -30,18 +30,18 @@ static json_t *members_of(const struct snapshot *s)
     json_t *all = json_array();
     for (uint32_t i = 0; i < s->n_members; i++) {
         const struct snapshot_member *m = &s->member[i];
-        bool own = m->own && s->has_run;
-        json_t *round = own            ? uv_metrics_whole(s->figures.round)
+        bool own = m->own && s->figures.has_run;
+        json_t *round = own            ? uv_metrics_whole(s->figures.node.round)
                         : m->has_round ? uv_metrics_whole(m->round)
                                        : json_null();
         json_t *vertex =
             m->vertex != SNAPSHOT_NO_VERTEX ? uv_metrics_whole(m->vertex) : json_null();
         json_array_append_new(
-            all,
-            json_pack("{s:s, s:s, s:s, s:b, s:b, s:o, s:o, s:o}", "name", m->name, "id", m->id,
-                      "state", snapshot_member_state(m->state), "self", m->own, "connected",
-                      m->connected, "round", round, "loss",
-                      m->own ? uv_metrics_figure(s->figures.loss) : json_null(), "vertex", vertex));
+            all, json_pack("{s:s, s:s, s:s, s:b, s:b, s:o, s:o, s:o}", "name", m->name, "id", m->id,
+                           "state", snapshot_member_state(m->state), "self", m->own, "connected",
+                           m->connected, "round", round, "loss",
+                           m->own ? uv_metrics_figure(s->figures.node.loss) : json_null(), "vertex",
+                           vertex));
     }
     return all;
 }
@@ -176,39 +176,6 @@ static void add_history(struct text *t, struct status_history *h, const struct h
 
 /* ---- The object --------------------------------------------------------- */
 
-static void set_figures(json_t *j, const struct snapshot *s, double late_s)
-{
-    const struct node_progress *p = &s->figures;
-    bool tested = isfinite(p->accuracy);
-    set(j, "accuracy",
-        /* Accuracy of this peer's model after the round in the key accuracy_round. */
-        uv_metrics_figure(p->accuracy));
-    set(j, "accuracy_round", tested ? uv_metrics_whole(s->accuracy_round) : json_null());
-    set(j, "test_loss", uv_metrics_figure(p->test_loss));
-    set(j, "final_drift", s->has_run ? uv_metrics_number(s->final_drift) : json_null());
-    set(j, "open_edges", uv_metrics_whole(p->n_edges));
-    set(j, "codec", text_or_null(s->codec));
-    set(j, "holds", json_boolean(p->holds));
-    set(j, "waiting", waiting_of(s));
-    set(j, "busy_s", uv_metrics_figure(s->wait.busy_s));
-    set(j, "age_s", uv_metrics_figure(s->age_s + late_s));
-    set(j, "exchanges", uv_metrics_whole(p->exchanges));
-    set(j, "resets", uv_metrics_whole(p->resets));
-    set(j, "strangers", uv_metrics_whole(p->strangers));
-    set(j, "violations", uv_metrics_whole(p->violations));
-    set(j, "distrusted", uv_metrics_whole(p->distrusted));
-    set(j, "diverged", text_or_null(p->diverged));
-    set(j, "unlearnt", text_or_null(p->unlearnt));
-    set(j, "checkpoints", uv_metrics_whole(s->checkpoints));
-    set(j, "checkpoint_s", uv_metrics_figure(s->checkpoint_s));
-    set(j, "checkpoints_failed", uv_metrics_whole(s->unkept));
-    set(j, "lines_missing", uv_metrics_whole(s->lines_missing));
-    set(j, "model_unstored", json_boolean(s->unstored));
-    set(j, "disk_free_bytes",
-        isfinite(s->disk_free_bytes) ? uv_metrics_whole((uint64_t)s->disk_free_bytes)
-                                     : json_null());
-}
-
 /* Sets name, run and health of the peer, which are known before the first snapshot. */
 static void set_standing(json_t *j, const struct snapshot *s, int64_t now_us)
 {
@@ -219,20 +186,23 @@ static void set_standing(json_t *j, const struct snapshot *s, int64_t now_us)
     set(j, "name", text_or_null(s->name));
     set(j, "id", text_or_null(s->id));
     set(j, "version", json_string(HEARSAY_VERSION));
-    set(j, "run_id", s->has_run ? json_string(s->run_id) : json_null());
-    set(j, "run", s->has_run ? json_string(s->run) : json_null());
-    set(j, "min_peers", s->has_run ? uv_metrics_whole(s->min_peers) : json_null());
+    set(j, "run_id", s->figures.has_run ? json_string(s->run_id) : json_null());
+    set(j, "run", s->figures.has_run ? json_string(s->run) : json_null());
+    set(j, "min_peers", s->figures.has_run ? uv_metrics_whole(s->figures.min_peers) : json_null());
 }
 
 static json_t *object_of(const struct snapshot *s, int64_t now_us)
 {
     bool begun = s->number > 0;
-    double late_s = begun ? (double)(now_us - s->taken_us) * 1e-6 : NAN;
-    json_t *j = begun ? uv_metrics_object(&s->figures, s->time_s) : json_object();
+    struct figure_values v;
+    snapshot_figures(&v, s, now_us);
+    json_t *j = begun ? uv_metrics_object(&v) : json_object();
     set_standing(j, s, now_us);
-    set(j, "snapshot_age_s", uv_metrics_figure(late_s));
-    if (begun)
-        set_figures(j, s, late_s);
+    set(j, "snapshot_age_s", uv_metrics_figure(begun ? v.snapshot_age_s : (double)NAN));
+    if (begun) {
+        (void)uv_metrics_add(j, &v, FIGURE_STATUS_JSON);
+        set(j, "waiting", waiting_of(s));
+    }
     set(j, "violations_by_reason", counts_of(s->violation, s->n_violations));
     set(j, "refused_connections", counts_of(s->refused, s->n_refused));
     set(j, "members", members_of(s));

@@ -2,6 +2,7 @@
  * message limits. */
 #include "peer/node/node.h"
 
+#include "peer/node/figure.h"
 #include "peer/node/state.h"
 
 #include <string.h>
@@ -33,8 +34,10 @@ void node_progress(const struct node *n, struct node_progress *p)
 
 void node_status(const struct node *n, struct wire_status *s)
 {
-    struct node_progress p;
-    node_progress(n, &p);
+    struct figure_values v;
+    figure_init(&v);
+    node_progress(n, &v.node);
+    const struct node_progress p = v.node;
     *s = (struct wire_status){.round = p.round,
                               .n_rounds = p.n_rounds,
                               .phase = p.phase,
@@ -66,6 +69,9 @@ void node_status(const struct node *n, struct wire_status *s)
         out->gamma = (float)b->gamma;
         out->resets = e->n_resets;
     }
+    v.age_s = s->age_s;
+    v.has_run = n->workshop.has_run;
+    figure_to_status(s, &v);
 }
 
 size_t node_vertices(const struct node *n, uint32_t at[WIRE_MEMBERS_MAX])

@@ -1,6 +1,7 @@
 /* peer/node/job.c -- the worker's job: planned on the loop thread, done on the worker thread. */
 #include "peer/node/job.h"
 
+#include "peer/node/figure.h"
 #include "peer/node/parts.h"
 #include "peer/node/rounds.h"
 #include "peer/node/scheduler_view.h"
@@ -20,19 +21,10 @@ enum { PARTS_MAX = 3 };
 void job_init(struct job *j, struct env *env, struct run_context *w, struct edges *es,
               struct phases *ph, struct model_server *o)
 {
-    const double unknown = (double)NAN;
+    struct figure_values unknown;
     *j = (struct job){.env = env, .workshop = w, .edges = es, .phases = ph, .orders = o};
-    j->figures = (struct node_progress){.loss = unknown,
-                                        .accuracy = unknown,
-                                        .test_loss = unknown,
-                                        .drift = unknown,
-                                        .relative_drift = unknown,
-                                        .own_distance = unknown,
-                                        .gamma = unknown,
-                                        .excess = unknown,
-                                        .drift_target = unknown,
-                                        .goodput = unknown,
-                                        .statistics_apart = unknown};
+    figure_init(&unknown);
+    j->figures = unknown.node;
     divergence_init(&j->verdict);
     bandwidth_estimate_init(&j->goodput);
 }

@@ -102,14 +102,14 @@ int diary_monitor_open(struct diary_monitor *m, const char *given, const struct 
 static void fill_run(struct snapshot *s, const struct run *run)
 {
     uint8_t hash[HASH_BYTES];
-    s->has_run = run != NULL;
+    s->figures.has_run = run != NULL;
     if (run == NULL)
         return;
     size_t n = run_text(run, s->run);
     hash_128(s->run, n, hash);
     snapshot_hex(s->run_id, hash, SNAPSHOT_RUN_ID / 2);
-    s->min_peers = run->min_peers;
-    s->final_drift = run->final_drift;
+    s->figures.min_peers = run->min_peers;
+    s->figures.final_drift = run->final_drift;
 }
 
 static void fill_members(struct snapshot *s, const struct node *n)
@@ -183,15 +183,15 @@ static void fill_refusals(struct snapshot *s, const struct node *n, const struct
                                     .n = uv_driver_refused(d, (enum rejection_log_kind)kind)};
 }
 
-static void fill_files(struct snapshot *s, const struct run_log *r, const struct uv_driver *d)
+static void fill_files(struct figure_values *v, const struct run_log *r, const struct uv_driver *d)
 {
     struct statvfs disk;
-    s->checkpoints = uv_driver_checkpoints(d, &s->checkpoint_s);
-    s->unkept = uv_driver_unkept(d);
-    s->lines_missing = diary_lines_missing(&r->lines);
-    s->unstored = r->unstored;
-    bool known = r->dir != NULL && statvfs(r->dir, &disk) == 0;
-    s->disk_free_bytes = known ? (double)disk.f_bavail * (double)disk.f_frsize : NAN;
+    v->checkpoints = uv_driver_checkpoints(d, &v->checkpoint_s);
+    v->checkpoints_failed = uv_driver_unkept(d);
+    v->lines_missing = diary_lines_missing(&r->lines);
+    v->model_unstored = r->unstored;
+    v->has_disk_free = r->dir != NULL && statvfs(r->dir, &disk) == 0;
+    v->disk_free_bytes = v->has_disk_free ? (uint64_t)disk.f_bavail * (uint64_t)disk.f_frsize : 0;
 }
 
 static void fill(struct diary_monitor *m, struct snapshot *s)
@@ -199,24 +199,25 @@ static void fill(struct diary_monitor *m, struct snapshot *s)
     struct wire_status status;
     struct uv_driver *d = m->driver;
     const struct node *n = uv_driver_node(d);
-    node_progress(n, &s->figures);
+    struct figure_values *v = &s->figures;
+    figure_init(v);
+    node_progress(n, &v->node);
     node_status(n, &status);
-    uv_driver_totals(d, &s->figures.bytes_sent, &s->figures.bytes_received);
-    s->figures.strangers = uv_driver_counts(d)->strangers;
+    uv_driver_totals(d, &v->node.bytes_sent, &v->node.bytes_received);
+    v->node.strangers = uv_driver_counts(d)->strangers;
     snprintf(s->name, sizeof s->name, "%s", m->diary->name);
     snapshot_hex(s->id, m->id, WIRE_ID_BYTES);
     memcpy(s->codec, status.codec, sizeof s->codec);
-    s->age_s = status.age_s;
-    s->accuracy_round = m->accuracy_round;
+    v->age_s = status.age_s;
     fill_run(s, node_run(n));
     fill_members(s, n);
     fill_edges(s, &status, d);
     fill_graph(m, s, n);
     node_wait(n, &s->wait);
     fill_refusals(s, n, d);
-    fill_files(s, m->diary, d);
+    fill_files(v, m->diary, d);
     history_copy(&s->history, &m->history);
-    s->time_s = run_log_seconds(m->diary);
+    v->time_s = run_log_seconds(m->diary);
     s->taken_us = uv_worker_clock_us();
 }
 
@@ -247,8 +248,6 @@ void diary_monitor_round(struct diary_monitor *m, const struct node_progress *p,
 {
     if (m->server == NULL)
         return;
-    if (p->evaluated)
-        m->accuracy_round = p->accuracy_round;
     history_add(&m->history, &(struct history_point){.round = p->round,
                                                      .settle_rounds = p->settle_rounds,
                                                      .time_s = time_s,

@@ -39,8 +39,6 @@ struct diary_monitor
     struct history history;
     /* Most recent graph, kept so that an unchanged graph is not computed again. */
     struct snapshot_graph graph;
-    /* Step counter at which the newest accuracy was measured. */
-    uint64_t accuracy_round;
 };
 
 /* Splits an address into host and port: "7200", ":7200" (host 127.0.0.1) or "HOST:7200". An IPv6

@@ -70,20 +70,6 @@ bool diary_decide_verdict(struct run_log *d, const struct node *n, int exit_code
 
 /* ---- summary.json ---- */
 
-static void put_counts(json_t *j, struct uv_driver *driver, const struct node_progress *p)
-{
-    double seconds;
-    uint64_t n_kept = uv_driver_checkpoints(driver, &seconds);
-    json_object_set_new(j, "resets", json_integer((json_int_t)p->resets));
-    json_object_set_new(j, "violations", json_integer((json_int_t)p->violations));
-    json_object_set_new(j, "distrusted", json_integer((json_int_t)p->distrusted));
-    json_object_set_new(j, "exchanges", json_integer((json_int_t)p->exchanges));
-    json_object_set_new(j, "checkpoints", json_integer((json_int_t)n_kept));
-    json_object_set_new(j, "checkpoint_s", uv_metrics_figure(seconds));
-    json_object_set_new(j, "strangers",
-                        json_integer((json_int_t)uv_driver_counts(driver)->strangers));
-}
-
 static json_t *text_or_null(const char *text)
 {
     return text != NULL && text[0] != '\0' ? json_string(text) : json_null();
@@ -94,27 +80,29 @@ json_t *diary_summary(const struct run_log *d, struct uv_driver *driver,
                       const struct verdict_facts *f, const struct verdict *o)
 {
     const struct node *n = uv_driver_node(driver);
-    struct node_progress p;
+    struct figure_values v;
     char text[WIRE_RUN_MAX + 1] = "";
     uint64_t round[SLOTS] = {0};
-    node_progress(n, &p);
-    /* The node's progress `p` counts bytes only up to the node's last event. The driver's totals
-     * include all bytes. */
-    uv_driver_totals(driver, &p.bytes_sent, &p.bytes_received);
+    figure_init(&v);
+    node_progress(n, &v.node);
+    v.node.evaluated = true; /* Show the last evaluation, whichever round it was in. */
+    /* The node counts bytes and strangers only up to its last event. The driver's totals include
+     * all of them. */
+    uv_driver_totals(driver, &v.node.bytes_sent, &v.node.bytes_received);
+    v.node.strangers = uv_driver_counts(driver)->strangers;
+    v.checkpoints = uv_driver_checkpoints(driver, &v.checkpoint_s);
+    v.time_s = run_log_seconds(d);
     if (node_run(n) != NULL)
         run_text(node_run(n), text);
     if (d->dir != NULL)
         checkpoint_heads_rounds(d->dir, round);
-    json_t *j = uv_metrics_object(&p, run_log_seconds(d));
+    json_t *j = uv_metrics_object(&v);
     if (j == NULL)
         return NULL;
     json_object_set_new(j, "summary", json_true());
     json_object_set_new(j, "name", json_string(d->name));
-    uv_metrics_evaluation(j, &p);
-    put_counts(j, driver, &p);
+    (void)uv_metrics_add(j, &v, FIGURE_SUMMARY);
     json_object_set_new(j, "verdict", diary_verdict(o, f));
-    json_object_set_new(j, "diverged", text_or_null(p.diverged));
-    json_object_set_new(j, "unlearnt", text_or_null(p.unlearnt));
     json_object_set_new(j, "model", d->stored ? json_string("model.safetensors") : json_null());
     json_object_set_new(j, "handed_to", text_or_null(node_handed_to(n)));
     json_object_set_new(j, "interrupted", json_boolean(f->stopped));

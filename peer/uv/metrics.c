@@ -6,29 +6,16 @@
 #include "gossip/exchange/edge.h"
 #include "peer/node/timers.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-enum { DIGITS = 9 /* Number of digits that distinguish any two floats. */ };
-
-const char *uv_metrics_phase(enum node_phase phase, bool holds)
-{
-    switch (phase) {
-    case NODE_JOINING:
-        return "joining";
-    case NODE_TRAINING:
-        return holds ? "no-quorum" : "training";
-    case NODE_CONSENSUS:
-        return "consensus";
-    case NODE_FINISHING:
-        return "finishing";
-    case NODE_LEFT:
-        return "left";
-    }
-    return "unknown"; /* A peer may send a phase number that this version does not know. */
-}
+enum {
+    DIGITS = 9, /* Number of digits that distinguish any two floats. */
+    EXACT = 17  /* Number of digits that distinguish any two doubles. */
+};
 
 const char *uv_metrics_edge(uint32_t state)
 {
@@ -95,56 +82,68 @@ json_t *uv_metrics_timers(void)
     return all;
 }
 
-static void put_evaluation(json_t *object, const struct node_progress *p, bool has)
+/* Returns the value of a figure as JSON: null if it is not known. Python compares figures with its
+ * own numbers, so they are not rounded for Python. */
+static json_t *value_of(const struct figure *f, const struct figure_values *v,
+                        enum figure_output output)
 {
-    has &= p->accuracy_samples > 0;
-    json_object_set_new(object, "accuracy", uv_metrics_figure(has ? p->accuracy : (double)NAN));
-    json_object_set_new(object, "test_loss", uv_metrics_figure(has ? p->test_loss : (double)NAN));
-    json_object_set_new(object, "accuracy_round",
-                        has ? uv_metrics_whole(p->accuracy_round) : json_null());
-    json_object_set_new(object, "accuracy_samples",
-                        has ? uv_metrics_whole(p->accuracy_samples) : json_null());
+    struct figure_value x = figure_get(f, v, output);
+    switch (x.is) {
+    case FIGURE_IS_WHOLE:
+        return uv_metrics_whole(x.whole);
+    case FIGURE_IS_REAL:
+        return output == FIGURE_PYTHON ? json_real(x.real) : uv_metrics_figure(x.real);
+    case FIGURE_IS_BOOL:
+        return json_boolean(x.yes);
+    case FIGURE_IS_TEXT:
+        return uv_metrics_text(x.text);
+    case FIGURE_IS_UNKNOWN:
+        break;
+    }
+    return json_null();
 }
 
-void uv_metrics_evaluation(json_t *object, const struct node_progress *p)
+int uv_metrics_add(json_t *object, const struct figure_values *v, enum figure_output output)
 {
-    put_evaluation(object, p, true);
+    const struct figure *f;
+    int err = 0;
+    for (uint32_t i = 1; (f = figure_at(output, i)) != NULL; i++) {
+        const char *name = output == FIGURE_PYTHON && f->python != NULL ? f->python : f->name;
+        err |= json_object_set_new(object, name, value_of(f, v, output));
+    }
+    return err == 0 ? 0 : -ENOMEM;
 }
 
-json_t *uv_metrics_object(const struct node_progress *p, double time_s)
+static json_t *object_of(const struct figure_values *v, enum figure_output output)
 {
-    json_t *object = json_pack(
-        "{s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s?, s:o, s:o, s:o, "
-        "s:o, "
-        "s:o, s:o, s:o, s:o, s:o, s:o,"
-        " s:o, s:o, s:o, s:o, s:o, s:s?, s:o, s:o}",
-        "round", uv_metrics_whole(p->round), "rounds", uv_metrics_whole(p->n_rounds), "phase",
-        uv_metrics_phase(p->phase, p->holds), "time_s", uv_metrics_figure(time_s), "loss",
-        uv_metrics_figure(p->loss), "drift", uv_metrics_figure(p->drift), "relative_drift",
-        uv_metrics_figure(p->relative_drift), "drift_round",
-        isfinite(p->drift) ? uv_metrics_whole(p->drift_round) : json_null(), "drift_age",
-        isfinite(p->drift) ? uv_metrics_whole(p->drift_age) : json_null(), "own_distance",
-        uv_metrics_figure(p->own_distance), "statistics_disagreement",
-        uv_metrics_figure(p->statistics_apart), "gamma", uv_metrics_figure(p->gamma), "rung",
-        p->rung, "drift_excess", uv_metrics_figure(p->excess), "drift_target",
-        uv_metrics_figure(p->drift_target), "bytes_sent", uv_metrics_whole(p->bytes_sent),
-        "bytes_received", uv_metrics_whole(p->bytes_received), "compute_s",
-        uv_metrics_figure(p->compute_s), "wait_s", uv_metrics_figure(p->wait_s), "mix_s",
-        uv_metrics_figure(p->mix_s), "live", uv_metrics_whole(p->n_live), "edges",
-        uv_metrics_whole(p->n_edges), "settle_rounds", uv_metrics_whole(p->settle_rounds),
-        "local_steps", uv_metrics_whole(p->local_steps), "steps_done",
-        uv_metrics_whole(p->steps_done), "rounds_done", uv_metrics_whole(p->rounds_done),
-        "rounds_skipped", uv_metrics_whole(p->rounds_skipped), "joined_round",
-        uv_metrics_whole(p->joined_round), "rung_by", p->rung_by, "goodput",
-        uv_metrics_figure(p->goodput), "bytes_ahead", uv_metrics_whole(p->bytes_ahead));
-    put_evaluation(object, p, p->evaluated);
-    return object;
+    json_t *object = json_object();
+    if (object != NULL && uv_metrics_add(object, v, output) == 0)
+        return object;
+    json_decref(object);
+    return NULL;
+}
+
+json_t *uv_metrics_object(const struct figure_values *v)
+{
+    return object_of(v, FIGURE_METRICS);
 }
 
 char *uv_metrics_line(const struct node_progress *p, double time_s)
 {
-    json_t *object = uv_metrics_object(p, time_s);
+    struct figure_values v;
+    figure_init(&v);
+    v.node = *p;
+    v.time_s = time_s;
+    json_t *object = uv_metrics_object(&v);
     char *text = object ? json_dumps(object, JSON_REAL_PRECISION(DIGITS)) : NULL;
+    json_decref(object);
+    return text;
+}
+
+char *uv_metrics_python(const struct figure_values *v)
+{
+    json_t *object = object_of(v, FIGURE_PYTHON);
+    char *text = object ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(EXACT)) : NULL;
     json_decref(object);
     return text;
 }

@@ -2,26 +2,20 @@
  *
  *   {"start": true, "at": "2026-11-22T13:33:02Z", "version": "0.9", "from_round": 11}
  *   {"round": 12, "rounds": 400, "phase": "training", "time_s": 3.41,
- *    "loss": 0.31, "accuracy": null, "test_loss": null, "accuracy_round": null,
- *    "accuracy_samples": null, "drift": 0.52, "relative_drift": 0.011,
- *    "drift_round": 4, "drift_age": 8, "own_distance": 0.5, "gamma": 0.04, "bytes_sent": 81234,
- *    "bytes_received": 80012, "compute_s": 2.9, "wait_s": 0.2, "mix_s": 0.1,
- *    "live": 8, "edges": 2, "settle_rounds": 0, "rounds_done": 12,
- *    "rounds_skipped": 0, "joined_round": 0}
+ *    "loss": 0.31, "drift": 0.52, ...}                    the rows FIGURE_METRICS of figure_all[]
  *
  * Each start of the process writes a "start" line, because a restarted run appends to the file.
  * The run continues after round from_round; rounds of the consensus phase are counted, too. If
  * earlier lines describe later rounds, these rounds are done again, and the earlier lines remain.
  * Seconds and bytes are totals since the start line. Bytes are counted at the sockets. Unknown
  * values are null. accuracy and test_loss are given for rounds with an evaluation. They describe
- * the model after accuracy_round rounds, on accuracy_samples samples. peer/docs/json.md lists all
- * fields. A consensus phase that cannot end would fill the disk, so after its first 1,000 rounds
+ * the model after accuracy_round rounds, on accuracy_samples samples. A consensus phase that cannot end would fill the disk, so after its first 1,000 rounds
  * it writes at most ten lines per second, and its last line.
  */
 #ifndef PEER_UV_METRICS_H
 #define PEER_UV_METRICS_H
 
-#include "peer/node/node.h"
+#include "peer/node/figure.h"
 
 #include <jansson.h>
 
@@ -39,10 +33,6 @@ struct uv_metrics_pace
  * one line is due every UV_METRICS_GAP_S. The caller must keep a line that is not due, because
  * it may be the last one of its phase. */
 bool uv_metrics_due(struct uv_metrics_pace *p, const struct node_progress *g, double time_s);
-
-/* Returns the name of a phase: "joining", "training", "consensus", "finishing" or "left".
- * `holds`: the peer waits for a quorum, and "training" becomes "no-quorum". */
-const char *uv_metrics_phase(enum node_phase phase, bool holds);
 
 /* Returns the name of an enum edge_state: "closed", "asking", "open", "paused" or "done". The
  * value may come from another peer; any other value gives "unknown". */
@@ -69,15 +59,20 @@ json_t *uv_metrics_figure(double x);
  * and purpose. NULL: out of memory. */
 json_t *uv_metrics_timers(void);
 
-/* Returns the JSON object of one line, with rounded figures. NULL: out of memory. */
-json_t *uv_metrics_object(const struct node_progress *p, double time_s);
+/* Adds all figures of an output to a JSON object, in the order of the output. Numbers are rounded,
+ * except for Python. The value of a FIGURE_OTHER is null until the caller sets it. Returns 0 or
+ * -ENOMEM. */
+int uv_metrics_add(json_t *object, const struct figure_values *v, enum figure_output output);
 
-/* Sets accuracy, test_loss, accuracy_round and accuracy_samples of `object` to those of the last
- * evaluation, whichever round it was in. They are null before the first evaluation. */
-void uv_metrics_evaluation(json_t *object, const struct node_progress *p);
+/* Returns the JSON object of one line. The evaluation is null unless v->node.evaluated. NULL: out of
+ * memory. */
+json_t *uv_metrics_object(const struct figure_values *v);
 
 /* Returns the line as text without a newline. The caller frees it. NULL: out of memory. */
 char *uv_metrics_line(const struct node_progress *p, double time_s);
+
+/* Returns the figures for Python as the text of a JSON object, like uv_metrics_line(). */
+char *uv_metrics_python(const struct figure_values *v);
 
 /* Returns the "start" line, which describes a start of the process, like uv_metrics_line(). `at`:
  * seconds since 1970; less than 0 if the start has no time of day, as in a simulation. */

@@ -30,7 +30,7 @@ def declared(path):
     assert names == set(_lib.SIGNATURES), names ^ set(_lib.SIGNATURES)
 
 
-STRUCTS = dict(did=_lib.Did, score=_lib.Score, figures=_lib.Figures, layer=_lib.Layer, option=_lib.Option)
+STRUCTS = dict(did=_lib.Did, score=_lib.Score, layer=_lib.Layer, option=_lib.Option)
 NAMES = ("OK OVER TIMEOUT INTERRUPTED USAGE SYSTEM NOT_FINITE CALLBACK FORKED FLOAT32 FLOAT16 BFLOAT16 TRAINED STATISTIC "
          "VARIANCE DIMS_MAX NAME_MAX CODEC_ERROR_MAX API").split()
 

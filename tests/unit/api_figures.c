@@ -2,6 +2,8 @@
  * local steps, and the figures about the run that the library returns. */
 #include "tests/unit/api_rig.h"
 
+#include <jansson.h>
+
 enum { N = 3, ROUNDS = 12, SAMPLES = 32 };
 
 /* A peer that reports a loss and a number of samples for each round. */
@@ -156,6 +158,46 @@ static void test_figures_of_an_older_caller(void **state)
     close_all(s);
 }
 
+/* hearsay_figures_json() has the values of hearsay_figures(). A value that is not known is null. */
+static void test_figures_as_json(void **state)
+{
+    static struct said s[N];
+    struct hearsay_figures f = {.size = sizeof f};
+    (void)state;
+    assert_string_equal(hearsay_figures_json(NULL), "");
+    struct hearsay *early = hearsay_new();
+    assert_string_equal(hearsay_figures_json(early), "");
+    assert_non_null(strstr(hearsay_error(early), "hearsay_figures_json"));
+    hearsay_close(early);
+    simulate(s, falling, SAMPLES);
+    assert_int_equal(hearsay_figures(s[0].peer.h, &f), HEARSAY_OK);
+    json_t *j = json_loads(hearsay_figures_json(s[0].peer.h), 0, NULL);
+    const struct
+    {
+        const char *name;
+        double value;
+    } row[] = {{"round", (double)f.round},
+               {"rounds", ROUNDS},
+               {"settle_rounds", (double)f.settle_rounds},
+               {"drift", f.drift},
+               {"relative_drift", f.relative_drift},
+               {"loss", f.loss},
+               {"n_live", f.n_live},
+               {"n_edges", f.n_edges},
+               {"bytes_sent", (double)f.bytes_sent},
+               {"bytes_copied", (double)f.bytes_copied},
+               {"wait_s", f.wait_s}};
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+        if (!(json_number_value(json_object_get(j, row[i].name)) == row[i].value))
+            fail_msg("%s is %.17g, expected %.17g", row[i].name,
+                     json_number_value(json_object_get(j, row[i].name)), row[i].value);
+    assert_string_equal(json_string_value(json_object_get(j, "phase")), f.phase);
+    assert_string_equal(json_string_value(json_object_get(j, "codec")), f.codec);
+    assert_true(isnan(f.accuracy) && json_is_null(json_object_get(j, "accuracy")));
+    json_decref(j);
+    close_all(s);
+}
+
 /* Models of zeros are in consensus, although no distance can be measured relative to their norm
  * 0. */
 static void test_zeros_agree(void **state)
@@ -177,6 +219,7 @@ int main(void)
         cmocka_unit_test(test_an_unknown_loss_is_no_divergence),
         cmocka_unit_test(test_figures_are_of_the_round_they_name),
         cmocka_unit_test(test_figures_of_an_older_caller),
+        cmocka_unit_test(test_figures_as_json),
         cmocka_unit_test(test_zeros_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

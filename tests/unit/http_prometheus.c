@@ -208,12 +208,12 @@ static void test_unknown(void **state)
         "hearsay_round",       "hearsay_run_rounds",       "hearsay_run_min_peers",
         "hearsay_final_drift", "hearsay_disk_free_bytes"};
     rig_snapshot(&shot);
-    struct node_progress *p = &shot.figures;
+    struct node_progress *p = &shot.figures.node;
     p->loss = p->accuracy = p->drift = p->relative_drift = p->gamma = p->goodput = NAN;
     p->own_distance = INFINITY; /* An infinite value gets no sample line, as NaN does not. */
     p->phase = NODE_JOINING;
-    shot.has_run = false;
-    shot.disk_free_bytes = NAN;
+    shot.figures.has_run = false;
+    shot.figures.has_disk_free = false;
     const char *text = written(RIG_TAKEN_US);
     check_format(text);
     for (size_t i = 0; i < sizeof name / sizeof *name; i++)

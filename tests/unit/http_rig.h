@@ -63,18 +63,19 @@ static inline void rig_snapshot(struct snapshot *s)
     memset(s, 0, sizeof *s);
     s->number = 1;
     s->taken_us = RIG_TAKEN_US;
-    s->time_s = 60;
     strcpy(s->name, "a");
     memset(s->id, '1', SNAPSHOT_ID);
-    s->has_run = true;
+    struct figure_values *v = &s->figures;
+    v->has_run = true;
     strcpy(s->run, "compress=auto\ndata=glyphs\nmodel=lenet5\ntopology=ring\n");
     strcpy(s->run_id, "0123456789abcdef");
-    s->min_peers = 8;
-    s->final_drift = 0.001;
-    rig_training(&s->figures);
+    v->time_s = 60;
+    v->min_peers = 8;
+    v->final_drift = 0.001;
+    rig_training(&v->node);
+    v->node.accuracy_round = 405;
     strcpy(s->codec, "qsgd:4");
-    s->age_s = 0.5;
-    s->accuracy_round = 405;
+    v->age_s = 0.5;
     s->n_members = 2;
     s->member[0] = (struct snapshot_member){.name = "a", .state = MEMBER_ALIVE, .own = true};
     memset(s->member[0].id, '1', SNAPSHOT_ID);
@@ -106,9 +107,10 @@ static inline void rig_snapshot(struct snapshot *s)
     s->violation[0] = (struct snapshot_count){"DELTA does not decode", 9};
     s->n_refused = 1;
     s->refused[0] = (struct snapshot_count){"unsealed", 6};
-    s->checkpoints = 3;
-    s->checkpoint_s = 0.125;
-    s->disk_free_bytes = 70640791552;
+    v->checkpoints = 3;
+    v->checkpoint_s = 0.125;
+    v->has_disk_free = true;
+    v->disk_free_bytes = 70640791552;
 }
 
 #endif

@@ -120,7 +120,7 @@ static void publish(uint64_t round)
     struct timespec t;
     struct snapshot *s = server_blank(server);
     rig_snapshot(s);
-    s->figures.round = round;
+    s->figures.node.round = round;
     clock_gettime(CLOCK_MONOTONIC, &t);
     s->taken_us = (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
     server_publish(server);

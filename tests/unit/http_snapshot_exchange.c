@@ -18,7 +18,7 @@ static void *write_all(void *arg)
     (void)arg;
     for (uint64_t i = 1; i <= PUBLISHED; i++) {
         struct snapshot *s = snapshot_exchange_blank(&board);
-        s->time_s = (double)i;
+        s->figures.time_s = (double)i;
         for (size_t k = 0; k < LONG; k++)
             s->history.point[k].round = i;
         s->taken_us = (int64_t)i;
@@ -33,7 +33,7 @@ static uint64_t read_one(uint64_t before)
     const struct snapshot *s = snapshot_exchange_read(&board);
     uint64_t n = s->number;
     assert_true(n >= before);
-    assert_true(s->time_s == (double)n && s->taken_us == (int64_t)n);
+    assert_true(s->figures.time_s == (double)n && s->taken_us == (int64_t)n);
     for (size_t k = 0; k < LONG; k++)
         assert_int_equal(s->history.point[k].round, n);
     return n;

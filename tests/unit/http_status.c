@@ -159,9 +159,9 @@ static void test_unknown(void **state)
     assert_int_equal(json_array_size(json_object_get(j, "history")), 0);
     json_decref(j);
     rig_snapshot(&shot);
-    shot.has_run = false;
-    shot.figures.loss = shot.figures.drift = shot.figures.accuracy = NAN;
-    shot.disk_free_bytes = NAN;
+    shot.figures.has_run = false;
+    shot.figures.node.loss = shot.figures.node.drift = shot.figures.node.accuracy = NAN;
+    shot.figures.has_disk_free = false;
     j = written(RIG_TAKEN_US);
     static const char *const name[] = {
         "loss", "drift",  "drift_round", "accuracy",    "accuracy_round",
@@ -238,11 +238,11 @@ static void test_health(void **state)
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
         char text[HEALTH_TEXT];
         rig_snapshot(&shot);
-        shot.figures.phase = row[i].phase;
-        shot.figures.settle_rounds = 9;
-        shot.figures.holds = row[i].holds;
-        shot.figures.n_live = row[i].live;
-        shot.has_run = row[i].has_run;
+        shot.figures.node.phase = row[i].phase;
+        shot.figures.node.settle_rounds = 9;
+        shot.figures.node.holds = row[i].holds;
+        shot.figures.node.n_live = row[i].live;
+        shot.figures.has_run = row[i].has_run;
         assert_int_equal(health_live(&shot, RIG_TAKEN_US + row[i].late_us, NULL), row[i].healthy);
         assert_int_equal(health_ready(&shot, RIG_TAKEN_US + row[i].late_us, text), row[i].ready);
         if (strstr(text, row[i].says) == NULL)

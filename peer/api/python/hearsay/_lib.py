@@ -9,7 +9,7 @@ import os
 from ctypes import CFUNCTYPE, POINTER, c_char_p, c_double, c_float, c_int, c_size_t, c_uint16, c_uint32, c_uint64, c_void_p
 from typing import Any, Dict, FrozenSet, List, Tuple, Type
 
-API = 2  # HEARSAY_API of the header that this file matches.
+API = 3  # HEARSAY_API of the header that this file matches.
 
 # enum hearsay_code
 OK, OVER, TIMEOUT, INTERRUPTED = 0, 1, 2, 3
@@ -86,24 +86,6 @@ class Score(ctypes.Structure):
     _fields_ = [("loss", c_double), ("accuracy", c_double), ("samples", c_uint64)]
 
 
-class Figures(ctypes.Structure):
-    """struct hearsay_figures"""
-
-    _fields_ = [
-        ("size", c_size_t),
-        ("round", c_uint64), ("rounds", c_uint64), ("settle_rounds", c_uint64),
-        ("rounds_done", c_uint64), ("rounds_skipped", c_uint64),
-        ("drift", c_double), ("relative_drift", c_double), ("drift_round", c_uint64),
-        ("loss", c_double), ("accuracy", c_double), ("test_loss", c_double),
-        ("accuracy_round", c_uint64),
-        ("gamma", c_double),
-        ("n_live", c_uint32), ("n_edges", c_uint32),
-        ("bytes_sent", c_uint64), ("bytes_received", c_uint64), ("bytes_copied", c_uint64),
-        ("compute_s", c_double), ("mix_s", c_double), ("wait_s", c_double),
-        ("codec", ctypes.c_char * 256), ("phase", ctypes.c_char * 16),
-    ]
-
-
 class Layer(ctypes.Structure):
     """struct hearsay_layer"""
 
@@ -145,7 +127,8 @@ SIGNATURES: Dict[str, Tuple[object, List[object]]] = {
     "hearsay_kept": (c_void_p, [c_void_p, POINTER(c_size_t), POINTER(c_uint64)]),
     "hearsay_share": (c_uint64, [c_void_p, c_uint64, POINTER(c_uint64), c_uint64]),
     "hearsay_shares": (c_uint64, [c_void_p]),
-    "hearsay_figures": (c_int, [c_void_p, POINTER(Figures)]),
+    "hearsay_figures": (c_int, [c_void_p, c_void_p]),
+    "hearsay_figures_json": (c_char_p, [c_void_p]),
     "hearsay_error": (c_char_p, [c_void_p]),
     "hearsay_verdict": (c_char_p, [c_void_p]),
     "hearsay_exit_code": (c_int, [c_void_p]),

@@ -1,6 +1,7 @@
 """Metrics of a peer, and the result of an evaluation."""
 import dataclasses
 import inspect
+import json
 import math
 from typing import Any, Callable, Tuple
 
@@ -11,39 +12,39 @@ NAN = float("nan")
 
 @dataclasses.dataclass(frozen=True)
 class Figures:
-    """Metrics of a peer (struct hearsay_figures). A float is NaN if it is not known."""
+    """Metrics of a peer (figure_all[] in peer/node/figure.c). A float is NaN if it is not known."""
 
-    # Rounds that are over; `rounds`: all rounds of the run; `settle_rounds`: rounds of the consensus phase.
-    round: int = 0
-    rounds: int = 0
-    settle_rounds: int = 0
-    rounds_done: int = 0  # Rounds in which this process did the local steps.
-    rounds_skipped: int = 0  # Rounds that this process skipped to catch up.
-    drift: float = NAN  # Estimated consensus distance Xi.
-    relative_drift: float = NAN  # Xi / |mean|.
-    drift_round: int = 0  # Round before whose local steps drift was measured.
-    loss: float = NAN
-    accuracy: float = NAN
-    test_loss: float = NAN
-    accuracy_round: int = 0  # Round after which the last evaluation was made.
+    # Made by deploy/man from figure_all[] of peer/node/figure.c. Do not edit: run deploy/man.
+    round: int = 0  # Rounds of training that are over for this peer: before it joined, done or skipped.
+    rounds: int = 0  # Rounds of the whole run.
+    settle_rounds: int = 0  # Rounds of the consensus phase that are done.
+    rounds_done: int = 0  # Rounds whose local steps this peer did.
+    rounds_skipped: int = 0  # Rounds that this peer skipped to catch up with the others.
+    drift: float = NAN  # Estimated consensus distance of the models, absolute.
+    relative_drift: float = NAN  # Estimated consensus distance, relative to the norm of the mean model.
+    drift_round: int = 0  # Round that the drift estimate describes; rounds of the consensus phase are added.
+    loss: float = NAN  # Mean training loss of the last local steps.
+    accuracy: float = NAN  # Accuracy on the test set, from 0 to 1.
+    test_loss: float = NAN  # Mean loss on the test set.
+    accuracy_round: int = 0  # Round of the evaluated model; rounds of the consensus phase are added.
     gamma: float = NAN  # Consensus step size, mean over the edges.
-    n_live: int = 0  # Number of members that are alive.
-    n_edges: int = 0  # Number of open edges.
-    bytes_sent: int = 0  # Counted at the sockets, as bytes_received.
-    bytes_received: int = 0
-    bytes_copied: int = 0  # Bytes of tensors copied to and from the library's own memory.
-    compute_s: float = 0.0  # Time of local steps, in seconds.
-    mix_s: float = 0.0  # Time of applying, mixing and encoding, in seconds.
-    wait_s: float = 0.0  # Time of waiting for other peers, in seconds.
-    codec: str = ""  # Codec of the last deltas.
-    phase: str = ""  # joining, training, consensus, finishing, no-quorum or left.
+    n_live: int = 0  # Live members, this peer included.
+    n_edges: int = 0  # Open edges of this peer.
+    bytes_sent: int = 0  # Bytes sent through the sockets since this start. Unit: bytes.
+    bytes_received: int = 0  # Bytes received through the sockets since this start. Unit: bytes.
+    bytes_copied: int = 0  # Bytes copied between the program's tensors and the memory of libhearsay. Unit: bytes.
+    compute_s: float = 0.0  # Total time of local steps. Unit: s.
+    mix_s: float = 0.0  # Total time of applying, mixing and encoding deltas. Unit: s.
+    wait_s: float = 0.0  # Total time of waiting for other peers. Unit: s.
+    codec: str = ""  # Codec of this peer's present deltas.
+    phase: str = ""  # Phase of this peer: joining, training, no-quorum, consensus, finishing or left.
+    # End of the table.
 
     @classmethod
-    def of(cls, c: Any) -> "Figures":
-        """Converts the ctypes struct."""
-        values = {name: getattr(c, name) for name in cls.__dataclass_fields__}
-        values["codec"], values["phase"] = (values[k].decode(errors="replace") for k in ("codec", "phase"))
-        return cls(**values)
+    def of(cls, text: str) -> "Figures":
+        """Reads the JSON object that hearsay_figures_json() returns. Figures that a newer library adds are left out."""
+        values = json.loads(text)
+        return cls(**{name: values[name] for name in cls.__dataclass_fields__ if values.get(name) is not None})
 
 
 def _called(evaluate: Callable[..., Any], model: Any, samples: int) -> Any:

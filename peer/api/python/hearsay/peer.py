@@ -557,9 +557,10 @@ class Peer:
             return self._last if self._last is not None else Figures()
         if os.getpid() != self._pid:
             self._check(_lib.FORKED)
-        c = _lib.Figures(size=ctypes.sizeof(_lib.Figures))
-        self._check(lib.hearsay_figures(self._handle, ctypes.byref(c)))
-        return Figures.of(c)
+        text = lib.hearsay_figures_json(self._handle)
+        if not text:
+            self._check(_lib.SYSTEM)
+        return Figures.of(text.decode())
 
     @property
     def drift(self) -> float:

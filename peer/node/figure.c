@@ -1,0 +1,484 @@
+/* peer/node/figure.c -- the rows of the table of figures, and how their values are read. */
+#include "peer/node/figure.h"
+
+#include "gossip/wire/wire.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- When a value is known ---- */
+
+/* The counters of rounds are 0 before there is a run. Prometheus then shows no value. */
+static bool in_run(const struct figure_values *v, enum figure_output output)
+{
+    return output != FIGURE_PROMETHEUS || v->has_run;
+}
+
+static bool with_run(const struct figure_values *v, enum figure_output output)
+{
+    (void)output;
+    return v->has_run;
+}
+
+static bool with_disk(const struct figure_values *v, enum figure_output output)
+{
+    (void)output;
+    return v->has_disk_free;
+}
+
+/* Python gets the round without a drift, too: its fields are integers. */
+static bool with_drift(const struct figure_values *v, enum figure_output output)
+{
+    return output == FIGURE_PYTHON || isfinite(v->node.drift);
+}
+
+/* Lines of rounds have an evaluation if it belongs to their round. */
+static bool in_evaluated_round(const struct figure_values *v, enum figure_output output)
+{
+    return output != FIGURE_METRICS || (v->node.evaluated && v->node.accuracy_samples > 0);
+}
+
+static bool with_accuracy(const struct figure_values *v, enum figure_output output)
+{
+    bool shown = output == FIGURE_PYTHON || output == FIGURE_METRICS || isfinite(v->node.accuracy);
+    return shown && in_evaluated_round(v, output);
+}
+
+/* ---- The table ---- */
+
+/* VALUE(field): the row shows this field of struct figure_values. */
+#define VALUE(field)                                                                               \
+    .kind = _Generic(((struct figure_values *)0)->field,                                           \
+        uint64_t: FIGURE_U64,                                                                      \
+        uint32_t: FIGURE_U32,                                                                      \
+        bool: FIGURE_BOOL,                                                                         \
+        double: FIGURE_REAL,                                                                       \
+        const char *: FIGURE_TEXT,                                                                 \
+        char *: FIGURE_CHARS),                                                                     \
+    .offset = offsetof(struct figure_values, field)
+/* AT(output, n): the row is at place n of this output. */
+#define AT(output, n) .place[FIGURE_##output] = (n)
+
+/* clang-format off */
+const struct figure figure_all[] = {
+    /* Fields of a line of metrics.jsonl. */
+    {.name = "round", .unit = "rounds", VALUE(node.round), .known = in_run, .metric = "round",
+     AT(METRICS, 1), AT(LOCAL, 6), AT(STATUS, 2), AT(PROMETHEUS, 1), AT(PYTHON, 1),
+     .help = "Rounds of the run that this peer counts as over: joined, done or skipped.",
+     .about = "Rounds of training that are over for this peer: before it joined, done or skipped."},
+    {.name = "rounds", .unit = "rounds", VALUE(node.n_rounds), .known = in_run, .metric = "run_rounds",
+     AT(METRICS, 2), AT(STATUS, 3), AT(PROMETHEUS, 2), AT(PYTHON, 2),
+     .help = "Rounds of the whole run."},
+    {.name = "phase", .kind = FIGURE_PHASE,
+     AT(METRICS, 3), AT(STATUS, 1), AT(PYTHON, 23),
+     .help = "Phase of this peer: joining, training, no-quorum, consensus, finishing or left."},
+    {.name = "time_s", .unit = "s", VALUE(time_s),
+     AT(METRICS, 4),
+     .help = "Time since this start of the process; virtual time in a simulation."},
+    {.name = "loss", VALUE(node.loss), .metric = "loss",
+     AT(METRICS, 5), AT(LOCAL, 5), AT(STATUS, 4), AT(PROMETHEUS, 10), AT(PYTHON, 9),
+     .help = "Mean training loss of the last local steps."},
+    {.name = "drift", VALUE(node.drift), .metric = "drift",
+     AT(METRICS, 6), AT(STATUS, 6), AT(PROMETHEUS, 14), AT(PYTHON, 6),
+     .help = "Estimated consensus distance of the models, absolute."},
+    {.name = "relative_drift", VALUE(node.relative_drift), .metric = "relative_drift",
+     AT(METRICS, 7), AT(LOCAL, 13), AT(STATUS, 7), AT(PROMETHEUS, 15), AT(PYTHON, 7),
+     .help = "Estimated consensus distance, relative to the norm of the mean model."},
+    {.name = "drift_round", .unit = "rounds", VALUE(node.drift_round), .known = with_drift, .metric = "drift_round",
+     AT(METRICS, 8), AT(STATUS, 8), AT(PROMETHEUS, 16), AT(PYTHON, 8),
+     .help = "Round that the drift estimate describes; rounds of the consensus phase are added.",
+     .about = "Round that the drift estimate describes; rounds of the consensus phase are added. Null if no estimate is known."},
+    {.name = "drift_age", .unit = "rounds", VALUE(node.drift_age), .known = with_drift, .metric = "drift_age_rounds",
+     AT(METRICS, 9), AT(STATUS, 9), AT(PROMETHEUS, 17),
+     .help = "Rounds that have been done since that one.",
+     .about = "Number of rounds since the round that the drift estimate describes. Null if no estimate is known."},
+    {.name = "own_distance", VALUE(node.own_distance), .metric = "own_distance",
+     AT(METRICS, 10), AT(LOCAL, 14), AT(PROMETHEUS, 21),
+     .help = "Estimated distance of this peer's model from the mean."},
+    {.name = "statistics_disagreement", VALUE(node.statistics_apart), .metric = "statistics_disagreement",
+     AT(METRICS, 11), AT(PROMETHEUS, 22),
+     .help = "Relative distance of running statistics over the worst edge.",
+     .about = "Largest relative distance of the running statistics between this peer and a neighbour. Null for models without running statistics."},
+    {.name = "gamma", VALUE(node.gamma), .metric = "gamma",
+     AT(METRICS, 12), AT(PROMETHEUS, 23), AT(PYTHON, 13),
+     .help = "Consensus step size, mean over the edges."},
+    {.name = "rung", VALUE(node.rung),
+     AT(METRICS, 13), AT(LOCAL, 20),
+     .help = "Present codec with --compress auto.",
+     .about = "Present codec with `--compress auto`, else null."},
+    {.name = "drift_excess", VALUE(node.excess), .metric = "drift_excess",
+     AT(METRICS, 14), AT(LOCAL, 21), AT(PROMETHEUS, 19),
+     .help = "Drift in units of what exact exchange would have (--compress auto).",
+     .about = "Normalised drift with `--compress auto`, else null."},
+    {.name = "drift_target", VALUE(node.drift_target), .metric = "drift_target",
+     AT(METRICS, 15), AT(LOCAL, 22), AT(PROMETHEUS, 20),
+     .help = "The drift excess that the run asks for while training (--drift-target).",
+     .about = "Target of the normalised drift with `--compress auto` (`--drift-target`), else null."},
+    {.name = "bytes_sent", .unit = "bytes", .type = FIGURE_COUNTER, VALUE(node.bytes_sent), .metric = "bytes_total", .label = "direction=\"sent\"",
+     AT(METRICS, 16), AT(LOCAL, 8), AT(STATUS, 10), AT(PROMETHEUS, 44), AT(PYTHON, 16),
+     .help = "Bytes at the sockets of this process.",
+     .about = "Bytes sent through the sockets since this start."},
+    {.name = "bytes_received", .unit = "bytes", .type = FIGURE_COUNTER, VALUE(node.bytes_received), .metric = "bytes_total", .label = "direction=\"received\"",
+     AT(METRICS, 17), AT(LOCAL, 9), AT(STATUS, 11), AT(PROMETHEUS, 45), AT(PYTHON, 17),
+     .help = "Bytes at the sockets of this process.",
+     .about = "Bytes received through the sockets since this start."},
+    {.name = "compute_s", .unit = "s", .type = FIGURE_COUNTER, VALUE(node.compute_s), .metric = "activity_seconds_total", .label = "activity=\"compute\"",
+     AT(METRICS, 18), AT(LOCAL, 10), AT(PROMETHEUS, 46), AT(PYTHON, 19),
+     .help = "Time of local steps (compute), of waiting for others (wait), and of applying, mixing and encoding (mix).",
+     .about = "Total time of local steps."},
+    {.name = "wait_s", .unit = "s", .type = FIGURE_COUNTER, VALUE(node.wait_s), .metric = "activity_seconds_total", .label = "activity=\"wait\"",
+     AT(METRICS, 19), AT(LOCAL, 11), AT(PROMETHEUS, 47), AT(PYTHON, 21),
+     .help = "Time of local steps (compute), of waiting for others (wait), and of applying, mixing and encoding (mix).",
+     .about = "Total time of waiting for other peers."},
+    {.name = "mix_s", .unit = "s", .type = FIGURE_COUNTER, VALUE(node.mix_s), .metric = "activity_seconds_total", .label = "activity=\"mix\"",
+     AT(METRICS, 20), AT(LOCAL, 12), AT(PROMETHEUS, 48), AT(PYTHON, 20),
+     .help = "Time of local steps (compute), of waiting for others (wait), and of applying, mixing and encoding (mix).",
+     .about = "Total time of applying, mixing and encoding deltas."},
+    {.name = "live", .unit = "members", VALUE(node.n_live), .metric = "live_members", .python = "n_live",
+     AT(METRICS, 21), AT(STATUS, 12), AT(PROMETHEUS, 26), AT(PYTHON, 14),
+     .help = "Members that live and count, this peer included.",
+     .about = "Live members, this peer included."},
+    {.name = "edges", .unit = "edges", VALUE(node.n_edges), .python = "n_edges",
+     AT(METRICS, 22), AT(PYTHON, 15),
+     .help = "Open edges of this peer."},
+    {.name = "settle_rounds", .unit = "rounds", VALUE(node.settle_rounds), .metric = "settle_rounds",
+     AT(METRICS, 23), AT(LOCAL, 7), AT(PROMETHEUS, 6), AT(PYTHON, 3),
+     .help = "Rounds of the consensus phase that are done."},
+    {.name = "local_steps", .unit = "steps", VALUE(node.local_steps), .metric = "local_steps",
+     AT(METRICS, 24), AT(PROMETHEUS, 8),
+     .help = "Local steps of the last round.",
+     .about = "Local steps of the last round; 0 in the consensus phase. With `--local-steps auto` the number differs between peers."},
+    {.name = "steps_done", .unit = "steps", .type = FIGURE_COUNTER, VALUE(node.steps_done), .metric = "local_steps_done_total",
+     AT(METRICS, 25), AT(PROMETHEUS, 9),
+     .help = "Local steps that this peer did.",
+     .about = "Local steps of this peer in total."},
+    {.name = "rounds_done", .unit = "rounds", .type = FIGURE_COUNTER, VALUE(node.rounds_done), .metric = "rounds_done_total",
+     AT(METRICS, 26), AT(LOCAL, 23), AT(STATUS, 15), AT(PROMETHEUS, 3), AT(PYTHON, 4),
+     .help = "Rounds whose local steps this peer did."},
+    {.name = "rounds_skipped", .unit = "rounds", .type = FIGURE_COUNTER, VALUE(node.rounds_skipped), .metric = "rounds_skipped_total",
+     AT(METRICS, 27), AT(LOCAL, 25), AT(STATUS, 16), AT(PROMETHEUS, 4), AT(PYTHON, 5),
+     .help = "Rounds that this peer passed over to catch up with the others.",
+     .about = "Rounds that this peer skipped to catch up with the others."},
+    {.name = "joined_round", .unit = "rounds", VALUE(node.joined_round), .metric = "joined_round",
+     AT(METRICS, 28), AT(LOCAL, 26), AT(STATUS, 17), AT(PROMETHEUS, 5),
+     .help = "The round at which this peer joined.",
+     .about = "Round at which this peer joined. The sum of `joined_round`, `rounds_done` and `rounds_skipped` is `round`."},
+    {.name = "rung_by", VALUE(node.rung_by),
+     AT(METRICS, 29),
+     .help = "Reason for the present codec with --compress auto: drift, link or price.",
+     .about = "Reason for the present codec with `--compress auto`: `drift`, `link` or `price`, explained after this table. Else null."},
+    {.name = "goodput", .unit = "bytes/s", VALUE(node.goodput), .metric = "goodput_bytes_per_second",
+     AT(METRICS, 30), AT(PROMETHEUS, 24),
+     .help = "Transmission time of the slowest edge without its latency.",
+     .about = "Estimated bandwidth of the slowest edge, with `--compress auto`. Null if unknown or too high to measure."},
+    {.name = "bytes_ahead", .unit = "bytes", .type = FIGURE_COUNTER, VALUE(node.bytes_ahead), .metric = "ahead_bytes_total",
+     AT(METRICS, 31), AT(PROMETHEUS, 25),
+     .help = "Bytes of deltas that went out before their round's local steps were over.",
+     .about = "Payload bytes of deltas sent before the local steps of their round ended; only with `--overlap layer`."},
+    {.name = "accuracy", VALUE(node.accuracy), .known = in_evaluated_round, .metric = "accuracy_ratio",
+     AT(METRICS, 32), AT(LOCAL, 1), AT(STATUS_JSON, 1), AT(STATUS, 5), AT(PROMETHEUS, 11), AT(PYTHON, 10),
+     .help = "Share of held-out samples that the last evaluation got right.",
+     .about = "Accuracy on the test set, from 0 to 1. Null in a line of `metrics.jsonl` if the round was not evaluated."},
+    {.name = "test_loss", VALUE(node.test_loss), .known = in_evaluated_round, .metric = "test_loss",
+     AT(METRICS, 33), AT(LOCAL, 2), AT(STATUS_JSON, 3), AT(PROMETHEUS, 13), AT(PYTHON, 11),
+     .help = "Mean loss on held-out samples at the last evaluation.",
+     .about = "Mean loss on the test set. Null in a line of `metrics.jsonl` if the round was not evaluated."},
+    {.name = "accuracy_round", .unit = "rounds", VALUE(node.accuracy_round), .known = with_accuracy, .metric = "accuracy_round",
+     AT(METRICS, 34), AT(LOCAL, 3), AT(STATUS_JSON, 2), AT(PROMETHEUS, 12), AT(PYTHON, 12),
+     .help = "The round of that evaluation; rounds of the consensus phase count on.",
+     .about = "Round of the evaluated model; rounds of the consensus phase are added. Null in a line of `metrics.jsonl` if the round was not evaluated."},
+    {.name = "accuracy_samples", .unit = "samples", VALUE(node.accuracy_samples), .known = in_evaluated_round,
+     AT(METRICS, 35), AT(LOCAL, 4),
+     .help = "Samples of the last evaluation; for text, bytes.",
+     .about = "Number of evaluated samples, or of bytes for text. Null in a line of `metrics.jsonl` if the round was not evaluated."},
+
+    /* What the node counts, and what ended its training. */
+    {.name = "open_edges", .unit = "edges", VALUE(node.n_edges), .metric = "open_edges",
+     AT(STATUS_JSON, 5), AT(PROMETHEUS, 28),
+     .help = "Edges over which models are mixed.",
+     .about = "Open edges of this peer."},
+    {.name = "holds", VALUE(node.holds), .metric = "below_quorum",
+     AT(STATUS_JSON, 7), AT(STATUS, 19), AT(PROMETHEUS, 29),
+     .help = "1 while this peer holds its local steps, as too few members live.",
+     .about = "True while this peer does no local steps, because it is below the quorum."},
+    {.name = "resets", .unit = "epochs", .type = FIGURE_COUNTER, VALUE(node.resets), .metric = "edge_resets_total",
+     AT(SUMMARY, 1), AT(LOCAL, 17), AT(STATUS_JSON, 12), AT(PROMETHEUS, 32),
+     .help = "Edges that began a new epoch.",
+     .about = "Number of times that an edge began a new epoch."},
+    {.name = "violations", .unit = "messages", .type = FIGURE_COUNTER, VALUE(node.violations), .metric = "violations_total",
+     AT(SUMMARY, 2), AT(LOCAL, 18), AT(STATUS_JSON, 14), AT(STATUS, 14), AT(PROMETHEUS, 33),
+     .help = "Messages that no correct peer sends.",
+     .about = "Received protocol violations: messages that no correct peer sends."},
+    {.name = "distrusted", .unit = "edges", .type = FIGURE_COUNTER, VALUE(node.distrusted), .metric = "distrusted_total",
+     AT(SUMMARY, 3), AT(STATUS_JSON, 15), AT(PROMETHEUS, 34),
+     .help = "Times that an edge was closed because what came over it could be no model of the run.",
+     .about = "Number of times that an edge was closed because of an [impossible model](faults.md#byzantine-members)."},
+    {.name = "exchanges", .unit = "exchanges", .type = FIGURE_COUNTER, VALUE(node.exchanges), .metric = "exchanges_total",
+     AT(SUMMARY, 4), AT(LOCAL, 19), AT(STATUS_JSON, 11), AT(PROMETHEUS, 31),
+     .help = "Exchanges that were committed, over all edges."},
+    {.name = "strangers", .unit = "connections", .type = FIGURE_COUNTER, VALUE(node.strangers),
+     AT(SUMMARY, 7), AT(STATUS_JSON, 13), AT(STATUS, 13),
+     .help = "Connections refused before authentication."},
+    {.name = "diverged", VALUE(node.diverged), .metric = "diverged",
+     AT(SUMMARY, 9), AT(SIM, 1), AT(LOCAL, 15), AT(STATUS_JSON, 16), AT(PROMETHEUS, 35),
+     .help = "1 where training ran away.",
+     .about = "Null, or a text that describes how training diverged. In Prometheus 1 if training diverged, else 0."},
+    {.name = "unlearnt", VALUE(node.unlearnt),
+     AT(SUMMARY, 10), AT(SIM, 2), AT(LOCAL, 16), AT(STATUS_JSON, 17),
+     .help = "The reason why the run learnt nothing.",
+     .about = "Null, or the reason why the run [learnt nothing](verdicts.md#divergence)."},
+
+    /* What the run, the process and its files add. */
+    {.name = "min_peers", .unit = "members", VALUE(min_peers), .known = with_run, .metric = "run_min_peers",
+     AT(PROMETHEUS, 27),
+     .help = "Members that the run waits for before its first round."},
+    {.name = "final_drift", VALUE(final_drift), .known = with_run, .metric = "final_drift",
+     AT(STATUS_JSON, 4), AT(PROMETHEUS, 18),
+     .help = "Relative drift at which the consensus phase ends; 0: no consensus phase."},
+    {.name = "codec", VALUE(codec),
+     AT(STATUS_JSON, 6), AT(STATUS, 20), AT(PYTHON, 22),
+     .help = "Codec of this peer's present deltas."},
+    {.name = "busy_s", .unit = "s", VALUE(busy_s),
+     AT(STATUS_JSON, 9),
+     .help = "Time since the present job of the worker began; 0: the worker is idle."},
+    {.name = "age_s", .unit = "s", VALUE(age_s), .metric = "round_age_seconds",
+     AT(STATUS_JSON, 10), AT(STATUS, 18), AT(PROMETHEUS, 7),
+     .help = "Time since this peer's last round ended."},
+    {.name = "checkpoints", .unit = "checkpoints", .type = FIGURE_COUNTER, VALUE(checkpoints), .metric = "checkpoints_total",
+     AT(SUMMARY, 5), AT(STATUS_JSON, 18), AT(PROMETHEUS, 36),
+     .help = "Checkpoints that this process has stored."},
+    {.name = "checkpoint_s", .unit = "s", .type = FIGURE_COUNTER, VALUE(checkpoint_s), .metric = "checkpoint_seconds_total",
+     AT(SUMMARY, 6), AT(STATUS_JSON, 19), AT(PROMETHEUS, 37),
+     .help = "Time that checkpoints took from training."},
+    {.name = "checkpoints_failed", .unit = "checkpoints", VALUE(checkpoints_failed), .metric = "checkpoints_failed",
+     AT(STATUS_JSON, 20), AT(PROMETHEUS, 38),
+     .help = "Checkpoints that could not be stored since the last one that was.",
+     .about = "Checkpoints that failed since the last stored checkpoint."},
+    {.name = "lines_missing", .unit = "lines", VALUE(lines_missing), .metric = "lines_missing",
+     AT(STATUS_JSON, 21), AT(PROMETHEUS, 39),
+     .help = "Lines of metrics.jsonl that wait for the disk, or are lost."},
+    {.name = "model_unstored", VALUE(model_unstored), .metric = "model_unstored",
+     AT(STATUS_JSON, 22), AT(PROMETHEUS, 40),
+     .help = "1 while the model is in memory only, because writing it failed.",
+     .about = "True while the model is in memory only, because writing it failed."},
+    {.name = "disk_free_bytes", .unit = "bytes", VALUE(disk_free_bytes), .known = with_disk, .metric = "disk_free_bytes",
+     AT(STATUS_JSON, 23), AT(PROMETHEUS, 41),
+     .help = "Room on the disk of --out.",
+     .about = "Free space on the disk of `--out`."},
+    {.name = "ready", VALUE(ready), .metric = "ready",
+     AT(PROMETHEUS, 30),
+     .help = "1 while this peer trains or serves, as /readyz says."},
+    {.name = "uptime_s", .unit = "s", VALUE(uptime_s), .metric = "uptime_seconds",
+     AT(PROMETHEUS, 42),
+     .help = "Time since this process began."},
+    {.name = "snapshot_age_s", .unit = "s", VALUE(snapshot_age_s), .metric = "snapshot_age_seconds",
+     AT(PROMETHEUS, 43),
+     .help = "Time since the peer's loop was last heard of: about 1 at most.",
+     .about = "Age of this page's figures, about 1 s at most."},
+    {.name = "bytes_copied", .unit = "bytes", .type = FIGURE_COUNTER, VALUE(bytes_copied),
+     AT(PYTHON, 18),
+     .help = "Bytes copied between the program's tensors and the memory of libhearsay."},
+
+    /* Fields among the figures that are set by the writer of the output. */
+    {.name = "verdict", .kind = FIGURE_OTHER,
+     AT(SUMMARY, 8), AT(LOCAL, 27),
+     .help = "How the run ended.",
+     .about = "How the run ended: an object, described below."},
+    {.name = "waiting", .kind = FIGURE_OTHER,
+     AT(STATUS_JSON, 8),
+     .help = "What this peer waits for.",
+     .about = "Null, or `for` (`run`, `resume`, `members`, `model`, `edges`, `quorum`, `disk`, `neighbour` or `others`), `since_s`; `name`, `id` and `round` of a neighbour; `have` and `need` of members or quorum."},
+    {.name = "interrupted", .kind = FIGURE_OTHER,
+     AT(LOCAL, 24),
+     .help = "True if the peer was stopped."},
+    {.name = "model", .kind = FIGURE_OTHER,
+     AT(LOCAL, 28),
+     .help = "Name of the model file that the peer stored."},
+    {.name = "handed_to", .kind = FIGURE_OTHER,
+     AT(LOCAL, 29),
+     .help = "Name of the peer that stored the model instead."},
+    {.name = NULL},
+};
+/* clang-format on */
+
+/* ---- Values ---- */
+
+/* Number of figures of FIGURE_STATUS that have a field in struct wire_status. The figures at later
+ * places are sent by name. */
+enum { STATUS_FIELDS = 20 };
+
+static const void *value_at(const struct figure *f, const struct figure_values *v)
+{
+    return (const char *)v + f->offset;
+}
+
+void figure_init(struct figure_values *v)
+{
+    memset(v, 0, sizeof *v);
+    for (const struct figure *f = figure_all; f->name != NULL; f++) {
+        const double unknown = (double)NAN;
+        if (f->kind == FIGURE_REAL && f->type == FIGURE_GAUGE)
+            memcpy((char *)v + f->offset, &unknown, sizeof unknown);
+    }
+}
+
+const struct figure *figure_at(enum figure_output output, uint32_t place)
+{
+    for (const struct figure *f = figure_all; f->name != NULL; f++)
+        if (f->place[output] == place && place > 0)
+            return f;
+    return NULL;
+}
+
+const struct figure *figure_named(const char *name)
+{
+    const struct figure *f = figure_all;
+    while (f->name != NULL && strcmp(f->name, name) != 0)
+        f++;
+    assert(f->name != NULL);
+    return f;
+}
+
+static struct figure_value real(double x)
+{
+    return isfinite(x) ? (struct figure_value){.is = FIGURE_IS_REAL, .real = x}
+                       : (struct figure_value){.is = FIGURE_IS_UNKNOWN};
+}
+
+static struct figure_value text(const char *s)
+{
+    return s != NULL && s[0] != '\0' ? (struct figure_value){.is = FIGURE_IS_TEXT, .text = s}
+                                     : (struct figure_value){.is = FIGURE_IS_UNKNOWN};
+}
+
+/* Returns the value of a figure that a peer has sent by name. */
+static struct figure_value sent(const struct figure *f, const struct wire_status *s)
+{
+    for (uint32_t i = 0; i < s->n_figures; i++) {
+        const struct wire_status_figure *x = &s->figures[i];
+        if (strcmp(x->name, f->name) != 0 || x->is_real != (f->kind == FIGURE_REAL))
+            continue;
+        if (x->is_real)
+            return real(x->real);
+        return f->kind == FIGURE_BOOL
+                   ? (struct figure_value){.is = FIGURE_IS_BOOL, .yes = x->whole != 0}
+                   : (struct figure_value){.is = FIGURE_IS_WHOLE, .whole = x->whole};
+    }
+    return (struct figure_value){.is = FIGURE_IS_UNKNOWN};
+}
+
+struct figure_value figure_get(const struct figure *f, const struct figure_values *v,
+                               enum figure_output output)
+{
+    const void *at = value_at(f, v);
+    if (output == FIGURE_STATUS && v->status != NULL && f->place[output] > STATUS_FIELDS)
+        return sent(f, v->status);
+    if (f->known != NULL && !f->known(v, output))
+        return (struct figure_value){.is = FIGURE_IS_UNKNOWN};
+    switch (f->kind) {
+    case FIGURE_OTHER:
+        break;
+    case FIGURE_U64:
+        return (struct figure_value){.is = FIGURE_IS_WHOLE, .whole = *(const uint64_t *)at};
+    case FIGURE_U32:
+        return (struct figure_value){.is = FIGURE_IS_WHOLE, .whole = *(const uint32_t *)at};
+    case FIGURE_BOOL:
+        return (struct figure_value){.is = FIGURE_IS_BOOL, .yes = *(const bool *)at};
+    case FIGURE_REAL:
+        return real(*(const double *)at);
+    case FIGURE_TEXT:
+        return text(*(const char *const *)at);
+    case FIGURE_CHARS:
+        return text(at);
+    case FIGURE_PHASE:
+        return text(figure_phase(v->node.phase, v->node.holds));
+    }
+    return (struct figure_value){.is = FIGURE_IS_UNKNOWN};
+}
+
+double figure_number(const struct figure *f, const struct figure_values *v)
+{
+    struct figure_value x = figure_get(f, v, FIGURE_PROMETHEUS);
+    switch (x.is) {
+    case FIGURE_IS_WHOLE:
+        return (double)x.whole;
+    case FIGURE_IS_REAL:
+        return x.real;
+    case FIGURE_IS_BOOL:
+        return x.yes;
+    case FIGURE_IS_TEXT:
+        return 1;
+    case FIGURE_IS_UNKNOWN:
+        break;
+    }
+    return f->kind == FIGURE_CHARS || f->kind == FIGURE_TEXT ? 0 : (double)NAN;
+}
+
+/* ---- STATUS messages ---- */
+
+void figure_send(struct wire_status *s, const struct figure *f, const struct figure_values *v)
+{
+    struct figure_value x = figure_get(f, v, FIGURE_STATUS);
+    if (x.is == FIGURE_IS_UNKNOWN)
+        return;
+    assert(x.is != FIGURE_IS_TEXT && s->n_figures < WIRE_FIGURES_MAX);
+    struct wire_status_figure *to = &s->figures[s->n_figures++];
+    *to = (struct wire_status_figure){.is_real = x.is == FIGURE_IS_REAL,
+                                      .whole = x.is == FIGURE_IS_BOOL ? x.yes : x.whole,
+                                      .real = x.real};
+    snprintf(to->name, sizeof to->name, "%s", f->name);
+}
+
+void figure_to_status(struct wire_status *s, const struct figure_values *v)
+{
+    const struct figure *f;
+    for (uint32_t i = STATUS_FIELDS + 1; (f = figure_at(FIGURE_STATUS, i)) != NULL; i++)
+        figure_send(s, f, v);
+}
+
+void figure_of_status(struct figure_values *v, const struct wire_status *s)
+{
+    figure_init(v);
+    v->has_run = s->n_rounds > 0;
+    v->age_s = s->age_s;
+    v->codec = s->codec;
+    v->status = s;
+    struct node_progress *p = &v->node;
+    p->phase = (enum node_phase)s->phase;
+    p->holds = s->holds;
+    p->round = s->round;
+    p->n_rounds = s->n_rounds;
+    p->loss = s->loss;
+    p->accuracy = s->accuracy;
+    p->drift = s->drift;
+    p->relative_drift = s->relative_drift;
+    p->drift_round = s->drift_round;
+    p->drift_age = s->drift_age;
+    p->bytes_sent = s->bytes_sent;
+    p->bytes_received = s->bytes_received;
+    p->strangers = s->n_strangers;
+    p->violations = s->n_violations;
+    p->n_live = s->n_live;
+    p->rounds_done = s->rounds_done;
+    p->rounds_skipped = s->rounds_skipped;
+    p->joined_round = s->joined_round;
+}
+
+const char *figure_phase(enum node_phase phase, bool holds)
+{
+    switch (phase) {
+    case NODE_JOINING:
+        return "joining";
+    case NODE_TRAINING:
+        return holds ? "no-quorum" : "training";
+    case NODE_CONSENSUS:
+        return "consensus";
+    case NODE_FINISHING:
+        return "finishing";
+    case NODE_LEFT:
+        return "left";
+    }
+    return "unknown"; /* A peer may send a phase number that this version does not know. */
+}

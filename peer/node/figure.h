@@ -1,0 +1,142 @@
+/* peer/node/figure.h -- the table of all figures of a peer: one row for each number or text that
+ * hearsay shows to users and programs.
+ *
+ *   figure_all[]  ->  JSON files, /status.json, status --json          peer/uv/metrics.c
+ *                     /metrics                                         peer/http/prometheus.c
+ *                     hearsay_figures_json(), and from it Python       peer/api/hearsay.c
+ *                     hearsay fields, and from it peer/docs/json.md    peer/cmd/fields.c
+ *
+ * A row says which value it shows, and at which place of which outputs. To add a figure, add a row.
+ * If no field of struct figure_values has the value yet, also add a field, and set it where the
+ * value is measured.
+ */
+#ifndef PEER_NODE_FIGURE_H
+#define PEER_NODE_FIGURE_H
+
+#include "peer/node/node.h"
+
+struct wire_status;
+
+/* All values of one peer at one time that figures show. figure_init() sets each value to "not
+ * known". */
+struct figure_values
+{
+    struct node_progress node;
+    bool has_run; /* True: the peer knows its run, so the next two values are known. */
+    uint32_t min_peers;
+    double final_drift; /* Relative drift at which the consensus phase ends. 0: no such phase. */
+    double time_s;      /* Time since the start of the process, in seconds. */
+    double age_s;       /* Time since the last job (node_work()) of this peer ended, in seconds. */
+    double busy_s;      /* Time since the present job of the worker began, in seconds. */
+    /* Age of the snapshot from which an HTTP page is made, and `time_s` plus this age, in
+     * seconds. */
+    double snapshot_age_s, uptime_s;
+    bool ready;           /* Result of /readyz. */
+    const char *codec;    /* Codec of the peer's present deltas. NULL or "": not known. Borrowed. */
+    uint64_t checkpoints; /* Number of checkpoints that this process has stored. */
+    double checkpoint_s;  /* Time that checkpoints took from training, in seconds. */
+    /* Number of checkpoints that have failed since the last one was stored. */
+    uint64_t checkpoints_failed;
+    /* Number of lines that metrics.jsonl lacks, because they were lost or still wait to be
+     * written. */
+    uint64_t lines_missing;
+    bool model_unstored;      /* True: writing the model failed, so the model is only in memory. */
+    bool has_disk_free;       /* True: the next value is known. */
+    uint64_t disk_free_bytes; /* Free bytes on the file system of --out. */
+    uint64_t bytes_copied;    /* Bytes copied between the tensors and memory of libhearsay. */
+    /* STATUS message of the peer that the values describe. NULL: they are this peer's own.
+     * Borrowed. */
+    const struct wire_status *status;
+};
+
+/* Outputs that show figures. Each has its own order. */
+enum figure_output {
+    FIGURE_METRICS,     /* A line of metrics.jsonl. The next three outputs contain it. */
+    FIGURE_SUMMARY,     /* summary.json of a peer, in addition to the fields of a line. */
+    FIGURE_SIM,         /* A peer in the result of `sim`, in addition to the fields of a line. */
+    FIGURE_STATUS_JSON, /* /status.json, in addition to the fields of a line. */
+    FIGURE_LOCAL,       /* A peer in the result of `local`, read from the peer's summary.json. */
+    FIGURE_STATUS,      /* A member in the output of `status --json`. */
+    FIGURE_PROMETHEUS,  /* /metrics. */
+    FIGURE_PYTHON,      /* Figures of the Python package. */
+    FIGURE_OUTPUTS
+};
+
+/* How a row stores its value. */
+enum figure_kind {
+    /* No value: the writer of the output sets an object, a list, or a text of its own. */
+    FIGURE_OTHER,
+    FIGURE_U64,
+    FIGURE_U32,
+    FIGURE_BOOL,
+    FIGURE_REAL,  /* A double. A value that is not finite is not known. */
+    FIGURE_TEXT,  /* A const char *. NULL or "": not known. */
+    FIGURE_CHARS, /* An array of char. "": not known. */
+    FIGURE_PHASE  /* figure_phase() of the node. */
+};
+
+/* Whether a figure goes up and down, or only counts up. These are the types of Prometheus. */
+enum figure_type { FIGURE_GAUGE, FIGURE_COUNTER };
+
+/* One row of the table. */
+struct figure
+{
+    const char *name; /* Key in JSON, and name in Python unless `python` is set. */
+    const char *unit; /* Unit, such as "bytes/s". NULL: a number without unit, a text or a bool. */
+    const char *help; /* Meaning, as one sentence. HELP of Prometheus. */
+    /* Meaning for the reference page, if `help` is too short for it. NULL: `help`. */
+    const char *about;
+    enum figure_type type;
+    enum figure_kind kind;
+    size_t offset; /* Place of the value in struct figure_values. */
+    /* Returns whether the value is known for this output. NULL: always. */
+    bool (*known)(const struct figure_values *v, enum figure_output output);
+    const char *metric; /* Name in Prometheus, after "hearsay_". NULL: not in Prometheus. */
+    const char *label;  /* Label in Prometheus, such as direction="sent". NULL: none. */
+    const char *python; /* Name in Python. NULL: `name`. */
+    /* Place of the figure in each output, from 1. 0: the output does not show it. */
+    uint8_t place[FIGURE_OUTPUTS];
+};
+
+extern const struct figure figure_all[]; /* Ends with a row whose name is NULL. */
+
+/* A value of a figure: the member for its type is valid. */
+struct figure_value
+{
+    enum { FIGURE_IS_UNKNOWN, FIGURE_IS_WHOLE, FIGURE_IS_REAL, FIGURE_IS_BOOL, FIGURE_IS_TEXT } is;
+    uint64_t whole;
+    double real;
+    bool yes;
+    const char *text; /* Borrowed from the struct figure_values. */
+};
+
+/* Sets all counts to 0, all texts to "", and all other numbers to NaN. */
+void figure_init(struct figure_values *v);
+
+/* Adds a figure by name to a STATUS message, if its value is known. Only numbers can be sent. */
+void figure_send(struct wire_status *s, const struct figure *f, const struct figure_values *v);
+/* Adds the figures of FIGURE_STATUS for which a STATUS message has no field of its own. */
+void figure_to_status(struct wire_status *s, const struct figure_values *v);
+/* Fills *v with the content of a peer's STATUS message. Everything else is not known. *s is
+ * borrowed. */
+void figure_of_status(struct figure_values *v, const struct wire_status *s);
+
+/* Returns the figure at `place` of an output, counted from 1. NULL: there is none. O(rows). */
+const struct figure *figure_at(enum figure_output output, uint32_t place);
+
+/* Returns the figure with a name that must exist. */
+const struct figure *figure_named(const char *name);
+
+/* Returns the value of a figure for an output. */
+struct figure_value figure_get(const struct figure *f, const struct figure_values *v,
+                               enum figure_output output);
+
+/* Returns the value of a figure as a number for Prometheus: of a bool 0 or 1, of a text 1 if there
+ * is one. NaN: not known. */
+double figure_number(const struct figure *f, const struct figure_values *v);
+
+/* Returns the name of a phase: "joining", "training", "consensus", "finishing" or "left".
+ * `holds`: the peer waits for a quorum, and "training" becomes "no-quorum". */
+const char *figure_phase(enum node_phase phase, bool holds);
+
+#endif
