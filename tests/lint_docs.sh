@@ -5,7 +5,8 @@
 #
 # Some page names every flag of --help; every hearsay command in the code
 # blocks parses; every relative link and anchor has a target; the manual
-# page and the page of flags are those of the present help, and the page of timers that of the table; every field of --json is named; README.md is short.
+# page and the page of flags are those of the present help; the page of timers is that of the table; the tables of
+# fields are those of hearsay fields; every field of --json is named; README.md is short.
 # deploy/compose.yml passes all options of `hearsay peer`; git and docker ignore the files that commands of the pages make.
 # Prints every violation, one a line; exit code 1 where there was one.
 set -u
@@ -122,6 +123,10 @@ check_manual()
         || complain "peer/docs/flags.md differs from the help of the program: run deploy/man"$'\n'"$(head -n 6 <<<"$difference")"
     difference=$(HEARSAY=$HEARSAY deploy/man --timers 2>&1 | diff peer/docs/timers.md - 2>&1) \
         || complain "peer/docs/timers.md differs from the table in peer/node/timers.h: run deploy/man"$'\n'"$(head -n 6 <<<"$difference")"
+    difference=$(HEARSAY=$HEARSAY deploy/man --fields 2>&1 | diff peer/docs/json.md - 2>&1) \
+        || complain "peer/docs/json.md differs from hearsay fields: run deploy/man"$'\n'"$(head -n 6 <<<"$difference")"
+    difference=$(HEARSAY=$HEARSAY deploy/man --python 2>&1 | diff peer/api/python/hearsay/figures.py - 2>&1) \
+        || complain "peer/api/python/hearsay/figures.py differs from hearsay fields: run deploy/man"$'\n'"$(head -n 6 <<<"$difference")"
 }
 
 # Short runs print what long ones do. What needs a cluster or other processes is left to tests/e2e.

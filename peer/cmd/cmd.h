@@ -16,9 +16,9 @@
 
 extern const struct option_row cmd_local_rows[], cmd_peer_rows[], cmd_sim_rows[], cmd_train_rows[],
     cmd_status_rows[], cmd_drift_rows[], cmd_topology_rows[], cmd_compressors_rows[],
-    cmd_key_new_rows[], cmd_key_identity_rows[], cmd_key_invite_rows[], cmd_eval_rows[],
-    cmd_probe_rows[], cmd_completion_rows[], cmd_inspect_rows[], cmd_generate_rows[],
-    cmd_predict_rows[];
+    cmd_fields_rows[], cmd_key_new_rows[], cmd_key_identity_rows[], cmd_key_invite_rows[],
+    cmd_eval_rows[], cmd_probe_rows[], cmd_completion_rows[], cmd_inspect_rows[],
+    cmd_generate_rows[], cmd_predict_rows[];
 
 /* Names of the run keys that `hearsay train` accepts as options, terminated by NULL. */
 extern const char *const cmd_train_keys[];
@@ -33,6 +33,7 @@ int cmd_drift(const struct options *o);
 int cmd_probe(const struct options *o);
 int cmd_topology(const struct options *o);
 int cmd_compressors(const struct options *o);
+int cmd_fields(const struct options *o);
 int cmd_key_new(const struct options *o);
 int cmd_key_identity(const struct options *o);
 int cmd_key_invite(const struct options *o);

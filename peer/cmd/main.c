@@ -179,6 +179,13 @@ static const struct command commands[] = {
      .rows = cmd_compressors_rows,
      .stray = "compress",
      .run = cmd_compressors},
+    {.name = "fields",
+     .usage = "[--json]",
+     .summary = "list the fields of JSON outputs and Prometheus, with unit and meaning",
+     .notes = "example:\n"
+              "  hearsay fields | grep drift\n",
+     .rows = cmd_fields_rows,
+     .run = cmd_fields},
     {.name = "completion",
      .usage = "bash",
      .summary = "print a script with which bash completes commands, flags and values",

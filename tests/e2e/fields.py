@@ -60,10 +60,12 @@ def wanted(page, command):
     tables = re.search(r"^### `%s`$(.*?)(^### |\Z)" % re.escape(command), part, re.M | re.S)
     if tables:
         return table_fields(tables.group(1), command)
+    fields = set()
     for first, about in rows(part):
         if first == "`%s`" % command:
-            return names(about)
-    return set()
+            fields |= names(about)
+    members = re.search(r"^### Figures of a member$(.*?)(^## |\Z)", part, re.M | re.S)
+    return fields | table_fields(members.group(1), command) if command == "status" else fields
 
 
 def keys(value, found):
