@@ -134,7 +134,7 @@ static void write_summary(struct hearsay *h, const struct verdict_facts *f, cons
     if (err == 0)
         return;
     snprintf(why, sizeof why, "cannot write %s/summary.json: %s", h->out, strerror(-err));
-    handle_note(h, NOTE_ERROR, why);
+    handle_note(h, NOTE_ERROR, "files", why);
     h->exit_code = CMD_FAILED;
 }
 

@@ -205,7 +205,7 @@ void handle_leave(struct hearsay *h);
  * sets `stuck`. */
 void handle_stop(struct hearsay *h);
 /* Callbacks of the driver, called on the peer's thread. */
-void handle_note(void *self, enum note_level level, const char *text);
+void handle_note(void *self, enum note_level level, const char *module, const char *text);
 void handle_measured(void *self, const struct node_progress *p);
 
 #endif

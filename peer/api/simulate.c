@@ -59,7 +59,7 @@ static void measured(void *self, uint32_t peer)
 static void note(void *self, uint32_t peer, const struct node_note *said)
 {
     const struct simulation *s = self;
-    handle_note(s->handle[peer], said->level, said->text);
+    handle_note(s->handle[peer], said->level, said->module, said->text);
 }
 
 /* Ends one peer: writes its verdict and its final model to the handle, and wakes the caller. */

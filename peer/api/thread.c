@@ -14,9 +14,10 @@ enum { LOOK_MS = 250 };
 
 /* ---- Callbacks of the driver, on the peer's thread ----------------------------- */
 
-void handle_note(void *self, enum note_level level, const char *text)
+void handle_note(void *self, enum note_level level, const char *module, const char *text)
 {
     struct hearsay *h = self;
+    (void)module;
     if (level == NOTE_ERROR)
         snprintf(h->last_error, sizeof h->last_error, "%s", text);
     turn_note(&h->turn, (int)level, text);

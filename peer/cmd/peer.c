@@ -125,7 +125,7 @@ static int take_name(struct peer *p)
     p->report.diary.owner = p->dir.text;
     p->report.training = &p->training;
     if (code == CMD_OK && p->settings.notice[0] != '\0')
-        cmd_peer_report_note(&p->report, NOTE_INFO, p->settings.notice);
+        cmd_peer_report_note(&p->report, NOTE_INFO, "settings", p->settings.notice);
     return code;
 }
 
@@ -330,7 +330,7 @@ static int make_trainer(void *self, const struct run *run, struct trainer *t,
     const char *changed =
         cmd_checkpoint_data_changed(&p->checkpoint, cmd_peer_report_trained_on(&p->report));
     if (changed != NULL)
-        cmd_peer_report_note(&p->report, NOTE_WARNING, changed);
+        cmd_peer_report_note(&p->report, NOTE_WARNING, "checkpoint", changed);
     p->report.wanted_drift = run->final_drift;
     err = run_log_reserve_space(&p->report.diary, t->n_params, error);
     return err < 0 ? err : check_run(p, run, error);
@@ -490,7 +490,7 @@ static int open_and_run(struct peer *p)
     err = uv_driver_open(&d, &loop, &p->config, &part);
     while (err == -EADDRINUSE && part == UV_DRIVER_DOOR
            && settings_move(&p->settings, &p->config)) {
-        cmd_peer_report_note(&p->report, NOTE_INFO, p->settings.notice);
+        cmd_peer_report_note(&p->report, NOTE_INFO, "settings", p->settings.notice);
         err = uv_driver_open(&d, &loop, &p->config, &part);
     }
     int code = err < 0 ? not_open(p, part, err) : run_driver(p, d, &loop);

@@ -14,9 +14,10 @@
 
 /* ---- While the peer runs ---- */
 
-void cmd_peer_report_note(void *self, enum note_level level, const char *text)
+void cmd_peer_report_note(void *self, enum note_level level, const char *module, const char *text)
 {
     struct cmd_peer_report *r = self;
+    (void)module;
     static const char *const word[] = {
         [NOTE_INFO] = "info", [NOTE_WARNING] = "warning", [NOTE_ERROR] = "error"};
     if (r->notes_as_json) {

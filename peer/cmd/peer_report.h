@@ -38,7 +38,7 @@ struct cmd_peer_report
 void cmd_peer_report_open(struct cmd_peer_report *r, const struct options *o);
 
 /* The next functions are callbacks of the driver. `self`: the report. */
-void cmd_peer_report_note(void *self, enum note_level level, const char *text);
+void cmd_peer_report_note(void *self, enum note_level level, const char *module, const char *text);
 void cmd_peer_report_measured(void *self, const struct node_progress *g);
 bool cmd_peer_report_store(void *self, const struct node *n);
 bool cmd_peer_report_store_handed(void *self, const struct node *n);

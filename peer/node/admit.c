@@ -169,7 +169,7 @@ static void refuse(struct sessions *s, const struct link *l, enum wire_refusal w
     if (why == REFUSED_NAME)
         memcpy(m.other, other, sizeof m.other);
     sessions_send(s, l, false, out, wire_put_refused(out, sizeof out, &m), NULL);
-    sessions_hang_up(s, l, false);
+    sessions_hang_up(s, l, false, "this peer refused the other end");
     failure_detector_refused(s, l->id);
 }
 
@@ -418,7 +418,7 @@ void admit_refused(struct sessions *s, const struct link *l, const struct wire_r
         say_why(s, m);
         a->said_us[m->why] = now;
     }
-    sessions_hang_up(s, l, false);
+    sessions_hang_up(s, l, false, "the other end refused this peer");
     failure_detector_refused(s, l->id);
 }
 

@@ -75,6 +75,22 @@ uint64_t neighbour_beat(const struct neighbour *b)
     return beat;
 }
 
+/* Names of the states of an edge in debug notes. */
+static const char *const edge_state_name[] = {[EDGE_CLOSED] = "CLOSED",
+                                              [EDGE_ASKING] = "ASKING",
+                                              [EDGE_OPEN] = "OPEN",
+                                              [EDGE_PAUSED] = "PAUSED",
+                                              [EDGE_DONE] = "DONE"};
+
+void edges_pause(struct edges *es, struct neighbour *b, bool link_lost, const char *why)
+{
+    enum edge_state was = b->edge.state;
+    edge_pause(&b->edge, link_lost);
+    if (b->edge.state != was)
+        env_debug(es->env, "edge to %s: %s -> PAUSED (%s)", env_name(es->env, b->edge.id),
+                  edge_state_name[was], why);
+}
+
 bool edges_outdated(const struct edges *es)
 {
     return es->view != members_view(es->env->members);
@@ -108,6 +124,7 @@ static struct neighbour *add(struct edges *es, const uint8_t *id)
     b->must_ask = true;
     b->absence = flap_damping_begun(es->env->now_us);
     es->at[es->n++] = b;
+    env_debug(es->env, "edge to %s: added to the graph", env_name(es->env, id));
     return b;
 }
 
@@ -181,7 +198,7 @@ static void drop_unwanted(struct edges *es)
         if (b->wanted)
             continue;
         if (edge_ready(&b->edge) && members_find(es->env->members, b->edge.id) != NULL) {
-            edge_pause(&b->edge, true);
+            edges_pause(es, b, true, "not in the graph any more");
             /* The edge is kept until the next job has committed the exchange. If a later graph
              * contains the edge again, an EDGE message has to open it. */
             b->must_ask = true;
@@ -190,6 +207,7 @@ static void drop_unwanted(struct edges *es)
         if (b->link != NULL)
             sessions_send(es->sessions, b->link, true, out, wire_put_edge_close(out, sizeof out),
                           NULL);
+        env_debug(es->env, "edge to %s: removed from the graph", env_name(es->env, b->edge.id));
         drop(es, i);
     }
 }
@@ -277,11 +295,17 @@ void edges_rebuild(struct edges *es)
 static void agree(struct edges *es, struct neighbour *b)
 {
     uint64_t resets = b->edge.n_resets;
+    enum edge_state was = b->edge.state;
     if (!edge_agree(&b->edge, es->env->config.boot))
         return;
     es->n_resets += b->edge.n_resets - resets;
     if (b->edge.reset)
         memset(b->said, 0, sizeof b->said);
+    env_debug(es->env, "edge to %s: %s -> OPEN (%s)", env_name(es->env, b->edge.id),
+              edge_state_name[was],
+              b->edge.n_resets > resets ? "reset: a new epoch begins"
+              : b->edge.reset           ? "the first epoch begins"
+                                        : "the epoch continues");
     b->edge.ending = false;
     bool rested = b->edge.theirs.run_round == es->beat && es->workshop->run.policy == RUN_SYNC
                   && delayed_exchange_rested(&b->edge, es->beat);
@@ -338,7 +362,7 @@ void edges_edge_close(struct edges *es, const struct link *l)
     early(es, l)->heard = false;
     if (b == NULL)
         return;
-    edge_pause(&b->edge, true);
+    edges_pause(es, b, true, "the neighbour closed it");
     edge_forget_parts(&b->edge);
     b->must_ask = true;
 }
@@ -458,7 +482,7 @@ void edges_lost(struct edges *es, const struct link *l)
     struct neighbour *b = over(es, l);
     if (b == NULL)
         return;
-    edge_pause(&b->edge, true);
+    edges_pause(es, b, true, "the session is lost");
     edge_forget_parts(&b->edge);
     b->link = NULL;
     b->lost_us = es->env->now_us;
@@ -472,6 +496,8 @@ void edges_heard(struct edges *es, const struct link *l)
     if (b == NULL || b->edge.state != EDGE_PAUSED || b->must_ask)
         return;
     b->edge.state = EDGE_OPEN;
+    env_debug(es->env, "edge to %s: PAUSED -> OPEN (the neighbour is heard again)",
+              env_name(es->env, l->id));
     /* While the edge was paused, nothing was sent, and a job may have committed an exchange for
      * which the neighbour lacks the delta. Both deltas are sent again. The neighbour drops a delta
      * that it has already applied. */
@@ -490,7 +516,11 @@ void edges_ending(struct edges *es, const struct link *l)
 
 void edges_finish(struct edges *es, size_t i)
 {
-    es->at[i]->edge.state = EDGE_DONE;
+    struct edge *e = &es->at[i]->edge;
+    if (e->state != EDGE_DONE)
+        env_debug(es->env, "edge to %s: %s -> DONE (the neighbour's model is final)",
+                  env_name(es->env, e->id), edge_state_name[e->state]);
+    e->state = EDGE_DONE;
 }
 
 static void attach(struct neighbour *b, const struct link *l)
@@ -508,7 +538,7 @@ void edges_tick(struct edges *es)
         bool away = b->link == NULL || now - b->link->heard_us > ABSENT_US;
         flap_damping_look(&b->absence, away, b->link != NULL ? b->link->heard_us : b->lost_us, now);
         if (b->link != NULL && now - b->link->heard_us > SILENT_US)
-            edge_pause(&b->edge, false);
+            edges_pause(es, b, false, "the neighbour is silent");
     }
 }
 

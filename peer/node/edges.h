@@ -217,6 +217,8 @@ void edges_heard(struct edges *es, const struct link *l);
 void edges_ending(struct edges *es, const struct link *l);
 /* To be called when training begins: forgets absences of neighbours before this time. */
 void edges_begin(struct edges *es);
+/* Pauses the edge to b (edge_pause()). `why`: the reason for a debug note. */
+void edges_pause(struct edges *es, struct neighbour *b, bool link_lost, const char *why);
 /* Pauses edges after SILENT_US without a message on their session, and updates the flap damping. To
  * be called at every tick. */
 void edges_tick(struct edges *es);

@@ -73,7 +73,7 @@ static void bar(struct edges *es, struct neighbour *b, bool ahead)
     b->barred_us = es->env->now_us + us;
     b->edge.epoch = b->edge.n_distrusted = 0;
     b->edge.suspect = false;
-    edge_pause(&b->edge, true);
+    edges_pause(es, b, true, "its data are implausible");
     b->must_ask = true;
     if (b->link != NULL) /* The message tells the neighbour not to wait for this peer. */
         sessions_send(es->sessions, b->link, true, out, wire_put_edge_close(out, sizeof out), NULL);

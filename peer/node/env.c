@@ -117,13 +117,16 @@ bool env_hang_up(struct env *v, uint32_t link, bool violation)
     return true;
 }
 
-void env_note(struct env *v, enum note_level level, const char *format, ...)
+void env_note_from(struct env *v, const char *path, enum note_level level, const char *format, ...)
 {
     struct node_effects *fx = v->fx;
-    if (fx->n_notes == NODE_NOTES_MAX)
+    uint32_t most = level == NOTE_DEBUG ? NODE_NOTES_MAX - NODE_NOTES_KEPT : NODE_NOTES_MAX;
+    if (fx->n_notes >= most)
         return;
     struct node_note *note = &fx->notes[fx->n_notes++];
+    const char *slash = strrchr(path, '/'), *file = slash != NULL ? slash + 1 : path;
     note->level = level;
+    snprintf(note->module, sizeof note->module, "%.*s", (int)strcspn(file, "."), file);
     va_list args;
     va_start(args, format);
     vsnprintf(note->text, sizeof note->text, format, args);
@@ -148,6 +151,15 @@ void env_end(struct env *v, int exit_code)
 int64_t env_jitter(struct env *v, int64_t d)
 {
     return d - d / 5 + (int64_t)rng_below(&v->rng, (uint64_t)(2 * d / 5 + 1));
+}
+
+const char *env_name(struct env *v, const uint8_t id[WIRE_ID_BYTES])
+{
+    const struct member *m = members_find(v->members, id);
+    if (m != NULL)
+        return m->record->name;
+    snprintf(v->name, sizeof v->name, "peer %02x%02x%02x%02x", id[0], id[1], id[2], id[3]);
+    return v->name;
 }
 
 bool env_same_id(const uint8_t *a, const uint8_t *b)

@@ -22,13 +22,14 @@
 /* The environment of one node. */
 struct env
 {
-    struct node_config config; /* Copy of the configuration that node_open() was given. */
-    int64_t now_us;            /* Node time of the present step (clock.h). */
-    int64_t driver_us;         /* Time of this step on the driver's clock, pauses included. */
-    struct rng rng;            /* Random stream for jitter and nonces. */
-    struct members *members;   /* The member table. */
-    bool over;                 /* True: the node has ended and produces no more effects. */
-    int exit_code;             /* Exit code of the node. Valid if `over` is set. */
+    struct node_config config;    /* Copy of the configuration that node_open() was given. */
+    int64_t now_us;               /* Node time of the present step (clock.h). */
+    int64_t driver_us;            /* Time of this step on the driver's clock, pauses included. */
+    struct rng rng;               /* Random stream for jitter and nonces. */
+    struct members *members;      /* The member table. */
+    bool over;                    /* True: the node has ended and produces no more effects. */
+    int exit_code;                /* Exit code of the node. Valid if `over` is set. */
+    char name[WIRE_NAME_MAX + 1]; /* Result of env_name(), valid until its next call. */
 
     struct node_effects *fx;        /* Effects of the present step. Borrowed from the driver. */
     uint8_t *heads;                 /* Buffer with the heads of all messages of the step. */
@@ -61,10 +62,16 @@ void env_send(struct env *v, uint32_t link, bool bulk, const uint8_t *head, size
 /* Adds a hang-up to the effects. `violation`: the link ends at once, without a CLOSE. Returns false
  * if the step has NODE_LINKS_MAX hang-ups already. */
 bool env_hang_up(struct env *v, uint32_t link, bool violation);
-/* Adds a message for the user to the effects. If the step has NODE_NOTES_MAX notes, the note is
- * dropped. */
-void env_note(struct env *v, enum note_level level, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+/* env_note(v, level, format, ...) adds a message for the user to the effects, with the name of the
+ * calling file as its module. If the step has NODE_NOTES_MAX notes, the note is dropped. */
+#define env_note(v, level, ...) env_note_from(v, __FILE__, level, __VA_ARGS__)
+/* env_debug(v, format, ...) adds a debug note. If config.log_debug is false, the arguments are not
+ * evaluated. */
+#define env_debug(v, ...)                                                                          \
+    ((v)->config.log_debug ? env_note_from(v, __FILE__, NOTE_DEBUG, __VA_ARGS__) : (void)0)
+/* Adds a note of the file `path`. Used by the two macros only. */
+void env_note_from(struct env *v, const char *path, enum note_level level, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 
 /* Returns an empty MEMBERS message with arrays in the scratch memory. Valid until the next use
  * of commons->batch. */
@@ -77,6 +84,9 @@ void env_end(struct env *v, int exit_code);
 /* Returns a random duration from 0.8 d to 1.2 d, so that timers of different peers do not run in
  * step. */
 int64_t env_jitter(struct env *v, int64_t d);
+/* Returns the name of the member `id` for a message, valid until the next call. If there is no such
+ * member: "peer " and the first bytes of the identity. */
+const char *env_name(struct env *v, const uint8_t id[WIRE_ID_BYTES]);
 /* Returns whether two identities of WIRE_ID_BYTES bytes are equal. */
 bool env_same_id(const uint8_t *a, const uint8_t *b);
 

@@ -387,7 +387,8 @@ static void prune(struct sessions *s)
         MARK_IF(silent, "failure_detector: closes a silent session");
         MARK_IF(idle && !needed, "failure_detector: a session may be surplus");
         if (silent || (idle && !needed && s->owner.surplus(s->owner.self, l)))
-            sessions_hang_up(s, l, false);
+            sessions_hang_up(s, l, false,
+                             silent ? "nothing has arrived for too long" : "no edge needs it");
     }
 }
 

@@ -6,6 +6,7 @@
 #include "peer/node/member_counts.h"
 #include "peer/node/models.h"
 #include "peer/node/parts.h"
+#include "peer/node/phase_log.h"
 #include "peer/node/result_facts.h"
 #include "peer/node/state.h"
 
@@ -470,6 +471,8 @@ static void handle(struct node *n, const struct node_event *ev)
         break;
     case NODE_WRITTEN:
         checkpoint_written(&n->phases.checkpoint, ev->written.beat);
+        env_debug(&n->env, "writing the checkpoint of round %llu has ended",
+                  (unsigned long long)ev->written.beat);
         break;
     case NODE_CARRIED:
         bandwidth_estimate_carried(&n->job.goodput, &n->edges, ev);
@@ -568,6 +571,7 @@ static int64_t wake_us(const struct node *n)
 void node_step(struct node *n, const struct node_event *ev, struct node_effects *fx)
 {
     int64_t pause_us, now_us = node_clock_now(&n->clock, ev->now_us, n->next_tick_us, &pause_us);
+    bool was_over = n->env.over;
     env_begin_step(&n->env, now_us, ev->now_us, fx);
     model_server_release(&n->orders);
     parts_release(&n->edges);
@@ -601,6 +605,8 @@ void node_step(struct node *n, const struct node_event *ev, struct node_effects 
             update_phases(n);
         }
     }
+    if (n->env.over && !was_over)
+        phase_log_left(&n->phases, n->stopping);
     env_end_step(&n->env);
     fx->exit = n->env.over && !n->job.working;
     fx->exit_code = n->env.exit_code;

@@ -68,12 +68,15 @@ enum {
     /* Maximum number of messages that one step sends. Further messages of the step are dropped. */
     NODE_SENDS_MAX = 4096,
     NODE_DIALS_MAX = 32, /* Maximum number of dials that one step starts. */
-    /* Maximum number of notes of one step. Further notes are dropped. */
-    NODE_NOTES_MAX = 16,
-    NODE_NOTE_MAX = 480, /* Size of a note's text in bytes, with the NUL. */
-    NODE_SEEDS_MAX = 16, /* Maximum number of names in the bootstrap list. */
-    NODE_POOL_WHY = 400, /* Size of the text why[] in struct node_pool, with the NUL. */
-    NODE_LINKS_MAX = 256 /* Maximum number of links at a time. */
+    /* Maximum number of notes of one step. Further notes are dropped. The last NODE_NOTES_KEPT
+     * places are not used by debug notes. */
+    NODE_NOTES_MAX = 64,
+    NODE_NOTES_KEPT = 16,
+    NODE_NOTE_MAX = 480,  /* Size of a note's text in bytes, with the NUL. */
+    NODE_MODULE_MAX = 32, /* Size of the name of a module in bytes, with the NUL. */
+    NODE_SEEDS_MAX = 16,  /* Maximum number of names in the bootstrap list. */
+    NODE_POOL_WHY = 400,  /* Size of the text why[] in struct node_pool, with the NUL. */
+    NODE_LINKS_MAX = 256  /* Maximum number of links at a time. */
 };
 
 /* Type of an event. "Fields": members of struct node_event that are set, in addition to now_us,
@@ -223,12 +226,14 @@ struct node_dial
     const char *address; /* "host:port". The host is a name or a numeric address. */
 };
 
-enum note_level { NOTE_INFO, NOTE_WARNING, NOTE_ERROR };
+/* Level of a message, in rising order. The values from NOTE_INFO on are part of libhearsay. */
+enum note_level { NOTE_DEBUG = -1, NOTE_INFO, NOTE_WARNING, NOTE_ERROR };
 
 /* One message for the user. */
 struct node_note
 {
     enum note_level level;
+    char module[NODE_MODULE_MAX]; /* Name of the file that sends the message, without its suffix. */
     char text[NODE_NOTE_MAX];
 };
 
@@ -399,6 +404,8 @@ struct node_config
 
     enum node_uplink uplink; /* How this peer learns the capacity of its links. */
     double uplink_rate;      /* Bytes/s that all edges share, with NODE_UPLINK_RATE. */
+
+    bool log_debug; /* True: the node sends debug notes, which report changes of its state. */
 
     int64_t checkpoint_us; /* Time from one checkpoint to the next. 0: none are written. */
     /* The n_resume checkpoints from which the node may resume (resume.h), the later one first. */

@@ -4,6 +4,7 @@
 #include "peer/node/job_watchdog.h"
 #include "peer/node/mark.h"
 #include "peer/node/member_counts.h"
+#include "peer/node/phase_log.h"
 #include "peer/node/run_ended.h"
 #include "peer/node/scheduler_view.h"
 #include "peer/node/wait_log.h"
@@ -556,6 +557,7 @@ static enum phases_next follow(struct phases *ph, const struct schedule_view *v,
     MARK_IF(d->left && !ph->draining && old && !schedule_confirmed(v, true),
             "phases: an old bound does not count");
     ph->unheard |= d->left && !ph->draining && old && !schedule_confirmed(v, true);
+    phase_log_decided(ph, v, d);
     ph->draining |= d->drain;
     ph->wake_us = d->wait_us > 0 ? ph->env->now_us + d->wait_us : INT64_MAX;
     waits_decided(&ph->waits, d, named(ph, d));

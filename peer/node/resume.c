@@ -141,6 +141,7 @@ void resume_copy(struct resume *r)
     }
     r->beat = c->taken;
     r->env->fx->checkpoint = true;
+    env_debug(r->env, "checkpoint of round %llu taken", (unsigned long long)c->taken);
 }
 
 void resume_copy_last(struct resume *r)

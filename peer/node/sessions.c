@@ -59,13 +59,14 @@ void sessions_send(struct sessions *s, const struct link *l, bool bulk, const ui
         env_send(s->env, l->number, bulk, head, n_head, body);
 }
 
-void sessions_hang_up(struct sessions *s, const struct link *l, bool violation)
+void sessions_hang_up(struct sessions *s, const struct link *l, bool violation, const char *why)
 {
     struct link *own = ours(s, l);
     if (own->doomed || !env_hang_up(s->env, own->number, violation))
         return;
     own->doomed = true;
     own->violated = violation;
+    own->why = why;
 }
 
 static void count_kind(struct sessions *s, const char *what)
@@ -85,7 +86,7 @@ void sessions_violation(struct sessions *s, const struct link *l, const char *wh
     quarantine_add(&s->quarantine, l->id, s->env->now_us);
     env_note(s->env, NOTE_WARNING, "peer %02x%02x%02x%02x broke the protocol: %s", l->id[0],
              l->id[1], l->id[2], l->id[3], what);
-    sessions_hang_up(s, l, true);
+    sessions_hang_up(s, l, true, what);
 }
 
 static struct standing standing(const struct sessions *s)
@@ -213,6 +214,10 @@ void sessions_up(struct sessions *s, const struct node_event *ev)
         if (ev->up.dialled)
             dial_over(s, ev->up.tag, ev->up.id, NODE_WHY_UNKNOWN);
         (void)env_hang_up(v, ev->link, false);
+        env_debug(v, "closed a new session with %s: %s", env_name(v, ev->up.id),
+                  l == NULL ? "there are too many sessions"
+                  : barred  ? "the peer is quarantined"
+                            : "there is a session that this peer dialled earlier");
         return;
     }
     *l = (struct link){.used = true,
@@ -231,6 +236,8 @@ void sessions_up(struct sessions *s, const struct node_event *ev)
     dissemination_listens(s, l, false);
     if (!self)
         learn_address(v, ev->up.local_host);
+    env_debug(v, "session with %s is up, dialled by %s", env_name(v, l->id),
+              l->dialled ? "this peer" : "the other end");
     say_hello(s, l);
 }
 
@@ -240,6 +247,10 @@ void sessions_down(struct sessions *s, const struct node_event *ev)
     if (l == NULL)
         return;
     l->used = false;
+    env_debug(s->env, "session with %s is down: %s", env_name(s->env, l->id),
+              l->why != NULL   ? l->why
+              : ev->down.clean ? "the other end closed it"
+                               : "the connection broke");
     handshake_lost(s, l);
     connection_diagnostics_unwelcome(s, l);
     if (!l->opened || l->violated)
@@ -309,12 +320,12 @@ static bool is_duplicate(struct sessions *s, const struct link *l, const struct 
     if (lives && (same ? crossed && old->dialled == we_are_low : older)) {
         if (older)
             tell_of(s, l, m->record);
-        sessions_hang_up(s, l, false);
+        sessions_hang_up(s, l, false, older ? "the other end is an older process" : "duplicate");
         return true;
     }
     if (!same)
         tell_of(s, old, r);
-    sessions_hang_up(s, old, false);
+    sessions_hang_up(s, old, false, "replaced by a newer session");
     s->owner.lost(s->owner.self, old);
     return false;
 }
@@ -344,7 +355,7 @@ static void refuse_run(struct sessions *s, const struct link *l, const struct re
     if (!admit_run_is_told(s, l->id))
         env_note(s->env, NOTE_WARNING, "refused %s (%s): it belongs to another %s", r->name,
                  r->n_addresses > 0 ? r->address[0] : "no address", why);
-    sessions_hang_up(s, l, false);
+    sessions_hang_up(s, l, false, "the other end has another run");
     members_refuse(s->env->members, l->id, true, s->env->now_us);
 }
 
@@ -448,6 +459,8 @@ static void peer_hello(struct sessions *s, struct link *l, const struct wire_hel
     l->started = h->has_started;
     handshake_met(s, l);
     if (first) {
+        env_debug(s->env, "HELLO of %s accepted: round %llu", env_name(s->env, l->id),
+                  (unsigned long long)l->round);
         dissemination_listens(s, l, true);
         dissemination_tell_all(s, l);
         sessions_say_finished(s, l);
@@ -467,7 +480,7 @@ static void own_hello(struct sessions *s, const struct link *l, const struct wir
     bool other = h->record.boot != members_self(v->members)->boot;
     enum members_verdict verdict = other ? handshake_hello(s, l, &h->record) : MEMBERS_OLD;
     if (!other) {
-        sessions_hang_up(s, l, false);
+        sessions_hang_up(s, l, false, "this peer called itself");
     } else if (verdict != MEMBERS_OLD && verdict != MEMBERS_FORGED) {
         dial_all_again(s);
         say_hello(s, l);

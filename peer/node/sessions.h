@@ -66,6 +66,7 @@ struct link
     /* True: nothing has arrived for SILENT_US, so the session does not prove that its member is
      * alive. */
     bool mute;
+    const char *why;  /* Reason for which this peer hung up. NULL: it did not. */
     uint32_t number;  /* Driver's number of the session. */
     uint32_t version; /* Protocol version of the session. */
     uint32_t tag;     /* Tag of this peer's dial. 0: the other end opened the session. */
@@ -341,8 +342,9 @@ void sessions_tick(struct sessions *s);
  * NULL and is borrowed until the next step. `bulk` selects the lane for large messages. */
 void sessions_send(struct sessions *s, const struct link *l, bool bulk, const uint8_t *head,
                    size_t n_head, struct packet *body);
-/* Ends the session. `violation`: the reason is a violation of the protocol by the other end. */
-void sessions_hang_up(struct sessions *s, const struct link *l, bool violation);
+/* Ends the session. `violation`: the reason is a violation of the protocol by the other end. `why`:
+ * the reason for a debug note, a string literal. */
+void sessions_hang_up(struct sessions *s, const struct link *l, bool violation, const char *why);
 /* Counts a violation of the protocol, prints a warning, quarantines the other end and hangs up.
  * `what` describes the violation and must be a string literal, because the pointer is stored. */
 void sessions_violation(struct sessions *s, const struct link *l, const char *what);

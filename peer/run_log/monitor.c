@@ -93,7 +93,7 @@ int diary_monitor_open(struct diary_monitor *m, const char *given, const struct 
              (unsigned)server_port(m->server));
     snprintf(text, sizeof text, "a live page is at http://%s/, figures are at http://%s/metrics",
              at, at);
-    diary->note(diary->self, NOTE_INFO, text);
+    diary->note(diary->self, NOTE_INFO, "monitor", text);
     return 0;
 }
 

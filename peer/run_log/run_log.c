@@ -27,7 +27,7 @@ __attribute__((format(printf, 3, 4))) static void note(struct run_log *d, enum n
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    d->note(d->self, level, text);
+    d->note(d->self, level, "run_log", text);
 }
 
 /* ---- Metrics lines ---- */
@@ -52,7 +52,7 @@ void run_log_write_identity(struct run_log *d)
         return;
     int err = outdir_write_identity(d->held, d->owner, why);
     if (err < 0)
-        d->note(d->self, NOTE_WARNING, why);
+        d->note(d->self, NOTE_WARNING, "run_log", why);
     d->unnamed = err < 0;
 }
 
@@ -71,7 +71,7 @@ static void claim_directory(struct run_log *d)
 static void report_lines(struct run_log *d, bool news)
 {
     if (news)
-        d->note(d->self, d->lines.level, d->lines.news);
+        d->note(d->self, d->lines.level, "lines", d->lines.news);
 }
 
 /* Writes the line that marks a start of the process. Its "from_round" is one less than the round of

@@ -50,7 +50,7 @@ struct run_log
     /* How long a failed write is tried again at the end of the run, in microseconds. */
     int64_t patience_us;
     /* Receives messages for the user. `self` is its first argument. */
-    void (*note)(void *self, enum note_level level, const char *text);
+    void (*note)(void *self, enum note_level level, const char *module, const char *text);
     void *self;
     /* Receives a copy of each round's metrics line. NULL: none. */
     void (*copy)(const char *line);

@@ -89,7 +89,7 @@ static void note(const struct uv_roster *r, enum note_level level, const char *t
 {
     const struct uv_driver_config *c = r->driver->config;
     if (c->note)
-        c->note(c->self, level, text);
+        c->note(c->self, level, "allow_list", text);
 }
 
 /* Reads the changed file. If the list is valid and differs from the current one, passes it to

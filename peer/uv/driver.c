@@ -98,7 +98,7 @@ static bool close_writer(struct uv_driver *d)
     if (uv_writer_close(&d->writer, FINISH_US, LIMIT_US, &r, &last) < 0)
         return false;
     if (last && r.err < 0 && c->note)
-        c->note(c->self, NOTE_WARNING, r.why);
+        c->note(c->self, NOTE_WARNING, "writer", r.why);
     return true;
 }
 

@@ -64,7 +64,8 @@ struct uv_driver_config
     /* Callbacks. Each may be NULL. They run on the loop thread within a step, so they must not
      * call the driver. */
     void *self;
-    void (*note)(void *self, enum note_level level, const char *text);
+    /* Receives a message for the user. `module`: name of the source file that sends it. */
+    void (*note)(void *self, enum note_level level, const char *module, const char *text);
     void (*measured)(void *self, const struct node_progress *p);
     /* Writes the node's model and all files that belong to it. Returns true if all are stored. */
     bool (*write_model)(void *self, const struct node *n);

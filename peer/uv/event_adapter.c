@@ -139,7 +139,7 @@ static void tell_stranger(struct uv_driver *d, const struct uv_link *l)
         return;
     if (rejection_log_count(&d->door, rejection_log_kind(l), l, uv_now(d->loop), text)
         && d->config->note)
-        d->config->note(d->config->self, NOTE_WARNING, text);
+        d->config->note(d->config->self, NOTE_WARNING, "accept", text);
 }
 
 static void on_ended(void *self, struct uv_link *l)
@@ -150,7 +150,7 @@ static void on_ended(void *self, struct uv_link *l)
     if (l->was_up)
         traffic_add(&d->traffic, l->channel.peer_id, l->bytes_sent, l->bytes_received);
     if (l->error == -ENOBUFS && d->config->note)
-        d->config->note(d->config->self, NOTE_WARNING,
+        d->config->note(d->config->self, NOTE_WARNING, "link",
                         "closed a session: the other end receives too slowly");
     if (!d->ended)
         uv_accept_ended(&d->accept, l);
@@ -222,7 +222,7 @@ static void tell_unkept(struct uv_driver *d, const char *why)
     if (!log_backoff_count(&d->unkept, uv_now(d->loop)) || d->config->note == NULL)
         return;
     snprintf(text, sizeof text, "%s (%llu so far)", why, (unsigned long long)d->unkept.n);
-    d->config->note(d->config->self, NOTE_WARNING, text);
+    d->config->note(d->config->self, NOTE_WARNING, "writer", text);
 }
 
 void uv_feed_written(void *self, const struct uv_writer_result *r)
@@ -361,14 +361,15 @@ static void resolve(struct uv_driver *d, uint32_t seed, const char *name)
     int err = uv_resolve_start(d->loop, r, name);
     d->ripe |= r->ripe;
     if (err < 0 && err != -EBUSY && d->config->note)
-        d->config->note(d->config->self, NOTE_WARNING, "cannot look up a name of --bootstrap");
+        d->config->note(d->config->self, NOTE_WARNING, "resolve",
+                        "cannot look up a name of --bootstrap");
 }
 
 static void tell(struct uv_driver *d)
 {
     const struct uv_driver_config *c = d->config;
     for (uint32_t i = 0; c->note && i < d->fx->n_notes; i++)
-        c->note(c->self, d->fx->notes[i].level, d->fx->notes[i].text);
+        c->note(c->self, d->fx->notes[i].level, d->fx->notes[i].module, d->fx->notes[i].text);
     if (d->fx->measured && c->measured) {
         struct node_progress p;
         node_progress(d->node, &p);

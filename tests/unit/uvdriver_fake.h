@@ -228,9 +228,9 @@ static uint32_t fake_again_ms(void *self)
     return f->n_again < f->tries ? ++f->n_again : 0;
 }
 
-static void fake_note(void *self, enum note_level level, const char *text)
+static void fake_note(void *self, enum note_level level, const char *module, const char *text)
 {
-    (void)level;
+    (void)level, (void)module;
     struct fake *f = self;
     f->n_notes++;
     snprintf(f->note, sizeof f->note, "%s", text);
