@@ -50,6 +50,7 @@ sees()
     peer/node/finish) echo gossip/exchange gossip/wire ;;
     peer/node) echo peer/node/finish peer/run gossip/mixers gossip/exchange gossip/members gossip/wire compress topology ;;
     peer/node/collectives) echo peer/node peer/node/finish peer/run gossip/collectives gossip/mixers gossip/exchange gossip/members gossip/wire compress topology ;; # peer/node does not see it.
+    peer/trace) echo peer/node peer/node/finish peer/run gossip/exchange gossip/members gossip/wire compress topology nn/files ;;
     peer/output) echo peer/run gossip/wire nn/files ;;
     peer/progress) ;;
     peer/sim) echo peer/run peer/secure peer/checkpoints peer/node gossip/mixers gossip/exchange gossip/wire ;; # A liar is a mixer.
@@ -57,7 +58,7 @@ sees()
     peer/api) echo peer/run peer/sgd peer/secure peer/checkpoints peer/output peer/node peer/uv peer/sim peer/run_log gossip/exchange gossip/mixers gossip/wire compress nn/models nn/files nn/data nn/shards nn/train ;;
     peer/http) echo peer/run peer/node peer/uv gossip/members gossip/exchange gossip/wire topology ;; # The words and numbers of metrics.jsonl.
     peer/run_log) echo peer/http peer/output peer/run peer/checkpoints peer/secure peer/node peer/uv gossip/wire nn/files nn/data ;; # What a peer writes and shows.
-    peer/cmd) echo peer/api peer/run_log peer/http peer/run peer/sgd peer/secure peer/admission peer/checkpoints peer/output peer/progress peer/node peer/sim peer/uv gossip/mixers gossip/exchange gossip/members \
+    peer/cmd) echo peer/trace peer/api peer/run_log peer/http peer/run peer/sgd peer/secure peer/admission peer/checkpoints peer/output peer/progress peer/node peer/sim peer/uv gossip/mixers gossip/exchange gossip/members \
         gossip/wire compress topology nn/models nn/files nn/data nn/shards nn/train nn/math ;;
     *) return 1 ;;
     esac
@@ -88,6 +89,7 @@ door()
     peer/output/disk_reservation.c) echo "$files" ;;
     peer/output/outdir.*) echo "<(jansson|sys/file)\.h>|$files" ;;
     peer/output/journal.c | peer/output/promise.c) echo "$files" ;;
+    peer/trace/trace_file.c) echo "<sys/file\.h>|$files" ;;
     peer/http/server.h) echo '<sys/socket\.h>' ;;
     peer/http/server.c) echo "<(microhttpd|netinet/in|sys/resource|sys/socket|time)\.h>|$files" ;;
     peer/run_log/*) echo '<(jansson|netdb|sys/stat|sys/statvfs|uv)\.h>' ;;

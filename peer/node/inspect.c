@@ -1,4 +1,4 @@
-/* peer/node/inspect.c -- reads internal state of a node, for tests. */
+/* peer/node/inspect.c -- reads internal state of a node, for tests and traces. */
 #include "peer/node/inspect.h"
 
 #include "peer/node/state.h"
@@ -53,6 +53,12 @@ void node_edge(const struct node *n, size_t i, struct node_edge *out)
     out->commits = t != NULL && t->commit;
     if (out->commits)
         out->coefficient = coefficient_of(n, t);
+}
+
+void node_edge_state(const struct node *n, size_t i, struct node_edge_state *out)
+{
+    const struct edge *e = &edges_at(&n->edges, i)->edge;
+    *out = (struct node_edge_state){.id = e->id, .state = e->state, .round = e->round};
 }
 
 void node_size(const struct node *n, struct node_size *s)

@@ -1,8 +1,9 @@
-/* peer/node/inspect.h -- read access to internal state of a node, for tests.
+/* peer/node/inspect.h -- read access to internal state of a node, for tests and traces.
+ *
+ * Only node_n_edges() and node_edge_state() may be called while a job runs on another thread.
  *
  * Between node_work() and the event NODE_WORKED, the job has applied an exchange that the edge does
- * not count yet. The functions then return the vectors, the epoch and the round after this
- * exchange.
+ * not count yet. node_edge() then returns the vectors, the epoch and the round after this exchange.
  */
 #ifndef PEER_NODE_INSPECT_H
 #define PEER_NODE_INSPECT_H
@@ -31,6 +32,15 @@ struct node_edge
     uint64_t n_resets; /* Number of resets of the edge so far. */
 };
 
+/* State of one edge as the protocol counts it, without the exchange that a running job applies. */
+struct node_edge_state
+{
+    const uint8_t
+        *id; /* Identity of the neighbour: WIRE_ID_BYTES bytes, valid until the next step. */
+    enum edge_state state;
+    uint64_t round; /* Number of exchanges committed in the epoch of the edge. */
+};
+
 /* Sizes and progress of a node. */
 struct node_size
 {
@@ -49,6 +59,8 @@ bool node_counts(const struct node *n, const uint8_t id[WIRE_ID_BYTES]);
 size_t node_n_edges(const struct node *n);
 /* Fills *e for the i-th edge, i < node_n_edges(). */
 void node_edge(const struct node *n, size_t i, struct node_edge *e);
+/* Fills *e for the i-th edge, i < node_n_edges(). */
+void node_edge_state(const struct node *n, size_t i, struct node_edge_state *e);
 /* Fills *s with the present sizes and progress of the node. */
 void node_size(const struct node *n, struct node_size *s);
 

@@ -1,8 +1,6 @@
 /* tests/explore/cluster.c -- a cluster of real nodes that train a quadratic model, with faults. */
 #include "cluster.h"
 
-#include "story.h"
-
 #include "compress/compress.h"
 #include "nn/math/rng.h"
 #include "topology/round_schedule.h"
@@ -28,9 +26,8 @@ void cluster_wrong(struct cluster *c, enum wrong kind, const char *format, ...)
     va_start(args, format);
     vsnprintf(f->text, TEXT, format, args);
     va_end(args);
-    if (c->trace != NULL)
-        fprintf(c->trace, "%11.6f WRONG: %s: %s\n", (double)f->at_us * 1e-6, wrong_name[kind],
-                f->text);
+    if (c->all)
+        cluster_mark(c, "WRONG: %s: %s", wrong_name[kind], f->text);
 }
 
 bool cluster_alive(const struct cluster *c, uint32_t peer)
@@ -51,6 +48,52 @@ const float *cluster_model(const struct cluster *c, uint32_t peer)
     const struct segment *s;
     size_t n, dim;
     return node_model(sim_node(c->world, peer), &s, &n, &dim);
+}
+
+/* ---- the trace ---- */
+
+static void write_line(void *self, const char *line)
+{
+    fprintf(((struct cluster *)self)->out_trace, "%s\n", line);
+}
+
+/* Names a peer by its number. */
+static bool name_peer(void *self, const uint8_t id[WIRE_ID_BYTES], char out[TRACE_NAME_SIZE])
+{
+    const struct cluster *c = self;
+    for (uint32_t i = 0; i < c->plan.n_peers; i++)
+        if (memcmp(sim_id(c->world, i), id, WIRE_ID_BYTES) == 0) {
+            snprintf(out, TRACE_NAME_SIZE, "%" PRIu32, i);
+            return true;
+        }
+    return false;
+}
+
+static void begin_trace(struct cluster *c, FILE *f, bool all)
+{
+    c->out_trace = f;
+    c->all = all;
+    c->trace = trace_open(
+        &(struct trace_config){.line = write_line, .name = name_peer, .self = c, .all = all});
+    assert(c->trace != NULL);
+    for (uint32_t i = 0; i < c->plan.n_peers; i++) {
+        char name[TRACE_NAME_SIZE];
+        snprintf(name, sizeof name, "%" PRIu32, i);
+        c->trace_peer[i] = trace_add_peer(c->trace, name);
+        assert(c->trace_peer[i] != NULL);
+    }
+}
+
+void cluster_mark(struct cluster *c, const char *format, ...)
+{
+    char text[2 * TEXT];
+    if (c->trace == NULL)
+        return;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    trace_mark(c->trace, sim_now_us(c->world), text);
 }
 
 /* ---- the trainer: |x - target|^2 / 2, and noise ---- */
@@ -103,15 +146,15 @@ static void evaluate(void *self, const float *x, uint64_t most, struct trainer_r
     *report = (struct trainer_report){.loss = 1, .n_samples = 1};
 }
 
-/* The model has no training samples, so a new assignment of shards is only written to the story. */
+/* The model has no training samples, so a new assignment of shards is only written to the trace. */
 static int members(void *self, const uint64_t *keys, size_t n, uint64_t own)
 {
     const struct watched *p = self;
     char text[64];
     (void)keys, (void)own;
     snprintf(text, sizeof text, "shares the samples among %zu", n);
-    if (p->cluster->story != NULL)
-        story_say(p->cluster->story, sim_now_us(p->cluster->world), p->index, text);
+    if (p->cluster->trace != NULL)
+        trace_say(p->cluster->trace_peer[p->index], sim_now_us(p->cluster->world), text);
     return 0;
 }
 
@@ -139,10 +182,7 @@ static void note(void *self, uint32_t peer, const struct node_note *n)
     struct cluster *c = self;
     struct watched *p = &c->peer[peer];
     if (c->trace != NULL)
-        fprintf(c->trace, "%11.6f %-2" PRIu32 "    says: %s\n", (double)sim_now_us(c->world) * 1e-6,
-                peer, n->text);
-    if (c->story != NULL)
-        story_say(c->story, sim_now_us(c->world), peer, n->text);
+        trace_say(c->trace_peer[peer], sim_now_us(c->world), n->text);
     if (c->plan.liars != 0 && cluster_honest(c, peer))
         liars_check_note(c, peer, n->text);
     /* A peer that is disconnected from a member keeps its own model in place of the mean, and passes
@@ -175,11 +215,11 @@ static void measured(void *self, uint32_t peer)
 static void watch(void *self, uint32_t peer, const struct node_event *ev, uint32_t other)
 {
     struct cluster *c = self;
-    if (c->trace != NULL)
-        trace_event(c, peer, ev, other);
-    if (c->story != NULL) {
-        story_state(c->story, c, peer);
-        story_event(c->story, peer, ev, other);
+    const struct node *n = sim_node(c->world, peer);
+    (void)other;
+    if (c->trace != NULL) {
+        trace_state(c->trace_peer[peer], n, ev->now_us);
+        trace_event(c->trace_peer[peer], n, ev);
     }
     check_event(c, peer, ev);
 }
@@ -342,16 +382,14 @@ static void set_world(struct cluster *c)
     liars_set(c);
 }
 
-void cluster_run(const struct plan *p, struct explored *out, FILE *trace, FILE *story)
+void cluster_run(const struct plan *p, struct explored *out, FILE *trace, bool all)
 {
     struct cluster *c = calloc(1, sizeof *c);
     assert(c != NULL);
-    *c = (struct cluster){.plan = *p, .out = out, .trace = trace, .whole = p->liars == 0};
+    *c = (struct cluster){.plan = *p, .out = out, .whole = p->liars == 0};
     *out = (struct explored){.drift = (double)NAN, .healed_s = (double)NAN, .worst_drift = 1};
-    if (story != NULL) {
-        c->story = story_open(story);
-        assert(c->story != NULL);
-    }
+    if (trace != NULL)
+        begin_trace(c, trace, all);
     set_world(c);
     for (uint32_t i = 0; i < p->n_peers; i++)
         open_peer(c, i);
@@ -375,6 +413,6 @@ void cluster_run(const struct plan *p, struct explored *out, FILE *trace, FILE *
         free(c->peer[i].has);
         free(c->peer[i].counted);
     }
-    story_close(c->story);
+    trace_close(c->trace);
     free(c);
 }

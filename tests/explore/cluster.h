@@ -7,6 +7,7 @@
 #include "peer/node/inspect.h"
 #include "peer/sim/attack.h"
 #include "peer/sim/faults.h"
+#include "peer/trace/trace.h"
 
 enum { DIM_MAX = 1208, TEXT = 200 };
 
@@ -157,14 +158,18 @@ struct cluster
     uint32_t unnamed; /* Set of peers for which a fault breaks bootstrap names now. */
     /* 0: broken names resolve to nothing. 1: they resolve to an unused address. */
     double names;
-    FILE *trace;
-    struct story *story; /* NULL: no story is written. */
+    FILE *out_trace;     /* File of the trace. NULL: no trace is written. */
+    bool all;            /* True: the trace contains repeated events and findings, too. */
+    struct trace *trace; /* Writer of the trace, or NULL. */
+    struct trace_peer *trace_peer[PLAN_PEERS_MAX]; /* Its part for each peer. */
     struct explored *out;
 };
 
-/* Runs the plan to its end. trace: file for all events that reach a node, or NULL. story: file for
- * the protocol steps (story.h), or NULL. */
-void cluster_run(const struct plan *p, struct explored *out, FILE *trace, FILE *story);
+/* Runs the plan to its end. trace: file for the events that reach the nodes (peer/trace), or NULL.
+ * all: repeated events are written, too. */
+void cluster_run(const struct plan *p, struct explored *out, FILE *trace, bool all);
+/* Writes a line that belongs to no peer to the trace, if there is one. */
+void cluster_mark(struct cluster *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 void cluster_wrong(struct cluster *c, enum wrong kind, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -258,8 +263,4 @@ int64_t liveness_limit_us(const struct plan *p);
 void liveness_part(struct cluster *c, const struct fault *f);
 void liveness_late(struct cluster *c);
 void liveness_end(struct cluster *c);
-
-/* In trace.c: writes one event to the trace. */
-void trace_event(void *self, uint32_t peer, const struct node_event *ev, uint32_t other);
-
 #endif

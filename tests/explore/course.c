@@ -1,6 +1,5 @@
 /* tests/explore/course.c -- runs a plan: begins and ends its faults, and limits its duration. */
 #include "cluster.h"
-#include "story.h"
 
 #include "gossip/mixers/mixer.h"
 #include "peer/node/resume.h"
@@ -229,14 +228,8 @@ static void apply_one(struct cluster *c, uint32_t k, uint32_t i, bool on)
 static void apply(struct cluster *c, uint32_t k, bool on)
 {
     const struct fault *f = &c->plan.fault[k];
-    if (c->story != NULL && f->kind != FAULT_FLIP) {
-        char text[TEXT];
-        snprintf(text, sizeof text, "---- %s %s", fault_name[f->kind], on ? "begins" : "ends");
-        story_say(c->story, sim_now_us(c->world), UINT32_MAX, text);
-    }
-    if (c->trace != NULL)
-        fprintf(c->trace, "%11.6f fault %" PRIu32 " (%s) %s\n", (double)sim_now_us(c->world) * 1e-6,
-                k, fault_name[f->kind], on ? "begins" : "ends");
+    if (f->kind != FAULT_FLIP || c->all)
+        cluster_mark(c, "%s %s", fault_name[f->kind], on ? "begins" : "ends");
     if (f->kind == FAULT_CUT || f->kind == FAULT_SPLIT || f->kind == FAULT_FLAP)
         cut(c, f, on);
     else if (f->kind == FAULT_RESET && on)

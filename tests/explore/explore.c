@@ -101,7 +101,7 @@ static void child_main(const struct options *o, uint64_t first, uint32_t child, 
         if (write(fd, &word, sizeof word) != (ssize_t)sizeof word)
             _exit(3);
         draw(o, &p, s);
-        cluster_run(&p, &word.outcome, NULL, NULL);
+        cluster_run(&p, &word.outcome, NULL, false);
         marks_take(child);
         word.done = true;
         if (write(fd, &word, sizeof word) != (ssize_t)sizeof word)
@@ -232,12 +232,12 @@ static int one(const struct options *o)
     else
         draw(o, &p, o->seed);
     if (o->story) {
-        cluster_run(&p, &out, NULL, stdout);
+        cluster_run(&p, &out, stdout, false);
         return 0;
     }
     if (!o->trace)
         plan_print(&p, stdout);
-    cluster_run(&p, &out, o->trace ? stdout : NULL, NULL);
+    cluster_run(&p, &out, o->trace ? stdout : NULL, true);
     marks_take(0);
     say_run(&out);
     say_outcome(out.wrong != 0 ? "failed: seed" : "passed: seed", p.seed, &out);

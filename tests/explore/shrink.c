@@ -18,7 +18,7 @@ static bool fails(const struct plan *p, uint32_t kinds, struct explored *out)
         return false;
     pid_t pid = fork();
     if (pid == 0) {
-        cluster_run(p, &o, NULL, NULL);
+        cluster_run(p, &o, NULL, false);
         _exit(write(fd[1], &o, sizeof o) == (ssize_t)sizeof o ? 0 : 3);
     }
     close(fd[1]);

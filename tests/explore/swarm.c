@@ -227,7 +227,7 @@ static void drop_starts(struct plan *p)
 static void measure_end(struct swarm *s, const struct plan *p)
 {
     struct explored out;
-    cluster_run(p, &out, NULL, NULL);
+    cluster_run(p, &out, NULL, false);
     s->simulated_us = (int64_t)(out.simulated_s * 1e6);
     s->settles_us = out.settles_us > 0 ? out.settles_us : s->simulated_us;
 }
