@@ -421,6 +421,8 @@ void sim_deliver(struct sim_world *w, struct sim_peer *p, const struct sim_event
     if (w->config.watch != NULL)
         w->config.watch(w->config.self, p->index, &ev, other);
     node_step(p->node, &ev, w->fx);
+    if (w->config.stepped != NULL)
+        w->config.stepped(w->config.self, p->index, &ev, w->fx);
     carry_out(w, p, w->fx);
 }
 
@@ -526,6 +528,11 @@ void sim_progress(const struct sim_world *w, uint32_t peer, struct node_progress
 const struct node *sim_node(const struct sim_world *w, uint32_t peer)
 {
     sim_await(w, &w->peers[peer]);
+    return w->peers[peer].node;
+}
+
+const struct node *sim_node_at_work(const struct sim_world *w, uint32_t peer)
+{
     return w->peers[peer].node;
 }
 

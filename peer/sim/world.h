@@ -99,6 +99,10 @@ struct sim_config
     /* Called before a node gets an event. `other`: the peer at the other end of the event's
      * link, or `peer` itself if the event has no link. May be NULL. */
     void (*watch)(void *self, uint32_t peer, const struct node_event *ev, uint32_t other);
+    /* Called after the node has handled the event, and before the effects of the step are carried
+     * out. May be NULL. */
+    void (*stepped)(void *self, uint32_t peer, const struct node_event *ev,
+                    const struct node_effects *fx);
     /* Resolves a bootstrap name as seen by a peer: stores at most NODE_SEEDS_MAX addresses and
      * returns their number. NULL: names are never resolved. */
     uint32_t (*resolve)(void *self, uint32_t peer, const char *name,
@@ -131,6 +135,8 @@ uint64_t sim_trace(const struct sim_world *w);
 void sim_progress(const struct sim_world *w, uint32_t peer, struct node_progress *p);
 /* Returns the node of a peer after waiting for its job. NULL: the peer was killed. */
 const struct node *sim_node(const struct sim_world *w, uint32_t peer);
+/* Returns the node of a peer without waiting for its job, for functions that allow this. */
+const struct node *sim_node_at_work(const struct sim_world *w, uint32_t peer);
 /* Returns the current identity of a peer. */
 const uint8_t *sim_id(const struct sim_world *w, uint32_t peer);
 /* Returns whether a peer has ended or was killed. *exit_code: its exit code, valid only if it

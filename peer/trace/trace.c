@@ -410,3 +410,16 @@ void trace_state(struct trace_peer *p, const struct node *n, int64_t now_us)
         state_text(t, n, &g, true, text);
     put(t, p, now_us, "at %" PRIu64 ": %s", g.round, text);
 }
+
+void trace_effects(struct trace_peer *p, const struct node *n, int64_t now_us,
+                   const struct node_effects *fx)
+{
+    for (uint32_t i = 0; i < fx->n_notes; i++)
+        if (fx->notes[i].level != NOTE_DEBUG)
+            trace_say(p, now_us, fx->notes[i].text);
+    trace_state(p, n, now_us);
+    if (fx->checkpoint)
+        trace_say(p, now_us, "takes a checkpoint");
+    if (fx->exit)
+        put(p->trace, p, now_us, "ends with exit code %d", fx->exit_code);
+}

@@ -4,7 +4,7 @@
  *     1.522  peer-1  at 22: training, peer-0 paused               round, phase and edges of peer-1
  *     2.000  ---- late ends                                       a line that belongs to no peer
  *
- * A driver calls trace_event() before node_step() with the same event, and trace_state() after it.
+ * A driver calls trace_event() before node_step() with the same event, and trace_effects() after it.
  * The explorer uses this writer.
  * tests/golden/traces/README.md explains the words.
  *
@@ -56,6 +56,10 @@ void trace_event(struct trace_peer *p, const struct node *n, const struct node_e
 /* Writes the phase and the edges of the peer, if they have changed since the last call. May be
  * called while a job of the node runs. */
 void trace_state(struct trace_peer *p, const struct node *n, int64_t now_us);
+/* Writes what the step has led to: notes of the node except debug notes, trace_state(), a
+ * checkpoint, and the end of the node. `fx`: effects of the step. */
+void trace_effects(struct trace_peer *p, const struct node *n, int64_t now_us,
+                   const struct node_effects *fx);
 /* Writes a line of the peer, such as a note of its node. */
 void trace_say(struct trace_peer *p, int64_t now_us, const char *text);
 /* Writes a line that belongs to no peer. */

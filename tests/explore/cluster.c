@@ -181,8 +181,6 @@ static void note(void *self, uint32_t peer, const struct node_note *n)
 {
     struct cluster *c = self;
     struct watched *p = &c->peer[peer];
-    if (c->trace != NULL)
-        trace_say(c->trace_peer[peer], sim_now_us(c->world), n->text);
     if (c->plan.liars != 0 && cluster_honest(c, peer))
         liars_check_note(c, peer, n->text);
     /* A peer that is disconnected from a member keeps its own model in place of the mean, and passes
@@ -215,13 +213,18 @@ static void measured(void *self, uint32_t peer)
 static void watch(void *self, uint32_t peer, const struct node_event *ev, uint32_t other)
 {
     struct cluster *c = self;
-    const struct node *n = sim_node(c->world, peer);
     (void)other;
-    if (c->trace != NULL) {
-        trace_state(c->trace_peer[peer], n, ev->now_us);
-        trace_event(c->trace_peer[peer], n, ev);
-    }
+    if (c->trace != NULL)
+        trace_event(c->trace_peer[peer], sim_node(c->world, peer), ev);
     check_event(c, peer, ev);
+}
+
+static void stepped(void *self, uint32_t peer, const struct node_event *ev,
+                    const struct node_effects *fx)
+{
+    struct cluster *c = self;
+    if (c->trace != NULL)
+        trace_effects(c->trace_peer[peer], sim_node(c->world, peer), ev->now_us, fx);
 }
 
 static const char *const seeds[] = {"seed-0:1", "seed-1:1"};
@@ -377,6 +380,7 @@ static void set_world(struct cluster *c)
                                     .note = note,
                                     .worked = worked,
                                     .watch = watch,
+                                    .stepped = stepped,
                                     .resolve = resolve};
     cluster_set_run(&c->config.run, p);
     liars_set(c);
