@@ -14,10 +14,12 @@
 #include "peer/cmd/files.h"
 #include "peer/cmd/local_check.h"
 #include "peer/cmd/local_result.h"
+#include "peer/cmd/log.h"
 #include "peer/cmd/metrics_ports.h"
 #include "peer/cmd/out.h"
 #include "peer/cmd/peers.h"
 #include "peer/cmd/scratch.h"
+#include "peer/cmd/trace_option.h"
 #include "peer/uv/cluster.h"
 #include "peer/uv/fd_reserve.h"
 #include "peer/uv/signal_debounce.h"
@@ -36,7 +38,7 @@ enum {
     GONE_MS = 20000,
     /* Interval of the checks whether a killed parent's children have exited, in milliseconds. */
     LOOK_MS = 20,
-    ARGS_MAX = 64,
+    ARGS_MAX = 96,
     ARG_MAX = RUN_VALUE_MAX + 64,
     /* Time from the end of the run at the first peer until this process first reports the peers
      * that still run, in milliseconds. The interval to each further report is twice as long. */
@@ -65,6 +67,9 @@ const struct option_row cmd_local_rows[] = {
     ROWS_PATIENCE,
     ROWS_WORKER_LIMIT,
     ROWS_METRICS,
+    CMD_ROW_LOG_LEVEL,
+    {.name = "trace", .kind = OPTION_FLAG,
+     .help = "write the protocol events of each peer to " CMD_TRACE_NAME " in its folder under --out, for analysis"},
     {.name = "json", .kind = OPTION_FLAG,
      .help = "print one JSON object at the end: verdict, accuracy_min, accuracy_max, drift and relative_drift (exact), rounds, settle_rounds, seconds, bytes_sent and bytes_received (at the sockets), run, and the same fields of each peer"},
     {.name = NULL},
@@ -104,14 +109,24 @@ static double seconds(const struct local *l)
 
 /* ---- Child processes ---- */
 
+/* Prints a note of peer i. Without --log-level only warnings and errors. */
+static void print_note(struct local *l, uint32_t i, const struct cmd_local_note *note)
+{
+    if (!cmd_log_shows(note->level) || (!cmd_log_given() && note->level < NOTE_WARNING))
+        return;
+    cmd_progress_end_line(&l->progress);
+    if (cmd_log_given())
+        cmd_log_print(note->level, note->module, l->result.name[i], note->text);
+    else
+        cmd_fail(l->o, CMD_OK, "%s: %s", l->result.name[i], note->text);
+}
+
 static void on_line(void *self, uint32_t i, char *text)
 {
     struct local *l = self;
-    const char *warning = cmd_local_result_line(&l->result, i, text);
-    if (warning) {
-        cmd_progress_end_line(&l->progress);
-        cmd_fail(l->o, CMD_OK, "%s: %s", l->result.name[i], warning);
-    }
+    struct cmd_local_note note;
+    if (cmd_local_result_line(&l->result, i, text, &note))
+        print_note(l, i, &note);
     l->begun |= l->result.row[i].round > 0;
     cmd_progress_show(&l->progress, l->result.row, l->n, seconds(l), false);
 }
@@ -336,6 +351,10 @@ static void make_args(struct args *a, const struct local *l, uint32_t i)
         if (options_text(l->o, passed[k]) != NULL)
             add(a, "--%s=%s", passed[k], options_text(l->o, passed[k]));
     }
+    if (options_given(l->o, "log-level"))
+        add(a, "--log-level=%s", options_text(l->o, "log-level"));
+    if (options_flag(l->o, "trace"))
+        add(a, "--trace=%s/%s/" CMD_TRACE_NAME, l->out, l->result.name[i]);
     if (options_given(l->o, "metrics"))
         add(a, "--metrics=%s", cmd_metrics_ports_address(l->o, i, metrics));
     /* Without --bandwidth=off the codec would depend on the measured bandwidth. With it the result
@@ -405,6 +424,8 @@ static int check(struct local *l)
 static int look(struct local *l)
 {
     const char *given = options_text(l->o, "out");
+    if (given == NULL && options_flag(l->o, "trace"))
+        return cmd_fail(l->o, CMD_USAGE, "--trace: needs --out, which keeps the traces");
     if (given == NULL)
         return CMD_OK;
     if (strlen(given) + WIRE_NAME_MAX + 32 >= sizeof l->out)
@@ -464,7 +485,7 @@ static void take_summary(struct local *l, uint32_t i, const json_t *summary)
     l->again[i] = text != NULL;
     l->n_ended += text != NULL;
     if (text != NULL)
-        (void)cmd_local_result_line(&l->result, i, text);
+        (void)cmd_local_result_line(&l->result, i, text, NULL);
     l->result.exit_code[i] = (int)json_integer_value(json_object_get(summary, "exit_code"));
     l->result.seconds = ended_s > l->result.seconds ? ended_s : l->result.seconds;
     free(text);
@@ -566,12 +587,11 @@ static int train(struct local *l)
         return cmd_local_result_print(&l->result, l->o, options_flag(l->o, "json"));
     l->begin_ns = uv_hrtime();
     cmd_progress_open(&l->progress, stderr);
-    fprintf(stderr, "hearsay local: %u peers, 127.0.0.1:%u to :%u, everything in %s%s\n",
-            (unsigned)l->n, (unsigned)l->cluster.child[0].port,
-            (unsigned)l->cluster.child[l->n - 1].port, l->out,
-            l->result.is_temporary
-                ? ", deleted if the run ends in consensus (keep it with --out DIR)"
-                : "");
+    (void)cmd_fail(
+        l->o, CMD_OK, "%u peers, 127.0.0.1:%u to :%u, everything in %s%s", (unsigned)l->n,
+        (unsigned)l->cluster.child[0].port, (unsigned)l->cluster.child[l->n - 1].port, l->out,
+        l->result.is_temporary ? ", deleted if the run ends in consensus (keep it with --out DIR)"
+                               : "");
     spawn_all(l);
     uv_run(&l->loop, UV_RUN_DEFAULT);
     l->result.seconds = seconds(l);

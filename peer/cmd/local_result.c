@@ -11,6 +11,7 @@
 #include "peer/cmd/files.h"
 #include "peer/cmd/out.h"
 #include "peer/run_log/summary.h"
+#include "peer/trace/log_line.h"
 #include "peer/uv/metrics.h"
 
 #include <errno.h>
@@ -83,6 +84,12 @@ static double number(const json_t *object, const char *key)
     return json_is_number(v) ? json_number_value(v) : NAN;
 }
 
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
 static uint64_t whole(const json_t *object, const char *key)
 {
     json_int_t v = json_integer_value(json_object_get(object, key));
@@ -112,16 +119,16 @@ static void take_figures(struct cmd_progress_row *row, const json_t *object)
 
 /* A peer prints notes (messages for users) and metrics on the same pipe. A line that is neither a
  * note nor metrics is ignored. */
-const char *cmd_local_result_line(struct cmd_local_result *r, uint32_t i, const char *text)
+bool cmd_local_result_line(struct cmd_local_result *r, uint32_t i, const char *text,
+                           struct cmd_local_note *note)
 {
-    static char warning[320];
-    const char *said = NULL;
     json_t *object = json_loads(text, 0, NULL);
-    const char *note = json_string_value(json_object_get(object, "note"));
-    const char *level = json_string_value(json_object_get(object, "level"));
-    if (note && level && strcmp(level, "info") != 0) {
-        snprintf(warning, sizeof warning, "%s", note);
-        said = warning;
+    bool is_note = json_object_get(object, "note") != NULL && note != NULL;
+    if (is_note) {
+        *note = (struct cmd_local_note){.level = NOTE_INFO};
+        (void)log_level_read(text_of(object, "level"), &note->level);
+        snprintf(note->module, sizeof note->module, "%s", text_of(object, "module"));
+        snprintf(note->text, sizeof note->text, "%s", text_of(object, "note"));
     } else if (json_object_get(object, "phase")) {
         take_figures(&r->row[i], object);
         r->row[i].wanted_drift = r->run.final_drift;
@@ -131,7 +138,7 @@ const char *cmd_local_result_line(struct cmd_local_result *r, uint32_t i, const 
         }
     }
     json_decref(object);
-    return said;
+    return is_note;
 }
 
 /* ---- Exact consensus distance ---- */
@@ -179,12 +186,6 @@ static bool has_model(const struct cmd_local_result *r, uint32_t i)
 static const json_t *verdict_of(const struct cmd_local_result *r, uint32_t i)
 {
     return json_object_get(r->summary[i], "verdict");
-}
-
-static const char *text_of(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
 }
 
 /* Returns true if peer i was asked to stop before the end of the run. Such a peer has left the

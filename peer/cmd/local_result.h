@@ -35,6 +35,7 @@
 #include "peer/cmd/earlier_starts.h"
 #include "peer/cmd/progress.h"
 #include "peer/node/consensus.h"
+#include "peer/node/node.h"
 #include "peer/node/verdict.h"
 
 #include <jansson.h>
@@ -79,9 +80,18 @@ void cmd_local_result_close(struct cmd_local_result *r);
  * first line from a peer. */
 void cmd_local_result_forget(struct cmd_local_result *r);
 
-/* Reads one JSON line that peer i has printed. The values are used only for display. Returns a
- * warning to show, which is valid until the next call, or NULL. */
-const char *cmd_local_result_line(struct cmd_local_result *r, uint32_t i, const char *text);
+/* A note that a peer has printed. */
+struct cmd_local_note
+{
+    enum note_level level;
+    char module[NODE_MODULE_MAX];
+    char text[NODE_NOTE_MAX];
+};
+
+/* Reads one JSON line that peer i has printed. The values are used only for display. Returns true if
+ * the line is a note, which is then in *note (NULL: not wanted). */
+bool cmd_local_result_line(struct cmd_local_result *r, uint32_t i, const char *text,
+                           struct cmd_local_note *note);
 
 /* Reads and compares the model files, computes the verdict, prints the result and writes
  * summary.json. Returns the exit code of the verdict, or another exit code if a step failed. */

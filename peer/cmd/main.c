@@ -4,8 +4,10 @@
 #include "nn/files/file.h"
 #include "nn/files/replace.h"
 #include "nn/math/spelling.h"
+#include "peer/cmd/log.h"
 #include "peer/cmd/version.h"
 #include "peer/sgd/sgd_keys.h"
+#include "peer/trace/log_line.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -220,10 +222,31 @@ static const struct
     {"top", {"status", "--watch"}},
 };
 
+/* Prints a message of the command in the form of --log-level. A message that ends the command is an
+ * error. A text that begins with "warning: " is a warning. */
+__attribute__((format(printf, 3, 0))) static void print_log(const struct options *o, int exit_code,
+                                                            const char *format, va_list args)
+{
+    static const char warning[] = "warning: ";
+    char text[LOG_LINE_SIZE], source[64];
+    vsnprintf(text, sizeof text, format, args);
+    bool warns = strncmp(text, warning, sizeof warning - 1) == 0;
+    snprintf(source, sizeof source, "hearsay %s", o->command->name);
+    cmd_log_print(exit_code != CMD_OK ? NOTE_ERROR
+                  : warns             ? NOTE_WARNING
+                                      : NOTE_INFO,
+                  "command", source, warns ? text + sizeof warning - 1 : text);
+}
+
 int cmd_fail(const struct options *o, int exit_code, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
+    if (cmd_log_given()) {
+        print_log(o, exit_code, format, args);
+        va_end(args);
+        return exit_code;
+    }
     /* Lock stderr, so that the message stays one line even if several threads print. */
     flockfile(stderr);
     fprintf(stderr, "hearsay %s: ", o->command->name);
@@ -468,6 +491,7 @@ static int run_command(const struct command *c, int argc, char **argv)
     char error[OPTIONS_ERROR_MAX];
     switch (options_parse(&options, c, argc, argv, &world, error)) {
     case OPTIONS_OK:
+        cmd_log_open(&options);
         warn_unknown_variables(c);
         if (c->takes_run_flags && options_flag(&options, "print-config"))
             return print_settings(&options);

@@ -18,6 +18,7 @@
 #include "peer/cmd/column_statistics.h"
 #include "peer/cmd/duration.h"
 #include "peer/cmd/files.h"
+#include "peer/cmd/log.h"
 #include "peer/cmd/out.h"
 #include "peer/cmd/peer_report.h"
 #include "peer/cmd/peers.h"
@@ -61,6 +62,8 @@ const struct option_row cmd_peer_rows[] = {
     ROWS_WORKER_LIMIT,
     ROWS_UPLINK,
     ROWS_METRICS,
+    CMD_ROW_LOG_LEVEL,
+    CMD_ROW_TRACE("this peer"),
     {.name = "parent-fd", .former = "leash-fd", .kind = OPTION_UINT, .arg = "N", .min = 3, .max = 65535,
      .help = "exit when this pipe closes (used by hearsay local), but not before the data have been read"},
     {.name = "json", .kind = OPTION_FLAG,
@@ -341,6 +344,7 @@ static int configure(struct peer *p)
     char error[SETTINGS_ERROR_MAX];
     p->config.node.make_trainer = make_trainer;
     p->config.node.make_trainer_self = p;
+    p->config.node.log_debug = cmd_log_shows(NOTE_DEBUG);
     settings_limits(p->o, &p->config.node);
     p->config.signals = true;
     p->config.leash_fd =
@@ -506,6 +510,16 @@ static int open_monitor(struct peer *p)
     return err < 0 ? cmd_fail(p->o, cmd_exit_of(err), "%s", error) : CMD_OK;
 }
 
+static int open_trace(struct peer *p)
+{
+    int code = cmd_peer_report_open_trace(&p->report);
+    if (p->report.trace_peer != NULL) {
+        p->config.watch = cmd_peer_report_watch;
+        p->config.stepped = cmd_peer_report_stepped;
+    }
+    return code;
+}
+
 int cmd_peer(const struct options *o)
 {
     /* This variable is static, because the struct is too large for the stack. */
@@ -519,10 +533,13 @@ int cmd_peer(const struct options *o)
     if (code == CMD_OK && !p.dir.finished)
         code = open_monitor(&p);
     if (code == CMD_OK && !p.dir.finished)
+        code = open_trace(&p);
+    if (code == CMD_OK && !p.dir.finished)
         code = prepare_moments(&p);
     if (code == CMD_OK)
         code = p.dir.finished ? cmd_out_print_finished(&p.dir) : open_and_run(&p);
     diary_monitor_close(&p.report.monitor);
+    cmd_trace_close(&p.report.trace);
     run_log_close(&p.report.diary);
     cmd_checkpoint_close(&p.checkpoint, p.report.over);
     cmd_out_close(&p.dir);

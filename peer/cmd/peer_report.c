@@ -2,11 +2,13 @@
  * written by peer/run_log. */
 #include "peer/cmd/peer_report.h"
 
+#include "peer/cmd/log.h"
 #include "peer/cmd/out.h"
 #include "peer/cmd/training.h"
 #include "peer/output/promise.h"
 #include "peer/run_log/checkpoint_heads.h"
 #include "peer/run_log/summary.h"
+#include "peer/trace/log_line.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,11 +19,11 @@
 void cmd_peer_report_note(void *self, enum note_level level, const char *module, const char *text)
 {
     struct cmd_peer_report *r = self;
-    (void)module;
-    static const char *const word[] = {
-        [NOTE_INFO] = "info", [NOTE_WARNING] = "warning", [NOTE_ERROR] = "error"};
+    if (!cmd_log_shows(level))
+        return;
     if (r->notes_as_json) {
-        json_t *j = json_pack("{s:s, s:s}", "note", text, "level", word[level]);
+        json_t *j = json_pack("{s:s, s:s, s:s}", "note", text, "level", log_level_name(level),
+                              "module", module);
         json_dumpf(j, stdout, JSON_COMPACT);
         json_decref(j);
         putchar('\n');
@@ -29,8 +31,42 @@ void cmd_peer_report_note(void *self, enum note_level level, const char *module,
         return;
     }
     cmd_progress_end_line(&r->progress);
-    fprintf(stderr, "hearsay peer: %s%s: %s\n", r->diary.name,
-            level == NOTE_WARNING ? ": warning" : "", text);
+    if (cmd_log_given())
+        cmd_log_print(level, module, r->diary.name, text);
+    else
+        fprintf(stderr, "hearsay peer: %s%s: %s\n", r->diary.name,
+                level == NOTE_WARNING ? ": warning" : "", text);
+}
+
+/* ---- The trace ---- */
+
+int cmd_peer_report_open_trace(struct cmd_peer_report *r)
+{
+    uv_timeval64_t now = {0};
+    (void)uv_gettimeofday(&now);
+    int code = cmd_trace_open(&r->trace, r->o, uv_worker_clock_us(),
+                              now.tv_sec * 1000 + now.tv_usec / 1000, r->diary.name);
+    if (code != CMD_OK || r->trace.trace == NULL)
+        return code;
+    r->trace_peer = trace_add_peer(r->trace.trace, r->diary.name);
+    return r->trace_peer != NULL ? CMD_OK
+                                 : cmd_fail(r->o, CMD_FAILED, "out of memory for the trace");
+}
+
+void cmd_peer_report_watch(void *self, const struct node *n, const struct node_event *ev)
+{
+    struct cmd_peer_report *r = self;
+    trace_event(r->trace_peer, n, ev);
+}
+
+void cmd_peer_report_stepped(void *self, const struct node *n, const struct node_event *ev,
+                             const struct node_effects *fx)
+{
+    struct cmd_peer_report *r = self;
+    trace_effects(r->trace_peer, n, ev->now_us, fx);
+    const char *warning = cmd_trace_take_warning(&r->trace);
+    if (warning != NULL)
+        cmd_peer_report_note(r, NOTE_WARNING, "trace", warning);
 }
 
 static void show(struct cmd_peer_report *r, const struct node_progress *g, bool force)

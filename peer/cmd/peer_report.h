@@ -10,6 +10,7 @@
 
 #include "peer/cmd/cmd.h"
 #include "peer/cmd/progress.h"
+#include "peer/cmd/trace_option.h"
 #include "peer/run_log/monitor.h"
 
 struct cmd_peer_report
@@ -22,6 +23,8 @@ struct cmd_peer_report
     struct run_log diary;         /* Writer of the files under --out. */
     struct diary_monitor monitor; /* HTTP server for the figures of --metrics. */
     struct cmd_progress progress;
+    struct cmd_trace trace;        /* File of --trace. */
+    struct trace_peer *trace_peer; /* Writer of this peer's events. NULL: there is no trace. */
     /* Relative consensus distance at which the consensus phase ends (--final-drift). 0: not
      * known. */
     double wanted_drift;
@@ -37,8 +40,15 @@ struct cmd_peer_report
  * counts from this call. The caller then sets the name, the directory and the field `training`. */
 void cmd_peer_report_open(struct cmd_peer_report *r, const struct options *o);
 
+/* Opens the trace of --trace. Called after the name is set. Returns CMD_OK, or an exit code after a
+ * message. */
+int cmd_peer_report_open_trace(struct cmd_peer_report *r);
+
 /* The next functions are callbacks of the driver. `self`: the report. */
 void cmd_peer_report_note(void *self, enum note_level level, const char *module, const char *text);
+void cmd_peer_report_watch(void *self, const struct node *n, const struct node_event *ev);
+void cmd_peer_report_stepped(void *self, const struct node *n, const struct node_event *ev,
+                             const struct node_effects *fx);
 void cmd_peer_report_measured(void *self, const struct node_progress *g);
 bool cmd_peer_report_store(void *self, const struct node *n);
 bool cmd_peer_report_store_handed(void *self, const struct node *n);

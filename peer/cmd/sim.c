@@ -14,6 +14,7 @@
 
 #include "nn/math/rng.h"
 #include "peer/cmd/files.h"
+#include "peer/cmd/log.h"
 #include "peer/cmd/out.h"
 #include "peer/cmd/peers.h"
 #include "peer/cmd/stop.h"
@@ -78,6 +79,8 @@ const struct option_row cmd_sim_rows[] = {
      .help = "file with settings of single links and peers and with timed faults (peer/sim/README.md)"},
     {.name = "threads", .kind = OPTION_UINT, .arg = "N", .fallback = "0", .min = 0, .max = THREAD_POOL_MAX,
      .help = "threads of the simulator; results do not depend on N; 0: the number of processors, or one with --shard auto or --attack"},
+    CMD_ROW_LOG_LEVEL,
+    CMD_ROW_TRACE("all peers"),
     CMD_ROW_JSON,
     {.name = NULL},
 };
@@ -103,6 +106,7 @@ static void configure(void *self, uint32_t peer, struct node_config *c)
     const struct simulation *s = self;
     (void)peer;
     settings_limits(s->o, c);
+    c->log_debug = cmd_log_shows(NOTE_DEBUG);
 }
 
 static void path(void *self, uint32_t from, uint32_t to, struct sim_path *p)
@@ -111,21 +115,75 @@ static void path(void *self, uint32_t from, uint32_t to, struct sim_path *p)
     scenario_path(s->scenario, from, to, p);
 }
 
-/* Prints a note (a message for users) of a simulated peer. Notes of level info are dropped, because
- * there may be a thousand peers. A note of level error ends the simulation, unless the peer has
+/* Prints a note as --log-level asks for. */
+static void log_note(struct simulation *s, uint32_t peer, const struct node_note *note)
+{
+    char name[32];
+    snprintf(name, sizeof name, "peer-%u", peer);
+    if (!cmd_log_shows(note->level))
+        return;
+    cmd_progress_end_line(&s->progress);
+    cmd_log_print_simulated(sim_now_us(s->world), note->level, note->module, name, note->text);
+}
+
+/* Prints a note (a message for users) of a simulated peer. Without --log-level, notes below the
+ * level warning are dropped, because there may be a thousand peers, and further notes of the same
+ * kind are only counted. A note of level error ends the simulation, unless the peer has
  * diverged. */
 static void say_note(void *self, uint32_t peer, const struct node_note *note)
 {
     struct simulation *s = self;
-    if (note->level == NOTE_INFO)
-        return;
-    if (sim_notes_add(&s->notes, note->text) || note->level == NOTE_ERROR) {
+    if (cmd_log_given()) {
+        log_note(s, peer, note);
+    } else if (note->level >= NOTE_WARNING
+               && (sim_notes_add(&s->notes, note->text) || note->level == NOTE_ERROR)) {
         cmd_progress_end_line(&s->progress);
         fprintf(stderr, "hearsay sim: peer-%u: %s\n", peer, note->text);
     }
+    if (note->level != NOTE_ERROR)
+        return;
     struct node_progress p;
     sim_progress(s->world, peer, &p);
-    s->failed |= note->level == NOTE_ERROR && p.diverged[0] == '\0';
+    s->failed |= p.diverged[0] == '\0';
+}
+
+/* ---- The trace ---- */
+
+static void watch(void *self, uint32_t peer, const struct node_event *ev, uint32_t other)
+{
+    struct simulation *s = self;
+    (void)other;
+    trace_event(s->trace_peer[peer], sim_node_at_work(s->world, peer), ev);
+}
+
+static void stepped(void *self, uint32_t peer, const struct node_event *ev,
+                    const struct node_effects *fx)
+{
+    struct simulation *s = self;
+    trace_effects(s->trace_peer[peer], sim_node_at_work(s->world, peer), ev->now_us, fx);
+    const char *warning = cmd_trace_take_warning(&s->trace);
+    if (warning == NULL)
+        return;
+    cmd_progress_end_line(&s->progress);
+    cmd_fail(s->o, CMD_OK, "warning: %s", warning);
+}
+
+static int begin_trace(struct simulation *s, struct sim_config *c)
+{
+    int code = cmd_trace_open(&s->trace, s->o, 0, -1, "a simulation");
+    if (code != CMD_OK || s->trace.trace == NULL)
+        return code;
+    s->trace_peer = calloc(s->n, sizeof(struct trace_peer *));
+    for (uint32_t i = 0; i < s->n; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "peer-%u", i);
+        if (s->trace_peer == NULL
+            || (s->trace_peer[i] = trace_add_peer(s->trace.trace, name)) == NULL)
+            return cmd_fail(s->o, CMD_FAILED, "out of memory for the trace");
+    }
+    c->watch = watch;
+    c->stepped = stepped;
+    return CMD_OK;
 }
 
 double cmd_sim_seconds(const struct simulation *s)
@@ -456,6 +514,9 @@ static int simulate(struct simulation *s)
                            .works = works,
                            .measured = measured,
                            .note = say_note};
+    code = begin_trace(s, &c);
+    if (code != CMD_OK)
+        return code;
     keep_memory();
     if (sim_open(&s->world, &c) != 0)
         return cmd_fail(o, CMD_FAILED, "out of memory for %u peers", s->n);
@@ -498,6 +559,8 @@ int cmd_sim(const struct options *o)
     cmd_out_close(&s.dir);
     for (uint32_t i = 0; s.files != NULL && i < s.n; i++)
         diary_lines_close(&s.files[i].lines);
+    cmd_trace_close(&s.trace);
+    free(s.trace_peer);
     free(s.files);
     free(s.liar);
     free(s.peers);

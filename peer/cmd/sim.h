@@ -9,6 +9,7 @@
 #include "peer/cmd/progress.h"
 #include "peer/cmd/scenario.h"
 #include "peer/cmd/sim_notes.h"
+#include "peer/cmd/trace_option.h"
 #include "peer/cmd/training.h"
 #include "peer/run_log/lines.h"
 #include "peer/sim/attack.h"
@@ -50,6 +51,8 @@ struct simulation
     double exact_s, drift_s;
     bool ended; /* True if the progress line for the end of peer 0 has been shown. */
     struct sim_notes notes;
+    struct cmd_trace trace;         /* File of --trace. */
+    struct trace_peer **trace_peer; /* Writers of the peers' events. NULL: there is no trace. */
     /* Number of lines that could not be written to the metrics files of the peers. */
     uint64_t n_lines_lost;
     bool failed;

@@ -11,6 +11,7 @@
 
 #include "peer/cmd/duration.h"
 #include "peer/cmd/files.h"
+#include "peer/cmd/log.h"
 #include "peer/cmd/stop.h"
 #include "peer/sgd/sgd_keys.h"
 
@@ -41,6 +42,7 @@ const struct option_row cmd_train_rows[] = {
     ROWS_CHECKPOINT,
     {.name = "disk-timeout", .former = "patience", .kind = OPTION_REAL, .arg = "SECONDS", .fallback = "600", .min = 0, .max = 1e9,
      .help = "how long to try again if the model cannot be written (full disk)"},
+    CMD_ROW_LOG_LEVEL,
     {.name = "json", .kind = OPTION_FLAG, .help = "print one JSON object to stdout at the end"},
     {.name = NULL},
 };

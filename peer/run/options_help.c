@@ -137,6 +137,7 @@ static const struct topic
     {"faults and attacks", " straggler-timeout member-ttl byzantine max-pull "},
     {"addresses and membership", " name advertise identity members token "},
     {"files and output", " fresh check checkpoint disk-timeout metrics json config print-config "},
+    {"diagnosis", " log-level trace "},
     {"other options", NULL}};
 
 enum {

@@ -111,6 +111,10 @@ __attribute__((format(printf, 4, 5))) static void put(struct trace *t, const str
     va_start(args, format);
     vsnprintf(t->line + n, sizeof t->line - (size_t)n, format, args);
     va_end(args);
+    /* A note may quote text of a file or of another peer. */
+    for (char *c = t->line; *c != '\0'; c++)
+        if ((unsigned char)*c < ' ')
+            *c = ' ';
     t->config.line(t->config.self, t->line);
 }
 

@@ -5,7 +5,7 @@
  *     2.000  ---- late ends                                       a line that belongs to no peer
  *
  * A driver calls trace_event() before node_step() with the same event, and trace_effects() after it.
- * The explorer uses this writer.
+ * The explorer, `hearsay sim` and `hearsay peer` use this writer, so their traces have one format.
  * tests/golden/traces/README.md explains the words.
  *
  * A trace omits what repeats: heartbeats, step announcements, member records without news, deltas

@@ -66,6 +66,11 @@ struct uv_driver_config
     void *self;
     /* Receives a message for the user. `module`: name of the source file that sends it. */
     void (*note)(void *self, enum note_level level, const char *module, const char *text);
+    /* Called before the node gets an event, and after it has handled the event, before the effects
+     * are carried out. A job of the node may run at the same time. */
+    void (*watch)(void *self, const struct node *n, const struct node_event *ev);
+    void (*stepped)(void *self, const struct node *n, const struct node_event *ev,
+                    const struct node_effects *fx);
     void (*measured)(void *self, const struct node_progress *p);
     /* Writes the node's model and all files that belong to it. Returns true if all are stored. */
     bool (*write_model)(void *self, const struct node *n);

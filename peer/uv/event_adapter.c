@@ -37,7 +37,11 @@ void uv_feed(struct uv_driver *d, struct node_event *ev)
     uv_timeval64_t now;
     if (uv_gettimeofday(&now) == 0)
         ev->io.clock_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_usec / 1000;
+    if (d->config->watch)
+        d->config->watch(d->config->self, d->node, ev);
     node_step(d->node, ev, d->fx);
+    if (d->config->stepped)
+        d->config->stepped(d->config->self, d->node, ev, d->fx);
     carry_out(d);
     bool wrote = d->fx->write_model, stored = d->stored;
     bool took = d->fx->write_handed, kept = d->handed;

@@ -77,13 +77,13 @@ static void test_a_line_has_time_peer_and_event(void **state)
     struct trace *t;
     struct trace_peer *p = begin(&t, false, 2);
     (void)state;
-    trace_say(p, 6234999, "text");
+    trace_say(p, 6234999, "two\nlines\x1b[1m");
     trace_mark(t, 7000000, "late ends");
     trace_event(p, NULL,
                 &(struct node_event){
                     .now_us = 7500000, .type = NODE_LINK_DOWN, .link = LINK, .down = {true}});
     expect(0, "    0.000  one  session with two");
-    expect(1, "    1.234  one  text");
+    expect(1, "    1.234  one  two lines [1m");
     expect(2, "    2.000  ---- late ends");
     expect(3, "    2.500  one  session with two ends by a word");
     assert_int_equal(n_lines, 4);

@@ -1,0 +1,40 @@
+/* peer/cmd/log.h -- messages of a command and of its peers on stderr, selected by --log-level.
+ *
+ *   --log-level     form of a message                  messages that are printed
+ *   not given       hearsay peer: peer-0: text         info and above; of the peers of `local` and
+ *                                                      `sim`: warning and above
+ *   LEVEL           time, level, module, source, text  LEVEL and above
+ *                   (peer/trace/log_line.h)
+ *
+ * Results and lines of progress are no messages: they are always printed.
+ */
+#ifndef PEER_CMD_LOG_H
+#define PEER_CMD_LOG_H
+
+#include "peer/cmd/cmd.h"
+#include "peer/node/node.h"
+
+/* Table row of the option --log-level. */
+#define CMD_ROW_LOG_LEVEL                                                                          \
+    {                                                                                              \
+        .name = "log-level", .kind = OPTION_CHOICE, .arg = "error|warning|info|debug",             \
+        .help = "print messages of this level and above, each with time, level and module; "       \
+                "default: info, without these columns"                                             \
+    }
+
+/* Reads --log-level, if the command has this option. Called once, before the command runs. */
+void cmd_log_open(const struct options *o);
+
+/* Returns whether --log-level was given, so that messages have the form of log_line.h. */
+bool cmd_log_given(void);
+/* Returns whether messages of this level are printed. Without --log-level: info and above. */
+bool cmd_log_shows(enum note_level level);
+
+/* Prints a message with the present time if cmd_log_shows(). Only to be called if
+ * cmd_log_given(). */
+void cmd_log_print(enum note_level level, const char *module, const char *source, const char *text);
+/* Prints a message of a simulated peer, with the simulated time in microseconds. */
+void cmd_log_print_simulated(int64_t now_us, enum note_level level, const char *module,
+                             const char *source, const char *text);
+
+#endif

@@ -1,0 +1,44 @@
+/* peer/cmd/trace_option.h -- the option --trace: the events of one or several peers, in a file.
+ *
+ * peer/trace writes the lines. A trace that cannot be written any more is reported once by a
+ * warning, and the run continues without it.
+ */
+#ifndef PEER_CMD_TRACE_OPTION_H
+#define PEER_CMD_TRACE_OPTION_H
+
+#include "peer/cmd/cmd.h"
+#include "peer/trace/trace.h"
+#include "peer/trace/trace_file.h"
+
+/* Table row of the option --trace of `peer` and `sim`. `extent`: literal that says whose events are
+ * written. */
+#define CMD_ROW_TRACE(extent)                                                                      \
+    {                                                                                              \
+        .name = "trace", .kind = OPTION_TEXT, .arg = "FILE",                                       \
+        .help = "write the protocol events of " extent " to this file, one per line, for analysis" \
+    }
+
+/* Name of the trace of each peer of `hearsay local`, in the folder of the peer. */
+#define CMD_TRACE_NAME "protocol.trace"
+
+/* Size of a warning about a trace, in bytes with the NUL. */
+enum { CMD_TRACE_WARNING = 512 };
+
+struct cmd_trace
+{
+    const char *path;    /* Value of --trace. NULL: there is no trace. */
+    struct trace *trace; /* NULL: there is no trace. */
+    struct trace_file file;
+    char warning[CMD_TRACE_WARNING]; /* Warning that is not printed yet. "": none. */
+};
+
+/* Opens the trace if --trace was given. Driver time `origin_us` is written as 0 s, and `unix_ms` is
+ * the time of the wall clock then (-1: simulated time, and an earlier trace is replaced). Returns
+ * CMD_OK, or an exit code after a message. */
+int cmd_trace_open(struct cmd_trace *t, const struct options *o, int64_t origin_us, int64_t unix_ms,
+                   const char *name);
+/* Returns a warning that must be printed, and forgets it. NULL: there is none. */
+const char *cmd_trace_take_warning(struct cmd_trace *t);
+void cmd_trace_close(struct cmd_trace *t);
+
+#endif
