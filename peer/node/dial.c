@@ -329,12 +329,13 @@ void dial_in_vain(struct sessions *s, const struct link *l)
     wait_longer(s, &c->redial, REDIAL_MAX_US);
 }
 
-/* A peer that was cut off or paused dials the dead members in turn rather than at random, because
- * sessions_deserted() needs a result for each of them. */
+/* A peer without a session dials a dead member every DEAD_REDIAL_ALONE_US. If it was cut off or
+ * paused, it dials them in turn rather than at random, because sessions_deserted() needs a result for
+ * each of them. */
 void dial_tick_dead(struct sessions *s)
 {
     size_t count = members_count(s->env->members);
-    bool alone = s->away != SESSIONS_THERE;
+    bool alone = s->away != SESSIONS_THERE || !sessions_any(s);
     if (s->dead.busy || count < 2
         || s->env->now_us < s->dead_redial_us - (alone ? DEAD_REDIAL_US - DEAD_REDIAL_ALONE_US : 0))
         return;

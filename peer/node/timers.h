@@ -106,8 +106,8 @@
     TIMER(DEAD_REDIAL_US, 30 * 1000 * 1000,                                                        \
           "Each time this interval has passed, one dead member is dialled.")                       \
     TIMER(DEAD_REDIAL_ALONE_US, 2 * 1000 * 1000,                                                   \
-          "Each time this interval has passed, a peer that was cut off or paused dials one dead "  \
-          "member.")                                                                               \
+          "Each time this interval has passed, a peer that was cut off or paused, or that has no "  \
+          "session, dials one dead member.")                                                       \
     TIMER(DIAL_DROPPED_US, 1000 * 1000,                                                            \
           "A peer dials at most 8 members that it has dropped from its table in this interval.")   \
     TIMER(BOOTSTRAP_US, 30 * 1000 * 1000,                                                          \

@@ -275,6 +275,9 @@ static void go_up(struct sim_world *w, struct sim_peer *p, uint32_t link, int si
     struct sim_link *l = &w->links[link];
     bool in_time = w->now_us - l->dialled_us < SIM_GIVE_UP_US && !l->over;
     if (!sim_lives(p) || p->boot != l->boot[side] || l->state[side] != SIM_END_NONE || !in_time) {
+        /* The answer may reach a dialler that was stopped after the time for a dial is over. */
+        if (side == 0)
+            fail_dial(w, p, link, false);
         if (l->state[side] == SIM_END_NONE)
             l->state[side] = SIM_END_GONE;
         send_fin(w, link, side, false);

@@ -292,6 +292,9 @@ static void check_drift(struct cluster *c, uint32_t peer, const struct node_prog
         return;
     w->drift_round = p->drift_round;
     uint32_t set = counted_at(w, p->drift_round);
+    /* A second process with the identity of a member may have taken the place of the member. */
+    if (set & admission_later(&c->plan))
+        return;
     double was = exact_drift(c, set, p->drift_round, false);
     double is = exact_drift(c, set, p->drift_round, true);
     double low = was < is ? was : is, high = was < is ? is : was, told = p->relative_drift;

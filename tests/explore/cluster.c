@@ -214,8 +214,11 @@ static void watch(void *self, uint32_t peer, const struct node_event *ev, uint32
 {
     struct cluster *c = self;
     (void)other;
-    if (c->trace != NULL)
-        trace_event(c->trace_peer[peer], sim_node(c->world, peer), ev);
+    if (c->trace != NULL) {
+        struct node_event at = *ev; /* The clocks of the peers differ: a trace shows world time. */
+        at.now_us = sim_now_us(c->world);
+        trace_event(c->trace_peer[peer], sim_node(c->world, peer), &at);
+    }
     check_event(c, peer, ev);
 }
 
@@ -223,8 +226,9 @@ static void stepped(void *self, uint32_t peer, const struct node_event *ev,
                     const struct node_effects *fx)
 {
     struct cluster *c = self;
+    (void)ev;
     if (c->trace != NULL)
-        trace_effects(c->trace_peer[peer], sim_node(c->world, peer), ev->now_us, fx);
+        trace_effects(c->trace_peer[peer], sim_node(c->world, peer), sim_now_us(c->world), fx);
 }
 
 static const char *const seeds[] = {"seed-0:1", "seed-1:1"};
