@@ -52,8 +52,8 @@ static bool is_voter(const struct node *n, const struct record *r)
     const struct quorum *q = &n->phases.quorum;
     bool voter = q->n == 0 || n->phases.joined > 0;
     for (uint32_t i = 0; i < q->n && !voter; i++) {
-        const struct member *m = members_find(n->env.members, q->id[i]);
-        voter = env_same_id(q->id[i], r->id)
+        const struct member *m = members_find(n->env.members, q->initial[i].id);
+        voter = env_same_id(q->initial[i].id, r->id)
                 || (m != NULL && strcmp(m->record->name, r->name) == 0
                     && quorum_replaced(n->env.members, m));
     }
@@ -91,12 +91,18 @@ static void list_members(void *self, struct finish_proposal *out)
     }
 }
 
-/* After a restart of the whole cluster, members that are not back yet count as voters, too. */
+/* Voters that the member table does not list count, too: dead members that it has dropped, and, after
+ * a restart of the whole cluster, members that are not back yet. One of them may have the smallest
+ * identity, so that half of the voters are then no quorum. */
 static bool is_quorum(void *self, uint32_t count, uint32_t n_voters, bool has_first)
 {
     const struct node *n = self;
-    uint32_t then = resume_begun(&n->resume), base = then > n_voters ? then : n_voters;
-    return verdict_quorum(count, base, n->workshop.run.quorum) && (2 * count != base || has_first);
+    uint32_t then = resume_begun(&n->resume);
+    uint32_t begun = quorum_members(&n->phases.quorum, n->env.members);
+    uint32_t base = then > begun ? then : begun;
+    base = base > n_voters ? base : n_voters;
+    bool whole = has_first && base == n_voters;
+    return verdict_quorum(count, base, n->workshop.run.quorum) && (2 * count != base || whole);
 }
 
 static bool keep(void *self, const uint8_t *bytes, size_t n)

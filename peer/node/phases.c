@@ -607,6 +607,7 @@ enum phases_next phases_update(struct phases *ph, bool diverged)
         return take_certified(ph);
     if (ph->phase == NODE_CONSENSUS)
         look_at_last_phase(ph);
+    quorum_follow(&ph->quorum, ph->env->members);
     if (ph->phase != NODE_FINISHING /* The finishing phase does not depend on the quorum. */
         && quorum_look(&ph->quorum, ph->env->members, ph->workshop->run.quorum,
                        ph->env->config.patience_us, ph->env->now_us))

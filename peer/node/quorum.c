@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,12 +30,16 @@ int quorum_begin(struct quorum *q, const struct members *m, int64_t now_us)
 {
     size_t count = members_count(m);
     quorum_close(q);
-    q->id = malloc(count * sizeof *q->id);
-    if (q->id == NULL)
+    q->initial = calloc(count, sizeof *q->initial);
+    if (q->initial == NULL)
         return -ENOMEM;
-    for (size_t i = 0; i < count; i++)
-        if (lives(members_at(m, i)) && members_at(m, i)->record->state != RECORD_LEFT)
-            memcpy(q->id[q->n++], members_at(m, i)->record->id, WIRE_ID_BYTES);
+    for (size_t i = 0; i < count; i++) {
+        const struct record *r = members_at(m, i)->record;
+        if (!lives(members_at(m, i)) || r->state == RECORD_LEFT)
+            continue;
+        memcpy(q->initial[q->n].id, r->id, WIRE_ID_BYTES);
+        snprintf(q->initial[q->n++].name, sizeof q->initial[0].name, "%s", r->name);
+    }
     q->n_members = q->n_live = q->n;
     q->since_us = now_us;
     return 0;
@@ -42,8 +47,8 @@ int quorum_begin(struct quorum *q, const struct members *m, int64_t now_us)
 
 void quorum_close(struct quorum *q)
 {
-    free(q->id);
-    *q = (struct quorum){.id = NULL};
+    free(q->initial);
+    *q = (struct quorum){.initial = NULL};
 }
 
 uint32_t quorum_needed(const struct quorum *q, double share)
@@ -53,14 +58,20 @@ uint32_t quorum_needed(const struct quorum *q, double share)
     return needed < 1 ? 1 : (uint32_t)needed;
 }
 
-bool quorum_replaced(const struct members *all, const struct member *m)
+/* Returns whether a present member has this name. O(members). */
+static bool is_present(const struct members *all, const char *name)
 {
-    for (size_t i = 0; i < members_count(all) && !lives(m); i++) {
-        const struct member *other = members_at(all, i);
-        if (other != m && lives(other) && strcmp(other->record->name, m->record->name) == 0)
+    for (size_t i = 0; i < members_count(all); i++) {
+        const struct member *m = members_at(all, i);
+        if (lives(m) && strcmp(m->record->name, name) == 0)
             return true;
     }
     return false;
+}
+
+bool quorum_replaced(const struct members *all, const struct member *m)
+{
+    return !lives(m) && is_present(all, m->record->name);
 }
 
 /* Counts the present members, this peer included. A single suspect counts as present while the
@@ -80,14 +91,29 @@ static uint32_t count_live(const struct quorum *q, const struct members *m)
     return n_live + (q->state == QUORUM_THERE && n_suspects == 1);
 }
 
-/* An initial member that is no longer in the table counts as departed, because the table drops only
- * members that are dead or have left. */
+bool quorum_departed(const struct quorum_member *k, const struct members *m)
+{
+    const struct member *e = members_find(m, k->id);
+    return e != NULL ? e->record->state == RECORD_LEFT || e->refused : k->departed;
+}
+
+void quorum_follow(struct quorum *q, const struct members *m)
+{
+    if (q->followed == members_changes(m))
+        return;
+    q->followed = members_changes(m);
+    for (uint32_t i = 0; i < q->n; i++)
+        q->initial[i].departed = quorum_departed(&q->initial[i], m);
+}
+
 uint32_t quorum_members(const struct quorum *q, const struct members *m)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < q->n; i++) {
-        const struct member *e = members_find(m, q->id[i]);
-        n += e != NULL && e->record->state != RECORD_LEFT && !quorum_replaced(m, e);
+        const struct quorum_member *k = &q->initial[i];
+        const struct member *e = members_find(m, k->id);
+        bool replaced = e != NULL ? quorum_replaced(m, e) : is_present(m, k->name);
+        n += !replaced && !quorum_departed(k, m);
     }
     return n;
 }
@@ -122,8 +148,9 @@ bool quorum_look(struct quorum *q, const struct members *m, double share, int64_
                  int64_t now_us)
 {
     enum quorum_state before = q->state;
-    if (q->id == NULL)
+    if (q->initial == NULL)
         return false;
+    quorum_follow(q, m);
     count(q, m);
     if (q->n_live >= quorum_needed(q, share))
         q->state = QUORUM_THERE;

@@ -1,10 +1,12 @@
 /* peer/node/quorum.h -- decides whether enough members are present to train.
  *
  * The quorum is a share (--quorum) of the initial members: those that were present when this peer
- * began to train, without those that have left by their own signed announcement. Below the quorum
- * the peer stops its local steps. If one of eight peers trained alone on an eighth of the data, its
- * model would mislead the others later. New members count as present, so that a new machine
- * replaces a dead one. A member that reports a stalled worker is not present until its job ends.
+ * began to train, without those that have departed. A member has departed if it has left by its own
+ * signed announcement, or if the allow-list does not admit it any more. A dead member has not
+ * departed, even if the member table has dropped it. Below the quorum the peer stops its local
+ * steps. If one of eight peers trained alone on an eighth of the data, its model would mislead the
+ * others later. New members count as present, so that a new machine replaces a dead one. A member
+ * that reports a stalled worker is not present until its job ends.
  *
  *     THERE <------------------------------+
  *       |                                  |  enough members again
@@ -31,16 +33,27 @@
 /* State of the quorum: see the table at the top of this file. */
 enum quorum_state { QUORUM_THERE, QUORUM_HELD, QUORUM_RESIGNED };
 
+/* An initial member. The member table drops members some time after they have died or left, so what
+ * the quorum must know of them is here. */
+struct quorum_member
+{
+    uint8_t id[WIRE_ID_BYTES];
+    char name[WIRE_NAME_MAX + 1];
+    /* True: when the member was last in the table, it had left by its own announcement, or the
+     * allow-list did not admit it any more. */
+    bool departed;
+};
+
 /* The quorum of one node: the initial members, and how many members are present now. Written by
  * quorum.c only. */
 struct quorum
 {
-    /* Identities of the n initial members, this peer included. Owned. NULL: training has not begun.
-     */
-    uint8_t (*id)[WIRE_ID_BYTES];
+    /* The n initial members, this peer included. Owned. NULL: training has not begun. */
+    struct quorum_member *initial;
     uint32_t n;
-    uint32_t n_members; /* Number of initial members that have not left. */
+    uint32_t n_members; /* Number of initial members that have not departed. */
     uint32_t n_live;    /* Number of members that are present now, this peer included. */
+    uint64_t followed;  /* Version of the member table at the last quorum_follow(). */
     /* Versions of the member table, and the state, for which n_members and n_live were counted. */
     struct
     {
@@ -67,8 +80,17 @@ void quorum_close(struct quorum *q);
 bool quorum_look(struct quorum *q, const struct members *m, double share, int64_t patience_us,
                  int64_t now_us);
 
-/* Returns the number of initial members that have not left. A member counts as departed if its name
- * belongs to another present member. O(members^2) in the worst case. */
+/* Notes which initial members have departed. Must be called after each change of the member table and
+ * before the table drops members; quorum_look() calls it. O(1), and O(members^2) after a change. */
+void quorum_follow(struct quorum *q, const struct members *m);
+
+/* Returns whether initial member k has left by its own announcement, or is not admitted any more. */
+bool quorum_departed(const struct quorum_member *k, const struct members *m);
+
+/* Returns the number of initial members that have not departed. A member counts as departed, too, if
+ * its name belongs to another present member. A dead member counts, also after the table has dropped it:
+ * otherwise a small part of the cluster would become a quorum by waiting. O(members^2) in the worst
+ * case. */
 uint32_t quorum_members(const struct quorum *q, const struct members *m);
 
 /* Returns whether another present member has the name of `m`, which is not present. A machine that

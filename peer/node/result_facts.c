@@ -33,16 +33,17 @@ static bool replaced(const struct members *all, const struct record *r)
 }
 
 /* Returns the smallest identity of the members that were present when training began and have not
- * left. NULL: there is no such member. */
+ * departed. A dead member counts, also after the member table has dropped it. NULL: there is no such
+ * member. */
 static const uint8_t *first_of(const struct node *n)
 {
     const struct quorum *q = &n->phases.quorum;
     const uint8_t *first = NULL;
     for (uint32_t i = 0; i < q->n; i++) {
-        const struct member *m = members_find(n->env.members, q->id[i]);
-        bool counts = m != NULL && m->record->state != RECORD_LEFT;
-        if (counts && (first == NULL || memcmp(q->id[i], first, WIRE_ID_BYTES) < 0))
-            first = q->id[i];
+        const struct quorum_member *k = &q->initial[i];
+        bool departed = quorum_departed(k, n->env.members);
+        if (!departed && (first == NULL || memcmp(k->id, first, WIRE_ID_BYTES) < 0))
+            first = k->id;
     }
     return first;
 }

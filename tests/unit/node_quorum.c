@@ -30,7 +30,7 @@ static void expect(const struct quorum *q, enum quorum_state s, uint32_t n_live,
 static void test_held_and_resigned(void **state)
 {
     (void)state;
-    struct quorum q = {.id = NULL};
+    struct quorum q = {.initial = NULL};
     struct members *m = open_knowing(7);
     assert_false(look(&q, m, 0));
     assert_int_equal(q.state, QUORUM_THERE);
@@ -63,7 +63,7 @@ static void test_held_and_resigned(void **state)
 static void test_moments(void **state)
 {
     (void)state;
-    struct quorum q = {.id = NULL};
+    struct quorum q = {.initial = NULL};
     struct members *m = open_knowing(1);
     int64_t now = 100 * (int64_t)SECOND;
     assert_int_equal(quorum_begin(&q, m, 0), 0);
@@ -100,7 +100,7 @@ static void suspect(struct members *m, uint32_t number, int64_t now_us)
 static void test_suspects(void **state)
 {
     (void)state;
-    struct quorum q = {.id = NULL};
+    struct quorum q = {.initial = NULL};
     struct members *m = open_knowing(3);
     assert_int_equal(quorum_begin(&q, m, 0), 0);
     kill_peer(m, 1, 0);
@@ -142,7 +142,7 @@ static void test_suspects(void **state)
 static void test_who_counts(void **state)
 {
     (void)state;
-    struct quorum q = {.id = NULL};
+    struct quorum q = {.initial = NULL};
     struct members *m = open_knowing(7);
     assert_int_equal(quorum_begin(&q, m, 0), 0);
     for (uint32_t i = 1; i <= 6; i++)
@@ -161,7 +161,7 @@ static void test_who_counts(void **state)
 static void test_replaced(void **state)
 {
     (void)state;
-    struct quorum q = {.id = NULL};
+    struct quorum q = {.initial = NULL};
     struct members *m = open_knowing(3);
     assert_int_equal(quorum_begin(&q, m, 0), 0);
     struct record r = unsigned_record(9, 1);
@@ -182,7 +182,7 @@ static void test_replaced(void **state)
 static void test_beginning(void **state)
 {
     (void)state;
-    struct quorum q = {.id = NULL};
+    struct quorum q = {.initial = NULL};
     struct members *m = open_knowing(4);
     kill_peer(m, 1, 0);
     assert_int_equal(merge(m, record_in(2, 2, RECORD_STALLED)), MEMBERS_NEWS);
@@ -197,11 +197,34 @@ static void test_beginning(void **state)
     members_close(m);
 }
 
+/* A dead initial member counts for the number of members also after the table has dropped it. A
+ * member that left does not, and neither does one whose name another member has now. */
+static void test_dropped(void **state)
+{
+    (void)state;
+    struct quorum q = {.initial = NULL};
+    struct members *m = open_knowing(4);
+    assert_int_equal(quorum_begin(&q, m, 0), 0);
+    kill_peer(m, 1, 0);
+    kill_peer(m, 2, 0);
+    kill_peer(m, 3, 0);
+    assert_int_equal(merge(m, record_in(4, 2, RECORD_LEFT)), MEMBERS_NEWS);
+    assert_true(look(&q, m, 1));
+    expect(&q, QUORUM_HELD, 1, 4);
+    members_tick(m, TOY_SUSPECT_US + 2 * TOY_FORGET_US);
+    assert_null(members_find(m, id_of(1)));
+    assert_null(members_find(m, id_of(4)));
+    assert_false(look(&q, m, 2)); /* --quorum-timeout is not over. */
+    expect(&q, QUORUM_HELD, 1, 4);
+    quorum_close(&q);
+    members_close(m);
+}
+
 /* A member whose worker hangs does not count until the worker is done. */
 static void test_hung(void **state)
 {
     (void)state;
-    struct quorum q = {.id = NULL};
+    struct quorum q = {.initial = NULL};
     struct members *m = open_knowing(2);
     assert_int_equal(quorum_begin(&q, m, 0), 0);
     assert_int_equal(merge(m, record_in(1, 2, RECORD_STALLED)), MEMBERS_NEWS);
@@ -240,10 +263,15 @@ static void test_needed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_held_and_resigned), cmocka_unit_test(test_moments),
-        cmocka_unit_test(test_suspects),          cmocka_unit_test(test_who_counts),
-        cmocka_unit_test(test_replaced),          cmocka_unit_test(test_hung),
-        cmocka_unit_test(test_beginning),         cmocka_unit_test(test_needed),
+        cmocka_unit_test(test_held_and_resigned),
+        cmocka_unit_test(test_moments),
+        cmocka_unit_test(test_suspects),
+        cmocka_unit_test(test_who_counts),
+        cmocka_unit_test(test_replaced),
+        cmocka_unit_test(test_dropped),
+        cmocka_unit_test(test_hung),
+        cmocka_unit_test(test_beginning),
+        cmocka_unit_test(test_needed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
