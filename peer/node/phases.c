@@ -317,9 +317,10 @@ static void enter_settling(struct phases *ph)
     members_set_state(ph->env->members, RECORD_TRAINED);
 }
 
-/* Discards what was measured before something that may move models apart: other members, reset
- * edges, delayed exchanges, or replicas that do not yet follow their model. If members were only
- * removed, the bound from the edges is kept, because neighbours may have ended by it. */
+/* Discards the bounds after something that may move models apart: new members, reset edges, delayed
+ * exchanges, or replicas that do not yet follow their model. If members were only removed, the
+ * bounds stay valid: no model moves, and the consensus distance of the remaining models is not
+ * larger than their root mean square distance to the former mean. */
 static void forget_outdated(struct phases *ph)
 {
     struct edges *es = ph->edges;
@@ -328,13 +329,15 @@ static void forget_outdated(struct phases *ph)
     bool resets = es->n_resets != ph->bound_resets, others = es->view != ph->bound_view;
     bool fewer = others && es->place.n < ph->bound_members;
     bool moved = resets || (others && !fewer) || stale || edges_lag(es, most);
-    if (moved)
-        distance_bound_begin(&ph->chain);
     MARK_IF(stale, "phases: a delayed exchange discards the bound");
-    MARK_IF(fewer && !moved, "phases: fewer members, bound by the edges kept");
+    MARK_IF(fewer && !moved, "phases: fewer members, bounds kept");
     MARK_IF(moved, "phases: bounds discarded");
-    if (moved || fewer)
-        begin_bound(ph, false);
+    ph->bound_view = es->view;
+    ph->bound_members = es->place.n;
+    if (!moved)
+        return;
+    distance_bound_begin(&ph->chain);
+    begin_bound(ph, false);
 }
 
 /* Updates `near` (the bound is under the target) and `near_round` (round count of the first models

@@ -21,8 +21,8 @@ static void impatient(void *self, uint32_t peer, struct node_config *c)
     c->worker_limit_us = 2 * SECOND;
 }
 
-/* Opens a run that trains for 30 s over simulated TCP sessions. */
-static void rig_with_quorum(struct rig *r, uint32_t n, const char *topology, double quorum)
+/* Prepares a run that trains for 30 s over simulated TCP sessions. */
+static void rig_prepare(struct rig *r, uint32_t n, const char *topology)
 {
     rig_init(r, n, 300, topology, "qsgd:4", 0);
     r->eta = 0.05f;
@@ -32,7 +32,19 @@ static void rig_with_quorum(struct rig *r, uint32_t n, const char *topology, dou
     r->config.configure = impatient;
     r->config.run.rounds = ROUNDS;
     r->config.run.final_drift = 1e-3;
+}
+
+static void rig_with_quorum(struct rig *r, uint32_t n, const char *topology, double quorum)
+{
+    rig_prepare(r, n, topology);
     r->config.run.quorum = quorum;
+    rig_open(r);
+}
+
+static void rig_with_policy(struct rig *r, uint32_t n, const char *topology, enum run_policy policy)
+{
+    rig_prepare(r, n, topology);
+    r->config.run.policy = policy;
     rig_open(r);
 }
 
@@ -219,6 +231,36 @@ static void test_leaving(void **state)
         if (i != 2)
             check(&r, i, VERDICT_CONSENSUS, 3, 3, "");
     rig_close(&r);
+}
+
+/* One peer has ended its consensus phase, and another peer leaves or dies before the others end
+ * theirs. The others knew that all were within the target, and must not lose this knowledge: no
+ * later measurement can include the model of the peer that has ended. */
+static void test_losing_a_member_at_the_end(void **state)
+{
+    static const enum run_policy policy[] = {RUN_SYNC, RUN_SSP, RUN_ASYNC};
+    (void)state;
+    for (uint32_t k = 0; k < 2 * sizeof policy / sizeof policy[0]; k++) {
+        struct rig r;
+        uint32_t first = 0;
+        rig_with_policy(&r, 5, "complete", policy[k / 2]);
+        while (rig_progress(&r, first).phase < NODE_FINISHING && sim_step(r.world))
+            first = (first + 1) % 5;
+        uint32_t lost = (first + 1) % 5;
+        assert_int_equal(rig_progress(&r, lost).phase, NODE_CONSENSUS);
+        if (k % 2 == 0)
+            sim_ask_to_leave(r.world, lost);
+        else
+            sim_kill(r.world, lost);
+        rig_end(&r);
+        for (uint32_t i = 0; i < 5; i++) {
+            struct verdict_facts f;
+            if (i != lost && ended(&r, i, &f).kind != VERDICT_CONSENSUS)
+                fail_msg("policy %u, peer-%u after peer-%u and the loss of peer-%u: %s", k / 2, i,
+                         first, lost, ended(&r, i, &f).text);
+        }
+        rig_close(&r);
+    }
 }
 
 /* A machine that returns, with its old identity or a new one, must count as the same member. */
@@ -442,6 +484,7 @@ int main(void)
         cmocka_unit_test(test_no_quorum),
         cmocka_unit_test(test_pause_uses_no_quorum_timeout),
         cmocka_unit_test(test_leaving),
+        cmocka_unit_test(test_losing_a_member_at_the_end),
         cmocka_unit_test(test_coming_back),
         cmocka_unit_test(test_stuck),
         cmocka_unit_test(test_away_and_told),
