@@ -111,11 +111,12 @@ double distance_bound_left(const struct edges *es)
         const struct neighbour *b = edges_at(es, i);
         const struct member *other = members_find(es->env->members, b->edge.id);
         bool counts = other != NULL && other->record->state == RECORD_FINISHED && !b->aside;
-        if (b->edge.state != EDGE_DONE || b->edge.b == NULL || b->distrusted || !counts)
+        /* Without an exchange in the last epoch, the edge has no replica of the neighbour's model. An
+         * edge to a member that has already ended its run opens so if the graph changes. */
+        bool followed = b->edge.b != NULL && b->edge.round > 0;
+        if (b->edge.state != EDGE_DONE || !followed || b->distrusted || !counts)
             continue;
-        /* An edge that was never open has no replica of the neighbour's model, so the distance is
-         * unknown. */
-        double d2 = b->edge.opened ? mixing_held_dist2(m, m->x, b->edge.b) : (double)INFINITY;
+        double d2 = mixing_held_dist2(m, m->x, b->edge.b);
         for (uint32_t k = 0; k <= last; k++)
             if (d2 > far2[k]) {
                 double t = far2[k];

@@ -76,8 +76,8 @@ double distance_bound_apart(const struct edges *es);
 /* Returns a bound for neighbours that have finished. Present sketches do not contain their models.
  * One of two models at distance D is at least D / 2 from the mean. The result is D / 2 of the
  * farthest finished neighbour, relative to |x|. The farthest N neighbours (--byzantine N),
- * distrusted neighbours, and failed neighbours are left out. 0: no such neighbour. INFINITY: the
- * edge to one of them was never open. O(dim) per neighbour. */
+ * distrusted neighbours, failed neighbours, and neighbours without an exchange in the last epoch of
+ * the edge are left out. 0: no such neighbour. O(dim) per neighbour. */
 double distance_bound_left(const struct edges *es);
 
 /* Resets the bound to unknown. */
