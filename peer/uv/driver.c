@@ -43,8 +43,9 @@ static void on_closed(uv_handle_t *h)
 }
 
 /* Ignores further signals. libuv restores the default action when its last handle stops, so a
- * signal during the writing of the result would end the process without a message. A second copy
- * of the signal that stopped the peer is ignored, and so is SIGINT in a peer with a parent pipe. */
+ * signal during the writing of the result would end the process without a message. SIGTERM is
+ * ignored, because the process is about to end by itself. A second copy of another signal that
+ * stopped the peer is ignored, and so is SIGINT in a peer with a parent pipe. */
 static void stop_signals(struct uv_driver *d)
 {
     bool leashed = d->config->signals && d->config->leash_fd >= 0;
@@ -56,7 +57,7 @@ static void stop_signals(struct uv_driver *d)
     if (hangup_ignored || leashed || d->asked.number == SIGHUP)
         signal(SIGHUP, SIG_IGN);
     uv_signal_stop(&d->on_term);
-    if (d->asked.number == SIGTERM)
+    if (d->config->signals)
         signal(SIGTERM, SIG_IGN);
 }
 

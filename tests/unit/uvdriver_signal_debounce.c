@@ -49,12 +49,17 @@ static void test_signals_at_the_end(void **state)
     FAKE_RUN_UNTIL(uv_driver_done(alone.driver));
     assert_int_equal(sigaction(SIGINT, NULL, &now), 0);
     assert_true(now.sa_handler == SIG_DFL);
+    /* SIGTERM must not end a process that writes its result. */
+    assert_int_equal(sigaction(SIGTERM, NULL, &now), 0);
+    assert_true(now.sa_handler == SIG_IGN);
+    signal(SIGTERM, SIG_DFL);
     fake_open(&leashed);
     fake_exit(&leashed);
     FAKE_RUN_UNTIL(uv_driver_done(leashed.driver));
     assert_int_equal(sigaction(SIGINT, NULL, &now), 0);
     assert_true(now.sa_handler == SIG_IGN);
     signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
     fake_close(&alone);
     fake_close(&leashed);
     close(leash[1]);
