@@ -515,11 +515,6 @@ static void read_status(struct cursor *c, struct wire_message *message)
         get_status_figure(c, &m->figures[i]);
 }
 
-static void read_hand(struct cursor *c, struct wire_message *message)
-{
-    message->hand.word = (enum wire_hand_word)get_u32(c, WIRE_HAND_END - 1);
-}
-
 /* The trainer checks the bytes of the payload later (peer/node/statistics_aggregation.h). */
 static void read_moments(struct cursor *c, struct wire_message *message)
 {
@@ -572,9 +567,9 @@ static void (*const reader_of[WIRE_TYPE_END])(struct cursor *c, struct wire_mess
     [WIRE_STATUS_REQ] = read_nothing,  [WIRE_STATUS] = read_status,
     [WIRE_BEAT] = read_beat,           [WIRE_PROBE] = read_probe,
     [WIRE_HEARD] = read_heard,         [WIRE_REFUSED] = read_refused,
-    [WIRE_HAND] = read_hand,           [WIRE_PART] = read_part,
+    [WIRE_FINISH] = read_finish,       [WIRE_PART] = read_part,
     [WIRE_MOMENTS] = read_moments,     [WIRE_ROUND_PROTOCOL] = read_round_protocol,
-    [WIRE_CALLBACK] = read_callback,   [WIRE_FINISH] = read_finish};
+    [WIRE_CALLBACK] = read_callback};
 
 bool wire_read(const uint8_t *p, size_t n, struct wire_batch *batch, struct wire_message *m)
 {

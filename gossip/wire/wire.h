@@ -87,9 +87,7 @@ enum wire_type {
      * not heard from the member. */
     WIRE_HEARD,
     WIRE_REFUSED, /* The reason why the sender refuses the session. Last message of a session. */
-    /* Message of a model hand-off at the end of a run: a peer that cannot store its model on
-     * disk asks another peer to store it. */
-    WIRE_HAND,
+    WIRE_FINISH,  /* Message of the finish protocol (peer/node/finish/README.md). */
     /* Fragment of a DELTA, sent before the DELTA itself. The first fragment holds the last bytes. A
      * bulk message. */
     WIRE_PART,
@@ -97,7 +95,6 @@ enum wire_type {
     /* Message of the round protocol of the run (peer/node/round_protocol.h). A bulk message. */
     WIRE_ROUND_PROTOCOL,
     WIRE_CALLBACK, /* Result of the sender's test dial to the receiver's announced addresses. */
-    WIRE_FINISH,   /* Message of the finish protocol (peer/node/finish/README.md). */
     WIRE_TYPE_END
 };
 
@@ -268,21 +265,6 @@ struct wire_refused
     char name[WIRE_NAME_MAX + 1]; /* Name of the sender of this message. */
     /* For REFUSED_NAME: id of the member with the same name. Else zero. */
     uint8_t other[WIRE_ID_BYTES];
-};
-
-/* Messages of a model hand-off to another peer's disk (peer/node/model_handoff.h). */
-enum wire_hand_word {
-    WIRE_HAND_OFFERED, /* The sender asks whether the receiver can store its model. */
-    WIRE_HAND_WANTED,  /* The receiver accepts the offer; the model follows as a whole MODEL. */
-    /* The receiver of the offer cannot store the model, or failed to store it. */
-    WIRE_HAND_REFUSED,
-    WIRE_HAND_STORED,
-    WIRE_HAND_END
-};
-
-struct wire_hand
-{
-    enum wire_hand_word word;
 };
 
 /* Opens an edge. Each end sends one, and both ends derive the same next action from the two
@@ -547,7 +529,6 @@ struct wire_message
         struct wire_probe probe;
         struct wire_heard heard;
         struct wire_refused refused;
-        struct wire_hand hand;
         struct wire_edge edge;
         struct wire_delta delta;
         struct wire_part part;
@@ -593,7 +574,6 @@ size_t wire_put_beat(uint8_t *out, size_t cap, const struct wire_beat *m);
 size_t wire_put_probe(uint8_t *out, size_t cap, const struct wire_probe *m);
 size_t wire_put_heard(uint8_t *out, size_t cap, const struct wire_heard *m);
 size_t wire_put_refused(uint8_t *out, size_t cap, const struct wire_refused *m);
-size_t wire_put_hand(uint8_t *out, size_t cap, const struct wire_hand *m);
 size_t wire_put_edge(uint8_t *out, size_t cap, const struct wire_edge *m);
 size_t wire_put_edge_close(uint8_t *out, size_t cap);
 size_t wire_put_delta(uint8_t *out, size_t cap, const struct wire_delta *m);

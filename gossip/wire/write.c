@@ -325,15 +325,6 @@ size_t wire_put_edge(uint8_t *out, size_t cap, const struct wire_edge *m)
     return end(&o);
 }
 
-size_t wire_put_hand(uint8_t *out, size_t cap, const struct wire_hand *m)
-{
-    struct out o;
-    begin(&o, out, cap);
-    put_type(&o, WIRE_HAND);
-    put_uint(&o, m->word);
-    return end(&o);
-}
-
 size_t wire_put_moments(uint8_t *out, size_t cap, const struct wire_moments *m)
 {
     assert(m->payload.n <= WIRE_MOMENTS_MAX);

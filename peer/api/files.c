@@ -13,22 +13,10 @@
 
 /* Writes the model file. If the peer left in the middle of a round that trained in place, there is
  * no model of a complete round, and no file is written. */
-static bool write_model(void *self, const struct node *n)
+static const char *write_model(void *self, const struct node *n)
 {
     struct hearsay *h = self;
-    return h->half_done || run_log_save_model(&h->diary, n);
-}
-
-static bool write_handed(void *self, const struct node *n)
-{
-    struct hearsay *h = self;
-    return run_log_save_handed_model(&h->diary, n);
-}
-
-static uint32_t again_ms(void *self)
-{
-    struct hearsay *h = self;
-    return run_log_model_retry_ms(&h->diary);
+    return h->half_done ? NULL : run_log_save_model(&h->diary, n);
 }
 
 static uint32_t late_ms(void *self)
@@ -75,8 +63,6 @@ int handle_open_files(struct hearsay *h)
     h->config.write_model = write_model;
     h->config.node.keep_promise = run_log_keep_promise;
     h->config.node.keep_promise_self = &h->diary;
-    h->config.write_handed = write_handed;
-    h->config.again_ms = again_ms;
     h->config.late_ms = late_ms;
     int code = check_file_names(h);
     return code == HEARSAY_OK ? open_monitor(h) : code;

@@ -407,12 +407,6 @@ static void print_models(const struct cmd_local_result *r)
     if (missing > NAMED)
         printf(" and %u more", (unsigned)(missing - NAMED));
     putchar('\n');
-    for (uint32_t i = 0; i < r->n; i++) {
-        const char *with = text_of(r->summary[i], "handed_to");
-        if (!has_stored(r, i) && with[0] != '\0')
-            printf("               the model of %s is %s/%s/handed/%s.safetensors\n", r->name[i],
-                   r->out, with, r->name[i]);
-    }
 }
 
 /* Prints the bytes sent and the seconds used. Each process counts from its own start, so the costs

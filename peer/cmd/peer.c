@@ -356,8 +356,6 @@ static int configure(struct peer *p)
     p->config.node.keep_promise = run_log_keep_promise;
     p->config.node.keep_promise_self = &p->report.diary;
     p->config.node.promise = (struct bytes){p->promise.bytes, p->promise.n};
-    p->config.write_handed = cmd_peer_report_store_handed;
-    p->config.again_ms = cmd_peer_report_again_ms;
     p->config.late_ms = cmd_peer_report_late_ms;
     p->config.trained_on = cmd_peer_report_trained_on;
     int err = settings_uplink(p->o, &p->config.node, error);

@@ -121,24 +121,11 @@ void cmd_peer_report_open(struct cmd_peer_report *r, const struct options *o)
 
 /* ---- Files ---- */
 
-bool cmd_peer_report_store(void *self, const struct node *n)
+const char *cmd_peer_report_store(void *self, const struct node *n)
 {
     struct cmd_peer_report *r = self;
     r->diary.source = cmd_training_source(r->training);
     return run_log_save_model(&r->diary, n);
-}
-
-bool cmd_peer_report_store_handed(void *self, const struct node *n)
-{
-    struct cmd_peer_report *r = self;
-    r->diary.source = cmd_training_source(r->training);
-    return run_log_save_handed_model(&r->diary, n);
-}
-
-uint32_t cmd_peer_report_again_ms(void *self)
-{
-    struct cmd_peer_report *r = self;
-    return run_log_model_retry_ms(&r->diary);
 }
 
 uint32_t cmd_peer_report_late_ms(void *self)

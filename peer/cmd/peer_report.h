@@ -50,9 +50,7 @@ void cmd_peer_report_watch(void *self, const struct node *n, const struct node_e
 void cmd_peer_report_stepped(void *self, const struct node *n, const struct node_event *ev,
                              const struct node_effects *fx);
 void cmd_peer_report_measured(void *self, const struct node_progress *g);
-bool cmd_peer_report_store(void *self, const struct node *n);
-bool cmd_peer_report_store_handed(void *self, const struct node *n);
-uint32_t cmd_peer_report_again_ms(void *self);
+const char *cmd_peer_report_store(void *self, const struct node *n);
 uint32_t cmd_peer_report_late_ms(void *self);
 const char *cmd_peer_report_trained_on(void *self);
 

@@ -67,7 +67,7 @@ void env_begin_step(struct env *v, int64_t now_us, int64_t driver_us, struct nod
     fx->n_sends = fx->n_dials = fx->n_hangups = fx->n_resolves = fx->n_notes = 0;
     fx->resumed = 0;
     fx->work = fx->measured = fx->checkpoint = fx->exit = false;
-    fx->write_model = fx->write_handed = false;
+    fx->write_model = false;
     v->fx = fx;
     /* The driver has copied the heads of the last step's messages, so the buffer is free. */
     v->n_heads = 0;

@@ -296,9 +296,6 @@ const struct figure figure_all[] = {
     {.name = "model", .kind = FIGURE_OTHER,
      AT(LOCAL, 28),
      .help = "Name of the model file that the peer stored."},
-    {.name = "handed_to", .kind = FIGURE_OTHER,
-     AT(LOCAL, 29),
-     .help = "Name of the peer that stored the model instead."},
     {.name = NULL},
 };
 /* clang-format on */

@@ -2,62 +2,79 @@
 #include "peer/node/final_model.h"
 
 #include "peer/node/certificate.h"
+#include "peer/node/state.h"
+#include "peer/node/timers.h"
+
+#include <assert.h>
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
 
 /* Reports this peer's end to the other members. The report must wait until the model is stored or
  * lost, because a peer without a stored model has failed. Whether stored or not, this peer's
  * exchanges are complete at this time. */
-static void say_kept(struct node *n, bool stored)
+static void final_model_end(struct node *n, enum final_model_state state)
 {
-    n->kept = true;
-    n->unkept = !stored;
-    if (!stored)
-        env_note(&n->env, NOTE_WARNING,
-                 "this peer's model could not be written: it reports to the other peers that it "
-                 "has failed");
+    assert(n->final_model.state == FINAL_MODEL_PENDING && state != FINAL_MODEL_PENDING);
+    n->final_model.state = state;
     /* After a second rollback the model is an old one, so the peer has failed. */
-    bool finished = stored && n->job.rollback.n <= 1;
+    bool finished = state == FINAL_MODEL_STORED && n->job.rollback.n <= 1;
     members_set_state(n->env.members, finished ? RECORD_FINISHED : RECORD_FAILED);
+    if (!finished) /* A neighbour may end when it receives the report, and must not count this peer. */
+        sessions_last_news(&n->sessions);
     sessions_say_finished_all(&n->sessions);
     if (finished)
         certificate_freeze(n);
 }
 
-void final_model_kept(struct node *n, bool stored)
+/* Chooses the time of the next write. Returns false if the time limit has passed. */
+static bool final_model_retry(struct node *n, const char *why)
 {
-    if (n->phases.phase != NODE_FINISHING || n->job.working || n->kept || n->offers)
-        return;
-    if (stored) {
-        say_kept(n, true);
-        return;
+    struct final_model *f = &n->final_model;
+    int64_t now_us = n->env.now_us, limit_us = n->env.config.patience_us;
+    if (f->wait_us == 0) {
+        f->since_us = now_us;
+        f->wait_us = FINAL_MODEL_RETRY_US;
+        if (limit_us > 0)
+            env_note(&n->env, NOTE_WARNING,
+                     "the final model is not stored, retrying for %.0f s (--quorum-timeout): %s",
+                     (double)limit_us * 1e-6, why);
     }
-    n->offers = true;
-    model_handoff_begin(&n->hand);
+    int64_t left_us = f->since_us + limit_us - now_us;
+    if (left_us <= 0)
+        return false;
+    f->retry_us = now_us + smaller(f->wait_us, left_us);
+    f->wait_us = smaller(2 * f->wait_us, FINAL_MODEL_RETRY_MAX_US);
+    return true;
+}
+
+void final_model_kept(struct node *n, const char *why)
+{
+    struct final_model *f = &n->final_model;
+    if (n->phases.phase != NODE_FINISHING || n->job.working || f->state != FINAL_MODEL_PENDING)
+        return;
+    if (why == NULL) {
+        if (f->wait_us > 0)
+            env_note(&n->env, NOTE_WARNING, "the final model is stored, after retries for %.0f s",
+                     (double)(n->env.now_us - f->since_us) * 1e-6);
+        final_model_end(n, FINAL_MODEL_STORED);
+    } else if (!final_model_retry(n, why)) {
+        env_note(&n->env, NOTE_ERROR,
+                 "the final model is lost, and this peer reports to the other peers that it has "
+                 "failed: %s",
+                 why);
+        final_model_end(n, FINAL_MODEL_LOST);
+    }
 }
 
 void final_model_update(struct node *n)
 {
-    if (!n->offers || model_handoff_update(&n->hand))
+    struct final_model *f = &n->final_model;
+    if (f->retry_us == 0 || n->env.now_us < f->retry_us)
         return;
-    n->offers = false;
-    say_kept(n, false);
-}
-
-void final_model_hand(struct node *n, const struct link *l, const struct wire_message *m)
-{
-    bool ending = n->phases.phase == NODE_CONSENSUS || n->phases.phase == NODE_FINISHING;
-    model_handoff_said(&n->hand, l, &m->hand, ending && !n->unkept && !n->offers, n->phases.round);
-}
-
-bool node_handed(const struct node *n, struct node_handed *h)
-{
-    const struct model_handoff *own = &n->hand;
-    if (own->taken == NULL)
-        return false;
-    *h = (struct node_handed){own->taken, own->giver[own->giving_place].name, own->taken_round};
-    return true;
-}
-
-const char *node_handed_to(const struct node *n)
-{
-    return n->hand.with[0] != '\0' ? n->hand.with : NULL;
+    assert(n->phases.phase == NODE_FINISHING && !n->job.working);
+    f->retry_us = 0;
+    n->env.fx->write_model = true;
 }

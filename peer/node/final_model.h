@@ -1,25 +1,46 @@
-/* peer/node/final_model.h -- stores the final model: on this peer's disk, or on another peer's.
+/* peer/node/final_model.h -- stores the final model, and tries again if the disk refuses it.
  *
- *   effect write_model --event KEPT, stored------------------------------------> record FINISHED
- *                      `-event KEPT, not stored--> offered to others            --> record FAILED
- *                                                  (model_handoff.h)
+ *   state     event                                              next state
+ *   --------  -------------------------------------------------  ----------------------------------
+ *   pending   KEPT: stored                                       stored: record FINISHED
+ *   pending   KEPT: not stored                                   pending: effect write_model again
+ *                                                                after 1, 2, 4, 8, 10, 10, ... s
+ *   pending   KEPT: not stored, --quorum-timeout has passed      lost: record FAILED
  *
- * The record is FAILED even if another peer has stored the model, and after a second rollback
- * (rollback.h). The functions are a part of the node: they write `kept`, `unkept` and `offers` of
- * struct node.
+ * The effect write_model of the last job causes the first event KEPT. The time limit begins with
+ * the first failed write, and the last write is at the time limit. A peer with a pending model has
+ * not ended its run. The other members therefore wait for this peer as they wait for a member that
+ * still mixes. The record is FAILED after a second rollback, too (rollback.h), because the stored
+ * model is then an old one.
+ *
+ * Only final_model.c writes struct final_model.
  */
 #ifndef PEER_NODE_FINAL_MODEL_H
 #define PEER_NODE_FINAL_MODEL_H
 
-#include "peer/node/state.h"
+#include <stdint.h>
 
-/* Handles the event KEPT: the driver has stored the final model (`stored`), or could not store it.
- * The event is ignored unless this peer is in the finishing phase and waits for it. */
-void final_model_kept(struct node *n, bool stored);
-/* Checks whether the offer of the model to other peers is over, and then reports the end of this
- * peer. Called in each step of the node. */
+struct node;
+
+enum final_model_state {
+    FINAL_MODEL_PENDING, /* There is no final model yet, or it is not stored yet. */
+    FINAL_MODEL_STORED,  /* The final model is stored, and the other peers are informed. */
+    FINAL_MODEL_LOST     /* The disk refused the model until the time limit. The peer has failed. */
+};
+
+/* Whether the final model is stored, and the time of the next write. All zeros at the start. */
+struct final_model
+{
+    enum final_model_state state;
+    int64_t wait_us;  /* Wait after the next failed write, in microseconds. 0: none has failed. */
+    int64_t since_us; /* Node time of the first failed write. Valid if wait_us > 0. */
+    int64_t retry_us; /* Node time of the next write. 0: no write is due. */
+};
+
+/* Handles the event KEPT. `why`: why the driver could not store the final model. NULL: it is
+ * stored. The event is ignored unless this peer is in the finishing phase and waits for it. */
+void final_model_kept(struct node *n, const char *why);
+/* Writes the model again if a write is due. Called in each step of the node. */
 void final_model_update(struct node *n);
-/* Handles a HAND message: an offer of another peer's model, or an answer to this peer's offer. */
-void final_model_hand(struct node *n, const struct link *l, const struct wire_message *m);
 
 #endif

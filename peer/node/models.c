@@ -40,12 +40,8 @@ void models_asked(struct node *n, const struct link *l, const struct wire_messag
     models_serve(n, l);
 }
 
-/* A joining peer asks for pieces only. A whole model is therefore a final model that another peer
- * could not store (model_handoff.h). */
 void models_came(struct node *n, const struct link *l, const struct wire_message *m)
 {
-    if (m->model.piece == WIRE_PIECE_WHOLE && m->model.key == 0)
-        n->env.fx->write_handed |= model_handoff_model(&n->hand, l, &m->model);
-    else if (join_model(&n->join, l, &m->model))
+    if (join_model(&n->join, l, &m->model))
         phases_join(&n->phases);
 }

@@ -1,5 +1,4 @@
-/* peer/node/models.h -- routes MODEL_REQ and MODEL messages to the modules model_server, join and
- * model_handoff.
+/* peer/node/models.h -- routes MODEL_REQ and MODEL messages to the modules model_server and join.
  *
  * The functions need several modules. They are part of the node itself, like the handlers in
  * node.c.

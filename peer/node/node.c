@@ -24,7 +24,6 @@ static void close_run(struct node *n)
     round_protocol_close(&n->round_protocol);
     job_close(&n->job);
     model_server_forget(&n->orders);
-    model_handoff_close(&n->hand);
     certificate_close(n);
     join_again(&n->join);
     run_context_close(&n->workshop);
@@ -51,7 +50,7 @@ static void standing(void *self, struct standing *s)
     *s = (struct standing){.has_run = has_run,
                            .has_started = n->join.has_model && began,
                            .gathers = n->pooling.gathers || w->lacks,
-                           .finished = n->kept,
+                           .finished = n->final_model.state != FINAL_MODEL_PENDING,
                            .run = {(const uint8_t *)w->run_text, has_run ? w->n_run_text : 0},
                            .round = n->phases.round,
                            .beat = phases_beat(&n->phases),
@@ -133,7 +132,6 @@ static int open_machines(struct node *n, const struct node_config *config)
     membership_log_init(&n->roll, &n->env, &n->sessions, &n->edges);
     join_init(&n->join, &n->env, &n->sessions, &n->workshop);
     model_server_init(&n->orders, &n->sessions, &n->workshop);
-    model_handoff_init(&n->hand, &n->env, &n->sessions, &n->workshop);
     phases_init(&n->phases, &n->env, &n->sessions, &n->workshop, &n->edges, &n->join);
     n->phases.round_protocol = &n->round_protocol;
     job_init(&n->job, &n->env, &n->workshop, &n->edges, &n->phases, &n->orders);
@@ -279,7 +277,6 @@ static const struct
                                [WIRE_PROBE] = {on_probe, false, "bad PROBE"},
                                [WIRE_HEARD] = {on_heard, false, "bad HEARD"},
                                [WIRE_REFUSED] = {on_refused, false, "bad REFUSED"},
-                               [WIRE_HAND] = {final_model_hand, false, "bad HAND"},
                                [WIRE_PART] = {on_part, false, "bad PART"},
                                [WIRE_MOMENTS] = {on_moments, false, "bad MOMENTS"},
                                [WIRE_ROUND_PROTOCOL] = {on_round, false, "bad ROUND_PROTOCOL"},
@@ -461,10 +458,7 @@ static void handle(struct node *n, const struct node_event *ev)
         worked(n);
         break;
     case NODE_KEPT:
-        final_model_kept(n, ev->kept.stored);
-        break;
-    case NODE_HANDED:
-        model_handoff_stored(&n->hand, ev->kept.stored);
+        final_model_kept(n, ev->kept.why);
         break;
     case NODE_ADMIT:
         admit_list(&n->sessions, ev);
@@ -532,7 +526,8 @@ static void update_phases(struct node *n)
         return;
     }
     n->phases.certified = certificate_known(n) != NULL;
-    n->phases.certificate_awaited = n->kept && certificate_awaited(n);
+    n->phases.certificate_awaited =
+        n->final_model.state != FINAL_MODEL_PENDING && certificate_awaited(n);
     switch (phases_update(&n->phases, job_diverged(&n->job))) {
     case PHASES_WAIT: /* A model requested during the last job must not wait for the next job. */
         if (n->phases.phase >= NODE_TRAINING)
@@ -549,7 +544,7 @@ static void update_phases(struct node *n)
         job_last(&n->job);
         break;
     case PHASES_END: /* The node ends only after storing the model has succeeded or failed. */
-        if (!n->kept)
+        if (n->final_model.state == FINAL_MODEL_PENDING)
             break;
         sessions_last_news(&n->sessions);
         env_end(&n->env, result_facts_code(n));
@@ -577,7 +572,6 @@ void node_step(struct node *n, const struct node_event *ev, struct node_effects 
     parts_release(&n->edges);
     round_protocol_release(&n->round_protocol);
     n->clock_ms = ev->io.clock_ms;
-    model_handoff_release(&n->hand);
     if (ev->type == NODE_WORKED || ev->type == NODE_TIMER) {
         n->bytes_sent = ev->io.bytes_sent;
         n->bytes_received = ev->io.bytes_received;

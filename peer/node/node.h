@@ -25,7 +25,6 @@
  *                                                          NODE_PART and NODE_SIGNED
  *   checkpoint     fetch node_checkpoint() and write it    NODE_WRITTEN
  *   write_model    write node_model() to disk              NODE_KEPT
- *   write_handed   write node_handed() to disk             NODE_HANDED
  *   wake_us        wait until this time                    NODE_TIMER
  *   notes          print a message for the user
  *   measured       write a line of metrics
@@ -98,7 +97,6 @@ enum node_event_type {
     NODE_SENT,    /* A bulk message has left the send queue of a link. Fields: link. */
     NODE_KEPT,    /* The effect write_model was carried out, or failed. Fields: kept. */
     NODE_ADMIT,   /* An allow-list was loaded or has changed. Fields: admit. */
-    NODE_HANDED,  /* The effect write_handed was carried out, or failed. Fields: kept. */
     NODE_WRITTEN, /* A checkpoint is on disk, or could not be written. Fields: written. */
     NODE_CARRIED, /* The driver has measured the throughput of a link. Fields: link, carried. */
     /* SIGTERM or Ctrl-C. The node finishes the running job, in lock step trains until all peers
@@ -177,7 +175,7 @@ struct node_event
     } part;
     struct
     {
-        bool stored; /* True: the model and the files that belong to it are stored. */
+        const char *why; /* Why the files cannot be stored, with the file's name. NULL: stored. */
     } kept;
     struct
     {
@@ -263,12 +261,11 @@ struct node_effects
     /* True: fetch the checkpoint by node_checkpoint(), write it, then report NODE_WRITTEN. If
      * `exit` is set in the same step, the checkpoint must be written before the exit. */
     bool checkpoint;
-    uint32_t resumed;  /* The node has resumed from config.resume[resumed - 1]. 0: it has not. */
-    bool write_model;  /* True: write node_model() to disk, then report NODE_KEPT. */
-    bool write_handed; /* True: write node_handed() to disk, then report NODE_HANDED. */
-    bool exit;         /* True: the node has ended. Stop the loop. */
-    int exit_code;     /* Exit code of the process, enum cmd_exit. Valid if `exit` is set. */
-    int64_t wake_us;   /* Driver time at which NODE_TIMER must be reported. INT64_MAX: never. */
+    uint32_t resumed; /* The node has resumed from config.resume[resumed - 1]. 0: it has not. */
+    bool write_model; /* True: write node_model() to disk, then report NODE_KEPT. */
+    bool exit;        /* True: the node has ended. Stop the loop. */
+    int exit_code;    /* Exit code of the process, enum cmd_exit. Valid if `exit` is set. */
+    int64_t wake_us;  /* Driver time at which NODE_TIMER must be reported. INT64_MAX: never. */
 };
 
 struct state; /* Defined in nn/math/state.h. */
@@ -511,14 +508,15 @@ void node_status(const struct node *n, struct wire_status *s);
 
 /* Reasons for which a node waits. waits.h has the table that selects one. */
 enum node_waits_for {
-    NODE_WAITS_NOTHING,   /* The node does not wait: it computes, or pauses to keep its pace. */
-    NODE_WAITS_RUN,       /* The run is not known: another peer has to send its description. */
-    NODE_WAITS_RESUME,    /* Other members have to say from which checkpoints they can resume. */
-    NODE_WAITS_MEMBERS,   /* Fewer than --min-peers members are present: `have` of `need`. */
-    NODE_WAITS_MODEL,     /* A model is being fetched from other peers. */
-    NODE_WAITS_EDGES,     /* The edges have to open before training begins. */
-    NODE_WAITS_QUORUM,    /* Fewer members than the quorum are reachable: `have` of `need`. */
-    NODE_WAITS_DISK,      /* This peer's last checkpoint has to be on disk first. */
+    NODE_WAITS_NOTHING, /* The node does not wait: it computes, or pauses to keep its pace. */
+    NODE_WAITS_RUN,     /* The run is not known: another peer has to send its description. */
+    NODE_WAITS_RESUME,  /* Other members have to say from which checkpoints they can resume. */
+    NODE_WAITS_MEMBERS, /* Fewer than --min-peers members are present: `have` of `need`. */
+    NODE_WAITS_MODEL,   /* A model is being fetched from other peers. */
+    NODE_WAITS_EDGES,   /* The edges have to open before training begins. */
+    NODE_WAITS_QUORUM,  /* Fewer members than the quorum are reachable: `have` of `need`. */
+    /* This peer's last checkpoint or its final model has to be on disk first. */
+    NODE_WAITS_DISK,
     NODE_WAITS_NEIGHBOUR, /* The peer `id` has not done the round that lock step requires. */
     NODE_WAITS_OTHERS,    /* The own model is final, but other members have not finished. */
     NODE_WAITS            /* Not a reason: the number of reasons above. */
@@ -590,19 +588,6 @@ void node_facts(const struct node *n, struct verdict_facts *f);
 const float *node_model(const struct node *n, const struct segment **segments, size_t *n_segments,
                         size_t *n_params);
 
-/* Model of another peer that this peer has to store, because the other peer's disk is full
- * (model_handoff.h). It has the same segments as the own model. */
-struct node_handed
-{
-    const float *x;   /* Parameters of the model. */
-    const char *name; /* Name of the peer that trained the model. */
-    uint64_t round;   /* Round of the run to which the model belongs. */
-};
-/* Fills *h with the model to store. False: no model waits to be stored. */
-bool node_handed(const struct node *n, struct node_handed *h);
-/* Returns the name of the member that has stored this peer's final model, because this peer could
- * not. NULL: no member has. */
-const char *node_handed_to(const struct node *n);
 /* Returns the run. NULL: the run is not known yet. */
 const struct run *node_run(const struct node *n);
 

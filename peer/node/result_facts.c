@@ -56,7 +56,7 @@ static void count_member(const struct node *n, const struct member *m, const uin
     if (!m->counts)
         return;
     bool self = env_same_id(r->id, n->env.config.id);
-    bool finished = self ? !n->unkept : r->state == RECORD_FINISHED;
+    bool finished = self ? n->final_model.state != FINAL_MODEL_LOST : r->state == RECORD_FINISHED;
     bool lives = finished || (m->state == MEMBER_ALIVE && r->state != RECORD_FAILED);
     f->n_left += r->state == RECORD_LEFT && !self && !replaced(n->env.members, r);
     if (m->refused || (r->state == RECORD_LEFT && !self) || (!lives && replaced(n->env.members, r)))
@@ -162,7 +162,8 @@ static void certify(const struct node *n, const struct finish_proposal *p, struc
 /* Returns whether the run has a certificate that does not cover this peer, which has ended. */
 static bool is_left_out(const struct node *n)
 {
-    return n->kept && certificate_known(n) != NULL && !certificate_covers(n);
+    return n->final_model.state != FINAL_MODEL_PENDING && certificate_known(n) != NULL
+           && !certificate_covers(n);
 }
 
 void node_facts(const struct node *n, struct verdict_facts *f)
@@ -170,7 +171,8 @@ void node_facts(const struct node *n, struct verdict_facts *f)
     const struct phases *ph = &n->phases;
     const struct node_progress *p = &n->job.figures;
     const struct run *run = &n->workshop.run;
-    int code = n->unkept ? CMD_FAILED : n->env.over ? n->env.exit_code : CMD_OK;
+    bool lost = n->final_model.state == FINAL_MODEL_LOST;
+    int code = lost ? CMD_FAILED : n->env.over ? n->env.exit_code : CMD_OK;
     *f = (struct verdict_facts){
         .failed = code == CMD_APART ? CMD_OK : code,
         .stopped = n->stopping,

@@ -9,7 +9,6 @@
  *   edges           neighbours, and the protocol of each edge              sessions, workshop
  *   join            the model with which this peer begins                  sessions, workshop
  *   orders          copies of the model for other peers                    sessions, workshop
- *   hand            hand-off of a final model that a disk cannot store     sessions, workshop
  *   round_protocol  averaging of models in rounds, without edges           sessions, workshop
  *   phases          phase, rounds, decision when the next job may begin    edges, join,
  *                                                                          round_protocol
@@ -18,6 +17,7 @@
  *   halt            a requested end: waits for one more checkpoint         phases
  *   resume          resumption from a checkpoint                           edges, join, phases, job
  *   certificate     agreement on the end of the run (finish/finish.h)      all of the above
+ *   final_model     storing the final model, and the end of this peer      all of the above
  *
  * Each field is written by the files of its own module only. A module knows only modules above it
  * in this table. node.c passes events between the modules. The header is included by node.c, by the
@@ -28,9 +28,9 @@
 
 #include "peer/node/certificate.h"
 #include "peer/node/clock.h"
+#include "peer/node/final_model.h"
 #include "peer/node/graceful_stop.h"
 #include "peer/node/membership_log.h"
-#include "peer/node/model_handoff.h"
 #include "peer/node/resume.h"
 #include "peer/node/statistics_aggregation.h"
 
@@ -50,20 +50,14 @@ struct node
     struct job job;
     struct membership_log roll;
     struct resume resume;
-    struct model_handoff hand;
     struct graceful_stop halt;
     struct certificate_state certificate; /* Written by certificate.c only. */
+    struct final_model final_model;
 
     int64_t next_tick_us; /* Node time of the next tick. 0: NODE_START has not been handled. */
     /* Node time at which this peer abandoned a run because no member had its initial model. 0: no
      * run was abandoned, or there is a new run. */
     int64_t given_up_us;
-    /* True: storing the final model has succeeded or finally failed, and other peers are
-     * informed. */
-    bool kept;
-    /* True: the final model could not be stored on this peer's disk. Valid with `kept`. */
-    bool unkept;
-    bool offers; /* True: this peer's disk failed, and the final model is offered to other peers. */
     bool stopping; /* True: the user or the training program has asked for the end of this peer. */
     /* Totals of bytes and refused connections, as the driver last reported (struct node_event). */
     uint64_t bytes_sent, bytes_received, n_strangers;

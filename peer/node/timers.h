@@ -301,12 +301,11 @@
     TIMER(GRACEFUL_STOP_US, 2500 * 1000,                                                           \
           "A peer that was asked to stop leaves after this time, even without one more "           \
           "checkpoint.")                                                                           \
-    TIMER(MODEL_HANDOFF_ANSWER_US, 10 * 1000 * 1000,                                               \
-          "If a member does not answer the offer of a model for this time, the model is offered "  \
-          "to the next member.")                                                                   \
-    TIMER(MODEL_HANDOFF_TRANSFER_US, 120 * 1000 * 1000,                                            \
-          "If a member that accepted a model has not stored it after this time, the model is "     \
-          "offered to the next member.")
+    TIMER(FINAL_MODEL_RETRY_US, 1000 * 1000,                                                       \
+          "A final model that the disk refused is written again after this time, doubled for "     \
+          "each failed write.")                                                                    \
+    TIMER(FINAL_MODEL_RETRY_MAX_US, 10 * 1000 * 1000,                                              \
+          "A final model is written again after this time, however often the disk refused it.")
 /* clang-format on */
 
 #define TIMER_ENUMERATOR(name, period_us, purpose) name = (period_us),

@@ -77,7 +77,9 @@ void node_wait(const struct node *n, struct node_wait *w)
         w->what = mixing(n, w);
         return;
     case NODE_FINISHING:
-        w->what = n->job.working ? NODE_WAITS_NOTHING : NODE_WAITS_OTHERS;
+        w->what = n->job.working                                ? NODE_WAITS_NOTHING
+                  : n->final_model.state == FINAL_MODEL_PENDING ? NODE_WAITS_DISK
+                                                                : NODE_WAITS_OTHERS;
         return;
     case NODE_LEFT:
         return;

@@ -16,6 +16,7 @@
  *               the last decision was to wait for a neighbour      NODE_WAITS_NEIGHBOUR
  *               otherwise, for example while a job runs            NODE_WAITS_NOTHING
  *   finishing   the last job runs                                  NODE_WAITS_NOTHING
+ *               the final model has to be on disk                  NODE_WAITS_DISK
  *               otherwise                                          NODE_WAITS_OTHERS
  *   left                                                           NODE_WAITS_NOTHING
  */

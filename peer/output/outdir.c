@@ -30,9 +30,7 @@ static const char run_file[] = "run.txt", model_file[] = "model.safetensors",
 static const char *const result_files[] = {
     summary_file, model_file, metrics_file,
     /* Checkpoint files of peer/checkpoints/checkpoint_store.h. */
-    "checkpoint-0.safetensors", "checkpoint-1.safetensors",
-    /* Folder of models that other peers handed over because their disks failed. */
-    "handed"};
+    "checkpoint-0.safetensors", "checkpoint-1.safetensors"};
 enum { N_RESULTS = sizeof result_files / sizeof *result_files };
 
 /* ---- Paths. ---- */

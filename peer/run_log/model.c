@@ -11,13 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-
-static int join(char out[OUTDIR_PATH_MAX], const char *dir, const char *name)
-{
-    int n = snprintf(out, OUTDIR_PATH_MAX, "%s/%s", dir, name);
-    return n < OUTDIR_PATH_MAX ? 0 : -ENAMETOOLONG;
-}
 
 /* Returns the class names as one text for the metadata, which the caller frees. NULL if the names
  * are unusable or memory is short: the model is then written without them. */
@@ -121,27 +114,4 @@ int diary_model_of_node(const char *path, const struct node *n, const char *name
     s.run = node_run(n);
     int err = diary_model_write(path, &s, error);
     return err < 0 ? err : 1;
-}
-
-int diary_model_handed(char path[OUTDIR_PATH_MAX], const char *dir, const struct node *n,
-                       const struct run_log_source *source, char error[FILE_ERROR_MAX])
-{
-    char folder[OUTDIR_PATH_MAX], name[WIRE_NAME_MAX + 16];
-    struct node_handed h;
-    size_t n_params;
-    int err = node_handed(n, &h) ? join(folder, dir, "handed") : -EINVAL;
-    if (err == 0 && mkdir(folder, 0777) < 0 && errno != EEXIST)
-        err = -errno;
-    if (err == 0) {
-        snprintf(name, sizeof name, "%s.safetensors", h.name);
-        err = join(path, folder, name);
-    }
-    if (err < 0) {
-        snprintf(error, FILE_ERROR_MAX, "%.200s/handed: %s", dir, strerror(-err));
-        return err;
-    }
-    struct diary_model s = {
-        .x = h.x, .run = node_run(n), .round = h.round, .name = h.name, .source = *source};
-    (void)node_model(n, &s.segments, &s.n_segments, &n_params);
-    return diary_model_write(path, &s, error);
 }

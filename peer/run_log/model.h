@@ -71,12 +71,4 @@ __attribute__((warn_unused_result)) int diary_model_of_node(const char *path, co
                                                             const struct run_log_source *source,
                                                             char error[FILE_ERROR_MAX]);
 
-/* Writes the model that another peer handed over to this node as DIR/handed/NAME.safetensors.
- * `path` gets the path of the file. The model is of the same run, so that the metadata in `source`
- * apply to it, too. Returns 0, or a negative errno with a message. */
-__attribute__((warn_unused_result)) int diary_model_handed(char path[OUTDIR_PATH_MAX],
-                                                           const char *dir, const struct node *n,
-                                                           const struct run_log_source *source,
-                                                           char error[FILE_ERROR_MAX]);
-
 #endif

@@ -103,13 +103,14 @@ void run_log_flush_lines(struct run_log *d)
 }
 
 /* Called after the peer's run has ended and its neighbours know. Metrics lines that the disk has
- * not taken keep the process alive until `patience_us` is over, as an unsaved model does. */
+ * not taken keep the process alive until `patience_us` is over. If the model is lost, the node has
+ * already waited for space on the disk. */
 uint32_t run_log_lines_retry_ms(struct run_log *d)
 {
     int64_t now_us = (int64_t)(uv_hrtime() / 1000);
     bool say;
     run_log_flush_lines(d);
-    if (!diary_lines_wait(&d->lines))
+    if (!diary_lines_wait(&d->lines) || d->unstored)
         return 0;
     int64_t wait_us = retry_failed(&d->retry, now_us, d->patience_us, &say);
     if (say && wait_us > 0)
@@ -132,12 +133,11 @@ bool run_log_keep_promise(void *self, const uint8_t *bytes, size_t n)
 
 /* Also called after another file could not be written: the process then ends with an error, but the
  * trained model is saved. */
-bool run_log_save_model(struct run_log *d, const struct node *n)
+const char *run_log_save_model(struct run_log *d, const struct node *n)
 {
     char path[OUTDIR_PATH_MAX];
-    bool again = d->unstored;
     if (d->dir == NULL)
-        return true;
+        return NULL;
     claim_directory(d);
     int length = snprintf(path, sizeof path, "%s/%s", d->dir, model_file);
     int err = length < (int)sizeof path ? 0 : -ENAMETOOLONG;
@@ -151,42 +151,7 @@ bool run_log_save_model(struct run_log *d, const struct node *n)
     }
     d->stored |= err > 0;
     d->unstored = err < 0;
-    if (again && !d->unstored)
-        note(d, NOTE_WARNING, "wrote the model to %s after a retry", d->dir);
-    return !d->unstored;
-}
-
-/* Saves another peer's model only after this peer's model, which needs the disk space first. */
-bool run_log_save_handed_model(struct run_log *d, const struct node *n)
-{
-    char path[OUTDIR_PATH_MAX], why[FILE_ERROR_MAX];
-    if (d->dir == NULL || d->unstored)
-        return false;
-    claim_directory(d);
-    int err = diary_model_handed(path, d->dir, n, &d->source, why);
-    if (err < 0)
-        note(d, NOTE_WARNING, "another peer's model cannot be stored: %s", why);
-    else
-        note(d, NOTE_WARNING, "%s is the model of a peer that could not write it to its own disk",
-             path);
-    return err == 0;
-}
-
-/* Called while the model is not saved. The model is still in memory, and the node waits until it is
- * saved or `patience_us` is over. */
-uint32_t run_log_model_retry_ms(struct run_log *d)
-{
-    int64_t now_us = (int64_t)(uv_hrtime() / 1000);
-    bool say;
-    if (!d->unstored)
-        return 0;
-    int64_t wait_us = retry_failed(&d->retry, now_us, d->patience_us, &say);
-    long long left_s = (retry_left_us(&d->retry, now_us) + 999999) / 1000000;
-    if (wait_us == 0)
-        note(d, NOTE_WARNING, "%s; the model is offered to others", d->why);
-    else if (say)
-        note(d, NOTE_WARNING, "%s; the model stays in memory; retrying for %lld s", d->why, left_s);
-    return (uint32_t)(wait_us / 1000) + (wait_us > 0);
+    return d->unstored ? d->why : NULL;
 }
 
 /* ---- The end ---- */

@@ -10,7 +10,7 @@
  *
  *   run_log_reserve_space                         before training
  *   run_log_write_round                           after each round
- *   run_log_save_model, run_log_model_retry_ms    at the end, until the model is saved
+ *   run_log_save_model                            at the end, until the model is saved
  *   run_log_lines_retry_ms                        until all metrics lines are written
  *   diary_decide_verdict, diary_summary           (summary.h)
  *   run_log_release_space                         then the caller writes summary.json
@@ -18,8 +18,8 @@
  *
  * When a file cannot be written, the peer continues to train, because its neighbours depend on it.
  * The run then ends with an error. If the model cannot be written at the end, it stays in memory,
- * and the write is tried again until `patience_us` is over (peer/output/retry.h). Metrics lines are
- * treated in the same way. Without an output directory all functions do nothing and report no
+ * and the node decides when the model is written again (peer/node/final_model.h). Metrics lines are
+ * written again until `patience_us` is over (peer/output/retry.h). Without an output directory all functions do nothing and report no
  * error. All functions run on the thread of the event loop.
  */
 #ifndef PEER_RUN_LOG_RUN_LOG_H
@@ -47,7 +47,7 @@ struct run_log
     struct run_log_source source;
     /* Time at which `time_s` is 0, in nanoseconds of uv_hrtime(). */
     uint64_t begin_ns;
-    /* How long a failed write is tried again at the end of the run, in microseconds. */
+    /* How long waiting metrics lines are written again at the end of the run, in microseconds. */
     int64_t patience_us;
     /* Receives messages for the user. `self` is its first argument. */
     void (*note)(void *self, enum note_level level, const char *module, const char *text);
@@ -76,7 +76,7 @@ struct run_log
     char why[FILE_ERROR_MAX];
     /* Message that names the files that could not be written. */
     char failure[192];
-    /* State of the retries that write the model, and after that the metrics lines. */
+    /* State of the retries that write the metrics lines at the end. */
     struct retry retry;
 };
 
@@ -110,16 +110,12 @@ void run_log_write_identity(struct run_log *d);
 /* Functions for the callbacks of a driver (peer/uv/driver.h). The caller's callbacks pass its
  * run_log.
  *
- *   run_log_save_model          writes this peer's model. Returns true if the model is saved, or if
- *                               there is no directory
- *   run_log_save_handed_model   writes a model that another peer handed over. Returns true if saved
- *   run_log_model_retry_ms      returns the time until run_log_save_model should be tried again, in
- *                               milliseconds. 0: do not try again
- *   run_log_lines_retry_ms      writes waiting metrics lines. Returns the time until the next try,
- *                               in milliseconds. 0: no line waits, or do not try again */
-bool run_log_save_model(struct run_log *d, const struct node *n);
-bool run_log_save_handed_model(struct run_log *d, const struct node *n);
-uint32_t run_log_model_retry_ms(struct run_log *d);
+ *   run_log_save_model       writes this peer's model. Returns NULL if the model is saved, or if
+ *                            there is no directory. Otherwise returns the file and the reason,
+ *                            valid until the next call
+ *   run_log_lines_retry_ms   writes waiting metrics lines. Returns the time until the next try, in
+ *                            milliseconds. 0: no line waits, or do not try again */
+const char *run_log_save_model(struct run_log *d, const struct node *n);
 uint32_t run_log_lines_retry_ms(struct run_log *d);
 
 /* Releases the reserved disk space. Called just before the last files are written. */

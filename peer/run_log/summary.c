@@ -70,11 +70,6 @@ bool diary_decide_verdict(struct run_log *d, const struct node *n, int exit_code
 
 /* ---- summary.json ---- */
 
-static json_t *text_or_null(const char *text)
-{
-    return text != NULL && text[0] != '\0' ? json_string(text) : json_null();
-}
-
 /* Returns the fields of a metrics line, and fields that are known only at the end of the run. */
 json_t *diary_summary(const struct run_log *d, struct uv_driver *driver,
                       const struct verdict_facts *f, const struct verdict *o)
@@ -104,7 +99,6 @@ json_t *diary_summary(const struct run_log *d, struct uv_driver *driver,
     (void)uv_metrics_add(j, &v, FIGURE_SUMMARY);
     json_object_set_new(j, "verdict", diary_verdict(o, f));
     json_object_set_new(j, "model", d->stored ? json_string("model.safetensors") : json_null());
-    json_object_set_new(j, "handed_to", text_or_null(node_handed_to(n)));
     json_object_set_new(j, "interrupted", json_boolean(f->stopped));
     json_object_set_new(j, "resumes_at",
                         f->stopped && round[0] > 0 ? uv_metrics_whole(round[0]) : json_null());

@@ -6,7 +6,6 @@
  *   "accuracy_round", "accuracy_samples", "checkpoints", "checkpoint_s", "strangers", "verdict",
  *   "diverged", "unlearnt", "interrupted", "resumes_at",
  *   "model": name of the model file or null,
- *   "handed_to": name of the peer that has the model because this disk failed, or null,
  *   "run": the run description; and, added by the caller, "finished" and "exit_code"
  *
  *   "verdict": {"kind": "consensus", "text": "consensus of 6 of 8 peers ...", "exit_code": 0,

@@ -227,7 +227,6 @@ static size_t put_false_round(const struct attacker *a, struct wire_message *m, 
     case WIRE_PROBE:
     case WIRE_HEARD:
     case WIRE_REFUSED:
-    case WIRE_HAND:
     case WIRE_PART:
     case WIRE_MOMENTS:
     case WIRE_ROUND_PROTOCOL:

@@ -47,8 +47,8 @@ void sim_hang(struct sim_world *w, uint32_t peer, bool hung);
  * of jobs and the wall-clock times of allow-lists stay in world time. */
 void sim_set_clock(struct sim_world *w, uint32_t peer, double ppm);
 
-/* Fills or empties a peer's disk. A peer with a full disk cannot store its own model or the
- * model of another peer. Checkpoints are not affected. */
+/* Fills or empties a peer's disk. A peer with a full disk cannot store its model. Checkpoints
+ * are not affected. */
 void sim_fill_disk(struct sim_world *w, uint32_t peer, bool full);
 
 /* Delivers the sorted allow-list id[0..n) to a peer after in_us (NODE_ADMIT). A peer that is

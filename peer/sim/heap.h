@@ -41,7 +41,7 @@ struct sim_event
     uint32_t link, tag;
     /* A flag whose meaning depends on the event. LINK_UP: this end dialled. LINK_DOWN and FIN:
      * closed cleanly. DIAL_FAILED: refused, not timed out. DATA: bulk message. HEARD: a complete
-     * record arrived. KEPT and HANDED: the model was stored. */
+     * record arrived. KEPT: the model was stored. */
     bool flag;
     /* Owned by the event. RECV: the message. ADMIT: the identities of the allow-list. */
     uint8_t *bytes;

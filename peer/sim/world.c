@@ -363,9 +363,6 @@ static void carry_out(struct sim_world *w, struct sim_peer *p, const struct node
         w->config.measured(w->config.self, p->index);
     if (fx->write_model)
         sim_post(w, p, (struct sim_event){.at_us = w->now_us, .type = NODE_KEPT, .flag = !p->full});
-    if (fx->write_handed)
-        sim_post(w, p,
-                 (struct sim_event){.at_us = w->now_us, .type = NODE_HANDED, .flag = !p->full});
     if (fx->exit && !p->ended) {
         p->exit_code = fx->exit_code;
         sim_end_peer(w, p, true);
@@ -391,7 +388,8 @@ void sim_deliver(struct sim_world *w, struct sim_peer *p, const struct sim_event
     ev.dial.tag = e->tag;
     ev.dial.why = e->flag ? NODE_WHY_REFUSED : NODE_WHY_TIMEOUT;
     ev.down.clean = e->flag;
-    ev.kept.stored = ev.heard.record = e->flag;
+    ev.kept.why = e->flag ? NULL : "model: the disk is full";
+    ev.heard.record = e->flag;
     ev.part.n = e->n_bytes;
     if (e->type == NODE_LINK_UP || e->type == NODE_LINK_DOWN || e->type == NODE_RECV)
         other = w->links[e->link].end[1 - sim_side(&w->links[e->link], p)];

@@ -96,9 +96,6 @@ bool message_text(const struct wire_message *m, uint64_t (*number)(void *self, u
                  m->finish.ballot.number, m->finish.n_models);
         return true;
     }
-    case WIRE_HAND:
-        snprintf(out, size, "HAND %d", (int)m->hand.word);
-        return true;
     case WIRE_ROUND_PROTOCOL:
         snprintf(out, size, "ROUND_PROTOCOL round %" PRIu64 " attempt %" PRIu32 " step %" PRIu32,
                  m->round_protocol.round, m->round_protocol.attempt, m->round_protocol.step);

@@ -296,11 +296,8 @@ static bool event_text(struct trace_peer *p, const struct node *n, const struct 
         snprintf(out, EVENT_TEXT, "job makes progress");
         return false;
     case NODE_KEPT:
-        snprintf(out, EVENT_TEXT, "model %s", ev->kept.stored ? "is stored" : "cannot be stored");
-        return false;
-    case NODE_HANDED:
-        snprintf(out, EVENT_TEXT, "model of another peer %s",
-                 ev->kept.stored ? "is stored" : "cannot be stored");
+        snprintf(out, EVENT_TEXT, "model %s",
+                 ev->kept.why == NULL ? "is stored" : "cannot be stored");
         return false;
     case NODE_WRITTEN:
         snprintf(out, EVENT_TEXT, "checkpoint of step %" PRIu64 " is written", ev->written.beat);

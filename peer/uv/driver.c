@@ -20,7 +20,7 @@ enum {
     FINISH_US = 3 * 1000 * 1000,
     /* Time for the writer thread to give up after FINISH_US, in microseconds. */
     LIMIT_US = 1000 * 1000,
-    N_HANDLES = 9 /* Number of handles in struct uv_driver. close_handles() lists them. */
+    N_HANDLES = 8 /* Number of handles in struct uv_driver. close_handles() lists them. */
 };
 
 void uv_driver_defaults(struct uv_driver_config *c)
@@ -63,10 +63,10 @@ static void stop_signals(struct uv_driver *d)
 
 static void close_handles(struct uv_driver *d)
 {
-    uv_handle_t *handle[N_HANDLES] = {
-        (uv_handle_t *)&d->wake,    (uv_handle_t *)&d->stop,         (uv_handle_t *)&d->end,
-        (uv_handle_t *)&d->on_term, (uv_handle_t *)&d->on_int,       (uv_handle_t *)&d->leash,
-        (uv_handle_t *)&d->keep,    (uv_handle_t *)&d->roster.timer, (uv_handle_t *)&d->on_hup};
+    uv_handle_t *handle[N_HANDLES] = {(uv_handle_t *)&d->wake,         (uv_handle_t *)&d->stop,
+                                      (uv_handle_t *)&d->end,          (uv_handle_t *)&d->on_term,
+                                      (uv_handle_t *)&d->on_int,       (uv_handle_t *)&d->leash,
+                                      (uv_handle_t *)&d->roster.timer, (uv_handle_t *)&d->on_hup};
     uv_roster_close(&d->roster);
     stop_signals(d);
     for (uint32_t i = 0; i < N_HANDLES; i++) {
@@ -143,7 +143,6 @@ void uv_driver_end(struct uv_driver *d, int exit_code)
     d->exit_code = exit_code;
     uv_timer_stop(&d->wake);
     uv_timer_stop(&d->stop);
-    uv_timer_stop(&d->keep);
     for (uint32_t i = 0; i < UV_DRIVER_SLOTS; i++)
         uv_link_hangup(&d->slot[i], true);
     uint64_t ms = d->n_up > 0 ? d->net.limits.drain_ms / 2 : 0;
@@ -212,11 +211,10 @@ static void init_handles(struct uv_driver *d)
     uv_timer_init(d->loop, &d->wake);
     uv_timer_init(d->loop, &d->stop);
     uv_timer_init(d->loop, &d->end);
-    uv_timer_init(d->loop, &d->keep);
     uv_timer_init(d->loop, &d->roster.timer);
     uv_pipe_init(d->loop, &d->leash, 0);
     d->n_open = N_HANDLES;
-    d->wake.data = d->stop.data = d->end.data = d->keep.data = d;
+    d->wake.data = d->stop.data = d->end.data = d;
     d->on_term.data = d->on_int.data = d->on_hup.data = d->leash.data = d;
 }
 

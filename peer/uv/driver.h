@@ -72,14 +72,9 @@ struct uv_driver_config
     void (*stepped)(void *self, const struct node *n, const struct node_event *ev,
                     const struct node_effects *fx);
     void (*measured)(void *self, const struct node_progress *p);
-    /* Writes the node's model and all files that belong to it. Returns true if all are stored. */
-    bool (*write_model)(void *self, const struct node *n);
-    /* Writes a model that another peer has handed off (node_handed()). Returns true if it is
-     * stored. NULL: this peer stores no model of another peer. */
-    bool (*write_handed)(void *self, const struct node *n);
-    /* Returns the number of milliseconds after which a failed write_model() is tried again; the
-     * node waits for that. 0, or NULL here: it is not tried again. A stop ends the waiting. */
-    uint32_t (*again_ms)(void *self);
+    /* Writes the node's model and all files that belong to it. Returns NULL if all are stored.
+     * Otherwise returns the file and the reason, valid until the next call. */
+    const char *(*write_model)(void *self, const struct node *n);
     /* Called when the node and its links have ended, but something may still have to be written.
      * Returns the number of milliseconds for which the loop continues before the next call. 0,
      * or NULL here: the driver closes. A stop ends the waiting. */

@@ -18,7 +18,6 @@ enum {
 
 static void carry_out(struct uv_driver *d);
 static void schedule_wake(struct uv_driver *d);
-static void tell_kept(struct uv_driver *d, bool stored);
 
 /* ---- Events ----------------------------------------------------------- */
 
@@ -43,36 +42,10 @@ void uv_feed(struct uv_driver *d, struct node_event *ev)
     if (d->config->stepped)
         d->config->stepped(d->config->self, d->node, ev, d->fx);
     carry_out(d);
-    bool wrote = d->fx->write_model, stored = d->stored;
-    bool took = d->fx->write_handed, kept = d->handed;
+    bool wrote = d->fx->write_model;
     d->feeding = false;
     if (wrote)
-        tell_kept(d, stored);
-    if (took)
-        uv_feed(d, &(struct node_event){.type = NODE_HANDED, .kept = {kept}});
-}
-
-static void on_keep(uv_timer_t *timer)
-{
-    struct uv_driver *d = timer->data;
-    /* This timer writes only a final model, which no job changes. Therefore no job of the worker
-     * may be running. */
-    assert(!d->worker.busy);
-    if (!d->exiting)
-        tell_kept(d, d->config->write_model(d->config->self, d->node));
-}
-
-/* Reports to the node whether its model is stored. If it is not and config->again_ms() allows
- * another try, only schedules that try. */
-static void tell_kept(struct uv_driver *d, bool stored)
-{
-    const struct uv_driver_config *c = d->config;
-    bool asks = !stored && !d->exiting && c->again_ms != NULL;
-    uint32_t ms = asks ? c->again_ms(c->self) : 0;
-    if (ms > 0)
-        uv_timer_start(&d->keep, on_keep, ms, 0);
-    else
-        uv_feed(d, &(struct node_event){.type = NODE_KEPT, .kept = {stored}});
+        uv_feed(d, &(struct node_event){.type = NODE_KEPT, .kept = {d->unstored}});
 }
 
 static void feed_link(struct uv_driver *d, enum node_event_type type, struct uv_link *l)
@@ -380,9 +353,7 @@ static void tell(struct uv_driver *d)
         c->measured(c->self, &p);
     }
     if (d->fx->write_model)
-        d->stored = c->write_model == NULL || c->write_model(c->self, d->node);
-    if (d->fx->write_handed)
-        d->handed = c->write_handed != NULL && c->write_handed(c->self, d->node);
+        d->unstored = c->write_model != NULL ? c->write_model(c->self, d->node) : NULL;
 }
 
 /* Copies the node's state and starts to write it as a checkpoint. */

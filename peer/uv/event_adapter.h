@@ -9,7 +9,7 @@
  *
  * A step never starts within another step: the results of an effect arrive in a later callback of
  * the loop. One result is reported earlier: after the effects are carried out, the same call of
- * uv_feed() reports whether a model was stored (NODE_KEPT, NODE_HANDED), or schedules another try.
+ * uv_feed() reports whether the model was stored (NODE_KEPT).
  */
 #ifndef PEER_UV_EVENT_ADAPTER_H
 #define PEER_UV_EVENT_ADAPTER_H
@@ -46,7 +46,7 @@ struct uv_driver
     /* Step counter of a checkpoint that could not be started, to be reported to the node. 0:
      * none. */
     uint64_t unwritten;
-    uv_timer_t wake, stop, end, keep;
+    uv_timer_t wake, stop, end;
     struct uv_roster roster; /* Watcher of the members file. Started if config->members is set. */
     uv_signal_t on_term, on_int, on_hup;
     struct uv_twice asked;
@@ -69,11 +69,9 @@ struct uv_driver
     bool polled;
     /* True: node_step() or its effects are running, so uv_feed() must not be called. */
     bool feeding;
-    /* Result of the last write_model effect. True: the model is stored, or config->write_model
-     * is NULL. */
-    bool stored;
-    /* Result of the last write_handed effect. True: the other peer's model is stored. */
-    bool handed;
+    /* Result of the last write_model effect. NULL: the model is stored, or config->write_model is
+     * NULL. Otherwise the reason why not. */
+    const char *unstored;
     /* True: node and links have ended, and config->late_ms() has asked for more time. */
     bool late;
     bool stopping, exiting, ended;

@@ -24,7 +24,7 @@ MESSAGES = re.compile(
     rf"HELLO round \d+(?: observer)?(?: without a run)?(?: started)?|MEMBERS(?: {NAME} [a-z?]+)*(?: accused: \d+)?"
     rf"|PING(?: finished)?|EDGE {EPOCH} round \d+(?: answer)?|EDGE_CLOSE|DELTA {EPOCH} round \d+ codec \d+ beat \d+"
     r"|FINISH (?:ASK|PROPOSE|REPORT|ACCEPTED|DECIDED) ballot \d+ models \d+"
-    rf"|MODEL_REQ {PIECE}|MODEL round \d+ {PIECE}|HAND \d+|ROUND_PROTOCOL round \d+ attempt \d+ step \d+"
+    rf"|MODEL_REQ {PIECE}|MODEL round \d+ {PIECE}|ROUND_PROTOCOL round \d+ attempt \d+ step \d+"
     rf"|REFUSED reason \d+|PART {EPOCH} round \d+ bytes \d+|MOMENTS bytes \d+|BEAT beat \d+|PROBE|HEARD age \d+ ms"
     r"|CALLBACK reason \d+|STATUS_REQ|STATUS|message \d+|a message that cannot be parsed, \d+ bytes")
 AT = re.compile(rf"at \d+: (?:{PHASE})(?:, holds)?(?:, step \d+, \d+ live)?(?:, apart \S+)?"

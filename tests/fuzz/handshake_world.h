@@ -137,7 +137,7 @@ static void obey(void)
 {
     struct node_effects *fx = world.fx;
     uint32_t n_dials = fx->n_dials, tag[NODE_DIALS_MAX];
-    bool work = fx->work, keep = fx->write_model, hand = fx->write_handed;
+    bool work = fx->work, keep = fx->write_model;
     for (uint32_t i = 0; i < fx->n_notes; i++)
         check_note(&fx->notes[i]);
     for (uint32_t i = 0; i < n_dials; i++)
@@ -153,9 +153,7 @@ static void obey(void)
     for (uint32_t i = 0; i < n_dials; i++)
         feed((struct node_event){.type = NODE_DIAL_FAILED, .dial = {.tag = tag[i]}});
     if (keep)
-        feed((struct node_event){.type = NODE_KEPT, .kept = {true}});
-    if (hand)
-        feed((struct node_event){.type = NODE_HANDED, .kept = {true}});
+        feed((struct node_event){.type = NODE_KEPT, .kept = {NULL}});
     if (work) {
         node_work(world.node, no_clock);
         feed((struct node_event){.type = NODE_WORKED});

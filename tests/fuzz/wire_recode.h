@@ -34,8 +34,6 @@ static inline size_t recode_write(uint8_t *out, size_t cap, const struct wire_me
         return wire_put_beat(out, cap, &m->beat);
     case WIRE_PROBE:
         return wire_put_probe(out, cap, &m->probe);
-    case WIRE_HAND:
-        return wire_put_hand(out, cap, &m->hand);
     case WIRE_HEARD:
         return wire_put_heard(out, cap, &m->heard);
     case WIRE_REFUSED:

@@ -297,8 +297,6 @@ static inline size_t sample(enum wire_type type, bool large)
         return recode_with_payload(buffer, CAP, wire_put_round_protocol(buffer, CAP, &m),
                                    m.payload);
     }
-    case WIRE_HAND:
-        return wire_put_hand(buffer, CAP, &(struct wire_hand){large ? WIRE_HAND_STORED : 0});
     case WIRE_MOMENTS: {
         struct wire_moments m = {.record = sample_hello(large).record,
                                  .founds = large,

@@ -429,8 +429,6 @@ static void test_bad_delta(void **state)
     assert_refused(buffer, wire_put_finish(buffer, CAP, &finish));
     finish = (struct wire_finish){.n_models = WIRE_MEMBERS_MAX + 1};
     assert_refused(buffer, wire_put_finish(buffer, CAP, &finish));
-    struct wire_hand hand = {WIRE_HAND_END};
-    assert_refused(buffer, wire_put_hand(buffer, CAP, &hand));
     struct wire_model_req ask = {1, 0, 1};
     assert_refused(buffer, wire_put_model_req(buffer, CAP, &ask));
     ask = (struct wire_model_req){1, WIRE_PIECE_LAYERS, 1};

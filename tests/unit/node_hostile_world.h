@@ -205,7 +205,7 @@ static inline void step(struct world *w, uint32_t who, struct node_event *ev)
         step(w, who, &failed);
     }
     if (stored)
-        step(w, who, &(struct node_event){.type = NODE_KEPT, .kept = {true}});
+        step(w, who, &(struct node_event){.type = NODE_KEPT, .kept = {NULL}});
 }
 
 /* Records the messages that the two actors receive. */
@@ -257,7 +257,6 @@ static inline void overhear(struct world *w, const uint8_t *p, size_t n)
     case WIRE_PROBE:
     case WIRE_HEARD:
     case WIRE_REFUSED:
-    case WIRE_HAND:
     case WIRE_PART:
     case WIRE_MOMENTS:
     case WIRE_ROUND_PROTOCOL:

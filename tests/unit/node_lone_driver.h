@@ -43,7 +43,6 @@ struct lone_actor
     bool vouches;
     uint64_t nonce;
     /* Counts of the messages that the node sent to the actor. */
-    uint32_t hand[WIRE_HAND_END];
     uint32_t n_hello, n_edge, n_delta, n_ping, n_model_req, n_close, n_model, n_members, n_dialled;
     struct record told; /* The node's own record, as the actor received it last. */
     bool told_finished; /* The node has announced that its model is final. */
@@ -358,7 +357,7 @@ static inline uint32_t lone_said(const struct lone *w, const char *text)
 /* Reports to the node whether its model was stored. */
 static inline void lone_kept(struct lone *w, bool stored)
 {
-    struct node_event ev = {.type = NODE_KEPT, .kept = {stored}};
+    struct node_event ev = {.type = NODE_KEPT, .kept = {stored ? NULL : "model: the disk is full"}};
     lone_step(w, &ev);
 }
 

@@ -268,9 +268,6 @@ static inline void lone_hears(struct lone *w, uint32_t who, const uint8_t *p, si
     case WIRE_HEARD:
         a->n_heard++;
         break;
-    case WIRE_HAND:
-        a->hand[m.hand.word]++;
-        break;
     case WIRE_MOMENTS:
         a->n_moments++;
         a->moments_of = m.moments.record;

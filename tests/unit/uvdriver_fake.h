@@ -41,9 +41,6 @@ struct fake
     size_t control_max, bulk_max;
     bool runs; /* True: node_run() returns a run. False: it returns NULL. */
     bool disk_full;
-    uint32_t n_refused; /* Number of models that the disk refuses as full before it accepts one. */
-    /* Retries of a failed model write. n_again: number made so far; tries: largest number. */
-    uint32_t n_again, tries;
 
     uint32_t n_up, n_down, n_clean, n_dial_failed, n_recv, n_sent, n_timer, n_worked, n_resolved,
         n_stop, n_kept, n_stored;
@@ -144,12 +141,11 @@ static void count(struct fake *f, const struct node_event *ev)
     case NODE_HEARD:
     case NODE_PART:
     case NODE_SIGNED:
-    case NODE_HANDED:
     case NODE_WRITTEN:
         break;
     case NODE_KEPT:
         f->n_kept++;
-        f->n_stored += ev->kept.stored;
+        f->n_stored += ev->kept.why == NULL;
         break;
     case NODE_STOP:
         f->n_stop++;
@@ -213,19 +209,12 @@ static const uint8_t fake_psk[CHANNEL_KEY] = {1, 2, 3};
 static uv_loop_t fake_loop;
 static int fake_ticks; /* Number of ticks of the watchdog timer in the current FAKE_RUN_UNTIL(). */
 
-static bool fake_wrote_model(void *self, const struct node *n)
+static const char *fake_wrote_model(void *self, const struct node *n)
 {
     (void)n;
     struct fake *f = self;
     f->n_models++;
-    return !f->disk_full && f->n_models > f->n_refused;
-}
-
-static uint32_t fake_again_ms(void *self)
-{
-    struct fake *f = self;
-    /* Milliseconds until the next retry, which grow with each one. 0: no retry. */
-    return f->n_again < f->tries ? ++f->n_again : 0;
+    return f->disk_full ? "model: the disk is full" : NULL;
 }
 
 static void fake_note(void *self, enum note_level level, const char *module, const char *text)
@@ -251,7 +240,6 @@ static inline void fake_init(struct fake *f, uint8_t seed)
     f->config.node.make_trainer_self = f;
     f->config.self = f;
     f->config.write_model = fake_wrote_model;
-    f->config.again_ms = fake_again_ms;
     f->config.note = fake_note;
     f->config.link.connect_ms = f->config.link.handshake_ms = FAKE_GENEROUS_MS;
     f->config.link.drain_ms = FAKE_GENEROUS_MS;

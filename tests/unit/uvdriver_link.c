@@ -403,7 +403,7 @@ static void test_leash_of_no_use(void **state)
 
 /* ---- Files ----------------------------------------------------------- */
 
-/* If no retry is possible, the node must receive the result of a model write in the same step. */
+/* The node must receive the result of a model write in the same step. */
 static void test_kept_or_not(void **state)
 {
     (void)state;
@@ -419,36 +419,6 @@ static void test_kept_or_not(void **state)
     }
     fake_exit(&a);
     fake_close(&a);
-}
-
-/* The disk is full for the first `full` of at most four attempts to write the model. Exactly
- * `n_tries` attempts must be made. */
-static void keep(uint32_t full, uint32_t n_tries)
-{
-    init_both();
-    a.tries = 3;
-    a.n_refused = full;
-    fake_open(&a);
-    a.asks.write_model = true;
-    fake_poke(&a);
-    assert_int_equal(a.n_kept, 0); /* While the write may be retried, no result is reported. */
-    FAKE_RUN_UNTIL(a.n_kept > 0);
-    assert_int_equal(a.n_models, n_tries);
-    assert_int_equal(a.n_stored, full < n_tries);
-    fake_exit(&a);
-    fake_close(&a);
-}
-
-static void test_kept_at_last(void **state)
-{
-    (void)state;
-    keep(2, 3);
-}
-
-static void test_given_up(void **state)
-{
-    (void)state;
-    keep(4, 4);
 }
 
 /* ---- Stopping --------------------------------------------------------- */
@@ -586,8 +556,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_inherited_socket_of_no_use, fake_setup, fake_teardown),
         cmocka_unit_test_setup_teardown(test_leash_of_no_use, fake_setup, fake_teardown),
         cmocka_unit_test_setup_teardown(test_kept_or_not, fake_setup, fake_teardown),
-        cmocka_unit_test_setup_teardown(test_kept_at_last, fake_setup, fake_teardown),
-        cmocka_unit_test_setup_teardown(test_given_up, fake_setup, fake_teardown),
         cmocka_unit_test_setup_teardown(test_stop_has_a_deadline, fake_setup, fake_teardown),
         cmocka_unit_test_setup_teardown(test_stop_while_a_job_hangs, fake_setup, fake_teardown),
         cmocka_unit_test_setup_teardown(test_job, fake_setup, fake_teardown),
