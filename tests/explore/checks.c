@@ -581,12 +581,16 @@ static void exit_code(struct cluster *c, uint32_t i, int code)
         cluster_wrong(c, WRONG_EXIT, "%" PRIu32 " ended with %d: %s", i, code, o.text);
 }
 
-/* Returns whether a fault fills the disk of this peer, which may then end with an error. */
+/* Returns whether a fault fills the disk of this peer for at least --quorum-timeout. The peer may
+ * then end with an error. A clock of a peer is at most 10 % fast. */
 static bool disk_full(const struct cluster *c, uint32_t i)
 {
-    for (uint32_t k = 0; k < c->plan.n_faults; k++)
-        if (c->plan.fault[k].kind == FAULT_FULL && (c->plan.fault[k].a & UINT32_C(1) << i))
+    for (uint32_t k = 0; k < c->plan.n_faults; k++) {
+        const struct fault *f = &c->plan.fault[k];
+        bool of_peer = f->kind == FAULT_FULL && (f->a & UINT32_C(1) << i);
+        if (of_peer && (double)f->for_us >= 0.9e6 * c->plan.patience_s)
             return true;
+    }
     return false;
 }
 
