@@ -247,6 +247,11 @@ bool certificate_has_voted(const struct node *n)
     return n->env.config.promise.n > 0 || (f != NULL && finish_has_promised(f));
 }
 
+void certificate_members(const struct node *n, struct finish_proposal *out)
+{
+    list_members((void *)(uintptr_t)n, out);
+}
+
 const struct finish_proposal *certificate_known(const struct node *n)
 {
     return n->certificate.finish != NULL ? finish_certificate(n->certificate.finish) : NULL;

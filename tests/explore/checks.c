@@ -12,6 +12,7 @@
 
 const char *const wrong_name[WRONG_KINDS] = {[WRONG_CRASH] = "crash",
                                              [WRONG_PROTOCOL] = "protocol",
+                                             [WRONG_CONFORMANCE] = "conformance",
                                              [WRONG_REPLICAS] = "replicas",
                                              [WRONG_MODEL] = "model",
                                              [WRONG_MEAN] = "mean",

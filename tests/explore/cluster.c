@@ -219,6 +219,7 @@ static void watch(void *self, uint32_t peer, const struct node_event *ev, uint32
         at.now_us = sim_now_us(c->world);
         trace_event(c->trace_peer[peer], sim_node(c->world, peer), &at);
     }
+    conformance_event(c, peer, ev);
     check_event(c, peer, ev);
 }
 
@@ -227,6 +228,7 @@ static void stepped(void *self, uint32_t peer, const struct node_event *ev,
 {
     struct cluster *c = self;
     (void)ev;
+    conformance_stepped(c, peer, fx);
     if (c->trace != NULL)
         trace_effects(c->trace_peer[peer], sim_node(c->world, peer), sim_now_us(c->world), fx);
 }
@@ -264,6 +266,7 @@ static void configure(void *self, uint32_t peer, struct node_config *n)
     n->part_least = 1;
     n->worker_limit_us = (int64_t)(c->plan.worker_limit_s * 1e6);
     admission_configure(c, peer, n);
+    conformance_configure(c, peer, n);
     n->n_known = n_known(c);
     n->n_bootstrap = n_bootstrap(c);
     if (n->n_bootstrap == 0)
@@ -399,6 +402,7 @@ void cluster_run(const struct plan *p, struct explored *out, FILE *trace, bool a
     if (trace != NULL)
         begin_trace(c, trace, all);
     set_world(c);
+    conformance_open(c);
     for (uint32_t i = 0; i < p->n_peers; i++)
         open_peer(c, i);
     if (sim_open(&c->world, &c->config) != 0) {
@@ -410,6 +414,7 @@ void cluster_run(const struct plan *p, struct explored *out, FILE *trace, bool a
     course_run(c);
     for (uint32_t i = 0; i < p->n_peers; i++)
         admission_look(c, i);
+    conformance_end(c);
     check_end(c);
     out->n_events = sim_events(c->world);
     out->simulated_s = (double)sim_now_us(c->world) * 1e-6;

@@ -8,6 +8,7 @@
 #include "peer/sim/attack.h"
 #include "peer/sim/faults.h"
 #include "peer/trace/trace.h"
+#include "tests/model/conform.h"
 
 enum { DIM_MAX = 1208, TEXT = 200 };
 
@@ -17,6 +18,8 @@ enum { DIM_MAX = 1208, TEXT = 200 };
 enum wrong {
     WRONG_CRASH,    /* The process crashed while it simulated the plan. */
     WRONG_PROTOCOL, /* A correct peer was accused of a protocol violation. */
+    /* A step of the finish protocol is not a step of its model (tests/model/conform.h). */
+    WRONG_CONFORMANCE,
     WRONG_REPLICAS, /* Two ends of an edge hold different replicas at the same epoch and round. */
     /* An honest peer's model is not finite or, with --byzantine, too far from its start. */
     WRONG_MODEL,
@@ -70,6 +73,9 @@ struct explored
     uint32_t n_drifts; /* Number of published drift figures that were compared. */
     /* Ratio of a published drift to the exact one that is farthest from 1. */
     double worst_drift;
+    uint64_t n_conform[CONFORM_STEPS]; /* Steps of the finish protocol that were checked. */
+    /* The peers count different members as voters, and one of these members has promised. */
+    bool voters_differ;
 };
 
 /* One exchange, as one end of an edge recorded it. A peer keeps its last KEPT exchanges with each
@@ -162,6 +168,8 @@ struct cluster
     bool all;            /* True: the trace contains repeated events and findings, too. */
     struct trace *trace; /* Writer of the trace, or NULL. */
     struct trace_peer *trace_peer[PLAN_PEERS_MAX]; /* Its part for each peer. */
+    /* Checker of the finish protocol. NULL: the model does not describe the run. */
+    struct conformance *conformance;
     struct explored *out;
 };
 
@@ -226,6 +234,16 @@ bool liars_excuse(const struct cluster *c);
  * returns the largest exact drift allowed among peers that claim consensus. Infinity: no limit. */
 bool liars_part(const struct cluster *c, uint32_t peer);
 double liars_claim(const struct cluster *c);
+
+/* Functions of conformance.c. conformance_open() does nothing if members are Byzantine, because such
+ * a run has no certificate, or if two processes have one identity, which the model does not have.
+ * conformance_configure() runs before a process starts, conformance_event() before an event,
+ * conformance_stepped() after it, conformance_end() at the end of the run. */
+void conformance_open(struct cluster *c);
+void conformance_configure(struct cluster *c, uint32_t peer, struct node_config *n);
+void conformance_event(struct cluster *c, uint32_t peer, const struct node_event *ev);
+void conformance_stepped(struct cluster *c, uint32_t peer, const struct node_effects *fx);
+void conformance_end(struct cluster *c);
 
 /* Functions of admission.c. admission_configure() and admission_started() run when a process is
  * configured and started, admission_changed() after a change of the allow-list, admission_apply()

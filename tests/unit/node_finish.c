@@ -1,9 +1,11 @@
 /* tests/unit/node_finish.c -- tests of the finish protocol (peer/node/finish): random worlds with
- * lost sessions, crashes, restarts and late peers, whatever the order of messages. */
+ * lost sessions, crashes, restarts and late peers, whatever the order of messages. Each
+ * step must be a step of the model (tests/model/conform.h). */
 #include "peer/node/finish/finish.h"
 #include "peer/node/timers.h"
 
 #include "nn/math/rng.h"
+#include "tests/model/conform.h"
 #include "tests/unit/gossip_seeds.h"
 
 #include <math.h>
@@ -43,6 +45,7 @@ struct peer
 struct world
 {
     struct rng rng;
+    struct conform *conform;
     uint32_t n;
     uint32_t n_safe; /* The first n_safe peers never crash, and end within the target. */
     int64_t now_us;
@@ -86,6 +89,7 @@ static void peer_send(void *self, uint32_t link, const struct wire_finish *m)
             *l = (struct letter){.from = p->index, .to = i, .link = link};
             l->len = wire_put_finish(l->bytes, sizeof l->bytes, m);
             assert_true(l->len > 0);
+            conform_sent(w->conform, p->index, m);
         }
 }
 
@@ -115,10 +119,54 @@ static bool peer_keep(void *self, const uint8_t *bytes, size_t n)
 {
     struct peer *p = self;
     assert_true(n <= sizeof p->promise);
-    if (p->full)
-        return false;
-    memcpy(p->promise, bytes, p->n_promise = n);
-    return true;
+    if (!p->full)
+        memcpy(p->promise, bytes, p->n_promise = n);
+    conform_kept(p->world->conform, p->index, (struct bytes){bytes, n}, !p->full);
+    return !p->full;
+}
+
+/* ---- what the checker asks for ---- */
+
+static void conform_wrong(void *self, const char *text)
+{
+    (void)self;
+    fail_msg("%s", text);
+}
+
+static void conform_members(void *self, uint32_t peer, struct finish_proposal *out)
+{
+    struct world *w = self;
+    peer_members(&w->peer[peer], out);
+}
+
+static uint32_t conform_begun(void *self, uint32_t peer)
+{
+    (void)self, (void)peer;
+    return 0;
+}
+
+static bool conform_frozen(void *self, uint32_t peer)
+{
+    const struct world *w = self;
+    return w->peer[peer].frozen;
+}
+
+static bool conform_within(void *self, uint32_t peer)
+{
+    const struct world *w = self;
+    return w->peer[peer].frozen && w->peer[peer].within;
+}
+
+static uint64_t conform_model(void *self, uint32_t peer)
+{
+    const struct world *w = self;
+    return rng_hash(&w->peer[peer].model, sizeof w->peer[peer].model);
+}
+
+static const struct finish_proposal *conform_certificate(void *self, uint32_t peer)
+{
+    const struct world *w = self;
+    return w->peer[peer].finish != NULL ? finish_certificate(w->peer[peer].finish) : NULL;
 }
 
 /* ---- the world ---- */
@@ -134,6 +182,7 @@ static void start(struct world *w, uint32_t i)
                                  .keep = peer_keep};
     fill_id(owner.id, i);
     p->frozen = false;
+    conform_start(w->conform, i, owner.id, (struct bytes){p->promise, p->n_promise});
     p->finish = finish_open(&owner, (struct bytes){p->promise, p->n_promise});
     assert_non_null(p->finish);
 }
@@ -141,6 +190,16 @@ static void start(struct world *w, uint32_t i)
 static void open_world(struct world *w, uint64_t seed, uint32_t n)
 {
     *w = (struct world){.n = n, .now_us = 1};
+    w->conform = conform_open(&(struct conform_world){.self = w,
+                                                      .quorum = 0.5,
+                                                      .guarantees = true,
+                                                      .wrong = conform_wrong,
+                                                      .members = conform_members,
+                                                      .n_begun = conform_begun,
+                                                      .is_frozen = conform_frozen,
+                                                      .is_within = conform_within,
+                                                      .model = conform_model,
+                                                      .certificate = conform_certificate});
     w->rng = rng_stream(rng_key(seed, RNG_TEST, n, 0));
     w->queue = malloc(QUEUE * sizeof *w->queue);
     assert_non_null(w->queue);
@@ -154,6 +213,7 @@ static void close_world(struct world *w)
 {
     for (uint32_t i = 0; i < w->n; i++)
         finish_close(w->peer[i].finish);
+    conform_close(w->conform);
     free(w->queue);
 }
 
@@ -186,8 +246,10 @@ static void disconnect(struct world *w, uint32_t a, uint32_t b)
     w->n_queue = n;
     for (uint32_t k = 0; k < 2; k++) {
         struct finish *f = w->peer[k == 0 ? a : b].finish;
-        if (f != NULL)
+        if (f != NULL) {
             finish_link_down(f, link);
+            conform_stepped(w->conform, k == 0 ? a : b);
+        }
     }
 }
 
@@ -227,6 +289,7 @@ static void update(struct world *w, uint32_t i)
         v.n_unfinished += k != i && w->peer[k].finish != NULL && !w->peer[k].frozen;
     }
     (void)finish_update(p->finish, &v);
+    conform_stepped(w->conform, i);
 }
 
 /* Delivers the oldest message of a random session and direction. */
@@ -247,7 +310,9 @@ static void deliver(struct world *w)
     struct wire_message m;
     assert_true(wire_read(l->bytes, l->len, batch, &m));
     update(w, l->to);
+    conform_received(w->conform, l->to, &m.finish);
     assert_true(finish_receive(w->peer[l->to].finish, l->link, &m.finish));
+    conform_stepped(w->conform, l->to);
     free(l);
 }
 

@@ -1,0 +1,717 @@
+/* tests/model/conform.c -- replays the steps of the finish protocol on the state of finish.pml.
+ *
+ *   of the program                              in the model
+ *   ------------------------------------------- -------------------------------------------
+ *   a promise is stored: an own ballot          BEGIN
+ *   a promise is stored: a ballot of a peer     ANSWER
+ *   storing a promise fails                     FORGET, and the peer is mute
+ *   an own proposal is stored as accepted       PROPOSE: adopts or invents, and ACCEPT
+ *   a proposal of a peer is stored as accepted  ACCEPT
+ *   a REPORT lists the sender as within         ANSWER: add(models[b], i)
+ *   the node has a certificate                  COUNT at the coordinator, else END
+ *   a process starts with a stored promise      RESUME
+ *   the own record says LEFT                    LEAVE
+ *
+ * A node stores its promise within a step and before the step sends a message, so the stored
+ * promises show the steps in their order. Messages are facts, as in the model: a message may contain
+ * only what the peers that it describes have done before. The coordinator alone may not use all
+ * facts: the checker takes the answers that have reached the coordinator.
+ */
+#include "conform.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    ACCEPTORS_MAX = 256,
+    PROCESSES_MAX = 32,
+    TEXT_MAX = 200,
+    BALLOT_HEAD = 8 + WIRE_ID_BYTES /* Bytes of a ballot in a stored promise. */
+};
+/* Flags of a member in a REPORT or an ACCEPTED (peer/node/finish/finish.c). */
+enum { WITHIN = 1, VOTES = 2 };
+
+const char *const conform_name[CONFORM_STEPS] = {
+    [CONFORM_BEGIN] = "BEGIN",   [CONFORM_ANSWER] = "ANSWER", [CONFORM_REPORT] = "REPORT",
+    [CONFORM_ADOPT] = "ADOPT",   [CONFORM_INVENT] = "INVENT", [CONFORM_ACCEPT] = "ACCEPT",
+    [CONFORM_COUNT] = "COUNT",   [CONFORM_END] = "END",       [CONFORM_FORGET] = "FORGET",
+    [CONFORM_RESUME] = "RESUME", [CONFORM_LEAVE] = "LEAVE"};
+
+enum rule {
+    BEGIN_HIGHER,
+    BEGIN_NEW,
+    BEGIN_FROZEN,
+    BEGIN_FIRST,
+    ANSWER_PROMISE,
+    ANSWER_ASKED,
+    ANSWER_STORED,
+    ANSWER_WITHIN,
+    ANSWER_BEST,
+    ANSWER_SUM,
+    PROPOSE_PROCESS,
+    PROPOSE_ONCE,
+    PROPOSE_QUORUM,
+    ADOPT_BEST,
+    INVENT_QUORUM,
+    INVENT_MODELS,
+    ACCEPT_PROMISE,
+    ACCEPT_PROPOSED,
+    ACCEPT_STORED,
+    COUNT_QUORUM,
+    END_DECIDED,
+    DECIDED_SAME,
+    MUTE_VOTES,
+    GONE_VOTES,
+    ENDED_STEPS,
+    RESUME_PROMISE,
+    LEAVE_PROMISED,
+    AGREEMENT,
+    FROZEN_MODEL,
+    STORED_FORM,
+    RULES
+};
+
+/* The guards of finish.pml, and what each of them demands of the program. */
+static const struct
+{
+    const char *step, *guard, *text;
+} rule[RULES] = {
+    [BEGIN_HIGHER] = {"BEGIN", "rank(b) > promised[owner(b)]",
+                      "a coordinator begins a ballot above all ballots that it has promised"},
+    [BEGIN_NEW] = {"BEGIN", "stage[b] == NONE", "a ballot begins once"},
+    [BEGIN_FROZEN] = {"BEGIN", "has(frozen, owner(b))", "the model of a coordinator is frozen"},
+    [BEGIN_FIRST] = {"BEGIN", "stage[b] = ASKING", "an ASK is sent after its ballot has begun"},
+    [ANSWER_PROMISE] = {"ANSWER", "may_promise(i, b)",
+                        "a voter promises no ballot below its promise"},
+    [ANSWER_ASKED] = {"ANSWER", "stage[b] == ASKING", "a voter promises a ballot that has begun"},
+    [ANSWER_STORED] = {"ANSWER", "promised[i] = rank(b)",
+                       "a voter stores its promise before it sends it"},
+    [ANSWER_WITHIN] = {"ANSWER", "has(within, i)", "a peer that says within is frozen and within"},
+    [ANSWER_BEST] = {"ANSWER", "best[b] = taken[i]",
+                     "a REPORT has the highest proposal that its voters have accepted"},
+    [ANSWER_SUM] = {"ANSWER", "add(promises[b], i)",
+                    "a REPORT says of other peers what they have reported"},
+    [PROPOSE_PROCESS] = {"PROPOSE", "stage[b] == ASKING",
+                         "the process that has begun a ballot makes its proposal"},
+    [PROPOSE_ONCE] = {"PROPOSE", "stage[b] = PROPOSED", "a ballot has one proposal"},
+    [PROPOSE_QUORUM] = {"PROPOSE", "quorum(promises[b])",
+                        "a coordinator has the promises of a quorum"},
+    [ADOPT_BEST] = {"PROPOSE", "source[b] = source[best[b]]",
+                    "a coordinator proposes the highest accepted proposal"},
+    [INVENT_QUORUM] = {"PROPOSE", "quorum(members_of(models[b]))",
+                       "a quorum is within in a new proposal"},
+    [INVENT_MODELS] = {"PROPOSE", "proposal[b] = models[b]",
+                       "the members within of a new proposal are those that have reported it"},
+    [ACCEPT_PROMISE] = {"ACCEPT", "may_promise(i, b)",
+                        "a voter accepts no proposal below its promise"},
+    [ACCEPT_PROPOSED] = {"ACCEPT", "stage[b] == PROPOSED", "a voter accepts what was proposed"},
+    [ACCEPT_STORED] = {"ACCEPT", "add(accepted[b], i)",
+                       "a voter stores the proposal before it says that it has accepted it"},
+    [COUNT_QUORUM] = {"COUNT", "quorum(accepted[b])",
+                      "a coordinator has the acceptances of a quorum in one ballot"},
+    [END_DECIDED] = {"END", "ended != 0", "a certificate comes from a peer that has it"},
+    [DECIDED_SAME] = {"END", "add(ended, i)", "a peer passes on the certificate that it has"},
+    [MUTE_VOTES] = {"ANSWER, ACCEPT, BEGIN", "!has(mute, i)",
+                    "a process that has lost its promise neither votes nor coordinates"},
+    [GONE_VOTES] = {"ANSWER, ACCEPT, BEGIN", "!has(gone, i)",
+                    "a voter that has left does not vote"},
+    [ENDED_STEPS] = {"all", "!has(ended, i)", "a peer with the certificate takes no further step"},
+    [RESUME_PROMISE] = {"RESUME", "promised[i], taken[i]",
+                        "a new process has the promise that the earlier one stored"},
+    [LEAVE_PROMISED] = {"LEAVE", "may_leave(i)", "a voter that has promised does not leave"},
+    [AGREEMENT] = {"decide()", "agreement", "two quorums have accepted the same proposal"},
+    [FROZEN_MODEL] = {"check()", "s1", "a model that was reported as within does not change"},
+    [STORED_FORM] = {"all", "-",
+                     "a stored promise is well-formed, and its proposal changes only "
+                     "with its ballot"},
+};
+
+/* What the checker knows of one member and one ballot. heard_*: the fact has reached the
+ * coordinator. */
+struct answer
+{
+    uint32_t taken; /* Ballot of the proposal that the voter had accepted when it promised. */
+    bool voted, within, accepted;
+    bool heard_vote, heard_within, heard_accepted;
+};
+
+struct ballot
+{
+    struct wire_ballot id;
+    uint32_t value;      /* Number of the proposal. 0: none yet. */
+    uint32_t source;     /* Ballot in which the proposal was new. */
+    uint32_t best_heard; /* Highest ballot of an accepted proposal in the answers that arrived. */
+    struct answer answer[ACCEPTORS_MAX];
+};
+
+/* A member by its identity, whatever its processes. */
+struct acceptor
+{
+    uint64_t key;      /* finish_key() of its identity. */
+    uint32_t promised; /* Ballot of the stored promise. 0: none. */
+    uint32_t taken;    /* Ballot of the stored proposal. 0: none. */
+    uint32_t n_listed; /* Number of lists of voters that contain the member. */
+    bool gone;         /* Has announced that it leaves. */
+};
+
+/* The process of a peer. */
+struct process
+{
+    uint8_t id[WIRE_ID_BYTES];
+    uint32_t acceptor;
+    bool mute, ended;
+    uint32_t ballot;  /* Ballot that the process has begun last. 0: none. */
+    uint32_t value;   /* With `ended`: number of the certificate. */
+    uint32_t decided; /* Number of the proposal in the DECIDED that the present event brings. */
+    bool reported;    /* Has reported that its model is within. */
+    uint64_t model;   /* With `reported`: hash of the model. */
+};
+
+struct value
+{
+    size_t n;
+    uint8_t *bytes;
+};
+
+struct conform
+{
+    struct conform_world world;
+    uint32_t n_acceptors, n_ballots, n_values, n_lists;
+    struct acceptor acceptor[ACCEPTORS_MAX];
+    struct ballot **ballot; /* Numbers begin at 1. */
+    struct value *value;    /* Numbers begin at 1. */
+    struct process process[PROCESSES_MAX];
+    uint32_t decided; /* Source of the decided proposal. 0: none. */
+    struct finish_proposal members, proposal;
+    uint64_t n_steps[CONFORM_STEPS];
+};
+
+static void diverge(struct conform *f, uint32_t peer, enum rule r, uint32_t ballot)
+{
+    char text[TEXT_MAX];
+    uint64_t number = ballot != 0 ? f->ballot[ballot]->id.number : 0;
+    snprintf(text, sizeof text, "%" PRIu32 " in ballot %" PRIu64 ": %s (%s: %s)", peer, number,
+             rule[r].text, rule[r].step, rule[r].guard);
+    f->world.wrong(f->world.self, text);
+}
+
+static void demand(struct conform *f, uint32_t peer, bool holds, enum rule r, uint32_t ballot)
+{
+    if (!holds)
+        diverge(f, peer, r, ballot);
+}
+
+static void count(struct conform *f, enum conform_step step)
+{
+    f->n_steps[step]++;
+}
+
+/* ---- members, ballots, proposals by number ---- */
+
+static uint32_t acceptor_of(struct conform *f, uint64_t key)
+{
+    for (uint32_t i = 0; i < f->n_acceptors; i++)
+        if (f->acceptor[i].key == key)
+            return i;
+    assert(f->n_acceptors < ACCEPTORS_MAX);
+    f->acceptor[f->n_acceptors] = (struct acceptor){.key = key};
+    return f->n_acceptors++;
+}
+
+static int compare_ballots(const struct wire_ballot *a, const struct wire_ballot *b)
+{
+    if (a->number != b->number)
+        return a->number < b->number ? -1 : 1;
+    return a->number == 0 ? 0 : memcmp(a->id, b->id, WIRE_ID_BYTES);
+}
+
+/* Compares ballots by their numbers in `ballot`. 0 is below all others. */
+static int order(const struct conform *f, uint32_t a, uint32_t b)
+{
+    static const struct wire_ballot none;
+    return compare_ballots(a != 0 ? &f->ballot[a]->id : &none, b != 0 ? &f->ballot[b]->id : &none);
+}
+
+/* Returns 0 if the ballot has not begun. */
+static uint32_t find_ballot(const struct conform *f, const struct wire_ballot *id)
+{
+    for (uint32_t i = f->n_ballots; i > 0 && id->number != 0; i--)
+        if (compare_ballots(&f->ballot[i]->id, id) == 0)
+            return i;
+    return 0;
+}
+
+static uint32_t add_ballot(struct conform *f, const struct wire_ballot *id)
+{
+    f->ballot = realloc(f->ballot, (f->n_ballots + 2) * sizeof *f->ballot);
+    assert(f->ballot != NULL);
+    struct ballot *b = calloc(1, sizeof *b);
+    assert(b != NULL);
+    b->id = *id;
+    f->ballot[++f->n_ballots] = b;
+    return f->n_ballots;
+}
+
+/* Returns 0 for no bytes. */
+static uint32_t value_of(struct conform *f, struct bytes v)
+{
+    if (v.n == 0)
+        return 0;
+    for (uint32_t i = 1; i <= f->n_values; i++)
+        if (f->value[i].n == v.n && memcmp(f->value[i].bytes, v.p, v.n) == 0)
+            return i;
+    f->value = realloc(f->value, (f->n_values + 2) * sizeof *f->value);
+    assert(f->value != NULL);
+    struct value *x = &f->value[++f->n_values];
+    *x = (struct value){v.n, malloc(v.n)};
+    assert(x->bytes != NULL);
+    memcpy(x->bytes, v.p, v.n);
+    return f->n_values;
+}
+
+static const uint8_t *get_ballot(const uint8_t *p, struct wire_ballot *b)
+{
+    b->number = 0;
+    for (size_t i = 0; i < 8; i++)
+        b->number |= (uint64_t)p[i] << (8 * i);
+    memcpy(b->id, p + 8, WIRE_ID_BYTES);
+    return p + BALLOT_HEAD;
+}
+
+/* A stored promise: highest ballot promised, ballot of the accepted proposal, proposal. */
+struct stored
+{
+    struct wire_ballot promised, accepted;
+    uint32_t value;
+};
+
+static bool read_stored(struct conform *f, struct stored *s, struct bytes b)
+{
+    *s = (struct stored){.value = 0};
+    if (b.n == 0)
+        return true;
+    if (b.n < 2 * BALLOT_HEAD)
+        return false;
+    const uint8_t *p = get_ballot(get_ballot(b.p, &s->promised), &s->accepted);
+    s->value = value_of(f, (struct bytes){p, b.n - 2 * BALLOT_HEAD});
+    return s->promised.number > 0 && (s->accepted.number > 0) == (s->value > 0);
+}
+
+/* ---- quorums ---- */
+
+static int by_key(const void *a, const void *b)
+{
+    uint64_t x = ((const struct finish_member *)a)->key, y = ((const struct finish_member *)b)->key;
+    return x < y ? -1 : x > y;
+}
+
+/* Reads the list of voters of a peer into f->members. */
+static void read_voters(struct conform *f, uint32_t peer)
+{
+    f->world.members(f->world.self, peer, &f->members);
+    qsort(f->members.member, f->members.n, sizeof f->members.member[0], by_key);
+    f->n_lists++;
+    for (uint32_t i = 0; i < f->members.n; i++)
+        if (f->members.member[i].voter)
+            f->acceptor[acceptor_of(f, f->members.member[i].key)].n_listed++;
+}
+
+/* quorum(): whether the voters of f->members for which has() is true are a quorum. The voters of a
+ * resumed cluster are at least the members that the checkpoint has. */
+static bool is_quorum(struct conform *f, uint32_t peer, uint32_t ballot,
+                      bool (*has)(const struct answer *a))
+{
+    uint32_t n = 0, n_voters = 0, begun = f->world.n_begun(f->world.self, peer);
+    bool has_first = false;
+    for (uint32_t i = 0; i < f->members.n; i++) {
+        const struct finish_member *m = &f->members.member[i];
+        bool counts = m->voter && has(&f->ballot[ballot]->answer[acceptor_of(f, m->key)]);
+        has_first |= counts && n_voters == 0;
+        n += counts;
+        n_voters += m->voter;
+    }
+    uint32_t base = begun > n_voters ? begun : n_voters;
+    return n + 1e-9 >= f->world.quorum * base && (2 * n != base || has_first);
+}
+
+static bool heard_vote(const struct answer *a)
+{
+    return a->heard_vote;
+}
+
+static bool heard_within(const struct answer *a)
+{
+    return a->heard_within;
+}
+
+static bool heard_accepted(const struct answer *a)
+{
+    return a->heard_accepted;
+}
+
+static bool accepted(const struct answer *a)
+{
+    return a->accepted;
+}
+
+/* ---- promises that a node stores ---- */
+
+/* BEGIN: ballot b of the peer's own, which is not known yet. */
+static uint32_t begin(struct conform *f, uint32_t peer, const struct wire_ballot *id)
+{
+    struct process *p = &f->process[peer];
+    uint32_t known = find_ballot(f, id), b = known != 0 ? known : add_ballot(f, id);
+    demand(f, peer, known == 0, BEGIN_NEW, b);
+    demand(f, peer, order(f, b, f->acceptor[p->acceptor].promised) > 0, BEGIN_HIGHER, b);
+    demand(f, peer, f->world.is_frozen(f->world.self, peer), BEGIN_FROZEN, b);
+    struct answer *own = &f->ballot[b]->answer[p->acceptor];
+    own->heard_vote = true;
+    own->within = own->heard_within = f->world.is_within(f->world.self, peer);
+    p->ballot = b;
+    count(f, CONFORM_BEGIN);
+    return b;
+}
+
+/* Returns whether the members within of a new proposal are those that have reported it and that the
+ * coordinator lists. */
+static bool has_models(struct conform *f, uint32_t ballot, struct bytes v)
+{
+    bool same = finish_decode(&f->proposal, v);
+    for (uint32_t i = 0; i < f->proposal.n && same; i++)
+        if (f->proposal.member[i].status == FINISH_WITHIN)
+            same =
+                heard_within(&f->ballot[ballot]->answer[acceptor_of(f, f->proposal.member[i].key)]);
+    for (uint32_t i = 0; i < f->members.n && same; i++) {
+        uint64_t key = f->members.member[i].key;
+        bool in = false;
+        for (uint32_t k = 0; k < f->proposal.n; k++)
+            in |= f->proposal.member[k].key == key && f->proposal.member[k].status == FINISH_WITHIN;
+        same = in == heard_within(&f->ballot[ballot]->answer[acceptor_of(f, key)]);
+    }
+    return same;
+}
+
+/* PROPOSE: adopts the highest accepted proposal, or makes a new one. */
+static void propose(struct conform *f, uint32_t peer, uint32_t b, uint32_t value)
+{
+    struct process *p = &f->process[peer];
+    struct ballot *x = f->ballot[b];
+    uint32_t best = x->best_heard;
+    demand(f, peer, p->ballot == b, PROPOSE_PROCESS, b);
+    demand(f, peer, x->value == 0, PROPOSE_ONCE, b);
+    read_voters(f, peer);
+    demand(f, peer, is_quorum(f, peer, b, heard_vote), PROPOSE_QUORUM, b);
+    for (uint32_t i = 0; i < f->n_acceptors; i++)
+        if (x->answer[i].heard_vote && order(f, x->answer[i].taken, best) > 0)
+            best = x->answer[i].taken;
+    x->value = value;
+    if (best != 0) {
+        demand(f, peer, value == f->ballot[best]->value, ADOPT_BEST, b);
+        x->source = f->ballot[best]->source;
+        count(f, CONFORM_ADOPT);
+        return;
+    }
+    x->source = b;
+    struct bytes v = {f->value[value].bytes, f->value[value].n};
+    demand(f, peer, is_quorum(f, peer, b, heard_within), INVENT_QUORUM, b);
+    demand(f, peer, has_models(f, b, v), INVENT_MODELS, b);
+    count(f, CONFORM_INVENT);
+}
+
+/* decide(): proposals that a quorum has accepted in one ballot are the same proposal. */
+static void decide(struct conform *f, uint32_t peer, uint32_t b)
+{
+    if (!f->world.guarantees)
+        return;
+    read_voters(f, peer);
+    if (!is_quorum(f, peer, b, accepted))
+        return;
+    demand(f, peer, f->decided == 0 || f->decided == f->ballot[b]->source, AGREEMENT, b);
+    f->decided = f->ballot[b]->source;
+}
+
+static void accept(struct conform *f, uint32_t peer, uint32_t b, uint32_t value)
+{
+    struct process *p = &f->process[peer];
+    struct answer *own = &f->ballot[b]->answer[p->acceptor];
+    demand(f, peer, order(f, b, f->acceptor[p->acceptor].promised) >= 0, ACCEPT_PROMISE, b);
+    if (memcmp(f->ballot[b]->id.id, p->id, WIRE_ID_BYTES) == 0) {
+        propose(f, peer, b, value);
+        own->heard_accepted = true;
+    }
+    demand(f, peer, value == f->ballot[b]->value, ACCEPT_PROPOSED, b);
+    own->accepted = true;
+    f->acceptor[p->acceptor].taken = b;
+    count(f, CONFORM_ACCEPT);
+    decide(f, peer, b);
+}
+
+void conform_kept(struct conform *f, uint32_t peer, struct bytes promise, bool stored)
+{
+    struct process *p = &f->process[peer];
+    struct acceptor *a = &f->acceptor[p->acceptor];
+    struct stored s;
+    bool formed = read_stored(f, &s, promise) && promise.n > 0;
+    demand(f, peer, formed, STORED_FORM, 0);
+    demand(f, peer, !p->mute, MUTE_VOTES, a->promised);
+    demand(f, peer, !p->ended, ENDED_STEPS, a->promised);
+    demand(f, peer, !a->gone, GONE_VOTES, a->promised);
+    if (!stored) {
+        p->mute = true;
+        count(f, CONFORM_FORGET);
+        return;
+    }
+    bool own = memcmp(s.promised.id, p->id, WIRE_ID_BYTES) == 0;
+    uint32_t taken = find_ballot(f, &s.accepted), b = find_ballot(f, &s.promised);
+    if (taken != a->taken) {
+        demand(f, peer, taken != 0 && taken == b, ACCEPT_PROPOSED, b);
+        if (taken != 0)
+            accept(f, peer, taken, s.value);
+    } else {
+        uint32_t value = taken != 0 ? f->ballot[taken]->value : 0;
+        demand(f, peer, value == s.value, STORED_FORM, taken);
+        b = own ? begin(f, peer, &s.promised) : b;
+        demand(f, peer, b != 0, ANSWER_ASKED, b);
+        demand(f, peer, order(f, b, a->promised) >= 0, ANSWER_PROMISE, b);
+        if (b != 0) {
+            /* A new process may promise the ballot again, also after it has accepted its proposal. */
+            struct answer *x = &f->ballot[b]->answer[p->acceptor];
+            x->taken = x->voted ? x->taken : a->taken;
+            x->voted = true;
+        }
+        count(f, CONFORM_ANSWER);
+    }
+    a->promised = b;
+}
+
+/* ---- messages ---- */
+
+static uint64_t entry(const struct wire_finish *m, uint32_t i, uint8_t *flags)
+{
+    return finish_entry(m->members, i, flags);
+}
+
+static uint32_t n_entries(const struct wire_finish *m)
+{
+    return (uint32_t)(m->members.n / WIRE_FINISH_ENTRY);
+}
+
+/* An answer reaches the coordinator of its ballot. */
+static void hear(struct conform *f, uint32_t peer, const struct wire_finish *m)
+{
+    struct process *p = &f->process[peer];
+    uint32_t b = find_ballot(f, &m->ballot), best = find_ballot(f, &m->accepted);
+    struct ballot *x = b != 0 ? f->ballot[b] : NULL;
+    bool asks = m->word == WIRE_FINISH_REPORT;
+    if (x == NULL || b != p->ballot || asks != (x->value == 0))
+        return;
+    for (uint32_t i = 0; i < n_entries(m); i++) {
+        uint8_t flags;
+        struct answer *a = &x->answer[acceptor_of(f, entry(m, i, &flags))];
+        a->heard_vote |= asks && (flags & VOTES) != 0;
+        a->heard_within |= asks && (flags & WITHIN) != 0;
+        a->heard_accepted |= !asks && (flags & VOTES) != 0;
+    }
+    if (asks && order(f, best, x->best_heard) > 0)
+        x->best_heard = best;
+}
+
+/* The model of a peer that has reported it as within does not change before the process ends. */
+static void check_model(struct conform *f, uint32_t peer)
+{
+    struct process *p = &f->process[peer];
+    uint64_t hash = f->world.model(f->world.self, peer);
+    demand(f, peer, !p->reported || p->model == hash, FROZEN_MODEL, 0);
+    p->model = hash;
+    p->reported = true;
+}
+
+/* The peer adds its own entry to the answers. */
+static void report(struct conform *f, uint32_t peer, uint32_t b, uint8_t flags, bool asks)
+{
+    struct process *p = &f->process[peer];
+    struct answer *a = &f->ballot[b]->answer[p->acceptor];
+    demand(f, peer, (flags & VOTES) == 0 || (asks ? a->voted : a->accepted),
+           asks ? ANSWER_STORED : ACCEPT_STORED, b);
+    demand(f, peer, (flags & VOTES) == 0 || !p->mute, MUTE_VOTES, b);
+    if ((flags & WITHIN) == 0)
+        return;
+    demand(f, peer, asks && f->world.is_within(f->world.self, peer), ANSWER_WITHIN, b);
+    a->within = true;
+    check_model(f, peer);
+    count(f, CONFORM_REPORT);
+}
+
+static void check_answer(struct conform *f, uint32_t peer, const struct wire_finish *m)
+{
+    struct process *p = &f->process[peer];
+    bool asks = m->word == WIRE_FINISH_REPORT;
+    uint32_t b = find_ballot(f, &m->ballot), best = find_ballot(f, &m->accepted), n_within = 0;
+    demand(f, peer, b != 0, ANSWER_ASKED, b);
+    if (b == 0 || n_entries(m) == 0)
+        return;
+    for (uint32_t i = 0; i < n_entries(m); i++) {
+        uint8_t flags;
+        uint32_t k = acceptor_of(f, entry(m, i, &flags));
+        const struct answer *a = &f->ballot[b]->answer[k];
+        if (k == p->acceptor)
+            report(f, peer, b, flags, asks);
+        bool votes = (flags & VOTES) == 0 || (asks ? a->voted : a->accepted);
+        demand(f, peer, votes && ((flags & WITHIN) == 0 || a->within), ANSWER_SUM, b);
+        if (asks && (flags & VOTES) != 0)
+            demand(f, peer, order(f, best, a->taken) >= 0, ANSWER_BEST, b);
+        n_within += (flags & WITHIN) != 0;
+    }
+    uint32_t value = value_of(f, m->proposal);
+    demand(f, peer, m->n_models == n_within, ANSWER_SUM, b);
+    demand(f, peer, !asks || value == (best != 0 ? f->ballot[best]->value : 0), ANSWER_BEST, b);
+}
+
+/* COUNT or END: the node has a certificate. */
+static void check_certificate(struct conform *f, uint32_t peer)
+{
+    struct process *p = &f->process[peer];
+    uint8_t bytes[WIRE_FINISH_PROPOSAL_MAX];
+    const struct finish_proposal *known = f->world.certificate(f->world.self, peer);
+    if (known == NULL || p->ended)
+        return;
+    uint32_t value = value_of(f, (struct bytes){bytes, finish_encode(bytes, known)}), b = p->ballot;
+    if (p->decided != 0) {
+        demand(f, peer, p->decided == value, END_DECIDED, b);
+        count(f, CONFORM_END);
+    } else {
+        read_voters(f, peer);
+        demand(f, peer,
+               b != 0 && f->ballot[b]->value == value && is_quorum(f, peer, b, heard_accepted),
+               COUNT_QUORUM, b);
+        count(f, CONFORM_COUNT);
+    }
+    p->ended = true;
+    p->value = value;
+}
+
+void conform_sent(struct conform *f, uint32_t peer, const struct wire_finish *m)
+{
+    struct process *p = &f->process[peer];
+    uint32_t b = find_ballot(f, &m->ballot);
+    demand(f, peer, !p->ended || m->word == WIRE_FINISH_DECIDED, ENDED_STEPS, b);
+    switch (m->word) {
+    case WIRE_FINISH_ASK:
+        demand(f, peer, b != 0, BEGIN_FIRST, b);
+        break;
+    case WIRE_FINISH_PROPOSE:
+        demand(f, peer, b != 0 && f->ballot[b]->value == value_of(f, m->proposal), ACCEPT_PROPOSED,
+               b);
+        break;
+    case WIRE_FINISH_REPORT:
+    case WIRE_FINISH_ACCEPTED:
+        check_answer(f, peer, m);
+        break;
+    case WIRE_FINISH_DECIDED:
+        check_certificate(f, peer);
+        demand(f, peer, p->ended && p->value == value_of(f, m->proposal), DECIDED_SAME, b);
+        break;
+    case WIRE_FINISH_END:
+        break;
+    }
+}
+
+/* ---- events ---- */
+
+void conform_received(struct conform *f, uint32_t peer, const struct wire_finish *m)
+{
+    if (m->word == WIRE_FINISH_DECIDED)
+        f->process[peer].decided = value_of(f, m->proposal);
+    else if (m->word == WIRE_FINISH_REPORT || m->word == WIRE_FINISH_ACCEPTED)
+        hear(f, peer, m);
+}
+
+void conform_stepped(struct conform *f, uint32_t peer)
+{
+    struct process *p = &f->process[peer];
+    bool had_ended = p->ended;
+    check_certificate(f, peer);
+    p->decided = 0;
+    if (p->ended && !had_ended && p->reported)
+        check_model(f, peer);
+}
+
+void conform_left(struct conform *f, uint32_t peer)
+{
+    struct process *p = &f->process[peer];
+    struct acceptor *a = &f->acceptor[p->acceptor];
+    if (a->gone)
+        return;
+    demand(f, peer, a->promised == 0 && !p->mute, LEAVE_PROMISED, a->promised);
+    a->gone = true;
+    count(f, CONFORM_LEAVE);
+}
+
+void conform_start(struct conform *f, uint32_t peer, const uint8_t id[WIRE_ID_BYTES],
+                   struct bytes promise)
+{
+    struct stored s;
+    uint32_t k = acceptor_of(f, finish_key(id));
+    struct acceptor *a = &f->acceptor[k];
+    assert(peer < PROCESSES_MAX);
+    f->process[peer] = (struct process){.acceptor = k};
+    memcpy(f->process[peer].id, id, WIRE_ID_BYTES);
+    bool readable = read_stored(f, &s, promise);
+    bool same = find_ballot(f, &s.promised) == a->promised
+                && find_ballot(f, &s.accepted) == a->taken
+                && s.value == (a->taken != 0 ? f->ballot[a->taken]->value : 0);
+    demand(f, peer, same || !readable, RESUME_PROMISE, a->promised);
+    f->process[peer].mute = !readable;
+    a->gone = false;
+    if (!readable)
+        count(f, CONFORM_FORGET);
+    else if (a->promised != 0)
+        count(f, CONFORM_RESUME);
+}
+
+void conform_end(struct conform *f, uint32_t peer)
+{
+    if (f->process[peer].reported)
+        check_model(f, peer);
+}
+
+bool conform_same_voters(const struct conform *f)
+{
+    bool same = true;
+    for (uint32_t i = 0; i < f->n_acceptors; i++) {
+        const struct acceptor *a = &f->acceptor[i];
+        same &= a->n_listed == 0 || a->n_listed == f->n_lists || a->promised == 0;
+    }
+    return same;
+}
+
+const uint64_t *conform_steps(const struct conform *f)
+{
+    return f->n_steps;
+}
+
+/* ---- life ---- */
+
+struct conform *conform_open(const struct conform_world *world)
+{
+    struct conform *f = calloc(1, sizeof *f);
+    assert(f != NULL);
+    f->world = *world;
+    return f;
+}
+
+void conform_close(struct conform *f)
+{
+    if (f == NULL)
+        return;
+    for (uint32_t i = 1; i <= f->n_ballots; i++)
+        free(f->ballot[i]);
+    for (uint32_t i = 1; i <= f->n_values; i++)
+        free(f->value[i].bytes);
+    free(f->ballot);
+    free(f->value);
+    free(f);
+}
