@@ -1,5 +1,5 @@
 /* tests/unit/node_finish.c -- tests of the finish protocol (peer/node/finish): random worlds with
- * lost sessions, crashes, restarts and late peers, whatever the order of messages. Each
+ * lost sessions, crashes, restarts, full disks and late peers, whatever the order of messages. Each
  * step must be a step of the model (tests/model/conform.h). */
 #include "peer/node/finish/finish.h"
 #include "peer/node/timers.h"
@@ -58,6 +58,9 @@ struct world
     size_t n_decision;
     uint8_t decision[WIRE_FINISH_PROPOSAL_MAX];
 };
+
+/* Steps of the model that all worlds have taken, by kind. */
+static uint64_t n_steps[CONFORM_STEPS];
 
 static void fill_id(uint8_t id[WIRE_ID_BYTES], uint32_t index)
 {
@@ -213,6 +216,8 @@ static void close_world(struct world *w)
 {
     for (uint32_t i = 0; i < w->n; i++)
         finish_close(w->peer[i].finish);
+    for (int k = 0; k < CONFORM_STEPS; k++)
+        n_steps[k] += conform_steps(w->conform)[k];
     conform_close(w->conform);
     free(w->queue);
 }
@@ -361,6 +366,8 @@ static void take_step(struct world *w, bool faults)
         start(w, a);
     else if (what == 97)
         w->now_us += FINISH_TAKEOVER_US;
+    else if (what == 98 && a >= w->n_safe && draw(w, 4) == 0)
+        w->peer[a].full = !w->peer[a].full;
     check(w);
 }
 
@@ -408,6 +415,18 @@ static void test_connected_majority_gets_a_certificate(void **state)
 {
     (void)state;
     for_seeds(check_end, 400);
+}
+
+/* The worlds of the tests above take every step of the model but LEAVE, which the node takes. */
+static void test_worlds_take_all_steps_of_the_model(void **state)
+{
+    (void)state;
+    if (getenv("SEED") != NULL)
+        skip();
+    for (int k = 0; k < CONFORM_STEPS; k++) {
+        print_message("%s %llu\n", conform_name[k], (unsigned long long)n_steps[k]);
+        assert_true(n_steps[k] > 0 || k == CONFORM_LEAVE);
+    }
 }
 
 /* Without faults one ballot decides, and the certificate has the exact distance of two models. */
@@ -500,6 +519,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_all_certificates_are_equal, print_seed),
         cmocka_unit_test_teardown(test_connected_majority_gets_a_certificate, print_seed),
+        cmocka_unit_test(test_worlds_take_all_steps_of_the_model),
         cmocka_unit_test(test_one_ballot_decides),
         cmocka_unit_test(test_lost_promise_takes_the_vote),
         cmocka_unit_test(test_bad_proposals_are_refused),

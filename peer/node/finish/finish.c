@@ -249,6 +249,9 @@ static void add_self(struct finish *f, const struct wire_finish *m)
             w->evidence = f->own;
         }
         w->n_mixing = !f->frozen && !f->view.stalled;
+    }
+    /* A proposal that this peer could not store was not accepted, and perhaps was never sent. */
+    if (!w->proposes && (flags & FLAG_VOTES) != 0) {
         w->accepted = f->accepted;
         w->n_proposal = f->n_proposal;
         memcpy(w->proposal, f->proposal, f->n_proposal);
