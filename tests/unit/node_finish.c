@@ -384,7 +384,7 @@ static void check_random_world(uint64_t seed)
 static void test_all_certificates_are_equal(void **state)
 {
     (void)state;
-    for_seeds(check_random_world, 400);
+    for_seeds(check_random_world, 1000);
 }
 
 /* Faults stop, and a majority has never restarted: everybody that is connected gets the
