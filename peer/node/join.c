@@ -48,6 +48,7 @@ static bool take(struct join *j)
     run_context_moved(j->workshop);
     j->round = round_quorum_joined(j->sessions, state_transfer_round(&j->fetch));
     j->apart = j->fetch.apart;
+    j->certified = j->fetch.certificate != NULL;
     state_transfer_close(&j->fetch);
     MARK_IF(err == 0, "join: takes a fetched model");
     if (err != 0)
@@ -76,13 +77,23 @@ const struct link *join_awaits(const struct join *j)
     return initial_awaited(&j->initial);
 }
 
-bool join_update(struct join *j)
+bool join_has_covered(const struct join *j, const struct finish_proposal *certificate)
+{
+    for (size_t i = 0; i < j->sessions->n_links && certificate != NULL; i++)
+        if (state_transfer_is_source(&j->sessions->links[i], certificate))
+            return true;
+    return false;
+}
+
+bool join_update(struct join *j, const struct finish_proposal *certificate)
 {
     const struct env *v = j->env;
     if (j->workshop->lacks)
         return false;
-    if (join_donor(j) != NULL)
-        return state_transfer_update(&j->fetch) && take(j);
+    if (join_donor(j) != NULL) {
+        bool covered = join_has_covered(j, certificate);
+        return state_transfer_update(&j->fetch, covered ? certificate : NULL) && take(j);
+    }
     /* No member has begun, so this peer can begin with the run's initial model. This peer waits if
      * a member that has begun may still be found: while other peers refuse its sessions, while the
      * bootstrap list has not answered yet, or while other members resume from checkpoints. */
@@ -104,5 +115,6 @@ bool join_model(struct join *j, const struct link *l, const struct wire_model *m
         initial ? initial_take(&j->initial, l, model) : state_transfer_take(&j->fetch, l, model);
     if (wrong != NULL)
         sessions_violation(j->sessions, l, wrong);
-    return wrong == NULL && !j->has_model && j->fetch.active && join_update(j);
+    return wrong == NULL && !j->has_model && j->fetch.active
+           && join_update(j, j->fetch.certificate);
 }

@@ -34,6 +34,7 @@ struct join
     uint64_t round; /* Round of the fetched model. Valid after join_update() has returned true. */
     /* Distance of the fetched model from the models of its sources, as in struct state_transfer. */
     double apart;
+    bool certified; /* True: all sources of the fetched model are covered by the certificate. */
     struct state_transfer fetch; /* Transfer of a model from members that have begun the run. */
     struct initial initial;      /* Transfer of the run's initial model. */
     int64_t begun_us;            /* Node time of join_start(), in microseconds. */
@@ -50,8 +51,13 @@ void join_again(struct join *j);
 
 /* Continues to obtain a model. Called while the peer has none. Returns true if a fetched model is
  * complete and now is this peer's model; j->round is its round. Returns false in all other cases,
- * also if the peer now begins with the run's initial model (has_model tells). */
-bool join_update(struct join *j);
+ * also if the peer now begins with the run's initial model (has_model tells). `certificate`: the
+ * certificate of the run, or NULL. Once there is one, the model comes from members that it covers, as
+ * long as this peer has a session with one of them. */
+bool join_update(struct join *j, const struct finish_proposal *certificate);
+
+/* Returns whether this peer has a session with a member whose model the certificate covers. */
+bool join_has_covered(const struct join *j, const struct finish_proposal *certificate);
 
 /* Continues to fetch the run's initial model. Called while the run context lacks it. INITIAL_HERE:
  * the initial model is now the peer's model. Later steps find out whether the run has begun without

@@ -525,7 +525,7 @@ static void update_phases(struct node *n)
         job_go_on(&n->job);
         return;
     }
-    n->phases.certified = certificate_known(n) != NULL;
+    n->phases.certificate = certificate_known(n);
     n->phases.certificate_awaited =
         n->final_model.state != FINAL_MODEL_PENDING && certificate_awaited(n);
     switch (phases_update(&n->phases, job_diverged(&n->job))) {

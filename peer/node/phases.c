@@ -99,7 +99,7 @@ void phases_join(struct phases *ph)
     ph->done = ph->skipped = 0;
     ph->resumed = false;
     ph->taken = true;
-    if (round >= last && (ph->certified || member_counts_finished(ph->env)))
+    if (round >= last && (ph->join->certified || member_counts_finished(ph->env)))
         take_final(ph);
 }
 
@@ -530,7 +530,7 @@ static enum phases_next get_model(struct phases *ph, const struct schedule_view 
 {
     if (v->has_model)
         join_again(ph->join);
-    else if (join_update(ph->join))
+    else if (join_update(ph->join, ph->certificate))
         phases_join(ph);
     return PHASES_WAIT;
 }
@@ -592,11 +592,11 @@ static enum phases_next follow(struct phases *ph, const struct schedule_view *v,
 }
 
 /* The run has a certificate, but this peer was absent when it was decided and still mixes. The peer
- * fetches a model of members that have finished, and takes it as its final model. It keeps its own
+ * fetches a model of members that the certificate covers, and takes it as its final model. It keeps its own
  * model until the fetched one is complete. */
 static enum phases_next take_certified(struct phases *ph)
 {
-    if (!join_update(ph->join))
+    if (!join_update(ph->join, ph->certificate))
         return PHASES_WAIT;
     ph->taken = true;
     take_final(ph);
@@ -606,7 +606,7 @@ static enum phases_next take_certified(struct phases *ph)
 enum phases_next phases_update(struct phases *ph, bool diverged)
 {
     end_edges(ph);
-    if (ph->certified && ph->phase == NODE_CONSENSUS && join_donor(ph->join) != NULL)
+    if (ph->phase == NODE_CONSENSUS && join_has_covered(ph->join, ph->certificate))
         return take_certified(ph);
     if (ph->phase == NODE_CONSENSUS)
         look_at_last_phase(ph);

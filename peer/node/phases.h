@@ -137,7 +137,8 @@ struct phases
     /* True: this peer has ended within the target and waits for a certificate (certificate.h). Set by
      * node.c. */
     bool certificate_awaited;
-    bool certified;  /* True: the run has a certificate. Set by node.c. */
+    /* Certificate of the run. NULL: none is known. Borrowed. Set by node.c. */
+    const struct finish_proposal *certificate;
     int64_t told_us; /* Reference time for the next message about waiting (wait_log.h). */
     int64_t skip_us; /* No message about skipped rounds is printed before this time. */
     /* Edges as they are shown to the schedule. Array with room for cap_seen entries. Owned. */

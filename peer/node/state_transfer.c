@@ -81,10 +81,10 @@ static bool is_there(const struct state_transfer *f, size_t k)
     return !f->source[k].struck && link_of(f, k) != NULL;
 }
 
-/* Returns whether the member of this session has begun this run, so that it can be a source. */
-static bool may_send(const struct link *l)
+bool state_transfer_is_source(const struct link *l, const struct finish_proposal *certificate)
 {
-    return link_talks(l) && !l->doomed && l->same_run && l->started;
+    return link_talks(l) && !l->doomed && l->same_run && l->started
+           && (certificate == NULL || finish_status_of(certificate, l->id) == FINISH_WITHIN);
 }
 
 /* Returns the upper median of the rounds that possible sources report, 0 without such sources. A
@@ -95,7 +95,7 @@ static uint64_t usual_round(const struct state_transfer *f)
     uint64_t round[NODE_LINKS_MAX];
     size_t n = 0;
     for (size_t i = 0; i < NODE_LINKS_MAX; i++) {
-        if (!may_send(&links[i]))
+        if (!state_transfer_is_source(&links[i], f->certificate))
             continue;
         size_t at = n++;
         for (; at > 0 && round[at - 1] > links[i].round; at--)
@@ -130,7 +130,8 @@ static const struct link *best_new(const struct state_transfer *f, uint64_t leas
     const struct link *best = NULL;
     for (size_t i = 0; i < NODE_LINKS_MAX; i++) {
         const struct link *l = &f->sessions->links[i];
-        if (!may_send(l) || l->round < least || (best != NULL && l->round <= best->round))
+        if (!state_transfer_is_source(l, f->certificate) || l->round < least
+            || (best != NULL && l->round <= best->round))
             continue;
         size_t k = source_of(f, l->id);
         bool lost = k < f->n_sources && !f->source[k].struck && link_of(f, k) == NULL;
@@ -535,8 +536,11 @@ static bool any_source(const struct state_transfer *f)
     return false;
 }
 
-bool state_transfer_update(struct state_transfer *f)
+bool state_transfer_update(struct state_transfer *f, const struct finish_proposal *certificate)
 {
+    if (f->active && f->certificate != certificate)
+        state_transfer_close(f);
+    f->certificate = certificate;
     if (!f->active && (round_quorum_furthest(f->sessions, UINT32_MAX) == NULL || !begin(f)))
         return false;
     look_for_stalls(f);

@@ -40,6 +40,7 @@
 #define PEER_NODE_STATE_TRANSFER_H
 
 #include "gossip/exchange/piece.h"
+#include "peer/node/finish/proposal.h"
 #include "peer/node/run_context.h"
 
 enum {
@@ -87,6 +88,9 @@ struct state_transfer
     struct sessions *sessions;
     struct run_context *workshop;
     bool active; /* True from the start of a fetch until state_transfer_close(). */
+    /* If not NULL, only members whose models this certificate covers are sources. Borrowed. Set by
+     * state_transfer_update(). */
+    const struct finish_proposal *certificate;
     /* Number of fetches that were started so far. Identifies the present fetch. */
     uint64_t n_fetches;
     /* Model under construction. Missing pieces contain the run's initial model. NULL: no fetch. */
@@ -131,11 +135,15 @@ void state_transfer_close(struct state_transfer *f);
  * sessions are wanted until state_transfer_close(). */
 void state_transfer_seek(struct state_transfer *f);
 
+/* Returns whether the member of this session can be a source: it has begun this run, and the
+ * certificate, if not NULL, covers its model. O(members of the certificate). */
+bool state_transfer_is_source(const struct link *l, const struct finish_proposal *certificate);
+
 /* Starts or continues the fetch: chooses sources, sends requests, and judges the model once all
- * pieces are present. Called at every step. Returns true if the model is complete and was accepted;
+ * pieces are present. A fetch with another `certificate` begins anew. Called at every step. Returns true if the model is complete and was accepted;
  * f->staged then holds it until state_transfer_close(). If memory for the model is not available,
  * the node ends. */
-bool state_transfer_update(struct state_transfer *f);
+bool state_transfer_update(struct state_transfer *f, const struct finish_proposal *certificate);
 
 /* Handles a MODEL message with a piece or with sketches. Returns NULL, or the protocol violation in
  * words. */
