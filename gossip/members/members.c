@@ -268,8 +268,8 @@ static void reuse_slot(struct members *m, struct slot *s, const struct record *k
     vouches_drop(m, table_place(&m->table, s), table_place(&m->table, s));
 }
 
-/* Adds an unknown member. A full table without a member to evict returns MEMBERS_FULL before the
- * signature is verified. Memory is allocated only after verification. */
+/* Adds an unknown member. If the table is full and no member can be evicted, returns MEMBERS_FULL
+ * before the signature is verified. Memory is allocated only after verification. */
 static enum members_verdict add_member(struct members *m, const struct record *r, int64_t now_us)
 {
     bool full = m->table.n == WIRE_MEMBERS_MAX;

@@ -203,8 +203,9 @@ int64_t members_tick(struct members *m, int64_t now_us);
 
 const struct record *members_self(const struct members *m);
 size_t members_count(const struct members *m);
-/* Returns the i-th member, including this peer, sorted by length of name, name and id, so peer-2
- * comes before peer-10. Valid until the next change. */
+/* Returns entry i of the member list, which includes this peer. The list is sorted by the length of
+ * the name, then by name, then by identity, so peer-2 comes before peer-10. The pointer is valid
+ * until the next change of the table. */
 const struct member *members_at(const struct members *m, size_t i);
 const struct member *members_find(const struct members *m, const uint8_t id[WIRE_ID_BYTES]);
 

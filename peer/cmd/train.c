@@ -22,8 +22,8 @@
 #include <string.h>
 #include <uv.h>
 
-/* With --evaluate-every, an evaluation before the end of the run may always use this number of
- * samples, however few were trained on since the last evaluation. */
+/* With --evaluate-every, the number of samples of an evaluation is limited by the number of samples
+ * that were trained on since the last evaluation. This is the least value of the limit. */
 enum { TEST_LEAST = 1000 };
 
 /* clang-format off */
@@ -73,8 +73,8 @@ static int fix_run(struct cmd_train *t)
     const struct options *o = t->o;
     struct run_flags flags = o->run;
     const char *data = options_given(o, "data") ? options_text(o, "data") : NULL;
-    /* The choice of batches depends on the name of the peer. With the name of the first peer of
-     * `hearsay local`, both commands give the same result. */
+    /* The choice of batches depends on the name of the peer. `hearsay train` uses the name of the
+     * first peer of `hearsay local`, so that it gives the same result as `local --peers 1`. */
     int err = cmd_training_init(&t->training, data, "own", "peer-0", error);
     t->reading.out = stderr;
     t->training.reading = &t->reading;
@@ -268,7 +268,7 @@ static int train(struct cmd_train *t)
         if (t->diverged[0] == '\0')
             cmd_train_checkpoint_round(t);
     }
-    /* After divergence, the model to which training has returned is evaluated. */
+    /* Training diverged and was rolled back: the model of the rollback is evaluated. */
     if (t->diverged[0] != '\0') {
         t->trainer.evaluate(t->trainer.self, t->x, 0, &t->tested);
         t->tested_at = t->rollback.round;

@@ -184,7 +184,7 @@ static void take_result(struct sessions *s, const struct link *link, const struc
     l->why = m->why;
     snprintf(b->address, sizeof b->address, "%s", m->address);
     if (b->tell_us == 0)
-        /* The warning is delayed, so that it covers the results of other members, too. */
+        /* The warning is delayed, so that it covers the calls of other members, too. */
         b->tell_us = s->env->now_us + CALLBACK_COLLECT_US;
 }
 

@@ -529,7 +529,7 @@ static void update_phases(struct node *n)
     n->phases.certificate_awaited =
         n->final_model.state != FINAL_MODEL_PENDING && certificate_awaited(n);
     switch (phases_update(&n->phases, job_diverged(&n->job))) {
-    case PHASES_WAIT: /* A model requested during the last job must not wait for the next job. */
+    case PHASES_WAIT: /* Sends models that were requested while the previous job ran. */
         if (n->phases.phase >= NODE_TRAINING)
             model_server_serve_idle(&n->orders, n->phases.round, !models_mix(n));
         break;

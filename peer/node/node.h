@@ -400,7 +400,8 @@ struct node_config
     int64_t worker_limit_us;
 
     enum node_uplink uplink; /* How this peer learns the capacity of its links. */
-    double uplink_rate;      /* Bytes/s that all edges share, with NODE_UPLINK_RATE. */
+    /* If `uplink` is NODE_UPLINK_RATE: upload rate that all edges share, in bytes/s. */
+    double uplink_rate;
 
     bool log_debug; /* True: the node sends debug notes, which report changes of its state. */
 

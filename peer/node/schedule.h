@@ -225,8 +225,8 @@ bool schedule_in_step(const struct schedule_view *v);
 uint64_t schedule_lead(const struct schedule_view *v);
 
 enum {
-    /* A number of hops that is greater than in any graph. schedule_settled() returns it plus 1 if
-     * no neighbour limits its result. */
+    /* A number of hops above the distance of any two peers in any graph. schedule_settled() returns
+     * SCHEDULE_FAR + 1 if no neighbour limits its result. */
     SCHEDULE_FAR = 1 << 30
 };
 

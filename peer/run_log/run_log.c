@@ -2,6 +2,8 @@
  * again after errors. */
 #include "peer/run_log/run_log.h"
 
+#include "nn/files/safetensors.h"
+#include "peer/node/verdict.h"
 #include "peer/output/promise.h"
 
 #include <inttypes.h>
@@ -131,6 +133,36 @@ bool run_log_keep_promise(void *self, const uint8_t *bytes, size_t n)
     return promise_write(d->dir, bytes, n) == 0;
 }
 
+/* Returns whether the file has a model of the last round of the node's run. */
+static bool is_final_model(const char *path, const struct node *n)
+{
+    struct safetensors_info info;
+    struct node_progress p;
+    char text[WIRE_RUN_MAX + 1], round[24], error[FILE_ERROR_MAX];
+    const struct run *run = node_run(n);
+    if (run == NULL || safetensors_info(path, &info, error) != 0)
+        return false;
+    node_progress(n, &p);
+    run_text(run, text);
+    snprintf(round, sizeof round, "%" PRIu64, p.n_rounds);
+    const char *its_run = safetensors_value(&info, "run");
+    const char *its_round = safetensors_value(&info, "round");
+    bool same = its_run != NULL && strcmp(its_run, text) == 0;
+    bool last = its_round != NULL && strcmp(its_round, round) == 0;
+    safetensors_info_close(&info);
+    return same && last;
+}
+
+/* Returns whether the model in the file must stay. The run ended without this process, but an
+ * earlier process of this peer has stored its final model, which may belong to the run's
+ * certificate. */
+static bool keeps_model(const char *path, const struct node *n)
+{
+    struct verdict_facts f;
+    node_facts(n, &f);
+    return f.away && is_final_model(path, n);
+}
+
 /* Also called after another file could not be written: the process then ends with an error, but the
  * trained model is saved. */
 const char *run_log_save_model(struct run_log *d, const struct node *n)
@@ -143,6 +175,10 @@ const char *run_log_save_model(struct run_log *d, const struct node *n)
     int err = length < (int)sizeof path ? 0 : -ENAMETOOLONG;
     if (err < 0) {
         snprintf(d->why, sizeof d->why, "--out %.200s: %s", d->dir, strerror(-err));
+    } else if (keeps_model(path, n)) {
+        note(d, NOTE_INFO,
+             "the model of the last round that this peer stored earlier stays in %.200s", path);
+        err = 1;
     } else {
         disk_reservation_release(&d->reserve);
         err = diary_model_of_node(path, n, d->name, &d->source, d->why);

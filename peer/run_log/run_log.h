@@ -110,8 +110,10 @@ void run_log_write_identity(struct run_log *d);
 /* Functions for the callbacks of a driver (peer/uv/driver.h). The caller's callbacks pass its
  * run_log.
  *
- *   run_log_save_model       writes this peer's model. Returns NULL if the model is saved, or if
- *                            there is no directory. Otherwise returns the file and the reason,
+ *   run_log_save_model       writes this peer's model. If the run ended without this process, a
+ *                            model of the last round that an earlier process stored is not
+ *                            replaced. Returns NULL if the model is saved, or if there is no
+ *                            directory. Otherwise returns the file and the reason,
  *                            valid until the next call
  *   run_log_lines_retry_ms   writes waiting metrics lines. Returns the time until the next try, in
  *                            milliseconds. 0: no line waits, or do not try again */

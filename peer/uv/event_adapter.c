@@ -12,7 +12,8 @@
 enum {
     /* Period at which the node gets the measured throughput of its links, in microseconds. */
     CARRIED_US = 1000 * 1000,
-    /* If the wake-up timer is late by more microseconds than this, the sockets are polled first. */
+    /* Lateness of the wake-up timer, in microseconds, above which the sockets are polled before the
+     * node handles the timer. */
     LAG_US = 250 * 1000
 };
 

@@ -30,7 +30,7 @@ enum feature {
     FEATURE_ASYNC,   /* --policy async. */
     FEATURE_OVERLAP, /* --overlap. */
     FEATURE_STEPS,   /* More than one local step in a round. */
-    FEATURE_DIM,     /* A model that is long enough for peers to measure the drift. */
+    FEATURE_DIM,     /* A model with enough parameters for the peers to publish drift estimates. */
     FEATURE_FEW,     /* Training begins before all peers are there. */
     FEATURE_NAMES,   /* Peers find each other by bootstrap names. */
     FEATURE_QUORUM,  /* Another quorum and another --quorum-timeout. */

@@ -302,7 +302,7 @@ static void test_unfinished(void **state)
         assert_int_equal(get("GET", "/metrics"), 200);
     }
     for (size_t i = 0; i < PARTS; i++) {
-        hear(fd[i]); /* Without an answer the server closes the connection. */
+        hear(fd[i]); /* The server closes the connection without sending an answer. */
         assert_string_equal(body(), "");
     }
 }

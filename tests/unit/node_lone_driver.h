@@ -58,8 +58,8 @@ struct lone_actor
     uint32_t n_callback;           /* Number of CALLBACK messages that the actor received. */
     struct wire_callback callback; /* The last CALLBACK message. */
     uint32_t n_finish;             /* Number of FINISH messages that the actor received. */
-    /* Number of times that the node told the actor that it has recently heard another member
-     * (HEARD). */
+    /* Number of HEARD messages that the actor received. With HEARD the node says that it has recently
+     * received something from another member. */
     uint32_t n_heard;
     /* Number of BEAT messages that the actor received before the delta of their step. */
     uint32_t n_early;

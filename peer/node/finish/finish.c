@@ -60,8 +60,9 @@ struct finish
     struct finish_owner owner;
     struct finish_view view;
     bool frozen;
-    int64_t frozen_us;          /* Node time of finish_freeze(). */
-    struct finish_evidence own; /* Evidence of the own model. own.n is 0: it is not within. */
+    int64_t frozen_us; /* Node time of finish_freeze(). */
+    /* Evidence about this peer's model. own.n is 0: the model is not within the target. */
+    struct finish_evidence own;
 
     /* The acceptor: the highest ballot promised, and the last proposal accepted. */
     struct wire_ballot promised, accepted;
@@ -516,8 +517,9 @@ static uint8_t flags_of(const struct wave *w, uint64_t key)
     return FLAG_ABSENT;
 }
 
-/* Fills *p with the members of the run, and returns whether the voters with all bits of `flags` in
- * the sum of the wave are a quorum. Members with FLAG_WITHIN get the status FINISH_WITHIN. */
+/* Fills *p with the members of the run. Returns whether a quorum of voters has all bits of `flags` in
+ * the answers that this wave has collected. Members with FLAG_WITHIN get the status
+ * FINISH_WITHIN. */
 static bool look_at_voters(struct finish *f, struct finish_proposal *p, uint8_t flags)
 {
     const struct wave *w = &f->wave;
