@@ -52,7 +52,7 @@ static uint64_t run(bool debug, bool sessions)
     }
     rig_run(&r, UINT64_MAX);
     uint64_t hash = sim_trace(r.world);
-    sim_close(r.world);
+    rig_close(&r);
     return hash;
 }
 

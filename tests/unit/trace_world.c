@@ -63,7 +63,7 @@ static void run(struct writer *w, uint32_t threads)
     rig_run(&w->rig, UINT64_MAX);
     rig_ended_well(&w->rig, 0.05);
     trace_close(w->trace);
-    sim_close(w->rig.world);
+    rig_close(&w->rig);
 }
 
 /* Returns where `line` is in the trace, as a line of peer-0 without its time. */
