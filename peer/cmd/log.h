@@ -1,9 +1,9 @@
 /* peer/cmd/log.h -- messages of a command and of its peers on stderr, selected by --log-level.
  *
  *   --log-level     form of a message                  messages that are printed
- *   not given       hearsay peer: peer-0: text         info and above; of the peers of `local` and
- *                                                      `sim`: warning and above
- *   LEVEL           time, level, module, source, text  LEVEL and above
+ *   not given       hearsay peer: peer-0: text         info and more severe; of the peers of `local`
+ *                                                      and `sim`: warnings and errors
+ *   LEVEL           time, level, module, source, text  LEVEL and more severe
  *                   (peer/trace/log_line.h)
  *
  * Results and lines of progress are no messages: they are always printed.
@@ -18,8 +18,9 @@
 #define CMD_ROW_LOG_LEVEL                                                                          \
     {                                                                                              \
         .name = "log-level", .kind = OPTION_CHOICE, .arg = "error|warning|info|debug",             \
-        .help = "print messages of this level and above, each with time, level and module; "       \
-                "default: info, without these columns"                                             \
+        .help = "print messages that are at least this severe (error is the most severe), each "   \
+                "with time, level and module; without this option: info and more severe, as "      \
+                "plain text, and of the peers of local and sim only warnings and errors"           \
     }
 
 /* Reads --log-level, if the command has this option. Called once, before the command runs. */
@@ -27,7 +28,7 @@ void cmd_log_open(const struct options *o);
 
 /* Returns whether --log-level was given, so that messages have the form of log_line.h. */
 bool cmd_log_given(void);
-/* Returns whether messages of this level are printed. Without --log-level: info and above. */
+/* Returns whether messages of this level are printed. Without --log-level: info and more severe. */
 bool cmd_log_shows(enum note_level level);
 
 /* Prints a message with the present time if cmd_log_shows(). Only to be called if
