@@ -24,8 +24,8 @@
           "Each time this interval has passed, the node checks the timers of sessions, members "   \
           "and edges.")                                                                            \
     TIMER(PAUSE_US, 2 * TICK_US,                                                                   \
-          "If a step begins more than this time after the requested wake-up, the process was "     \
-          "paused, and node time excludes the pause.")                                             \
+          "If the process wakes up more than this time too late, it was paused, and the pause "    \
+          "does not count for timers.")                                                            \
     /* ---- Failure detector ---- */                                                               \
     TIMER(HEARTBEAT_US, 500 * 1000,                                                                \
           "Each time this interval has passed, the peer sends a PING on each session.")            \
@@ -44,14 +44,14 @@
           "A member that two members have accused is declared dead after this time, unless it "    \
           "refutes the accusations.")                                                              \
     TIMER(REFUTED_US, 5 * 1000 * 1000,                                                             \
-          "A member that has refuted an accusation of this peer may be accused again after this "  \
-          "time, doubled for each earlier refutation.")                                            \
+          "A member that has refuted an accusation made by this peer may be accused again after "  \
+          "this time, doubled for each earlier refutation.")                                       \
     TIMER(REFUTED_MAX_US, 60 * 1000 * 1000,                                                        \
-          "After this time, a member may be accused again, however often it has refuted "          \
-          "accusations of this peer.")                                                             \
+          "The delay of REFUTED_US doubles up to this time, however often a member has refuted "   \
+          "accusations made by this peer.")                                                        \
     TIMER(MONITOR_GRACE_US, 3 * 1000 * 1000,                                                       \
-          "Once a member has ended its run, the silence of a newly monitored member counts only "  \
-          "after this time.")                                                                      \
+          "Once any member has ended its run, the silence of a member that this peer begins to "   \
+          "monitor counts only after this time.")                                                  \
     TIMER(DEAD_LINK_US, 6 * 1000 * 1000,                                                           \
           "A session with a peer on which nothing has arrived for this time is closed, and the "   \
           "peer is dialled again.")                                                                \
@@ -60,19 +60,19 @@
     TIMER(SURPLUS_LINK_US, 15 * 1000 * 1000,                                                       \
           "A session that this peer dialled and that is not needed is closed after this time.")    \
     TIMER(ENDED_AFTER_PAUSE_US, 10 * 1000 * 1000,                                                  \
-          "If all dials of a peer that was paused are refused for this time, the processes of "    \
+          "If all dials by a peer that was paused are refused for this time, the processes of "    \
           "the other members count as ended.")                                                     \
     TIMER(ENDED_AFTER_CUT_US, 30 * 1000 * 1000,                                                    \
-          "If all dials of a peer that a network failure cut off are refused for this time, the "  \
+          "If all dials by a peer that a network failure cut off are refused for this time, the "  \
           "processes of the other members count as ended.")                                        \
     TIMER(ANTI_ENTROPY_US, 10 * 1000 * 1000,                                                       \
           "Each time this interval has passed, the peer sends its whole member table on one "      \
           "random session.")                                                                       \
     TIMER(NEW_MEMBERS_US, 60 * 1000 * 1000,                                                        \
-          "After this time, the count of unknown members that a session has announced starts "     \
-          "again from 0.")                                                                         \
+          "A session may announce at most 1,024 unknown members in each interval of this length.") \
     TIMER(MEMBERSHIP_LOG_US, 60 * 1000 * 1000,                                                     \
-          "Each time this interval has passed, one more message about a member may be printed.")   \
+          "After four messages about a member, at most one more message about this member is "     \
+          "printed in each interval of this length.")                                              \
     /* ---- Duplicate names and identities ---- */                                                 \
     TIMER(DUPLICATE_NAME_US, 10 * 1000 * 1000,                                                     \
           "If two live members have the same name for this time, the member that started later "   \
@@ -81,35 +81,37 @@
           "After this time, the error about another process with this peer's identity may be "     \
           "printed again.")                                                                        \
     TIMER(DUPLICATE_RECORD_US, 1000 * 1000,                                                        \
-          "A record of another process with this peer's identity is ignored if its session is "    \
-          "still open after this time.")                                                           \
+          "If a session brings a record of another process with this peer's identity and is lost " \
+          "within this time, the error about the other process is printed.")                       \
     /* ---- Dialling ---- */                                                                       \
     TIMER(REDIAL_MIN_US, 100 * 1000,                                                               \
           "After a failed dial, a member is dialled again after this time, doubled for each "      \
           "earlier failure.")                                                                      \
     TIMER(REDIAL_MAX_US, 5 * 1000 * 1000,                                                          \
-          "After this time, a member is dialled again, however many dials have failed.")           \
+          "The delay of REDIAL_MIN_US doubles up to this time, however many dials to a member "    \
+          "have failed.")                                                                          \
     TIMER(RESTARTING_US, 15 * 1000 * 1000,                                                         \
-          "A member from which nothing has arrived for this time is no longer dialled as often "   \
-          "as a member that may be restarting.")                                                   \
+          "A member may be restarting if its last message is not older than this time, and is "    \
+          "then dialled more often.")                                                              \
     TIMER(REDIAL_RECENT_US, 500 * 1000,                                                            \
-          "After this time, a member that may be restarting is dialled again, however many "       \
-          "dials have failed.")                                                                    \
+          "The delay of REDIAL_MIN_US doubles only up to this time for a member that may be "      \
+          "restarting.")                                                                           \
     TIMER(REDIAL_RESET_US, 1000 * 1000,                                                            \
-          "A session that no edge needs resets the delay of the next dial to its member once it "  \
-          "has lasted for this time.")                                                             \
+          "If a session that no edge needs lasted longer than this time, the next dial to its "    \
+          "member starts without delay.")                                                          \
     TIMER(DIAL_REFUSED_US, 1000 * 1000,                                                            \
-          "A dial that fails after this time does not count as refused by a host that is up.")     \
+          "Only a dial that fails within this time counts as refused by a host that is up.")       \
     TIMER(DIAL_YIELD_US, 2 * 1000 * 1000,                                                          \
-          "After this time without a session, the peer with the greater identity dials, too, so "  \
-          "that both peers do not dial at once.")                                                  \
+          "The peer with the smaller identity dials first, and the other one dials, too, after "   \
+          "this time without a session.")                                                          \
     TIMER(DEAD_REDIAL_US, 30 * 1000 * 1000,                                                        \
           "Each time this interval has passed, one dead member is dialled.")                       \
     TIMER(DEAD_REDIAL_ALONE_US, 2 * 1000 * 1000,                                                   \
           "Each time this interval has passed, a peer that was cut off or paused, or that has no "  \
           "session, dials one dead member.")                                                       \
     TIMER(DIAL_DROPPED_US, 1000 * 1000,                                                            \
-          "A peer dials at most 8 members that it has dropped from its table in this interval.")   \
+          "In each interval of this length, at most 8 members that this peer has dropped from "    \
+          "its table are dialled.")                                                                \
     TIMER(BOOTSTRAP_US, 30 * 1000 * 1000,                                                          \
           "Each time this interval has passed, the names of the bootstrap list are resolved and "  \
           "dialled again.")                                                                        \
@@ -127,17 +129,17 @@
     TIMER(CALLBACK_UNMET_US, 4 * 1000 * 1000,                                                      \
           "If dials to a new member fail for this time, a warning with the reason is printed.")    \
     TIMER(CALLBACK_COLLECT_US, 1000 * 1000,                                                        \
-          "After this time, one warning covers all members that report that they cannot call "     \
-          "this peer.")                                                                            \
+          "Reports that members cannot call this peer are collected for this time and printed as " \
+          "one warning.")                                                                          \
     TIMER(CALLBACK_WARNING_US, 10 * 1000 * 1000,                                                   \
           "The warning that no member can call this peer is repeated after this time, doubled "    \
           "for each earlier warning.")                                                             \
     TIMER(CALLBACK_WARNING_MAX_US, 600 * 1000 * 1000,                                              \
-          "After this time, the warning that no member can call this peer is repeated, however "   \
-          "often it was printed.")                                                                 \
+          "The delay of CALLBACK_WARNING_US doubles up to this time, however often the warning "   \
+          "was printed.")                                                                          \
     TIMER(CONNECTION_US, 3 * 1000 * 1000,                                                          \
-          "If this peer has had no session since its start, or no connected peer has had a run, "  \
-          "for this time, the first warning is printed.")                                          \
+          "The first warning that this peer has had no session yet, or that no connected peer "    \
+          "has a run, is printed after this time.")                                                \
     TIMER(CONNECTION_LOST_US, 30 * 1000 * 1000,                                                    \
           "If a peer that had a session before has none for this time, a warning is printed.")     \
     TIMER(CONNECTION_STARTING_US, 10 * 1000 * 1000,                                                \
@@ -147,15 +149,15 @@
           "A warning about missing sessions or a missing run is repeated after this time, "        \
           "doubled for each earlier warning.")                                                     \
     TIMER(CONNECTION_WARNING_MAX_US, 600 * 1000 * 1000,                                            \
-          "After this time, a warning about missing sessions or a missing run is repeated, "       \
-          "however often it was printed.")                                                         \
+          "The delay of CONNECTION_WARNING_US doubles up to this time, however often a warning "   \
+          "was printed.")                                                                          \
     /* ---- Admission and quarantine ---- */                                                       \
     TIMER(REFUSED_END_US, 10 * 1000 * 1000,                                                        \
           "A peer that has been refused for this time, and is admitted by no other peer, exits "   \
           "with an error.")                                                                        \
     TIMER(REFUSAL_VALID_US, 7 * 1000 * 1000,                                                       \
-          "If no refusal arrives for this time, this peer no longer counts as refused, and the "   \
-          "refusing member may be accused again.")                                                 \
+          "If no refusal arrives for this time, this peer no longer counts as refused, and a "     \
+          "member whose last refusal is older may be accused again.")                              \
     TIMER(REFUSED_REDIAL_US, 500 * 1000,                                                           \
           "A peer that has been refused dials other peers again after this time.")                 \
     TIMER(REFUSER_REDIAL_US, 2 * 1000 * 1000,                                                      \
@@ -169,7 +171,8 @@
           "A peer that violated the protocol may have sessions again after this time, doubled "    \
           "for each earlier violation.")                                                           \
     TIMER(QUARANTINE_MAX_US, 300 * 1000 * 1000,                                                    \
-          "A quarantine ends after this time, however often the peer violated the protocol.")      \
+          "The delay of QUARANTINE_US doubles up to this time, however often the peer violated "   \
+          "the protocol.")                                                                         \
     TIMER(QUARANTINE_FORGIVEN_US, 600 * 1000 * 1000,                                               \
           "If a peer does not violate the protocol for this time after a quarantine, its next "    \
           "quarantine is as short as the first.")                                                  \
@@ -178,13 +181,14 @@
           "An edge that was closed because of an impossible model opens again after this time, "   \
           "doubled for each earlier closure.")                                                     \
     TIMER(EDGE_SUSPECT_US, 5 * 1000 * 1000,                                                        \
-          "An edge that was closed because the neighbour pulls this peer opens again after this "  \
-          "time, doubled for each earlier closure.")                                               \
+          "An edge that was closed because its ends stay farther apart than those of other edges " \
+          "opens again after this time, doubled for each earlier closure.")                        \
     LONG(EDGE_CLOSED_MAX_US, 23 * 3600 * (int64_t)1000 * 1000,                                     \
-         "A closed edge opens again after this time, however often it was closed.")                \
+         "The delays of EDGE_REFUSED_US and EDGE_SUSPECT_US double up to this time, however "      \
+         "often the edge was closed.")                                                             \
     TIMER(BANDWIDTH_US, 1000 * 1000,                                                               \
-          "Each time this interval has passed, a peer with --bandwidth RATE updates the lower "    \
-          "bound of the codec level.")                                                             \
+          "A peer with --bandwidth RATE computes at most once in each interval of this length "    \
+          "how dense its deltas can be at this rate.")                                             \
     /* ---- Start and join ---- */                                                                 \
     TIMER(START_ALONE_US, 3 * 1000 * 1000,                                                         \
           "If no peer of the bootstrap list answers for this time, this peer starts without "      \
@@ -193,7 +197,7 @@
           "If no other run arrives for this time after a peer has abandoned a run, the peer "      \
           "proposes its own run.")                                                                 \
     TIMER(QUIET_US, 200 * 1000,                                                                    \
-          "If all edges are open and none has opened for this time, the first round begins.")      \
+          "The first round begins when all edges are open and the last one opened this time ago.") \
     TIMER(SCHEDULE_OPENING_US, 10 * 1000 * 1000,                                                   \
           "After this time, the first round begins although some edges have not opened.")          \
     TIMER(STATISTICS_LOG_US, 1000 * 1000,                                                          \
@@ -220,13 +224,14 @@
           "A piece of a model that has not arrived for this time is requested from another "       \
           "member, too.")                                                                          \
     TIMER(STATE_TRANSFER_SOURCES_US, 3 * 1000 * 1000,                                              \
-          "After this time, a model may be judged by the sketches of fewer than two members.")     \
+          "If fewer than two members have sent sketches of a fetched model, this peer looks for "  \
+          "other members for this time, measured from the start of the transfer.")                 \
     TIMER(STATE_TRANSFER_SKETCHES_US, STATE_TRANSFER_STALL_US,                                     \
-          "If two members have sent their sketches, the wait for other sketches of the model "     \
-          "ends after this time.")                                                                 \
+          "If two members have sent sketches of a fetched model, the wait for other sketches "     \
+          "ends this time after the sketches were requested.")                                     \
     TIMER(STATE_TRANSFER_SKETCHES_MAX_US, STATE_TRANSFER_RETRY_US,                                 \
-          "If fewer than two members have sent their sketches, the wait for sketches of the "      \
-          "model ends after this time.")                                                           \
+          "If fewer than two members have sent sketches of a fetched model, the wait for "         \
+          "sketches ends this time after they were requested.")                                    \
     TIMER(MODEL_SERVER_COPY_US, 10 * 1000 * 1000,                                                  \
           "The copy of the model from which requests for pieces are answered is dropped after "    \
           "this time.")                                                                            \
@@ -244,16 +249,16 @@
     TIMER(SKIP_WARNING_US, 10 * 1000 * 1000,                                                       \
           "After this time, the warning about skipped rounds may be printed again.")               \
     TIMER(QUORUM_STABLE_US, 30 * 1000 * 1000,                                                      \
-          "Once the quorum has been there for this time, the next loss of it restarts "            \
-          "--quorum-timeout.")                                                                     \
+          "Once the quorum has lasted for this time, its next loss starts --quorum-timeout from "  \
+          "0.")                                                                                    \
     TIMER(SCHEDULE_HOLD_US, 500 * 1000,                                                            \
           "A peer below the quorum starts its next job, which only mixes, after this time.")       \
     TIMER(JOB_PROGRESS_US, 1000 * 1000,                                                            \
           "Each time this interval has passed, a worker in its first job or in an evaluation "     \
           "reports progress.")                                                                     \
     TIMER(USUAL_WAIT_US, 1000,                                                                     \
-          "A wait for neighbours that exceeds four times the usual wait by more than this time "   \
-          "is cut before it enters the average.")                                                  \
+          "A single wait counts in the average wait of lock step as at most four times this "      \
+          "average plus this time.")                                                               \
     TIMER(WAIT_LOG_US, 5 * 1000 * 1000,                                                            \
           "If this peer waits for this time, it prints what it waits for.")                        \
     TIMER(WAIT_LOG_MEMBERS_US, 1000 * 1000,                                                        \
@@ -272,31 +277,32 @@
           "reported to it.")                                                                       \
     /* ---- Consensus phase and end of the run ---- */                                             \
     TIMER(SCHEDULE_STALL_US, 30 * 1000 * 1000,                                                     \
-          "After this time, the consensus phase ends if it made no progress, and the finishing "   \
-          "phase ends unless a certificate is awaited.")                                           \
+          "At or above the quorum, the consensus phase ends after this time without progress; "    \
+          "the finishing phase ends this time after the last job, unless a certificate is "        \
+          "awaited.")                                                                              \
     TIMER(SCHEDULE_LOST_US, 15 * 1000 * 1000,                                                      \
           "If a neighbour has no session for this time, this peer stops waiting for it, even if "  \
           "other members report that it is alive.")                                                \
     TIMER(SCHEDULE_BRIEF_US, 1000 * 1000,                                                          \
-          "An edge that was lost for more than this time no longer counts as if it had been "      \
-          "open all the time.")                                                                    \
+          "An edge that is lost for at most this time still counts as open in the consensus "      \
+          "phase.")                                                                                \
     TIMER(SCHEDULE_SLOW_US, 250 * 1000,                                                            \
           "A peer in the consensus phase that waits for slow trainers or a lost edge starts its "  \
           "next job after this time.")                                                             \
     TIMER(QUIET_END_US, 2 * 1000 * 1000,                                                           \
-          "After this time without an exchange, a neighbour's member record is enough to show "    \
-          "that the neighbour has finished.")                                                      \
+          "If no exchange takes place for this time, this peer believes a neighbour's member "     \
+          "record that says that the neighbour has finished.")                                     \
     TIMER(FINISH_RETRY_US, 300 * 1000,                                                             \
           "A coordinator begins its next ballot after this time, doubled for each earlier "        \
           "ballot, three times at most.")                                                          \
     TIMER(FINISH_WAVE_US, 2 * 1000 * 1000,                                                         \
-          "A wave of a ballot that lacks answers is given up after this time, doubled for each "   \
-          "ballot, four times at most.")                                                           \
+          "A wave that lacks answers is given up after this time, doubled for each ballot that "   \
+          "this peer has begun, the present one included, four times at most.")                    \
     TIMER(FINISH_TAKEOVER_US, 3 * 1000 * 1000,                                                     \
           "If there is no certificate after this time, the member with the next rank "             \
           "coordinates, too.")                                                                     \
     TIMER(FINISH_LONELY_US, 1000 * 1000,                                                           \
-          "A peer with a frozen model that no wave has reached for this time dials the "           \
+          "If no wave reaches a peer with a frozen model for this time, the peer dials the "       \
           "coordinator.")                                                                          \
     TIMER(GRACEFUL_STOP_US, 2500 * 1000,                                                           \
           "A peer that was asked to stop leaves after this time, even without one more "           \
@@ -305,7 +311,8 @@
           "A final model that the disk refused is written again after this time, doubled for "     \
           "each failed write.")                                                                    \
     TIMER(FINAL_MODEL_RETRY_MAX_US, 10 * 1000 * 1000,                                              \
-          "A final model is written again after this time, however often the disk refused it.")
+          "The delay of FINAL_MODEL_RETRY_US doubles up to this time, however often the disk "     \
+          "refused the model.")
 /* clang-format on */
 
 #define TIMER_ENUMERATOR(name, period_us, purpose) name = (period_us),
