@@ -57,7 +57,7 @@ def wanted(page, command):
     if command == "peer":
         return table_fields(section(page, "metrics.jsonl"), command) | table_fields(section(page, "summary.json"), command)
     part = section(page, "Output by command" if "\n## Output by command\n" in page else "JSON")  # "JSON": the page of hearsay.lab.
-    tables = re.search(r"^### `%s`$(.*?)(^### |\Z)" % re.escape(command), part, re.M | re.S)
+    tables = re.search(r"^### (?:`{0}`|Fields of {0})$(.*?)(^### |\Z)".format(re.escape(command)), part, re.M | re.S)
     if tables:
         return table_fields(tables.group(1), command)
     fields = set()
