@@ -75,9 +75,8 @@ static enum finish_status status_of(const struct node *n, const struct member *m
 
 /* Lists the members that count for the end of the run: accepted members that have not left, and
  * whose name no other live member has taken over. */
-static void list_members(void *self, struct finish_proposal *out)
+void certificate_members(const struct node *n, struct finish_proposal *out)
 {
-    const struct node *n = self;
     const struct members *all = n->env.members;
     out->n = 0;
     for (size_t i = 0; i < members_count(all); i++) {
@@ -89,6 +88,11 @@ static void list_members(void *self, struct finish_proposal *out)
         out->member[out->n++] = (struct finish_member){
             .key = finish_key(m->record->id), .status = status, .voter = is_voter(n, m->record)};
     }
+}
+
+static void list_members(void *self, struct finish_proposal *out)
+{
+    certificate_members(self, out);
 }
 
 /* Voters that the member table does not list count, too: dead members that it has dropped, and, after
@@ -245,11 +249,6 @@ bool certificate_has_voted(const struct node *n)
 {
     const struct finish *f = n->certificate.finish;
     return n->env.config.promise.n > 0 || (f != NULL && finish_has_promised(f));
-}
-
-void certificate_members(const struct node *n, struct finish_proposal *out)
-{
-    list_members((void *)(uintptr_t)n, out);
 }
 
 const struct finish_proposal *certificate_known(const struct node *n)

@@ -43,7 +43,8 @@ void certificate_close(struct node *n);
 /* Returns whether this peer, or an earlier process of it, may have voted on the end of the run. It then
  * stays a voter, and must not announce that it leaves. */
 bool certificate_has_voted(const struct node *n);
-/* Lists the members of the run and the voters among them, as the finish protocol sees them. O(members). */
+/* Lists the members of the run and the voters among them, as the finish protocol sees them.
+ * O(members). */
 void certificate_members(const struct node *n, struct finish_proposal *out);
 /* Returns the certificate of the run, or NULL if this peer does not know one. */
 const struct finish_proposal *certificate_known(const struct node *n);

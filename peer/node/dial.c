@@ -8,7 +8,8 @@
  *                     with, by sessions_call()                REDIAL_MAX_US (5 s)
  *   dead members      one at a time, at random                DEAD_REDIAL_US (30 s)
  *   dead members,     one at a time, in turn                  DEAD_REDIAL_ALONE_US (2 s) on
- *   if this peer was                                          average
+ *   if this peer has                                          average
+ *   no session, or was
  *   cut off or paused
  *
  * All of them are dialled for the whole run, so that a network partition of any length heals. The
@@ -329,9 +330,9 @@ void dial_in_vain(struct sessions *s, const struct link *l)
     wait_longer(s, &c->redial, REDIAL_MAX_US);
 }
 
-/* A peer without a session dials a dead member every DEAD_REDIAL_ALONE_US. If it was cut off or
- * paused, it dials them in turn rather than at random, because sessions_deserted() needs a result for
- * each of them. */
+/* A peer that has no session, or that was cut off or paused, dials a dead member every
+ * DEAD_REDIAL_ALONE_US. It dials them in turn rather than at random, because sessions_deserted() needs
+ * a result for each of them. */
 void dial_tick_dead(struct sessions *s)
 {
     size_t count = members_count(s->env->members);

@@ -193,7 +193,7 @@ const struct figure figure_all[] = {
      .help = "Number of samples of the last evaluation, or of bytes for text.",
      .about = "Number of samples of the last evaluation, or of bytes for text. Null if the round was not evaluated."},
 
-    /* What the node counts, and what ended its training. */
+    /* Counters of the node, and the reasons for which its training ended. */
     {.name = "open_edges", .unit = "edges", VALUE(node.n_edges), .metric = "open_edges",
      AT(STATUS_JSON, 5), AT(PROMETHEUS, 28),
      .help = "Edges over which models are mixed.",
@@ -228,7 +228,7 @@ const struct figure figure_all[] = {
      .help = "The reason why the run learnt nothing.",
      .about = "Null, or the reason why the run [learnt nothing](verdicts.md#divergence)."},
 
-    /* What the run, the process and its files add. */
+    /* Figures of the run, of the process and of its files. */
     {.name = "min_peers", .unit = "members", VALUE(min_peers), .known = with_run, .metric = "run_min_peers",
      AT(PROMETHEUS, 27),
      .help = "Members that the run waits for before its first round."},

@@ -592,8 +592,8 @@ static enum phases_next follow(struct phases *ph, const struct schedule_view *v,
 }
 
 /* The run has a certificate, but this peer was absent when it was decided and still mixes. The peer
- * fetches a model of members that the certificate covers, and takes it as its final model. It keeps its own
- * model until the fetched one is complete. */
+ * fetches a model of members that the certificate covers, and takes it as its final model. The peer
+ * keeps its own model until the fetched one is complete. */
 static enum phases_next take_certified(struct phases *ph)
 {
     if (!join_update(ph->join, ph->certificate))

@@ -81,14 +81,15 @@ bool quorum_look(struct quorum *q, const struct members *m, double share, int64_
                  int64_t now_us);
 
 /* Notes which initial members have departed. Must be called after each change of the member table and
- * before the table drops members; quorum_look() calls it. O(1), and O(members^2) after a change. */
+ * before the table drops members; quorum_look() calls it. O(1), or O(initial members) after a
+ * change. */
 void quorum_follow(struct quorum *q, const struct members *m);
 
 /* Returns whether initial member k has left by its own announcement, or is not admitted any more. */
 bool quorum_departed(const struct quorum_member *k, const struct members *m);
 
-/* Returns the number of initial members that have not departed. A member counts as departed, too, if
- * its name belongs to another present member. A dead member counts, also after the table has dropped it:
+/* Returns the number of initial members that have not departed. A member whose name belongs to another
+ * present member is not counted. A dead member is counted even after the table has dropped it:
  * otherwise a small part of the cluster would become a quorum by waiting. O(members^2) in the worst
  * case. */
 uint32_t quorum_members(const struct quorum *q, const struct members *m);

@@ -140,9 +140,9 @@ void state_transfer_seek(struct state_transfer *f);
 bool state_transfer_is_source(const struct link *l, const struct finish_proposal *certificate);
 
 /* Starts or continues the fetch: chooses sources, sends requests, and judges the model once all
- * pieces are present. A fetch with another `certificate` begins anew. Called at every step. Returns true if the model is complete and was accepted;
- * f->staged then holds it until state_transfer_close(). If memory for the model is not available,
- * the node ends. */
+ * pieces are present. If `certificate` differs from that of the last call, the fetch starts again.
+ * Called at every step. Returns true if the model is complete and was accepted; f->staged then holds
+ * it until state_transfer_close(). If memory for the model is not available, the node ends. */
 bool state_transfer_update(struct state_transfer *f, const struct finish_proposal *certificate);
 
 /* Handles a MODEL message with a piece or with sketches. Returns NULL, or the protocol violation in

@@ -327,7 +327,7 @@ struct timer
 {
     const char *name;    /* Name of the constant, such as "HEARTBEAT_US". */
     int64_t period_us;   /* Period in microseconds. Greater than 0. */
-    const char *purpose; /* What expires and what happens then. */
+    const char *purpose; /* Sentence that says what expires and what happens then. */
 };
 
 /* All timers in the order of the table. The name of the last element is NULL. */
