@@ -468,6 +468,7 @@ static void read_model(struct cursor *c, struct wire_message *message)
     m->round = get_u64(c);
     m->piece = get_u32(c, UINT32_MAX);
     m->key = get_u64(c);
+    m->certified = get_bool(c);
     m->payload = get_bin(c, UINT32_MAX);
     demand(c, m->payload.n % sizeof(float) == 0);
     demand(c, key_fits(m->piece, m->key));

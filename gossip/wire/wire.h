@@ -57,10 +57,10 @@ enum wire_limit {
     WIRE_MORE_BITS = 16,
     WIRE_MOMENTS_MAX = 24 * 1024, /* Maximum bytes of a member's column statistics. */
     /* FINISH messages: bytes of one entry of the list of members, and maximum bytes of the list
-     * and of a proposal, which begins with two numbers of 4 bytes. */
+     * and of a proposal (peer/node/finish/proposal.h). */
     WIRE_FINISH_ENTRY = 9,
     WIRE_FINISH_MEMBERS_MAX = WIRE_FINISH_ENTRY * WIRE_MEMBERS_MAX,
-    WIRE_FINISH_PROPOSAL_MAX = 8 + WIRE_FINISH_MEMBERS_MAX,
+    WIRE_FINISH_PROPOSAL_MAX = 16 + WIRE_ID_BYTES + WIRE_FINISH_MEMBERS_MAX,
     /* Maximum value of a phase, edge state or codec. Their enums are defined in other headers. */
     WIRE_CODE_MAX = 15
 };
@@ -449,6 +449,8 @@ struct wire_model
     uint32_t piece; /* Index of the piece, as in struct wire_model_req. */
     /* Key of the sketches, as in struct wire_model_req. 0: the payload has no sketches. */
     uint64_t key;
+    /* True: the floats are those of a model that the certificate of the run covers. */
+    bool certified;
     /* The model or piece as little-endian float32, or the sketches if key is not 0. */
     struct bytes payload;
 };

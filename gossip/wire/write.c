@@ -430,6 +430,7 @@ size_t wire_put_model(uint8_t *out, size_t cap, const struct wire_model *m)
     put_uint(&o, m->round);
     put_uint(&o, m->piece);
     put_uint(&o, m->key);
+    put_bool(&o, m->certified);
     put_bulk(&o, m->payload);
     return end(&o);
 }

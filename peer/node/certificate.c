@@ -258,11 +258,8 @@ const struct finish_proposal *certificate_known(const struct node *n)
 
 bool certificate_covers(const struct node *n)
 {
-    const struct finish_proposal *p = certificate_known(n);
-    return p != NULL
-           && (n->phases.final
-               || (n->certificate.within
-                   && finish_status_of(p, n->env.config.id) == FINISH_WITHIN));
+    bool fetched = n->phases.final && n->join.certified;
+    return certificate_known(n) != NULL && (fetched || finish_covers(n->certificate.finish));
 }
 
 /* Returns whether enough voters are alive to decide a certificate. O(members^2) after a change of

@@ -48,8 +48,8 @@ bool certificate_has_voted(const struct node *n);
 void certificate_members(const struct node *n, struct finish_proposal *out);
 /* Returns the certificate of the run, or NULL if this peer does not know one. */
 const struct finish_proposal *certificate_known(const struct node *n);
-/* Returns whether the own model belongs to the certificate, or was fetched from a member that had
- * finished. */
+/* Returns whether the certificate of the run covers the own model: this process has frozen the model
+ * and reported it, or has fetched it from members that the certificate covers. */
 bool certificate_covers(const struct node *n);
 /* Returns whether this peer waits for a certificate: its model is frozen within the target, there
  * is no certificate, enough voters are alive to decide one, and less than --quorum-timeout and 30 s

@@ -46,6 +46,14 @@ void model_server_release(struct model_server *o)
         drop_copy(o);
 }
 
+/* An earlier copy may be of the model before the final averaging, so it is dropped. */
+void model_server_certify(struct model_server *o, bool certified)
+{
+    if (o->certified != certified)
+        drop_copy(o);
+    o->certified = certified;
+}
+
 void model_server_forget(struct model_server *o)
 {
     model_server_release(o);
@@ -174,7 +182,8 @@ static void send_model(struct model_server *o, size_t i, struct packet *model, u
 {
     uint8_t head[WIRE_HEAD_MAX];
     uint64_t key = o->at[i].key;
-    struct wire_model m = {.round = round, .piece = WIRE_PIECE_WHOLE, .key = key};
+    struct wire_model m = {
+        .round = round, .piece = WIRE_PIECE_WHOLE, .key = key, .certified = o->certified};
     if (key != 0) {
         m.piece = WIRE_PIECE_LAYERS;
         model = sketch_layers(o, key, model);
@@ -216,7 +225,8 @@ static bool send_piece(struct model_server *o, size_t i)
         return false;
     fill_piece(q, x, o->workshop->mixing.n_floats, copy);
     uint8_t head[WIRE_HEAD_MAX];
-    struct wire_model m = {.round = o->copy_round, .piece = q->piece, .key = q->key};
+    struct wire_model m = {
+        .round = o->copy_round, .piece = q->piece, .key = q->key, .certified = o->certified};
     m.payload.p = packet_bytes(copy, &m.payload.n);
     sessions_send(o->sessions, &o->sessions->links[i], true, head,
                   wire_put_model(head, sizeof head, &m), copy);

@@ -67,6 +67,8 @@ struct model_server
     } at[NODE_LINKS_MAX]; /* Requests by index in sessions.links. */
     /* False: no request of any session is pending, so the loops over all sessions are skipped. */
     bool any;
+    /* True: the certificate of the run covers the present model, and so `copy`. */
+    bool certified;
     struct packet *held; /* Copy of the model that this step sends, released in the next step. */
     /* Pieces and sketches that this step sends, released in the next step. */
     struct packet *held_piece[MODEL_SERVER_HELD];
@@ -90,6 +92,10 @@ void model_server_release(struct model_server *o);
 /* Releases all buffers of the run and drops all requests for pieces. Called when the run is given
  * up. Requests for a whole model stay pending and are answered from the next run. */
 void model_server_forget(struct model_server *o);
+
+/* Records whether the certificate of the run covers the present model. Called in each step. Answers to
+ * requests carry this. */
+void model_server_certify(struct model_server *o, bool certified);
 
 /* Stores a request for a whole model or for layer sketches. It replaces the pending request of this
  * session. */

@@ -588,6 +588,7 @@ void node_step(struct node *n, const struct node_event *ev, struct node_effects 
     if (!n->env.over) {
         final_model_update(n);
         certificate_update(n);
+        model_server_certify(&n->orders, certificate_covers(n));
         tick(n);
         sessions_news(&n->sessions);
         look_for_run(n);

@@ -281,6 +281,11 @@ void sessions_opened(struct sessions *s, const struct link *l)
     dial_opened(s, l->id);
 }
 
+void sessions_uncertified(struct sessions *s, const struct link *l)
+{
+    ours(s, l)->uncertified = true;
+}
+
 /* ---- HELLO ---- */
 
 /* Sends a record on a session that is about to end because another process has the same identity.

@@ -63,6 +63,9 @@ struct link
     /* opened: an edge was opened on this session. violated: this peer hung up because the other
      * end violated the protocol. */
     bool opened, violated;
+    /* True: the other end has answered a request with a model that the certificate of the run does
+     * not cover, although its identity is in the certificate: it is a new process of that member. */
+    bool uncertified;
     /* True: nothing has arrived for SILENT_US, so the session does not prove that its member is
      * alive. */
     bool mute;
@@ -367,6 +370,10 @@ void sessions_say_finished_all(struct sessions *s);
 /* Reports that an edge opened on this session, so that the member is redialled quickly if the
  * session is lost. */
 void sessions_opened(struct sessions *s, const struct link *l);
+
+/* Records that the member of this session has sent a model that the certificate of the run does not
+ * cover. */
+void sessions_uncertified(struct sessions *s, const struct link *l);
 
 /* ---- dialling (dial.c) ---- */
 

@@ -1,6 +1,7 @@
 /* peer/node/state_transfer.c -- requests and stages pieces of a model, and judges the whole. */
 #include "peer/node/state_transfer.h"
 
+#include "peer/node/mark.h"
 #include "peer/node/round_quorum.h"
 
 #include <assert.h>
@@ -84,7 +85,8 @@ static bool is_there(const struct state_transfer *f, size_t k)
 bool state_transfer_is_source(const struct link *l, const struct finish_proposal *certificate)
 {
     return link_talks(l) && !l->doomed && l->same_run && l->started
-           && (certificate == NULL || finish_status_of(certificate, l->id) == FINISH_WITHIN);
+           && (certificate == NULL
+               || (finish_status_of(certificate, l->id) == FINISH_WITHIN && !l->uncertified));
 }
 
 /* Returns the upper median of the rounds that possible sources report, 0 without such sources. A
@@ -327,6 +329,27 @@ static bool all_here(const struct state_transfer *f)
 
 /* ---- answers ---- */
 
+static const char *name_of(const struct state_transfer *f, size_t k)
+{
+    const struct member *m = members_find(f->env->members, f->source[k].id);
+    return m != NULL ? m->record->name : "a member";
+}
+
+/* Excludes source k, discards its pieces and prints the reason `why`. Also frees all sketches. The
+ * pieces that are fetched now must be judged with a key that the sources do not know yet. */
+static void strike(struct state_transfer *f, size_t k, const char *why)
+{
+    env_note(f->env, NOTE_WARNING,
+             "%s %s: the model pieces from it are discarded and fetched from other members",
+             name_of(f, k), why);
+    f->source[k].struck = true;
+    free_pieces(f, k);
+    for (size_t p = 0; p < f->n_pieces; p++)
+        if (f->piece[p].here && f->piece[p].from == k)
+            f->piece[p].here = false;
+    forget_sketches(f);
+}
+
 /* Stages a piece from source k. Returns NULL, or the protocol violation in words. A piece that is
  * not finite is replaced by the initial model's piece and stays missing. */
 static const char *take_piece(struct state_transfer *f, size_t k, const struct wire_model *m)
@@ -382,6 +405,12 @@ const char *state_transfer_take(struct state_transfer *f, const struct link *l,
         struct state_transfer_source *s = &f->source[k];
         if (s->link != l->number || s->struck)
             continue;
+        if (f->certificate != NULL && !m->certified) {
+            MARK("state_transfer: a covered member has another model");
+            strike(f, k, "does not have its certified model any more");
+            sessions_uncertified(f->sessions, l);
+            return NULL;
+        }
         const char *wrong = m->key != 0 ? take_sketches(f, k, m) : take_piece(f, k, m);
         if (wrong != NULL)
             return wrong;
@@ -441,27 +470,6 @@ static bool answered(const struct state_transfer *f)
         return false;
     return n_open == 0
            || waited_us > (n >= 2 ? STATE_TRANSFER_SKETCHES_US : STATE_TRANSFER_SKETCHES_MAX_US);
-}
-
-static const char *name_of(const struct state_transfer *f, size_t k)
-{
-    const struct member *m = members_find(f->env->members, f->source[k].id);
-    return m != NULL ? m->record->name : "a member";
-}
-
-/* Excludes source k, discards its pieces and prints the reason `why`. Also frees all sketches. The
- * pieces that are fetched now must be judged with a key that the sources do not know yet. */
-static void strike(struct state_transfer *f, size_t k, const char *why)
-{
-    env_note(f->env, NOTE_WARNING,
-             "%s %s: the model pieces from it are discarded and fetched from other members",
-             name_of(f, k), why);
-    f->source[k].struck = true;
-    free_pieces(f, k);
-    for (size_t p = 0; p < f->n_pieces; p++)
-        if (f->piece[p].here && f->piece[p].from == k)
-            f->piece[p].here = false;
-    forget_sketches(f);
 }
 
 /* Judges the pieces of each source. Returns true if all are accepted. Otherwise excludes one

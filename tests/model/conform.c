@@ -25,12 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    ACCEPTORS_MAX = 256,
-    PROCESSES_MAX = 32,
-    TEXT_MAX = 200,
-    BALLOT_HEAD = 8 + WIRE_ID_BYTES /* Bytes of a ballot in a stored promise. */
-};
+enum { ACCEPTORS_MAX = 256, PROCESSES_MAX = 32, TEXT_MAX = 200 };
 /* Flags of a member in a REPORT or an ACCEPTED (peer/node/finish/finish.c). */
 enum { WITHIN = 1, VOTES = 2 };
 
@@ -49,6 +44,7 @@ enum rule {
     ANSWER_ASKED,
     ANSWER_STORED,
     ANSWER_WITHIN,
+    ANSWER_EARLIER,
     ANSWER_BEST,
     ANSWER_SUM,
     PROPOSE_PROCESS,
@@ -57,6 +53,7 @@ enum rule {
     ADOPT_BEST,
     INVENT_QUORUM,
     INVENT_MODELS,
+    INVENT_ORIGIN,
     ACCEPT_PROMISE,
     ACCEPT_PROPOSED,
     ACCEPT_STORED,
@@ -90,6 +87,9 @@ static const struct
     [ANSWER_STORED] = {"ANSWER", "promised[i] = rank(b)",
                        "a voter stores its promise before it sends it"},
     [ANSWER_WITHIN] = {"ANSWER", "has(within, i)", "a peer that says within is frozen and within"},
+    [ANSWER_EARLIER] =
+        {"ANSWER", "may_report_model(i, b)",
+         "a peer reports its model only in ballots that no earlier process of it answered"},
     [ANSWER_BEST] = {"ANSWER", "best[b] = taken[i]",
                      "a REPORT has the highest proposal that its voters have accepted"},
     [ANSWER_SUM] = {"ANSWER", "add(promises[b], i)",
@@ -105,6 +105,8 @@ static const struct
                        "a quorum is within in a new proposal"},
     [INVENT_MODELS] = {"PROPOSE", "proposal[b] = models[b]",
                        "the members within of a new proposal are those that have reported it"},
+    [INVENT_ORIGIN] = {"PROPOSE", "source[b] = b",
+                       "a new proposal names the ballot in which it was made"},
     [ACCEPT_PROMISE] = {"ACCEPT", "may_promise(i, b)",
                         "a voter accepts no proposal below its promise"},
     [ACCEPT_PROPOSED] = {"ACCEPT", "stage[b] == PROPOSED", "a voter accepts what was proposed"},
@@ -155,6 +157,9 @@ struct acceptor
     uint32_t taken;    /* Ballot of the stored proposal. 0: none. */
     uint32_t n_listed; /* Number of lists of voters that contain the member. */
     bool gone;         /* Has announced that it leaves. */
+    bool reported;     /* A process has reported its model. */
+    uint64_t model;    /* With `reported`: hash of the model that was reported last. */
+    uint32_t since;    /* With `reported`: ballot above which only this model was reported. */
 };
 
 /* The process of a peer. */
@@ -163,6 +168,7 @@ struct process
     uint8_t id[WIRE_ID_BYTES];
     uint32_t acceptor;
     bool mute, ended;
+    uint32_t earlier; /* Ballot that an earlier process of the peer has promised. 0: none. */
     uint32_t ballot;  /* Ballot that the process has begun last. 0: none. */
     uint32_t value;   /* With `ended`: number of the certificate. */
     uint32_t decided; /* Number of the proposal in the DECIDED that the present event brings. */
@@ -272,15 +278,6 @@ static uint32_t value_of(struct conform *f, struct bytes v)
     return f->n_values;
 }
 
-static const uint8_t *get_ballot(const uint8_t *p, struct wire_ballot *b)
-{
-    b->number = 0;
-    for (size_t i = 0; i < 8; i++)
-        b->number |= (uint64_t)p[i] << (8 * i);
-    memcpy(b->id, p + 8, WIRE_ID_BYTES);
-    return p + BALLOT_HEAD;
-}
-
 /* A stored promise: highest ballot promised, ballot of the accepted proposal, proposal. */
 struct stored
 {
@@ -293,10 +290,10 @@ static bool read_stored(struct conform *f, struct stored *s, struct bytes b)
     *s = (struct stored){.value = 0};
     if (b.n == 0)
         return true;
-    if (b.n < 2 * BALLOT_HEAD)
+    if (b.n < FINISH_PROMISE_HEAD)
         return false;
-    const uint8_t *p = get_ballot(get_ballot(b.p, &s->promised), &s->accepted);
-    s->value = value_of(f, (struct bytes){p, b.n - 2 * BALLOT_HEAD});
+    finish_get_ballot(finish_get_ballot(b.p, &s->promised), &s->accepted);
+    s->value = value_of(f, (struct bytes){b.p + FINISH_PROMISE_HEAD, b.n - FINISH_PROMISE_HEAD});
     return s->promised.number > 0 && (s->accepted.number > 0) == (s->value > 0);
 }
 
@@ -359,6 +356,15 @@ static bool accepted(const struct answer *a)
 
 /* ---- promises that a node stores ---- */
 
+/* Returns whether no earlier process of the peer can have reported a model in ballot b. */
+static bool may_report_model(const struct conform *f, uint32_t peer, uint32_t b)
+{
+    const struct process *p = &f->process[peer];
+    const struct acceptor *a = &f->acceptor[p->acceptor];
+    bool same = a->reported && a->model == f->world.model(f->world.self, peer);
+    return !p->mute && order(f, b, same ? a->since : p->earlier) > 0;
+}
+
 /* BEGIN: ballot b of the peer's own, which is not known yet. */
 static uint32_t begin(struct conform *f, uint32_t peer, const struct wire_ballot *id)
 {
@@ -369,7 +375,8 @@ static uint32_t begin(struct conform *f, uint32_t peer, const struct wire_ballot
     demand(f, peer, f->world.is_frozen(f->world.self, peer), BEGIN_FROZEN, b);
     struct answer *own = &f->ballot[b]->answer[p->acceptor];
     own->heard_vote = true;
-    own->within = own->heard_within = f->world.is_within(f->world.self, peer);
+    own->within = own->heard_within =
+        f->world.is_within(f->world.self, peer) && may_report_model(f, peer, b);
     p->ballot = b;
     count(f, CONFORM_BEGIN);
     return b;
@@ -418,6 +425,7 @@ static void propose(struct conform *f, uint32_t peer, uint32_t b, uint32_t value
     struct bytes v = {f->value[value].bytes, f->value[value].n};
     demand(f, peer, is_quorum(f, peer, b, heard_within), INVENT_QUORUM, b);
     demand(f, peer, has_models(f, b, v), INVENT_MODELS, b);
+    demand(f, peer, find_ballot(f, &f->proposal.origin) == b, INVENT_ORIGIN, b);
     count(f, CONFORM_INVENT);
 }
 
@@ -527,6 +535,11 @@ static void check_model(struct conform *f, uint32_t peer)
     demand(f, peer, !p->reported || p->model == hash, FROZEN_MODEL, 0);
     p->model = hash;
     p->reported = true;
+    struct acceptor *a = &f->acceptor[p->acceptor];
+    if (!a->reported || a->model != hash)
+        a->since = p->earlier;
+    a->reported = true;
+    a->model = hash;
 }
 
 /* The peer adds its own entry to the answers. */
@@ -540,8 +553,9 @@ static void report(struct conform *f, uint32_t peer, uint32_t b, uint8_t flags, 
     if ((flags & WITHIN) == 0)
         return;
     demand(f, peer, asks && f->world.is_within(f->world.self, peer), ANSWER_WITHIN, b);
-    a->within = true;
+    demand(f, peer, may_report_model(f, peer, b), ANSWER_EARLIER, b);
     check_model(f, peer);
+    a->within = true;
     count(f, CONFORM_REPORT);
 }
 
@@ -665,6 +679,7 @@ void conform_start(struct conform *f, uint32_t peer, const uint8_t id[WIRE_ID_BY
                 && s.value == (a->taken != 0 ? f->ballot[a->taken]->value : 0);
     demand(f, peer, same || !readable, RESUME_PROMISE, a->promised);
     f->process[peer].mute = !readable;
+    f->process[peer].earlier = a->promised;
     a->gone = false;
     if (!readable)
         count(f, CONFORM_FORGET);

@@ -16,8 +16,9 @@
  * sends a message. An ASK is not answered after the coordinator has proposed, because such an answer only forbids
  * later steps.
  *
- * A process without a memory of the promises of its earlier process does not vote, does not coordinate and does not
- * leave the voters. It may be within again.
+ * A process without a memory of the promises of its earlier process does not vote, does not coordinate, does not
+ * leave the voters, and reports no model. Any other process reports its model only in ballots above the promise of
+ * its earlier process. It reports success with its own model only if the decided proposal was made in such a ballot.
  *
  * Checked:
  *   agreement  proposals that a quorum has accepted in one ballot are the same proposal. Two new proposals of
@@ -26,6 +27,7 @@
  *              unless its process has restarted since
  *   S3         a certificate has the acceptances of at least half of the voters
  *   within     each member within, of the decided proposal, has reported that it is within
+ *   covers     a peer that reports success with its own model has a model of the decided proposal
  * Each mutation MUT_* breaks one rule and must violate one of them (tests/model/run).
  */
 #ifndef VOTERS
@@ -71,6 +73,7 @@ byte changed;                            /* The model is not the one that was fr
 byte gone;                               /* Left the voters. */
 byte ended;                              /* Has the certificate, and takes no further step. */
 byte promised[VOTERS];                   /* Rank of the highest ballot that the peer has promised; 0: none. */
+byte earlier[VOTERS];                    /* Rank of the promise that the process has from its earlier process. */
 byte taken[VOTERS];                      /* Ballot of the proposal that the peer has accepted last; 0: none. */
 byte restarts, resumes, leaves;
 
@@ -91,7 +94,7 @@ byte accepted[BALLOTS + 1];              /* Set of the voters that have accepted
 /* For the properties only. */
 byte decided;                            /* Source of the proposal that a quorum has accepted; 0: none. */
 byte said;                               /* Set of the models that their peers have reported as within. */
-hidden byte agreement, s1, s3, is_within;
+hidden byte agreement, s1, s3, is_within, covers;
 
 #define owner(b) ((b) % 2 == 1 -> FIRST : SECOND)
 #define version(i) (VOTERS * has(restarted | changed, i))
@@ -126,6 +129,13 @@ hidden byte agreement, s1, s3, is_within;
 #else
 #define may_promise(i, b) (rank(b) >= promised[i])
 #endif
+#define may_report_model(i, b) (has(within, i) && !has(mute, i) && rank(b) > earlier[i])
+#ifdef MUT_COVER_EARLIER
+#define is_covered(i) (has(within, i) && has(members_of(proposal[decided]), i))
+#else
+#define is_covered(i) (has(within, i) && has(members_of(proposal[decided]), i) && !has(mute, i) && \
+                       rank(decided) > earlier[i])
+#endif
 #define has_answered(i, b) has(promises[b] | members_of(models[b]), i)
 #define may_begin(b) (stage[b] == NONE && is_here(owner(b)) && !has(gone, owner(b)) && coordinates(b) && \
                       rank(b) > promised[owner(b)])
@@ -150,14 +160,21 @@ hidden byte agreement, s1, s3, is_within;
 #define may_leave(i) (promised[i] == 0 && !has(mute, i))
 #endif
 
-/* The properties S1 and within of the decided proposal. */
+/* The properties S1, within and covers of the decided proposal. */
+#define covers_own(i) (!is_covered(i) || has(proposal[decided], i + version(i)))
+#if VOTERS == 3
+#define EACH_IS_COVERED (covers_own(0) && covers_own(1) && covers_own(2))
+#else
+#define EACH_IS_COVERED (covers_own(0) && covers_own(1) && covers_own(2) && covers_own(3))
+#endif
 #define first_models (proposal[decided] & ALL)
 #define later_models (proposal[decided] >> VOTERS)
 inline check() {
   if :: decided != 0 ->
        s1 = (!(first_models & ~(restarted | (frozen & ~changed))) && !(later_models & ~(frozen & (restarted | changed))));
        assert(s1);
-       is_within = !(proposal[decided] & ~said); assert(is_within)
+       is_within = !(proposal[decided] & ~said); assert(is_within);
+       covers = EACH_IS_COVERED; assert(covers)
      :: else
   fi
 }
@@ -183,7 +200,7 @@ inline report(i, b) {
   if :: has(frozen, i) -> add(models[b], i + version(i)) :: else fi;
   if :: has(within, i) -> add(said, i + version(i)) :: else fi
 #else
-  if :: has(within, i) -> add(models[b], i + version(i)); add(said, i + version(i)) :: else fi
+  if :: may_report_model(i, b) -> add(models[b], i + version(i)); add(said, i + version(i)) :: else fi
 #endif
 }
 
@@ -281,7 +298,7 @@ inline restart(i) { add(restarted, i); drop(frozen, i); drop(within, i); drop(en
        restarts++; promised[i] = 0; taken[i] = 0; add(mute, i); restart(i) }
 #endif
 /* The promise and the accepted proposal are read from disk. */
-#define RESUME(i) :: d_step { resumes < RESUMES && may_restart(i) -> resumes++; restart(i) }
+#define RESUME(i) :: d_step { resumes < RESUMES && may_restart(i) -> resumes++; earlier[i] = promised[i]; restart(i) }
 
 /* A voter leaves by its own announcement. A shorter list of voters may turn earlier acceptances into a quorum. */
 #define LEAVE(i) \

@@ -278,7 +278,7 @@ static inline size_t sample(enum wire_type type, bool large)
             buffer, CAP, &(struct wire_model_req){v, large ? WIRE_PIECE_WHOLE : 9, large ? v : 0});
     case WIRE_MODEL: {
         struct wire_model m = {
-            v, large ? WIRE_PIECE_WHOLE : 9, large ? v : 0, {raw, large ? sizeof raw : 40}};
+            v, large ? WIRE_PIECE_WHOLE : 9, large ? v : 0, large, {raw, large ? sizeof raw : 40}};
         return recode_with_payload(buffer, CAP, wire_put_model(buffer, CAP, &m), m.payload);
     }
     case WIRE_PART: {

@@ -147,10 +147,10 @@ static void test_long_forms(void **state)
     static const uint8_t str[][5] = {{0xd9, 0}, {0xda, 0, 0}, {0xdb, 0, 0, 0, 0}};
     static const size_t size[] = {2, 3, 5};
     for (size_t i = 0; i < 3; i++) {
-        memcpy(buffer, (const uint8_t[]){0x95, WIRE_MODEL, 0x07, 0x01, 0x00}, 5);
-        memcpy(buffer + 5, bin[i], size[i]);
-        memset(buffer + 5 + size[i], 1, 4);
-        assert_true(check_sound(buffer, 9 + size[i]));
+        memcpy(buffer, (const uint8_t[]){0x96, WIRE_MODEL, 0x07, 0x01, 0x00, 0xc2}, 6);
+        memcpy(buffer + 6, bin[i], size[i]);
+        memset(buffer + 6 + size[i], 1, 4);
+        assert_true(check_sound(buffer, 10 + size[i]));
         memcpy(buffer, (const uint8_t[]){0x98, WIRE_HELLO, 1, 1, 0xc2, 0xc2}, 6);
         memcpy(buffer + 6, str[i], size[i]);
         memcpy(buffer + 6 + size[i], (const uint8_t[]){0x00, 0xc0}, 2);
@@ -412,11 +412,11 @@ static void test_bad_delta(void **state)
     assert_refused(buffer, wire_put_delta(buffer, CAP, &d));
     d.sketch_generation = 1;
     assert_true(check_sound(buffer, wire_put_delta(buffer, CAP, &d)));
-    struct wire_model m = {1, 0, 0, {raw, 5}};
+    struct wire_model m = {.round = 1, .payload = {raw, 5}};
     assert_refused(buffer,
                    recode_with_payload(buffer, CAP, wire_put_model(buffer, CAP, &m), m.payload));
     /* Refused: the sketches of piece 0 alone, because sketches are of all pieces. */
-    m = (struct wire_model){1, 0, 1, {raw, 4}};
+    m = (struct wire_model){.round = 1, .key = 1, .payload = {raw, 4}};
     assert_refused(buffer,
                    recode_with_payload(buffer, CAP, wire_put_model(buffer, CAP, &m), m.payload));
     struct wire_callback callback = {.why = WIRE_CODE_MAX + 1, .address = "h:7100"};
@@ -435,7 +435,7 @@ static void test_bad_delta(void **state)
     assert_true(check_sound(buffer, wire_put_model_req(buffer, CAP, &ask)));
     ask.key = 0; /* A request for sketches needs a key. */
     assert_refused(buffer, wire_put_model_req(buffer, CAP, &ask));
-    m = (struct wire_model){1, WIRE_PIECE_LAYERS, 0, {raw, 4}};
+    m = (struct wire_model){.round = 1, .piece = WIRE_PIECE_LAYERS, .payload = {raw, 4}};
     assert_refused(buffer,
                    recode_with_payload(buffer, CAP, wire_put_model(buffer, CAP, &m), m.payload));
     m.key = 1;

@@ -34,7 +34,8 @@ struct peer
     uint32_t index;
     struct finish *finish; /* NULL: the process has crashed. */
     bool frozen, within;
-    bool stored; /* True: an earlier process has frozen its model. */
+    bool stored;   /* True: an earlier process has frozen its model. */
+    float covered; /* Model of the process that the certificate covers. 0: none so far. */
     /* The stored promise. full: it cannot be stored. */
     size_t n_promise;
     uint8_t promise[FINISH_PROMISE_MAX];
@@ -321,6 +322,16 @@ static void deliver(struct world *w)
     free(l);
 }
 
+/* The certificate covers the model of one process of each peer at most. */
+static void check_covered(struct peer *p)
+{
+    if (p->finish == NULL || !finish_covers(p->finish))
+        return;
+    if (p->covered == 0)
+        p->covered = p->model;
+    assert_true(p->frozen && p->within && p->covered == p->model);
+}
+
 /* S1 and S2: all certificates are equal, and name peers only that were frozen within the target. */
 static void check(struct world *w)
 {
@@ -328,6 +339,7 @@ static void check(struct world *w)
         const struct finish_proposal *p =
             w->peer[i].finish != NULL ? finish_certificate(w->peer[i].finish) : NULL;
         uint8_t bytes[WIRE_FINISH_PROPOSAL_MAX];
+        check_covered(&w->peer[i]);
         if (p == NULL)
             continue;
         size_t n = finish_encode(bytes, p);
@@ -483,11 +495,45 @@ static void test_lost_promise_takes_the_vote(void **state)
     }
 }
 
+/* A peer accepts a proposal and restarts before it receives the certificate. The certificate lists the
+ * peer because of the model of its earlier process, and does not cover the model of the new one. */
+static void test_certificate_does_not_cover_a_later_process(void **state)
+{
+    (void)state;
+    struct world w;
+    open_world(&w, 1, 3);
+    for (uint32_t i = 0; i < 3; i++) {
+        connect(&w, i, (i + 1) % 3);
+        freeze(&w, i, true);
+    }
+    update(&w, 0);
+    while (finish_certificate(w.peer[0].finish) == NULL)
+        deliver(&w);
+    assert_null(finish_certificate(w.peer[2].finish));
+    w.peer[2].stored = true;
+    crash(&w, 2);
+    start(&w, 2);
+    w.peer[2].model = 9;
+    freeze(&w, 2, true);
+    connect(&w, 0, 2);
+    while (w.n_queue > 0)
+        deliver(&w);
+    check(&w);
+    const struct finish_proposal *p = finish_certificate(w.peer[2].finish);
+    uint8_t id[WIRE_ID_BYTES];
+    fill_id(id, 2);
+    assert_non_null(p);
+    assert_int_equal(finish_status_of(p, id), FINISH_WITHIN);
+    assert_true(finish_covers(w.peer[0].finish) && finish_covers(w.peer[1].finish));
+    assert_false(finish_covers(w.peer[2].finish));
+    close_world(&w);
+}
+
 /* Bytes that are not a proposal are refused, and change nothing. */
 static void test_bad_proposals_are_refused(void **state)
 {
     (void)state;
-    struct finish_proposal p = {.distance = 0.5, .mean_norm = 1, .n = 2}, out;
+    struct finish_proposal p = {.distance = 0.5, .mean_norm = 1, .origin.number = 1, .n = 2}, out;
     p.member[0] = (struct finish_member){.key = 1, .status = FINISH_WITHIN};
     p.member[1] = (struct finish_member){.key = 2, .status = FINISH_DEAD};
     uint8_t bytes[WIRE_FINISH_PROPOSAL_MAX];
@@ -512,6 +558,10 @@ static void test_bad_proposals_are_refused(void **state)
     p.distance = (double)NAN;
     n = finish_encode(bytes, &p);
     assert_false(finish_decode(&out, (struct bytes){bytes, n}));
+    p.distance = 0;
+    p.origin.number = 0;
+    n = finish_encode(bytes, &p);
+    assert_false(finish_decode(&out, (struct bytes){bytes, n}));
 }
 
 int main(void)
@@ -522,6 +572,7 @@ int main(void)
         cmocka_unit_test(test_worlds_take_all_steps_of_the_model),
         cmocka_unit_test(test_one_ballot_decides),
         cmocka_unit_test(test_lost_promise_takes_the_vote),
+        cmocka_unit_test(test_certificate_does_not_cover_a_later_process),
         cmocka_unit_test(test_bad_proposals_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -189,7 +189,8 @@ static inline int lone_by_key(const void *a, const void *b)
  * and the other actors are dead. */
 static inline void lone_decide(struct lone *w, uint32_t who)
 {
-    struct finish_proposal p = {.distance = 1e-5, .mean_norm = 1, .n = w->n_actors + 1};
+    struct finish_proposal p = {
+        .distance = 1e-5, .mean_norm = 1, .origin.number = 1, .n = w->n_actors + 1};
     uint8_t bytes[WIRE_FINISH_PROPOSAL_MAX], out[WIRE_FINISH_PROPOSAL_MAX + 512];
     for (uint32_t i = 0; i <= w->n_actors; i++) {
         bool here =

@@ -35,11 +35,11 @@ static void hear(void *self, uint32_t peer, const struct node_note *note)
  * shorter, gets the number 3. */
 static bool relabel;
 
-/* Changes the number of a received piece. The number precedes the key and the head of the
- * payload. */
+/* Changes the number of a received piece. The number precedes the key, `certified` and the head
+ * of the payload. */
 static void give_number(const struct wire_message *m, uint8_t *floats, uint8_t other)
 {
-    uint8_t *number = floats - (m->model.payload.n > UINT16_MAX ? 5 : 3) - 2;
+    uint8_t *number = floats - (m->model.payload.n > UINT16_MAX ? 5 : 3) - 3;
     assert_int_equal(*number, m->model.piece);
     *number = other;
 }

@@ -66,6 +66,13 @@ struct finish
 
     /* The acceptor: the highest ballot promised, and the last proposal accepted. */
     struct wire_ballot promised, accepted;
+    /* Highest ballot in which an earlier process of this peer may have reported another model. Proposals
+     * of such a ballot are about that model. Number 0: there was no such process. */
+    struct wire_ballot earlier;
+    /* As stored by the last process that reported a model: the hash of the model (0: no process has
+     * reported one), and the value of `earlier` of that process. */
+    uint64_t reported_hash;
+    struct wire_ballot reported_earlier;
     size_t n_proposal;
     uint8_t proposal[WIRE_FINISH_PROPOSAL_MAX];
     bool mute; /* True: the promise could not be stored or read, so this peer neither votes nor
@@ -111,28 +118,14 @@ static bool later_wave(const struct wave *w, const struct wire_ballot *b, bool p
 
 /* ---- life ---- */
 
-static uint8_t *put_ballot(uint8_t *out, const struct wire_ballot *b)
-{
-    for (size_t i = 0; i < 8; i++)
-        out[i] = (uint8_t)(b->number >> (8 * i));
-    memcpy(out + 8, b->id, WIRE_ID_BYTES);
-    return out + 8 + WIRE_ID_BYTES;
-}
-
-static const uint8_t *get_ballot(const uint8_t *p, struct wire_ballot *b)
-{
-    b->number = 0;
-    for (size_t i = 0; i < 8; i++)
-        b->number |= (uint64_t)p[i] << (8 * i);
-    memcpy(b->id, p + 8, WIRE_ID_BYTES);
-    return p + 8 + WIRE_ID_BYTES;
-}
-
 /* Stores the acceptor. Returns false if this failed. */
 static bool keep_promise(struct finish *f)
 {
     uint8_t bytes[FINISH_PROMISE_MAX];
-    uint8_t *end = put_ballot(put_ballot(bytes, &f->promised), &f->accepted);
+    uint8_t *end = finish_put_ballot(finish_put_ballot(bytes, &f->promised), &f->accepted);
+    for (size_t i = 0; i < 8; i++)
+        *end++ = (uint8_t)(f->reported_hash >> (8 * i));
+    end = finish_put_ballot(end, &f->reported_earlier);
     memcpy(end, f->proposal, f->n_proposal);
     f->mute = !f->owner.keep(f->owner.self, bytes, (size_t)(end - bytes) + f->n_proposal);
     return !f->mute;
@@ -141,11 +134,14 @@ static bool keep_promise(struct finish *f)
 /* Restores the acceptor from a stored promise. Returns false if the bytes are no promise. */
 static bool restore_promise(struct finish *f, struct bytes b)
 {
-    const size_t head = 2 * (8 + WIRE_ID_BYTES);
-    if (b.n < head || b.n > FINISH_PROMISE_MAX)
+    if (b.n < FINISH_PROMISE_HEAD || b.n > FINISH_PROMISE_MAX)
         return false;
-    const uint8_t *p = get_ballot(get_ballot(b.p, &f->promised), &f->accepted);
-    f->n_proposal = b.n - head;
+    const uint8_t *p = finish_get_ballot(finish_get_ballot(b.p, &f->promised), &f->accepted);
+    f->reported_hash = 0;
+    for (size_t i = 0; i < 8; i++)
+        f->reported_hash |= (uint64_t)*p++ << (8 * i);
+    p = finish_get_ballot(p, &f->reported_earlier);
+    f->n_proposal = b.n - FINISH_PROMISE_HEAD;
     memcpy(f->proposal, p, f->n_proposal);
     f->top = f->promised.number;
     return f->promised.number > 0 && f->top <= BALLOTS_MAX
@@ -164,6 +160,7 @@ struct finish *finish_open(const struct finish_owner *owner, struct bytes promis
         f->n_proposal = 0;
         f->mute = true;
     }
+    f->earlier = f->mute ? (struct wire_ballot){.number = UINT64_MAX} : f->promised;
     return f;
 }
 
@@ -177,13 +174,24 @@ void finish_freeze(struct finish *f, const struct finish_evidence *evidence, int
     assert(!f->frozen);
     f->frozen = true;
     f->frozen_us = now_us;
-    if (evidence != NULL)
-        f->own = *evidence;
+    if (evidence == NULL)
+        return;
+    f->own = *evidence;
+    /* A process that resumes from a checkpoint in lock step computes the same bits again. */
+    if (!f->mute && f->reported_hash == evidence->hash)
+        f->earlier = f->reported_earlier;
 }
 
 const struct finish_proposal *finish_certificate(const struct finish *f)
 {
     return f->decided ? &f->certificate : NULL;
+}
+
+bool finish_covers(const struct finish *f)
+{
+    return f->decided && f->own.n > 0
+           && finish_status_of(&f->certificate, f->owner.id) == FINISH_WITHIN
+           && compare_ballots(&f->certificate.origin, &f->earlier) > 0;
 }
 
 bool finish_has_promised(const struct finish *f)
@@ -229,28 +237,42 @@ static void decide(struct finish *f, const uint8_t *p, size_t n, const uint32_t 
 
 /* ---- the acceptor ---- */
 
+/* Prepares the report of the own model in this ballot. Returns whether the peer may report it: an earlier
+ * process may have reported another model in lower ballots. */
+static bool prepare_report(struct finish *f, const struct wire_ballot *ballot)
+{
+    if (f->own.n == 0 || compare_ballots(ballot, &f->earlier) <= 0)
+        return false;
+    f->reported_hash = f->own.hash;
+    f->reported_earlier = f->earlier;
+    return true;
+}
+
 /* Adds this peer to the answer. With PROPOSE, its flag says whether it has accepted. */
 static void add_self(struct finish *f, const struct wire_finish *m)
 {
     struct wave *w = &f->wave;
     uint8_t flags = 0;
+    bool reports = false;
     if (!f->mute && compare_ballots(&w->ballot, &f->promised) >= 0) {
         f->promised = w->ballot;
         if (w->proposes) {
             f->accepted = w->ballot;
             f->n_proposal = m->proposal.n;
             memcpy(f->proposal, m->proposal.p, m->proposal.n);
+        } else {
+            reports = prepare_report(f, &w->ballot);
         }
         flags = keep_promise(f) ? FLAG_VOTES : 0;
     }
     w->promised = f->promised;
-    if (!w->proposes) {
-        if (f->frozen && f->own.n > 0) {
-            flags |= FLAG_WITHIN;
-            w->evidence = f->own;
-        }
-        w->n_mixing = !f->frozen && !f->view.stalled;
+    /* A later process must know that the model was reported, so the promise is stored first. */
+    if (reports && (flags & FLAG_VOTES) != 0) {
+        flags |= FLAG_WITHIN;
+        w->evidence = f->own;
     }
+    if (!w->proposes)
+        w->n_mixing = !f->frozen && !f->view.stalled;
     /* A proposal that this peer could not store was not accepted, and perhaps was never sent. */
     if (!w->proposes && (flags & FLAG_VOTES) != 0) {
         w->accepted = f->accepted;
@@ -590,6 +612,7 @@ static void end_ask(struct finish *f)
         || ((w->n_mixing > 0 || w->partial || lacks_answers(w, p)) && !waited(f)))
         return;
     p->distance = finish_evidence_distance(&w->evidence, &p->mean_norm);
+    p->origin = w->ballot;
     propose(f, bytes, finish_encode(bytes, p));
 }
 

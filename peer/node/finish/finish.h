@@ -53,8 +53,13 @@ struct finish_view
     int64_t patience_us;
 };
 
-/* Largest promise that owner.keep() gets, in bytes. */
-enum { FINISH_PROMISE_MAX = 2 * (8 + WIRE_ID_BYTES) + WIRE_FINISH_PROPOSAL_MAX };
+/* A stored promise: the ballot promised, the ballot accepted, the hash of the reported model, the ballot
+ * up to which earlier processes may have reported other models, and the accepted proposal. */
+enum {
+    FINISH_PROMISE_HEAD = 3 * FINISH_BALLOT + 8, /* Number of bytes before the proposal. */
+    /* Largest promise that owner.keep() gets, in bytes. */
+    FINISH_PROMISE_MAX = FINISH_PROMISE_HEAD + WIRE_FINISH_PROPOSAL_MAX
+};
 
 /* Creates the protocol of a peer that has not ended its run. promise: what an earlier process of
  * this peer stored last, or empty. Returns NULL if memory is exhausted. Bytes that are no promise
@@ -79,6 +84,10 @@ void finish_link_down(struct finish *f, uint32_t link);
 
 /* Returns the certificate, or NULL if it is not known. Valid until finish_close(). */
 const struct finish_proposal *finish_certificate(const struct finish *f);
+/* Returns whether the certificate covers the model that this process has frozen. The certificate may list
+ * this peer as within because of the model of an earlier process, which this process does not have.
+ * A process whose stored promise was lost cannot know this and returns false. O(log n). */
+bool finish_covers(const struct finish *f);
 /* Returns whether this peer has promised a ballot, or does not know whether an earlier process of it
  * has. Such a peer must stay a voter: it must not announce that it leaves. */
 bool finish_has_promised(const struct finish *f);

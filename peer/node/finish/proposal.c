@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { HEAD = 8 /* Bytes before the first member. */ };
+enum { HEAD = 8 + FINISH_BALLOT /* Bytes before the first member. */ };
 
 uint64_t finish_key(const uint8_t id[WIRE_ID_BYTES])
 {
@@ -27,6 +27,23 @@ void finish_put_entry(uint8_t *out, uint64_t key, uint8_t flags)
     for (size_t i = 0; i < 8; i++)
         out[i] = (uint8_t)(key >> (56 - 8 * i));
     out[8] = flags;
+}
+
+uint8_t *finish_put_ballot(uint8_t *out, const struct wire_ballot *b)
+{
+    for (size_t i = 0; i < 8; i++)
+        out[i] = (uint8_t)(b->number >> (8 * i));
+    memcpy(out + 8, b->id, WIRE_ID_BYTES);
+    return out + FINISH_BALLOT;
+}
+
+const uint8_t *finish_get_ballot(const uint8_t *p, struct wire_ballot *b)
+{
+    b->number = 0;
+    for (size_t i = 0; i < 8; i++)
+        b->number |= (uint64_t)p[i] << (8 * i);
+    memcpy(b->id, p + 8, WIRE_ID_BYTES);
+    return p + FINISH_BALLOT;
 }
 
 static void put_float(uint8_t *out, double v)
@@ -53,6 +70,7 @@ size_t finish_encode(uint8_t out[WIRE_FINISH_PROPOSAL_MAX], const struct finish_
     assert(p->n <= WIRE_MEMBERS_MAX);
     put_float(out, p->distance);
     put_float(out + 4, p->mean_norm);
+    finish_put_ballot(out + 8, &p->origin);
     for (uint32_t i = 0; i < p->n; i++)
         finish_put_entry(out + HEAD + (size_t)WIRE_FINISH_ENTRY * i, p->member[i].key,
                          (uint8_t)p->member[i].status);
@@ -66,8 +84,9 @@ bool finish_decode(struct finish_proposal *p, struct bytes b)
     struct bytes list = {b.p + HEAD, b.n - HEAD};
     p->distance = get_float(b.p);
     p->mean_norm = get_float(b.p + 4);
+    finish_get_ballot(b.p + 8, &p->origin);
     p->n = (uint32_t)(list.n / WIRE_FINISH_ENTRY);
-    bool valid = p->distance >= 0 && p->mean_norm >= 0, within = false;
+    bool valid = p->distance >= 0 && p->mean_norm >= 0 && p->origin.number > 0, within = false;
     for (uint32_t i = 0; i < p->n && valid; i++) {
         uint8_t flags;
         uint64_t key = finish_entry(list, i, &flags);

@@ -3,7 +3,9 @@
  *   bytes    content
  *   0..3     consensus distance relative to the norm of the mean model, float32. Infinite: unknown.
  *   4..7     norm of the mean model, float32
- *   8..      9 bytes per member: first 8 bytes of its identity, and its status
+ *   8..15    number of the ballot in which the proposal was made (`origin`), uint64
+ *   16..31   identity of the peer that coordinated this ballot
+ *   32..     9 bytes per member: first 8 bytes of its identity, and its status
  *
  * Numbers are little-endian. The members are sorted by identity, so equal proposals have equal
  * bytes. The decided proposal is the certificate of the run.
@@ -39,9 +41,19 @@ struct finish_proposal
 {
     double distance;  /* Consensus distance relative to `mean_norm`. Infinite: unknown. */
     double mean_norm; /* Norm of the mean model. */
-    uint32_t n;       /* Number of members, at most WIRE_MEMBERS_MAX. */
+    /* Ballot in which the proposal was made. A later ballot that adopts the proposal does not change
+     * it. The models of the proposal are those that were reported in this ballot. */
+    struct wire_ballot origin;
+    uint32_t n; /* Number of members, at most WIRE_MEMBERS_MAX. */
     struct finish_member member[WIRE_MEMBERS_MAX]; /* Sorted by key. */
 };
+
+enum { FINISH_BALLOT = 8 + WIRE_ID_BYTES /* Number of bytes of an encoded ballot. */ };
+
+/* Encodes a ballot: its number, little-endian, and the identity. Returns the end of the bytes. */
+uint8_t *finish_put_ballot(uint8_t *out, const struct wire_ballot *b);
+/* Decodes FINISH_BALLOT bytes. Returns the end of the bytes. */
+const uint8_t *finish_get_ballot(const uint8_t *p, struct wire_ballot *b);
 
 /* Returns the first 8 bytes of an identity as a number, the first byte highest. */
 uint64_t finish_key(const uint8_t id[WIRE_ID_BYTES]);
@@ -54,7 +66,7 @@ void finish_put_entry(uint8_t *out, uint64_t key, uint8_t flags);
 /* Encodes a proposal. Returns the number of bytes, at most WIRE_FINISH_PROPOSAL_MAX. */
 size_t finish_encode(uint8_t out[WIRE_FINISH_PROPOSAL_MAX], const struct finish_proposal *p);
 /* Decodes a proposal. Returns false if the bytes are not a proposal: wrong length, a number that
- * is negative or not a number, an unknown status, members that are not sorted, or no member that is
+ * is negative or not a number, no ballot, an unknown status, members that are not sorted, or no member that is
  * within. *p is then undefined. */
 bool finish_decode(struct finish_proposal *p, struct bytes b);
 /* Returns the status of the member with this identity, or FINISH_STATUSES if the proposal does not
