@@ -17,24 +17,13 @@ complain()
     bad=1
 }
 
-# report FILE TEXT: a violation for each line of grep -n on stdin.
+# report TEXT REGEX: a violation for each line of the sources that matches.
 report()
 {
     local line
     while IFS= read -r line; do
-        complain "$1:${line%%:*}: $2"
-    done
-}
-
-check_file()
-{
-    if [[ $1 == *.c ]]; then
-        head -n 1 "$1" | grep -qF "/* $1 -- " || complain "$1:1: the first line is not '/* $1 -- ...'"
-    fi
-    report "$1" 'a comment that begins with "Of" is no sentence' \
-        < <(grep -nE '/\*+[[:space:]]+Of([[:space:]]|$)' "$1")
-    report "$1" 'an error is called err' < <(grep -nE '\bint rc\b' "$1")
-    report "$1" 'constants are in snake_case' < <(grep -nE '\bk[A-Z][A-Za-z0-9]+\b' "$1")
+        complain "$(cut -d: -f-2 <<<"$line"): $1"
+    done < <(grep -nHE "$2" "${files[@]}")
 }
 
 format=
@@ -48,9 +37,12 @@ done
 files=({nn,topology,compress,gossip,peer}/*.[ch] {nn,topology,compress,gossip,peer}/*/*.[ch] {nn,topology,compress,gossip,peer}/*/*/*.[ch]
     tests/{unit,fuzz,bench}/*.[ch])
 [ ${#files[@]} -gt 0 ] || complain "no sources in $PWD"
-for file in "${files[@]}"; do
-    check_file "$file"
-done
+while IFS= read -r file; do
+    complain "$file:1: the first line is not '/* $file -- ...'"
+done < <(awk 'FNR == 1 && FILENAME ~ /[.]c$/ && !index($0, "/* " FILENAME " -- ") { print FILENAME }' "${files[@]}")
+report 'a comment that begins with "Of" is no sentence' '/\*+[[:space:]]+Of([[:space:]]|$)'
+report 'an error is called err' '\bint rc\b'
+report 'constants are in snake_case' '\bk[A-Z][A-Za-z0-9]+\b'
 if [ -z "$format" ]; then
     [ $bad = 0 ] || exit 1
     echo "skipped: there is no clang-format 14 here"
