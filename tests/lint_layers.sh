@@ -25,6 +25,9 @@ vectors='"nn/math/(c_locale|half|number|rng|spelling|state|vec)\.h"'
 # The functions sees, door, forbidden and banned are tables. Each one stores its answer in a variable, because a subshell
 # for each file would take most of the time of this script.
 
+node_base='peer/node peer/run gossip/mixers gossip/exchange gossip/members gossip/wire compress topology'
+node_modules='peer/node/finish peer/node/membership peer/node/session peer/node/join peer/node/edge peer/node/step peer/node/result'
+
 # The house, from the bottom up: a folder, and the folders ($rooms) it may see besides
 # itself. Nothing points back, so that a reader can stop where he likes.
 sees()
@@ -51,18 +54,25 @@ sees()
     peer/secure) ;;
     peer/admission) rooms='peer/secure gossip/wire' ;;
     peer/checkpoints) rooms='nn/math nn/files peer/secure' ;;
+    # The modules of the node, from the bottom up. Each may see the headers of peer/node itself (time, timers, the run).
     peer/node/finish) rooms='gossip/exchange gossip/wire' ;;
-    peer/node) rooms='peer/node/finish peer/run gossip/mixers gossip/exchange gossip/members gossip/wire compress topology' ;;
-    peer/node/collectives) rooms='peer/node peer/node/finish peer/run gossip/collectives gossip/mixers gossip/exchange gossip/members gossip/wire compress topology' ;; # peer/node does not see it.
-    peer/trace) rooms='peer/node peer/node/finish peer/run gossip/exchange gossip/members gossip/wire compress topology nn/files' ;;
+    peer/node/membership) rooms="$node_base" ;;
+    peer/node/session) rooms="$node_base peer/node/membership" ;;
+    peer/node/join) rooms="$node_base peer/node/finish peer/node/membership peer/node/session" ;;
+    peer/node/edge) rooms="$node_base peer/node/membership peer/node/session peer/node/join" ;;
+    peer/node/step) rooms="$node_base peer/node/finish peer/node/membership peer/node/session peer/node/join peer/node/edge" ;;
+    peer/node/result) rooms="$node_base $node_modules" ;;
+    peer/node) rooms="$node_base $node_modules" ;;
+    peer/node/collectives) rooms="$node_base $node_modules gossip/collectives" ;; # No other module of the node sees it.
+    peer/trace) rooms='peer/node peer/node/result peer/node/finish peer/run gossip/exchange gossip/members gossip/wire compress topology nn/files' ;;
     peer/output) rooms='peer/run gossip/wire nn/files' ;;
     peer/progress) ;;
-    peer/sim) rooms='peer/run peer/secure peer/checkpoints peer/node gossip/mixers gossip/exchange gossip/wire' ;; # A liar is a mixer.
-    peer/uv) rooms='peer/run peer/secure peer/admission peer/checkpoints peer/node gossip/exchange gossip/wire' ;;
-    peer/api) rooms='peer/run peer/sgd peer/secure peer/checkpoints peer/output peer/node peer/uv peer/sim peer/run_log gossip/exchange gossip/mixers gossip/wire compress nn/models nn/files nn/data nn/shards nn/train' ;;
+    peer/sim) rooms='peer/run peer/secure peer/checkpoints peer/node peer/node/result gossip/mixers gossip/exchange gossip/wire' ;; # A liar is a mixer.
+    peer/uv) rooms='peer/run peer/secure peer/admission peer/checkpoints peer/node peer/node/step gossip/exchange gossip/wire' ;;
+    peer/api) rooms='peer/run peer/sgd peer/secure peer/checkpoints peer/output peer/node peer/node/result peer/uv peer/sim peer/run_log gossip/exchange gossip/mixers gossip/wire compress nn/models nn/files nn/data nn/shards nn/train' ;;
     peer/http) rooms='peer/run peer/node peer/uv gossip/members gossip/exchange gossip/wire topology' ;; # The words and numbers of metrics.jsonl.
-    peer/run_log) rooms='peer/http peer/output peer/run peer/checkpoints peer/secure peer/node peer/uv gossip/wire nn/files nn/data' ;; # What a peer writes and shows.
-    peer/cmd) rooms='peer/trace peer/api peer/run_log peer/http peer/run peer/sgd peer/secure peer/admission peer/checkpoints peer/output peer/progress peer/node peer/sim peer/uv gossip/mixers gossip/exchange gossip/members'
+    peer/run_log) rooms='peer/http peer/output peer/run peer/checkpoints peer/secure peer/node peer/node/result peer/uv gossip/wire nn/files nn/data' ;; # What a peer writes and shows.
+    peer/cmd) rooms='peer/trace peer/api peer/run_log peer/http peer/run peer/sgd peer/secure peer/admission peer/checkpoints peer/output peer/progress peer/node peer/node/session peer/node/step peer/node/result peer/sim peer/uv gossip/mixers gossip/exchange gossip/members'
         rooms+=' gossip/wire compress topology nn/models nn/files nn/data nn/shards nn/train nn/math' ;;
     *) return 1 ;;
     esac
@@ -236,7 +246,7 @@ done
 
 # The control arms are behind a seam (peer/node/round_protocol.h): no other file of the node has a word of theirs.
 arms='allreduce|all-reduce|collectives?|sma|ps|parameter.server|centre(_[a-z_]+)?'
-words=$(grep -nwiE "$arms" peer/node/*.[ch] /dev/null | grep -vE 'gossip/collectives|peer/node/collectives')
+words=$(grep -nwiE "$arms" peer/node/*.[ch] peer/node/*/*.[ch] /dev/null | grep -vE 'gossip/collectives|peer/node/collectives')
 [ -z "$words" ] || complain "$words: a word of peer/node/collectives"
 
 # No two modules (a .c and its .h) of nn/ include each other, by whatever way round.

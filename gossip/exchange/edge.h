@@ -32,7 +32,7 @@
  * processes have already continued this epoch over an earlier session, every exchange since then
  * was made between these two processes, and rule 3 applies.
  *
- * States of an edge (enum edge_state). "Node" means peer/node/edges.c:
+ * States of an edge (enum edge_state). "Node" means peer/node/edge/edges.c:
  *
  *   from             event                                              to
  *   any              edge_ask(): this peer sends its EDGE               ASKING

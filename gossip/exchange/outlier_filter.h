@@ -25,7 +25,7 @@
  * of a healed graph is apart, but its D shrinks.
  *
  * The node closes an edge with a refused or suspect exchange and restarts it later
- * (peer/node/edges_trust.c). After an edge was suspect, an exchange is refused as soon as its D is
+ * (peer/node/edge/edges_trust.c). After an edge was suspect, an exchange is refused as soon as its D is
  * large enough for an edge that is apart.
  *
  * All limits depend on the own way |x - x0|, so a peer that has hardly moved cannot judge others.

@@ -516,7 +516,7 @@ static void read_status(struct cursor *c, struct wire_message *message)
         get_status_figure(c, &m->figures[i]);
 }
 
-/* The trainer checks the bytes of the payload later (peer/node/statistics_aggregation.h). */
+/* The trainer checks the bytes of the payload later (peer/node/join/statistics_aggregation.h). */
 static void read_moments(struct cursor *c, struct wire_message *message)
 {
     struct wire_moments *m = &message->moments;

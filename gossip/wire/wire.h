@@ -311,7 +311,7 @@ struct wire_delta
      * steps per 1,000 s. 0: unknown. */
     uint64_t pace;
     /* Number of the current exact averaging pass, if it was exact so far at the sender and at
-     * all peers with which the sender has mixed in it (peer/node/averaging_pass.h). 0: no pass,
+     * all peers with which the sender has mixed in it (peer/node/edge/averaging_pass.h). 0: no pass,
      * or not exact. */
     uint64_t clean;
     /* Tag of the sketch in this delta, which names its members, window and round
@@ -377,7 +377,7 @@ struct wire_round_protocol
 };
 
 /* Result of the sender's test dials to the addresses in the receiver's record
- * (peer/node/callback.h). */
+ * (peer/node/session/callback.h). */
 struct wire_callback
 {
     /* Reason of the last failed dial: enum node_why. 0: one of the addresses works. */
@@ -502,7 +502,7 @@ struct wire_status
 };
 
 /* Column statistics of a member's data, sent by that member and forwarded by peers without a run
- * (peer/node/statistics_aggregation.h). The member's signature covers id, boot id, `founds` and
+ * (peer/node/join/statistics_aggregation.h). The member's signature covers id, boot id, `founds` and
  * the payload. */
 struct wire_moments
 {

@@ -22,7 +22,7 @@
 #include "peer/api/tensors.h"
 #include "peer/api/turn.h"
 #include "peer/checkpoints/checkpoint_store.h"
-#include "peer/node/verdict.h"
+#include "peer/node/result/verdict.h"
 #include "peer/output/outdir.h"
 #include "peer/output/promise.h"
 #include "peer/run/layout_keys.h"

@@ -13,7 +13,7 @@
 
 #include "gossip/exchange/layers.h"
 #include "peer/cmd/observe.h"
-#include "peer/node/consensus.h"
+#include "peer/node/result/consensus.h"
 
 enum { DRIFT_WHY_MAX = 160 };
 

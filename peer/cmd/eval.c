@@ -13,7 +13,7 @@
 #include "peer/cmd/loaded.h"
 #include "peer/cmd/progress.h"
 #include "peer/cmd/training.h"
-#include "peer/node/divergence.h"
+#include "peer/node/step/divergence.h"
 #include "peer/sgd/sgd_keys.h"
 #include "peer/uv/metrics.h"
 

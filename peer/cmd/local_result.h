@@ -34,9 +34,9 @@
 #include "peer/cmd/cmd.h"
 #include "peer/cmd/earlier_starts.h"
 #include "peer/cmd/progress.h"
-#include "peer/node/consensus.h"
 #include "peer/node/node.h"
-#include "peer/node/verdict.h"
+#include "peer/node/result/consensus.h"
+#include "peer/node/result/verdict.h"
 
 #include <jansson.h>
 

@@ -13,8 +13,8 @@
 #include "peer/cmd/observe.h"
 #include "peer/cmd/progress.h"
 #include "peer/cmd/status_member.h"
-#include "peer/node/connection_diagnostics.h"
 #include "peer/node/node.h"
+#include "peer/node/session/connection_diagnostics.h"
 #include "peer/uv/metrics.h"
 
 #include <math.h>

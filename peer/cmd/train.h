@@ -26,8 +26,8 @@
 #include "peer/cmd/progress.h"
 #include "peer/cmd/train_checkpoint.h"
 #include "peer/cmd/training.h"
-#include "peer/node/evaluation.h"
-#include "peer/node/rollback.h"
+#include "peer/node/step/evaluation.h"
+#include "peer/node/step/rollback.h"
 #include "peer/output/disk_reservation.h"
 #include "peer/run_log/lines.h"
 

@@ -1,14 +1,14 @@
 /* peer/node/node.c -- the order of the work in a step, and the module that handles each event. */
 #include "peer/node/node.h"
 
-#include "peer/node/certificate.h"
-#include "peer/node/final_model.h"
-#include "peer/node/member_counts.h"
-#include "peer/node/models.h"
-#include "peer/node/parts.h"
-#include "peer/node/phase_log.h"
-#include "peer/node/result_facts.h"
+#include "peer/node/edge/parts.h"
+#include "peer/node/membership/member_counts.h"
+#include "peer/node/result/certificate.h"
+#include "peer/node/result/final_model.h"
+#include "peer/node/result/result_facts.h"
 #include "peer/node/state.h"
+#include "peer/node/step/models.h"
+#include "peer/node/step/phase_log.h"
 
 #include <assert.h>
 #include <errno.h>

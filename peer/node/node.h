@@ -52,8 +52,8 @@
 #include "gossip/members/members.h"
 #include "gossip/wire/wire.h"
 #include "nn/train/trainer.h"
-#include "peer/node/divergence.h"
 #include "peer/node/schedule.h"
+#include "peer/node/step/divergence.h"
 #include "peer/run/run.h"
 
 #include <stdbool.h>

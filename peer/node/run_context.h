@@ -19,7 +19,7 @@
 
 #include "gossip/exchange/layers.h"
 #include "gossip/mixers/mixing.h"
-#include "peer/node/sessions.h"
+#include "peer/node/session/sessions.h"
 
 /* The run of one node. */
 struct run_context

@@ -26,13 +26,13 @@
 #ifndef PEER_NODE_STATE_H
 #define PEER_NODE_STATE_H
 
-#include "peer/node/certificate.h"
 #include "peer/node/clock.h"
-#include "peer/node/final_model.h"
-#include "peer/node/graceful_stop.h"
-#include "peer/node/membership_log.h"
-#include "peer/node/resume.h"
-#include "peer/node/statistics_aggregation.h"
+#include "peer/node/join/statistics_aggregation.h"
+#include "peer/node/result/certificate.h"
+#include "peer/node/result/final_model.h"
+#include "peer/node/step/graceful_stop.h"
+#include "peer/node/step/membership_log.h"
+#include "peer/node/step/resume.h"
 
 /* One node. */
 struct node

@@ -56,7 +56,7 @@ enum {
 struct run_trainer;
 
 /* Time at which a peer sends the delta of a round, relative to the local steps of that round
- * (--overlap; peer/node/job.h). */
+ * (--overlap; peer/node/step/job.h). */
 enum run_overlap {
     RUN_OVERLAP_NONE,  /* The delta is sent after the local steps. */
     RUN_OVERLAP_ROUND, /* The delta is sent before the local steps. */

@@ -64,7 +64,7 @@ void checkpoint_heads_read(const char *dir, struct checkpoint_head head[SLOTS])
 }
 
 /* Appends the keys in a checkpoint's section "members" to `*id`. The section begins with a count,
- * followed by each member's key and boot number (peer/node/resume.c). Returns `n` plus the number
+ * followed by each member's key and boot number (peer/node/step/resume.c). Returns `n` plus the number
  * of keys appended. */
 static size_t add_members(FILE *f, uint8_t (**id)[WIRE_ID_BYTES], size_t n)
 {

@@ -3,7 +3,7 @@
 #include "peer/run_log/run_log.h"
 
 #include "nn/files/safetensors.h"
-#include "peer/node/verdict.h"
+#include "peer/node/result/verdict.h"
 #include "peer/output/promise.h"
 
 #include <inttypes.h>

@@ -18,7 +18,7 @@
  *
  * When a file cannot be written, the peer continues to train, because its neighbours depend on it.
  * The run then ends with an error. If the model cannot be written at the end, it stays in memory,
- * and the node decides when the model is written again (peer/node/final_model.h). Metrics lines are
+ * and the node decides when the model is written again (peer/node/result/final_model.h). Metrics lines are
  * written again until `patience_us` is over (peer/output/retry.h). Without an output directory all functions do nothing and report no
  * error. All functions run on the thread of the event loop.
  */

@@ -13,12 +13,12 @@
  *               "relative_drift": 4.1e-07, "exact": true, "at_most": false,
  *               "rounds_skipped": 12, "finite": true}
  *
- * Values of "kind": see peer/node/verdict.h.
+ * Values of "kind": see peer/node/result/verdict.h.
  */
 #ifndef PEER_RUN_LOG_SUMMARY_H
 #define PEER_RUN_LOG_SUMMARY_H
 
-#include "peer/node/verdict.h"
+#include "peer/node/result/verdict.h"
 #include "peer/run_log/run_log.h"
 #include "peer/uv/driver.h"
 

@@ -18,8 +18,8 @@
 #ifndef PEER_SIM_WORLD_H
 #define PEER_SIM_WORLD_H
 
-#include "peer/node/consensus.h"
 #include "peer/node/node.h"
+#include "peer/node/result/consensus.h"
 
 enum { SIM_LEAST_BYTES_PER_S = 1 };
 

@@ -2,7 +2,7 @@
 #include "peer/trace/trace.h"
 
 #include "peer/node/inspect.h"
-#include "peer/node/verdict.h"
+#include "peer/node/result/verdict.h"
 #include "peer/trace/message_text.h"
 
 #include <inttypes.h>

@@ -4,7 +4,7 @@
 
 #include "nn/math/number.h"
 #include "peer/admission/token.h"
-#include "peer/node/evaluation.h"
+#include "peer/node/step/evaluation.h"
 #include "peer/run/duration.h"
 #include "peer/run/rate.h"
 #include "peer/uv/accept.h"

@@ -3,7 +3,7 @@
 
 #include "gossip/mixers/mixer.h"
 #include "nn/math/vec.h"
-#include "peer/node/verdict.h"
+#include "peer/node/result/verdict.h"
 #include "peer/run/exit.h"
 
 #include <inttypes.h>

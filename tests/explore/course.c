@@ -2,7 +2,7 @@
 #include "cluster.h"
 
 #include "gossip/mixers/mixer.h"
-#include "peer/node/resume.h"
+#include "peer/node/step/resume.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -182,7 +182,7 @@ bool liars_part(const struct cluster *c, uint32_t peer)
 
 /* Returns the largest exact drift allowed among peers that claim consensus. Byzantine peers falsify
  * the estimates, so twice the target is allowed. An exact averaging pass (base:K) uses no estimate,
- * so a Byzantine peer can move the models apart unnoticed (peer/node/averaging_pass.h), and no
+ * so a Byzantine peer can move the models apart unnoticed (peer/node/edge/averaging_pass.h), and no
  * limit applies. */
 double liars_claim(const struct cluster *c)
 {

@@ -14,8 +14,8 @@
 
 #include "gossip/mixers/mixer.h"
 #include "nn/math/rng.h"
+#include "peer/node/result/verdict.h"
 #include "peer/node/schedule.h"
-#include "peer/node/verdict.h"
 #include "peer/run/exit.h"
 
 #include <inttypes.h>

@@ -2,7 +2,7 @@
  *
  * Both ends commit the same sequence of exchanges, although sessions end with messages in flight, an end
  * restarts from a checkpoint, and an end may ask for a new epoch. The model has the fields and the rules
- * of struct edge; peer/node/edges.c and gossip/mixers/plan.c contribute ask, resend and the job.
+ * of struct edge; peer/node/edge/edges.c and gossip/mixers/plan.c contribute ask, resend and the job.
  *
  * One process takes every possible step in every order, within these limits:
  *   ROUNDS   exchanges in one epoch          CUTS      lost sessions, with all messages in flight
@@ -155,7 +155,7 @@ inline agree() {
   fi
 }
 
-/* What peer/node/edges.c does at the end of each step: ask, then send deltas over an open edge. */
+/* What peer/node/edge/edges.c does at the end of each step: ask, then send deltas over an open edge. */
 inline settle() {
   if :: up && x[i].must_ask -> ask() :: else fi;
   if :: up && x[i].state == OPEN ->

@@ -1,6 +1,6 @@
-/* tests/unit/node_checkpoint.c -- tests of peer/node/checkpoint.h: the step in which all peers
+/* tests/unit/node_checkpoint.c -- tests of peer/node/join/checkpoint.h: the step in which all peers
  * write a checkpoint, and the wait for a slow disk. */
-#include "peer/node/checkpoint.h"
+#include "peer/node/join/checkpoint.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,8 +2,8 @@
  * session is established. */
 #include "tests/unit/node_lone_world.h"
 
+#include "peer/node/result/verdict.h"
 #include "peer/node/state.h"
-#include "peer/node/verdict.h"
 
 enum { LOW_ID = 0x10, ROUNDS = 1000000 };
 

@@ -1,6 +1,6 @@
-/* tests/unit/node_consensus.c -- tests of peer/node/consensus.h: the exact consensus distance
+/* tests/unit/node_consensus.c -- tests of peer/node/result/consensus.h: the exact consensus distance
  * against its definition. */
-#include "peer/node/consensus.h"
+#include "peer/node/result/consensus.h"
 
 #include "nn/math/rng.h"
 

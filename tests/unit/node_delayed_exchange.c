@@ -1,6 +1,6 @@
-/* tests/unit/node_delayed_exchange.c -- tests of peer/node/delayed_exchange.h, which detects
+/* tests/unit/node_delayed_exchange.c -- tests of peer/node/edge/delayed_exchange.h, which detects
  * exchanges whose deltas were made long before they are mixed. */
-#include "peer/node/delayed_exchange.h"
+#include "peer/node/edge/delayed_exchange.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

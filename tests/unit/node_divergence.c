@@ -1,6 +1,6 @@
-/* tests/unit/node_divergence.c -- tests of peer/node/divergence.h, which decides whether training
+/* tests/unit/node_divergence.c -- tests of peer/node/step/divergence.h, which decides whether training
  * has diverged or has learnt nothing. */
-#include "peer/node/divergence.h"
+#include "peer/node/step/divergence.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
-/* tests/unit/node_evaluation.c -- tests of peer/node/evaluation.h: in which rounds a model is
+/* tests/unit/node_evaluation.c -- tests of peer/node/step/evaluation.h: in which rounds a model is
  * evaluated during training, and how much that costs. */
-#include "peer/node/evaluation.h"
+#include "peer/node/step/evaluation.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

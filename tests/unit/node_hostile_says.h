@@ -3,7 +3,7 @@
 #ifndef TESTS_UNIT_NODE_HOSTILE_SAYS_H
 #define TESTS_UNIT_NODE_HOSTILE_SAYS_H
 
-#include "peer/node/edges.h"
+#include "peer/node/edge/edges.h"
 #include "tests/unit/node_hostile_world.h"
 
 struct act

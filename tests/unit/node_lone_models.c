@@ -1,6 +1,6 @@
 /* tests/unit/node_lone_models.c -- tests of the models that a node sends on request or receives,
  * and of the announcement that its own model is final. */
-#include "peer/node/state_transfer.h"
+#include "peer/node/join/state_transfer.h"
 #include "peer/run/exit.h"
 #include "tests/unit/node_lone_world.h"
 

@@ -1,6 +1,6 @@
-/* tests/unit/node_pace.c -- tests of peer/node/pace.h: local steps in proportion to the speed of
+/* tests/unit/node_pace.c -- tests of peer/node/edge/pace.h: local steps in proportion to the speed of
  * each peer. */
-#include "peer/node/pace.h"
+#include "peer/node/edge/pace.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
-/* tests/unit/node_quarantine.c -- tests of peer/node/quarantine.h: a peer that violates the
+/* tests/unit/node_quarantine.c -- tests of peer/node/session/quarantine.h: a peer that violates the
  * protocol is kept away, for a longer time after each violation. */
-#include "peer/node/quarantine.h"
+#include "peer/node/session/quarantine.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

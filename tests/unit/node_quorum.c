@@ -1,6 +1,6 @@
-/* tests/unit/node_quorum.c -- tests of peer/node/quorum.h: which members count for the quorum, and
+/* tests/unit/node_quorum.c -- tests of peer/node/membership/quorum.h: which members count for the quorum, and
  * what a peer without a quorum does. */
-#include "peer/node/quorum.h"
+#include "peer/node/membership/quorum.h"
 
 #include "tests/unit/gossip_toy.h"
 

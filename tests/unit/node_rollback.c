@@ -1,6 +1,6 @@
-/* tests/unit/node_rollback.c -- tests of peer/node/rollback.h: training that diverges goes back to
+/* tests/unit/node_rollback.c -- tests of peer/node/step/rollback.h: training that diverges goes back to
  * the last good model, and other training is not disturbed. */
-#include "peer/node/rollback.h"
+#include "peer/node/step/rollback.h"
 
 #include <assert.h>
 #include <math.h>

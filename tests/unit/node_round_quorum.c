@@ -1,6 +1,6 @@
-/* tests/unit/node_round_quorum.c -- tests of peer/node/round_quorum.h: a single peer that claims a
+/* tests/unit/node_round_quorum.c -- tests of peer/node/session/round_quorum.h: a single peer that claims a
  * later round does not move the others, a majority does. */
-#include "peer/node/round_quorum.h"
+#include "peer/node/session/round_quorum.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

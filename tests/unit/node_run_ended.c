@@ -2,7 +2,7 @@
  * and ends soon. */
 #include "tests/unit/node_lone_world.h"
 
-#include "peer/node/verdict.h"
+#include "peer/node/result/verdict.h"
 
 enum { LOW_ID = 0x10, ROUNDS = 2000, PATIENCE_S = 20 };
 

@@ -1,4 +1,4 @@
-/* tests/unit/node_sessions.c -- tests of the session layer (peer/node/sessions.h) without the rest
+/* tests/unit/node_sessions.c -- tests of the session layer (peer/node/session/sessions.h) without the rest
  * of the node: crossed sessions, duplicate identities, dialling, runs. */
 #include "node_sessions_rig.h"
 

@@ -1,4 +1,4 @@
-/* tests/unit/node_statistics_aggregation.c -- tests of peer/node/statistics_aggregation.h: before
+/* tests/unit/node_statistics_aggregation.c -- tests of peer/node/join/statistics_aggregation.h: before
  * there is a run, members send and relay statistics of their data, and one of them makes the run of
  * these. Invalid statistics are refused. */
 #include "tests/unit/node_lone_world.h"

@@ -1,6 +1,6 @@
-/* tests/unit/node_verdict.c -- tests of peer/node/verdict.h: each kind of verdict with its text and
+/* tests/unit/node_verdict.c -- tests of peer/node/result/verdict.h: each kind of verdict with its text and
  * its exit code. */
-#include "peer/node/verdict.h"
+#include "peer/node/result/verdict.h"
 
 #include "peer/run/exit.h"
 

@@ -1,5 +1,5 @@
 /* tests/unit/sim_ending.c -- verdicts of a node after other peers died, left or came back. */
-#include "peer/node/verdict.h"
+#include "peer/node/result/verdict.h"
 #include "peer/run/exit.h"
 #include "peer/sim/faults.h"
 #include "sim_rig.h"

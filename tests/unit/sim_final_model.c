@@ -1,6 +1,6 @@
 /* tests/unit/sim_final_model.c -- a peer whose disk refuses the final model for some time, or for
  * the rest of the run. */
-#include "peer/node/verdict.h"
+#include "peer/node/result/verdict.h"
 #include "peer/run/exit.h"
 #include "sim_rig.h"
 

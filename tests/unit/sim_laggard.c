@@ -2,7 +2,7 @@
  * returns. It must end with the model of the finished peers, or report that it does not have that
  * model. */
 #include "nn/math/vec.h"
-#include "peer/node/verdict.h"
+#include "peer/node/result/verdict.h"
 #include "peer/run/exit.h"
 #include "peer/sim/faults.h"
 #include "sim_rig.h"

@@ -2,7 +2,7 @@
  * the same models, bit for bit, as one that was never interrupted. */
 #include "gossip/mixers/mixer.h"
 #include "nn/math/state.h"
-#include "peer/node/graceful_stop.h"
+#include "peer/node/step/graceful_stop.h"
 #include "peer/sim/faults.h"
 #include "peer/sim/state.h"
 #include "sim_rig.h"

@@ -4,7 +4,7 @@
  * The steps of peer BAD set its model to NaN. No other peer may receive such a model. The peer must
  * roll back and continue. The second time it must end, and the others must continue without it. */
 #include "nn/math/vec.h"
-#include "peer/node/verdict.h"
+#include "peer/node/result/verdict.h"
 #include "sim_rig.h"
 
 enum { PEERS = 8, DIM = 512, ROUNDS = 120, BAD = 3 };

@@ -313,7 +313,7 @@ static void test_small_world(void **state)
     expect_spectrum("small-world:2,0", 64, (1 + 2 * cos(2 * pi / 64)) / 3, -1.0 / 3);
 }
 
-/* ---- momentum of the consensus phase (peer/node/distance_bound.h) ---- */
+/* ---- momentum of the consensus phase (peer/node/edge/distance_bound.h) ---- */
 
 /* Returns the factor by which an error shrinks per round in the long run, under momentum m. The
  * error is along an eigenvector of the mixing matrix with the eigenvalue lambda. */

@@ -5,7 +5,7 @@
 #include "gossip/collectives/control_arm.h"
 #include "gossip/collectives/sma.h"
 #include "nn/math/vec.h"
-#include "peer/node/schedule.h"
+#include "peer/node/timers.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 #define PEER_NODE_COLLECTIVES_OUTBOX_H
 
 #include "gossip/collectives/collective.h"
-#include "peer/node/sessions.h"
+#include "peer/node/session/sessions.h"
 
 /* Packets that a round protocol sends in one step. Must be zero before the first call. */
 struct outbox

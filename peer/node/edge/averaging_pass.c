@@ -1,0 +1,206 @@
+/* peer/node/edge/averaging_pass.c -- checks in each job whether an averaging pass is still exact. */
+#include "peer/node/edge/averaging_pass.h"
+
+#include "nn/math/rng.h"
+#include "nn/math/vec.h"
+#include "peer/node/edge/rounds.h"
+#include "peer/node/mark.h"
+#include "peer/node/membership/member_counts.h"
+
+#include <math.h>
+#include <string.h>
+
+bool averaging_pass_counts(const struct edges *es)
+{
+    const struct run *run = &es->workshop->run;
+    bool whole = strcmp(run->final_compress, "none") == 0;
+    /* Peers may compute means that differ in the last digit of float32. If the model has 16-bit
+     * values, these means may be rounded to different values, so that the models differ after a
+     * pass. Therefore passes do not count as exact, and estimates of the consensus distance end the
+     * phase. */
+    bool held_in_16_bits = es->workshop->mixing.rounded != NULL;
+    return es->last && es->n_rounds > 0 && es->exact && whole && !held_in_16_bits
+           && (run->gamma_auto || run->gamma == 1);
+}
+
+/* ---- is the pass still exact? ---- */
+
+static bool same_end(const struct wire_delta *d, uint64_t clean, uint64_t beat)
+{
+    return d->run_round == beat && d->codec == DELTA_FINAL && d->clean == clean;
+}
+
+/* Returns whether the pass stays exact on edge b in a job that commits the exchanges of round count
+ * `beat`. If the edge is used in this round, its exchange must be ready, with both deltas made for
+ * this round. Otherwise no exchange may be pending. */
+static bool edge_is_clean(const struct edges *es, const struct neighbour *b, uint64_t beat)
+{
+    const struct edge *e = &b->edge;
+    uint64_t clean = es->pass.clean;
+    if (!rounds_turn(es, b, beat))
+        return e->cur.payload == NULL;
+    return edge_ready(e) && same_end(&e->cur.head, clean, beat)
+           && same_end(&edge_theirs(e)->head, clean, beat);
+}
+
+/* Returns the number of edge resets plus closures for distrust at this peer so far. A pass in which
+ * the number grows is not exact, because the end that refuses an exchange
+ * (gossip/exchange/outlier_filter.h) keeps its model, but the other end changes its own. */
+static uint64_t amiss(const struct edges *es)
+{
+    return es->n_resets + es->n_distrusted;
+}
+
+static bool job_is_clean(const struct edges *es, uint64_t beat)
+{
+    const struct averaging_pass *p = &es->pass;
+    bool clean = p->clean != 0 && p->beat == beat && p->view == es->view && p->n_amiss == amiss(es);
+    for (size_t i = 0; i < es->n && clean; i++)
+        clean = edge_is_clean(es, edges_at(es, i), beat);
+    return clean;
+}
+
+/* ---- begin and end of a pass ---- */
+
+/* Returns whether some exchange would be in the model of one end only, if a pass began in this job.
+ * Deltas that this job makes are for round count `first`. An exchange that is pending and not ready
+ * may have been committed by the neighbour. An exchange that is ready is committed by this job;
+ * whether the neighbour's model has it when its pass begins depends on the neighbour's delta:
+ *
+ *   delta was made for   when the neighbour's pass began    the exchange is
+ *   before `first`       the delta existed; its job         in both models
+ *                        committed it, or is not exact
+ *   `first` or later     the delta did not exist            in this peer's model only
+ */
+static bool half_done(const struct edges *es, uint64_t first)
+{
+    for (size_t i = 0; i < es->n; i++) {
+        const struct edge *e = &edges_at(es, i)->edge;
+        bool whole = edge_ready(e) && edge_theirs(e)->head.run_round < first;
+        if (e->cur.payload != NULL && !whole && e->state != EDGE_DONE)
+            return true;
+    }
+    return false;
+}
+
+static bool commits(const struct edges *es)
+{
+    for (size_t i = 0; i < es->n; i++)
+        if (edge_ready(&edges_at(es, i)->edge))
+            return true;
+    return false;
+}
+
+static void begin(struct edges *es, uint64_t first)
+{
+    struct averaging_pass *p = &es->pass;
+    const struct mixing *m = &es->workshop->mixing;
+    p->clean = half_done(es, first) ? 0 : rng_at(es->view, first) | 1;
+    p->view = es->view;
+    p->n_amiss = amiss(es);
+    p->norm2 = vec_norm2(m->x, m->dim);
+    p->over = false;
+}
+
+/* Returns whether this peer's model is still the mean of all models after this job. The mean may be
+ * another one if a member joined or died, or an edge was reset, since the pass. These changes do
+ * not matter if a member has finished, because it knew that all peers had the mean. */
+static bool stays(const struct edges *es)
+{
+    const struct averaging_pass *p = &es->pass;
+    bool same = p->view == es->view && p->n_amiss == amiss(es);
+    return p->over && !commits(es) && (same || member_counts_ended(es->env));
+}
+
+/* Returns whether the previous pass is now known to be exact for all peers, although this peer has
+ * begun another pass because a report arrived late. The proof is a member that has finished. All
+ * exchanges since that pass were between equal models, so they changed nothing. */
+static bool is_again(const struct edges *es, uint64_t beat)
+{
+    const struct averaging_pass *p = &es->pass;
+    bool lately = p->over_beat > 0 && beat <= p->over_beat + 2 * rounds_cycle(es);
+    return lately && p->over_view == es->view && member_counts_ended(es->env);
+}
+
+void averaging_pass_look(struct edges *es, uint64_t beat)
+{
+    struct averaging_pass *p = &es->pass;
+    p->over |= averaging_pass_counts(es) && is_again(es, beat);
+}
+
+void averaging_pass_plan(struct edges *es, uint64_t beat)
+{
+    struct averaging_pass *p = &es->pass;
+    if (!averaging_pass_counts(es)) {
+        *p = (struct averaging_pass){.clean = 0};
+        return;
+    }
+    p->over = stays(es) || is_again(es, beat);
+    MARK_IF(p->clean != 0 && !job_is_clean(es, beat), "averaging_pass: not exact");
+    if (p->clean != 0 && !job_is_clean(es, beat))
+        p->clean = 0;
+    if (p->clean != 0 && rounds_place(es, beat) + 1 == es->n_rounds) {
+        MARK("averaging_pass: exact");
+        p->over = true;
+        p->over_beat = beat + 1;
+        p->over_view = es->view;
+        p->bound = 0;
+        p->clean = 0;
+    }
+    if (rounds_place(es, beat + 1) == 0 && !(p->over && member_counts_ended(es->env)))
+        begin(es, beat + 1);
+    p->beat = beat + 1;
+}
+
+/* Sets `bound` to the rounding error of the pass. An exchange rounds in five places, by at most
+ * 2^-24 of a model's length each: the difference of model and replica, the new replica, the same
+ * two at the neighbour, and the sum that moves the model. The longest model is assumed to be at
+ * most twice as long as this peer's model before or after the pass. Rounding errors are
+ * independent, so their squares add up (sketch_rounding()). */
+void averaging_pass_done(struct edges *es)
+{
+    struct averaging_pass *p = &es->pass;
+    const struct mixing *m = &es->workshop->mixing;
+    uint32_t n = 0;
+    if (!p->over || p->bound > 0)
+        return;
+    /* An edge was reset or distrusted in this job, so the pass was not exact. */
+    if (p->n_amiss != amiss(es)) {
+        p->over = false;
+        p->over_beat = 0;
+        return;
+    }
+    for (size_t i = 0; i < es->n; i++)
+        for (uint32_t k = 0; k < es->n_rounds; k++)
+            n += edges_at(es, i)->turn[k] > 0;
+    double norm2 = vec_norm2(m->x, m->dim), longest = 2 * fmax(1, sqrt(p->norm2 / norm2));
+    p->bound = norm2 > 0 ? 0x1p-24 * longest * sqrt(1 + 5 * (double)n) : (double)INFINITY;
+}
+
+/* ---- questions ---- */
+
+/* Returns whether the neighbour's delta of the pending exchange may still arrive before the next
+ * job. The neighbour sends its BEAT for a round count after all deltas for it. If the BEAT has
+ * arrived without a delta, the neighbour makes the delta in its next job. */
+static bool comes(const struct neighbour *b, uint64_t beat)
+{
+    bool said = b->said[0].beat >= beat || b->said[1].beat >= beat;
+    return b->edge.cur.payload != NULL && !edge_ready(&b->edge) && !said;
+}
+
+bool averaging_pass_needs(const struct edges *es, const struct neighbour *b, uint64_t beat)
+{
+    const struct averaging_pass *p = &es->pass;
+    const struct edge *e = &b->edge;
+    bool begins = averaging_pass_counts(es) && rounds_place(es, beat + 1) == 0;
+    bool goes_on = p->clean != 0 && p->view == es->view;
+    if (!(begins || goes_on) || e->state == EDGE_DONE)
+        return false;
+    return comes(b, beat) || (rounds_turn(es, b, beat + 1) && e->state != EDGE_OPEN);
+}
+
+double averaging_pass_bound(const struct edges *es)
+{
+    const struct averaging_pass *p = &es->pass;
+    return p->over && p->bound > 0 ? p->bound : (double)INFINITY;
+}

@@ -1,0 +1,94 @@
+/* peer/node/edge/averaging_pass.h -- detects exact averaging passes, which end the consensus phase.
+ *
+ * With the topology base:K and uncompressed models, one pass of R rounds replaces every model by
+ * the mean of all models: each element of the product of its mixing matrices is 1/n
+ * (topology/base.c). The same is true for one-peer-exponential with 2^m members. No estimate of the
+ * consensus distance is needed after such a pass, if every exchange took place in its round, at all
+ * peers, and among the same members. A pass with this property is called exact; the code says
+ * `clean`.
+ *
+ * T is the round count (edges.h) at the end of training, or at the end of the previous cycle:
+ *
+ *   round count   T             T+1 ... T+R                T+R+1 ... T+2R+2           next cycle
+ *   exchanges     of training   rounds 0 ... R-1 of pass   none; BEATs carry `settled`, hop by hop
+ *
+ * A delta says whether the pass was exact so far: it carries a number derived from the members and
+ * from the round count at which the pass began, or 0. A peer sends the number while all of these
+ * conditions hold:
+ *
+ *   - when the pass began, no exchange was committed at one end only
+ *   - in each round, exactly the exchanges that belong to the round were committed
+ *   - both deltas of each exchange were made for this round, were not compressed, and carried the
+ *     same number
+ *   - no round was skipped or repeated, no edge was reset or distrusted, and the members did not
+ *     change
+ *
+ * The number travels with the models, over the same exchanges. A peer that still has it at the end
+ * of the pass therefore knows that all exchanges that contributed to its model were exact, so its
+ * model is the mean. The peer does not know this of other models: in the last round, an exchange
+ * between two other peers may have failed. Therefore R + 2 rounds without exchanges follow. In
+ * these rounds BEATs carry `settled`, and a peer ends the phase when all peers have reported
+ * success. R is at least the number of hops between any two peers. If the phase does not end, the
+ * next pass begins.
+ *
+ * A pass that is not exact does no harm: its exchanges keep the mean and bring the models together,
+ * and estimates from sketches may end the phase.
+ *
+ * The method trusts every member and is not used with --byzantine. A member that sends a false
+ * model leaves different peers with different means. Each of them then reports a consensus, and no
+ * estimate shows the difference.
+ */
+#ifndef PEER_NODE_EDGE_AVERAGING_PASS_H
+#define PEER_NODE_EDGE_AVERAGING_PASS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct edges;
+struct neighbour;
+
+/* Progress of the present averaging pass at this peer. A part of struct edges. Written by
+ * averaging_pass.c only. */
+struct averaging_pass
+{
+    /* Number of the pass that this peer's deltas carry while the pass is exact so far. 0: there is
+     * no pass, or it is not exact. */
+    uint64_t clean;
+    uint64_t beat; /* Round count of the next job, if no round is skipped. */
+    uint64_t view; /* Hash of the members when the pass began. */
+    /* Number of edge resets plus closures for distrust at this peer, when the pass began. One more
+     * makes the pass inexact. */
+    uint64_t n_amiss;
+    double norm2;       /* Squared length of this peer's model when the pass began. */
+    bool over;          /* True: an exact pass is complete, so this peer's model is the mean. */
+    uint64_t over_beat; /* Round count at the end of the last exact pass. 0: there was none. */
+    uint64_t over_view; /* Hash of the members in the last exact pass. */
+    /* Bound on the distance from the mean due to rounding, relative to |x|. 0: not computed yet. */
+    double bound;
+};
+
+/* Returns whether the consensus phase has begun and uses exact averaging passes. If not (other
+ * topologies, compressed or 16-bit models, fixed gamma other than 1), estimates of the consensus
+ * distance end the phase. */
+bool averaging_pass_counts(const struct edges *es);
+
+/* To be called before a job is planned at round count `beat`, after the last change of the edges.
+ * Checks the exchanges that the job commits, and ends or begins a pass. */
+void averaging_pass_plan(struct edges *es, uint64_t beat);
+
+/* To be called between jobs, at round count `beat`. Sets `over` if another member has finished,
+ * which shows that the last pass was exact for all. */
+void averaging_pass_look(struct edges *es, uint64_t beat);
+/* To be called after a job: computes `bound` when an exact pass is complete. O(dim) at that
+ * time. */
+void averaging_pass_done(struct edges *es);
+
+/* Returns whether lock step must wait for the edge to b at round count `beat`, because the pass
+ * would not be exact without it. */
+bool averaging_pass_needs(const struct edges *es, const struct neighbour *b, uint64_t beat);
+
+/* Returns a bound on the distance of this peer's model from the mean, relative to |x|. It covers
+ * the rounding errors of the exact pass. INFINITY: no exact pass is complete. */
+double averaging_pass_bound(const struct edges *es);
+
+#endif

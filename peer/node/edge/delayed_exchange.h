@@ -1,0 +1,60 @@
+/* peer/node/edge/delayed_exchange.h -- detects edges that mix outdated replicas.
+ *
+ * An exchange moves both models by gamma w (b - a), where a and b are the replicas of the models
+ * when the deltas of the exchange were made. If that was long ago, the exchange may move models
+ * apart that are close now. The consensus phase therefore ignores estimates of the distance that
+ * are older than such an exchange. An exchange is old if its edge was paused, or if the edge was
+ * open but slow, while the other edges continued (without lock step).
+ *
+ * State of an edge (SCHEDULE_BRIEF_US is 1 s):
+ *
+ *   state   event                                                          next state
+ *   normal  the edge opens after it was away for more than 1 s             stale
+ *   normal  a delta arrives more than 1 s after the one before it, and     late
+ *           this peer's own delta of the exchange is more than 2 rounds
+ *           old
+ *   late    the exchange is committed with D^2 > most2                     stale
+ *   late    the exchange is committed with D^2 <= most2                    normal
+ *   stale   2 exchanges or more, and this peer's last delta left little    normal
+ *           unsent (e2 <= most2); or 64 exchanges
+ *
+ * D = |b - a| decides whether a late exchange matters. If all deltas of an edge take long, every
+ * exchange is late, but it still brings the two models together.
+ */
+#ifndef PEER_NODE_EDGE_DELAYED_EXCHANGE_H
+#define PEER_NODE_EDGE_DELAYED_EXCHANGE_H
+
+#include "gossip/exchange/edge.h"
+
+/* Tells whether one edge mixes outdated replicas. `is` and `late` are the states in the table
+ * above. */
+struct delayed_exchange
+{
+    bool is;        /* True: the edge is stale, because its replicas are outdated. */
+    uint64_t since; /* Number of exchanges of the edge that were complete when it became stale. */
+    /* Time at which the edge opened or the neighbour's last delta arrived, in microseconds. */
+    int64_t came_us;
+    /* True: the neighbour's last delta was late, and its exchange is not evaluated yet. */
+    bool late;
+    /* Number of exchanges of the edge that were complete when the late delta arrived. The delta
+     * belongs to the next one. */
+    uint64_t done;
+};
+
+/* Returns whether this peer, at round count `beat`, has done at most 2 rounds since the last delta
+ * that it made for the edge. This is the case if both ends were restored from checkpoints of the
+ * same round. The edge is then not outdated, however long it was closed. To be used in lock step
+ * only. */
+bool delayed_exchange_rested(const struct edge *e, uint64_t beat);
+
+/* Records that the edge opens at time now_us. open_us: last time at which it was open. */
+void delayed_exchange_opened(struct delayed_exchange *s, const struct edge *e, int64_t open_us,
+                             int64_t now_us);
+/* Records that the neighbour's delta has arrived at time now_us. beat: round count of this peer. */
+void delayed_exchange_delta(struct delayed_exchange *s, const struct edge *e, uint64_t beat,
+                            int64_t now_us);
+/* Returns whether the open edge is stale after the last job, and updates its state. most2: squared
+ * distance that is small enough to ignore. */
+bool delayed_exchange_look(struct delayed_exchange *s, const struct edge *e, double most2);
+
+#endif

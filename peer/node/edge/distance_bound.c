@@ -1,0 +1,201 @@
+/* peer/node/edge/distance_bound.c -- computes the bound on the consensus distance from the edges. */
+#include "peer/node/edge/distance_bound.h"
+
+#include "nn/math/vec.h"
+#include "peer/node/mark.h"
+#include "peer/node/membership/member_counts.h"
+
+#include <math.h>
+
+enum { LIARS_MAX = 16 /* Largest --byzantine for which distance_bound_left() gives a bound. */ };
+
+/* Sets *d2 to D^2 and *e2 to E^2 of the edge's last exchange: the squared distance of both
+ * replicas, and the squared length of what this peer's delta left unsent. Both are infinite if the
+ * edge is not open or had no exchange. */
+static void measure(const struct edge *e, double *d2, double *e2)
+{
+    bool has = e->state == EDGE_OPEN && e->prev.payload != NULL && e->gamma.d2 > 0;
+    *d2 = has ? e->gamma.d2 : (double)INFINITY;
+    *e2 = has ? (double)e->prev.head.e2 : (double)INFINITY;
+}
+
+/* Like measure(), but for models with 16-bit values: sets *d2 to D'^2 and *e2 to E'^2, the
+ * distances after rounding to 16 bits (distance_bound.h). Must not be called while a job runs.
+ * O(dim). */
+static void measure_held(const struct mixing *m, const struct edge *e, double *d2, double *e2)
+{
+    measure(e, d2, e2);
+    bool has = isfinite(*d2) && e->a != NULL && e->b != NULL;
+    *d2 = has ? mixing_held_dist2(m, e->a->v, e->b) : (double)INFINITY;
+    *e2 = has ? mixing_held_dist2(m, m->x, e->a->v) : (double)INFINITY;
+}
+
+bool distance_bound_at_once(const struct edges *es)
+{
+    const struct run *run = &es->workshop->run;
+    return run->policy == RUN_SYNC && run->tolerate == 0 && edges_gap(es) > 0;
+}
+
+/* Returns the factor by which L, the bound on the distance of neighbours, must be multiplied to
+ * bound the consensus distance of n_members models (distance_bound.h). */
+static double reach(const struct edges *es, size_t n_members)
+{
+    double along = (double)(n_members - 1);
+    bool held_in_16_bits = es->workshop->mixing.rounded != NULL;
+    return distance_bound_at_once(es) && !held_in_16_bits
+               ? fmin(along, sqrt(1 / (2 * edges_gap(es))))
+               : along;
+}
+
+/* Returns L, the bound on the distance of this peer to its neighbours, relative to |x|. INFINITY:
+ * not known (see distance_bound.h). */
+static double neighbours_bound(const struct edges *es)
+{
+    const struct mixing *m = &es->workshop->mixing;
+    double most_d2 = 0, most_e2 = 0, d2, e2;
+    size_t n = 0;
+    if (m->mixer->updates || es->n == 0)
+        return (double)INFINITY;
+    for (size_t i = 0; i < es->n; i++) {
+        const struct neighbour *b = edges_at(es, i);
+        const struct edge *e = &b->edge;
+        if (b->aside)
+            /* The edge belongs to training only, so its values are outdated and do not count. */
+            continue;
+        if (e->state == EDGE_DONE || b->distrusted || edges_found_out(es, b))
+            /* A distrusted neighbour takes no part in the consensus, so its edge does not count. */
+            continue;
+        if (m->rounded != NULL)
+            measure_held(m, e, &d2, &e2);
+        else
+            measure(e, &d2, &e2);
+        n++;
+        most_d2 = fmax(most_d2, d2);
+        most_e2 = fmax(most_e2, e2);
+    }
+    double n_d = m->rounded != NULL ? 1 : 3;
+    double link = n_d * sqrt(most_d2) + 2 * sqrt(most_e2), norm2 = run_context_norm2(es->workshop);
+    return n > 0 && norm2 > 0 ? link / sqrt(norm2) : (double)INFINITY;
+}
+
+double distance_bound_bound(const struct edges *es, size_t n_members)
+{
+    return n_members < 2 ? (double)INFINITY : reach(es, n_members) * neighbours_bound(es);
+}
+
+double distance_bound_apart(const struct edges *es)
+{
+    const struct run *run = &es->workshop->run;
+    double most = 0, d2, e2, norm2 = run_context_norm2(es->workshop);
+    if (run->policy != RUN_SYNC || run->tolerate > 0)
+        return 0;
+    for (size_t i = 0; i < es->n; i++) {
+        const struct neighbour *b = edges_at(es, i);
+        measure(&b->edge, &d2, &e2);
+        /* The value of an edge without a recent exchange is outdated. */
+        if (b->aside || !isfinite(d2) || b->edge.run_round + 2 < es->beat)
+            continue;
+        most = fmax(most, fmax(sqrt(d2) / 2 - sqrt(e2), sqrt(e2)));
+    }
+    return norm2 > 0 ? most / sqrt(norm2) : 0;
+}
+
+double distance_bound_left(const struct edges *es)
+{
+    const struct mixing *m = &es->workshop->mixing;
+    double far2[LIARS_MAX + 1] = {0};
+    uint32_t last = es->workshop->run.tolerate;
+    if (m->mixer->updates || last > LIARS_MAX)
+        return 0;
+    for (size_t i = 0; i < es->n; i++) {
+        const struct neighbour *b = edges_at(es, i);
+        const struct member *other = members_find(es->env->members, b->edge.id);
+        bool counts = other != NULL && other->record->state == RECORD_FINISHED && !b->aside;
+        /* Without an exchange in the last epoch, the edge has no replica of the neighbour's model. An
+         * edge to a member that has already ended its run opens so if the graph changes. */
+        bool followed = b->edge.b != NULL && b->edge.round > 0;
+        if (b->edge.state != EDGE_DONE || !followed || b->distrusted || !counts)
+            continue;
+        double d2 = mixing_held_dist2(m, m->x, b->edge.b);
+        for (uint32_t k = 0; k <= last; k++)
+            if (d2 > far2[k]) {
+                double t = far2[k];
+                far2[k] = d2;
+                d2 = t;
+            }
+    }
+    double norm2 = run_context_norm2(es->workshop);
+    return far2[last] > 0 && norm2 > 0 ? sqrt(far2[last] / norm2) / 2 : 0;
+}
+
+void distance_bound_begin(struct distance_bound *c)
+{
+    *c = (struct distance_bound){
+        .bound = (double)INFINITY, .now = (double)INFINITY, .before = (double)INFINITY};
+}
+
+/* Returns whether a neighbour has ended without reporting that it was near the mean. A failed
+ * neighbour is ignored. Returns false without lock step, because the neighbour's last report may be
+ * lost. */
+static bool ended_apart(const struct edges *es)
+{
+    for (size_t i = 0; i < es->n && es->workshop->run.policy == RUN_SYNC; i++) {
+        const struct neighbour *b = edges_at(es, i);
+        const struct member *other = members_find(es->env->members, b->edge.id);
+        bool failed = other != NULL && other->record->state == RECORD_FAILED;
+        if (b->edge.state == EDGE_DONE && !failed && !b->aside && !b->distrusted
+            && neighbour_settled(b, es->beat) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Returns whether all neighbours have ended near the mean and none is distrusted. The last bound
+ * then stays valid. */
+static bool all_ended(const struct edges *es)
+{
+    for (size_t i = 0; i < es->n; i++) {
+        const struct neighbour *b = edges_at(es, i);
+        if (!b->aside && (b->edge.state != EDGE_DONE || b->distrusted || edges_found_out(es, b)))
+            return false;
+    }
+    return es->n > 0 && !ended_apart(es);
+}
+
+void distance_bound_look(struct distance_bound *c, const struct edges *es, uint64_t rounds,
+                         double distance, double most)
+{
+    MARK_IF(all_ended(es), "distance_bound: all neighbours ended near");
+    if (all_ended(es))
+        return;
+    bool waits = (distance_bound_at_once(es) || !(distance <= most)) && !ended_apart(es);
+    size_t n_members = member_counts_vertices(es->env);
+    if (rounds != c->round)
+        c->before = c->now;
+    c->round = rounds;
+    c->now = waits && n_members >= 2 ? neighbours_bound(es) : (double)INFINITY;
+    double bound = reach(es, n_members) * fmax(c->now, c->before);
+    /* Open edges connect the remaining members only, not the ones that have ended. After a member
+     * has ended, the bound therefore cannot fall below the target any more, unless `counts` is set.
+     * A bound that was below the target before stays valid, but does not become smaller. */
+    bool ended = member_counts_ended(es->env);
+    MARK_IF(ended && !c->counts && bound < c->bound,
+            "distance_bound: a smaller bound after an end does not count");
+    if (ended && !c->counts)
+        bound = fmax(bound, c->bound);
+    bool near = bound <= most;
+    if (near && !c->near)
+        c->since = rounds;
+    c->near = near;
+    MARK_IF(ended_apart(es), "distance_bound: a neighbour ended apart");
+    bool late = near && rounds - c->since >= DISTANCE_BOUND_ROUNDS;
+    c->bound = near && (late || distance_bound_at_once(es)) ? bound : (double)INFINITY;
+    if (late && !c->counts) {
+        MARK("distance_bound: bound by the edges alone");
+        env_note(es->env, NOTE_WARNING,
+                 "sketches are missing or impossible: the consensus distance is estimated from the "
+                 "edges alone and is below %.2e",
+                 bound);
+        c->counts = true;
+    }
+}

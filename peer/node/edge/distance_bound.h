@@ -1,0 +1,94 @@
+/* peer/node/edge/distance_bound.h -- bounds the consensus distance by the distances along the edges.
+ *
+ * With this bound the consensus phase does not have to wait for sketches to be aggregated.
+ *
+ * Both ends of an edge know the replicas a and b. D = |b - a| is their distance, and E = |x - a| is
+ * what the last delta left unsent. D_i and E_i are the largest values of all edges of peer i. If
+ * the last mixing moved peer i by less than D_i, then for two neighbours i and j
+ *
+ *   |x_i - x_j|  <=  E_i + D + E_j + D_i + D_j  <=  (L_i + L_j) / 2,   L_i = 3 D_i + 2 E_i
+ *
+ * Peers agree that L_i <= L for all i in the same way as they agree that all are near by sketches
+ * (schedule_settled()). Then there are two bounds:
+ *
+ *   |x_i - x_j|  <=  (n - 1) L          for any two of n peers that are connected by open edges
+ *   Xi           <=  L / sqrt(2 gap)    gap is the spectral gap of W. By the eigenvalues of I - W,
+ *                                       2 gap n Xi^2 <= sum_ij w_ij |x_i - x_j|^2 <= n L^2
+ *
+ * Models with segments in 16 bits are compared after rounding by r() (nn/math/half.h). Rounding may
+ * separate two close models by one unit in the last digit of some values. Let D' = |r(b) - r(a)|
+ * and E' = |r(x) - r(a)|, where x has already made its last move. Then the first bound holds with
+ * L_i = D'_i + 2 E'_i. The second bound is not used, because a later x may be rounded differently.
+ *
+ * When the bound counts:
+ *
+ *   lock step, no --byzantine, constant graph   at once; the smaller one of both bounds
+ *   otherwise                                   after it was below the target for
+ *                                               DISTANCE_BOUND_ROUNDS rounds and the bound by
+ *                                               sketches was not; the first bound only
+ *
+ * The second case is a fallback for missing or false sketches: a Byzantine member can send false
+ * sketches, but its model is measured like any other. After a member has ended, the bound counts
+ * only if it has been below the target for DISTANCE_BOUND_ROUNDS rounds before, because open edges
+ * connect only the remaining members.
+ */
+#ifndef PEER_NODE_EDGE_DISTANCE_BOUND_H
+#define PEER_NODE_EDGE_DISTANCE_BOUND_H
+
+#include "peer/node/edge/edges.h"
+
+/* Number of consecutive rounds of the consensus phase for which the bound must be below the target
+ * before it counts as evidence. */
+enum { DISTANCE_BOUND_ROUNDS = 64 };
+
+/* The bound on the consensus distance that this peer computes from its edges after each job of the
+ * consensus phase. */
+struct distance_bound
+{
+    bool near;      /* True: at the last update, the bound was not above the target. */
+    uint64_t since; /* Round of the consensus phase at which `near` last became true. */
+    /* True: the bound was below the target for DISTANCE_BOUND_ROUNDS rounds in a row. */
+    bool counts;
+    /* The bound, relative to |x|, while it counts as evidence for consensus. INFINITY otherwise. */
+    double bound;
+    uint64_t round; /* Round of the consensus phase in which the bound was last updated. */
+    /* L, the bound for neighbours (top of this file), of this peer relative to |x|: in round
+     * `round`, and in the round before it. The larger value is used, because models may overshoot
+     * each other with momentum. Both values stay valid if members leave the graph, which changes
+     * only the factor from L to `bound`. */
+    double now, before;
+};
+
+/* Returns whether the bound counts as evidence as soon as it is below the target. This is so if all
+ * peers mix by one matrix W with a known spectral gap, in lock step and without --byzantine. */
+bool distance_bound_at_once(const struct edges *es);
+
+/* Returns a bound on the consensus distance, relative to |x|. INFINITY: some neighbour that is
+ * neither final nor distrusted has no open edge, or no exchange was completed with it. O(dim). */
+double distance_bound_bound(const struct edges *es, size_t n_members);
+
+/* Returns a lower bound on the largest distance of any peer from the mean, relative to |x|. One of
+ * two models at distance D is at least D / 2 from the mean, and the replicas show D with an error
+ * of E. The result is the largest max(D / 2 - E, E) of the edges. 0: unknown, or not in lock step,
+ * or with --byzantine. Estimates from sketches may be lower, if they were made before a sparse
+ * codec moved equal models apart. O(dim). */
+double distance_bound_apart(const struct edges *es);
+
+/* Returns a bound for neighbours that have finished. Present sketches do not contain their models.
+ * One of two models at distance D is at least D / 2 from the mean. The result is D / 2 of the
+ * farthest finished neighbour, relative to |x|. The farthest N neighbours (--byzantine N),
+ * distrusted neighbours, failed neighbours, and neighbours without an exchange in the last epoch of
+ * the edge are left out. 0: no such neighbour. O(dim) per neighbour. */
+double distance_bound_left(const struct edges *es);
+
+/* Resets the bound to unknown. */
+void distance_bound_begin(struct distance_bound *c);
+
+/* Updates the bound after a job of the consensus phase. rounds: rounds of the phase so far.
+ * distance: bound on this peer's distance from the mean by sketches. most: the target. The bound is
+ * infinite after a neighbour has ended that did not report to be near, because then not all peers
+ * are known to be near. */
+void distance_bound_look(struct distance_bound *c, const struct edges *es, uint64_t rounds,
+                         double distance, double most);
+
+#endif

@@ -1,0 +1,623 @@
+/* peer/node/edge/edges.c -- chooses the edges of this peer, opens and closes them, and handles their
+ * messages. */
+#include "peer/node/edge/edges.h"
+
+#include "peer/node/edge/parts.h"
+#include "peer/node/edge/rounds.h"
+#include "peer/node/timers.h"
+#include "topology/topology.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+void edges_init(struct edges *es, struct env *env, struct sessions *s, struct run_context *w)
+{
+    *es = (struct edges){.env = env, .sessions = s, .workshop = w};
+}
+
+/* ---- questions ---- */
+
+const struct neighbour *edges_at(const struct edges *es, size_t i)
+{
+    return es->at[i];
+}
+
+static struct neighbour *find(const struct edges *es, const uint8_t *id)
+{
+    for (size_t i = 0; i < es->n; i++)
+        if (env_same_id(es->at[i]->edge.id, id))
+            return es->at[i];
+    return NULL;
+}
+
+const struct neighbour *edges_of(const struct edges *es, const struct link *l)
+{
+    return find(es, l->id);
+}
+
+/* Returns the neighbour with the edge that uses session l, or NULL. */
+static struct neighbour *over(const struct edges *es, const struct link *l)
+{
+    struct neighbour *b = find(es, l->id);
+    return b != NULL && b->link == l ? b : NULL;
+}
+
+bool edges_stale(struct edges *es, double most2)
+{
+    bool any = false;
+    for (size_t i = 0; i < es->n; i++) {
+        struct neighbour *b = es->at[i];
+        bool rests = b->aside && b->edge.cur.payload == NULL;
+        if (b->edge.state == EDGE_OPEN && !rests)
+            any |= delayed_exchange_look(&b->stale, &b->edge, most2);
+    }
+    return any;
+}
+
+size_t edges_open(const struct edges *es)
+{
+    size_t open = 0;
+    for (size_t i = 0; i < es->n; i++)
+        open += es->at[i]->edge.state == EDGE_OPEN;
+    return open;
+}
+
+uint64_t neighbour_beat(const struct neighbour *b)
+{
+    const struct edge *e = &b->edge;
+    uint64_t beat = b->beat > e->run_round ? b->beat : e->run_round;
+    for (int i = 0; i < 2; i++)
+        if (e->got[i].full && e->got[i].head.run_round > beat)
+            beat = e->got[i].head.run_round;
+    return beat;
+}
+
+/* Names of the states of an edge in debug notes. */
+static const char *const edge_state_name[] = {[EDGE_CLOSED] = "CLOSED",
+                                              [EDGE_ASKING] = "ASKING",
+                                              [EDGE_OPEN] = "OPEN",
+                                              [EDGE_PAUSED] = "PAUSED",
+                                              [EDGE_DONE] = "DONE"};
+
+void edges_pause(struct edges *es, struct neighbour *b, bool link_lost, const char *why)
+{
+    enum edge_state was = b->edge.state;
+    edge_pause(&b->edge, link_lost);
+    if (b->edge.state != was)
+        env_debug(es->env, "edge to %s: %s -> PAUSED (%s)", env_name(es->env, b->edge.id),
+                  edge_state_name[was], why);
+}
+
+bool edges_outdated(const struct edges *es)
+{
+    return es->view != members_view(es->env->members);
+}
+
+/* ---- which edges there are ---- */
+
+static struct neighbour *add(struct edges *es, const uint8_t *id)
+{
+    if (es->n == es->cap) {
+        size_t cap = 2 * es->cap + 4;
+        struct neighbour **grown = realloc(es->at, cap * sizeof(struct neighbour *));
+        if (grown == NULL)
+            return NULL;
+        es->at = grown;
+        es->cap = cap;
+    }
+    struct neighbour *b = calloc(1, sizeof *b);
+    if (b == NULL)
+        return NULL;
+    if (mixing_edge_open(&es->workshop->mixing, &b->edge, es->env->config.id, id) != 0) {
+        free(b);
+        return NULL;
+    }
+    if (sessions_want(es->sessions, id) != 0) {
+        mixing_edge_close(&es->workshop->mixing, &b->edge);
+        free(b);
+        return NULL;
+    }
+    b->lost_us = b->open_us = b->beat_us = es->env->now_us;
+    b->must_ask = true;
+    b->absence = flap_damping_begun(es->env->now_us);
+    es->at[es->n++] = b;
+    env_debug(es->env, "edge to %s: added to the graph", env_name(es->env, id));
+    return b;
+}
+
+static void drop(struct edges *es, size_t i)
+{
+    struct neighbour *b = es->at[i];
+    sessions_unwant(es->sessions, b->edge.id);
+    mixing_edge_close(&es->workshop->mixing, &b->edge);
+    free(b);
+    memmove(es->at + i, es->at + i + 1, (es->n - i - 1) * sizeof(struct neighbour *));
+    es->n--;
+}
+
+void edges_close_all(struct edges *es)
+{
+    parts_release(es);
+    while (es->n > 0)
+        drop(es, es->n - 1);
+    free(es->at);
+    es->at = NULL;
+    es->cap = 0;
+    es->view = 0;
+}
+
+/* Sorts the edges by member. Deltas are applied in this order, so equal runs give equal results. */
+static void sort_edges(struct edges *es)
+{
+    const struct members *members = es->env->members;
+    for (size_t i = 1; i < es->n; i++)
+        for (size_t j = i; j > 0; j--) {
+            const struct record *x = members_find(members, es->at[j - 1]->edge.id)->record;
+            const struct record *y = members_find(members, es->at[j]->edge.id)->record;
+            if (record_compare(x, y) <= 0)
+                break;
+            struct neighbour *t = es->at[j];
+            es->at[j] = es->at[j - 1];
+            es->at[j - 1] = t;
+        }
+}
+
+/* Sets `wanted` of all neighbours in graph g, in which this peer is vertex `self`. Adds neighbours
+ * that are new. */
+static void choose(struct edges *es, const struct graph *g, size_t self)
+{
+    for (size_t i = 0; i < es->n; i++)
+        es->at[i]->wanted = false;
+    for (uint32_t k = g->first[self]; k < g->first[self + 1]; k++) {
+        uint32_t place = es->env->vertices[g->neighbour[k]];
+        const uint8_t *id = members_at(es->env->members, place)->record->id;
+        struct neighbour *b = find(es, id);
+        if (b == NULL && (b = add(es, id)) == NULL) {
+            env_note(es->env, NOTE_ERROR, "out of memory for an edge");
+            env_end(es->env, 1);
+            break;
+        }
+        b->wanted = true;
+    }
+}
+
+/* Drops the edges that the topology no longer contains. If an exchange is ready, the next job
+ * commits it first, because the neighbour may have committed it and a one-sided exchange changes
+ * the mean of all models. If the neighbour's delta is missing, the exchange is dropped, although
+ * the neighbour may have committed it, because this peer cannot know. */
+static void drop_unwanted(struct edges *es)
+{
+    for (size_t i = es->n; i-- > 0;) {
+        struct neighbour *b = es->at[i];
+        uint8_t out[16];
+        if (b->aside)
+            continue;
+        if (b->wanted)
+            continue;
+        if (edge_ready(&b->edge) && members_find(es->env->members, b->edge.id) != NULL) {
+            edges_pause(es, b, true, "not in the graph any more");
+            /* The edge is kept until the next job has committed the exchange. If a later graph
+             * contains the edge again, an EDGE message has to open it. */
+            b->must_ask = true;
+            continue;
+        }
+        if (b->link != NULL)
+            sessions_send(es->sessions, b->link, true, out, wire_put_edge_close(out, sizeof out),
+                          NULL);
+        env_debug(es->env, "edge to %s: removed from the graph", env_name(es->env, b->edge.id));
+        drop(es, i);
+    }
+}
+
+/* Computes the place of this peer and the role of each neighbour in spanning tree t. */
+static int place_in_tree(struct edges *es, const struct graph *g, uint32_t self, size_t t,
+                         enum tree_aggregation_role (*role)[TREE_AGGREGATION_TREES])
+{
+    uint32_t root = (uint32_t)(t * g->n / TREE_AGGREGATION_TREES),
+             *parent = malloc(g->n * sizeof *parent);
+    int err = parent != NULL ? graph_tree(g, root, parent) : -ENOMEM;
+    uint32_t depth = graph_eccentricity(g, root);
+    es->place.root[t] = self == root;
+    es->place.depth = depth > es->place.depth ? depth : es->place.depth;
+    for (uint32_t k = g->first[self]; k < g->first[self + 1] && err == 0; k++) {
+        uint32_t other = g->neighbour[k];
+        bool child = parent[other] == self;
+        role[k - g->first[self]][t] = child ? TREE_AGGREGATION_CHILD
+                                      : self != root && parent[self] == other
+                                          ? TREE_AGGREGATION_PARENT
+                                          : TREE_AGGREGATION_ASIDE;
+        es->place.n_children[t] += child;
+    }
+    free(parent);
+    return err;
+}
+
+/* Computes the places in the spanning trees along which sketches are aggregated. */
+static int place_in_trees(struct edges *es, const struct graph *g, uint32_t self)
+{
+    const struct run *run = &es->workshop->run;
+    uint32_t degree = graph_degree(g, self);
+    enum tree_aggregation_role(*role)[TREE_AGGREGATION_TREES] =
+        calloc((size_t)degree + 1, sizeof *role);
+    int err = role != NULL ? 0 : -ENOMEM;
+    es->place = (struct tree_aggregation_place){.built = es->place.built + 1,
+                                                .n = g->n,
+                                                .reach = self == 0 ? es->eccentricity
+                                                                   : graph_eccentricity(g, 0),
+                                                .lock_step = run->policy == RUN_SYNC,
+                                                .n_rounds = run->rounds};
+    for (size_t t = 0; t < TREE_AGGREGATION_TREES && err == 0; t++)
+        err = place_in_tree(es, g, self, t, role);
+    for (uint32_t k = 0; k < degree && err == 0; k++) {
+        uint32_t other = g->neighbour[g->first[self] + k];
+        const struct member *m = members_at(es->env->members, es->env->vertices[other]);
+        struct neighbour *b = find(es, m->record->id);
+        if (b != NULL) /* NULL: choose() ran out of memory and ended the node. */
+            tree_aggregation_pair_place(&b->edge.sketch.survey, role[k], es->place.built);
+    }
+    free(role);
+    return err;
+}
+
+/* The graph is a function of the present members. Edges that the new graph still contains keep
+ * their state. Other edges are closed at both ends. */
+void edges_rebuild(struct edges *es)
+{
+    const struct run *run = &es->workshop->run;
+    struct graph g;
+    size_t self = 0, count = members_vertices(es->env->members, es->env->vertices, &self);
+    es->view = members_view(es->env->members);
+    if (graph_build(&g, edges_topology(es), (uint32_t)count, run->seed) != 0) {
+        env_note(es->env, NOTE_ERROR, "out of memory for the topology");
+        env_end(es->env, 1);
+        return;
+    }
+    choose(es, &g, self);
+    edges_set_aside(es, count);
+    es->eccentricity = graph_eccentricity(&g, (uint32_t)self);
+    if (rounds_choose(es, (uint32_t)count, (uint32_t)self) != 0
+        || place_in_trees(es, &g, (uint32_t)self) != 0) {
+        env_note(es->env, NOTE_ERROR, "out of memory for the topology");
+        env_end(es->env, 1);
+    }
+    if (es->workshop->by_drift)
+        es->spread = graph_spread(&g, (uint32_t)self);
+    graph_close(&g);
+    drop_unwanted(es);
+    sort_edges(es);
+}
+
+/* ---- EDGE: both ends open ---- */
+
+static void agree(struct edges *es, struct neighbour *b)
+{
+    uint64_t resets = b->edge.n_resets;
+    enum edge_state was = b->edge.state;
+    if (!edge_agree(&b->edge, es->env->config.boot))
+        return;
+    es->n_resets += b->edge.n_resets - resets;
+    if (b->edge.reset)
+        memset(b->said, 0, sizeof b->said);
+    env_debug(es->env, "edge to %s: %s -> OPEN (%s)", env_name(es->env, b->edge.id),
+              edge_state_name[was],
+              b->edge.n_resets > resets ? "reset: a new epoch begins"
+              : b->edge.reset           ? "the first epoch begins"
+                                        : "the epoch continues");
+    b->edge.ending = false;
+    bool rested = b->edge.theirs.run_round == es->beat && es->workshop->run.policy == RUN_SYNC
+                  && delayed_exchange_rested(&b->edge, es->beat);
+    delayed_exchange_opened(&b->stale, &b->edge, rested ? es->env->now_us : b->open_us,
+                            es->env->now_us);
+    b->beat = b->edge.theirs.run_round;
+    b->beat_us = es->env->now_us;
+    es->opened_us = es->exchange_us = es->env->now_us;
+    sessions_opened(es->sessions, b->link);
+    sessions_say_finished(es->sessions, b->link);
+}
+
+static void ask(struct edges *es, struct neighbour *b)
+{
+    uint8_t out[64];
+    struct wire_edge m;
+    b->must_ask = false;
+    edge_ask(&b->edge, rng_u64(&es->env->rng), es->env->config.boot, false, &m);
+    m.run_round = es->beat;
+    /* The EDGE is queued behind all earlier deltas of the session, so it does not overtake them. */
+    sessions_send(es->sessions, b->link, true, out, wire_put_edge(out, sizeof out, &m), NULL);
+}
+
+static struct early_edge *early(struct edges *es, const struct link *l)
+{
+    return &es->early[l - es->sessions->links];
+}
+
+/* Returns whether run_round is a round count that a peer of this run can have. */
+static bool plausible(const struct edges *es, uint64_t run_round)
+{
+    return run_round <= es->workshop->run.rounds + EDGES_BEATS_MORE;
+}
+
+void edges_edge(struct edges *es, const struct link *l, const struct wire_edge *m)
+{
+    struct neighbour *b = over(es, l);
+    if (es->workshop->ready && !plausible(es, m->run_round)) {
+        sessions_violation(es->sessions, l, "EDGE of a round after the end of the run");
+        return;
+    }
+    if (b == NULL || edges_bars(es, b)) {
+        *early(es, l) = (struct early_edge){.heard = true, .link = l->number, .edge = *m};
+        return;
+    }
+    if (edge_hear(&b->edge, m))
+        ask(es, b);
+    agree(es, b);
+}
+
+void edges_edge_close(struct edges *es, const struct link *l)
+{
+    struct neighbour *b = over(es, l);
+    early(es, l)->heard = false;
+    if (b == NULL)
+        return;
+    edges_pause(es, b, true, "the neighbour closed it");
+    edge_forget_parts(&b->edge);
+    b->must_ask = true;
+}
+
+/* ---- DELTA ---- */
+
+/* Sets *next, a round count of a planned checkpoint, to `due` if `due` comes earlier. Round counts
+ * that are not after `beat` are past and do not count. */
+static void sooner(uint64_t *next, uint64_t due, uint64_t beat)
+{
+    if (due > beat && (*next <= beat || due < *next))
+        *next = due;
+}
+
+/* Evaluates the checkpoint announcement `due` of neighbour b. An announcement that repeats a known
+ * checkpoint does not use up the neighbour's allowance (checkpoint_word()). */
+static void hear_due(struct edges *es, struct neighbour *b, uint64_t due)
+{
+    int64_t every_us = es->env->config.checkpoint_us;
+    bool known = due == es->due || due == es->heard_due;
+    sooner(&es->heard_any, due, es->beat);
+    if (known || checkpoint_word(&b->word, due, es->beat, es->env->now_us, every_us))
+        sooner(&es->heard_due, due, es->beat);
+}
+
+/* The delta is checked completely before anything changes. */
+void edges_delta(struct edges *es, const struct link *l, const struct wire_delta *d)
+{
+    struct sketch_message sketch;
+    struct neighbour *b = over(es, l);
+    if (b == NULL)
+        return; /* The delta is ignored, because this peer has closed the edge since. */
+    switch (edge_check(&b->edge, d)) {
+    case EDGE_REPEAT:
+        return;
+    case EDGE_STALE:
+        /* On a session, the EDGE of an epoch precedes its deltas. A delta of another epoch shows
+         * that the ends disagree, so a new EDGE is sent. */
+        b->must_ask |= b->edge.state == EDGE_OPEN;
+        return;
+    case EDGE_VIOLATION:
+        sessions_violation(es->sessions, l, "DELTA of the wrong round");
+        return;
+    case EDGE_ACCEPT:
+        break;
+    }
+    if (!plausible(es, d->run_round)) {
+        sessions_violation(es->sessions, l, "DELTA of a round after the end of the run");
+        return;
+    }
+    struct wire_delta whole = *d;
+    edge_gather(&b->edge, &whole);
+    if (!run_context_valid(es->workshop, &whole, &sketch)) {
+        sessions_violation(es->sessions, l, "DELTA does not decode");
+        return;
+    }
+    edge_store(&b->edge, &whole, &sketch);
+    delayed_exchange_delta(&b->stale, &b->edge, es->beat, es->env->now_us);
+    pace_heard(&es->pace, 1e-3 * (double)d->pace);
+    hear_due(es, b, d->checkpoint);
+    es->exchange_us = b->beat_us = es->env->now_us;
+}
+
+/* A fragment takes effect only with the DELTA message that completes it. */
+void edges_part(struct edges *es, const struct link *l, const struct wire_part *m)
+{
+    struct neighbour *b = over(es, l);
+    if (b != NULL && edge_part(&b->edge, m) == EDGE_VIOLATION)
+        sessions_violation(es->sessions, l, "PART at the wrong position");
+}
+
+void edges_coming(struct edges *es, const struct link *l)
+{
+    struct neighbour *b = over(es, l);
+    if (b != NULL)
+        b->coming_us = es->env->now_us;
+}
+
+void edges_beat(struct edges *es, const struct link *l, const struct wire_beat *m)
+{
+    struct neighbour *b = over(es, l);
+    if (es->workshop->ready && !plausible(es, m->run_round)) {
+        sessions_violation(es->sessions, l, "BEAT of a round after the end of the run");
+        return;
+    }
+    if (b != NULL) {
+        hear_due(es, b, m->checkpoint);
+        edges_hear_word(b, m);
+    }
+    if (b == NULL || m->run_round <= neighbour_beat(b))
+        return;
+    b->beat = m->run_round;
+    b->beat_us = es->env->now_us;
+}
+
+static void send_delta(struct edges *es, struct neighbour *b, const struct edge_sent *sent)
+{
+    uint8_t head[WIRE_HEAD_MAX + SKETCH_BYTES_MAX];
+    struct wire_delta d = sent->head;
+    size_t len;
+    d.sketch_generation = sent->sketch.tag;
+    d.mean_dist2 = sent->sketch.u;
+    d.mean_norm2 = sent->sketch.q;
+    d.sketch = (struct bytes){sent->sketch.bytes, sent->sketch.n};
+    struct packet *body = parts_complete(es, b, sent) ? NULL : sent->payload;
+    if (body != NULL)
+        d.payload.p = packet_bytes(body, &d.payload.n);
+    len = wire_put_delta(head, sizeof head, &d);
+    assert(len > 0);
+    sessions_send(es->sessions, b->link, true, head, len, body);
+}
+
+/* ---- links come and go ---- */
+
+void edges_lost(struct edges *es, const struct link *l)
+{
+    struct neighbour *b = over(es, l);
+    if (b == NULL)
+        return;
+    edges_pause(es, b, true, "the session is lost");
+    edge_forget_parts(&b->edge);
+    b->link = NULL;
+    b->lost_us = es->env->now_us;
+    if (l->opened && !l->violated)
+        sessions_call_soon(es->sessions, l->id);
+}
+
+void edges_heard(struct edges *es, const struct link *l)
+{
+    struct neighbour *b = over(es, l);
+    if (b == NULL || b->edge.state != EDGE_PAUSED || b->must_ask)
+        return;
+    b->edge.state = EDGE_OPEN;
+    env_debug(es->env, "edge to %s: PAUSED -> OPEN (the neighbour is heard again)",
+              env_name(es->env, l->id));
+    /* While the edge was paused, nothing was sent, and a job may have committed an exchange for
+     * which the neighbour lacks the delta. Both deltas are sent again. The neighbour drops a delta
+     * that it has already applied. */
+    b->edge.resend_prev = b->edge.prev.payload != NULL;
+    b->edge.resend_cur = b->edge.cur.payload != NULL;
+    delayed_exchange_opened(&b->stale, &b->edge, b->open_us, es->env->now_us);
+    edges_say_word(es, b); /* The neighbour received no BEAT during the pause. */
+}
+
+void edges_ending(struct edges *es, const struct link *l)
+{
+    struct neighbour *b = find(es, l->id);
+    if (b != NULL)
+        b->edge.ending = true;
+}
+
+void edges_finish(struct edges *es, size_t i)
+{
+    struct edge *e = &es->at[i]->edge;
+    if (e->state != EDGE_DONE)
+        env_debug(es->env, "edge to %s: %s -> DONE (the neighbour's model is final)",
+                  env_name(es->env, e->id), edge_state_name[e->state]);
+    e->state = EDGE_DONE;
+}
+
+static void attach(struct neighbour *b, const struct link *l)
+{
+    b->link = l;
+    b->must_ask = true;
+    b->edge.ending = l->finished;
+}
+
+void edges_tick(struct edges *es)
+{
+    int64_t now = es->env->now_us;
+    for (size_t i = 0; i < es->n; i++) {
+        struct neighbour *b = es->at[i];
+        bool away = b->link == NULL || now - b->link->heard_us > ABSENT_US;
+        flap_damping_look(&b->absence, away, b->link != NULL ? b->link->heard_us : b->lost_us, now);
+        if (b->link != NULL && now - b->link->heard_us > SILENT_US)
+            edges_pause(es, b, false, "the neighbour is silent");
+    }
+}
+
+/* Sends the deltas that are marked for sending, if the edge is open. */
+static void resend(struct edges *es, struct neighbour *b)
+{
+    struct edge *e = &b->edge;
+    if (e->state != EDGE_OPEN)
+        return;
+    if (e->resend_prev && e->prev.payload != NULL)
+        send_delta(es, b, &e->prev);
+    if (e->resend_cur && e->cur.payload != NULL)
+        send_delta(es, b, &e->cur);
+    e->resend_prev = e->resend_cur = false;
+}
+
+static void update(struct edges *es, struct neighbour *b)
+{
+    if (!b->wanted && !b->aside)
+        return;
+    const struct link *l = b->link != NULL ? b->link : sessions_to(es->sessions, b->edge.id);
+    if (l == NULL || l->doomed || !l->same_run) {
+        if (b->link == NULL)
+            sessions_call(es->sessions, b->edge.id, b->lost_us);
+        return;
+    }
+    if (b->link == NULL)
+        attach(b, l);
+    if (edges_bars(es, b))
+        return;
+    if (b->must_ask)
+        ask(es, b);
+    struct early_edge *their = early(es, l);
+    if (their->heard && their->link == l->number) {
+        their->heard = false;
+        (void)edge_hear(&b->edge, &their->edge);
+        agree(es, b);
+    }
+    resend(es, b);
+}
+
+void edges_update(struct edges *es)
+{
+    for (size_t i = 0; i < es->n && !es->env->over; i++) {
+        struct neighbour *b = es->at[i];
+        update(es, b);
+        if (b->edge.state == EDGE_OPEN || b->edge.state == EDGE_DONE)
+            b->open_us = es->env->now_us;
+    }
+}
+
+/* ---- jobs ---- */
+
+void edges_join(struct edges *es, size_t i, const struct mixing_moment *now)
+{
+    mixing_join(&es->workshop->mixing, &es->at[i]->edge, now);
+}
+
+struct sketch_pair *edges_sketch(struct edges *es, size_t i)
+{
+    return &es->at[i]->edge.sketch;
+}
+
+void edges_job_done(struct edges *es)
+{
+    for (size_t i = 0; i < es->n; i++)
+        es->at[i]->gamma = es->at[i]->edge.gamma.value;
+    drop_unwanted(es);
+}
+
+void edges_reset_mismatched(struct edges *es)
+{
+    for (size_t i = 0; i < es->n; i++) {
+        struct neighbour *b = es->at[i];
+        if (b->edge.n_mismatches == 0)
+            continue;
+        b->edge.n_mismatches = 0;
+        env_note(es->env, NOTE_WARNING, "replicas differ on an edge: reset");
+        b->edge.epoch = 0;
+        b->must_ask = true;
+    }
+}

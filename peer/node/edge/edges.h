@@ -1,0 +1,322 @@
+/* peer/node/edge/edges.h -- the neighbours of a node in the graph, and the protocol of the edge to each.
+ *
+ * struct edges owns all neighbours, in the order of the member table, and the protocol state of
+ * each edge (gossip/exchange/edge.h). Only the files edges*.c, rounds.c, parts.c and
+ * averaging_pass.c write it. During a job the mixer also changes the edges that take part. Other
+ * modules read `const struct neighbour *`.
+ *
+ * States of an edge (enum edge_state). An EDGE message asks the neighbour to open the edge:
+ *
+ *   from           event                                                        to
+ *   CLOSED         there is a session: EDGE sent                                ASKING
+ *   ASKING         both EDGEs are here (edge_agree())                           OPEN
+ *   OPEN           the session is silent for SILENT_US                          PAUSED
+ *   PAUSED         a message arrives on the session that was silent             OPEN
+ *   OPEN, ASKING   the session is lost, or EDGE_CLOSE arrives                   PAUSED
+ *   PAUSED, DONE   a new session exists, or EDGE_CLOSE has arrived: EDGE sent   ASKING
+ *   OPEN           replicas differ: epoch set to 0, EDGE sent                   ASKING
+ *   OPEN           the neighbour is distrusted: epoch set to 0, EDGE_CLOSE      PAUSED
+ *                  sent, and EDGE only after a while (edges_trust.c)
+ *   any            the neighbour's model is final (edges_finish())              DONE
+ *
+ * An edge exists while the topology, which is computed from the present members, contains it. An
+ * edge uses the session with its neighbour. If there is no session, edges_update() asks
+ * sessions.h to call the neighbour.
+ *
+ * The *round count* of a peer is the number of rounds that it has done: the rounds of training,
+ * then those of the consensus phase. Fields and arguments that hold a round count are named `beat`
+ * or `run_round`. All times are node time in microseconds (clock.h).
+ */
+#ifndef PEER_NODE_EDGE_EDGES_H
+#define PEER_NODE_EDGE_EDGES_H
+
+#include "peer/node/edge/averaging_pass.h"
+#include "peer/node/edge/delayed_exchange.h"
+#include "peer/node/edge/flap_damping.h"
+#include "peer/node/edge/pace.h"
+#include "peer/node/join/checkpoint.h"
+#include "peer/node/run_context.h"
+
+/* EDGES_ROUNDS_MAX: largest number of rounds in a pass of a topology that changes by round
+ * (ROUND_SCHEDULE_ROUNDS_MAX). EDGES_PARTS_MAX: largest number of packets with fragments of deltas
+ * that one step of the node sends. */
+enum { EDGES_ROUNDS_MAX = 24, EDGES_PARTS_MAX = 64 };
+
+/* Contents of a BEAT message that a neighbour sent. */
+struct neighbour_word
+{
+    uint64_t beat; /* Round count of the neighbour. 0: no BEAT has arrived. */
+    /* Hops around the neighbour within which all peers are known to be under --final-drift. */
+    uint32_t settled;
+};
+
+/* The last BEAT message to a neighbour, kept to limit how often an equal one is repeated. */
+struct neighbour_told
+{
+    uint32_t link; /* Number of the session on which the BEAT was sent. */
+    /* Round count of this peer, and round count of the next checkpoint (0: none), in the BEAT. */
+    uint64_t beat, due;
+    /* settled: number of hops in the BEAT within which all peers are near the mean. n: number of
+     * times in a row that an equal BEAT was to be sent, including repetitions that were left
+     * out. */
+    uint32_t settled, n;
+};
+
+/* Fragments of the delta in the making that were sent to a neighbour before the DELTA message
+ * (parts.h). */
+struct neighbour_part
+{
+    uint32_t link;         /* Number of the session on which the fragments were sent. */
+    uint64_t epoch, round; /* Epoch and round of the edge to which the delta belongs. */
+    /* Number of bytes sent so far, which are the last bytes of the delta. 0: nothing was sent. */
+    size_t n;
+};
+
+/* A neighbour in the topology, and the edge to it. */
+struct neighbour
+{
+    struct edge edge;
+    const struct link *link; /* Session that the edge uses. NULL: there is none. */
+    bool wanted;             /* True: the topology of the present members contains the edge. */
+    /* True: the consensus phase has begun, and only the topology of training contains the edge. Its
+     * pending exchange is completed, and no new one begins (edges_last.c). */
+    bool aside;
+    /* True: an EDGE message has to be sent, which asks the neighbour to open the edge. */
+    bool must_ask;
+    int64_t lost_us; /* Time at which the session was lost. Valid while `link` is NULL. */
+    /* Last time at which the edge was OPEN or DONE. If it never was: time of its creation. */
+    int64_t open_us;
+    uint64_t beat; /* Largest round count in an EDGE or BEAT since the edge last opened. */
+    /* Last time at which the edge opened, a delta was accepted, or a BEAT raised the neighbour's
+     * round count. */
+    int64_t beat_us;
+    struct neighbour_word said[2]; /* Latest BEAT with an even and with an odd round count. */
+    /* Last time at which a part of an incomplete message arrived from the neighbour. 0: never. */
+    int64_t coming_us;
+    struct flap_damping absence; /* How often and how long the neighbour was recently absent. */
+    /* The neighbour's last announcement of a checkpoint, if this peer took it into account. */
+    struct checkpoint_word word;
+    struct delayed_exchange stale; /* Tells whether the edge mixes outdated replicas. */
+    /* True: this peer does not wait for the neighbour at present, and the user was informed. */
+    bool excused;
+    bool was_excused; /* True: `excused` was true at some time since the edge exists. */
+    /* Consensus step size of the edge after the last job. This is a copy, because the worker may
+     * change edge.gamma while a job runs. */
+    double gamma;
+    /* In training, the edge stays closed until this time, because the neighbour was distrusted. */
+    int64_t barred_us;
+    uint32_t n_barred; /* Number of times that the edge was closed for distrust. */
+    /* True: the neighbour was distrusted, and WELL exchanges have not been completed since
+     * (edges_trust.c). */
+    bool distrusted;
+    /* True: the edge stays closed in the consensus phase, unless the distrust ends before that
+     * phase. */
+    bool for_good;
+    /* Number of runaways of the edge (gossip/exchange/gamma.h) that were reported to the user. */
+    uint32_t n_runaways;
+    struct neighbour_part part;
+    struct neighbour_told told;
+    /* Mixing weight of the edge in each round of a pass, as packed by round_schedule_word(). 0: the
+     * edge is not used in this round. */
+    uint32_t turn[EDGES_ROUNDS_MAX];
+};
+
+/* Largest number of rounds of the consensus phase that this peer accepts in a message. An honest
+ * peer ends the phase long before. */
+enum { EDGES_BEATS_MORE = 1 << 24 };
+
+/* The last EDGE that arrived on a session while this peer had no edge to the sender or kept the
+ * edge closed. It is used if the edge is opened later. */
+struct early_edge
+{
+    bool heard;    /* True: the message in `edge` is valid. */
+    uint32_t link; /* Number of the session on which the EDGE arrived. */
+    struct wire_edge edge;
+};
+
+struct edges
+{
+    struct env *env;
+    struct sessions *sessions;
+    struct run_context *workshop;
+    struct neighbour **at; /* The neighbours, in the order of the member table. */
+    size_t n, cap;         /* Number of neighbours in `at`, and for how many it has room. */
+    /* Hash of the members (members_view()) for which the edges were chosen. 0: none chosen yet. */
+    uint64_t view;
+    /* Number of rounds in a pass of the topology. 0: the topology is constant (rounds.h). */
+    uint32_t n_rounds;
+    bool exact;            /* True: one pass computes the exact mean (struct round_schedule). */
+    uint32_t eccentricity; /* Hops from this peer to the farthest member. */
+    /* Place of this peer in the spanning trees along which sketches are added up. */
+    struct tree_aggregation_place place;
+    /* Number of the graph (place.built) for which `gap` and `momentum` were computed. */
+    uint64_t measured;
+    /* Spectral gap of the mixing matrix, and momentum of the consensus phase derived from it. */
+    double gap, momentum;
+    /* graph_spread() at this peer's vertex (topology/topology.h). Set with --compress auto only. */
+    double spread;
+    uint64_t beat; /* Round count of this peer, as phases.c last reported it. */
+    uint64_t due;  /* Round count of this peer's next checkpoint. 0: none. */
+    /* Hops around this peer within which all peers are known to be under --final-drift. */
+    uint32_t settled;
+    bool last;                  /* True: the consensus phase has begun. */
+    struct averaging_pass pass; /* Present averaging pass. Written by averaging_pass.c only. */
+    /* Speeds for --local-steps auto, measured in own jobs and received with deltas. */
+    struct pace pace;
+    /* Round count of the earliest checkpoint after `beat` that neighbours announced, without
+     * announcements that checkpoint_word() rejects. 0 or at most `beat`: none. */
+    uint64_t heard_due;
+    /* Round count of the earliest checkpoint after `beat` that neighbours announced, including
+     * announcements that checkpoint_word() rejects. */
+    uint64_t heard_any;
+    int64_t opened_us; /* Last time at which any edge of this peer opened. */
+    /* Last time at which any edge of this peer opened, or a delta was accepted on one of them. */
+    int64_t exchange_us;
+    uint64_t n_resets; /* Number of times that some edge began a new epoch after its first. */
+    /* Number of times that some edge was closed for distrust. Edges to neighbours that trained for
+     * many more rounds than this peer are not counted. */
+    uint64_t n_distrusted;
+    /* Last time at which this peer stopped waiting for a neighbour that it had always waited for
+     * before. 0: never. */
+    int64_t excused_us;
+    /* EDGE messages that arrived before this peer could open the edge, by the session's index in
+     * the session table. */
+    struct early_edge early[NODE_LINKS_MAX];
+    /* Packets with fragments of deltas that the present step of the node sends. */
+    struct packet *part[EDGES_PARTS_MAX];
+    /* Number of elements of `part`, and number of bytes of the present job's delta that
+     * parts_send() has handled. */
+    size_t n_parts, parts_told;
+    /* Total bytes of fragments that were sent before their delta was complete, over all edges. */
+    uint64_t bytes_ahead;
+};
+
+void edges_init(struct edges *es, struct env *env, struct sessions *s, struct run_context *w);
+void edges_close_all(struct edges *es);
+
+/* ---- events ---- */
+
+/* Each of these functions handles a message that arrived on session l. An invalid message ends the
+ * session. */
+void edges_edge(struct edges *es, const struct link *l, const struct wire_edge *m);
+void edges_edge_close(struct edges *es, const struct link *l);
+void edges_delta(struct edges *es, const struct link *l, const struct wire_delta *d);
+void edges_part(struct edges *es, const struct link *l, const struct wire_part *m);
+
+/* Records that a piece of a message arrived on session l, but not the whole message. */
+void edges_coming(struct edges *es, const struct link *l);
+/* Handles a BEAT message that arrived on session l. An invalid message ends the session. */
+void edges_beat(struct edges *es, const struct link *l, const struct wire_beat *m);
+/* Pauses the edge that used session l, which is lost. */
+void edges_lost(struct edges *es, const struct link *l);
+/* Called when a message has arrived on session l. Reopens the edge that was paused because l was
+ * silent. */
+void edges_heard(struct edges *es, const struct link *l);
+/* Records that the model of the peer at session l is final. The edge becomes DONE once a pending
+ * exchange has been committed. */
+void edges_ending(struct edges *es, const struct link *l);
+/* To be called when training begins: forgets absences of neighbours before this time. */
+void edges_begin(struct edges *es);
+/* Pauses the edge to b (edge_pause()). `why`: the reason for a debug note. */
+void edges_pause(struct edges *es, struct neighbour *b, bool link_lost, const char *why);
+/* Pauses edges after SILENT_US without a message on their session, and updates the flap damping. To
+ * be called at every tick. */
+void edges_tick(struct edges *es);
+
+/* Returns whether the members have changed since the edges were chosen. */
+bool edges_outdated(const struct edges *es);
+/* Chooses the edges for the present members: adds new edges and drops unwanted ones. Must not be
+ * called while a job runs. */
+void edges_rebuild(struct edges *es);
+/* Brings all edges up to date: attaches sessions, sends EDGE messages, and sends deltas that are
+ * ready. */
+void edges_update(struct edges *es);
+
+/* ---- calls from other modules ---- */
+
+/* Sets edge i to DONE: no further exchange takes place. */
+void edges_finish(struct edges *es, size_t i);
+/* Sets this peer's round count to `beat`, the round count of its next checkpoint to `due` (0:
+ * none), and the number of hops within which all peers are near the mean to `settled`. Sends the
+ * three values as a BEAT to each neighbour with an open edge, unless a delta to this neighbour,
+ * which carries the same values, is about to be sent. With the policy `async` no BEAT is sent. */
+void edges_say_beat(struct edges *es, uint64_t beat, uint64_t due, uint32_t settled);
+/* Sends the present values as a BEAT to neighbour b. The edge must be open. Equal BEATs are
+ * repeated with decreasing frequency. */
+void edges_say_word(struct edges *es, struct neighbour *b);
+/* Starts the consensus phase. Chooses its edges if its topology differs from the topology of
+ * training. To be called between jobs. */
+void edges_settle(struct edges *es);
+/* Records whether this peer has stopped waiting for neighbour i. The caller informs the user. */
+void edges_excuse(struct edges *es, size_t i, bool excused);
+/* Adds the task of edge i, that is, what the job does with this edge, to the job that is being
+ * planned. */
+void edges_join(struct edges *es, size_t i, const struct mixing_moment *now);
+/* Returns the state of edge i for sketches, to be used by the job that is being planned. */
+struct sketch_pair *edges_sketch(struct edges *es, size_t i);
+/* To be called after a job: copies the consensus step sizes of all edges to the neighbours'
+ * `gamma`, and drops unwanted edges. */
+void edges_job_done(struct edges *es);
+/* Resets each edge whose two ends were found to have different replicas. */
+void edges_reset_mismatched(struct edges *es);
+/* To be called after a job. Closes each edge that the job distrusted, for a time that doubles with
+ * each repetition, and clears the distrust of edges that have behaved well since (edges_trust.c).
+ * skipped: number of rounds that this peer has skipped so far. */
+void edges_judge(struct edges *es, uint64_t skipped);
+/* Returns whether the edge to b is kept closed at present because it was distrusted. */
+bool edges_bars(const struct edges *es, const struct neighbour *b);
+/* Returns whether b is known to be Byzantine (distrusted or quarantined) and its edge is not
+ * open. */
+bool edges_found_out(const struct edges *es, const struct neighbour *b);
+/* Returns whether, since the last call, a runaway of edge i was found: the distance between its two
+ * replicas grew without bound (gossip/exchange/gamma.h). */
+bool edges_new_runaway(struct edges *es, size_t i);
+
+/* ---- checkpoints (resume.h) ---- */
+
+/* Writes the state of all edges to a checkpoint. */
+void edges_write(struct edges *es, struct state *s);
+/* Chooses the edges for the present members, at round count `beat`. If the neighbours are the same
+ * as in the checkpoint, restores the state of the edges from the checkpoint. Otherwise all edges
+ * start with a reset. */
+void edges_read(struct edges *es, uint64_t beat, struct state *s);
+
+/* ---- internal functions, for edges*.c only (edges_last.c) ---- */
+
+/* Marks the edges that only the topology of training contains (`aside`). n_vertices: number of
+ * vertices of the present graph. */
+void edges_set_aside(struct edges *es, size_t n_vertices);
+/* Stores a BEAT of neighbour b for neighbour_settled(). */
+void edges_hear_word(struct neighbour *b, const struct wire_beat *m);
+
+/* ---- questions ---- */
+
+/* Returns the specification of the present topology, which may differ between training and the
+ * consensus phase. */
+const char *edges_topology(const struct edges *es);
+const struct neighbour *edges_at(const struct edges *es, size_t i);
+/* Returns the largest round count known of b, from its messages and from deltas that have arrived
+ * but are not committed. */
+uint64_t neighbour_beat(const struct neighbour *b);
+/* Returns the number of hops around b within which all peers are known to be under --final-drift,
+ * as announced in b's last committed delta or in a later BEAT. BEATs for round counts after `beat`
+ * are ignored, because their time of arrival is not reproducible. */
+uint32_t neighbour_settled(const struct neighbour *b, uint64_t beat);
+/* Computes the spectral gap of the present graph and the momentum, if the graph is constant and they
+ * were not computed yet. O(n) per step of an iteration on a graph of n members. Ends the node if
+ * memory is exhausted. */
+void edges_measure_gap(struct edges *es);
+/* Returns the spectral gap of the present graph's mixing matrix. 0: it was not computed. */
+double edges_gap(const struct edges *es);
+/* Returns the neighbour at the other end of session l, or NULL. */
+const struct neighbour *edges_of(const struct edges *es, const struct link *l);
+/* Returns whether some edge has a replica that is farther than `most`, relative to |x|, from the
+ * model (run_context_lags()). */
+bool edges_lag(const struct edges *es, double most);
+/* Returns whether an open edge mixes outdated replicas (delayed_exchange.h), so that mixing may
+ * move models apart that were close. most2: squared distance that is small enough to ignore. */
+bool edges_stale(struct edges *es, double most2);
+/* Returns the number of open edges. */
+size_t edges_open(const struct edges *es);
+
+#endif

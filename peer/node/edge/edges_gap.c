@@ -1,0 +1,24 @@
+/* peer/node/edge/edges_gap.c -- the spectral gap of the present graph, and the momentum derived from it. */
+#include "peer/node/edge/edges.h"
+
+void edges_measure_gap(struct edges *es)
+{
+    struct spectrum s;
+    if (es->measured == es->place.built || es->n_rounds > 0)
+        return;
+    if (shared_scratch_spectrum(es->env->commons, edges_topology(es), es->place.n,
+                                es->workshop->run.seed, &s)
+        != 0) {
+        env_note(es->env, NOTE_ERROR, "out of memory for the eigenvalues of the topology");
+        env_end(es->env, 1);
+        return;
+    }
+    es->gap = s.gap;
+    es->momentum = spectrum_momentum(&s);
+    es->measured = es->place.built;
+}
+
+double edges_gap(const struct edges *es)
+{
+    return es->measured == es->place.built ? es->gap : 0;
+}

@@ -1,0 +1,72 @@
+/* peer/node/edge/edges_last.c -- edges of a consensus phase with its own topology (--final-topology).
+ *
+ * A peer that has finished training asks for the edges of the new topology. Edges that both
+ * topologies contain continue. The other edges of training stay open, with `aside` set: their
+ * pending exchanges are completed, also after a session was lost and restored, and no new exchange
+ * begins. A peer that closed such an edge could not know whether its neighbour has committed the
+ * exchange. The two ends continue to send each other BEATs, so that peers in the consensus phase
+ * stay in lock step with neighbours that still train.
+ */
+#include "peer/node/edge/edges.h"
+
+const char *edges_topology(const struct edges *es)
+{
+    const struct run *run = &es->workshop->run;
+    return es->last ? run_final_topology(run) : run->topology;
+}
+
+static bool is_vertex(const struct edges *es, const struct neighbour *b, size_t count)
+{
+    const struct members *all = es->env->members;
+    for (size_t i = 0; i < count; i++)
+        if (env_same_id(members_at(all, es->env->vertices[i])->record->id, b->edge.id))
+            return true;
+    return false;
+}
+
+void edges_set_aside(struct edges *es, size_t n_vertices)
+{
+    bool changes = es->last && run_changes_graph(&es->workshop->run);
+    for (size_t i = 0; i < es->n; i++) {
+        struct neighbour *b = es->at[i];
+        b->aside = changes && !b->wanted && is_vertex(es, b, n_vertices);
+    }
+}
+
+void edges_settle(struct edges *es)
+{
+    const struct run *run = &es->workshop->run;
+    if (es->last || !(run->final_drift > 0))
+        return;
+    es->last = true;
+    if (!run_changes_graph(run))
+        return;
+    edges_rebuild(es);
+    if (!es->env->over)
+        edges_update(es);
+}
+
+/* ---- BEATs and lagging replicas ---- */
+
+void edges_hear_word(struct neighbour *b, const struct wire_beat *m)
+{
+    struct neighbour_word *w = &b->said[m->run_round % 2];
+    if (m->run_round >= w->beat)
+        *w = (struct neighbour_word){.beat = m->run_round, .settled = m->settled};
+}
+
+uint32_t neighbour_settled(const struct neighbour *b, uint64_t beat)
+{
+    const struct edge *e = &b->edge;
+    const struct neighbour_word *now = &b->said[beat % 2], *before = &b->said[(beat + 1) % 2];
+    const struct neighbour_word *w = now->beat == beat ? now : before;
+    return w->beat <= beat && w->beat > e->run_round ? w->settled : e->settled;
+}
+
+bool edges_lag(const struct edges *es, double most)
+{
+    for (size_t i = 0; i < es->n; i++)
+        if (run_context_lags(es->workshop, &es->at[i]->edge, most))
+            return true;
+    return false;
+}

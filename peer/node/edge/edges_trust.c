@@ -1,0 +1,103 @@
+/* peer/node/edge/edges_trust.c -- closes edges to distrusted neighbours for a while.
+ *
+ * gossip/exchange/outlier_filter.h decides whether an exchange is refused or an edge is suspect.
+ * Each closure of an edge takes twice as long as the one before, up to 23 hours.
+ *
+ *   observation                              first closure  in the consensus phase
+ *   refused in training: the neighbour's     0.5 s          open again, because this peer may not
+ *   model was too far away                                  have trained enough to judge it before
+ *   refused in the consensus phase           0.5 s          closed
+ *   suspect: the neighbour pulls this peer   5 s            closed, because further training does
+ *   and does not come closer                                not correct it
+ *   WELL exchanges since the last closure                   open
+ */
+#include "peer/node/edge/edges.h"
+
+#include "peer/node/mark.h"
+
+/* Number of exchanges since the edge was opened again after which the distrust ends. */
+enum { WELL = 32 };
+
+static bool last_phase(const struct edges *es)
+{
+    return es->beat >= es->workshop->run.rounds;
+}
+
+bool edges_bars(const struct edges *es, const struct neighbour *b)
+{
+    return last_phase(es) ? b->for_good : es->env->now_us < b->barred_us;
+}
+
+bool edges_found_out(const struct edges *es, const struct neighbour *b)
+{
+    bool known = edges_bars(es, b) || quarantine_knows(&es->sessions->quarantine, b->edge.id);
+    return known && b->edge.state != EDGE_OPEN;
+}
+
+/* Returns whether b has trained for more than 5/4 of this peer's rounds. The filter compares b's
+ * model with this peer's distance from the initial model, which is too short a measure if this peer
+ * was stopped, skipped rounds or, without lock step, was slower. The result depends on b's own
+ * claim, so it selects only the message and whether the closure is counted. */
+static bool is_ahead(const struct edges *es, const struct neighbour *b, uint64_t skipped)
+{
+    uint64_t own = es->workshop->mixing.announced.run_round;
+    uint64_t other = es->workshop->run.policy == RUN_SYNC ? own : b->edge.run_round;
+    return !last_phase(es) && 4 * other > 5 * (own - skipped);
+}
+
+static void tell(const struct edges *es, const struct neighbour *b, bool ahead, int64_t us)
+{
+    const struct member *m = members_find(es->env->members, b->edge.id);
+    env_note(es->env, NOTE_WARNING, "%s %s: no exchange with it for %g s",
+             m != NULL ? m->record->name : "a neighbour",
+             ahead ? "is too far ahead in rounds to belong to this run"
+                   : "sent a delta that no model of this run can produce",
+             (double)us * 1e-6);
+}
+
+/* Closes the edge to b. The duration doubles with each closure, up to 23 hours. */
+static void bar(struct edges *es, struct neighbour *b, bool ahead)
+{
+    int64_t first_us = b->edge.suspect ? EDGE_SUSPECT_US : EDGE_REFUSED_US;
+    int64_t us = b->n_barred < 18 ? first_us << b->n_barred : EDGE_CLOSED_MAX_US;
+    us = us < EDGE_CLOSED_MAX_US ? us : EDGE_CLOSED_MAX_US;
+    uint8_t out[16];
+    MARK_IF(ahead, "edges_trust: a neighbour is ahead");
+    MARK_IF(b->edge.suspect, "edges_trust: a neighbour is suspect");
+    MARK_IF(last_phase(es), "edges_trust: distrust in the consensus phase");
+    MARK_IF(b->n_barred > 0, "edges_trust: repeated distrust");
+    b->n_barred++;
+    b->distrusted = true;
+    b->for_good |= b->edge.suspect || last_phase(es);
+    es->n_distrusted += !ahead;
+    b->barred_us = es->env->now_us + us;
+    b->edge.epoch = b->edge.n_distrusted = 0;
+    b->edge.suspect = false;
+    edges_pause(es, b, true, "its data are implausible");
+    b->must_ask = true;
+    if (b->link != NULL) /* The message tells the neighbour not to wait for this peer. */
+        sessions_send(es->sessions, b->link, true, out, wire_put_edge_close(out, sizeof out), NULL);
+    tell(es, b, ahead, us);
+}
+
+void edges_judge(struct edges *es, uint64_t skipped)
+{
+    for (size_t i = 0; i < es->n; i++) {
+        struct neighbour *b = es->at[i];
+        MARK_IF(b->distrusted && b->edge.n_distrusted == 0 && b->edge.epoch != 0
+                    && b->edge.round >= WELL,
+                "edges_trust: trusts again");
+        if (b->edge.n_distrusted > 0)
+            bar(es, b, is_ahead(es, b, skipped));
+        else if (b->edge.epoch != 0 && b->edge.round >= WELL)
+            b->distrusted = b->for_good = false;
+    }
+}
+
+bool edges_new_runaway(struct edges *es, size_t i)
+{
+    struct neighbour *b = es->at[i];
+    bool is_new = b->edge.gamma.n_runaways > b->n_runaways;
+    b->n_runaways = b->edge.gamma.n_runaways;
+    return is_new;
+}

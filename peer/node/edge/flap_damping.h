@@ -1,0 +1,47 @@
+/* peer/node/edge/flap_damping.h -- detects neighbours that come and go, which no peer waits for.
+ *
+ * The penalty of a neighbour is the time for which it was absent, in seconds. It decays with a
+ * half-life of 10 s, as in BGP route flap damping. The state `flapping` has a hysteresis:
+ *
+ *                penalty > 3 s
+ *     stable  ------------------>  flapping      no peer waits for the neighbour
+ *             <------------------
+ *                penalty <= 1 s
+ *
+ * Examples: a neighbour that is absent for half of the time has a penalty of about 7 s. A single
+ * absence of less than 3 s never leads to `flapping`.
+ *
+ * The number of absences is counted too and decays with a half-life of 60 s. It only selects the
+ * text of the message about the neighbour (wait_log.c).
+ */
+#ifndef PEER_NODE_EDGE_FLAP_DAMPING_H
+#define PEER_NODE_EDGE_FLAP_DAMPING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Recent absences of one neighbour. Times are node times in microseconds. */
+struct flap_damping
+{
+    double s;         /* Penalty in seconds at time at_us. */
+    int64_t at_us;    /* Time of the last update. */
+    bool flapping;    /* True: the penalty is too high, so this peer does not wait for it. */
+    bool away;        /* True: the neighbour is absent now. */
+    int64_t since_us; /* Start of the present or last absence. */
+    int64_t away_us;  /* Length of the present or last absence until now. */
+    double n;         /* Decayed number of absences at time at_us. */
+};
+
+/* Returns the initial state of a neighbour. The neighbour counts as absent until the first update
+ * that says otherwise. This absence adds to the penalty, but not to the number of absences. */
+struct flap_damping flap_damping_begun(int64_t now_us);
+
+/* Updates the state. `away`: the neighbour is absent. there_us: time at which it was last present.
+ * Must be called several times per second, because the time since the last call is counted as an
+ * absence if `away` is true. */
+void flap_damping_look(struct flap_damping *a, bool away, int64_t there_us, int64_t now_us);
+
+/* Returns whether the neighbour became absent repeatedly, for example twice within 79 s. */
+bool flap_damping_often(const struct flap_damping *a);
+
+#endif

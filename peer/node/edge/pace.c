@@ -1,0 +1,43 @@
+/* peer/node/edge/pace.c -- averages speeds, and computes local steps and weights from them. */
+#include "peer/node/edge/pace.h"
+
+#include <math.h>
+
+/* Weight of the newest job in `own`, the moving average of this peer's speed. */
+static const double newest = 0.2;
+/* When the mean speed of a neighbour is received, this peer's `mean` moves towards it by this share
+ * of the difference. */
+static const double listens = 0.2;
+/* At the same time, `mean` moves towards this peer's own speed by this share of the difference. */
+static const double insists = 0.01;
+/* A received mean speed counts as at most this many times `own`, and at least `own` divided by
+ * it. */
+static const double nearest = 16;
+static const double longest = 2; /* Largest factor by which pace_weight() scales an update. */
+
+void pace_worked(struct pace *p, uint32_t steps, int64_t took_us)
+{
+    double speed = 1e6 * (double)steps / (double)(took_us > 0 ? took_us : 1);
+    p->own = p->own > 0 ? p->own + newest * (speed - p->own) : speed;
+    if (!(p->mean > 0))
+        p->mean = p->own;
+}
+
+void pace_heard(struct pace *p, double mean)
+{
+    if (!(p->own > 0) || !(mean > 0))
+        return;
+    mean = fmin(fmax(mean, p->own / nearest), p->own * nearest);
+    p->mean += listens * (mean - p->mean) + insists * (p->own - p->mean);
+}
+
+uint32_t pace_steps(const struct pace *p, uint32_t average, uint32_t most)
+{
+    double steps = p->mean > 0 ? round(average * p->own / p->mean) : average;
+    return (uint32_t)fmin(fmax(steps, 1), most);
+}
+
+double pace_weight(uint32_t steps, uint32_t average)
+{
+    return fmin((double)average / steps, longest);
+}

@@ -1,0 +1,30 @@
+/* peer/node/edge/parts.h -- sends deltas in fragments during the last local step (--overlap layer).
+ *
+ * The optimiser updates the last layers of a model first, so the end of a delta is encoded first.
+ * The fragments of a delta are sent in the order in which they are encoded, as PART messages:
+ *
+ *   worker      local steps ... | last step, layer by layer | the first layers
+ *   messages                          PART       PART         PART   DELTA without payload
+ *
+ * The DELTA message makes the fragments valid. A neighbour gets a DELTA with the complete payload
+ * if no fragment was sent on its present session, or if the delta is sent again. If training
+ * diverged in this job, a DELTA with another payload follows the fragments, and its payload alone
+ * counts (edge_gather()).
+ */
+#ifndef PEER_NODE_EDGE_PARTS_H
+#define PEER_NODE_EDGE_PARTS_H
+
+#include "peer/node/edge/edges.h"
+
+/* Sends the fragment of the delta that has become ready to each neighbour that can take it. n:
+ * number of bytes at the end of the present job's delta that are encoded. */
+void parts_send(struct edges *es, size_t n);
+/* Called before the delta `sent` is sent to neighbour b. If fragments of it were sent, sends the
+ * rest as a fragment, too. Returns true if the neighbour then has the whole payload, so that the
+ * DELTA message needs no payload. */
+bool parts_complete(struct edges *es, struct neighbour *b, const struct edge_sent *sent);
+/* Releases the packets that the last step of the node sent. The driver has finished reading
+ * them. */
+void parts_release(struct edges *es);
+
+#endif

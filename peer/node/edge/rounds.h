@@ -1,0 +1,48 @@
+/* peer/node/edge/rounds.h -- the edges that exchange in a round, if the topology changes by round.
+ *
+ * Such a topology is a pass of rounds that repeats (topology/round_schedule.h). A peer keeps the
+ * edges and replicas of all rounds of the pass. In a round, only the edges of that round make
+ * deltas. A delta belongs to the round count (edges.h) that it announces:
+ *
+ *   job                ... encode | mix            local steps     encode     | mix ...
+ *   deltas made for             t | those made     (round t)       t + 1      |
+ *                                 | for t
+ *
+ * An edge that is not used in a round makes no delta, and its count of exchanges does not grow. Its
+ * ends send each other BEATs instead. In the consensus phase the passes start again from round 0,
+ * because only complete passes are exact. If whole models are sent, each pass is followed by rounds
+ * without exchanges (averaging_pass.h).
+ *
+ * The two deltas of an exchange say its weight, and the smaller one is used. Both ends therefore
+ * use the same weight, even while they know different members, and the mean is kept. One end may
+ * have made a delta for an edge that the other end does not use in the round. The other end then
+ * answers in its next job. Otherwise the exchange would wait for a whole pass and be outdated.
+ */
+#ifndef PEER_NODE_EDGE_ROUNDS_H
+#define PEER_NODE_EDGE_ROUNDS_H
+
+#include "peer/node/edge/edges.h"
+
+/* Sets the rounds of all edges after the n members have changed and the edges were chosen. self:
+ * vertex of this peer. Returns 0, -EINVAL or -ENOMEM. */
+int rounds_choose(struct edges *es, uint32_t n, uint32_t self);
+
+/* Returns the round of the pass for which deltas of round count `beat` are made in the consensus
+ * phase. n_rounds or more: no exchange, only BEATs. UINT64_MAX: the first averaging pass (with
+ * uncompressed models) has not begun. */
+uint64_t rounds_place(const struct edges *es, uint64_t beat);
+
+/* Returns the length in rounds of one cycle of the consensus phase: an averaging pass, and the
+ * rounds without exchanges that follow it (averaging_pass.h). */
+uint64_t rounds_cycle(const struct edges *es);
+
+/* Returns whether the edge to b makes a delta for round count `beat`. Always true for a constant
+ * topology, except for an edge that belongs to training only (b->aside). */
+bool rounds_turn(const struct edges *es, const struct neighbour *b, uint64_t beat);
+
+/* Sets the fields that depend on the round in *now, the mixing parameters of the edge to b in one
+ * job. beat: round count for which the job makes deltas. */
+void rounds_plan(const struct edges *es, const struct neighbour *b, uint64_t beat,
+                 struct mixing_moment *now);
+
+#endif

@@ -1,0 +1,103 @@
+/* peer/node/join/checkpoint.c -- agrees by gossip on the round count of the next checkpoint. */
+#include "peer/node/join/checkpoint.h"
+
+void checkpoint_init(struct checkpoint *c, struct env *env)
+{
+    *c = (struct checkpoint){.env = env};
+}
+
+void checkpoint_start(struct checkpoint *c)
+{
+    c->last_us = c->env->now_us;
+}
+
+/* Returns the time since the last checkpoint was taken or training began, in microseconds. */
+static int64_t age_us(const struct checkpoint *c)
+{
+    return c->env->now_us - c->last_us;
+}
+
+/* Returns by how many rounds a proposed checkpoint is ahead of the proposer. `reach` is the
+ * eccentricity of the proposer. The announcement travels over at most 2 reach hops, at two rounds
+ * per hop. All peers thus know it after 4 reach rounds. A checkpoint that was requested because
+ * this peer stops (`asked`) uses the shortest lead that reaches all peers. */
+static uint64_t ahead(uint64_t reach, bool asked)
+{
+    return asked ? 4 * reach + 2 : 6 * reach + 6;
+}
+
+bool checkpoint_word(struct checkpoint_word *w, uint64_t due, uint64_t beat, int64_t now_us,
+                     int64_t every_us)
+{
+    bool pending = w->due > beat;
+    if (due <= beat || (!pending && w->due != 0 && now_us - w->since_us < every_us / 2))
+        return false;
+    if (!pending)
+        w->since_us = now_us;
+    if (!pending || due < w->due)
+        w->due = due;
+    return due == w->due;
+}
+
+/* Ignores announcements that are too far ahead, because all peers would have no new checkpoint
+ * until that round count. The limit is the largest round count that an honest peer can propose. The
+ * eccentricity of that peer is at most twice that of this peer, and it is ahead by at most lock
+ * step's lead, 2 reach + 16. */
+void checkpoint_hear(struct checkpoint *c, uint64_t due, const struct checkpoint_view *v)
+{
+    int64_t every_us = c->env->config.checkpoint_us;
+    uint64_t reach = v->reach, most = v->beat + 2 * reach + 16 + ahead(2 * reach, false);
+    if (every_us <= 0 || due <= v->beat || due > most)
+        return;
+    if (c->due <= v->beat || due < c->due)
+        c->due = due;
+}
+
+bool checkpoint_now(struct checkpoint *c, const struct checkpoint_view *v)
+{
+    int64_t every_us = c->env->config.checkpoint_us;
+    bool old = every_us > 0 && (c->asked || age_us(c) >= every_us);
+    if (!v->lock_step)
+        return old && !c->writing;
+    if (c->due != 0 && c->due == v->beat)
+        return !c->writing;
+    if (c->due < v->beat)
+        /* This peer skipped rounds and missed the checkpoint, which is no longer due. */
+        c->due = 0;
+    /* The last round of training always has a checkpoint, because the consensus phase takes none.
+     * All peers know that round, so no announcement is needed. */
+    if (every_us > 0 && c->due == 0 && v->beat < v->rounds
+        && v->beat + ahead(v->reach, false) >= v->rounds)
+        c->due = v->rounds;
+    uint64_t next = v->beat + ahead(v->reach, c->asked);
+    if (old && c->due == 0 && !c->writing && next < v->rounds)
+        c->due = next;
+    return false;
+}
+
+void checkpoint_ask(struct checkpoint *c)
+{
+    c->asked = true;
+}
+
+void checkpoint_taken(struct checkpoint *c, uint64_t beat)
+{
+    c->asked = false;
+    c->writing = true;
+    c->taken = beat;
+    c->last_us = c->env->now_us;
+    if (c->due <= beat)
+        c->due = 0;
+}
+
+void checkpoint_written(struct checkpoint *c, uint64_t beat)
+{
+    if (c->taken == beat)
+        c->writing = false;
+}
+
+bool checkpoint_blocks(const struct checkpoint *c, const struct checkpoint_view *v)
+{
+    return v->lock_step && c->writing && c->due > v->beat
+           && c->due - v->beat <= 2 * (uint64_t)v->reach + 2;
+}

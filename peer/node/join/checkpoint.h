@@ -1,0 +1,104 @@
+/* peer/node/join/checkpoint.h -- decides after which round this peer takes a checkpoint.
+ *
+ * The round count of a peer is the number of its rounds of training plus its rounds of the
+ * consensus phase. In lock step all peers take their checkpoints at the same round count. Together
+ * these checkpoints are one state of the whole run, from which all peers can resume bit for bit. No
+ * peer decides alone. The peers agree as follows, where `reach` is the eccentricity of the
+ * proposing peer:
+ *
+ *   1. A peer whose last checkpoint is older than --checkpoint proposes the round count
+ *      `own + 6 reach + 6`. DELTA and BEAT messages carry the proposal to the neighbours.
+ *   2. Each peer passes on the proposals that it hears. Of two proposals the earlier one counts.
+ *   3. Each peer that reaches the agreed round count copies its state. A thread of the driver
+ *      writes the copy to disk.
+ *
+ * A proposal travels one hop in at most two rounds, and the diameter of the graph is at most 2
+ * reach hops. All peers therefore know the proposal at least 2 reach rounds before any of them
+ * reaches it.
+ *
+ * Each peer keeps two checkpoints on disk, and a new one replaces the older of them. No two peers
+ * may be left without a common checkpoint. If the last checkpoint is not on disk yet, a peer
+ * therefore starts no round within 2 reach + 2 rounds of the next one (checkpoint_blocks()).
+ *
+ * A peer that was asked to stop (graceful_stop.h) proposes a checkpoint at once, and also accepts
+ * proposals of its neighbours that it would otherwise ignore.
+ *
+ * The last round of training always has a checkpoint. The consensus phase takes none, so that a
+ * peer that is stopped there resumes at the end of training.
+ *
+ * Without lock step each peer takes its checkpoints by itself, when --checkpoint has passed.
+ */
+#ifndef PEER_NODE_JOIN_CHECKPOINT_H
+#define PEER_NODE_JOIN_CHECKPOINT_H
+
+#include "peer/node/env.h"
+
+/* When this peer takes its next checkpoint, and whether the last one is on disk. */
+struct checkpoint
+{
+    struct env *env;
+    uint64_t due;   /* Round count of the next agreed checkpoint. 0: none is agreed. */
+    bool writing;   /* True: the last checkpoint is not on disk yet. */
+    uint64_t taken; /* Round count of the last checkpoint of this process. 0: none was taken. */
+    /* Node time of the last checkpoint, or of the start of training, in microseconds. */
+    int64_t last_us;
+    /* Largest number of vertices in the graph since the last checkpoint. Written by phases.c. */
+    uint32_t n_members;
+    bool asked; /* True: this peer was asked to stop and wants a checkpoint as soon as possible. */
+};
+
+/* The last announcement of a checkpoint by a neighbour that this peer took into account. A
+ * neighbour may announce one new checkpoint in each half of the --checkpoint interval. While it is
+ * pending, an announcement of an earlier round count may replace it, because proposals of different
+ * peers may cross. A lying neighbour can make this peer take a checkpoint that no other peer has.
+ * The checkpoint that all others take is still heard from the other neighbours. */
+struct checkpoint_word
+{
+    uint64_t due;     /* Round count of the next checkpoint, as announced. 0: none was announced. */
+    int64_t since_us; /* Node time at which the announcement became pending, in microseconds. */
+};
+
+/* Progress of this peer in the run, and its place in the graph. */
+struct checkpoint_view
+{
+    /* beat: round count of this peer. rounds: number of rounds of training in the run. */
+    uint64_t beat, rounds;
+    uint32_t reach; /* Eccentricity of this peer. The diameter is at most twice this number. */
+    bool lock_step; /* True: the run is in lock step (--policy sync). */
+};
+
+void checkpoint_init(struct checkpoint *c, struct env *env);
+
+/* Starts the interval to the next checkpoint. Called when training begins or resumes. */
+void checkpoint_start(struct checkpoint *c);
+
+/* Returns whether a neighbour's announcement `due` (0: none) counts, and stores it in *w if so.
+ * `beat` is the round count of this peer, every_us the interval of --checkpoint in microseconds. A
+ * peer that was asked to stop uses all announcements and ignores the result. */
+bool checkpoint_word(struct checkpoint_word *w, uint64_t due, uint64_t beat, int64_t now_us,
+                     int64_t every_us);
+
+/* Handles the earliest checkpoint `due` that the neighbours announced, a round count. 0: none. Only
+ * announcements for which checkpoint_word() returned true may be passed, unless c->asked is set. */
+void checkpoint_hear(struct checkpoint *c, uint64_t due, const struct checkpoint_view *v);
+
+/* Returns whether the state must be copied now. Called after each job with local steps. Proposes
+ * the next checkpoint if the last one is old enough. */
+bool checkpoint_now(struct checkpoint *c, const struct checkpoint_view *v);
+
+/* Makes the next checkpoint due as soon as possible, because this peer was asked to stop. The age
+ * of the last checkpoint does not matter. */
+void checkpoint_ask(struct checkpoint *c);
+
+/* Records that a checkpoint of round count `beat` is taken now. It is the agreed one, or one of
+ * this peer alone at the end of a stopped run (resume_copy_last()). */
+void checkpoint_taken(struct checkpoint *c, uint64_t beat);
+
+/* Records that the checkpoint of round count `beat` is on disk, or that writing it failed. */
+void checkpoint_written(struct checkpoint *c, uint64_t beat);
+
+/* Returns whether this peer must not start another round in lock step, because its last checkpoint
+ * is not on disk and the next checkpoint is due soon. */
+bool checkpoint_blocks(const struct checkpoint *c, const struct checkpoint_view *v);
+
+#endif

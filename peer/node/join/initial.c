@@ -1,0 +1,237 @@
+/* peer/node/join/initial.c -- requests the run's initial model from one member after another. */
+#include "peer/node/join/initial.h"
+
+#include "gossip/exchange/piece.h"
+#include "nn/math/vec.h"
+#include "peer/node/membership/member_counts.h"
+
+#include <string.h>
+
+void initial_init(struct initial *in, struct env *env, struct sessions *s, struct run_context *w)
+{
+    *in = (struct initial){.env = env, .sessions = s, .workshop = w, .sole = true};
+}
+
+/* Discards all pieces of the initial model, and restarts the time limit INITIAL_STALL_US. */
+static void begin_anew(struct initial *in)
+{
+    in->n_here = in->n_asked = 0;
+    in->sole = true;
+    in->came_us = in->env->now_us;
+}
+
+void initial_forget(struct initial *in)
+{
+    in->asks = false;
+    in->none_us = 0;
+    begin_anew(in);
+}
+
+/* ---- choice of the member to ask ---- */
+
+/* Returns whether the member is excluded, because it recently sent a model with a wrong hash. */
+static bool is_liar(const struct initial *in, const uint8_t *id)
+{
+    for (size_t i = 0; i < INITIAL_LIARS; i++)
+        if (in->liar[i].until_us > in->env->now_us && env_same_id(in->liar[i].id, id))
+            return true;
+    return false;
+}
+
+/* Returns whether the member of this session has this run. A peer that lacks the run's initial
+ * model does not say that it has the run, so such a member also has the initial model. */
+static bool has_run(const struct link *l)
+{
+    return link_talks(l) && !l->doomed && l->same_run;
+}
+
+/* Returns the session of the member that is being asked. NULL: none is asked, or it cannot
+ * answer. */
+static const struct link *asked(const struct initial *in)
+{
+    const struct link *l = in->asks ? sessions_link(in->sessions, in->link) : NULL;
+    return l != NULL && has_run(l) && !is_liar(in, l->id) ? l : NULL;
+}
+
+/* Returns the next session after `old` in cyclic order that can be asked, `old` itself if no other
+ * session can be asked, NULL if none can. If `old` is NULL, the search starts at a session that
+ * depends on this peer's identity, so that peers that lack the model ask different members. */
+static const struct link *next_source(const struct initial *in, const struct link *old)
+{
+    const struct link *links = in->sessions->links;
+    size_t n = in->sessions->n_links;
+    size_t first = old != NULL ? (size_t)(old - links) + 1
+                               : (size_t)rng_hash(in->env->config.id, WIRE_ID_BYTES) % (n + 1);
+    for (size_t i = 0; i < n; i++) {
+        const struct link *l = &links[(first + i) % n];
+        if (has_run(l) && !is_liar(in, l->id))
+            return l;
+    }
+    return NULL;
+}
+
+/* Makes l the session that is asked. Pieces that were requested from another member and have not
+ * arrived will be requested over l. */
+static void turn_to(struct initial *in, const struct link *l)
+{
+    in->sole &= in->n_here == 0 || (in->asks && in->link == l->number);
+    in->asks = true;
+    in->link = l->number;
+    in->n_asked = in->n_here;
+    in->came_us = in->env->now_us;
+}
+
+bool initial_alone(const struct initial *in)
+{
+    return in->none_us != 0;
+}
+
+/* Handles the case that no session can be asked. The run is given up after INITIAL_ABANDON_US, in
+ * two cases: this peer has sessions, but none of their members has the initial model; or it has no
+ * session, and no other member is alive. A live member without a session may still be reached
+ * later. */
+static enum initial_said nobody(struct initial *in)
+{
+    bool any = false;
+    for (size_t i = 0; i < in->sessions->n_links && !any; i++)
+        /* Sessions with excluded members count, because those may be asked again later. */
+        any = has_run(&in->sessions->links[i]);
+    if (any)
+        in->none_us = 0;
+    else if (in->none_us == 0)
+        in->none_us = in->env->now_us > 0 ? in->env->now_us : 1;
+    bool gone = sessions_any(in->sessions) || !member_counts_live(in->env);
+    return !any && gone && in->env->now_us - in->none_us > INITIAL_ABANDON_US ? INITIAL_NOWHERE
+                                                                              : INITIAL_WAITS;
+}
+
+/* ---- requests and answers ---- */
+
+/* Returns the counter of open (unanswered) requests of a session. NULL: all its requests are
+ * answered. */
+static uint32_t *open_on(struct initial *in, uint32_t link)
+{
+    for (size_t i = 0; i < INITIAL_LINKS; i++)
+        if (in->open[i].n > 0 && in->open[i].link == link)
+            return &in->open[i].n;
+    return NULL;
+}
+
+/* Returns the index of a free counter of open requests. A session keeps its counter until all its
+ * requests are answered or the session ends, even if another member is asked meanwhile. There are
+ * as many counters as sessions. */
+static size_t free_place(const struct initial *in)
+{
+    for (size_t i = 0; i < INITIAL_LINKS; i++)
+        if (in->open[i].n == 0 || sessions_link(in->sessions, in->open[i].link) == NULL)
+            return i;
+    return 0;
+}
+
+/* Requests one piece over session l, and counts the open request. */
+static void ask(struct initial *in, const struct link *l, size_t piece)
+{
+    uint8_t out[32];
+    struct wire_model_req m = {.round = WIRE_ROUND_INITIAL, .piece = (uint32_t)piece};
+    uint32_t *n = open_on(in, l->number);
+    if (n == NULL) {
+        size_t at = free_place(in);
+        in->open[at].link = l->number;
+        in->open[at].n = 0;
+        n = &in->open[at].n;
+    }
+    ++*n;
+    sessions_send(in->sessions, l, false, out, wire_put_model_req(out, sizeof out, &m), NULL);
+}
+
+const char *initial_take(struct initial *in, const struct link *l, const struct wire_model *m)
+{
+    struct run_context *w = in->workshop;
+    uint32_t *open = open_on(in, l->number);
+    size_t n;
+    if (open == NULL)
+        return "MODEL not asked for";
+    --*open;
+    if (!w->lacks || !in->asks || in->link != l->number || m->piece != in->n_here)
+        return NULL; /* The answer is ignored, because another member is asked now. */
+    size_t at = piece_at(w->mixing.n_floats, m->piece, &n);
+    if (m->payload.n != n * sizeof(float))
+        return "bad MODEL";
+    memcpy(w->mixing.x0 + at, m->payload.p, m->payload.n);
+    in->n_here++;
+    in->came_us = in->env->now_us;
+    return NULL;
+}
+
+/* ---- check of the complete model ---- */
+
+static const char *name_of(const struct initial *in, const struct link *l)
+{
+    const struct member *m = members_find(in->env->members, l->id);
+    return m != NULL ? m->record->name : "a member";
+}
+
+/* Returns whether mixing.x0 is finite and has the hash that the run description names. If so, x0
+ * also becomes this peer's model. O(n_floats). */
+static bool is_right(const struct initial *in)
+{
+    const struct mixing *m = &in->workshop->mixing;
+    return vec_finite(m->x0, m->n_floats) && statistics_proper(&m->statistics, m->x0 + m->dim)
+           && run_context_begins(in->workshop);
+}
+
+/* Checks the complete model. After a wrong hash, a member is excluded only if it sent all pieces.
+ * With several senders, the hash does not show which of them sent a wrong piece. */
+static enum initial_said judge(struct initial *in, const struct link *l)
+{
+    if (is_right(in)) {
+        env_note(in->env, NOTE_INFO, "took the initial model from %s%s", name_of(in, l),
+                 in->sole ? "" : " and others");
+        initial_forget(in);
+        return INITIAL_HERE;
+    }
+    if (in->sole) {
+        size_t at = in->next_liar++ % INITIAL_LIARS;
+        memcpy(in->liar[at].id, l->id, WIRE_ID_BYTES);
+        in->liar[at].until_us = in->env->now_us + INITIAL_WRONG_US;
+        env_note(in->env, NOTE_WARNING,
+                 "the initial model from %s does not have the hash that the run names: it is "
+                 "discarded, and another member is asked",
+                 name_of(in, l));
+    }
+    begin_anew(in);
+    return INITIAL_WAITS;
+}
+
+enum initial_said initial_update(struct initial *in)
+{
+    const struct link *l = asked(in);
+    size_t n_pieces = piece_count(in->workshop->mixing.n_floats);
+    bool stalls = l != NULL && in->env->now_us - in->came_us > INITIAL_STALL_US;
+    if (l != NULL && in->n_here == n_pieces)
+        return judge(in, l);
+    if (l == NULL || stalls) {
+        l = next_source(in, l);
+        if (l == NULL)
+            return nobody(in);
+        turn_to(in, l);
+    }
+    in->none_us = 0;
+    for (; in->n_asked < n_pieces && in->n_asked < in->n_here + INITIAL_WINDOW; in->n_asked++)
+        ask(in, l, in->n_asked);
+    return INITIAL_WAITS;
+}
+
+/* ---- before the first round ---- */
+
+const struct link *initial_awaited(const struct initial *in)
+{
+    const struct run_context *w = in->workshop;
+    for (size_t i = 0; i < in->sessions->n_links && w->ready && w->trainer.begins != NULL; i++) {
+        const struct link *l = &in->sessions->links[i];
+        if (link_talks(l) && !l->doomed && !l->same_run
+            && in->env->now_us - l->up_us < in->env->config.patience_us)
+            return l;
+    }
+    return NULL;
+}

@@ -1,0 +1,99 @@
+/* peer/node/join/initial.h -- fetches the initial model of the run, if this peer's program supplies
+ * other initial values.
+ *
+ * A program that uses libhearsay may supply initial values of its own. They may differ from the
+ * run's, for example because the program did not seed its random generator (run_context.lacks). The
+ * initial model of the run is that of the peer that created the run, and the run description
+ * contains its hash. Every member keeps the initial model, because replicas start from it. A peer
+ * that lacks it asks one member at a time for all pieces (gossip/exchange/piece.h) and checks the
+ * hash at the end:
+ *
+ *   event                                           action
+ *   ----------------------------------------------  -----------------------------------------------
+ *   pieces arrive                                   store them in order; request the next ones
+ *   nothing arrives for INITIAL_STALL_US, or the    keep the pieces that are here; ask the next
+ *   session ends                                    member for the missing ones
+ *   all pieces are here, and the hash is right      INITIAL_HERE
+ *   wrong hash, all pieces are from one member      discard them, and do not ask that member for
+ *                                                   INITIAL_WRONG_US
+ *   wrong hash, pieces are from several members     discard them, and fetch all from one member
+ *   no member has the model for INITIAL_ABANDON_US  INITIAL_NOWHERE
+ *
+ * A peer that lacks the initial model says HELLO like a peer without a run. Members therefore do
+ * not ask it for the model. A member that has a session with such a peer also waits for it before
+ * the first round, up to --quorum-timeout (initial_awaited()).
+ *
+ * Only initial.c writes struct initial. Only join.c uses it.
+ */
+#ifndef PEER_NODE_JOIN_INITIAL_H
+#define PEER_NODE_JOIN_INITIAL_H
+
+#include "peer/node/run_context.h"
+
+enum {
+    INITIAL_WINDOW = 4,             /* Maximum number of requested pieces that have not arrived. */
+    INITIAL_LINKS = NODE_LINKS_MAX, /* Number of sessions with a counter of open requests. */
+    INITIAL_LIARS = 16 /* Maximum number of members that are excluded at the same time. */
+};
+
+/* Result of one call of initial_update(). */
+enum initial_said {
+    INITIAL_WAITS,  /* The model is not complete yet. */
+    INITIAL_HERE,   /* The model has just become complete, and its hash is right. */
+    INITIAL_NOWHERE /* No member has the model any more, so the run must be given up. */
+};
+
+/* The transfer of the run's initial model. The pieces are written to mixing.x0 of the run
+ * context. */
+struct initial
+{
+    struct env *env;
+    struct sessions *sessions;
+    struct run_context *workshop;
+    bool asks;     /* True: a member was asked for pieces, over the session `link`. */
+    uint32_t link; /* Driver's number of the session with the member that was asked last. */
+    bool sole;     /* True: all pieces that have arrived came over the session `link`. */
+    size_t n_here; /* Number of pieces that have arrived: the first n_here of the model. */
+    /* Number of pieces, from the first one, that have arrived or were requested on `link`. */
+    size_t n_asked;
+    /* Node time of the last piece, or of the change to `link`, in microseconds. */
+    int64_t came_us;
+    /* Node time since which no session can provide the model, in microseconds. 0: some session
+     * can. */
+    int64_t none_us;
+    struct
+    {
+        /* Driver's number of a session, and number of unanswered requests for pieces on it. */
+        uint32_t link, n;
+    } open[INITIAL_LINKS];
+    struct
+    {
+        uint8_t id[WIRE_ID_BYTES]; /* Identity of a member that sent a model with a wrong hash. */
+        int64_t until_us;          /* Node time until which the member is not asked. */
+    } liar[INITIAL_LIARS];
+    size_t next_liar; /* Number of exclusions so far. The ring liar[] overwrites the oldest one. */
+};
+
+void initial_init(struct initial *in, struct env *env, struct sessions *s, struct run_context *w);
+
+/* Forgets the pieces and the member that was asked. Excluded members stay excluded. */
+void initial_forget(struct initial *in);
+
+/* Continues the transfer: chooses a member, sends requests, and checks the complete model. Called
+ * at every step while the run context lacks the initial model. */
+enum initial_said initial_update(struct initial *in);
+
+/* Handles a MODEL message of round WIRE_ROUND_INITIAL. Returns NULL, or the protocol violation in
+ * words. */
+const char *initial_take(struct initial *in, const struct link *l, const struct wire_model *m);
+
+/* Returns whether no session can be asked for the model at present. Other members should then be
+ * called. */
+bool initial_alone(const struct initial *in);
+
+/* If programs supply the initial model: returns the session of a member that lacks the run's
+ * initial model or has no run yet. The first round must wait for such a member, up to
+ * --quorum-timeout after the session began. NULL: none. */
+const struct link *initial_awaited(const struct initial *in);
+
+#endif

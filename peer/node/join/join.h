@@ -1,0 +1,83 @@
+/* peer/node/join/join.h -- obtains the model with which this peer begins or rejoins the run.
+ *
+ *   situation                                              model of this peer
+ *   -----------------------------------------------------  ----------------------------------------
+ *   this peer lacks the run's initial model, because the   the run's initial model, fetched from
+ *   program supplies other values (run_context.lacks)      any member of the run (initial.h)
+ *   a member has begun the run                             a model fetched from members that have
+ *                                                          begun (state_transfer.h)
+ *   no member has begun the run, and the bootstrap list    the run's initial model
+ *   has had time to answer
+ *
+ * The first row comes first: only a peer with the run's initial model can fetch a later model. If
+ * all members that have begun are lost during a transfer, the transfer is discarded and the last
+ * row applies again.
+ *
+ * If all other members have finished, this peer takes their model unchanged as its final model
+ * (phases.h).
+ *
+ * Only join.c writes struct join.
+ */
+#ifndef PEER_NODE_JOIN_JOIN_H
+#define PEER_NODE_JOIN_JOIN_H
+
+#include "peer/node/join/initial.h"
+#include "peer/node/join/state_transfer.h"
+
+/* How this peer obtains its model. */
+struct join
+{
+    struct env *env;
+    struct sessions *sessions;
+    struct run_context *workshop;
+    bool has_model; /* True: this peer has a model with which it can train. */
+    uint64_t round; /* Round of the fetched model. Valid after join_update() has returned true. */
+    /* Distance of the fetched model from the models of its sources, as in struct state_transfer. */
+    double apart;
+    bool certified; /* True: all sources of the fetched model are covered by the certificate. */
+    struct state_transfer fetch; /* Transfer of a model from members that have begun the run. */
+    struct initial initial;      /* Transfer of the run's initial model. */
+    int64_t begun_us;            /* Node time of join_start(), in microseconds. */
+};
+
+void join_init(struct join *j, struct env *env, struct sessions *s, struct run_context *w);
+/* Starts the time limits for answers from the bootstrap list, and from members that resume from
+ * checkpoints. */
+void join_start(struct join *j);
+
+/* Discards the model and all transfers. Called if the peer takes another run, or if its model is
+ * too old for the round that the run has reached. */
+void join_again(struct join *j);
+
+/* Continues to obtain a model. Called while the peer has none. Returns true if a fetched model is
+ * complete and now is this peer's model; j->round is its round. Returns false in all other cases,
+ * also if the peer now begins with the run's initial model (has_model tells). `certificate`: the
+ * certificate of the run, or NULL. Once there is one, the model comes from members that it covers, as
+ * long as this peer has a session with one of them. */
+bool join_update(struct join *j, const struct finish_proposal *certificate);
+
+/* Returns whether this peer has a session with a member whose model the certificate covers. */
+bool join_has_covered(const struct join *j, const struct finish_proposal *certificate);
+
+/* Continues to fetch the run's initial model. Called while the run context lacks it. INITIAL_HERE:
+ * the initial model is now the peer's model. Later steps find out whether the run has begun without
+ * this peer, and fetch a newer model if it has. */
+enum initial_said join_initial(struct join *j);
+
+/* Returns a member's session for which the first round must wait, because that member still lacks
+ * the run's initial model. NULL: none. */
+const struct link *join_awaits(const struct join *j);
+
+/* Handles a MODEL message with a piece or with sketches. A wrong message is a protocol violation of
+ * its sender. Returns true if the message completes the model, as join_update() does. */
+bool join_model(struct join *j, const struct link *l, const struct wire_model *model);
+
+/* Returns whether a live member has resumed from a checkpoint, so that a peer without a checkpoint
+ * must not begin the run from round 0. Always false once --quorum-timeout has passed. */
+bool join_others_resume(const struct join *j);
+
+/* Returns the session with the highest round of this run, without rounds that most members
+ * contradict (round_quorum.h). NULL: no member has begun the run. */
+const struct link *join_donor(const struct join *j);
+
+#endif

@@ -1,0 +1,337 @@
+/* peer/node/join/model_server.c -- stores requests for this peer's model and answers them. */
+#include "peer/node/join/model_server.h"
+
+#include "gossip/exchange/piece.h"
+
+#include <string.h>
+
+void model_server_init(struct model_server *o, struct sessions *s, struct run_context *w)
+{
+    *o = (struct model_server){.sessions = s, .workshop = w};
+    packet_pool_init(&o->initial, PIECE_FLOATS_MAX * sizeof(float));
+}
+
+void model_server_close(struct model_server *o)
+{
+    packet_pool_close(&o->initial);
+}
+
+static void drop_copy(struct model_server *o)
+{
+    packet_release(o->copy);
+    o->copy = NULL;
+}
+
+/* Clears the flag o->any (some request is pending) if no session has a pending request any more. */
+static void look_for_any(struct model_server *o)
+{
+    bool any = false;
+    for (size_t i = 0; i < o->sessions->n_links && o->any && !any; i++)
+        any = o->at[i].wanted || o->at[i].n_pieces > 0;
+    o->any = any;
+}
+
+void model_server_release(struct model_server *o)
+{
+    packet_release(o->held);
+    o->held = NULL;
+    while (o->n_held_pieces > 0)
+        packet_release(o->held_piece[--o->n_held_pieces]);
+    look_for_any(o);
+    if (o->initial.free != NULL && o->initial.live == 0)
+        packet_pool_close(
+            /* Requests for the initial model are rare, so free buffers are not kept. */
+            &o->initial);
+    if (o->copy != NULL && o->sessions->env->now_us - o->copy_us > MODEL_SERVER_COPY_US)
+        drop_copy(o);
+}
+
+/* An earlier copy may be of the model before the final averaging, so it is dropped. */
+void model_server_certify(struct model_server *o, bool certified)
+{
+    if (o->certified != certified)
+        drop_copy(o);
+    o->certified = certified;
+}
+
+void model_server_forget(struct model_server *o)
+{
+    model_server_release(o);
+    drop_copy(o);
+    for (size_t i = 0; i < o->sessions->n_links; i++)
+        o->at[i].n_pieces = 0;
+}
+
+/* Drops the requests of an earlier session that had the same index. */
+static void begin_orders(struct model_server *o, size_t i)
+{
+    const struct link *l = &o->sessions->links[i];
+    if (o->at[i].link == l->number)
+        return;
+    o->at[i].on_way = o->at[i].wanted = false;
+    o->at[i].n_pieces = 0;
+    o->at[i].link = l->number;
+}
+
+void model_server_take(struct model_server *o, const struct link *l, const struct wire_model_req *m)
+{
+    size_t i = (size_t)(l - o->sessions->links);
+    begin_orders(o, i);
+    o->at[i].wanted = o->any = true;
+    o->at[i].round = m->round;
+    o->at[i].key = m->key;
+}
+
+bool model_server_take_piece(struct model_server *o, const struct link *l,
+                             const struct wire_model_req *m)
+{
+    size_t i = (size_t)(l - o->sessions->links);
+    const struct mixing *mixing = &o->workshop->mixing;
+    bool ready = o->workshop->ready && !l->observer;
+    if (!ready || (m->key == 0 && m->piece >= piece_count(mixing->n_floats)))
+        return false;
+    begin_orders(o, i);
+    if (o->at[i].n_pieces == MODEL_SERVER_PIECES)
+        memmove(o->at[i].piece, o->at[i].piece + 1, --o->at[i].n_pieces * sizeof o->at[i].piece[0]);
+    o->at[i].piece[o->at[i].n_pieces++] = (struct model_server_piece){m->piece, m->key};
+    o->any = true;
+    return true;
+}
+
+/* Returns whether the i-th session has a request for a whole model or layer sketches that can be
+ * answered now: it is the session that sent the request, and no answer is in its send queue. */
+static bool stands(const struct model_server *o, size_t i)
+{
+    const struct link *l = &o->sessions->links[i];
+    return o->at[i].wanted && !o->at[i].on_way && l->used && l->number == o->at[i].link;
+}
+
+const struct link *model_server_sent(struct model_server *o, uint32_t number)
+{
+    for (size_t i = 0; i < o->sessions->n_links; i++) {
+        if (o->at[i].link != number)
+            continue;
+        o->at[i].on_way = false;
+        if (stands(o, i))
+            return &o->sessions->links[i];
+    }
+    return NULL;
+}
+
+/* Returns whether the i-th session has pending requests for pieces. */
+static bool wants_pieces(const struct model_server *o, size_t i)
+{
+    const struct link *l = &o->sessions->links[i];
+    return o->at[i].n_pieces > 0 && l->used && l->number == o->at[i].link;
+}
+
+/* Returns whether the i-th session has a request for a whole model or layer sketches that can be
+ * answered now, as stands() does. In addition, an observer's request must wait until the mixing of
+ * the round is done (`mixed`), because observers compare models after the mixing of one round. */
+static bool counts(const struct model_server *o, size_t i, bool mixed)
+{
+    return stands(o, i) && (mixed || !o->sessions->links[i].observer);
+}
+
+/* Does the work of model_server_due() (model_server.h). `mixed`: the model has done the round's
+ * mixing. */
+static bool any_due(const struct model_server *o, uint64_t round, bool mixed, bool *at_window)
+{
+    bool any = false;
+    /* Stays true only if all requests that can be answered are for the start of a drift window. */
+    *at_window = true;
+    for (size_t i = 0; i < o->sessions->n_links && o->any; i++) {
+        bool now = o->at[i].round <= round;
+        if (wants_pieces(o, i) && o->copy == NULL) {
+            any = true;
+            *at_window = false;
+        }
+        if (!counts(o, i, mixed) || !(now || o->at[i].round == WIRE_ROUND_WINDOW))
+            continue;
+        any = true;
+        *at_window &= !now;
+    }
+    return any;
+}
+
+bool model_server_due(const struct model_server *o, uint64_t round, bool *at_window)
+{
+    return any_due(o, round, true, at_window);
+}
+
+/* Returns a buffer with sketches of the model's layers, which is released in the next step. NULL:
+ * MODEL_SERVER_HELD buffers are in use, or memory is not available. */
+static struct packet *sketch_layers(struct model_server *o, uint64_t key,
+                                    const struct packet *model)
+{
+    const struct layers *l = &o->workshop->layers;
+    bool room = o->n_held_pieces < MODEL_SERVER_HELD;
+    struct packet *out = room ? packet_get(&o->workshop->pieces) : NULL;
+    if (out == NULL)
+        return NULL;
+    /* The casts are valid, because packet.bytes is aligned to the size of a float. */
+    layers_sketch(l, key, (const float *)(const void *)model->bytes, (float *)(void *)out->bytes);
+    out->len = l->n_floats * sizeof(float);
+    o->held_piece[o->n_held_pieces++] = out;
+    return out;
+}
+
+/* Sends the model or its layer sketches to the i-th session. If no buffer is available, the request
+ * stays pending. */
+static void send_model(struct model_server *o, size_t i, struct packet *model, uint64_t round)
+{
+    uint8_t head[WIRE_HEAD_MAX];
+    uint64_t key = o->at[i].key;
+    struct wire_model m = {
+        .round = round, .piece = WIRE_PIECE_WHOLE, .key = key, .certified = o->certified};
+    if (key != 0) {
+        m.piece = WIRE_PIECE_LAYERS;
+        model = sketch_layers(o, key, model);
+    }
+    if (model == NULL)
+        return;
+    m.payload.p = packet_bytes(model, &m.payload.n);
+    o->at[i].wanted = false;
+    o->at[i].on_way = o->sessions->links[i].observer;
+    sessions_send(o->sessions, &o->sessions->links[i], true, head,
+                  wire_put_model(head, sizeof head, &m), model);
+}
+
+/* Writes the requested piece of the model x of n floats, or the sketches of all pieces, to
+ * `out`. */
+static void fill_piece(const struct model_server_piece *q, const float *x, size_t n,
+                       struct packet *out)
+{
+    if (q->key != 0) {
+        out->len = piece_count(n) * PIECE_SKETCH * sizeof(float);
+        piece_sketch(q->key, x, n, out->bytes);
+        return;
+    }
+    size_t n_floats, at = piece_at(n, q->piece, &n_floats);
+    out->len = n_floats * sizeof(float);
+    memcpy(out->bytes, x + at, out->len);
+}
+
+/* Answers the oldest request for a piece of the i-th session. Returns false if no buffer is
+ * available; the request then stays pending. */
+static bool send_piece(struct model_server *o, size_t i)
+{
+    /* The cast is valid, because packet.bytes is aligned to the size of a float. */
+    const float *x = (const float *)(const void *)o->copy->bytes;
+    const struct model_server_piece *q = &o->at[i].piece[0];
+    bool room = o->n_held_pieces < MODEL_SERVER_HELD;
+    struct packet *copy = room ? packet_get(&o->workshop->pieces) : NULL;
+    if (copy == NULL)
+        return false;
+    fill_piece(q, x, o->workshop->mixing.n_floats, copy);
+    uint8_t head[WIRE_HEAD_MAX];
+    struct wire_model m = {
+        .round = o->copy_round, .piece = q->piece, .key = q->key, .certified = o->certified};
+    m.payload.p = packet_bytes(copy, &m.payload.n);
+    sessions_send(o->sessions, &o->sessions->links[i], true, head,
+                  wire_put_model(head, sizeof head, &m), copy);
+    o->held_piece[o->n_held_pieces++] = copy;
+    memmove(o->at[i].piece, o->at[i].piece + 1, --o->at[i].n_pieces * sizeof o->at[i].piece[0]);
+    return true;
+}
+
+bool model_server_send_initial(struct model_server *o, const struct link *l,
+                               const struct wire_model_req *m)
+{
+    const struct run_context *w = o->workshop;
+    uint8_t head[WIRE_HEAD_MAX];
+    if (l->observer || m->key != 0)
+        return false;
+    bool has = w->ready && !w->lacks && m->piece < piece_count(w->mixing.n_floats);
+    bool room = has && o->n_held_pieces < MODEL_SERVER_HELD;
+    struct packet *copy = room ? packet_get(&o->initial) : NULL;
+    if (copy == NULL)
+        return true;
+    struct model_server_piece q = {.piece = m->piece};
+    struct wire_model out = {.round = WIRE_ROUND_INITIAL, .piece = m->piece};
+    fill_piece(&q, w->mixing.x0, w->mixing.n_floats, copy);
+    out.payload.p = packet_bytes(copy, &out.payload.n);
+    sessions_send(o->sessions, l, true, head, wire_put_model(head, sizeof head, &out), copy);
+    o->held_piece[o->n_held_pieces++] = copy;
+    return true;
+}
+
+void model_server_serve_pieces(struct model_server *o)
+{
+    for (size_t i = 0; i < o->sessions->n_links && o->copy != NULL && o->any; i++)
+        while (wants_pieces(o, i))
+            if (!send_piece(o, i))
+                return;
+}
+
+/* Returns whether requests for pieces are pending and there is no copy to answer them from. */
+static bool waits_for_copy(const struct model_server *o)
+{
+    bool any = false;
+    for (size_t i = 0; i < o->sessions->n_links && o->any && !any; i++)
+        any = wants_pieces(o, i);
+    return any && o->copy == NULL;
+}
+
+static void set_copy(struct model_server *o, struct packet *model, uint64_t round)
+{
+    o->copy = model;
+    o->copy_round = round;
+    o->copy_us = o->sessions->env->now_us;
+}
+
+void model_server_copy_pieces(struct model_server *o, uint64_t round)
+{
+    struct packet *now = waits_for_copy(o) ? packet_get(&o->workshop->models) : NULL;
+    if (now != NULL) {
+        mixing_copy_model(&o->workshop->mixing, now);
+        set_copy(o, now, round);
+    }
+    model_server_serve_pieces(o);
+}
+
+/* Answers all requests that `model` can answer, and takes ownership of the reference. `model` is a
+ * copy of the state before the local steps of `round`. */
+static void serve(struct model_server *o, struct packet *model, uint64_t round, bool mixed)
+{
+    bool window = mixing_window_began(&o->workshop->mixing);
+    for (size_t i = 0; i < o->sessions->n_links; i++)
+        if (counts(o, i, mixed)
+            && (o->at[i].round <= round || (o->at[i].round == WIRE_ROUND_WINDOW && window)))
+            send_model(o, i, model, round);
+    if (waits_for_copy(o)) {
+        packet_hold(model);
+        set_copy(o, model, round);
+    }
+    model_server_serve_pieces(o);
+    o->held = model;
+}
+
+void model_server_serve(struct model_server *o, struct packet *model, uint64_t round)
+{
+    serve(o, model, round, true);
+}
+
+void model_server_serve_idle(struct model_server *o, uint64_t round, bool mixed)
+{
+    bool at_window;
+    model_server_copy_pieces(o, round);
+    if (o->held != NULL || !any_due(o, round, mixed, &at_window) || at_window)
+        return; /* At most one copy of the whole model is sent per step. */
+    struct packet *now = packet_get(&o->workshop->models);
+    if (now == NULL)
+        return;
+    mixing_copy_model(&o->workshop->mixing, now);
+    serve(o, now, round, mixed);
+}
+
+void model_server_serve_now(struct model_server *o, const struct link *l, uint64_t round)
+{
+    size_t i = (size_t)(l - o->sessions->links);
+    struct packet *now = stands(o, i) ? packet_get(&o->workshop->models) : NULL;
+    if (now == NULL)
+        return;
+    mixing_copy_model(&o->workshop->mixing, now);
+    send_model(o, i, now, round);
+    o->held = now;
+}

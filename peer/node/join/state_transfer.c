@@ -1,0 +1,604 @@
+/* peer/node/join/state_transfer.c -- requests and stages pieces of a model, and judges the whole. */
+#include "peer/node/join/state_transfer.h"
+
+#include "peer/node/mark.h"
+#include "peer/node/session/round_quorum.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    NOBODY = PIECE_SOURCES, /* Index that means "no source". */
+    /* A new source may be this many rounds behind usual_round(), plus an eighth of that round. */
+    LATE_ROUNDS = 16
+};
+
+void state_transfer_init(struct state_transfer *f, struct env *env, struct sessions *s,
+                         struct run_context *w)
+{
+    *f = (struct state_transfer){.env = env, .sessions = s, .workshop = w};
+}
+
+static void forget_sketches(struct state_transfer *f)
+{
+    for (size_t k = 0; k < f->n_sources; k++) {
+        free(f->source[k].own);
+        f->source[k].own = NULL;
+        f->source[k].asked_own = false;
+    }
+    f->key = 0;
+}
+
+void state_transfer_close(struct state_transfer *f)
+{
+    forget_sketches(f);
+    while (f->n_wanted > 0)
+        sessions_unwant(f->sessions, f->wanted[--f->n_wanted]);
+    free(f->staged);
+    free(f->piece);
+    f->staged = NULL;
+    f->piece = NULL;
+    f->n_sources = 0;
+    f->active = false;
+}
+
+static size_t n_floats(const struct state_transfer *f)
+{
+    return f->workshop->mixing.n_floats;
+}
+
+static bool begin(struct state_transfer *f)
+{
+    size_t bytes = mixing_model_bytes(&f->workshop->mixing);
+    f->n_pieces = piece_count(n_floats(f));
+    f->staged = malloc(bytes);
+    f->piece = calloc(f->n_pieces, sizeof *f->piece);
+    if (f->staged == NULL || f->piece == NULL) {
+        state_transfer_close(f);
+        env_note(f->env, NOTE_ERROR, "out of memory for a neighbour's model");
+        env_end(f->env, 1);
+        return false;
+    }
+    memcpy(f->staged, f->workshop->mixing.x0, bytes);
+    f->begun_us = f->env->now_us;
+    f->active = true;
+    f->n_fetches++;
+    return true;
+}
+
+/* ---- sources ---- */
+
+static const struct link *link_of(const struct state_transfer *f, size_t k)
+{
+    const struct link *l = sessions_link(f->sessions, f->source[k].link);
+    return l != NULL && link_talks(l) && !l->doomed && l->same_run ? l : NULL;
+}
+
+/* Returns whether source k is not excluded and has a session, so that requests can be sent. */
+static bool is_there(const struct state_transfer *f, size_t k)
+{
+    return !f->source[k].struck && link_of(f, k) != NULL;
+}
+
+bool state_transfer_is_source(const struct link *l, const struct finish_proposal *certificate)
+{
+    return link_talks(l) && !l->doomed && l->same_run && l->started
+           && (certificate == NULL
+               || (finish_status_of(certificate, l->id) == FINISH_WITHIN && !l->uncertified));
+}
+
+/* Returns the upper median of the rounds that possible sources report, 0 without such sources. A
+ * median is used because a single member may report any round. */
+static uint64_t usual_round(const struct state_transfer *f)
+{
+    const struct link *links = f->sessions->links;
+    uint64_t round[NODE_LINKS_MAX];
+    size_t n = 0;
+    for (size_t i = 0; i < NODE_LINKS_MAX; i++) {
+        if (!state_transfer_is_source(&links[i], f->certificate))
+            continue;
+        size_t at = n++;
+        for (; at > 0 && round[at - 1] > links[i].round; at--)
+            round[at] = round[at - 1];
+        round[at] = links[i].round;
+    }
+    return n > 0 ? round[n / 2] : 0;
+}
+
+/* Cancels all open requests at source k, so that other sources can be asked for these pieces. */
+static void free_pieces(struct state_transfer *f, size_t k)
+{
+    for (size_t p = 0; p < f->n_pieces; p++)
+        f->piece[p].asked &= ~(1u << k);
+    f->source[k].n_asked = 0;
+}
+
+/* Returns the index of the source with this identity, n_sources if no source has it. */
+static size_t source_of(const struct state_transfer *f, const uint8_t *id)
+{
+    size_t k = 0;
+    while (k < f->n_sources && !env_same_id(f->source[k].id, id))
+        k++;
+    return k;
+}
+
+/* Returns the session with the highest round, at least `least`, among the members that are not a
+ * source yet or have reconnected. NULL: no such session exists. A member keeps its index when it
+ * reconnects, so that it counts as one source only. */
+static const struct link *best_new(const struct state_transfer *f, uint64_t least)
+{
+    const struct link *best = NULL;
+    for (size_t i = 0; i < NODE_LINKS_MAX; i++) {
+        const struct link *l = &f->sessions->links[i];
+        if (!state_transfer_is_source(l, f->certificate) || l->round < least
+            || (best != NULL && l->round <= best->round))
+            continue;
+        size_t k = source_of(f, l->id);
+        bool lost = k < f->n_sources && !f->source[k].struck && link_of(f, k) == NULL;
+        if (lost || (k == f->n_sources && k < PIECE_SOURCES))
+            best = l;
+    }
+    return best;
+}
+
+/* Adds sources until STATE_TRANSFER_SOURCES of them can be asked, if enough members have a session.
+ * Returns the number of sources that can be asked: present, not excluded and not silent. */
+static size_t add_sources(struct state_transfer *f)
+{
+    const struct link *l;
+    uint64_t usual = usual_round(f), slack = LATE_ROUNDS + usual / 8;
+    size_t n = 0;
+    for (size_t k = 0; k < f->n_sources; k++)
+        n += is_there(f, k) && !f->source[k].silent;
+    while (n < STATE_TRANSFER_SOURCES
+           && (l = best_new(f, usual > slack ? usual - slack : 0)) != NULL) {
+        size_t k = source_of(f, l->id);
+        struct state_transfer_source *s = &f->source[k];
+        if (k == f->n_sources) {
+            *s = (struct state_transfer_source){.round = l->round};
+            memcpy(s->id, l->id, sizeof s->id);
+            f->n_sources++;
+        }
+        free_pieces(f, k);
+        s->link = l->number;
+        s->silent = false;
+        s->asked_own = s->own != NULL;
+        n++;
+    }
+    return n;
+}
+
+static bool is_wanted(const struct state_transfer *f, const uint8_t *id)
+{
+    for (size_t i = 0; i < f->n_wanted; i++)
+        if (env_same_id(f->wanted[i], id))
+            return true;
+    return false;
+}
+
+/* The search for members to call starts at an index that depends on this peer's identity. Peers
+ * that join at the same time thus call different members. */
+void state_transfer_seek(struct state_transfer *f)
+{
+    const struct members *members = f->env->members;
+    size_t n = members_count(members);
+    size_t first = (size_t)rng_hash(f->env->config.id, WIRE_ID_BYTES) % (n > 0 ? n : 1);
+    for (size_t i = 0; i < n && f->n_wanted < STATE_TRANSFER_SOURCES - 1; i++) {
+        const struct member *m = members_at(members, (first + i) % n);
+        const uint8_t *id = m->record->id;
+        bool skip = m->state != MEMBER_ALIVE || env_same_id(id, f->env->config.id)
+                    || sessions_to(f->sessions, id) != NULL || sessions_wants(f->sessions, id);
+        if (skip || is_wanted(f, id) || sessions_want(f->sessions, id) != 0)
+            continue;
+        memcpy(f->wanted[f->n_wanted++], id, WIRE_ID_BYTES);
+    }
+    for (size_t i = 0; i < f->n_wanted; i++)
+        sessions_call(f->sessions, f->wanted[i], f->begun_us - DIAL_YIELD_US);
+}
+
+/* Returns whether another member is alive that is not a source yet. */
+static bool others_left(const struct state_transfer *f)
+{
+    for (size_t i = 0; i < members_count(f->env->members); i++) {
+        const struct member *m = members_at(f->env->members, i);
+        bool other = m->state == MEMBER_ALIVE && !env_same_id(m->record->id, f->env->config.id);
+        for (size_t k = 0; k < f->n_sources && other; k++)
+            other = !env_same_id(f->source[k].id, m->record->id);
+        if (other)
+            return true;
+    }
+    return false;
+}
+
+/* Cancels the open requests at sources that are silent, excluded or without a session. */
+static void look_for_stalls(struct state_transfer *f)
+{
+    for (size_t k = 0; k < f->n_sources; k++) {
+        struct state_transfer_source *s = &f->source[k];
+        if (s->n_asked == 0)
+            continue;
+        bool stalled = f->env->now_us - s->heard_us > STATE_TRANSFER_STALL_US;
+        if (!stalled && is_there(f, k))
+            continue;
+        s->silent |= stalled;
+        free_pieces(f, k);
+    }
+}
+
+/* If all present sources are silent, marks the one that has been silent longest as not silent, once
+ * its silence exceeds STATE_TRANSFER_RETRY_US. Silent sources are thus asked again one after the
+ * other. */
+static void ask_the_silent(struct state_transfer *f)
+{
+    size_t oldest = NOBODY;
+    for (size_t k = 0; k < f->n_sources; k++) {
+        if (!is_there(f, k))
+            continue;
+        if (!f->source[k].silent)
+            return;
+        if (oldest == NOBODY || f->source[k].heard_us < f->source[oldest].heard_us)
+            oldest = k;
+    }
+    if (oldest != NOBODY && f->env->now_us - f->source[oldest].heard_us > STATE_TRANSFER_RETRY_US)
+        f->source[oldest].silent = false;
+}
+
+/* ---- questions ---- */
+
+/* Sends a MODEL_REQ to source k and remembers it. key: 0 for a piece, else that of the sketches. */
+static void ask(struct state_transfer *f, size_t k, uint32_t piece, uint64_t key)
+{
+    uint8_t out[32];
+    struct wire_model_req m = {.piece = piece, .key = key};
+    uint32_t at = f->n_questions++ % STATE_TRANSFER_QUESTIONS;
+    f->question[at].link = f->source[k].link;
+    f->question[at].piece = piece;
+    f->question[at].key = key;
+    f->question[at].fetch = f->n_fetches;
+    sessions_send(f->sessions, link_of(f, k), false, out, wire_put_model_req(out, sizeof out, &m),
+                  NULL);
+}
+
+/* Returns whether the message answers an open request, and marks the request as answered. *now is
+ * false if an earlier fetch sent the request, because the answer may be a model of another run. */
+static bool was_asked(struct state_transfer *f, const struct link *l, const struct wire_model *m,
+                      bool *now)
+{
+    for (uint32_t i = 0; i < f->n_questions && i < STATE_TRANSFER_QUESTIONS; i++)
+        if (f->question[i].link == l->number && f->question[i].piece == m->piece
+            && f->question[i].key == m->key) {
+            f->question[i].link = UINT32_MAX;
+            *now = f->active && f->question[i].fetch == f->n_fetches;
+            return true;
+        }
+    return false;
+}
+
+/* Returns the piece to request from source k: the first missing one without an open request, else
+ * the one whose request to another source is oldest and older than STATE_TRANSFER_PIECE_US.
+ * n_pieces: none. */
+static size_t next_piece(const struct state_transfer *f, size_t k)
+{
+    size_t late = f->n_pieces;
+    for (size_t p = 0; p < f->n_pieces; p++) {
+        const struct state_transfer_piece *q = &f->piece[p];
+        if (q->here)
+            continue;
+        if (q->asked == 0)
+            return p;
+        bool slow =
+            (q->asked >> k & 1) == 0 && f->env->now_us - q->asked_us > STATE_TRANSFER_PIECE_US;
+        if (slow && (late == f->n_pieces || q->asked_us < f->piece[late].asked_us))
+            late = p;
+    }
+    return late;
+}
+
+static void ask_piece(struct state_transfer *f, size_t k)
+{
+    struct state_transfer_source *s = &f->source[k];
+    size_t p = next_piece(f, k);
+    if (p == f->n_pieces)
+        return;
+    if (s->n_asked++ == 0)
+        s->heard_us = f->env->now_us;
+    f->piece[p].asked |= 1u << k;
+    f->piece[p].asked_us = f->env->now_us;
+    ask(f, k, (uint32_t)p, 0);
+}
+
+/* Requests pieces until each source has STATE_TRANSFER_WINDOW open requests. All sources get their
+ * first request before any source gets a second one, so that few pieces are shared evenly. */
+static void ask_pieces(struct state_transfer *f)
+{
+    for (uint32_t n = 0; n < STATE_TRANSFER_WINDOW; n++)
+        for (size_t k = 0; k < f->n_sources; k++)
+            if (is_there(f, k) && !f->source[k].silent && f->source[k].n_asked <= n)
+                ask_piece(f, k);
+}
+
+static bool all_here(const struct state_transfer *f)
+{
+    for (size_t p = 0; p < f->n_pieces; p++)
+        if (!f->piece[p].here)
+            return false;
+    return true;
+}
+
+/* ---- answers ---- */
+
+static const char *name_of(const struct state_transfer *f, size_t k)
+{
+    const struct member *m = members_find(f->env->members, f->source[k].id);
+    return m != NULL ? m->record->name : "a member";
+}
+
+/* Excludes source k, discards its pieces and prints the reason `why`. Also frees all sketches. The
+ * pieces that are fetched now must be judged with a key that the sources do not know yet. */
+static void strike(struct state_transfer *f, size_t k, const char *why)
+{
+    env_note(f->env, NOTE_WARNING,
+             "%s %s: the model pieces from it are discarded and fetched from other members",
+             name_of(f, k), why);
+    f->source[k].struck = true;
+    free_pieces(f, k);
+    for (size_t p = 0; p < f->n_pieces; p++)
+        if (f->piece[p].here && f->piece[p].from == k)
+            f->piece[p].here = false;
+    forget_sketches(f);
+}
+
+/* Stages a piece from source k. Returns NULL, or the protocol violation in words. A piece that is
+ * not finite is replaced by the initial model's piece and stays missing. */
+static const char *take_piece(struct state_transfer *f, size_t k, const struct wire_model *m)
+{
+    const struct mixing *mixing = &f->workshop->mixing;
+    size_t n, at = piece_at(n_floats(f), m->piece, &n);
+    struct state_transfer_piece *q = &f->piece[m->piece];
+    if (m->payload.n != n * sizeof(float))
+        return "bad MODEL";
+    f->source[k].n_asked -= q->asked >> k & 1;
+    q->asked &= ~(1u << k);
+    if (q->here)
+        return NULL; /* Another source has already sent this piece. */
+    memcpy(f->staged + at, m->payload.p, m->payload.n);
+    if (!vec_finite(f->staged + at, n)
+        || !statistics_proper(&mixing->statistics, f->staged + mixing->dim)) {
+        memcpy(f->staged + at, mixing->x0 + at, m->payload.n);
+        return "MODEL is not finite";
+    }
+    q->here = true;
+    q->from = (uint8_t)k;
+    return NULL;
+}
+
+/* Stores sketches of the model of source k. Returns NULL, or the protocol violation in words. */
+static const char *take_sketches(struct state_transfer *f, size_t k, const struct wire_model *m)
+{
+    struct state_transfer_source *s = &f->source[k];
+    size_t n = f->n_pieces * PIECE_SKETCH;
+    if (m->key != f->key || s->own != NULL)
+        return NULL; /* Not needed: the sketches are for an old key, or have arrived before. */
+    if (m->payload.n != n * sizeof *s->own)
+        return "bad MODEL";
+    float *own = malloc(m->payload.n);
+    if (own == NULL)
+        return NULL; /* Without memory for the sketches they are treated as not received. */
+    memcpy(own, m->payload.p, m->payload.n);
+    if (!vec_finite(own, n)) {
+        free(own);
+        return "MODEL is not finite";
+    }
+    s->own = own;
+    return NULL;
+}
+
+const char *state_transfer_take(struct state_transfer *f, const struct link *l,
+                                const struct wire_model *m)
+{
+    bool now;
+    if (!was_asked(f, l, m, &now))
+        return "MODEL not asked for";
+    for (size_t k = 0; k < f->n_sources && now; k++) {
+        struct state_transfer_source *s = &f->source[k];
+        if (s->link != l->number || s->struck)
+            continue;
+        if (f->certificate != NULL && !m->certified) {
+            MARK("state_transfer: a covered member has another model");
+            strike(f, k, "does not have its certified model any more");
+            sessions_uncertified(f->sessions, l);
+            return NULL;
+        }
+        const char *wrong = m->key != 0 ? take_sketches(f, k, m) : take_piece(f, k, m);
+        if (wrong != NULL)
+            return wrong;
+        s->silent = false;
+        s->heard_us = f->env->now_us;
+        s->round = m->round;
+        break;
+    }
+    return NULL;
+}
+
+/* ---- the judgement ---- */
+
+/* Returns whether at most one source can be asked, and this one has sent all pieces. */
+static bool alone(const struct state_transfer *f)
+{
+    size_t n = 0, last = 0;
+    for (size_t k = 0; k < f->n_sources; k++) {
+        n += is_there(f, k);
+        last = is_there(f, k) ? k : last;
+    }
+    for (size_t p = 0; p < f->n_pieces && n == 1; p++)
+        n += f->piece[p].from != last;
+    return n < 2;
+}
+
+/* Requests sketches of the sources' models. Their key is drawn at random only after all pieces have
+ * arrived, so that no source can prepare pieces that fit the sketches. */
+static void ask_sketches(struct state_transfer *f)
+{
+    if (alone(f))
+        return;
+    if (f->key == 0) {
+        while ((f->key = rng_u64(&f->env->rng)) == 0)
+            continue;
+        f->asked_us = f->env->now_us;
+    }
+    for (size_t k = 0; k < f->n_sources; k++) {
+        if (f->source[k].asked_own || !is_there(f, k))
+            continue;
+        f->source[k].asked_own = true;
+        ask(f, k, WIRE_PIECE_WHOLE, f->key);
+    }
+}
+
+/* Returns whether all requested sketches have arrived, or the time to wait for them is over. */
+static bool answered(const struct state_transfer *f)
+{
+    int64_t waited_us = f->key != 0 ? f->env->now_us - f->asked_us : 0;
+    size_t n = 0, n_open = 0;
+    for (size_t k = 0; k < f->n_sources; k++) {
+        const struct state_transfer_source *s = &f->source[k];
+        n += s->own != NULL;
+        n_open += s->own == NULL && s->asked_own && is_there(f, k);
+    }
+    if (n < 2 && others_left(f) && f->env->now_us - f->begun_us < STATE_TRANSFER_SOURCES_US)
+        return false;
+    return n_open == 0
+           || waited_us > (n >= 2 ? STATE_TRANSFER_SKETCHES_US : STATE_TRANSFER_SKETCHES_MAX_US);
+}
+
+/* Judges the pieces of each source. Returns true if all are accepted. Otherwise excludes one
+ * source, which frees all sketches in *v, and returns false. */
+static bool none_refused(struct state_transfer *f, struct piece_view *v)
+{
+    for (size_t k = 0; k < f->n_sources; k++) {
+        enum piece_verdict said = piece_judge(v, k);
+        if (memchr(v->from, (int)k, f->n_pieces) == NULL)
+            continue;
+        if (said == PIECE_REFUSED) {
+            strike(f, k, "is contradicted by most others");
+            return false;
+        }
+        if (said == PIECE_DISPUTED) {
+            size_t other, less = piece_further(v, k, &other) ? k : other;
+            strike(f, less, "and another contradict each other");
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Returns the largest distance of the fetched model from a source's model, relative to the norm of
+ * the fetched model. Estimated from sketches. INFINITY: no source has sent sketches. */
+static double apart(const struct piece_view *v)
+{
+    size_t n = v->n_pieces * PIECE_SKETCH;
+    double norm2 = vec_norm2(v->come, n), most2 = 0;
+    bool any = false;
+    for (size_t k = 0; k < v->n_sources; k++)
+        if (v->own[k] != NULL) {
+            most2 = fmax(most2, vec_dist2(v->come, v->own[k], n));
+            any = true;
+        }
+    return any && norm2 > 0 ? sqrt(most2 / norm2) : (double)INFINITY;
+}
+
+/* Judges the complete model. Returns 0: accepted; 1: a source was excluded; -1: out of memory. */
+static int judge(struct state_transfer *f)
+{
+    size_t n = n_floats(f), n_sketch = f->n_pieces * PIECE_SKETCH;
+    float *come = malloc(2 * n_sketch * sizeof *come);
+    uint8_t *from = malloc(f->n_pieces);
+    int said = -1;
+    if (come != NULL && from != NULL) {
+        float *initial = come + n_sketch;
+        struct piece_view v = {.n_pieces = f->n_pieces,
+                               .n_sources = f->n_sources,
+                               .from = from,
+                               .come = come,
+                               .initial = initial};
+        for (size_t p = 0; p < f->n_pieces; p++)
+            from[p] = f->piece[p].from;
+        for (size_t k = 0; k < f->n_sources; k++)
+            v.own[k] = f->source[k].struck ? NULL : f->source[k].own;
+        piece_sketch(f->key, f->staged, n, (uint8_t *)come);
+        piece_sketch(f->key, f->workshop->mixing.x0, n, (uint8_t *)initial);
+        said = !none_refused(f, &v);
+        f->apart = said == 0 ? apart(&v) : (double)INFINITY; /* No sketches after an exclusion. */
+    }
+    free(come);
+    free(from);
+    return said;
+}
+
+static bool any_source(const struct state_transfer *f)
+{
+    for (size_t k = 0; k < f->n_sources; k++)
+        if (is_there(f, k))
+            return true;
+    return false;
+}
+
+bool state_transfer_update(struct state_transfer *f, const struct finish_proposal *certificate)
+{
+    if (f->active && f->certificate != certificate)
+        state_transfer_close(f);
+    f->certificate = certificate;
+    if (!f->active && (round_quorum_furthest(f->sessions, UINT32_MAX) == NULL || !begin(f)))
+        return false;
+    look_for_stalls(f);
+    if (add_sources(f) < STATE_TRANSFER_SOURCES)
+        state_transfer_seek(f);
+    ask_the_silent(f);
+    if (!all_here(f)) {
+        ask_pieces(f);
+        /* No source in the full table can be asked, so the next call must start a new fetch. */
+        if (!any_source(f) && f->n_sources == PIECE_SOURCES)
+            state_transfer_close(f);
+        return false;
+    }
+    ask_sketches(f);
+    return answered(f) && judge(f) == 0;
+}
+
+/* Returns the round that source s has reached: in its last MODEL, or in its session if that is
+ * later. The source may have continued to train while other pieces arrived. */
+static uint64_t round_now(const struct state_transfer *f, const struct state_transfer_source *s)
+{
+    const struct link *l = sessions_to(f->sessions, s->id);
+    return l != NULL && l->round > s->round ? l->round : s->round;
+}
+
+uint64_t state_transfer_round(const struct state_transfer *f)
+{
+    uint64_t round[PIECE_SOURCES];
+    size_t n = 0;
+    for (size_t k = 0; k < f->n_sources; k++) {
+        const struct state_transfer_source *s = &f->source[k];
+        if (s->struck || s->heard_us == 0)
+            continue;
+        uint64_t now = round_now(f, s);
+        size_t at = n++;
+        for (; at > 0 && round[at - 1] > now; at--)
+            round[at] = round[at - 1];
+        round[at] = now;
+    }
+    return n > 0 ? round[(n - 1) / 2] : 0;
+}
+
+size_t state_transfer_givers(const struct state_transfer *f)
+{
+    size_t n = 0;
+    for (size_t k = 0; k < f->n_sources; k++) {
+        bool gave = false;
+        for (size_t p = 0; p < f->n_pieces && !gave; p++)
+            gave = f->piece[p].here && f->piece[p].from == k;
+        n += gave;
+    }
+    return n;
+}

@@ -1,0 +1,334 @@
+/* peer/node/join/statistics_aggregation.c -- stores, forwards and combines the column statistics of
+ * members. */
+#include "peer/node/join/statistics_aggregation.h"
+
+#include "peer/run/exit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    /* Bytes after which no further statistics are sent over a session in one tick, because its send
+     * queue is bounded. */
+    SPREAD_BYTES = 64 * 1024,
+    NAMES = 120 /* Size of a list of names in bytes, with the NUL. */
+};
+
+/* The column statistics that one process of one member has sent. */
+struct statistics_aggregation_said
+{
+    uint8_t id[WIRE_ID_BYTES]; /* Identity of the member. */
+    uint64_t boot;             /* Boot id of the member's process. */
+    bool founds;               /* True: the member would create a run from the statistics. */
+    bool differs;    /* True: this peer's columns do not match, if the member creates the run. */
+    bool lacks;      /* True: the member's columns do not match, if this peer creates the run. */
+    uint64_t serial; /* Serial number of this entry in order of arrival, from 1. */
+    bool ours;       /* True: the entry holds the statistics of this peer itself. */
+    uint32_t from;   /* Number of the link over which the entry arrived. Unused if `ours` is set. */
+    uint8_t signature[WIRE_SIGNATURE_BYTES]; /* Signature of the member. */
+    size_t n;                                /* Number of bytes in bytes[]. */
+    uint8_t bytes[];                         /* The encoded statistics. */
+};
+
+void statistics_aggregation_init(struct statistics_aggregation *p, struct env *env,
+                                 struct sessions *s)
+{
+    *p = (struct statistics_aggregation){.env = env, .sessions = s};
+}
+
+void statistics_aggregation_close(struct statistics_aggregation *p)
+{
+    for (size_t i = 0; i < p->n; i++)
+        free(p->said[i]);
+    free(p->said);
+    p->said = NULL;
+    p->n = p->cap = 0;
+}
+
+/* ---- storing ---- */
+
+/* Returns the statistics of the process (boot id) that record r describes. NULL: none were
+ * received. */
+static const struct statistics_aggregation_said *find(const struct statistics_aggregation *p,
+                                                      const struct record *r)
+{
+    for (size_t i = 0; i < p->n; i++)
+        if (p->said[i]->boot == r->boot && env_same_id(p->said[i]->id, r->id))
+            return p->said[i];
+    return NULL;
+}
+
+/* Drops the statistics of earlier processes, and of members that are no longer in the member
+ * table. */
+static void sift(struct statistics_aggregation *p)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < p->n; i++) {
+        const struct member *m = members_find(p->env->members, p->said[i]->id);
+        if (m != NULL && m->record->boot == p->said[i]->boot)
+            p->said[n++] = p->said[i];
+        else
+            free(p->said[i]);
+    }
+    p->n = n;
+}
+
+/* Stores statistics, and compares their columns with the own ones. `from`: the session over which
+ * they arrived; NULL: they are this peer's own. If memory is exhausted, nothing is stored. */
+static void keep(struct statistics_aggregation *p, const struct wire_moments *m,
+                 const struct link *from)
+{
+    const struct node_pool *pool = p->env->config.pool;
+    char why[NODE_POOL_WHY];
+    if (p->n == p->cap) {
+        size_t cap = p->cap > 0 ? 2 * p->cap : 16;
+        struct statistics_aggregation_said **grown =
+            realloc(p->said, cap * sizeof(struct statistics_aggregation_said *));
+        if (grown == NULL)
+            return;
+        p->said = grown;
+        p->cap = cap;
+    }
+    struct statistics_aggregation_said *said = malloc(sizeof *said + m->payload.n);
+    if (said == NULL)
+        return;
+    *said = (struct statistics_aggregation_said){.boot = m->record.boot,
+                                                 .founds = m->founds,
+                                                 .serial = ++p->serial,
+                                                 .ours = from == NULL,
+                                                 .from = from != NULL ? from->number : 0,
+                                                 .n = m->payload.n};
+    memcpy(said->id, m->record.id, sizeof said->id);
+    memcpy(said->signature, m->signature, sizeof said->signature);
+    memcpy(said->bytes, m->payload.p, m->payload.n);
+    bool both = !said->ours && pool->own.n > 0;
+    said->differs = both && pool->differ(pool->self, m->payload, true, why);
+    said->lacks = both && pool->differ(pool->self, m->payload, false, why);
+    p->said[p->n++] = said;
+    if (!said->lacks || !pool->founds || p->left_out)
+        return;
+    p->left_out = true;
+    env_note(p->env, NOTE_WARNING, "the data of %s do not match this peer's data: %s",
+             m->record.name, why);
+}
+
+bool statistics_aggregation_start(struct statistics_aggregation *p)
+{
+    const struct node_config *c = &p->env->config;
+    const struct node_pool *pool = c->pool;
+    uint8_t msg[WIRE_MOMENTS_MAX + 128];
+    if (pool == NULL || pool->own.n == 0)
+        return false;
+    struct wire_moments m = {
+        .record = *members_self(p->env->members), .founds = pool->founds, .payload = pool->own};
+    c->crypto->sign(c->crypto->self, msg, wire_moments_signed(msg, sizeof msg, &m), m.signature);
+    keep(p, &m, NULL);
+    p->tell_us = p->env->now_us + STATISTICS_LOG_US;
+    return pool->founds;
+}
+
+void statistics_aggregation_take(struct statistics_aggregation *p, const struct link *l,
+                                 const struct wire_moments *m)
+{
+    const struct node_config *c = &p->env->config;
+    uint8_t msg[WIRE_MOMENTS_MAX + 128];
+    if (c->pool == NULL || env_same_id(m->record.id, c->id))
+        return;
+    handshake_record(p->sessions, l, &m->record);
+    const struct member *member = members_find(p->env->members, m->record.id);
+    if (l->doomed || p->env->over || member == NULL || member->record->boot != m->record.boot
+        || find(p, &m->record) != NULL)
+        return;
+    if (!c->crypto->verify(c->crypto->self, m->record.id, msg,
+                           wire_moments_signed(msg, sizeof msg, m), m->signature)) {
+        sessions_violation(p->sessions, l, "forged moments");
+        return;
+    }
+    const char *wrong = c->pool->check(c->pool->self, m->payload);
+    if (wrong != NULL) {
+        sessions_violation(p->sessions, l, wrong);
+        return;
+    }
+    sift(p);
+    if (p->n < WIRE_MEMBERS_MAX)
+        keep(p, m, l);
+}
+
+/* ---- forwarding ---- */
+
+/* Sends one entry over session l, unless the other end is its member or has sent it. Returns the
+ * number of bytes sent, or 0. */
+static size_t pass_on(struct statistics_aggregation *p, const struct link *l,
+                      const struct statistics_aggregation_said *said)
+{
+    struct env *v = p->env;
+    const struct member *member = members_find(v->members, said->id);
+    bool theirs = env_same_id(said->id, l->id) || (!said->ours && said->from == l->number);
+    if (theirs || member == NULL || member->record->boot != said->boot)
+        return 0;
+    struct wire_moments m = {
+        .record = *member->record, .founds = said->founds, .payload = {said->bytes, said->n}};
+    memcpy(m.signature, said->signature, sizeof m.signature);
+    size_t n = wire_put_moments(v->commons->message, sizeof v->commons->message, &m);
+    sessions_send(p->sessions, l, false, v->commons->message, n, NULL);
+    return n;
+}
+
+/* Forwards entries that a session has not been sent yet. Each message contains the member's record,
+ * because the receiver may not know the member. */
+static void spread(struct statistics_aggregation *p)
+{
+    for (size_t k = 0; k < NODE_LINKS_MAX; k++) {
+        const struct link *l = &p->sessions->links[k];
+        size_t sent = 0;
+        if (!link_talks(l) || l->doomed)
+            continue;
+        if (p->number[k] != l->number)
+            p->told[k] = 0;
+        p->number[k] = l->number;
+        for (size_t i = 0; i < p->n && sent < SPREAD_BYTES; i++)
+            if (p->said[i]->serial > p->told[k]) {
+                sent += pass_on(p, l, p->said[i]);
+                p->told[k] = p->said[i]->serial;
+            }
+    }
+}
+
+/* ---- combining ---- */
+
+/* The live members and their statistics, in the order of the member table. */
+struct gathering
+{
+    /* Statistics of the i-th member, by i. NULL: they have not arrived. */
+    const struct statistics_aggregation_said *said[WIRE_MEMBERS_MAX];
+    const char *name[WIRE_MEMBERS_MAX];
+    /* n: number of members. n_said: members whose statistics have arrived. n_fit: members with
+     * statistics that match the own ones. */
+    size_t n, n_said, n_fit;
+    /* Statistics of the first member that would create a run. NULL: no member would. */
+    const struct statistics_aggregation_said *founder;
+    const char *founder_name; /* Name of the member whose statistics `founder` is. */
+};
+
+/* Fills *g with the present members and their statistics. */
+static void gather(struct statistics_aggregation *p, struct gathering *g)
+{
+    struct env *v = p->env;
+    size_t self;
+    *g = (struct gathering){.n = members_vertices(v->members, v->vertices, &self)};
+    for (size_t i = 0; i < g->n; i++) {
+        const struct record *r = members_at(v->members, v->vertices[i])->record;
+        const struct statistics_aggregation_said *s = g->said[i] = find(p, r);
+        g->name[i] = r->name;
+        g->n_said += s != NULL;
+        g->n_fit += s != NULL && !s->lacks;
+        if (s != NULL && s->founds && g->founder == NULL) {
+            g->founder = s;
+            g->founder_name = r->name;
+        }
+    }
+    p->gathers = g->founder != NULL;
+}
+
+/* Writes a list such as "a, b and 3 more" to text[]: the names of members whose statistics have
+ * arrived (`said` true) or are missing (`said` false). */
+static void list(const struct gathering *g, bool said, char text[NAMES])
+{
+    size_t n = 0, at = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < g->n; i++) {
+        if ((g->said[i] != NULL) != said)
+            continue;
+        if (at + strlen(g->name[i]) + sizeof " and 1000 more" < NAMES)
+            at += (size_t)snprintf(text + at, NAMES - at, "%s%s", n > 0 ? ", " : "", g->name[i]);
+        else {
+            size_t all = said ? g->n_said : g->n - g->n_said;
+            snprintf(text + at, NAMES - at, " and %zu more", all - n);
+            return;
+        }
+        n++;
+    }
+}
+
+/* Prints what this peer waits for, every STATISTICS_LOG_AGAIN_US. */
+static void tell(struct statistics_aggregation *p, const struct gathering *g)
+{
+    struct env *v = p->env;
+    bool ours = g->founder != NULL && g->founder->ours;
+    char names[NAMES];
+    if (v->now_us < p->tell_us || g->founder == NULL || admit_is_refused(&p->sessions->admit))
+        return;
+    p->tell_us = v->now_us + STATISTICS_LOG_AGAIN_US;
+    list(g, false, names);
+    if (!ours)
+        env_note(v, NOTE_INFO,
+                 "waiting for %s, which collects the column statistics of all members: %zu have "
+                 "arrived%s%s",
+                 g->founder_name, g->n_said, names[0] != '\0' ? ", missing: " : "", names);
+    else if (names[0] != '\0')
+        env_note(v, NOTE_INFO,
+                 "waiting for the column statistics of %s: %zu of %u (--min-peers) have arrived",
+                 names, g->n_fit, v->config.run.min_peers);
+    else
+        env_note(
+            v, NOTE_INFO,
+            "waiting for members: the column statistics of %zu of %u (--min-peers) have arrived",
+            g->n_fit, v->config.run.min_peers);
+}
+
+/* Ends the node with an error, because the own columns do not match the columns of the member
+ * that creates the run. */
+static void part(struct statistics_aggregation *p, const struct gathering *g)
+{
+    const struct node_pool *pool = p->env->config.pool;
+    char why[NODE_POOL_WHY] = "";
+    (void)pool->differ(pool->self, (struct bytes){g->founder->bytes, g->founder->n}, true, why);
+    env_note(p->env, NOTE_ERROR, "%s (according to %s, which fixes the run)", why, g->founder_name);
+    sessions_leave(p->sessions);
+    env_end(p->env, 2);
+}
+
+/* Creates the run from the statistics of all members whose columns match this peer's. Returns true
+ * and sets *run. On failure the node ends. */
+static bool fix(struct statistics_aggregation *p, const struct gathering *g, struct run *run)
+{
+    struct env *v = p->env;
+    const struct node_pool *pool = v->config.pool;
+    struct node_part *parts = calloc(g->n_fit, sizeof *parts);
+    char error[RUN_ERROR_MAX] = "out of memory for the column statistics", names[NAMES];
+    size_t n = 0;
+    for (size_t i = 0; i < g->n && parts != NULL; i++)
+        if (g->said[i] != NULL && !g->said[i]->lacks)
+            parts[n++] = (struct node_part){g->name[i], {g->said[i]->bytes, g->said[i]->n}};
+    int err = parts != NULL ? pool->pool(pool->self, parts, n, run, error) : -ENOMEM;
+    free(parts);
+    if (err < 0) {
+        env_note(v, NOTE_ERROR, "%s", error);
+        sessions_leave(p->sessions);
+        env_end(v, cmd_exit_of(err));
+        return false;
+    }
+    list(g, true, names);
+    env_note(v, NOTE_INFO, "the run uses the column statistics of %zu members: %s", n, names);
+    return true;
+}
+
+bool statistics_aggregation_look(struct statistics_aggregation *p, struct run *run)
+{
+    struct env *v = p->env;
+    struct gathering g;
+    if (v->config.pool == NULL || v->now_us < p->look_us)
+        return false;
+    p->look_us = v->now_us + TICK_US;
+    spread(p);
+    gather(p, &g);
+    bool ours = g.founder != NULL && g.founder->ours;
+    if (g.founder != NULL && g.founder->differs)
+        part(p, &g);
+    else if (ours && g.n_fit >= v->config.run.min_peers)
+        return fix(p, &g, run);
+    if (!v->over)
+        tell(p, &g);
+    return false;
+}

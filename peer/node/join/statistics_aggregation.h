@@ -1,0 +1,69 @@
+/* peer/node/join/statistics_aggregation.h -- combines column statistics of all members into one run,
+ * before there is a run.
+ *
+ * If each peer has data files of its own, inputs must be scaled by the statistics of all files. A
+ * peer therefore does not create the run from its own file. Each peer signs the statistics of its
+ * data (struct node_pool in node.h) and sends them in a MOMENTS message. Peers without a run
+ * forward each member's statistics once over each session. The *creator* of the run is the first
+ * member, in the order of the member table, that is configured to create one:
+ *
+ *   MOMENTS --check signature and content--> stored --forwarded--> all peers without a run
+ *                                              |
+ *      creator, with matching statistics of --min-peers members:  creates the run, in member order
+ *      all other peers:                                           adopt the run from its HELLO
+ *
+ * The order in which messages arrive does not affect the run if the creator has the statistics of
+ * the same members. If two runs are created, peers choose one of them as between any two proposed
+ * runs (run_context.h). A peer that joins or returns later adopts the run unchanged.
+ *
+ * Only the first statistics of each process of a member count. An invalid message is a protocol
+ * violation and changes nothing. A peer whose columns do not match those of the creator ends with
+ * an error message. The creator leaves out members whose columns do not match its own.
+ */
+#ifndef PEER_NODE_JOIN_STATISTICS_AGGREGATION_H
+#define PEER_NODE_JOIN_STATISTICS_AGGREGATION_H
+
+#include "peer/node/session/sessions.h"
+
+struct statistics_aggregation_said; /* Column statistics that one process of one member has sent. */
+
+/* The stored statistics. Written by statistics_aggregation.c only. */
+struct statistics_aggregation
+{
+    struct env *env;
+    struct sessions *sessions;
+    /* Stored statistics: n entries in order of arrival. */
+    struct statistics_aggregation_said **said;
+    size_t n, cap;   /* Used and allocated length of said[]. */
+    uint64_t serial; /* Serial number of the last entry. 0: none. */
+    /* For each session, by its index in the session table: serial number of the last entry that was
+     * sent over it. */
+    uint64_t told[NODE_LINKS_MAX];
+    /* Number of the session to which the entry of told[] with the same index applies. If the
+     * present session has another number, it is new, and nothing was sent over it. */
+    uint32_t number[NODE_LINKS_MAX];
+    /* look_us: node time of the next check for entries to forward and for the run. tell_us: node
+     * time of the next message about waiting. */
+    int64_t look_us, tell_us;
+    bool gathers;  /* True: a live member would create a run from the statistics. */
+    bool left_out; /* True: the warning about a member with other columns has been printed. */
+};
+
+void statistics_aggregation_init(struct statistics_aggregation *p, struct env *env,
+                                 struct sessions *s);
+void statistics_aggregation_close(struct statistics_aggregation *p);
+
+/* Signs and stores the own statistics at the start. Returns true if this peer must not create the
+ * run from config.run, but from combined statistics. */
+bool statistics_aggregation_start(struct statistics_aggregation *p);
+
+/* Handles a MOMENTS message. To be called only while there is no run. */
+void statistics_aggregation_take(struct statistics_aggregation *p, const struct link *l,
+                                 const struct wire_moments *m);
+
+/* Forwards statistics, prints what this peer waits for, and creates the run if this peer is the
+ * creator and has enough statistics. To be called in each step while there is no run. Returns true
+ * if *run was created. May end the node. */
+bool statistics_aggregation_look(struct statistics_aggregation *p, struct run *run);
+
+#endif

@@ -1,0 +1,290 @@
+/* peer/node/result/certificate.c -- lets the finish protocol speak over sessions, and see the members. */
+#include "peer/node/result/certificate.h"
+
+#include "peer/node/result/verdict.h"
+#include "peer/node/state.h"
+#include "peer/node/timers.h"
+
+#include <math.h>
+#include <string.h>
+
+bool certificate_applies(const struct node *n)
+{
+    const struct run *run = &n->workshop.run;
+    return n->workshop.ready && run->final_drift > 0 && run->tolerate == 0;
+}
+
+/* Returns the longest wait for a certificate. Other members may wait for the quorum for
+ * --quorum-timeout before they end. */
+static int64_t limit_us(const struct node *n)
+{
+    return n->env.config.patience_us + SCHEDULE_STALL_US;
+}
+
+/* ---- what the protocol asks for ---- */
+
+static size_t list_links(void *self, uint32_t *out, size_t cap)
+{
+    const struct node *n = self;
+    size_t count = 0;
+    for (size_t i = 0; i < n->sessions.n_links && count < cap; i++)
+        if (link_talks(&n->sessions.links[i]) && !n->sessions.links[i].doomed)
+            out[count++] = n->sessions.links[i].number;
+    return count;
+}
+
+static void send_message(void *self, uint32_t link, const struct wire_finish *m)
+{
+    struct node *n = self;
+    struct env *v = &n->env;
+    const struct link *l = sessions_link(&n->sessions, link);
+    if (l == NULL)
+        return;
+    size_t len = wire_put_finish(v->commons->message, sizeof v->commons->message, m);
+    sessions_send(&n->sessions, l, false, v->commons->message, len, NULL);
+}
+
+/* Returns whether the member is a voter: it was present when training began, or it has taken over
+ * the name of such a member, because a machine lost its key. A peer that joined later does not know
+ * the initial members, so to this peer all members are voters. O(initial members). */
+static bool is_voter(const struct node *n, const struct record *r)
+{
+    const struct quorum *q = &n->phases.quorum;
+    bool voter = q->n == 0 || n->phases.joined > 0;
+    for (uint32_t i = 0; i < q->n && !voter; i++) {
+        const struct member *m = members_find(n->env.members, q->initial[i].id);
+        voter = env_same_id(q->initial[i].id, r->id)
+                || (m != NULL && strcmp(m->record->name, r->name) == 0
+                    && quorum_replaced(n->env.members, m));
+    }
+    return voter;
+}
+
+static enum finish_status status_of(const struct node *n, const struct member *m)
+{
+    const struct record *r = m->record;
+    bool own = env_same_id(r->id, n->env.config.id);
+    if (r->state == RECORD_FAILED)
+        return FINISH_FAILED;
+    if (r->state == RECORD_FINISHED)
+        return FINISH_OUTSIDE;
+    if (!own && (m->state == MEMBER_DEAD || m->state == MEMBER_LEFT))
+        return FINISH_DEAD;
+    return r->state == RECORD_STALLED ? FINISH_STALLED : FINISH_MIXING;
+}
+
+/* Lists the members that count for the end of the run: accepted members that have not left, and
+ * whose name no other live member has taken over. */
+void certificate_members(const struct node *n, struct finish_proposal *out)
+{
+    const struct members *all = n->env.members;
+    out->n = 0;
+    for (size_t i = 0; i < members_count(all); i++) {
+        const struct member *m = members_at(all, i);
+        bool counts = m->counts && !m->refused && m->record->state != RECORD_LEFT;
+        enum finish_status status = status_of(n, m);
+        if (!counts || (status == FINISH_DEAD && quorum_replaced(all, m)))
+            continue;
+        out->member[out->n++] = (struct finish_member){
+            .key = finish_key(m->record->id), .status = status, .voter = is_voter(n, m->record)};
+    }
+}
+
+static void list_members(void *self, struct finish_proposal *out)
+{
+    certificate_members(self, out);
+}
+
+/* Voters that the member table does not list count, too: dead members that it has dropped, and, after
+ * a restart of the whole cluster, members that are not back yet. One of them may have the smallest
+ * identity, so that half of the voters are then no quorum. */
+static bool is_quorum(void *self, uint32_t count, uint32_t n_voters, bool has_first)
+{
+    const struct node *n = self;
+    uint32_t then = resume_begun(&n->resume);
+    uint32_t begun = quorum_members(&n->phases.quorum, n->env.members);
+    uint32_t base = then > begun ? then : begun;
+    base = base > n_voters ? base : n_voters;
+    bool whole = has_first && base == n_voters;
+    return verdict_quorum(count, base, n->workshop.run.quorum) && (2 * count != base || whole);
+}
+
+static bool keep(void *self, const uint8_t *bytes, size_t n)
+{
+    struct node *node = self;
+    const struct node_config *c = &node->env.config;
+    bool kept = c->keep_promise == NULL || c->keep_promise(c->keep_promise_self, bytes, n);
+    if (!kept)
+        env_note(&node->env, NOTE_WARNING,
+                 "the vote of this peer on the end of the run could not be written to its disk: it "
+                 "does not vote");
+    return kept;
+}
+
+/* ---- events ---- */
+
+/* Returns the protocol, and creates it at the first call. NULL: out of memory; the node ends. */
+static struct finish *protocol(struct node *n)
+{
+    struct finish_owner owner = {.self = n,
+                                 .links = list_links,
+                                 .send = send_message,
+                                 .members = list_members,
+                                 .quorum = is_quorum,
+                                 .keep = keep};
+    if (n->certificate.finish != NULL)
+        return n->certificate.finish;
+    memcpy(owner.id, n->env.config.id, WIRE_ID_BYTES);
+    n->certificate.finish = finish_open(&owner, n->env.config.promise);
+    if (n->certificate.finish == NULL) {
+        env_note(&n->env, NOTE_ERROR, "out of memory for the finish protocol");
+        env_end(&n->env, 1);
+    }
+    return n->certificate.finish;
+}
+
+/* Returns the member with the smallest identity of the other members that are alive and have ended
+ * their run. NULL: there is none. */
+static const struct member *coordinator(const struct node *n)
+{
+    const struct members *all = n->env.members;
+    const struct member *first = NULL;
+    for (size_t i = 0; i < members_count(all); i++) {
+        const struct member *m = members_at(all, i);
+        bool ended = m->counts && m->state == MEMBER_ALIVE && m->record->state == RECORD_FINISHED
+                     && !env_same_id(m->record->id, n->env.config.id);
+        if (ended && (first == NULL || memcmp(m->record->id, first->record->id, WIRE_ID_BYTES) < 0))
+            first = m;
+    }
+    return first;
+}
+
+/* Dials the coordinator if no wave reaches this peer. Sessions that no edge needs are closed during
+ * training, so some peers may have none. */
+static void look_for_coordinator(struct node *n)
+{
+    int64_t heard_us = finish_heard_us(n->certificate.finish);
+    const struct member *m = coordinator(n);
+    if (!certificate_awaited(n) || n->env.now_us - heard_us < FINISH_LONELY_US || m == NULL)
+        return;
+    if (sessions_want(&n->sessions, m->record->id) == 0)
+        sessions_call(&n->sessions, m->record->id, heard_us);
+}
+
+/* Shows the protocol what the node knows. */
+static void update(struct node *n, struct finish *f)
+{
+    const struct members *all = n->env.members;
+    /* The rest of the time is left for the ballots. */
+    struct finish_view v = {
+        .now_us = n->env.now_us, .stalled = n->phases.stalled, .patience_us = limit_us(n) / 3 * 2};
+    for (size_t i = 0; i < members_count(all); i++) {
+        const struct member *m = members_at(all, i);
+        bool smaller = memcmp(m->record->id, n->env.config.id, WIRE_ID_BYTES) < 0;
+        bool here = m->state == MEMBER_ALIVE || m->state == MEMBER_SUSPECT;
+        bool works = m->record->state == RECORD_RUNNING || m->record->state == RECORD_TRAINED;
+        v.rank +=
+            smaller && m->counts && m->state == MEMBER_ALIVE && m->record->state == RECORD_FINISHED;
+        v.n_unfinished += here && works && m->counts && !m->refused
+                          && !env_same_id(m->record->id, n->env.config.id);
+    }
+    n->certificate.wake_us = finish_update(f, &v);
+}
+
+void certificate_freeze(struct node *n)
+{
+    struct phases *ph = &n->phases;
+    double distance = phases_own_distance(ph);
+    if (!certificate_applies(n))
+        return;
+    struct finish *f = protocol(n);
+    if (f == NULL)
+        return;
+    n->certificate.within =
+        distance <= n->workshop.run.final_drift && !job_diverged(&n->job) && n->job.rollback.n <= 1;
+    n->certificate.frozen_us = n->env.now_us;
+    finish_freeze(f, n->certificate.within ? &n->job.evidence : NULL, n->env.now_us);
+    update(n, f);
+}
+
+void certificate_update(struct node *n)
+{
+    if (n->certificate.finish == NULL || !certificate_applies(n))
+        return;
+    update(n, n->certificate.finish);
+    look_for_coordinator(n);
+}
+
+void certificate_heard(struct node *n, const struct link *l, const struct wire_message *m)
+{
+    struct finish *f = certificate_applies(n) ? protocol(n) : NULL;
+    if (f == NULL)
+        return;
+    update(n, f);
+    if (!finish_receive(f, l->number, &m->finish))
+        sessions_violation(&n->sessions, l, "bad FINISH");
+}
+
+void certificate_met(struct node *n, const struct link *l)
+{
+    if (n->certificate.finish != NULL)
+        finish_link_up(n->certificate.finish, l->number);
+}
+
+void certificate_lost(struct node *n, const struct link *l)
+{
+    if (n->certificate.finish != NULL)
+        finish_link_down(n->certificate.finish, l->number);
+}
+
+void certificate_close(struct node *n)
+{
+    finish_close(n->certificate.finish);
+    n->certificate = (struct certificate_state){.finish = NULL, .wake_us = INT64_MAX};
+}
+
+/* ---- questions ---- */
+
+bool certificate_has_voted(const struct node *n)
+{
+    const struct finish *f = n->certificate.finish;
+    return n->env.config.promise.n > 0 || (f != NULL && finish_has_promised(f));
+}
+
+const struct finish_proposal *certificate_known(const struct node *n)
+{
+    return n->certificate.finish != NULL ? finish_certificate(n->certificate.finish) : NULL;
+}
+
+bool certificate_covers(const struct node *n)
+{
+    bool fetched = n->phases.final && n->join.certified;
+    return certificate_known(n) != NULL && (fetched || finish_covers(n->certificate.finish));
+}
+
+/* Returns whether enough voters are alive to decide a certificate. O(members^2) after a change of
+ * the member table, else O(1). */
+static bool enough_voters(struct node *n)
+{
+    const struct members *all = n->env.members;
+    uint32_t n_live = 0, n_voters = 0;
+    if (n->certificate.counted == members_changes(all))
+        return n->certificate.enough;
+    for (size_t i = 0; i < members_count(all); i++) {
+        const struct member *m = members_at(all, i);
+        bool counts = m->counts && !m->refused && m->record->state != RECORD_LEFT;
+        if (!counts || !is_voter(n, m->record) || quorum_replaced(all, m))
+            continue;
+        n_voters++;
+        n_live += m->state == MEMBER_ALIVE || m->state == MEMBER_SUSPECT;
+    }
+    n->certificate.counted = members_changes(all);
+    n->certificate.enough = is_quorum(n, n_live, n_voters, true);
+    return n->certificate.enough;
+}
+
+bool certificate_awaited(struct node *n)
+{
+    return n->certificate.within && certificate_known(n) == NULL
+           && n->env.now_us - n->certificate.frozen_us < limit_us(n) && enough_voters(n);
+}

@@ -1,0 +1,59 @@
+/* peer/node/result/certificate.h -- connects the finish protocol (finish/finish.h) to the node.
+ *
+ * Decides whether the run ends with a certificate, tells the protocol when the own model is frozen,
+ * passes messages between it and the sessions, and lists the members for it. The functions are a
+ * part of the node: they read its modules and write `certificate` of struct node.
+ */
+#ifndef PEER_NODE_RESULT_CERTIFICATE_H
+#define PEER_NODE_RESULT_CERTIFICATE_H
+
+#include "peer/node/finish/finish.h"
+#include "peer/node/node.h"
+
+struct link;
+struct wire_message;
+
+/* The certificate of one node. */
+struct certificate_state
+{
+    struct finish *finish; /* NULL: no model is frozen and no FINISH message came. Owned. */
+    bool within; /* True: the own model is frozen, and is within the target by its own bound. */
+    int64_t frozen_us; /* Node time of certificate_freeze(). */
+    int64_t wake_us;   /* Node time at which certificate_update() must be called again. */
+    /* Value of members_changes() for which `enough` was computed. */
+    uint64_t counted;
+    bool enough; /* True: enough voters are alive to decide a certificate. */
+};
+
+/* Returns whether a run that ends with success has a certificate: it has a consensus phase, and no
+ * member may be Byzantine. No coordinator can be believed in a run with --byzantine. */
+bool certificate_applies(const struct node *n);
+/* Records that the own model is final and stored. */
+void certificate_freeze(struct node *n);
+/* Called in each step: coordinates the protocol if this is due. */
+void certificate_update(struct node *n);
+/* Handles a FINISH message. */
+void certificate_heard(struct node *n, const struct link *l, const struct wire_message *m);
+/* Handle the begin of a session with a peer, and its end. */
+void certificate_met(struct node *n, const struct link *l);
+void certificate_lost(struct node *n, const struct link *l);
+/* Frees the protocol. */
+void certificate_close(struct node *n);
+
+/* Returns whether this peer, or an earlier process of it, may have voted on the end of the run. It then
+ * stays a voter, and must not announce that it leaves. */
+bool certificate_has_voted(const struct node *n);
+/* Lists the members of the run and the voters among them, as the finish protocol sees them.
+ * O(members). */
+void certificate_members(const struct node *n, struct finish_proposal *out);
+/* Returns the certificate of the run, or NULL if this peer does not know one. */
+const struct finish_proposal *certificate_known(const struct node *n);
+/* Returns whether the certificate of the run covers the own model: this process has frozen the model
+ * and reported it, or has fetched it from members that the certificate covers. */
+bool certificate_covers(const struct node *n);
+/* Returns whether this peer waits for a certificate: its model is frozen within the target, there
+ * is no certificate, enough voters are alive to decide one, and less than --quorum-timeout and 30 s
+ * has passed since. */
+bool certificate_awaited(struct node *n);
+
+#endif

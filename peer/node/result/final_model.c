@@ -1,0 +1,80 @@
+/* peer/node/result/final_model.c -- reports the end of a run after the final model is stored or lost. */
+#include "peer/node/result/final_model.h"
+
+#include "peer/node/result/certificate.h"
+#include "peer/node/state.h"
+#include "peer/node/timers.h"
+
+#include <assert.h>
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Reports this peer's end to the other members. The report must wait until the model is stored or
+ * lost, because a peer without a stored model has failed. Whether stored or not, this peer's
+ * exchanges are complete at this time. */
+static void final_model_end(struct node *n, enum final_model_state state)
+{
+    assert(n->final_model.state == FINAL_MODEL_PENDING && state != FINAL_MODEL_PENDING);
+    n->final_model.state = state;
+    /* After a second rollback the model is an old one, so the peer has failed. */
+    bool finished = state == FINAL_MODEL_STORED && n->job.rollback.n <= 1;
+    members_set_state(n->env.members, finished ? RECORD_FINISHED : RECORD_FAILED);
+    if (!finished) /* A neighbour may end when it receives the report, and must not count this peer. */
+        sessions_last_news(&n->sessions);
+    sessions_say_finished_all(&n->sessions);
+    if (finished)
+        certificate_freeze(n);
+}
+
+/* Chooses the time of the next write. Returns false if the time limit has passed. */
+static bool final_model_retry(struct node *n, const char *why)
+{
+    struct final_model *f = &n->final_model;
+    int64_t now_us = n->env.now_us, limit_us = n->env.config.patience_us;
+    if (f->wait_us == 0) {
+        f->since_us = now_us;
+        f->wait_us = FINAL_MODEL_RETRY_US;
+        if (limit_us > 0)
+            env_note(&n->env, NOTE_WARNING,
+                     "the final model is not stored, retrying for %.0f s (--quorum-timeout): %s",
+                     (double)limit_us * 1e-6, why);
+    }
+    int64_t left_us = f->since_us + limit_us - now_us;
+    if (left_us <= 0)
+        return false;
+    f->retry_us = now_us + smaller(f->wait_us, left_us);
+    f->wait_us = smaller(2 * f->wait_us, FINAL_MODEL_RETRY_MAX_US);
+    return true;
+}
+
+void final_model_kept(struct node *n, const char *why)
+{
+    struct final_model *f = &n->final_model;
+    if (n->phases.phase != NODE_FINISHING || n->job.working || f->state != FINAL_MODEL_PENDING)
+        return;
+    if (why == NULL) {
+        if (f->wait_us > 0)
+            env_note(&n->env, NOTE_WARNING, "the final model is stored, after retries for %.0f s",
+                     (double)(n->env.now_us - f->since_us) * 1e-6);
+        final_model_end(n, FINAL_MODEL_STORED);
+    } else if (!final_model_retry(n, why)) {
+        env_note(&n->env, NOTE_ERROR,
+                 "the final model is lost, and this peer reports to the other peers that it has "
+                 "failed: %s",
+                 why);
+        final_model_end(n, FINAL_MODEL_LOST);
+    }
+}
+
+void final_model_update(struct node *n)
+{
+    struct final_model *f = &n->final_model;
+    if (f->retry_us == 0 || n->env.now_us < f->retry_us)
+        return;
+    assert(n->phases.phase == NODE_FINISHING && !n->job.working);
+    f->retry_us = 0;
+    n->env.fx->write_model = true;
+}

@@ -1,0 +1,228 @@
+/* peer/node/result/result_facts.c -- collects the facts about the end of a run: which members ended
+ * together, and the distance between their models.
+ *
+ * A peer knows the other members by membership gossip only. A member counts as having ended
+ * together with this peer if its record says that it finished, or if it is alive, has not failed
+ * and its worker does not hang. A member whose record says that it failed counts as dead, because
+ * its model is not stored. */
+#include "peer/node/result/result_facts.h"
+
+#include "peer/node/result/certificate.h"
+#include "peer/node/result/verdict.h"
+#include "peer/run/exit.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The distance in a certificate is estimated from sketches. For two models the relative error of
+ * the estimate is 4.5 % rms, and less for more models. An estimate below this factor times the
+ * target is therefore 3 standard deviations below the target. */
+static const double sketch_margin = 0.85;
+
+/* Returns whether another live member has the name of record r. Its machine has lost the old
+ * identity, and has come back with a new one. */
+static bool replaced(const struct members *all, const struct record *r)
+{
+    for (size_t i = 0; i < members_count(all); i++) {
+        const struct member *m = members_at(all, i);
+        if (m->record != r && strcmp(m->record->name, r->name) == 0 && m->state == MEMBER_ALIVE)
+            return true;
+    }
+    return false;
+}
+
+/* Returns the smallest identity of the members that were present when training began and have not
+ * departed. A dead member counts, also after the member table has dropped it. NULL: there is no such
+ * member. */
+static const uint8_t *first_of(const struct node *n)
+{
+    const struct quorum *q = &n->phases.quorum;
+    const uint8_t *first = NULL;
+    for (uint32_t i = 0; i < q->n; i++) {
+        const struct quorum_member *k = &q->initial[i];
+        bool departed = quorum_departed(k, n->env.members);
+        if (!departed && (first == NULL || memcmp(k->id, first, WIRE_ID_BYTES) < 0))
+            first = k->id;
+    }
+    return first;
+}
+
+/* Adds member m to the facts. `first`: the smallest initial identity (first_of()). */
+static void count_member(const struct node *n, const struct member *m, const uint8_t *first,
+                         struct verdict_facts *f)
+{
+    const struct record *r = m->record;
+    if (!m->counts)
+        return;
+    bool self = env_same_id(r->id, n->env.config.id);
+    bool finished = self ? n->final_model.state != FINAL_MODEL_LOST : r->state == RECORD_FINISHED;
+    bool lives = finished || (m->state == MEMBER_ALIVE && r->state != RECORD_FAILED);
+    f->n_left += r->state == RECORD_LEFT && !self && !replaced(n->env.members, r);
+    if (m->refused || (r->state == RECORD_LEFT && !self) || (!lives && replaced(n->env.members, r)))
+        return;
+    f->n_members++;
+    f->n_failed += r->state == RECORD_FAILED && !self;
+    if (r->state == RECORD_FAILED && first != NULL && env_same_id(r->id, first))
+        f->without_first = false;
+    if (f->away && finished && !self)
+        verdict_add_finished(f, r->name);
+    else if (f->away && !self)
+        verdict_add_dead(f, r->name);
+    else if (finished || (lives && r->state != RECORD_STALLED)) {
+        f->n_among++;
+        f->without_first &= first == NULL || !env_same_id(r->id, first);
+    } else if (!lives)
+        verdict_add_dead(f, r->name);
+    else
+        verdict_add_absent(f, r->name, "its worker hangs");
+}
+
+/* Returns whether m is another live member that has not ended its run. */
+static bool is_unfinished(const struct node *n, const struct member *m)
+{
+    const struct record *r = m->record;
+    return m->counts && !m->refused && m->state == MEMBER_ALIVE
+           && (r->state == RECORD_RUNNING || r->state == RECORD_TRAINED)
+           && !env_same_id(r->id, n->env.config.id);
+}
+
+/* Removes the members that came back after this peer's model was final, because their models were
+ * not mixed with it. Only their number is known. They are named if exactly this number of members
+ * has not finished. */
+static void drop_late(const struct node *n, struct verdict_facts *f)
+{
+    static const char why[] = "returned after the models were final";
+    uint32_t n_late = f->n_among - n->phases.n_ended, n_unfinished = 0;
+    for (size_t i = 0; i < members_count(n->env.members); i++)
+        n_unfinished += is_unfinished(n, members_at(n->env.members, i));
+    for (size_t i = 0; i < members_count(n->env.members) && n_unfinished == n_late; i++) {
+        const struct member *m = members_at(n->env.members, i);
+        if (is_unfinished(n, m))
+            verdict_add_absent(f, m->record->name, why);
+    }
+    if (n_unfinished != n_late) {
+        char others[24];
+        snprintf(others, sizeof others, "%u other%s", (unsigned)n_late, n_late == 1 ? "" : "s");
+        verdict_add_absent(f, others, why);
+    }
+    f->n_among = n->phases.n_ended;
+}
+
+/* Returns the name of the member with this key. "?": it is not in the member table. */
+static const char *name_of(const struct node *n, uint64_t key)
+{
+    for (size_t i = 0; i < members_count(n->env.members); i++) {
+        const struct record *r = members_at(n->env.members, i)->record;
+        if (finish_key(r->id) == key)
+            return r->name;
+    }
+    return "?";
+}
+
+/* Replaces the facts about members and distance by those of the certificate. All peers that the
+ * certificate covers therefore say the same. */
+static void certify(const struct node *n, const struct finish_proposal *p, struct verdict_facts *f)
+{
+    f->n_members = p->n;
+    f->n_among = f->n_dead = f->n_absent = f->n_failed = f->n_begun = 0;
+    f->without_first = false;
+    f->quorum = 0;
+    for (uint32_t i = 0; i < p->n; i++) {
+        const char *name = name_of(n, p->member[i].key);
+        switch (p->member[i].status) {
+        case FINISH_WITHIN:
+            f->n_among++;
+            break;
+        case FINISH_OUTSIDE:
+            verdict_add_absent(f, name, "its model is not within the target");
+            break;
+        case FINISH_MIXING:
+            verdict_add_absent(f, name, "it had not finished");
+            break;
+        case FINISH_STALLED:
+            verdict_add_absent(f, name, "its worker hangs");
+            break;
+        case FINISH_FAILED:
+            f->n_failed++;
+            verdict_add_dead(f, name);
+            break;
+        case FINISH_DEAD:
+        case FINISH_STATUSES:
+            verdict_add_dead(f, name);
+            break;
+        }
+    }
+    f->distance = p->distance;
+    f->at_most = p->distance > sketch_margin * f->target;
+    if (f->at_most)
+        f->distance /= sketch_margin;
+}
+
+/* Returns whether the run has a certificate that does not cover this peer, which has ended. */
+static bool is_left_out(const struct node *n)
+{
+    return n->final_model.state != FINAL_MODEL_PENDING && certificate_known(n) != NULL
+           && !certificate_covers(n);
+}
+
+void node_facts(const struct node *n, struct verdict_facts *f)
+{
+    const struct phases *ph = &n->phases;
+    const struct node_progress *p = &n->job.figures;
+    const struct run *run = &n->workshop.run;
+    bool lost = n->final_model.state == FINAL_MODEL_LOST;
+    int code = lost ? CMD_FAILED : n->env.over ? n->env.exit_code : CMD_OK;
+    *f = (struct verdict_facts){
+        .failed = code == CMD_APART ? CMD_OK : code,
+        .stopped = n->stopping,
+        .lonely = connection_diagnostics_lonely(&n->sessions) && !n->resume.resumed,
+        .diverged = p->diverged,
+        .unlearnt = p->unlearnt,
+        .away = n->phases.away || resume_deserted(&n->resume) || is_left_out(n),
+        .infinite = ph->done > 0 && !p->loss_untold && !isfinite(p->loss),
+        .distance = (double)NAN,
+        .n_rounds = n->workshop.has_run ? run->rounds : 0,
+        .rounds_claimed = n->resume.waits ? n->env.config.resume[0].beat : ph->round,
+        .rounds_skipped = ph->skipped,
+        .joined_round = ph->joined};
+    const uint8_t *first = first_of(n);
+    f->without_first = first != NULL;
+    for (size_t i = 0; i < members_count(n->env.members); i++)
+        count_member(n, members_at(n->env.members, i), first, f);
+    if (ph->n_ended > 0 && f->n_among > ph->n_ended)
+        drop_late(n, f);
+    if (!n->workshop.ready)
+        return;
+    f->quorum = run->quorum;
+    /* Number of members that took part when the checkpoint was taken, dead ones included. */
+    uint32_t then = resume_begun(&n->resume);
+    uint32_t begun = quorum_members(&ph->quorum, n->env.members);
+    f->n_begun = then > begun ? then : begun;
+    /* A peer that joined later does not know the members of the beginning, so all members count. */
+    if (ph->joined > 0 && f->n_begun < f->n_members)
+        f->n_begun = f->n_members;
+    f->target = run->final_drift;
+    f->distance = phases_own_distance(ph);
+    /* If the distance comes from the edges' lower bound (ph->left), it counts as an estimate. */
+    f->at_most = (ph->by_edges && f->distance == ph->bound) || f->distance == ph->chain.bound;
+    /* Only a certificate shows that the others ended within the target, too. */
+    f->uncertified =
+        certificate_applies(n) && certificate_known(n) == NULL && f->distance <= f->target;
+    if (f->uncertified)
+        f->distance = (double)NAN;
+    if (certificate_covers(n))
+        certify(n, certificate_known(n), f);
+    /* The consensus distance of a single model is not defined. */
+    bool one = f->n_among + f->n_failed == 1 && f->n_members + f->n_left > 1;
+    f->distance = one ? (double)NAN : f->distance;
+}
+
+int result_facts_code(const struct node *n)
+{
+    struct verdict_facts f;
+    struct verdict o;
+    node_facts(n, &f);
+    verdict_judge(&o, &f);
+    return o.exit_code;
+}

@@ -1,0 +1,344 @@
+/* peer/node/result/verdict.c -- the decision table of verdict.h, and the sentence of each verdict. */
+#include "peer/node/result/verdict.h"
+
+#include "peer/run/exit.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { NAMED = 8 /* Maximum number of names in a list within the sentence. */ };
+
+/* Tolerance of the quorum. A share such as 0.7 is not exact in binary, so 0.7 * 10 may exceed 7. */
+static const double rounding = 1e-9;
+
+/* Returns the base of the quorum, that is, the number of members to which the share applies. */
+static uint32_t base_of(const struct verdict_facts *f)
+{
+    return f->n_begun > 0 ? f->n_begun : f->n_members;
+}
+
+bool verdict_quorum(uint32_t n_live, uint32_t n_members, double share)
+{
+    return (double)n_live + rounding >= share * (double)n_members;
+}
+
+void verdict_add_dead(struct verdict_facts *f, const char *name)
+{
+    if (f->n_dead < VERDICT_DEAD_MAX)
+        snprintf(f->dead[f->n_dead], sizeof f->dead[0], "%s", name);
+    f->n_dead++;
+}
+
+void verdict_add_absent(struct verdict_facts *f, const char *name, const char *why)
+{
+    if (f->n_absent < VERDICT_DEAD_MAX) {
+        struct verdict_absent *a = &f->absent[f->n_absent];
+        snprintf(a->name, sizeof a->name, "%s", name);
+        snprintf(a->why, sizeof a->why, "%s", why);
+    }
+    f->n_absent++;
+}
+
+void verdict_add_finished(struct verdict_facts *f, const char *name)
+{
+    if (f->n_finished < VERDICT_DEAD_MAX)
+        snprintf(f->finished[f->n_finished], sizeof f->finished[0], "%s", name);
+    f->n_finished++;
+}
+
+static bool is_said(const char *clause)
+{
+    return clause != NULL && clause[0] != '\0';
+}
+
+void verdict_add_peer(struct verdict_facts *all, const struct verdict_peer *p)
+{
+    all->n_left += p->left;
+    if (p->left)
+        return;
+    all->n_members++;
+    all->infinite |= p->infinite;
+    if (all->diverged == NULL && is_said(p->diverged))
+        all->diverged = p->diverged;
+    if (p->died)
+        verdict_add_dead(all, p->name);
+    else if (p->absent != NULL)
+        verdict_add_absent(all, p->name, p->absent);
+    else if (!p->ended)
+        verdict_add_absent(all, p->name, "it has no model");
+    if (p->died || p->absent != NULL || !p->ended)
+        return;
+    if (all->n_among == 0 || !is_said(p->unlearnt))
+        all->unlearnt = p->unlearnt;
+    all->n_among++;
+    all->rounds_claimed += p->rounds_claimed;
+    all->rounds_skipped += p->rounds_skipped;
+    if (p->joined_round == 0)
+        return;
+    all->n_joined++;
+    if (p->joined_round >= all->joined_round) {
+        all->joined_round = p->joined_round;
+        snprintf(all->joined, sizeof all->joined, "%s", p->name);
+    }
+}
+
+const char *verdict_word(enum verdict_kind kind)
+{
+    switch (kind) {
+    case VERDICT_FAILED:
+        return "failed";
+    case VERDICT_STOPPED:
+        return "stopped";
+    case VERDICT_DIVERGED:
+        return "diverged";
+    case VERDICT_AWAY:
+        return "ended-elsewhere";
+    case VERDICT_ALONE:
+        return "never-connected";
+    case VERDICT_NO_QUORUM:
+        return "no-quorum";
+    case VERDICT_UNASKED:
+        return "not-requested";
+    case VERDICT_UNKNOWN:
+        return "unknown";
+    case VERDICT_APART:
+        return "over-target";
+    case VERDICT_CONSENSUS:
+        return "consensus";
+    }
+    return "failed";
+}
+
+/* Returns whether all other members have left or died. A single model is not a consensus. */
+static bool is_left_over(const struct verdict_facts *f)
+{
+    return f->n_among + f->n_failed == 1 && f->n_members + f->n_left > 1;
+}
+
+/* Returns whether exactly half of the members ended together, without the member that has the
+ * smallest identity. The other half may have ended with another model, and only the half with that
+ * member counts. */
+static bool is_other_half(const struct verdict_facts *f)
+{
+    return f->without_first && 2 * f->n_among == base_of(f);
+}
+
+/* ---- The table --------------------------------------------------------- */
+
+static enum verdict_kind kind_of(const struct verdict_facts *f)
+{
+    if (f->failed != CMD_OK)
+        return VERDICT_FAILED;
+    if (f->stopped)
+        return VERDICT_STOPPED;
+    if (is_said(f->diverged) || f->infinite)
+        return VERDICT_DIVERGED;
+    if (f->away)
+        return VERDICT_AWAY;
+    if (f->lonely)
+        return VERDICT_ALONE;
+    if (!verdict_quorum(f->n_among, base_of(f), f->quorum) || is_other_half(f))
+        return VERDICT_NO_QUORUM;
+    if (is_left_over(f))
+        return VERDICT_ALONE;
+    if (!(f->target > 0))
+        return VERDICT_UNASKED;
+    if (!isfinite(f->distance))
+        return VERDICT_UNKNOWN;
+    return f->distance <= f->target ? VERDICT_CONSENSUS : VERDICT_APART;
+}
+
+static int code_of(enum verdict_kind kind, int failed)
+{
+    switch (kind) {
+    case VERDICT_FAILED:
+        return failed;
+    case VERDICT_STOPPED:
+    case VERDICT_UNASKED:
+    case VERDICT_CONSENSUS:
+        return CMD_OK;
+    case VERDICT_DIVERGED:
+    case VERDICT_AWAY:
+    case VERDICT_ALONE:
+    case VERDICT_NO_QUORUM:
+    case VERDICT_UNKNOWN:
+    case VERDICT_APART:
+        return CMD_APART;
+    }
+    return CMD_FAILED;
+}
+
+/* ---- The sentence ------------------------------------------------------ */
+
+/* Appends to the sentence. Text that does not fit is cut off. */
+__attribute__((format(printf, 2, 3))) static void say(struct verdict *o, const char *format, ...)
+{
+    size_t n = strlen(o->text);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(o->text + n, sizeof o->text - n, format, args);
+    va_end(args);
+}
+
+static void say_names(struct verdict *o, const char *before, const char (*name)[WIRE_NAME_MAX + 1],
+                      uint32_t n)
+{
+    for (uint32_t i = 0; i < n && i < NAMED; i++)
+        say(o, "%s%s", i == 0 ? before : ", ", name[i]);
+    if (n > NAMED)
+        say(o, " and %u more", (unsigned)(n - NAMED));
+}
+
+static void say_who(struct verdict *o, const struct verdict_facts *f)
+{
+    say(o, "%u of %u peer%s", (unsigned)f->n_among, (unsigned)f->n_members,
+        f->n_members == 1 ? "" : "s");
+    const char *before = " (";
+    if (f->n_dead > 0) {
+        say_names(o, " (dead: ", f->dead, f->n_dead);
+        before = "; ";
+    }
+    for (uint32_t i = 0; i < f->n_absent && i < NAMED; i++, before = ", ")
+        say(o, "%s%s: %s", before, f->absent[i].name, f->absent[i].why);
+    if (f->n_absent > NAMED)
+        say(o, " and %u more", (unsigned)(f->n_absent - NAMED));
+    if (f->n_dead + f->n_absent > 0)
+        say(o, ")");
+}
+
+/* This peer was away, so its knowledge of the other members may be outdated. The sentence therefore
+ * does not claim that silent members are dead, unless some have reported that they finished. */
+static void say_away(struct verdict *o, const struct verdict_facts *f)
+{
+    say(o, "no consensus: the run ended without this peer, which was away at round %llu of %llu",
+        (unsigned long long)f->rounds_claimed, (unsigned long long)f->n_rounds);
+    if (f->n_finished > 0)
+        say_names(o, "; finished: ", f->finished, f->n_finished);
+    if (f->n_dead > 0)
+        say_names(o,
+                  f->n_finished > 0 ? "; dead: "
+                                    : "; not heard since (finished, dead or refusing this peer): ",
+                  f->dead, f->n_dead);
+}
+
+/* Returns the words that say whether the consensus distance is exact, a bound or an estimate. */
+static const char *how(const struct verdict_facts *f)
+{
+    return f->exact ? "exact" : f->at_most ? "at most" : "estimated";
+}
+
+/* Appends how many members the quorum needed, and the distance between the models of those that
+ * ended. */
+static void say_quorum(struct verdict *o, const struct verdict_facts *f)
+{
+    double needed = ceil(f->quorum * (double)base_of(f) - rounding);
+    if (is_other_half(f))
+        say(o, ", exactly half of the members, without the first member, which breaks the tie");
+    else
+        say(o, ", %.0f of %u needed for quorum %g", needed, (unsigned)base_of(f), f->quorum);
+    if (isfinite(f->distance))
+        say(o, "; relative drift %.2e (%s)", f->distance, how(f));
+}
+
+static void say_left_over(struct verdict *o, const struct verdict_facts *f)
+{
+    say(o, "at the end, with one model: ");
+    say_who(o, f);
+    if (f->n_left > 0)
+        say(o, ", and %u left before", (unsigned)f->n_left);
+}
+
+static void say_joined(struct verdict *o, const struct verdict_facts *f)
+{
+    unsigned long long round = f->joined_round;
+    if (f->n_joined > 1)
+        say(o, "; %u peers joined, the last (%s) at round %llu", (unsigned)f->n_joined, f->joined,
+            round);
+    else if (f->n_joined == 1)
+        say(o, "; %s joined at round %llu", f->joined, round);
+    else if (round > 0)
+        say(o, "; joined at round %llu", round);
+}
+
+static void say_rounds(struct verdict *o, const struct verdict_facts *f)
+{
+    say_joined(o, f);
+    if (f->rounds_skipped == 0)
+        say(o, "; no round skipped");
+    else
+        say(o, "; %llu of %llu rounds skipped", (unsigned long long)f->rounds_skipped,
+            (unsigned long long)f->rounds_claimed);
+}
+
+static void say_all(struct verdict *o, const struct verdict_facts *f)
+{
+    switch (o->kind) {
+    case VERDICT_FAILED:
+        if (f->failure != NULL)
+            say(o, "failed: %s", f->failure);
+        else
+            say(o, "failed at round %llu of %llu", (unsigned long long)f->rounds_claimed,
+                (unsigned long long)f->n_rounds);
+        return;
+    case VERDICT_STOPPED:
+        if (f->n_rounds == 0)
+            say(o, "stopped while it waited for a run");
+        else
+            say(o, "stopped at round %llu of %llu, no consensus claimed",
+                (unsigned long long)f->rounds_claimed, (unsigned long long)f->n_rounds);
+        return;
+    case VERDICT_DIVERGED:
+        say(o, "no consensus: the run diverged: %s",
+            is_said(f->diverged) ? f->diverged : "the last loss is not finite");
+        return;
+    case VERDICT_AWAY:
+        say_away(o, f);
+        break;
+    case VERDICT_ALONE:
+        say(o, "no consensus: alone ");
+        if (!f->lonely)
+            say_left_over(o, f);
+        else
+            say(o, "during the whole run: no peer of the bootstrap list was reached");
+        break;
+    case VERDICT_NO_QUORUM:
+        say(o, "no quorum: ");
+        say_who(o, f);
+        say_quorum(o, f);
+        break;
+    case VERDICT_UNASKED:
+        say(o, "no consensus phase was requested, so no consensus is claimed: ");
+        say_who(o, f);
+        break;
+    case VERDICT_UNKNOWN:
+        say(o, "no consensus: %s: ",
+            f->uncertified ? "the members did not agree on a certificate of their final models"
+                           : "the drift is not known");
+        say_who(o, f);
+        break;
+    case VERDICT_APART:
+        say(o, "no consensus: relative drift %.2e (%s) is over the target %g: ", f->distance,
+            how(f), f->target);
+        say_who(o, f);
+        break;
+    case VERDICT_CONSENSUS:
+        say(o, "consensus of ");
+        say_who(o, f);
+        say(o, " at relative drift %.2e (%s, target %g)", f->distance, how(f), f->target);
+        break;
+    }
+    say_rounds(o, f);
+    if (is_said(f->unlearnt))
+        say(o, "; warning: the model is no better than guessing: %s", f->unlearnt);
+}
+
+void verdict_judge(struct verdict *o, const struct verdict_facts *f)
+{
+    *o = (struct verdict){.kind = kind_of(f)};
+    o->exit_code = code_of(o->kind, f->failed);
+    say_all(o, f);
+    if (f->lonely && (o->kind == VERDICT_STOPPED || o->kind == VERDICT_DIVERGED))
+        say(o, "; alone during the whole run: no peer of the bootstrap list was reached");
+}

@@ -1,0 +1,171 @@
+/* peer/node/result/verdict.h -- decides how a run ended: turns facts into a kind, a sentence and an exit
+ * code.
+ *
+ * The first row that applies decides. A peer judges by its own knowledge: its consensus distance is
+ * an estimate, and dead members are those that it has heard of. `hearsay local` and `hearsay sim`
+ * start all peers, and judge by the models themselves.
+ *
+ *   fact                                                 kind             exit code
+ *   ---------------------------------------------------  ---------------  ---------
+ *   the process failed, or its input was invalid         failed           1 or 2
+ *   the user stopped the run (SIGTERM)                   stopped          0
+ *   training diverged, or the last loss is not finite    diverged         3
+ *   the run ended while this peer was away               ended-elsewhere  3
+ *   a bootstrap list is given, but no peer was ever met  never-connected  3
+ *   fewer members than the quorum ended together,
+ *     or half of them without the smallest identity      no-quorum        3
+ *   all other members have left or died                  never-connected  3
+ *   no consensus phase was requested (--final-drift 0)   not-requested    0
+ *   the consensus distance is not known                  unknown          3
+ *   the consensus distance exceeds the target            over-target      3
+ *   none of these                                        consensus        0
+ */
+#ifndef PEER_NODE_RESULT_VERDICT_H
+#define PEER_NODE_RESULT_VERDICT_H
+
+#include "gossip/wire/wire.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    VERDICT_TEXT = 512,    /* Size of the sentence of a verdict, in bytes with the NUL. */
+    VERDICT_DEAD_MAX = 64, /* Maximum number of dead, and of absent, members that are named. */
+    VERDICT_WHY_MAX = 48   /* Size of the reason why a member is absent, in bytes with the NUL. */
+};
+
+/* Kind of a verdict, in the order of the table above. */
+enum verdict_kind {
+    VERDICT_FAILED,
+    VERDICT_STOPPED,
+    VERDICT_DIVERGED,
+    VERDICT_AWAY,
+    VERDICT_ALONE,
+    VERDICT_NO_QUORUM,
+    VERDICT_UNASKED,
+    VERDICT_UNKNOWN,
+    VERDICT_APART,
+    VERDICT_CONSENSUS
+};
+
+/* Facts about the end of a run, from the view of one peer or of a judge that started all peers.
+ * Initialise with zeros, and `distance` with NaN. Strings are borrowed. */
+struct verdict_facts
+{
+    int failed;           /* Exit code of a failure that ended the process. 0: no failure. */
+    const char *failure;  /* What failed, as a clause. NULL: it has been reported already. */
+    bool stopped;         /* True: the user stopped the run. */
+    bool lonely;          /* True: a bootstrap list was given, and no other peer was ever met. */
+    const char *diverged; /* How training diverged, as a clause. "" or NULL: it did not. */
+    bool infinite;        /* True: the last training loss is not finite. */
+    /* Why the model is no better than guessing, as a clause. "" or NULL: it is better. With several
+     * peers: set if it holds for all that ended. Leads to a warning and does not change the kind of
+     * the verdict. */
+    const char *unlearnt;
+
+    /* Number of members of the run, without those that left by their own announcement. */
+    uint32_t n_members;
+    uint32_t n_among; /* Number of members that ended the run together, including this peer. */
+    uint32_t n_left;  /* Number of members that left by their own announcement. */
+    /* Number of members that ended the run together with this peer, but could not store their
+     * model. They are counted in n_dead, too. */
+    uint32_t n_failed;
+    /* Number of members that were present when training began. 0: all n_members were. */
+    uint32_t n_begun;
+    /* True: the member with the smallest identity, of those present at the beginning, did not end
+     * the run with this peer. */
+    bool without_first;
+    double quorum; /* Share of n_begun that must have ended together, in [0, 1]. */
+    /* Number of dead members. With `away`: number of members that are not known to have
+     * finished. */
+    uint32_t n_dead;
+    /* Names of the first dead members, at most VERDICT_DEAD_MAX. */
+    char dead[VERDICT_DEAD_MAX][WIRE_NAME_MAX + 1];
+
+    /* Number of members that live but did not end the run with this peer. absent[] lists the first
+     * VERDICT_DEAD_MAX. */
+    uint32_t n_absent;
+    struct verdict_absent
+    {
+        char name[WIRE_NAME_MAX + 1];
+        char why[VERDICT_WHY_MAX]; /* Reason why the member is absent, as a clause. */
+    } absent[VERDICT_DEAD_MAX];
+
+    /* True: the run ended while this peer was away, so no member ended it with this peer. Members
+     * that have reported their end are in finished[], and all others in dead[]. */
+    bool away;
+    /* Number of members that finished without this peer. Used if `away` is set. */
+    uint32_t n_finished;
+    char finished[VERDICT_DEAD_MAX][WIRE_NAME_MAX + 1]; /* Names of the first finished members. */
+
+    /* Relative consensus distance |x - mean| / |mean| at the end. NaN or infinite: not known. */
+    double distance;
+    /* True: `distance` is not known, because the members have not agreed on a certificate of their
+     * final models (peer/node/finish/README.md). */
+    bool uncertified;
+    bool at_most;  /* True: `distance` is an upper bound, which may be far above the distance. */
+    bool exact;    /* True: `distance` was computed from the models. False: it is an estimate. */
+    double target; /* Value of --final-drift. 0 or less: no consensus phase was requested. */
+
+    uint64_t n_rounds;       /* Number of rounds of the run. */
+    uint64_t rounds_claimed; /* Number of rounds that are over, or the sum over several peers. */
+    /* Number of rounds that this peer skipped after it had joined, or the sum over several
+     * peers. */
+    uint64_t rounds_skipped;
+    /* Round at which this peer joined the run. With several peers: the latest such round. 0: it
+     * joined at the beginning. */
+    uint64_t joined_round;
+    uint32_t n_joined; /* With several peers: number of those that joined a run under way. */
+    char joined[WIRE_NAME_MAX + 1]; /* Name of the peer that joined last, if n_joined > 0. */
+};
+
+/* The verdict of a run. */
+struct verdict
+{
+    enum verdict_kind kind;
+    int exit_code;           /* Exit code of the process: enum cmd_exit of peer/run/exit.h. */
+    char text[VERDICT_TEXT]; /* One sentence for the user, without a full stop. */
+};
+
+/* Sets *o to the verdict that follows from the facts. */
+void verdict_judge(struct verdict *o, const struct verdict_facts *f);
+
+/* Returns the name of the kind as programs read it, such as "no-quorum". */
+const char *verdict_word(enum verdict_kind kind);
+
+/* Adds a dead member to the facts. */
+void verdict_add_dead(struct verdict_facts *f, const char *name);
+
+/* Adds a member that lives but did not end the run with this peer. `why` is a clause. */
+void verdict_add_absent(struct verdict_facts *f, const char *name, const char *why);
+
+/* Adds a member that finished the run without this peer. */
+void verdict_add_finished(struct verdict_facts *f, const char *name);
+
+/* Facts about one peer, for a judge that started all peers. */
+struct verdict_peer
+{
+    const char *name;
+    bool left; /* True: the peer was stopped and is no longer a member. */
+    bool died; /* True: the peer failed before it ended the run. */
+    /* Reason, as a clause, why the peer is alive but did not end the run with the others. NULL:
+     * there is no such reason. */
+    const char *absent;
+    bool ended; /* True: the peer ended the run and has a model. */
+    /* The fields below have the meaning of the fields of the same name in struct verdict_facts. */
+    const char *diverged;
+    bool infinite;
+    const char *unlearnt;
+    uint64_t rounds_claimed, rounds_skipped, joined_round;
+};
+
+/* Adds one peer to the facts about all peers. The caller initialises *all with zeros, adds every
+ * peer, and then sets quorum, target, n_rounds, and the distance between the models of the peers
+ * that ended. */
+void verdict_add_peer(struct verdict_facts *all, const struct verdict_peer *p);
+
+/* Returns whether n_live is at least `share` of n_members. If a partition splits the members into
+ * two equal halves, both halves therefore have a quorum of 0.5. */
+bool verdict_quorum(uint32_t n_live, uint32_t n_members, double share);
+
+#endif

@@ -1,0 +1,450 @@
+/* peer/node/session/admit.c -- checks identities, certificates and names, and handles refusals. */
+#include "peer/node/session/admit.h"
+
+#include "peer/node/mark.h"
+#include "peer/node/session/sessions.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SIGNED_MAX_BYTES = 256 };
+
+/* Writes an identity in hexadecimal, as in a members file. The caller provides the buffer, because
+ * a message may contain several identities. */
+static const char *hex(const uint8_t id[WIRE_ID_BYTES], char out[2 * WIRE_ID_BYTES + 1])
+{
+    for (size_t i = 0; i < WIRE_ID_BYTES; i++)
+        snprintf(out + 2 * i, 3, "%02x", id[i]);
+    return out;
+}
+
+static int compare(const void *a, const void *b)
+{
+    return memcmp(a, b, WIRE_ID_BYTES);
+}
+
+/* ---- is it admitted? ---- */
+
+static bool on_list(const struct admit *a, const uint8_t id[WIRE_ID_BYTES])
+{
+    return a->n > 0 && bsearch(id, a->id, a->n, sizeof *a->id, compare) != NULL;
+}
+
+/* Returns whether the identity needs no certificate: it is on the allow-list, or is this peer's
+ * own. */
+static bool is_free(const struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
+{
+    const struct admit *a = &s->admit;
+    return !a->listed || on_list(a, id) || env_same_id(id, s->env->config.id);
+}
+
+/* Verifies the two signatures of the record's certificate. */
+static bool sound(const struct sessions *s, const struct record *r)
+{
+    const struct members_crypto *crypto = s->env->config.crypto;
+    const struct certificate *c = &r->certificate;
+    uint8_t msg[SIGNED_MAX_BYTES];
+    size_t n = wire_token_signed(msg, sizeof msg, c);
+    if (!crypto->verify(crypto->self, c->issuer, msg, n, c->issued))
+        return false;
+    n = wire_presented_signed(msg, sizeof msg, r->id);
+    return crypto->verify(crypto->self, c->key, msg, n, c->presented);
+}
+
+/* Returns whether the table has a record of this member with the same certificate, which was
+ * therefore verified before. */
+static bool is_known(const struct sessions *s, const struct record *r)
+{
+    const struct member *m = members_find(s->env->members, r->id);
+    return m != NULL && !m->refused && m->record->invited
+           && memcmp(&m->record->certificate, &r->certificate, sizeof r->certificate) == 0;
+}
+
+enum admitted { ADMITTED = -1 }; /* Result of judge() for a member that is admitted. */
+
+/* Returns ADMITTED, or the reason of the refusal (enum wire_refusal) by the table in admit.h.
+ * `known`: the certificate was verified before. `met`: the member itself has sent the record, so
+ * the expiry of its certificate is checked. */
+static int judge(const struct sessions *s, const struct record *r, bool known, bool met)
+{
+    const struct admit *a = &s->admit;
+    int64_t unix_ms = (a->unix_us + s->env->driver_us) / 1000;
+    if (is_free(s, r->id))
+        return ADMITTED;
+    if (!r->invited)
+        return REFUSED_UNLISTED;
+    if (!on_list(a, r->certificate.issuer))
+        return REFUSED_ISSUER;
+    if (known)
+        return ADMITTED;
+    if (!sound(s, r))
+        return REFUSED_FORGED;
+    return met && unix_ms > 0 && (uint64_t)unix_ms >= r->certificate.expires_ms ? REFUSED_EXPIRED
+                                                                                : ADMITTED;
+}
+
+bool admit_record(struct sessions *s, const struct record *r)
+{
+    return !s->admit.listed || judge(s, r, is_known(s, r), false) == ADMITTED;
+}
+
+bool admit_keeps_out(const struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
+{
+    const struct member *m = s->admit.listed ? members_find(s->env->members, id) : NULL;
+    return m != NULL && m->refused && judge(s, m->record, false, false) != ADMITTED;
+}
+
+/* ---- refusing ---- */
+
+/* Returns whether a warning about peer `id` for the reason `why` was printed within
+ * ADMIT_WARNING_US. If not, remembers that it is printed now. Also stores the time of this
+ * refusal. */
+static bool is_told(struct admit *a, const uint8_t id[WIRE_ID_BYTES], int why, int64_t now_us)
+{
+    for (uint32_t i = 0; i < ADMIT_TOLD; i++)
+        if (a->told[i].until_us > now_us && a->told[i].why == why
+            && env_same_id(a->told[i].id, id)) {
+            a->told[i].last_us = now_us;
+            return true;
+        }
+    uint32_t at = a->next_told++ % ADMIT_TOLD;
+    memcpy(a->told[at].id, id, WIRE_ID_BYTES);
+    a->told[at].why = why;
+    a->told[at].until_us = now_us + ADMIT_WARNING_US;
+    a->told[at].last_us = now_us;
+    return false;
+}
+
+bool admit_run_is_told(struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
+{
+    return is_told(&s->admit, id, ADMIT_OTHER_RUN, s->env->now_us);
+}
+
+/* Prints a warning that this peer refuses peer `id`. `other`: the issuer for REFUSED_ISSUER, and
+ * the member with the same name for REFUSED_NAME. */
+static void say_refused(struct sessions *s, const char *name, const uint8_t id[WIRE_ID_BYTES],
+                        enum wire_refusal why, const uint8_t other[WIRE_ID_BYTES])
+{
+    char x[2 * WIRE_ID_BYTES + 1], y[2 * WIRE_ID_BYTES + 1];
+    if (is_told(&s->admit, id, (int)why, s->env->now_us))
+        return;
+    MARK_IF(why == REFUSED_UNLISTED, "admit: refuses an unlisted peer");
+    MARK_IF(why == REFUSED_EXPIRED, "admit: refuses an expired token");
+    MARK_IF(why == REFUSED_NAME, "admit: refuses a name in use");
+    switch (why) {
+    case REFUSED_UNLISTED:
+        env_note(s->env, NOTE_WARNING,
+                 "refused %s: its identity %s is not in the members file, and it has no token",
+                 name, hex(id, x));
+        break;
+    case REFUSED_EXPIRED:
+        env_note(s->env, NOTE_WARNING, "refused %s (%.8s): its token has expired", name,
+                 hex(id, x));
+        break;
+    case REFUSED_ISSUER:
+        env_note(s->env, NOTE_WARNING,
+                 "refused %s (%.8s): its token was signed by %s, which is not in the members file",
+                 name, hex(id, x), hex(other, y));
+        break;
+    case REFUSED_FORGED:
+        env_note(s->env, NOTE_WARNING, "refused %s (%.8s): its token is forged", name, hex(id, x));
+        break;
+    case REFUSED_NAME:
+        env_note(s->env, NOTE_WARNING,
+                 "refused %s (%.8s): that name belongs to %.8s, which is alive; each member needs "
+                 "its own name",
+                 name, hex(id, x), hex(other, y));
+        break;
+    }
+}
+
+/* Sends REFUSED as the last message of the session and hangs up. */
+static void refuse(struct sessions *s, const struct link *l, enum wire_refusal why,
+                   const uint8_t other[WIRE_ID_BYTES])
+{
+    uint8_t out[128];
+    struct wire_refused m = {.why = why};
+    snprintf(m.name, sizeof m.name, "%s", s->env->config.name);
+    if (why == REFUSED_NAME)
+        memcpy(m.other, other, sizeof m.other);
+    sessions_send(s, l, false, out, wire_put_refused(out, sizeof out, &m), NULL);
+    sessions_hang_up(s, l, false, "this peer refused the other end");
+    failure_detector_refused(s, l->id);
+}
+
+/* ---- names ---- */
+
+/* Returns the session of another member with the name in record r, or NULL. The session must not be
+ * silent, because a silent member may be dead, and its name is then free. */
+static const struct link *holder(const struct sessions *s, const struct record *r)
+{
+    for (size_t i = 0; i < s->n_links; i++) {
+        const struct link *l = &s->links[i];
+        const struct member *m = members_find(s->env->members, l->id);
+        if (link_talks(l) && !l->doomed && !l->mute && m != NULL && !env_same_id(l->id, r->id)
+            && m->record->state != RECORD_LEFT && strcmp(m->record->name, r->name) == 0)
+            return l;
+    }
+    return NULL;
+}
+
+/* Returns the record of the member that started later, or the one with the greater id if both
+ * started at the same time. The start is read from the incarnation, which begins with the wall
+ * clock in milliseconds. All peers choose the same record, because incarnations are signed. */
+static const struct record *later(const struct record *a, const struct record *b)
+{
+    if (a->incarnation != b->incarnation)
+        return a->incarnation > b->incarnation ? a : b;
+    return memcmp(a->id, b->id, WIRE_ID_BYTES) > 0 ? a : b;
+}
+
+/* Returns the id of the live member that has the name in record r, or NULL. Returns NULL, too, if
+ * this peer has the same name and started later, because the other peer then refuses this peer. */
+static const uint8_t *name_taken(const struct sessions *s, const struct record *r)
+{
+    const struct record *own = members_self(s->env->members);
+    MARK_IF(strcmp(own->name, r->name) == 0, "admit: another peer has the name of this peer");
+    if (strcmp(own->name, r->name) == 0)
+        return later(own, r) == r ? own->id : NULL;
+    const struct link *l = holder(s, r);
+    return l != NULL ? l->id : NULL;
+}
+
+void admit_one_of_two(struct sessions *s, const struct record *a, const struct record *b)
+{
+    struct env *v = s->env;
+    const struct record *loser = later(a, b), *other = loser == a ? b : a;
+    struct record gone = *loser;
+    const struct link *l = sessions_to(s, gone.id);
+    char x[2 * WIRE_ID_BYTES + 1], y[2 * WIRE_ID_BYTES + 1];
+    if (env_same_id(gone.id, v->config.id)) {
+        MARK("admit: this peer ends, its name is in use");
+        env_note(
+            v, NOTE_ERROR,
+            "two members are called %s: %.8s and this one, %.8s, which started later and exits "
+            "now",
+            gone.name, hex(other->id, x), hex(gone.id, y));
+        sessions_leave(s);
+        env_end(v, 2);
+        return;
+    }
+    MARK("admit: one of two members of a name is refused");
+    say_refused(s, gone.name, gone.id, REFUSED_NAME, other->id);
+    if (l != NULL)
+        refuse(s, l, REFUSED_NAME, other->id);
+    members_refuse(v->members, gone.id, true, v->now_us);
+}
+
+/* ---- new sessions ---- */
+
+bool admit_hello(struct sessions *s, const struct link *l, const struct record *r)
+{
+    int why = s->admit.listed ? judge(s, r, is_known(s, r), true) : ADMITTED;
+    if (why == ADMITTED)
+        return true;
+    say_refused(s, r->name, l->id, (enum wire_refusal)why, r->certificate.issuer);
+    refuse(s, l, (enum wire_refusal)why, l->id);
+    return false;
+}
+
+bool admit_name(struct sessions *s, const struct link *l, const struct record *r)
+{
+    const uint8_t *other = name_taken(s, r);
+    if (other == NULL)
+        return true;
+    say_refused(s, r->name, l->id, REFUSED_NAME, other);
+    refuse(s, l, REFUSED_NAME, other);
+    return false;
+}
+
+/* An observer is admitted if it uses the identity of a listed peer or of a member. */
+bool admit_observer(struct sessions *s, const struct link *l)
+{
+    const struct member *m = members_find(s->env->members, l->id);
+    if (is_free(s, l->id) || (m != NULL && !m->refused))
+        return true;
+    char x[2 * WIRE_ID_BYTES + 1];
+    if (!is_told(&s->admit, l->id, ADMIT_OBSERVER, s->env->now_us))
+        env_note(s->env, NOTE_WARNING,
+                 "refused an observer: its identity %s is not in the members file", hex(l->id, x));
+    refuse(s, l, REFUSED_UNLISTED, l->id);
+    return false;
+}
+
+/* ---- a new allow-list ---- */
+
+/* Removes a member that the new allow-list does not admit. */
+static void revoke(struct sessions *s, const struct record *r, enum wire_refusal why)
+{
+    char x[2 * WIRE_ID_BYTES + 1], y[2 * WIRE_ID_BYTES + 1];
+    if (why == REFUSED_ISSUER)
+        env_note(s->env, NOTE_WARNING,
+                 "%s (%.8s) is no longer a member: its token was signed by %.8s, which is not in "
+                 "the members file",
+                 r->name, hex(r->id, x), hex(r->certificate.issuer, y));
+    else
+        env_note(s->env, NOTE_WARNING,
+                 "%s (%.8s) is no longer a member: it is not in the members file", r->name,
+                 hex(r->id, x));
+    members_refuse(s->env->members, r->id, true, s->env->now_us);
+}
+
+/* Applies the new allow-list to the member table. Members that it does not admit are refused.
+ * Members that only the former list did not admit are no longer refused. */
+static void hold_members(struct sessions *s, const struct admit *former)
+{
+    struct members *all = s->env->members;
+    for (size_t i = 0; i < members_count(all); i++) {
+        const struct member *m = members_at(all, i);
+        struct record r = *m->record;
+        int why = judge(s, &r, false, false);
+        MARK_IF(why != ADMITTED && !m->refused, "admit: revokes a member");
+        MARK_IF(why == ADMITTED && m->refused && former->listed && !on_list(former, r.id),
+                "admit: admits a member again");
+        if (why != ADMITTED && !m->refused)
+            revoke(s, &r, (enum wire_refusal)why);
+        else if (why == ADMITTED && m->refused && former->listed && !on_list(former, r.id))
+            members_refuse(all, r.id, false, s->env->now_us);
+    }
+}
+
+/* Ends the sessions with peers and observers that the new allow-list does not admit. */
+static void hold_sessions(struct sessions *s)
+{
+    for (size_t i = 0; i < s->n_links; i++) {
+        const struct link *l = &s->links[i];
+        if (!l->used || l->doomed || !l->hello)
+            continue;
+        const struct member *m = members_find(s->env->members, l->id);
+        bool stays = is_free(s, l->id) || (m != NULL && !m->refused);
+        bool invited = m != NULL && m->record->invited;
+        MARK_IF(!stays, "admit: a new list ends a session");
+        if (!stays)
+            refuse(s, l, invited ? REFUSED_ISSUER : REFUSED_UNLISTED, l->id);
+    }
+}
+
+void admit_list(struct sessions *s, const struct node_event *ev)
+{
+    struct admit *a = &s->admit, former = *a;
+    char x[2 * WIRE_ID_BYTES + 1];
+    uint8_t(*id)[WIRE_ID_BYTES] = malloc((ev->admit.n + 1) * sizeof *id);
+    if (id == NULL) {
+        env_note(s->env, NOTE_ERROR,
+                 "out of memory for the members file; the previous one stays in use");
+        return;
+    }
+    if (ev->admit.n > 0)
+        memcpy(id, ev->admit.id, ev->admit.n * sizeof *id);
+    a->id = id;
+    a->n = ev->admit.n;
+    a->listed = true;
+    a->unix_us = ev->admit.unix_ms * 1000 - s->env->driver_us;
+    memset(a->told, 0, sizeof a->told);
+    bool own = on_list(a, s->env->config.id), owned = on_list(&former, s->env->config.id);
+    if (!own && (owned || !former.listed) && !members_self(s->env->members)->invited)
+        env_note(s->env, NOTE_WARNING,
+                 "this peer's own identity %s is not in its members file: peers with the same file "
+                 "refuse it",
+                 hex(s->env->config.id, x));
+    hold_members(s, &former);
+    hold_sessions(s);
+    free(former.id);
+}
+
+void admit_close(struct admit *a)
+{
+    free(a->id);
+    *a = (struct admit){0};
+}
+
+/* ---- refusals of this peer by others ---- */
+
+bool admit_is_refused(const struct admit *a)
+{
+    return a->refused_us != 0;
+}
+
+bool admit_must_wait(const struct admit *a, const uint8_t id[WIRE_ID_BYTES], int64_t now_us)
+{
+    for (uint32_t i = 0; i < ADMIT_TOLD; i++)
+        if (a->told[i].until_us > now_us && now_us - a->told[i].last_us < REFUSER_REDIAL_US
+            && a->told[i].why != ADMIT_OTHER_RUN && env_same_id(a->told[i].id, id))
+            return true;
+    return a->refused_us != 0 && now_us - a->last_us < REFUSED_REDIAL_US;
+}
+
+static void say_why(struct sessions *s, const struct wire_refused *m)
+{
+    char x[2 * WIRE_ID_BYTES + 1], y[2 * WIRE_ID_BYTES + 1];
+    struct env *v = s->env;
+    switch (m->why) {
+    case REFUSED_UNLISTED:
+        env_note(v, NOTE_WARNING,
+                 "%s does not admit this peer: identity %s is not in its members file, and there "
+                 "is no --token",
+                 m->name, hex(v->config.id, x));
+        break;
+    case REFUSED_EXPIRED:
+        env_note(v, NOTE_WARNING, "%s does not admit this peer: its token has expired", m->name);
+        break;
+    case REFUSED_ISSUER:
+        env_note(v, NOTE_WARNING,
+                 "%s does not admit this peer: the signer of its token is not in the members file",
+                 m->name);
+        break;
+    case REFUSED_FORGED:
+        env_note(v, NOTE_WARNING, "%s does not admit this peer: its token is forged", m->name);
+        break;
+    case REFUSED_NAME:
+        env_note(v, NOTE_WARNING,
+                 "%s does not admit this peer, %.8s: the name %s belongs to %.8s, which is alive; "
+                 "choose another with --name",
+                 m->name, hex(v->config.id, x), v->config.name, hex(m->other, y));
+        break;
+    }
+}
+
+void admit_refused(struct sessions *s, const struct link *l, const struct wire_refused *m)
+{
+    struct admit *a = &s->admit;
+    int64_t now = s->env->now_us;
+    MARK("admit: another peer refuses this peer");
+    if (a->refused_us == 0)
+        a->refused_us = now;
+    a->last_us = now;
+    if (a->said_us[m->why] == 0 || now - a->said_us[m->why] > ADMIT_WARNING_US) {
+        say_why(s, m);
+        a->said_us[m->why] = now;
+    }
+    sessions_hang_up(s, l, false, "the other end refused this peer");
+    failure_detector_refused(s, l->id);
+}
+
+/* Returns whether a session has lasted for ADMITTED_US, so that its other end admits this peer. */
+static bool has_session(const struct sessions *s)
+{
+    for (size_t i = 0; i < s->n_links; i++) {
+        const struct link *l = &s->links[i];
+        if (link_talks(l) && !l->doomed && s->env->now_us - l->up_us > ADMITTED_US)
+            return true;
+    }
+    return false;
+}
+
+void admit_tick(struct sessions *s)
+{
+    struct admit *a = &s->admit;
+    int64_t now = s->env->now_us;
+    if (a->refused_us == 0)
+        return;
+    MARK_IF(has_session(s), "admit: a peer admits this peer again");
+    if (has_session(s) || now - a->last_us > REFUSAL_VALID_US) {
+        a->refused_us = 0;
+    } else if (now - a->refused_us >= REFUSED_END_US) {
+        MARK("admit: no peer admits this peer");
+        env_note(s->env, NOTE_ERROR, "no peer admits this peer: exiting");
+        env_end(s->env, 2);
+    }
+}

@@ -1,0 +1,112 @@
+/* peer/node/session/admit.h -- admission: which holders of the cluster key may be members.
+ *
+ * The driver provides an allow-list of identities with the event NODE_ADMIT. Before the first list,
+ * every holder of the cluster key is admitted. A certificate (struct certificate) admits a member
+ * that is not on the list. The first row that applies decides:
+ *
+ *     the identity is on the list, or is this peer's own     admitted
+ *     the record has no certificate                          REFUSED_UNLISTED
+ *     the issuer of the certificate is not on the list       REFUSED_ISSUER
+ *     the table has this record's certificate already        admitted
+ *     a signature of the certificate is invalid              REFUSED_FORGED
+ *     the certificate has expired, and the member itself     REFUSED_EXPIRED
+ *       has sent it in a HELLO
+ *     otherwise                                              admitted
+ *
+ * A certificate therefore has to be valid in time only when its owner first contacts a member. From
+ * then on members forward the record, and its receivers do not check the time again.
+ *
+ * A process that is not admitted gets the message REFUSED, and its session ends. Its record is
+ * dropped, also if another member has forwarded it. A new list is applied to all present members
+ * and sessions at once.
+ *
+ * Names must be unique. A peer is refused if its name belongs to a member with a session
+ * (admit_name()). Two members with one name that joined at different members meet in the member
+ * table, and the one that started later is refused (admit_one_of_two()).
+ *
+ * A peer that is refused, and has had no session for REFUSED_END_US, ends. Otherwise it would train
+ * alone.
+ */
+#ifndef PEER_NODE_SESSION_ADMIT_H
+#define PEER_NODE_SESSION_ADMIT_H
+
+#include "peer/node/node.h"
+
+enum {
+    ADMIT_TOLD = 16, /* Number of refusals that are remembered, so that no warning is repeated. */
+    /* Value of told[].why for a peer of another run. sessions.c refuses such a peer, and only
+     * the warning about it is limited here. */
+    ADMIT_OTHER_RUN = -1,
+    /* Value of told[].why for an observer. A peer asks for the run as an observer before it joins
+     * as a member, and the warning about the observer has no name: the warning about the member
+     * must still appear. */
+    ADMIT_OBSERVER = -2
+};
+
+/* Allow-list, recent refusals by this peer, and refusals of this peer by others. Part of struct
+ * sessions. Times are node times in microseconds. */
+struct admit
+{
+    /* True: an allow-list has arrived. False: every holder of the cluster key is admitted. */
+    bool listed;
+    uint8_t (*id)[WIRE_ID_BYTES]; /* The allow-list: n sorted identities. Owned. */
+    size_t n;                     /* Number of identities in the allow-list. */
+    /* Difference between the wall clock (microseconds since 1970) and the driver's clock, which does
+     * not stop during pauses, when the list arrived. */
+    int64_t unix_us;
+    struct
+    {
+        uint8_t id[WIRE_ID_BYTES]; /* Identity of the refused peer. */
+        int64_t until_us; /* Time before which the warning about the refusal is not repeated. */
+        int64_t last_us;  /* Time of the last refusal. */
+        int why;          /* Reason: an enum wire_refusal, or one of the two values above. */
+    } told[ADMIT_TOLD];   /* Recent refusals by this peer. */
+    /* Number of refusals stored so far. Modulo ADMIT_TOLD it is the next index in told[]. */
+    uint32_t next_told;
+
+    /* Time of the first and of the last refusal of this peer by another one. refused_us 0: no peer
+     * refuses this peer now, or a peer has admitted it since. */
+    int64_t refused_us, last_us;
+    /* Time at which a refusal of this peer was last printed, by reason. 0: never. */
+    int64_t said_us[REFUSED_NAME + 1];
+};
+
+struct sessions;
+struct link;
+
+void admit_close(struct admit *a);
+/* Replaces the allow-list by the one in the event NODE_ADMIT and applies it to all members and
+ * sessions. If memory is exhausted, the previous list stays in use. */
+void admit_list(struct sessions *s, const struct node_event *ev);
+/* Returns whether the allow-list or a certificate admits the sender of the first HELLO on session
+ * `l`, which contains record r. Otherwise sends REFUSED, prints a warning and hangs up. */
+bool admit_hello(struct sessions *s, const struct link *l, const struct record *r);
+/* Returns whether the name in record r is free for its owner. Otherwise refuses the owner as
+ * admit_hello() does. Called after the sender's run was accepted. */
+bool admit_name(struct sessions *s, const struct link *l, const struct record *r);
+/* Decides like admit_hello() about the HELLO of an observer, which contains no record. */
+bool admit_observer(struct sessions *s, const struct link *l);
+/* Returns whether a warning that peer `id` has another run was printed in the last ten minutes. If
+ * not, remembers that the caller prints it now. */
+bool admit_run_is_told(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
+/* Returns whether the allow-list or a certificate admits the member with record r. Used for records
+ * that another member has forwarded. The expiry of a certificate is therefore not checked. */
+bool admit_record(struct sessions *s, const struct record *r);
+/* Returns whether member `id` is refused (members_refuse()) and the allow-list does not admit it by
+ * its present record. */
+bool admit_keeps_out(const struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
+/* Handles the message REFUSED: the other end of session `l` refuses this peer. */
+void admit_refused(struct sessions *s, const struct link *l, const struct wire_refused *m);
+/* Returns whether other peers refuse this peer and no session has lasted since. */
+bool admit_is_refused(const struct admit *a);
+/* Returns whether this peer must not dial peer `id` now. This is so for 2 s after this peer has
+ * refused `id`, and for REFUSED_REDIAL_US after any peer has refused this peer. */
+bool admit_must_wait(const struct admit *a, const uint8_t id[WIRE_ID_BYTES], int64_t now_us);
+/* Handles two live members with the same name, given by their records. The member that started
+ * later is refused. If that is this peer, it ends. */
+void admit_one_of_two(struct sessions *s, const struct record *a, const struct record *b);
+/* Ends this peer if it has been refused for REFUSED_END_US. This peer no longer counts as refused
+ * if a session has lasted or no refusal has arrived for REFUSAL_VALID_US. */
+void admit_tick(struct sessions *s);
+
+#endif

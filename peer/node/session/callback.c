@@ -1,0 +1,278 @@
+/* peer/node/session/callback.c -- calls members at their announced addresses and prints the warnings. */
+#include "peer/node/session/callback.h"
+
+#include "peer/node/state.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool is_on(const struct sessions *s)
+{
+    return s->env->config.calls_back;
+}
+
+static struct link *link_of(struct sessions *s, uint32_t number)
+{
+    for (size_t i = 0; i < s->n_links; i++)
+        if (link_talks(&s->links[i]) && !s->links[i].doomed && s->links[i].number == number)
+            return &s->links[i];
+    return NULL;
+}
+
+static const struct record *record_of(const struct sessions *s, const uint8_t *id)
+{
+    const struct member *m = members_find(s->env->members, id);
+    return m != NULL ? m->record : NULL;
+}
+
+static uint64_t hash_of(const char *address)
+{
+    /* The result is never 0, because 0 means no address. */
+    return rng_hash((const uint8_t *)address, strlen(address)) | 1;
+}
+
+/* ---- Warnings ----------------------------------------------------------- */
+
+static const char remedy[] = "--advertise HOST:PORT, an address that the others can call";
+
+/* Remembers that a warning about this member at this address is printed. Returns false if it was
+ * remembered before. */
+static bool is_news(struct callback *b, const struct record *r, const char *address)
+{
+    uint64_t hash = rng_hash(r->id, WIRE_ID_BYTES) ^ hash_of(address);
+    uint32_t n = b->n_told < CALLBACK_NAMES ? b->n_told : CALLBACK_NAMES;
+    for (uint32_t i = 0; i < n; i++)
+        if (b->told[i] == hash)
+            return false;
+    b->told[b->n_told++ % CALLBACK_NAMES] = hash;
+    return true;
+}
+
+/* Warns that this peer cannot call a member at an address. After CALLBACK_LINES warnings, one line
+ * without a name follows, and no more. */
+static void tell_theirs(struct sessions *s, const struct record *r, const char *address,
+                        enum node_why why)
+{
+    struct callback *b = &s->callback;
+    if (!is_news(b, r, address) || b->n_told > CALLBACK_LINES + 1)
+        return;
+    if (b->n_told == CALLBACK_LINES + 1)
+        env_note(
+            s->env, NOTE_WARNING,
+            "more members cannot be called at the addresses that they announce: hearsay status "
+            "lists them");
+    else
+        env_note(s->env, NOTE_WARNING, "%s cannot be called at %s: %s; start it with %s", r->name,
+                 address, connection_diagnostics_why(why), remedy);
+}
+
+/* Warns that members cannot call this peer. One line covers all of them, because their results
+ * arrive at about the same time. */
+static void tell_ours(struct sessions *s)
+{
+    struct callback *b = &s->callback;
+    const struct link *last = NULL;
+    uint32_t n_works = 0;
+    for (size_t i = 0; i < s->n_links; i++) {
+        const struct link *l = &s->links[i];
+        if (!link_talks(l) || l->doomed)
+            continue;
+        n_works += l->callback.ours == CALLBACK_WORKS;
+        last = l->callback.ours == CALLBACK_FAILS ? l : last;
+    }
+    const struct record *r = last != NULL ? record_of(s, last->id) : NULL;
+    b->tell_us = 0;
+    if (r == NULL)
+        return;
+    enum node_why why = (enum node_why)last->callback.why;
+    if (n_works > 0) {
+        env_note(
+            s->env, NOTE_WARNING,
+            "%s cannot call this peer at %s: %s; %u other member%s can. If more members report "
+            "this, start this peer with %s",
+            r->name, b->address, connection_diagnostics_why(why), (unsigned)n_works,
+            n_works == 1 ? "" : "s", remedy);
+        return;
+    }
+    env_note(
+        s->env, NOTE_WARNING,
+        "no member can call this peer at %s, the address that it announces: %s, says %s; start "
+        "this peer with %s",
+        b->address, connection_diagnostics_why(why), r->name, remedy);
+    b->gap_us = b->gap_us == 0 ? CALLBACK_WARNING_US : 2 * b->gap_us;
+    b->gap_us = b->gap_us < CALLBACK_WARNING_MAX_US ? b->gap_us : CALLBACK_WARNING_MAX_US;
+    b->tell_us = s->env->now_us + b->gap_us;
+}
+
+/* ---- Results ------------------------------------------------------------ */
+
+static void send_result(struct sessions *s, const struct link *l, const char *address,
+                        enum node_why why)
+{
+    uint8_t out[WIRE_ADDRESS_MAX + 16];
+    struct wire_callback m = {.why = (uint32_t)why};
+    snprintf(m.address, sizeof m.address, "%s", address);
+    sessions_send(s, l, false, out, wire_put_callback(out, sizeof out, &m), NULL);
+}
+
+static void works(struct sessions *s, struct link *l, const char *address)
+{
+    l->callback.theirs = CALLBACK_WORKS;
+    send_result(s, l, address, NODE_WHY_UNKNOWN);
+}
+
+/* True if the reason shows that the address does not work. A call that could not be made, or a peer
+ * that is busy, shows nothing about the address. */
+static bool tells(enum node_why why)
+{
+    return why != NODE_WHY_UNKNOWN && why != NODE_WHY_MUTE && why != NODE_WHY_SLOW;
+}
+
+/* Handles a failed call: plans the next call, or reports that no address works. */
+static void failed(struct sessions *s, struct link *l, const char *address, enum node_why why)
+{
+    const struct record *r = record_of(s, l->id);
+    uint32_t n = r != NULL ? r->n_addresses : 0;
+    bool again = why != NODE_WHY_TIMEOUT && l->callback.n_calls < 2 * n;
+    l->callback.theirs = CALLBACK_OPEN;
+    if (l->callback.n_calls < n)
+        return; /* The next address is called without delay. */
+    /* The member may be restarting, so its addresses are called a second time. */
+    l->callback.next_us = s->env->now_us + CALLBACK_RETRY_US;
+    if (again && l->callback.n_calls != n)
+        l->callback.next_us = 0;
+    if (again)
+        return;
+    l->callback.theirs = tells(why) ? CALLBACK_FAILS : CALLBACK_UNKNOWN;
+    if (r == NULL || !tells(why))
+        return;
+    tell_theirs(s, r, address, why);
+    send_result(s, l, address, why);
+}
+
+bool callback_over(struct sessions *s, uint32_t tag, const uint8_t *id, enum node_why why)
+{
+    struct callback *b = &s->callback;
+    for (uint32_t i = 0; i < CALLBACK_CALLS; i++) {
+        if (!b->call[i].busy || b->call[i].tag != tag)
+            continue;
+        struct link *l = link_of(s, b->call[i].link);
+        b->call[i].busy = false;
+        if (l != NULL && id != NULL && env_same_id(id, l->id))
+            works(s, l, b->call[i].address);
+        else if (l != NULL)
+            failed(s, l, b->call[i].address, id != NULL ? NODE_WHY_OTHER : why);
+        return true;
+    }
+    return false;
+}
+
+/* Stores the result that a member reports about calls to this peer. */
+static void take_result(struct sessions *s, const struct link *link, const struct wire_callback *m)
+{
+    struct callback *b = &s->callback;
+    struct callback_link *l = &s->links[link - s->links].callback;
+    const struct record *own = members_self(s->env->members);
+    bool announced = false;
+    for (uint32_t i = 0; i < own->n_addresses; i++)
+        announced |= strcmp(own->address[i], m->address) == 0;
+    if (!announced)
+        return;
+    l->ours = m->why == NODE_WHY_UNKNOWN ? CALLBACK_WORKS : CALLBACK_FAILS;
+    if (l->ours != CALLBACK_FAILS)
+        return;
+    l->why = m->why;
+    snprintf(b->address, sizeof b->address, "%s", m->address);
+    if (b->tell_us == 0)
+        /* The warning is delayed, so that it covers the calls of other members, too. */
+        b->tell_us = s->env->now_us + CALLBACK_COLLECT_US;
+}
+
+void callback_came(struct node *n, const struct link *l, const struct wire_message *m)
+{
+    take_result(&n->sessions, l, &m->callback);
+}
+
+void callback_in_vain(struct sessions *s, struct contact *c, enum node_why why)
+{
+    const struct member *m = members_find(s->env->members, c->id);
+    if (!is_on(s) || c->met || m == NULL || m->state != MEMBER_ALIVE || m->record->n_addresses == 0)
+        return;
+    if (c->unmet_us == 0)
+        c->unmet_us = s->env->now_us;
+    /* A dead member is suspect before this time is over, so no warning about it is printed. */
+    if (!tells(why) || s->env->now_us - c->unmet_us < CALLBACK_UNMET_US)
+        return;
+    uint32_t last = (c->next_address + m->record->n_addresses - 1) % m->record->n_addresses;
+    tell_theirs(s, m->record, m->record->address[last], why);
+}
+
+/* ---- Calls -------------------------------------------------------------- */
+
+void callback_opened(struct sessions *s, struct link *l)
+{
+    if (!is_on(s))
+        return;
+    l->callback.next_us = s->env->now_us + env_jitter(s->env, CALLBACK_US);
+    if (!l->dialled)
+        return;
+    for (uint32_t i = 0; i < s->env->config.n_bootstrap; i++)
+        for (uint32_t k = 0; k < s->seeds[i].n; k++)
+            if (s->seeds[i].at[k].busy && s->seeds[i].at[k].tag == l->tag)
+                l->callback.dialled = hash_of(s->seeds[i].at[k].address);
+}
+
+/* Returns the session of a member that has to be called now, or NULL. */
+static struct link *next_link(struct sessions *s)
+{
+    for (size_t i = 0; i < s->n_links; i++) {
+        struct link *l = &s->links[i];
+        if (link_talks(l) && !l->doomed && !l->mute && l->callback.theirs == CALLBACK_OPEN
+            && s->env->now_us >= l->callback.next_us)
+            return l;
+    }
+    return NULL;
+}
+
+/* Calls the member of session `l`, or finds out that this is not necessary because this peer has
+ * already reached one of its addresses. `slot`: free index in call[]. */
+static void call(struct sessions *s, struct link *l, uint32_t slot)
+{
+    struct callback *b = &s->callback;
+    const struct record *r = record_of(s, l->id);
+    if (r == NULL || r->n_addresses == 0) {
+        l->callback.next_us = s->env->now_us + CALLBACK_NO_ADDRESS_US;
+        return;
+    }
+    /* This peer opened the session by calling an address in the record, so at least one of those
+     * addresses works. */
+    if (l->dialled && l->callback.dialled == 0) {
+        works(s, l, r->address[0]);
+        return;
+    }
+    for (uint32_t i = 0; i < r->n_addresses; i++)
+        if (l->callback.dialled == hash_of(r->address[i])) {
+            works(s, l, r->address[i]);
+            return;
+        }
+    b->call[slot].busy = true;
+    b->call[slot].link = l->number;
+    snprintf(b->call[slot].address, sizeof b->call[slot].address, "%s",
+             r->address[l->callback.n_calls++ % r->n_addresses]);
+    l->callback.theirs = CALLBACK_CALLING;
+    dial_address(s, b->call[slot].address, &b->call[slot].tag);
+}
+
+void callback_tick(struct sessions *s)
+{
+    struct callback *b = &s->callback;
+    if (!is_on(s))
+        return;
+    for (uint32_t i = 0; i < CALLBACK_CALLS && s->env->fx->n_dials < NODE_DIALS_MAX; i++) {
+        struct link *l = b->call[i].busy ? NULL : next_link(s);
+        if (l != NULL)
+            call(s, l, i);
+    }
+    if (b->tell_us != 0 && s->env->now_us >= b->tell_us)
+        tell_ours(s);
+}

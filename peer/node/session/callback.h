@@ -1,0 +1,96 @@
+/* peer/node/session/callback.h -- checks whether members can be called at the addresses that they announce.
+ *
+ *   a session with a member opens
+ *        |
+ *        v  after about 1 s: did this peer open the session at an address of the member's record?
+ *   yes: send CALLBACK "works"     no: call each address of the record; all of them a second time
+ *                                  after 1.5 s, unless a call times out
+ *                                     |                                 |
+ *                       the member answers at one address    the member answers at no address
+ *                                     |                                 |
+ *                           send CALLBACK "works"          print a warning; send CALLBACK with the
+ *                                                          reason, so that the member warns, too
+ *
+ * A call ends as soon as the other end has proved its identity. A peer also warns of a neighbour
+ * that other members report alive and that it could never call. Results of calls do not change any
+ * decision of the protocol: a member without a working address can still call others. The simulator
+ * makes no such calls (config.calls_back is false).
+ */
+#ifndef PEER_NODE_SESSION_CALLBACK_H
+#define PEER_NODE_SESSION_CALLBACK_H
+
+#include "peer/node/node.h"
+
+struct sessions;
+struct link;
+struct contact;
+struct wire_message;
+
+enum {
+    CALLBACK_CALLS = 4, /* Maximum number of calls at a time. */
+    /* Maximum number of warnings with a name. One line without names follows. */
+    CALLBACK_LINES = 8,
+    /* Maximum number of pairs of member and address that are remembered after a warning. */
+    CALLBACK_NAMES = 32
+};
+
+enum callback_state {
+    CALLBACK_OPEN = 0, /* The member was not called yet, and no call is in progress. */
+    CALLBACK_CALLING,  /* A call to the member is in progress. */
+    CALLBACK_WORKS,    /* The member answered at an announced address. */
+    CALLBACK_FAILS,    /* The member answered at none of its announced addresses. */
+    /* All calls failed for reasons that show nothing about the addresses, for example a busy
+     * peer. */
+    CALLBACK_UNKNOWN
+};
+
+/* Results of the calls between this peer and the member of one session. Part of struct link. */
+struct callback_link
+{
+    enum callback_state theirs; /* Whether this peer can call the member. */
+    /* Whether the member can call this peer, as reported by the member. */
+    enum callback_state ours;
+    /* Hash of the bootstrap address that this peer dialled for the session. 0: none. */
+    uint64_t dialled;
+    uint32_t n_calls; /* Number of calls to the member's addresses so far. */
+    int64_t next_us;  /* Earliest time of the next call, in microseconds. */
+    /* Reason why the member's last call failed (enum node_why), if `ours` is CALLBACK_FAILS. */
+    uint32_t why;
+};
+
+/* Calls in progress and warnings of this peer. Part of struct sessions. */
+struct callback
+{
+    struct
+    {
+        bool busy; /* True: the call is in progress. False: the entry of call[] is free. */
+        /* Tag of the dial, and the driver's number of the session with the member. */
+        uint32_t tag, link;
+        char address[WIRE_ADDRESS_MAX + 1]; /* Address of the member that is called. */
+    } call[CALLBACK_CALLS];
+    /* Hashes of the pairs of member and address about which this peer has warned. */
+    uint64_t told[CALLBACK_NAMES];
+    /* Number of pairs so far about which this peer has warned. told[] has the latest
+     * CALLBACK_NAMES. */
+    uint32_t n_told;
+    /* Announced address of this peer that a member failed to call most recently. */
+    char address[WIRE_ADDRESS_MAX + 1];
+    /* tell_us: time of the next warning about this peer's own address; 0: none is planned. gap_us:
+     * last interval between two such warnings; 0: no interval yet. In microseconds. */
+    int64_t tell_us, gap_us;
+};
+
+/* Prepares the check of a member's addresses when a session opens. Must be called before
+ * dial_over(), which would clear the mark of the bootstrap address that was dialled. */
+void callback_opened(struct sessions *s, struct link *l);
+/* Handles the end of the call with this tag. `id`: the peer that answered; NULL: the call failed
+ * for the reason `why`. Returns false if the call was not made by callback.c. */
+bool callback_over(struct sessions *s, uint32_t tag, const uint8_t *id, enum node_why why);
+/* Handles a CALLBACK message. */
+void callback_came(struct node *n, const struct link *l, const struct wire_message *m);
+/* Handles a failed call to a contact: a neighbour, or a member that this peer monitors. */
+void callback_in_vain(struct sessions *s, struct contact *c, enum node_why why);
+/* Prints the warnings and starts the calls that are due. */
+void callback_tick(struct sessions *s);
+
+#endif

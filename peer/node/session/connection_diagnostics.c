@@ -1,0 +1,267 @@
+/* peer/node/session/connection_diagnostics.c -- counts failed dials and prints warnings about them. */
+#include "peer/node/session/connection_diagnostics.h"
+
+#include "peer/node/session/sessions.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    /* Number of consecutive failures before a warning about a wrong cluster key or program. */
+    SURE = 2,
+    NAME_SHOWN = 40 /* Maximum number of characters of a name in a warning. */
+};
+
+const char *connection_diagnostics_why(enum node_why why)
+{
+    switch (why) {
+    case NODE_WHY_UNRESOLVED:
+        return "the name does not resolve";
+    case NODE_WHY_REFUSED:
+        return "nothing listens there (connection refused)";
+    case NODE_WHY_UNREACHABLE:
+        return "no route to the host";
+    case NODE_WHY_TIMEOUT:
+        return "no answer (timed out)";
+    case NODE_WHY_CLOSED:
+        return "it closes the connection at the first message: it does not have the same cluster "
+               "key, or is not a hearsay peer";
+    case NODE_WHY_MUTE:
+        return "it accepts the connection and sends nothing: it is still reading its data, hangs, "
+               "or is not a hearsay peer";
+    case NODE_WHY_SLOW:
+        return "its handshake did not finish in time: an older release, or a lossy network";
+    case NODE_WHY_BROKEN:
+        return "the connection broke during the handshake";
+    case NODE_WHY_JUNK:
+        return "its answer is not encrypted with this cluster key: it is not a peer of this "
+               "cluster";
+    case NODE_WHY_VERSION:
+        return "it supports other protocol versions";
+    case NODE_WHY_UNWELCOME:
+        return "it completes the handshake and closes the connection: it does not admit this peer, "
+               "or is ending";
+    case NODE_WHY_OTHER:
+        return "another peer answers there";
+    case NODE_WHY_UNKNOWN:
+    case NODE_WHYS:
+        break;
+    }
+    return "it could not be called";
+}
+
+/* Returns whether a user must fix the cause of a failed dial (`why`), because it does not disappear
+ * by itself. */
+static bool is_wrong(enum node_why why)
+{
+    return why == NODE_WHY_CLOSED || why == NODE_WHY_JUNK || why == NODE_WHY_VERSION;
+}
+
+/* Returns whether all addresses of the bootstrap name belong to this peer. */
+static bool self_only(const struct seed *d)
+{
+    for (uint32_t k = 0; k < d->n; k++)
+        if (!d->at[k].self)
+            return false;
+    return d->n > 0;
+}
+
+/* ---- Events ----------------------------------------------------------- */
+
+static void note_failure(struct sessions *s, uint32_t seed, enum node_why why)
+{
+    struct connection_diagnostics_entry *e = &s->seek.at[seed];
+    if (e->n == 0 || e->why != why)
+        *e = (struct connection_diagnostics_entry){.why = why, .since_us = s->env->now_us};
+    e->n++;
+}
+
+void connection_diagnostics_failed(struct sessions *s, const struct node_event *ev)
+{
+    for (uint32_t i = 0; i < s->env->config.n_bootstrap; i++)
+        for (uint32_t k = 0; k < s->seeds[i].n; k++) {
+            if (!s->seeds[i].at[k].busy || s->seeds[i].at[k].tag != ev->dial.tag)
+                continue;
+            note_failure(s, i, ev->dial.why);
+            s->seek.at[i].least = ev->dial.least;
+            s->seek.at[i].most = ev->dial.most;
+        }
+}
+
+void connection_diagnostics_unresolved(struct sessions *s, uint32_t seed)
+{
+    struct connection_diagnostics_entry *e = &s->seek.at[seed];
+    note_failure(s, seed, NODE_WHY_UNRESOLVED);
+    if (e->n > 1)
+        return;
+    e->gap_us = CONNECTION_WARNING_US;
+    e->tell_us = s->env->now_us + CONNECTION_WARNING_US;
+}
+
+/* If there is another session with the peer, this session was closed because it was a duplicate,
+ * which is no failure. */
+void connection_diagnostics_unwelcome(struct sessions *s, const struct link *l)
+{
+    if (!l->dialled || l->hello || l->doomed || sessions_to(s, l->id) != NULL)
+        return;
+    for (uint32_t i = 0; i < s->env->config.n_bootstrap; i++)
+        for (uint32_t k = 0; k < s->seeds[i].n; k++)
+            if (s->seeds[i].at[k].tag == l->tag && l->tag != 0)
+                note_failure(s, i, NODE_WHY_UNWELCOME);
+}
+
+void connection_diagnostics_met(struct sessions *s, const struct link *l)
+{
+    s->seek.met = true;
+    for (uint32_t i = 0; i < s->env->config.n_bootstrap; i++)
+        for (uint32_t k = 0; k < s->seeds[i].n; k++)
+            if (l->dialled && s->seeds[i].at[k].tag == l->tag)
+                s->seek.at[i] = (struct connection_diagnostics_entry){0};
+}
+
+/* ---- Warnings --------------------------------------------------------- */
+
+/* Returns whether a warning about bootstrap name `i` must be printed now. */
+static bool due(const struct sessions *s, uint32_t i)
+{
+    const struct connection_diagnostics_entry *e = &s->seek.at[i];
+    const struct connection_diagnostics *k = &s->seek;
+    int64_t now = s->env->now_us;
+    if (e->n == 0 || now < e->tell_us || self_only(&s->seeds[i]))
+        return false;
+    if (e->why == NODE_WHY_UNWELCOME && admit_is_refused(&s->admit))
+        /* The refusing peer has sent the reason, and admit.c has printed it, so nothing is printed
+         * here. */
+        return false;
+    /* A peer that accepts connections and does not answer may still be reading its data. */
+    bool may_start = e->why == NODE_WHY_MUTE || e->why == NODE_WHY_SLOW;
+    if (may_start && now - e->since_us < CONNECTION_STARTING_US)
+        return false;
+    if (is_wrong(e->why))
+        return e->n >= SURE || e->why == NODE_WHY_VERSION;
+    return k->alone_us != 0 && now - k->alone_us >= (k->met ? CONNECTION_LOST_US : CONNECTION_US);
+}
+
+static void add_name(char *out, size_t cap, const char *name, uint32_t nth)
+{
+    size_t n = strlen(out);
+    if (nth < 2)
+        snprintf(out + n, cap - n, "%s%.*s", nth > 0 ? ", " : "", NAME_SHOWN, name);
+}
+
+static void add_rest(char *out, size_t cap, uint32_t n_named)
+{
+    size_t n = strlen(out);
+    if (n_named > 2)
+        snprintf(out + n, cap - n, " and %u more", (unsigned)n_named - 2);
+}
+
+void connection_diagnostics_names(const struct sessions *s, char out[CONNECTION_DIAGNOSTICS_NAMES])
+{
+    uint32_t n = 0;
+    out[0] = '\0';
+    for (uint32_t i = 0; i < s->env->config.n_bootstrap; i++)
+        if (!self_only(&s->seeds[i]))
+            add_name(out, CONNECTION_DIAGNOSTICS_NAMES, s->seeds[i].name, n++);
+    add_rest(out, CONNECTION_DIAGNOSTICS_NAMES, n);
+}
+
+static void tell_version(struct sessions *s, uint32_t i)
+{
+    const struct connection_diagnostics_entry *e = &s->seek.at[i];
+    env_note(s->env, NOTE_WARNING,
+             "no session with %.80s: the peer supports protocol versions %u to %u, this program %u "
+             "to %u",
+             s->seeds[i].name, (unsigned)e->least, (unsigned)e->most, (unsigned)WIRE_VERSION_LEAST,
+             (unsigned)WIRE_VERSION);
+}
+
+/* Prints one warning for all bootstrap names that fail for the reason `why`, even if only one of
+ * them is due for a warning. */
+static void tell_all(struct sessions *s, enum node_why why)
+{
+    char names[CONNECTION_DIAGNOSTICS_NAMES] = "";
+    uint32_t n = 0, tries = 0;
+    int64_t since_us = s->env->now_us;
+    for (uint32_t i = 0; i < s->env->config.n_bootstrap; i++) {
+        struct connection_diagnostics_entry *e = &s->seek.at[i];
+        if (e->n == 0 || e->why != why || self_only(&s->seeds[i]))
+            continue;
+        add_name(names, sizeof names, s->seeds[i].name, n++);
+        tries = e->n > tries ? e->n : tries;
+        since_us = e->since_us < since_us ? e->since_us : since_us;
+        e->gap_us = e->gap_us == 0 ? CONNECTION_WARNING_US : 2 * e->gap_us;
+        e->gap_us = e->gap_us < CONNECTION_WARNING_MAX_US ? e->gap_us : CONNECTION_WARNING_MAX_US;
+        e->tell_us = s->env->now_us + e->gap_us;
+        if (why == NODE_WHY_VERSION)
+            tell_version(s, i);
+    }
+    add_rest(names, sizeof names, n);
+    if (why != NODE_WHY_VERSION)
+        env_note(s->env, NOTE_WARNING,
+                 "no session with %s: %s; tried %u time%s in %.0f s, still trying", names,
+                 connection_diagnostics_why(why), (unsigned)tries, tries == 1 ? "" : "s",
+                 (double)(s->env->now_us - since_us) * 1e-6);
+}
+
+/* Warns if this peer and all connected peers wait for a run, because none of them would ever start
+ * one. */
+static void tell_no_run(struct sessions *s, bool has_run)
+{
+    struct connection_diagnostics *k = &s->seek;
+    uint32_t n = 0;
+    int64_t now = s->env->now_us;
+    for (size_t i = 0; i < s->n_links; i++)
+        n += link_talks(&s->links[i]);
+    if (has_run || n == 0 || k->run_gap_us == 0) {
+        k->run_us = now + CONNECTION_US;
+        k->run_gap_us = CONNECTION_WARNING_US;
+    } else if (now >= k->run_us) {
+        env_note(s->env, NOTE_WARNING,
+                 "still no run: none of the %u connected peer%s has one; start one peer with "
+                 "options of the run, such as --rounds or --model",
+                 (unsigned)n, n == 1 ? "" : "s");
+        k->run_us = now + k->run_gap_us;
+        k->run_gap_us = 2 * k->run_gap_us < CONNECTION_WARNING_MAX_US ? 2 * k->run_gap_us
+                                                                      : CONNECTION_WARNING_MAX_US;
+    }
+}
+
+/* Prints a message if all bootstrap addresses belong to this peer. No dial fails in this case, so
+ * no other warning would be printed. */
+static void tell_own(struct sessions *s)
+{
+    struct connection_diagnostics *k = &s->seek;
+    bool own = s->env->config.n_bootstrap > 0 && !k->met && !k->told_own;
+    for (uint32_t i = 0; i < s->env->config.n_bootstrap; i++)
+        own &= self_only(&s->seeds[i]);
+    if (!own || k->alone_us == 0 || s->env->now_us - k->alone_us < CONNECTION_US)
+        return;
+    k->told_own = true;
+    env_note(s->env, NOTE_INFO,
+             "--bootstrap names only this peer (%.80s): the other peers must name this one",
+             s->seeds[0].name);
+}
+
+void connection_diagnostics_tick(struct sessions *s, bool has_run)
+{
+    struct connection_diagnostics *k = &s->seek;
+    if (sessions_any(s))
+        k->alone_us = 0;
+    else if (k->alone_us == 0)
+        k->alone_us = s->env->now_us > 0 ? s->env->now_us : 1;
+    for (uint32_t i = 0; i < s->env->config.n_bootstrap; i++)
+        if (due(s, i))
+            tell_all(s, k->at[i].why);
+    tell_own(s);
+    if (s->env->config.n_bootstrap > 0)
+        tell_no_run(s, has_run);
+}
+
+bool connection_diagnostics_lonely(const struct sessions *s)
+{
+    bool others = false;
+    for (uint32_t i = 0; i < s->env->config.n_bootstrap; i++)
+        others |= !self_only(&s->seeds[i]);
+    return others && !s->seek.met;
+}

@@ -1,0 +1,80 @@
+/* peer/node/session/connection_diagnostics.h -- warns if no session with a bootstrap address can be opened.
+ *
+ * For each bootstrap name this module counts the failed dials and stores the last reason. Names
+ * that fail for the same reason share one warning. It is repeated after 10 s, 20 s, 40 s, ... at
+ * most 10 minutes. The situation of this peer determines which failures it prints:
+ *
+ *   this peer             printed failures
+ *   has a session         only those that a user must fix: another cluster key, another protocol
+ *                         version, a program that is not hearsay
+ *   has no session        all
+ *   is refused by others  all, except that a peer ends the session at once: the refusing peer has
+ *                         sent the reason, which was printed (admit.c)
+ *
+ * A wrong key or program is printed after two consecutive failures, because a correct peer also
+ * closes the connection if it is ending or has no free session. Failures that only a peer without a
+ * session prints wait until it has had none for 3 s, or for 30 s if it had one before.
+ *
+ * If the bootstrap list contains only addresses of this peer, this is printed once. The module
+ * prints only; no decision of the protocol depends on it.
+ */
+#ifndef PEER_NODE_SESSION_CONNECTION_DIAGNOSTICS_H
+#define PEER_NODE_SESSION_CONNECTION_DIAGNOSTICS_H
+
+#include "peer/node/node.h"
+
+struct sessions;
+struct link;
+
+/* Failures of one bootstrap name since its last success. */
+struct connection_diagnostics_entry
+{
+    enum node_why why; /* Reason of the last failure. */
+    uint32_t n;        /* Number of consecutive failures for the reason `why`. 0: none. */
+    int64_t since_us;  /* Time of the first of the `n` failures, in microseconds. */
+    /* Oldest and newest protocol version of the other end if `why` is NODE_WHY_VERSION. */
+    uint32_t least, most;
+    int64_t tell_us; /* Earliest time of the next warning about this name, in microseconds. */
+    int64_t gap_us;  /* Interval after the last warning, in microseconds. 0: none printed. */
+};
+
+/* Warnings about failed dials to bootstrap names. Part of struct sessions. */
+struct connection_diagnostics
+{
+    struct connection_diagnostics_entry
+        at[NODE_SEEDS_MAX]; /* One entry per bootstrap name, in the order of the list. */
+    bool met;               /* True: this process has had a session with another peer. */
+    bool told_own;    /* True: the message was printed that all names are addresses of this peer. */
+    int64_t alone_us; /* Time since which there is no session, in microseconds. 0: there is one. */
+    /* Time of the next warning that no connected peer has a run, and the interval after it, in
+     * microseconds. */
+    int64_t run_us, run_gap_us;
+};
+
+/* Counts a failed dial (event NODE_DIAL_FAILED). Must be called before dial_over(). */
+void connection_diagnostics_failed(struct sessions *s, const struct node_event *ev);
+/* Counts that bootstrap name number `seed` does not resolve. The caller has printed a warning. */
+void connection_diagnostics_unresolved(struct sessions *s, uint32_t seed);
+/* Handles the end of a session. Counts a failure if this peer dialled the other end, which ended
+ * the session without a HELLO. */
+void connection_diagnostics_unwelcome(struct sessions *s, const struct link *l);
+/* Handles the first HELLO on a session: clears the failures of the bootstrap name. */
+void connection_diagnostics_met(struct sessions *s, const struct link *l);
+/* Prints the warnings that have to be printed now. `has_run`: this peer has a run or prepares
+ * one. */
+void connection_diagnostics_tick(struct sessions *s, bool has_run);
+
+/* Capacity of the text of connection_diagnostics_names(), in bytes. */
+enum { CONNECTION_DIAGNOSTICS_NAMES = 100 };
+/* Writes the bootstrap names at which other peers are expected, for example "one:7100, two:7100 and
+ * 3 more". Names of which all addresses belong to this peer are left out. The text may be empty. */
+void connection_diagnostics_names(const struct sessions *s, char out[CONNECTION_DIAGNOSTICS_NAMES]);
+
+/* Returns whether the bootstrap list names other peers, and this process has never had a session
+ * with any peer. */
+bool connection_diagnostics_lonely(const struct sessions *s);
+
+/* Returns the reason as a clause for a message, such as "no route to the host". */
+const char *connection_diagnostics_why(enum node_why why);
+
+#endif

@@ -1,0 +1,358 @@
+/* peer/node/session/dial.c -- decides which addresses this peer dials, and when.
+ *
+ *   destination       selection                               interval between two dials
+ *   bootstrap names   all addresses of each name, except      BOOTSTRAP_US (30 s), or
+ *                     those of connected members              BOOTSTRAP_ALONE_US (2 s) while this
+ *                                                             peer has no session
+ *   contacts          members that the node wants a session   REDIAL_MIN_US (0.1 s), doubled up to
+ *                     with, by sessions_call()                REDIAL_MAX_US (5 s)
+ *   dead members      one at a time, at random                DEAD_REDIAL_US (30 s)
+ *   dead members,     one at a time, in turn                  DEAD_REDIAL_ALONE_US (2 s) on
+ *   if this peer has                                          average
+ *   no session, or was
+ *   cut off or paused
+ *
+ * All of them are dialled for the whole run, so that a network partition of any length heals. The
+ * intervals vary at random by 20 %. The interval of 2 s for dead members varies from 0 to 8 s.
+ */
+#include "peer/node/session/sessions.h"
+
+#include "peer/node/mark.h"
+#include "peer/node/timers.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DROPPED_MAX = 8 /* Maximum number of dropped members dialled in DIAL_DROPPED_US. */ };
+
+void dial_address(struct sessions *s, const char *address, uint32_t *tag)
+{
+    struct node_effects *fx = s->env->fx;
+    assert(fx->n_dials < NODE_DIALS_MAX);
+    *tag = ++s->next_tag;
+    fx->dials[fx->n_dials++] = (struct node_dial){.tag = *tag, .address = address};
+}
+
+/* Ends a dial that failed, and doubles the back-off up to most_us. */
+static void wait_longer(struct sessions *s, struct redial *r, int64_t most_us)
+{
+    r->busy = false;
+    r->backoff_us = r->backoff_us == 0 ? REDIAL_MIN_US : 2 * r->backoff_us;
+    if (r->backoff_us > most_us)
+        r->backoff_us = most_us;
+    r->next_us = s->env->now_us + env_jitter(s->env, r->backoff_us);
+}
+
+/* A member that was heard recently is dialled more often, because its process may be restarting. */
+static void dial_failed(struct sessions *s, struct contact *c)
+{
+    bool recent = c->met && s->env->now_us - c->heard_us < RESTARTING_US;
+    wait_longer(s, &c->redial, recent ? REDIAL_RECENT_US : REDIAL_MAX_US);
+}
+
+/* ---- bootstrap ---- */
+
+void dial_start(struct sessions *s)
+{
+    s->dead_redial_us = s->env->now_us + env_jitter(s->env, DEAD_REDIAL_US);
+    for (uint32_t i = 0; i < s->env->config.n_bootstrap; i++)
+        s->seeds[i].next_us = s->env->now_us;
+}
+
+/* Returns whether the address belongs to this peer or to a member that has a session with this
+ * peer, so that it need not be dialled. */
+static bool known_address(const struct sessions *s, const char *address)
+{
+    for (size_t i = 0; i < members_count(s->env->members); i++) {
+        const struct member *m = members_at(s->env->members, i);
+        bool self = env_same_id(m->record->id, s->env->config.id);
+        for (uint32_t k = 0; k < m->record->n_addresses; k++)
+            if (strcmp(m->record->address[k], address) == 0)
+                return m->connected || self;
+    }
+    return false;
+}
+
+/* True if this peer announces `address`. Such an address counts as our own even if a call to it
+ * does not reach this peer. */
+static bool own_address(const struct sessions *s, const char *address)
+{
+    const struct record *own = members_self(s->env->members);
+    for (uint32_t k = 0; k < own->n_addresses; k++)
+        if (strcmp(own->address[k], address) == 0)
+            return true;
+    return false;
+}
+
+/* A peer that was cut off for longer than --member-ttl has dropped all members. Its tombstones reject
+ * the records of members that still live, until a session shows that the member lives. No edge and no
+ * failure detector dials a member that is not in the table, so this peer dials it here. */
+void dial_dropped(struct sessions *s, const struct record *r)
+{
+    uint32_t tag;
+    if (s->env->now_us - s->dropped_us >= DIAL_DROPPED_US) {
+        s->dropped_us = s->env->now_us;
+        s->n_dropped = 0;
+    }
+    if (s->n_dropped == DROPPED_MAX || s->env->fx->n_dials == NODE_DIALS_MAX || r->n_addresses == 0
+        || known_address(s, r->address[0]) || !members_rejected(s->env->members, r))
+        return;
+    MARK("dial: a dropped member may be alive");
+    s->n_dropped++;
+    dial_address(s, r->address[0], &tag);
+}
+
+/* Dials all addresses of a bootstrap name that need it, up to NODE_DIALS_MAX dials per step. */
+static void dial_seed(struct sessions *s, struct seed *d)
+{
+    for (uint32_t k = 0; k < d->n; k++)
+        d->at[k].self |= own_address(s, d->at[k].address);
+    for (uint32_t k = 0; k < d->n && s->env->fx->n_dials < NODE_DIALS_MAX; k++) {
+        if (d->at[k].busy || d->at[k].self || known_address(s, d->at[k].address))
+            continue;
+        d->at[k].busy = true;
+        dial_address(s, d->at[k].address, &d->at[k].tag);
+    }
+}
+
+/* Names are resolved again during the whole run, because containers change their addresses. */
+void dial_tick_seeds(struct sessions *s)
+{
+    for (uint32_t i = 0; i < s->env->config.n_bootstrap; i++) {
+        struct seed *d = &s->seeds[i];
+        if (d->busy || s->env->now_us < d->next_us)
+            continue;
+        d->busy = true;
+        d->next_us = s->env->now_us + env_jitter(s->env, BOOTSTRAP_US);
+        s->env->fx->resolves[s->env->fx->n_resolves].seed = i;
+        s->env->fx->resolves[s->env->fx->n_resolves++].name = d->name;
+    }
+}
+
+void sessions_resolved(struct sessions *s, const struct node_event *ev)
+{
+    struct seed *d = &s->seeds[ev->resolved.seed];
+    d->busy = false;
+    if (ev->resolved.n == 0) {
+        if (!d->warned)
+            env_note(s->env, NOTE_WARNING, "bootstrap %s does not resolve; will be retried",
+                     d->name);
+        d->warned = true;
+        connection_diagnostics_unresolved(s, ev->resolved.seed);
+        d->next_us = s->env->now_us + env_jitter(s->env, BOOTSTRAP_ALONE_US);
+        return;
+    }
+    d->warned = false;
+    /* Without a session the next attempt comes soon, even if dials to earlier addresses are still
+     * in progress, because they may fail. */
+    if (!sessions_any(s))
+        d->next_us = s->env->now_us + env_jitter(s->env, BOOTSTRAP_ALONE_US);
+    for (uint32_t k = 0; k < d->n; k++)
+        if (d->at[k].busy)
+            return; /* A dial to an address from the previous lookup is still in progress. */
+    uint32_t count = ev->resolved.n;
+    d->n = count < NODE_SEED_ADDRESSES ? count : NODE_SEED_ADDRESSES;
+    for (uint32_t k = 0; k < d->n; k++) {
+        bool self = d->at[k].self && strcmp(d->at[k].address, ev->resolved.address[k]) == 0;
+        snprintf(d->at[k].address, sizeof d->at[k].address, "%s", ev->resolved.address[k]);
+        d->at[k].self = self;
+    }
+    dial_seed(s, d);
+}
+
+/* Returns whether a finished dial failed within DIAL_REFUSED_US, which is taken as a refusal by a
+ * host that is up. Updates the number of consecutive refusals. `id`: the peer that answered; NULL:
+ * the dial failed. */
+static bool count_refusal(struct sessions *s, const struct redial *r, const uint8_t *id)
+{
+    bool refused = id == NULL && s->env->now_us - r->dialled_us < DIAL_REFUSED_US;
+    if (s->n_refused == 0)
+        s->refused_us = s->env->now_us;
+    s->n_refused = refused ? s->n_refused + 1 : 0;
+    return refused;
+}
+
+/* A different peer that answers at a contact's address counts as a failed dial, because the
+ * contact's process no longer exists there. For example, its machine may have lost its key and
+ * drawn a new one. */
+void dial_over(struct sessions *s, uint32_t tag, const uint8_t *id, enum node_why why)
+{
+    bool self = id != NULL && env_same_id(id, s->env->config.id);
+    if (s->dead.busy && s->dead.tag == tag)
+        count_refusal(s, &s->dead, id);
+    for (uint32_t i = 0; i < s->env->config.n_bootstrap; i++)
+        for (uint32_t k = 0; k < s->seeds[i].n; k++)
+            if (s->seeds[i].at[k].busy && s->seeds[i].at[k].tag == tag) {
+                s->seeds[i].at[k].busy = false;
+                s->seeds[i].at[k].self |= self;
+            }
+    if (s->dead.busy && s->dead.tag == tag)
+        s->dead.busy = false;
+    for (size_t i = 0; i < s->n_contacts; i++) {
+        struct redial *r = &s->contacts[i].redial;
+        if (!r->busy || r->tag != tag)
+            continue;
+        r->busy = false;
+        bool refused = count_refusal(s, r, id);
+        s->contacts[i].refusals = refused ? s->contacts[i].refusals + 1 : 0;
+        if (id != NULL && env_same_id(id, s->contacts[i].id))
+            continue;
+        dial_failed(s, &s->contacts[i]);
+        callback_in_vain(s, &s->contacts[i], id != NULL ? NODE_WHY_OTHER : why);
+    }
+}
+
+void dial_all_again(struct sessions *s)
+{
+    for (uint32_t i = 0; i < s->env->config.n_bootstrap; i++)
+        for (uint32_t k = 0; k < s->seeds[i].n; k++)
+            s->seeds[i].at[k].self = false;
+}
+
+void sessions_dial_failed(struct sessions *s, const struct node_event *ev)
+{
+    if (!callback_over(s, ev->dial.tag, NULL, ev->dial.why))
+        dial_over(s, ev->dial.tag, NULL, ev->dial.why);
+}
+
+/* ---- dialling members ---- */
+
+/* Returns whether there is a session with peer `id`, perhaps one without a HELLO yet. */
+static bool in_touch(const struct sessions *s, const uint8_t *id)
+{
+    for (size_t i = 0; i < s->n_links; i++)
+        if (s->links[i].used && !s->links[i].doomed && env_same_id(s->links[i].id, id))
+            return true;
+    return false;
+}
+
+struct contact *dial_contact(struct sessions *s, const uint8_t *id)
+{
+    for (size_t i = 0; i < s->n_contacts; i++)
+        if (env_same_id(s->contacts[i].id, id))
+            return &s->contacts[i];
+    return NULL;
+}
+
+struct contact *dial_add_contact(struct sessions *s, const uint8_t *id)
+{
+    if (s->n_contacts == s->cap_contacts) {
+        size_t cap = 2 * s->cap_contacts + 4;
+        struct contact *grown = realloc(s->contacts, cap * sizeof *grown);
+        if (grown == NULL)
+            return NULL;
+        s->contacts = grown;
+        s->cap_contacts = cap;
+    }
+    struct contact *c = &s->contacts[s->n_contacts++];
+    *c = (struct contact){.heard_us = s->env->now_us, .spare_us = REFUTED_US};
+    memcpy(c->id, id, WIRE_ID_BYTES);
+    return c;
+}
+
+void dial_sift(struct sessions *s)
+{
+    for (size_t i = s->n_contacts; i-- > 0;)
+        if (!s->contacts[i].wanted && !s->contacts[i].watched)
+            /* The last contact takes the free place, because contacts have no order. */
+            s->contacts[i] = s->contacts[--s->n_contacts];
+}
+
+int sessions_want(struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
+{
+    struct contact *c = dial_contact(s, id);
+    if (c == NULL)
+        c = dial_add_contact(s, id);
+    if (c == NULL)
+        return -ENOMEM;
+    c->wanted = true;
+    return 0;
+}
+
+bool sessions_wants(struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
+{
+    const struct contact *c = dial_contact(s, id);
+    return c != NULL && c->wanted;
+}
+
+void sessions_unwant(struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
+{
+    struct contact *c = dial_contact(s, id);
+    if (c == NULL)
+        return;
+    c->wanted = false;
+    dial_sift(s);
+}
+
+void sessions_call(struct sessions *s, const uint8_t id[WIRE_ID_BYTES], int64_t lost_us)
+{
+    struct contact *c = dial_contact(s, id);
+    const struct member *m = members_find(s->env->members, id);
+    if (c == NULL || c->redial.busy || s->env->now_us < c->redial.next_us || m == NULL
+        || m->record->n_addresses == 0 || s->env->fx->n_dials == NODE_DIALS_MAX || in_touch(s, id)
+        || quarantine_holds(&s->quarantine, id, s->env->now_us)
+        || admit_must_wait(&s->admit, id, s->env->now_us))
+        return;
+    /* If both peers dialled at the same time, one of the two sessions would have to be closed
+     * again. Therefore the peer with the greater id waits before it dials. */
+    bool low = memcmp(s->env->config.id, id, WIRE_ID_BYTES) < 0;
+    if (!low && s->env->now_us < lost_us + DIAL_YIELD_US)
+        return;
+    c->redial.busy = true;
+    c->redial.dialled_us = s->env->now_us;
+    dial_address(s, m->record->address[c->next_address++ % m->record->n_addresses], &c->redial.tag);
+}
+
+void sessions_call_soon(struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
+{
+    struct contact *c = dial_contact(s, id);
+    if (c != NULL)
+        c->redial.next_us = 0;
+}
+
+void dial_opened(struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
+{
+    struct contact *c = dial_contact(s, id);
+    if (c != NULL)
+        c->redial.backoff_us = 0;
+}
+
+void dial_in_vain(struct sessions *s, const struct link *l)
+{
+    struct contact *c = dial_contact(s, l->id);
+    if (c == NULL || in_touch(s, l->id))
+        return;
+    if (l->violated)
+        c->redial.backoff_us = REDIAL_MAX_US;
+    wait_longer(s, &c->redial, REDIAL_MAX_US);
+}
+
+/* A peer that has no session, or that was cut off or paused, dials a dead member every
+ * DEAD_REDIAL_ALONE_US. It dials them in turn rather than at random, because sessions_deserted() needs
+ * a result for each of them. */
+void dial_tick_dead(struct sessions *s)
+{
+    size_t count = members_count(s->env->members);
+    bool alone = s->away != SESSIONS_THERE || !sessions_any(s);
+    if (s->dead.busy || count < 2
+        || s->env->now_us < s->dead_redial_us - (alone ? DEAD_REDIAL_US - DEAD_REDIAL_ALONE_US : 0))
+        return;
+    s->dead_redial_us = s->env->now_us + env_jitter(s->env, DEAD_REDIAL_US);
+    size_t first = alone ? s->next_dead++ : (size_t)rng_below(&s->env->rng, count);
+    for (size_t i = 0; i < count; i++) {
+        const struct member *m = members_at(s->env->members, (first + i) % count);
+        if (m->state != MEMBER_DEAD || !m->counts || m->record->n_addresses == 0
+            || s->env->fx->n_dials == NODE_DIALS_MAX)
+            continue;
+        size_t k = (size_t)rng_below(&s->env->rng, m->record->n_addresses);
+        s->dead.busy = true;
+        s->dead.dialled_us = s->env->now_us;
+        if (alone)
+            s->next_dead = (first + i + 1) % count;
+        dial_address(s, m->record->address[k], &s->dead.tag);
+        return;
+    }
+}

@@ -1,0 +1,116 @@
+/* peer/node/session/dissemination.c -- membership gossip: sends records, accusations and endorsements.
+ *
+ *   what                    to which sessions              when                    limit
+ *   whole member table      a new session, or a random     after HELLO, and every  SESSIONS_PIECE
+ *                           one for anti-entropy           ANTI_ENTROPY_US (10 s)  per tick
+ *   changes of the table    all, without records that      after each step         SESSIONS_NEWS
+ *                           the other end already knows                            per tick
+ *
+ * The member table tracks which records the other end of each session knows (members_listener()).
+ */
+#include "peer/node/session/sessions.h"
+
+/* Returns the number by which the member table identifies the session. This is its index in
+ * links[]. */
+static uint32_t place_of(const struct sessions *s, const struct link *l)
+{
+    return (uint32_t)(l - s->links);
+}
+
+/* Continues a transfer of the whole member table: sends the next members, at most `most`. After the
+ * last one it answers a STATUS_REQ that arrived meanwhile. */
+static void tell_more(struct sessions *s, struct link *l, uint32_t most)
+{
+    struct env *v = s->env;
+    struct wire_members m = env_batch(v);
+    if (members_tell(v->members, place_of(s, l), &l->told, &m, most))
+        sessions_send(s, l, false, v->commons->message,
+                      wire_put_members(v->commons->message, sizeof v->commons->message, &m), NULL);
+    l->telling = !members_told_all(v->members, l->told);
+    if (!l->telling && l->asked)
+        s->owner.status(s->owner.self, l);
+    l->asked &= l->telling;
+}
+
+void dissemination_tell_all(struct sessions *s, struct link *l)
+{
+    l->told = 0;
+    tell_more(s, l, WIRE_BATCH_MAX);
+}
+
+void dissemination_tick(struct sessions *s)
+{
+    for (size_t i = 0; i < s->n_links; i++) {
+        struct link *l = &s->links[i];
+        if (l->used && l->hello && !l->doomed && l->telling)
+            tell_more(s, l, SESSIONS_PIECE);
+    }
+    s->n_news += SESSIONS_NEWS;
+    s->n_news = s->n_news < WIRE_BATCH_MAX ? s->n_news : WIRE_BATCH_MAX;
+}
+
+/* Sends a batch of changes to all peers, each without the records that it already knows. */
+static void send_news(struct sessions *s, struct wire_members *m)
+{
+    struct env *v = s->env;
+    for (size_t i = 0; i < s->n_links; i++) {
+        const struct link *l = &s->links[i];
+        if (!link_talks(l) || l->doomed)
+            continue;
+        m->without = members_known(v->members, place_of(s, l));
+        bool records = m->n_records > 0 && m->without != UINT64_MAX >> (64 - m->n_records);
+        if (records || m->n_accusations > 0 || m->n_vouches > 0)
+            sessions_send(s, l, false, v->commons->message,
+                          wire_put_members(v->commons->message, sizeof v->commons->message, m),
+                          NULL);
+    }
+    m->without = 0;
+}
+
+/* Returns the bit set of the sessions to which changes are sent, for members_audience(). 0: there
+ * is no such session, or one has an index of MEMBERS_LISTENERS or more, and does not fit in the
+ * set. */
+static uint64_t audience(const struct sessions *s)
+{
+    uint64_t set = 0;
+    for (size_t i = 0; i < s->n_links; i++) {
+        if (!link_talks(&s->links[i]) || s->links[i].doomed)
+            continue;
+        if (i >= MEMBERS_LISTENERS)
+            return 0;
+        set |= UINT64_C(1) << i;
+    }
+    return set;
+}
+
+void sessions_last_news(struct sessions *s)
+{
+    struct wire_members m = env_batch(s->env);
+    members_audience(s->env->members, audience(s));
+    while (members_dirty(s->env->members, &m, WIRE_BATCH_MAX))
+        send_news(s, &m);
+}
+
+void sessions_news(struct sessions *s)
+{
+    struct env *v = s->env;
+    struct wire_members m = env_batch(v);
+    members_audience(v->members, audience(s));
+    while (s->n_news >= MEMBERS_ACCUSERS && members_dirty(v->members, &m, s->n_news)) {
+        uint32_t most = m.n_records > m.n_accusations ? m.n_records : m.n_accusations;
+        s->n_news -= most > m.n_vouches ? most : m.n_vouches;
+        send_news(s, &m);
+    }
+}
+
+/* ---- what the other ends know ---- */
+
+void dissemination_listens(struct sessions *s, const struct link *l, bool member)
+{
+    members_listener(s->env->members, place_of(s, l), member);
+}
+
+void dissemination_heard(struct sessions *s, const struct link *l, const struct record *r)
+{
+    members_heard(s->env->members, place_of(s, l), r);
+}

@@ -1,0 +1,430 @@
+/* peer/node/session/failure_detector.c -- detects silent members, probes them through others, accuses them.
+ *
+ * Each member monitors its neighbours in the topology and its successors on the monitor rings
+ * (gossip/members/monitor_rings.h). It keeps a session with each of them and expects the heartbeats
+ * of this session. The states of a monitored member (struct contact):
+ *
+ *    state      meaning                                    next state
+ *    heard      heard within the last 2 s                  silent for 2 s            -> probed
+ *    probed     three other members were asked (PROBE)     one has heard it (HEARD)  -> heard
+ *                                                          silent for 3 s, and no
+ *                                                          HEARD within 1 s          -> accused
+ *    accused    an accusation is in the member table       the member refutes it     -> spared
+ *    spared     no accusation for 5 s, 10 s, ... 60 s      the time has passed       -> probed
+ *
+ * In each state, a session with the member that is not silent leads back to `heard`.
+ *
+ * Two rules differ from this table:
+ *
+ *   - A monitored member that has had no session with this peer yet and refuses two dials in a row
+ *     is probed at once and accused after 1 s. Successive dead members are thus found quickly.
+ *   - After a member has ended its run, newly monitored members have MONITOR_GRACE_US more time.
+ *     They have probably ended too, and their records that say so are on the way. Without the
+ *     delay, each member would dial many members in turn, just as they end.
+ *
+ * This file also ends sessions that are silent or that no edge needs, finds two members of the same
+ * name, and decides whether this peer was cut off from all others.
+ *
+ * (SWIM: Das, Gupta, Motivala, DSN 2002. Here a member answers an indirect probe from what its
+ * sessions have received and sends no ping of its own.)
+ */
+#include "peer/node/session/sessions.h"
+
+#include "peer/node/mark.h"
+
+#include "gossip/members/monitor_rings.h"
+#include "peer/node/membership/member_counts.h"
+
+#include <string.h>
+
+enum {
+    HELPERS = 3, /* Number of members that are asked about a silent member. */
+    /* Number of consecutive refused dials that make a member suspicious. A single dial may be
+     * refused because the process restarts. */
+    REFUSALS = 2,
+    /* Number of suspects above which newly monitored members get the least time to prove that they
+     * are alive. */
+    MANY = 4
+};
+
+/* ---- which members are monitored ---- */
+
+/* Returns the silence, in microseconds, with which a newly monitored member starts: the member
+ * counts as silent for this time already. If several members are suspect, their hosts may have
+ * failed together, and so may the new one. It gets less time to prove that it is alive, because
+ * members behind it on the monitor ring are monitored only after it is suspect. */
+static int64_t head_start_us(uint32_t n_suspects)
+{
+    MARK_IF(n_suspects > MANY, "failure_detector: many suspects");
+    return n_suspects > MANY ? SILENT_US / 2 : n_suspects > 1 ? SILENT_US / 3 : 0;
+}
+
+/* Begins to monitor member `id`, or continues to do so. */
+static void watch(struct sessions *s, const uint8_t *id, uint32_t n_suspects)
+{
+    struct contact *c = dial_contact(s, id);
+    if (c == NULL) {
+        c = dial_add_contact(s, id);
+        if (c == NULL)
+            return; /* Without memory, only other peers monitor the member. */
+        c->heard_us -= head_start_us(n_suspects);
+        MARK_IF(member_counts_ended(s->env), "failure_detector: a new contact near the end");
+        if (member_counts_ended(s->env))
+            c->heard_us = c->call_us = s->env->now_us + MONITOR_GRACE_US;
+    }
+    c->watched = true;
+}
+
+/* Stops monitoring all members except suspects that this peer has accused, and returns their
+ * number. A suspect may no longer be a successor on the monitor rings, but is monitored until it is
+ * dead or alive again. */
+static uint32_t keep_suspects(struct sessions *s)
+{
+    uint32_t n = 0;
+    for (size_t i = 0; i < s->n_contacts; i++) {
+        struct contact *c = &s->contacts[i];
+        const struct member *m = c->accused ? members_find(s->env->members, c->id) : NULL;
+        c->watched = m != NULL && m->state == MEMBER_SUSPECT;
+        n += c->watched;
+    }
+    return n;
+}
+
+/* Chooses the members to monitor. For each suspect that this peer has accused, one more live
+ * successor per ring is monitored. If most members fail together, the few survivors therefore find
+ * all of them in few steps. */
+static void choose(struct sessions *s)
+{
+    const struct members *members = s->env->members;
+    uint32_t n_suspects = keep_suspects(s), n_alive = 1 + n_suspects;
+    n_alive = n_alive < MONITOR_RINGS_ALIVE_MAX ? n_alive : MONITOR_RINGS_ALIVE_MAX;
+    struct monitor_rings rings;
+    monitor_rings_look(&rings, members);
+    for (uint32_t ring = 0; ring < RINGS; ring++) {
+        uint8_t id[MONITOR_RINGS_AHEAD_MAX][WIRE_ID_BYTES];
+        uint32_t n = monitor_rings_ahead(&rings, ring, n_alive, id);
+        for (uint32_t i = 0; i < n; i++)
+            watch(s, id[i], n_suspects);
+    }
+    if (s->twins.ours)
+        watch(s, s->twins.other, n_suspects);
+    dial_sift(s);
+    s->failure_detector_changes = members_changes(members);
+}
+
+/* ---- indirect probes ---- */
+
+/* Asks HELPERS other members, chosen from a random position, whether they have heard the member. */
+static void ask(struct sessions *s, struct contact *c)
+{
+    uint8_t out[64];
+    struct wire_probe m;
+    memcpy(m.id, c->id, sizeof m.id);
+    size_t len = wire_put_probe(out, sizeof out, &m);
+    size_t first = (size_t)rng_below(&s->env->rng, NODE_LINKS_MAX);
+    uint32_t n = 0;
+    for (size_t i = 0; i < NODE_LINKS_MAX && n < HELPERS; i++) {
+        const struct link *l = &s->links[(first + i) % NODE_LINKS_MAX];
+        if (!link_talks(l) || l->doomed || l->mute || env_same_id(l->id, c->id))
+            continue;
+        sessions_send(s, l, false, out, len, NULL);
+        n++;
+    }
+    c->asked_us = s->env->now_us;
+}
+
+void sessions_probe(struct sessions *s, const struct link *l, const struct wire_probe *m)
+{
+    uint8_t out[64];
+    const struct link *to = sessions_to(s, m->id);
+    int64_t age_us = to != NULL ? s->env->now_us - to->heard_us : INT64_MAX;
+    if (age_us > SILENT_US)
+        return;
+    MARK("failure_detector: answers a probe");
+    struct wire_heard heard = {.age_ms = (uint32_t)((age_us + 999) / 1000)};
+    memcpy(heard.id, m->id, sizeof heard.id);
+    sessions_send(s, l, false, out, wire_put_heard(out, sizeof out, &heard), NULL);
+}
+
+void sessions_vouched(struct sessions *s, const struct wire_heard *m)
+{
+    struct contact *c = dial_contact(s, m->id);
+    int64_t heard_us = s->env->now_us - (int64_t)m->age_ms * 1000;
+    if (c == NULL || c->asked_us == 0 || heard_us <= c->heard_us)
+        return;
+    MARK("failure_detector: a probed member was heard by another");
+    c->heard_us = heard_us;
+    c->refusals = 0;
+    c->asked_us = 0;
+}
+
+int64_t sessions_heard_us(struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
+{
+    const struct link *l = sessions_to(s, id);
+    const struct contact *c = dial_contact(s, id);
+    int64_t heard_us = l != NULL ? l->heard_us : 0;
+    return c != NULL && c->met && c->heard_us > heard_us ? c->heard_us : heard_us;
+}
+
+/* ---- accusations ---- */
+
+static void accuse(struct sessions *s, struct contact *c, const struct member *m)
+{
+    MARK("failure_detector: accuses");
+    c->accused_incarnation = m->record->incarnation;
+    c->accused = members_accuse(s->env->members, c->id, s->env->now_us);
+}
+
+/* Updates a contact from this peer's own session with it. Without a session, dials the contact if
+ * only the failure detector needs it. The edges dial their contacts themselves. */
+static void listen(struct sessions *s, struct contact *c)
+{
+    const struct link *l = sessions_to(s, c->id);
+    if (l == NULL) {
+        /* The member may not know that this peer monitors it, so it would not dial. Therefore this
+         * peer dials without the delay of the greater id (lost_us is 0). */
+        if (c->watched && !c->wanted && s->env->now_us >= c->call_us)
+            sessions_call(s, c->id, 0);
+        return;
+    }
+    c->refusals = 0;
+    if (l->mute)
+        return;
+    if (!c->wanted && l->heard_us - l->up_us > REDIAL_RESET_US)
+        c->redial.backoff_us = 0; /* The session lasted, so a later redial begins at once. */
+    c->met = true;
+    c->accused = false;
+    c->spare_us = REFUTED_US;
+    if (l->heard_us > c->heard_us)
+        c->heard_us = l->heard_us;
+}
+
+/* Handles a refutation of this peer's accusation. The accusation is not repeated at once. If only
+ * the network path between this peer and the member is broken, the member would have to refute one
+ * accusation after the other. */
+static void look_for_refutation(struct sessions *s, struct contact *c, const struct member *m)
+{
+    if (!c->accused || m->record->incarnation <= c->accused_incarnation)
+        return;
+    c->accused = false;
+    MARK("failure_detector: an accusation was refuted");
+    c->spared_us = s->env->now_us + c->spare_us;
+    c->spare_us = 2 * c->spare_us < REFUTED_MAX_US ? 2 * c->spare_us : REFUTED_MAX_US;
+}
+
+/* If one of two peers refuses the other, they have no session, but one dials at least once in
+ * REFUSAL_VALID_US. Each dial proves that the member is alive. If this peer accused it, other
+ * members could declare it dead and then admit another member with its name. */
+void failure_detector_refused(struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
+{
+    struct contact *c = dial_contact(s, id);
+    if (c == NULL)
+        return;
+    c->heard_us = s->env->now_us;
+    c->asked_us = 0;
+    c->refusals = 0;
+    MARK("failure_detector: spares a peer after a refusal");
+    if (c->spared_us < s->env->now_us + REFUSAL_VALID_US)
+        c->spared_us = s->env->now_us + REFUSAL_VALID_US;
+}
+
+/* Decides whether the member is probed or accused. See the table at the top of this file. */
+static void judge(struct sessions *s, struct contact *c, const struct member *m)
+{
+    int64_t now = s->env->now_us, silent_us = now - c->heard_us;
+    bool refuses = !c->met && c->refusals >= REFUSALS;
+    MARK_IF(refuses, "failure_detector: a member refuses dials");
+    bool suspect = refuses || silent_us > SILENT_US - PROBE_US;
+    if (!suspect)
+        c->asked_us = 0;
+    if (!suspect || c->accused || now < c->spared_us)
+        return;
+    if (c->asked_us == 0)
+        ask(s, c);
+    else if (now - c->asked_us >= PROBE_US && (refuses || silent_us > SILENT_US))
+        accuse(s, c, m);
+}
+
+void failure_detector_continue(struct sessions *s, int64_t pause_us)
+{
+    MARK_IF(pause_us > SILENT_US, "failure_detector: this process was paused");
+    for (size_t i = 0; i < s->n_contacts; i++)
+        s->contacts[i].asked_us = 0;
+    if (pause_us > SILENT_US)
+        s->stood_us = s->env->now_us;
+}
+
+/* ---- was this peer cut off from all others? ---- */
+
+/* Sessions that other peers closed while this process was paused end within DEAD_LINK_US after the
+ * pause. */
+void failure_detector_lost(struct sessions *s, const struct link *l)
+{
+    bool stood = s->stood_us > 0 && s->env->now_us - s->stood_us < DEAD_LINK_US;
+    if (sessions_any(s))
+        return;
+    MARK_IF(stood, "failure_detector: all sessions lost in a pause");
+    MARK_IF(!stood && l->mute, "failure_detector: all sessions lost in a cut");
+    s->away = stood ? SESSIONS_STOOD : l->mute ? SESSIONS_CUT : SESSIONS_THERE;
+}
+
+void failure_detector_met(struct sessions *s, const struct link *l)
+{
+    connection_diagnostics_met(s, l);
+    s->away = SESSIONS_THERE;
+    s->n_refused = 0;
+}
+
+/* Returns the number of dead members that can be dialled. */
+static uint32_t missing(const struct sessions *s)
+{
+    uint32_t n = 0;
+    for (size_t i = 0; i < members_count(s->env->members); i++) {
+        const struct member *m = members_at(s->env->members, i);
+        n += m->counts && m->state == MEMBER_DEAD && m->record->n_addresses > 0;
+    }
+    return n;
+}
+
+/* Each dial to a dead member must have been refused, without a timeout or a success in between. A
+ * peer that was cut off waits longer than one that was paused, because the other members may
+ * be restarting. */
+enum sessions_away sessions_deserted(const struct sessions *s)
+{
+    uint32_t n = s->away == SESSIONS_THERE || sessions_any(s) ? 0 : missing(s);
+    int64_t least_us = s->away == SESSIONS_STOOD ? ENDED_AFTER_PAUSE_US : ENDED_AFTER_CUT_US;
+    bool gone = n > 0 && s->n_refused >= n && s->env->now_us - s->refused_us >= least_us;
+    MARK_IF(gone, "failure_detector: all other processes ended");
+    return gone ? s->away : SESSIONS_THERE;
+}
+
+/* ---- two members with one name ---- */
+
+/* Returns whether the member is alive and has not ended its run. A member that has ended its run
+ * is not accused of silence, so it may be ALIVE in the table after its process has exited. */
+static bool works(const struct member *m)
+{
+    return m->state == MEMBER_ALIVE && m->counts && !record_state_is_final(m->record->state);
+}
+
+/* Returns the first of two live members with the same name and stores the second in *other, or
+ * returns NULL. The table is sorted by name, so only members of the same name that are not alive
+ * can stand between the two. */
+static const struct member *find_twins(const struct members *m, const struct member **other)
+{
+    const struct member *a = NULL;
+    for (size_t i = 0; i < members_count(m) && members_namesakes(m); i++) {
+        const struct member *b = members_at(m, i);
+        if (!works(b))
+            continue;
+        *other = b;
+        if (a != NULL && strcmp(a->record->name, b->record->name) == 0)
+            return a;
+        a = b;
+    }
+    return NULL;
+}
+
+/* If this peer is one of two members with the same name, it monitors the other one. The members
+ * that should monitor it may have dropped it from their tables. Then its death would not be
+ * detected, and this peer would end because of the name of a dead member. */
+static void failure_detector_twin(struct sessions *s, const struct member *a,
+                                  const struct member *b)
+{
+    const uint8_t *own = s->env->config.id;
+    bool first = a != NULL && env_same_id(a->record->id, own);
+    s->twins.ours = first || (a != NULL && env_same_id(b->record->id, own));
+    if (!s->twins.ours)
+        return;
+    MARK("failure_detector: another member has the name of this peer");
+    memcpy(s->twins.other, first ? b->record->id : a->record->id, WIRE_ID_BYTES);
+    watch(s, s->twins.other, 0);
+}
+
+/* Two live members of one name would train on the same shard with the same random numbers, because
+ * both follow from the name. One of them is refused after DUPLICATE_NAME_US. The delay exists
+ * because a peer that restarts with a new identity has the name of its former identity, which is
+ * not dead yet. */
+static void look_for_twins(struct sessions *s)
+{
+    const struct member *b, *a = find_twins(s->env->members, &b);
+    uint64_t pair = 0;
+    if (a != NULL)
+        pair = rng_hash(a->record->id, WIRE_ID_BYTES) ^ rng_hash(b->record->id, WIRE_ID_BYTES);
+    /* If no such pair is found now, the earlier one is kept for SILENT_US, because one of its two
+     * members may be suspect only for a moment. */
+    if (pair == 0 && s->env->now_us - s->twins.seen_us < SILENT_US)
+        return;
+    s->twins.seen_us = s->env->now_us;
+    if (pair != s->twins.pair) {
+        s->twins.pair = pair;
+        s->twins.since_us = s->env->now_us;
+        s->twins.told = false;
+        failure_detector_twin(s, a, b);
+    }
+    if (a == NULL || s->twins.told || s->env->now_us - s->twins.since_us < DUPLICATE_NAME_US)
+        return;
+    MARK("failure_detector: two members keep one name");
+    s->twins.told = true;
+    admit_one_of_two(s, a->record, b->record);
+}
+
+/* ---- sessions ---- */
+
+/* Ends sessions on which nothing arrives. Also ends sessions that this peer dialled and that no
+ * contact and no edge needs. */
+static void prune(struct sessions *s)
+{
+    for (size_t i = 0; i < s->n_links; i++) {
+        const struct link *l = &s->links[i];
+        if (!l->used || l->doomed)
+            continue;
+        int64_t most_us = l->observer ? OBSERVER_SILENT_US : DEAD_LINK_US;
+        bool silent = s->env->now_us - l->heard_us > most_us;
+        bool idle =
+            l->hello && l->dialled && !l->observer && s->env->now_us - l->up_us > SURPLUS_LINK_US;
+        bool needed = dial_contact(s, l->id) != NULL;
+        MARK_IF(silent, "failure_detector: closes a silent session");
+        MARK_IF(idle && !needed, "failure_detector: a session may be surplus");
+        if (silent || (idle && !needed && s->owner.surplus(s->owner.self, l)))
+            sessions_hang_up(s, l, false,
+                             silent ? "nothing has arrived for too long" : "no edge needs it");
+    }
+}
+
+/* Marks sessions on which nothing has arrived for SILENT_US. Such a session no longer overrides
+ * accusations of its member. */
+static void look_for_mute(struct sessions *s)
+{
+    for (size_t i = 0; i < s->n_links; i++) {
+        struct link *l = &s->links[i];
+        if (!link_talks(l) || l->mute || s->env->now_us - l->heard_us <= SILENT_US)
+            continue;
+        MARK("failure_detector: a session is silent");
+        l->mute = true;
+        if (sessions_to(s, l->id) == l)
+            members_session(s->env->members, l->id, false, s->env->now_us);
+    }
+}
+
+/* Members that have ended their run or left the cluster may be silent, so they are neither probed
+ * nor accused. */
+void failure_detector_tick(struct sessions *s)
+{
+    look_for_mute(s);
+    if (members_changes(s->env->members) != s->failure_detector_changes)
+        choose(s);
+    look_for_twins(s);
+    for (size_t i = 0; i < s->n_contacts; i++) {
+        struct contact *c = &s->contacts[i];
+        const struct member *m = members_find(s->env->members, c->id);
+        listen(s, c);
+        if (m == NULL)
+            continue;
+        look_for_refutation(s, c, m);
+        bool lives = m->state == MEMBER_ALIVE || m->state == MEMBER_SUSPECT;
+        if (lives && !record_state_is_final(m->record->state))
+            judge(s, c, m);
+    }
+    prune(s);
+}

@@ -1,0 +1,172 @@
+/* peer/node/session/handshake.c -- merges the records of members that arrive in HELLO and MEMBERS messages.
+ *
+ * Any holder of the cluster key can sign records of members that do not exist. Two limits apply:
+ *
+ *   - A record is stored, but its member is not accepted until other members have endorsed it
+ *     (gossip/members/endorsements.h).
+ *   - One session may announce NEW_MAX unknown members per minute. Further ones are dropped with a
+ *     warning. This is no violation of the protocol, because the sender may only have forwarded
+ *     records that it received itself.
+ *
+ * This file also detects another process with the identity of this peer.
+ */
+#include "peer/node/session/sessions.h"
+
+#include "gossip/members/endorsements.h"
+
+enum {
+    /* Maximum number of unknown members that one session may announce in NEW_MEMBERS_US. A whole
+     * member table has no more, and no honest cluster has that many newcomers in a minute. */
+    NEW_MAX = WIRE_MEMBERS_MAX
+};
+
+static void note_forged(struct sessions *s, const struct link *l, enum members_verdict verdict)
+{
+    if (verdict == MEMBERS_FORGED)
+        sessions_violation(s, l, "forged member record");
+}
+
+/* Prints an error about another process with this peer's identity, at most once per
+ * DUPLICATE_IDENTITY_US. */
+static void say_cloned(struct sessions *s, const char *which)
+{
+    struct env *v = s->env;
+    if (v->now_us < s->cloned_us)
+        return;
+    s->cloned_us = v->now_us + DUPLICATE_IDENTITY_US;
+    env_note(v, NOTE_ERROR,
+             "another process uses this peer's identity%s is expected to exit (was this peer's "
+             "directory copied?)",
+             which);
+}
+
+/* Notes evidence of another process with this peer's identity. Such a process may have no session
+ * with this peer and call third peers only. A third peer keeps one session per identity, so it ends
+ * the session with this peer in favour of the other process, and sends that process's record first
+ * (is_duplicate()). The record alone proves nothing, because an earlier process of this peer may
+ * have signed it. The record followed by the end of a working session is the evidence
+ * (handshake_lost()). */
+static void note_other(struct sessions *s, struct link *l, const struct record *r,
+                       enum members_verdict verdict)
+{
+    int64_t now_us = s->env->now_us;
+    if (verdict == MEMBERS_ABOUT_ME && r->boot != members_self(s->env->members)->boot
+        && now_us - l->up_us > SILENT_US)
+        l->other_us = now_us;
+}
+
+void handshake_lost(struct sessions *s, const struct link *l)
+{
+    /* A peer that ends a session in favour of another process sends the record and hangs up at
+     * once. */
+    if (l->other_us > 0 && !l->doomed && s->env->now_us - l->other_us <= DUPLICATE_RECORD_US)
+        say_cloned(s, " and talks to the same peers: the one that started last");
+}
+
+/* Merges a record that arrived on session `l`, and reacts to what it reveals. */
+static enum members_verdict merge(struct sessions *s, const struct link *l, const struct record *r)
+{
+    struct env *v = s->env;
+    if (!admit_record(s, r))
+        return MEMBERS_OLD;
+    bool was_out = admit_keeps_out(s, r->id);
+    enum members_verdict verdict = members_merge(v->members, r, v->now_us);
+    dissemination_heard(s, l, r);
+    if (was_out && !admit_keeps_out(s, r->id)) /* The record has a valid certificate now. */
+        members_refuse(v->members, r->id, false, v->now_us);
+    note_forged(s, l, verdict);
+    if (verdict == MEMBERS_TWICE)
+        env_note(v, NOTE_WARNING,
+                 "two processes use the identity of %s (%02x%02x%02x%02x): the one that started "
+                 "last is expected to exit",
+                 r->name, r->id[0], r->id[1], r->id[2], r->id[3]);
+    if (verdict == MEMBERS_CLONED)
+        say_cloned(s, " and started later: that process");
+    if (verdict == MEMBERS_CLONE) {
+        /* No LEFT record is sent, because it would also remove the other process from the cluster.
+         * sessions_news() sends this process's own record, by which the other process learns of
+         * this one. */
+        env_note(v, NOTE_ERROR,
+                 "another process uses this peer's identity and started earlier: this process "
+                 "exits (was its directory copied?)");
+        sessions_news(s);
+        env_end(v, 2);
+    }
+    return verdict;
+}
+
+/* Handles the record of a member that returns after it was dropped from the table. The other
+ * members have dropped it, too, and their tombstones reject its present incarnation. This peer
+ * therefore sends an accusation to the member. The member refutes it with a higher incarnation,
+ * which all members accept (members_revive()). */
+static void revive(struct sessions *s, const struct link *l, const struct record *r)
+{
+    struct env *v = s->env;
+    struct wire_members m = env_batch(v);
+    if (!members_revive(v->members, r, &m.accusations[0]))
+        return;
+    m.n_accusations = 1;
+    sessions_send(s, l, false, v->commons->message,
+                  wire_put_members(v->commons->message, sizeof v->commons->message, &m), NULL);
+}
+
+enum members_verdict handshake_hello(struct sessions *s, const struct link *l,
+                                     const struct record *r)
+{
+    revive(s, l, r);
+    return merge(s, l, r);
+}
+
+void handshake_met(struct sessions *s, const struct link *l)
+{
+    members_session(s->env->members, l->id, true, s->env->now_us);
+    members_vouch(s->env->members, s->env->now_us);
+}
+
+void handshake_tick(struct sessions *s)
+{
+    members_vouch(s->env->members, s->env->now_us);
+}
+
+/* Returns whether the other end of session `l` may announce one more member that is unknown to this
+ * peer, and counts the announcement. */
+static bool may_introduce(struct sessions *s, struct link *l)
+{
+    if (s->env->now_us - l->new_us >= NEW_MEMBERS_US) {
+        l->new_us = s->env->now_us;
+        l->n_new = 0;
+    }
+    if (l->n_new++ < NEW_MAX)
+        return true;
+    if (!l->told_new)
+        env_note(s->env, NOTE_WARNING,
+                 "peer %02x%02x%02x%02x announces more than %d new members in a minute: the others "
+                 "are ignored",
+                 l->id[0], l->id[1], l->id[2], l->id[3], NEW_MAX);
+    l->told_new = true;
+    return false;
+}
+
+void handshake_record(struct sessions *s, const struct link *link, const struct record *r)
+{
+    struct link *l = &s->links[link - s->links];
+    if (members_find(s->env->members, r->id) == NULL && !may_introduce(s, l))
+        return;
+    note_other(s, l, r, merge(s, l, r));
+    if (admit_record(s, r))
+        dial_dropped(s, r);
+}
+
+void sessions_members(struct sessions *s, const struct link *link, const struct wire_members *told)
+{
+    struct env *v = s->env;
+    struct link *l = &s->links[link - s->links];
+    members_expect(v->members, told->records, told->n_records);
+    for (uint32_t i = 0; i < told->n_records && !l->doomed; i++)
+        handshake_record(s, l, &told->records[i]);
+    for (uint32_t i = 0; i < told->n_vouches && !l->doomed; i++)
+        note_forged(s, l, members_vouched(v->members, &told->vouches[i]));
+    members_settle(v->members, v->now_us);
+    for (uint32_t i = 0; i < told->n_accusations && !l->doomed; i++)
+        note_forged(s, l, members_accused(v->members, &told->accusations[i], v->now_us));
+}

@@ -1,0 +1,55 @@
+/* peer/node/session/quarantine.c -- a table of violators. A new violator replaces the oldest one. */
+#include "peer/node/session/quarantine.h"
+
+#include "peer/node/mark.h"
+#include "peer/node/timers.h"
+
+#include <string.h>
+
+/* Returns the index of the peer's entry, or QUARANTINE_IDS if it has none. The search stops at the
+ * first free entry, because entries are filled in order and never freed. */
+static size_t find(const struct quarantine *q, const uint8_t *id)
+{
+    for (size_t i = 0; i < QUARANTINE_IDS && q->at[i].for_us != 0; i++)
+        if (memcmp(q->at[i].id, id, WIRE_ID_BYTES) == 0)
+            return i;
+    return QUARANTINE_IDS;
+}
+
+static size_t oldest(const struct quarantine *q)
+{
+    size_t best = 0;
+    for (size_t i = 0; i < QUARANTINE_IDS; i++) {
+        if (q->at[i].for_us == 0)
+            return i;
+        if (q->at[i].since_us < q->at[best].since_us)
+            best = i;
+    }
+    return best;
+}
+
+void quarantine_add(struct quarantine *q, const uint8_t id[WIRE_ID_BYTES], int64_t now_us)
+{
+    size_t i = find(q, id);
+    bool known = i < QUARANTINE_IDS;
+    i = known ? i : oldest(q);
+    bool again = known && now_us - q->at[i].since_us - q->at[i].for_us < QUARANTINE_FORGIVEN_US;
+    MARK_IF(!again, "quarantine: first violation");
+    MARK_IF(again, "quarantine: repeated violation");
+    int64_t twice_us = 2 * q->at[i].for_us;
+    int64_t longer_us = twice_us < QUARANTINE_MAX_US ? twice_us : QUARANTINE_MAX_US;
+    q->at[i].for_us = again ? longer_us : QUARANTINE_US;
+    q->at[i].since_us = now_us;
+    memcpy(q->at[i].id, id, WIRE_ID_BYTES);
+}
+
+bool quarantine_knows(const struct quarantine *q, const uint8_t id[WIRE_ID_BYTES])
+{
+    return find(q, id) < QUARANTINE_IDS;
+}
+
+bool quarantine_holds(const struct quarantine *q, const uint8_t id[WIRE_ID_BYTES], int64_t now_us)
+{
+    size_t i = find(q, id);
+    return i < QUARANTINE_IDS && now_us - q->at[i].since_us < q->at[i].for_us;
+}

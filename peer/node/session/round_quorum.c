@@ -1,0 +1,193 @@
+/* peer/node/session/round_quorum.c -- filters claimed round counts by what most members confirm. */
+#include "peer/node/session/round_quorum.h"
+
+#include "peer/node/mark.h"
+
+enum {
+    /* Another peer is believed to be at most this many times as fast as this peer. */
+    FASTER = 8,
+    /* Largest possible schedule_lead(). No two peers in lock step are more rounds apart. */
+    LEAD = 80
+};
+
+uint64_t round_quorum_most(uint64_t *claim, size_t n)
+{
+    for (size_t i = 1; i < n; i++)
+        for (size_t j = i; j > 0 && claim[j - 1] < claim[j]; j--) {
+            uint64_t t = claim[j];
+            claim[j] = claim[j - 1];
+            claim[j - 1] = t;
+        }
+    return n > 0 ? claim[n / 2] : 0;
+}
+
+/* ---- sessions ---- */
+
+static bool counts(const struct link *l)
+{
+    return link_talks(l) && !l->doomed && !l->mute && l->same_run && l->started;
+}
+
+/* Returns the round count that the member has probably reached now, by its speed between its last
+ * two messages. After one message only, returns the round count in it. */
+static uint64_t now_at(const struct link *l, int64_t now_us)
+{
+    int64_t between_us = l->said_us - l->before_us;
+    if (l->before_us == 0 || between_us <= 0 || l->round <= l->before || now_us <= l->said_us)
+        return l->round;
+    double pace = (double)(l->round - l->before) / (double)between_us;
+    double more = pace * (double)(now_us - l->said_us);
+    return l->round + (more < 0x1p40 ? (uint64_t)more : UINT64_C(1) << 40);
+}
+
+static size_t claims(const struct sessions *s, uint64_t claim[NODE_LINKS_MAX])
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s->n_links; i++)
+        if (counts(&s->links[i]))
+            claim[n++] = now_at(&s->links[i], s->env->now_us);
+    return n;
+}
+
+uint64_t round_quorum_sessions(const struct sessions *s, size_t *n)
+{
+    uint64_t claim[NODE_LINKS_MAX];
+    *n = claims(s, claim);
+    return round_quorum_most(claim, *n);
+}
+
+const struct link *round_quorum_furthest(const struct sessions *s, uint32_t but)
+{
+    size_t n;
+    uint64_t most = round_quorum_sessions(s, &n);
+    const struct link *best = NULL;
+    for (size_t i = 0; i < s->n_links; i++) {
+        const struct link *l = &s->links[i];
+        if (counts(l) && l->number != but && l->round <= most + LEAD
+            && (best == NULL || l->round > best->round))
+            best = l;
+    }
+    return best;
+}
+
+uint64_t round_quorum_joined(const struct sessions *s, uint64_t round)
+{
+    size_t n;
+    uint64_t most = round_quorum_sessions(s, &n);
+    MARK_IF(n > 0 && round > most + LEAD,
+            "round_quorum: the round of a fetched model is not believed");
+    return n > 0 && round > most + LEAD ? most : round;
+}
+
+/* ---- edges ---- */
+
+void round_quorum_worked(struct round_quorum *b, int64_t took_us)
+{
+    if (b->fastest_us == 0 || took_us < b->fastest_us)
+        b->fastest_us = took_us > 0 ? took_us : 1;
+}
+
+/* Returns the largest round count that the only neighbour, which claims `beat`, can have reached. A
+ * neighbour that hears this peer waits for it, so it can have got ahead only during a silence. The
+ * result is computed once, when the silence ends, so that later claims do not increase it. The
+ * claim is believed if this peer does not know its own speed yet. */
+static uint64_t can_have_done(struct round_quorum *b, const struct schedule_view *v, uint64_t beat,
+                              int64_t now_us)
+{
+    MARK_IF(b->fastest_us > 0, "round_quorum: one neighbour claims rounds");
+    if (b->fastest_us == 0)
+        return beat;
+    if (!b->far)
+        b->most =
+            v->beat + schedule_lead(v) + (uint64_t)(FASTER * (now_us - b->near_us) / b->fastest_us);
+    b->far = true;
+    return b->most;
+}
+
+/* Returns the largest round count that this peer believes (round_quorum.h). Open edges give the
+ * exact counts of neighbours. Sessions give counts that are up to half a second old. */
+static uint64_t believed(struct round_quorum *b, const struct sessions *s,
+                         const struct schedule_view *v)
+{
+    uint64_t claim[NODE_LINKS_MAX], most = 0;
+    size_t n = 0, n_sessions;
+    for (size_t i = 0; i < v->n_edges && n < NODE_LINKS_MAX; i++)
+        if (v->edge[i].open)
+            claim[n++] = v->edge[i].beat;
+    uint64_t by_sessions = round_quorum_sessions(s, &n_sessions);
+    if (n == 1 && n_sessions < 2)
+        return can_have_done(b, v, claim[0], s->env->now_us);
+    if (n > 1)
+        most = round_quorum_most(claim, n);
+    return n_sessions > 1 && by_sessions > most ? by_sessions : most;
+}
+
+/* Returns whether more than half of the sessions are behind `beat`. False with fewer than 2
+ * sessions. */
+static bool most_behind(const struct sessions *s, uint64_t beat)
+{
+    uint64_t claim[NODE_LINKS_MAX];
+    size_t n = claims(s, claim), n_behind = 0;
+    for (size_t i = 0; i < n; i++)
+        n_behind += claim[i] < beat;
+    return n > 1 && 2 * n_behind > n;
+}
+
+static bool far_behind(const struct schedule_view *v, const struct schedule_edge *e)
+{
+    return e->open && !e->gathers && e->beat + schedule_lead(v) < v->beat;
+}
+
+/* Returns whether this peer trained alone and is ahead of the run: most sessions, and at least half
+ * of the neighbours, are behind by more rounds than lock step allows (schedule_lead()). */
+static bool alone_ahead(const struct sessions *s, const struct schedule_view *v,
+                        const struct schedule_edge *edge)
+{
+    uint64_t lead = schedule_lead(v);
+    size_t n_open = 0, n_behind = 0;
+    for (size_t i = 0; i < v->n_edges; i++) {
+        n_open += edge[i].open && !edge[i].gathers;
+        n_behind += far_behind(v, &edge[i]);
+    }
+    return n_behind > 0 && 2 * n_behind >= n_open
+           && most_behind(s, v->beat > lead ? v->beat - lead : 0);
+}
+
+/* Makes the schedule wait for neighbours that are far behind, by replacing their round counts with
+ * ones for which lock step waits. In training, they were away because they were cut off, so flap
+ * damping does not apply. In the consensus phase flap damping stays, because no rounds are lost if
+ * this peer continues. */
+static void wait_for_most(const struct schedule_view *v, struct schedule_edge *edge)
+{
+    for (size_t i = 0; i < v->n_edges; i++)
+        if (far_behind(v, &edge[i])) {
+            MARK("round_quorum: this peer is ahead of most");
+            edge[i].beat = v->beat - schedule_lead(v);
+            edge[i].flapping &= v->phase != NODE_TRAINING;
+        }
+}
+
+void round_quorum_look(struct round_quorum *b, const struct sessions *s,
+                       const struct schedule_view *v, struct schedule_edge *edge)
+{
+    uint64_t near = v->beat + schedule_lead(v);
+    bool open = false, far = false;
+    for (size_t i = 0; i < v->n_edges; i++) {
+        open |= edge[i].open;
+        far |= edge[i].open && edge[i].beat > near;
+    }
+    if (open && !far) {
+        b->near_us = s->env->now_us;
+        b->far = false;
+    }
+    if (!v->lock_step || v->phase == NODE_JOINING)
+        return;
+    if (alone_ahead(s, v, edge))
+        wait_for_most(v, edge);
+    if (!far)
+        return;
+    uint64_t known = believed(b, s, v);
+    for (size_t i = 0; i < v->n_edges; i++)
+        if (edge[i].beat > near && edge[i].beat > known)
+            edge[i].beat = known > near ? known : v->beat;
+}

@@ -1,0 +1,75 @@
+/* peer/node/session/round_quorum.h -- how far the run is, according to most of the peers that this peer
+ * hears.
+ *
+ * A peer learns the round counts (edges.h) of other peers from their messages. One member can claim
+ * any number. A peer that believed the claim would skip all rounds up to it. This peer therefore
+ * believes a claim only as far as other peers confirm it:
+ *
+ *   known peers                    believed round count
+ *   2 or more open edges           the largest that more than half of the neighbours reach; of two
+ *                                  neighbours, the smaller one
+ *   2 or more sessions             the same for all members with a session, each extrapolated by
+ *                                  its own speed since its last message
+ *   1 session and 1 open edge      the largest that the neighbour can have reached in the longest
+ *                                  silence between both, at FASTER times this peer's own speed
+ *
+ * The largest applicable row counts. An edge with a larger claim is shown to the schedule with
+ * the believed round count or, if that is within the lead of lock step (schedule_lead()), with this
+ * peer's own. This peer then neither waits for the neighbour nor skips to its round count. Fewer
+ * than half of the neighbours, and of the sessions, thus have no effect. A minority that was cut
+ * off from the run catches up with it, because it hears most of the other peers.
+ *
+ * A peer that trained alone while most others could not is ahead of them. The others do not skip
+ * rounds, because no other peer confirms its claim. The peer that is ahead waits for them instead.
+ * It is ahead in this sense if more than half of its sessions, and at least half of its neighbours,
+ * are behind by more than the lead. A minority of false claims cannot make it wait in this way.
+ *
+ * A peer that has done no round joins at the round of most members that have. If there is only one
+ * such member, its claim is used.
+ */
+#ifndef PEER_NODE_SESSION_ROUND_QUORUM_H
+#define PEER_NODE_SESSION_ROUND_QUORUM_H
+
+#include "peer/node/schedule.h"
+#include "peer/node/session/sessions.h"
+
+/* Returns the largest round count that more than half of the n claims reach. 0 if n is 0. Sorts the
+ * claims. */
+uint64_t round_quorum_most(uint64_t *claim, size_t n);
+
+/* Returns the round count that most sessions have reached now. Sets *n to the number of sessions
+ * considered. */
+uint64_t round_quorum_sessions(const struct sessions *s, size_t *n);
+
+/* Returns the session of the member that is furthest in this run, among members with a credible
+ * round count. Ignores the session with number `but`. NULL: no member has begun. */
+const struct link *round_quorum_furthest(const struct sessions *s, uint32_t but);
+
+/* Returns the round to assign to a received model: `round`, which its sender claims, or the round
+ * of most sessions if `round` is ahead of that by more than lock step allows. */
+uint64_t round_quorum_joined(const struct sessions *s, uint64_t round);
+
+/* State for a peer that hears only one neighbour. It limits how far the round count of this
+ * neighbour is believed. */
+struct round_quorum
+{
+    /* Shortest job with local steps of this peer, in microseconds. 0: there was none. */
+    int64_t fastest_us;
+    /* Last time at which an edge was open and no neighbour was ahead by more rounds than lock step
+     * allows. */
+    int64_t near_us;
+    bool far; /* True: the neighbour claims to be ahead by more rounds than lock step allows. */
+    /* While `far` is true: largest round count that the neighbour can have reached since
+     * near_us. */
+    uint64_t most;
+};
+
+/* Records the duration of a job with local steps, in microseconds. */
+void round_quorum_worked(struct round_quorum *b, int64_t took_us);
+
+/* Corrects edge[0..v->n_edges), which the schedule is about to see: in lock step, replaces each
+ * round count that is not believed. */
+void round_quorum_look(struct round_quorum *b, const struct sessions *s,
+                       const struct schedule_view *v, struct schedule_edge *edge);
+
+#endif

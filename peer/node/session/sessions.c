@@ -1,0 +1,598 @@
+/* peer/node/session/sessions.c -- sessions with other processes: HELLO, choice of the run, heartbeats.
+ *
+ * A HELLO of a peer is checked in this order (peer_hello()). A check that fails ends the session:
+ *
+ *   1. admission        the sender is on the allow-list or has a valid certificate
+ *   2. duplicates       the sender has no other session with this peer that takes precedence
+ *   3. run              both peers agree on one run, or one of them takes the other's run
+ *   4. name             no other live member has the sender's name
+ *   5. member table     the sender's record is merged
+ *
+ * Checks 1, 2 and 4 apply to the first HELLO of a session only. Later ones report a new run or a
+ * new phase.
+ */
+#include "peer/node/session/sessions.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int sessions_open(struct sessions *s, struct env *env, const struct sessions_owner *owner)
+{
+    const struct node_config *c = &env->config;
+    s->env = env;
+    s->owner = *owner;
+    s->seeds = calloc(c->n_bootstrap + 1, sizeof *s->seeds);
+    if (s->seeds == NULL)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < c->n_bootstrap; i++)
+        s->seeds[i].name = c->bootstrap[i];
+    return 0;
+}
+
+void sessions_close(struct sessions *s)
+{
+    admit_close(&s->admit);
+    free(s->seeds);
+    free(s->contacts);
+}
+
+/* Returns the writable link for a const one. Other modules only hold pointers to const links. */
+static struct link *ours(struct sessions *s, const struct link *l)
+{
+    return &s->links[l - s->links];
+}
+
+static struct link *find(struct sessions *s, uint32_t number)
+{
+    const struct link *l = sessions_link(s, number);
+    return l == NULL ? NULL : ours(s, l);
+}
+
+/* ---- sending ---- */
+
+void sessions_send(struct sessions *s, const struct link *l, bool bulk, const uint8_t *head,
+                   size_t n_head, struct packet *body)
+{
+    if (!l->doomed)
+        env_send(s->env, l->number, bulk, head, n_head, body);
+}
+
+void sessions_hang_up(struct sessions *s, const struct link *l, bool violation, const char *why)
+{
+    struct link *own = ours(s, l);
+    if (own->doomed || !env_hang_up(s->env, own->number, violation))
+        return;
+    own->doomed = true;
+    own->violated = violation;
+    own->why = why;
+}
+
+static void count_kind(struct sessions *s, const char *what)
+{
+    uint32_t i = 0;
+    while (i < s->n_kinds && strcmp(s->kind[i].what, what) != 0)
+        i++;
+    if (i == s->n_kinds && i < SESSIONS_KINDS)
+        s->kind[s->n_kinds++].what = i + 1 < SESSIONS_KINDS ? what : "another one";
+    s->kind[i < SESSIONS_KINDS ? i : SESSIONS_KINDS - 1].n++;
+}
+
+void sessions_violation(struct sessions *s, const struct link *l, const char *what)
+{
+    s->n_violations++;
+    count_kind(s, what);
+    quarantine_add(&s->quarantine, l->id, s->env->now_us);
+    env_note(s->env, NOTE_WARNING, "peer %02x%02x%02x%02x broke the protocol: %s", l->id[0],
+             l->id[1], l->id[2], l->id[3], what);
+    sessions_hang_up(s, l, true, what);
+}
+
+static struct standing standing(const struct sessions *s)
+{
+    struct standing now;
+    s->owner.standing(s->owner.self, &now);
+    return now;
+}
+
+static void say_hello(struct sessions *s, const struct link *l)
+{
+    struct env *v = s->env;
+    struct standing now = standing(s);
+    struct wire_hello h = {.version = l->version,
+                           .role = WIRE_PEER,
+                           .has_run = now.has_run,
+                           .has_started = now.has_started,
+                           .run = now.run,
+                           .round = now.round,
+                           .record = *members_self(v->members)};
+    sessions_send(s, l, false, v->commons->message,
+                  wire_put_hello(v->commons->message, sizeof v->commons->message, &h), NULL);
+}
+
+void sessions_hello_all(struct sessions *s)
+{
+    for (size_t i = 0; i < s->n_links; i++)
+        if (link_talks(&s->links[i]))
+            say_hello(s, &s->links[i]);
+}
+
+/* The message goes into the bulk lane, so that it arrives after this peer's last delta. */
+void sessions_say_finished(struct sessions *s, const struct link *l)
+{
+    uint8_t out[64];
+    struct standing now = standing(s);
+    if (!now.finished)
+        return;
+    struct wire_ping ping = {.round = now.beat, .finished = true};
+    sessions_send(s, l, true, out, wire_put_ping(out, sizeof out, &ping), NULL);
+}
+
+void sessions_say_finished_all(struct sessions *s)
+{
+    for (size_t i = 0; i < s->n_links; i++)
+        if (link_talks(&s->links[i]))
+            sessions_say_finished(s, &s->links[i]);
+}
+
+void sessions_status_req(struct sessions *s, const struct link *l)
+{
+    if (l->telling)
+        ours(s, l)->asked = true;
+    else
+        s->owner.status(s->owner.self, l);
+}
+
+/* The LEFT record is sent at once, because more membership changes may be waiting than may be
+ * forwarded per tick. The other end of a session gets it even if its own HELLO has not arrived,
+ * because it may have made this peer a member when it received this peer's HELLO. */
+void sessions_leave(struct sessions *s)
+{
+    struct env *v = s->env;
+    struct wire_members m = {.n_records = 1, .records = v->commons->batch.records};
+    members_set_state(v->members, RECORD_LEFT);
+    m.records[0] = *members_self(v->members);
+    size_t len = wire_put_members(v->commons->message, sizeof v->commons->message, &m);
+    for (size_t i = 0; i < s->n_links; i++)
+        if (s->links[i].used && !s->links[i].observer && !s->links[i].doomed)
+            sessions_send(s, &s->links[i], false, v->commons->message, len, NULL);
+}
+
+/* ---- start and end of a session ---- */
+
+void sessions_start(struct sessions *s)
+{
+    s->heartbeat_us = s->env->now_us;
+    s->n_news = WIRE_BATCH_MAX;
+    s->entropy_us = s->env->now_us + env_jitter(s->env, ANTI_ENTROPY_US);
+    dial_start(s);
+}
+
+/* Announces the local host of a connection with this peer's listening port as an address of this
+ * peer, unless addresses were configured. */
+static void learn_address(struct env *v, const char *host)
+{
+    char address[WIRE_ADDRESS_MAX + 1];
+    if (v->config.n_advertise > 0 || v->config.listen_port == NULL || host == NULL
+        || strlen(host) > WIRE_ADDRESS_MAX - 16)
+        return;
+    bool v6 = strchr(host, ':') != NULL;
+    snprintf(address, sizeof address, v6 ? "[%s]:%s" : "%s:%s", host, v->config.listen_port);
+    (void)members_add_address(v->members, address);
+}
+
+/* Returns whether this peer has already dialled peer `id` and that session is not silent. The
+ * earlier dial went to another address of the peer, and the identity is known only after the
+ * handshake. The new session is closed before this peer sends a HELLO, so the other end keeps the
+ * earlier session. */
+static bool superfluous(const struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
+{
+    for (size_t i = 0; i < s->n_links; i++) {
+        const struct link *old = &s->links[i];
+        if (old->used && !old->doomed && old->dialled && env_same_id(old->id, id)
+            && s->env->now_us - old->heard_us < SILENT_US)
+            return true;
+    }
+    return false;
+}
+
+void sessions_up(struct sessions *s, const struct node_event *ev)
+{
+    struct env *v = s->env;
+    bool self = env_same_id(ev->up.id, v->config.id);
+    if (ev->up.dialled && callback_over(s, ev->up.tag, ev->up.id, NODE_WHY_UNKNOWN)) {
+        (void)env_hang_up(v, ev->link, false);
+        return;
+    }
+    struct link *l = NULL;
+    for (size_t i = 0; i < NODE_LINKS_MAX && l == NULL; i++)
+        if (!s->links[i].used)
+            l = &s->links[i];
+    bool barred = !self && quarantine_holds(&s->quarantine, ev->up.id, v->now_us);
+    if (l == NULL || barred || (!self && ev->up.dialled && superfluous(s, ev->up.id))) {
+        if (ev->up.dialled)
+            dial_over(s, ev->up.tag, ev->up.id, NODE_WHY_UNKNOWN);
+        (void)env_hang_up(v, ev->link, false);
+        env_debug(v, "closed a new session with %s: %s", env_name(v, ev->up.id),
+                  l == NULL ? "there are too many sessions"
+                  : barred  ? "the peer is quarantined"
+                            : "there is a session that this peer dialled earlier");
+        return;
+    }
+    *l = (struct link){.used = true,
+                       .dialled = ev->up.dialled,
+                       .number = ev->link,
+                       .version = ev->up.version,
+                       .tag = ev->up.dialled ? ev->up.tag : 0,
+                       .heard_us = v->now_us,
+                       .up_us = v->now_us};
+    memcpy(l->id, ev->up.id, WIRE_ID_BYTES);
+    if (s->n_links <= (size_t)(l - s->links))
+        s->n_links = (size_t)(l - s->links) + 1;
+    callback_opened(s, l);
+    if (l->dialled)
+        dial_over(s, l->tag, l->id, NODE_WHY_UNKNOWN);
+    dissemination_listens(s, l, false);
+    if (!self)
+        learn_address(v, ev->up.local_host);
+    env_debug(v, "session with %s is up, dialled by %s", env_name(v, l->id),
+              l->dialled ? "this peer" : "the other end");
+    say_hello(s, l);
+}
+
+void sessions_down(struct sessions *s, const struct node_event *ev)
+{
+    struct link *l = find(s, ev->link);
+    if (l == NULL)
+        return;
+    l->used = false;
+    env_debug(s->env, "session with %s is down: %s", env_name(s->env, l->id),
+              l->why != NULL   ? l->why
+              : ev->down.clean ? "the other end closed it"
+                               : "the connection broke");
+    handshake_lost(s, l);
+    connection_diagnostics_unwelcome(s, l);
+    if (!l->opened || l->violated)
+        dial_in_vain(s, l);
+    if (!l->hello || l->observer)
+        return;
+    s->owner.lost(s->owner.self, l);
+    failure_detector_lost(s, l);
+    if (sessions_to(s, l->id) == NULL)
+        members_session(s->env->members, l->id, false, s->env->now_us);
+}
+
+const struct link *sessions_heard(struct sessions *s, uint32_t number)
+{
+    struct link *l = find(s, number);
+    if (l == NULL || l->doomed)
+        return NULL;
+    l->heard_us = s->env->now_us;
+    if (l->mute && link_talks(l))
+        members_session(s->env->members, l->id, true, l->heard_us);
+    l->mute = false;
+    return l;
+}
+
+void sessions_opened(struct sessions *s, const struct link *l)
+{
+    ours(s, l)->opened = true;
+    dial_opened(s, l->id);
+}
+
+void sessions_uncertified(struct sessions *s, const struct link *l)
+{
+    ours(s, l)->uncertified = true;
+}
+
+/* ---- HELLO ---- */
+
+/* Sends a record on a session that is about to end because another process has the same identity.
+ * The receiver learns from the record that the other process exists. */
+static void tell_of(struct sessions *s, const struct link *l, const struct record *r)
+{
+    struct env *v = s->env;
+    struct wire_members m = {.n_records = 1, .records = v->commons->batch.records};
+    m.records[0] = *r;
+    sessions_send(s, l, false, v->commons->message,
+                  wire_put_members(v->commons->message, sizeof v->commons->message, &m), NULL);
+}
+
+/* Decides between the new session `l` and an older session with the same identity, if one exists,
+ * and closes one of them. Returns whether it has closed `l`. `r`: the record in the HELLO on `l`.
+ * Both ends must keep the same session:
+ *
+ *   case                                                       session that is kept
+ *   no message on the older session for SILENT_US              the new one
+ *   same process, dialled in opposite directions               the one that the smaller id dialled
+ *   same process, dialled in the same direction                the new one
+ *   another process, its incarnation below the one known       the older one
+ *   another process otherwise                                  the new one
+ *
+ * A process that dials a second time has lost its first session, even if this peer has not noticed
+ * that (sessions_up()). */
+static bool is_duplicate(struct sessions *s, const struct link *l, const struct record *r)
+{
+    const struct link *old = sessions_to(s, l->id);
+    const struct member *m = members_find(s->env->members, l->id);
+    if (old == NULL || old == l)
+        return false;
+    bool we_are_low = memcmp(s->env->config.id, l->id, WIRE_ID_BYTES) < 0;
+    bool lives = s->env->now_us - old->heard_us < SILENT_US, same = old->boot == r->boot;
+    bool crossed = old->dialled != l->dialled;
+    bool older = m != NULL && !same && r->incarnation < m->record->incarnation;
+    if (lives && (same ? crossed && old->dialled == we_are_low : older)) {
+        if (older)
+            tell_of(s, l, m->record);
+        sessions_hang_up(s, l, false, older ? "the other end is an older process" : "duplicate");
+        return true;
+    }
+    if (!same)
+        tell_of(s, old, r);
+    sessions_hang_up(s, old, false, "replaced by a newer session");
+    s->owner.lost(s->owner.self, old);
+    return false;
+}
+
+void sessions_run_fixed(struct sessions *s)
+{
+    for (size_t i = 0; i < s->n_links && !s->env->over; i++)
+        if (s->links[i].used && !s->links[i].observer)
+            say_hello(s, &s->links[i]);
+}
+
+/* Handles that this peer has taken the run of session `l`. The flags same_run of other sessions
+ * refer to the run that this peer gave up, so they are cleared. */
+static void run_taken(struct sessions *s, struct link *l)
+{
+    for (size_t i = 0; i < s->n_links; i++)
+        s->links[i].same_run = false;
+    l->same_run = true;
+    sessions_run_fixed(s);
+}
+
+/* Ends the session with a peer of another run. The peer may call again until it has received this
+ * peer's run, so the warning is printed only once in ten minutes. */
+static void refuse_run(struct sessions *s, const struct link *l, const struct record *r,
+                       const char *why)
+{
+    if (!admit_run_is_told(s, l->id))
+        env_note(s->env, NOTE_WARNING, "refused %s (%s): it belongs to another %s", r->name,
+                 r->n_addresses > 0 ? r->address[0] : "no address", why);
+    sessions_hang_up(s, l, false, "the other end has another run");
+    members_refuse(s->env->members, l->id, true, s->env->now_us);
+}
+
+/* Refuses a run description that cannot be parsed. If it was made for another kind of trainer, a
+ * user has started different programs in one cluster, which is no violation of the protocol. */
+static void refuse_text(struct sessions *s, const struct link *l, const struct wire_hello *h)
+{
+    char found[RUN_KEY_MAX + 1], why[128];
+    const char *expected;
+    if (!run_text_is_of_other_trainer(s->env->config.flags.trainer, (const char *)h->run.p,
+                                      h->run.n, found, &expected)) {
+        sessions_violation(s, l, "the run description is not canonical");
+        return;
+    }
+    snprintf(why, sizeof why, "kind of run: found one with %s, expected one with %s", found,
+             expected);
+    refuse_run(s, l, &h->record, why);
+}
+
+/* Returns whether some connected peer has this peer's run. In that case a sender with a different
+ * run that has not started has to give up its run, even if this peer dialled it. */
+static bool in_company(const struct sessions *s)
+{
+    for (size_t i = 0; i < s->n_links; i++)
+        if (link_talks(&s->links[i]) && !s->links[i].doomed && s->links[i].same_run)
+            return true;
+    return false;
+}
+
+/* Compares the run in a HELLO with this peer's run and decides which one both use. Returns false if
+ * the session or this peer ends. */
+static bool agree_on_run(struct sessions *s, struct link *l, const struct wire_hello *h)
+{
+    if (!h->has_run) {
+        /* The sender will take this peer's run. If it had another run before, it may have ignored
+         * the run in this peer's earlier HELLO, so the HELLO is sent again. */
+        l->same_run = false;
+        if (l->hello && standing(s).has_run)
+            say_hello(s, l);
+        return true;
+    }
+    enum sessions_run said = s->owner.run(s->owner.self, h, l->dialled);
+    l->same_run = said == SESSIONS_RUN_SAME;
+    switch (said) {
+    case SESSIONS_RUN_SAME:
+    case SESSIONS_RUN_YIELDS:
+        return true;
+    case SESSIONS_RUN_TAKEN:
+        run_taken(s, l);
+        return !s->env->over;
+    case SESSIONS_RUN_STRANGER:
+        refuse_run(s, l, &h->record, "run");
+        return false;
+    case SESSIONS_RUN_UNREADABLE:
+        refuse_text(s, l, h);
+        return false;
+    case SESSIONS_RUN_CONTRADICTS:
+        if (!h->has_started && in_company(s)) {
+            refuse_run(s, l, &h->record, "run");
+        } else {
+            sessions_leave(s);
+            env_end(s->env, 2);
+        }
+        return false;
+    }
+    return false;
+}
+
+/* Stores the round that the other end reports. The pace of the peer is computed from this report
+ * and the previous one (round_quorum.c). A report that follows in less than half a heartbeat is too
+ * close for that, so it replaces the last one. */
+static void say_round(struct link *l, uint64_t round, int64_t now_us)
+{
+    if (now_us - l->said_us >= HEARTBEAT_US / 2) {
+        l->before = l->round;
+        l->before_us = l->said_us;
+    }
+    l->round = round;
+    l->said_us = now_us;
+}
+
+/* Handles a HELLO of a peer, as opposed to an observer. See the list at the top of this file. */
+static void peer_hello(struct sessions *s, struct link *l, const struct wire_hello *h)
+{
+    bool first = !l->hello;
+    if (first && (!admit_hello(s, l, &h->record) || is_duplicate(s, l, &h->record)))
+        return;
+    if (!agree_on_run(s, l, h))
+        return; /* A peer of another run does not become a member. */
+    if (first && !admit_name(s, l, &h->record))
+        return;
+    if (handshake_hello(s, l, &h->record) == MEMBERS_FORGED)
+        return;
+    l->hello = true;
+    l->boot = h->record.boot;
+    say_round(l, h->round, s->env->now_us);
+    if (l->started != h->has_started)
+        /* The previous report dates from before the start of the run (or of another run), so no
+         * speed can be computed from it. */
+        l->before_us = 0;
+    l->started = h->has_started;
+    handshake_met(s, l);
+    if (first) {
+        env_debug(s->env, "HELLO of %s accepted: round %llu", env_name(s->env, l->id),
+                  (unsigned long long)l->round);
+        dissemination_listens(s, l, true);
+        dissemination_tell_all(s, l);
+        sessions_say_finished(s, l);
+        failure_detector_met(s, l);
+        s->owner.met(s->owner.self, l);
+    }
+}
+
+/* Handles a HELLO from this peer's own identity. The sender is this process itself, if its address
+ * is in the bootstrap list, or another process with a copy of the key. Such a process gets a HELLO
+ * with this peer's record as an answer. By these records the two processes find out which of them
+ * started later and must end (members_merge()). Such a session never counts as a session with a
+ * member (link_talks()). */
+static void own_hello(struct sessions *s, const struct link *l, const struct wire_hello *h)
+{
+    struct env *v = s->env;
+    bool other = h->record.boot != members_self(v->members)->boot;
+    enum members_verdict verdict = other ? handshake_hello(s, l, &h->record) : MEMBERS_OLD;
+    if (!other) {
+        sessions_hang_up(s, l, false, "this peer called itself");
+    } else if (verdict != MEMBERS_OLD && verdict != MEMBERS_FORGED) {
+        dial_all_again(s);
+        say_hello(s, l);
+    }
+}
+
+void sessions_hello(struct sessions *s, const struct link *link, const struct wire_hello *h)
+{
+    struct link *l = ours(s, link);
+    bool observer = h->role == WIRE_OBSERVER;
+    bool own = env_same_id(l->id, s->env->config.id);
+    if (h->version != l->version) {
+        sessions_violation(s, l, "bad HELLO");
+    } else if (own && env_same_id(h->record.id, l->id)) {
+        own_hello(s, l, h);
+    } else if (observer && l->hello) {
+        sessions_violation(s, l, "HELLO of an observer after a HELLO of a peer");
+    } else if (observer) {
+        l->hello = l->observer = true;
+        if (admit_observer(s, l))
+            dissemination_tell_all(s, l);
+    } else if (!env_same_id(h->record.id, l->id)) {
+        sessions_violation(s, l, "HELLO with the record of another peer");
+    } else {
+        peer_hello(s, l, h);
+    }
+}
+
+/* ---- other messages ---- */
+
+void sessions_ping(struct sessions *s, const struct link *link, const struct wire_ping *ping)
+{
+    struct link *l = ours(s, link);
+    say_round(l, ping->round, s->env->now_us);
+    if (!l->started)
+        l->before_us = 0;
+    l->started |= ping->round > 0;
+    l->busy_since_us = 0;
+    l->told_busy_us = s->env->now_us;
+    if (ping->busy_ms > 0)
+        l->busy_since_us = s->env->now_us - (int64_t)ping->busy_ms * 1000;
+    if (!ping->finished)
+        return;
+    l->finished = true;
+    s->owner.finished(s->owner.self, l);
+}
+
+/* ---- time ---- */
+
+static void heartbeat(struct sessions *s)
+{
+    uint8_t out[64];
+    struct standing now = standing(s);
+    int64_t busy_ms = (now.busy_us + 999) / 1000;
+    /* Until it has started training, this peer reports round 0. A higher round would mark it as
+     * started at the receivers (sessions_ping()), and they would ask it for a model. */
+    struct wire_ping ping = {.round = now.has_started ? now.beat : 0,
+                             .busy_ms = busy_ms < UINT32_MAX ? (uint32_t)busy_ms : UINT32_MAX};
+    size_t len = wire_put_ping(out, sizeof out, &ping);
+    for (size_t i = 0; i < s->n_links; i++)
+        if (link_talks(&s->links[i]))
+            sessions_send(s, &s->links[i], false, out, len, NULL);
+}
+
+static bool may_be_told_all(const struct link *l)
+{
+    return link_talks(l) && !l->doomed && !l->telling;
+}
+
+/* Returns a session for the next transfer of the whole member table, or NULL. Each eligible session
+ * has the same probability, so that every peer eventually receives what it has missed. */
+static struct link *any_link(struct sessions *s)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < s->n_links; i++)
+        n += may_be_told_all(&s->links[i]);
+    uint64_t k = rng_below(&s->env->rng, n > 0 ? n : 1);
+    for (size_t i = 0; i < s->n_links; i++)
+        if (may_be_told_all(&s->links[i]) && k-- == 0)
+            return &s->links[i];
+    return NULL;
+}
+
+void sessions_tick(struct sessions *s)
+{
+    struct env *v = s->env;
+    (void)members_tick(v->members, v->now_us);
+    dial_tick_seeds(s);
+    dial_tick_dead(s);
+    handshake_tick(s);
+    failure_detector_tick(s);
+    callback_tick(s);
+    connection_diagnostics_tick(s, standing(s).has_run || standing(s).gathers);
+    admit_tick(s);
+    if (v->now_us >= s->heartbeat_us) {
+        heartbeat(s);
+        s->heartbeat_us = v->now_us + HEARTBEAT_US;
+    }
+    dissemination_tick(s);
+    if (v->now_us >= s->entropy_us) {
+        struct link *l = any_link(s);
+        if (l != NULL) {
+            /* All records are sent, because the table may be wrong about which records the other
+             * end knows. */
+            dissemination_listens(s, l, false);
+            dissemination_tell_all(s, l);
+        }
+        s->entropy_us = v->now_us + env_jitter(v, ANTI_ENTROPY_US);
+    }
+}

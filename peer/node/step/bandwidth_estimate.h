@@ -1,0 +1,71 @@
+/* peer/node/step/bandwidth_estimate.h -- estimates the bandwidth of the slowest edge, for --bandwidth.
+ *
+ * The estimate sets the lower bound (the floor) of the codec level of --compress auto. The rule is
+ * in gossip/exchange/uplink.h.
+ *
+ *   input                                            from
+ *   bytes and durations of bursts, per session       CARRIED events of the driver, once a second
+ *   compute time of jobs with local steps            bandwidth_estimate_worked()
+ *   fixed rate in bytes/s, shared by all open edges  --bandwidth RATE
+ *
+ * bandwidth_estimate_look() combines the figures since the previous look. With --bandwidth auto, it
+ * needs new figures of every open edge, because the slowest edge decides. Without figures the floor
+ * stays 0, and the consensus distance alone chooses the level. This is the case with --bandwidth
+ * off, in the simulator, and on systems that do not report acknowledged bytes.
+ *
+ * The struct belongs to the job (job.h). Only the loop thread uses it.
+ */
+#ifndef PEER_NODE_STEP_BANDWIDTH_ESTIMATE_H
+#define PEER_NODE_STEP_BANDWIDTH_ESTIMATE_H
+
+#include "gossip/exchange/uplink.h"
+#include "peer/node/edge/edges.h"
+
+struct bandwidth_estimate
+{
+    /* Lower bound of the codec level (the floor), and the time that deltas of each level take. */
+    struct uplink uplink;
+    bool begun; /* True: `uplink` knows the delta size of each codec level. */
+    struct
+    {
+        uint32_t link; /* Number of the session to which the figures belong. */
+        /* True: these figures have arrived since the last update of the codec level's lower
+         * bound. */
+        bool fresh;
+        /* Seconds per byte of the link, without latency, and its least round-trip time in
+         * seconds. */
+        double s_per_byte, rtt_s;
+    } at[NODE_LINKS_MAX]; /* Figures of each session, by its index in the session table. */
+    /* Last time at which the codec level's lower bound was updated, in microseconds. */
+    int64_t looked_us;
+    /* Total duration of jobs with local steps since the last update of the codec level's lower
+     * bound, in microseconds. */
+    int64_t worked_us;
+    /* Number of jobs with local steps since the last update of the codec level's lower bound. */
+    int64_t n_worked;
+    /* Seconds per byte of the slowest edge at the last update of the codec level's lower bound.
+     * NaN: never. */
+    double s_per_byte;
+};
+
+/* Initialises *g without any figures. Called again when a run is given up. */
+void bandwidth_estimate_init(struct bandwidth_estimate *g);
+
+/* Takes a CARRIED event: what a session has carried since its previous CARRIED event. */
+void bandwidth_estimate_carried(struct bandwidth_estimate *g, const struct edges *es,
+                                const struct node_event *ev);
+
+/* Records that a job with local steps computed for `us` microseconds. */
+void bandwidth_estimate_worked(struct bandwidth_estimate *g, int64_t us);
+
+/* Called when a job of training is planned in round `now`. If all figures have arrived (with
+ * --bandwidth RATE: if 1 s has passed), updates the lower bound of the codec level, and the prices
+ * of the levels `l`. */
+void bandwidth_estimate_look(struct bandwidth_estimate *g, const struct edges *es,
+                             struct codec_levels *l, uint64_t now);
+
+/* Returns the bandwidth of the slowest edge, without latency, in bytes per second, when the codec
+ * level's lower bound was last updated. NaN: unknown, or too fast to measure. */
+double bandwidth_estimate_bytes_per_s(const struct bandwidth_estimate *g);
+
+#endif

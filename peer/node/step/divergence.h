@@ -1,0 +1,92 @@
+/* peer/node/step/divergence.h -- judges whether training diverged, or whether nothing was learnt.
+ *
+ * A peer collects losses and drift figures while it trains, and judges at the end of training. A
+ * loss that is not finite is handled at once (rollback.h). Training diverged if one of the signs
+ * holds:
+ *
+ *   sign       condition
+ *   loss       In a run of 30 rounds or more: the loss was one nat above the initial loss in most
+ *              of the last ten or twenty rounds. Such a model is worse than an untrained one. The
+ *              mean of the losses would depend too much on rare large losses of small batches.
+ *   clear      In a run of 30 rounds or more: the last ten losses were all three times the initial
+ *   loss       loss, and one nat above it. In a shorter run: the last third of the losses, and at
+ *              least two of them.
+ *   distance   In the last tenth of training the relative drift was above 1, and the drift was
+ *              three times its largest value in the third quarter. Mixing no longer held the models
+ *              together.
+ *
+ * The initial loss is the lesser of two values, so that a divergence within the first ten rounds
+ * does not raise it: the mean of the first ten losses, and the very first loss. As the first loss
+ * may be low by chance, 2 nats / sqrt(number of its samples) are added to it.
+ *
+ * The drift at the end of a run says nothing about this, because the consensus phase makes any
+ * models equal, also bad ones.
+ */
+#ifndef PEER_NODE_STEP_DIVERGENCE_H
+#define PEER_NODE_STEP_DIVERGENCE_H
+
+#include "nn/train/trainer.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct state; /* Defined in nn/math/state.h. */
+
+enum { DIVERGENCE_TEXT = 160 }; /* Size of the text of a reason, in bytes with the NUL. */
+
+/* Figures of one peer's training. Saved in checkpoints. */
+struct divergence
+{
+    double loss_first; /* Mean loss of round 0. NaN: this peer was not present in round 0. */
+    double loss_mean; /* Mean of the first ten losses. NaN: this peer was not present in round 0. */
+    double loss_last; /* Moving average of the losses. A loss of few samples has less weight. */
+    /* Moving average of a value that is 1 if a loss was one nat above the initial loss, else 0. */
+    double above;
+    uint64_t n_losses;  /* Number of losses so far. */
+    uint64_t n_samples; /* Number of samples of the first loss. */
+    uint64_t n_clear;   /* Number of newest losses in a row that were all far too large. */
+    double xi_half;     /* Largest drift Xi in the third quarter of training. NaN: not known. */
+    /* Largest relative drift in the last tenth of training. Only figures count whose absolute drift
+     * Xi is above three times xi_half. INFINITY: the length of the mean model is not known. NaN:
+     * there is no such figure. */
+    double drift;
+    uint64_t drift_round; /* Round at whose start `drift` was measured. */
+};
+
+/* Initialises *v: no figures yet. */
+void divergence_init(struct divergence *v);
+
+/* Adds the loss of `round`. It is the mean over the n_samples samples of all local steps of the
+ * round. Must be called in the order of the rounds. */
+void divergence_loss(struct divergence *v, uint64_t round, double loss, uint64_t n_samples);
+
+/* Adds a drift figure: the drift Xi of the models at the start of `round`, and `relative`, the
+ * drift divided by the length of the mean model. n_rounds: length of the run. `relative` not finite
+ * while xi is finite: the length of the mean model is not known. A figure may be added more than
+ * once. */
+void divergence_drift(struct divergence *v, double xi, double relative, uint64_t round,
+                      uint64_t n_rounds);
+
+/* Returns whether training of at least 100 rounds ended no better than a model that ignores its
+ * inputs. Then why[] says so, as a clause. At least one of two conditions holds:
+ *
+ *   - The moving average of the training loss is at least 0.99 `guess`, where `guess` is the loss
+ *     of guessing uniformly (0: unknown).
+ *   - The last evaluation had at least 100 samples, and its accuracy is not higher than the share
+ *     of the most frequent label.
+ *
+ * The run may have been too short to learn. */
+bool divergence_learnt_nothing(const struct divergence *v, double guess,
+                               const struct trainer_report *tested, char why[DIVERGENCE_TEXT]);
+
+/* Returns whether an evaluation of at least 100 samples is no more accurate than always choosing
+ * the most frequent label. Then why[] gives both figures, as a clause. */
+bool divergence_majority(const struct trainer_report *tested, char why[DIVERGENCE_TEXT]);
+
+/* Returns whether training diverged. Then why[] says how, as a clause. */
+bool divergence_ran_away(const struct divergence *v, char why[DIVERGENCE_TEXT]);
+
+/* Saves or restores *v, as fields of the open section of a checkpoint (nn/math/state.h). */
+void divergence_state(struct divergence *v, struct state *s);
+
+#endif

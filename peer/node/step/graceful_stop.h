@@ -1,0 +1,41 @@
+/* peer/node/step/graceful_stop.h -- delays a requested end until all peers have one more checkpoint.
+ *
+ * In lock step a checkpoint is useful only if every peer has one of the same round count. A peer
+ * that is asked to stop therefore proposes a round count for one more checkpoint (checkpoint.h) and
+ * continues to train:
+ *
+ *   asked to stop --> checkpoint due at count d --> taken --> count d + 2 reach + 2 --> leaves
+ *                     (a few hops ahead)                      (all peers have passed d)
+ *
+ * `reach` is the eccentricity of this peer.
+ *
+ *   case                                     result
+ *   all peers are asked, as by Ctrl-C in     all agree on d, and a peer that leaves does not change
+ *   `hearsay local`                          what the others do up to d
+ *   a single peer is asked                   the others ignore its proposal, unless their last
+ *                                            checkpoint is old enough
+ *   rounds are slow                          after GRACEFUL_STOP_US the peer leaves. The run can
+ *                                            resume from the previous checkpoint.
+ *   a member left before it reached d        the peer leaves at once, with the previous
+ *                                            checkpoint
+ */
+#ifndef PEER_NODE_STEP_GRACEFUL_STOP_H
+#define PEER_NODE_STEP_GRACEFUL_STOP_H
+
+#include "peer/node/step/phases.h"
+
+/* State of a requested end. Written by graceful_stop.c, except `at_once`. */
+struct graceful_stop
+{
+    bool asked;       /* True: one more checkpoint has been requested. */
+    bool at_once;     /* True: this peer ends without waiting for a checkpoint. Set by node.c. */
+    int64_t since_us; /* Node time of the request to stop, in microseconds. */
+    /* Round count of the last checkpoint at the time of the request to stop. 0: none. */
+    uint64_t before;
+};
+
+/* Returns whether this peer must delay its requested end. Called while no job runs. The first call
+ * requests the checkpoint. */
+bool graceful_stop_waits(struct graceful_stop *h, struct phases *ph);
+
+#endif

@@ -1,0 +1,561 @@
+/* peer/node/step/job.c -- the worker's job: planned on the loop thread, done on the worker thread. */
+#include "peer/node/step/job.h"
+
+#include "peer/node/edge/parts.h"
+#include "peer/node/edge/rounds.h"
+#include "peer/node/figure.h"
+#include "peer/node/step/scheduler_view.h"
+#include "peer/run/exit.h"
+#include "topology/topology.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* PARTS_MAX: most fragments of a delta that are sent early, because a neighbour's queue has room
+ * for these and the rest of the delta. */
+enum { PARTS_MAX = 3 };
+
+void job_init(struct job *j, struct env *env, struct run_context *w, struct edges *es,
+              struct phases *ph, struct model_server *o)
+{
+    struct figure_values unknown;
+    *j = (struct job){.env = env, .workshop = w, .edges = es, .phases = ph, .orders = o};
+    figure_init(&unknown);
+    j->figures = unknown.node;
+    divergence_init(&j->verdict);
+    bandwidth_estimate_init(&j->goodput);
+}
+
+void job_close(struct job *j)
+{
+    packet_release(j->snapshot);
+    free(j->keys);
+    free(j->pairs);
+    rollback_close(&j->rollback);
+    bandwidth_estimate_init(&j->goodput);
+    j->snapshot = NULL;
+    j->keys = NULL;
+    j->pairs = NULL;
+    j->cap_keys = j->cap_pairs = 0;
+    j->members = false;
+    j->members_error = 0;
+}
+
+/* ---- plan, on the loop's thread ---- */
+
+void job_share(struct job *j)
+{
+    const struct members *members = j->env->members;
+    size_t self, count = members_vertices(members, j->env->vertices, &self);
+    if (count > j->cap_keys) {
+        uint64_t *keys = realloc(j->keys, count * sizeof *keys);
+        if (keys == NULL)
+            /* The old assignment of samples stays in use. It is valid, because every sample has an
+             * owner. */
+            return;
+        j->keys = keys;
+        j->cap_keys = count;
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct record *r = members_at(members, j->env->vertices[i])->record;
+        j->keys[i] = rng_hash(r->name, strlen(r->name));
+    }
+    j->n_keys = count;
+    j->members = true;
+}
+
+/* Plans what this job does with the i-th edge. */
+static void plan_edge(struct job *j, size_t i)
+{
+    const struct run_context *w = j->workshop;
+    const struct phases *ph = j->phases;
+    struct mixing_moment now = {
+        .round = ph->round,
+        .n_rounds = w->run.rounds,
+        .lock_step = w->run.policy == RUN_SYNC,
+        .settling = ph->phase == NODE_CONSENSUS,
+        .draining = ph->draining && !scheduler_view_owed(ph, edges_at(j->edges, i)),
+        .barred = edges_found_out(j->edges, edges_at(j->edges, i)),
+        .codec = w->by_drift ? DELTA_RUNG + codec_levels_rung(&w->ladder) : DELTA_RUN};
+    rounds_plan(j->edges, edges_at(j->edges, i), phases_next_beat(ph), &now);
+    edges_join(j->edges, i, &now);
+}
+
+/* Reserves a packet for a copy of the model if another peer has requested one. */
+static void plan_snapshot(struct job *j)
+{
+    bool due = model_server_due(j->orders, j->phases->round, &j->at_window);
+    if (due && j->snapshot == NULL)
+        j->snapshot = packet_get(&j->workshop->models);
+}
+
+/* Ends the node, because it cannot continue with exchanges that are only half planned. */
+static void no_memory(struct job *j)
+{
+    env_note(j->env, NOTE_ERROR, "out of memory for a job");
+    env_end(j->env, 1);
+}
+
+/* Copies what the worker must know of the edges, because the loop thread may change them. */
+static void set_moment(struct job *j)
+{
+    struct edges *es = j->edges;
+    size_t count = 0;
+    /* Sketches that are averaged by gossip need the spectral gap. After a fault, if
+     * mixing_undisturbed() is false, the drift comes from a tree aggregation, which does not need
+     * the gap. In the consensus phase phases.c computes the gap. */
+    if (mixing_undisturbed(&j->workshop->mixing))
+        edges_measure_gap(es);
+    if (es->n > j->cap_pairs) {
+        struct sketch_pair **grown = realloc(j->pairs, es->n * sizeof(struct sketch_pair *));
+        if (grown == NULL) {
+            no_memory(j);
+            return;
+        }
+        j->pairs = grown;
+        j->cap_pairs = es->n;
+    }
+    bool missing = false;
+    for (size_t i = 0; i < es->n; i++) {
+        const struct neighbour *b = edges_at(es, i);
+        const struct edge *e = &b->edge;
+        if (e->state != EDGE_DONE && e->opened)
+            /* This includes edges that were open earlier and are paused now. */
+            j->pairs[count++] = edges_sketch(es, i);
+        missing |= e->state != EDGE_DONE && !e->opened && b->wanted && !b->aside;
+    }
+    j->moment = (struct sketch_moment){.view = es->view,
+                                       .place = es->place,
+                                       .draining = j->phases->draining,
+                                       .anew = phases_take_window(j->phases),
+                                       .pair = j->pairs,
+                                       .n_pairs = count,
+                                       .gap = edges_gap(es),
+                                       .alone = es->n == 0,
+                                       .missing = missing,
+                                       .round = phases_beat(j->phases)};
+}
+
+/* With --compress auto, chooses the codec level by the latest drift figure and by the capacity of
+ * the links. */
+static void choose_rung(struct job *j)
+{
+    struct run_context *w = j->workshop;
+    struct codec_levels *l = &w->ladder;
+    const struct sketch_figures *known = mixing_figures(&w->mixing);
+    uint64_t now = j->phases->round;
+    if (!w->by_drift || j->phases->phase != NODE_TRAINING)
+        return;
+    codec_levels_look(l, w->run.drift_target, j->edges->spread, known->xi, known->round, now);
+    bandwidth_estimate_look(&j->goodput, j->edges, l, now);
+}
+
+/* Decides whether this round evaluates the model, and on how many samples. Without options of the
+ * user, both follow from the length of the run. */
+static void plan_evaluation(struct job *j)
+{
+    const struct node_config *c = &j->env->config;
+    const struct run_context *w = j->workshop;
+    struct evaluation e = {.every = c->evaluate_every, .samples = c->evaluate_samples};
+    if (c->evaluate_every == NODE_EVALUATE_AUTO)
+        e = evaluation_plan(w->run.rounds, w->trainer.batch
+                                               * run_steps_before(&w->run, w->run.rounds)
+                                               / w->run.rounds);
+    if (c->evaluate_samples > 0)
+        e.samples = c->evaluate_samples;
+    j->evaluate = j->steps && evaluation_due(&e, w->run.rounds, j->round);
+    j->evaluate_samples = e.samples;
+    j->evaluate_beat = phases_beat(j->phases);
+}
+
+/* Plans whether this round takes local steps and evaluates the model. */
+static void plan_training(struct job *j)
+{
+    const struct phases *ph = j->phases;
+    const struct run_context *w = j->workshop;
+    j->round = ph->round;
+    j->steps = ph->steps;
+    j->trained.abandoned = false;
+    j->first = ph->done == 0;
+    j->n_steps = w->run.local_steps > 0
+                     ? run_steps_at(&w->run, ph->round)
+                     : pace_steps(&j->edges->pace, run_steps(&w->run), run_steps_most(&w->run));
+    plan_evaluation(j);
+    j->part = j->steps && w->run.overlap == RUN_OVERLAP_ROUND ? JOB_AHEAD : JOB_WHOLE;
+    j->told = j->n_parts = 0;
+    j->edges->parts_told = 0;
+    j->compute_us = j->mix_us = j->evaluate_us = 0;
+}
+
+/* Warns if fewer edges are open than --byzantine needs. Clipping then stops almost all exchange.
+ * Neighbours that are proven Byzantine already count as tolerated. */
+static void tell_few(struct job *j, uint32_t degree)
+{
+    uint32_t tolerate = j->workshop->run.tolerate, n_barred = j->workshop->mixing.n_barred;
+    uint32_t need = tolerate > n_barred ? 2 * (tolerate - n_barred) + 2 : 0;
+    bool few = degree < need;
+    if (few && !j->few)
+        env_note(j->env, NOTE_WARNING,
+                 "round %llu: %u edges are open, but --byzantine %u needs %u: neighbours' models "
+                 "get little weight until more edges are open",
+                 (unsigned long long)j->phases->round, degree, tolerate, need);
+    j->few = few;
+}
+
+/* Returns the momentum of exchanges in the consensus phase, in units of 1 / WIRE_MOMENTUM_ONE. 0:
+ * none. With --byzantine there is none, because momentum would amplify the pull of a Byzantine
+ * neighbour. Without lock step the best value is not known. */
+static uint32_t momentum(const struct job *j)
+{
+    const struct run *run = &j->workshop->run;
+    bool known = edges_gap(j->edges) > 0;
+    double m = known && run->policy == RUN_SYNC && run->tolerate == 0 ? j->edges->momentum : 0;
+    return (uint32_t)(m * (WIRE_MOMENTUM_ONE - 1));
+}
+
+/* Returns the mean speed to announce: local steps per second, times 1000. 0: the run does not use
+ * it (only --local-steps auto does). */
+static uint64_t pace(const struct job *j)
+{
+    double mean = 1e3 * j->edges->pace.mean;
+    return j->workshop->run.local_steps == 0 && mean < 1e15 ? (uint64_t)mean : 0;
+}
+
+void job_start(struct job *j)
+{
+    struct mixing *mixing = &j->workshop->mixing;
+    const struct phases *ph = j->phases;
+    uint32_t degree = 0;
+    j->last = false;
+    choose_rung(j);
+    if (mixing_begin(mixing, j->edges->n) != 0) {
+        no_memory(j);
+        return;
+    }
+    averaging_pass_plan(j->edges, phases_beat(ph));
+    for (size_t i = 0; i < j->edges->n; i++) {
+        const struct neighbour *b = edges_at(j->edges, i);
+        degree += b->edge.state == EDGE_OPEN && !b->aside;
+        plan_edge(j, i);
+    }
+    tell_few(j, degree);
+    plan_training(j);
+    if (j->steps && j->rollback.trainer == NULL
+        && rollback_open(&j->rollback, &j->workshop->trainer) != 0) {
+        no_memory(j);
+        return;
+    }
+    set_moment(j);
+    plan_snapshot(j);
+    struct mixing_announcement says = {.run_round = phases_next_beat(ph),
+                                       .checkpoint = ph->checkpoint.due,
+                                       .degree = degree > 0 ? degree : 1,
+                                       .settled = ph->settled,
+                                       .pace = pace(j),
+                                       .momentum = momentum(j),
+                                       .clean = j->edges->pass.clean};
+    if (mixing_plan(mixing, &says) != 0) {
+        no_memory(j);
+        return;
+    }
+    j->figures.exchanges += mixing_commits(mixing);
+    j->figures.wait_s += (double)(j->env->now_us - ph->idle_since_us) * 1e-6;
+    j->working = j->env->fx->work = true;
+}
+
+bool job_abandoned(const struct job *j)
+{
+    return j->steps && j->part != JOB_AHEAD && j->trained.abandoned;
+}
+
+bool job_is_half_done(const struct job *j)
+{
+    return j->part == JOB_AHEAD && !j->working;
+}
+
+void job_go_on(struct job *j)
+{
+    assert(job_is_half_done(j));
+    j->part = JOB_STEPS;
+    j->working = j->env->fx->work = true;
+}
+
+void job_last(struct job *j)
+{
+    int err = mixing_begin(&j->workshop->mixing, 0);
+    assert(err == 0);
+    j->part = JOB_WHOLE;
+    j->compute_us = j->mix_us = j->evaluate_us = 0;
+    j->round = j->phases->round;
+    j->steps = false;
+    j->evaluate = true;
+    j->evaluate_samples = 0;
+    j->evaluate_beat = phases_beat(j->phases);
+    j->last = true;
+    set_moment(j);
+    plan_snapshot(j);
+    j->working = j->env->fx->work = true;
+}
+
+/* ---- the job ---- */
+
+/* Factor masking (--factor-masking): clears the momentum of the values that were sent. */
+static void mask_momentum(struct run_context *w)
+{
+    const float *sent = mixing_sent(&w->mixing);
+    if (w->run.factor_masking && sent != NULL && w->trainer.sent != NULL)
+        w->trainer.sent(w->trainer.self, sent);
+}
+
+/* Scales this peer's update with --local-steps auto, so that a peer with more local steps does not
+ * get more weight (pace.h). */
+static void weigh_steps(const struct job *j)
+{
+    const struct run_context *w = j->workshop;
+    float *x = w->mixing.x, weight = (float)pace_weight(j->n_steps, run_steps(&w->run));
+    if (w->run.local_steps > 0 || j->ran_away || weight == 1)
+        return;
+    for (size_t i = 0; i < w->mixing.dim; i++)
+        x[i] = w->before[i] + weight * (x[i] - w->before[i]);
+}
+
+/* Called on the worker when the layers from parameter `from` on have their final values. Encodes
+ * them and announces the fragment to the loop thread. `from` 0: the local steps are over, and
+ * encode() makes the rest of the delta. */
+static void layers_done(void *self, size_t from)
+{
+    struct job *j = self;
+    const struct mixing *m = &j->workshop->mixing;
+    if (from == 0)
+        return;
+    size_t n = mixing_part(&j->workshop->mixing, from);
+    if (n < j->told + mixing_part_least(m) || j->n_parts == PARTS_MAX)
+        return;
+    j->told = n;
+    j->n_parts++;
+    j->env->config.part(j->env->config.part_self, n);
+}
+
+/* Called on the worker after each batch. Reports progress in evaluations and in the first job,
+ * because the job watchdog does not know in advance how long they take. Any other job that takes
+ * too long, compared with earlier jobs, counts as stalled. */
+static void batch_done(void *self)
+{
+    struct job *j = self;
+    int64_t now = j->clock_us();
+    if (!j->signs || now - j->signed_us < JOB_PROGRESS_US)
+        return;
+    j->signed_us = now;
+    j->env->config.sign(j->env->config.sign_self);
+}
+
+void job_part(struct job *j, size_t n)
+{
+    if (j->working)
+        parts_send(j->edges, n);
+}
+
+/* Takes the local steps. If training diverged, returns to the last good model. Measures how far the
+ * model moved, for --compress auto and --max-pull. */
+static void train(struct job *j)
+{
+    struct run_context *w = j->workshop;
+    struct trainer *t = &w->trainer;
+    size_t dim = w->mixing.dim;
+    if (w->before != NULL)
+        memcpy(w->before, w->mixing.x, dim * sizeof *w->before);
+    rollback_mark(&j->rollback, w->mixing.x, j->round);
+    if (w->mixing.parts.of != NULL && t->watch != NULL && j->env->config.part != NULL)
+        t->watch(t->self, layers_done, j);
+    t->steps(t->self, w->mixing.x, j->round, j->n_steps, &j->trained);
+    if (j->trained.abandoned)
+        return;
+    j->ran_away = rollback_look(&j->rollback, w->mixing.x, &j->trained);
+    if (j->ran_away)
+        mixing_drop_parts(&w->mixing);
+    weigh_steps(j);
+    double step2 = w->before != NULL ? vec_dist2(w->mixing.x, w->before, dim) : 0;
+    if (w->by_drift)
+        codec_levels_moved(&w->ladder, step2);
+    if (w->run.pull > 0 && !j->ran_away)
+        mixing_moved(&w->mixing, step2);
+}
+
+/* Mixes the complete exchanges into the model, then makes the copy that another peer requested. */
+static void mix(struct job *j)
+{
+    struct run_context *w = j->workshop;
+    mixing_mix(&w->mixing);
+    mixing_beat(&w->mixing, &j->moment);
+    if (j->snapshot != NULL && (!j->at_window || mixing_window_began(&w->mixing)))
+        mixing_copy_model(&w->mixing, j->snapshot);
+    if (w->by_drift && mixing_window_began(&w->mixing))
+        codec_levels_mark(&w->ladder, j->round);
+}
+
+static void encode(struct job *j)
+{
+    struct run_context *w = j->workshop;
+    mixing_encode(&w->mixing);
+    if (w->by_drift)
+        codec_levels_lagged(&w->ladder, mixing_lag2(&w->mixing));
+    mask_momentum(w);
+}
+
+/* Computes the evidence of the final model: the model as it is stored, rounded to 16 bits where the
+ * trainer holds 16-bit values. */
+static void collect_evidence(struct job *j)
+{
+    const struct mixing *m = &j->workshop->mixing;
+    const float *x = mixing_held_model(m);
+    float sketch[SKETCH_K];
+    uint64_t hash = rng_hash(x, m->n_floats * sizeof *x);
+    sketch_project(&m->sketch, x, sketch);
+    finish_evidence_of(&j->evidence, sketch, vec_norm2(x, m->dim), hash != 0 ? hash : 1);
+}
+
+/* With --overlap 1 the evaluation belongs to the second job, so that it does not delay the
+ * deltas. */
+void job_work(struct job *j, int64_t (*clock_us)(void))
+{
+    struct run_context *w = j->workshop;
+    struct trainer *t = &w->trainer;
+    int64_t begin = clock_us();
+    j->clock_us = clock_us;
+    j->signed_us = begin;
+    if (t->signs != NULL && j->env->config.sign != NULL)
+        t->signs(t->self, batch_done, j);
+    if (j->members && t->members != NULL)
+        j->members_error = t->members(t->self, j->keys, j->n_keys,
+                                      rng_hash(j->env->config.name, strlen(j->env->config.name)));
+    if (j->part != JOB_STEPS)
+        mix(j);
+    int64_t mixed = clock_us();
+    j->signs = true;
+    if (j->evaluate && j->part != JOB_AHEAD)
+        t->evaluate(t->self, w->mixing.x, j->evaluate_samples, &j->tested);
+    int64_t trains = clock_us();
+    j->signs = j->first;
+    if (j->steps && j->part != JOB_AHEAD)
+        train(j);
+    int64_t trained = clock_us();
+    if (j->part != JOB_STEPS)
+        encode(j);
+    if (j->last)
+        collect_evidence(j);
+    j->evaluate_us += trains - mixed;
+    j->compute_us += trained - trains;
+    j->mix_us += clock_us() - trained + mixed - begin;
+}
+
+/* Warns about each edge on which the distance between the two models grew without bound. With a
+ * fixed gamma in the consensus phase, the run has then diverged. */
+static void tell_runaways(struct job *j)
+{
+    for (size_t i = 0; i < j->edges->n; i++) {
+        const struct edge *e = &edges_at(j->edges, i)->edge;
+        const struct gamma *g = &e->gamma;
+        const struct member *m = members_find(j->env->members, e->id);
+        if (!edges_new_runaway(j->edges, i))
+            continue;
+        if (g->fixed && j->phases->phase == NODE_CONSENSUS)
+            snprintf(j->figures.diverged, DIVERGENCE_TEXT,
+                     "the models diverged from each other in the consensus phase at gamma %.3g",
+                     g->value);
+        env_note(j->env, NOTE_WARNING,
+                 "round %llu: the distance to %s grows every round: gamma %s %.3g",
+                 (unsigned long long)j->round, m != NULL ? m->record->name : "a neighbour",
+                 g->fixed ? "is fixed at" : "lowered to", g->fixed ? g->value : g->most);
+    }
+}
+
+/* Also called after the node has ended, because the packets must return to their pool. */
+void job_over(struct job *j)
+{
+    j->working = false;
+    run_context_moved(j->workshop);
+    mixing_finish(&j->workshop->mixing);
+}
+
+/* Passes the copy of the model to the model server, if the worker has filled it. */
+static void serve_snapshot(struct job *j)
+{
+    if (j->snapshot != NULL && j->snapshot->len == 0)
+        /* An empty copy was reserved, but not needed, because no drift window began in this job. */
+        packet_release(j->snapshot);
+    else if (j->snapshot != NULL)
+        model_server_serve(j->orders, j->snapshot, j->round);
+    j->snapshot = NULL;
+}
+
+/* Warns after a rollback. After the first rollback training continues from the last good model.
+ * After the second one the run has diverged and ends. */
+static void tell_rollback(struct job *j)
+{
+    const struct rollback *r = &j->rollback;
+    char text[ROLLBACK_TEXT];
+    if (!j->steps || !j->ran_away)
+        return;
+    rollback_say(r, text);
+    env_note(j->env, NOTE_WARNING, "%s", text);
+    if (r->n > 1)
+        rollback_why(r, j->figures.diverged);
+}
+
+/* Returns whether the model cannot be encoded, and then reports that it diverged. */
+static bool cannot_be_sent(struct job *j)
+{
+    if (!j->workshop->mixing.diverged)
+        return false;
+    snprintf(j->figures.diverged, DIVERGENCE_TEXT, "at round %llu a parameter was over 1e19",
+             (unsigned long long)j->round);
+    env_note(j->env, NOTE_ERROR, "the model diverged at round %llu: try a lower --lr",
+             (unsigned long long)j->round);
+    return true;
+}
+
+bool job_done(struct job *j)
+{
+    if (j->members_error != 0)
+        env_note(j->env, NOTE_WARNING,
+                 "out of memory for a new share of the data: the old share stays in use");
+    /* If the trainer could not take the new assignment of samples, the next job tries again. */
+    j->members = j->members_error != 0;
+    j->members_error = 0;
+    edges_job_done(j->edges);
+    if (j->part != JOB_AHEAD)
+        job_report(j);
+    serve_snapshot(j);
+    if (j->part != JOB_AHEAD)
+        tell_rollback(j);
+    if (cannot_be_sent(j)) {
+        env_end(j->env, CMD_APART);
+        return false;
+    }
+    edges_reset_mismatched(j->edges);
+    edges_judge(j->edges, j->phases->skipped);
+    tell_runaways(j);
+    return true;
+}
+
+void job_judge(struct job *j)
+{
+    char *why = j->figures.diverged;
+    if (why[0] != '\0' || divergence_ran_away(&j->verdict, why))
+        env_note(j->env, NOTE_WARNING,
+                 "the run diverged: %s. A lower --lr, a denser --compress or --gamma auto may help",
+                 why);
+    else if (divergence_learnt_nothing(&j->verdict, j->workshop->trainer.guess, &j->tested,
+                                       j->figures.unlearnt))
+        env_note(j->env, NOTE_WARNING,
+                 "warning: the model is no better than guessing: %s. Try another --lr",
+                 j->figures.unlearnt);
+}
+
+bool job_diverged(const struct job *j)
+{
+    return j->figures.diverged[0] != '\0';
+}

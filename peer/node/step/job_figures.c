@@ -1,0 +1,91 @@
+/* peer/node/step/job_figures.c -- turns the results of a job into figures for users. A part of job.c. */
+#include "peer/node/step/job.h"
+
+#include <math.h>
+
+/* Returns the mean consensus step size of the edges that have one, or NaN. */
+static double mean_gamma(const struct edges *es)
+{
+    double sum = 0;
+    size_t count = 0;
+    for (size_t i = 0; i < es->n; i++) {
+        const struct gamma *g = &edges_at(es, i)->edge.gamma;
+        if (!g->begun && !g->fixed)
+            continue;
+        sum += g->value;
+        count++;
+    }
+    return count > 0 ? sum / (double)count : (double)NAN;
+}
+
+/* Returns whether the drift figure comes from a tree aggregation in the consensus phase. */
+static bool surveyed_last(const struct job *j)
+{
+    const struct mixing *m = &j->workshop->mixing;
+    return !mixing_undisturbed(m) && mixing_figures(m)->round >= j->workshop->run.rounds;
+}
+
+/* Returns the duration of the job without its evaluation, in microseconds, because evaluations do
+ * not count for a peer's speed. */
+static int64_t worked_us(const struct job *j)
+{
+    int64_t us = phases_busy_us(j->phases) - j->evaluate_us;
+    return us > 0 ? us : 0;
+}
+
+void job_report(struct job *j)
+{
+    const struct run_context *w = j->workshop;
+    struct node_progress *p = &j->figures;
+    const struct sketch *k = &w->mixing.sketch;
+    p->local_steps = j->steps ? j->n_steps : 0;
+    p->steps_done += p->local_steps;
+    if (j->steps) {
+        pace_worked(&j->edges->pace, j->n_steps, worked_us(j));
+        p->loss = j->trained.loss;
+        bandwidth_estimate_worked(&j->goodput, j->compute_us + j->mix_us);
+        p->loss_untold = j->trained.n_samples == 0 && isnan(p->loss);
+        if (!j->ran_away && !p->loss_untold)
+            divergence_loss(&j->verdict, j->round, p->loss, j->trained.n_samples);
+    }
+    divergence_drift(&j->verdict, k->figures.xi, k->figures.relative, k->figures.round,
+                     w->run.rounds);
+    if (j->evaluate) {
+        p->accuracy = j->tested.accuracy;
+        p->test_loss = j->tested.loss;
+        p->accuracy_samples = j->tested.n_samples;
+        p->accuracy_round = j->evaluate_beat;
+    }
+    p->evaluated = j->evaluate;
+    p->drift = k->figures.xi;
+    p->relative_drift = k->figures.relative;
+    p->drift_round = k->figures.round;
+    p->own_distance = k->figures.own;
+    /* The final figure is the last tree aggregation of the consensus phase, if there is one.
+     * Otherwise it is the bound on this peer's distance, because the last drift window may be old.
+     * The bound is also used if an averaging pass was exact, or if sketches are not trusted. */
+    bool passed = j->edges->pass.over;
+    bool doubted = j->phases->chain.counts || passed;
+    if (j->phases->phase == NODE_FINISHING && surveyed_last(j) && !doubted) {
+        p->relative_drift = run_context_rounded(w, k->figures.relative);
+    } else if (j->phases->phase == NODE_FINISHING) {
+        double norm = passed                           ? sqrt(vec_norm2(w->mixing.x, w->mixing.dim))
+                      : mixing_undisturbed(&w->mixing) ? sqrt(k->at.q)
+                                                       : k->figures.own / k->figures.own_relative;
+        p->relative_drift = phases_own_distance(j->phases);
+        p->drift = p->relative_drift * norm;
+        p->drift_round = passed    ? j->edges->pass.over_beat
+                         : doubted ? phases_beat(j->phases)
+                                   : j->phases->bound_round;
+    }
+    p->gamma = mean_gamma(j->edges);
+    p->rung = w->by_drift ? codec_levels_spec[codec_levels_rung(&w->ladder)] : NULL;
+    p->rung_by = w->by_drift ? codec_levels_by(&w->ladder) : NULL;
+    p->goodput = bandwidth_estimate_bytes_per_s(&j->goodput);
+    p->excess = w->ladder.excess;
+    p->drift_target = w->by_drift ? w->run.drift_target : (double)NAN;
+    p->statistics_apart =
+        w->mixing.statistics.n > 0 ? statistics_apart(&w->mixing.statistics) : (double)NAN;
+    p->compute_s += (double)j->compute_us * 1e-6;
+    p->mix_s += (double)j->mix_us * 1e-6;
+}

@@ -1,0 +1,47 @@
+/* peer/node/step/models.c -- routes MODEL_REQ and MODEL messages to the modules that handle them. */
+#include "peer/node/step/models.h"
+
+bool models_mix(const struct node *n)
+{
+    return n->phases.phase == NODE_TRAINING && n->phases.quorum.state != QUORUM_HELD;
+}
+
+/* Between jobs the model can be copied here. During a job the worker owns the model, so the job
+ * makes the copy. A request must not wait for the next job, because in lock step the next job may
+ * wait for the peer that asks. Before training no copy is made: the cluster's run may still
+ * replace the own run and its packets. */
+void models_serve(struct node *n, const struct link *l)
+{
+    uint64_t wanted = n->orders.at[l - n->sessions.links].round;
+    bool now = wanted <= n->phases.round || n->phases.phase > NODE_TRAINING;
+    model_server_serve_pieces(&n->orders);
+    if (n->job.working || !n->join.has_model || n->phases.phase < NODE_TRAINING)
+        return;
+    model_server_copy_pieces(&n->orders, n->phases.round);
+    if (now && !(l->observer && models_mix(n)))
+        model_server_serve_now(&n->orders, l, n->phases.round);
+}
+
+void models_asked(struct node *n, const struct link *l, const struct wire_message *m)
+{
+    const struct wire_model_req *q = &m->model_req;
+    bool whole = q->piece == WIRE_PIECE_WHOLE && q->key == 0;
+    bool layers = q->piece == WIRE_PIECE_LAYERS;
+    bool initial = q->round == WIRE_ROUND_INITIAL && !whole && !layers;
+    if (initial) {
+        if (!model_server_send_initial(&n->orders, l, q))
+            sessions_violation(&n->sessions, l, "MODEL_REQ for a piece that does not exist");
+        return;
+    }
+    if (whole || (layers && l->observer))
+        model_server_take(&n->orders, l, q);
+    else if (layers || !model_server_take_piece(&n->orders, l, q))
+        sessions_violation(&n->sessions, l, "MODEL_REQ for a piece that does not exist");
+    models_serve(n, l);
+}
+
+void models_came(struct node *n, const struct link *l, const struct wire_message *m)
+{
+    if (join_model(&n->join, l, &m->model))
+        phases_join(&n->phases);
+}

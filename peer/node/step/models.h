@@ -1,0 +1,24 @@
+/* peer/node/step/models.h -- routes MODEL_REQ and MODEL messages to the modules model_server and join.
+ *
+ * The functions need several modules. They are part of the node itself, like the handlers in
+ * node.c.
+ */
+#ifndef PEER_NODE_STEP_MODELS_H
+#define PEER_NODE_STEP_MODELS_H
+
+#include "peer/node/state.h"
+
+/* Returns whether the next job mixes before its local steps. The model of a round, as observers
+ * compare it, is then the model after this mixing, and does not exist between two jobs. */
+bool models_mix(const struct node *n);
+
+/* Sends the peer at link l the model or the pieces that it has requested, if they are available
+ * now. */
+void models_serve(struct node *n, const struct link *l);
+
+/* Handle a message that arrived on session l. The first function handles MODEL_REQ, the second
+ * MODEL. */
+void models_asked(struct node *n, const struct link *l, const struct wire_message *m);
+void models_came(struct node *n, const struct link *l, const struct wire_message *m);
+
+#endif

@@ -1,0 +1,630 @@
+/* peer/node/step/phases.c -- shows the schedule what this peer knows, and carries out its decisions. */
+#include "peer/node/step/phases.h"
+
+#include "peer/node/mark.h"
+#include "peer/node/membership/member_counts.h"
+#include "peer/node/step/job_watchdog.h"
+#include "peer/node/step/phase_log.h"
+#include "peer/node/step/run_ended.h"
+#include "peer/node/step/scheduler_view.h"
+#include "peer/node/step/wait_log.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* The target is --final-drift times this factor. It is below 1, because estimates have an error. */
+static const double final_margin = 0.8;
+
+/* A distance is progress if it is below this factor times the least distance so far. */
+static const double better_factor = 0.9;
+
+enum {
+    /* The consensus phase counts as stalled only after this many drift windows and rounds without
+     * progress. A time limit alone would be too short on a slow network. */
+    STALL_WINDOWS = 3,
+    STALL_ROUNDS = 64,
+    OLD_ROUNDS = 128, /* Age in rounds above which a bound by sketches is not trusted. */
+    /* After this number of rounds without progress the phase counts as stalled, with or without
+     * drift windows. The same holds after STALL_ROUNDS rounds per vertex of the graph. */
+    STALL_MOST = 5000
+};
+
+void phases_init(struct phases *ph, struct env *env, const struct sessions *s,
+                 struct run_context *w, struct edges *es, struct join *j)
+{
+    *ph = (struct phases){.env = env,
+                          .sessions = s,
+                          .workshop = w,
+                          .edges = es,
+                          .join = j,
+                          .phase = NODE_JOINING,
+                          .bound = (double)INFINITY,
+                          .chain.bound = (double)INFINITY,
+                          .wake_us = INT64_MAX};
+    checkpoint_init(&ph->checkpoint, env);
+}
+
+void phases_close(struct phases *ph)
+{
+    quorum_close(&ph->quorum);
+    free(ph->seen);
+    ph->seen = NULL;
+    ph->cap_seen = 0;
+}
+
+void phases_start(struct phases *ph)
+{
+    ph->idle_since_us = ph->told_us = ph->env->now_us;
+}
+
+static bool lock_step(const struct phases *ph)
+{
+    return ph->workshop->run.policy == RUN_SYNC;
+}
+
+static bool held(const struct phases *ph)
+{
+    return ph->quorum.state == QUORUM_HELD;
+}
+
+/* ---- rounds ---- */
+
+uint64_t phases_beat(const struct phases *ph)
+{
+    return ph->round + ph->settle_rounds;
+}
+
+uint64_t phases_next_beat(const struct phases *ph)
+{
+    return phases_beat(ph) + (ph->steps || (ph->phase == NODE_CONSENSUS && !held(ph)));
+}
+
+/* The fetched model is final, because all members with a model have finished. Earlier drift figures
+ * are not about this model, so they do not count. */
+static void take_final(struct phases *ph)
+{
+    bool sole = member_counts_vertices(ph->env) == 2;
+    MARK("phases: joins with the final model");
+    ph->final = true;
+    ph->bound = sole ? 0 : ph->join->apart;
+    ph->settling_window = UINT64_MAX;
+    env_note(ph->env, NOTE_INFO,
+             "the other peers have finished: this peer takes their model unchanged");
+}
+
+void phases_join(struct phases *ph)
+{
+    uint64_t last = ph->workshop->run.rounds, round = ph->join->round;
+    ph->round = ph->joined = round < last ? round : last;
+    ph->done = ph->skipped = 0;
+    ph->resumed = false;
+    ph->taken = true;
+    if (round >= last && (ph->join->certified || member_counts_finished(ph->env)))
+        take_final(ph);
+}
+
+static void say_beat(struct phases *ph)
+{
+    ph->say_us = ph->env->now_us + STEP_ANNOUNCE_US;
+    edges_say_beat(ph->edges, phases_beat(ph), ph->checkpoint.due, ph->settled);
+}
+
+/* Moves this peer to round count `beat`, because the others are too far ahead to wait for it. A
+ * peer without a finished round joins there. Any other peer skips rounds, with a warning. */
+static void claim(struct phases *ph, uint64_t beat)
+{
+    uint64_t last = ph->workshop->run.rounds, to = beat < last ? beat : last;
+    if (ph->done + ph->skipped == 0) {
+        MARK("phases: joins at a later round");
+        if (to > ph->joined)
+            env_note(ph->env, NOTE_INFO, "joining at round %llu, which the run has reached",
+                     (unsigned long long)to);
+        ph->joined = to;
+    } else if (to > ph->round) {
+        MARK("phases: skips rounds");
+        ph->skipped += to - ph->round;
+        if (ph->env->now_us >= ph->skip_us) {
+            env_note(ph->env, NOTE_WARNING,
+                     "skipped rounds %llu to %llu, because the run was ahead; %llu skipped so far",
+                     (unsigned long long)ph->round + 1, (unsigned long long)to,
+                     (unsigned long long)ph->skipped);
+            ph->skip_us = ph->env->now_us + SKIP_WARNING_US;
+        }
+    }
+    ph->round = to;
+    if (ph->phase == NODE_CONSENSUS)
+        ph->settle_rounds = beat - to;
+    say_beat(ph);
+}
+
+bool phases_take_window(struct phases *ph)
+{
+    bool due = ph->window_due && ph->phase == NODE_CONSENSUS;
+    ph->window_due = false;
+    return due;
+}
+
+/* ---- jobs ---- */
+
+static struct checkpoint_view see_checkpoint(const struct phases *ph)
+{
+    return (struct checkpoint_view){.beat = phases_beat(ph),
+                                    .rounds = ph->workshop->run.rounds,
+                                    .reach = ph->edges->eccentricity,
+                                    .lock_step = lock_step(ph)};
+}
+
+/* Decides whether a checkpoint is due after this job. The consensus phase has no checkpoints,
+ * because a restart repeats it from the checkpoint at the end of training. */
+static void look_at_checkpoint(struct phases *ph, bool steps)
+{
+    struct checkpoint_view v = see_checkpoint(ph);
+    bool asked = ph->checkpoint.asked;
+    checkpoint_hear(&ph->checkpoint, asked ? ph->edges->heard_any : ph->edges->heard_due, &v);
+    ph->copies = steps && ph->phase == NODE_TRAINING && checkpoint_now(&ph->checkpoint, &v);
+    if (ph->copies)
+        checkpoint_taken(&ph->checkpoint, v.beat);
+    if (ph->copies || ph->edges->place.n > ph->checkpoint.n_members)
+        ph->checkpoint.n_members = ph->edges->place.n;
+}
+
+/* Deltas carry the round count. Neighbours without a delta get it in a BEAT. */
+void phases_ahead(struct phases *ph)
+{
+    ph->ahead = true;
+    ph->ahead_us = ph->env->now_us;
+    edges_say_beat(ph->edges, phases_next_beat(ph), ph->checkpoint.due, ph->settled);
+}
+
+void phases_job_done(struct phases *ph, bool steps)
+{
+    int64_t took = phases_busy_us(ph);
+    ph->settle_rounds += ph->phase == NODE_CONSENSUS && !held(ph);
+    ph->round += steps;
+    ph->done += steps;
+    ph->worked_us += steps ? took : 0;
+    if (steps)
+        round_quorum_worked(&ph->believe, took);
+    ph->idle_since_us = ph->told_us = ph->env->now_us;
+    ph->job_us = 0;
+    job_watchdog_done(ph, took);
+    averaging_pass_done(ph->edges);
+    look_at_checkpoint(ph, steps);
+    /* If an edge opened after the early announcement, its neighbour may not have received that. */
+    if (!ph->ahead || ph->edges->opened_us >= ph->ahead_us)
+        say_beat(ph);
+    ph->say_us = ph->env->now_us + STEP_ANNOUNCE_US;
+    ph->ahead = false;
+}
+
+/* ---- the consensus phase ---- */
+
+/* Returns the least bound known in this phase, which stays valid, because mixing alone only reduces
+ * distances. Later, larger estimates must not count, because other peers may have ended by the
+ * least bound. */
+static double measured(const struct phases *ph)
+{
+    double known = fmin(ph->bound, ph->chain.bound);
+    return fmin(known, run_context_distance(ph->workshop, ph->settling_window));
+}
+
+double phases_own_distance(const struct phases *ph)
+{
+    /* The bound of an exact averaging pass counts even if ph->left is larger, because the replicas
+     * of neighbours that have ended may be old. */
+    double passed = averaging_pass_bound(ph->edges);
+    return ph->unheard ? (double)INFINITY : fmin(passed, fmax(measured(ph), ph->left));
+}
+
+/* Returns whether all live members have finished training. In lock step this is always so, because
+ * peers wait for neighbours with a lower round count. */
+static bool all_trained(const struct phases *ph)
+{
+    return lock_step(ph) || !member_counts_some(ph->env, RECORD_RUNNING);
+}
+
+/* Returns whether the drift was measured in this phase and is above the target. */
+static bool known_apart(const struct phases *ph)
+{
+    return run_context_known(ph->workshop, ph->settling_window)
+           && !(phases_own_distance(ph) <= final_margin * ph->workshop->run.final_drift);
+}
+
+/* Records progress: stores the present values, with which later values are compared. */
+static void better(struct phases *ph)
+{
+    ph->better_us = ph->env->now_us;
+    ph->best_window = run_context_window(ph->workshop);
+    ph->best = fmin(ph->best, phases_own_distance(ph));
+    ph->best_local2 = fmin(ph->best_local2, ph->workshop->mixing.local2);
+    ph->best_settled = ph->settled;
+    ph->best_view = ph->edges->view;
+    ph->best_rounds = ph->settle_rounds;
+}
+
+/* Restarts the detection of progress. The earlier least distances do not count any more: they
+ * belong to another set of members, or to models that training still changed. */
+static void begin_anew(struct phases *ph)
+{
+    ph->best = ph->best_local2 = (double)INFINITY;
+    better(ph);
+}
+
+/* Signs of progress in the consensus phase:
+ *
+ *   a smaller distance to the mean or to the neighbours, by better_factor since the last progress
+ *   more hops around this peer within which all are near
+ *   another graph, or a member that still trains: this peer may wait for it through other peers
+ *
+ * Values that only vary are no progress: noise of a Byzantine member must not delay the end. */
+static void look_for_progress(struct phases *ph)
+{
+    double distance = phases_own_distance(ph), local2 = ph->workshop->mixing.local2;
+    bool closer = distance < better_factor * ph->best || local2 < better_factor * ph->best_local2;
+    if (ph->edges->view != ph->best_view || member_counts_some(ph->env, RECORD_RUNNING))
+        begin_anew(ph);
+    else if (closer || ph->settled > ph->best_settled)
+        better(ph);
+}
+
+/* Returns the time without progress in the consensus phase. 0: too early to judge. */
+static int64_t stalled_us(const struct phases *ph)
+{
+    uint64_t rounds = ph->settle_rounds - ph->best_rounds;
+    bool windows = run_context_window(ph->workshop) - ph->best_window >= STALL_WINDOWS;
+    bool mute = ph->env->now_us - ph->edges->exchange_us > SCHEDULE_STALL_US;
+    /* After a member has ended, no drift window can include all members, so none is required. */
+    bool last =
+        member_counts_some(ph->env, RECORD_FINISHED) || member_counts_some(ph->env, RECORD_FAILED);
+    bool long_ago = rounds >= STALL_ROUNDS && (windows || last);
+    uint64_t most = STALL_ROUNDS * (1 + (uint64_t)ph->edges->place.n);
+    bool tried = long_ago || rounds >= STALL_MOST || rounds >= most;
+    /* Time in which this peer waited for a neighbour that it then gave up is not counted. */
+    int64_t since_us =
+        ph->better_us > ph->edges->excused_us ? ph->better_us : ph->edges->excused_us;
+    return tried || mute ? ph->env->now_us - since_us : 0;
+}
+
+/* Discards the bound. From now on, only drift windows that begin later count; `anew`: one begins now. */
+static void begin_bound(struct phases *ph, bool anew)
+{
+    ph->settling_window = run_context_begun(ph->workshop, anew);
+    ph->bound = (double)INFINITY;
+    ph->bound_view = ph->edges->view;
+    ph->bound_members = ph->edges->place.n;
+    ph->bound_resets = ph->edges->n_resets;
+}
+
+/* In lock step all peers begin a drift window now. With other policies the next drift window
+ * counts. Called again when the last member has finished training, because until then its local
+ * steps change the models. */
+static void begin_settling(struct phases *ph)
+{
+    ph->window_due = lock_step(ph);
+    begin_bound(ph, ph->window_due);
+    distance_bound_begin(&ph->chain);
+    ph->left = 0;
+    ph->unheard = false;
+    begin_anew(ph);
+}
+
+static void enter_settling(struct phases *ph)
+{
+    ph->phase = NODE_CONSENSUS;
+    edges_settle(ph->edges);
+    ph->trained = all_trained(ph);
+    begin_settling(ph);
+    members_set_state(ph->env->members, RECORD_TRAINED);
+}
+
+/* Discards the bounds after something that may move models apart: new members, reset edges, delayed
+ * exchanges, or replicas that do not yet follow their model. If members were only removed, the
+ * bounds stay valid: no model moves, and the consensus distance of the remaining models is not
+ * larger than their root mean square distance to the former mean. */
+static void forget_outdated(struct phases *ph)
+{
+    struct edges *es = ph->edges;
+    double most = final_margin * ph->workshop->run.final_drift;
+    bool stale = edges_stale(es, most * most * ph->workshop->mixing.sketch.at.q);
+    bool resets = es->n_resets != ph->bound_resets, others = es->view != ph->bound_view;
+    bool fewer = others && es->place.n < ph->bound_members;
+    bool moved = resets || (others && !fewer) || stale || edges_lag(es, most);
+    MARK_IF(stale, "phases: a delayed exchange discards the bound");
+    MARK_IF(fewer && !moved, "phases: fewer members, bounds kept");
+    MARK_IF(moved, "phases: bounds discarded");
+    ph->bound_view = es->view;
+    ph->bound_members = es->place.n;
+    if (!moved)
+        return;
+    distance_bound_begin(&ph->chain);
+    begin_bound(ph, false);
+}
+
+/* Updates `near` (the bound is under the target) and `near_round` (round count of the first models
+ * with such a bound). */
+static void look_for_nearness(struct phases *ph)
+{
+    bool was = ph->near;
+    double bound = fmin(ph->bound, ph->chain.bound);
+    ph->near = bound <= final_margin * ph->workshop->run.final_drift;
+    bool known = ph->bound <= bound;
+    uint64_t then = known ? ph->bound_round : run_context_measured(ph->workshop);
+    ph->near_round = ph->near && !was ? then : ph->near_round;
+    MARK_IF(ph->near && run_context_vanished(ph->workshop), "phases: a member vanished while near");
+    ph->unheard |= ph->near && run_context_vanished(ph->workshop);
+}
+
+static void look_at_last_phase(struct phases *ph)
+{
+    bool trained = all_trained(ph);
+    MARK_IF(trained && !ph->trained, "phases: the last member has trained");
+    if (trained && !ph->trained)
+        begin_settling(ph);
+    ph->trained = trained;
+    run_context_settle(ph->workshop, known_apart(ph));
+    averaging_pass_look(ph->edges, phases_beat(ph));
+    edges_measure_gap(ph->edges);
+    forget_outdated(ph);
+    double most = final_margin * ph->workshop->run.final_drift;
+    bool asked = distance_bound_at_once(ph->edges) && !member_counts_ended(ph->env);
+    bool false_bound =
+        asked && run_context_refutes(ph->workshop, ph->settling_window, ph->bound, ph->bound_round);
+    MARK_IF(false_bound, "phases: a sketch refutes the bound");
+    double was = false_bound ? (double)INFINITY : ph->bound;
+    ph->bound = fmin(was, run_context_distance(ph->workshop, ph->settling_window));
+    if (ph->bound < was) {
+        ph->bound_round = run_context_measured(ph->workshop);
+        ph->by_edges = false;
+    }
+    ph->left = fmax(distance_bound_left(ph->edges), distance_bound_apart(ph->edges));
+    distance_bound_look(&ph->chain, ph->edges, ph->settle_rounds, ph->bound, most);
+    if (ph->chain.bound < ph->bound && distance_bound_at_once(ph->edges)) {
+        ph->bound = ph->chain.bound;
+        ph->bound_round = phases_beat(ph);
+        ph->by_edges = true;
+    }
+    look_for_nearness(ph);
+    look_for_progress(ph);
+}
+
+/* Ends edges to neighbours with a final model, after a complete exchange has been mixed. */
+static void end_edges(struct phases *ph)
+{
+    int64_t since = ph->env->now_us - ph->edges->exchange_us;
+    for (size_t i = 0; i < ph->edges->n; i++) {
+        const struct neighbour *b = edges_at(ph->edges, i);
+        /* A neighbour announces its end after its last delta. If the announcement was lost with a
+         * session, the neighbour's member record also shows the end, but may arrive before the
+         * delta. This peer therefore waits before it uses it. */
+        bool quiet = b->link == NULL || since > QUIET_END_US;
+        const struct member *m = quiet ? members_find(ph->env->members, b->edge.id) : NULL;
+        bool final = m != NULL && record_state_is_final(m->record->state);
+        bool half_done = edge_ready(&b->edge) && ph->phase != NODE_FINISHING;
+        if ((b->edge.ending || final) && !half_done)
+            edges_finish(ph->edges, i);
+    }
+}
+
+/* ---- what the schedule sees ---- */
+
+/* --min-peers matters only for the start of a run, not for joining one that has begun. */
+static bool enough_members(const struct phases *ph, uint32_t n_live)
+{
+    bool joining = ph->round > 0 || sessions_run_begun(ph->sessions);
+    return joining || (n_live >= ph->workshop->run.min_peers && join_awaits(ph->join) == NULL);
+}
+
+static bool is_late(const struct phases *ph, const struct schedule_view *v,
+                    const struct link *ahead)
+{
+    return (ph->round == 0 || ph->resumed) && ahead->round > ph->round + v->reach + 2;
+}
+
+/* Returns whether the run is over. Once a member has ended, training cannot change the result. */
+static bool is_over(const struct phases *ph)
+{
+    return !ph->taken && member_counts_ended(ph->env);
+}
+
+static void see_gathering(struct phases *ph, struct schedule_view *v)
+{
+    int64_t now = ph->env->now_us;
+    const struct link *ahead = join_donor(ph->join);
+    v->has_model = ph->join->has_model;
+    v->complete = enough_members(ph, v->n_live);
+    v->behind = v->complete && ahead != NULL && (is_late(ph, v, ahead) || is_over(ph));
+    v->final = ph->final;
+    v->complete &= ph->round > 0 || !join_others_resume(ph->join);
+    run_ended_gathers(ph, v->complete);
+    if (!v->has_model || !v->complete)
+        ph->gathered_us = 0;
+    else if (ph->gathered_us == 0)
+        ph->gathered_us = now;
+    v->gathered_us = ph->gathered_us > 0 ? now - ph->gathered_us : 0;
+    v->quiet = edges_open(ph->edges) == ph->edges->n && now - ph->edges->opened_us > QUIET_US;
+}
+
+bool phases_writes(const struct phases *ph)
+{
+    struct checkpoint_view v = see_checkpoint(ph);
+    return ph->phase == NODE_TRAINING && checkpoint_blocks(&ph->checkpoint, &v);
+}
+
+static struct schedule_view see(struct phases *ph, bool diverged)
+{
+    const struct run *run = &ph->workshop->run;
+    struct schedule_view v = {.phase = ph->phase,
+                              .lock_step = lock_step(ph),
+                              .staleness = run_staleness(run),
+                              .round = ph->round,
+                              .rounds = run->rounds,
+                              .beat = phases_beat(ph),
+                              .idle_us = ph->env->now_us - ph->idle_since_us,
+                              .usual_us =
+                                  ph->n_paced > 0 || !ph->resumed ? ph->usual_us : SCHEDULE_SLOW_US,
+                              .limit_us = job_watchdog_limit_us(ph),
+                              .n_live = member_counts_vertices(ph->env),
+                              .reach = ph->edges->eccentricity,
+                              .held = held(ph) || job_watchdog_awaits(ph),
+                              .writes = phases_writes(ph),
+                              .trained = ph->trained,
+                              .distance = phases_own_distance(ph),
+                              .target = final_margin * run->final_drift,
+                              .stalled_us = stalled_us(ph),
+                              .draining = ph->draining,
+                              .diverged = diverged,
+                              .completed = round_protocol_completed(ph->round_protocol),
+                              .waits_round = round_protocol_waits(ph->round_protocol, ph->round),
+                              .edge = ph->seen,
+                              .n_edges = ph->edges->n};
+    /* Until all members have finished training, the time between two jobs of the consensus phase is
+     * at least the mean duration of a job with local steps. */
+    if (!v.lock_step && !ph->trained)
+        v.pace_us = job_watchdog_mean_us(ph);
+    v.away = ph->away = run_ended_left_behind(ph);
+    if (ph->phase == NODE_JOINING)
+        see_gathering(ph, &v);
+    /* The number of members that ended together is needed only for a claim of consensus. */
+    if (ph->phase == NODE_FINISHING && phases_own_distance(ph) <= run->final_drift)
+        v.member_counts_end = member_counts_end(ph->env);
+    v.certificate_awaited = ph->certificate_awaited;
+    return v;
+}
+
+/* ---- what follows ---- */
+
+static enum phases_next begin(struct phases *ph)
+{
+    ph->phase = NODE_TRAINING;
+    /* The run is over if a member has finished, but no member could provide its model. */
+    ph->away |= is_over(ph);
+    checkpoint_start(&ph->checkpoint);
+    edges_begin(ph->edges);
+    ph->idle_since_us = ph->told_us = ph->env->now_us;
+    if (quorum_begin(&ph->quorum, ph->env->members, ph->env->now_us) != 0) {
+        env_note(ph->env, NOTE_ERROR, "out of memory for the quorum");
+        env_end(ph->env, 1);
+    }
+    return PHASES_BEGUN;
+}
+
+static enum phases_next last(struct phases *ph)
+{
+    ph->phase = NODE_FINISHING;
+    ph->n_ended = member_counts_vertices(ph->env);
+    ph->steps = false;
+    ph->job_us = ph->env->now_us;
+    return PHASES_LAST_JOB;
+}
+
+static enum phases_next start_job(struct phases *ph, bool steps)
+{
+    ph->steps = steps;
+    ph->job_us = ph->env->now_us;
+    return PHASES_JOB;
+}
+
+/* Fetches the model to join with. If this peer has a model and the run is too far ahead of it, the
+ * model is dropped first. */
+static enum phases_next get_model(struct phases *ph, const struct schedule_view *v)
+{
+    if (v->has_model)
+        join_again(ph->join);
+    else if (join_update(ph->join, ph->certificate))
+        phases_join(ph);
+    return PHASES_WAIT;
+}
+
+/* Returns the identity of the neighbour for which the decision waits, or NULL. */
+static const uint8_t *named(const struct phases *ph, const struct schedule_decision *d)
+{
+    const struct schedule_edge *e = d->for_whom;
+    return e != NULL ? edges_at(ph->edges, (size_t)(e - ph->seen))->edge.id : NULL;
+}
+
+static enum phases_next follow(struct phases *ph, const struct schedule_view *v,
+                               const struct schedule_decision *d)
+{
+    if (d->late && !ph->draining && !v->away) {
+        MARK("phases: no consensus");
+        /* The phase ends without success: some peers are far from the mean, or a Byzantine member
+         * pulls models. Earlier bounds on the distance do not hold then, and only the last drift
+         * figure counts. */
+        ph->unheard = !schedule_confirmed(v, false);
+        ph->bound = ph->chain.bound = (double)INFINITY;
+        env_note(ph->env, NOTE_WARNING, "the consensus phase ended without reaching --final-drift");
+    }
+    /* The neighbours have ended, most of them not near the mean. An old bound by sketches may then
+     * be false, so the distance counts as unknown. */
+    bool old = !isfinite(ph->chain.bound) && phases_beat(ph) > ph->bound_round + OLD_ROUNDS;
+    MARK_IF(d->left && !ph->draining && old && !schedule_confirmed(v, true),
+            "phases: an old bound does not count");
+    ph->unheard |= d->left && !ph->draining && old && !schedule_confirmed(v, true);
+    phase_log_decided(ph, v, d);
+    ph->draining |= d->drain;
+    ph->wake_us = d->wait_us > 0 ? ph->env->now_us + d->wait_us : INT64_MAX;
+    waits_decided(&ph->waits, d, named(ph, d));
+    run_ended_waits(ph);
+    switch (d->act) {
+    case SCHEDULE_WAIT:
+        ph->told_us = wait_log_wait(ph, d);
+        if (v->staleness > 0 && ph->phase != NODE_JOINING && ph->env->now_us >= ph->say_us)
+            say_beat(ph);
+        break;
+    case SCHEDULE_GET_MODEL:
+        return get_model(ph, v);
+    case SCHEDULE_BEGIN:
+        return begin(ph);
+    case SCHEDULE_SETTLE:
+        enter_settling(ph);
+        return ph->env->over ? PHASES_WAIT : phases_update(ph, v->diverged);
+    case SCHEDULE_TRAIN:
+        job_watchdog_learn_pace(ph, v);
+        return start_job(ph, true);
+    case SCHEDULE_MIX:
+        return start_job(ph, false);
+    case SCHEDULE_LAST:
+        return last(ph);
+    case SCHEDULE_LEAVE:
+        return PHASES_END;
+    }
+    return PHASES_WAIT;
+}
+
+/* The run has a certificate, but this peer was absent when it was decided and still mixes. The peer
+ * fetches a model of members that the certificate covers, and takes it as its final model. The peer
+ * keeps its own model until the fetched one is complete. */
+static enum phases_next take_certified(struct phases *ph)
+{
+    if (!join_update(ph->join, ph->certificate))
+        return PHASES_WAIT;
+    ph->taken = true;
+    take_final(ph);
+    return last(ph);
+}
+
+enum phases_next phases_update(struct phases *ph, bool diverged)
+{
+    end_edges(ph);
+    if (ph->phase == NODE_CONSENSUS && join_has_covered(ph->join, ph->certificate))
+        return take_certified(ph);
+    if (ph->phase == NODE_CONSENSUS)
+        look_at_last_phase(ph);
+    quorum_follow(&ph->quorum, ph->env->members);
+    if (ph->phase != NODE_FINISHING /* The finishing phase does not depend on the quorum. */
+        && quorum_look(&ph->quorum, ph->env->members, ph->workshop->run.quorum,
+                       ph->env->config.patience_us, ph->env->now_us))
+        ph->told_us = wait_log_quorum(ph);
+    for (;;) {
+        if (!scheduler_view_edges(ph))
+            return PHASES_WAIT;
+        struct schedule_view v = see(ph, diverged);
+        round_quorum_look(&ph->believe, ph->sessions, &v, ph->seen);
+        ph->settled = schedule_settled(&v);
+        struct schedule_decision d = schedule_next(&v);
+        wait_log_excused(ph, &v);
+        if (d.claim == 0)
+            return follow(ph, &v, &d);
+        claim(ph, d.claim);
+    }
+}

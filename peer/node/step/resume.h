@@ -1,0 +1,114 @@
+/* peer/node/step/resume.h -- decides from which checkpoint a restarted peer resumes, and makes the
+ * copies that checkpoints are written from.
+ *
+ * A process that finds checkpoints of an earlier process (node_config.resume) announces their round
+ * counts in its member record and waits for the members that took part when the newest checkpoint
+ * was taken. While it waits (`waits` is true), it opens no edges and fetches no model. The wait
+ * ends when one of these holds:
+ *
+ *   - each member has restarted, has left, or has been replaced by another identity of its name
+ *   - a session shows that one member is still the same process as at the checkpoint
+ *   - RESUME_US (30 s) have passed, and the members that are back reach the quorum
+ *   - --quorum-timeout has passed
+ *
+ * Then the first row of this table that applies decides. "Restarted members" are those of them that
+ * are back. A checkpoint is common if each restarted member has one of the same round count.
+ *
+ *   situation                                           decision
+ *   --------------------------------------------------  -------------------------------------------
+ *   a member is still the same process: the cluster     resume from the newest checkpoint
+ *   did not stop
+ *   the run is not in lock step                         resume from the newest checkpoint
+ *   a checkpoint is common                              resume from the newest common checkpoint
+ *   both checkpoints of a restarted member are newer    join the run as a new peer; this peer's
+ *   than all checkpoints of this peer                   checkpoints are not used
+ *   this peer has only one checkpoint                   start the run again from round 0
+ *   else                                                resume from the newest checkpoint
+ *
+ * Resuming restores the model, the optimiser and all counters of the checkpoint. If the members are
+ * the same, the edges are restored, too: both ends report epoch and round of the edge, find them
+ * equal, and send their last deltas again. The run then continues bit for bit as without the
+ * restart. If the neighbours or the topology differ, the edges begin new epochs.
+ *
+ * In lock step, or if the cluster did not stop, a resumed peer may be late: some peer is ahead of
+ * the checkpoint by more rounds than the eccentricity of this peer plus 2. The resumed peer then
+ * fetches a model from its neighbours, like every late joiner (join.h). A peer that meets none of
+ * the other members continues, but does not claim consensus, because the others may have finished
+ * without it. The quorum is a share of all members that took part when the checkpoint was taken.
+ */
+#ifndef PEER_NODE_STEP_RESUME_H
+#define PEER_NODE_STEP_RESUME_H
+
+#include "nn/math/state.h"
+#include "peer/node/step/job.h"
+
+/* Another member that took part in the run when the checkpoint was taken. */
+struct resume_member
+{
+    uint8_t id[WIRE_ID_BYTES];
+    uint64_t boot; /* Boot id of the member's process when the checkpoint was taken. */
+};
+
+/* The resumption of one peer, and the last copy for a checkpoint. Only resume.c writes it. */
+struct resume
+{
+    struct env *env;
+    struct sessions *sessions;
+    struct run_context *workshop;
+    struct edges *edges;
+    struct join *join;
+    struct phases *phases;
+    struct job *job;
+
+    bool resumed; /* True: this process resumes from a checkpoint, or waits to do so. */
+    bool waits;   /* True: this process has not decided yet from which checkpoint it resumes. */
+    /* Members of the checkpoint without this peer: array of n_members entries. Owned. */
+    struct resume_member *member;
+    uint32_t n_members;
+    /* since_us: node time at which the wait began. told_us + RESUME_LOG_US: node time of the next
+     * message about the wait. In microseconds. */
+    int64_t since_us, told_us;
+
+    struct state copy; /* Copy for a checkpoint, which the driver fetches and writes to disk. */
+    uint64_t beat;     /* Round count of `copy`: rounds of training and of the consensus phase. */
+};
+
+/* Initialises the resumption. The pointers are borrowed. */
+void resume_init(struct resume *r, struct env *env, struct sessions *s, struct run_context *w,
+                 struct edges *es, struct join *j, struct phases *ph, struct job *job);
+void resume_close(struct resume *r);
+
+/* Copies all state that this peer needs to resume, and asks the driver to write the copy to disk
+ * (node_effects.checkpoint). Must be called before the next job, because the job changes the state.
+ * If memory is not available, warns and takes no checkpoint. */
+void resume_copy(struct resume *r);
+/* Takes one more checkpoint when the node is asked to stop, so that no finished round is lost. Does
+ * nothing in lock step with neighbours, because there each peer stops at a different round. A
+ * checkpoint that no other peer has would replace one that all peers have. */
+void resume_copy_last(struct resume *r);
+/* Returns the round count of the copy and moves the copy to *s. The memory that *s had before is
+ * reused for the next copy. */
+uint64_t resume_take_copy(struct resume *r, struct state *s);
+
+/* Reads the run of the newest checkpoint into *run. Returns 0, or -EINVAL if the checkpoint cannot
+ * be used or contradicts the flags of this process. In that case the node has ended. */
+int resume_run(struct resume *r, struct run *run);
+
+/* Starts to wait for the members of the checkpoint. The run of the checkpoint must have been taken
+ * before (run_context_take()). */
+void resume_start(struct resume *r);
+
+/* Returns the number of members that took part when the checkpoint was taken, this peer included.
+ * Members that have left by announcement are not counted, nor are members that another identity of
+ * the same name has replaced. 0: this process did not resume. */
+uint32_t resume_begun(const struct resume *r);
+/* Returns true if this process resumed a run of several members and no peer has ever said HELLO to
+ * it. */
+bool resume_deserted(const struct resume *r);
+
+/* Continues the wait. Returns false while it lasts, or if the node has ended. Returns true once the
+ * decision is made: the peer has loaded a checkpoint, joins as a new peer, or starts the run
+ * again. */
+bool resume_look(struct resume *r);
+
+#endif

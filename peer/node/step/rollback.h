@@ -1,0 +1,83 @@
+/* peer/node/step/rollback.h -- returns a training that diverges to its last good model, once.
+ *
+ *   call             when                              effect
+ *   rollback_mark()  before the local steps            copies the model and the trainer's state, if
+ *                                                      the last copy is 64 rounds old
+ *   rollback_look()  after the local steps, before     checks whether training diverged. If so,
+ *                    anything is encoded               restores the last copy, so that no neighbour
+ *                                                      receives the bad model.
+ *
+ * After the first rollback training continues. After the second one the run is over (job.c).
+ *
+ * Training has diverged if one of these holds:
+ *
+ *   - The loss or a parameter is not finite, or the length of the model |x| is above 1e19.
+ *   - The loss is above 100 times (limit + 1 nat), where `limit` is about the first loss. No small
+ *     batch has such a loss while training works.
+ *   - The model is more than 32 times as far from the last copy as after any earlier round, and its
+ *     distance is more than 32 times the length of the copy. In addition, the loss of 64 held-out
+ *     samples is as high as in the previous rule. This rule catches the first step of a learning
+ *     rate that is far too large.
+ *
+ * A slower divergence is judged at the end of training (divergence.h). Replicas are not rolled
+ * back: for the neighbours, the restored model is a model that a round has moved. The decision
+ * depends only on what the trainer reports, so a synchronous run remains a function of its seed. If
+ * training does not diverge, this module changes no bit of the model.
+ */
+#ifndef PEER_NODE_STEP_ROLLBACK_H
+#define PEER_NODE_STEP_ROLLBACK_H
+
+#include "nn/math/state.h"
+#include "nn/train/trainer.h"
+#include "peer/node/step/divergence.h"
+
+/* The last good model of one peer, and the figures by which divergence is detected. */
+struct rollback
+{
+    const struct trainer *trainer; /* The run's trainer. NULL: this struct is not open. */
+    size_t dim;                    /* Number of trained parameters. */
+    float *good;       /* Copy of the last good model: all n_params floats of the trainer. Owned. */
+    uint64_t round;    /* The copy was made before the local steps of this round. */
+    bool has;          /* True: a copy of a good model exists. */
+    struct state kept; /* State of the trainer at the time of the copy. */
+    double first;      /* Loss of the first round with a finite loss. NaN: there was none yet. */
+    /* Reference loss for later losses: `first`, or 0 if `first` is negative, plus 2 nats /
+     * sqrt(number of samples of that loss). */
+    double limit;
+    /* Loss of the last round, or of held-out samples if rollback_look() judged by them. */
+    double loss;
+    bool untold;  /* True: the trainer did not report the loss of the last round. */
+    double norm2; /* |good|^2: squared length of the copy. */
+    double most2; /* Largest |x - good|^2 after a round in which training did not diverge. */
+    uint32_t n;   /* Number of rollbacks. */
+    uint64_t now; /* Round of the present or last local steps. */
+};
+
+/* Opens *r for trainer t, which must outlive it. Returns 0 or -ENOMEM. rollback_close() also
+ * accepts a struct of zeros, and one that rollback_open() could not open. */
+int rollback_open(struct rollback *r, const struct trainer *t);
+void rollback_close(struct rollback *r);
+
+/* Called before the local steps of `round`, with the model x. Copies x and the trainer's state if
+ * the last copy is old enough and x is good. O(n_params) if a copy is due, else O(1). */
+void rollback_mark(struct rollback *r, const float *x, uint64_t round);
+
+/* Called after the local steps, with their report. Returns whether training diverged. If so, x and
+ * the trainer's state are now those before the local steps of r->round. If there was no memory for
+ * the trainer's state, only x is restored. O(n_params). */
+bool rollback_look(struct rollback *r, float *x, const struct trainer_report *report);
+
+/* Saves or restores the figures for the judgement, as fields of the open section of a checkpoint.
+ * The last good model is not included, because after a restart the restored model takes its
+ * place. */
+void rollback_state(struct rollback *r, struct state *s);
+
+enum { ROLLBACK_TEXT = 256 /* Size of the warning, in bytes with the NUL. */ };
+
+/* Writes a warning about the rollback that has just happened. */
+void rollback_say(const struct rollback *r, char out[ROLLBACK_TEXT]);
+
+/* Writes the reason why the run diverged, as a clause for the verdict. */
+void rollback_why(const struct rollback *r, char why[DIVERGENCE_TEXT]);
+
+#endif

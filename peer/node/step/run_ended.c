@@ -1,0 +1,72 @@
+/* peer/node/step/run_ended.c -- decides whether the run has ended without this peer. */
+#include "peer/node/step/run_ended.h"
+
+#include "peer/node/mark.h"
+#include "peer/node/membership/member_counts.h"
+#include "peer/run/exit.h"
+
+/* ---- joining ---- */
+
+/* Prints a message, and returns the present time, from which too few members are present. Never
+ * returns 0. */
+static int64_t miss(const struct phases *ph)
+{
+    if (ph->env->config.was_there)
+        env_note(ph->env, NOTE_INFO,
+                 "was in this run before but has no checkpoint of it: waiting for the other "
+                 "members, for at most --quorum-timeout (%.0f s)",
+                 (double)ph->env->config.patience_us * 1e-6);
+    return ph->env->now_us > 0 ? ph->env->now_us : 1;
+}
+
+void run_ended_gathers(struct phases *ph, bool complete)
+{
+    if (complete)
+        ph->missed_us = 0;
+    else if (ph->missed_us == 0)
+        ph->missed_us = miss(ph);
+}
+
+void run_ended_waits(struct phases *ph)
+{
+    const struct node_config *c = &ph->env->config;
+    bool waits = ph->phase == NODE_JOINING && ph->missed_us > 0 && c->was_there;
+    if (!waits || ph->env->now_us - ph->missed_us < c->patience_us)
+        return;
+    ph->away = true;
+    env_end(ph->env, CMD_APART);
+}
+
+/* ---- training, and the consensus phase ---- */
+
+/* Returns whether, in the consensus phase, all other members have finished and closed their
+ * sessions, while the own distance exceeds the target or is not known. No message can come that
+ * would change this. */
+static bool left_alone(const struct phases *ph)
+{
+    return ph->phase == NODE_CONSENSUS && edges_open(ph->edges) == 0 && !sessions_any(ph->sessions)
+           && member_counts_finished(ph->env)
+           && !(phases_own_distance(ph) <= ph->workshop->run.final_drift);
+}
+
+/* The conditions are in the table of run_ended.h. A peer that was only cut off continues to train
+ * as long as it has the quorum, because the others may have died. A peer that was stopped does
+ * not. */
+bool run_ended_left_behind(const struct phases *ph)
+{
+    enum sessions_away away = sessions_deserted(ph->sessions);
+    bool training = ph->phase == NODE_TRAINING && ph->round < ph->workshop->run.rounds;
+    if (ph->phase != NODE_TRAINING && ph->phase != NODE_CONSENSUS)
+        return ph->away;
+    MARK_IF(training && edges_open(ph->edges) == 0 && member_counts_finished(ph->env),
+            "run_ended: all others finished while this peer trains");
+    MARK_IF(left_alone(ph), "run_ended: all others left in the consensus phase");
+    MARK_IF(away == SESSIONS_STOOD, "run_ended: deserted after a pause");
+    MARK_IF(away == SESSIONS_CUT && ph->quorum.state == QUORUM_HELD,
+            "run_ended: deserted after a cut");
+    MARK_IF(away == SESSIONS_CUT && ph->quorum.state != QUORUM_HELD,
+            "run_ended: continues after a cut");
+    return ph->away || (training && (edges_open(ph->edges) == 0 && member_counts_finished(ph->env)))
+           || left_alone(ph) || away == SESSIONS_STOOD
+           || (away == SESSIONS_CUT && ph->quorum.state == QUORUM_HELD);
+}

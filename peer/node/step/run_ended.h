@@ -1,0 +1,32 @@
+/* peer/node/step/run_ended.h -- detects that the run has ended without this peer.
+ *
+ *   phase       condition
+ *   joining     this peer was in the run before and has no checkpoint of it, and for
+ *               --quorum-timeout too few members were present to begin. It ends without a model.
+ *   training    no edge is open, and all other members have finished
+ *   consensus   no session is open, all other members have finished, and the own consensus
+ *               distance exceeds the target or is not known
+ *   training,   the last session was lost because this peer was stopped, or was cut off and is
+ *   consensus   below the quorum; and all calls to other members are refused since
+ *
+ * The verdict is then ended-elsewhere (verdict.h). The functions belong to the module phases, whose
+ * fields they read and write.
+ */
+#ifndef PEER_NODE_STEP_RUN_ENDED_H
+#define PEER_NODE_STEP_RUN_ENDED_H
+
+#include "peer/node/step/phases.h"
+
+/* Notes, while joining, whether enough members are present to begin (`complete`). Starts or clears
+ * the timer ph->missed_us. */
+void run_ended_gathers(struct phases *ph, bool complete);
+
+/* Ends the node if too few members have been present for --quorum-timeout while joining. Applies
+ * only to a peer that was in the run before. */
+void run_ended_waits(struct phases *ph);
+
+/* Returns whether the run has ended without this peer. Once true, the result stays true
+ * (ph->away). */
+bool run_ended_left_behind(const struct phases *ph);
+
+#endif

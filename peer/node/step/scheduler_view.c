@@ -1,0 +1,125 @@
+/* peer/node/step/scheduler_view.c -- derives the schedule's view of one neighbour from its edge. */
+#include "peer/node/step/scheduler_view.h"
+
+#include "peer/node/edge/rounds.h"
+#include "peer/node/step/job_watchdog.h"
+
+#include <stdlib.h>
+
+static int64_t later(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Returns the time the neighbour's worker has spent on its present job. 0: idle, or not known. A
+ * report that is older than the neighbour's last delta, or than the opening of the edge, is
+ * outdated. */
+static int64_t busy_us(const struct phases *ph, const struct neighbour *b)
+{
+    const struct link *l = b->link;
+    return l != NULL && l->told_busy_us > b->stale.came_us ? link_busy_us(l, ph->env->now_us) : 0;
+}
+
+/* Returns the time since the edge was last open. A proven Byzantine neighbour counts as lost for
+ * an infinite time, so that no rule waits for it. */
+static int64_t lost_us(const struct phases *ph, const struct neighbour *b)
+{
+    return edges_found_out(ph->edges, b) ? INT64_MAX : ph->env->now_us - b->open_us;
+}
+
+/* Returns whether the peer waits for what an exact averaging pass needs from this neighbour. The
+ * wait is limited, but covers a session that breaks, and a neighbour that still trains. */
+static bool awaited(const struct phases *ph, const struct neighbour *b)
+{
+    if (ph->phase != NODE_CONSENSUS || ph->draining
+        || !averaging_pass_needs(ph->edges, b, phases_beat(ph)))
+        return false;
+    const struct member *m = members_find(ph->env->members, b->edge.id);
+    int64_t most_us = SCHEDULE_LOST_US, limit_us = job_watchdog_limit_us(ph);
+    bool trains = m != NULL && m->record->state == RECORD_RUNNING && b->link != NULL;
+    if (trains && limit_us > most_us)
+        most_us = limit_us;
+    return ph->env->now_us - ph->idle_since_us <= most_us;
+}
+
+/* Returns the number of hops around the neighbour within which all peers are near the mean:
+ *
+ *   situation                                      source of the number
+ *   edge of the training graph only, or run with   the neighbour's last applied delta or BEAT
+ *   exact averaging passes                         message, up to this peer's round count
+ *   lock step, and the next exchange is complete   the neighbour's delta in that exchange
+ *   otherwise                                      the last exchange that was applied
+ *
+ * In lock step every peer has the deltas of a round before it continues, so the next exchange may
+ * count, and news travels one hop per round. With other policies the number would then depend on
+ * the time of arrival. */
+static uint32_t settled(const struct phases *ph, const struct neighbour *b)
+{
+    const struct edge *e = &b->edge;
+    /* BEAT messages count like deltas, because the edge makes no delta in some rounds. */
+    bool words = b->aside || averaging_pass_counts(ph->edges);
+    bool here = ph->workshop->run.policy == RUN_SYNC && edge_ready(e);
+    return words  ? neighbour_settled(b, phases_beat(ph))
+           : here ? edge_theirs(e)->head.settled
+                  : e->settled;
+}
+
+bool scheduler_view_owed(const struct phases *ph, const struct neighbour *b)
+{
+    const struct edge *e = &b->edge;
+    return ph->workshop->run.policy != RUN_SYNC && e->state == EDGE_OPEN && edge_wants_delta(e)
+           && edge_theirs(e)->full && !e->reset;
+}
+
+static struct schedule_edge view_of(const struct phases *ph, const struct neighbour *b)
+{
+    const struct edge *e = &b->edge;
+    int64_t now = ph->env->now_us;
+    uint32_t staleness = run_staleness(&ph->workshop->run);
+    /* `mute_us`, the time without news from the neighbour, starts at the neighbour's last message,
+     * but not before the end of this peer's last job. In training it stays 0 while the neighbour is
+     * not behind. For a neighbour that this peer no longer waits for, it starts at the last message
+     * in any case. Otherwise each job of this peer would restart the time, and with it the wait. */
+    bool behind = ph->phase != NODE_TRAINING || neighbour_beat(b) + staleness <= phases_beat(ph);
+    bool turns = ph->edges->n_rounds > 0;
+    bool idle =
+        b->aside || (turns && (ph->draining || !rounds_turn(ph->edges, b, phases_beat(ph) + 1)));
+    bool left = b->aside && e->state != EDGE_OPEN && e->cur.payload == NULL;
+    int64_t came_us = later(b->beat_us, b->coming_us);
+    int64_t mute_since = b->excused ? came_us : later(came_us, ph->idle_since_us);
+    return (struct schedule_edge){
+        .open = e->state == EDGE_OPEN,
+        .done = e->state == EDGE_DONE || left,
+        .awaited = awaited(ph, b),
+        .missing = averaging_pass_counts(ph->edges) && b->wanted && e->state != EDGE_OPEN,
+        .lost_us = lost_us(ph, b),
+        .ready = edge_ready(e),
+        .made = e->cur.payload != NULL,
+        .owed = scheduler_view_owed(ph, b),
+        .idle = idle,
+        .ends_later = turns && e->state == EDGE_DONE && neighbour_beat(b) >= phases_beat(ph),
+        .old = ph->near && e->cur.payload != NULL && e->cur.head.run_round < ph->near_round,
+        .gathers = b->link != NULL && !b->link->started,
+        .flapping = b->absence.flapping,
+        .busy_us = busy_us(ph, b),
+        .mute_us = staleness > 0 && behind ? now - mute_since : 0,
+        .beat = neighbour_beat(b),
+        .settled = settled(ph, b)};
+}
+
+bool scheduler_view_edges(struct phases *ph)
+{
+    if (ph->edges->n > ph->cap_seen) {
+        struct schedule_edge *grown = realloc(ph->seen, ph->edges->n * sizeof *grown);
+        if (grown == NULL) {
+            env_note(ph->env, NOTE_ERROR, "out of memory for the schedule");
+            env_end(ph->env, 1);
+            return false;
+        }
+        ph->seen = grown;
+        ph->cap_seen = ph->edges->n;
+    }
+    for (size_t i = 0; i < ph->edges->n; i++)
+        ph->seen[i] = view_of(ph, edges_at(ph->edges, i));
+    return true;
+}

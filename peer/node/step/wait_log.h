@@ -1,0 +1,25 @@
+/* peer/node/step/wait_log.h -- messages for the user about waiting: for which peers this peer waits, and
+ * for which it no longer waits.
+ *
+ * phases.c calls these functions after its decisions. They print messages, and decide nothing.
+ */
+#ifndef PEER_NODE_STEP_WAIT_LOG_H
+#define PEER_NODE_STEP_WAIT_LOG_H
+
+#include "peer/node/step/phases.h"
+
+/* Prints a message for each neighbour for which lock step stops to wait, or waits again. Marks it
+ * by edges_excuse(), so that each change is printed once. */
+void wait_log_excused(const struct phases *ph, const struct schedule_view *v);
+
+/* The next two functions return the new value of ph->told_us. The next message about a wait is
+ * printed some seconds after this time. */
+
+/* Prints a message about the present state of the quorum. Called when the state has changed. */
+int64_t wait_log_quorum(const struct phases *ph);
+
+/* Prints what the peer waits for after the decision d, if it has waited long enough for a
+ * message. */
+int64_t wait_log_wait(const struct phases *ph, const struct schedule_decision *d);
+
+#endif

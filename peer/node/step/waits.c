@@ -1,0 +1,99 @@
+/* peer/node/step/waits.c -- derives what this peer waits for from the state of its modules. */
+#include "peer/node/step/waits.h"
+
+#include "peer/node/state.h"
+
+#include <math.h>
+#include <string.h>
+
+void waits_decided(struct waits *w, const struct schedule_decision *d, const uint8_t *id)
+{
+    w->some = d->act == SCHEDULE_WAIT && d->for_whom != NULL;
+    if (!w->some)
+        return;
+    memcpy(w->id, id, sizeof w->id);
+    w->beat = d->for_whom->beat;
+}
+
+static double seconds_since(const struct node *n, int64_t then_us)
+{
+    return (double)(n->env.now_us - then_us) * 1e-6;
+}
+
+static enum node_waits_for gathering(const struct node *n, struct node_wait *w)
+{
+    uint32_t at[WIRE_MEMBERS_MAX];
+    size_t self;
+    bool begun = n->phases.round > 0 || sessions_run_begun(&n->sessions);
+    if (!n->workshop.has_run)
+        return NODE_WAITS_RUN;
+    if (n->resume.waits)
+        return NODE_WAITS_RESUME;
+    w->have = (uint32_t)members_vertices(n->env.members, at, &self);
+    w->need = n->workshop.run.min_peers;
+    if (!begun && w->have < w->need)
+        return NODE_WAITS_MEMBERS;
+    return n->join.has_model ? NODE_WAITS_EDGES : NODE_WAITS_MODEL;
+}
+
+/* Returns the wait in training and in the consensus phase. While a job runs, ph->waits names no
+ * neighbour. */
+static enum node_waits_for mixing(const struct node *n, struct node_wait *w)
+{
+    const struct phases *ph = &n->phases;
+    if (ph->quorum.state == QUORUM_HELD) {
+        w->have = ph->quorum.n_live;
+        w->need = quorum_needed(&ph->quorum, n->workshop.run.quorum);
+        w->since_s = seconds_since(n, ph->quorum.since_us);
+        return NODE_WAITS_QUORUM;
+    }
+    if (phases_writes(ph))
+        return NODE_WAITS_DISK;
+    const uint8_t *kept_by = round_protocol_awaited(ph->round_protocol, ph->round);
+    if (kept_by != NULL) {
+        memcpy(w->id, kept_by, sizeof w->id);
+        w->beat = ph->round;
+        return NODE_WAITS_NEIGHBOUR;
+    }
+    if (!ph->waits.some)
+        return NODE_WAITS_NOTHING;
+    memcpy(w->id, ph->waits.id, sizeof w->id);
+    w->beat = ph->waits.beat;
+    return NODE_WAITS_NEIGHBOUR;
+}
+
+void node_wait(const struct node *n, struct node_wait *w)
+{
+    *w = (struct node_wait){.since_s = seconds_since(n, n->phases.idle_since_us),
+                            .busy_s = (double)phases_busy_us(&n->phases) * 1e-6};
+    if (n->env.over)
+        return;
+    switch (n->phases.phase) {
+    case NODE_JOINING:
+        w->what = gathering(n, w);
+        return;
+    case NODE_TRAINING:
+    case NODE_CONSENSUS:
+        w->what = mixing(n, w);
+        return;
+    case NODE_FINISHING:
+        w->what = n->job.working                                ? NODE_WAITS_NOTHING
+                  : n->final_model.state == FINAL_MODEL_PENDING ? NODE_WAITS_DISK
+                                                                : NODE_WAITS_OTHERS;
+        return;
+    case NODE_LEFT:
+        return;
+    }
+}
+
+void node_neighbour(const struct node *n, size_t i, struct node_neighbour *out)
+{
+    const struct neighbour *b = edges_at(&n->edges, i);
+    uint64_t beat = neighbour_beat(b);
+    /* A report that is older than the last delta is about an earlier job. */
+    bool busy_known = b->link != NULL && b->link->told_busy_us > b->stale.came_us;
+    *out = (struct node_neighbour){
+        .has_beat = beat > 0 || b->edge.state == EDGE_OPEN,
+        .beat = beat,
+        .busy_s = busy_known ? (double)link_busy_us(b->link, n->env.now_us) * 1e-6 : NAN};
+}

@@ -1,0 +1,42 @@
+/* peer/node/step/waits.h -- stores the neighbour for which the schedule waits, and the rules of
+ * node_wait().
+ *
+ * node_wait() tells drivers what this peer waits for. The first row of the phase that applies
+ * decides:
+ *
+ *   phase       condition                                          result
+ *   joining     no run is known                                    NODE_WAITS_RUN
+ *               the checkpoint to resume from is not decided       NODE_WAITS_RESUME
+ *               the run has not begun, fewer than --min-peers      NODE_WAITS_MEMBERS
+ *               no model                                           NODE_WAITS_MODEL
+ *               otherwise                                          NODE_WAITS_EDGES
+ *   training,   below the quorum, even while a job runs            NODE_WAITS_QUORUM
+ *   consensus   a checkpoint has to be on disk                     NODE_WAITS_DISK
+ *               the round protocol waits for a member              NODE_WAITS_NEIGHBOUR
+ *               the last decision was to wait for a neighbour      NODE_WAITS_NEIGHBOUR
+ *               otherwise, for example while a job runs            NODE_WAITS_NOTHING
+ *   finishing   the last job runs                                  NODE_WAITS_NOTHING
+ *               the final model has to be on disk                  NODE_WAITS_DISK
+ *               otherwise                                          NODE_WAITS_OTHERS
+ *   left                                                           NODE_WAITS_NOTHING
+ */
+#ifndef PEER_NODE_STEP_WAITS_H
+#define PEER_NODE_STEP_WAITS_H
+
+#include "peer/node/schedule.h"
+
+#include "gossip/wire/wire.h"
+
+/* The neighbour for which the schedule waits. Written by waits_decided() only. */
+struct waits
+{
+    bool some; /* True: the schedule's last decision was to wait for the neighbour `id`. */
+    uint8_t id[WIRE_ID_BYTES]; /* Identity of the neighbour. Valid if `some` is set. */
+    uint64_t beat;             /* Step counter of the neighbour when the decision was made. */
+};
+
+/* Records a decision of the schedule. `id`: identity of the neighbour d->for_whom. Unused if the
+ * decision names no neighbour. */
+void waits_decided(struct waits *w, const struct schedule_decision *d, const uint8_t *id);
+
+#endif
