@@ -125,7 +125,7 @@ static void drop(struct members *m, struct slot *s)
 {
     uint16_t gone = table_place(&m->table, s), last = (uint16_t)(m->table.n - 1);
     uint16_t queue[WIRE_MEMBERS_MAX], n = 0;
-    const struct record *old = s->member.record;
+    const struct record *old = s->member.record, *marked = s->marked;
     members_bury(m, s);
     for (uint16_t at = m->first_news; at != SLOT_NONE; at = m->table.slot[at].next_news)
         if (at != gone)
@@ -134,6 +134,7 @@ static void drop(struct members *m, struct slot *s)
     free(s->member.accusation);
     table_remove(&m->table, s);
     records_release(m->records, old);
+    records_release(m->records, marked);
     m->first_news = n > 0 ? queue[0] : SLOT_NONE;
     m->last_news = n > 0 ? queue[n - 1] : SLOT_NONE;
     for (uint16_t i = 0; i < n; i++)

@@ -207,10 +207,16 @@ static uint64_t above_other(uint64_t incarnation)
  * running now. */
 static enum members_verdict merge_self(struct members *m, const struct record *r, int64_t now_us)
 {
-    if (r->incarnation < m->self.incarnation || record_equal(r, &m->self))
+    bool regains = r->initial && !m->self.initial;
+    if ((r->incarnation < m->self.incarnation && !regains) || record_equal(r, &m->self))
         return MEMBERS_OLD;
     if (!record_signed_well(m, r))
         return MEMBERS_FORGED;
+    m->self.initial |= r->initial;
+    if (r->incarnation < m->self.incarnation) {
+        speak_above(m, m->self.incarnation);
+        return MEMBERS_OLD;
+    }
     bool other = r->boot != m->self.boot;
     if (other) {
         m->self.over = r->boot;
@@ -218,6 +224,8 @@ static enum members_verdict merge_self(struct members *m, const struct record *r
     }
     if (r->incarnation < UINT64_MAX)
         speak_above(m, other ? above_other(r->incarnation) : r->incarnation);
+    else if (regains)
+        speak(m);
     if (!other || r->over != m->self.boot)
         return MEMBERS_ABOUT_ME;
     return record_younger(&m->self, r) ? MEMBERS_CLONE : MEMBERS_CLONED;
@@ -241,7 +249,14 @@ static enum members_verdict replace_record(struct members *m, struct slot *s,
          * view before the record is replaced. */
         set_vertex(m, s, false);
     table_replace(&m->table, s, kept);
-    records_release(m->records, old);
+    if (old->initial || r->initial) {
+        records_release(m->records, s->marked);
+        s->marked = NULL;
+    }
+    if (old->initial && !r->initial)
+        s->marked = old;
+    else
+        records_release(m->records, old);
     members_add_news(m, s, DISSEMINATION_RECORD);
     if (newer) {
         e->state = MEMBER_ALIVE;
@@ -262,6 +277,8 @@ static void reuse_slot(struct members *m, struct slot *s, const struct record *k
     free(s->member.accusation);
     table_replace(&m->table, s, kept);
     records_release(m->records, old);
+    records_release(m->records, s->marked);
+    s->marked = NULL;
     s->former = 0;
     s->knows = 0;
     s->given = false;
@@ -463,6 +480,7 @@ void members_close(struct members *m)
         free(e->accusation);
         if (i != SELF)
             records_release(m->records, e->record);
+        records_release(m->records, m->table.slot[i].marked);
     }
     if (m->owns_records)
         records_close(m->records);
@@ -514,6 +532,22 @@ void members_set_beats(struct members *m, uint64_t newer, uint64_t older)
     m->self.beat[0] = newer;
     m->self.beat[1] = older;
     speak_above(m, m->self.incarnation);
+}
+
+void members_set_initial(struct members *m)
+{
+    if (m->self.initial)
+        return;
+    m->self.initial = true;
+    speak_above(m, m->self.incarnation);
+}
+
+const struct record *members_initial(const struct members *m, const uint8_t id[WIRE_ID_BYTES])
+{
+    const struct slot *s = table_find(&m->table, id);
+    if (s == NULL)
+        return NULL;
+    return s->member.record->initial ? s->member.record : s->marked;
 }
 
 bool members_add_address(struct members *m, const char *address)

@@ -156,6 +156,9 @@ void members_close(struct members *m);
  * identity is running now. The record states the age of its maker, so both processes know without
  * a wall clock which of them started first.
  *
+ * If a record of an earlier process of this peer says that this peer is an initial member, the own
+ * record says so from now on, whatever the incarnation of the earlier record.
+ *
  * A signature is checked only if the record would change the table, and only once by all tables
  * that share `records`.
  */
@@ -193,6 +196,11 @@ void members_refuse(struct members *m, const uint8_t id[WIRE_ID_BYTES], bool ref
  * incarnation is raised and the record signed again, unless nothing changes. */
 void members_set_state(struct members *m, enum record_state state);
 void members_set_beats(struct members *m, uint64_t newer, uint64_t older);
+/* Marks this peer as an initial member in its own record, for good (struct record). */
+void members_set_initial(struct members *m);
+/* Returns the last record of the member that says that it is an initial member. NULL: the table has
+ * none. A process that has restarted learns from this record that it is an initial member. */
+const struct record *members_initial(const struct members *m, const uint8_t id[WIRE_ID_BYTES]);
 /* Adds an address to the own record if it is new, valid and there is room. Returns whether it
  * was added. */
 bool members_add_address(struct members *m, const char *address);

@@ -57,7 +57,7 @@ bool record_equal(const struct record *a, const struct record *b)
 {
     if (memcmp(a->id, b->id, sizeof a->id) != 0 || a->incarnation != b->incarnation
         || a->boot != b->boot || a->over != b->over || a->age_ms != b->age_ms
-        || a->invited != b->invited
+        || a->initial != b->initial || a->invited != b->invited
         || memcmp(&a->certificate, &b->certificate, sizeof a->certificate) != 0
         || a->beat[0] != b->beat[0] || a->beat[1] != b->beat[1] || a->state != b->state
         || a->n_addresses != b->n_addresses || strcmp(a->name, b->name) != 0)

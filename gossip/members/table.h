@@ -17,6 +17,9 @@ enum { SLOT_NONE = UINT16_MAX };
 struct slot
 {
     struct member member;
+    /* Last record that says that the member is initial, if the present record does not. NULL: none.
+     * Holds a reference. */
+    const struct record *marked;
     uint64_t knows; /* Bit set of the listeners that know the record (dissemination.c). */
     /* Short hash of the boot id of the member's previous process, for slot_runs_twice(). 0:
      * none. 1: already reported. */

@@ -15,7 +15,7 @@ static const uint8_t fields_of[WIRE_TYPE_END] = {
 /* Number of values in each array inside a message. A signature is the last value of its array
  * and covers the other values. */
 enum {
-    FIELDS_RECORD = 12,
+    FIELDS_RECORD = 13,
     FIELDS_CERTIFICATE = 5,
     FIELDS_ACCUSATION = 4,
     FIELDS_VOUCH = 3,

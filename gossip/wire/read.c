@@ -232,6 +232,7 @@ static void get_record(struct cursor *c, struct record *m)
     m->incarnation = get_u64(c);
     m->boot = get_u64(c);
     m->state = (enum record_state)get_u32(c, RECORD_LEFT);
+    m->initial = get_bool(c);
     m->beat[0] = get_u64(c);
     m->beat[1] = get_u64(c);
     m->over = get_u64(c);

@@ -158,6 +158,9 @@ struct record
     char name[WIRE_NAME_MAX + 1];
     /* Addresses in the form "host:port". */
     char address[WIRE_ADDRESSES_MAX][WIRE_ADDRESS_MAX + 1];
+    /* True: the member is an initial member of the run, which votes on the end of the run
+     * (peer/node/membership/quorum.h). Remains true in all later records of the member. */
+    bool initial;
     bool invited; /* True: `certificate` is present. */
     /* Certificate of a member that joined with a token, else all zero. */
     struct certificate certificate;

@@ -126,6 +126,7 @@ static void put_record_fields(struct out *o, const struct record *r)
     put_uint(o, r->incarnation);
     put_uint(o, r->boot);
     put_uint(o, (uint64_t)r->state);
+    put_bool(o, r->initial);
     put_uint(o, r->beat[0]);
     put_uint(o, r->beat[1]);
     put_uint(o, r->over);

@@ -549,11 +549,11 @@ static bool shut_out(const struct cluster *c, const struct verdict *o)
     return o->kind == VERDICT_ALONE && c->plan.listed;
 }
 
-/* Returns whether a peer may end without a certificate: another peer ended without a quorum. That
- * peer began with other members, and by its quorum no certificate could be decided. */
-static bool lacks_voters(struct cluster *c, const struct verdict_facts *f)
+/* Returns whether peer i may end without a certificate: too few initial members were there at the end,
+ * or another peer ended without a quorum. */
+static bool lacks_voters(struct cluster *c, uint32_t i, const struct verdict_facts *f)
 {
-    bool lacks = false;
+    bool lacks = f->uncertified && !liveness_majority(c, sim_node(c->world, i));
     for (uint32_t j = 0; j < c->plan.n_peers && f->uncertified; j++) {
         struct verdict_facts other;
         struct verdict o;
@@ -578,7 +578,8 @@ static void exit_code(struct cluster *c, uint32_t i, int code)
     bool alone = code == CMD_APART
                  && (o.kind == VERDICT_NO_QUORUM || (o.kind == VERDICT_ALONE && f.n_among == 1));
     if (!alone
-        && !(code == CMD_APART && (drawn_apart(c, &o) || shut_out(c, &o) || lacks_voters(c, &f))))
+        && !(code == CMD_APART
+             && (drawn_apart(c, &o) || shut_out(c, &o) || lacks_voters(c, i, &f))))
         cluster_wrong(c, WRONG_EXIT, "%" PRIu32 " ended with %d: %s", i, code, o.text);
 }
 

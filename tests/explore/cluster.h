@@ -74,8 +74,6 @@ struct explored
     /* Ratio of a published drift to the exact one that is farthest from 1. */
     double worst_drift;
     uint64_t n_conform[CONFORM_STEPS]; /* Steps of the finish protocol that were checked. */
-    /* The peers count different members as voters, and one of these members has promised. */
-    bool voters_differ;
 };
 
 /* One exchange, as one end of an edge recorded it. A peer keeps its last KEPT exchanges with each
@@ -281,4 +279,8 @@ int64_t liveness_limit_us(const struct plan *p);
 void liveness_part(struct cluster *c, const struct fault *f);
 void liveness_late(struct cluster *c);
 void liveness_end(struct cluster *c);
+/* Returns whether a majority and a quorum of the initial members, as node n knows them, were there at
+ * the end. A peer that a transient fault killed in the consensus phase is not restarted, and is
+ * missing. */
+bool liveness_majority(const struct cluster *c, const struct node *n);
 #endif

@@ -41,9 +41,10 @@ static void list_members(void *self, uint32_t peer, struct finish_proposal *out)
     certificate_members(node_of(self, peer), out);
 }
 
-static uint32_t n_begun(void *self, uint32_t peer)
+static uint32_t n_voters(void *self, uint32_t peer)
 {
-    return resume_begun(&node_of(self, peer)->resume);
+    const struct node *n = node_of(self, peer);
+    return quorum_voters(&n->phases.quorum, n->env.members, NULL);
 }
 
 static bool is_frozen(void *self, uint32_t peer)
@@ -92,7 +93,7 @@ void conformance_open(struct cluster *c)
                                              .guarantees = has_guarantee(&c->plan),
                                              .wrong = wrong,
                                              .members = list_members,
-                                             .n_begun = n_begun,
+                                             .n_voters = n_voters,
                                              .is_frozen = is_frozen,
                                              .is_within = is_within,
                                              .model = model,
@@ -158,7 +159,8 @@ void conformance_end(struct cluster *c)
         if (sim_node(c->world, i) != NULL)
             conform_end(f->conform, i);
     memcpy(c->out->n_conform, conform_steps(f->conform), sizeof c->out->n_conform);
-    c->out->voters_differ = has_guarantee(&c->plan) && !conform_same_voters(f->conform);
+    if (has_guarantee(&c->plan) && !conform_same_voters(f->conform))
+        cluster_wrong(c, WRONG_CONFORMANCE, "peers count different members as voters");
     conform_close(f->conform);
     free(f);
     c->conformance = NULL;

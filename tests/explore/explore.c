@@ -46,7 +46,7 @@ struct child
 struct tally
 {
     uint64_t n, n_failed, by_kind[WRONG_KINDS], n_drifts, n_rounds, n_skipped;
-    uint64_t n_conform[CONFORM_STEPS], n_voters_differ;
+    uint64_t n_conform[CONFORM_STEPS];
     double events, worst_drift;
 };
 
@@ -76,7 +76,6 @@ static void add_up(struct tally *t, const struct options *o, uint64_t seed,
         t->by_kind[k] += out->wrong >> k & 1;
     for (int k = 0; k < CONFORM_STEPS; k++)
         t->n_conform[k] += out->n_conform[k];
-    t->n_voters_differ += out->voters_differ;
     if (out->wrong != 0 && !o->quiet)
         say_outcome("seed", seed, out);
 }
@@ -95,7 +94,7 @@ static void draw(const struct options *o, struct plan *p, uint64_t seed)
 }
 
 /* Prints how many steps of the finish protocol were checked against its model, by kind. */
-static void say_steps(const uint64_t n[CONFORM_STEPS], uint64_t n_voters_differ)
+static void say_steps(const uint64_t n[CONFORM_STEPS])
 {
     uint64_t sum = 0;
     for (int k = 0; k < CONFORM_STEPS; k++)
@@ -103,7 +102,7 @@ static void say_steps(const uint64_t n[CONFORM_STEPS], uint64_t n_voters_differ)
     printf("%" PRIu64 " steps of the finish protocol checked:", sum);
     for (int k = 0; k < CONFORM_STEPS; k++)
         printf(" %s %" PRIu64, conform_name[k], n[k]);
-    printf("; runs with different lists of voters: %" PRIu64 "\n", n_voters_differ);
+    printf("\n");
 }
 
 /* ---- children ---- */
@@ -210,7 +209,7 @@ static int explore(const struct options *o)
     printf("%" PRIu64 " seeds, %" PRIu64 " failed; %.1f s, %.2e events, %" PRIu64
            " drifts compared, %" PRIu64 " rounds, %" PRIu64 " of them skipped\n",
            t.n, t.n_failed, seconds, t.events, t.n_drifts, t.n_rounds, t.n_skipped);
-    say_steps(t.n_conform, t.n_voters_differ);
+    say_steps(t.n_conform);
     for (int k = 0; k < WRONG_KINDS; k++)
         if (t.by_kind[k] > 0)
             printf("    %-9s %" PRIu64 "\n", wrong_name[k], t.by_kind[k]);
@@ -233,7 +232,7 @@ static void say_run(const struct explored *out)
     if (out->n_drifts > 0)
         printf(", the worst %.3g of the exact one", out->worst_drift);
     printf("\n");
-    say_steps(out->n_conform, out->voters_differ);
+    say_steps(out->n_conform);
 }
 
 static int one(const struct options *o)

@@ -5,7 +5,7 @@
  * time, and in the right way:
  *
  *   peer                                     must end with
- *   in the majority                          exit code 0, if no peer had ended 30 s after the faults
+ *   there, with most initial members         exit code 0, if no peer had ended 30 s after the faults
  *   cut off, after it began to train with    exit code 3, and a verdict that says why: no quorum, no
  *   more than twice as many members          other members, or the run ended without this peer
  *   cut off, otherwise                       any exit code
@@ -16,10 +16,12 @@
 #include "nn/math/rng.h"
 #include "peer/node/result/verdict.h"
 #include "peer/node/schedule.h"
+#include "peer/node/state.h"
 #include "peer/run/exit.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- drawing ---- */
 
@@ -137,14 +139,25 @@ static bool began_with_all(const struct cluster *c, const struct verdict_facts *
     return n_begun > 2 * (uint32_t)__builtin_popcount(c->parted);
 }
 
-/* Returns whether more than half of all peers were there at the end. A peer that a transient fault
- * killed in the consensus phase is not restarted, and is missing. */
-static bool has_majority(const struct cluster *c)
+/* Returns whether peer j is an initial member, as node n knows them. */
+static bool is_initial(const struct cluster *c, const struct node *n, uint32_t j)
 {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < c->plan.n_peers; i++)
-        n += !cluster_parted(c, i) && !c->peer[i].absent && !c->peer[i].left;
-    return 2 * n > c->plan.n_peers;
+    const struct quorum *q = &n->phases.quorum;
+    bool initial = false;
+    for (uint32_t i = 0; i < q->n; i++)
+        initial |= memcmp(q->initial[i].id, sim_id(c->world, j), WIRE_ID_BYTES) == 0;
+    return initial;
+}
+
+bool liveness_majority(const struct cluster *c, const struct node *n)
+{
+    uint32_t n_there = 0, n_initial = 0;
+    for (uint32_t j = 0; j < c->plan.n_peers; j++) {
+        bool initial = is_initial(c, n, j);
+        n_initial += initial;
+        n_there += initial && !cluster_parted(c, j) && !c->peer[j].absent && !c->peer[j].left;
+    }
+    return 2 * n_there > n_initial && (double)n_there >= c->plan.quorum * n_initial;
 }
 
 void liveness_end(struct cluster *c)
@@ -163,7 +176,7 @@ void liveness_end(struct cluster *c)
             && began_with_all(c, &f) && (code != CMD_APART || !has_reason(&o)))
             cluster_wrong(c, WRONG_LIVENESS, "%" PRIu32 ", cut off, ended with %d: %s", i, code,
                           o.text);
-        if (!parted && c->settled && has_majority(c) && code != CMD_OK)
+        if (!parted && c->settled && liveness_majority(c, sim_node(c->world, i)) && code != CMD_OK)
             cluster_wrong(c, WRONG_LIVENESS, "%" PRIu32 ", with a quorum, ended with %d: %s", i,
                           code, o.text);
     }

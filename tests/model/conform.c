@@ -316,12 +316,12 @@ static void read_voters(struct conform *f, uint32_t peer)
             f->acceptor[acceptor_of(f, f->members.member[i].key)].n_listed++;
 }
 
-/* quorum(): whether the voters of f->members for which has() is true are a quorum. The voters of a
- * resumed cluster are at least the members that the checkpoint has. */
+/* quorum(): whether the voters of f->members for which has() is true are a quorum. Voters that the
+ * table of the peer has dropped count, too. */
 static bool is_quorum(struct conform *f, uint32_t peer, uint32_t ballot,
                       bool (*has)(const struct answer *a))
 {
-    uint32_t n = 0, n_voters = 0, begun = f->world.n_begun(f->world.self, peer);
+    uint32_t n = 0, n_voters = 0, all = f->world.n_voters(f->world.self, peer);
     bool has_first = false;
     for (uint32_t i = 0; i < f->members.n; i++) {
         const struct finish_member *m = &f->members.member[i];
@@ -330,7 +330,7 @@ static bool is_quorum(struct conform *f, uint32_t peer, uint32_t ballot,
         n += counts;
         n_voters += m->voter;
     }
-    uint32_t base = begun > n_voters ? begun : n_voters;
+    uint32_t base = all > n_voters ? all : n_voters;
     return n + 1e-9 >= f->world.quorum * base && (2 * n != base || has_first);
 }
 

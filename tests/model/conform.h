@@ -41,8 +41,8 @@ struct conform_world
     void (*wrong)(void *self, const char *text);
     /* Lists the members as the peer sees them now, in any order. */
     void (*members)(void *self, uint32_t peer, struct finish_proposal *out);
-    /* Returns the least number of voters, which a checkpoint of the peer has. 0: no limit. */
-    uint32_t (*n_begun)(void *self, uint32_t peer);
+    /* Returns the number of voters, with those that the list of `members` does not have any more. */
+    uint32_t (*n_voters)(void *self, uint32_t peer);
     /* Return whether the model of the peer is frozen, and whether it is within the target. */
     bool (*is_frozen)(void *self, uint32_t peer);
     bool (*is_within)(void *self, uint32_t peer);

@@ -169,6 +169,59 @@ static void test_about_me(void **state)
     members_close(m);
 }
 
+/* A record of an earlier process makes this process an initial member, too, whatever its incarnation.
+ * A forged record does not. */
+static void test_earlier_process_was_initial(void **state)
+{
+    (void)state;
+    for (uint64_t incarnation = 9; incarnation <= 11; incarnation++) {
+        struct members *m = open_in(NULL, 0, 10);
+        drain(m);
+        struct record earlier = unsigned_record(0, incarnation);
+        earlier.boot = 99;
+        earlier.initial = true;
+        struct record forged = signed_record(earlier);
+        forged.signature[1] ^= 1;
+        assert_int_equal(merge(m, forged), MEMBERS_FORGED);
+        assert_false(members_self(m)->initial);
+        earlier = signed_record(earlier);
+        assert_int_equal(merge(m, earlier), incarnation < 10 ? MEMBERS_OLD : MEMBERS_ABOUT_ME);
+        assert_true(members_self(m)->initial);
+        assert_true(members_self(m)->incarnation > incarnation);
+        struct wire_members out = batch();
+        assert_true(members_dirty(m, &out, WIRE_BATCH_MAX));
+        assert_true(out.n_records == 1 && out.records[0].initial);
+        /* Later records of this process keep the mark. */
+        members_set_state(m, RECORD_TRAINED);
+        assert_true(members_self(m)->initial);
+        members_close(m);
+    }
+}
+
+/* The table keeps the last record in which a member is initial, until a later record says so, or the
+ * member is dropped. */
+static void test_initial_record_is_kept(void **state)
+{
+    (void)state;
+    struct members *m = open_in(NULL, 0, 10);
+    struct record first = unsigned_record(1, 1);
+    first.initial = true;
+    assert_null(members_initial(m, id_of(1)));
+    assert_int_equal(merge(m, signed_record(first)), MEMBERS_NEWS);
+    assert_int_equal(members_initial(m, id_of(1))->incarnation, 1);
+    assert_int_equal(merge(m, record(1, 2)), MEMBERS_NEWS);
+    assert_int_equal(merge(m, record(1, 3)), MEMBERS_NEWS);
+    assert_int_equal(members_initial(m, id_of(1))->incarnation, 1);
+    first.incarnation = 4;
+    assert_int_equal(merge(m, signed_record(first)), MEMBERS_NEWS);
+    assert_int_equal(members_initial(m, id_of(1))->incarnation, 4);
+    assert_int_equal(merge(m, record_in(1, 5, RECORD_LEFT)), MEMBERS_NEWS);
+    assert_int_equal(members_initial(m, id_of(1))->incarnation, 4);
+    members_tick(m, 2 * TOY_FORGET_US);
+    assert_null(members_initial(m, id_of(1)));
+    members_close(m);
+}
+
 static bool next_news(struct members *m, struct wire_members *out)
 {
     *out = batch();
@@ -582,6 +635,8 @@ int main(void)
         cmocka_unit_test(test_view_goes_by_ids),
         cmocka_unit_test(test_ties),
         cmocka_unit_test(test_about_me),
+        cmocka_unit_test(test_earlier_process_was_initial),
+        cmocka_unit_test(test_initial_record_is_kept),
         cmocka_unit_test(test_refute),
         cmocka_unit_test(test_suspect_then_dead),
         cmocka_unit_test(test_bad_accusations),

@@ -58,7 +58,7 @@ static inline struct record large_record(uint64_t key)
         memcpy(r.address[i] + WIRE_ADDRESS_MAX - 6, ":65535", 6);
     }
     r.incarnation = r.boot = r.over = r.age_ms = UINT64_MAX;
-    r.invited = true;
+    r.initial = r.invited = true;
     fill((uint8_t *)&r.certificate, sizeof r.certificate, key + 2);
     r.certificate.expires_ms = UINT64_MAX;
     r.state = RECORD_LEFT;

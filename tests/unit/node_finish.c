@@ -143,10 +143,11 @@ static void conform_members(void *self, uint32_t peer, struct finish_proposal *o
     peer_members(&w->peer[peer], out);
 }
 
-static uint32_t conform_begun(void *self, uint32_t peer)
+static uint32_t conform_voters(void *self, uint32_t peer)
 {
-    (void)self, (void)peer;
-    return 0;
+    const struct world *w = self;
+    (void)peer;
+    return w->n;
 }
 
 static bool conform_frozen(void *self, uint32_t peer)
@@ -199,7 +200,7 @@ static void open_world(struct world *w, uint64_t seed, uint32_t n)
                                                       .guarantees = true,
                                                       .wrong = conform_wrong,
                                                       .members = conform_members,
-                                                      .n_begun = conform_begun,
+                                                      .n_voters = conform_voters,
                                                       .is_frozen = conform_frozen,
                                                       .is_within = conform_within,
                                                       .model = conform_model,

@@ -63,8 +63,9 @@ struct lone_actor
     uint32_t n_heard;
     /* Number of BEAT messages that the actor received before the delta of their step. */
     uint32_t n_early;
-    uint64_t beat;          /* Step in the last BEAT message. */
-    bool told_others;       /* The node has sent records of other members. */
+    uint64_t beat;    /* Step in the last BEAT message. */
+    bool reminded;    /* The node has sent a record of an earlier process, which was initial. */
+    bool told_others; /* The node has sent records of other members. */
     uint32_t n_accusations; /* Number of accusations that the node sent against actor 1. */
     struct wire_edge edge;
     /* delta: the last delta that the actor received. first: the first one of the edge's last

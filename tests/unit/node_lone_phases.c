@@ -574,9 +574,96 @@ static void test_joins_below_min_peers(void **state)
     lone_close(w);
 }
 
+/* ---- the initial members ---- */
+
+/* A node with enough members becomes an initial member, and begins when --min-peers members have said
+ * that they are, too. */
+static void test_waits_for_initial_members(void **state)
+{
+    (void)state;
+    struct lone *w = new_world(2, ROUNDS);
+    w->run.min_peers = 3;
+    for (uint32_t i = 0; i < 2; i++) {
+        w->actor[i].record.initial = i == 0;
+        w->actor[i].record = w->known[i] = signed_record(w->actor[i].record);
+    }
+    lone_open(w);
+    lone_run(w, 15 * SECOND);
+    assert_true(w->actor[0].told.initial);
+    assert_int_equal(lone_progress(w).phase, NODE_JOINING);
+    w->actor[1].record.initial = true;
+    w->actor[1].record.incarnation++;
+    lone_tell(w, 0, w->actor[1].record);
+    lone_run(w, 15 * SECOND);
+    assert_int_equal(lone_progress(w).phase, NODE_TRAINING);
+    lone_close(w);
+}
+
+/* Sends the node a model of this round as actor 0. */
+static void send_model(struct lone *w, uint64_t round)
+{
+    uint8_t out[8192];
+    static const float x[LONE_DIM] = {1, 2, 3};
+    struct wire_model m = {.round = round, .payload = {(const uint8_t *)x, sizeof x}};
+    size_t n = wire_put_model(out, sizeof out, &m);
+    memcpy(out + n, x, sizeof x);
+    lone_says(w, 0, out, n + sizeof x);
+}
+
+/* A node that begins in the first rounds of a run is an initial member. A node that joins at a later
+ * round is not. */
+static void test_joiner_is_not_initial(void **state)
+{
+    (void)state;
+    for (uint64_t round = 0; round <= 500; round += 500) {
+        struct lone *w = new_world(1, ROUNDS);
+        w->actor[0].started = round + 1;
+        w->config.found = false;
+        lone_open(w);
+        if (w->actor[0].link == NO_LINK)
+            (void)lone_connect(w, 0, false, 0);
+        lone_hello(w, 0);
+        lone_run(w, SECOND);
+        assert_int_equal(w->actor[0].n_model_req, 1);
+        assert_false(w->actor[0].told.initial);
+        send_model(w, round);
+        lone_run(w, 15 * SECOND);
+        assert_int_equal(lone_progress(w).phase, NODE_TRAINING);
+        assert_true(lone_progress(w).joined_round >= round);
+        assert_int_equal(w->actor[0].told.initial, round == 0);
+        lone_close(w);
+    }
+}
+
+/* An initial member restarts without its checkpoint. The node sends it the record of the process
+ * before. */
+static void test_reminds_an_initial_member(void **state)
+{
+    (void)state;
+    for (int initial = 0; initial < 2; initial++) {
+        struct lone *w = training_with(2);
+        struct lone_actor *a = &w->actor[0];
+        lone_disconnect(w, a->link, true);
+        a->record.boot++;
+        a->record.incarnation += 1 << 20;
+        a->record.initial = initial;
+        a->record = signed_record(a->record);
+        a->reminded = false;
+        a->n_hello = 0;
+        (void)lone_connect(w, 0, false, 0);
+        lone_hello(w, 0);
+        lone_flush(w);
+        assert_int_equal(a->reminded, !initial);
+        lone_close(w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_waits_for_initial_members),
+        cmocka_unit_test(test_joiner_is_not_initial),
+        cmocka_unit_test(test_reminds_an_initial_member),
         cmocka_unit_test(test_rounds_add_up),
         cmocka_unit_test(test_beats_let_us_go_on),
         cmocka_unit_test(test_waiting_is_said),

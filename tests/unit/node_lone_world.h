@@ -177,6 +177,8 @@ static inline void lone_hears_record(struct lone *w, struct lone_actor *a, const
         lone_hears_of_itself(a, r);
     else if (memcmp(r->id, a->id, WIRE_ID_BYTES) != 0)
         a->told_others = true;
+    else
+        a->reminded |= r->initial && !a->record.initial;
 }
 
 static inline int lone_by_key(const void *a, const void *b)
@@ -395,6 +397,7 @@ static inline struct lone *lone_new(uint32_t n_actors, uint8_t first_id, uint64_
         a->id[0] = (uint8_t)(first_id + i);
         a->record = unsigned_record(i + 1, 1);
         memcpy(a->record.id, a->id, WIRE_ID_BYTES);
+        a->record.initial = true;
         a->record = w->known[i] = signed_record(a->record);
     }
     lone_set_run(&w->run, rounds);

@@ -6,6 +6,15 @@
 
 enum { PATIENCE = 600 * SECOND };
 
+/* The record of an initial member. */
+static struct record initial_in(uint32_t number, uint64_t incarnation, enum record_state state)
+{
+    struct record r = unsigned_record(number, incarnation);
+    r.state = state;
+    r.initial = true;
+    return signed_record(r);
+}
+
 static void kill_peer(struct members *m, uint32_t number, int64_t now_us)
 {
     members_accuse(m, id_of(number), now_us);
@@ -13,9 +22,31 @@ static void kill_peer(struct members *m, uint32_t number, int64_t now_us)
     assert_int_equal(state_of(m, number), MEMBER_DEAD);
 }
 
+/* Opens a table that knows peers 0 to n. All are initial members. */
+static struct members *open_initial(uint32_t n)
+{
+    struct members *m = open_in(NULL, 0, 1);
+    members_set_initial(m);
+    for (uint32_t i = 1; i <= n; i++)
+        assert_int_equal(merge(m, initial_in(i, 1, RECORD_RUNNING)), MEMBERS_NEWS);
+    return m;
+}
+
+static void begin(struct quorum *q, const struct members *m, int64_t now_us)
+{
+    assert_int_equal(quorum_follow(q, m), 0);
+    quorum_begin(q, now_us);
+}
+
+static bool look_at(struct quorum *q, const struct members *m, double share, int64_t now_us)
+{
+    assert_int_equal(quorum_follow(q, m), 0);
+    return quorum_look(q, m, share, PATIENCE, now_us);
+}
+
 static bool look(struct quorum *q, const struct members *m, int64_t now_us)
 {
-    return quorum_look(q, m, 0.5, PATIENCE, now_us);
+    return look_at(q, m, 0.5, now_us);
 }
 
 static void expect(const struct quorum *q, enum quorum_state s, uint32_t n_live, uint32_t n_members)
@@ -31,10 +62,10 @@ static void test_held_and_resigned(void **state)
 {
     (void)state;
     struct quorum q = {.initial = NULL};
-    struct members *m = open_knowing(7);
+    struct members *m = open_initial(7);
     assert_false(look(&q, m, 0));
     assert_int_equal(q.state, QUORUM_THERE);
-    assert_int_equal(quorum_begin(&q, m, 0), 0);
+    begin(&q, m, 0);
     for (uint32_t i = 1; i <= 4; i++)
         kill_peer(m, i, i);
     assert_false(look(&q, m, 10));
@@ -64,26 +95,26 @@ static void test_moments(void **state)
 {
     (void)state;
     struct quorum q = {.initial = NULL};
-    struct members *m = open_knowing(1);
+    struct members *m = open_initial(1);
     int64_t now = 100 * (int64_t)SECOND;
-    assert_int_equal(quorum_begin(&q, m, 0), 0);
+    begin(&q, m, 0);
     for (uint64_t k = 0; k < 3; k++) {
         int64_t stays = k < 2 ? SECOND : 31 * (int64_t)SECOND;
         kill_peer(m, 1, now);
-        assert_true(quorum_look(&q, m, 1, PATIENCE, now));
+        assert_true(look_at(&q, m, 1, now));
         assert_int_equal(q.state, QUORUM_HELD);
         int64_t spent = k < 2 ? (int64_t)k * PATIENCE / 4 : PATIENCE / 2;
         assert_int_equal(now - q.since_us, spent);
         now += PATIENCE / 4;
-        assert_false(quorum_look(&q, m, 1, PATIENCE, now));
+        assert_false(look_at(&q, m, 1, now));
         struct record r = record(1, 2 + 2 * k);
         assert_int_equal(members_merge(m, &r, now), MEMBERS_NEWS);
-        assert_true(quorum_look(&q, m, 1, PATIENCE, now));
+        assert_true(look_at(&q, m, 1, now));
         assert_int_equal(q.state, QUORUM_THERE);
         now += stays;
     }
     kill_peer(m, 1, now);
-    assert_true(quorum_look(&q, m, 1, PATIENCE, now));
+    assert_true(look_at(&q, m, 1, now));
     assert_int_equal(now, q.since_us);
     quorum_close(&q);
     members_close(m);
@@ -101,8 +132,8 @@ static void test_suspects(void **state)
 {
     (void)state;
     struct quorum q = {.initial = NULL};
-    struct members *m = open_knowing(3);
-    assert_int_equal(quorum_begin(&q, m, 0), 0);
+    struct members *m = open_initial(3);
+    begin(&q, m, 0);
     kill_peer(m, 1, 0);
     kill_peer(m, 2, 0);
     suspect(m, 3, 20 * SECOND);
@@ -116,8 +147,8 @@ static void test_suspects(void **state)
     quorum_close(&q);
     members_close(m);
 
-    m = open_knowing(3);
-    assert_int_equal(quorum_begin(&q, m, 0), 0);
+    m = open_initial(3);
+    begin(&q, m, 0);
     suspect(m, 1, 1);
     suspect(m, 2, SECOND);
     assert_false(look(&q, m, SECOND));
@@ -143,8 +174,8 @@ static void test_who_counts(void **state)
 {
     (void)state;
     struct quorum q = {.initial = NULL};
-    struct members *m = open_knowing(7);
-    assert_int_equal(quorum_begin(&q, m, 0), 0);
+    struct members *m = open_initial(7);
+    begin(&q, m, 0);
     for (uint32_t i = 1; i <= 6; i++)
         assert_int_equal(merge(m, record_in(i, 2, RECORD_LEFT)), MEMBERS_NEWS);
     assert_false(look(&q, m, 1));
@@ -162,8 +193,8 @@ static void test_replaced(void **state)
 {
     (void)state;
     struct quorum q = {.initial = NULL};
-    struct members *m = open_knowing(3);
-    assert_int_equal(quorum_begin(&q, m, 0), 0);
+    struct members *m = open_initial(3);
+    begin(&q, m, 0);
     struct record r = unsigned_record(9, 1);
     strcpy(r.name, "peer-2");
     assert_int_equal(merge(m, signed_record(r)), MEMBERS_NEWS);
@@ -172,27 +203,119 @@ static void test_replaced(void **state)
     expect(&q, QUORUM_THERE, 5, 4);
     kill_peer(m, 2, 1);
     assert_false(look(&q, m, 9 * SECOND));
-    expect(&q, QUORUM_THERE, 4, 3);
+    expect(&q, QUORUM_THERE, 4, 4);
     quorum_close(&q);
     members_close(m);
 }
 
-/* At the start of training, members that have stalled or trained count as alive, although a stalled
- * member is no vertex of the graph. Members that are dead or have left do not count. */
-static void test_beginning(void **state)
+/* Returns whether member `number` is a voter. */
+static bool votes(const struct quorum *q, const struct members *m, uint32_t number)
+{
+    bool voter[WIRE_MEMBERS_MAX];
+    (void)quorum_voters(q, m, voter);
+    for (size_t i = 0; i < members_count(m); i++)
+        if (memcmp(members_at(m, i)->record->id, id_of(number), WIRE_ID_BYTES) == 0)
+            return voter[i];
+    return false;
+}
+
+/* The voters are the members whose record says initial, whatever their state when this peer begins to
+ * train, and whether or not this peer is one of them. A dead voter stays a voter. */
+static void test_voters(void **state)
+{
+    (void)state;
+    for (int initial = 0; initial < 2; initial++) {
+        struct quorum q = {.initial = NULL};
+        struct members *m = initial ? open_initial(4) : open_in(NULL, 0, 1);
+        for (uint32_t i = 1; i <= 4 && !initial; i++)
+            assert_int_equal(merge(m, initial_in(i, 1, RECORD_RUNNING)), MEMBERS_NEWS);
+        kill_peer(m, 1, 0);
+        assert_int_equal(merge(m, initial_in(2, 2, RECORD_STALLED)), MEMBERS_NEWS);
+        assert_int_equal(merge(m, initial_in(4, 2, RECORD_LEFT)), MEMBERS_NEWS);
+        assert_int_equal(merge(m, record(5, 1)), MEMBERS_NEWS);
+        begin(&q, m, 0);
+        uint32_t n_voters = 3 + (uint32_t)initial;
+        assert_false(look(&q, m, 0));
+        expect(&q, QUORUM_THERE, 3, n_voters);
+        assert_int_equal(votes(&q, m, 0), initial);
+        assert_true(votes(&q, m, 1) && votes(&q, m, 2) && votes(&q, m, 3));
+        assert_true(!votes(&q, m, 4) && !votes(&q, m, 5));
+        /* The next process of member 1 does not know yet that it is an initial member. */
+        assert_int_equal(merge(m, record(1, 3)), MEMBERS_NEWS);
+        assert_false(look(&q, m, 1));
+        assert_true(votes(&q, m, 1));
+        /* The record of an initial member arrives after training has begun. */
+        assert_int_equal(merge(m, initial_in(6, 1, RECORD_RUNNING)), MEMBERS_NEWS);
+        assert_false(look(&q, m, 2));
+        expect(&q, QUORUM_THERE, 5, n_voters + 1);
+        /* Member 3 is not admitted any more. */
+        members_refuse(m, id_of(3), true, 3);
+        assert_false(look(&q, m, 3));
+        assert_true(!votes(&q, m, 3));
+        expect(&q, QUORUM_THERE, 4, n_voters);
+        quorum_close(&q);
+        members_close(m);
+    }
+}
+
+/* A new member with the name of an absent voter votes in its place. Its vote ends when the voter
+ * is back. */
+static void test_name_is_taken_over(void **state)
 {
     (void)state;
     struct quorum q = {.initial = NULL};
-    struct members *m = open_knowing(4);
-    kill_peer(m, 1, 0);
-    assert_int_equal(merge(m, record_in(2, 2, RECORD_STALLED)), MEMBERS_NEWS);
-    assert_int_equal(merge(m, record_in(3, 2, RECORD_TRAINED)), MEMBERS_NEWS);
-    assert_int_equal(merge(m, record_in(4, 2, RECORD_LEFT)), MEMBERS_NEWS);
-    assert_true(is_vertex(m, 3) && !is_vertex(m, 1) && !is_vertex(m, 2) && !is_vertex(m, 4));
-    assert_int_equal(quorum_begin(&q, m, 0), 0);
-    expect(&q, QUORUM_THERE, 3, 3);
-    assert_false(look(&q, m, 0));
-    expect(&q, QUORUM_THERE, 2, 3);
+    struct members *m = open_initial(3);
+    struct record r = unsigned_record(9, 1);
+    strcpy(r.name, "peer-2");
+    begin(&q, m, 0);
+    assert_int_equal(merge(m, signed_record(r)), MEMBERS_NEWS);
+    assert_true(!votes(&q, m, 9) && votes(&q, m, 2));
+    kill_peer(m, 2, 1);
+    assert_false(look(&q, m, 1));
+    assert_true(votes(&q, m, 9) && !votes(&q, m, 2));
+    assert_int_equal(quorum_voters(&q, m, NULL), 4);
+    members_tick(m, TOY_SUSPECT_US + 2 * TOY_FORGET_US);
+    assert_null(members_find(m, id_of(2)));
+    assert_true(votes(&q, m, 9));
+    assert_int_equal(quorum_voters(&q, m, NULL), 4);
+    quorum_close(&q);
+    members_close(m);
+}
+
+/* If all initial members have left, the others are the voters. */
+static void test_no_initial_member_is_left(void **state)
+{
+    (void)state;
+    struct quorum q = {.initial = NULL};
+    struct members *m = open_in(NULL, 0, 1);
+    assert_int_equal(merge(m, initial_in(1, 1, RECORD_RUNNING)), MEMBERS_NEWS);
+    assert_int_equal(merge(m, record(2, 1)), MEMBERS_NEWS);
+    begin(&q, m, 0);
+    assert_int_equal(quorum_voters(&q, m, NULL), 1);
+    assert_int_equal(merge(m, initial_in(1, 2, RECORD_LEFT)), MEMBERS_NEWS);
+    assert_false(look(&q, m, 1));
+    assert_int_equal(quorum_voters(&q, m, NULL), 2);
+    assert_true(votes(&q, m, 0) && !votes(&q, m, 1) && votes(&q, m, 2));
+    quorum_close(&q);
+    members_close(m);
+}
+
+/* quorum_first() is the smallest identity of the voters, also after the table has dropped it. */
+static void test_first(void **state)
+{
+    (void)state;
+    struct quorum q = {.initial = NULL};
+    struct members *m = open_initial(20);
+    begin(&q, m, 0);
+    const uint8_t *least = id_of(0);
+    for (uint32_t i = 1; i <= 20; i++)
+        least = memcmp(id_of(i), least, WIRE_ID_BYTES) < 0 ? id_of(i) : least;
+    assert_memory_equal(quorum_first(&q, m), least, WIRE_ID_BYTES);
+    members_accuse(m, least, 0);
+    members_tick(m, TOY_SUSPECT_US);
+    members_tick(m, TOY_SUSPECT_US + 2 * TOY_FORGET_US);
+    assert_null(members_find(m, least));
+    assert_memory_equal(quorum_first(&q, m), least, WIRE_ID_BYTES);
     quorum_close(&q);
     members_close(m);
 }
@@ -203,8 +326,8 @@ static void test_dropped(void **state)
 {
     (void)state;
     struct quorum q = {.initial = NULL};
-    struct members *m = open_knowing(4);
-    assert_int_equal(quorum_begin(&q, m, 0), 0);
+    struct members *m = open_initial(4);
+    begin(&q, m, 0);
     kill_peer(m, 1, 0);
     kill_peer(m, 2, 0);
     kill_peer(m, 3, 0);
@@ -225,8 +348,8 @@ static void test_hung(void **state)
 {
     (void)state;
     struct quorum q = {.initial = NULL};
-    struct members *m = open_knowing(2);
-    assert_int_equal(quorum_begin(&q, m, 0), 0);
+    struct members *m = open_initial(2);
+    begin(&q, m, 0);
     assert_int_equal(merge(m, record_in(1, 2, RECORD_STALLED)), MEMBERS_NEWS);
     assert_false(look(&q, m, 1));
     expect(&q, QUORUM_THERE, 2, 3);
@@ -270,7 +393,10 @@ int main(void)
         cmocka_unit_test(test_replaced),
         cmocka_unit_test(test_dropped),
         cmocka_unit_test(test_hung),
-        cmocka_unit_test(test_beginning),
+        cmocka_unit_test(test_voters),
+        cmocka_unit_test(test_name_is_taken_over),
+        cmocka_unit_test(test_no_initial_member_is_left),
+        cmocka_unit_test(test_first),
         cmocka_unit_test(test_needed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

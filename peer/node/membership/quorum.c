@@ -1,4 +1,4 @@
-/* peer/node/membership/quorum.c -- counts the present members, and compares them with the initial members. */
+/* peer/node/membership/quorum.c -- keeps the list of initial members, and compares it with those present. */
 #include "peer/node/membership/quorum.h"
 
 #include "peer/node/mark.h"
@@ -26,23 +26,10 @@ static bool works(const struct member *m)
     return lives(m) && m->record->state != RECORD_STALLED;
 }
 
-int quorum_begin(struct quorum *q, const struct members *m, int64_t now_us)
+void quorum_begin(struct quorum *q, int64_t now_us)
 {
-    size_t count = members_count(m);
-    quorum_close(q);
-    q->initial = calloc(count, sizeof *q->initial);
-    if (q->initial == NULL)
-        return -ENOMEM;
-    for (size_t i = 0; i < count; i++) {
-        const struct record *r = members_at(m, i)->record;
-        if (!lives(members_at(m, i)) || r->state == RECORD_LEFT)
-            continue;
-        memcpy(q->initial[q->n].id, r->id, WIRE_ID_BYTES);
-        snprintf(q->initial[q->n++].name, sizeof q->initial[0].name, "%s", r->name);
-    }
-    q->n_members = q->n_live = q->n;
+    q->begun = true;
     q->since_us = now_us;
-    return 0;
 }
 
 void quorum_close(struct quorum *q)
@@ -91,32 +78,133 @@ static uint32_t count_live(const struct quorum *q, const struct members *m)
     return n_live + (q->state == QUORUM_THERE && n_suspects == 1);
 }
 
-bool quorum_departed(const struct quorum_member *k, const struct members *m)
+/* ---- the initial members ---- */
+
+/* Returns the index of the first initial member whose identity is not below `id`. */
+static uint32_t place_of(const struct quorum *q, const uint8_t id[WIRE_ID_BYTES])
+{
+    uint32_t low = 0, high = q->n;
+    while (low < high) {
+        uint32_t at = low + (high - low) / 2;
+        if (memcmp(q->initial[at].id, id, WIRE_ID_BYTES) < 0)
+            low = at + 1;
+        else
+            high = at;
+    }
+    return low;
+}
+
+static bool is_initial(const struct quorum *q, const uint8_t id[WIRE_ID_BYTES])
+{
+    uint32_t at = place_of(q, id);
+    return at < q->n && memcmp(q->initial[at].id, id, WIRE_ID_BYTES) == 0;
+}
+
+/* Adds an initial member. Returns 0 or -ENOMEM. */
+static int add(struct quorum *q, const struct record *r)
+{
+    if (q->n == q->cap) {
+        uint32_t cap = q->cap == 0 ? 16 : 2 * q->cap;
+        struct quorum_member *grown = realloc(q->initial, cap * sizeof *grown);
+        if (grown == NULL)
+            return -ENOMEM;
+        q->initial = grown;
+        q->cap = cap;
+    }
+    uint32_t at = place_of(q, r->id);
+    memmove(q->initial + at + 1, q->initial + at, (q->n - at) * sizeof *q->initial);
+    q->initial[at] = (struct quorum_member){.departed = false};
+    memcpy(q->initial[at].id, r->id, WIRE_ID_BYTES);
+    snprintf(q->initial[at].name, sizeof q->initial[at].name, "%s", r->name);
+    q->n++;
+    return 0;
+}
+
+/* Returns whether initial member k has left by its own announcement, or is not admitted any more. */
+static bool departed(const struct quorum_member *k, const struct members *m)
 {
     const struct member *e = members_find(m, k->id);
     return e != NULL ? e->record->state == RECORD_LEFT || e->refused : k->departed;
 }
 
-void quorum_follow(struct quorum *q, const struct members *m)
+int quorum_follow(struct quorum *q, const struct members *m)
 {
     if (q->followed == members_changes(m))
-        return;
-    q->followed = members_changes(m);
+        return 0;
+    for (size_t i = 0; i < members_count(m); i++) {
+        const struct member *e = members_at(m, i);
+        if (!e->record->initial || !e->counts || is_initial(q, e->record->id))
+            continue;
+        int err = add(q, e->record);
+        if (err != 0)
+            return err;
+    }
     for (uint32_t i = 0; i < q->n; i++)
-        q->initial[i].departed = quorum_departed(&q->initial[i], m);
+        q->initial[i].departed = departed(&q->initial[i], m);
+    q->followed = members_changes(m);
+    return 0;
 }
 
-uint32_t quorum_members(const struct quorum *q, const struct members *m)
+const uint8_t *quorum_first(const struct quorum *q, const struct members *m)
+{
+    for (uint32_t i = 0; i < q->n; i++)
+        if (!departed(&q->initial[i], m))
+            return q->initial[i].id;
+    return NULL;
+}
+
+/* ---- the voters ---- */
+
+/* Returns whether member e, which is no initial member, is present and has the name of an initial
+ * member that is absent. O(initial members). */
+static bool takes_over(const struct quorum *q, const struct members *m, const struct member *e)
+{
+    for (uint32_t i = 0; i < q->n && lives(e); i++) {
+        const struct quorum_member *k = &q->initial[i];
+        if (strcmp(k->name, e->record->name) != 0)
+            continue;
+        const struct member *old = members_find(m, k->id);
+        if (old == NULL || !lives(old))
+            return true;
+    }
+    return false;
+}
+
+/* Returns whether member e of the table may vote, if it is an initial member. */
+static bool stays(const struct member *e)
+{
+    return e->counts && !e->refused && e->record->state != RECORD_LEFT;
+}
+
+uint32_t quorum_voters(const struct quorum *q, const struct members *m, bool *voter)
 {
     uint32_t n = 0;
+    size_t count = members_count(m);
+    for (size_t i = 0; i < count; i++) {
+        const struct member *e = members_at(m, i);
+        bool initial = is_initial(q, e->record->id);
+        bool votes =
+            stays(e) && (initial ? !quorum_replaced(m, e) : q->n > 0 && takes_over(q, m, e));
+        n += votes;
+        if (voter != NULL)
+            voter[i] = votes;
+    }
     for (uint32_t i = 0; i < q->n; i++) {
         const struct quorum_member *k = &q->initial[i];
-        const struct member *e = members_find(m, k->id);
-        bool replaced = e != NULL ? quorum_replaced(m, e) : is_present(m, k->name);
-        n += !replaced && !quorum_departed(k, m);
+        n += members_find(m, k->id) == NULL && !k->departed && !is_present(m, k->name);
+    }
+    MARK_IF(n == 0, "quorum: no initial member is left");
+    for (size_t i = 0, none = n == 0; i < count && none; i++) {
+        const struct member *e = members_at(m, i);
+        bool votes = stays(e) && !quorum_replaced(m, e);
+        n += votes;
+        if (voter != NULL)
+            voter[i] = votes;
     }
     return n;
 }
+
+/* ---- the state ---- */
 
 /* Counting costs O(members), so it is repeated only after a change of the member table or of the
  * quorum's state. */
@@ -128,7 +216,7 @@ static void count(struct quorum *q, const struct members *m)
     q->counted.changes = changes;
     q->counted.view = view;
     q->counted.state = q->state;
-    q->n_members = quorum_members(q, m);
+    q->n_members = quorum_voters(q, m, NULL);
     q->n_live = count_live(q, m);
 }
 
@@ -148,9 +236,8 @@ bool quorum_look(struct quorum *q, const struct members *m, double share, int64_
                  int64_t now_us)
 {
     enum quorum_state before = q->state;
-    if (q->initial == NULL)
+    if (!q->begun)
         return false;
-    quorum_follow(q, m);
     count(q, m);
     if (q->n_live >= quorum_needed(q, share))
         q->state = QUORUM_THERE;

@@ -1,9 +1,25 @@
-/* peer/node/membership/quorum.h -- decides whether enough members are present to train.
+/* peer/node/membership/quorum.h -- lists the voters of a run, and decides whether enough members are present.
  *
- * The quorum is a share (--quorum) of the initial members: those that were present when this peer
- * began to train, without those that have departed. A member has departed if it has left by its own
- * signed announcement, or if the allow-list does not admit it any more. A dead member has not
- * departed, even if the member table has dropped it. Below the quorum the peer stops its local
+ * A peer becomes an initial member when --min-peers members are present and it knows of no member
+ * that has begun. It then begins to train when it knows --min-peers initial members. A peer that
+ * begins while the run is in its first rounds (at most the hops to the farthest member, plus 2) is
+ * also an initial member. The signed record of an initial member says so in all later versions
+ * (struct record), also after a restart: the process learns from its checkpoint, or from other
+ * members, that it is an initial member. All peers, those that joined later included, thus count the
+ * same voters:
+ *
+ *   initial member                                           voter
+ *   --------------------------------------------------------  -----------------------------------
+ *   is present, or is dead                                   the member, also after the table has
+ *                                                            dropped it
+ *   is absent, and a present member has its name             the member that has its name now
+ *   has left by its own signed announcement, or is not       none
+ *   admitted by the allow-list any more
+ *
+ * If no voter remains, all members that have not departed are voters. With --byzantine a liar may
+ * claim to be an initial member, and then counts as one member, as if it had been present.
+ *
+ * The quorum is a share (--quorum) of the voters. Below the quorum the peer stops its local
  * steps. If one of eight peers trained alone on an eighth of the data, its model would mislead the
  * others later. New members count as present, so that a new machine replaces a dead one. A member
  * that reports a stalled worker is not present until its job ends.
@@ -48,10 +64,11 @@ struct quorum_member
  * quorum.c only. */
 struct quorum
 {
-    /* The n initial members, this peer included. Owned. NULL: training has not begun. */
+    /* The n initial members that this peer knows, sorted by identity. Room for `cap`. Owned. */
     struct quorum_member *initial;
-    uint32_t n;
-    uint32_t n_members; /* Number of initial members that have not departed. */
+    uint32_t n, cap;
+    bool begun;         /* True: training has begun. */
+    uint32_t n_members; /* Number of voters. */
     uint32_t n_live;    /* Number of members that are present now, this peer included. */
     uint64_t followed;  /* Version of the member table at the last quorum_follow(). */
     /* Versions of the member table, and the state, for which n_members and n_live were counted. */
@@ -68,11 +85,15 @@ struct quorum
     int64_t held_us;
 };
 
-/* Begins training: the members that are present in `m` become the initial members. Returns 0 or
- * -ENOMEM. */
-int quorum_begin(struct quorum *q, const struct members *m, int64_t now_us);
+/* Begins training. */
+void quorum_begin(struct quorum *q, int64_t now_us);
 /* Frees the quorum and returns it to the state before quorum_begin(). */
 void quorum_close(struct quorum *q);
+
+/* Notes the initial members, and which of them have departed. Must be called after each change of the
+ * member table and before the table drops members. Returns 0 or -ENOMEM. O(1), or
+ * O(members log members) after a change. */
+int quorum_follow(struct quorum *q, const struct members *m);
 
 /* Updates the state and returns whether it has changed. `share`: --quorum, from 0 to 1.
  * patience_us: --quorum-timeout. Before quorum_begin() the state is always QUORUM_THERE. O(1), and
@@ -80,19 +101,14 @@ void quorum_close(struct quorum *q);
 bool quorum_look(struct quorum *q, const struct members *m, double share, int64_t patience_us,
                  int64_t now_us);
 
-/* Notes which initial members have departed. Must be called after each change of the member table and
- * before the table drops members; quorum_look() calls it. O(1), or O(initial members) after a
- * change. */
-void quorum_follow(struct quorum *q, const struct members *m);
+/* Lists the voters: sets voter[i] for each member i of the table (members_at()); NULL: no list.
+ * Returns their number, which includes the voters that the table has dropped. A dead member counts,
+ * because a small part of the cluster would become a quorum by waiting otherwise. O(members^2) in the
+ * worst case. */
+uint32_t quorum_voters(const struct quorum *q, const struct members *m, bool *voter);
 
-/* Returns whether initial member k has left by its own announcement, or is not admitted any more. */
-bool quorum_departed(const struct quorum_member *k, const struct members *m);
-
-/* Returns the number of initial members that have not departed. A member whose name belongs to another
- * present member is not counted. A dead member is counted even after the table has dropped it:
- * otherwise a small part of the cluster would become a quorum by waiting. O(members^2) in the worst
- * case. */
-uint32_t quorum_members(const struct quorum *q, const struct members *m);
+/* Returns the smallest identity of the initial members that have not departed, or NULL. */
+const uint8_t *quorum_first(const struct quorum *q, const struct members *m);
 
 /* Returns whether another present member has the name of `m`, which is not present. A machine that
  * lost its key comes back with its old name as a new member, and must not also count as dead.

@@ -44,22 +44,6 @@ static void send_message(void *self, uint32_t link, const struct wire_finish *m)
     sessions_send(&n->sessions, l, false, v->commons->message, len, NULL);
 }
 
-/* Returns whether the member is a voter: it was present when training began, or it has taken over
- * the name of such a member, because a machine lost its key. A peer that joined later does not know
- * the initial members, so to this peer all members are voters. O(initial members). */
-static bool is_voter(const struct node *n, const struct record *r)
-{
-    const struct quorum *q = &n->phases.quorum;
-    bool voter = q->n == 0 || n->phases.joined > 0;
-    for (uint32_t i = 0; i < q->n && !voter; i++) {
-        const struct member *m = members_find(n->env.members, q->initial[i].id);
-        voter = env_same_id(q->initial[i].id, r->id)
-                || (m != NULL && strcmp(m->record->name, r->name) == 0
-                    && quorum_replaced(n->env.members, m));
-    }
-    return voter;
-}
-
 static enum finish_status status_of(const struct node *n, const struct member *m)
 {
     const struct record *r = m->record;
@@ -78,6 +62,8 @@ static enum finish_status status_of(const struct node *n, const struct member *m
 void certificate_members(const struct node *n, struct finish_proposal *out)
 {
     const struct members *all = n->env.members;
+    bool voter[WIRE_MEMBERS_MAX];
+    quorum_voters(&n->phases.quorum, all, voter);
     out->n = 0;
     for (size_t i = 0; i < members_count(all); i++) {
         const struct member *m = members_at(all, i);
@@ -86,7 +72,7 @@ void certificate_members(const struct node *n, struct finish_proposal *out)
         if (!counts || (status == FINISH_DEAD && quorum_replaced(all, m)))
             continue;
         out->member[out->n++] = (struct finish_member){
-            .key = finish_key(m->record->id), .status = status, .voter = is_voter(n, m->record)};
+            .key = finish_key(m->record->id), .status = status, .voter = voter[i]};
     }
 }
 
@@ -95,15 +81,12 @@ static void list_members(void *self, struct finish_proposal *out)
     certificate_members(self, out);
 }
 
-/* Voters that the member table does not list count, too: dead members that it has dropped, and, after
- * a restart of the whole cluster, members that are not back yet. One of them may have the smallest
- * identity, so that half of the voters are then no quorum. */
+/* Voters that the member table has dropped count, too. One of them may have the smallest identity, so
+ * that half of the voters are then no quorum. */
 static bool is_quorum(void *self, uint32_t count, uint32_t n_voters, bool has_first)
 {
     const struct node *n = self;
-    uint32_t then = resume_begun(&n->resume);
-    uint32_t begun = quorum_members(&n->phases.quorum, n->env.members);
-    uint32_t base = then > begun ? then : begun;
+    uint32_t base = quorum_voters(&n->phases.quorum, n->env.members, NULL);
     base = base > n_voters ? base : n_voters;
     bool whole = has_first && base == n_voters;
     return verdict_quorum(count, base, n->workshop.run.quorum) && (2 * count != base || whole);
@@ -267,16 +250,15 @@ bool certificate_covers(const struct node *n)
 static bool enough_voters(struct node *n)
 {
     const struct members *all = n->env.members;
+    bool voter[WIRE_MEMBERS_MAX];
     uint32_t n_live = 0, n_voters = 0;
     if (n->certificate.counted == members_changes(all))
         return n->certificate.enough;
+    quorum_voters(&n->phases.quorum, all, voter);
     for (size_t i = 0; i < members_count(all); i++) {
         const struct member *m = members_at(all, i);
-        bool counts = m->counts && !m->refused && m->record->state != RECORD_LEFT;
-        if (!counts || !is_voter(n, m->record) || quorum_replaced(all, m))
-            continue;
-        n_voters++;
-        n_live += m->state == MEMBER_ALIVE || m->state == MEMBER_SUSPECT;
+        n_voters += voter[i];
+        n_live += voter[i] && (m->state == MEMBER_ALIVE || m->state == MEMBER_SUSPECT);
     }
     n->certificate.counted = members_changes(all);
     n->certificate.enough = is_quorum(n, n_live, n_voters, true);

@@ -32,23 +32,7 @@ static bool replaced(const struct members *all, const struct record *r)
     return false;
 }
 
-/* Returns the smallest identity of the members that were present when training began and have not
- * departed. A dead member counts, also after the member table has dropped it. NULL: there is no such
- * member. */
-static const uint8_t *first_of(const struct node *n)
-{
-    const struct quorum *q = &n->phases.quorum;
-    const uint8_t *first = NULL;
-    for (uint32_t i = 0; i < q->n; i++) {
-        const struct quorum_member *k = &q->initial[i];
-        bool departed = quorum_departed(k, n->env.members);
-        if (!departed && (first == NULL || memcmp(k->id, first, WIRE_ID_BYTES) < 0))
-            first = k->id;
-    }
-    return first;
-}
-
-/* Adds member m to the facts. `first`: the smallest initial identity (first_of()). */
+/* Adds member m to the facts. `first`: the smallest initial identity (quorum_first()). */
 static void count_member(const struct node *n, const struct member *m, const uint8_t *first,
                          struct verdict_facts *f)
 {
@@ -186,7 +170,7 @@ void node_facts(const struct node *n, struct verdict_facts *f)
         .rounds_claimed = n->resume.waits ? n->env.config.resume[0].beat : ph->round,
         .rounds_skipped = ph->skipped,
         .joined_round = ph->joined};
-    const uint8_t *first = first_of(n);
+    const uint8_t *first = quorum_first(&ph->quorum, n->env.members);
     f->without_first = first != NULL;
     for (size_t i = 0; i < members_count(n->env.members); i++)
         count_member(n, members_at(n->env.members, i), first, f);
@@ -195,13 +179,7 @@ void node_facts(const struct node *n, struct verdict_facts *f)
     if (!n->workshop.ready)
         return;
     f->quorum = run->quorum;
-    /* Number of members that took part when the checkpoint was taken, dead ones included. */
-    uint32_t then = resume_begun(&n->resume);
-    uint32_t begun = quorum_members(&ph->quorum, n->env.members);
-    f->n_begun = then > begun ? then : begun;
-    /* A peer that joined later does not know the members of the beginning, so all members count. */
-    if (ph->joined > 0 && f->n_begun < f->n_members)
-        f->n_begun = f->n_members;
+    f->n_begun = quorum_voters(&ph->quorum, n->env.members, NULL);
     f->target = run->final_drift;
     f->distance = phases_own_distance(ph);
     /* If the distance comes from the edges' lower bound (ph->left), it counts as an estimate. */

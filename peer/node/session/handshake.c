@@ -12,6 +12,8 @@
  */
 #include "peer/node/session/sessions.h"
 
+#include "peer/node/mark.h"
+
 #include "gossip/members/endorsements.h"
 
 enum {
@@ -110,10 +112,27 @@ static void revive(struct sessions *s, const struct link *l, const struct record
                   wire_put_members(v->commons->message, sizeof v->commons->message, &m), NULL);
 }
 
+/* Sends an initial member the record of its earlier process, if the process at the other end has
+ * not learned from it yet that it is an initial member (members_merge()). */
+static void remind(struct sessions *s, const struct link *l, const struct record *r)
+{
+    struct env *v = s->env;
+    const struct record *earlier = members_initial(v->members, r->id);
+    if (earlier == NULL || r->initial || env_same_id(r->id, v->config.id))
+        return;
+    MARK("handshake: reminds an initial member");
+    struct wire_members m = env_batch(v);
+    m.records[0] = *earlier;
+    m.n_records = 1;
+    sessions_send(s, l, false, v->commons->message,
+                  wire_put_members(v->commons->message, sizeof v->commons->message, &m), NULL);
+}
+
 enum members_verdict handshake_hello(struct sessions *s, const struct link *l,
                                      const struct record *r)
 {
     revive(s, l, r);
+    remind(s, l, r);
     return merge(s, l, r);
 }
 

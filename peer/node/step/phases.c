@@ -407,11 +407,31 @@ static void end_edges(struct phases *ph)
 
 /* ---- what the schedule sees ---- */
 
-/* --min-peers matters only for the start of a run, not for joining one that has begun. */
-static bool enough_members(const struct phases *ph, uint32_t n_live)
+/* Updates the list of initial members. If memory is exhausted, the node ends. */
+static void follow_members(struct phases *ph)
 {
+    if (quorum_follow(&ph->quorum, ph->env->members) == 0)
+        return;
+    env_note(ph->env, NOTE_ERROR, "out of memory for the quorum");
+    env_end(ph->env, 1);
+}
+
+/* --min-peers matters only for the start of a run, not for joining one that has begun. A peer that
+ * gathers for the start becomes an initial member, and then waits until it knows enough of them, so
+ * that all initial members know the voters of the run (quorum.h). */
+static bool enough_members(struct phases *ph, uint32_t n_live)
+{
+    uint32_t needed = ph->workshop->run.min_peers;
     bool joining = ph->round > 0 || sessions_run_begun(ph->sessions);
-    return joining || (n_live >= ph->workshop->run.min_peers && join_awaits(ph->join) == NULL);
+    if (!joining && (n_live < needed || join_awaits(ph->join) != NULL))
+        return false;
+    if (!joining && !ph->gathers) {
+        ph->gathers = true;
+        members_set_initial(ph->env->members);
+        follow_members(ph);
+    }
+    MARK_IF(ph->gathers && ph->quorum.n < needed, "phases: waits for initial members");
+    return ph->round > 0 || !ph->gathers || ph->quorum.n >= needed;
 }
 
 static bool is_late(const struct phases *ph, const struct schedule_view *v,
@@ -432,7 +452,7 @@ static void see_gathering(struct phases *ph, struct schedule_view *v)
     const struct link *ahead = join_donor(ph->join);
     v->has_model = ph->join->has_model;
     v->complete = enough_members(ph, v->n_live);
-    v->behind = v->complete && ahead != NULL && (is_late(ph, v, ahead) || is_over(ph));
+    v->behind = ahead != NULL && (is_late(ph, v, ahead) || is_over(ph));
     v->final = ph->final;
     v->complete &= ph->round > 0 || !join_others_resume(ph->join);
     run_ended_gathers(ph, v->complete);
@@ -493,18 +513,28 @@ static struct schedule_view see(struct phases *ph, bool diverged)
 
 /* ---- what follows ---- */
 
+/* Returns whether this peer begins in the first rounds of the run. A single report of a later round may
+ * not have moved this peer to that round yet (round_quorum.h). */
+static bool begins_at_start(const struct phases *ph)
+{
+    const struct link *ahead = join_donor(ph->join);
+    uint64_t first = (uint64_t)ph->edges->eccentricity + 2;
+    return ph->round <= first && !ph->away && !ph->resumed
+           && (ahead == NULL || ahead->round <= first);
+}
+
 static enum phases_next begin(struct phases *ph)
 {
     ph->phase = NODE_TRAINING;
     /* The run is over if a member has finished, but no member could provide its model. */
     ph->away |= is_over(ph);
+    if (begins_at_start(ph))
+        members_set_initial(ph->env->members);
+    follow_members(ph);
     checkpoint_start(&ph->checkpoint);
     edges_begin(ph->edges);
     ph->idle_since_us = ph->told_us = ph->env->now_us;
-    if (quorum_begin(&ph->quorum, ph->env->members, ph->env->now_us) != 0) {
-        env_note(ph->env, NOTE_ERROR, "out of memory for the quorum");
-        env_end(ph->env, 1);
-    }
+    quorum_begin(&ph->quorum, ph->env->now_us);
     return PHASES_BEGUN;
 }
 
@@ -610,7 +640,7 @@ enum phases_next phases_update(struct phases *ph, bool diverged)
         return take_certified(ph);
     if (ph->phase == NODE_CONSENSUS)
         look_at_last_phase(ph);
-    quorum_follow(&ph->quorum, ph->env->members);
+    follow_members(ph);
     if (ph->phase != NODE_FINISHING /* The finishing phase does not depend on the quorum. */
         && quorum_look(&ph->quorum, ph->env->members, ph->workshop->run.quorum,
                        ph->env->config.patience_us, ph->env->now_us))

@@ -69,6 +69,7 @@ struct phases
     /* Time since which this peer has a model and enough members are present to begin. 0: this is
      * not so now. */
     int64_t gathered_us;
+    bool gathers;      /* True: this process has become an initial member of the run (quorum.h). */
     int64_t missed_us; /* Time since which too few members are present to begin. 0: enough are. */
     int64_t idle_since_us; /* Time at which the last job of this peer ended. */
     int64_t job_us;        /* Time at which the present job began. 0: no job runs. */

@@ -209,8 +209,8 @@ int resume_run(struct resume *r, struct run *run)
     return -EINVAL;
 }
 
-/* Merges a MEMBERS message from the checkpoint into the member table, except this peer's own
- * record. A message that cannot be read is ignored. */
+/* Merges a MEMBERS message from the checkpoint into the member table. Of this peer's own record only
+ * its mark as an initial member counts. A message that cannot be read is ignored. */
 static void merge(struct resume *r, const uint8_t *bytes, size_t n)
 {
     struct env *v = r->env;
@@ -220,6 +220,8 @@ static void merge(struct resume *r, const uint8_t *bytes, size_t n)
     for (uint32_t i = 0; i < m.members.n_records; i++)
         if (!env_same_id(m.members.records[i].id, v->config.id))
             (void)members_merge(v->members, &m.members.records[i], v->now_us);
+        else if (m.members.records[i].initial)
+            members_set_initial(v->members);
     for (uint32_t i = 0; i < m.members.n_vouches; i++)
         (void)members_vouched(v->members, &m.members.vouches[i]);
 }
@@ -322,14 +324,9 @@ static uint32_t count(const struct resume *r, enum back what)
     return n;
 }
 
-uint32_t resume_begun(const struct resume *r)
-{
-    return r->resumed ? 1 + r->n_members - count(r, BACK_GONE) : 0;
-}
-
 bool resume_deserted(const struct resume *r)
 {
-    return resume_begun(r) > 1 && !r->sessions->seek.met;
+    return r->resumed && r->n_members > count(r, BACK_GONE) && !r->sessions->seek.met;
 }
 
 /* Returns the longest time to wait for absent members, in microseconds. It is short if the members

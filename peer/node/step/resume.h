@@ -34,7 +34,7 @@
  * the checkpoint by more rounds than the eccentricity of this peer plus 2. The resumed peer then
  * fetches a model from its neighbours, like every late joiner (join.h). A peer that meets none of
  * the other members continues, but does not claim consensus, because the others may have finished
- * without it. The quorum is a share of all members that took part when the checkpoint was taken.
+ * without it. The initial members (quorum.h) are read from the checkpoint.
  */
 #ifndef PEER_NODE_STEP_RESUME_H
 #define PEER_NODE_STEP_RESUME_H
@@ -98,10 +98,6 @@ int resume_run(struct resume *r, struct run *run);
  * before (run_context_take()). */
 void resume_start(struct resume *r);
 
-/* Returns the number of members that took part when the checkpoint was taken, this peer included.
- * Members that have left by announcement are not counted, nor are members that another identity of
- * the same name has replaced. 0: this process did not resume. */
-uint32_t resume_begun(const struct resume *r);
 /* Returns true if this process resumed a run of several members and no peer has ever said HELLO to
  * it. */
 bool resume_deserted(const struct resume *r);
