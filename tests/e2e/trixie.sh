@@ -8,7 +8,8 @@
 fresh_begin trixie
 
 follow_pages trixie
-check "tests/run --quick" types "tests/run --quick" 4
+# The whole set of seeds runs in Debian 12. A part of it shows what another compiler or library breaks.
+check "tests/run --quick" types "TEST_SHARE=4 tests/run --quick" 4
 grep '^not ok' typed.out | sed 's/^/# /'
 
 # The packages that the image installs at run time must be enough for the program.

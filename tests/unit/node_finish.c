@@ -7,6 +7,7 @@
 #include "nn/math/rng.h"
 #include "tests/model/conform.h"
 #include "tests/unit/gossip_seeds.h"
+#include "tests/unit/test_share.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -397,7 +398,7 @@ static void check_random_world(uint64_t seed)
 static void test_all_certificates_are_equal(void **state)
 {
     (void)state;
-    for_seeds(check_random_world, 1000);
+    for_seeds(check_random_world, test_share_of(1000));
 }
 
 /* Faults stop, and a majority has never restarted: everybody that is connected gets the
@@ -427,7 +428,7 @@ static void check_end(uint64_t seed)
 static void test_connected_majority_gets_a_certificate(void **state)
 {
     (void)state;
-    for_seeds(check_end, 400);
+    for_seeds(check_end, test_share_of(400));
 }
 
 /* The worlds of the tests above take every step of the model but LEAVE, which the node takes. */

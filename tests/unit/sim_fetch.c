@@ -5,6 +5,7 @@
  * time. All peers train towards almost the same point. */
 #include "gossip/exchange/piece.h"
 #include "sim_rig.h"
+#include "test_share.h"
 
 enum { SECOND = 1000 * 1000, DIM = 320 * 1000, RATE = 80 * 1000, SOURCES = 4 };
 
@@ -198,6 +199,8 @@ static void test_liar(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
         struct rig r;
+        if (!test_share_has(i))
+            continue;
         lie = lies[i];
         open_cluster(&r, SOURCES);
         assert_true(join_within(&r, 60 * SECOND) > 0);
@@ -215,9 +218,12 @@ static void test_one_piece(void **state)
 {
     struct rig r;
     (void)state;
-    uint32_t first = 0;
+    uint32_t first = 0, n_places = 0;
     lie = (struct lie){.pieces = 50, .sketches = 1, .only = UINT32_MAX};
-    for (lie.only = 0; lie.only < 16; lie.only += 5)
+    for (lie.only = 0; lie.only < 16; lie.only += 5) {
+        if (!test_share_has(lie.only / 5))
+            continue;
+        n_places++;
         for (lie.liar = 0; lie.liar < SOURCES; lie.liar++) {
             open_cluster(&r, SOURCES);
             assert_true(join_within(&r, 60 * SECOND) > 0);
@@ -227,7 +233,8 @@ static void test_one_piece(void **state)
             if (n_struck > 0)
                 break; /* The joining peer had requested the piece from the Byzantine source. */
         }
-    assert_int_equal(first, 4);
+    }
+    assert_int_equal(first, n_places);
 }
 
 /* One of two sources sends wrong data, so the two contradict each other. The peer must discard the

@@ -5,6 +5,7 @@
  * members that serve wrong bytes, and a founder that dies. */
 #include "peer/run/layout_keys.h"
 #include "sim_rig.h"
+#include "test_share.h"
 
 enum { PEERS = 5, DIM = 70000, PIECES = 5 };
 
@@ -169,6 +170,8 @@ static void test_all_agree_on_the_first(void **state)
     for (uint64_t seed = 1; seed <= 4; seed++)
         for (size_t k = 0; k < sizeof orders / sizeof *orders; k++) {
             struct rig r;
+            if (!test_share_has((seed - 1) * 5 + k))
+                continue;
             prepare(&r, PEERS, orders[k]);
             r.config.seed = seed;
             r.config.jitter_us = 20000;

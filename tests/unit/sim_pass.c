@@ -3,6 +3,7 @@
  * With base:K, one exact averaging pass ends the phase for all peers. A pass that is not exact ends
  * nothing. */
 #include "sim_rig.h"
+#include "test_share.h"
 
 #include "peer/node/state.h"
 #include "topology/round_schedule.h"
@@ -248,7 +249,7 @@ static void run_to_settled(struct rig *r, uint32_t peer, uint64_t rounds)
 static void test_a_death(void **state)
 {
     (void)state;
-    for (uint64_t nth = 1; nth <= 24; nth++) {
+    for (uint64_t nth = 1; nth <= test_share_of(24); nth++) {
         struct rig r;
         uint64_t seed = seed_of(nth);
         struct rng rng = rng_stream(rng_key(seed, RNG_TEST, 64, 29));
@@ -275,7 +276,7 @@ static void test_cuts(void **state)
 {
     static const char *const last[] = {"base:1", "base:1", "base:2", "base:3"};
     (void)state;
-    for (uint64_t nth = 1; nth <= SEEDS; nth++) {
+    for (uint64_t nth = 1; nth <= test_share_of(SEEDS); nth++) {
         struct rig r;
         uint64_t seed = seed_of(nth);
         struct rng rng = rng_stream(rng_key(seed, RNG_TEST, 12, 37));

@@ -6,13 +6,9 @@
 #include "peer/sim/faults.h"
 #include "peer/sim/state.h"
 #include "sim_rig.h"
+#include "test_share.h"
 
-/* With sanitizers, each run takes five times as long, so fewer seeds are tested. */
-#ifdef HEARSAY_SANITIZED
-enum { SEEDS = 6, TOLD = 3 };
-#else
-enum { SEEDS = 33, TOLD = 14 };
-#endif
+enum { SEEDS = 33, TOLD = 14 }; /* Seeds of each plan, see test_share.h. */
 enum { SECOND = 1000 * 1000, ROUNDS = 400, KILLS = 3 };
 
 /* Settings of a simulated run. */
@@ -179,7 +175,7 @@ static void test_all_are_killed(void **state)
     const char *given = getenv("SEED");
     (void)state;
     for (size_t i = 0; i < sizeof plans / sizeof *plans; i++)
-        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        for (uint64_t seed = 1; seed <= test_share_of(SEEDS); seed++) {
             print_message("%s, %s, --overlap %u, SEED=%llu\n", plans[i].topology, plans[i].compress,
                           plans[i].overlap, (unsigned long long)seed);
             if (given == NULL || seed == strtoull(given, NULL, 10))
@@ -281,7 +277,7 @@ static void test_told_to_end_while_coming_back(void **state)
     const char *given = getenv("SEED");
     (void)state;
     for (size_t i = 0; i < sizeof plans / sizeof *plans; i++)
-        for (uint64_t seed = 1; seed <= TOLD; seed++) {
+        for (uint64_t seed = 1; seed <= test_share_of(TOLD); seed++) {
             print_message("%s, %s, --overlap %u, SEED=%llu\n", plans[i].topology, plans[i].compress,
                           plans[i].overlap, (unsigned long long)seed);
             if (given == NULL || seed == strtoull(given, NULL, 10))

@@ -5,6 +5,7 @@
  * model after a hundred rounds are farther apart than OUTLIER_FILTER_TIMES times the distance that
  * the first one has moved. */
 #include "sim_rig.h"
+#include "test_share.h"
 
 enum { DIM = 256, LATE = 1, TIMES = 4 };
 
@@ -67,6 +68,8 @@ static void who_was_behind_is_no_judge(void **state)
     for (size_t k = 0; k < sizeof scenes / sizeof scenes[0]; k++)
         for (size_t i = 0; i < TIMES; i++) {
             struct rig r;
+            if (!test_share_has(k * TIMES + i))
+                continue;
             open_scene(&r, &scenes[k]);
             stand_still(&r, scenes[k].from_us[i], scenes[k].for_us);
             all_end_well_and_nobody_is_accused(&r);
