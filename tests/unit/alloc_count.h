@@ -46,4 +46,12 @@ void *aligned_alloc(size_t align, size_t n)
 #define ALLOC_COUNTS 0
 #endif
 
+/* Allocates and frees once, so that a test can check that allocations are counted. The pointer is
+ * volatile, because compilers remove an allocation that is freed at once. */
+static inline void alloc_once(void)
+{
+    void *volatile p = calloc(1, 100);
+    free(p);
+}
+
 #endif
