@@ -99,7 +99,7 @@ static inline size_t members_forged_ours(struct world *w, uint8_t *out)
 }
 static inline size_t members_accuses_as_other(struct world *w, uint8_t *out)
 {
-    struct accusation a = accusation(OURS, EVIL, 2);
+    struct accusation a = accusation(OURS, EVIL, 3); /* The present incarnation. */
     memcpy(a.accused, w->key[OURS], WIRE_ID_BYTES);
     memcpy(a.accuser, w->key[FRIEND], WIRE_ID_BYTES);
     return members_of(out, NULL, &a);
@@ -107,7 +107,7 @@ static inline size_t members_accuses_as_other(struct world *w, uint8_t *out)
 static inline size_t members_accuses_friend(struct world *w, uint8_t *out)
 {
     /* The accusation is signed, but a session with the friend overrides it. */
-    struct accusation a = {.incarnation = 2};
+    struct accusation a = {.incarnation = 3};
     uint8_t msg[2048];
     memcpy(a.accused, w->key[FRIEND], WIRE_ID_BYTES);
     memcpy(a.accuser, w->key[EVIL], WIRE_ID_BYTES);

@@ -1,9 +1,10 @@
 /* peer/node/membership/quorum.h -- lists the voters of a run, and decides whether enough members are present.
  *
  * A peer becomes an initial member when --min-peers members are present and it knows of no member
- * that has begun. It then begins to train when it knows --min-peers initial members. A peer that
- * begins while the run is in its first rounds (at most the hops to the farthest member, plus 2) is
- * also an initial member. The signed record of an initial member says so in all later versions
+ * that has begun. It then begins to train when it knows --min-peers initial members, or when a member
+ * has begun. A peer that begins while the run is in its first rounds (at most the hops to the farthest
+ * member, plus 2) is also an initial member. With --min-peers 1 the user has not said how many peers
+ * there are: every peer that joins before the end of training is an initial member then. The signed record of an initial member says so in all later versions
  * (struct record), also after a restart: the process learns from its checkpoint, or from other
  * members, that it is an initial member. All peers, those that joined later included, thus count the
  * same voters:

@@ -417,8 +417,8 @@ static void follow_members(struct phases *ph)
 }
 
 /* --min-peers matters only for the start of a run, not for joining one that has begun. A peer that
- * gathers for the start becomes an initial member, and then waits until it knows enough of them, so
- * that all initial members know the voters of the run (quorum.h). */
+ * gathers for the start becomes an initial member. It then waits until it knows enough of them or one
+ * has begun, so that the first members that begin know the voters of the run (quorum.h). */
 static bool enough_members(struct phases *ph, uint32_t n_live)
 {
     uint32_t needed = ph->workshop->run.min_peers;
@@ -430,8 +430,8 @@ static bool enough_members(struct phases *ph, uint32_t n_live)
         members_set_initial(ph->env->members);
         follow_members(ph);
     }
-    MARK_IF(ph->gathers && ph->quorum.n < needed, "phases: waits for initial members");
-    return ph->round > 0 || !ph->gathers || ph->quorum.n >= needed;
+    MARK_IF(!joining && ph->quorum.n < needed, "phases: waits for initial members");
+    return joining || ph->quorum.n >= needed;
 }
 
 static bool is_late(const struct phases *ph, const struct schedule_view *v,
@@ -513,14 +513,16 @@ static struct schedule_view see(struct phases *ph, bool diverged)
 
 /* ---- what follows ---- */
 
-/* Returns whether this peer begins in the first rounds of the run. A single report of a later round may
- * not have moved this peer to that round yet (round_quorum.h). */
-static bool begins_at_start(const struct phases *ph)
+/* Returns whether a peer that begins now is an initial member (quorum.h). A single report of a later
+ * round may not have moved this peer to that round yet (round_quorum.h). */
+static bool begins_as_initial(const struct phases *ph)
 {
+    const struct run *run = &ph->workshop->run;
     const struct link *ahead = join_donor(ph->join);
     uint64_t first = (uint64_t)ph->edges->eccentricity + 2;
-    return ph->round <= first && !ph->away && !ph->resumed
-           && (ahead == NULL || ahead->round <= first);
+    uint64_t last = run->min_peers == 1 && run->rounds > first ? run->rounds - 1 : first;
+    return ph->round <= last && !ph->away && !ph->resumed
+           && (ahead == NULL || ahead->round <= last);
 }
 
 static enum phases_next begin(struct phases *ph)
@@ -528,7 +530,7 @@ static enum phases_next begin(struct phases *ph)
     ph->phase = NODE_TRAINING;
     /* The run is over if a member has finished, but no member could provide its model. */
     ph->away |= is_over(ph);
-    if (begins_at_start(ph))
+    if (begins_as_initial(ph))
         members_set_initial(ph->env->members);
     follow_members(ph);
     checkpoint_start(&ph->checkpoint);
