@@ -16,13 +16,14 @@ enum { BACKLOG = 512 };
 const struct uv_accept_limits uv_accept_limits_default = {
     .half_open = 64,
     .per_address = 8,
-    /* Many peers on one host may start at the same time, and all connect from loopback. */
+    /* Larger than per_address: many peers may start on one host at the same time, and all of them
+     * connect from its loopback addresses. */
     .per_loopback = 64,
     .reserve = 32,
     .rest_ms = 250,
     .batch_ms = 10,
     .crowd = {.calm_per_s = 200,
-              /* Burst that passes without limit: hundreds of peers may start at the same time. */
+              /* Burst without any limit: hundreds of peers may start at the same time. */
               .calm_burst = 400,
               .per_s = 10,
               .burst = 32,
@@ -58,7 +59,8 @@ static struct uv_link *slot_for_stranger(struct uv_accept *a)
 
 /* ---- Limits ----------------------------------------------------------- */
 
-/* Counts a link as half-open. It counts until it is a session or ends. */
+/* Adds a link to the half-open links. uncount() removes the link when it becomes a session or
+ * ends. */
 static void count(struct uv_accept *a, struct uv_link *l)
 {
     assert(a->n_half_open < UV_ACCEPT_HALF_OPEN_MAX);
@@ -84,8 +86,8 @@ static uint32_t n_from(const struct uv_accept *a, uint64_t host)
     return n;
 }
 
-/* Closes a random half-open connection of the address that has the most of them. The choice is
- * random, so that a flood cannot predict it. */
+/* Closes a random half-open connection of the address that has the most half-open connections. The
+ * choice is random, so that an attacker cannot predict which connection is closed. */
 static void evict_one(struct uv_accept *a)
 {
     uint32_t most = 0;
@@ -118,9 +120,10 @@ static bool over_for_address(const struct uv_accept *a, const struct uv_link *l)
 
 /* ---- Connections ------------------------------------------------------ */
 
-/* Returns whether an accepted connection may continue. If its address is over its rate, its
- * first message must have arrived already and is answered at once. sieved: the connection passed
- * the SYN filter. Such a connection does not count against the rate of all addresses. */
+/* Returns whether an accepted connection may continue. If its address exceeds its rate limit, the
+ * first handshake message must have arrived already, and this function answers the message.
+ * sieved: the SYN filter is active for the address, so this connection does not count against the
+ * rate limit of all addresses. */
 static bool let_in(struct uv_accept *a, struct uv_link *l, bool sieved)
 {
     uint64_t now_ms = uv_now(a->net->loop);
@@ -142,8 +145,8 @@ static void refuse(struct uv_accept *a, struct uv_link *l)
     uv_link_hangup(l, false);
 }
 
-/* Ends a window of the SYN filter. While an address is filtered, the timer ends each window, so
- * that the filter is removed after the flood. */
+/* Ends one counting period of the SYN filter. While an address is filtered, this timer runs even if
+ * no connection arrives, so that the filter is removed after the flood. */
 static void on_sift(uv_timer_t *timer);
 
 static void sift(struct uv_accept *a)
@@ -166,7 +169,8 @@ static void on_sift(uv_timer_t *timer)
 static void take_connection(struct uv_accept *a)
 {
     struct uv_link *l = slot_for_stranger(a);
-    /* libuv stops polling the listening socket until the waiting connection is accepted. */
+    /* Without a free slot the connection stays in the kernel, and libuv does not poll the listening
+     * socket until this connection is accepted. */
     a->waiting = l == NULL;
     if (l == NULL || uv_link_accept(l, a->net, (uv_stream_t *)&a->tcp) < 0)
         return;
@@ -181,7 +185,7 @@ static void take_connection(struct uv_accept *a)
         return;
     }
     if (l->state != UV_LINK_HANDSHAKE)
-        return; /* let_in() has closed the link because its first message was invalid. */
+        return; /* let_in() has ended the link because its first message was invalid. */
     if (a->n_half_open >= a->limits.half_open)
         evict_one(a);
     count(a, l);
@@ -215,16 +219,17 @@ static void on_connection(uv_stream_t *server, int status)
     uint64_t now_ms = uv_now(a->net->loop);
     bool thick = rate_limit_is_thick(&a->crowd, now_ms) || syn_filter_is_on(&a->sieve);
     if (status == 0 && now_ms > a->batch_ms + 1 && thick) {
-        /* libuv does not poll for further connections until this one is accepted, which on_batch()
-         * does. */
+        /* Not accepting this connection stops libuv from polling the listening socket. on_batch()
+         * accepts the connection after batch_ms. */
         a->pausing = true;
         uv_timer_start(&a->batch, on_batch, a->limits.batch_ms, 0);
     } else if (status == 0) {
         take_connection(a);
     } else if (status == UV_EMFILE || status == UV_ENFILE || status == UV_ENOMEM
                || status == UV_ENOBUFS) {
-        /* No file descriptor is free, and libuv would retry accept() in a busy loop. The listening
-         * socket is therefore closed. A duplicate of it keeps the kernel's queue of connections. */
+        /* No file descriptor is free, and libuv would retry accept() in a busy loop. The handle of
+         * the listening socket is therefore closed. a->fd, a duplicate of the descriptor, keeps the
+         * socket open, so connections still wait in the kernel. */
         a->counts.rests++;
         a->resting = true;
         a->waiting = false;
@@ -245,7 +250,7 @@ static int start(struct uv_accept *a, int fd)
     return err;
 }
 
-/* Ends the pause: listens on a new duplicate of the descriptor a->fd. */
+/* Ends the pause after a lack of file descriptors: listens on a new duplicate of a->fd. */
 static void listen_again(uv_timer_t *timer)
 {
     struct uv_accept *a = timer->data;

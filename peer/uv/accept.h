@@ -11,10 +11,10 @@
  * honest peer needs about one millisecond for its handshake and is not locked out.
  *
  * If connections arrive faster than the limits of peer/uv/rate_limit.h, they are accepted in
- * batches, one batch every batch_ms, so that the process does not wake up for each of them. An
- * address over its own rate is accepted only if its first message has arrived already and is
- * sealed with the cluster key. If an address is still faster, the kernel drops most of its
- * connections (peer/uv/syn_filter.h).
+ * batches, one batch every batch_ms, so that the process does not wake up for each connection. A
+ * connection from an address that exceeds its own rate limit is kept only if its first handshake
+ * message has arrived already and is sealed with the cluster key. If an address connects even
+ * faster, the kernel drops most of its connections (peer/uv/syn_filter.h).
  *
  * The owner preallocates the slots. If no slot is free, connections wait in the kernel and are
  * not polled. If file descriptors run out, the acceptor pauses: connections wait in the kernel's
@@ -37,7 +37,7 @@ struct uv_accept_limits
     /* Largest number of half-open connections from this host's loopback addresses. */
     uint32_t per_loopback;
     uint32_t reserve; /* Number of free slots that only outgoing connections may use. */
-    uint32_t rest_ms; /* Pause after file descriptors have run out, in milliseconds. */
+    uint32_t rest_ms; /* Pause in accepting after file descriptors have run out, in milliseconds. */
     uint32_t batch_ms;
     struct rate_limit_limits crowd;
     struct syn_filter_limits sieve;
@@ -47,7 +47,7 @@ extern const struct uv_accept_limits uv_accept_limits_default;
 struct uv_accept_counts
 {
     uint64_t accepted;
-    /* Accepted connections that ended before they were a session. Includes `refused` and
+    /* Accepted connections that ended before their handshake was complete. Includes `refused` and
      * `evicted`. */
     uint64_t strangers;
     uint64_t refused; /* Connections closed because their address was over a limit. */
@@ -64,12 +64,13 @@ struct uv_accept
     struct uv_accept_counts counts;
     struct uv_link *slots; /* Array of n_slots links, owned by the caller of uv_accept_slots(). */
     uint32_t n_slots;
-    /* Half-open links in any order. n_half_open are used. */
+    /* Links in handshake, in no order. The first n_half_open entries are used. */
     struct uv_link *half_open[UV_ACCEPT_HALF_OPEN_MAX];
     uint32_t n_half_open;
     struct rate_limit crowd;
     struct syn_filter sieve;
-    /* Time at which the current batch began, in milliseconds of the loop's clock. */
+    /* Time at which the current batch of accepted connections began, in milliseconds of the loop's
+     * clock. */
     uint64_t batch_ms;
     /* Duplicate of the listening socket. The acceptor listens on it again after a pause. */
     int fd;
@@ -88,8 +89,8 @@ int uv_accept_open(struct uv_accept *a, struct uv_link_net *net,
 /* Returns 0 if this process can listen on `address` now, else a negative errno such as -EADDRINUSE.
  * Closes the socket again, so another process may take the port later. */
 int uv_accept_try(const union uv_address *address);
-/* Sets the slots for new links. Called before the first connection. The slots must exist as long
- * as the acceptor. */
+/* Sets the array in which the acceptor finds free slots for new links. Call it before the first
+ * connection. The array must exist as long as the acceptor. */
 void uv_accept_slots(struct uv_accept *a, struct uv_link *slots, uint32_t n);
 /* The owner calls uv_accept_up() for each link that became a session, and uv_accept_ended() for
  * each link that ended. */

@@ -16,8 +16,9 @@
 
 /* ---- Reading ---------------------------------------------------------- */
 
-/* Reads at most one byte more than a valid file has, so that a longer file is detected.
- * O_NONBLOCK is set so that a pipe cannot block the process. */
+/* Reads the members file into `text`. Reads at most one byte more than the largest valid file has,
+ * so that a larger file is detected. O_NONBLOCK is set so that opening a named pipe cannot block
+ * the process. */
 static int read_bytes(const char *path, char *text, size_t *n)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), err = 0;
@@ -53,7 +54,7 @@ int uv_roster_read(struct allow_list *f, const char *path, char error[UV_ROSTER_
     return err;
 }
 
-/* ---- Looking ---------------------------------------------------------- */
+/* ---- Polling ---------------------------------------------------------- */
 
 static struct uv_roster_mark look_at(const char *path)
 {
@@ -77,7 +78,7 @@ static bool same(const struct uv_roster_mark *a, const struct uv_roster_mark *b)
 static void tell_node(struct uv_roster *r)
 {
     uv_timeval64_t now;
-    int64_t unix_ms = 0; /* Without a clock no certificate expires. */
+    int64_t unix_ms = 0; /* If the clock cannot be read, time 0 makes no certificate expire. */
     if (uv_gettimeofday(&now) == 0)
         unix_ms = now.tv_sec * 1000 + now.tv_usec / 1000;
     uv_feed(r->driver, &(struct node_event){.type = NODE_ADMIT,

@@ -5,9 +5,9 @@
  *                 NODE_ADMIT to the node <-- valid, and a different list <-----------+
  *                 a warning, and the old list remains <-- invalid or missing <-------+
  *
- * A change is recognised by inode, size and times, so renaming a new file into place works like
- * writing to the file. Requiring two equal results of stat() avoids reading a half-written file.
- * The warning is given once per version of the file.
+ * A change is recognised by inode, size and times, so the file may be written in place or replaced
+ * by rename(). Requiring two equal results of stat() avoids reading a half-written file. The
+ * warning is given once per version of the file.
  */
 #ifndef PEER_UV_ALLOW_LIST_WATCHER_H
 #define PEER_UV_ALLOW_LIST_WATCHER_H
@@ -43,8 +43,8 @@ struct uv_roster
 __attribute__((warn_unused_result)) int uv_roster_read(struct allow_list *f, const char *path,
                                                        char error[UV_ROSTER_ERROR_MAX]);
 
-/* Passes the list `first` to the node, takes ownership of it, and starts to watch the file. The
- * timer must be initialised. After closing the timer the caller calls uv_roster_close(). */
+/* Passes the list `first` to the node, takes ownership of the list, and starts to watch the file.
+ * r->timer must be initialised. After closing the timer the caller calls uv_roster_close(). */
 void uv_roster_start(struct uv_roster *r, struct uv_driver *d, const char *path,
                      struct allow_list *first);
 void uv_roster_close(struct uv_roster *r);

@@ -49,7 +49,7 @@ static void on_recv(void *self, struct uv_link *l, const uint8_t *p, size_t n)
 
 static void on_sent(void *self, struct uv_link *l)
 {
-    (void)self; /* A bulk message was sent, which an observer never does. */
+    (void)self; /* Never called, because observers send no bulk messages. */
     (void)l;
 }
 
@@ -102,8 +102,8 @@ int uv_client_open(struct uv_client **out, const uint8_t *psk,
     return 0;
 }
 
-/* The time limit has passed. One iteration of the loop runs due timers and then polls, and
- * without uv_stop() the poll would block. */
+/* Runs when the time limit of uv_client_wait() has passed. libuv polls after it has run the timers,
+ * and without uv_stop() this poll would block. */
 static void on_late(uv_timer_t *timer)
 {
     struct uv_client *c = timer->data;
@@ -179,7 +179,8 @@ void uv_client_hangup(struct uv_client *c, uint32_t session)
     uv_link_hangup(&c->slot[session], true);
 }
 
-/* Completes lookups of numeric addresses, for which the loop has no event. Returns done(). */
+/* Completes lookups of numeric addresses, which libuv does not resolve and so does not report.
+ * Returns the result of done(). */
 static bool ripen(struct uv_client *c, bool (*done)(void *self))
 {
     for (uint32_t i = 0; i < UV_CLIENT_LOOKUPS_MAX; i++)

@@ -37,8 +37,8 @@ struct uv_client_calls
     void (*resolved)(void *self, uint32_t tag, const union uv_address *a, uint32_t n);
 };
 
-/* Opens a client. Returns 0 or a negative errno. psk and identity are borrowed. psk NULL: dials
- * connect and then fail. identity NULL: a random identity. */
+/* Opens a client. psk: the cluster key. Returns 0 or a negative errno. psk and identity are
+ * borrowed. psk NULL: dials connect and then fail. identity NULL: a random identity. */
 __attribute__((warn_unused_result)) int uv_client_open(struct uv_client **c, const uint8_t *psk,
                                                        const struct channel_identity *identity,
                                                        const struct uv_client_calls *calls);
@@ -46,15 +46,17 @@ __attribute__((warn_unused_result)) int uv_client_open(struct uv_client **c, con
  * until the other ends have answered, at most uv_link_limits.drain_ms (1 s). */
 void uv_client_close(struct uv_client *c);
 
-/* Start a lookup or a dial. Its callback comes later: resolved(), up() or ended(). `tag` is
- * passed to the callback. Return 0 or a negative errno. */
+/* uv_client_resolve() starts a name lookup, and uv_client_dial() starts a dial. The result is
+ * reported later by resolved(), or by up() or ended(). `tag` is passed to the callback. Both return
+ * 0 or a negative errno. */
 __attribute__((warn_unused_result)) int uv_client_resolve(struct uv_client *c, uint32_t tag,
                                                           const char *address);
 __attribute__((warn_unused_result)) int uv_client_dial(struct uv_client *c, uint32_t tag,
                                                        const union uv_address *a, uint32_t n);
 
 void uv_client_send(struct uv_client *c, uint32_t session, const uint8_t *p, size_t n);
-/* Returns the link of a session, for its handshake results such as version and times. */
+/* Returns the link of a session. The caller reads the results of the handshake from it, such as
+ * protocol version and times. */
 const struct uv_link *uv_client_link(const struct uv_client *c, uint32_t session);
 /* Sets the time limit of a connect, and of a handshake, to `ms` milliseconds each. */
 void uv_client_deadline(struct uv_client *c, uint32_t ms);

@@ -67,7 +67,7 @@ static void on_output(uv_stream_t *s, ssize_t n, const uv_buf_t *buf)
         uv_close((uv_handle_t *)s, on_output_closed);
 }
 
-/* ---- Life and death --------------------------------------------------- */
+/* ---- Processes -------------------------------------------------------- */
 
 static void on_process_closed(uv_handle_t *h)
 {
@@ -184,7 +184,8 @@ int uv_cluster_spawn(struct uv_cluster *c, uint32_t i, char **args, char **env)
     if (err == 0)
         err = uv_read_start((uv_stream_t *)&k->output, on_room, on_output);
     if (err < 0) {
-        /* libuv requires that both handles are closed, also after a failed uv_spawn(). */
+        /* libuv requires that the handles of process and pipe are closed, also after a failed
+         * uv_spawn(). */
         c->n_busy--;
         k->running = k->reading = false;
         uv_close((uv_handle_t *)&k->process, NULL);

@@ -33,7 +33,7 @@ struct uv_cluster_child
     uv_process_t process;
     uv_pipe_t output;
     bool spawned, running, reading;
-    bool ending;    /* The process was asked to end. It is killed if it does not. */
+    bool ending;    /* True: SIGTERM was sent. SIGKILL follows after UV_CLUSTER_KILL_MS. */
     int64_t status; /* Exit code of a process that ended by itself. */
     int signal;     /* Signal that ended the process. 0: none. */
     int listen_fd;

@@ -16,9 +16,10 @@ enum {
     /* Deadline of a stop. Closing the links takes up to 0.5 s more, so that a stop takes 5 s at
      * most. */
     STOP_MS = 4200,
-    /* Time for a checkpoint that is being written to finish at a stop, in microseconds. */
+    /* Time limit at a stop for a checkpoint that is being written, in microseconds. */
     FINISH_US = 3 * 1000 * 1000,
-    /* Time for the writer thread to give up after FINISH_US, in microseconds. */
+    /* After FINISH_US the writer thread is told to abandon the checkpoint. Time limit for the
+     * thread to do so, in microseconds. */
     LIMIT_US = 1000 * 1000,
     N_HANDLES = 8 /* Number of handles in struct uv_driver. close_handles() lists them. */
 };
@@ -42,10 +43,11 @@ static void on_closed(uv_handle_t *h)
     d->n_open--;
 }
 
-/* Ignores further signals. libuv restores the default action when its last handle stops, so a
- * signal during the writing of the result would end the process without a message. SIGTERM is
- * ignored, because the process is about to end by itself. A second copy of another signal that
- * stopped the peer is ignored, and so is SIGINT in a peer with a parent pipe. */
+/* Stops the signal handles and ignores signals from now on. libuv restores the default action of a
+ * signal when its last handle stops, and the default action would end the process while it writes
+ * its result. SIGTERM is ignored, because the process is about to end. The signal that stopped the
+ * peer is ignored, because a duplicate may follow. A peer with a parent pipe ignores SIGINT and
+ * SIGHUP, because its parent sends SIGTERM. */
 static void stop_signals(struct uv_driver *d)
 {
     bool leashed = d->config->signals && d->config->leash_fd >= 0;
@@ -76,7 +78,7 @@ static void close_handles(struct uv_driver *d)
 }
 
 /* Cancels all name lookups. Returns true if a lookup cannot be cancelled, because it already runs
- * on a thread of libuv. Such a lookup may take long. */
+ * on a thread of libuv. A running lookup may take many seconds. */
 static bool lookups_hang(struct uv_driver *d)
 {
     bool hang = false;
@@ -87,8 +89,8 @@ static bool lookups_hang(struct uv_driver *d)
     return hang;
 }
 
-/* Closes the writer thread. Waits for the last checkpoint, which must not be lost if the disk is
- * only slow. Returns false if the disk does not answer. */
+/* Closes the thread that writes checkpoints. Waits for the last checkpoint, which must not be lost
+ * because of a slow disk. Returns false if the disk does not answer within the time limits. */
 static bool close_writer(struct uv_driver *d)
 {
     const struct uv_driver_config *c = d->config;
@@ -133,8 +135,8 @@ void uv_driver_link_ended(struct uv_driver *d)
         uv_timer_start(&d->end, on_end, 0, 0);
 }
 
-/* Starts the end of the driver. Each session sends CLOSE first. A link that does not answer has
- * a deadline of its own. */
+/* Starts to end the driver. Each session sends CLOSE first. A session whose other end does not
+ * answer is closed after drain_ms. */
 void uv_driver_end(struct uv_driver *d, int exit_code)
 {
     if (d->exiting)
@@ -149,7 +151,8 @@ void uv_driver_end(struct uv_driver *d, int exit_code)
     uv_timer_start(&d->end, on_end, ms, 0);
 }
 
-/* The node has not ended within stop_ms. Its model is written, unless the worker is using it. */
+/* Runs if the node has not ended within stop_ms. Writes the node's model, unless the worker thread
+ * is using it. */
 static void on_overdue(uv_timer_t *timer)
 {
     struct uv_driver *d = timer->data;
@@ -200,7 +203,7 @@ static void on_leash(uv_stream_t *s, ssize_t n, const uv_buf_t *buf)
     (void)s;
     (void)buf;
     if (n < 0)
-        _exit(1); /* The parent's pipe has ended, so the parent process has ended. */
+        _exit(1); /* End of file on the parent's pipe: the parent process has ended. */
 }
 
 /* ---- Begin and close -------------------------------------------------- */
@@ -218,8 +221,8 @@ static void init_handles(struct uv_driver *d)
     d->on_term.data = d->on_int.data = d->on_hup.data = d->leash.data = d;
 }
 
-/* The first signal handle of a loop may fail, because libuv then opens a pipe. The others use
- * the same pipe and cannot fail. After an error there is no handle to close. */
+/* Initialises the signal handles. Only the first may fail, because libuv opens a pipe for it; the
+ * others share this pipe. After an error there is no handle to close. */
 static int init_signals(struct uv_driver *d)
 {
     int err = uv_signal_init(d->loop, &d->on_term);

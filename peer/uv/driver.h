@@ -4,8 +4,8 @@
  *   sends, dials, hang-ups, lookups, notes, job, files <--effects--
  *
  * One loop thread does all networking, and one worker thread trains and encodes. The driver owns
- * the node, the links and their slots. (It is not called uv_loop because libuv has uv_loop_init()
- * and uv_loop_close().)
+ * the node, the links and their slots. (The driver is not called uv_loop, because libuv already has
+ * functions uv_loop_init() and uv_loop_close().)
  *
  *   open --> run: START ... until the node asks for exit, or the deadline of uv_driver_stop()
  *        --> links send CLOSE --> handles close --> close
@@ -23,7 +23,8 @@
 #include <uv.h>
 
 enum {
-    /* Number of links: sessions, 64 half-open ones, and 64 that are dialled or closing. */
+    /* Number of links: NODE_LINKS_MAX sessions, 64 accepted links in handshake, and 64 links that
+     * are being dialled or closed. */
     UV_DRIVER_SLOTS = NODE_LINKS_MAX + 64 + 64,
     UV_DRIVER_PORT = 6
 };
@@ -37,8 +38,8 @@ struct uv_driver_config
     const struct channel_identity *identity;
     const uint8_t *psk;
     union uv_address listen;
-    /* Inherited listening socket, owned by the driver from then on. -1: the driver listens on
-     * `listen`. */
+    /* Inherited listening socket. uv_driver_open() takes ownership. -1: the driver makes a socket
+     * for the address `listen`. */
     int listen_fd;
     /* Read end of a pipe from the parent process. The process exits as soon as the pipe ends.
      * -1: none. */
@@ -47,8 +48,8 @@ struct uv_driver_config
      * 130, unless it is a duplicate of the first (signal_debounce.h). With leash_fd, SIGINT and
      * SIGHUP are ignored. */
     bool signals;
-    /* Deadline of a stop, in milliseconds. After it the driver ends, even if the node has not
-     * ended. */
+    /* Time limit of a stop, in milliseconds. After this time the driver ends, even if the node has
+     * not ended. */
     uint32_t stop_ms;
     struct uv_link_limits link;
     struct uv_accept_limits accept;
@@ -66,8 +67,8 @@ struct uv_driver_config
     void *self;
     /* Receives a message for the user. `module`: name of the source file that sends it. */
     void (*note)(void *self, enum note_level level, const char *module, const char *text);
-    /* Called before the node gets an event, and after it has handled the event, before the effects
-     * are carried out. A job of the node may run at the same time. */
+    /* Called twice per event: before the node gets the event, and after the node has handled it but
+     * before the effects are carried out. A job of the node may run at the same time. */
     void (*watch)(void *self, const struct node *n, const struct node_event *ev);
     void (*stepped)(void *self, const struct node *n, const struct node_event *ev,
                     const struct node_effects *fx);
@@ -75,13 +76,13 @@ struct uv_driver_config
     /* Writes the node's model and all files that belong to it. Returns NULL if all are stored.
      * Otherwise returns the file and the reason, valid until the next call. */
     const char *(*write_model)(void *self, const struct node *n);
-    /* Called when the node and its links have ended, but something may still have to be written.
-     * Returns the number of milliseconds for which the loop continues before the next call. 0,
-     * or NULL here: the driver closes. A stop ends the waiting. */
+    /* Called when the node and its links have ended, but the caller may still have to write files.
+     * Returns the number of milliseconds for which the loop continues before the next call. If the
+     * result is 0, or the callback is NULL, the driver closes. A stop ends the wait. */
     uint32_t (*late_ms)(void *self);
     /* Returns the text that identifies the training data in checkpoints (`trained_on` in
-     * peer/checkpoints/checkpoint_file.h), valid until the next call. NULL, or NULL here: not
-     * known. */
+     * peer/checkpoints/checkpoint_file.h), valid until the next call. A NULL result, or a NULL
+     * callback, means that the text is not known. */
     const char *(*trained_on)(void *self);
 };
 
@@ -105,7 +106,7 @@ int uv_driver_open(struct uv_driver **d, uv_loop_t *loop, const struct uv_driver
 /* Returns the port on which the driver listens. */
 uint16_t uv_driver_port(const struct uv_driver *d);
 struct node *uv_driver_node(struct uv_driver *d);
-/* Returns the bytes sent and received at all sockets so far. */
+/* Returns the total bytes sent and received at all sockets since the driver was opened. */
 void uv_driver_totals(const struct uv_driver *d, uint64_t *sent, uint64_t *received);
 const struct uv_accept_counts *uv_driver_counts(const struct uv_driver *d);
 /* Returns the bytes exchanged in sessions with one peer. The counts start at 0 again if the peer
@@ -127,9 +128,9 @@ void uv_driver_stop(struct uv_driver *d);
 /* Returns whether all handles are closed, so that the loop no longer refers to the driver. */
 bool uv_driver_done(const struct uv_driver *d);
 int uv_driver_exit_code(const struct uv_driver *d);
-/* Returns whether a thread is still busy at the deadline and cannot be joined: a job of the
- * worker, a name lookup or a write. The caller then writes what it has to and ends the process
- * with _exit(). */
+/* Returns whether a thread was still busy at the deadline of the stop and cannot be joined: with a
+ * job of the worker, a name lookup or a write. The caller then writes its last files and ends the
+ * process with _exit(). */
 bool uv_driver_stuck(const struct uv_driver *d);
 
 /* Frees the driver. May be called only after uv_driver_done() has returned true. */

@@ -1,5 +1,5 @@
-/* peer/uv/event_adapter.c -- makes one event of the node from each callback, and calls from its
- * effects. */
+/* peer/uv/event_adapter.c -- passes each callback of libuv as one event to the node, and carries
+ * out the effects that the node returns. */
 #include "peer/uv/event_adapter.h"
 
 #include "peer/uv/identity.h"
@@ -54,7 +54,8 @@ static void feed_link(struct uv_driver *d, enum node_event_type type, struct uv_
     uv_feed(d, &(struct node_event){.type = type, .link = l->number, .down = {l->clean}});
 }
 
-/* Returns a number for a new session. It encodes the slot and is never used again. */
+/* Returns a number for a new session. The number modulo UV_DRIVER_SLOTS is the link's slot. No
+ * later session has the same number. */
 static uint32_t next_number(struct uv_driver *d, const struct uv_link *l)
 {
     uint64_t n = ++d->n_sessions * UV_DRIVER_SLOTS + (uint64_t)(l - d->slot);
@@ -78,7 +79,7 @@ static void on_up(void *self, struct uv_link *l)
     l->number = next_number(d, l);
     d->n_up++;
     if (d->n_up > NODE_LINKS_MAX || d->exiting) {
-        l->number = 0; /* With session number 0 the node gets no events of this link. */
+        l->number = 0; /* 0 is no valid session number, so the node gets no events of this link. */
         uv_link_hangup(l, true);
         return;
     }
@@ -181,8 +182,8 @@ void uv_feed_signed(void *self)
     uv_feed(self, &(struct node_event){.type = NODE_SIGNED});
 }
 
-/* Reports the dials that could not be started. The list is copied first, because the node may
- * dial again in these steps. */
+/* Reports to the node which dials could not be started. The list is copied first, because the node
+ * may dial again when it handles a report. */
 static void tell_failed(struct uv_driver *d)
 {
     uint32_t n = d->n_failed, tag[NODE_DIALS_MAX];
@@ -239,8 +240,8 @@ static void on_wake(uv_timer_t *timer)
     tell_ripe(d);
     int64_t lag = uv_worker_clock_us() - d->wake_us;
     if (lag < 0 || (lag > LAG_US && !d->polled)) {
-        /* libuv runs due timers before it polls. After a stop or a long pause, received data
-         * must be read before members are judged silent. */
+        /* libuv runs due timers before it polls the sockets. If the process was stopped, the data
+         * that arrived meanwhile must be read before the node judges that members are silent. */
         d->polled = lag > LAG_US;
         schedule_wake(d);
         return;
@@ -249,8 +250,8 @@ static void on_wake(uv_timer_t *timer)
     uv_feed(d, &(struct node_event){.type = NODE_TIMER});
 }
 
-/* Sets the wake-up timer for the time that the node asked for. Waits at least 1 ms, because a
- * timer that is always due would starve the sockets. */
+/* Sets the wake-up timer for the time that the node asked for. The wait is at least 1 ms, because a
+ * timer that is always due would keep libuv from reading the sockets. */
 static void schedule_wake(struct uv_driver *d)
 {
     int64_t us = d->wake_us - uv_worker_clock_us();

@@ -7,9 +7,9 @@
  *   uv_feed() --> node_step() --> sends, hang-ups, dials, lookups, notes,
  *                                 files, job, wake-up, exit
  *
- * A step never starts within another step: the results of an effect arrive in a later callback of
- * the loop. One result is reported earlier: after the effects are carried out, the same call of
- * uv_feed() reports whether the model was stored (NODE_KEPT).
+ * A call of node_step() never starts within another one: the result of an effect is reported in a
+ * later callback of the loop. There is one exception: after the effects are carried out, the same
+ * call of uv_feed() reports whether the model was stored (NODE_KEPT).
  */
 #ifndef PEER_UV_EVENT_ADAPTER_H
 #define PEER_UV_EVENT_ADAPTER_H
@@ -39,7 +39,7 @@ struct uv_driver
     /* The thread that writes checkpoints. It runs only if config->slots, the checkpoint store, is
      * set. */
     struct uv_writer writer;
-    /* State of a checkpoint. Its memory is passed from the node to the writer and back. */
+    /* Copy of the node's state for the next checkpoint. The memory is exchanged with the writer. */
     struct state copy;
     /* Total time for which the node was paused to copy its state, in microseconds. */
     int64_t copy_us;
@@ -53,7 +53,9 @@ struct uv_driver
     uv_pipe_t leash;
     char leash_byte[16];
     char port[UV_DRIVER_PORT];
-    char announced[UV_RESOLVE_TEXT]; /* Listening address to announce, unless it is a wildcard. */
+    /* Listening address that the node announces to other peers. "": a wildcard address, which is
+     * not announced. */
+    char announced[UV_RESOLVE_TEXT];
     /* The address in `announced`, as a list for struct node_config. */
     const char *announces[1];
     /* Number of the driver's own handles that are not closed yet. */
@@ -72,7 +74,8 @@ struct uv_driver
     /* Result of the last write_model effect. NULL: the model is stored, or config->write_model is
      * NULL. Otherwise the reason why not. */
     const char *unstored;
-    /* True: node and links have ended, and config->late_ms() has asked for more time. */
+    /* True: node and links have ended, but config->late_ms() has asked the driver not to close
+     * yet. */
     bool late;
     bool stopping, exiting, ended;
     bool stuck;
@@ -81,7 +84,8 @@ struct uv_driver
      * wake-up. */
     uint32_t n_failed;
     uint32_t failed[NODE_DIALS_MAX];
-    /* True: a bootstrap address is numeric, so its lookup has an answer for the next wake-up. */
+    /* True: a lookup of a numeric bootstrap address is complete, and the node gets the answer at
+     * the next wake-up. */
     bool ripe;
     struct uv_resolve seed[NODE_SEEDS_MAX]; /* Name lookups for the bootstrap list. */
     struct uv_resolve dial[NODE_DIALS_MAX]; /* Name lookups for dials to a host name. */
@@ -97,7 +101,7 @@ void uv_feed_net(struct uv_driver *d);
 /* Callback of the worker: more bytes of the delta are ready. */
 void uv_feed_part(void *driver, size_t n);
 void uv_feed_worked(void *driver); /* Callback of the worker: the job has ended. */
-void uv_feed_signed(void *driver); /* Callback of the worker: the job makes progress. */
+void uv_feed_signed(void *driver); /* Callback of the worker: the job has made progress. */
 /* Callback of the writer: a checkpoint was written or failed. */
 void uv_feed_written(void *driver, const struct uv_writer_result *r);
 

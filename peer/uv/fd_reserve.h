@@ -1,7 +1,8 @@
 /* peer/uv/fd_reserve.h -- checks for resources that libuv requires. libuv calls abort() if its
- * first loop gets no file descriptors for a pipe, or its first lookup gets no threads. The
- * functions here request both first and release them at once, so that a shortage becomes an
- * error message. If another thread takes the resources in between, libuv still aborts. */
+ * first loop gets no file descriptors for a pipe, or its first name lookup gets no threads. The
+ * functions here allocate the same resources first and release them at once. A shortage is then an
+ * error that the program can report. If another thread takes the resources in between, libuv still
+ * aborts. */
 #ifndef PEER_UV_FD_RESERVE_H
 #define PEER_UV_FD_RESERVE_H
 

@@ -1,5 +1,5 @@
-/* peer/uv/identity.c -- a peer's identity from its file, locked so that no two processes are
- * that peer. */
+/* peer/uv/identity.c -- reads a peer's identity from its file, and locks the file so that no second
+ * process uses the same identity. */
 #include "peer/uv/identity.h"
 
 #include <errno.h>
@@ -10,7 +10,8 @@
 #include <unistd.h>
 #include <uv.h>
 
-/* Returns the descriptor that holds the lock, or a negative errno with a sentence. */
+/* Locks the identity file. Returns the descriptor that holds the lock, or a negative errno with a
+ * sentence in error[]. */
 static int lock_file(const char *path, char error[KEYFILE_ERROR_MAX])
 {
     /* O_NONBLOCK: opening a named pipe must not block. keyfile_read() refuses it afterwards. */
@@ -27,7 +28,8 @@ static int lock_file(const char *path, char error[KEYFILE_ERROR_MAX])
     return err == -EWOULDBLOCK ? -EBUSY : err;
 }
 
-/* Writes a new random key to `path` if the file does not exist. *made: whether it did. */
+/* Writes a new random key to `path` if the file does not exist. *made: true if the file was
+ * written. */
 static int make_missing(const char *path, bool *made, char error[KEYFILE_ERROR_MAX])
 {
     uint8_t seed[KEYFILE_BYTES];

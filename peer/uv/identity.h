@@ -9,10 +9,10 @@
 
 #include <stdbool.h>
 
-/* Reads the identity's seed from the file `path`, or creates the file. The file is locked as
- * long as the descriptor *lock is open, so that no two processes are the same peer. Returns 0,
- * or a negative errno with a sentence in error[]; after an error nothing is open. -EBUSY:
- * another process has the lock. */
+/* Reads the seed of the identity's key from the file `path`, or creates the file. The file is
+ * locked as long as the descriptor *lock is open, so that no two processes are the same peer.
+ * Returns 0, or a negative errno with a sentence in error[]; after an error nothing is open.
+ * -EBUSY: another process has the lock. */
 __attribute__((warn_unused_result)) int uv_identity_own(const char *path,
                                                         uint8_t seed[KEYFILE_BYTES], int *lock,
                                                         char error[KEYFILE_ERROR_MAX]);

@@ -49,7 +49,7 @@ static void on_closed(uv_handle_t *h)
         finish(l);
 }
 
-/* Returns the reason that is reported for a link that ended before it was a session. */
+/* Returns the reason for the end of a link that ended during connecting or handshake. */
 static enum node_why why(const struct uv_link *l, int error)
 {
     bool late = error == -ETIMEDOUT;
@@ -213,8 +213,8 @@ static void take_handshake(struct uv_link *l, size_t n)
         err = handshake(l, l->in, n_in);
     l->knows_key |= err == 0;
     if (err == 0 && l->channel.state == CHANNEL_NO_VERSION)
-        /* The other end has no common version. A last message with this end's versions is on its
-         * way to it. */
+        /* The two ends have no protocol version in common. handshake() has already sent a message
+         * with the versions of this end. */
         err = -EPROTONOSUPPORT;
     if (err < 0)
         uv_link_end(l, err, false);
@@ -242,8 +242,8 @@ void uv_link_take(struct uv_link *l)
 
 /* ---- Reading ---------------------------------------------------------- */
 
-/* Offers no more room than the handshake message needs, so that bytes after it stay in the
- * kernel. */
+/* Gives libuv the buffer for the next read. During the handshake the buffer has only room for the
+ * rest of the current message, so that bytes after this message stay in the kernel. */
 static void on_room(uv_handle_t *h, size_t suggested, uv_buf_t *buf)
 {
     (void)suggested;
@@ -272,14 +272,14 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
         if (n > 0)
             uv_session_read(l, (size_t)n);
         break;
-    case UV_LINK_DRAINING: /* Data that arrive after CLOSE are dropped. */
+    case UV_LINK_DRAINING: /* Data that arrive after this side queued CLOSE are dropped. */
         break;
     case UV_LINK_CONNECTING:
     case UV_LINK_FREE:
     case UV_LINK_CLOSED:
         return;
     }
-    /* A connection that ends without CLOSE is broken, also after a regular half-close. */
+    /* An end of the stream without a CLOSE record counts as an error. */
     if (n < 0)
         uv_link_end(l, n == UV_EOF ? -ECONNRESET : (int)n, false);
 }
@@ -319,8 +319,8 @@ static void set_options(struct uv_link *l)
 #endif
 }
 
-/* The connection is established: starts the handshake. Returns a negative errno if the link must
- * end. */
+/* Starts the handshake of an established connection. Returns 0, or a negative errno if the link
+ * must end. */
 static int begin_handshake(struct uv_link *l)
 {
     l->state = UV_LINK_HANDSHAKE;
@@ -427,8 +427,8 @@ static void on_connect(uv_connect_t *request, int status)
     }
 }
 
-/* Connects to the next address that the dial has not tried. If the link has a socket from the last
- * try, closes that first. on_retry_closed() then calls this function again. */
+/* Connects to the next address that the dial has not tried. If the link still has the socket of the
+ * previous try, closes this socket first, and on_retry_closed() calls this function again. */
 static void try_next(struct uv_link *l)
 {
     int fd;

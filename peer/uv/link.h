@@ -10,9 +10,9 @@
  * needs is in the slot, so an unauthenticated connection costs no allocation. An authenticated
  * session gets buffers and queues (peer/uv/session.h).
  *
- * An end is clean after an authenticated CLOSE from either side. This side sends CLOSE,
- * half-closes the connection, and then reads and drops data until the other side closes.
- * Otherwise a TCP reset could overtake the CLOSE.
+ * A link ends cleanly if one side has sent an authenticated CLOSE. After sending CLOSE this side
+ * half-closes the connection, and then reads and drops data until the other side closes. If it
+ * closed at once, a TCP reset could make the other side lose the CLOSE.
  */
 #ifndef PEER_UV_LINK_H
 #define PEER_UV_LINK_H
@@ -24,7 +24,7 @@
 #include <uv.h>
 
 enum {
-    /* Minimum interval of heard() callbacks of a link, in milliseconds. */
+    /* Minimum interval between two heard() callbacks of a link, in milliseconds. */
     UV_LINK_HEARD_MS = 250,
     /* Maximum number of bytes that the kernel may hold and has not sent yet (TCP_NOTSENT_LOWAT). */
     UV_LINK_NOTSENT = 128 * 1024,
@@ -74,17 +74,18 @@ struct uv_link_net
     /* Called when one whole message was received. `bytes` is borrowed for the call. The callback
      * may hang up the link. */
     void (*recv)(void *self, struct uv_link *l, const uint8_t *bytes, size_t n);
-    /* Called when bytes of an incomplete message have arrived, at most every UV_LINK_HEARD_MS.
-     * `record`: at least one complete record was among them. May be NULL. */
+    /* Called when bytes of an incomplete message have arrived, at most once per UV_LINK_HEARD_MS.
+     * `record`: the bytes complete at least one sealed record. May be NULL. */
     void (*heard)(void *self, struct uv_link *l, bool record);
     /* Called when the last bytes of a bulk message were passed to the kernel. */
     void (*sent)(void *self, struct uv_link *l);
-    /* Called when all handles are closed, so that the slot may be reused. was_up, clean and error
-     * describe the end. */
+    /* Called when all handles of the link are closed, so that its slot may be reused. The fields
+     * was_up, clean and error of the link describe how it ended. */
     void (*ended)(void *self, struct uv_link *l);
     /* Returns the maximum length of a message to accept now, bulk or control. */
     size_t (*limit)(void *self, bool bulk);
-    /* Bytes at all sockets, including handshakes and connections that never became a session. */
+    /* Total bytes at the sockets of all links, including handshakes and connections that never
+     * became a session. */
     uint64_t bytes_sent, bytes_received;
 };
 
@@ -101,9 +102,9 @@ struct uv_link
     bool heard; /* True: the other end has sent bytes of the handshake. */
     /* True: the other end's first message or reply was sealed with the cluster key. */
     bool knows_key;
-    /* Used by the acceptor. True: the link is one of its half-open connections. */
+    /* Used by the acceptor (accept.h). True: the link is in the acceptor's half_open[]. */
     bool counted;
-    /* Used by the acceptor: key of the remote address (rate_limit_key()). */
+    /* Used by the acceptor (accept.h): key of the remote address, from rate_limit_key(). */
     uint64_t host;
     /* Cause of the end: 0 or a negative errno. -EPROTO: invalid bytes. */
     int error;
@@ -111,7 +112,7 @@ struct uv_link
     /* If `why` is NODE_WHY_VERSION: versions that the other end supports. */
     struct channel_versions theirs;
     uint32_t number;                     /* Number of the session, set by the owner. */
-    uint32_t tag;                        /* Number of the dial, set by the owner. */
+    uint32_t tag;                        /* Value that the owner passed to the dial. */
     uint64_t bytes_sent, bytes_received; /* Bytes at this link's socket, including the handshake. */
     union uv_address remote;
 
@@ -123,7 +124,7 @@ struct uv_link
     bool began; /* True: begin_channel() has initialised `channel`. */
     struct uv_session *session;
 
-    /* The fields from here on are used before the session: by the dial and the handshake. */
+    /* The fields from here on are used by the dial and the handshake only. */
     uv_connect_t connect;
     union uv_address address[UV_LINK_DIAL_MAX];
     uint32_t n_addresses, next_address;
@@ -139,8 +140,8 @@ struct uv_link
  * the slot is FREE and ended() is not called. */
 int uv_link_accept(struct uv_link *l, struct uv_link_net *net, uv_stream_t *server);
 
-/* Reads the bytes that a just accepted link has received already. Returns whether they are the
- * whole first message. If they are not, the link can only be hung up. */
+/* Reads the bytes that an accepted link has already received. Returns whether they are the complete
+ * first handshake message. If not, the caller must hang up the link. */
 bool uv_link_look(struct uv_link *l);
 /* Continues the handshake of an accepted link with its first message, which uv_link_look() has
  * read. */
@@ -157,8 +158,8 @@ int uv_link_dial(struct uv_link *l, struct uv_link_net *net, const union uv_addr
 void uv_link_send(struct uv_link *l, bool bulk, const uint8_t *head, size_t n_head,
                   struct packet *body);
 
-/* Ends the link; ended() follows. politely: queued control messages and then CLOSE are sent
- * first. Otherwise the link closes at once without CLOSE. */
+/* Ends the link. The callback ended() follows. politely: queued control messages and then CLOSE are
+ * sent first. Otherwise the link closes at once without CLOSE. */
 void uv_link_hangup(struct uv_link *l, bool politely);
 
 /* Returns the throughput measurements of an open link since the last call
@@ -166,7 +167,7 @@ void uv_link_hangup(struct uv_link *l, bool politely);
  * round-trip time, in microseconds. */
 struct uplink_bursts uv_link_carried(struct uv_link *l, double *rtt_us);
 
-/* Adds bytes that went through the link's socket. */
+/* Adds sent and received bytes to the counters of the link and of its owner. */
 static inline void uv_link_count(struct uv_link *l, uint64_t sent, uint64_t received)
 {
     l->bytes_sent += sent;

@@ -13,8 +13,8 @@
 #include <time.h>
 
 enum {
-    DIGITS = 9, /* Number of digits that distinguish any two floats. */
-    EXACT = 17  /* Number of digits that distinguish any two doubles. */
+    DIGITS = 9, /* Significant decimal digits that distinguish any two floats. */
+    EXACT = 17  /* Significant decimal digits that distinguish any two doubles. */
 };
 
 const char *uv_metrics_edge(uint32_t state)
@@ -82,8 +82,8 @@ json_t *uv_metrics_timers(void)
     return all;
 }
 
-/* Returns the value of a figure as JSON: null if it is not known. Python compares figures with its
- * own numbers, so they are not rounded for Python. */
+/* Returns the value of a figure as JSON, or null if the value is not known. Values for Python are
+ * not rounded, because Python programs compare them with numbers of their own. */
 static json_t *value_of(const struct figure *f, const struct figure_values *v,
                         enum figure_output output)
 {

@@ -4,13 +4,15 @@
  *   {"round": 12, "rounds": 400, "phase": "training", "time_s": 3.41,
  *    "loss": 0.31, "drift": 0.52, ...}                    the rows FIGURE_METRICS of figure_all[]
  *
- * Each start of the process writes a "start" line, because a restarted run appends to the file.
- * The run continues after round from_round; rounds of the consensus phase are counted, too. If
- * earlier lines describe later rounds, these rounds are done again, and the earlier lines remain.
- * Seconds and bytes are totals since the start line. Bytes are counted at the sockets. Unknown
- * values are null. accuracy and test_loss are given for rounds with an evaluation. They describe
- * the model after accuracy_round rounds, on accuracy_samples samples. A consensus phase that cannot end would fill the disk, so after its first 1,000 rounds
- * it writes at most ten lines per second, and its last line.
+ * Each start of the process writes a "start" line, because a restarted process appends to the file.
+ * The run continues after round from_round. The round number includes rounds of the consensus
+ * phase. If the file already has lines of later rounds, the peer does these rounds again, and the
+ * earlier lines remain. Seconds and bytes are totals since the start line. Bytes are counted at the
+ * sockets. Unknown values are null. Rounds with an evaluation have accuracy and test_loss, which
+ * describe the model after accuracy_round rounds, measured on accuracy_samples samples.
+ *
+ * A consensus phase that cannot end would fill the disk. After its first 1,000 rounds at most ten
+ * lines per second are therefore written, and the last line of the phase.
  */
 #ifndef PEER_UV_METRICS_H
 #define PEER_UV_METRICS_H
@@ -28,18 +30,18 @@ struct uv_metrics_pace
     double next_s; /* Time from which the next line is written, in seconds. */
 };
 
-/* Returns whether a line is due at time_s for the round described by *g, and advances *p. Each
- * round gets a line, except after UV_METRICS_ROUNDS rounds of the consensus phase: from then on
- * one line is due every UV_METRICS_GAP_S. The caller must keep a line that is not due, because
- * it may be the last one of its phase. */
+/* Returns whether the line of round *g must be written at time_s, and updates *p. Each round has a
+ * line, except after UV_METRICS_ROUNDS rounds of the consensus phase: from then on one line is
+ * written every UV_METRICS_GAP_S. The caller must keep a line that is not written, because it may
+ * be the last line of the phase, which is always written. */
 bool uv_metrics_due(struct uv_metrics_pace *p, const struct node_progress *g, double time_s);
 
 /* Returns the name of an enum edge_state: "closed", "asking", "open", "paused" or "done". The
  * value may come from another peer; any other value gives "unknown". */
 const char *uv_metrics_edge(uint32_t state);
 
-/* Returns a JSON string of a text that need not be UTF-8, such as a path. If the text is not
- * UTF-8, each byte that is not ASCII becomes '?'. NULL gives null. */
+/* Returns a JSON string of a text that may be invalid UTF-8, such as a path. If the text is not
+ * valid UTF-8, each byte that is not ASCII becomes '?'. NULL gives null. */
 json_t *uv_metrics_text(const char *text);
 
 /* Returns x as a JSON value: null if x is not finite. */
@@ -59,23 +61,26 @@ json_t *uv_metrics_figure(double x);
  * and purpose. NULL: out of memory. */
 json_t *uv_metrics_timers(void);
 
-/* Adds all figures of an output to a JSON object, in the order of the output. Numbers are rounded,
- * except for Python. The value of a FIGURE_OTHER is null until the caller sets it. Returns 0 or
- * -ENOMEM. */
+/* Adds all figures of one output, such as metrics.jsonl, to a JSON object in the order of the
+ * output. Numbers are rounded, except for Python. A figure of type FIGURE_OTHER gets the value
+ * null, which the caller replaces. Returns 0 or -ENOMEM. */
 int uv_metrics_add(json_t *object, const struct figure_values *v, enum figure_output output);
 
-/* Returns the JSON object of one line. The evaluation is null unless v->node.evaluated. NULL: out of
- * memory. */
+/* Returns the JSON object of one metrics line. The figures of the evaluation are null unless
+ * v->node.evaluated. NULL: out of memory. */
 json_t *uv_metrics_object(const struct figure_values *v);
 
-/* Returns the line as text without a newline. The caller frees it. NULL: out of memory. */
+/* Returns a metrics line as text without a newline. The caller frees the text. NULL: out of
+ * memory. */
 char *uv_metrics_line(const struct node_progress *p, double time_s);
 
-/* Returns the figures for Python as the text of a JSON object, like uv_metrics_line(). */
+/* Returns the figures for Python as the text of a JSON object. The caller frees the text. NULL: out
+ * of memory. */
 char *uv_metrics_python(const struct figure_values *v);
 
-/* Returns the "start" line, which describes a start of the process, like uv_metrics_line(). `at`:
- * seconds since 1970; less than 0 if the start has no time of day, as in a simulation. */
+/* Returns the "start" line, which describes a start of the process, as text without a newline. The
+ * caller frees the text. NULL: out of memory. `at`: seconds since 1970; less than 0 if the start
+ * has no time of day, as in a simulation. */
 char *uv_metrics_start(int64_t at, uint64_t from_round);
 
 #endif

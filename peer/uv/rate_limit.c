@@ -77,9 +77,9 @@ bool rate_limit_is_thick(const struct rate_limit *c, uint64_t now_ms)
     return level(&c->all, c->limits.calm_per_s, c->limits.calm_burst, now_ms) < 1;
 }
 
-/* Takes a token from the bucket of all addresses and from the bucket of this address. The second
- * one is used even while few connections arrive, so that an address that starts a flood is limited
- * first. */
+/* Takes a token from the bucket of all addresses and one from the bucket of this address. The
+ * address's bucket is emptied even while no limit applies, so that an address that starts a flood
+ * is limited before the others. */
 enum rate_limit_welcome rate_limit_knock(struct rate_limit *c, const union uv_address *a,
                                          uint64_t now_ms)
 {

@@ -21,15 +21,16 @@ enum { RATE_LIMIT_SETS = 64, RATE_LIMIT_WAYS = 4 };
 struct rate_limit_limits
 {
     uint32_t calm_per_s,
-        /* Rate and burst of connections from all addresses. While connections arrive more slowly,
-         * no address is limited. */
+        /* Rate (per second) and burst of connections from all addresses together. While connections
+         * arrive more slowly, no address is limited. */
         calm_burst;
     /* Rate and burst per address, applied while all addresses together exceed calm_per_s. */
     uint32_t per_s, burst;
-    /* Rate and burst for connections from this host, on which many peers may run. */
+    /* Rate and burst of connections from loopback addresses. Larger, because many peers may run on
+     * this host. */
     uint32_t loopback_per_s, loopback_burst;
-    /* For an address over its rate: number of its first handshake messages that are decrypted per
-     * second. */
+    /* Per address that exceeds its rate: maximum number of first handshake messages that are
+     * decrypted per second. */
     uint32_t looks_per_s;
 };
 
@@ -61,12 +62,12 @@ void rate_limit_init(struct rate_limit *c, const struct rate_limit_limits *limit
                      uint64_t now_ms);
 enum rate_limit_welcome rate_limit_knock(struct rate_limit *c, const union uv_address *a,
                                          uint64_t now_ms);
-/* Returns whether the first message of a connection from an address over its rate (HASTY) may be
- * decrypted. */
+/* Returns whether the first handshake message of a connection from an address over its rate (HASTY)
+ * may be decrypted now (limit looks_per_s). */
 bool rate_limit_look(struct rate_limit *c, const union uv_address *a, uint64_t now_ms);
 /* Returns whether connections arrive faster than calm_per_s. */
 bool rate_limit_is_thick(const struct rate_limit *c, uint64_t now_ms);
-/* Returns the key of an address for the limits. The port is not part of it. */
+/* Returns the table key of an address: a hash without the port. */
 uint64_t rate_limit_key(const struct rate_limit *c, const union uv_address *a);
 
 #endif

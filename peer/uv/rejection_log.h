@@ -1,7 +1,7 @@
-/* peer/uv/rejection_log.h -- reports refused connections: one line per kind, at growing
- * intervals. Each kind has its own intervals (log_backoff.h) and count, so that a flood does not
- * fill the log. Connections that send nothing, such as health checks and port scans, are counted
- * and not reported. */
+/* peer/uv/rejection_log.h -- reports refused connections: one line per kind of rejection, at
+ * growing intervals (log_backoff.h), so that a flood does not fill the log. Each kind has its own
+ * intervals and count. Connections that send nothing, such as health checks and port scans, are
+ * counted and not reported. */
 #ifndef PEER_UV_REJECTION_LOG_H
 #define PEER_UV_REJECTION_LOG_H
 
@@ -9,13 +9,15 @@
 #include "peer/uv/log_backoff.h"
 
 enum rejection_log_kind {
-    /* The other end sent nothing, or ended early without the cluster key. Not reported. */
+    /* The other end sent nothing, or closed the connection before its first message was complete.
+     * Not reported. */
     REJECTION_LOG_QUIET,
     REJECTION_LOG_UNSEALED, /* The first message is not sealed with the cluster key. */
-    /* The first message was sealed with the cluster key, and the other end closed the connection
-     * after the reply. */
+    /* The first message was sealed with the cluster key. The other end closed the connection after
+     * it got the reply. */
     REJECTION_LOG_UNENDED,
-    /* The first message was sealed with the cluster key, and the handshake timed out. */
+    /* The first message was sealed with the cluster key, but the rest of the handshake did not
+     * arrive before the deadline. */
     REJECTION_LOG_SLOW,
     REJECTION_LOG_VERSION, /* The two ends have no protocol version in common. */
     /* The connection was refused, or replaced by a newer one, because too many connections

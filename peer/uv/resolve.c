@@ -12,8 +12,8 @@
 
 static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
-/* Returns whether a host has valid length and characters: printable ASCII without blanks and
- * brackets. Other characters would only spoil log lines. */
+/* Returns whether a host name has a valid length and consists of printable ASCII without blanks and
+ * brackets. Other characters cannot be part of a name and would garble log lines. */
 static bool host_ok(const char *host, size_t n)
 {
     if (n == 0 || n > UV_RESOLVE_HOST_MAX)
@@ -52,7 +52,7 @@ int uv_resolve_split(const char *address, bool allow_any_port, char host[UV_RESO
     if (end < begin || !host_ok(begin, n))
         return -EINVAL;
     if (!v6 && memchr(begin, ':', n))
-        return -EINVAL; /* In an IPv6 address without brackets the port's colon is ambiguous. */
+        return -EINVAL; /* In an IPv6 address without brackets, the colon of the port is unclear. */
     memcpy(host, begin, n);
     host[n] = '\0';
     *port = number;
@@ -145,8 +145,8 @@ static void on_answer(uv_getaddrinfo_t *request, int status, struct addrinfo *li
     r->done(r, answer, n);
 }
 
-/* Looks up a name on libuv's threads. The first lookup starts the threads, so it first checks
- * that they can start. */
+/* Starts to look up a name on libuv's threads. libuv starts the threads for the first lookup and
+ * aborts if it cannot, so the first lookup checks this in advance (fd_reserve.h). */
 static int ask(uv_loop_t *loop, struct uv_resolve *r, const char *host, uint16_t port)
 {
     char service[6];

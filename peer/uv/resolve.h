@@ -1,9 +1,10 @@
 /* peer/uv/resolve.h -- converts "host:port" to all its socket addresses, and addresses to text.
  *
- * A bootstrap name may stand for many peers, because a container service has one address for each
- * replica. All answers are therefore kept: without duplicates, at most UV_RESOLVE_MAX. Names are
- * looked up on libuv's threads. A numeric address needs no lookup. The caller starts a new lookup
- * when it wants new answers. An IPv6 address is written "[::1]:7100".
+ * A bootstrap name may stand for many peers: in Kubernetes, for example, the name of a service has
+ * one address for each container. All distinct addresses are therefore kept, at most
+ * UV_RESOLVE_MAX. Names are looked up on libuv's threads. A numeric address needs no lookup.
+ * Answers are not cached: each call looks the name up again. An IPv6 address is written
+ * "[::1]:7100".
  */
 #ifndef PEER_UV_RESOLVE_H
 #define PEER_UV_RESOLVE_H
@@ -37,8 +38,8 @@ struct uv_resolve
      * again. */
     bool threaded;
     union uv_address answer;
-    /* Called once per lookup, never within uv_resolve_start(). n == 0: the name does not
-     * resolve, or the lookup was cancelled. The answers are borrowed for the call. */
+    /* Called once per lookup, never within uv_resolve_start(). a[0..n): addresses of the name,
+     * borrowed for the call. n == 0: the name does not resolve, or the lookup was cancelled. */
     void (*done)(struct uv_resolve *r, const union uv_address *a, uint32_t n);
     void *self;
     uint32_t tag; /* Free for use by the caller. */
@@ -67,11 +68,11 @@ void uv_resolve_text(const struct sockaddr *a, char out[UV_RESOLVE_TEXT]);
 void uv_resolve_host(const struct sockaddr *a, char out[UV_RESOLVE_TEXT]);
 bool uv_resolve_same(const union uv_address *a, const union uv_address *b);
 bool uv_resolve_loopback(const union uv_address *a);
-/* Returns whether the address is 0.0.0.0 or [::], also IPv4-mapped. These stand for all
- * addresses of the machine. */
+/* Returns whether the address is 0.0.0.0 or [::], also in IPv4-mapped form. Both mean all addresses
+ * of the machine. */
 bool uv_resolve_wildcard(const union uv_address *a);
-/* Returns whether the address is multicast or 255.255.255.255, also IPv4-mapped. A TCP connection to
- * these is impossible. */
+/* Returns whether the address is a multicast address or 255.255.255.255, also in IPv4-mapped form.
+ * TCP cannot connect to such an address. */
 bool uv_resolve_group(const union uv_address *a);
 /* Returns the addresses of both ends of a socket. All zero: unknown, such as `remote` of a
  * listening socket. */

@@ -13,8 +13,8 @@ static void pump(struct uv_link *l);
 
 /* ---- Queues ----------------------------------------------------------- */
 
-/* Removes the first item of a queue. Keeps it for a later message, or frees it if enough are
- * kept. */
+/* Removes the first item of a queue. Keeps the item for a later message, or frees it if
+ * UV_SESSION_SPARES items are kept already. */
 static void drop_first(struct uv_session *s, enum frame_lane lane)
 {
     struct uv_session_queue *q = &s->queue[lane];
@@ -200,8 +200,8 @@ static void on_written(uv_write_t *request, int status)
         l->net->sent(l->net->self, l);
 }
 
-/* Called before something is sent. If nothing is in flight, the throughput probe ends the
- * current burst. */
+/* Called before bytes are sent. If no sent bytes are unacknowledged, the throughput probe ends the
+ * current burst of its measurement. */
 static void look(struct uv_link *l)
 {
     struct uv_session *s = l->session;
@@ -323,8 +323,8 @@ static ptrdiff_t take_records(struct uv_link *l)
     return (ptrdiff_t)at;
 }
 
-/* Reports that bytes of an incomplete message have arrived. On a slow link a message may take
- * longer than the time after which a silent peer is suspected. */
+/* Reports that bytes of an incomplete message have arrived. Without this report, a peer on a slow
+ * link would be suspected while a long message arrives. */
 static void tell_heard(struct uv_link *l)
 {
     struct uv_session *s = l->session;

@@ -1,18 +1,20 @@
-/* peer/uv/session.h -- traffic of an open link: messages to sealed records on the stream, and back.
+/* peer/uv/session.h -- traffic of an open link: converts messages to sealed records on the stream,
+ * and received records to messages.
  *
  *   uv_session_send --> [control queue] --\  cut, seal   chunk 0 --> uv_write
  *                   --> [bulk queue]    --/              chunk 1 --> uv_write
  *
- * Sending. There are two queues. Messages are cut into records as late as possible, so a control
- * message overtakes a bulk message between two records. libuv has at most UV_SESSION_CHUNKS
- * chunks at a time, and TCP_NOTSENT_LOWAT keeps the kernel's queue equally short. A heartbeat
- * therefore waits for at most 128 KiB and the data in flight, and never for a whole model. If
- * the control queue exceeds its limit, the link is closed, because the other end has stopped
- * reading. The node's lock step limits the bulk queue; UV_SESSION_BULK_MAX is a second limit.
+ * Sending. There are two queues. Messages are cut into records as late as possible, so that a
+ * control message can be sent between two records of a bulk message. libuv gets at most
+ * UV_SESSION_CHUNKS chunks at a time, and TCP_NOTSENT_LOWAT limits the unsent bytes in the kernel.
+ * A heartbeat therefore waits for at most 128 KiB and the data in flight, and never for a whole
+ * model. If the control queue exceeds its limit, the link is closed, because the other end has
+ * stopped reading. The node sends one round at a time, which limits the bulk queue;
+ * UV_SESSION_BULK_MAX is a second limit.
  *
- * Receiving. Each message is passed on in the call that reads its last bytes. The next read follows
- * only then, so the socket's receive window is the only inbound queue, and a slow reader slows down
- * the sender.
+ * Receiving. Each message is delivered in the call that reads its last bytes, and the next read
+ * follows after the delivery. The socket's receive window is therefore the only inbound queue, and
+ * a slow reader slows down the sender.
  */
 #ifndef PEER_UV_SESSION_H
 #define PEER_UV_SESSION_H
@@ -76,8 +78,8 @@ struct uv_session
     bool closed;  /* True: the CLOSE record was sealed. */
     int fd;       /* File descriptor of the socket. */
     struct uv_carried carried;
-    /* rekey_at_ms: time at which the key is changed next. heard_ms: time from which the next
-     * heard() callback may be made. Both in milliseconds of the loop's clock. */
+    /* rekey_at_ms: time of the next change of the encryption key. heard_ms: earliest time of the
+     * next heard() callback. Both in milliseconds of the loop's clock. */
     uint64_t rekey_at_ms, heard_ms;
     /* opened: a record that does not complete its message has arrived since the last heard()
      * callback. whole: the last read completed a message. */
@@ -86,7 +88,8 @@ struct uv_session
     uint8_t in[UV_SESSION_IN];
 };
 
-/* The functions from here on are for peer/uv/link.c. uv_session_open() returns 0 or -ENOMEM. */
+/* Opens the session of a link. Returns 0 or -ENOMEM. This function and the following ones are for
+ * peer/uv/link.c. */
 __attribute__((warn_unused_result)) int uv_session_open(struct uv_link *l);
 /* Frees the session's data. Called after all handles of the link are closed. */
 void uv_session_free(struct uv_link *l);
@@ -100,8 +103,8 @@ void uv_session_send(struct uv_link *l, enum frame_lane lane, const uint8_t *hea
                      struct packet *body);
 /* Implements uv_link_carried() for an open session. */
 struct uplink_bursts uv_session_carried(struct uv_link *l, double *rtt_us);
-/* Sends no more messages except queued control messages, then CLOSE, then half-closes the
- * connection. */
+/* Ends the session: sends the queued control messages, then CLOSE, and then half-closes the
+ * connection. Queued bulk messages are dropped. */
 void uv_session_hangup(struct uv_link *l);
 
 #endif

@@ -22,7 +22,7 @@
 
 enum {
     SPARE_PORTS = 100, /* Number of ports that next_free_port() tries. */
-    SHOWN = 8          /* Digits of a public key in a message. */
+    SHOWN = 8          /* Hexadecimal digits of a public key that an error text shows. */
 };
 
 __attribute__((format(printf, 3, 4))) static int refuse(char error[SETTINGS_ERROR_MAX], int err,
@@ -43,8 +43,8 @@ int settings_begin(struct settings *s, struct uv_driver_config *c, char error[SE
         return refuse(error, -EIO, "cannot get the time or random bytes from the system");
     c->node.boot = random[0];
     c->node.own_seed = random[1];
-    /* The incarnation is the start time. A process that starts later therefore has the larger
-     * one, even if the earlier process has raised its incarnation. */
+    /* The incarnation is the start time in ms, times 2^20. A process that starts later therefore
+     * has a larger incarnation, even if the earlier process has incremented its own. */
     c->node.incarnation = ((uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_usec / 1000) << 20;
     c->node.crypto = &s->crypto;
     c->identity = &s->identity;
@@ -77,7 +77,7 @@ static int cut_list(const struct options *o, const char *option, uint32_t max,
                           (unsigned)max);
         list->at[list->n++] = one;
     }
-    if (list->n == 0) /* An empty bootstrap list would make the peer start a run of its own. */
+    if (list->n == 0) /* With an empty list the peer would start a new run, not join one. */
         return refuse(error, -EINVAL, "--%s: found '%.80s', expected HOST:PORT,...", option, text);
     return 0;
 }
@@ -158,8 +158,8 @@ static uint16_t next_free_port(const union uv_address *a)
     return 0;
 }
 
-/* The README starts two peers on one machine with commands that differ only in the peer's name,
- * so the second peer finds the default port in use. */
+/* The commands of the README start two peers on one machine and name no port, so the second peer
+ * finds the default port in use and takes the next free one. */
 bool settings_move(struct settings *s, struct uv_driver_config *c)
 {
     union uv_address first;
@@ -395,7 +395,7 @@ int settings_token(struct settings *s, struct uv_driver_config *c, char error[SE
     return 0;
 }
 
-/* ---- How long, how often ------------------------------------------------ */
+/* ---- Time limits and evaluation ----------------------------------------- */
 
 int settings_duration(const struct options *o, const char *name, int64_t *us,
                       char error[SETTINGS_ERROR_MAX])
@@ -411,7 +411,7 @@ void settings_limits(const struct options *o, struct node_config *c)
     c->patience_us = (int64_t)(options_real(o, "quorum-timeout") * 1e6);
     c->worker_limit_us = (int64_t)(options_real(o, "straggler-timeout") * 1e6);
     c->evaluate_every = NODE_EVALUATE_AUTO;
-    /* options_uint() returns 0 if --evaluate-samples is not given. */
+    /* options_uint() returns 0 if --evaluate-samples is not given. The node then chooses. */
     c->evaluate_samples = options_uint(o, "evaluate-samples");
     if (!options_given(o, "evaluate-every"))
         return;

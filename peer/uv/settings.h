@@ -33,8 +33,8 @@ struct settings
     const struct options *o;
     char name[WIRE_NAME_MAX + 1];
     struct settings_list bootstrap, advertise;
-    /* Note for the user about the port that settings_listen() or settings_move() chose. "":
-     * none. */
+    /* Message for the user about the port that settings_listen() or settings_move() chose. "": no
+     * message. */
     char notice[SETTINGS_ERROR_MAX];
     uint8_t psk[CHANNEL_KEY];
     struct channel_identity identity;
@@ -45,20 +45,22 @@ struct settings
     struct members_crypto crypto;
 };
 
-/* Each of the functions to settings_token() sets the fields of *c that its options determine.
- * Returns 0, or a negative errno with a sentence in error[]. settings_begin() comes first and
- * sets the fields that no option determines. settings_name() must follow settings_listen(),
- * because the default name contains the port. settings_token() must follow settings_identity(). */
+/* Each of the functions from here to settings_token() sets the fields of *c that its options
+ * determine. It returns 0, or a negative errno with a sentence in error[]. settings_begin() must be
+ * called first and sets the fields that no option determines. settings_name() must follow
+ * settings_listen(), because the default name contains the port. settings_token() must follow
+ * settings_identity(). */
 int settings_begin(struct settings *s, struct uv_driver_config *c, char error[SETTINGS_ERROR_MAX]);
 int settings_addresses(struct settings *s, struct uv_driver_config *c,
                        char error[SETTINGS_ERROR_MAX]);
 /* Must be called after settings_addresses(). Calls settings_move() if the default port is in
  * use. */
 int settings_listen(struct settings *s, struct uv_driver_config *c, char error[SETTINGS_ERROR_MAX]);
-/* Replaces the default port, which is in use, by the next free port in `c`. Does so only if
- * --listen is not given and the bootstrap list names the default port of this machine. Returns
- * true if it did; s->notice then says so. Another process may take the new port before
- * uv_driver_open(). If that fails with -EADDRINUSE, call both functions again. */
+/* Called if the default port is in use: sets the listening port in `c` to the next free one. Does
+ * nothing unless --listen is missing and the bootstrap list names the default port of this machine.
+ * Returns true if the port was changed; s->notice is then the message for the user. Another process
+ * may take the new port before uv_driver_open() binds it. If uv_driver_open() then fails with
+ * -EADDRINUSE, call both functions again. */
 bool settings_move(struct settings *s, struct uv_driver_config *c);
 /* Writes to error[] why uv_driver_open() failed at UV_DRIVER_DOOR with `err`, and which --listen to
  * use instead. */
@@ -75,8 +77,8 @@ void settings_limits(const struct options *o, struct node_config *c);
 int settings_uplink(const struct options *o, struct node_config *c, char error[SETTINGS_ERROR_MAX]);
 /* Reads the identity from the file `path`, or creates it. The file is locked until
  * settings_close(). path NULL: a new random identity that is not stored. `owner`: public key of the
- * peer whose checkpoints will be continued, in hexadecimal; a missing file then gives -ENOKEY. NULL:
- * no checkpoint names its owner. */
+ * peer whose checkpoints will be continued, in hexadecimal; a missing file then gives -ENOKEY.
+ * NULL: no checkpoint names its owner. */
 int settings_identity(struct settings *s, struct uv_driver_config *c, const char *path,
                       const char *owner, char error[SETTINGS_ERROR_MAX]);
 void settings_close(struct settings *s);

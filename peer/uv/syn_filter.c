@@ -73,8 +73,9 @@ bool syn_filter_knock(struct syn_filter *s, const union uv_address *a)
     return false;
 }
 
-/* Ends the window of one entry. Returns whether the program must change. A small change of the
- * kept share does not count, because the estimate always varies. */
+/* Ends the counting period of one address and sets the share of its SYN packets to keep. Returns
+ * whether the BPF program must change. A small change of the share is ignored, because the
+ * estimated rate always varies. */
 static bool settle(struct syn_filter_entry *e, const struct syn_filter_limits *l,
                    uint64_t window_ms)
 {
@@ -113,7 +114,7 @@ bool syn_filter_is_on(const struct syn_filter *s)
     return on;
 }
 
-/* ---- the program ------------------------------------------------------- */
+/* ---- BPF program ------------------------------------------------------- */
 
 #ifdef __linux__
 
@@ -177,8 +178,8 @@ static void put_entries(struct writer *w, const struct syn_filter *s, bool v6)
     give_back(w, ALL);
 }
 
-/* Only SYN packets are dropped, because accepted connections inherit the program of the
- * listening socket. */
+/* The program drops SYN packets only, because accepted connections inherit the program from the
+ * listening socket, and their packets must pass. */
 size_t syn_filter_program(const struct syn_filter *s,
                           struct syn_filter_code code[SYN_FILTER_PROGRAM_MAX])
 {

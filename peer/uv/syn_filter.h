@@ -1,11 +1,11 @@
 /* peer/uv/syn_filter.h -- lets the kernel drop connections of a flood before they wake up the
  * process.
  *
- * A connection that is accepted only to be closed costs 15 microseconds of CPU time. Thousands of
- * them per second slow down the training. An address with more than per_s connections per second
- * is therefore filtered: a classic BPF program on the listening socket drops its SYN packets at
- * random, except about pass_per_s per second. The kernel drops them without waking up the process
- * and before the other side has a connection.
+ * A connection that is accepted and closed at once costs 15 microseconds of CPU time. Thousands of
+ * connections per second slow down the training. An address with more than per_s connections per
+ * second is therefore filtered: a classic BPF program on the listening socket drops its SYN packets
+ * at random, except about pass_per_s per second. The kernel drops them without waking up the
+ * process and before the other side has a connection.
  *
  *   connections of a window (window_ms) --> rate of each of the most frequent addresses
  *        rate > per_s                   --> keep a share of pass_per_s / rate of its SYN packets
@@ -13,11 +13,12 @@
  *
  * While an address is filtered, its rate is estimated as the rate of accepted connections divided
  * by the kept share, so the filter is removed one window after the flood ends. An honest peer at
- * the same address connects by chance, or when TCP retries a second later. Other addresses and
- * established connections are not affected.  The SYN_FILTER_PLACES most frequent addresses are
- * found by the algorithm of Misra and Gries (1982): every address with more than a ninth of all
- * connections is among them. A flood from thousands of addresses is limited by the acceptor's
- * other limits.
+ * the same address connects if its packet is among the kept ones, or when TCP retries a second
+ * later. Other addresses and established connections are not affected.
+ *
+ * The SYN_FILTER_PLACES most frequent addresses are found by the algorithm of Misra and Gries
+ * (1982): every address with more than a ninth of all connections is among them. A flood from
+ * thousands of addresses is limited by the other limits of peer/uv/accept.h.
  *
  * All functions are pure except syn_filter_attach(), which does nothing on systems without such
  * filters.
@@ -41,8 +42,8 @@ struct syn_filter_entry
 {
     bool used, v6, sieved;
     uint32_t prefix[2]; /* Address in host byte order. IPv4 uses prefix[0] only. */
-    /* Estimated number of connections in this window. Connections of addresses that have no entry
-     * lower it (Misra and Gries). */
+    /* Estimated number of connections in this counting period. A connection of an address without
+     * an entry reduces the number by one (algorithm of Misra and Gries). */
     uint32_t n;
     double kept; /* Share of this address's SYN packets that pass the filter, in (0, 1]. */
 };
@@ -68,8 +69,8 @@ bool syn_filter_knock(struct syn_filter *s, const union uv_address *a);
 /* Starts the next window if the current one has ended. Returns true if the program has changed
  * and must be attached again. */
 bool syn_filter_turn(struct syn_filter *s, uint64_t now_ms);
-/* Returns whether an address is filtered. If so, syn_filter_turn() must be called in each
- * window, also without connections. */
+/* Returns whether any address is filtered. If so, syn_filter_turn() must be called after each
+ * window_ms, even if no connection arrives. */
 bool syn_filter_is_on(const struct syn_filter *s);
 /* Writes the BPF program for the filtered addresses. Returns its number of instructions. 0: no
  * address is filtered, so no program is needed. */

@@ -1,4 +1,5 @@
-/* peer/uv/throughput_probe.c -- reads TCP_INFO and sets TCP_QUICKACK. */
+/* peer/uv/throughput_probe.c -- measures the throughput of a connection from the kernel's TCP_INFO,
+ * and acknowledges data at once (TCP_QUICKACK). */
 #include "peer/uv/throughput_probe.h"
 
 #include <stdbool.h>
@@ -6,7 +7,8 @@
 
 #ifdef __linux__
 
-/* The kernel's header is used, because the struct in libc lacks the fields at the end. */
+/* The kernel's header is used, because struct tcp_info of libc lacks the last fields, such as
+ * tcpi_bytes_acked. */
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <sys/socket.h>

@@ -13,7 +13,7 @@
  * The kernel measures the time in ticks (4 ms at 250 Hz). A burst begins anywhere in a tick, so
  * the time of one burst is wrong by up to one tick, but the sum over many bursts is right.
  *
- * On other systems nothing is measured.
+ * On systems other than Linux nothing is measured.
  */
 #ifndef PEER_UV_THROUGHPUT_PROBE_H
 #define PEER_UV_THROUGHPUT_PROBE_H

@@ -10,8 +10,8 @@ static bool is_of(const struct traffic *t, size_t i, const uint8_t id[WIRE_ID_BY
     return t->row[i].counted != 0 && memcmp(t->row[i].id, id, WIRE_ID_BYTES) == 0;
 }
 
-/* Returns the row of the table for this id. If there is none, returns the row that a new id may
- * replace. */
+/* Returns the row of the peer `id`. If the peer has no row, returns the row that it may use: a free
+ * one or the least recently used one. */
 static size_t place_of(const struct traffic *t, const uint8_t id[WIRE_ID_BYTES])
 {
     size_t oldest = 0;

@@ -11,14 +11,15 @@
 
 enum { TRAFFIC_PEERS = 512 };
 
-/* Initialise with zeros. */
+/* Table of byte counts by peer. Initialise all fields with zeros. */
 struct traffic
 {
     struct
     {
         uint8_t id[WIRE_ID_BYTES];
         uint64_t sent, received; /* Bytes over sessions that have ended. */
-        /* Number of the peer's last session, counted over all peers. 0: the row is free. */
+        /* Sequence number of the peer's last session among the ended sessions of all peers. 0: the
+         * row is free. */
         uint64_t counted;
     } row[TRAFFIC_PEERS];
     uint64_t n_sessions;

@@ -30,8 +30,8 @@ static void work(void *arg)
     uv_mutex_unlock(&w->mutex);
 }
 
-/* libuv may merge several wake-ups into one, or wake up once without a new state. The flags
- * therefore say what has happened. */
+/* Runs on the loop thread after uv_async_send(). libuv may merge several wake-ups into one, or wake
+ * up without a new result. The worker's flags therefore say what has happened. */
 static void on_async(uv_async_t *async)
 {
     struct uv_worker *w = async->data;

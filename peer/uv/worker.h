@@ -25,14 +25,13 @@ struct uv_worker
     /* Protected by the mutex, like the next four fields. True: a job waits for the worker. */
     bool posted;
     bool finished;
-    bool gets_on; /* True: uv_worker_sign() was called and sign() has not been called since. */
+    bool gets_on; /* True: progress of the job, from uv_worker_sign(), is not reported yet. */
     /* Latest value passed to uv_worker_part() and not yet reported by part_ready(). 0: none. */
     size_t part;
     bool quit;
     struct uv_worker_calls
     {
-        /* The functions done(), part_ready() and sign() are called on the loop thread. done(): the
-         * job has ended. */
+        /* Called when the job has ended. Runs on the loop thread, as part_ready() and sign() do. */
         void (*done)(void *self);
         /* Called any number of times per job, when the first n encoded bytes of the delta can be
          * sent. */
@@ -46,7 +45,8 @@ struct uv_worker
  * uv_worker_close(). */
 int uv_worker_open(struct uv_worker *w, uv_loop_t *loop, struct node *node,
                    const struct uv_worker_calls *calls);
-/* Callbacks for config.part and config.sign of the node. node_work() calls them, on any thread. */
+/* Functions for the fields `part` and `sign` of struct node_config. node_work() calls them, on any
+ * thread. */
 void uv_worker_part(void *worker, size_t n);
 void uv_worker_sign(void *worker);
 void uv_worker_post(struct uv_worker *w);

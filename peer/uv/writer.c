@@ -13,8 +13,9 @@
 
 enum stage { IDLE, POSTED, ENDED };
 
-/* Data that both threads access. They have their own allocation, so that a thread that hangs in
- * a disk operation can still wake up safely after the driver has gone. */
+/* Data that the loop thread and the writer thread access. They are allocated apart from the driver,
+ * so that a writer thread that hangs in a disk operation can safely return after the driver was
+ * freed. */
 struct uv_writer_job
 {
     uv_thread_t thread;
@@ -25,8 +26,8 @@ struct uv_writer_job
     enum stage stage;
     bool quit;
     bool gone; /* True: the thread has ended. */
-    /* The fields from here on belong to the writer thread while the stage is POSTED, else to the
-     * loop thread. */
+    /* The fields from here on belong to the writer thread while `stage` is POSTED, and to the loop
+     * thread otherwise. */
     struct checkpoint_store *slots;
     struct state state;
     /* Label of the checkpoint to write. `text` holds the strings of the label. */

@@ -1,13 +1,13 @@
-/* peer/uv/writer.h -- the thread that writes checkpoints, so that neither loop nor worker waits
- * for a disk.
+/* peer/uv/writer.h -- the thread that writes checkpoints, so that neither loop nor worker waits for
+ * a disk.
  *
  *   loop thread    uv_writer_keep(state) .......................... done(result)
  *   writer thread         \--- hash, write, sync, rename, sync ---/ uv_async
  *
- * One checkpoint is written at a time. During that time uv_writer_keep() returns -EBUSY, and its
- * caller tries again later with a newer state. The writer takes a state by exchange: the caller
- * gets the previously written state back, empty but with its memory. From the third checkpoint
- * on, the loop thread therefore allocates nothing.
+ * One checkpoint is written at a time. Until its end uv_writer_keep() returns -EBUSY, and the
+ * caller tries again later with a newer state. uv_writer_keep() exchanges buffers: it takes the
+ * caller's state and returns the buffer of the previous checkpoint, empty but with its memory. From
+ * the third checkpoint on, the loop thread therefore allocates nothing.
  */
 #ifndef PEER_UV_WRITER_H
 #define PEER_UV_WRITER_H
@@ -41,8 +41,8 @@ struct uv_writer
     int64_t time_us, cpu_us;
 };
 
-/* Starts the thread. Returns 0 or a negative errno. The thread owns *slots from uv_writer_keep()
- * to done(); otherwise the caller does. */
+/* Starts the thread. Returns 0 or a negative errno. *slots is the checkpoint store: the thread owns
+ * it from uv_writer_keep() to done(), and the caller otherwise. */
 __attribute__((warn_unused_result)) int uv_writer_open(
     struct uv_writer *w, uv_loop_t *loop, struct checkpoint_store *slots,
     void (*done)(void *self, const struct uv_writer_result *r), void *self);
