@@ -5,9 +5,10 @@
  * false model that the attack chooses.
  *
  *   a job of an attacker:
- *     its own x = mean of the models of its honest neighbours. No peer then waits for the
- *                 attacker, and its sketches reveal nothing.
- *     for each edge: the claimed model for this victim is encoded as Q(claim - a)
+ *     its own x = mean of the models of its honest neighbours, so that its consensus distance
+ *                 and its sketches look like those of an honest peer
+ *     for each edge: the claimed model for this victim is encoded as the delta Q(claim - a),
+ *                 where a is the attacker's replica
  *
  * Attackers know the current models of the victim and of its honest neighbours, and know which
  * peers are attackers. Each victim receives a claim of its own.
@@ -32,8 +33,8 @@ struct attack_scene
      * including this attacker. */
     size_t n, n_liars;
     size_t dim;
-    uint64_t key;   /* Seed of the attacker's random numbers in this round. */
-    uint64_t fixed; /* Seed of random numbers that stay the same in all rounds. */
+    uint64_t key;   /* Seed of the attacker's random numbers; changes in each round. */
+    uint64_t fixed; /* Seed of the attacker's random numbers that are equal in all rounds. */
 };
 
 /* Statements that an attack falsifies in addition to its model. */
@@ -42,10 +43,10 @@ enum attack_lie {
     ATTACK_ROUNDS, /* All messages claim that the attacker has done all rounds. */
     ATTACK_MUTE,   /* Deltas carry no sketch, so the consensus distance cannot be estimated. */
     ATTACK_SKETCH, /* Sketches are noise with ten times the norm of the model. */
-    /* The attacker claims that it and all peers around it are under the drift target. The
-     * distances it reports are 0. */
+    /* The attacker claims that its consensus distance and the distances of its neighbours are under
+     * the target. It reports distances of 0. */
     ATTACK_SETTLED,
-    ATTACK_UNSETTLED, /* The attacker never reports that it is under the drift target. */
+    ATTACK_UNSETTLED, /* The attacker never reports a consensus distance under the target. */
 };
 
 struct attack
@@ -67,7 +68,7 @@ enum { ATTACK_ERROR_MAX = 200 };
 int attack_read(const char *spec, uint32_t n, const struct attack **attack, bool *liar,
                 char error[ATTACK_ERROR_MAX]);
 
-/* One attacker in a simulated world. Its mixer is put into the node's configuration. */
+/* One attacker in a simulated world. Its node uses the attacker's mixer instead of the run's. */
 struct attacker;
 struct sim_world;
 /* Returns a new attacker, or NULL if memory is exhausted. */

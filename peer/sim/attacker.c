@@ -1,5 +1,5 @@
-/* peer/sim/attacker.c -- the mixer of a Byzantine member: CHOCO-SGD with false deltas and drift
- * figures. */
+/* peer/sim/attacker.c -- the mixer of a Byzantine member: CHOCO-SGD with false deltas and false
+ * consensus distances. */
 #include "peer/sim/attack.h"
 
 #include "gossip/mixers/choco.h"
@@ -124,16 +124,17 @@ static void draw_sketch(const struct attacker *a, const struct mixing *m, double
         s[k] = (float)(length / sqrt(SKETCH_K) * rng_normal(&rng));
 }
 
-/* Returns a round for the attack ATTACK_ROUNDS: at least the number of training rounds of the
- * run. */
+/* Returns the false round number that the attack ATTACK_ROUNDS announces: at least the number of
+ * training rounds of the run. */
 static uint64_t false_round(const struct attacker *a, uint64_t round)
 {
     uint64_t all = a->world->config.run.rounds;
     return round > all ? round : all;
 }
 
-/* Overwrites the drift estimates in the attacker's node: the averages that are gossiped, and the
- * sums of the tree aggregation. The node then sends these false values. */
+/* Overwrites the estimates of the consensus distance in the attacker's node: the averages that
+ * neighbours exchange, and the sums of the tree aggregation. The node then sends these false
+ * values. */
 static void lie_of_drift(struct attacker *a, struct mixing *m)
 {
     bool noise = lie_of(a) == ATTACK_SKETCH, none = lie_of(a) == ATTACK_SETTLED;
@@ -150,8 +151,8 @@ static void lie_of_drift(struct attacker *a, struct mixing *m)
     }
 }
 
-/* Returns the model to claim on the edge of task t. If the victim has no model, or the attack
- * claims none, returns the attacker's own model. */
+/* Returns the model that the attacker claims to have on the edge of task t. If the victim has no
+ * model, or the attack claims none, returns the attacker's own model. */
 static const float *claim_to(struct attacker *a, struct mixing *m, const struct mixing_task *t)
 {
     const struct sim_config *c = &a->world->config;
@@ -182,15 +183,15 @@ static void encode(struct mixing *m)
         if (a->world->config.attack->claim == NULL)
             memset(t->made->bytes + t->made->len - n, 0xff, n);
     }
-    /* mixing_encode() encodes the sketches after this function returns, so the false figures must
-     * be set here. */
+    /* mixing_encode() encodes sketches and distances after this function returns, so the false
+     * values must be set here. */
     lie_of_drift(a, m);
     for (size_t i = 0; i < m->n_tasks && lie_of(a) == ATTACK_MUTE; i++)
         m->task[i].sketch = false;
     if (lie_of(a) == ATTACK_ROUNDS)
         m->announced.run_round = false_round(a, m->announced.run_round);
-    /* The attacker announces that all peers around it are under the target, so that these
-     * attacks delay the finish only by their sketches. */
+    /* In these attacks the attacker also announces that all peers around it are under the target.
+     * Attacks by sketches can then delay the end of the run only by their sketches. */
     if (lie_of(a) == ATTACK_SETTLED || lie_of(a) == ATTACK_MUTE || lie_of(a) == ATTACK_SKETCH)
         m->announced.settled = SCHEDULE_FAR;
     if (lie_of(a) == ATTACK_UNSETTLED)

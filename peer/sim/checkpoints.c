@@ -1,5 +1,5 @@
-/* peer/sim/checkpoints.c -- the two checkpoints of each simulated peer, which survive a kill of
- * the peer. */
+/* peer/sim/checkpoints.c -- stores the last two checkpoints of each simulated peer, for a restart
+ * after a kill. */
 #include "peer/sim/state.h"
 
 #include <stdlib.h>

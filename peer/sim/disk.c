@@ -1,4 +1,5 @@
-/* peer/sim/disk.c -- the simulated disk: files as lists of writes, names as lists of changes. */
+/* peer/sim/disk.c -- a simulated disk, which records each write to a file and each change of a name
+ * until it is durable. */
 #include "peer/sim/disk.h"
 
 #include <assert.h>
@@ -7,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Grows an array by one element. Aborts if memory is exhausted, which a test cannot handle. */
+/* Returns the array `p` of n elements with room for one more. Aborts if memory is exhausted,
+ * because the simulation cannot continue. */
 static void *one_more(void *p, size_t n, size_t size)
 {
     p = realloc(p, (n + 1) * size);
@@ -30,8 +32,8 @@ static struct sim_disk_name *find(struct sim_disk_name *names, const char *name)
     return NULL;
 }
 
-/* Applies a change to a table of names. A name to remove may be missing if an earlier change was
- * lost. */
+/* Applies a change to a table of names. A name to remove or rename may be missing, because an
+ * earlier change may have been lost. */
 static void apply(struct sim_disk_name *names, const struct sim_disk_change *c)
 {
     struct sim_disk_name *from = c->from[0] != '\0' ? find(names, c->from) : NULL;
@@ -110,12 +112,13 @@ static void append(struct sim_disk_inode *f, const void *p, size_t n)
     f->n += n;
 }
 
-/* ---- What may go wrong with a call ---- */
+/* ---- Failures of a call ---- */
 
 enum outcome { ALL, PART, NOTHING };
 
-/* Counts a call and decides whether it does all, part or nothing of its work. Sets *err to its
- * result. A call that fails may nevertheless have done all its work. */
+/* Called at the begin of each disk operation. Counts it, and returns whether it does all, part or
+ * none of its work. Sets *err to the result of the operation: 0 or a negative errno. An operation
+ * that returns an error may have done all its work. */
 static enum outcome begin(struct sim_disk *d, int *err)
 {
     *err = 0;
@@ -167,8 +170,8 @@ static int sim_write(void *self, int file, const void *p, size_t n)
     return err < 0 ? err : put > space ? -ENOSPC : 0;
 }
 
-/* A write that a failed sync did not make durable is LOST: a later sync does not make it durable
- * either. */
+/* If the sync fails, the writes that it did not make durable become SIM_DISK_LOST: no later sync
+ * makes them durable. */
 static int sim_sync(void *self, int file)
 {
     struct sim_disk *d = self;
@@ -223,8 +226,8 @@ static int sim_unlink(void *self, const char *name)
     return err;
 }
 
-/* A name change that a failed directory sync did not write is never made durable. The other
- * changes keep their order. */
+/* Makes name changes durable. If the sync fails, the changes that it did not make durable become
+ * `lost`: no later sync makes them durable. */
 static int sim_sync_dir(void *self)
 {
     struct sim_disk *d = self;

@@ -7,10 +7,10 @@
  *                                      other data
  *
  * At a power loss each unsynced write is kept, lost or kept in part, independently of the others.
- * A lost range inside a file reads as zeros or as garbage. Of the unsynced name changes either
- * the first few are kept, or each is kept or lost independently. A failed sync reports the error
- * once. The data that it did not write stay visible to the process, but are lost at the next
- * power loss even if a later sync succeeds.
+ * A lost range inside a file reads as zeros or as random bytes. Of the unsynced name changes either
+ * the first few are kept, or each is kept or lost independently. A failed sync returns an error
+ * once. Data that it did not make durable stay visible to the process, but are lost at the next
+ * power loss, even if a later sync succeeds.
  *
  * Calls are counted. The test can choose a call that fails, with all, part or none of its work
  * done (`fail_at`). It can also choose a call in which the process dies (`last`): this call and
@@ -71,9 +71,9 @@ struct sim_disk
     struct sim_disk_change *change;
     size_t n_changes;
     uint64_t n_calls;
-    uint64_t fail_at; /* Number of the call that fails with fail_err. 0: none. */
+    uint64_t fail_at; /* Number of the disk call, from 1, that fails with fail_err. 0: none. */
     int fail_err;     /* Positive errno of the failing call. */
-    uint64_t last;    /* Number of the call during which the process dies. 0: none. */
+    uint64_t last;    /* Number of the disk call in which the process dies. 0: none. */
     size_t space;     /* Capacity of the disk in bytes, for all files together. */
 };
 

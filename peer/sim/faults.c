@@ -6,7 +6,7 @@
 
 #include <assert.h>
 
-/* ---- lives ---- */
+/* ---- processes ---- */
 
 void sim_end_peer(struct sim_world *w, struct sim_peer *p, bool clean)
 {
@@ -22,8 +22,8 @@ void sim_end_peer(struct sim_world *w, struct sim_peer *p, bool clean)
     }
 }
 
-/* Delivers the events that waited while the peer was stopped or its worker hung. The heap keeps
- * their order. */
+/* Queues the events that waited while the peer was stopped or its worker hung. They are delivered
+ * now, in their old order. */
 static void let_go(struct sim_world *w, struct sim_peer *p)
 {
     struct sim_queue was = p->late;

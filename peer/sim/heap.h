@@ -8,8 +8,8 @@
 
 #include "peer/node/node.h"
 
-/* How an event is handled: SIM_FOR_NODE is passed to the node. All other kinds are handled by
- * the simulated kernel of the network with sessions. */
+/* Kind of an event. SIM_FOR_NODE is passed to the node. The other kinds are handled by the
+ * simulated kernel and occur only in the network with sessions. */
 enum sim_kind {
     SIM_FOR_NODE,
     SIM_SYN, /* The first packet of a dial reaches the dialled peer. */
@@ -21,8 +21,7 @@ enum sim_kind {
     SIM_FIN,     /* The other end has closed the session. */
     SIM_REFUSED, /* No process listens at the dialled address. */
     SIM_GIVE_UP, /* A dial has timed out. */
-    /* This end has closed the session, and its time limit for an answer of the other end has
-     * passed. */
+    /* This end has closed the session, and the other end has not answered in time. */
     SIM_DRAINED,
     SIM_UNACKED, /* Sent data were not acknowledged for too long. */
     SIM_RESET    /* Injected fault: this end is notified that the session is over. */
@@ -32,12 +31,12 @@ struct sim_event
 {
     int64_t at_us;
     uint64_t seq;
-    /* Receiving peer, and the number of its process start (boot). The event is dropped if the
-     * peer has been started again since. */
+    /* Receiving peer, and the number of its process start (boot) to which the event belongs. If the
+     * peer has been started again, the event is dropped. */
     uint32_t peer, boot;
     enum node_event_type type;
     enum sim_kind kind;
-    int side; /* Index of the sending end of the link, 0 or 1. Used by messages between two ends. */
+    int side; /* Index (0 or 1) of the end of the link that sent the event. */
     uint32_t link, tag;
     /* A flag whose meaning depends on the event. LINK_UP: this end dialled. LINK_DOWN and FIN:
      * closed cleanly. DIAL_FAILED: refused, not timed out. DATA: bulk message. HEARD: a complete

@@ -1,5 +1,5 @@
-/* peer/sim/insider.c -- allow-lists and tokens, and attacks by holders of the cluster key: copied
- * identities and members that do not exist.
+/* peer/sim/insider.c -- simulates allow-lists and tokens, and attackers that hold the cluster key:
+ * they copy an identity, or announce members that do not exist.
  */
 #include "peer/sim/faults.h"
 #include "peer/sim/state.h"
@@ -65,8 +65,8 @@ static void make_vouch(const uint8_t *voucher, const uint8_t *member, struct vou
     sim_sign(voucher, msg, wire_vouch_signed(msg, sizeof msg, v), v->signature);
 }
 
-/* Sends the n records of ghost[] over one link, with endorsements. Peer p endorses every second
- * one. The others are endorsed by the record before them. */
+/* Sends the n false member records of ghost[] over one link, with endorsements. Records with an
+ * even index are endorsed by peer p, and the others by the member of the record before them. */
 static void say_ghosts(struct sim_world *w, struct sim_peer *p, uint32_t link,
                        const struct record *ghost, uint32_t n)
 {

@@ -1,5 +1,6 @@
-/* peer/sim/network.c -- path latencies, addresses and names for both networks, and the plain
- * network, in which a session is up or down at both ends at once.
+/* peer/sim/network.c -- path latencies, addresses and names for both kinds of network, and the
+ * plain network, in which a session is up or down at both ends at once. session.c has the other
+ * kind.
  */
 #include "peer/sim/state.h"
 
@@ -59,8 +60,8 @@ uint32_t sim_new_link(struct sim_world *w, struct sim_link link)
     return w->n_links++;
 }
 
-/* Ends a session at both ends. If one peer has ended cleanly, its messages under way still
- * arrive, among them the message that it has finished. */
+/* Ends a session at both ends. `clean`: one peer has ended by itself, and the messages that it has
+ * sent still arrive, such as the message that it has finished. */
 void network_break(struct sim_world *w, uint32_t number, bool clean)
 {
     struct sim_link *l = &w->links[number];

@@ -1,5 +1,5 @@
-/* peer/sim/session.c -- the network with sessions: each end learns of a session's start and end
- * only through the events that reach it. */
+/* peer/sim/session.c -- the simulated network with sessions like TCP: an end is informed of the
+ * start and the end of a session only by packets that arrive. */
 #include "peer/sim/state.h"
 
 #include <math.h>
@@ -31,17 +31,17 @@ static void hold(struct sim_world *w, int side, struct sim_event e)
                                                .link = e.link});
 }
 
-/* Returns the time at which n more bytes have been sent over a line, that is a link or the uplink
- * or downlink of a host. The line becomes free at free_us and carries bytes_per_s. bytes_per_s 0:
- * no limit. */
+/* Returns the time in microseconds at which n more bytes have been sent over a line, which is a
+ * link, or the uplink or downlink of a host. The line is busy until free_us, and carries
+ * bytes_per_s bytes per second (0: no limit). */
 static int64_t through(int64_t now_us, int64_t free_us, double bytes_per_s, size_t n)
 {
     int64_t from = free_us > now_us ? free_us : now_us;
     return bytes_per_s > 0 ? from + (int64_t)(1e6 * (double)n / bytes_per_s) : from;
 }
 
-/* Returns the rate limit of a TCP transfer with loss: segment / round trip * sqrt(3/2 / loss)
- * (Mathis, Semke, Mahdavi, Ott 1997, eq. 3). */
+/* Returns the largest rate of a TCP connection on a path with loss, in bytes per second:
+ * segment / round trip * sqrt(3/2 / loss) (Mathis, Semke, Mahdavi, Ott 1997, eq. 3). */
 static double lossy_rate(const struct sim_path *path)
 {
     double trip_s = 1e-6 * (double)(2 * path->latency_us + path->jitter_us);
@@ -52,8 +52,9 @@ static double lossy_rate(const struct sim_path *path)
     return path->bytes_per_s > 0 && path->bytes_per_s < rate ? path->bytes_per_s : rate;
 }
 
-/* Returns the additional delay if the last segment of a message is lost. Only a timer detects
- * that loss, and each repeated loss doubles its timeout. 0: the segment is not lost. */
+/* Returns the delay of a message, in microseconds, by random losses of its last segment. TCP
+ * detects such a loss only by a timer, and each further loss doubles the timeout. 0: the segment is
+ * not lost. */
 static int64_t resend_us(struct sim_world *w, const struct sim_path *path)
 {
     int64_t us = 0, timer = SIM_RESEND_US + 2 * path->latency_us + path->jitter_us;
@@ -62,9 +63,9 @@ static int64_t resend_us(struct sim_world *w, const struct sim_path *path)
     return us;
 }
 
-/* Sends an event to the other end, or holds it if the path is cut. It arrives after the time on
- * the line and the latency. A control message may overtake bulk messages; no other message
- * overtakes another. */
+/* Sends an event to the other end of the link, or stores it in w->held if the path is cut. The
+ * event arrives after its transmission time and the latency of the path. A control message may
+ * overtake bulk messages; otherwise messages arrive in order. */
 static void transmit(struct sim_world *w, int side, struct sim_event e)
 {
     struct sim_link *l = &w->links[e.link];
@@ -268,14 +269,14 @@ static void take_syn(struct sim_world *w, struct sim_peer *p, struct sim_event *
     transmit(w, 1, (struct sim_event){.kind = listens ? SIM_REPLY : SIM_REFUSED, .link = e->link});
 }
 
-/* Marks the session up at one end. The state changes before the node gets LINK_UP, because a
- * reset from the other end must find it even if the reset arrives first. */
+/* Marks the session up at one end and queues LINK_UP for its node. The state changes at once,
+ * because a reset from the other end may arrive before the node gets LINK_UP. */
 static void go_up(struct sim_world *w, struct sim_peer *p, uint32_t link, int side)
 {
     struct sim_link *l = &w->links[link];
     bool in_time = w->now_us - l->dialled_us < SIM_GIVE_UP_US && !l->over;
     if (!sim_lives(p) || p->boot != l->boot[side] || l->state[side] != SIM_END_NONE || !in_time) {
-        /* The answer may reach a dialler that was stopped after the time for a dial is over. */
+        /* A dialler that was stopped may get the answer only after the dial has timed out. */
         if (side == 0)
             fail_dial(w, p, link, false);
         if (l->state[side] == SIM_END_NONE)
@@ -311,7 +312,7 @@ static void take_fin(struct sim_world *w, struct sim_event *e, int side)
     struct sim_link *l = &w->links[e->link];
     bool has = has_end(w, l, side);
     if (l->state[side] == SIM_END_NONE && side == 1)
-        l->state[side] = SIM_END_GONE; /* The session ended before the dialled end marked it up. */
+        l->state[side] = SIM_END_GONE; /* The session ended before it was up at the dialled end. */
     if (!has)
         return;
     if (l->state[1 - side] == SIM_END_DRAINING && l->state[side] == SIM_END_UP)

@@ -32,12 +32,12 @@ enum {
     SIM_UNIX_S = 1700000000, /* Wall-clock time, in seconds, at which a world begins. */
     /* Interval of the progress reports to a peer that is receiving a long message. */
     SIM_HEARD_US = 250 * 1000,
-    /* Ratio of the time of a local step to the time of a job without local steps. */
+    /* Duration of a local step divided by the duration of a job without local steps. */
     SIM_MIXING = 4,
     SIM_PARTS = 3 /* Maximum number of fragments of a delta per job. */
 };
 
-/* Place for one checkpoint. The checkpoint is complete, or the place is empty. */
+/* Memory for one checkpoint of a simulated peer. Contains a complete checkpoint, or none. */
 struct sim_slot
 {
     struct state state; /* Bytes of one checkpoint, as the node wrote them. */
@@ -59,19 +59,19 @@ struct sim_peer
     uint32_t index, boot, n_ids;
     struct node *node;
     struct members_crypto crypto;
-    struct attacker *attacker; /* Attacker data. NULL: the peer is honest. */
+    struct attacker *attacker; /* State of a Byzantine peer. NULL: the peer is honest. */
     char name[WIRE_NAME_MAX + 1], address[WIRE_NAME_MAX + 8];
     const char *advertise;
     uint8_t id[WIRE_ID_BYTES];
-    int64_t wake_us; /* Time of the earliest queued TIMER. INT64_MAX: none. */
-    /* Factor on the time of local steps, constant during the run (step_spread and straggler of
-     * struct sim_config). */
+    int64_t wake_us; /* Time of the earliest queued NODE_TIMER event. INT64_MAX: none. */
+    /* Factor by which the peer's local steps take longer, constant during the run (step_spread and
+     * straggler of struct sim_config). */
     double slowness;
-    double fault; /* Factor on the time of local steps that sim_slow() sets. 1: normal. */
+    double fault; /* Additional factor of this kind, set by sim_slow(). 1: normal speed. */
     /* Relative error of the rate of the peer's clock (sim_set_clock()). 0: exact. */
     double clock_error;
     uint64_t sent, received;
-    /* Times at which the host's uplink and downlink become free. */
+    /* Times at which the host's uplink and downlink have sent all queued bytes, in microseconds. */
     int64_t up_us, down_us;
     const char *seed_name[NODE_SEEDS_MAX]; /* Names that the peer has asked to resolve. */
     bool ended;
@@ -84,7 +84,7 @@ struct sim_peer
     bool full;
     /* The peer's last promise of the finish protocol. Owned. Length 0: none. */
     struct bytes promise;
-    /* Numbers of encoded bytes that the job has reported, one per fragment (NODE_PART). */
+    /* For each fragment of the delta: number of bytes encoded up to its end (NODE_PART). */
     size_t part[SIM_PARTS];
     size_t n_parts;
     /* Job of the node, running in the thread pool. Call sim_await() before reading its results. */
@@ -100,21 +100,22 @@ struct sim_link
 {
     uint32_t end[2]; /* Numbers of the two peers of the link. Peer end[0] has dialled. */
     bool up;         /* True: the session is up. Used by the plain network only. */
-    /* True: one end has left cleanly, and messages that are under way still arrive. Used by the
-     * plain network only. */
+    /* True: the peer at one end has ended by itself, and messages that are under way still arrive.
+     * Used by the plain network only. */
     bool drains;
-    /* Arrival time of the last message from each end; in the network with sessions, of the last
-     * control message. Later messages arrive no earlier. */
+    /* For each end, the arrival time of the last message that it sent; in the network with
+     * sessions, of the last control message. Later messages arrive no earlier, so that they stay in
+     * order. */
     int64_t clear_us[2];
 
     /* The fields from here on belong to the network with sessions. An array of two has one element
      * per end of the link. */
-    /* For each end, the number of the process start (boot) to which the session belongs. */
+    /* For each end, the number of the peer's process start (boot) when the session was made. */
     uint32_t boot[2];
     enum sim_end state[2];
     uint32_t tag; /* Tag that the node gave to the dial. */
     bool over;    /* True: the dialling node has received DIAL_FAILED. */
-    /* True: no message passes any more, as with a middlebox that has lost its state. */
+    /* True: all messages are lost, as if a NAT or firewall had forgotten the connection. */
     bool hole;
     int64_t dialled_us;
     /* bulk_us: arrival time of the last bulk message from each end. wire_us: time at which the
@@ -160,7 +161,8 @@ void sim_sign(const uint8_t id[WIRE_ID_BYTES], const uint8_t *msg, size_t n,
 void sim_close_node(struct sim_world *w, struct sim_peer *p);
 /* Waits until the peer's job has run, so that its results can be read. */
 void sim_await(const struct sim_world *w, struct sim_peer *p);
-/* Ends a peer and all its sessions. clean: the peer has ended by itself and was not killed. */
+/* Ends the process of a peer and all its sessions. clean: the peer ended by itself and was not
+ * killed. */
 void sim_end_peer(struct sim_world *w, struct sim_peer *p, bool clean);
 /* Passes an event to the node and carries out the resulting effects. */
 void sim_deliver(struct sim_world *w, struct sim_peer *p, const struct sim_event *e);
@@ -178,7 +180,6 @@ void checkpoints_begin_write(struct sim_world *w, struct sim_peer *p);
 void checkpoints_end_write(struct sim_peer *p);
 /* Discards the write because the peer was killed. The two older checkpoints remain. */
 void checkpoints_lose_write(struct sim_peer *p);
-/* Deletes all checkpoints of the peer. */
 /* Stores a promise of the finish protocol on the disk of the peer `self` (struct sim_peer). Returns
  * false if the disk is full. */
 bool checkpoints_keep_promise(void *self, const uint8_t *bytes, size_t n);
@@ -207,7 +208,7 @@ static inline int sim_side(const struct sim_link *l, const struct sim_peer *p)
 void network_dial(struct sim_world *w, struct sim_peer *p, const struct node_dial *d);
 void network_send(struct sim_world *w, struct sim_peer *p, const struct node_send *s);
 void network_break(struct sim_world *w, uint32_t link, bool clean);
-/* Resolves the name of the event and fills in *ev with the addresses. */
+/* Resolves the bootstrap name of the event e, and stores the addresses in *ev. */
 void network_resolved(struct sim_world *w, struct sim_peer *p, const struct sim_event *e,
                       const char *address[NODE_SEEDS_MAX], struct node_event *ev);
 
@@ -218,8 +219,8 @@ void session_send(struct sim_world *w, struct sim_peer *p, const struct node_sen
                   uint8_t *bytes, size_t n);
 void session_hang_up(struct sim_world *w, struct sim_peer *p, uint32_t link, bool violation);
 void session_take(struct sim_world *w, struct sim_peer *p, struct sim_event *e);
-/* Ends one end of a session without an event to its node. The other end is notified, unless the
- * host is off. */
+/* Closes one end of a session without an event to the node there. The other end is notified, unless
+ * the host is off. */
 void session_drop_end(struct sim_world *w, uint32_t link, int side, bool clean);
 /* Notifies one end, after in_us, that the session is over. The other end is not notified. */
 void session_reset_end(struct sim_world *w, uint32_t link, int side, int64_t in_us);

@@ -1,5 +1,5 @@
-/* peer/sim/world.c -- the nodes of a simulated world: start, end, steps, and the effects of a
- * step. */
+/* peer/sim/world.c -- runs the nodes of a simulated world: starts and ends them, delivers events,
+ * and carries out the effects. */
 #include "peer/sim/world.h"
 
 #include "peer/node/inspect.h"
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- toy signature: the id and a hash, which detects a changed byte ---- */
+/* ---- signatures: identity and hash of the message, which detect changes but not forgeries ---- */
 
 void sim_sign(const uint8_t id[WIRE_ID_BYTES], const uint8_t *msg, size_t n,
               uint8_t out[WIRE_SIGNATURE_BYTES])
@@ -56,8 +56,8 @@ static int64_t clock_us(const struct sim_peer *p, int64_t at_us)
     return at_us + (int64_t)((double)at_us * p->clock_error);
 }
 
-/* Returns the earliest world time, not before the present one, at which the peer's clock shows
- * shown_us or later. INT64_MAX means never, and is returned unchanged. */
+/* Returns the earliest world time, not before the present, at which the peer's clock shows shown_us
+ * or a later time. If shown_us is INT64_MAX (never), returns INT64_MAX. */
 static int64_t world_us(const struct sim_world *w, const struct sim_peer *p, int64_t shown_us)
 {
     if (shown_us == INT64_MAX || p->clock_error == 0)
@@ -137,7 +137,8 @@ int sim_start_peer(struct sim_world *w, struct sim_peer *p)
     return 0;
 }
 
-/* Makes the record by which all peers know this peer from the start, as after a bootstrap. */
+/* Makes the member record of peer p. All nodes get it at their start, so that they know all members
+ * without a bootstrap. */
 static void introduce(struct sim_world *w, struct sim_peer *p)
 {
     struct record *r = &w->known[p->index];
@@ -223,8 +224,8 @@ int sim_open(struct sim_world **out, const struct sim_config *config)
     return err;
 }
 
-/* Closes a node. A node with a job cannot be closed, so its job is stopped and reported done
- * first. The effects of these steps are ignored. */
+/* Closes a node. A node with a running job cannot be closed, so the job is first stopped and
+ * reported as done. The effects that node_step() returns for these events are ignored. */
 void sim_close_node(struct sim_world *w, struct sim_peer *p)
 {
     struct node_event stop = {.now_us = clock_us(p, w->now_us), .type = NODE_STOP};
@@ -292,10 +293,13 @@ static void send_all(struct sim_world *w, struct sim_peer *p, const struct node_
     }
 }
 
-/* Returns the duration of a peer's job in microseconds. A job with local steps takes the time of
- * these steps. For a job without local steps: in the network with sessions, 1/SIM_MIXING of the
- * time of one local step. In the plain network, 0 if local steps follow in a second job
- * (--overlap), else the time of the round's local steps. */
+/* Returns the simulated duration of a peer's job in microseconds:
+ *
+ *   job with local steps                                  time of these steps
+ *   without, network with sessions                        1/SIM_MIXING of the time of a local step
+ *   without, plain network, steps in a second job         0 (--overlap)
+ *   without, plain network, otherwise                     time of a round's local steps
+ */
 static double job_us(const struct sim_world *w, const struct sim_peer *p)
 {
     double us = (double)w->config.step_us * p->slowness * p->fault;
@@ -441,9 +445,9 @@ static bool is_lost(const struct sim_world *w, const struct sim_event *e)
     return !l->up && !(e->type == NODE_RECV && l->drains);
 }
 
-/* Returns whether a timer event is outdated because a timer for a later time is queued, too. If
- * the event were delivered, the node would queue a third timer. Each early wake-up would then
- * add a chain of timers that lasts to the end of the run. */
+/* Returns whether a timer event must be dropped, because the node has since asked for a later
+ * wake-up and the timer for it is queued, too. If the old event were delivered, the node would ask
+ * for a wake-up again, and the number of queued timers would grow during the run. */
 static bool is_stale(const struct sim_world *w, const struct sim_peer *p, const struct sim_event *e)
 {
     return e->type == NODE_TIMER && w->now_us < p->wake_us;

@@ -38,8 +38,8 @@ struct sim_path
     /* Bandwidth of the sending host's uplink and the receiving host's downlink, in bytes per
      * second, shared by all sessions of the host. 0: no limit. */
     double uplink, downlink;
-    /* Bytes that TCP, IP and Ethernet add to each segment. 0: only the message itself takes
-     * bandwidth, without segment headers and without the channel's encryption overhead. */
+    /* Bytes that TCP, IP and Ethernet add to each segment. 0: only the bytes of the message take
+     * bandwidth, without headers and without the tags of the encryption. */
     uint32_t headers;
 };
 
@@ -55,10 +55,10 @@ struct sim_config
      * 0: no limit. */
     double bytes_per_s;
     int64_t step_us; /* Time of one local step in microseconds. */
-    /* Factor by which the last peer's local steps are slower than those of other peers. 0: no
-     * straggler. */
+    /* Factor by which the local steps of the peer with the highest number take longer than those of
+     * other peers. 0: no straggler. */
     double straggler;
-    double step_spread; /* Peers' speeds differ by a factor of up to 1 + step_spread. */
+    double step_spread; /* The speeds of peers differ by a factor of up to 1 + step_spread. */
     double cut_rate;    /* Probability that a delta is lost together with its session. */
     /* Age of a peer's last checkpoint at which the peer writes the next one, in microseconds. 0:
      * no checkpoints. */
@@ -84,13 +84,13 @@ struct sim_config
                         char error[RUN_ERROR_MAX]);
     void *self;
     /* Changes the configuration of a peer's node before it starts: its options, and whether it
-     * brings the run. NULL: every peer brings `run`. */
+     * starts with the run or gets the run from another peer. NULL: every peer starts with `run`. */
     void (*configure)(void *self, uint32_t peer, struct node_config *c);
     /* Called when a peer has new metrics. May read the world. May be NULL. */
     void (*measured)(void *self, uint32_t peer);
     /* Receives a progress line of a peer. May be NULL. */
     void (*note)(void *self, uint32_t peer, const struct node_note *note);
-    /* Called when a job of the peer has run and before the node learns that it has ended. x and
+    /* Called after a job of the peer has run, and before the node gets NODE_WORKED. The model x and
      * the replicas are then as the job left them. May be NULL. */
     void (*worked)(void *self, uint32_t peer);
     /* Called on thread `thread` (0: the caller's) when a job of the peer begins there. May be
@@ -118,8 +118,8 @@ void sim_close(struct sim_world *w);
 /* Delivers the earliest pending event. Returns false if none is pending or all nodes have ended. */
 bool sim_step(struct sim_world *w);
 
-/* Delivers all events up to time t_us, then sets the time to t_us. Returns false if no more
- * events can come. */
+/* Delivers all events up to the world time t_us, then sets the world time to t_us. Returns false if
+ * no event is pending or all nodes have ended. */
 bool sim_run_to(struct sim_world *w, int64_t t_us);
 
 /* Returns the time of the earliest pending event. INT64_MAX: none. */
@@ -128,14 +128,16 @@ int64_t sim_next_us(const struct sim_world *w);
 bool sim_over(const struct sim_world *w);
 int64_t sim_now_us(const struct sim_world *w);
 uint64_t sim_events(const struct sim_world *w);
-/* Returns a hash of all events delivered so far. Equal seeds must give equal hashes. */
+/* Returns a hash of all events delivered so far. Two worlds with the same configuration and seed
+ * must give equal hashes. */
 uint64_t sim_trace(const struct sim_world *w);
 
 /* Returns a peer's metrics in *p without waiting for its job. Asserts that the peer has a node. */
 void sim_progress(const struct sim_world *w, uint32_t peer, struct node_progress *p);
 /* Returns the node of a peer after waiting for its job. NULL: the peer was killed. */
 const struct node *sim_node(const struct sim_world *w, uint32_t peer);
-/* Returns the node of a peer without waiting for its job, for functions that allow this. */
+/* Returns the node of a peer without waiting for its job. Only functions that may be called while a
+ * job runs may be used on the result. */
 const struct node *sim_node_at_work(const struct sim_world *w, uint32_t peer);
 /* Returns the current identity of a peer. */
 const uint8_t *sim_id(const struct sim_world *w, uint32_t peer);
@@ -143,8 +145,8 @@ const uint8_t *sim_id(const struct sim_world *w, uint32_t peer);
  * ended by itself. */
 bool sim_ended(const struct sim_world *w, uint32_t peer, int *exit_code);
 
-/* Returns whether a peer was asked to leave, has ended and was not killed since. Such a peer is
- * no longer a member. */
+/* Returns whether a peer was asked to leave (sim_ask_to_leave()) and has ended by itself. Such a
+ * peer is no longer a member. */
 bool sim_left(const struct sim_world *w, uint32_t peer);
 
 /* Returns the bytes that a peer has sent and received. Messages on the way when a session
