@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* Writes the reason and returns `answer`, so that one line of code states reason and answer. */
+/* Writes the reason to text[] and returns `answer`. */
 __attribute__((format(printf, 3, 4))) static bool say(char text[HEALTH_TEXT], bool answer,
                                                       const char *format, ...)
 {

@@ -1,12 +1,13 @@
-/* peer/http/history.c -- stores points of a run at a stride that doubles. */
+/* peer/http/history.c -- stores one point per `stride` rounds. The stride doubles when the array is
+ * full. */
 #include "peer/http/history.h"
 
 #include <math.h>
 #include <string.h>
 
 enum {
-    /* Largest number of points in the array `point`. The newest round is stored in addition. The
-     * number is even, because points are merged in pairs. */
+    /* Largest number of points in the array `point`, which does not contain the newest round. The
+     * number is even, because points are merged in pairs when the array is full. */
     ROOM = HISTORY_MAX - 2
 };
 

@@ -36,10 +36,11 @@ struct history
     struct history_point point[HISTORY_MAX];
     /* Number of points in `point`. */
     size_t n;
-    uint64_t thinned; /* How often every second point was removed to make room. */
-    /* Number of rounds in the current group. The group becomes point[n] when it is complete. */
+    uint64_t thinned; /* Number of times that the stride has doubled. The stride is 2^thinned. */
+    /* Number of rounds so far in the current group of `stride` rounds. */
     uint64_t n_here;
-    /* The point that stands for the rounds of the current group so far. */
+    /* The round of the current group that will be stored: the last evaluated one, or the last one.
+     * It becomes point[n] when the group is complete. */
     struct history_point here;
     struct history_point newest;
     bool any; /* True once a round was added, so that `newest` is valid. */

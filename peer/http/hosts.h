@@ -1,10 +1,10 @@
 /* peer/http/hosts.h -- Host headers that the HTTP server accepts: protection against DNS rebinding.
  *
- * A page of another site can make a browser resolve the site's name to this machine, and can then
- * read the pages of this server. The browser sends the site's name as the Host header. So the
- * server accepts only known names in this header:
+ * In DNS rebinding, a malicious web site makes its own name resolve to this machine. A page of the
+ * site, open in a browser, can then read the pages of this server. The browser still sends the
+ * site's name in the Host header, so the server accepts only known names in this header:
  *
- *   an IP address, with or without a port     yes: no site can redirect an address
+ *   an IP address, with or without a port     yes: an address cannot be rebound
  *   localhost, this machine's host name       yes
  *   a name of hosts_add(), or a subdomain     yes: a.example allows x.a.example
  *   any other name, or two Host headers       no: 421

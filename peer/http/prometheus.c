@@ -29,8 +29,8 @@ static void write_sample(struct text *t, const struct figure *f, double number)
     text_add(t, " %.16g\n", number);
 }
 
-/* Appends all figures whose values are known. Figures of one metric follow each other, with one
- * head. */
+/* Appends all figures whose values are known. The figures of one metric are adjacent in
+ * figure_all[] and share one pair of HELP and TYPE lines. */
 static void write_figures(struct text *t, const struct figure_values *v)
 {
     const struct figure *f;
@@ -155,8 +155,8 @@ static void write_members(struct text *t, const struct snapshot *s)
                   s->in_state[i]);
 }
 
-/* Appends a sample of an edge. The labels have the whole identity of the neighbour, because
- * Prometheus rejects a page on which two samples of a metric have equal labels. */
+/* Appends a sample of an edge. The labels contain the full identity of the neighbour: two samples
+ * of a metric with equal labels would make Prometheus reject the page. */
 static void write_edge(struct text *t, const char *name, const struct snapshot_edge *e,
                        const char *direction, double number)
 {
@@ -197,7 +197,7 @@ void prometheus_write(struct text *t, const struct snapshot *s, int64_t now_us)
     struct figure_values v;
     snapshot_figures(&v, s, now_us);
     v.ready = health_ready(s, now_us, NULL);
-    if (s->number == 0) { /* The event loop has not started yet, so only "not ready" is known. */
+    if (s->number == 0) { /* No snapshot is published yet, so only ready = 0 is known. */
         const struct figure *ready = figure_named("ready");
         write_head(t, ready->metric, gauge, ready->help);
         write_sample(t, ready, 0);

@@ -5,9 +5,9 @@
  *   hearsay_round 412
  *
  * Units are base units, names of counters end in `_total`, and each metric has HELP and TYPE. A
- * value that is not known has no sample, and a metric without samples has no HELP, so that absent()
- * works. Counters start at 0 with the process, except those that a checkpoint restores (rounds,
- * steps and their seconds).
+ * value that is not known has no sample, and a metric without samples is left out completely, so
+ * that absent() of PromQL detects it. Counters start at 0 with the process, except those that a
+ * checkpoint restores (rounds, steps and their seconds).
  */
 #ifndef PEER_HTTP_PROMETHEUS_H
 #define PEER_HTTP_PROMETHEUS_H

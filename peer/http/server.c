@@ -38,7 +38,8 @@ struct kept
     unsigned status;
 };
 
-/* Once the HTTP thread runs, it owns all fields except board and port. */
+/* The HTTP server. Once the HTTP thread runs, only this thread uses the fields, except board and
+ * port. */
 struct server
 {
     struct snapshot_exchange board;
@@ -51,7 +52,7 @@ struct server
     struct
     {
         int fd;         /* Socket of the connection. -1: free entry. */
-        uint64_t since; /* Sequence number of the connection. */
+        uint64_t since; /* Sequence number of the connection. The smallest is the oldest. */
     } client[HARD_MAX];
     uint64_t n_clients;
 };
@@ -77,8 +78,8 @@ static void calm_down(struct server *s)
     s->calm = true;
 }
 
-/* Adds a connection. If there are too many, the oldest connection is shut down. libmicrohttpd
- * detects this and closes it. */
+/* Adds a connection. If there are more than SERVER_CLIENTS, calls shutdown() on the oldest one;
+ * libmicrohttpd detects this and closes the connection. */
 static void add_client(struct server *s, int fd)
 {
     int oldest = -1, free_one = -1, n = 0;
@@ -93,7 +94,7 @@ static void add_client(struct server *s, int fd)
     }
     if (n >= SERVER_CLIENTS) {
         shutdown(s->client[oldest].fd, SHUT_RDWR);
-        /* Marks the connection, so that it is not chosen again as the oldest one. */
+        /* The largest sequence number: this connection is not chosen again as the oldest one. */
         s->client[oldest].since = UINT64_MAX;
     }
     if (free_one < 0)
@@ -233,15 +234,16 @@ static bool has_body(struct MHD_Connection *c)
                   != NULL;
 }
 
-/* Called by libmicrohttpd when the header of a request has arrived. A request without a body is
- * answered in a second call, which keeps the connection open. A request with a body is answered at
- * once. Its body is not read, and libmicrohttpd closes the connection. */
+/* Called by libmicrohttpd when the header of a request has arrived, and once more when the request
+ * is complete. A request without a body is answered in the second call, so that the connection
+ * stays open. A request with a body is answered in the first call: its body is not read, and
+ * libmicrohttpd closes the connection. */
 static enum MHD_Result on_request(void *self, struct MHD_Connection *c, const char *path,
                                   const char *method, const char *version, const char *upload,
                                   size_t *n_upload, void **of_request)
 {
-    /* libmicrohttpd starts this thread, so the thread has the locale of the program. The numbers of
-     * the answer need the C locale. */
+    /* This thread has the locale of the program, which may write 0.5 as "0,5". The numbers in the
+     * answer need the C locale. */
     C_LOCALE_HERE;
     (void)version, (void)upload, (void)n_upload;
     if (*of_request == NULL && !has_body(c)) {
@@ -279,8 +281,8 @@ static int listen_at(const struct sockaddr *address, socklen_t n)
     return err;
 }
 
-/* Keeps %XX in paths undecoded. A decoded %00 would end the string, so that a longer path would
- * look like a path of this server. */
+/* Replaces libmicrohttpd's decoding of %XX in paths: leaves the path as it was sent. A decoded %00
+ * would end the string, so that "/metrics%00x" would look like "/metrics". */
 static size_t as_sent(void *self, struct MHD_Connection *c, char *text)
 {
     (void)self, (void)c;

@@ -39,9 +39,9 @@ void server_close(struct server *s);
 /* Returns the port that the server listens on, also if the system chose it. */
 uint16_t server_port(const struct server *s);
 
-/* Publishing a snapshot, on the thread of the event loop: server_blank() returns a snapshot to fill
- * in, which contains an older snapshot or zeros. server_publish() makes it visible to the HTTP
- * thread. */
+/* server_blank() returns a snapshot to fill in, which contains an older snapshot or zeros.
+ * server_publish() makes this snapshot visible to the HTTP thread. Both are called on the thread of
+ * the event loop. */
 struct snapshot *server_blank(struct server *s);
 void server_publish(struct server *s);
 

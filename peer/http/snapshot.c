@@ -1,5 +1,5 @@
-/* peer/http/snapshot.c -- the figures of a snapshot at a later time, and names of values that it
- * holds as numbers. */
+/* peer/http/snapshot.c -- copies the figures of a snapshot for output at a later time, and names
+ * the member states and wait reasons. */
 #include "peer/http/snapshot.h"
 
 void snapshot_figures(struct figure_values *v, const struct snapshot *s, int64_t now_us)

@@ -13,8 +13,8 @@
 enum {
     SNAPSHOT_KINDS = 48, /* Length of the arrays `violation` and `refused`. */
     SNAPSHOT_STATES = 4, /* Number of values of enum member_state. */
-    /* Characters of a run's id: the first half of the BLAKE2b-128 of the run description, in
-     * hexadecimal. */
+    /* Length of a run's id in hexadecimal digits: the first half of the BLAKE2b-128 hash of the run
+     * description. */
     SNAPSHOT_RUN_ID = 16,
     SNAPSHOT_ID = 2 * WIRE_ID_BYTES,
     /* Largest number of edges in struct snapshot_graph. The complete graph of 128 members has
@@ -50,7 +50,7 @@ struct snapshot_graph
 {
     char topology[RUN_VALUE_MAX]; /* Canonical topology spec. "": not known. */
     uint64_t seed;
-    uint32_t n_vertices, n_edges; /* n_edges counts an edge once, not per end. */
+    uint32_t n_vertices, n_edges; /* n_edges counts each edge once, not once per end. */
     /* True: edge[] has all edges. False: edge[] is empty, because there are too many edges. */
     bool whole;
     uint16_t edge[SNAPSHOT_GRAPH_EDGES][2];
@@ -58,7 +58,7 @@ struct snapshot_graph
 
 struct snapshot_count
 {
-    const char *what; /* A string literal that names what is counted. */
+    const char *what; /* Reason that is counted, such as "slow". A string literal. */
     uint64_t n;
 };
 
@@ -70,8 +70,9 @@ struct snapshot
     /* Name and identity of this peer. They never change. */
     char name[WIRE_NAME_MAX + 1], id[SNAPSHOT_ID + 1];
 
-    /* Figures of the peer. The texts `rung` and `rung_by` are string literals or NULL. The text of
-     * the codec is the array below: snapshot_figures() sets the pointer to it. */
+    /* Figures of the peer. The texts `rung` and `rung_by` are string literals or NULL. The pointer
+     * to the codec's text is not valid here, because the text is in an array of this struct:
+     * snapshot_figures() sets the pointer in the copy that it makes. */
     struct figure_values figures;
     char run[WIRE_RUN_MAX + 1], run_id[SNAPSHOT_RUN_ID + 1]; /* Valid if figures.has_run. */
     char codec[WIRE_CODEC_MAX + 1];

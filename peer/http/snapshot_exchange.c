@@ -1,11 +1,12 @@
-/* peer/http/snapshot_exchange.c -- three buffers that change roles by atomic exchanges. */
+/* peer/http/snapshot_exchange.c -- exchanges three snapshot buffers between two threads with atomic
+ * operations. */
 #include "peer/http/snapshot_exchange.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-/* Bits of `middle`: PLACE is the mask of the buffer's index, and FRESH is set if the snapshot was
- * not read yet. */
+/* Bits of `middle`: PLACE is the mask of the buffer's index. FRESH is set if the HTTP thread has
+ * not read the snapshot in this buffer yet. */
 enum { PLACE = 3, FRESH = 4 };
 
 int snapshot_exchange_open(struct snapshot_exchange *b)

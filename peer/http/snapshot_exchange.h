@@ -23,8 +23,8 @@ struct snapshot_exchange
     struct snapshot *place; /* Array of the SNAPSHOT_EXCHANGE_PLACES buffers. */
     unsigned back;          /* Index of the buffer that the event loop writes. */
     unsigned front;         /* Index of the buffer that the HTTP thread reads. */
-    /* Index of the third buffer, which neither thread uses now, and a bit that is set if the HTTP
-     * thread has not read its snapshot yet. Both threads access `middle`. */
+    /* Index of the third buffer, which neither thread uses now. An additional bit is set if the
+     * HTTP thread has not read the snapshot in this buffer. Both threads access `middle`. */
     atomic_uint middle;
     uint64_t n; /* Number of published snapshots. Used by the event loop only. */
 };

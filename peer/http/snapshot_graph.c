@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Lists each edge of the graph once. If there are too many edges for the list, they are only
- * counted. */
+/* Lists each edge of the graph once. If the graph has more than SNAPSHOT_GRAPH_EDGES edges, they
+ * are only counted. */
 static void list_edges(struct snapshot_graph *out, const struct graph *g)
 {
     out->n_edges = g->first[g->n] / 2;

@@ -220,7 +220,7 @@ void status_write(struct text *t, struct status_history *h, const struct snapsho
     char *object = j != NULL ? json_dumps(j, JSON_COMPACT | JSON_REAL_PRECISION(DIGITS)) : NULL;
     json_decref(j);
     t->failed |= object == NULL;
-    if (object != NULL) /* The closing brace of the object is left out, because more keys follow. */
+    if (object != NULL) /* Without the closing brace of the object, because more keys follow. */
         text_add(t, "%.*s", (int)strlen(object) - 1, object);
     add_graph(t, &s->graph);
     add_history(t, h, &s->history);

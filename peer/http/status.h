@@ -1,7 +1,7 @@
 /* peer/http/status.h -- a snapshot as one JSON object, for pages and scripts. The keys are the same
  * as in metrics.jsonl and `hearsay status --json`; peer/docs/json.md lists all. Values that are not
- * known are null. The history is the longest part. Its text is stored, and only new points are
- * appended. */
+ * known are null. The history is the longest part. Its text is stored between two calls, and each
+ * call appends only the new points. */
 #ifndef PEER_HTTP_STATUS_H
 #define PEER_HTTP_STATUS_H
 
