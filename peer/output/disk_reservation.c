@@ -11,7 +11,8 @@
 
 enum {
     PATH_MOST = 1100, /* Size of a path buffer in bytes, enough for a directory and a file name. */
-    /* Bytes reserved per file in addition to the parameters: header, metadata and summary.json. */
+    /* Bytes reserved per model file in addition to its parameters: for the header of the file, its
+     * metadata, and summary.json. */
     BESIDE_A_MODEL = 1 << 15
 };
 

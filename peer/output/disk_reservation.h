@@ -21,14 +21,15 @@ struct disk_reservation
 };
 
 /* Reserves space on the disk of `dir` for `n_files` model files of `n_params` floats each, with
- * headers and a summary. An earlier reservation of `r` is released first. Returns 0 or a negative
- * errno, -ENOSPC if the disk has too little space. On a file system that cannot reserve space,
- * nothing is reserved and 0 is returned. */
+ * their headers, and for summary.json. An earlier reservation of `r` is released first. Returns 0
+ * or a negative errno: -ENOSPC if the disk has too little space. On a file system that cannot
+ * reserve space, nothing is reserved and 0 is returned. */
 __attribute__((warn_unused_result)) int disk_reservation_hold(struct disk_reservation *r,
                                                               const char *dir, size_t n_params,
                                                               uint32_t n_files);
 
-/* Takes a reservation of the last size again, after its release. Failure is ignored. */
+/* Reserves space again after disk_reservation_release(), as much as the last reservation had. An
+ * error is ignored. */
 void disk_reservation_hold_again(struct disk_reservation *r, const char *dir);
 /* Gives the reserved space back to the disk. Does nothing if no space is reserved. */
 void disk_reservation_release(struct disk_reservation *r);

@@ -86,8 +86,9 @@ static void drop_written(struct journal *j, size_t done)
     j->n_late += n_lines < j->n_old ? n_lines : j->n_old;
 }
 
-/* After a failed write the file is opened again at once. Opening cuts a torn last line off the file
- * and creates the file if it was removed. If opening fails too, the next call tries again. */
+/* After a failed write the file is closed and opened again at once. Opening removes an incomplete
+ * last line from the file, and creates the file if it was deleted. If opening fails too, the next
+ * call tries again. */
 int journal_write(struct journal *j)
 {
     size_t done = 0;

@@ -4,7 +4,8 @@
  *   journal_put --> [ waiting lines ] --journal_write--> DIR/metrics.jsonl
  *
  *   disk has room   all lines are written, none waits
- *   disk is full    lines wait in order. A torn line is cut off the file and written again later
+ *   disk is full    lines wait in order. An incomplete last line of the file is removed, and the
+ *                   whole line is written again later
  *   memory is full  waiting lines are kept. New lines are dropped and counted until all waiting
  *                   lines are written, so that the file has one gap instead of many
  */
@@ -22,14 +23,14 @@ struct journal
     /* Output directory, borrowed. NULL: no journal, and all functions do nothing. */
     const char *dir;
     size_t bytes_max; /* Limit of the bytes that wait in memory to be written. */
-    bool brief;       /* If true, the file is open only during journal_write(). */
+    bool brief;       /* True: the file is open only during journal_write(). */
     int fd;           /* Descriptor of metrics.jsonl. -1: not open. */
     char *text;       /* Buffer of `cap` bytes. The first `n` bytes are complete lines that wait. */
     size_t n, cap;
     uint64_t n_waiting; /* Number of lines that wait to be written. */
     /* Number of waiting lines that an earlier journal_write() could not write. */
     uint64_t n_old;
-    uint64_t n_late;  /* Number of lines that were written only after a failed try. */
+    uint64_t n_late;  /* Number of lines that were written after at least one failed try. */
     uint64_t n_lost;  /* Number of lines that were dropped and are in no file. */
     bool is_dropping; /* True while new lines are dropped because older lines wait. */
 };

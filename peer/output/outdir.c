@@ -153,8 +153,8 @@ bool outdir_read_identity(const char *path, char text[RUN_IDENTITY_TEXT_MAX])
     return good;
 }
 
-/* Tests whether a directory without a usable run.txt holds results that a new run would overwrite.
- * Writes the name of the first such file or directory to `why`. */
+/* Tests whether a directory without a readable run.txt holds results that a new run would
+ * overwrite. Writes the name of the first such file or directory to `why`. */
 static bool find_overwritten(const char *path, const char *text, char why[OUTDIR_WHY_MAX])
 {
     const char *first = first_run_file(path);
@@ -245,8 +245,8 @@ static int write_pid(int fd)
     int n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
     if (ftruncate(fd, 0) < 0)
         return -errno;
-    /* If a full disk cannot store the process number, the message of another process does not name
-     * this process. That is not an error. */
+    /* The process number in the file is only for messages of other processes. If a full disk cannot
+     * store it, these messages lack the number, so the error is ignored. */
     (void)!pwrite(fd, text, (size_t)n, 0);
     return 0;
 }
@@ -428,8 +428,8 @@ static int move(const char *from, const char *to, const char *name)
     return err;
 }
 
-/* Moves the peers' directories. readdir() may return a directory again that was renamed during the
- * reading. move() then finds it missing and returns 0. */
+/* Moves the directories peer-N from `from` to `to`. readdir() may return a directory that this loop
+ * has already moved. move() then finds no such directory and returns 0. */
 static int move_peers(const char *from, const char *to)
 {
     DIR *d = opendir(from);
@@ -513,8 +513,8 @@ static int end_of_lines(int fd, off_t *end)
     return 0;
 }
 
-/* A reader of metrics.jsonl expects complete lines, so a torn last line is cut off before the first
- * append. */
+/* A reader of metrics.jsonl expects complete lines, so an incomplete last line is removed before
+ * new lines are appended. */
 int outdir_open_metrics(const char *path, int *fd)
 {
     char name[OUTDIR_PATH_MAX];

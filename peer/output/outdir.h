@@ -51,9 +51,9 @@ struct outdir
  * 0700. Returns 0 or a negative errno. */
 __attribute__((warn_unused_result)) int outdir_make(const char *path);
 
-/* Says in which state the directory `path` is for the run with the identity `text`
- * (run_identity_write()). Changes nothing. `why` gets the keys that differ (OUTDIR_OTHER_RUN),
- * the file in the way (OUTDIR_UNKNOWN_RUN), or "" in the other states. */
+/* Returns the state of the directory `path` as seen by the run with the identity `text`
+ * (run_identity_write()). Changes nothing. `why` gets the keys that differ (OUTDIR_OTHER_RUN), the
+ * file of an unknown run (OUTDIR_UNKNOWN_RUN), or "" in the other states. */
 enum outdir_state outdir_inspect(const char *path, const char *text, char why[OUTDIR_WHY_MAX]);
 
 /* Opens the file `file` of the directory `path` for reading. Returns NULL if the file is missing or
@@ -87,10 +87,10 @@ __attribute__((warn_unused_result)) int outdir_check(const char *path, bool peer
 bool outdir_is_locked(const char *path, long *pid);
 
 /* Moves all files of an earlier run into a new directory `old.N`. `moved` gets the path of that
- * directory, "" if there were no files. `text` is the identity of the new run. If run.txt is
- * missing, `text` decides whether the peers' directories move, too. run.txt moves last, so that
- * after a crash the remaining files still have an owner. Returns 0 or a negative errno with a
- * message. */
+ * directory, "" if there were no files. `text` is the identity of the new run. If run.txt of the
+ * earlier run is missing, the directories peer-N are moved if the new run has several peers.
+ * run.txt moves last, so that after a crash it still says to which run the remaining files belong.
+ * Returns 0 or a negative errno with a message. */
 __attribute__((warn_unused_result)) int outdir_move_old_run(const struct outdir *d,
                                                             const char *text,
                                                             char moved[OUTDIR_PATH_MAX],
@@ -102,8 +102,9 @@ __attribute__((warn_unused_result)) int outdir_write_identity(const struct outdi
                                                               const char *text,
                                                               char why[OUTDIR_WHY_MAX]);
 
-/* Opens metrics.jsonl of the directory `path` for appending. A torn last line, left by a kill or a
- * full disk, is cut off first. Returns 0, or a negative errno and -1 in `*fd`. */
+/* Opens metrics.jsonl of the directory `path` for appending. An incomplete last line, left by a
+ * killed process or a full disk, is removed first. Returns 0, or a negative errno and -1 in
+ * `*fd`. */
 __attribute__((warn_unused_result)) int outdir_open_metrics(const char *path, int *fd);
 
 /* Writes summary.json. If the summary says "finished", the next start of the run in this directory

@@ -1,4 +1,4 @@
-/* peer/output/promise.c -- writes, reads and removes DIR/promise. */
+/* peer/output/promise.c -- writes, reads and removes the file `promise` of an output directory. */
 #include "peer/output/promise.h"
 
 #include "nn/files/replace.h"
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* Sets path[] to the file. Returns false if the path is too long. */
+/* Sets path[] to the path of the file DIR/promise. Returns false if the path is too long. */
 static bool find_path(char path[REPLACE_PATH_MAX], const char *dir)
 {
     return snprintf(path, REPLACE_PATH_MAX, "%s/promise", dir) < REPLACE_PATH_MAX;

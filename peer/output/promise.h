@@ -1,7 +1,7 @@
 /* peer/output/promise.h -- the file `promise` of an output directory.
  *
- * The file holds what a peer has promised in the finish protocol (peer/node/finish). A process that
- * starts again must know it. The bytes are opaque here.
+ * In the finish protocol (peer/node/finish) a peer sends a promise that it must keep after a
+ * restart, so the promise is stored in this file. This module does not interpret the bytes.
  */
 #ifndef PEER_OUTPUT_PROMISE_H
 #define PEER_OUTPUT_PROMISE_H
@@ -11,15 +11,15 @@
 /* A stored promise. */
 struct promise
 {
-    size_t n; /* Number of bytes. 0: there is none. */
+    size_t n; /* Number of bytes of the promise. 0: no promise is stored. */
     uint8_t bytes[WIRE_FINISH_PROPOSAL_MAX + 128];
 };
 
 /* Stores n bytes as DIR/promise, atomically and durably. Returns 0 or a negative errno. */
 __attribute__((warn_unused_result)) int promise_write(const char *dir, const uint8_t *bytes,
                                                       size_t n);
-/* Reads DIR/promise. If the file cannot be read or is too long, *p becomes one byte, which is not a
- * valid promise. */
+/* Reads DIR/promise into *p. A missing file gives n = 0. If the file cannot be read or is too long,
+ * *p becomes one byte, which is not a valid promise. */
 void promise_read(struct promise *p, const char *dir);
 /* Deletes DIR/promise, because the run in `dir` has finished. */
 void promise_remove(const char *dir);

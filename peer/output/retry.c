@@ -17,8 +17,8 @@ int64_t retry_left_us(const struct retry *r, int64_t now_us)
     return r->end_us > now_us ? r->end_us - now_us : 0;
 }
 
-/* Both intervals double after each use, up to their limits. The last wait is shortened so that the
- * last try is at the time limit. */
+/* The intervals of tries and of warnings double after each use, up to their maximum. The last wait
+ * is shortened so that the last try is at the time limit. */
 int64_t retry_failed(struct retry *r, int64_t now_us, int64_t patience_us, bool *say)
 {
     if (!r->begun)

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* One series of retries. Set all bytes to zero before the first try. */
+/* Retries of one failed write. Set all bytes to zero before the first try. */
 struct retry
 {
     /* True once the first try has failed. */
@@ -22,9 +22,9 @@ struct retry
     int64_t warn_at_us, warn_every_us;
 };
 
-/* Reports that a try failed. The first failure starts the time limit of `patience_us`. Returns the
- * time to wait before the next try in microseconds, 0 if the limit is reached. `*say` is true if
- * the user should be warned now. */
+/* Called after a failed try. Retrying ends `patience_us` after the first failure. Returns the time
+ * to wait before the next try in microseconds, or 0 if retrying has ended. `*say` is true if the
+ * user should be warned now. */
 int64_t retry_failed(struct retry *r, int64_t now_us, int64_t patience_us, bool *say);
 
 /* Returns the time left before retrying ends, in microseconds, at least 0. */

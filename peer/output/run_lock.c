@@ -11,7 +11,8 @@ enum { VALUE_SHOWN = 48 /* Largest number of bytes of a value that a message sho
 
 static const char command_key[] = "command";
 
-/* One key=value line of a text. Key and value point into the text and are not NUL-terminated. */
+/* One key=value line of an identity text. Key and value point into the text and have no NUL at
+ * their end. */
 struct line
 {
     const char *key, *value;
@@ -115,8 +116,8 @@ static void add_text(char why[RUN_IDENTITY_WHY_MAX], const char *text)
     add(why, text, strlen(text));
 }
 
-/* Returns the offset from which two long values are shown, so that the shown part contains their
- * first difference. */
+/* Returns the offset at which the shown part of two values begins. At most VALUE_SHOWN bytes of
+ * each are shown, and they contain the first difference. */
 static size_t shown_from(const struct line *there, const struct line *here)
 {
     size_t i = 0;

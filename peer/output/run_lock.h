@@ -33,9 +33,9 @@ struct run_identity_flag
     const char *name, *value;
 };
 
-/* Writes the identity text: the name of `command`, then `flags` up to the one with the name NULL,
- * then `run_text`. Bytes of a flag that are not printable ASCII become '?'. Asserts that the text
- * fits. */
+/* Writes the identity text: the name of `command`, then `flags`, which end with a flag of the name
+ * NULL, then `run_text`. Bytes of a flag that are not printable ASCII become '?'. Asserts that the
+ * text fits into `out`. */
 void run_identity_write(char out[RUN_IDENTITY_TEXT_MAX], const char *command,
                         const struct run_identity_flag *flags, const char *run_text);
 
@@ -43,9 +43,9 @@ void run_identity_write(char out[RUN_IDENTITY_TEXT_MAX], const char *command,
  * description. The result points into `text`. */
 const char *run_identity_run_text(const char *text);
 
-/* Returns the number of keys with different values. `why` lists them with both values: "lr=0.02
- * there, 0.05 here; rounds=300 there, none here". `there` may come from a damaged file: unprintable
- * bytes become '?'. */
+/* Returns the number of keys with different values in the identity texts `there` (the file) and
+ * `here` (this run). `why` lists the keys with both values: "lr=0.02 there, 0.05 here; rounds=300
+ * there, none here". The file may be damaged, so unprintable bytes become '?'. */
 size_t run_identity_differ(const char *there, const char *here, char why[RUN_IDENTITY_WHY_MAX]);
 
 #endif

@@ -1,4 +1,5 @@
-/* peer/progress/progress_line.c -- joins figures into one line, as many as fit. */
+/* peer/progress/progress_line.c -- joins progress figures into one line, as many as fit the
+ * terminal. */
 #include "peer/progress/progress_line.h"
 
 #include <assert.h>
@@ -65,8 +66,8 @@ void gauge_draw(const struct progress_line *l, double share, uint32_t columns, c
     while (n > least && strlen(figures) + around + GAUGE_BAR_LEAST > room)
         join(l, brief, --n, figures);
     size_t taken = strlen(figures) + around;
-    /* Not even the first figure fits next to the shortest bar, so the bar is left out and the text
-     * is cut off. */
+    /* The first figure and the shortest bar do not fit into one line, so the bar is left out and
+     * the text is truncated. */
     if (taken + GAUGE_BAR_LEAST > room) {
         snprintf(out, GAUGE_LINE, "%.*s", (int)room, figures);
         return;

@@ -39,8 +39,8 @@ void gauge_add(struct progress_line *l, const char *full, const char *brief);
 /* Writes all figures in full, with two spaces between them. */
 void gauge_plain(const struct progress_line *l, char out[GAUGE_LINE]);
 
-/* Writes a progress bar and figures in fewer than `columns` characters. `share` of the bar is full,
- * 0 to 1. */
+/* Writes a progress bar and figures in fewer than `columns` characters. `share`: part of the bar
+ * that is filled, 0 to 1. */
 void gauge_draw(const struct progress_line *l, double share, uint32_t columns,
                 char out[GAUGE_LINE]);
 

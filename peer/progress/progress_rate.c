@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A new mark is set only when work was done since the last mark, so that a pause lowers the rate
- * instead of resetting it. */
+/* Sets a new mark only if work was done since the last mark. A pause therefore lowers the measured
+ * rate and does not reset it. */
 void progress_rate_update(struct progress_rate *g, uint64_t done, double now_s)
 {
     struct progress_rate_mark now = {done, now_s};
@@ -64,7 +64,7 @@ bool progress_rate_line_due(struct progress_rate *g, uint64_t done, uint64_t tot
 
 const char *progress_rate_time(char out[PROGRESS_RATE_TIME], double seconds)
 {
-    double most = 1e9; /* Longest time shown, in seconds: 30 years. */
+    double most = 1e9; /* Longest duration that is shown as a number, in seconds: 30 years. */
     if (!(seconds >= 0) || seconds > most)
         return strcpy(out, "-");
     if (seconds < 59.5) {

@@ -7,13 +7,13 @@
  *   ------|-------------|----------------------|-->
  *         <-- 5 s or more -->
  *
- * The rate is measured from mark a[0] to the last update. If work is done all the time, a[0] is 5
- * to 10 s old.
+ * A mark is the amount of work done at one time. The rate is measured from mark a[0] to the last
+ * update. If work is done without a pause, a[0] is 5 to 10 s old.
  *
- * A log gets few lines, however long the work takes: one line per tenth of the work, at most one
- * per second, and one after 5 s without a line, then after 10 s, 20 s and so on. Work of unknown
- * length, such as the consensus phase of a run, gets a line each time the amount done beyond
- * `total` has more than doubled.
+ * A log gets few lines, however long the work takes: one line per tenth of the work, but at most
+ * one per second. If no line was due for 5 s, one line is printed, the next after 10 s, then 20 s
+ * and so on. Work of unknown length, such as the consensus phase of a run, is counted beyond
+ * `total`; a line is printed each time this amount has more than doubled.
  */
 #ifndef PEER_PROGRESS_PROGRESS_RATE_H
 #define PEER_PROGRESS_PROGRESS_RATE_H
@@ -27,7 +27,7 @@ enum { PROGRESS_RATE_TENTHS = 10 };
 #define PROGRESS_RATE_RATE_MIN_S 0.1 /* Least time over which a rate is measured, in seconds. */
 #define PROGRESS_RATE_GAP_S      1.0 /* Least time between two lines of progress, in seconds. */
 #define PROGRESS_RATE_WAIT_S                                                                       \
-    5.0 /* First silent interval after which a line is printed, in seconds. */
+    5.0 /* First interval without a line after which a line is printed, in seconds. Then doubles. */
 
 /* A point of progress: the amount of work `done` at the time `at_s`, in seconds. */
 struct progress_rate_mark
@@ -36,8 +36,8 @@ struct progress_rate_mark
     double at_s;
 };
 
-/* Progress of one piece of work. Set all bytes to zero before the first use; `wait_s` may be set to
- * another first silent interval. */
+/* Progress of one piece of work. Set all bytes to zero before the first use. `wait_s` may then be
+ * set to another first interval without a line. */
 struct progress_rate
 {
     /* begun: progress_rate_update() was called at least once. said: progress_rate_line_due() was
