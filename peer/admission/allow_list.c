@@ -123,7 +123,8 @@ static int compare(const void *a, const void *b)
     return memcmp(a, b, WIRE_ID_BYTES);
 }
 
-/* Sorts `n` identities, removes duplicates and returns the number left. */
+/* Sorts `n` identities in place, removes duplicates, and returns the number of distinct
+ * identities. */
 static size_t sort(uint8_t (*id)[WIRE_ID_BYTES], size_t n)
 {
     size_t kept = 0;
@@ -157,7 +158,8 @@ static int read_lines(const char *text, size_t n, uint8_t (*id)[WIRE_ID_BYTES], 
                       : allow_list_refuse(error, "found no identity in it, expected one a line");
 }
 
-/* The new list replaces the old one only after the whole text was parsed. */
+/* Parses into a new list, and replaces *f only after the whole text was parsed, so that *f is
+ * unchanged after an error. */
 int allow_list_parse(struct allow_list *f, const char *text, size_t n,
                      char error[ALLOW_LIST_ERROR_MAX])
 {

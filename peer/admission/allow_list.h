@@ -15,7 +15,7 @@
 
 enum {
     ALLOW_LIST_BYTES_MAX = 1024 * 1024, /* Largest size of an allow-list, in bytes. */
-    ALLOW_LIST_IDS_MAX = 4096,          /* Largest number of identities in one. */
+    ALLOW_LIST_IDS_MAX = 4096,          /* Largest number of identities in an allow-list. */
     ALLOW_LIST_ERROR_MAX = 256
 };
 
@@ -23,7 +23,8 @@ enum {
 struct allow_list
 {
     size_t n;
-    uint8_t (*id)[WIRE_ID_BYTES]; /* `n` identities, sorted, without duplicates. Owned. */
+    /* `n` identities, sorted, without duplicates. allow_list_close() frees them. */
+    uint8_t (*id)[WIRE_ID_BYTES];
 };
 
 /* Parses text[0..n) and stores the result in `*f`. The old content of `*f` is freed. Returns 0,

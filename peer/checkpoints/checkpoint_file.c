@@ -14,7 +14,7 @@
 #define FORMAT   "hearsay checkpoint"
 #define MANIFEST "manifest"
 
-enum { N_META = 5 /* Number of metadata keys that every checkpoint has. */ };
+enum { N_META = 5 /* Metadata keys of every checkpoint: format, version, run, name and beat. */ };
 
 /* ---- Writing ---- */
 
@@ -33,8 +33,8 @@ static void *grow(void *p, size_t *cap, size_t n, size_t size)
     return p;
 }
 
-/* Copies the table of the state's sections and appends the manifest. The manifest has one hash per
- * section, one of the head and one of itself. */
+/* Copies the table of the state's sections (names and sizes, not contents) and appends a section
+ * for the manifest. The manifest has one hash per section, one of the head and one of itself. */
 static int copy_sections(struct checkpoint_file_pieces *m, const struct state *s)
 {
     size_t n = s->n_sections;
@@ -73,8 +73,8 @@ static int make_head(struct checkpoint_file_pieces *m, const struct checkpoint_f
     return safetensors_table_head(m->section, m->n_sections, meta, &m->head, path, error);
 }
 
-/* Writes the hashes of the head and of each section to the manifest. The last hash covers the
- * manifest before it. */
+/* Writes the hashes of the head and of each section to the manifest, and then the hash of these
+ * hashes. */
 static void hash_pieces(struct checkpoint_file_pieces *m)
 {
     const uint8_t *p;
@@ -244,8 +244,8 @@ static int check_hashes(const struct safetensors_table *t, const uint8_t *bytes,
                                       wrong);
 }
 
-/* The label (run, peer and step counter) is read only after the hashes are checked, so that its
- * values are those that were written. */
+/* The hashes are checked before the label (run, peer and step counter) is read, so that a damaged
+ * label is never used. */
 int checkpoint_file_read(struct checkpoint_file *m, uint8_t *bytes, size_t n, const char *path,
                          char error[FILE_ERROR_MAX])
 {

@@ -22,7 +22,8 @@
  * sizes of the sections and the step counter, so that parts of two files cannot be combined.
  *
  * The writer copies no section: it writes the head, the bytes of the state, and the manifest. The
- * reader does not trust the file. It needs memory for the head, and a few kilobytes per section.
+ * reader checks every size, because the file may be damaged. In addition to the bytes of the file
+ * it needs memory for the head, and a few kilobytes per section.
  */
 #ifndef PEER_CHECKPOINTS_CHECKPOINT_FILE_H
 #define PEER_CHECKPOINTS_CHECKPOINT_FILE_H
@@ -56,20 +57,20 @@ struct checkpoint_file_pieces
     /* Table of `n_sections` sections: the sections of the state, then the manifest. */
     struct state_section *section;
     size_t n_sections, cap_sections;
-    /* Hashes of all other parts of the file, `n_manifest` bytes. */
+    /* Manifest: the hashes of the head, of the sections and of itself, `n_manifest` bytes. */
     uint8_t *manifest;
     size_t n_manifest, cap_manifest;
 };
 
 /* Makes the head and the manifest of a checkpoint file with the state `s`. The state is borrowed
  * until the next checkpoint_file_build() or checkpoint_file_pieces_close(). A second call reuses
- * the allocated tables. Returns 0; -EINVAL if an earlier call failed to write the state
- * (`s->failed`) or a section name is not allowed in a file; or -ENOMEM. */
+ * the allocated tables. Returns 0; -EINVAL if the state is incomplete (`s->failed`) or a section
+ * name is not allowed in a file; or -ENOMEM. */
 __attribute__((warn_unused_result)) int checkpoint_file_build(
     struct checkpoint_file_pieces *m, const struct state *s,
     const struct checkpoint_file_label *label, const char *path, char error[FILE_ERROR_MAX]);
-/* Returns piece `i` of the file in `*p` and `*n`, or false if `i` is past the last piece. For an
- * empty piece `*p` may be NULL. */
+/* Gets piece `i` of the file: `*n` bytes at `*p`, where `*p` may be NULL if `*n` is 0. Returns
+ * false if the file has no piece `i`. Writing all pieces in order gives the file. */
 bool checkpoint_file_piece(const struct checkpoint_file_pieces *m, size_t i, const uint8_t **p,
                            size_t *n);
 /* Returns the size of the file in bytes. */
@@ -82,7 +83,7 @@ void checkpoint_file_pieces_close(struct checkpoint_file_pieces *m);
 /* A checkpoint file that was read and passed all checks. */
 struct checkpoint_file
 {
-    /* Run, peer and step counter, as the file names them. The strings belong to `table`. */
+    /* Run, peer and step counter from the metadata of the file. The strings belong to `table`. */
     struct checkpoint_file_label label;
     struct state state; /* Saved state, ready for reading. It borrows `table` and `bytes`. */
     struct safetensors_table table;

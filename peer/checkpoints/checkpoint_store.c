@@ -141,8 +141,8 @@ int checkpoint_store_check_owner(const struct checkpoint_store *s,
     for (size_t i = 0; i < f->n; i++) {
         const struct checkpoint_file_label *l = &f->image[i].label;
         *unowned |= l->owner == NULL;
-        /* A peer is identified by its key, because it may come back under another name. Only a
-         * checkpoint without a key is compared by name. */
+        /* A peer is identified by its key, because a restart may give it another name. Only a
+         * checkpoint that names no key is compared by the peer's name. */
         if (l->owner != NULL ? strcmp(l->owner, own->owner) == 0
                              : own->name == NULL || strcmp(l->name, own->name) == 0)
             continue;
@@ -176,8 +176,8 @@ static int put_piece(struct checkpoint_store *s, int file, const uint8_t *p, siz
     return err;
 }
 
-/* Writes all pieces to the temporary file. When the function returns 0, the file is synced, so that
- * an error of close() no longer matters. */
+/* Writes all pieces to the temporary file, syncs it and closes it. An error of close() is ignored,
+ * because the file is already synced. */
 static int put_temporary(struct checkpoint_store *s)
 {
     const uint8_t *p;
@@ -194,8 +194,8 @@ static int put_temporary(struct checkpoint_store *s)
     return err;
 }
 
-/* The slot counts as the newest only after the directory is synced. If that sync fails, the renamed
- * file may or may not survive a crash, so the next write replaces the same slot again. */
+/* s->newest changes only after the directory is synced. If this sync fails, a crash may undo the
+ * rename, so the next write replaces the same slot again. */
 int checkpoint_store_write(struct checkpoint_store *s, const struct state *state,
                            const struct checkpoint_file_label *label, char error[FILE_ERROR_MAX])
 {

@@ -12,8 +12,9 @@
  * or a newer one. The disk holds two checkpoints and, during a write, the temporary file.
  *
  * After any failure the temporary file is deleted, and the next try writes a new one. A failed
- * write leaves both slots unchanged, unless only the last step failed, the sync of the directory.
- * The caller must make sure that only one peer at a time writes to a directory.
+ * write leaves both slots unchanged, except if the last step fails, the sync of the directory: then
+ * the slot has already been replaced. The caller must make sure that only one peer at a time writes
+ * to a directory.
  */
 #ifndef PEER_CHECKPOINTS_CHECKPOINT_STORE_H
 #define PEER_CHECKPOINTS_CHECKPOINT_STORE_H
@@ -30,7 +31,7 @@ struct checkpoint_store
 {
     const struct disk *disk; /* File operations on the directory of the checkpoints, borrowed. */
     const char *dir;         /* Path of the directory for messages, borrowed. */
-    /* Slot (0 or 1) with the newest checkpoint, which the next write does not replace. -1: both
+    /* Slot (0 or 1) with the newest checkpoint. The next write replaces the other slot. -1: both
      * slots are empty or unusable. */
     int newest;
     /* Pieces of the checkpoint file that is being written. Reused, so that a write rarely allocates
@@ -41,22 +42,21 @@ struct checkpoint_store
     atomic_bool stop;
 };
 
-/* Second half of a message about a directory whose checkpoints do not name the peer that wrote
- * them. The path of the directory precedes it. */
+/* Second half of a warning that the checkpoints of a directory do not name the peer that wrote
+ * them. The first half is the path of the directory. */
 #define CHECKPOINT_STORE_UNOWNED                                                                   \
     ": its checkpoints name no owner, because an older version wrote them; they are used"
 
 /* Checkpoints that checkpoint_store_load() found in a directory. */
 struct checkpoint_store_found
 {
-    /* Number of good checkpoints. The newest comes first; at equal step counters slot 0 comes
-     * first. */
+    /* Number of good checkpoints: 0, 1 or 2. */
     size_t n;
-    /* Good checkpoints, `n` of them. */
+    /* The `n` good checkpoints, newest first. At equal step counters slot 0 comes first. */
     struct checkpoint_file image[SLOTS];
-    int slot[SLOTS]; /* Slot (0 or 1) of each good checkpoint. */
-    /* Number of unusable files. They stay on disk until a write replaces them, which happens before
-     * a good one is replaced. */
+    int slot[SLOTS]; /* Slot (0 or 1) of each good checkpoint in image[]. */
+    /* Number of unusable files. An unusable file stays on disk until the next write, which replaces
+     * it before it replaces a good checkpoint. */
     size_t n_bad;
     struct checkpoint_store_bad
     {
@@ -87,17 +87,18 @@ void checkpoint_store_found_close(struct checkpoint_store_found *f);
  * owner. Valid until checkpoint_store_found_close(). NULL: no checkpoint names its owner. */
 const char *checkpoint_store_owner(const struct checkpoint_store_found *f);
 
-/* Checks that the checkpoints found by checkpoint_store_load() belong to the peer `own`: they have
- * its public key (`own->owner`). A checkpoint of an older version names no owner. Then `*unowned`
- * is true, and the names must be equal, unless `own->name` is NULL because the user gave no name.
- * Returns 0; or -EINVAL with a message that names the file, both peers and the remedy. */
+/* Checks that the checkpoints found by checkpoint_store_load() belong to the peer `own`: they must
+ * contain its public key (`own->owner`). A checkpoint written by an older version of hearsay
+ * contains no key. In this case `*unowned` becomes true, and the peer's name is compared instead,
+ * unless `own->name` is NULL (the user gave no name). Returns 0; or -EINVAL with a message that
+ * names the file, both peers and what to do. */
 __attribute__((warn_unused_result)) int checkpoint_store_check_owner(
     const struct checkpoint_store *s, const struct checkpoint_store_found *f,
     const struct checkpoint_file_label *own, bool *unowned, char error[FILE_ERROR_MAX]);
 
-/* Makes `slot` count as the newest, so that the next write replaces the other slot. Called when the
- * peer rejected the newest checkpoint and resumes from the older one. Otherwise the rejected
- * checkpoint would stay and be found first at every start. */
+/* Makes `slot` count as the newest, so that the next write replaces the other slot. Called if the
+ * peer rejected the newest checkpoint and resumes from the older one. Without this call the next
+ * write would replace the checkpoint that works and keep the rejected one. */
 void checkpoint_store_set_newest(struct checkpoint_store *s, int slot);
 
 /* Saves a state as the newest checkpoint. Returns 0 if the checkpoint is durable. Otherwise returns

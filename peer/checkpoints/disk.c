@@ -26,8 +26,8 @@ static int posix_create(void *self, const char *name)
     return result(openat(dir_of(self), name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
 }
 
-/* write() may write only a part, or be interrupted before it writes anything. The loop then writes
- * the rest. */
+/* Calls write() until all bytes are written, because write() may write only some bytes, or none if
+ * a signal interrupts it. */
 static int posix_write(void *self, int file, const void *p, size_t n)
 {
     const uint8_t *at = p;
@@ -44,8 +44,8 @@ static int posix_write(void *self, int file, const void *p, size_t n)
     return 0;
 }
 
-/* An interrupted fsync() counts as an error, because no standard says whether a repeated call would
- * report data that was lost. */
+/* An fsync() that a signal interrupts counts as an error. Repeating the call would not be safe:
+ * POSIX does not say whether the second call reports data that was lost. */
 static int posix_sync(void *self, int file)
 {
     (void)self;
@@ -116,8 +116,8 @@ static int read_regular(int file, uint64_t most, uint8_t **bytes, size_t *n)
     return err;
 }
 
-/* O_NONBLOCK keeps a FIFO from blocking the call. O_NOFOLLOW keeps a link from leading out of the
- * directory. */
+/* O_NONBLOCK: opening a named pipe must not block. O_NOFOLLOW: a symbolic link could lead out of
+ * the directory, so it is refused. */
 static int posix_read(void *self, const char *name, uint64_t most, uint8_t **bytes, size_t *n)
 {
     int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW;

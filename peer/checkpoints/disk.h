@@ -4,10 +4,10 @@
  *   create --> write, write, ... --> sync --> close     makes the bytes of a file durable
  *   rename, unlink --> sync_dir                         makes the names durable
  *
- * After a power loss, each write and each name that is not synced may be lost or kept independently
- * of the others. A failed call may have done a part of its work. A file whose sync failed must be
- * discarded: a second sync of the file may return 0 although data was lost. Each call returns 0
- * (create: a file number >= 0) or a negative errno.
+ * After a power loss, each write and each name that was not synced may be lost or kept,
+ * independently of the others. A failed call may have done a part of its work. A file whose sync
+ * failed must be discarded: a second sync of the file may return 0 although data was lost. Each
+ * call returns 0 (create: a file number >= 0) or a negative errno.
  */
 #ifndef PEER_CHECKPOINTS_DISK_H
 #define PEER_CHECKPOINTS_DISK_H
