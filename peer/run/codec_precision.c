@@ -1,4 +1,5 @@
-/* peer/run/codec_precision.c -- judges the precision of a codec by compressing a sample tensor. */
+/* peer/run/codec_precision.c -- measures the precision of a codec by compressing a sample
+ * tensor. */
 #include "peer/run/codec_precision.h"
 
 #include "compress/compress.h"

@@ -1,5 +1,5 @@
-/* peer/run/codec_precision.h -- judges how much of a model a codec leaves out, before the model is
- * known.
+/* peer/run/codec_precision.h -- decides whether a codec is precise enough for a run, before the
+ * model is known.
  *
  * A run description may come from another peer and does not describe the model's tensors. Therefore
  * each codec is tried on one square tensor of a fixed size. The results depend only on the codec's
@@ -9,9 +9,9 @@
 
 #include <stdbool.h>
 
-/* Decides whether a codec is precise enough for the consensus phase. Its messages must have at
- * least 0.6 bytes per parameter. Coarser codecs drop so much that gossip without gradients makes no
- * progress. Returns 0 and sets `*fine`, or returns a negative errno and leaves `*fine`
+/* Decides whether a codec is precise enough for the consensus phase: its messages must have at
+ * least 0.6 bytes per parameter. With a coarser codec the consensus distance hardly decreases in
+ * this phase. Returns 0 and sets `*fine`, or returns a negative errno and leaves `*fine`
  * unchanged. */
 __attribute__((warn_unused_result)) int codec_precise_for_consensus(const char *codec, bool *fine);
 

@@ -129,8 +129,8 @@ static const char *fallback_of_topology(const struct run_flags *f)
 /* Returns the default codec, which depends on mixer and topology:
  *
  *   mixer sends whole models, or is a collective   none: nothing may be left out
- *   mixer sums updates                             qsgd:4: such deltas do not reduce the
- *                                                  consensus distance, so auto cannot work
+ *   mixer sums updates                             qsgd:4: auto adjusts the codec to the consensus
+ *                                                  distance, which does not depend on these deltas
  *   topology changes by round                      qsgd:4: only precise codecs work
  *   otherwise                                      auto */
 static const char *fallback_of_compress(const struct run_flags *f)
@@ -283,8 +283,9 @@ static int check_final_drift(const struct run *r, char error[RUN_ERROR_MAX])
     return -EINVAL;
 }
 
-/* Checks --byzantine B: each peer needs at least 2 B + 2 neighbours. Of these, B may be Byzantine,
- * B honest ones may have models farther away than the Byzantine ones, and two more must be near. */
+/* Checks --byzantine B: each peer needs at least 2 B + 2 neighbours. Clipping then never reduces
+ * the influence of the two nearest neighbours (gossip/mixers/clip.h). With 2 B neighbours or fewer,
+ * clipping would leave nothing to mix. */
 static int check_tolerate(const struct run *r, char error[RUN_ERROR_MAX])
 {
     struct degrees d;

@@ -26,7 +26,7 @@ struct layout_values
     /* Short hash of each tensor (tensors_outline()). A peer with another layout uses these hashes
      * to find the first tensor that differs. "none": the run description had no room for them. */
     char outline[LAYOUT_OUTLINE];
-    /* Hash of the initial model (hash_128()), with another first digit: 0 if the peer has no
+    /* Hash of the initial model (hash_128()). Its first digit is replaced: 0 if the peer has no
      * --bootstrap, else 1. A joining peer checks the model that it has fetched with this hash. The
      * hash is cryptographic, because the sender of the model is not trusted. */
     char begin[LAYOUT_BEGIN];

@@ -49,8 +49,8 @@ static const struct run_key *find_key(const struct run_trainer *t, const char *n
 
 /* ---- One value: canonical text <-> field of struct run. ---- */
 
-/* Fields are accessed with memcpy(), because a trainer's values are plain bytes. An integer field
- * is a bool, a uint32_t (or enum) or a uint64_t. `size` tells which of them it is. */
+/* Stores an integer in a field of `size` bytes: a bool, a uint32_t (or enum) or a uint64_t.
+ * memcpy() is used, because the fields of a trainer are in an array of bytes. */
 static void put_integer(void *field, size_t size, uint64_t v)
 {
     if (size == sizeof(bool))
@@ -170,9 +170,9 @@ static const struct run_key *next_key(const struct run *r, const struct run_key 
     return next;
 }
 
-/* Finds a key with a value that does not define everything that all peers must know
- * (run_key.fixed). Writes that value to `value`. Returns NULL if each value does define everything;
- * the run is then complete, except perhaps for the number of rounds. */
+/* Finds a key whose value is incomplete (run_key.fixed), such as data=csv before the files have
+ * been read. Writes that value to `value`. Returns NULL if all values are complete; only the number
+ * of rounds may then still be unknown. */
 static const struct run_key *open_key(const struct run *r, char value[RUN_VALUE_MAX])
 {
     const struct run_key *k;
@@ -446,9 +446,9 @@ static int read_line(struct run_flags *f, const char *text, size_t n, size_t *at
 }
 
 /* Reads each line of the text as a flag, which checks its value. In addition every key must be
- * present, no value may leave anything undefined, and the canonical text of the run must equal the
- * input. This last check refuses keys that are out of order or duplicate, and values in another
- * spelling. */
+ * present, every value must be complete (run_key.fixed), and the canonical text of the run must
+ * equal the input. This last check refuses keys that are out of order or duplicate, and values in
+ * another spelling. */
 int run_from_text(struct run *r, const struct run_trainer *t, const char *text, size_t n,
                   char error[RUN_ERROR_MAX])
 {
@@ -563,8 +563,8 @@ int run_check_flags(const struct run *r, const struct run_flags *f, char error[R
     return check_given_to(r, f, error);
 }
 
-/* A given value such as the data kind "csv" leaves the shape of the data open. If it agrees with
- * the run's value, the run's value is used instead. */
+/* A given value may be incomplete: the data kind "csv", for example, does not define the shape of
+ * the data. If such a value agrees with the run's value, the run's value is used. */
 int run_with_flags(struct run *out, const struct run *r, const struct run_flags *f,
                    char error[RUN_ERROR_MAX])
 {

@@ -225,14 +225,15 @@ struct run_key
      * are not set to such a word have their final values in `r`. NULL: the run stores the word
      * itself, as text, or as 0 for gamma and local-steps. */
     int (*resolve)(const struct run *r, char value[RUN_VALUE_MAX], char error[RUN_ERROR_MAX]);
-    /* Returns whether a value leaves nothing undefined that all peers must know. The run is fixed
-     * (complete) once this holds for all keys. NULL: it holds for every value. */
+    /* Returns whether a value is complete: it defines everything that all peers must know. The data
+     * kind "csv" is not complete, because only the files determine the shape of the samples. The
+     * run is fixed once all values are complete. NULL: every value is complete. */
     bool (*fixed)(const char *value);
     /* Returns whether the value that a user gave is compatible with the value in a cluster's run.
      * NULL: the two texts must be equal. */
     bool (*agrees)(const char *given, const char *of_run);
-    /* True for a value that may differ between peers, such as a path. Such a flag alone does not
-     * request a certain run. */
+    /* True for a value that may differ between peers, such as a path. A user who gives only such
+     * flags accepts any run. */
     bool is_per_peer;
 
     /* Returns whether the key has no effect in the run `r`. A user may not give such a key. Its
@@ -313,8 +314,8 @@ bool run_flags_orphan(const struct run_flags *f, char why[RUN_ERROR_MAX]);
 __attribute__((warn_unused_result)) int run_from_flags(struct run *r, const struct run_flags *f,
                                                        char error[RUN_ERROR_MAX]);
 
-/* Returns whether the run is complete: the number of rounds is known, and no value leaves anything
- * undefined (run_key.fixed). */
+/* Returns whether the run is complete: the number of rounds is known, and all values are complete
+ * (run_key.fixed). */
 bool run_is_fixed(const struct run *r);
 
 /* Writes the run description in canonical form: NUL-terminated, at most WIRE_RUN_MAX bytes without
@@ -335,10 +336,10 @@ bool run_text_is_of_other_trainer(const struct run_trainer *t, const char *text,
                                   char found[RUN_KEY_MAX + 1], const char **expected);
 
 /* Checks the given flags against a run of the same trainer, such as the run of a cluster that the
- * peer joins. A given value that leaves something open, such as data kind csv, agrees with each
- * value that completes it (run_key.agrees). Returns 0, or -EINVAL with a message that names the
- * flag and both values. Also refuses a given flag that has no effect in the run; the message then
- * names the key that decides this. */
+ * peer joins. An incomplete value, such as data kind csv, agrees with each value that completes it
+ * (run_key.agrees). Returns 0, or -EINVAL with a message that names the flag and both values. Also
+ * refuses a given flag that has no effect in the run; the message then names the key on which this
+ * depends. */
 __attribute__((warn_unused_result)) int run_check_flags(const struct run *r,
                                                         const struct run_flags *f,
                                                         char error[RUN_ERROR_MAX]);

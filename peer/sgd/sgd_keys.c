@@ -15,7 +15,7 @@
 #include <string.h>
 
 enum {
-    /* Largest number of warm-up rounds: as many as a run can have rounds. */
+    /* Largest number of warm-up rounds, equal to the largest number of rounds of a run. */
     WARMUP_MAX = 1000000000,
     /* Longest default warm-up, in rounds. The default is a tenth of the run. */
     WARMUP_ROUNDS = 100
@@ -65,8 +65,9 @@ static int canonical_augment(const char *value, char out[RUN_VALUE_MAX], char er
     return 0;
 }
 
-/* Checks the key `init`, a hash. No flag gives the hash itself: the flag names a model file, and
- * the command puts the hash of the file here. */
+/* Checks the key `init`, which is a hash in the run description. The flag --init names a model
+ * file, and the command replaces this name by the hash of the file before it calls this
+ * function. */
 static int canonical_init(const char *value, char out[RUN_VALUE_MAX], char error[RUN_ERROR_MAX])
 {
     size_t digits = strspn(value, "0123456789abcdef");
@@ -114,16 +115,16 @@ static bool has_one_learner(const struct run *r)
     return sgd_values(r)->learners == 1;
 }
 
-/* --norm selects the kind of norm layer and has no effect on a model without norm layers. */
+/* Returns whether --norm has no effect, because the model has no normalisation layers. */
 static bool lacks_norms(const struct run *r)
 {
     return !model_has_norm(sgd_values(r)->model);
 }
 
 /* Checks the keys that quasi-global momentum needs. The momentum is computed from the change of the
- * model over a whole round, mixing included. Rounds must therefore have equal numbers of steps. The
- * contribution of mixing to the momentum decays only if no exchange moves a model past its
- * neighbours' mean (nn/train/quasi_global.h). */
+ * model over a whole round, which includes mixing. All rounds must therefore have the same number
+ * of steps. No exchange may move a model past its neighbours' mean, because then the contribution
+ * of mixing to the momentum would not decay (nn/train/quasi_global.h). */
 static int check_global(const struct run *r, char error[RUN_ERROR_MAX])
 {
     const struct sgd_values *v = sgd_values(r);

@@ -26,8 +26,9 @@ struct sgd_values
     /* Source of the initial model. "none": drawn from the seed. 16 hexadecimal digits: vec_hash()
      * of a model file, which must be the same at every peer. */
     char init[SGD_INIT_MAX];
-    /* Kind of the data, such as "mnist", never a path. The kind fixes shape and normalisation.
-     * Before the run is fixed the kind may be open, such as "csv". */
+    /* Kind of the data, such as "mnist", never a path. The kind of a complete run determines the
+     * shape and normalisation of the samples. Before the files are read, a kind such as "csv" does
+     * not. */
     char data[DATA_KIND_MAX];
     /* Random changes to training images, such as "crop+flip" (nn/data/augment.h). */
     char augment[AUGMENT_SPEC_MAX];
