@@ -1,4 +1,4 @@
-/* peer/run_log/checkpoint_heads.c -- reads the heads of the checkpoints in a directory. */
+/* peer/run_log/checkpoint_heads.c -- reads the metadata of the checkpoints in a directory. */
 #include "peer/run_log/checkpoint_heads.h"
 
 #include "nn/files/safetensors_table.h"

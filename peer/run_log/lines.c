@@ -1,5 +1,5 @@
-/* peer/run_log/lines.c -- puts metrics lines into a journal, and reports when lines begin to
- * wait and when all are written. */
+/* peer/run_log/lines.c -- adds metrics lines to a journal, and reports when lines cannot be written
+ * and when all waiting lines have been written. */
 #include "peer/run_log/lines.h"
 
 #include <inttypes.h>
@@ -72,9 +72,9 @@ static void put_held(struct run_log_lines *l)
     l->held = NULL;
 }
 
-/* In the consensus phase the line of the newest round may be held back (l->held). If a round of
- * another phase follows, the held line is written, because it is the last line of its phase.
- * Otherwise it is discarded. */
+/* In a long consensus phase only some rounds have a line. The line of the newest other round is
+ * kept in l->held. If the next round is of another phase, this line is written, because it is the
+ * last line of its phase. Otherwise the line is discarded. */
 bool diary_lines_round(struct run_log_lines *l, const struct node_progress *p, double time_s)
 {
     char *text = uv_metrics_line(p, time_s);

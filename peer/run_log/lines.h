@@ -28,10 +28,10 @@ struct run_log_lines
     void (*copy)(const char *line);
     /* Limits how many rounds of a long consensus phase get a line in metrics.jsonl. */
     struct uv_metrics_pace pace;
-    /* Line of the newest round that was held back by `pace`. It is written if it turns out to be
-     * the last one. NULL: none. */
+    /* Line of the newest round for which `pace` allowed no line. This line is written if no round
+     * of the same phase follows. NULL: none. */
     char *held;
-    bool started; /* True once the line for this start of the process was added. */
+    bool started; /* True once the "start" line of this process was added. */
     bool warned;  /* True while lines wait and the user has been warned. */
     /* Severity of the message `news`. */
     enum note_level level;
@@ -47,17 +47,17 @@ void diary_lines_open(struct run_log_lines *l, const char *dir, size_t bytes_max
  * uv_metrics_start() and is freed. */
 void diary_lines_start(struct run_log_lines *l, char *text);
 
-/* Adds a line and writes all waiting lines. `text` is freed. Returns true if `l->news` has a
- * message. */
+/* Adds a line and writes all lines that wait in memory. `text` is freed. Returns true if `l->news`
+ * has a message for the user. */
 bool diary_lines_put(struct run_log_lines *l, char *text);
 
-/* Adds the line of a round if uv_metrics_due() returns true for it. Otherwise the line is held
- * back, and is written if the next round is of another phase or if no round follows. `time_s`: time
- * of the round, in seconds. Returns true if `l->news` has a message. */
+/* Adds the line of a round if uv_metrics_due() returns true for the round. Otherwise the line is
+ * kept in `l->held`, and is written if the next round is of another phase or if no round follows.
+ * `time_s`: time of the round, in seconds. Returns true if `l->news` has a message. */
 bool diary_lines_round(struct run_log_lines *l, const struct node_progress *p, double time_s);
 
-/* Adds the line that was held back and tries again to write all waiting lines. Returns true if
- * `l->news` has a message. */
+/* Adds the line in `l->held`, if there is one, and tries again to write all waiting lines. Returns
+ * true if `l->news` has a message. */
 bool diary_lines_write(struct run_log_lines *l);
 /* Returns whether any line waits in memory. */
 bool diary_lines_wait(const struct run_log_lines *l);

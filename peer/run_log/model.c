@@ -27,9 +27,9 @@ static char *class_names(const struct labels *classes)
     return text;
 }
 
-/* Finds the value of the line "data=..." in a run description. Returns true if the value is a fixed
- * data kind, which determines the shape of the samples. It need not be one, because the trainer of
- * another program may define a key `data` with another meaning. */
+/* Finds the value of the line "data=..." in a run description. Returns true if the value is a data
+ * kind that determines the shape of the samples. A program with its own trainer may define a key
+ * `data` with another meaning; the result is then false. */
 static bool find_kind(const char *text, char kind[DATA_KIND_MAX])
 {
     const char *at = strncmp(text, "data=", 5) == 0 ? text : strstr(text, "\ndata=");

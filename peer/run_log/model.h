@@ -14,7 +14,8 @@ enum {
     DIARY_MODEL_TRAINED_MAX = 48       /* Size of the text `trained_on`, in bytes. */
 };
 
-/* Facts about a model's training data that are not in the run description. All zeros: not known. */
+/* Properties of a model's training data that are not in the run description. All zeros: not
+ * known. */
 struct run_log_source
 {
     /* Names of the classes. NULL: the data have none. */
@@ -54,7 +55,8 @@ struct diary_model
  *   columns      names of a table's columns (peer/run_log/columns.h). Missing if they have no names
  *   label        name of the label's column. Missing if columns have no names
  *
- * The keys data, input and trained_on are missing if the data of the run have no fixed kind.
+ * The keys data, input and trained_on are missing if the run has no data kind that determines the
+ * shape of the samples.
  * Returns 0, or a negative errno with a message. */
 __attribute__((warn_unused_result)) int diary_model_write(const char *path,
                                                           const struct diary_model *s,

@@ -104,9 +104,9 @@ void run_log_flush_lines(struct run_log *d)
     report_lines(d, diary_lines_write(&d->lines));
 }
 
-/* Called after the peer's run has ended and its neighbours know. Metrics lines that the disk has
- * not taken keep the process alive until `patience_us` is over. If the model is lost, the node has
- * already waited for space on the disk. */
+/* Called after the peer's run has ended and its sessions are closed. If metrics lines could not be
+ * written, the process continues to try for `patience_us`. If the model could not be written
+ * either, the node has already waited for disk space, so there is no further try. */
 uint32_t run_log_lines_retry_ms(struct run_log *d)
 {
     int64_t now_us = (int64_t)(uv_hrtime() / 1000);
@@ -153,9 +153,9 @@ static bool is_final_model(const char *path, const struct node *n)
     return same && last;
 }
 
-/* Returns whether the model in the file must stay. The run ended without this process, but an
- * earlier process of this peer has stored its final model, which may belong to the run's
- * certificate. */
+/* Returns whether the model in the file must not be replaced: the run ended without this process,
+ * but an earlier process of this peer has stored its final model, and the other peers' verdict may
+ * count this model. */
 static bool keeps_model(const char *path, const struct node *n)
 {
     struct verdict_facts f;
@@ -163,8 +163,8 @@ static bool keeps_model(const char *path, const struct node *n)
     return f.away && is_final_model(path, n);
 }
 
-/* Also called after another file could not be written: the process then ends with an error, but the
- * trained model is saved. */
+/* Writes the model even if an earlier file could not be written. The process then ends with an
+ * error, but the trained model is saved. */
 const char *run_log_save_model(struct run_log *d, const struct node *n)
 {
     char path[OUTDIR_PATH_MAX];

@@ -18,9 +18,9 @@
  *
  * When a file cannot be written, the peer continues to train, because its neighbours depend on it.
  * The run then ends with an error. If the model cannot be written at the end, it stays in memory,
- * and the node decides when the model is written again (peer/node/result/final_model.h). Metrics lines are
- * written again until `patience_us` is over (peer/output/retry.h). Without an output directory all functions do nothing and report no
- * error. All functions run on the thread of the event loop.
+ * and the node decides when the model is written again (peer/node/result/final_model.h). Metrics
+ * lines are tried again for `patience_us` (peer/output/retry.h). Without an output directory all
+ * functions do nothing and report no error. All functions run on the thread of the event loop.
  */
 #ifndef PEER_RUN_LOG_RUN_LOG_H
 #define PEER_RUN_LOG_RUN_LOG_H
@@ -35,7 +35,7 @@
 /* State of the files that one peer writes during a run. */
 struct run_log
 {
-    /* The caller sets these fields before the first call. Pointers are borrowed. */
+    /* The caller sets the following fields before the first call. Pointers are borrowed. */
 
     /* Name of this peer, and output directory (NULL: none). */
     const char *name, *dir;
@@ -47,7 +47,7 @@ struct run_log
     struct run_log_source source;
     /* Time at which `time_s` is 0, in nanoseconds of uv_hrtime(). */
     uint64_t begin_ns;
-    /* How long waiting metrics lines are written again at the end of the run, in microseconds. */
+    /* Time limit for writing the waiting metrics lines at the end of the run, in microseconds. */
     int64_t patience_us;
     /* Receives messages for the user. `self` is its first argument. */
     void (*note)(void *self, enum note_level level, const char *module, const char *text);
@@ -62,13 +62,13 @@ struct run_log
     struct disk_reservation reserve;
     /* Disk space reserved for summary.json, so that late metrics lines cannot take it. */
     struct disk_reservation last;
-    /* Step counter when this process started the run. The first metrics line is of the next
-     * step. */
+    /* Step counter at which this process started or resumed the run. The first metrics line is of
+     * step from + 1. */
     uint64_t from;
     /* True once the output directory belongs to this run, so that files may be written. */
     bool claimed;
     bool unnamed; /* True if run.txt could not be written yet. */
-    bool stored;  /* True if the model file has been written. */
+    bool stored;  /* True if the model file was written, or an earlier process wrote it. */
     /* True if the last try to write the model failed, so that the newest model is in memory
      * only. */
     bool unstored;
@@ -83,8 +83,8 @@ struct run_log
 /* Names of the files that a run writes to its output directory, ended by NULL. */
 extern const char *const run_log_files[];
 
-/* Stores a promise of the finish protocol (peer/output/promise.h). `self` is a struct run_log. Returns
- * true on success, and without a directory. */
+/* Stores a promise of the finish protocol (peer/output/promise.h). `self` is a struct run_log.
+ * Returns true on success, and without a directory. */
 bool run_log_keep_promise(void *self, const uint8_t *bytes, size_t n);
 
 /* Returns the seconds since `d->begin_ns`, which metrics lines give as `time_s`. */
@@ -107,8 +107,7 @@ void run_log_flush_lines(struct run_log *d);
 /* Tries again to write run.txt if an earlier try failed. */
 void run_log_write_identity(struct run_log *d);
 
-/* Functions for the callbacks of a driver (peer/uv/driver.h). The caller's callbacks pass its
- * run_log.
+/* Functions that the caller's callbacks for a driver (peer/uv/driver.h) call.
  *
  *   run_log_save_model       writes this peer's model. If the run ended without this process, a
  *                            model of the last round that an earlier process stored is not

@@ -50,8 +50,8 @@ static void judge_failed(struct run_log *d, struct verdict_facts *f, struct verd
     verdict_judge(o, f);
 }
 
-/* The run is finished for this directory if the peer's own model is saved and the peer was not
- * stopped. If metrics lines are missing, the exit code is a failure, but the next start does not
+/* The run in this directory is finished if the peer's model is saved and the peer was not stopped.
+ * If only metrics lines are missing, the exit code reports a failure, but the next start does not
  * repeat the run. */
 bool diary_decide_verdict(struct run_log *d, const struct node *n, int exit_code,
                           struct verdict_facts *f, struct verdict *o)
@@ -70,7 +70,8 @@ bool diary_decide_verdict(struct run_log *d, const struct node *n, int exit_code
 
 /* ---- summary.json ---- */
 
-/* Returns the fields of a metrics line, and fields that are known only at the end of the run. */
+/* Returns an object with the fields of a metrics line, and with the fields that are known only at
+ * the end of the run. */
 json_t *diary_summary(const struct run_log *d, struct uv_driver *driver,
                       const struct verdict_facts *f, const struct verdict *o)
 {
@@ -80,9 +81,9 @@ json_t *diary_summary(const struct run_log *d, struct uv_driver *driver,
     uint64_t round[SLOTS] = {0};
     figure_init(&v);
     node_progress(n, &v.node);
-    v.node.evaluated = true; /* Show the last evaluation, whichever round it was in. */
-    /* The node counts bytes and strangers only up to its last event. The driver's totals include
-     * all of them. */
+    v.node.evaluated = true; /* Include the last evaluation, whichever round it was in. */
+    /* The node's totals of bytes and of connections without a session end with its last event. The
+     * driver's totals also include the end of the sessions. */
     uv_driver_totals(driver, &v.node.bytes_sent, &v.node.bytes_received);
     v.node.strangers = uv_driver_counts(driver)->strangers;
     v.checkpoints = uv_driver_checkpoints(driver, &v.checkpoint_s);

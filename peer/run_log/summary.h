@@ -27,10 +27,10 @@
 json_t *diary_verdict(const struct verdict *o, const struct verdict_facts *f);
 
 /* Determines the verdict `o` of a node that ended with `exit_code`. Files that could not be written
- * turn the verdict into a failure. `f` gets the facts; its pointers are valid as long as `d` and
- * `n`. Tries a last time to write metrics lines and run.txt. Returns true if the run is finished
- * for this directory: the model is written, and a new start must not overwrite it. Failures of
- * other peers and lost metrics lines do not change that. */
+ * turn the verdict into a failure. `f` gets the facts on which the verdict is based; its pointers
+ * are valid as long as `d` and `n`. Tries a last time to write metrics lines and run.txt. Returns
+ * true if the run is finished for this directory: the model is written, and a new start must not
+ * overwrite it, even if other peers failed or metrics lines were lost. */
 bool diary_decide_verdict(struct run_log *d, const struct node *n, int exit_code,
                           struct verdict_facts *f, struct verdict *o);
 
