@@ -1,5 +1,5 @@
-/* peer/secure/channel.c -- a Noise handshake that carries the identities in its payloads, and then
- * records under its keys. */
+/* peer/secure/channel.c -- implements the Noise handshake, which exchanges the identities, and the
+ * encrypted records that follow. */
 #include "peer/secure/channel.h"
 
 #include <assert.h>
@@ -10,9 +10,9 @@
 static_assert((int)CHANNEL_KEY == (int)NOISE_KEY, "the cluster key is the psk");
 static_assert((int)CHANNEL_OVERHEAD == CHANNEL_HEADER + 1 + NOISE_TAG, "layout");
 
-/* The handshake pattern XXpsk0 (Noise specification, sections 7.5 and 9.4). With psk0 the (empty)
- * payload of message 1 is already sealed. A message 1 without the cluster key fails at its tag,
- * after a few hashes and before any Diffie-Hellman operation. */
+/* The handshake pattern XXpsk0 (Noise specification, sections 7.5 and 9.4). With psk0 message 1
+ * ends with an authentication tag that needs the cluster key. A message 1 with a wrong tag is
+ * rejected after a few hashes and before any Diffie-Hellman operation. */
 static const struct noise_pattern pattern = {
     .name = "Noise_XXpsk0_25519_ChaChaPoly_SHA256",
     .n_messages = 3,
@@ -64,7 +64,8 @@ static void binding(const uint8_t noise_pk[32], uint8_t out[BINDING_BYTES])
     memcpy(out + DOMAIN_BYTES, noise_pk, NOISE_KEY);
 }
 
-/* Byte of the hello at which the range of versions begins. */
+/* Offset in bytes at which the range of versions begins in the hello, the payload of handshake
+ * messages 2 and 3. */
 enum { VERSIONS_AT = CHANNEL_ID + 64 };
 
 static void write_hello(const struct channel *c, uint8_t hello[CHANNEL_PAYLOAD])
@@ -144,8 +145,8 @@ size_t channel_wants(const struct channel *c)
     return 0;
 }
 
-/* Chooses the highest version that both ends support. Both ends therefore choose the same one.
- * Returns false if they have no version in common. */
+/* Chooses the highest message version that both ends support. Returns false if they have no version
+ * in common. v: version range of the other end, as in its hello. */
 static bool agree(struct channel *c, const uint8_t v[4])
 {
     c->theirs.least = (uint16_t)(v[0] << 8 | v[1]);
@@ -187,8 +188,8 @@ static int answer_msg1(struct channel *c, const uint8_t *in, uint8_t *out, size_
     /* Message 1 has an empty payload, so noise_read() writes nothing to `hello`. */
     if (noise_read(&c->noise, in, CHANNEL_MSG1, hello) != 0)
         return fail(c);
-    /* A copy of an answered message 1 is refused here, before the key agreements, which only the
-     * reply needs. */
+    /* A copy of a message 1 that was answered earlier is refused here, before the expensive key
+     * agreements of the reply. */
     if (c->answered != NULL && !replay_is_new(c->answered, c->noise.re))
         return fail(c);
     write_hello(c, hello);
@@ -247,7 +248,7 @@ int channel_handshake(struct channel *c, const uint8_t *in, size_t n_in, uint8_t
 
 /* ---- Records. ---- */
 
-/* Returns whether records of this kind have no data. */
+/* Returns whether records of this kind (REKEY or CLOSE) have no data. */
 static bool bare(enum channel_kind kind)
 {
     return kind == CHANNEL_REKEY || kind == CHANNEL_CLOSE;

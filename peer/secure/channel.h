@@ -11,8 +11,8 @@
  *   hello: id (32) | signature (64) | least version (u16) | most version (u16)
  *
  * The hello has the range of message versions that the sender supports. The channel uses the
- * highest version that both ends support. If there is none, message 3 is sent all the same. Both
- * ends then know the identity and the range of the other end, but no record is sealed or opened.
+ * highest version that both ends support. If there is no such version, message 3 is still sent, so
+ * that both ends know the identity and the version range of the other end. No records follow.
  *
  * After the handshake both ends send records:
  *
@@ -126,8 +126,8 @@ void channel_init(struct channel *c, bool initiator, const struct channel_identi
 /* Sets the range of message versions of this end. Called before the first message. The default is
  * only version 0. */
 void channel_speak(struct channel *c, struct channel_versions ours);
-/* Makes a responder refuse copies: a message 1 that is in `answered` is refused, any other is added
- * to it. Called before the first message. */
+/* Makes a responder refuse replayed handshakes: a message 1 that is in `answered` is refused, and
+ * any other is added to `answered`. Called before the first message. */
 void channel_remember(struct channel *c, struct replay *answered);
 void channel_close(struct channel *c); /* Wipes all secrets. */
 

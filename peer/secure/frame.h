@@ -13,7 +13,7 @@
  *   bulk lane  [ BULK ][ BULK ][ room for the next record      ]
  *              0               n                               capacity
  *
- * If the record turns out to be a control record, it is copied to the control lane. A control
+ * A control record is copied from there to the buffer of the control lane, except that a control
  * message of a single record is returned without a copy.
  *
  * The functions are pure. The receiver has one buffer per lane, which it reuses. The size of a
@@ -59,7 +59,7 @@ void frame_close(struct frame *f);
  * frame_room() or frame_push(). Returns NULL if there is no memory. */
 uint8_t *frame_room(struct frame *f);
 
-/* Adds one decrypted record, in frame_room() or anywhere else. Returns
+/* Adds one decrypted record: data[0..n), in the buffer of frame_room() or elsewhere. Returns
  *
  *   1        a message is complete: *m, valid until the next frame_room() or
  *            frame_push(), and only while data[0..n) is valid, because a message

@@ -16,7 +16,7 @@ enum {
     TEXT_MAX = HEX + 2 /* One byte more than a valid file has, so that a longer file is detected. */
 };
 
-/* Writes "FILE: ..." to `error`. Returns `code`. */
+/* Writes the message "PATH: ..." to `error`. Returns `code`, a negative errno. */
 static int refuse(char error[KEYFILE_ERROR_MAX], int code, const char *path, const char *format,
                   ...) __attribute__((format(printf, 4, 5)));
 static int refuse(char error[KEYFILE_ERROR_MAX], int code, const char *path, const char *format,

@@ -135,7 +135,7 @@ static void encrypt_and_hash(struct noise *s, const uint8_t *m, size_t n, uint8_
             memcpy(out, m, n);
     } else {
         int err = noise_seal(&s->cipher, s->h, sizeof s->h, m, n, out);
-        /* A handshake key seals only a few messages, so the nonces cannot be used up. */
+        /* noise_seal() fails only after 2^64 - 1 messages, and a handshake has a few. */
         assert(err == 0);
     }
     mix_hash(s, out, n + tag_size(s));
@@ -158,8 +158,8 @@ static int decrypt_and_hash(struct noise *s, const uint8_t *in, size_t n, uint8_
 static int mix_dh(struct noise *s, const uint8_t *sk, const uint8_t *pk)
 {
     uint8_t shared[NOISE_KEY];
-    /* libsodium refuses low-order points, which would give an all-zero secret. The second check is
-     * for builds of libsodium that accept them. */
+    /* A low-order point gives an all-zero shared secret. crypto_scalarmult() refuses such points,
+     * except in some builds of libsodium, for which the second check is. */
     bool good = crypto_scalarmult(shared, sk, pk) == 0 && !sodium_is_zero(shared, sizeof shared);
     if (good)
         mix_key(s, shared);

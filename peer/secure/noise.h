@@ -4,9 +4,9 @@
  * HMAC-SHA256 but no HKDF). The functions are pure and allocate nothing. The caller provides
  * ephemeral keys.
  *
- * A pattern is a table of tokens, which one interpreter processes in both directions. Therefore the
- * public test vectors of XX, XXpsk0+psk3 and others test the same code that runs XXpsk0
- * (peer/secure/channel.c).
+ * A handshake pattern is a table of tokens, which one interpreter processes for writing and for
+ * reading. Therefore the public test vectors of other patterns, such as XX and XXpsk0+psk3, test
+ * the same code that runs XXpsk0 (peer/secure/channel.c).
  *
  *   noise_cipher    CipherState:    k, n
  *   noise           SymmetricState: ck, h, cipher; HandshakeState: s, e, rs, re

@@ -1,5 +1,5 @@
 /* peer/secure/replay.c -- stores the hashes of answered handshake messages in two tables: the young
- * one gets new entries, the old one is full. */
+ * table gets the new hashes, and the old table keeps the hashes before them. */
 #include "peer/secure/replay.h"
 
 #include <sodium.h>

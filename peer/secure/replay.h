@@ -10,8 +10,8 @@
  *
  *   young   new entries. When it is full, it becomes the old table, and an
  *           empty table becomes the young one
- *   old     the REPLAY_EACH entries before. They are forgotten when the
- *           young table is full
+ *   old     the REPLAY_EACH entries before the young ones. They are deleted
+ *           when the young table is full
  *
  * Between REPLAY_EACH and 2 REPLAY_EACH answered messages are remembered while the process runs. A
  * restart forgets all. Only messages with a valid seal are stored, so a flood without the cluster
