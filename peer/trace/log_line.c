@@ -1,4 +1,5 @@
-/* peer/trace/log_line.c -- names of levels, dates, and the line of a message. */
+/* peer/trace/log_line.c -- formats a log message: time, level, module, source and text in one
+ * line. */
 #include "peer/trace/log_line.h"
 
 #include <assert.h>

@@ -7,7 +7,7 @@
 /* Size of the text of an epoch, and of the text of a piece of a model, with the NUL. */
 enum { EPOCH_TEXT = 32, PIECE_TEXT = 48 };
 
-/* Function that numbers epochs, with its first argument. */
+/* Callback that returns the number of an epoch, and the callback's first argument. */
 struct epochs
 {
     uint64_t (*number)(void *self, uint64_t epoch);

@@ -1,4 +1,5 @@
-/* peer/trace/trace.c -- names peers and epochs, and decides which events repeat earlier ones. */
+/* peer/trace/trace.c -- formats the events of nodes as lines of text, and leaves out events that
+ * repeat earlier ones. */
 #include "peer/trace/trace.h"
 
 #include "peer/node/inspect.h"
@@ -13,16 +14,16 @@
 #include <string.h>
 
 enum {
-    /* Number of epochs whose names are remembered. An older epoch that appears again gets a new
-     * name. */
+    /* Number of epochs of edges whose names (e1, e2, ...) are remembered. An older epoch that
+     * appears again gets a new name. */
     EPOCHS = 1024,
-    /* Number of other peers per peer whose last delta is remembered. */
+    /* For each traced peer: number of other peers whose last delta is remembered. */
     DELTAS_MAX = 1024,
     EVENT_TEXT = 256,  /* Size of the text of an event without a message. */
     STATE_TEXT = 4096, /* Size of the text of phase and edges. */
 };
 
-/* A session of a peer. */
+/* A session of the traced peer with another peer. */
 struct session
 {
     bool used;  /* True: the session is up. */
@@ -49,7 +50,7 @@ struct trace_peer
     struct last_delta *delta;
     size_t n_deltas, cap_deltas;
     size_t oldest;          /* Element of `delta` to overwrite if the array is full. */
-    uint64_t state_hash;    /* Hash of what state[] describes. */
+    uint64_t state_hash;    /* Hash of the phase and edges that state[] describes. */
     char state[STATE_TEXT]; /* Text of the last line about phase and edges. */
     bool worked;            /* True: the last event was the end of a job. */
 };
@@ -111,7 +112,8 @@ __attribute__((format(printf, 4, 5))) static void put(struct trace *t, const str
     va_start(args, format);
     vsnprintf(t->line + n, sizeof t->line - (size_t)n, format, args);
     va_end(args);
-    /* A note may quote text of a file or of another peer. */
+    /* Control characters are replaced, because a note may quote text of a file or of another
+     * peer. */
     for (char *c = t->line; *c != '\0'; c++)
         if ((unsigned char)*c < ' ')
             *c = ' ';
@@ -171,8 +173,8 @@ static struct session *session_find(struct trace_peer *p, uint32_t link)
     return NULL;
 }
 
-/* Returns the session of the link. NULL: the trace began after the session, or the peer has more
- * sessions than a node accepts. */
+/* Returns the session with the number `link`. NULL: the session is unknown, because it is older
+ * than the trace, or because the peer has more sessions than a node accepts. */
 static struct session *session_named(struct trace_peer *p, const struct node *n, uint32_t link)
 {
     struct session *s = session_find(p, link);
@@ -236,7 +238,7 @@ static void receive(struct trace_peer *p, const struct node *n, const struct nod
     char text[MESSAGE_TEXT_SIZE];
     bool readable = wire_read(ev->recv.bytes, ev->recv.len, &t->batch, &m);
     struct session *s = session_named(p, n, ev->link);
-    /* A HELLO is the first message of a session, and contains the record of its sender. */
+    /* A HELLO contains the member record of its sender, and so the sender's name. */
     if (readable && m.type == WIRE_HELLO && s != NULL && !s->named && m.hello.role == WIRE_PEER)
         snprintf(s->name, sizeof s->name, "%s", m.hello.record.name);
     bool news = true;
@@ -360,7 +362,8 @@ static uint64_t hash_state(const struct node *n, const struct node_progress *g)
     return hash | 1;
 }
 
-/* Describes phase and edges. `all`: with the figures that change in each round. */
+/* Describes the phase and the edges of a peer. `all`: also the figures that change in each
+ * round. */
 static void state_text(const struct trace *t, const struct node *n, const struct node_progress *g,
                        bool all, char out[STATE_TEXT])
 {

@@ -4,13 +4,13 @@
  *     1.522  peer-1  at 22: training, peer-0 paused               round, phase and edges of peer-1
  *     2.000  ---- late ends                                       a line that belongs to no peer
  *
- * A driver calls trace_event() before node_step() with the same event, and trace_effects() after it.
- * The explorer, `hearsay sim` and `hearsay peer` use this writer, so their traces have one format.
- * tests/golden/traces/README.md explains the words.
+ * A driver calls trace_event() before node_step() with the same event, and trace_effects() after
+ * it. The explorer, `hearsay sim` and `hearsay peer` use this writer, so their traces have one
+ * format. tests/golden/traces/README.md explains the words.
  *
  * A trace omits what repeats: heartbeats, step announcements, member records without news, deltas
- * that follow the one before, and jobs that change nothing. Epochs of edges are named e1, e2, ... in
- * the order in which they appear in the trace.
+ * that follow the one before, and jobs that change nothing. Epochs of edges are named e1, e2, ...
+ * in the order in which they appear in the trace.
  *
  * The functions print and open nothing: each line goes to the function `line` of the configuration.
  */
@@ -31,13 +31,12 @@ struct trace_config
     /* Receives one line, without a newline at its end. */
     void (*line)(void *self, const char *line);
     /* Writes the name of the peer with this identity, and returns true. Returns false if no peer
-     * has this identity. NULL: names come from the member table of the node. A session with a peer
-     * that is not in this table yet has a name such as #1a2b3c4d, the first bytes of the
-     * identity. */
+     * has this identity. NULL: names come from the member table of the node. A peer that is not in
+     * this table is named by the first bytes of its identity, such as #1a2b3c4d. */
     bool (*name)(void *self, const uint8_t id[WIRE_ID_BYTES], char out[TRACE_NAME_SIZE]);
     void *self;        /* First argument of both functions. */
     bool all;          /* True: all events are written, with times in microseconds. */
-    int64_t origin_us; /* Driver time of an event that is written as 0 s. */
+    int64_t origin_us; /* Driver time, in microseconds, that is written as 0 s. */
 };
 
 struct trace;      /* A trace of one or several peers. Opaque. */
@@ -56,8 +55,9 @@ void trace_event(struct trace_peer *p, const struct node *n, const struct node_e
 /* Writes the phase and the edges of the peer, if they have changed since the last call. May be
  * called while a job of the node runs. */
 void trace_state(struct trace_peer *p, const struct node *n, int64_t now_us);
-/* Writes what the step has led to: notes of the node except debug notes, trace_state(), a
- * checkpoint, and the end of the node. `fx`: effects of the step. */
+/* Writes the results of a step: the notes of the node except debug notes, its phase and edges if
+ * they have changed (trace_state()), a checkpoint, and the end of the node. `fx`: effects of the
+ * step. */
 void trace_effects(struct trace_peer *p, const struct node *n, int64_t now_us,
                    const struct node_effects *fx);
 /* Writes a line of the peer, such as a note of its node. */

@@ -1,5 +1,5 @@
-/* peer/trace/trace_file.c -- opens the file of a trace without harm to other files, and appends
- * lines without waiting. */
+/* peer/trace/trace_file.c -- opens the file of a trace, refuses files that are not traces, and
+ * appends lines without waiting. */
 #include "peer/trace/trace_file.h"
 
 #include "nn/files/replace.h"
@@ -32,12 +32,13 @@ static bool is_trace(const char *path, off_t size, bool *torn)
     return read_ok && strcmp(begin, TRACE_FILE_HEADER) == 0;
 }
 
-/* Locks an open regular file, and makes it ready for a new first line. */
+/* Locks an open regular file, and checks that it is empty or a trace. `replaces`: empties the file.
+ * Otherwise ends an incomplete last line with a newline. */
 static int prepare_regular(int fd, const char *path, bool replaces, char error[TRACE_FILE_ERROR])
 {
     struct stat st;
     bool torn = false;
-    /* A file system that cannot lock files is no reason to refuse the trace. */
+    /* Other errors are ignored, because some file systems cannot lock files. */
     if (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
         return fail(-EBUSY, error, "another process writes its trace to this file");
     if (fstat(fd, &st) < 0)
@@ -100,8 +101,8 @@ int trace_file_put(struct trace_file *f, const char *line)
     int err = put_bytes(f->fd, text, n);
     if (err == 0)
         return 0;
-    /* On a full disk a part of the line may have been written. If it cannot be cut off, the next
-     * start begins with a newline. */
+    /* On a full disk a part of the line may have been written, and is removed. If this fails, the
+     * next start of the trace begins with a newline. */
     if (end >= 0 && ftruncate(f->fd, end) < 0)
         end = -1;
     trace_file_close(f);

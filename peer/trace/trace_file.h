@@ -8,9 +8,9 @@
  *   a trace that another process writes     refused
  *   a pipe or a device                      lines are written to it
  *
- * Each line is written at once, so the file can be followed, and has all lines if the process is
- * killed. A write never waits: if the disk is full or the reader of a pipe is too slow, the trace
- * ends there, and the run continues without it.
+ * Each line is written without a buffer, so that `tail -f` shows it at once and no line is lost if
+ * the process is killed. A write never waits: if the disk is full or the reader of a pipe is too
+ * slow, the trace ends there, and the run continues without it.
  */
 #ifndef PEER_TRACE_TRACE_FILE_H
 #define PEER_TRACE_TRACE_FILE_H
@@ -31,9 +31,9 @@ struct trace_file
     bool regular; /* True: the file is a regular file, not a pipe or a device. */
 };
 
-/* Opens the file. `replaces`: an earlier trace in the file is removed. The caller then writes a line
- * that begins with TRACE_FILE_HEADER. Returns 0, or a negative errno with a text in error[] that
- * does not contain `path`. */
+/* Opens the file. `replaces`: an earlier trace in the file is removed. The caller then writes a
+ * line that begins with TRACE_FILE_HEADER. Returns 0, or a negative errno with a text in error[]
+ * that does not contain `path`. */
 __attribute__((warn_unused_result)) int trace_file_open(struct trace_file *f, const char *path,
                                                         bool replaces,
                                                         char error[TRACE_FILE_ERROR]);
