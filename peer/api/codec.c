@@ -1,8 +1,8 @@
 /* peer/api/codec.c -- public functions for codecs, applied to a vector of the caller.
  *
- * The modules in compress/ assert that their arguments are valid. Arguments of a public function
- * may be wrong. Therefore this file checks every pointer, size and order of calls, and returns a
- * code for an error. compress/ itself checks the messages. */
+ * The modules in compress/ assert that their arguments are valid. A program may pass wrong
+ * arguments to a public function. Therefore this file checks pointers, sizes and the order of
+ * calls, and returns an error code. The bytes of compressed messages are checked in compress/. */
 #include "peer/api/hearsay.h"
 
 #include "compress/compress.h"
@@ -98,8 +98,8 @@ static int take_layers(struct segment **segments, const struct hearsay_layer *la
     return HEARSAY_OK;
 }
 
-/* Opens the codec. Spec and layers have already been checked, so the only possible failure is a
- * lack of memory. */
+/* Opens the codec. Spec and layers have already been checked, so only a lack of memory can make
+ * this function fail. */
 static int allocate(struct hearsay_codec *c, const struct segment *segments, size_t n, char *error)
 {
     c->zeros = calloc(c->floats, sizeof *c->zeros);
@@ -170,8 +170,8 @@ size_t hearsay_codec_bound(const struct hearsay_codec *c)
 
 /* ---- Messages ---- */
 
-/* The statistics of compress_encode() are always requested. Without them, an encoder need not
- * detect values that are not finite. */
+/* Always passes `stats` to compress_encode(), because without it some encoders do not detect values
+ * that are not finite. */
 int hearsay_codec_encode(struct hearsay_codec *c, const float *x, const float *x_hat, uint64_t seed,
                          uint64_t round, void *out, size_t cap, size_t *n, double *left)
 {

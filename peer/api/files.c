@@ -11,8 +11,8 @@
 
 /* ---- Before the run ---- */
 
-/* Writes the model file. If the peer left in the middle of a round that trained in place, there is
- * no model of a complete round, and no file is written. */
+/* Writes the model file. If the peer left during a round and the caller trained in place, the
+ * tensors hold an incomplete round, and no file is written. */
 static const char *write_model(void *self, const struct node *n)
 {
     struct hearsay *h = self;
@@ -25,7 +25,8 @@ static uint32_t late_ms(void *self)
     return run_log_lines_retry_ms(&h->diary);
 }
 
-/* Signals belong to the program, so the HTTP server's thread blocks all of them. */
+/* Opens the HTTP monitor with all signals blocked, so that the server's thread inherits this mask
+ * and never handles a signal of the program. */
 static int open_monitor(struct hearsay *h)
 {
     char error[DIARY_MONITOR_ERROR];
@@ -99,8 +100,8 @@ static void forget_checkpoints(struct hearsay *h)
         (void)h->disk.unlink(h->disk.self, checkpoint_store_name(slot));
 }
 
-/* Writes summary.json, which says how the run ended and whether it is finished. A run that the peer
- * left is not finished. Deletes the checkpoints of a finished run. */
+/* Writes summary.json, which says how the run ended and whether it is finished. If the caller left
+ * the run, it is not finished. Deletes the checkpoints of a finished run. */
 static void write_summary(struct hearsay *h, const struct verdict_facts *f, const struct verdict *o,
                           bool finished)
 {
@@ -132,7 +133,7 @@ void handle_end_files(struct hearsay *h)
     size_t n_segments, n_params;
     const struct node *n = uv_driver_node(h->driver);
     bool finished = judge(h, n, uv_driver_exit_code(h->driver), &f, &o);
-    if (!h->stuck) { /* The caller waits for the end of the run and gets the final model. */
+    if (!h->stuck) { /* The caller waits in a call, so its tensors can receive the final model. */
         handle_give_model(h, node_model(n, &segments, &n_segments, &n_params));
         write_summary(h, &f, &o, finished);
     }

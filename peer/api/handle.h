@@ -38,7 +38,7 @@ enum { HANDLE_ERROR_MAX = 1024, HANDLE_WORDS_MAX = 96 };
 
 enum handle_stage { HANDLE_NEW, HANDLE_OPEN };
 
-/* One peer of the caller: options, tensors, event loop and result. */
+/* A handle: one peer that a program runs, with options, tensors, event loop and result. */
 struct hearsay
 {
     pid_t owner; /* Id of the process that made the handle. */
@@ -61,8 +61,8 @@ struct hearsay
     int (*evaluate)(void *self, uint64_t samples, struct hearsay_score *score);
     void *evaluate_self;
 
-    /* ---- Whose turn it is to use the tensors ---- */
-    /* Turns of the caller's thread and the peer's threads. */
+    /* ---- Turns: which thread may use the tensors ---- */
+    /* Shared with the worker thread of the peer. Says which thread may use the tensors. */
     struct turn turn;
     bool yours;      /* True while the caller may use the tensors. */
     bool calls_back; /* True while a callback of the caller runs. */
@@ -135,8 +135,8 @@ struct hearsay
     uint64_t n_rounds, seed;
     uint64_t *keys; /* Keys of the live members, for the option "shard". */
     size_t n_keys;
-    /* own_key: shard key of this peer. shares: number of changes of the member list so far, for
-     * hearsay_shares(). */
+    /* own_key: shard key of this peer. shares: number of changes of the member list so far, the
+     * result of hearsay_shares(). */
     uint64_t own_key, shares;
     /* Copy of `run_text` for the caller: hearsay_run() returns a pointer to it. */
     char run_said[WIRE_RUN_MAX + 1];

@@ -104,7 +104,7 @@ struct hearsay *hearsay_new(void)
     return h;
 }
 
-/* Leaves the run, if the run is not over, and stops the peer's thread. */
+/* Makes the peer leave the run if the run is not over, and stops the peer's thread. */
 static void end(struct hearsay *h)
 {
     if (h->stage == HANDLE_OPEN && turn_await(&h->turn, 0) != TURN_OVER)
@@ -497,8 +497,8 @@ static void copy_values(struct hearsay *h, struct figure_values *v)
     v->codec = h->codec_said;
 }
 
-/* Fills in the fields of the header. The list cannot grow without a change of the header: a new
- * figure is in hearsay_figures_json() only. */
+/* Fills in struct hearsay_figures. A new figure needs no field here: hearsay_figures_json() returns
+ * all figures. */
 static void fill_figures(const struct figure_values *v, struct hearsay_figures *f)
 {
     const struct node_progress *p = &v->node;

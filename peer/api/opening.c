@@ -200,7 +200,7 @@ static int lay_tensors(struct hearsay *h)
     return HEARSAY_OK;
 }
 
-/* Sets the options of the run that describe the tensors. */
+/* Sets the run keys that describe the caller's tensors (peer/run/layout_keys.h). */
 static int set_layout(struct hearsay *h, struct run_flags *flags, char error[RUN_ERROR_MAX])
 {
     char text[LAYOUT_BEGIN], outline[TENSORS_OUTLINE];
@@ -258,11 +258,11 @@ static int make_run(struct hearsay *h, struct run_flags *filled, char error[RUN_
     return run_from_flags(run, filled, without) == 0 ? 0 : err;
 }
 
-/* Decides whether this peer describes the run itself or takes the run from the cluster:
+/* Decides whether this peer describes the run by its own options or takes the run from the cluster:
  *
  *   no "bootstrap"                                         describes the run; it must be complete
  *   "bootstrap", no option of the run                      takes the run
- *   "bootstrap", option without effect on its own          takes the run (run_flags_orphan())
+ *   "bootstrap", an option that needs a missing one        takes the run (run_flags_orphan())
  *   "bootstrap", options of the run, no "rounds"           takes the run
  *   "bootstrap", options of the run with "rounds"          describes the run
  */

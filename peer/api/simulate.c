@@ -1,5 +1,5 @@
-/* peer/api/simulate.c -- runs many handles over a simulated network. One thread steps the
- * simulation and gives the tensors to one caller at a time. */
+/* peer/api/simulate.c -- runs many handles over a simulated network. One thread runs the simulation
+ * and lets one handle's caller train at a time. */
 #include "nn/math/c_locale.h"
 #include "nn/math/number.h"
 #include "peer/api/handle.h"

@@ -173,8 +173,8 @@ static int check_overlap(const struct tensors *t, char error[TENSORS_ERROR_MAX])
     return err;
 }
 
-/* Finds out whether the tensors are contiguous in the order of x, so that x can be the caller's
- * memory. */
+/* Decides whether the flat vector x can be the caller's own memory: the tensors must be float32 and
+ * contiguous in the order that they have in x. */
 static void find_flat(struct tensors *t, struct tensor *const *in_order)
 {
     float *first = in_order[0]->data;
@@ -186,7 +186,8 @@ static void find_flat(struct tensors *t, struct tensor *const *in_order)
             t->flat = NULL;
 }
 
-/* Gives each tensor its offset in x, in the order of `in_order`, and makes the segments of x. */
+/* Gives each tensor its offset in the flat vector x, in the order of `in_order`, and makes the list
+ * of segments of x. */
 static int place(struct tensors *t, struct tensor *const *in_order, char error[TENSORS_ERROR_MAX])
 {
     free(t->segment);
@@ -303,7 +304,7 @@ static uint64_t hash_one(const struct tensors *t, size_t i, uint64_t before)
     return rng_hash(text, (size_t)n);
 }
 
-/* The hash covers the tensors in the order that they have in x, so the order matters, too. */
+/* Hashes the tensors in the order that they have in x, so another order gives another hash. */
 uint64_t tensors_layout(const struct tensors *t)
 {
     uint64_t hash = rng_hash("hearsay", 7);

@@ -8,9 +8,9 @@
  * If all tensors are float32 and contiguous in the order of x, then x is the caller's memory
  * itself, and gather and scatter do nothing. Otherwise x is a copy. A tensor of 16-bit elements is
  * the rounded copy of its section of x (nn/math/half.h). Gather adds the caller's changes of such a
- * tensor to x instead of overwriting x, so x keeps the digits below the precision of 16 bits, which
- * mixing has computed. Segments have the types of the tensors, so figures describe the rounded
- * values.
+ * tensor to x instead of overwriting x. Small corrections by mixing, which rounding to 16 bits
+ * would lose, therefore stay in x. Segments have the types of the tensors, so figures such as the
+ * consensus distance describe the rounded values.
  */
 #ifndef PEER_API_TENSORS_H
 #define PEER_API_TENSORS_H
@@ -43,7 +43,7 @@ struct tensors
     /* Segments of the `n` tensors in the order of x. NULL before tensors_lay(). */
     struct segment *segment;
     size_t n_floats, dim; /* n_floats: length of x. dim: length of the trained part of x. */
-    /* The caller's memory, if x can be there. NULL: x is a copy of the tensors. */
+    /* Begin of the caller's memory, if it is used as x. NULL: x is a copy of the tensors. */
     float *flat;
     /* Bytes copied between the tensors and the flat vector so far. */
     uint64_t bytes_copied;
@@ -85,9 +85,9 @@ void tensors_describe(const struct tensors *t, size_t i, char out[TENSORS_ERROR_
  * O(n_floats). */
 const struct tensor *tensors_first_not_finite(const struct tensors *t);
 
-/* Copy between the tensors and x[0..n_floats). tensors_read() sets x from the tensors.
- * tensors_gather() updates an x that was scattered before, and keeps the digits of x below the
- * precision of 16-bit tensors. tensors_scatter() sets the tensors from x. */
+/* Functions that copy between the tensors and x[0..n_floats). tensors_read() sets x from the
+ * tensors. tensors_scatter() sets the tensors from x. tensors_gather() adds to x what the caller
+ * has changed in the tensors since tensors_scatter(). */
 void tensors_read(struct tensors *t, float *x);
 void tensors_gather(struct tensors *t, float *x);
 void tensors_scatter(struct tensors *t, const float *x);

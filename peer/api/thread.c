@@ -108,7 +108,8 @@ static void close_loop(struct hearsay *h, bool handles)
     (void)uv_loop_close(&h->loop);
 }
 
-/* Signals belong to the program, so threads of the library block all of them. */
+/* Starts the peer's thread with all signals blocked, because signals are for the program's
+ * threads. */
 static int start_thread(struct hearsay *h)
 {
     sigset_t all, before;
@@ -127,7 +128,8 @@ static int open_driver(struct hearsay *h)
     enum uv_driver_part part = UV_DRIVER_REST;
     sigset_t all, before;
     sigfillset(&all);
-    /* uv_driver_open() starts the worker thread, which inherits the mask of blocked signals. */
+    /* All signals are blocked here, and the worker thread that uv_driver_open() starts inherits
+     * this mask. */
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
     int err = uv_driver_open(&h->driver, &h->loop, &h->config, &part);
     while (err == -EADDRINUSE && part == UV_DRIVER_DOOR

@@ -66,8 +66,8 @@ static void steps(void *self, float *x, uint64_t round, uint32_t n_steps,
     }
     tensors_gather(&h->tensors, x);
     *report = (struct trainer_report){.loss = did.loss, .accuracy = (double)NAN};
-    /* A NaN loss with samples 0 means that the caller does not know the loss. It is no
-     * divergence. */
+    /* A NaN loss with samples 0 means that the caller does not know the loss. The run has not
+     * diverged. */
     if (!isnan(did.loss) || did.samples > 0)
         report->n_samples = did.samples > 0 ? did.samples : 1;
 }
@@ -244,8 +244,8 @@ static int take_model(struct hearsay *h, const struct run *run, char error[RUN_E
 
 /* Returns whether the output directory belongs to a run that differs from this run only in the
  * initial model, and has no checkpoint. A program that stops before its first checkpoint leaves
- * such a directory. When it is started again, it draws other initial values, and the run begins
- * again in this directory. */
+ * such a directory. If the program is started again with other random initial values, its run may
+ * use this directory. */
 static bool differs_in_initial_model_only(const struct hearsay *h)
 {
     char there[RUN_IDENTITY_TEXT_MAX], why[RUN_IDENTITY_WHY_MAX];

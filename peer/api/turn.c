@@ -1,5 +1,5 @@
-/* peer/api/turn.c -- turns of the caller's thread and the peer's threads, by one mutex and one
- * condition variable. */
+/* peer/api/turn.c -- lets the caller's thread and the peer's threads use the tensors in turns, with
+ * one mutex and one condition variable. */
 #include "peer/api/turn.h"
 
 #include <stdio.h>
@@ -28,7 +28,8 @@ void turn_close(struct turn *t)
 
 /* ---- Called by the peer's threads ---- */
 
-/* The wait also ends if the caller leaves the run. `handed` then stays false. */
+/* Waits until the caller calls turn_hand_over(), or leaves the run without it (`handed` stays
+ * false). */
 int turn_steps(struct turn *t, uint64_t round, uint32_t steps, struct hearsay_did *did)
 {
     uv_mutex_lock(&t->mutex);
@@ -120,8 +121,8 @@ void turn_answer(struct turn *t, const struct hearsay_score *score)
     uv_mutex_unlock(&t->mutex);
 }
 
-/* Each wait lasts at most LOOK_MS, because hearsay_interrupt() only sets a flag: a signal handler
- * cannot signal the condition variable. */
+/* Each wait on the condition variable lasts at most LOOK_MS: hearsay_interrupt() may run in a
+ * signal handler, which may set a flag but not signal a condition variable. */
 enum turn_side turn_await(struct turn *t, uint64_t at_ns)
 {
     uv_mutex_lock(&t->mutex);
