@@ -11,7 +11,8 @@ struct asking
     struct uv_client *client;
     const struct run_trainer *trainer;
     struct run *run;
-    /* Number of name lookups and sessions in progress, which may still bring an answer. */
+    /* Number of name lookups, dials and sessions that are in progress. 0: no answer can arrive any
+     * more. */
     uint32_t n_open;
     bool found;
 };
@@ -22,8 +23,8 @@ static bool is_done(void *self)
     return a->found || a->n_open == 0;
 }
 
-/* If the dial starts, it replaces the finished lookup, so the number of calls in progress (n_open)
- * stays the same. */
+/* Dials the address that a lookup has found. If the dial starts, it takes the place of the lookup
+ * in n_open. */
 static void on_resolved(void *self, uint32_t tag, const union uv_address *at, uint32_t n)
 {
     struct asking *a = self;

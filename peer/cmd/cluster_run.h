@@ -1,10 +1,10 @@
 /* peer/cmd/cluster_run.h -- asks a cluster which run it trains, before the peer joins it. The peer
  * is only an observer at this time.
  *
- * A peer that cannot take part in the run can then exit before it becomes a member. Reasons are
- * another model, other data, or a shard that does not exist. No answer is required. A peer learns
- * about the run after it has joined, if it finds no other peer now, or if it has a token: an
- * observer must be on the allow-list (--members).
+ * A peer that cannot take part in the run, because of another model, other data or a shard that
+ * does not exist, can then exit before it becomes a member. It is no error if no peer answers: the
+ * peer then gets the run after it has joined. A peer with a join token never gets an answer here,
+ * because an observer must be on the allow-list (--members).
  */
 #ifndef PEER_CMD_CLUSTER_RUN_H
 #define PEER_CMD_CLUSTER_RUN_H

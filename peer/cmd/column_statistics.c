@@ -17,8 +17,8 @@ bool cmd_column_statistics_pooled(const struct cmd_training *t, const struct run
 }
 
 /* Checks the column statistics of another peer. Returns a text that says what is wrong with them,
- * or NULL. If there is no memory, they pass this check, and using them fails later. This is a
- * callback of the node. */
+ * or NULL if they are valid. Also returns NULL if memory is short; the use of the statistics then
+ * fails later. This is a callback of the node. */
 static const char *check(void *self, struct bytes theirs)
 {
     struct column_statistics m;

@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes and seconds that one start has used, from its last complete line in metrics.jsonl. */
+/* Bytes and seconds that a peer has used from one start of its process to the next. They are in the
+ * last complete line of this start in metrics.jsonl. */
 struct start
 {
     double seconds;
@@ -43,7 +44,7 @@ struct lines
 {
     char *now, *before;
     size_t cap_now, cap_before;
-    uint32_t n; /* Number of lines read of this start. */
+    uint32_t n; /* Number of lines of this start that have been read. */
 };
 
 static struct start end_of(const struct lines *l)

@@ -1,5 +1,6 @@
-/* peer/cmd/fields.c -- `hearsay fields`: lists the table of figures (peer/node/figure.h). deploy/man
- * makes the tables of peer/docs/json.md and the fields of the Python package from the JSON. */
+/* peer/cmd/fields.c -- `hearsay fields`: lists the table of figures (peer/node/figure.h).
+ * deploy/man makes the tables of peer/docs/json.md and the fields of the Python package from the
+ * JSON. */
 #include "peer/cmd/cmd.h"
 
 #include "peer/node/figure.h"
@@ -21,7 +22,7 @@ static const char *const output_name[FIGURE_OUTPUTS] = {[FIGURE_METRICS] = "metr
                                                         [FIGURE_PROMETHEUS] = "/metrics",
                                                         [FIGURE_PYTHON] = "Python"};
 
-/* Returns the name of a kind of value, as in the page of JSON fields. */
+/* Returns the name of the type of a figure's values, as in peer/docs/json.md. */
 static const char *kind_of(const struct figure *f)
 {
     switch (f->kind) {

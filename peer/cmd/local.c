@@ -194,8 +194,8 @@ static void on_wait(uv_timer_t *timer)
     wait_on(l);
 }
 
-/* Starts a timer for the next report of peers that still run. The timer fires earlier if
- * --quorum-timeout is over before. */
+/* Starts a timer for the next report of peers that still run. The timer fires at the end of
+ * --quorum-timeout, if this is earlier. */
 static void wait_on(struct local *l)
 {
     double waited_ms = (double)(uv_hrtime() - l->over_ns) * 1e-6;
@@ -215,9 +215,9 @@ static void begin_to_wait(struct local *l)
     wait_on(l);
 }
 
-/* Returns true if a user or the system killed the peer; the result of the other peers then still
- * counts. Otherwise the command fails: any other signal is a bug of hearsay, and any exit code
- * other than 0 and 3 is a failure of the environment. */
+/* Returns true if a user or the system killed the peer. The result of the other peers is then still
+ * valid. After any other end the command fails: another signal means a bug of hearsay, and an exit
+ * code other than 0 and 3 means a failure of the environment. */
 static bool was_killed(const struct uv_cluster_child *k)
 {
     return k->signal == SIGKILL || k->signal == SIGTERM || k->signal == SIGINT
@@ -491,9 +491,10 @@ static void take_summary(struct local *l, uint32_t i, const json_t *summary)
     free(text);
 }
 
-/* Looks for peers that finished in an earlier start. There are some if the parent was killed near
+/* Looks for peers that finished in an earlier start, which happens if the parent was killed near
  * the end of the run. If all peers finished, the result is made from their summaries. Otherwise all
- * peers start again, and the results of those that had finished are moved aside. */
+ * peers start again, and the results of the peers that had finished are moved to directories
+ * old.N. */
 static int load_finished_peers(struct local *l)
 {
     char dir[CMD_PATH_MAX];

@@ -50,7 +50,7 @@ int cmd_local_check(const struct options *o, struct run_flags *flags, struct run
 
 #define FRESH "; restore the right directory, or use --fresh to move the whole run aside"
 
-/* Data from the directories of all peers: to which peer and to which run the files belong. */
+/* What the directories of all peers say about the peer and the run to which their files belong. */
 struct owners
 {
     const struct options *o;

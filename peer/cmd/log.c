@@ -8,7 +8,8 @@
 #include <string.h>
 #include <time.h>
 
-/* The level is one per process, as stderr is. It is set before any thread starts. */
+/* The log level. The process has one, because all threads print to the same stderr. It is set
+ * before any thread starts. */
 static struct
 {
     bool given;

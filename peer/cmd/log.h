@@ -6,7 +6,7 @@
  *   LEVEL           time, level, module, source, text  LEVEL and more severe
  *                   (peer/trace/log_line.h)
  *
- * Results and lines of progress are no messages: they are always printed.
+ * --log-level does not concern results and progress lines, which are always printed.
  */
 #ifndef PEER_CMD_LOG_H
 #define PEER_CMD_LOG_H

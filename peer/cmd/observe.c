@@ -230,8 +230,8 @@ static bool all_answered(void *self)
     return all;
 }
 
-/* Returns true if no more models are expected: every member that was asked has sent its model, or
- * has lost its session. */
+/* Returns true if no more models are expected: each member that was asked has either sent its model
+ * or lost its session. */
 static bool none_sending(void *self)
 {
     const struct cmd_observe *w = self;

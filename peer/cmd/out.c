@@ -59,7 +59,8 @@ int cmd_out_open(struct cmd_out *out)
     int err = outdir_open(&out->held, out->dir, why);
     if (err < 0)
         return cmd_fail(out->o, cmd_exit_of(err), "--out: %s", why);
-    /* Before the lock, another process may have written to the directory, so examine it again. */
+    /* Another process may have written to the directory before it was locked, so examine it
+     * again. */
     if (!options_flag(out->o, "fresh"))
         return cmd_out_reexamine(out);
     err = outdir_move_old_run(&out->held, out->text, moved, why);

@@ -2,7 +2,7 @@
  *
  *   look    DIR holds another run, or files without a run.txt: exit code 2, DIR is unchanged
  *           DIR holds this run, finished: cmd_out_print_finished() prints its result
- *   open    locks DIR; with --fresh moves its contents aside
+ *   open    locks DIR; with --fresh moves its contents to a new directory DIR/old.N
  *   claim   writes DIR/run.txt, which names the run; only then may the command write files
  *   end     writes DIR/summary.json
  *
@@ -54,7 +54,8 @@ int cmd_out_examine(struct cmd_out *out, const struct options *o, const char *di
 int cmd_out_reexamine(struct cmd_out *out);
 
 /* Creates and locks the output directory, and examines it again under the lock. With --fresh moves
- * its contents aside. Returns CMD_OK, or an exit code after a message on stderr. */
+ * its contents to a new directory DIR/old.N. Returns CMD_OK, or an exit code after a message on
+ * stderr. */
 int cmd_out_open(struct cmd_out *out);
 /* Writes out->text to DIR/run.txt, so that the directory belongs to this run. Returns CMD_OK, or an
  * exit code after a message on stderr. */

@@ -70,8 +70,8 @@ int cmd_peers_flags(const struct options *o, uint32_t n, struct run_flags *flags
     *flags = o->run;
     snprintf(text, sizeof text, "%u", least);
     int err = run_flags_set(flags, "min-peers", text, error);
-    /* run_flags_set() cannot refuse the value, because the parser of options has already checked
-     * the same range. */
+    /* run_flags_set() cannot refuse --min-peers, because the parser of options has already checked
+     * its range. */
     assert(err == 0);
     return CMD_OK;
 }

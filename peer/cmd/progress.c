@@ -174,8 +174,7 @@ static void add_rate(struct progress_line *l, double rate)
         snprintf(full, sizeof full, "%.3g s a round", 1 / rate);
     else
         snprintf(full, sizeof full, "%.*f rounds/s", digits, rate);
-    /* The short form of the line leaves out the rate, because the remaining time follows from
-     * it. */
+    /* The short form of the line leaves out the rate, because it shows the remaining time. */
     gauge_add(l, full, "");
 }
 

@@ -48,8 +48,9 @@ struct cmd_progress_row
     /* True if the peer has ended abnormally. Its last figures stay in the table, but the line for
      * all peers leaves them out. */
     bool dead;
-    /* Texts that the caller adds. `head` begins the line, in place of the phase. `tail` ends it.
-     * "": no such text. A line for several peers shows the texts of the slowest peer. */
+    /* Texts that the caller adds to the line. `head` is at its beginning, in place of the phase.
+     * `tail` is at its end. "": no text. A line for several peers shows the texts of the slowest
+     * peer. */
     char head[48], tail[96];
 };
 

@@ -51,8 +51,8 @@ const char *cmd_progress_rounds(char out[CMD_PROGRESS_TEXT], uint64_t round, uin
     return out;
 }
 
-/* Returns true if a consensus distance says nothing. It is then either not known, or it is the
- * distance 0 before the first round, when all peers still have the same model. */
+/* Returns true if a consensus distance is not worth showing: it is not known, or it is the distance
+ * 0 before the first round, when all peers still have the same model. */
 static bool drift_has_no_information(double x, uint64_t round)
 {
     return !isfinite(x) || (x == 0 && round == 0);

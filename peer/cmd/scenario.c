@@ -189,8 +189,8 @@ int scenario_step(struct scenario *s, struct sim_world *w)
     if (m == NULL || (!is_first && sim_next_us(w) <= m->at_us))
         return sim_step(w);
     s->next++;
-    /* The simulator has no earlier event, so the simulated time can advance to the time of the
-     * action. */
+    /* No event of the simulator is earlier than the action, so the simulated time can advance to
+     * the time of the action. */
     if (!is_first)
         (void)sim_run_to(w, m->at_us);
     int err = execute_action(s, w, m);

@@ -115,7 +115,7 @@ static void path(void *self, uint32_t from, uint32_t to, struct sim_path *p)
     scenario_path(s->scenario, from, to, p);
 }
 
-/* Prints a note as --log-level asks for. */
+/* Prints a note of a simulated peer in the form of --log-level, if its level is selected. */
 static void log_note(struct simulation *s, uint32_t peer, const struct node_note *note)
 {
     char name[32];

@@ -61,8 +61,8 @@ static int64_t joining_timeout_us(const struct simulation *s, const struct gathe
 
 static void say(struct simulation *s, const struct gathering *g)
 {
-    /* If other peers have already ended the run, they determine the verdict of the simulation.
-     * Peers that wait in vain are then only worth a warning. */
+    /* If other peers have already ended the run, they determine the verdict of the simulation. The
+     * peers that still wait for members then only cause a warning. */
     if (g->n_done > 0) {
         cmd_fail(s->o, CMD_OK,
                  "warning: %u peers have ended the run and left; %u peers wait for them and count "

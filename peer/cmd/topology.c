@@ -173,9 +173,9 @@ static int describe(struct figures *f, const struct graph *g)
     if (err != 0)
         return err;
     /* A round of mixing computes x += gamma (W - I) x. For each eigenvalue lambda of the mixing
-     * matrix W, this operation has the eigenvalue 1 - gamma (1 - lambda). The one of the mean is 1
-     * and does not count. The best gamma makes the largest and the smallest of the other
-     * eigenvalues equally far from 0. */
+     * matrix W, this operation has the eigenvalue 1 - gamma (1 - lambda). The eigenvalue of the
+     * mean model is 1 and does not matter. The best gamma makes the largest and the smallest of the
+     * other eigenvalues equally far from 0. */
     double l2 = f->spectrum.lambda_2, ln = f->spectrum.lambda_n;
     f->gamma = 2.0 / (2.0 - l2 - ln);
     f->rounds = g->n > 1 ? rounds_to_target(f->spectrum.gap) : 0.0;

@@ -1,4 +1,4 @@
-/* peer/cmd/trace_option.c -- opens the file of --trace, and gives the lines of the trace to it. */
+/* peer/cmd/trace_option.c -- opens the file of --trace, and writes the lines of the trace to it. */
 #include "peer/cmd/trace_option.h"
 
 #include "peer/trace/log_line.h"

@@ -77,8 +77,9 @@ void cmd_training_set_thread(struct cmd_training *t, uint32_t thread);
 __attribute__((warn_unused_result)) int cmd_training_check_files(const struct cmd_training *t,
                                                                  char error[RUN_ERROR_MAX]);
 
-/* Reads or generates the data of `kind`, unless they are already in memory. `kind` may leave the
- * shape open, such as "csv". Returns 0, or a negative errno with a message in `error`. */
+/* Reads or generates the data of `kind`, unless they are already in memory. `kind` may be one that
+ * does not determine the shape of the samples, such as "csv". Returns 0, or a negative errno with a
+ * message in `error`. */
 __attribute__((warn_unused_result)) int cmd_training_data(struct cmd_training *t, const char *kind,
                                                           uint64_t seed, char error[RUN_ERROR_MAX]);
 
@@ -94,10 +95,10 @@ __attribute__((warn_unused_result)) int cmd_training_rules(const struct model *m
                                                            const char *spec,
                                                            char error[RUN_ERROR_MAX]);
 
-/* Builds the complete run description from the flags. Sets flags that are still open. The number of
- * rounds is computed from `epochs`. The shape of the data, and the hash of the initial model, are
- * found by reading the files. Refuses a codec with a rule that matches no tensor of the model.
- * Returns 0, or a negative errno with a message in `error`. */
+/* Builds the complete run description from the flags, and sets the flags whose values were not
+ * complete. The number of rounds is computed from `epochs`. The shape of the data, and the hash of
+ * the initial model, are found by reading the files. Refuses a codec with a rule that matches no
+ * tensor of the model. Returns 0, or a negative errno with a message in `error`. */
 __attribute__((warn_unused_result)) int cmd_training_complete_run(struct cmd_training *t,
                                                                   struct run_flags *flags,
                                                                   double epochs, struct run *run,

@@ -91,7 +91,7 @@ static void count_figures(struct tally *t, const struct watch_member *m)
     if (isfinite(m->bytes_s))
         t->bytes_s = isfinite(t->bytes_s) ? t->bytes_s + m->bytes_s : m->bytes_s;
     if (isfinite(s->relative_drift) && (!isfinite(t->drift) || s->drift_round >= t->drift_round)) {
-        /* Peers have different estimates for the same round. The largest is shown. */
+        /* The estimates of peers for the same round differ. The largest estimate is shown. */
         bool same = isfinite(t->drift) && s->drift_round == t->drift_round;
         t->drift = same ? fmax(t->drift, s->relative_drift) : s->relative_drift;
         t->drift_round = s->drift_round;
