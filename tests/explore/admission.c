@@ -11,13 +11,13 @@
 
 enum {
     LIST_US = 2 * PLAN_SECOND, /* Longest time until a changed allow-list has reached every peer. */
-    /* If two processes with one identity or name started within this time of each other, either may
-     * be the one that ends. */
+    /* Of two processes with the same identity or name, the one that started later must end. If they
+     * started within this time of each other, the checks accept that either ends. */
     ALIKE_US = 3 * PLAN_SECOND,
     /* A peer that was refused may still end within this time after its return to the allow-list. */
     BACK_US = 15 * PLAN_SECOND,
-    /* Within this time after it has received a changed allow-list, a peer must drop unlisted
-     * peers. */
+    /* Time limit after a change of the allow-list: until then a peer must drop the members that are
+     * not on the list. */
     OUTSIDE_US = 1 * PLAN_SECOND
 };
 
@@ -71,7 +71,8 @@ void plan_draw_admission(struct plan *p)
 {
     struct rng r = rng_stream(rng_key(p->seed, RNG_TEST, 0xe8, 4));
     double length_s = fmax(1e-6 * (double)p->step_us * (double)(p->rounds * p->local_steps), 1);
-    p->guests = false; /* All peers bring the run description, because peer 0 may be excluded. */
+    /* All peers start with the run description, because peer 0 may be excluded. */
+    p->guests = false;
     if (p->n_peers < 3)
         p->n_peers++;
     if (plan_chance(&r, 0.6))
@@ -112,7 +113,7 @@ uint32_t plan_out(const struct plan *p)
     return out;
 }
 
-/* ---- the list ---- */
+/* ---- the allow-list ---- */
 
 static int by_id(const void *a, const void *b)
 {
@@ -178,8 +179,8 @@ uint32_t admission_later(const struct plan *p)
     return later;
 }
 
-/* Runs before a peer is restarted. Marks the peer if another process lives under its identity or
- * name, because the restarted process is now the later one. */
+/* Runs before a peer is restarted. Marks the peer as a rival if another process uses its identity
+ * or name: the restarted process is the later one, so other peers may refuse it. */
 void admission_rival(struct cluster *c, uint32_t peer)
 {
     for (uint32_t k = 0; k < c->plan.n_faults; k++) {
@@ -199,9 +200,9 @@ static void begin_double(struct cluster *c, const struct fault *f, uint32_t peer
     c->peer[peer].named_as = of;
     c->peer[peer].absent = false;
     c->peer[peer].since_us = sim_now_us(c->world);
-    /* If two processes have one identity or name, the older one should stay. Either may end if the
-     * older one is dead or has a third process as a rival, or if both started at almost the same
-     * time. */
+    /* Of two processes with the same identity or name, the older one should stay. The checks accept
+     * that either ends if the older one is dead or has a third process as a rival, or if both
+     * started within ALIKE_US. */
     bool others = false;
     for (uint32_t i = 0; i < c->plan.n_peers; i++)
         others |= i != peer && i != of && c->peer[i].named_as == of && cluster_alive(c, i);
@@ -214,7 +215,8 @@ static void begin_double(struct cluster *c, const struct fault *f, uint32_t peer
     admission_started(c, peer);
 }
 
-/* Restarts a peer that was refused (exit code 2) although it is on the list again. */
+/* Restarts a peer that ended because it was refused (exit code 2), although it was put back on the
+ * allow-list. */
 static void restart_listed(struct cluster *c, uint32_t peer)
 {
     struct watched *w = &c->peer[peer];
@@ -222,8 +224,8 @@ static void restart_listed(struct cluster *c, uint32_t peer)
     bool hangs = false;
     for (uint32_t k = 0; k < c->plan.n_faults; k++)
         hangs |= c->hurt[k] >> peer & 1;
-    /* The process of a peer that is back on the list cannot end while its worker hangs, so the time
-     * in which it may end (BACK_US) starts again. */
+    /* The process of a refused peer cannot end while its worker hangs. The time in which it may
+     * still end after its return to the allow-list (BACK_US) therefore starts again. */
     if (w->listed_us != 0 && hangs)
         w->listed_us = sim_now_us(c->world);
     if (w->listed_us == 0 || sim_now_us(c->world) - w->listed_us > BACK_US
@@ -289,9 +291,9 @@ void admission_configure(struct cluster *c, uint32_t peer, struct node_config *n
 
 /* ---- checks ---- */
 
-/* Updates whether the peer is excluded, so that the checks expect nothing of it. A peer is excluded
- * if it is revoked, invents members or shares an identity or name. A peer that was refused because
- * of an expired token or a rival is excluded, too. */
+/* Updates whether the peer is excluded. The other checks skip an excluded peer. A peer is excluded
+ * if it is off the allow-list, announces invented members, started later under the identity or name
+ * of another peer, or was refused because of an expired token or a rival. */
 void admission_look(struct cluster *c, uint32_t peer)
 {
     struct watched *w = &c->peer[peer];
@@ -304,9 +306,9 @@ void admission_look(struct cluster *c, uint32_t peer)
              || (refused && (late || w->rival));
 }
 
-/* Returns how many live peers may refuse this peer, or be refused by it, because a token has
- * expired. A process that started after the expiry remembers no members, and does not admit a peer
- * with that token. */
+/* Returns how many live peers may refuse this peer, or be refused by it, because the tokens have
+ * expired. A process that started after the expiry does not know that a peer with a token was
+ * admitted before, so it does not admit this peer. */
 uint32_t admission_forgotten(const struct cluster *c, uint32_t peer)
 {
     int64_t over_us = (int64_t)(c->plan.token_s * 1e6);

@@ -1,4 +1,5 @@
-/* tests/explore/checks.c -- checks what must hold at all times, and after the faults. */
+/* tests/explore/checks.c -- checks the invariants of a simulated cluster: those that must hold at
+ * all times, those that must hold 30 s after the last fault, and those at the end of the run. */
 #include "cluster.h"
 
 #include "gossip/mixers/mixer.h"
@@ -31,7 +32,7 @@ const char *const wrong_name[WRONG_KINDS] = {[WRONG_CRASH] = "crash",
                                              [WRONG_EXIT] = "exit",
                                              [WRONG_CONSENSUS] = "consensus"};
 
-/* ---- replicas, and exchanges that are equal and opposite ---- */
+/* ---- both ends of an edge have equal replicas and mix with equal coefficients ---- */
 
 static uint32_t peer_of(const struct cluster *c, const uint8_t id[WIRE_ID_BYTES])
 {
@@ -51,7 +52,8 @@ static void compare(struct cluster *c, uint32_t i, uint32_t j, const struct exch
         if (x->a != y->b || x->b != y->a)
             cluster_wrong(c, WRONG_REPLICAS, "%" PRIu32 " and %" PRIu32 " differ at round %" PRIu64,
                           i, j, x->round);
-        /* An end that rejects or clips a delta mixes it with a coefficient of its own. */
+        /* An end that rejects or clips a delta mixes with another coefficient than the other end,
+         * so the coefficients are not compared. */
         bool both = isfinite(x->coefficient) && isfinite(y->coefficient) && c->plan.tolerate == 0
                     && (c->plan.liars == 0 || (x->coefficient != 0 && y->coefficient != 0));
         if (both && memcmp(&x->coefficient, &y->coefficient, sizeof x->coefficient) != 0)
@@ -86,8 +88,8 @@ void check_exchanges(struct cluster *c, uint32_t peer)
 
 /* ---- each event ---- */
 
-/* Limits sessions to 20 per second for each known peer, because more mean an endless loop of dials.
- * Also notes whether some peer was taken for dead. */
+/* Fails if a peer has more than 20 sessions per second and known peer, because this is a sign of an
+ * endless loop of dials. Also clears c->whole if some peer was declared dead. */
 void check_event(struct cluster *c, uint32_t peer, const struct node_event *ev)
 {
     struct watched *w = &c->peer[peer];
@@ -95,7 +97,7 @@ void check_event(struct cluster *c, uint32_t peer, const struct node_event *ev)
     if (c->whole && ev->type != NODE_RECV) {
         node_size(sim_node(c->world, peer), &s);
         bool began = cluster_progress(c, peer).phase > NODE_JOINING;
-        /* A graph with fewer vertices than peers shows that a peer was taken for dead. */
+        /* A graph with fewer vertices than peers shows that a peer was declared dead. */
         c->whole &= !began || s.n_vertices == c->plan.n_peers;
     }
     if (ev->type != NODE_LINK_UP || !cluster_honest(c, peer))
@@ -104,8 +106,8 @@ void check_event(struct cluster *c, uint32_t peer, const struct node_event *ev)
         w->second_us = ev->now_us;
         w->n_sessions = 0;
     }
-    /* A peer that returned with new identities has an address entry for each of them until the
-     * old ones are dead. */
+    /* A peer that returned with a new identity counts as an additional member until its old
+     * identity is declared dead. */
     node_size(sim_node(c->world, peer), &s);
     size_t known = s.n_members > c->plan.n_peers ? s.n_members : c->plan.n_peers;
     if (++w->n_sessions > 20 * known)
@@ -113,7 +115,7 @@ void check_event(struct cluster *c, uint32_t peer, const struct node_event *ev)
                       w->n_sessions);
 }
 
-/* ---- pace ---- */
+/* ---- progress of training peers ---- */
 
 static bool hurt(const struct cluster *c, uint32_t peer)
 {
@@ -132,8 +134,9 @@ static int64_t patience_us(const struct plan *p)
     return (int64_t)(3 * (limit > 20 * job ? limit : 20 * job)) + 10 * PLAN_SECOND;
 }
 
-/* Returns whether some peer waits for its quorum. In lock step the others wait for it, even with a
- * quorum, because each peer computes its quorum from the members at its own start. */
+/* Returns whether some peer pauses because it lacks its quorum. In lock step the other peers wait
+ * for this peer. They may have their own quorum, because each peer computes it from the members at
+ * its own start. */
 static bool held_up(const struct cluster *c)
 {
     bool held = false;
@@ -156,8 +159,8 @@ static void look_who_moves(struct cluster *c)
     }
 }
 
-/* In lock step a peer may wait for a slow peer many rounds behind it, directly or through other
- * waiting peers. Returns whether some peer that is not ahead of it made progress recently. */
+/* Returns whether some peer that is not ahead of this peer has made progress within patience_us().
+ * In lock step this peer may be waiting for it, directly or through other waiting peers. */
 static bool waits_for_the_slow(const struct cluster *c, uint32_t peer)
 {
     int64_t since = sim_now_us(c->world) - patience_us(&c->plan);
@@ -249,7 +252,8 @@ uint32_t check_counted(const struct cluster *c, uint32_t peer)
     return set;
 }
 
-/* Returns the exact drift of the peers in a set. NaN: the model of a restarted peer is unknown. */
+/* Returns the exact consensus distance of a set of peers at the start of a round, relative to the
+ * mean model. NaN: the model of a peer is unknown. */
 static double exact_drift(const struct cluster *c, uint32_t set, uint64_t round, bool later)
 {
     double d2 = 0, m2 = 0;
@@ -282,9 +286,10 @@ static uint32_t counted_at(const struct watched *w, uint64_t round)
     return before ? w->counted[round - 1] & w->counted[round] : w->counted[round];
 }
 
-/* Compares a published drift with the exact one. The tolerance is 4.5 standard errors of a sketch
- * of 256 values. One in 100,000 figures exceeds this tolerance by chance. If a peer skipped the
- * round, its models before and after it bound the exact drift. */
+/* Compares a consensus distance that a peer publishes with the exact distance. The tolerance is 4.5
+ * standard errors of a sketch of 256 values. One in 100,000 figures exceeds this tolerance by
+ * chance. If a peer skipped the round, the exact distance is computed with its models before and
+ * after the round, and the published distance must be in this range. */
 static void check_drift(struct cluster *c, uint32_t peer, const struct node_progress *p)
 {
     struct watched *w = &c->peer[peer];
@@ -293,7 +298,8 @@ static void check_drift(struct cluster *c, uint32_t peer, const struct node_prog
         return;
     w->drift_round = p->drift_round;
     uint32_t set = counted_at(w, p->drift_round);
-    /* A second process with the identity of a member may have taken the place of the member. */
+    /* The set may contain a second process with the identity of a member, whose model is not the
+     * member's. */
     if (set & admission_later(&c->plan))
         return;
     double was = exact_drift(c, set, p->drift_round, false);
@@ -318,7 +324,7 @@ void check_progress(struct cluster *c, uint32_t peer)
     check_rounds(c, peer, &p);
     check_memory(c, peer);
     if (c->plan.liars != 0)
-        return; /* Drifts may be false here, and liars_check_note() checks accusations instead. */
+        return; /* Byzantine peers falsify the published distances, so these are not checked. */
     check_drift(c, peer, &p);
     if (p.violations > 0)
         cluster_wrong(c, WRONG_PROTOCOL, "%" PRIu32 " saw a violation", peer);
@@ -356,8 +362,8 @@ static bool edges_open_at(struct cluster *c, uint32_t i, bool tell)
     return open;
 }
 
-/* Checks one peer: it must not stay in the joining phase while others train, its edges must be
- * open, and its graph must have the live members. */
+/* Checks one peer: it must not be in the joining phase while others train, its edges must be open,
+ * and its graph must contain the live members and no others. */
 static bool whole_at(struct cluster *c, uint32_t i, uint32_t alive, uint32_t training, bool tell)
 {
     struct node_progress p = cluster_progress(c, i);
@@ -370,7 +376,8 @@ static bool whole_at(struct cluster *c, uint32_t i, uint32_t alive, uint32_t tra
         return true;
     bool open = edges_open_at(c, i, tell);
     node_size(sim_node(c->world, i), &s);
-    /* A graph may lack peers whose worker is stalled, until their job is done. */
+    /* Peers whose worker is stalled by a fault may be missing in the graph until their job is
+     * done. */
     uint32_t stalled = 0;
     for (uint32_t j = 0; j < c->plan.n_peers; j++)
         stalled += cluster_alive(c, j) && c->peer[j].hurt;
@@ -378,7 +385,8 @@ static bool whole_at(struct cluster *c, uint32_t i, uint32_t alive, uint32_t tra
     uint32_t liars = 0; /* Number of Byzantine and excluded peers, counted or not. */
     for (uint32_t j = 0; j < c->plan.n_peers; j++)
         liars += !cluster_honest(c, j) && !c->peer[j].absent;
-    /* A peer accepts a few members with one endorsement, so it may count some invented ones. */
+    /* A peer accepts a few members with a single endorsement each, so its graph may contain some
+     * invented members. */
     if (c->n_ghosts > 0)
         liars += 1 + alive / 16;
     bool knows = s.n_vertices <= alive + liars && s.n_vertices + stalled + forgotten >= alive;
@@ -398,8 +406,8 @@ bool check_stranded(const struct cluster *c, uint32_t i)
     return cluster_progress(c, i).phase == NODE_JOINING;
 }
 
-/* Checks that in lock step no training peer is more than MOST rounds ahead of another, also if it
- * trained alone for a time. */
+/* Checks that in lock step no training peer is more than MOST rounds ahead of another, even after a
+ * time in which it trained alone. */
 static bool together(struct cluster *c, bool tell)
 {
     enum { MOST = 80 };
@@ -428,7 +436,7 @@ bool check_whole(struct cluster *c, bool tell)
         if (!cluster_honest(c, i))
             continue;
         if (!cluster_alive(c, i) && !c->peer[i].absent && !cluster_parted(c, i))
-            return true; /* Some peer has ended. The other peers may then continue separately. */
+            return true; /* A peer has ended, so the others may be any number of rounds apart. */
         if (!cluster_alive(c, i) || cluster_parted(c, i) || check_stranded(c, i))
             continue;
         enum node_phase phase = cluster_progress(c, i).phase;
@@ -444,8 +452,9 @@ bool check_whole(struct cluster *c, bool tell)
 
 /* ---- the end ---- */
 
-/* Returns whether the mixer keeps the mean of all models. The mixers `average` and `ps` keep a part of
- * the updates back, and `sma` adds momentum to its centre. */
+/* Returns whether mixing leaves the mean of all models unchanged. It does not with the mixers
+ * `average` and `ps`, which apply a part of each update later (error feedback), and with `sma`,
+ * which adds momentum to its centre. */
 static bool keeps_mean(const struct mixer *m)
 {
     return !m->updates || m == mixer_all[plan_mixer("allreduce")];
@@ -472,7 +481,7 @@ static void check_mean(struct cluster *c)
         cluster_wrong(c, WRONG_MEAN, "the mean has moved by %.3g of itself", off);
 }
 
-/* Returns whether a verdict does not list peer j among the dead members. */
+/* Returns whether the verdict `f` of a peer does not list peer j among the dead members. */
 static bool counts(const struct verdict_facts *f, uint32_t j)
 {
     char name[WIRE_NAME_MAX + 1];
@@ -483,7 +492,8 @@ static bool counts(const struct verdict_facts *f, uint32_t j)
     return true;
 }
 
-/* Returns the exact relative drift of a set of peers. 0: all their models are equal. */
+/* Returns the exact relative consensus distance of the final models of a set of peers. 0: all
+ * models are equal. */
 static double drift_among(const struct cluster *c, uint32_t set)
 {
     double d2 = 0, m2 = 0;
@@ -515,9 +525,10 @@ static bool took_part(struct cluster *c, uint32_t i)
     return code == CMD_APART && p.joined_round == 0 && p.rounds_done == c->plan.rounds;
 }
 
-/* Checks a peer that ended with code 0. Its model must be close to the models of all peers that
- * ended with code 0 and that it does not report as dead. If it claims a consensus of all members,
- * peers that took part and ended with code 3 count, too. */
+/* Checks the claim of consensus of a peer that ended with code 0. Its model must be close to the
+ * models of all peers that ended with code 0 and that it does not report as dead. If it claims a
+ * consensus of all members, the models of peers that did all rounds and ended with code 3 are
+ * compared, too. */
 static void check_claim(struct cluster *c, uint32_t i, uint32_t good)
 {
     struct verdict_facts f;
@@ -536,14 +547,16 @@ static void check_claim(struct cluster *c, uint32_t i, uint32_t good)
                       i, f.distance, f.n_among, f.n_members, drift, __builtin_popcount(set));
 }
 
-/* Returns whether a peer may end with an unknown distance. A peer that counts invented members
- * builds another graph, and edges that only its graph has never open. */
+/* Returns whether a peer ended with an unknown consensus distance because of invented members. A
+ * peer that counts invented members builds another graph than its neighbours, and an edge that only
+ * one graph has never opens. */
 static bool drawn_apart(const struct cluster *c, const struct verdict *o)
 {
     return o->kind == VERDICT_UNKNOWN && c->insiders != 0;
 }
 
-/* Returns whether a peer may end alone: its token expired, or no peer could admit it. */
+/* Returns whether a peer ended alone and allow-lists explain this: its token expired, or no peer
+ * could admit it. */
 static bool shut_out(const struct cluster *c, const struct verdict *o)
 {
     return o->kind == VERDICT_ALONE && c->plan.listed;
@@ -574,7 +587,8 @@ static void exit_code(struct cluster *c, uint32_t i, int code)
     struct verdict o;
     node_facts(sim_node(c->world, i), &f);
     verdict_judge(&o, &f);
-    /* Exit code 3 is right for a peer without a quorum, and for a peer that is alone at the end. */
+    /* Exit code 3 is correct for a peer without a quorum, and for a peer that was alone at the
+     * end. */
     bool alone = code == CMD_APART
                  && (o.kind == VERDICT_NO_QUORUM || (o.kind == VERDICT_ALONE && f.n_among == 1));
     if (!alone
@@ -584,7 +598,7 @@ static void exit_code(struct cluster *c, uint32_t i, int code)
 }
 
 /* Returns whether a fault fills the disk of this peer for at least --quorum-timeout. The peer may
- * then end with an error. A clock of a peer is at most 10 % fast. */
+ * then end with an error. The limit is 10 % lower, because the clock of a peer may be 10 % fast. */
 static bool disk_full(const struct cluster *c, uint32_t i)
 {
     for (uint32_t k = 0; k < c->plan.n_faults; k++) {
@@ -596,8 +610,8 @@ static bool disk_full(const struct cluster *c, uint32_t i)
     return false;
 }
 
-/* Returns whether at most one consensus is possible: all peers began together, the quorum is at
- * least half of them, and none left. */
+/* Returns whether all peers that end with code 0 must agree: all peers began together, the quorum
+ * is at least half of them, and no peer left. */
 static bool one_at_most(const struct cluster *c)
 {
     bool one = c->plan.quorum >= 0.5 && c->plan.min_peers == c->plan.n_peers && !c->plan.listed
@@ -609,8 +623,8 @@ static bool one_at_most(const struct cluster *c)
     return one;
 }
 
-/* Checks the exit codes. All peers must end with code 0 if none had ended 30 s after the last
- * fault. Peers that end with code 0 must be in consensus in any case. */
+/* Checks the exit codes. If no peer had ended 30 s after the last fault, all peers must end with
+ * code 0. The peers that end with code 0 must be in consensus in any case. */
 static void check_consensus(struct cluster *c)
 {
     uint32_t good = 0;

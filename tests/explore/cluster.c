@@ -146,7 +146,8 @@ static void evaluate(void *self, const float *x, uint64_t most, struct trainer_r
     *report = (struct trainer_report){.loss = 1, .n_samples = 1};
 }
 
-/* The model has no training samples, so a new assignment of shards is only written to the trace. */
+/* Callback for a change of the members, by which a trainer assigns its samples again. This trainer
+ * has no samples, so the change is only written to the trace. */
 static int members(void *self, const uint64_t *keys, size_t n, uint64_t own)
 {
     const struct watched *p = self;
@@ -183,8 +184,8 @@ static void note(void *self, uint32_t peer, const struct node_note *n)
     struct watched *p = &c->peer[peer];
     if (c->plan.liars != 0 && cluster_honest(c, peer))
         liars_check_note(c, peer, n->text);
-    /* A peer that is disconnected from a member keeps its own model in place of the mean, and passes
-     * it on. */
+    /* This message says that a collective could not compute the mean of all models, so the peer
+     * keeps its own model. The sum of all models is then not preserved. */
     c->whole &= strstr(n->text, "no mean of all models") == NULL;
     p->resumes |= strncmp(n->text, "resuming from the checkpoint", 28) == 0;
     if (sscanf(n->text, "joined the run at round %" SCNu64, &p->joined_round) != 1)
@@ -215,7 +216,7 @@ static void watch(void *self, uint32_t peer, const struct node_event *ev, uint32
     struct cluster *c = self;
     (void)other;
     if (c->trace != NULL) {
-        struct node_event at = *ev; /* The clocks of the peers differ: a trace shows world time. */
+        struct node_event at = *ev; /* Copy with world time, because the peers' clocks differ. */
         at.now_us = sim_now_us(c->world);
         trace_event(c->trace_peer[peer], sim_node(c->world, peer), &at);
     }
@@ -235,8 +236,8 @@ static void stepped(void *self, uint32_t peer, const struct node_event *ev,
 
 static const char *const seeds[] = {"seed-0:1", "seed-1:1"};
 
-/* Returns the number of peers whose addresses each process knows at its start: all peers before the
- * first one that starts late. 0: peers find each other by bootstrap names. */
+/* Returns the number n of peers 0 to n - 1 whose addresses each process knows at its start: all
+ * peers before the first one that starts late. 0: peers find each other by bootstrap names. */
 static uint32_t n_known(const struct cluster *c)
 {
     uint32_t first = 0, late = admission_later(&c->plan);
@@ -320,8 +321,9 @@ void cluster_set_run(struct run *r, const struct plan *p)
                       .local_steps = p->local_steps};
     set_spec(r->compress, p->compress);
     set_spec(r->final_compress, "qsgd:4");
-    /* With --byzantine the consensus phase keeps the graph of training. If its graph is base:K, its
-     * deltas are not compressed, because an exact averaging pass needs whole models. */
+    /* With --byzantine the consensus phase uses the graph of training. If the consensus phase has
+     * the graph base:K, deltas are not compressed, because an exact averaging pass needs whole
+     * models. */
     bool last = strcmp(p->final_topology, RUN_SAME) != 0 && p->tolerate == 0;
     snprintf(r->final_topology, sizeof r->final_topology, RUN_SAME);
     if (last && round_schedule_of(p->final_topology))

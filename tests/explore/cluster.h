@@ -1,4 +1,5 @@
-/* tests/explore/cluster.h -- runs a plan on simulated nodes, and checks what must hold. */
+/* tests/explore/cluster.h -- runs a plan (a run with faults) on simulated nodes, and checks its
+ * invariants. */
 #ifndef TESTS_EXPLORE_CLUSTER_H
 #define TESTS_EXPLORE_CLUSTER_H
 
@@ -12,9 +13,9 @@
 
 enum { DIM_MAX = 1208, TEXT = 200 };
 
-/* Kinds of failures. Kinds up to WRONG_DRIFT are checked at all times. WRONG_GATHERING to
- * WRONG_APART are checked 30 s after the last fault. The last four are checked at the end of the
- * run. */
+/* Kinds of failures that the explorer finds. Kinds up to WRONG_DRIFT are checked at all times.
+ * WRONG_GATHERING to WRONG_APART are checked 30 s after the last fault. The last four are checked
+ * at the end of the run. */
 enum wrong {
     WRONG_CRASH,    /* The process crashed while it simulated the plan. */
     WRONG_PROTOCOL, /* A correct peer was accused of a protocol violation. */
@@ -57,7 +58,7 @@ struct finding
 
 struct explored
 {
-    uint32_t wrong; /* Set of enum wrong: bit k is failure kind k. */
+    uint32_t wrong; /* Kinds of failures that were found: bit k is kind k of enum wrong. */
     struct finding first[WRONG_KINDS];
     uint64_t n_events;
     double simulated_s;
@@ -65,19 +66,20 @@ struct explored
     /* Rounds that the honest peers claim, and rounds that they report as skipped: sums over these
      * peers at the end. */
     uint64_t n_rounds, n_skipped;
-    /* Exact drift at the end of the run, over the peers that ended with exit code 0. NaN: unknown.
-     * */
+    /* Exact relative consensus distance, at the end of the run, of the peers that ended with exit
+     * code 0. NaN: unknown. */
     double drift;
-    /* Seconds from the last fault until check_whole() holds. NaN: it never did. */
+    /* Seconds from the last fault until check_whole() returns true. NaN: it never did. */
     double healed_s;
-    uint32_t n_drifts; /* Number of published drift figures that were compared. */
-    /* Ratio of a published drift to the exact one that is farthest from 1. */
+    uint32_t n_drifts; /* Number of published consensus distances that were checked. */
+    /* Largest error of a published consensus distance: the ratio of published to exact distance
+     * that is farthest from 1. */
     double worst_drift;
     uint64_t n_conform[CONFORM_STEPS]; /* Steps of the finish protocol that were checked. */
 };
 
-/* One exchange, as one end of an edge recorded it. A peer keeps its last KEPT exchanges with each
- * other peer. */
+/* One exchange, as one end of an edge recorded it. For each pair of peers the last KEPT exchanges
+ * are stored, to compare the two ends. */
 enum { KEPT = 8 };
 struct exchange
 {
@@ -91,10 +93,10 @@ struct watched
 {
     struct cluster *cluster;
     uint32_t index;
-    /* absent: has no process now. joined: took its model from other peers. left: was asked to
-     * leave. */
+    /* absent: the peer has no process now. joined: it fetched its model from other peers. left: it
+     * was asked to leave. */
     bool absent, joined, left;
-    /* The peer is excluded from the cluster now, so the checks expect nothing of it. */
+    /* The peer is excluded from the cluster now (admission_look()), so the checks skip it. */
     bool out;
     /* Another process shares this peer's identity or name, so this peer may be the one that is
      * refused. */
@@ -104,10 +106,11 @@ struct watched
     int64_t listed_us; /* Time at which the peer was put back on the allow-list. 0: never. */
     uint32_t named_as; /* Index of the peer whose name this peer uses. Usually its own index. */
     char name[WIRE_NAME_MAX + 1];
-    /* The peer has just resumed from a checkpoint. check_rounds() must accept the round count that
-     * the peer reports as the new start of its count. */
+    /* The peer has just resumed from a checkpoint. check_rounds() then accepts the number of rounds
+     * that the peer reports, and checks later numbers against it. */
     bool resumes;
-    /* Callback of trainer.watch, called when a segment is final. NULL: none. */
+    /* Callback that the node set with trainer.watch(), called when a segment of the model has its
+     * final value of the round. NULL: none. */
     void (*done_layer)(void *arg, size_t from);
     void *done_arg;
     uint64_t joined_round, done, drift_round, said_round;
@@ -119,8 +122,8 @@ struct watched
     /* A fault stops or slows the peer's loop or worker, or a job that began during such a fault is
      * not done yet. */
     bool hurt;
-    /* Time of the last progress, or the last time at which the peer was excused from making
-     * progress. */
+    /* Last time at which the peer made progress, or need not make progress because of a fault or
+     * its phase. */
     int64_t beat_us;
     uint64_t n_sessions; /* Number of sessions begun since `second_us`. */
     int64_t second_us;
@@ -139,7 +142,8 @@ struct cluster
     struct plan plan;
     struct sim_config config;
     bool liar[PLAN_PEERS_MAX];
-    uint32_t outside;  /* Set of faults that take peers off the allow-list now: bit k is fault k. */
+    /* Faults that take peers off the allow-list at present: bit k is fault k. */
+    uint32_t outside;
     uint32_t insiders; /* Set of peers that announce invented members. */
     uint32_t revoked;  /* Set of peers that a fault has taken off the allow-list. */
     int64_t listed_us; /* Time of the last change of the allow-list. */
@@ -148,11 +152,11 @@ struct cluster
     struct watched peer[PLAN_PEERS_MAX];
     struct segment segment[3];
     double moved[DIM_MAX]; /* Sum of all local updates of all peers, for each parameter. */
-    /* True while every exchange is complete, because no peer has died, been declared dead, started
-     * late or ended early. */
+    /* True while each exchange has been applied at both ends, because no peer has died, been
+     * declared dead, started late or ended early. check_mean() requires this. */
     bool whole;
     uint32_t down[PLAN_FAULTS_MAX]; /* For each fault, the set of peers that it has taken down. */
-    /* For each fault, the set of peers whose loop or worker it holds up now. */
+    /* For each fault, the set of peers whose event loop or worker it stops or slows now. */
     uint32_t hurt[PLAN_FAULTS_MAX];
     /* True if no peer had ended when the checks that follow the last fault by 30 s were made. */
     bool settled;
@@ -160,12 +164,12 @@ struct cluster
      * that were training at that time. */
     uint32_t parted, parted_in_training;
     uint32_t unnamed; /* Set of peers for which a fault breaks bootstrap names now. */
-    /* 0: broken names resolve to nothing. 1: they resolve to an unused address. */
+    /* Result of broken bootstrap names. 0: no address. 1: an unused address. */
     double names;
     FILE *out_trace;     /* File of the trace. NULL: no trace is written. */
-    bool all;            /* True: the trace contains repeated events and findings, too. */
+    bool all;            /* True: the trace also contains repeated events, and the failures. */
     struct trace *trace; /* Writer of the trace, or NULL. */
-    struct trace_peer *trace_peer[PLAN_PEERS_MAX]; /* Its part for each peer. */
+    struct trace_peer *trace_peer[PLAN_PEERS_MAX]; /* State of the trace for each peer. */
     /* Checker of the finish protocol. NULL: the model does not describe the run. */
     struct conformance *conformance;
     struct explored *out;
@@ -183,13 +187,14 @@ bool cluster_alive(const struct cluster *c, uint32_t peer);
 struct node_progress cluster_progress(const struct cluster *c, uint32_t peer);
 const float *cluster_model(const struct cluster *c, uint32_t peer);
 
-/* Returns whether the checks apply to this peer: it is not Byzantine and not excluded from the
- * cluster. */
+/* Returns whether the checks apply to this peer: it is neither Byzantine nor excluded from the
+ * cluster (admission_look()). */
 static inline bool cluster_honest(const struct cluster *c, uint32_t peer)
 {
     return !(c->plan.liars & UINT32_C(1) << peer) && !c->peer[peer].out;
 }
-/* Returns whether the peer is cut off or stopped permanently, so that the checks of the others ignore it. */
+/* Returns whether the peer is cut off or stopped permanently, so that the checks of the others
+ * ignore it. */
 static inline bool cluster_parted(const struct cluster *c, uint32_t peer)
 {
     return c->parted >> peer & 1;
@@ -197,16 +202,17 @@ static inline bool cluster_parted(const struct cluster *c, uint32_t peer)
 /* Makes the run description of a plan. Ends the program if a text in the plan is invalid. */
 void cluster_set_run(struct run *r, const struct plan *p);
 
-/* Returns the set of peers that a process knows at its start, from member records or bootstrap
- * names. */
+/* Returns the set of peers that each process knows at its start, by member records or by bootstrap
+ * names. Bit i is peer i. */
 uint32_t cluster_told(const struct cluster *c);
 
 /* In course.c: runs a plan from beginning to end. */
 void course_run(struct cluster *c);
 
-/* Functions of checks.c. check_event() runs before an event, check_exchanges() after a job of the
- * worker, check_progress() when the node has updated its figures, check_end() at the end of the
- * run. check_counted() returns the set of peers that a peer counts as members now. */
+/* Functions of checks.c. check_event() runs before the node gets an event, check_exchanges() after
+ * a job of the worker, check_progress() when the node has updated its figures, and check_end() at
+ * the end of the run. check_counted() returns the set of peers that a peer counts as members
+ * now. */
 uint32_t check_counted(const struct cluster *c, uint32_t peer);
 void check_event(struct cluster *c, uint32_t peer, const struct node_event *ev);
 void check_exchanges(struct cluster *c, uint32_t peer);
@@ -221,22 +227,24 @@ bool check_whole(struct cluster *c, bool tell);
 bool check_stranded(const struct cluster *c, uint32_t i);
 void check_end(struct cluster *c);
 
-/* Functions of liars.c. liars_set() configures the Byzantine peers. The checks are called after
- * each job of an honest peer and for each of its messages to the user. */
+/* Functions of liars.c. liars_set() configures the Byzantine peers. liars_check_model() is called
+ * after each job of an honest peer, and liars_check_note() for each of its messages to the user. */
 void liars_set(struct cluster *c);
 void liars_check_model(struct cluster *c, uint32_t peer);
 void liars_check_note(struct cluster *c, uint32_t peer, const char *text);
 /* Returns whether the attack excuses a peer that ended without consensus. */
 bool liars_excuse(const struct cluster *c);
-/* liars_part() returns whether the peer may keep an edge to an honest peer closed. liars_claim()
- * returns the largest exact drift allowed among peers that claim consensus. Infinity: no limit. */
+/* liars_part() returns whether an attack allows the peer to keep an edge to an honest peer closed.
+ * liars_claim() returns the largest exact relative consensus distance that is allowed among peers
+ * that claim consensus. Infinity: no limit. */
 bool liars_part(const struct cluster *c, uint32_t peer);
 double liars_claim(const struct cluster *c);
 
-/* Functions of conformance.c. conformance_open() does nothing if members are Byzantine, because such
- * a run has no certificate, or if two processes have one identity, which the model does not have.
- * conformance_configure() runs before a process starts, conformance_event() before an event,
- * conformance_stepped() after it, conformance_end() at the end of the run. */
+/* Functions of conformance.c, which check the finish protocol against its model (tests/model).
+ * conformance_open() does nothing if members are Byzantine, because such a run has no certificate,
+ * or if two processes have one identity, which the model does not describe. conformance_configure()
+ * runs before a process starts, conformance_event() before an event, conformance_stepped() after
+ * the event, and conformance_end() at the end of the run. */
 void conformance_open(struct cluster *c);
 void conformance_configure(struct cluster *c, uint32_t peer, struct node_config *n);
 void conformance_event(struct cluster *c, uint32_t peer, const struct node_event *ev);
@@ -265,12 +273,12 @@ uint32_t admission_forgotten(const struct cluster *c, uint32_t peer);
  * new identity. */
 void cluster_start_again(struct cluster *c, uint32_t peer, bool as_new);
 
-/* In course.c: returns how long the messages of a round take, in microseconds. 0: not longer than the
- * latency. */
+/* In course.c: returns the time in microseconds that a collective needs in a round for its
+ * messages, which are sent one after the other. 0: the mixer uses no collective. */
 double course_exchange_us(const struct plan *p);
 
-/* In course.c: returns whether the peer's loop or worker stopped permanently, so that the peer cannot
- * end. */
+/* In course.c: returns whether the peer's loop or worker stopped permanently, so that the peer
+ * cannot end. */
 bool course_is_lost(const struct cluster *c, uint32_t peer);
 
 /* Functions of liveness.c. liveness_part() runs when a fault begins, liveness_late() if the run is

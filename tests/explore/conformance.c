@@ -1,4 +1,4 @@
-/* tests/explore/conformance.c -- shows the runs of the explorer to the checker of the finish
+/* tests/explore/conformance.c -- passes the events of an explored run to the checker of the finish
  * protocol (tests/model/conform.h). */
 #include "cluster.h"
 
@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The promises of one peer on their way to the disk. */
+/* Callback of one peer for storing a promise: reports the promise to the checker, and stores it on
+ * the simulated disk. */
 struct keeper
 {
     struct cluster *cluster;

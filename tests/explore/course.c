@@ -13,8 +13,8 @@
 enum {
     SLICE_US = 100 * 1000,
     SETTLED_US = 30 * PLAN_SECOND,
-    /* Additional time if two processes share a name: one of them ends 10 s after they met, and peers
-     * that refused the other dial it again up to 5 s later. */
+    /* Additional time in microseconds if two processes share a name. One process ends 10 s after
+     * they met. Peers that refused the other process dial it again up to 5 s later. */
     DOUBLES_US = 15 * PLAN_SECOND,
     REPAIRED_US = 11 * PLAN_SECOND,
     EVENTS_MAX = 20 * 1000 * 1000
@@ -85,8 +85,8 @@ void cluster_start_again(struct cluster *c, uint32_t i, bool as_new)
     p->starts_us = sim_now_us(c->world) + c->plan.startup_us;
 }
 
-/* A peer is not restarted for a run that the others have finished, because it would wait for peers
- * that have ended. */
+/* Ends a fault that took down peer i: restarts its process. Does nothing if the other peers have
+ * finished the run, because the restarted peer would wait for peers that have ended. */
 static void bring_up(struct cluster *c, uint32_t k, uint32_t i)
 {
     const struct fault *f = &c->plan.fault[k];
@@ -97,7 +97,8 @@ static void bring_up(struct cluster *c, uint32_t k, uint32_t i)
     cluster_start_again(c, i, f->kind == FAULT_REPLACE || f->kind == FAULT_CHURN);
 }
 
-/* Before its start time a peer has no process, so that other peers' dials are refused. */
+/* Kills the processes of peers with a later start time, so that dials to them are refused until
+ * then. */
 static void take_down_unborn(struct cluster *c)
 {
     for (uint32_t i = 0; i < c->plan.n_peers; i++)
@@ -117,8 +118,9 @@ static void start_first(struct cluster *c, uint32_t i)
     admission_started(c, i);
 }
 
-/* Starts processes whose start time has come, and lets processes run whose start-up time is over.
- * Returns the time of the next such event, but at most `to`. */
+/* Starts the processes whose start time has come. A restarted process only accepts connections
+ * during its start-up time; this function lets it run when this time is over. Returns the time of
+ * the next such event, but at most `to`. */
 static int64_t next_start(struct cluster *c, int64_t to)
 {
     for (uint32_t i = 0; i < c->plan.n_peers; i++) {
@@ -149,7 +151,8 @@ static void cut(struct cluster *c, const struct fault *f, bool on)
         }
 }
 
-/* Adds 1 to the first value of the replicas that this peer holds of `others`. */
+/* Injects a fault: adds 1 to the first value of the replicas of the peers `others` that this peer
+ * holds. */
 static void flip(struct cluster *c, uint32_t peer, uint32_t others)
 {
     const struct node *n = sim_node(c->world, peer);
@@ -321,14 +324,15 @@ static bool someone_ended(const struct cluster *c)
     return false;
 }
 
-/* Returns whether the remaining peers came back too late: others are gone, and the remaining
- * peers are fewer than min_peers or know no live peer. With `guests`, the death of peer 0 also ends
- * the run, because only peer 0 has the run description. */
+/* Returns whether the run is lost, so that it need not end: all live peers are still joining, some
+ * peers have ended, and the live ones are fewer than min_peers or know no live peer. With `guests`
+ * only peer 0 has the run description, so the run is also lost without peer 0. */
 static bool too_late(const struct cluster *c)
 {
     uint32_t ended = 0, left = 0, stranded = 0;
     for (uint32_t i = 0; i < c->plan.n_peers; i++) {
-        /* Byzantine peers count, and peers that were killed so late that they are not restarted. */
+        /* This includes Byzantine peers, and peers that were killed so late that they are not
+         * restarted. */
         if (!cluster_alive(c, i)) {
             ended++;
             continue;
@@ -346,7 +350,7 @@ static bool too_late(const struct cluster *c)
     return guests || (ended > 0 && (left < c->plan.min_peers || left == stranded));
 }
 
-/* A collective passes about two messages per peer on, one after the other. */
+/* In a collective, about two messages per peer are sent one after the other in each round. */
 double course_exchange_us(const struct plan *p)
 {
     double line = p->bytes_per_s > 0 ? 4e6 * p->dim / p->bytes_per_s : 0;
@@ -354,8 +358,8 @@ double course_exchange_us(const struct plan *p)
     return mixer_all[p->mixer]->round_protocol ? 2 * hop * p->n_peers : 0;
 }
 
-/* Returns the time after which a run counts as endless: twice its length at the pace of the slowest
- * peer, 300 more steps, the time of all faults, twice the quorum timeout, and 300 s. */
+/* Returns the time limit of a run: twice the time that the slowest peer needs for its rounds, plus
+ * the time of 300 more steps, of all faults, and of twice the quorum timeout, plus 300 s. */
 static int64_t limit_us(const struct plan *p)
 {
     double step = (double)p->step_us * (1 + p->step_spread);
@@ -364,9 +368,9 @@ static int64_t limit_us(const struct plan *p)
     return (int64_t)(2 * length + 300 * step) + plan_end_us(p) + patience * PLAN_SECOND;
 }
 
-/* Returns whether the last faults of the plan are permanent deaths, in a fast network without any
- * other fault for 20 s before. The survivors must then have repaired the graph after REPAIRED_US,
- * however many peers died. */
+/* Returns whether the last faults of the plan are permanent deaths, in a fast network and without
+ * any other fault in the 20 s before. The remaining peers must then have repaired the graph within
+ * REPAIRED_US, however many peers died. */
 static bool ends_in_deaths(const struct plan *p)
 {
     int64_t end = plan_end_us(p);
@@ -382,7 +386,7 @@ static bool ends_in_deaths(const struct plan *p)
     return any && deaths;
 }
 
-/* Returns whether some peer lives through all faults, so that a returning peer finds the run. */
+/* Returns whether no fault takes down some peer, so that a restarted peer finds the run there. */
 static bool someone_lives_on(const struct plan *p)
 {
     uint32_t gone = 0;
@@ -455,8 +459,8 @@ void course_run(struct cluster *c)
             settled = never;
         }
         if ((next == n && all_over(c)) || (c->out->wrong & 1u << WRONG_STORM))
-            /* After WRONG_STORM, an endless loop of new sessions, the simulation would take
-             * hours. */
+            /* WRONG_STORM was reported, an endless loop of new sessions. The simulation would take
+             * hours to reach the end of the run. */
             break;
         if (next == n && now > limit && too_late(c))
             break;

@@ -1,5 +1,5 @@
-/* tests/explore/draw.c -- draws the plan of a seed. Draw 1 is the draw of the first seeds. Draw 2 is in
- * swarm.c. */
+/* tests/explore/draw.c -- draws the plan of a seed at random. This file has version 1 of the draw,
+ * which the oldest recorded seeds need. Version 2 is in swarm.c. */
 #include "draw.h"
 
 #include "nn/math/rng.h"
@@ -151,7 +151,8 @@ static void draw_run(struct plan *p, struct rng *r)
     snprintf(p->compress, PLAN_TEXT, "%s", plan_choose(r, average ? update : codec));
     p->local_steps = plan_chance(r, 0.6) ? 1 : 1 + (uint32_t)rng_below(r, 8);
     p->rounds = (uint64_t)draw_log_uniform(r, 30, 300);
-    /* Peers measure the drift only if deltas are long, that is with 1,208 parameters. */
+    /* Peers estimate the consensus distance only if deltas are long, so some plans have 1,208
+     * parameters. */
     p->dim = plan_chance(r, 0.15) ? 1208 : 48;
     if (p->dim > 48)
         p->rounds *= 2;
@@ -161,8 +162,8 @@ static void draw_run(struct plan *p, struct rng *r)
     p->guests = p->by_name && plan_chance(r, 0.3);
 }
 
-/* Draws --quorum from a separate random stream. Seeds that are older than this option therefore
- * keep their plans. */
+/* Draws --quorum and its timeout. A separate random stream is used, so that seeds from before this
+ * option still give the same plans. */
 static void draw_patience(struct plan *p, uint64_t seed)
 {
     struct rng r = rng_stream(rng_key(seed, RNG_TEST, 0xe8, 1));
@@ -171,8 +172,8 @@ static void draw_patience(struct plan *p, uint64_t seed)
     p->worker_limit_s = 15;
 }
 
-/* Draws --overlap from a separate random stream. Seeds that are older than this option therefore
- * keep their plans. */
+/* Draws --overlap. A separate random stream is used, so that seeds from before this option still
+ * give the same plans. */
 static void draw_overlap(struct plan *p, uint64_t seed)
 {
     struct rng r = rng_stream(rng_key(seed, RNG_TEST, 0xe8, 5));
@@ -182,8 +183,8 @@ static void draw_overlap(struct plan *p, uint64_t seed)
                                         : RUN_OVERLAP_ROUND;
 }
 
-/* Gives some plans a graph that changes by round (base:K), which needs lock step and a fine codec.
- * Draws it from a separate random stream, so that older seeds keep their plans. */
+/* Gives some plans a graph that changes by round (base:K), which needs lock step and a precise
+ * codec. A separate random stream is used, so that older seeds still give the same plans. */
 static void draw_rota(struct plan *p, uint64_t seed)
 {
     static const char *const topology[] = {"base:1", "base:1", "base:2", "base:4", NULL};
@@ -195,8 +196,8 @@ static void draw_rota(struct plan *p, uint64_t seed)
     snprintf(p->compress, PLAN_TEXT, "%s", plan_choose(&r, codec));
 }
 
-/* Gives some plans in lock step a different graph in the consensus phase. Draws it from a separate
- * random stream, so that older seeds keep their plans. */
+/* Gives some plans in lock step a different graph in the consensus phase. A separate random stream
+ * is used, so that older seeds still give the same plans. */
 static void draw_last(struct plan *p, uint64_t seed)
 {
     static const char *const topology[] = {"base:1", "base:1", "base:4", "complete", "ring", NULL};
@@ -228,8 +229,8 @@ static void draw_first(struct plan *p, uint64_t seed)
         p->n_faults += !draw_is_idle(p, f);
     }
     draw_leave_some(p);
-    /* Half of all runs continue for at least 32 s after the last fault, so that the checks that
-     * follow the faults are made. */
+    /* Half of all runs continue for at least 32 s after the last fault, so that the checks 30 s
+     * after the last fault are made. */
     /* The time of a local step, step_us, is still 0 here, so plan_end_us() adds no time for slow
      * jobs. */
     if (plan_chance(&r, 0.5))
@@ -245,8 +246,8 @@ void plan_draw(struct plan *p, uint64_t seed, uint32_t draw)
         draw_swarm(p, seed);
 }
 
-/* Draws checkpoints and disk faults from a separate random stream, so that older seeds keep their
- * plans. In half of the plans all peers are killed at once. */
+/* Draws checkpoints and disk faults. In half of the plans all peers are killed at once. A separate
+ * random stream is used, so that older seeds still give the same plans. */
 void plan_draw_disks(struct plan *p)
 {
     struct rng r = rng_stream(rng_key(p->seed, RNG_TEST, 0xe8, 2));

@@ -1,4 +1,5 @@
-/* tests/explore/draw.h -- parts of a draw that both versions of the draw use. */
+/* tests/explore/draw.h -- functions that draw parts of a random plan, used by both versions of the
+ * draw. */
 #ifndef TESTS_EXPLORE_DRAW_H
 #define TESTS_EXPLORE_DRAW_H
 
@@ -8,12 +9,13 @@
 
 /* Returns a random number between low and high, log-uniform. */
 double draw_log_uniform(struct rng *r, double low, double high);
-/* Returns one of n peers in most cases, several peers sometimes, and rarely all peers. */
+/* Returns a random set of the n peers, as bits: usually one peer, sometimes several, rarely all. */
 uint32_t draw_set(struct rng *r, uint32_t n);
 /* Draws the peers, the time within length_us and the parameters of a fault. */
 void draw_fault(struct rng *r, const struct plan *p, enum fault_kind kind, int64_t length_us,
                 struct fault *f);
-/* Returns whether a fault would do nothing, or would delay peer 0, by which others find the run. */
+/* Returns whether a fault would have no effect, or would delay peer 0, which the others need in
+ * order to find the run. Such a fault is drawn again. */
 bool draw_is_idle(const struct plan *p, const struct fault *f);
 /* Keeps at least two peers running to the end: a permanent fault that would leave fewer is limited
  * to 5 s. Lowers min_peers to the number of peers that stay. */

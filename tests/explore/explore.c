@@ -1,5 +1,5 @@
-/* tests/explore/explore.c -- the command `explore`: runs many seeds, replays one, or shrinks
- * one. */
+/* tests/explore/explore.c -- the command `explore`: simulates the plans of many seeds, replays one
+ * plan, or reduces a failing plan to a smaller one. */
 #include "cluster.h"
 #include "marks.h"
 #include "shrink.h"
@@ -18,7 +18,7 @@ enum { JOBS_MAX = 16 };
 struct options
 {
     uint64_t seeds, from, seed;
-    uint32_t draw; /* Version of the draw: PLAN_VERSION or 1. */
+    uint32_t draw; /* Version of the function that draws plans from seeds: PLAN_VERSION or 1. */
     const char *plan;
     const char *marks; /* File to which the counts of the marks are appended. NULL: none. */
     bool one, trace, story, shrink, quiet, disks, byzantine, admission, liveness;
@@ -38,7 +38,7 @@ struct child
 {
     pid_t pid;
     int fd;
-    uint64_t next, seed; /* next: seed to start with. seed: seed that is under way. */
+    uint64_t next, seed; /* next: first seed of the child. seed: seed that the child runs now. */
     bool busy;
     uint32_t number; /* Row of the counters of marks (marks.h). */
 };
@@ -216,7 +216,7 @@ static int explore(const struct options *o)
     return t.n_failed != 0;
 }
 
-/* ---- one ---- */
+/* ---- one plan ---- */
 
 /* Figures of a run that are unknown (NaN) or empty are not printed. */
 static void say_run(const struct explored *out)

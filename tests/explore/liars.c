@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* With --byzantine, an honest model may be this many times as far from the initial model as the
- * farthest optimum is. Local steps alone keep it within factor 1. Noise and Byzantine peers add a
- * part of the distances between honest models. */
+/* With --byzantine, largest distance of an honest model from the initial model, in multiples of the
+ * distance of the farthest optimum. Local steps alone keep the model within a factor of 1. Noise
+ * and Byzantine peers may move it farther, by a part of the distances between honest models. */
 static const double most_ways = 4;
 
 /* ---- drawing ---- */
@@ -25,7 +25,7 @@ static const struct attack *find_attack(const char *name)
     return NULL;
 }
 
-/* Returns the number of honest peers that no permanent fault takes down. */
+/* Returns the number of honest peers that are not taken down permanently by a fault. */
 static uint32_t n_staying(const struct plan *p)
 {
     uint32_t gone = p->liars, all = (UINT32_C(1) << p->n_peers) - 1;
@@ -150,24 +150,25 @@ void liars_check_note(struct cluster *c, uint32_t peer, const char *text)
     }
 }
 
-/* Returns whether the attack excuses a peer that ended without consensus. An attacker that only
- * sends false models can keep honest models apart until the end. With --byzantine even honest
- * models may stay apart, because a peer may clip all its neighbours. Other attackers need a further
- * fault, async policy or an exact averaging pass to prevent consensus. */
+/* Returns whether the attack excuses a peer that ended without consensus. An attacker that sends
+ * false models can keep the honest models apart until the end. With --byzantine even honest models
+ * may stay apart, because a peer may clip all its neighbours. The other attacks can prevent
+ * consensus only together with another fault, with --policy async, or with an exact averaging
+ * pass. */
 bool liars_excuse(const struct cluster *c)
 {
     const struct attack *a = c->config.attack;
     struct run run;
     cluster_set_run(&run, &c->plan);
-    /* An exact averaging pass makes all models equal, so edges give no bound on distances. */
+    /* With exact averaging passes a peer does not bound the consensus distance from its edges, so
+     * it does not notice the attack. */
     bool else_wrong =
         c->plan.n_faults > 0 || c->plan.async || round_schedule_of(run_final_topology(&run));
     return c->plan.tolerate > 0 || (a != NULL && (a->lie == ATTACK_MODEL || else_wrong));
 }
 
-/* Returns whether honest peers may distrust each other for a while, because an attacker pulled at
- * their models or they were disconnected for long. A refused model that is far ahead does not count
- * as distrust. */
+/* Returns whether honest peers may refuse each other's deltas for a while, because an attacker
+ * moved their models apart or they were disconnected for a long time. */
 bool liars_part(const struct cluster *c, uint32_t peer)
 {
     struct node_edge e;
@@ -180,10 +181,10 @@ bool liars_part(const struct cluster *c, uint32_t peer)
     return c->plan.liars != 0 && c->plan.tolerate == 0 && bars;
 }
 
-/* Returns the largest exact drift allowed among peers that claim consensus. Byzantine peers falsify
- * the estimates, so twice the target is allowed. An exact averaging pass (base:K) uses no estimate,
- * so a Byzantine peer can move the models apart unnoticed (peer/node/edge/averaging_pass.h), and no
- * limit applies. */
+/* Returns the largest exact relative consensus distance that is allowed among peers that claim
+ * consensus. Byzantine peers falsify the estimates, so twice the target is allowed. An exact
+ * averaging pass (base:K) uses no estimate: a Byzantine peer can move the models apart unnoticed
+ * (peer/node/edge/averaging_pass.h), and no limit applies. */
 double liars_claim(const struct cluster *c)
 {
     struct run run;

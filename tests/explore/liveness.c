@@ -1,8 +1,9 @@
-/* tests/explore/liveness.c -- liveness: some faults never heal, and all peers must still end in time.
+/* tests/explore/liveness.c -- liveness: some faults are permanent, and all peers must still end in
+ * time.
  *
- * In a plan with `liveness yes` a minority of peers is killed, switched off, stopped or cut off from
- * all other peers permanently. All other faults end. From then on each peer must end within a bounded
- * time, and in the right way:
+ * In a plan with `liveness yes` a minority of peers is killed, switched off, stopped or cut off
+ * from all other peers permanently. All other faults end. From then on each peer must end within a
+ * bounded time, and in the right way:
  *
  *   peer                                     must end with
  *   there, with most initial members         exit code 0, if no peer had ended 30 s after the faults
@@ -25,8 +26,8 @@
 
 /* ---- drawing ---- */
 
-/* Draws fewer than half of the peers. Peers 0 and 1 are never drawn, because joining peers contact
- * these two. */
+/* Returns a random set of fewer than half of the n peers. Never contains peers 0 and 1, which
+ * joining peers contact. */
 static uint32_t draw_minority(struct rng *r, uint32_t n)
 {
     uint32_t most = (n - 1) / 2 < n - 2 ? (n - 1) / 2 : n - 2, set = 0;
@@ -35,7 +36,8 @@ static uint32_t draw_minority(struct rng *r, uint32_t n)
     return set;
 }
 
-/* Removes a set of peers from the faults that start processes again, or let them continue. */
+/* Removes a set of peers from all faults at whose end a process is restarted or continues, so that
+ * these peers stay down. */
 static void keep_down(struct plan *p, uint32_t set)
 {
     uint32_t n = 0;
@@ -87,12 +89,12 @@ void plan_draw_liveness(struct plan *p)
             (length_us + plan_end_us(p) + 32 * PLAN_SECOND) / (int64_t)(p->rounds * p->local_steps);
 }
 
-/* ---- how long it may take ---- */
+/* ---- time limit ---- */
 
-/* Returns the time by which all peers must have ended. After the last fault the run may take its
- * whole length at the pace of the slowest peer, and 1,000 rounds of the consensus phase. In addition
- * each of these waits may occur: the silence of the minority is noticed and its worker given up, the
- * quorum timeout, and the end of a consensus phase without progress. */
+/* Returns the time by which all peers must have ended. After the last fault the run may take the
+ * time that the slowest peer needs for all rounds, and for 1,000 rounds of the consensus phase. In
+ * addition the remaining peers may wait until the lost peers are declared dead, for the straggler
+ * timeout, for the quorum timeout, and until a consensus phase without progress ends. */
 int64_t liveness_limit_us(const struct plan *p)
 {
     double step = (double)p->step_us * (1 + p->step_spread);
@@ -124,7 +126,7 @@ void liveness_late(struct cluster *c)
                           c->parted >> i & 1 ? ", cut off" : "");
 }
 
-/* ---- how the peers ended ---- */
+/* ---- verdicts ---- */
 
 /* Returns whether the verdict of a peer without quorum says why the run did not succeed. */
 static bool has_reason(const struct verdict *o)

@@ -1,4 +1,5 @@
-/* tests/explore/marks.c -- collects the counters of the marks of peer/node. */
+/* tests/explore/marks.c -- counts how many simulated runs reach each mark, a named line of policy
+ * code (peer/node/mark.h). */
 #define HEARSAY_MARKS
 
 #include "marks.h"
@@ -13,7 +14,7 @@
 /* The linker defines these two symbols: the begin and the end of the section "marks". */
 extern struct mark *const __start_marks[], *const __stop_marks[];
 
-static uint64_t *counter; /* n_rows rows with one counter per mark. */
+static uint64_t *counter; /* One row per child process, with one counter per mark. */
 static uint32_t n_rows;
 
 static size_t n_marks(void)

@@ -1,4 +1,5 @@
-/* tests/explore/marks.h -- counts the seeds that reach each mark of peer/node/mark.h. */
+/* tests/explore/marks.h -- counts the runs that reach each mark, a named line of policy code
+ * (peer/node/mark.h). */
 #ifndef TESTS_EXPLORE_MARKS_H
 #define TESTS_EXPLORE_MARKS_H
 

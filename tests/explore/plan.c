@@ -25,7 +25,7 @@ int64_t plan_end_us(const struct plan *p)
     for (uint32_t i = 0; i < p->n_faults; i++) {
         const struct fault *f = &p->fault[i];
         int64_t until = f->at_us + (f->for_us == PLAN_EVER ? 0 : f->for_us);
-        double late = 0; /* A job that begins while a worker is slow stays slow until its end. */
+        double late = 0; /* Duration of the fault's effects after its end, in microseconds. */
         if (f->kind == FAULT_RESET)
             late = 1e6 * fmax(f->x, f->y);
         else if (f->kind == FAULT_SLOW && f->for_us != PLAN_EVER)
@@ -99,7 +99,8 @@ static double clock_of(const struct plan *p, uint32_t peer)
     return p->clock_ppm[peer];
 }
 
-/* Prints one value per peer in a line, such as "starts 0,1203456". Prints nothing if all are 0. */
+/* Prints a line with one value for each peer, such as "starts 0,1203456". Prints nothing if all
+ * values are 0. */
 static void print_each(const struct plan *p, FILE *f, const char *key,
                        double (*of)(const struct plan *p, uint32_t peer))
 {
@@ -198,7 +199,7 @@ static bool read_fault(struct fault *f, char *word[8], int n)
     return f->kind != FAULT_KINDS && f->a != 0 && next == n;
 }
 
-/* Reads "KIND:PEERS", for example "alie:3,7". */
+/* Reads the attack of Byzantine peers as "KIND:PEERS", for example "alie:3,7". */
 static bool read_attack(struct plan *p, const char *value)
 {
     size_t n = strcspn(value, ":");

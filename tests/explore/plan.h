@@ -34,7 +34,7 @@ enum fault_kind {
     FAULT_LEAVE,   /* Peers A are asked to leave, and are later started again. */
     FAULT_LATE,    /* Peers A start only at the end of the fault. `at_us` is 0. */
     FAULT_STOP,    /* The event loops of peers A stop. */
-    FAULT_HANG,    /* The workers of peers A stop. */
+    FAULT_HANG,    /* The worker threads of peers A hang. */
     FAULT_SLOW,    /* The workers of peers A take x times as long for a job. */
     FAULT_CUT,     /* Paths from peers A to peers B lose everything. */
     FAULT_SPLIT,   /* Paths between peers A and B lose everything, in both directions. */
@@ -73,7 +73,7 @@ struct plan
     /* --mixer and --collective, as indices in mixer_all[] and collective_all[]. */
     uint32_t mixer, collective;
     /* async: --policy async. by_name: peers find each other by bootstrap names. guests: only peer 0
-     * brings the run description. */
+     * starts with the run description. */
     bool async, by_name, guests;
     /* gamma: consensus step size. 0: automatic. final_drift: target of the consensus phase. */
     double gamma, final_drift;
@@ -101,8 +101,9 @@ struct plan
     struct fault fault[PLAN_FAULTS_MAX];
 };
 
-/* Draws the plan of a seed. draw: PLAN_VERSION, or 1 for the draw of the first seeds, which has no
- * start times, no clock errors, two mixers and all features in each plan. */
+/* Draws the plan of a seed at random. draw: version of the draw, PLAN_VERSION or 1. Version 1 is
+ * for the oldest recorded seeds: its plans have all features, but no start times, no clock errors
+ * and only two mixers. */
 void plan_draw(struct plan *p, uint64_t seed, uint32_t draw);
 /* Adds checkpoints and, in some plans, a kill of all peers and full disks. */
 void plan_draw_disks(struct plan *p);
@@ -113,8 +114,8 @@ void plan_draw_liars(struct plan *p);
 void plan_draw_admission(struct plan *p);
 /* Adds a permanent fault of a minority, and ends all other faults (liveness.c). */
 void plan_draw_liveness(struct plan *p);
-/* Returns the set of peers for which no peer may wait: Byzantine peers, peers that are off the
- * allow-list at some time, and peers that leave permanently. */
+/* Returns the set of peers without which the run must be able to begin and end: Byzantine peers,
+ * peers that are off the allow-list at some time, and peers that leave permanently. */
 uint32_t plan_out(const struct plan *p);
 void plan_print(const struct plan *p, FILE *f);
 /* Reads a plan. Returns false if the plan is invalid. A line that cannot be read is reported on
@@ -141,7 +142,8 @@ const char *plan_choose(struct rng *r, const char *const *of);
  * a multiple of 1 ms, because the text of a plan holds no finer times. */
 int64_t plan_draw_us(struct rng *r, double low_s, double high_s);
 void plan_print_set(FILE *f, const char *before, uint32_t set);
-/* Reads a set of peers. Returns 0 if the text is not a set. */
+/* Reads a set of peers such as "0,2,5". Bit i of the result is peer i. Returns 0 if the text is not
+ * a set. */
 uint32_t plan_read_set(const char *s);
 
 #endif

@@ -7,8 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Runs a plan and returns whether it fails in one of `kinds`. The plan runs in a child process,
- * because the failure may be a crash. */
+/* Runs a plan and returns whether it fails in one of the ways `kinds` (bits of enum wrong). The
+ * plan runs in a child process, because the failure may be a crash. */
 static bool fails(const struct plan *p, uint32_t kinds, struct explored *out)
 {
     int fd[2], status;

@@ -1,9 +1,10 @@
-/* tests/explore/swarm.c -- draw 2: each seed has some of the features and some of the kinds of faults.
+/* tests/explore/swarm.c -- version 2 of the draw of plans: each plan has some of the features and
+ * some of the kinds of faults.
  *
- * In a plan with all features and all faults, one fault often hides the effect of another. Each seed
- * therefore omits about half of the features and half of the kinds of faults, and has the remaining
- * ones more often (swarm testing: Groce, Zhang, Eide, Chen, Regehr, ISSTA 2012). Each seed also draws
- * a place for its faults:
+ * In a plan with all features and all faults, one fault often hides the effect of another. Each
+ * seed therefore omits about half of the features and half of the kinds of faults, and has the
+ * remaining ones more often (swarm testing: Groce, Zhang, Eide, Chen, Regehr, ISSTA 2012). Each
+ * seed also draws a place for its faults:
  *
  *   place         time of a fault
  *   anywhere      uniform over the run
@@ -22,22 +23,22 @@
 #include <string.h>
 
 enum feature {
-    FEATURE_CROWD,   /* Up to 24 peers, not 8. */
-    FEATURE_MIXER,   /* Any mixer, not CHOCO. */
+    FEATURE_CROWD,   /* Up to 24 peers; without this feature up to 8. */
+    FEATURE_MIXER,   /* Any mixer; without this feature CHOCO. */
     FEATURE_GRAPH,   /* Any topology, including topologies that change by round. */
     FEATURE_LAST,    /* Another topology in the consensus phase. */
-    FEATURE_CODEC,   /* Any codec, not qsgd:4. */
+    FEATURE_CODEC,   /* Any codec; without this feature qsgd:4. */
     FEATURE_ASYNC,   /* --policy async. */
     FEATURE_OVERLAP, /* --overlap. */
     FEATURE_STEPS,   /* More than one local step in a round. */
-    FEATURE_DIM,     /* A model with enough parameters for the peers to publish drift estimates. */
-    FEATURE_FEW,     /* Training begins before all peers are there. */
+    FEATURE_DIM,     /* A model so large that the peers estimate the consensus distance. */
+    FEATURE_FEW,     /* Training begins before all peers have joined. */
     FEATURE_NAMES,   /* Peers find each other by bootstrap names. */
     FEATURE_QUORUM,  /* Another quorum and another --quorum-timeout. */
     FEATURE_NETWORK, /* Jitter and limited bandwidth. */
     FEATURE_LOSS,    /* Deltas are lost with their sessions. */
     FEATURE_SPEEDS,  /* Peers have different speeds. */
-    FEATURE_STARTUP, /* A restarted process listens before it runs. */
+    FEATURE_STARTUP, /* A restarted process accepts connections for a time before it runs. */
     FEATURE_STARTS,  /* Peers start at different times. */
     FEATURE_CLOCKS,  /* Clocks run at different rates. */
     FEATURES
@@ -47,15 +48,16 @@ enum { COLLECTS_MAX = 8 /* Largest number of peers with a collective or a parame
 
 enum place { PLACE_ANYWHERE, PLACE_START, PLACE_JOINS, PLACE_END };
 
-/* What a seed draws first: sets of features and of kinds of faults, and the place of the faults. */
+/* Random choices that are made first: the features, the kinds of faults, and the place of the
+ * faults. */
 struct swarm
 {
     struct rng rng;
     uint32_t features, kinds;
     enum place place;
-    int64_t length_us; /* Length of the run, in which faults are drawn. */
+    int64_t length_us; /* Period from time 0 in which faults begin. */
     int64_t settles_us,
-        simulated_us; /* Begin of the consensus phase, and end of the run, without faults. */
+        simulated_us; /* Without faults: begin of the consensus phase, and end of the run. */
 };
 
 static bool has(const struct swarm *s, enum feature f)
@@ -111,7 +113,7 @@ static void draw_codec(struct swarm *s, struct plan *p)
     snprintf(p->compress, PLAN_TEXT, "%s", codec);
 }
 
-/* Removes features until the run is one that `hearsay sim` accepts. */
+/* Removes features from the plan until `hearsay sim` accepts its run. */
 static void make_valid(struct plan *p)
 {
     const struct mixer *m = mixer_all[p->mixer];
@@ -201,7 +203,8 @@ static void set_length(struct plan *p, int64_t length_us)
 
 /* ---- starts and clocks ---- */
 
-/* Peers start within a time of 10 ms to 3 s, and clocks differ by up to 200 ppm from world time. */
+/* Draws start times and clock errors. The peers start within a period of 10 ms to 3 s. Clocks are
+ * fast or slow by up to 200 ppm. */
 static void draw_starts(struct swarm *s, struct plan *p)
 {
     struct rng *r = &s->rng;
@@ -212,7 +215,8 @@ static void draw_starts(struct swarm *s, struct plan *p)
         p->clock_ppm[i] = (double)rng_below(r, 401) - 200;
 }
 
-/* A fault that delays the start of a peer replaces the start time of the peer. */
+/* Removes the start time of each peer that a fault starts late, because the fault determines the
+ * start. */
 static void drop_starts(struct plan *p)
 {
     for (uint32_t k = 0; k < p->n_faults; k++)
@@ -248,7 +252,8 @@ static int64_t draw_join(struct swarm *s, const struct plan *p)
     return join[rng_below(&s->rng, n)];
 }
 
-/* Returns the time of a fault at the place of the seed. A multiple of 1 ms, as in plan_draw_us(). */
+/* Returns a random time for a fault, as the drawn place of faults requires. The time is a multiple
+ * of 1 ms, because the text of a plan holds no finer times. */
 static int64_t draw_at(struct swarm *s, const struct plan *p)
 {
     struct rng *r = &s->rng;
@@ -311,8 +316,8 @@ void draw_swarm(struct plan *p, uint64_t seed)
     if (s.place == PLACE_END)
         measure_end(&s, p);
     draw_faults(&s, p);
-    /* Half of the other runs continue for at least 32 s after the last fault, so that the checks that
-     * follow the faults are made. */
+    /* Half of the other runs continue for at least 32 s after the last fault, so that the checks 30
+     * s after the last fault are made. */
     if (s.place != PLACE_END && plan_chance(&s.rng, 0.5))
         set_length(p, s.length_us + plan_end_us(p) + 32 * PLAN_SECOND);
 }

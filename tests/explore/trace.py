@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""tests/explore/trace.py -- reads traces: golden ones, those of hearsay peer, local and sim --trace, and of explore.
+"""tests/explore/trace.py -- checks, compares and merges traces of protocol events.
+
+The traces are those of tests/golden/traces, of --trace of hearsay peer, local and sim, and of explore.
 
   trace.py check FILE...    checks the form of each line, and that times do not decrease
   trace.py diff A B         compares the events of each peer, without times
   trace.py merge FILE...    prints the traces of several peers as one, ordered by the wall clock
 
-FILE - is the standard input. Exit code 0: no violation, no difference; 1: there is one; 2: wrong usage or no such file.
-peer/trace/trace.h describes the form.
+FILE - is the standard input. Exit code 0: no violation or difference; 1: a violation or difference; 2: wrong usage or
+no such file. peer/trace/trace.h describes the form of a trace.
 """
 import datetime
 import difflib
@@ -34,7 +36,10 @@ FORMS = (("<- ", re.compile(rf"<- {NAME}  (?:{MESSAGES.pattern})")), ("at ", AT)
 
 
 class Trace:
-    """The lines of a file as (number, time, peer, event). The peer of a mark is "". `starts`: headers with their line."""
+    """The lines of a trace as (line number, time, peer, event).
+
+    A line that belongs to no peer has the peer "". `starts`: (line number, header) for each header line, which begins
+    the trace of a process."""
 
     def __init__(self, path):
         self.path, self.lines, self.starts, self.errors = path, [], [], []
@@ -54,7 +59,8 @@ class Trace:
             self.lines.append((number, float(m["time"]), m["peer"] or "", m["event"] or m["mark"]))
 
     def check(self):
-        """Returns the violations. Times may begin again at 0 after a header, because that is another process."""
+        """Returns the violations of the form as texts. Times must not decrease, except after a header, where the trace of
+        another process begins."""
         found, last, starts = list(self.errors), 0.0, [number for number, _ in self.starts]
         for number, time, peer, event in self.lines:
             if starts and number > starts[0]:
@@ -69,7 +75,7 @@ class Trace:
         return found
 
     def events(self):
-        """Returns the events of each peer, in their order."""
+        """Returns a dictionary: for each peer the list of its events, in order, without times."""
         of = {}
         for _, _, peer, event in self.lines:
             of.setdefault(peer, []).append(event)
@@ -93,7 +99,8 @@ def diff(a, b):
 
 
 def merge(paths):
-    """Each header gives the time at which the lines after it have time 0. Without a date, this is the first date."""
+    """Prints the lines of all files, ordered by the wall clock. The header of a trace gives the wall-clock time of its
+    time 0. A header without a date counts as the earliest date of all headers."""
     entries, parts = [], []
     for trace in map(Trace, paths):
         starts = [(0, None)] + [(number, header["at"]) for number, header in trace.starts]
