@@ -1,21 +1,23 @@
-/* tests/model/conform.c -- replays the steps of the finish protocol on the state of finish.pml.
+/* tests/model/conform.c -- replays the steps of the finish protocol on the state of the Promela
+ * model finish.pml. The names in capitals are steps of the model.
  *
- *   of the program                              in the model
+ *   step of the program                         step of the model
  *   ------------------------------------------- -------------------------------------------
  *   a promise is stored: an own ballot          BEGIN
  *   a promise is stored: a ballot of a peer     ANSWER
  *   storing a promise fails                     FORGET, and the peer is mute
- *   an own proposal is stored as accepted       PROPOSE: adopts or invents, and ACCEPT
+ *   an own proposal is stored as accepted       PROPOSE (adopt or invent), then ACCEPT
  *   a proposal of a peer is stored as accepted  ACCEPT
- *   a REPORT lists the sender as within         ANSWER: add(models[b], i)
+ *   a REPORT says "within" of its sender        ANSWER: add(models[b], i)
  *   the node has a certificate                  COUNT at the coordinator, else END
  *   a process starts with a stored promise      RESUME
- *   the own record says LEFT                    LEAVE
+ *   the peer's own record says LEFT             LEAVE
  *
- * A node stores its promise within a step and before the step sends a message, so the stored
- * promises show the steps in their order. Messages are facts, as in the model: a message may contain
- * only what the peers that it describes have done before. The coordinator alone may not use all
- * facts: the checker takes the answers that have reached the coordinator.
+ * "Within" means that the model of a peer is within the target of the consensus distance. A node
+ * stores its promise before it sends a message about the promise, so the order of the stored
+ * promises is the order of the steps. A message may state only what the peers that it describes
+ * have done before. The coordinator of a ballot decides by the answers that it has received, so the
+ * checker also records which answers have arrived.
  */
 #include "conform.h"
 
@@ -71,7 +73,8 @@ enum rule {
     RULES
 };
 
-/* The guards of finish.pml, and what each of them demands of the program. */
+/* The rules that are checked: step and guard of finish.pml, and a text that says what the program
+ * must do. */
 static const struct
 {
     const char *step, *guard, *text;
@@ -131,11 +134,12 @@ static const struct
                      "with its ballot"},
 };
 
-/* What the checker knows of one member and one ballot. heard_*: the fact has reached the
- * coordinator. */
+/* Answer of one member in one ballot: whether it promised the ballot (voted), reported its model as
+ * within the target, and accepted the proposal. heard_*: the coordinator has received this
+ * answer. */
 struct answer
 {
-    uint32_t taken; /* Ballot of the proposal that the voter had accepted when it promised. */
+    uint32_t taken; /* Ballot of the proposal that the member accepted before its promise. 0: none. */
     bool voted, within, accepted;
     bool heard_vote, heard_within, heard_accepted;
 };
@@ -143,37 +147,38 @@ struct answer
 struct ballot
 {
     struct wire_ballot id;
-    uint32_t value;      /* Number of the proposal. 0: none yet. */
-    uint32_t source;     /* Ballot in which the proposal was new. */
-    uint32_t best_heard; /* Highest ballot of an accepted proposal in the answers that arrived. */
+    uint32_t value;      /* Index of the proposal in conform.value. 0: no proposal yet. */
+    uint32_t source;     /* Ballot in which this proposal was made first. */
+    uint32_t best_heard; /* Highest accepted ballot in the received answers. 0: none. */
     struct answer answer[ACCEPTORS_MAX];
 };
 
-/* A member by its identity, whatever its processes. */
+/* A member, identified by its identity. A restarted process of a peer is the same member. */
 struct acceptor
 {
-    uint64_t key;      /* finish_key() of its identity. */
-    uint32_t promised; /* Ballot of the stored promise. 0: none. */
-    uint32_t taken;    /* Ballot of the stored proposal. 0: none. */
-    uint32_t n_listed; /* Number of lists of voters that contain the member. */
-    bool gone;         /* Has announced that it leaves. */
-    bool reported;     /* A process has reported its model. */
-    uint64_t model;    /* With `reported`: hash of the model that was reported last. */
-    uint32_t since;    /* With `reported`: ballot above which only this model was reported. */
+    uint64_t key;      /* finish_key() of the member's identity. */
+    uint32_t promised; /* Highest ballot that the member has promised and stored. 0: none. */
+    uint32_t taken;    /* Ballot of the proposal that the member has accepted. 0: none. */
+    uint32_t n_listed; /* Number of lists of voters, of the n_lists read, with this member. */
+    bool gone;         /* True: the member has announced that it leaves. */
+    bool reported;     /* True: a process of the member has reported its model. */
+    uint64_t model;    /* If `reported`: hash of the last model that the member reported. */
+    uint32_t since;    /* If `reported`: in ballots above this one only `model` was reported. */
 };
 
-/* The process of a peer. */
+/* The present process of a peer. mute: it has lost its promise, so it may not vote. ended: it has a
+ * certificate. */
 struct process
 {
     uint8_t id[WIRE_ID_BYTES];
     uint32_t acceptor;
     bool mute, ended;
     uint32_t earlier; /* Ballot that an earlier process of the peer has promised. 0: none. */
-    uint32_t ballot;  /* Ballot that the process has begun last. 0: none. */
-    uint32_t value;   /* With `ended`: number of the certificate. */
-    uint32_t decided; /* Number of the proposal in the DECIDED that the present event brings. */
-    bool reported;    /* Has reported that its model is within. */
-    uint64_t model;   /* With `reported`: hash of the model. */
+    uint32_t ballot;  /* Last ballot that the process has begun as coordinator. 0: none. */
+    uint32_t value;   /* If `ended`: index of the certificate in conform.value. */
+    uint32_t decided; /* Index of the certificate in the DECIDED message of this event. 0: none. */
+    bool reported;    /* True: the process has reported that its model is within the target. */
+    uint64_t model;   /* If `reported`: hash of the reported model. */
 };
 
 struct value
@@ -187,10 +192,10 @@ struct conform
     struct conform_world world;
     uint32_t n_acceptors, n_ballots, n_values, n_lists;
     struct acceptor acceptor[ACCEPTORS_MAX];
-    struct ballot **ballot; /* Numbers begin at 1. */
-    struct value *value;    /* Numbers begin at 1. */
+    struct ballot **ballot; /* Ballots in the order of their begin. Index 0 is unused. */
+    struct value *value;    /* Different proposals that were seen. Index 0 is unused. */
     struct process process[PROCESSES_MAX];
-    uint32_t decided; /* Source of the decided proposal. 0: none. */
+    uint32_t decided; /* Ballot in which the decided proposal was made. 0: none is decided. */
     struct finish_proposal members, proposal;
     uint64_t n_steps[CONFORM_STEPS];
 };
@@ -215,7 +220,7 @@ static void count(struct conform *f, enum conform_step step)
     f->n_steps[step]++;
 }
 
-/* ---- members, ballots, proposals by number ---- */
+/* ---- indices of members, ballots and proposals ---- */
 
 static uint32_t acceptor_of(struct conform *f, uint64_t key)
 {
@@ -234,14 +239,15 @@ static int compare_ballots(const struct wire_ballot *a, const struct wire_ballot
     return a->number == 0 ? 0 : memcmp(a->id, b->id, WIRE_ID_BYTES);
 }
 
-/* Compares ballots by their numbers in `ballot`. 0 is below all others. */
+/* Compares the ballots with the indices a and b in f->ballot. Returns < 0 if a is lower, > 0 if a
+ * is higher. Index 0 (no ballot) is lower than all ballots. */
 static int order(const struct conform *f, uint32_t a, uint32_t b)
 {
     static const struct wire_ballot none;
     return compare_ballots(a != 0 ? &f->ballot[a]->id : &none, b != 0 ? &f->ballot[b]->id : &none);
 }
 
-/* Returns 0 if the ballot has not begun. */
+/* Returns the index of a ballot in f->ballot, or 0 if the ballot has not begun. */
 static uint32_t find_ballot(const struct conform *f, const struct wire_ballot *id)
 {
     for (uint32_t i = f->n_ballots; i > 0 && id->number != 0; i--)
@@ -261,7 +267,8 @@ static uint32_t add_ballot(struct conform *f, const struct wire_ballot *id)
     return f->n_ballots;
 }
 
-/* Returns 0 for no bytes. */
+/* Returns the index of a proposal in f->value, and adds the proposal if it is new. Returns 0 if v
+ * is empty. */
 static uint32_t value_of(struct conform *f, struct bytes v)
 {
     if (v.n == 0)
@@ -278,7 +285,8 @@ static uint32_t value_of(struct conform *f, struct bytes v)
     return f->n_values;
 }
 
-/* A stored promise: highest ballot promised, ballot of the accepted proposal, proposal. */
+/* A decoded promise: highest promised ballot, ballot of the accepted proposal, and index of this
+ * proposal. */
 struct stored
 {
     struct wire_ballot promised, accepted;
@@ -305,7 +313,7 @@ static int by_key(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Reads the list of voters of a peer into f->members. */
+/* Reads the members that a peer knows now, and which of them are voters, into f->members. */
 static void read_voters(struct conform *f, uint32_t peer)
 {
     f->world.members(f->world.self, peer, &f->members);
@@ -356,7 +364,7 @@ static bool accepted(const struct answer *a)
 
 /* ---- promises that a node stores ---- */
 
-/* Returns whether no earlier process of the peer can have reported a model in ballot b. */
+/* Returns whether no earlier process of the peer can have reported another model in ballot b. */
 static bool may_report_model(const struct conform *f, uint32_t peer, uint32_t b)
 {
     const struct process *p = &f->process[peer];
@@ -365,7 +373,8 @@ static bool may_report_model(const struct conform *f, uint32_t peer, uint32_t b)
     return !p->mute && order(f, b, same ? a->since : p->earlier) > 0;
 }
 
-/* BEGIN: ballot b of the peer's own, which is not known yet. */
+/* Step BEGIN: the peer begins the ballot `id` as its coordinator. The ballot must be new. Returns
+ * the index of the ballot. */
 static uint32_t begin(struct conform *f, uint32_t peer, const struct wire_ballot *id)
 {
     struct process *p = &f->process[peer];
@@ -382,8 +391,8 @@ static uint32_t begin(struct conform *f, uint32_t peer, const struct wire_ballot
     return b;
 }
 
-/* Returns whether the members within of a new proposal are those that have reported it and that the
- * coordinator lists. */
+/* Returns whether a new proposal lists as within the target exactly the members of the
+ * coordinator's list that have reported it. */
 static bool has_models(struct conform *f, uint32_t ballot, struct bytes v)
 {
     bool same = finish_decode(&f->proposal, v);
@@ -401,7 +410,8 @@ static bool has_models(struct conform *f, uint32_t ballot, struct bytes v)
     return same;
 }
 
-/* PROPOSE: adopts the highest accepted proposal, or makes a new one. */
+/* Step PROPOSE: the coordinator of ballot b adopts the highest accepted proposal. It makes a new
+ * proposal if no proposal was accepted. */
 static void propose(struct conform *f, uint32_t peer, uint32_t b, uint32_t value)
 {
     struct process *p = &f->process[peer];
@@ -429,7 +439,8 @@ static void propose(struct conform *f, uint32_t peer, uint32_t b, uint32_t value
     count(f, CONFORM_INVENT);
 }
 
-/* decide(): proposals that a quorum has accepted in one ballot are the same proposal. */
+/* decide() of the model. If a quorum has accepted the proposal of ballot b, the proposal is
+ * decided. Fails if another proposal was decided before. */
 static void decide(struct conform *f, uint32_t peer, uint32_t b)
 {
     if (!f->world.guarantees)
@@ -485,7 +496,8 @@ void conform_kept(struct conform *f, uint32_t peer, struct bytes promise, bool s
         demand(f, peer, b != 0, ANSWER_ASKED, b);
         demand(f, peer, order(f, b, a->promised) >= 0, ANSWER_PROMISE, b);
         if (b != 0) {
-            /* A new process may promise the ballot again, also after it has accepted its proposal. */
+            /* A restarted process may promise the same ballot again, even after it accepted the
+             * proposal of the ballot. The first answer counts. */
             struct answer *x = &f->ballot[b]->answer[p->acceptor];
             x->taken = x->voted ? x->taken : a->taken;
             x->voted = true;
@@ -507,7 +519,8 @@ static uint32_t n_entries(const struct wire_finish *m)
     return (uint32_t)(m->members.n / WIRE_FINISH_ENTRY);
 }
 
-/* An answer reaches the coordinator of its ballot. */
+/* Records the content of a REPORT or ACCEPTED message that the coordinator of its ballot
+ * receives. */
 static void hear(struct conform *f, uint32_t peer, const struct wire_finish *m)
 {
     struct process *p = &f->process[peer];
@@ -527,7 +540,8 @@ static void hear(struct conform *f, uint32_t peer, const struct wire_finish *m)
         x->best_heard = best;
 }
 
-/* The model of a peer that has reported it as within does not change before the process ends. */
+/* Checks that the model of a peer has not changed since the peer reported it as within the
+ * target. */
 static void check_model(struct conform *f, uint32_t peer)
 {
     struct process *p = &f->process[peer];
@@ -542,7 +556,8 @@ static void check_model(struct conform *f, uint32_t peer)
     a->model = hash;
 }
 
-/* The peer adds its own entry to the answers. */
+/* Checks the entry about the sender itself in a REPORT (`asks`) or ACCEPTED message that it
+ * sends. */
 static void report(struct conform *f, uint32_t peer, uint32_t b, uint8_t flags, bool asks)
 {
     struct process *p = &f->process[peer];
@@ -584,7 +599,8 @@ static void check_answer(struct conform *f, uint32_t peer, const struct wire_fin
     demand(f, peer, !asks || value == (best != 0 ? f->ballot[best]->value : 0), ANSWER_BEST, b);
 }
 
-/* COUNT or END: the node has a certificate. */
+/* Steps COUNT and END: if the node has a new certificate, checks that a quorum has accepted it or
+ * that a DECIDED message contained it. */
 static void check_certificate(struct conform *f, uint32_t peer)
 {
     struct process *p = &f->process[peer];
@@ -708,7 +724,7 @@ const uint64_t *conform_steps(const struct conform *f)
     return f->n_steps;
 }
 
-/* ---- life ---- */
+/* ---- open and close ---- */
 
 struct conform *conform_open(const struct conform_world *world)
 {
