@@ -1,8 +1,8 @@
 # tests/lib.sh -- functions for the end-to-end scripts. Sourced by bash.
 # shellcheck shell=bash
 #
-# A script takes the program from $HEARSAY, works in its own directory, and prints one line per check ("ok ..." or "not ok
-# ..."). It ends only processes that it started, and exits with 0, with 1, or with 77 if it cannot run here.
+# A script uses the program $HEARSAY, works in its own directory, and prints one line per check ("ok ..." or "not ok ...").
+# It ends only processes that it started. Exit code: 0 if all checks pass, 1 if one fails, 77 if it cannot run here.
 #
 #   . "$(dirname "$0")/../lib.sh"
 #   e2e_begin
@@ -16,10 +16,10 @@ set -u
 export LC_ALL=C OPENBLAS_NUM_THREADS=1
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 HEARSAY=$(realpath -m "${HEARSAY:-$root/build/release/hearsay}")
-seed=${SEED:-1} # Of every run here; printed on failure.
+seed=${SEED:-1} # Seed for all runs of a script. A script that fails prints it.
 failed=0
 n_checks=0
-reached_end= # Set by e2e_end.
+reached_end= # Not empty: e2e_end was called, so all checks were made.
 pids=()      # Processes that this script started and still has to end.
 exit_hooks=() # Names of functions that run when the script ends, see at_exit.
 
@@ -60,7 +60,7 @@ check()
     fi
 }
 
-# within X LOW HIGH: checks that X is a number in [LOW, HIGH].
+# within X LOW HIGH: succeeds if X is a number in [LOW, HIGH].
 within()
 {
     awk -v x="$1" -v low="$2" -v high="$3" 'BEGIN {
@@ -77,8 +77,8 @@ now_ms()
 
 # ---- Processes. ----
 
-# The times given to wait_until and finish are far more than an idle machine needs. They are multiplied by $patience for
-# busy machines. A test that passes never waits for the full time.
+# The time limits of wait_until and finish are multiplied by $patience, because a test must also pass on a busy machine. A
+# test that passes never waits for the full time.
 patience=${PATIENCE:-5}
 
 # bounded COMMAND...: runs a command, and ends it if it hangs.
@@ -87,7 +87,7 @@ bounded()
     timeout -k 5 $((120 * patience)) "$@"
 }
 
-# start LOG COMMAND...: starts a command in the background. Its process is $started.
+# start LOG COMMAND...: starts a command in the background, with its output in the file LOG. Its process id is $started.
 start()
 {
     local log=$1
@@ -97,7 +97,7 @@ start()
     pids+=("$started")
 }
 
-# process_stat PID: prints the state letter and the parent of a process. Prints nothing if it does not exist.
+# process_stat PID: prints the state letter and the parent's id of a process. Prints nothing if it does not exist.
 process_stat()
 {
     local line
@@ -106,7 +106,7 @@ process_stat()
     echo "${line%% [0-9-]*} $(cut -d' ' -f2 <<<"$line")"
 }
 
-# alive PID: checks whether a process runs. A zombie does not.
+# alive PID: succeeds if the process runs. A zombie does not count as running.
 alive()
 {
     local stat
@@ -127,7 +127,7 @@ none_alive()
     ! any_alive "$@"
 }
 
-# children_of PID: prints the children of a process.
+# children_of PID: prints the ids of the children of a process.
 children_of()
 {
     local dir stat
@@ -148,7 +148,7 @@ wait_until()
     done
 }
 
-# echoed SIGNAL PID...: sends a signal five times within milliseconds, but not so fast that they are merged.
+# echoed SIGNAL PID...: sends a signal five times within milliseconds, with pauses so that the kernel delivers each of them.
 echoed()
 {
     local signal=$1
@@ -183,10 +183,11 @@ forget()
     pids=(${kept[@]+"${kept[@]}"})
 }
 
-# ---- Figures. ----
+# ---- Ports, Python, results of runs. ----
 
-# take_ports: reserves a block of 64 loopback ports for this script, by a lock that the kernel releases when the script
-# ends. The ports are below those that the kernel uses for outgoing connections, which may stay in use for minutes.
+# take_ports: reserves a block of 64 loopback ports for this script, with a file lock that the kernel releases when the
+# script ends. The ports are below the range that the kernel uses for outgoing connections, because such a port may stay
+# in use for minutes.
 take_ports()
 {
     local dir=${TMPDIR:-/tmp}/hearsay-ports-$UID block tries
@@ -201,8 +202,8 @@ take_ports()
     exit 1
 }
 
-# free_ports N: prints N different loopback ports that are free now, and other ones at each call. The file of the block
-# stores where the next call begins.
+# free_ports N: prints N different loopback ports that are free now. Each call prints other ports. The lock file of the
+# block stores the port at which the next call begins.
 free_ports()
 {
     python3 - "$1" "$ports" <<'PY'
@@ -229,8 +230,8 @@ PY
 }
 take_ports
 
-# take_python: finds a Python with numpy, preferably also with PyTorch, as $python, and the library next to $HEARSAY as
-# $library. Skips the script if one is missing.
+# take_python: sets $python to a Python with numpy, preferably also with PyTorch, and $library to libhearsay in the
+# directory of $HEARSAY. Skips the script if Python or the library is missing.
 take_python()
 {
     local module one
@@ -247,7 +248,8 @@ take_python()
     [ -e "$library" ] || skip "there is no $library (cmake --build build/release --target libhearsay)"
 }
 
-# take_lab: as take_python, with a Python that also has matplotlib and tomllib (3.11). `lab ARGS...` calls hearsay-lab.
+# take_lab: like take_python, but $python also has matplotlib and tomllib (Python 3.11 or later). `lab ARGS...` then calls
+# hearsay-lab.
 take_lab()
 {
     local one
@@ -271,8 +273,8 @@ figures()
     python3 "$root/tests/e2e/figures.py" "$@"
 }
 
-# last_round FILE: prints the last round in a metrics.jsonl, or -1. Starts no interpreter, because it is called often. An
-# incomplete last line does not count.
+# last_round FILE: prints the last round in a metrics.jsonl, or -1 if it has no round. An incomplete last line is ignored.
+# Uses no Python, because it is called often and must be fast.
 last_round()
 {
     local round
@@ -314,7 +316,7 @@ at_exit()
 e2e_clean()
 {
     local status=$? pid hook
-    # A script that exits before e2e_end, for example in a check, has not made all of its checks.
+    # A script that exits with 0 before e2e_end has not made all of its checks, so it counts as failed.
     if [ "$status" = 0 ] && [ -z "$reached_end" ]; then
         not_ok "the script ended before e2e_end"
         status=1

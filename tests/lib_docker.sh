@@ -1,15 +1,16 @@
-# tests/lib_docker.sh -- a container engine and its base image. Sourced by bash, with the path of the repository in $root.
+# tests/lib_docker.sh -- functions for tests with containers, and with a bare Debian in a directory. Sourced by bash, with
+# the path of the repository in $root.
 # shellcheck shell=bash disable=SC2154
 
-docker_base=hearsay-base:bookworm # Made here; never pushed.
+docker_base=hearsay-base:bookworm # Name of the base image that docker_base_image makes if Debian's image is not available.
 
-# docker_answers: checks whether a container engine answers.
+# docker_answers: succeeds if a container engine (docker) runs and answers.
 docker_answers()
 {
     command -v docker >/dev/null && timeout 20 docker info >/dev/null 2>&1
 }
 
-# docker_compose: prints the command for compose on this machine. Fails if there is none.
+# docker_compose: prints the command that runs docker compose on this machine. Fails if there is none.
 docker_compose()
 {
     if docker compose version >/dev/null 2>&1; then
@@ -21,12 +22,12 @@ docker_compose()
     fi
 }
 
-# docker_apt_sources RELEASE: prints lines of a sources.list for a Debian release: the machine's lines if it has this
-# release, else lines with the archive of the machine's Debian.
+# docker_apt_sources RELEASE: prints the lines of a sources.list for a Debian release. If this machine's apt has sources for
+# the release, prints these. Otherwise prints lines that use the archive of this machine's own release.
 docker_apt_sources()
 {
     local known lines
-    # shellcheck disable=SC2016 # apt's own variables.
+    # shellcheck disable=SC2016 # apt replaces these variables, not the shell.
     known=$(apt-get indextargets --format '$(REPO_URI) $(RELEASE)' 'Created-By: Packages' 2>/dev/null | sort -u)
     lines=$(sed -nE "s/^([^ ]*) ($1(-updates|-security)?)\$/deb \1 \2 main/p" <<<"$known")
     if [ -z "$lines" ]; then
@@ -36,8 +37,8 @@ docker_apt_sources()
     echo "$lines"
 }
 
-# docker_base_tar [RELEASE]: make a bare Debian with debootstrap (default: bookworm), and print the path of its
-# tar. The tar is kept outside of the repository, so that debootstrap runs once. Fails if no archive answers.
+# docker_base_tar [RELEASE]: makes a bare Debian (default: bookworm) with debootstrap, and prints the path of a tar file with
+# it. The file is kept outside of the repository for later tests. Fails if no package archive answers.
 docker_base_tar()
 {
     local release=${1:-bookworm} cache=${XDG_CACHE_HOME:-/var/cache}/hearsay-base tar tree mirror
@@ -47,8 +48,8 @@ docker_base_tar()
     if [ ! -s "$tar" ]; then
         mirror=$(docker_apt_sources "$release" | sed -n "s/^deb \([^ ]*\) $release main\$/\1/p" | head -n 1)
         tree=$(mktemp -d "$cache/tree.XXXXXX") || return 1
-        chmod 755 "$tree" # It becomes the root directory, which every user must enter.
-        # shellcheck disable=SC2086 # No mirror known: debootstrap's own.
+        chmod 755 "$tree" # $tree becomes the root directory, which every user must be able to enter.
+        # shellcheck disable=SC2086 # $mirror may be empty: debootstrap then uses its default.
         if ! debootstrap --variant=minbase "$release" "$tree" $mirror >"$cache/$release.log" 2>&1 </dev/null; then
             tail -n 5 "$cache/$release.log" >&2
             rm -rf "$tree"
@@ -65,7 +66,8 @@ docker_base_tar()
     echo "$tar"
 }
 
-# bare_tree TAR: unpack a bare Debian into ./tree, for `inside`. Packages that apt fetches there are kept next to the tar.
+# bare_tree TAR: unpacks a bare Debian into ./tree, for the function `inside`. Packages that apt downloads there are kept next
+# to the tar file.
 bare_tree()
 {
     bare_kept=${1%.tar}-archives
@@ -78,11 +80,12 @@ bare_tree()
     inside true || skip "no mounts here"
 }
 
-# inside COMMAND...: run a command in ./tree, with its own processes and mounts. The locks of take_ports are shared.
+# inside COMMAND...: runs a command with ./tree as root directory, in new process and mount namespaces. The lock files of
+# take_ports are shared with the host.
 inside()
 {
     mkdir -p tree/tmp/hearsay-ports-0
-    # shellcheck disable=SC2016 # For the inner shell.
+    # shellcheck disable=SC2016 # The inner shell replaces these variables.
     bounded unshare --mount --pid --fork --kill-child sh -c '
         mount -t proc proc tree/proc && mount --bind /dev tree/dev && mount -t tmpfs tmpfs tree/dev/shm || exit 125
         mount --bind "$0" tree/tmp/hearsay-ports-0 || exit 125
@@ -90,7 +93,7 @@ inside()
             OPENBLAS_NUM_THREADS=1 PATIENCE="$PATIENCE" "$@"' "$(dirname "$ports")" "$@" </dev/null
 }
 
-# bare_keep: keeps the packages that apt fetched, for the next run.
+# bare_keep: copies the packages that apt downloaded in ./tree to the cache, for the next test.
 bare_keep()
 {
     cp -ln tree/var/cache/apt/archives/*.deb "$bare_kept" 2>/dev/null || cp -n tree/var/cache/apt/archives/*.deb "$bare_kept"
@@ -151,7 +154,7 @@ docker_build()
     done
     args+=(--network host --build-arg "BASE=$base" -f "$root/deploy/Dockerfile")
     old=$(docker image inspect -f '{{.Id}}' "$1" 2>/dev/null)
-    # The first stage gets a name and so keeps its layers for the next build.
+    # A separate build of the first stage gives it a name, so that docker keeps its layers for the next build.
     { docker build "${args[@]}" --target tools -t "$1-tools" "$root" \
         && docker build "${args[@]}" -t "$1" "$root"; } >"$2" 2>&1 </dev/null || return 1
     # Intermediate images are removed, because each contains a whole system.

@@ -13,20 +13,21 @@ fresh_begin()
     for need in unshare debootstrap; do
         command -v "$need" >/dev/null || skip "there is no $need here"
     done
-    # The program is built in the clone. So the script skips if the caller tests another program.
+    # This test builds and tests the program in the clone. If $HEARSAY is not from a build directory, the caller wants to
+    # test another program, so the script is skipped.
     [ -e "$(dirname "$HEARSAY")/CPackConfig.cmake" ] || skip "$HEARSAY is not in a build directory"
     ! "$HEARSAY" --version | grep -qE '^sanitizers +[^n ]' || skip "a build with sanitizers: the clone is built without"
     tar=$(docker_base_tar "$1") || skip "debootstrap makes no Debian $1 here (does the package archive answer?)"
     bare_tree "$tar"
-    # apt runs without questions, and without recommended packages.
+    # Makes apt ask no questions and install no recommended packages.
     printf 'APT::Get::Assume-Yes "true";\nAPT::Install-Recommends "false";\nquiet "2";\n' >tree/etc/apt/apt.conf.d/99test
     inside apt-get update >update.out 2>&1 || skip "no package archive answers: $(tail -n 1 update.out)"
     clone_tree tree/root/hearsay || not_ok "the files of this checkout are copied"
-    patience=$((3 * patience)) # For `bounded`: a build and all unit tests may take long on a busy machine.
+    patience=$((3 * patience)) # Factor for time limits: a build and all unit tests take long on a busy machine.
 }
 
-# types COMMAND [N]: runs one line in the clone, as a user types it. Prints the line and the last N (default: 2) lines of
-# the output with the prefix "#= ". tests/run shows lines with this prefix even if the script passes.
+# types COMMAND [N]: runs a command line in the clone, as a user would type it. Prints the line and the last N (default: 2)
+# lines of its output with the prefix "#= ". tests/run shows lines with this prefix even if the script passes.
 # shellcheck disable=SC2317 # Called by check.
 types()
 {
@@ -48,7 +49,7 @@ follow_pages()
     ! inside sh -c 'command -v python3 || command -v gcc' >/dev/null || not_ok "a bare Debian has neither python3 nor gcc"
     while IFS= read -r line; do
         lines=$((lines + 1))
-        [ "$line" != deploy/quickstart ] || line="$line --rounds 30" # The page's run takes minutes.
+        [ "$line" != deploy/quickstart ] || line="$line --rounds 30" # Without --rounds this run takes minutes.
         case $line in
         *'install dpkg-dev'*)
             check "cpack fails without these tools" eval '! types "$(page_commands deploy/README.md "## Installing" | grep ^cpack)"'

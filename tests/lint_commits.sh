@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # tests/lint_commits.sh -- checks the form of commit messages: "folder: summary", at most 72 characters, with a body.
 #
-#   tests/lint_commits.sh          the commits since the rule began, that are not in an older history
-#   tests/lint_commits.sh FILE     one message: as .git/hooks/commit-msg
+#   tests/lint_commits.sh          checks all commits from the first one that follows the rule ($first)
+#   tests/lint_commits.sh FILE     checks one message, for use as .git/hooks/commit-msg
 #
-# Prints every violation; exit code 1 if there is one, 77 if this is no git checkout.
+# Prints each violation. Exit code 1: there is a violation. 77: this is no git checkout.
 set -u
 export LC_ALL=C.UTF-8
 first='docs: rewrite README, add contributing, security and CI files' # The first commit that follows the rule.
@@ -16,7 +16,7 @@ complain()
     bad=1
 }
 
-# check_message NAME: a commit message on stdin.
+# check_message NAME: checks the commit message on stdin. NAME identifies the commit in the output.
 check_message()
 {
     local name=$1 subject second body

@@ -3,17 +3,23 @@
 #
 #   HEARSAY=build/release/hearsay tests/lint_docs.sh [ROOT]
 #
-# Some page names every flag of --help; every hearsay command in the code
-# blocks parses; every relative link and anchor has a target; the manual
-# page and the page of flags are those of the present help; the page of timers is that of the table; the tables of
-# fields are those of hearsay fields; every field of --json is named; README.md is short.
-# deploy/compose.yml passes all options of `hearsay peer`; git and docker ignore the files that commands of the pages make.
-# Prints every violation, one a line; exit code 1 where there was one.
+# The checks:
+#
+#   - each flag of --help is named on some page
+#   - each hearsay command in a code block has valid options
+#   - each relative link and anchor has a target
+#   - the manual page and the pages that deploy/man generates are up to date
+#   - each field of --json output is named on some page
+#   - README.md is short
+#   - deploy/compose.yml passes all options of `hearsay peer`
+#   - git and docker ignore the files that the commands of the pages make
+#
+# Prints each violation on one line. Exit code 1: there is a violation.
 set -u
 export LC_ALL=C
 root=$(cd "${1:-$(dirname "$0")/..}" && pwd) || exit 1
 HEARSAY=$(realpath -m "${HEARSAY:-$root/build/release/hearsay}")
-longest=150 # Lines of the first page.
+longest=150 # Largest number of lines of README.md.
 bad=0
 
 if [ ! -x "$HEARSAY" ]; then
@@ -22,7 +28,7 @@ if [ ! -x "$HEARSAY" ]; then
 fi
 cd "$root" || exit 1
 for variable in $(compgen -e | grep '^HEARSAY_'); do
-    unset "$variable" # A variable of the caller must not change an option.
+    unset "$variable" # HEARSAY_* variables of the caller would set options.
 done
 mapfile -t pages < <(find . -name .git -prune -o -name build -prune -o -name _CPack_Packages -prune -o -name shared -prune \
     -o -name '*.md' -printf '%P\n' | sort)
@@ -33,20 +39,20 @@ complain()
     bad=1
 }
 
-# The lines of a page without those of its code blocks.
+# prose PAGE: prints the lines of a page that are outside of code blocks.
 prose()
 {
     awk '/^```/ { block = !block; next } !block' "$1"
 }
 
-# The names that a page's headings have as anchors: lower case, blanks as hyphens, no punctuation.
+# anchors PAGE: prints the anchors of a page's headings: lower case, hyphens instead of blanks, no punctuation.
 anchors()
 {
     prose "$1" | sed -nE 's/^#{1,6} +//p' | tr 'A-Z ' 'a-z-' | tr -d '][!"#$%&'\''()*+,./:;<=>?@\\^`{|}~'
 }
 
-# Commands of the code blocks: cut at a comment, pipe or redirection, continued lines joined.
-# Those with words that stand for others (a placeholder in capitals, "...") are left out.
+# commands_of PAGE: prints the hearsay commands in code blocks, without comments, pipes and redirections, one per line. Omits
+# commands with placeholders, such as FILE or "...".
 commands_of()
 {
     awk '
@@ -67,14 +73,14 @@ check_flags()
     [ ${#commands[@]} -gt 0 ] || complain "hearsay --help names no command"
     for command in "${commands[@]}"; do
         grep -qE "hearsay $command\b" "${pages[@]}" || complain "no page shows: hearsay $command"
-        # shellcheck disable=SC2086 # One or two words.
+        # shellcheck disable=SC2086 # $command has one or two words.
         for flag in $("$HEARSAY" $command --help all | grep -oE -- '--[a-z][a-z0-9-]+' | sort -u | grep -vxe --help); do
             grep -qE -- "$flag([^a-z0-9-]|\$)" "${pages[@]}" || complain "no page names $flag (of hearsay $command)"
         done
     done
 }
 
-# A command is asked for its help, which it gives only after all of its flags have been checked.
+# Runs each command with --help added, because hearsay checks all flags before it prints the help.
 check_commands()
 {
     local page line words message
@@ -87,7 +93,7 @@ check_commands()
     done
 }
 
-# check_link PAGE TARGET: a path, a path and an anchor, or an anchor of the page itself.
+# check_link PAGE TARGET: checks that the target of a link exists: a path, a path with an anchor, or an anchor of PAGE.
 check_link()
 {
     local page=$1 path=${2%%#*} anchor=
@@ -129,7 +135,8 @@ check_manual()
         || complain "peer/api/python/hearsay/figures.py differs from hearsay fields: run deploy/man"$'\n'"$(head -n 6 <<<"$difference")"
 }
 
-# Short runs print what long ones do. What needs a cluster or other processes is left to tests/e2e.
+# Checks that the pages name each field of --json. Short runs are enough, because they print the same fields as long ones.
+# tests/e2e checks the fields of commands that need a cluster.
 check_fields()
 {
     local directory field command
@@ -148,7 +155,7 @@ check_fields()
     rm -rf "$directory"
 }
 
-# compose.yml must pass each variable that `hearsay peer` reads, and no other variable.
+# Checks that compose.yml passes each environment variable that `hearsay peer` reads, and no other variable.
 check_compose()
 {
     local line
@@ -161,7 +168,7 @@ check_compose()
         <(sed -nE 's/^ +(HEARSAY_[A-Z0-9_]+):.*/\1/p' deploy/compose.yml | sort) | grep '^[<>]')
 }
 
-# git and docker must ignore the keys and directories that the commands of the pages make in a checkout.
+# Checks that git and docker ignore the keys and directories that the commands of the pages make in a checkout.
 check_ignored()
 {
     local page file directory

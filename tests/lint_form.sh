@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# tests/lint_form.sh -- one dialect: how C is set, how a file opens, how comments begin.
+# tests/lint_form.sh -- checks the form of the C sources: layout (.clang-format), first line of a file, some names, and some
+# comments.
 #
 #   tests/lint_form.sh [ROOT]
 #
-# Prints every violation, one a line; exit code 1 where there was one, 77 where
-# there is no clang-format 14.
+# Prints each violation on one line. Exit code 1: there is a violation. 77: clang-format 14 is not installed.
 set -u
 export LC_ALL=C
 cd "${1:-$(dirname "$0")/..}" || exit 1
@@ -17,7 +17,7 @@ complain()
     bad=1
 }
 
-# report TEXT REGEX: a violation for each line of the sources that matches.
+# report TEXT REGEX: reports a violation TEXT for each line of the sources that matches REGEX.
 report()
 {
     local line

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# tests/lint_layers.sh -- holds the house's arrows and its rules of writing.
+# tests/lint_layers.sh -- checks which headers and functions each folder uses (the layers of peer/README.md), and some rules
+# for sources.
 #
 #   tests/lint_layers.sh [ROOT]
 #
-# Prints every violation, one a line; exit code 1 where there was one.
+# Prints each violation on one line. Exit code 1: there is a violation.
 set -u
 export LC_ALL=C
 cd "${1:-$(dirname "$0")/..}" || exit 1
@@ -16,7 +17,7 @@ complain()
     bad=1
 }
 
-# ---- Which headers a file may include, as one extended regex. ----
+# ---- Headers that a file may include, as an extended regular expression. ----
 
 std='<(assert|ctype|errno|float|inttypes|limits|math|stdalign|stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|string|strings)\.h>'
 files='<(dirent|fcntl|unistd|sys/stat|sys/types|sys/mman)\.h>'
@@ -28,8 +29,8 @@ vectors='"nn/math/(c_locale|half|number|rng|spelling|state|vec)\.h"'
 node_base='peer/node peer/run gossip/mixers gossip/exchange gossip/members gossip/wire compress topology'
 node_modules='peer/node/finish peer/node/membership peer/node/session peer/node/join peer/node/edge peer/node/step peer/node/result'
 
-# The house, from the bottom up: a folder, and the folders ($rooms) it may see besides
-# itself. Nothing points back, so that a reader can stop where he likes.
+# sees FOLDER: sets $rooms to the folders whose headers FOLDER may include, in addition to its own. The lowest layer comes
+# first. There are no cycles. Fails if the folder is not in the table.
 sees()
 {
     rooms=
@@ -41,7 +42,7 @@ sees()
     nn/layers) rooms='nn/math' ;;
     nn/models) rooms='nn/math nn/layers nn/data' ;;
     nn/train) rooms='nn/math nn/layers nn/models nn/data nn/shards' ;;
-    topology) ;; # And of nn/math its streams, vectors and numbers, as compress/ and gossip/.
+    topology) ;; # $vectors also allows some headers of nn/math, as in all folders.
     compress/simd | compress/coding) rooms='compress/simd compress/coding' ;;
     compress | compress/codecs) rooms='compress compress/codecs compress/coding compress/simd' ;;
     gossip/wire) rooms='compress topology' ;;
@@ -49,12 +50,12 @@ sees()
     gossip/exchange) rooms='gossip/wire compress topology' ;;
     gossip/mixers) rooms='gossip/wire gossip/exchange compress topology' ;;
     gossip/collectives) rooms='gossip/mixers gossip/wire gossip/exchange compress topology' ;;
-    peer/run) rooms='gossip/collectives gossip/mixers gossip/exchange gossip/wire compress topology' ;; # No nn: a trainer brings its keys.
+    peer/run) rooms='gossip/collectives gossip/mixers gossip/exchange gossip/wire compress topology' ;; # Not nn: the run keys of a trainer are in peer/sgd.
     peer/sgd) rooms='peer/run nn/models nn/data nn/shards nn/train' ;;
     peer/secure) ;;
     peer/admission) rooms='peer/secure gossip/wire' ;;
     peer/checkpoints) rooms='nn/math nn/files peer/secure' ;;
-    # The modules of the node, from the bottom up. Each may see the headers of peer/node itself (time, timers, the run).
+    # The modules of the node, the lowest first. Each may include the headers of peer/node itself (time, timers, the run).
     peer/node/finish) rooms='gossip/exchange gossip/wire' ;;
     peer/node/membership) rooms="$node_base" ;;
     peer/node/session) rooms="$node_base peer/node/membership" ;;
@@ -63,28 +64,28 @@ sees()
     peer/node/step) rooms="$node_base peer/node/finish peer/node/membership peer/node/session peer/node/join peer/node/edge" ;;
     peer/node/result) rooms="$node_base $node_modules" ;;
     peer/node) rooms="$node_base $node_modules" ;;
-    peer/node/collectives) rooms="$node_base $node_modules gossip/collectives" ;; # No other module of the node sees it.
+    peer/node/collectives) rooms="$node_base $node_modules gossip/collectives" ;; # No other module of the node includes this one.
     peer/trace) rooms='peer/node peer/node/result peer/node/finish peer/run gossip/exchange gossip/members gossip/wire compress topology nn/files' ;;
     peer/output) rooms='peer/run gossip/wire nn/files' ;;
     peer/progress) ;;
-    peer/sim) rooms='peer/run peer/secure peer/checkpoints peer/node peer/node/result gossip/mixers gossip/exchange gossip/wire' ;; # A liar is a mixer.
+    peer/sim) rooms='peer/run peer/secure peer/checkpoints peer/node peer/node/result gossip/mixers gossip/exchange gossip/wire' ;; # gossip/mixers: the simulated Byzantine peers are mixers.
     peer/uv) rooms='peer/run peer/secure peer/admission peer/checkpoints peer/node peer/node/step gossip/exchange gossip/wire' ;;
     peer/api) rooms='peer/run peer/sgd peer/secure peer/checkpoints peer/output peer/node peer/node/result peer/uv peer/sim peer/run_log gossip/exchange gossip/mixers gossip/wire compress nn/models nn/files nn/data nn/shards nn/train' ;;
-    peer/http) rooms='peer/run peer/node peer/uv gossip/members gossip/exchange gossip/wire topology' ;; # The words and numbers of metrics.jsonl.
-    peer/run_log) rooms='peer/http peer/output peer/run peer/checkpoints peer/secure peer/node peer/node/result peer/uv gossip/wire nn/files nn/data' ;; # What a peer writes and shows.
+    peer/http) rooms='peer/run peer/node peer/uv gossip/members gossip/exchange gossip/wire topology' ;; # peer/uv: the JSON functions of metrics.h.
+    peer/run_log) rooms='peer/http peer/output peer/run peer/checkpoints peer/secure peer/node peer/node/result peer/uv gossip/wire nn/files nn/data' ;; # Files and HTTP page of a peer.
     peer/cmd) rooms='peer/trace peer/api peer/run_log peer/http peer/run peer/sgd peer/secure peer/admission peer/checkpoints peer/output peer/progress peer/node peer/node/session peer/node/step peer/node/result peer/sim peer/uv gossip/mixers gossip/exchange gossip/members'
         rooms+=' gossip/wire compress topology nn/models nn/files nn/data nn/shards nn/train nn/math' ;;
     *) return 1 ;;
     esac
 }
 
-# Single headers: the one door of each third-party library, who may see the
-# world, and the trainer seam, which is all that a node sees of training. As a regular expression in $extra.
+# door FILE: sets $extra to a regular expression of the headers that FILE may include in addition to those of sees(): headers
+# of third-party libraries, of files and of sockets, and for peer/node the interface of the trainer.
 door()
 {
     extra=
     case $1 in
-    peer/node/finish/*) extra='"peer/node/timers\.h"' ;; # The table of all delays.
+    peer/node/finish/*) extra='"peer/node/timers\.h"' ;; # The table of all timers and delays of the node.
     peer/node/*) extra='"nn/train/trainer\.h"' ;;
     nn/math/blas.c) extra='<cblas\.h>' ;;
     nn/math/parallel_for.c | nn/math/thread_pool.c) extra='<pthread\.h>' ;;
@@ -114,7 +115,8 @@ door()
     esac
 }
 
-# What it may not see although the lines above let it. As a regular expression in $hidden.
+# forbidden FILE: sets $hidden to a regular expression of the headers that FILE may not include, although sees() or door()
+# allows them.
 forbidden()
 {
     case $1 in
@@ -123,7 +125,7 @@ forbidden()
     esac
 }
 
-# allowed FILE: the headers that it may include, as a regular expression in $headers.
+# allowed FILE: sets $headers to a regular expression of all headers that FILE may include.
 allowed()
 {
     local room
@@ -135,22 +137,23 @@ allowed()
     done
 }
 
-# ---- Which calls it may make. ----
+# ---- Functions that a file may call. ----
 
 clocks='time|clock|clock_gettime|gettimeofday|timespec_get|localtime|gmtime|strftime|sleep|usleep|nanosleep|uv_now|uv_hrtime'
 chance='rand|rand_r|srand|random|srandom|drand48|lrand48|getrandom|getentropy|arc4random[a-z_]*|randombytes[a-z_]*'
 print='printf|fprintf|vprintf|vfprintf|puts|fputs|putchar|putc|fputc|perror'
-# Sockets and files of POSIX come with headers that the pure rooms may not see.
+# Functions of the allowed standard headers that use files, processes or threads. POSIX functions for files and sockets need
+# no entry, because the rules for headers exclude their headers.
 world='fopen|fdopen|freopen|popen|system|tmpfile|mkstemp|remove|rename|atexit|pthread_[a-z_]+|thrd_[a-z_]+'
 environment='getenv|secure_getenv|setenv|putenv'
 
-# The names of functions that it may not call, as a regular expression in $calls.
+# banned FILE: sets $calls to a regular expression of the functions that FILE may not call. Empty: all are allowed.
 banned()
 {
     case $1 in
     peer/cmd/*) calls= ;;
     peer/uv/*) calls="$environment|rand|srand|random" ;;
-    peer/api/opening.c) calls="$chance|$print|setenv|putenv" ;; # Options may come from the environment.
+    peer/api/opening.c) calls="$chance|$print|setenv|putenv" ;; # getenv is allowed: it reads options from the environment.
     peer/api/*) calls="$chance|$print|$environment" ;;
     peer/sim/*) calls="$clocks|$chance|$environment|$world" ;;
     nn/files/file.*) calls="$clocks|$chance|$environment|$print" ;;
@@ -164,15 +167,16 @@ banned()
     esac
 }
 
-# ---- One pass over all files. ----
+# ---- Checks of all files, in one process. ----
 
-# check_files: reads one line a file, "FILE<tab>headers<tab>hidden<tab>calls". A file with three empty fields is checked for its form only.
+# check_files: prints the violations of the files on stdin. A line there is "FILE<tab>headers<tab>hidden<tab>calls". If the
+# last three fields are empty, only the form of the file is checked.
 check_files()
 {
     awk -F '\t' '
         function complain(where, text) { print where ": " text }
 
-        # The code of a line alone: comments and what stands in quotes become blanks.
+        # Returns a line without comments, strings and character constants. These may begin on an earlier line.
         function code(line,    out, i, n, c, two) {
             if (!comment && quote == "" && line !~ /["\047\/]/) return line
             out = ""; n = length(line)
@@ -193,7 +197,7 @@ check_files()
             base = file; sub(/\.[ch]$/, "", base)
             guard = toupper(base) "_H"; gsub("/", "_", guard)
             in_house = file !~ /^tests\//
-            # All delays of the node are rows of the table in peer/node/timers.h.
+            # Delays of the node must be rows of the table in peer/node/timers.h.
             is_node = file ~ /^peer\/node\// && file != "peer/node/timers.h"
             calls = "(^|[^A-Za-z0-9_.>])(" names ")[[:space:]]*\\("
             comment = 0; quote = ""; guarded = 0; first = ""; n = 0
@@ -244,22 +248,23 @@ for file in {nn,topology,compress,gossip,peer}/ {nn,topology,compress,gossip,pee
     [ -f "${file}README.md" ] || complain "${file}README.md: what lives here, what it may see, where the next one goes"
 done
 
-# The control arms are behind a seam (peer/node/round_protocol.h): no other file of the node has a word of theirs.
+# The node uses all-reduce, model averaging and the parameter server only through the interface
+# peer/node/round_protocol.h, so the files of peer/node must not contain their names.
 arms='allreduce|all-reduce|collectives?|sma|ps|parameter.server|centre(_[a-z_]+)?'
 words=$(grep -nwiE "$arms" peer/node/*.[ch] peer/node/*/*.[ch] /dev/null | grep -vE 'gossip/collectives|peer/node/collectives')
 [ -z "$words" ] || complain "$words: a word of peer/node/collectives"
 
-# No two modules (a .c and its .h) of nn/ include each other, by whatever way round.
+# The modules of nn/ (a .c file and its header) must not include each other in a cycle.
 circles=$(grep -HoE '^#include "nn/[a-z0-9_/]+\.h"' nn/*/*.[ch] \
     | sed -E 's/\.[ch]:#include "([^"]*)\.h"/ \1/' | awk '$1 != $2' | tsort 2>&1 >/dev/null)
 [ -z "$circles" ] || complain "$circles"
 
-# Words that say "not finished"; the brackets keep this line out of it.
+# Marks of unfinished work. The brackets keep this line from matching itself.
 unfinished=$(grep -rnwE 'TOD[O]|FIXM[E]|XX[X]' --include='*.[ch]' --include='*.sh' --include='*.py' --include=CMakeLists.txt \
     nn topology compress gossip peer tests deploy CMakeLists.txt 2>/dev/null)
 [ -z "$unfinished" ] || complain "$unfinished"
 
-# The top level holds the house and nothing else (what git ignores apart).
+# The top level of the repository may contain only these entries, apart from files that git ignores.
 entries=$(git ls-files -co --exclude-standard 2>/dev/null | cut -d/ -f1 | sort -u)
 for entry in $entries; do
     case $entry in

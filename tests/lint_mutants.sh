@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# tests/lint_mutants.sh -- every line that tests/mutants breaks is in the sources as its table has it.
+# tests/lint_mutants.sh -- checks that the sources contain each line that a mutation test (tests/mutants) changes.
 #
-# Else the mutant is tried no more, and nobody hears of it before the next run of an hour.
+# If a line was edited, its mutant can no longer be applied. tests/mutants/run, which takes an hour, would only then report it.
 set -u
 cd "$(dirname "$0")/.." || exit
 command -v python3 >/dev/null || {
