@@ -2,15 +2,16 @@
 # Sourced (POSIX sh) by deploy/quickstart, tests/run, .ci/run and the Dockerfile.
 # shellcheck shell=sh disable=SC2034
 
-# The name of a package depends on the release. "new|old" lists all names: the first one that apt offers is installed.
+# The name of a package depends on the release of Debian or Ubuntu. Names separated by "|" are alternatives: the first one
+# that apt offers is installed.
 packages_build="gcc libc6-dev cmake make pkg-config libuv1-dev libsodium-dev \
 libopenblas-dev libmsgpack-c-dev|libmsgpack-dev zlib1g-dev libjansson-dev libmicrohttpd-dev"
 packages_runtime="libuv1t64|libuv1 libsodium23 libopenblas0-pthread libmsgpack-c2|libmsgpackc2 libjansson4 \
 libmicrohttpd12t64|libmicrohttpd12 zlib1g"
-packages_quick="libcmocka-dev python3" # For tests/run --quick.
+packages_quick="libcmocka-dev python3" # For tests/run --quick, in addition to packages_build.
 packages_test="spin python3-numpy python3-matplotlib python3-protobuf python3-yaml dpkg-dev file valgrind clang libclang-rt-dev clang-format locales doxygen man-db chromium"
 packages_engine="docker.io docker-cli|docker.io docker-compose iptables ca-certificates"
-packages_root="debootstrap" # For tests that make a bare Debian.
+packages_root="debootstrap" # For tests that install Debian into a directory, which needs root.
 
 packages_installed()
 {
@@ -20,7 +21,7 @@ packages_installed()
     return 1
 }
 
-# Print each argument none of whose alternatives is installed.
+# Print each argument of which no alternative is installed. An argument is a package or alternatives separated by "|".
 packages_missing()
 {
     for package in "$@"; do
@@ -31,7 +32,7 @@ packages_missing()
     done
 }
 
-# Print, for each argument, the first alternative that apt offers. If apt offers none: print all alternatives, and fail.
+# Print, for each argument, the first alternative that apt offers. If apt offers none, print all alternatives and fail.
 packages_offered()
 {
     packages_unknown=no

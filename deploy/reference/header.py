@@ -1,12 +1,12 @@
-"""hearsay.h as a reader sees it: comments, and what stands behind them."""
+"""Splits the header hearsay.h into its comments and the declarations that follow them, for the generated reference."""
 import re
 
-PART = re.compile(r"^-{4,} (.*?) -{4,}$")  # A comment that begins a part of the header.
-RULE = re.compile(r"^\*\*(\w+)\.\*\*")  # A paragraph that holds for all functions behind it.
+PART = re.compile(r"^-{4,} (.*?) -{4,}$")  # A comment line that is the heading of a section of the header.
+RULE = re.compile(r"^\*\*(\w+)\.\*\*")  # The begin of a paragraph, such as "**Threads.**", for all functions after it.
 
 
 def pieces(text):
-    """(the lines of a comment, without what makes them one; the line behind it), or (None, a line of anything else)."""
+    """Yields (lines of a comment without the comment signs, line after the comment), or (None, line) for other lines."""
     lines, i = text.split("\n"), 0
     while i < len(lines):
         if not lines[i].lstrip().startswith("/*"):
@@ -21,6 +21,6 @@ def pieces(text):
 
 
 def declaration(text, behind):
-    """The whole declaration of a function that begins with the line `behind`, on one line."""
+    """Returns the declaration of a function, which begins with the line `behind`, as one line."""
     at = text.index(behind)
     return " ".join(text[at:text.index(";", at) + 1].removeprefix("HEARSAY_EXPORT ").split())
