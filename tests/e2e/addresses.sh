@@ -23,7 +23,7 @@ peer()
 }
 declare -A pid
 
-# gone NAME...: stops these peers.
+# gone NAME...: stops the peers with these names.
 gone()
 {
     local name
@@ -94,7 +94,7 @@ for n in 2 3 4 5 6; do finish "${pid[h$n]}" 60 && codes="${codes-}$code "; done
 check "five peers that listen at the second address of their host reach consensus: $(tail -n 1 h6.err | cut -c 1-60)" \
     [ "${codes-}" = "0 0 0 0 0 " ]
 
-# told FILE MEMBER FIGURE...: prints values of a member from FILE, which has the JSON of hearsay status.
+# told FILE MEMBER FIGURE...: prints values of a member from FILE, the output of `hearsay status --json`.
 told()
 {
     python3 -c 'import json, sys
@@ -136,7 +136,8 @@ bounded nsenter -t "${pid[3]}" -n "$HEARSAY" probe 10.9.0.12:7100 --key cluster.
 check "  and an address that works" grep -q "^announce ok .*announced to other peers: 10.9.0.12:7100 (it answers there)" probe.out
 gone h2 h3 h4 h5
 
-# With a wildcard the peer announces the address seen on connections. Names and port 0 are resolved before they are announced.
+# A peer that listens on a wildcard address announces the address that other peers see on its connections. A host name and
+# port 0 are announced as numbers.
 rm -rf hearsay-h*
 host=2 peer h2 --listen 10.9.0.12:7100 --rounds 100000000 --min-peers 5
 host=3 peer h3 --listen 10.9.0.13:0 --bootstrap 10.9.0.12:7100
@@ -145,11 +146,12 @@ host=5 peer h5 --listen 0.0.0.0:7105 --bootstrap 10.9.0.12:7100
 host=6 peer h6 --listen localhost:0 --bootstrap 10.9.0.12:7100
 listed() { status 10.9.0.12:7100 --json >status.json && [ "$(grep -o '"addresses"' status.json | wc -l)" = 5 ]; }
 check "five peers meet" wait_until 20 listed
-# tells NAME REGEX: checks the address that a peer announces. A peer learns the address seen on connections from its neighbours.
+# tells NAME REGEX: checks that a peer announces one address, which matches REGEX. With a wildcard, neighbours report to the
+# peer which address they see.
 tells() { listed && told status.json "$1" addresses | grep -qE "^\['$2'\]$"; }
 check "  --listen HOST:0 is announced with the real port" wait_until 20 tells h3 '10\.9\.0\.13:[1-9][0-9]+'
 check "  an IPv6 address, too" wait_until 20 tells h4 '\[fd09::14\]:[1-9][0-9]+'
-# A connection to h4 shows the IPv6 address of h5, too.
+# h5 also has an IPv6 address, which other peers see when h5 connects to h4.
 v6="\[fd09::1?5\]:7105"
 check "  a wildcard: the addresses seen on connections" wait_until 20 tells h5 "($v6', ')?10\.9\.0\.5:7105(', '$v6)?"
 check "  a name: its address" wait_until 20 tells h6 '(127\.0\.0\.1|\[::1\]):[1-9][0-9]+'

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Cases for the rules of deploy/monitoring/alerts.yml, for `promtool test rules`.
+"""Writes tests of the alert rules in deploy/monitoring/alerts.yml, for `promtool test rules`.
 
-  alerts.py RULES     prints a test file: half an hour of one peer, a, in each case
+  alerts.py RULES     prints a test file. Each test case is half an hour of the metrics of one peer, named a
 
 Each case lists its differences from a healthy peer (WELL), and the alerts that must fire at its end. No other alert may fire.
 """
@@ -47,7 +47,7 @@ WELL = {
     series("codec_info", ',by="drift"'): "1x120",
 }
 
-# Each case: description, series that differ from WELL, alerts that fire.
+# Each case: description, Prometheus series that differ from WELL, alerts that fire.
 CASES = [
     ("all is well; one of eight has died, and rounds were skipped long ago", {}, []),
     ("a peer does not answer", {UP: "1x30 0x90"}, ["PeerDown"]),

@@ -13,18 +13,18 @@ RULES = ("Threads", "Fork", "Errors", "Memory")
 
 
 def words(text):
-    """Returns a text in a form that is comparable between the three sources: without backticks, and with single blanks."""
+    """Returns a text without backticks and with single blanks, so that texts of header, manual and HTML can be compared."""
     return " ".join(text.replace("`", "").split())
 
 
 def comments(header):
-    """Returns (name, return type, comment) of each function."""
+    """Returns (name, return type, comment) of each function that the header declares."""
     pattern = re.compile(r"/\*((?:(?!\*/).)*)\*/\nHEARSAY_EXPORT ([^;(]*?)\b(hearsay_\w+)\(", re.DOTALL)
     return [(m[3], m[2].strip(), words(re.sub(r"\n \*", "\n", m[1]))) for m in pattern.finditer(header)]
 
 
 def of_roff(path):
-    """Returns the sections of a manual page as plain text."""
+    """Returns a dict from the headings of a manual page to the plain text of their sections."""
     sections, name = {}, ""
     with open(path) as f:
         for line in f.read().splitlines():

@@ -15,8 +15,8 @@ last()
     { echo "$1 0"; grep "^$1 " "$2"; } | tail -n 1 | cut -d' ' -f2
 }
 
-# killed_at CALL N: kills the program at its N-th system call of the kind CALL. Increments lost and bad. Fails if there is
-# no N-th call.
+# killed_at CALL N: kills the program at its N-th system call CALL. Increments $lost if a stored checkpoint is lost, and $bad
+# if a damaged one is found. Fails if the program makes fewer than N such calls.
 killed_at()
 {
     rm -rf out

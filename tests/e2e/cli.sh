@@ -60,7 +60,7 @@ for spec in auto+sign "auto;bias=none" auto:2; do
     refuses "--compress $spec" "--compress: found '${spec/+/\\+}', expected auto without options: it chooses codecs by the consensus distance" \
         local --compress "$spec"
 done
-rungs=$("$HEARSAY" topology ring --peers 8 --model lenet5 --json) # auto is the default
+rungs=$("$HEARSAY" topology ring --peers 8 --model lenet5 --json) # Without --compress: auto.
 check "topology: auto has the bytes of each rung" python3 - "$rungs" <<'END'
 import json, sys
 o = json.loads(sys.argv[1])
@@ -86,7 +86,7 @@ for text in , ,,; do
     done
 done
 refuses "peer without a key" '--key' peer
-for rate in 1e-300 0.99; do # So slow that the time of a message's arrival has no number.
+for rate in 1e-300 0.99; do # At such low rates the arrival time of a message could overflow.
     refuses "sim: --bandwidth $rate" "--bandwidth: found $rate, expected 0 \(no limit\) or at least 1" \
         sim --model logreg --rounds 1 --peers 2 --bandwidth $rate
 done
@@ -104,7 +104,7 @@ for command in local sim; do
 done
 for command in "topology edges:0-1,2-3" "sim --topology edges:0-1,2-3 --peers 4 --model logreg --rounds 1" \
     "local --topology edges:0-1,2-3 --peers 4 --model logreg --rounds 1"; do
-    # shellcheck disable=SC2086 # Words.
+    # shellcheck disable=SC2086 # The variable holds several words.
     "$HEARSAY" $command >joined.out 2>joined.err </dev/null
     check "${command%% *}: edges that do not connect all peers" \
         grep -q 'warning: the edges of the topology do not connect all 4 peers: 1 more edge joins them$' joined.err
@@ -145,7 +145,7 @@ for rate in fast 1 0Mbit -1Mbit 1mbit 1e3Mbit .5Gbit 1.Gbit 1..5Gbit "1 Mbit" 1G
     refuses "compressors: --bandwidth '$rate'" "--bandwidth: found '$rate'" compressors --bandwidth "$rate"
 done
 
-# ---- Training's own. ----
+# ---- Options of training. ----
 
 refuses "train: a flag of peers" '--policy.*hearsay local' train --policy sync
 refuses "train: another, with its value attached" '--local-steps.*hearsay local' train --local-steps=2
@@ -199,8 +199,8 @@ done
 
 # ---- Data. ----
 
-# data_refused TEXT REGEX SPOIL: the command SPOIL damages a valid data set. `local` and `eval` refuse the data set with a
-# message that matches REGEX.
+# data_refused TEXT REGEX SPOIL: runs the command SPOIL, which damages a valid data set. Checks that `local` and `eval` refuse
+# the data set with a message that matches REGEX.
 python3 "$root/tests/e2e/idx.py" good 200 100
 bounded "$HEARSAY" local --peers 2 --model logreg --rounds 3 --data mnist:good --out good-out \
     >good.out 2>good.err </dev/null
@@ -326,8 +326,8 @@ check "a rule for a tensor of the run's model, not of the default one, joins" wa
 kill -TERM "$b"
 check "  and leaves with 0" finish "$b" 60
 
-# --drift-target is useless without --compress auto. A peer that joins a run is checked by the run's --compress, not its
-# own.
+# --drift-target has an effect only with --compress auto. For a peer that joins a run, the run's --compress decides, not the
+# peer's default.
 start auto "$HEARSAY" peer --listen "127.0.0.1:$third" --key cluster.key --model logreg --data mnist:good \
     --compress auto --drift-target 0.5 --rounds 1000000 --final-drift 0 --out auto
 auto=$started
@@ -363,7 +363,7 @@ start lost "$HEARSAY" peer --listen 127.0.0.1:0 --bootstrap no-such-host.invalid
     "${run[@]}" --out lost
 lost=$started
 check "a name that does not resolve is a warning" wait_until 20 grep -q no-such-host.invalid lost.err
-check "  and the peer lives" alive "$lost" # How it ends, below, says that it went on.
+check "  and the peer lives" alive "$lost" # Its exit code is checked below.
 for pid in "$lost" "$a"; do
     kill -TERM "$pid"
     check "SIGTERM ends it with exit code 0" finish "$pid" 60

@@ -1,8 +1,9 @@
-"""Makes tables with columns in different orders, and checks model files, for columns.sh.
+"""Helper of columns.sh: writes tables with columns in different orders, and checks model files.
 
   columns.py draw SEED                   writes the tables to the current directory
   columns.py named MODEL NAMES LABEL     checks the column names in the metadata (NAMES: the first names)
-  columns.py answers MODEL TABLE CSV     computes the labels of TABLE's rows by column name, and compares them
+  columns.py answers MODEL TABLE CSV     computes the labels of TABLE's rows, with columns matched by name, and compares
+                                         them with the predictions in CSV
   columns.py forget MODEL OUT            writes the same model without names, as older versions wrote it
 """
 import csv
@@ -80,7 +81,7 @@ def answers(path, table, labels):
     rows = list(csv.DictReader(open(table, encoding="utf-8")))
     got = [row["label"] for row in csv.DictReader(open(labels))]
     assert len(got) == len(rows)
-    # A model file may assign categories to inputs in any order. One of the 6 orders must fit all rows.
+    # A model file may assign the 3 categories to inputs in any order. One of the 6 orders must be right for all rows.
     import itertools
     best = 0
     for order in itertools.permutations(["red", "green", "blue"]):

@@ -83,7 +83,7 @@ bounded "$HEARSAY" eval init/model.safetensors --data csv:train.csv,test=turned.
 check "--init on another order: $(accuracy init.json) %" within "$(accuracy init.json)" 95 100
 refused "--init on other columns" "$lists" train --model logreg --init $m --data csv:unit.csv --rounds 1
 
-# ---- One set for all peers. ----
+# ---- All peers read the same files. ----
 
 mkdir one two
 cp own0.csv one/0.csv && cp own1.csv one/1.csv

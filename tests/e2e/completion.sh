@@ -36,8 +36,8 @@ ln -s "$HEARSAY" hearsay
 mkdir -p sets/mnist sets/other
 : >sets/model.safetensors
 
-# Format of a line: text before TAB => the line after TAB; or text before two TABs ?? words that bash lists, and with "!"
-# words that bash does not list.
+# Each line is a test case: "typed text => command line after TAB", or "typed text ?? words". In the second form bash must
+# list the words after two TABs, except words with "!", which it must not list.
 cat >cases <<'END'
 hearsay loc => hearsay local 
 hearsay help topo => hearsay help topology 

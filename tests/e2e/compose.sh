@@ -14,7 +14,7 @@ project=hearsaytest$$
 export IMAGE=hearsay-test PEERS=4
 dc()
 {
-    # shellcheck disable=SC2086 # One word or two.
+    # shellcheck disable=SC2086 # The variable holds one or two words.
     bounded $compose -p "$project" -f "$root/deploy/compose.yml" "$@" </dev/null
 }
 down()
@@ -33,7 +33,7 @@ fi
 check "its user is not root" [ "$(docker run --rm --network none --entrypoint id $IMAGE -u)" != 0 ]
 check "there is no compiler in it" eval "! docker run --rm --network none --entrypoint which $IMAGE gcc cmake"
 
-# begin NAME: removes the former cluster and starts a new one. Stores the ids of its containers in ${ids[@]}.
+# begin NAME: removes the previous cluster and starts a new one. Stores the ids of its containers in ${ids[@]}.
 begin()
 {
     down
@@ -43,7 +43,7 @@ begin()
     check "$1: four containers" [ ${#ids[@]} = 4 ]
 }
 
-# shellcheck disable=SC2317 # By wait_until.
+# shellcheck disable=SC2317 # Called by wait_until.
 running()
 {
     [ "$(docker inspect -f '{{.State.Running}}' "$1" 2>/dev/null)" = true ]
@@ -126,7 +126,7 @@ check "killed: $(cut -c 1-12 <<<"$victim") is dead at round $(last_round "$host/
 check "killed: the others end" wait_until 180 over
 results killed "${survivors[@]}"
 
-# Two peers of eight: they must say that they wait for members, and for how many.
+# Two peers of a run that needs eight: they must report that they wait for members, and for how many.
 down
 PEERS=8 dc up -d --no-build --scale peer=2 >fewer-up.out 2>&1
 # shellcheck disable=SC2317
@@ -136,7 +136,7 @@ waiting()
 }
 check "fewer: two of eight say that they wait" wait_until 60 waiting
 
-# Own data: a directory of the host.
+# A data set of the user, in a directory of the host.
 mkdir own
 chmod 711 .
 awk 'BEGIN { srand(7); for (i = 0; i < 400; i++) { x = rand(); y = rand(); printf "%.4f,%.4f,%s\n", x, y, (x > y ? "above" : "below") } }' >own/table.csv

@@ -22,7 +22,7 @@ for c in t["compressors"]:
     print(eval("(" + sys.argv[2] + ")"))' "$1.out" "$2"
 }
 
-# ---- The list. ----
+# ---- The list of codecs. ----
 
 compressors list --json
 check "--json ends with 0" [ $status = 0 ]
@@ -43,7 +43,7 @@ check "classes are known" [ -z "$(rows list 'c["class"]' | grep -vxE 'contractio
 # A threshold codec may select nearly all values. It then also sends their positions, with one bit per value.
 check "no message is much longer than the floats" [ "$(rows list 'c["bytes"] < 4e6 + 1.1 * 1e6 / 8' | sort -u)" = True ]
 
-# ---- Bytes, where they can be told beforehand: a byte a unit, and what is in it. ----
+# ---- Message sizes that can be computed by hand. ----
 
 # bytes_are N SPEC BYTES...: checks the size of one message for N values with each codec SPEC.
 bytes_are()
@@ -73,7 +73,7 @@ check "a model's tensors: $(rows layers 'c["bytes"]' | tr '\n' ' ')" [ "$(rows l
 compressors again --json
 check "the same figures again" cmp -s list.out again.out
 
-# ---- Measured. ----
+# ---- Measurements (--measure). ----
 
 compressors measured --measure --params 65536 --seed "$seed" \
     --compress "none fp16 sign:0 topk:0.01 topk:0.1 randk:0.01 qsgd:4:512:max qsgd:4:512:l2,round=sr,scale=raw" --json
@@ -90,11 +90,11 @@ check "speeds are those of the seconds" [ "$(rows measured 'all(
     and abs(c["encode_gelem_per_s"] * c["encode_s"] * 1e9 / t["n_params"] - 1) < 1e-6
     and abs(c["apply_of_axpy"] * t["axpy_gelem_per_s"] / c["apply_gelem_per_s"] - 1) < 1e-6' | sort -u)" = True ]
 
-compressors small --measure --params 1000 --compress none --json # A call is shorter than the clock's tick.
+compressors small --measure --params 1000 --compress none --json # One call is too short for the clock.
 speed=$(rows small 't["axpy_gelem_per_s"]')
 check "axpy of 1000 floats in cache: $speed Gelem/s" within "$speed" 0.15 1000
 
-# Checks whether the field "pays" is right, by computing the formula again from the other fields.
+# pays: checks the field "pays", which says below which bandwidth compression pays, by computing it from the other fields.
 pays()
 {
     rows "$1" '(lambda cpu, deg, up, n: abs(c["with_s"] / (cpu + deg * 8 * c["bytes"] / up) - 1) < 1e-6

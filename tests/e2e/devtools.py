@@ -13,7 +13,7 @@ import urllib.request
 
 
 class Socket:
-    """Client end of a WebSocket (RFC 6455): text messages. Messages that are sent are masked; received ones may be fragmented."""
+    """Client end of a WebSocket (RFC 6455) for text messages. Masks sent messages, and joins fragments of received ones."""
 
     def __init__(self, host, port, path):
         self.socket = socket.create_connection((host, port), timeout=120)
@@ -125,7 +125,7 @@ class Page:
 
 
 class Browser:
-    """A browser with a temporary profile, which is deleted at the end. Use it in a `with`."""
+    """A browser process with a temporary profile, which is deleted at the end. Used as a context manager (`with`)."""
 
     def __init__(self, program):
         self.home = tempfile.mkdtemp(prefix="hearsay-browser-")

@@ -16,8 +16,8 @@ for way in sim local; do
         within "$(figures json "$way.out" settle_rounds)" 1 500
 done
 
-# A learning rate of 1000 makes the loss explode. The run returns once to the model of an earlier round, diverges again,
-# and ends soon. The model that it stores is from before the divergence.
+# With a learning rate of 1000 the loss grows without bound. The run returns once to the model of an earlier round, diverges
+# again, and ends early. The model that it stores is from before the divergence.
 for way in sim local; do
     bounded "$HEARSAY" $way --peers 3 --model lenet5 --data glyphs --rounds 1000 --lr 1000 --seed "$seed" \
         --out "$way-early" --json >early.out 2>early.err </dev/null
@@ -32,13 +32,13 @@ for way in sim local; do
     check "  in a file" "$HEARSAY" eval "$way-early/peer-0/model.safetensors" --data glyphs
 done
 
-# A slower divergence does not end the run early. It is judged at the end.
+# If the loss grows more slowly, the run does all its rounds and is reported as diverged at the end.
 timeout -k 5 60 "$HEARSAY" sim --peers 2 --model logreg --data glyphs --rounds 60 --lr 3 --seed "$seed" \
     --json >slow.out 2>slow.err
 check "60 rounds at --lr 3 end with 3" [ $? = 3 ]
 check "  by their losses" grep -q 'the training loss ended at [0-9.e+]*, having begun at 2\.[0-9]*\.' slow.err
 
-# `hearsay train` is judged in the same way.
+# `hearsay train` reports a divergence in the same way.
 "$HEARSAY" train --model logreg --data glyphs --rounds 60 --lr 1000 --seed "$seed" --out train --json >train.out 2>train.err
 check "train at --lr 1000 ends with 3" [ $? = 3 ]
 check "  and says why" \
@@ -55,7 +55,7 @@ check "  and so is unlearnt" [ "$(figures json train.out unlearnt)" = None ]
 # With a learning rate of 1e-9 the model does not change. The run ends with 0 and says that the model is no better than
 # guessing.
 for way in train "sim --peers 2" "local --peers 2"; do
-    # shellcheck disable=SC2086 # WAY is words.
+    # shellcheck disable=SC2086 # The variable holds several words.
     bounded "$HEARSAY" $way --model lenet5 --data glyphs --rounds 100 --lr 1e-9 --seed "$seed" --json \
         >flat.out 2>flat.err </dev/null
     check "$way: --lr 1e-9 ends with 0" [ $? = 0 ]
@@ -68,7 +68,7 @@ done
 # the accuracy is the share of the most frequent label, and end with exit code 0.
 awk 'BEGIN { srand(3); for (i = 0; i < 4000; i++) { y = i % 20 == 0; printf "%.3f,%.3f,%d\n", y + 2 * rand(), rand(), y } }' >rare.csv
 for way in train "sim --peers 2" "local --peers 2"; do
-    # shellcheck disable=SC2086 # WAY is words.
+    # shellcheck disable=SC2086 # The variable holds several words.
     bounded "$HEARSAY" $way --model logreg --data csv:rare.csv,test=rare.csv --rounds 300 --lr 0.001 --seed "$seed" --json --out "rare-${way%% *}" \
         >rare.out 2>rare.err </dev/null
     check "$way: with a label that 5 % of the samples have, the exit code is 0" [ $? = 0 ]

@@ -51,7 +51,7 @@ def main():
             try:
                 server.sendto(answer(packet, records, turn), whom)
             except (IndexError, struct.error, UnicodeDecodeError):
-                pass  # Not a valid question.
+                pass  # Ignores a packet that is not a valid question.
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tests/e2e/drift.sh -- hearsay drift of a cluster that loses a peer. Output must say which models are missing or old.
+# tests/e2e/drift.sh -- hearsay drift in a cluster that loses a peer. The output must say which models are missing or old.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
@@ -31,7 +31,8 @@ check "drift in words: rounds and ages" \
 bounded "$HEARSAY" status "${observe[@]}" >status.out 2>status.err
 check "status has them, too" [ "$(grep -cE '[0-9] @[0-9]+, [0-9]+ ago +[^ ]+ +[0-9.]+ [kMG]?B' status.out)" = 3 ]
 
-# Text output: with --watch one line per measurement, without escape sequences, with the names of the farthest pair.
+# Text output. With --watch one line per measurement, without escape sequences, with the names of the two peers that are
+# farthest apart.
 check "  and our own look, with the two that are farthest" \
     grep -qE '^farthest +of round [0-9]+ +peer-[0-2] and peer-[0-2]: [0-9]' plain.out
 bounded "$HEARSAY" drift "${observe[@]}" --watch --interval 0.2 --count 3 >watch.out 2>watch.err
@@ -52,8 +53,8 @@ for j in looks:
 assert looks[0]["exact"]["round_max"] < looks[1]["exact"]["round_max"]
 assert looks[0]["time_s"] < looks[1]["time_s"]'
 
-# Sketches and exact models of the same future round are requested. The sketches' distances of layers must lie within four
-# times their stated errors of the exact ones.
+# Two commands measure the same future round, one by sketches and one by exact models. The layer distances of the two must
+# differ by at most four times the error that the first command prints.
 at=$(($(last_round peer-0/metrics.jsonl) + 2000))
 start sketched "$HEARSAY" drift "${observe[@]}" --layers --round "$at" --json
 sketched=$started
@@ -87,7 +88,7 @@ finish "$watching" 30
 check "Ctrl-C ends a watch with what it has: exit code $code" [ "$code" = 130 ]
 check "  $(cat stopped.err)" grep -qE 'stopped; the last figure: round [0-9]+, drift [0-9.e-]+, relative [0-9.e-]+ \(by sketches\)$' stopped.err
 for wrong in "--count 3" "--round 5" "--watch --round 5 --exact" "--watch peer-0/model.safetensors"; do
-    # shellcheck disable=SC2086 # Words.
+    # shellcheck disable=SC2086 # The variable holds several words.
     "$HEARSAY" drift "${observe[@]}" $wrong >wrong.out 2>wrong.err
     code=$?
     check "drift $wrong: exit code $code, $(cat wrong.err)" [ "$code $(wc -l <wrong.err)" = "2 1" ]
@@ -102,7 +103,7 @@ check "time passes" wait_until 60 round_at_least peer-0/metrics.jsonl $((at + 30
 kill -KILL "${pid[2]}"
 wait "${pid[2]}" 2>/dev/null
 forget "${pid[2]}"
-# shellcheck disable=SC2317 # By wait_until.
+# shellcheck disable=SC2317 # Called by wait_until.
 held()
 {
     "$HEARSAY" status "${observe[@]}" --json >status.out 2>status.err
@@ -133,7 +134,7 @@ check "it ends with 0" [ "$code" = 0 ]
 start async "$HEARSAY" local --peers 3 --policy async --model logreg --data glyphs --rounds 1000000 --seed "$seed" --out async
 check "three peers of no lock step" wait_until 60 round_at_least async/peer-0/metrics.jsonl 200
 first=$(sed -n 's/.*3 peers, \(127.0.0.1:[0-9]*\) .*/\1/p' async.err)
-# shellcheck disable=SC2317 # By wait_until.
+# shellcheck disable=SC2317 # Called by wait_until.
 differ()
 {
     bounded "$HEARSAY" drift --bootstrap "$first" --key async/cluster.key --json >differ.out 2>differ.err
@@ -150,8 +151,8 @@ same = [p["drift"] for p in j["peers"] if p["drift"] and p["round"] == newest]
 assert j["round"] == newest and abs(j["drift"] - sum(same) / len(same)) <= 1e-9 * j["drift"], j'
 kill -TERM "$started"
 finish "$started" 60
-# With --policy async, the final estimates of the peers are of different rounds. The mean is taken of those of the newest
-# round.
+# With --policy async, the final estimates of the peers are of different rounds. The result is the mean of the estimates for
+# the newest round.
 bounded "$HEARSAY" sim --peers 8 --policy async --step-spread 2 --model mlp:784-32-10 --rounds 300 \
     --seed "$seed" --json >async.out 2>async.err
 check "sim: the closing estimate is of one round: $(figures json async.out estimated_round)" python3 -c '

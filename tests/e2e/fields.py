@@ -1,6 +1,6 @@
-"""tests/e2e/fields.py -- checks that a command prints every --json field that peer/docs/json.md names for it.
+"""tests/e2e/fields.py -- checks that a command prints every --json field that peer/docs/json.md names for the command.
 
-    fields.py PAGE COMMAND FILE...     FILE has one JSON object, or one per line
+    fields.py PAGE COMMAND FILE...     PAGE: json.md; FILE: output of COMMAND, one JSON object or one per line
 
 Prints the fields that no file has, and then exits with 1. Exits with 2 if the page names no field for the command.
 """
@@ -15,7 +15,7 @@ def section(text, title):
 
 
 def outside(text):
-    """Returns a text without parentheses, which contain values and explanations. Parentheses with lists of fields are kept."""
+    """Returns a text without the parts in parentheses, except parentheses that contain a list of fields."""
     depth, kept, out = 0, [], []
     for i, c in enumerate(text):
         if c == "(":
@@ -32,12 +32,12 @@ def names(text):
 
 
 def rows(text):
-    """Returns the first and second cells of all tables."""
+    """Returns (first cell, second cell) of each row of all tables in a text."""
     return re.findall(r"^\| (.*?) \| (.*) \|$", text, re.M)
 
 
 def table_fields(text, command):
-    """Returns the names in the first column of a table. A row that begins with "`local` only" counts for that command."""
+    """Returns the field names in the first column of a table. A row that begins with "`local` only" is only for `local`."""
     found = set()
     for first, about in rows(text):
         only = re.match(r"`(local|sim)` only", about)
@@ -56,7 +56,7 @@ def wanted(page, command):
         return fields
     if command == "peer":
         return table_fields(section(page, "metrics.jsonl"), command) | table_fields(section(page, "summary.json"), command)
-    part = section(page, "Output by command" if "\n## Output by command\n" in page else "JSON")  # "JSON": the page of hearsay.lab.
+    part = section(page, "Output by command" if "\n## Output by command\n" in page else "JSON")  # The page of hearsay.lab has "JSON".
     tables = re.search(r"^### (?:`{0}`|Fields of {0})$(.*?)(^### |\Z)".format(re.escape(command)), part, re.M | re.S)
     if tables:
         return table_fields(tables.group(1), command)

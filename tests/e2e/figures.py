@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Reads the files of runs, without code of the program that wrote them.
+"""Prints values from the output files of runs. Has its own readers, so that it shares no code with the program.
 
   figures.py json FILE PATH        a value of the JSON object at the end of FILE ("peers.0.accuracy")
   figures.py last FILE KEY         a value in the last complete line of a metrics.jsonl
@@ -7,8 +7,8 @@
   figures.py first FILE KEY        a value in the first line of the last start
   figures.py lines FILE            number of lines; fails unless all are JSON objects and rounds ascend within a start
   figures.py starts FILE           number of starts, each with a line of its own before its first round
-  figures.py drift MODEL MODEL...  of safetensors models: Xi, Xi/|mean| and number of the trained parameters, then the
-                                   same of the running statistics (or nan nan 0)
+  figures.py drift MODEL MODEL...  consensus distance of safetensors models, absolute and relative, and number of trained
+                                   parameters, then the same of the running statistics (nan nan 0 without any)
 """
 import array
 import json
@@ -18,7 +18,7 @@ import sys
 
 
 def closing_object(path):
-    """Returns the JSON object at the end of a text, whatever precedes it."""
+    """Returns the JSON object at the end of a file, which may have other text before it."""
     lines = open(path, encoding="utf-8").read().splitlines()
     for i in range(len(lines) - 1, -1, -1):
         if lines[i].startswith("{"):
@@ -33,7 +33,7 @@ def look_up(value, path):
 
 
 def starts(path):
-    """Returns the lines of each start. The file may still be written: an incomplete last line is left out."""
+    """Returns a list with the lines of each start of the process in a metrics.jsonl. Omits an incomplete last line."""
     runs = []
     for text in open(path, encoding="utf-8").read().split("\n")[:-1]:
         line = json.loads(text)

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# tests/e2e/fresh.sh -- what a new user does in a bare Debian 12 with a clone: the commands of deploy/README.md from
-# quickstart to `import hearsay`, those of the Python package's page, and a model of the user's own. Prints each command.
-# With FRESH_TORCH=1 the PyTorch example runs, too, for which apt fetches some 150 MB.
+# tests/e2e/fresh.sh -- runs the first steps of a new user in a bare Debian 12 with a clone of the repository: the commands of
+# deploy/README.md from quickstart to `import hearsay`, those of the page of the Python package, and a program with its own
+# model. Prints each command. With FRESH_TORCH=1 also runs the PyTorch example, for which apt downloads about 150 MB.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 # shellcheck source=tests/lib_fresh.sh
 . "$root/tests/lib_fresh.sh"
 fresh_begin bookworm
 
-# ---- By packages, as deploy/README.md says. ----
+# ---- Installation by Debian packages (deploy/README.md). ----
 
 follow_pages bookworm
 check "apt installs numpy, and the development package" types 'apt-get install ./libhearsay-dev_*.deb python3-numpy'
@@ -24,7 +24,7 @@ fi
 check "apt removes the packages" types 'apt-get remove python3-hearsay libhearsay hearsay'
 check "  and Python does not find the package" eval '! inside python3 -c "import hearsay" 2>/dev/null'
 
-# ---- By cmake, as deploy/README.md says. ----
+# ---- Installation by cmake (deploy/README.md). ----
 
 line=$(page_commands deploy/README.md "## Installing" 2)
 check "$line" types "$line"
@@ -33,7 +33,7 @@ rm -rf tree/usr/local/lib/libhearsay* tree/root/hearsay/build/release/libhearsay
 check "cmake --install fails if a file is not built" eval '! types "$line"'
 check "  and names the file" grep -q 'libhearsay.a is not built' typed.err
 
-# ---- By pip, and from the checkout, as peer/api/python/README.md says. ----
+# ---- Installation by pip, and use from the checkout (peer/api/python/README.md). ----
 
 page=peer/api/python/README.md
 while IFS= read -r line; do

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# tests/e2e/harness.sh -- tests of the tests: a failed check fails its script and the run, and no script passes
+# tests/e2e/harness.sh -- tests the test scripts: a failed check makes its script and tests/run fail, and no script passes
 # with a program that does nothing.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
 
-# ---- One script: its exit status is that of its checks. ----
+# ---- The exit status of a script is 0 only if all its checks pass. ----
 
-# script NAME LINES: a script NAME.sh with these lines between e2e_begin and e2e_end.
+# script NAME LINES: makes a script NAME.sh with these lines between e2e_begin and e2e_end.
 script()
 {
     printf '%s\n' ". '$root/tests/lib.sh'" e2e_begin "$2" e2e_end >"$1.sh"
@@ -55,7 +55,7 @@ check "FAIL_FAST=1 ends a script at the first failed check" eval '[ "$code" = 1 
 check "no script sets a trap for EXIT, which would replace that of lib.sh" eval \
     '! grep -nE "^[^#]*trap .*EXIT" "$root"/tests/e2e/*.sh | grep -v "/harness.sh:"'
 
-# ---- tests/run, on a project that has one script and builds nothing. ----
+# ---- tests/run, in a project with one script and nothing to build. ----
 
 mkdir -p toy/tests/e2e toy/tests/unit toy/tests/fuzz toy/deploy
 cp "$root/tests/run" toy/tests/run
@@ -82,17 +82,17 @@ runner 'echo "skipped: no such tool"; exit 77'
 check "the exit status 77 is counted as skipped, and a run that passed nothing fails" eval \
     '[ "$code" = 1 ] && [ "$(tail -n 1 runner.log)" = "0 passed, 0 failed, 1 skipped" ]'
 
-# ---- Every script, with a program that does nothing. ----
+# ---- No script passes with a program that does nothing. ----
 
 # Scripts that do not run the program: one runs deploy/quickstart with a cmake that fails, one reads a header, one
 # checks models.
 without_program=(harness quickstart api_docs model)
 mkdir nothing
 printf '#!/bin/sh\nexit 0\n' >nothing/hearsay
-printf '#!/bin/sh\nexit 1\n' >nothing/docker # Tests with a container engine take minutes. Without an engine they skip.
+printf '#!/bin/sh\nexit 1\n' >nothing/docker # Makes the tests with containers skip, because they take minutes.
 chmod +x nothing/hearsay nothing/docker
 
-# Runs one script. A script that exceeds its time limit counts as not passed.
+# with_nothing NAME: runs one script with the program that does nothing. A script that exceeds its time limit has not passed.
 with_nothing()
 {
     PATIENCE=0 FAIL_FAST=1 HEARSAY=$work/nothing/hearsay PATH=$work/nothing:$PATH \

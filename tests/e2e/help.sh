@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/e2e/help.sh -- what --help and the pages say of every command is true: defaults, lists of values, fields of
-# --json. The keys of a run and their choices are tested by tests/e2e/settings.sh.
+# tests/e2e/help.sh -- checks what --help and the pages say about each command: defaults, lists of values, fields of --json.
+# tests/e2e/settings.sh checks the run keys and their choices.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
@@ -8,7 +8,7 @@ e2e_begin
 # ---- Errors of writing. ----
 
 for words in "help" "--help" "train --help" "--version" "--version --json"; do
-    # shellcheck disable=SC2086 # Words.
+    # shellcheck disable=SC2086 # The variable holds several words.
     bounded "$HEARSAY" $words >/dev/full 2>full.err
     code=$?
     check "hearsay $words on a full disk: 1, and the reason" \
@@ -37,7 +37,7 @@ while IFS=$'\t' read -r command name default; do
 done <defaults.txt
 check "each default is a value that its option takes$bad" [ -z "$bad" ]
 
-# --print-config prints the defaults as comments, with or without quotes.
+# --print-config prints the defaults as comments. A default may have quotes there.
 bad=
 for command in train local peer sim; do
     key=()
@@ -59,7 +59,7 @@ listed()
         on { sub(/^ +/, ""); printf "%s ", $0 }'
 }
 
-# taken COMMAND FLAG VALUE...: checks that each VALUE is accepted, and that "nonesuch" is refused.
+# taken COMMAND FLAG VALUE...: checks that FLAG accepts each VALUE, and refuses "nonesuch".
 taken()
 {
     local command=$1 flag=$2 value bad=
@@ -71,7 +71,7 @@ taken()
     check "$command --$flag takes $* and not nonesuch$bad" [ -z "$bad" ]
 }
 
-# words TEXT: prints the specs in a help text, with numbers in place of their letters (P, K, A, B, RxC).
+# words TEXT: prints the specs in a help text, with numbers instead of the placeholders P, K, A, B and RxC.
 words()
 {
     sed -E 's/:A,B/:A+B/; s/:K,P/:K+P/' <<<"$1" | tr ' ,;()' '\n' | sed -E 's/\.+$//; s/:A\+B$/:3,5/; s/:K\+P$/:4,0.1/; s/:P$/:0.3/; s/:(RxC)$/:2x4/; s/:BITS$/:4/; s/:SHARE/:0.1/; s/\+qsgd:BITS$/+qsgd:4/; s/:ALPHA$/:0.3/; s/:[KNR]$/:3/'

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# tests/e2e/identical.sh -- a synchronous run is a function of its seed: over TCP and simulated, the models are equal bit
-# for bit.
+# tests/e2e/identical.sh -- the result of a synchronous run depends only on its options and seed: hearsay local (over TCP) and
+# hearsay sim give the same models, bit for bit.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
 
-# equal NAME ARGS...: runs the same run over TCP and simulated, and compares the models.
+# equal NAME ARGS...: runs hearsay local and hearsay sim with ARGS, and compares the models.
 equal()
 {
     local name=$1 run
@@ -58,7 +58,7 @@ equal pull --topology complete --peers 5 --byzantine 1 --max-pull 0.5 --compress
 # Deltas are sent before the local steps of a round end.
 equal overlap --topology ring --overlap 1 --compress topk:0.05 --local-steps 3
 equal overlap-norms --topology ring --overlap 1 --compress qsgd:4 --model resnet:8 --rounds 10 --batch 8
-# Deltas are sent layer by layer: over TCP when the worker is ready, in the simulator at a simulated time.
+# Deltas are sent layer by layer. Over TCP a layer is sent when it is encoded, in the simulator at a computed time.
 equal layers --topology ring --overlap layer --compress qsgd:8
 check "layers: bytes went ahead, in the simulator most of them" python3 - <<'PY'
 import json
@@ -69,7 +69,7 @@ PY
 equal layers-norms --topology ring --overlap layer --compress topk:0.3+qsgd:4 --model resnet:8 --rounds 10 --batch 8
 # Batch norms: running statistics are sent in addition to the weights.
 equal norms --topology ring --compress topk:0.05 --model resnet:8 --rounds 10 --batch 8
-# --compress auto chooses the codec by the drift. The choices of each peer must be equal, too.
+# --compress auto chooses the codec by the consensus distance. Each peer must choose the same codecs over TCP and simulated.
 equal auto --topology ring --compress auto --drift-target 0.05 --rounds 100
 # rungs WAY PEER: prints the codec of each round, one line per round.
 rungs()

@@ -1,5 +1,5 @@
-/* tests/e2e/insider.c -- a holder of the cluster key that announces members that do not exist, over
- * TCP.
+/* tests/e2e/insider.c -- an attacker with the cluster key, which announces members that do not
+ * exist ("ghosts") to a real peer over TCP.
  *
  *   insider PORT KEYFILE GHOSTS SECONDS
  *
@@ -78,7 +78,7 @@ static bool say(const uint8_t *m, size_t n)
     return true;
 }
 
-/* ---- what it hears ---- */
+/* ---- received messages ---- */
 
 static void take(const uint8_t *p, size_t n)
 {
@@ -91,7 +91,8 @@ static void take(const uint8_t *p, size_t n)
     s.greeted = true;
 }
 
-/* Handles what arrives within `ms` milliseconds. Returns false if the session is over. */
+/* Handles the messages that arrive within `ms` milliseconds. Returns false if the session is
+ * over. */
 static bool hear(int ms)
 {
     static uint8_t plain[CHANNEL_OPEN_MAX];
@@ -126,7 +127,7 @@ static bool hear_exactly(uint8_t *out, size_t n)
     return recv(s.fd, out, n, MSG_WAITALL) == (ssize_t)n;
 }
 
-/* ---- what it says ---- */
+/* ---- sent messages ---- */
 
 static struct record record_of(const struct channel_identity *id, const char *name,
                                uint64_t incarnation)
@@ -235,7 +236,7 @@ int main(int argc, char **argv)
     bool up = false;
     for (uint64_t incarnation = 1; now_s() < end;) {
         if (!up && (!open_session((uint16_t)atoi(argv[1])) || !say_hello(incarnation))) {
-            (void)poll(NULL, 0, 200); /* The peer may quarantine the insider for a while. */
+            (void)poll(NULL, 0, 200); /* Wait 200 ms: the peer may refuse sessions for a while. */
             continue;
         }
         up = true;

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """An attacker without the cluster key: junk.py PORT COUNT [SEED].
 
-Opens COUNT connections, a few at a time, and sends random bytes on each: none, one, as many as a first handshake message, or
-many more. Prints the number of bytes that came back. Exits with 1 if it is not 0.
+Opens COUNT connections, a few at a time. On each it sends random bytes: none, one, as many as the first handshake message
+has, or many more. Prints the number of bytes that the peer sent back. Exits with 1 if this number is not 0.
 """
 import random
 import socket
@@ -19,7 +19,7 @@ def connect(port):
 
 
 def answer_of(s):
-    """Returns the number of bytes that come back until the other end closes the connection or is silent for a while."""
+    """Returns the number of bytes that the other end sends until it closes the connection or is silent for a while."""
     got = 0
     try:
         while chunk := s.recv(65536):
@@ -53,8 +53,8 @@ def main():
         if len(held) >= AT_ONCE:
             first, length = held.pop(0)
             if length < 48 and i % 100:
-                # The message is too short to be judged, so the peer would wait for its deadline. Do not wait for that each
-                # time.
+                # The peer waits until its deadline for the rest of such a short message. To save time, close the connection
+                # first.
                 first.close()
             else:
                 got += answer_of(first)

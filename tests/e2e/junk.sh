@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# tests/e2e/junk.sh -- thousands of connections without the cluster key during a run. Only a counter may change.
+# tests/e2e/junk.sh -- thousands of connections without the cluster key during a run. The only effect on the peer must be a
+# counter of refused connections.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
@@ -8,7 +9,7 @@ count=${COUNT:-3000}
 rounds=${ROUNDS:-8000}
 check "keygen" eval '"$HEARSAY" key new cluster.key 2>keygen.err'
 
-# pair NAME: starts two peers of one synchronous run. $pa: port of the first. $a, $b: their processes.
+# pair NAME: starts two peers of one synchronous run. Sets $pa to the port of the first, and $a and $b to the process ids.
 pair()
 {
     read -r pa pb < <(free_ports 2)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/e2e/keep.sh -- results are not overwritten: --out belongs to one run. The run starts once, continues after a kill,
-# and does not start again when it has finished.
+# tests/e2e/keep.sh -- results are not overwritten: a directory of --out belongs to one run. A second start of the command
+# continues an unfinished run, and does nothing if the run has finished.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
@@ -19,7 +19,7 @@ ends()
     fi
 }
 
-# contents DIR: prints a checksum of each file in a directory. The lock file does not count.
+# contents DIR: prints a checksum of each file in a directory, except the lock file.
 contents()
 {
     find "$1" -type f ! -name .lock -print0 | sort -z | xargs -0 sha256sum
@@ -37,7 +37,7 @@ value()
     figures json "$1" "$2"
 }
 
-# ---- Alone. ----
+# ---- hearsay train. ----
 
 run=(train --model logreg --data glyphs --rounds 30 --seed "$seed")
 ends "train" 0 '^epoch' "${run[@]}" --out alone
@@ -50,7 +50,7 @@ ends "train, another run" 2 '^hearsay train: --out alone has another run: lr=0.0
     "${run[@]}" --lr 0.05 --out alone
 ends "train, two keys" 2 'rounds=30 there, 31 here; seed=.* there, .* here' "${run[@]}" --rounds 31 --seed $((seed + 1)) --out alone
 for command in "sim --peers 2" "local --peers 2"; do
-    # shellcheck disable=SC2086 # Words.
+    # shellcheck disable=SC2086 # The variable holds several words.
     ends "${command%% *} there" 2 "command=train there, ${command%% *} here; " $command --model logreg --rounds 30 --out alone
 done
 unchanged "none of them has changed a thing" alone
@@ -85,7 +85,7 @@ finish "$pid" 20
 check "interrupted, it has a model and has not finished" [ "$code" = 130 -a -s stopped/model.safetensors -a ! -e stopped/summary.json ]
 printf '{"round": 1, "torn' >>stopped/metrics.jsonl
 start stopped "$HEARSAY" train --model logreg --rounds 100000000 --out stopped
-# shellcheck disable=SC2317 # By wait_until.
+# shellcheck disable=SC2317 # Called by wait_until.
 twice()
 {
     [ "$(figures starts "$1" 2>/dev/null)" = 2 ]
@@ -96,7 +96,7 @@ wait "$started" 2>/dev/null
 forget "$started"
 check "  all of which can be read: $(figures lines stopped/metrics.jsonl 2>&1)" figures lines stopped/metrics.jsonl >/dev/null
 
-# ---- Several on this machine. ----
+# ---- hearsay sim and hearsay local. ----
 
 several=(--model logreg --data glyphs --rounds "${ROUNDS:-60}" --local-steps 300 --policy sync --seed "$seed")
 bounded "$HEARSAY" sim --peers 3 "${several[@]}" --out sim --json >sim.out 2>sim.err </dev/null
@@ -112,7 +112,7 @@ start killed "$HEARSAY" local --peers 3 "${several[@]}" --out killed
 parent=$started
 check "local" wait_until 60 round_at_least killed/peer-0/metrics.jsonl 5
 mapfile -t children < <(children_of "$parent")
-kill -STOP "${children[@]}" # However slow the next steps are, it does not end.
+kill -STOP "${children[@]}" # The run must not end during the next steps, even on a slow machine.
 pids+=("${children[@]}")
 ends "  its directory is its own" 2 "--out: killed is in use by process $parent$" local --peers 3 "${several[@]}" --out killed
 ends "  and a peer's its" 2 "--out: killed/peer-1 is in use by process [0-9]+$" local --peers 1 "${several[@]}" --out killed/peer-1 --fresh
@@ -120,7 +120,7 @@ kill -KILL "$parent"
 wait "$parent" 2>/dev/null
 forget "$parent"
 kill -CONT "${children[@]}"
-# The children of a killed parent may end a little later. A new start must work at once all the same.
+# The children of a killed parent end a short time after it. A new start must wait for them, and must not fail.
 ends "killed and started again" 0 'everything in killed$' local --peers 3 "${several[@]}" --out killed --json
 cp ends.out killed.out
 for i in 0 1 2; do
@@ -147,9 +147,9 @@ ends "a smaller run --fresh" 0 'moved the earlier run to killed/old.1' local --p
 check "  has its own peers only" [ -s killed/peer-1/model.safetensors -a ! -e killed/peer-2 ]
 check "  the larger one's are aside" cmp killed/old.1/peer-2/model.safetensors sim/peer-2/model.safetensors
 
-# ---- A peer. ----
+# ---- hearsay peer. ----
 
-# shellcheck disable=SC2016 # By eval.
+# shellcheck disable=SC2016 # eval expands the string.
 check "keygen" eval '"$HEARSAY" key new cluster.key 2>keygen.err'
 read -r pa pb < <(free_ports 2)
 peer=(peer --key cluster.key --bootstrap "127.0.0.1:$pa,127.0.0.1:$pb")
@@ -174,7 +174,7 @@ check "peer a ends with 0" finish "$a" 240
 check "peer b ends with 0" finish "$b" 60
 contents a >before
 contents b >>before
-# No other peer is running. A finished peer must end at once.
+# No other peer runs now. A peer whose run has finished must print its result and end at once.
 ends "a, finished" 0 '^hearsay peer: this run has already finished, in a; ' "${founder[@]}" --json
 check "  with the same verdict" [ "$(value ends.out verdict.text)" = "$(value a/summary.json verdict.text)" ]
 ends "b, finished" 0 '^hearsay peer: this run has already finished, in b; ' "${guest[@]}"
@@ -183,7 +183,7 @@ contents a >after
 contents b >>after
 check "nothing has changed" cmp before after
 
-# Peer b joins a cluster that has another run than b's directory, which b learns only from the cluster.
+# Peer b joins a cluster with another run than the one in b's directory. Peer b can detect this only after it has joined.
 cp -r b late && rm late/summary.json late/.lock
 start other "$HEARSAY" "${founder[@]}" --seed $((seed + 1)) --rounds 1000000 --min-peers 1 --out other --identity other.key
 a=$started
@@ -193,7 +193,7 @@ ends "a peer of the former one" 2 '--out late has another run: .*rounds=2000 the
     "${peer[@]}" --listen "127.0.0.1:$pb" --name b --shard 2/2 --out late
 unchanged "  leaves its files alone" late
 start late "$HEARSAY" "${peer[@]}" --listen "127.0.0.1:$pb" --name b --shard 2/2 --out late --fresh
-# shellcheck disable=SC2317 # By wait_until.
+# shellcheck disable=SC2317 # Called by wait_until.
 joined()
 {
     [ -s late/old.1/model.safetensors ] && round_at_least late/metrics.jsonl 5
@@ -203,7 +203,7 @@ kill -TERM "$a" "$started"
 finish "$started" 60
 finish "$a" 60
 
-# ---- A disk that takes no model. ----
+# ---- Files that cannot be written. ----
 
 # limit PID BYTES: limits the size of files that a process may write. -1: no limit.
 limit()
@@ -231,7 +231,7 @@ ends "  and that run has finished" 0 'already finished' peer --listen 127.0.0.1:
 start part "$HEARSAY" peer --listen 127.0.0.1:0 --key cluster.key "${full[@]}" --name part --out part
 pid=$started
 check "a peer trains" wait_until 60 round_at_least part/metrics.jsonl 1
-limit "$pid" $(($(stat -c %s part/metrics.jsonl) + 100)) # Its words are fewer. The next line is torn.
+limit "$pid" $(($(stat -c %s part/metrics.jsonl) + 100)) # The next line is longer, so only a part is written.
 check "its metrics cannot be written: it says so" wait_until 120 grep -q 'part: warning: cannot write part/metrics.jsonl: file too large; its lines are kept in memory$' part.err
 check "  no line is torn" figures lines part/metrics.jsonl
 sleep 1
@@ -297,7 +297,7 @@ kill -TERM "$pid"
 finish "$pid" 20
 check "  until it is stopped: exit code $code" eval '[ "$code" = 1 ] && grep -q "lines of metrics.jsonl could not be written; the model is stored$" hasty.err'
 
-# The same for a simulation.
+# hearsay sim also reports lost metrics lines and fails.
 lossy=(sim --peers 2 --model logreg --data glyphs --rounds 300 --seed "$seed" --out lossy-sim)
 bounded bash -c 'ulimit -Sf 70; exec "$@"' - "$HEARSAY" "${lossy[@]}" >lossy-sim.out 2>lossy-sim.err </dev/null
 code=$?
@@ -307,7 +307,8 @@ contents lossy-sim >before
 ends "  started again" 1 'already finished' "${lossy[@]}"
 unchanged "  it touches nothing" lossy-sim
 
-# A directory has the name of a peer's model file. The peer fails after --quorum-timeout, and the others end without it.
+# A directory has the name of a peer's model file, so the peer cannot store its model. It fails after --quorum-timeout, and
+# the other peers end without it.
 start local "$HEARSAY" local --peers 3 "${full[@]}" --quorum-timeout 1 --out local
 check "local" wait_until 60 round_at_least local/peer-1/metrics.jsonl 1
 mkdir local/peer-1/model.safetensors
@@ -326,7 +327,7 @@ check "  the verdict is that of a failure" [ "$(value local/summary.json exit_co
 rmdir local/peer-1/model.safetensors
 ends "that run has not finished" 0 'everything in local$' local --peers 3 "${full[@]}" --quorum-timeout 1 --out local
 
-# The directory is removed while the peer tries again: all three peers end with the same consensus.
+# Another run, in which the directory is removed while the peer retries: all three peers end with the same consensus.
 start later-local "$HEARSAY" local --peers 3 "${full[@]}" --out later-local
 check "local" wait_until 60 round_at_least later-local/peer-1/metrics.jsonl 1
 mkdir later-local/peer-1/model.safetensors

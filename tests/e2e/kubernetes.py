@@ -1,9 +1,9 @@
 """tests/e2e/kubernetes.py -- checks deploy/kubernetes without a cluster.
 
-  kubernetes.py check DIR     checks that every reference in an object has a target; one line per error, exit code 1
+  kubernetes.py check DIR     checks that each reference in an object has a target. Prints one line per error; exit code 1
   kubernetes.py start DIR     prints the start script of a container
   kubernetes.py live DIR      prints the script of its liveness probe
-  kubernetes.py ready DIR     prints port and path of its readiness probe
+  kubernetes.py ready DIR     prints the port and path of the container's readiness probe
   kubernetes.py schema FILE   validates the output of kubectl for DIR with the schemas of kubernetes_validate
   kubernetes.py env DIR       prints the environment of a container, one NAME=VALUE per line, without variables that only
                               a cluster can set
@@ -22,7 +22,7 @@ def expect(good, text):
 
 
 def load(folder):
-    """Returns the kustomization, and all objects of its resources by (kind, name)."""
+    """Returns the content of kustomization.yaml, and a dict of all objects that it names, by (kind, name)."""
     kustomization = yaml.safe_load((folder / "kustomization.yaml").read_text())
     objects = {}
     for resource in kustomization["resources"]:

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# tests/e2e/kubernetes.sh -- deploy/kubernetes without a cluster: its objects fit together, and its start script works as
-# in a cluster. A pod is a network namespace with a volume. One name resolves to the addresses of all pods, through a name
-# server and search path as in a cluster. The addresses change: a pod is deleted and comes back with its volume at another
-# address, two pods are added, and one finishes. The probes run as a kubelet runs them. Needs root.
+# tests/e2e/kubernetes.sh -- tests deploy/kubernetes without a Kubernetes cluster. Checks that the references in the objects
+# have targets, and runs the start script of a container. Each pod is a network namespace with a directory as volume. A name
+# server resolves one name to the addresses of all pods, as a headless service does. The addresses change: a pod is deleted
+# and comes back with its volume at another address, two pods are added, and one finishes. The probes run as a kubelet runs
+# them. Needs root.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
@@ -58,7 +59,7 @@ resolve()
     done
     echo "$text" >names.new && mv names.new names
 }
-# inside I COMMAND...: runs a command in the namespace of pod I, with a cluster's resolv.conf.
+# inside I COMMAND...: runs a command in the namespace of pod I, with a resolv.conf as in a Kubernetes cluster.
 inside()
 {
     local i=$1
@@ -81,9 +82,9 @@ objects live >live.sh
 read -r metrics_port ready_path < <(objects ready)
 mkdir bin && ln -s "$HEARSAY" bin/hearsay
 "$HEARSAY" key new cluster.key 2>keygen.err
-chmod 440 cluster.key # As a volume of a secret has it, for the pod's group.
+chmod 440 cluster.key # The mode of a file in a secret volume: readable for the pod's group.
 
-# start_pod I ADDRESS: starts a pod in the background and adds its address to the name. Its process is ${pod[I]}.
+# start_pod I ADDRESS: starts pod I in the background, and adds its address to the name server. Its process id is ${pod[I]}.
 start_pod()
 {
     local i=$1 h=hs$$-$1
@@ -98,7 +99,7 @@ start_pod()
     address[$i]=$2
     resolve
 }
-# stop_pod I: stops a pod as a kubelet does, and removes its address from the name.
+# stop_pod I: stops pod I as a kubelet does (SIGTERM), and removes its address from the name server.
 stop_pod()
 {
     kill -TERM "${pod[$1]}"
@@ -106,7 +107,7 @@ stop_pod()
     unset "address[$1]"
     resolve
 }
-# shellcheck disable=SC2317 # By wait_until.
+# shellcheck disable=SC2317 # Called by wait_until.
 status()
 {
     inside 0 "$HEARSAY" status --bootstrap peers:7100 --key memory-0/cluster.key --json >status.json 2>status.err
@@ -167,7 +168,7 @@ done
 check "scaled to six" wait_until 60 alive_peers 6
 check "  and the sixth trains" wait_until 60 round_at_least out-5/metrics.jsonl 1
 
-# The end of the first run is far away. A short run of one peer shows what a pod does when its run has finished.
+# The run above lasts too long to wait for its end. A short run of one peer tests what a pod does when its run has finished.
 for i in 0 1 2 3 4 5; do
     stop_pod $i || not_ok "pod $i ends with $code"
 done

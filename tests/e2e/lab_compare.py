@@ -1,4 +1,4 @@
-"""tests/e2e/lab_compare.py -- tests settings files, statistics and the choice of lr of hearsay.lab.
+"""tests/e2e/lab_compare.py -- tests parts of `hearsay-lab compare`: settings files, statistics, choice of the learning rate.
 
     lab_compare.py settings|statistics DIR    unit tests without the program; DIR must be empty
     lab_compare.py figures DIR                checks again.out and the files in DIR, the --out of a comparison
@@ -163,15 +163,17 @@ def statistics_by_hand():
         assert (one.n, one.least, one.most) == (n, min(x), max(x))
     assert math.isnan(statistics.spread([]).mean) and math.isnan(statistics.spread([1.0]).deviation)
     assert math.isnan(statistics.spread([1.0, math.nan]).mean) and math.isnan(statistics.spread([1.0, math.inf]).mean)
-    # Quantiles and p-values from tables: t(1) = 12.706, t(4) = 2.776, t(30) = 2.042 at 5 %; p(t = 2, 10 degrees) = 0.0734.
+    # Quantiles of Student's t distribution at 5 % for 1, 4 and 30 degrees of freedom, and p(t = 2, 10 degrees) = 0.0734, from
+    # printed tables.
     for freedom, t in ((1, 12.7062), (4, 2.77645), (30, 2.04227)):
         assert abs(statistics.t_quantile(freedom) - t) < 1e-4 and abs(statistics.t_p_value(t, freedom) - 0.05) < 1e-5
     assert abs(statistics.t_p_value(2.0, 10) - 0.07339) < 1e-5 and statistics.t_p_value(0.0, 3) == 1.0
-    # Computed by hand: differences 1, 2, 3 have mean 2, deviation 1, error 1 / sqrt(3): t = 3.464 with 2 degrees, p = 0.0742.
+    # Computed by hand: the differences 1, 2, 3 have mean 2, standard deviation 1 and standard error 1 / sqrt(3). With 2 degrees
+    # of freedom t = 3.464 and p = 0.0742.
     d = statistics.paired([11.0, 22.0, 33.0], [10.0, 20.0, 30.0])
     assert (d.n, d.mean, d.kind) == (3, 2.0, statistics.SAME) and abs(d.p - 0.07418) < 1e-5, d
     assert abs(d.low - (2 - 4.30265 / 3 ** 0.5)) < 1e-4 and abs(d.high - (2 + 4.30265 / 3 ** 0.5)) < 1e-4, d
-    # Results differ by 10 between seeds, and by 0.1 between arms for every seed. A test for independent samples would see no
+    # Results differ by 10 between seeds, but only by 0.1 between the two arms for each seed. Only a paired test detects such a
     # difference.
     d = statistics.paired([10.1, 20.11, 30.1, 40.12], [10.0, 20.0, 30.0, 40.0])
     assert d.kind == statistics.DIFFERENT and d.p < 0.01, d

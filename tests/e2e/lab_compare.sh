@@ -56,7 +56,7 @@ mkdir unit
 check "files of settings, and what is refused in them" unit settings unit
 check "mean, deviation, the paired t-test, budgets, the choice of lr" unit statistics unit
 
-# ---- A comparison that is killed, and continues. ----
+# ---- A comparison that is killed and continued. ----
 
 HEARSAY_LIBRARY=$library PYTHONPATH=$root/peer/api/python start killed "$python" -m hearsay.lab compare arms.toml --hearsay "$HEARSAY" --out out --jobs 1
 pid=$started
@@ -94,7 +94,7 @@ HEARSAY_LR=0.3 HEARSAY_ROUNDS=3 compare env arms.toml --out out
 check "settings of the environment change nothing, and a warning names them" eval \
     '[ "$code" = 0 ] && cmp table.out env.out && grep -q "warning: ignoring HEARSAY_LR, HEARSAY_ROUNDS from the environment" env.err'
 
-# ---- What does not count, and what is refused. ----
+# ---- Runs that are excluded from the means, and invalid settings. ----
 
 compare wild arms.toml --set lr=900 --set rounds=40 --set seeds=1 --out wild
 check "runs that diverge: exit code 3, named, and in no mean" eval \
@@ -125,7 +125,7 @@ printf 'at = "1 kill 1"\nat = "2 restart 1"\n' >kill.toml
 compare scenario arms.toml --set scenario=kill.toml --set seeds=1 --set lr=0.05 --set rounds=400 --out scenario
 check "with a scenario, as any flag" eval '[ "$code" = 0 ] && grep -q "joined" scenario/*/lr-0.05/seed-1/summary.json'
 
-# ---- Over TCP; and Ctrl-C. ----
+# ---- Runs over TCP, and Ctrl-C. ----
 
 compare tcp arms.toml --set command=local --set seeds=1 --set lr=0.05 --set "compress=qsgd:4" --out tcp --json
 check "over TCP" eval '[ "$code" = 0 ] && [ "$(figures json tcp.out n_done)" = 2 ]'
@@ -144,13 +144,13 @@ HEARSAY_LIBRARY=$library PYTHONPATH=$root/peer/api/python start gone "$python" -
 pid=$started
 check "another long run trains" wait_until 60 eval 'ls gone/*/*/seed-1/peer-0/metrics.jsonl 2>/dev/null | grep -q .'
 inner=$(children_of "$pid")
-mv gone trash # At once: rm would meet files that the run makes meanwhile.
+mv gone trash # One step: during an rm the run could make new files.
 finish "$pid" 30
 check "--out is deleted: exit code 1 and an error: $(tail -n 1 gone.err)" eval \
     '[ "$code" = 1 ] && tail -n 1 gone.err | grep -q "^hearsay-lab: --out: gone was deleted or replaced during the runs" && [ ! -s gone.out ]'
 check "  the runs end, and nothing makes it again" eval 'wait_until 30 none_alive $inner && [ ! -e gone ]'
 
-# ---- An arm that was not evaluated before a budget is in no figure of it, and that is said. ----
+# ---- An arm without an evaluation before a budget is reported as unknown for this budget. ----
 
 compare early arms.toml --set lr=0.05 --set evaluate-every=500 --out early
 check "an arm that was evaluated first beyond the budget is counted: $(grep 'unknown for' early.out)" grep -qE \
@@ -160,7 +160,7 @@ compare other arms.toml --set lr=0.05 --set evaluate-every=500 --set rounds=500 
 check "another file in the same place is refused, with what helps" eval \
     '[ "$code" = 2 ] && grep -q "rounds=600 there, 500 here.*; use another --out" other.err'
 
-# ---- What an attempt took that was started again from round 0 is in no curve. ----
+# ---- If a run was started again from round 0, curves leave out the bytes and time of the first attempt. ----
 
 python3 - early/choco,compress=qsgd:4/lr-0.05/seed-1/peer-*/metrics.jsonl <<'PY'
 import json, sys
@@ -178,7 +178,7 @@ compare torn arms.toml --set lr=0.05 --set evaluate-every=500 --out early --json
 check "a run with a broken file has failed, and the file is named" eval \
     '[ "$code" = 1 ] && [ "$(figures json torn.out n_failed)" = 1 ] && grep -q "peer-1/metrics.jsonl: line 1: found no JSON" torn.err'
 
-# ---- Outputs, and what is in their places. ----
+# ---- Output files do not replace files of the runs. ----
 
 for target in early/compare.html early/exact/lr-0.05/seed-1/summary.json early/.lock early/evaluation.json; do
     cp "$target" target.before
@@ -220,7 +220,7 @@ HEARSAY=$HEARSAY lab compare arms.toml --set lr=0.05 --set seeds=1 --out out2 >/
 code=$?
 check "stdout that takes nothing: exit code $code, and one line" eval '[ "$code" = 1 ] && [ "$(tail -n 1 full.err | grep -c "^hearsay-lab: ")" = 1 ] && ! grep -q Traceback full.err'
 
-# ---- The files of the surveys, and those of the answer: all arms are checked, and one file runs. ----
+# ---- The settings files in tests/bench: the arms of each file are checked, and one file is run. ----
 
 for file in "$root"/tests/bench/surveys/*.toml "$root"/tests/bench/answer/*.toml; do
     check "the arms of tests/bench/${file#"$root/tests/bench/"} are accepted" eval '(cd "$root" && unit check "$file") >files.out 2>files.err'

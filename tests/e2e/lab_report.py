@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Checks the output of `hearsay-lab report` and `tensorboard` against the files of the runs, with separate readers for both.
+"""Compares the output of `hearsay-lab report` and `hearsay-lab tensorboard` with the files of the runs. Has its own readers.
 
-  lab_report.py page PAGE DIR...        the page is valid and loads nothing, pictures are XML, values are those of the files
+  lab_report.py page PAGE DIR...        the HTML is valid and loads nothing, pictures are XML, values are those of the files
   lab_report.py csv FILE DIR...         RFC 4180; one row per line of metrics, with its numbers
   lab_report.py events LOGDIR DIR...    frames and checksums are valid; scalars are the numbers of the lines
   lab_report.py tensorboard LOGDIR DIR  the same, read by TensorBoard itself
@@ -40,7 +40,7 @@ def load(path):
 
 
 def lines(path):
-    """Returns the rows of a metrics.jsonl with one start. An incomplete last line is left out."""
+    """Returns the round lines of a metrics.jsonl that has one start of the process. Omits an incomplete last line."""
     try:
         with open(path, encoding="utf-8") as f:
             text = f.read()
@@ -66,7 +66,7 @@ def start_of(path):
 
 
 class Page(html.parser.HTMLParser):
-    """Parser of the page: checks that every tag is closed and that nothing is loaded, and collects the cells of the tables."""
+    """Parser of the report page: checks that each tag is closed and that nothing is loaded, and collects all table cells."""
 
     def __init__(self):
         super().__init__()
@@ -122,7 +122,7 @@ class Page(html.parser.HTMLParser):
 
 
 def shown_right(figure, value, text):
-    """Returns whether the displayed text is a rounding of the number."""
+    """Returns whether the displayed text, such as "1.2 MB", is the number, rounded."""
     units = {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9, "%": 0.01}
     number, _, unit = text.partition(" ")
     scale = units.get(unit, 1)
@@ -139,7 +139,7 @@ def expected_of_run(path):
         return None
     own = [load(os.path.join(d, "summary.json")) for _, d in peers_of(path)]
     if not any(own):
-        own = end["peers"]  # The summary of `sim` has no values per peer.
+        own = end["peers"]  # Values per peer. The summary of `sim` has none.
     simulated = "simulated_s" in end
     return {
         "accuracy_min": end["accuracy_min"],
@@ -190,7 +190,7 @@ def expected_of_peer(path, directory, name):
 
 
 def compare(where, figure, value, text, wanted):
-    """Compares a cell with the value in the files. Both are None if the value is not known."""
+    """Checks that a cell of the page has the value of the files. Both must be None if the value is not known."""
     if (value is None) != (wanted is None):
         fail(f"{where}: {figure} is {value}, expected {wanted}")
     if value is None:
@@ -234,7 +234,7 @@ def check_page(path, dirs):
                 runs += 1
             continue
         if figure == "accuracy":
-            seen += 1  # First value in the row of a peer.
+            seen += 1  # Counts each peer once, by the first value in its row.
         compare(places[seen][1], figure, value, shown, expected_of_peer(*places[seen])[figure])
         peers += 1
     if seen != len(places) - 1 or peers != 14 * len(places):
@@ -328,7 +328,7 @@ def fields(data):
 
 
 def scalars_of(path):
-    """Returns [(wall time, step, tag, value)] of an event file, and checks its first record."""
+    """Returns [(wall time, step, tag, value)] of a TensorBoard event file, and checks the file's first record."""
     first = True
     for data in records(path):
         event = list(fields(data))
@@ -411,7 +411,8 @@ def as_tensorboard(logs):
 
 
 def standing(directory):
-    """Returns the rows of a metrics.jsonl without rows that a later start repeats. Bytes are totals over all starts."""
+    """Returns the round lines of a metrics.jsonl without rounds that a later start did again. Bytes are totals over all
+    starts."""
     rows, sent, received, before = [], 0, 0, {}
     for row in map(json.loads, open(os.path.join(directory, "metrics.jsonl"), encoding="utf-8")):
         if row.get("start"):
@@ -426,7 +427,7 @@ def standing(directory):
 
 
 def together(logs):
-    """Merges the event files of a directory. A restart at a step drops the values of that step and later ones."""
+    """Merges the event files of a directory. A restart at a step replaces the values of this step and of later steps."""
     found = {}
     for path in sorted(glob.glob(os.path.join(glob.escape(logs), "*.tfevents.*"))):
         for data in records(path):

@@ -33,7 +33,7 @@ check "  of several runs to the current directory, and its path is printed" [ "$
 check "  nothing is on stderr" [ ! -s page.err ]
 check "  it parses, loads nothing, its pictures are XML, its figures are those of the files" \
     reader page report.html ring "$strange"
-# shellcheck disable=SC2016 # As it is on the page.
+# shellcheck disable=SC2016 # $y is literal text of the page.
 check "  the name is escaped" grep -qF 'a&lt;b&gt;&amp;&#39;&quot;`x`$y$ü' report.html
 check "  eight curves, bars and a graph of each run" [ "$(grep -c '<svg' report.html)" = 14 ]
 check "  and says what the lines are" grep -q 'One line per run: the median of its peers. The band is from their minimum to their maximum' report.html
@@ -78,7 +78,7 @@ check "  a legend says what line and band are, and the axis that the loss is smo
 for by in round seconds bytes; do
     check "  test loss by $by" lab report ring "$strange" --figure test_loss.png --plot test_loss --by $by
 done
-# shellcheck disable=SC2016 # As it is in the table.
+# shellcheck disable=SC2016 # $y is literal text of the table.
 check "  special characters are escaped" grep -qF '\$y\$ü' t.tex
 check "  the rows of CSV are those of the files" reader csv rows.csv ring "$strange"
 check "  no page was written" eval 'rm -f ring/report.html; lab report ring --csv rows2.csv >more.out && [ ! -e ring/report.html ]'
@@ -88,12 +88,12 @@ check "  and no file" test ! -e ./-
 for bad in "--figure f.jpg" "--figure f.png --plot drift --by bytes" "--out same.html --csv same.html" "--out none/x.html" "--out ." \
     "--csv ring/peer-0/metrics.jsonl --force" "--latex same.html --columns peers,speed" "--columns peers" "--smooth 3" \
     "--figure same.png --smooth 0" "--csv - --latex -"; do
-    # shellcheck disable=SC2086 # Words.
+    # shellcheck disable=SC2086 # The variable holds several words.
     lab report ring $bad >bad.out 2>bad.err
     check "$bad: exit code 2, one line, nothing written" [ "$? $(wc -l <bad.err) $(wc -c <bad.out) $(find . -name 'same.html' -o -name f.jpg)" = "2 1 0 " ]
 done
 
-# ---- Directories of sweep and compare, and files beside runs ----
+# ---- Directories of sweep and compare, and other files in a directory of runs ----
 
 lab sweep lr=0.01,0.05 --seeds 2 --out swept -- sim --peers 2 "${few[@]:0:6}" --rounds 20 >swept.out 2>swept.err </dev/null
 check "a sweep" [ $? = 0 ]

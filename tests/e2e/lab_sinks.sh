@@ -39,9 +39,9 @@ lab tensorboard alone --logdir train >logs.out 2>logs.err
 check "training alone: the last accuracy is that of the result" within "$(reader scalars train/alone accuracy | tail -n 1)" \
     "$(figures json train.out test_accuracy | awk '{ print $1 - 1e-6 }')" "$(figures json train.out test_accuracy | awk '{ print $1 + 1e-6 }')"
 
-# ---- A run that goes on ----
+# ---- A run that is still training (--follow) ----
 
-# shellcheck disable=SC2317 # By wait_until.
+# shellcheck disable=SC2317 # Called by wait_until.
 points_at_least()
 {
     [ "$(reader scalars "$1" "$2" 2>/dev/null | grep -c .)" -ge "$3" ]
@@ -68,7 +68,7 @@ more=$(($(last_round out/peer-1/metrics.jsonl) + 20))
 check "continued" wait_until 60 round_at_least out/peer-1/metrics.jsonl "$more"
 kill -INT "$second"
 finish "$second" 60
-# shellcheck disable=SC2317 # By wait_until.
+# shellcheck disable=SC2317 # Called by wait_until.
 all_are_live()
 {
     local i
@@ -102,7 +102,7 @@ lab tensorboard ring --logdir notes/below >bad.out 2>bad.err
 check "a logdir in a file fails" [ "$? $(wc -l <bad.err) $(cat notes)" = "1 1 mine" ]
 for bad in "nowhere --logdir x" "ring simulated --logdir x --follow" "ring --logdir x --every 0" "ring --logdir x --idle -1" \
     "ring --logdir x --idle nan"; do
-    # shellcheck disable=SC2086 # Words.
+    # shellcheck disable=SC2086 # The variable holds several words.
     lab tensorboard $bad >bad.out 2>bad.err
     check "$bad: exit code 2 and one line" [ "$? $(wc -l <bad.err)" = "2 1" ]
 done
@@ -139,7 +139,7 @@ if __name__ == "__main__":
     for rank in range(3):
         mine = [call for call in calls if call[0] == f"peer-{rank}"]
         steps = [step for _, step, _, _ in mine]
-        assert steps[:5] == [1, 2, 3, 4, 5] and len(steps) == 6 and steps[5] > 6, mine  # The last one has the consensus phase.
+        assert steps[:5] == [1, 2, 3, 4, 5] and len(steps) == 6 and steps[5] > 6, mine  # The last call is after the consensus phase.
         assert all(step == counted and loss == 1.0 / (1 + rank) for _, step, counted, loss in mine), mine
     hearsay.local(2, train, rounds=5, on_round=TensorBoard("hooked").on_round)
 

@@ -29,7 +29,7 @@ refused()
         '[ "$code" = 2 ] && [ ! -s refused.out ] && [ "$(wc -l <refused.err)" = 1 ] && grep -qE -- "$pattern" refused.err && [ ! -e none ]'
 }
 
-# ---- A grid. ----
+# ---- A grid of settings. ----
 
 sweep grid lr=0.001,0.05 momentum=0,0.9 --seeds 2 --out grid --json -- "${short[@]}" --seed "$seed"
 check "a grid of four settings and two seeds ends with 0" [ "$code" = 0 ]
@@ -73,7 +73,7 @@ check "  and the table has a line for each setting, and the best" eval \
 sweep csv --seeds 2 --out grid lr=0.001,0.05 momentum=0,0.9 --csv grid.csv -- "${short[@]}" --seed="$seed"
 check "  and CSV in a file, beside the table" eval '[ "$code" = 0 ] && cmp again.out csv.out && [ "$(wc -l <grid.csv)" = 9 ]'
 for form in "--csv -" --csv; do
-    # shellcheck disable=SC2086 # Words.
+    # shellcheck disable=SC2086 # The variable holds several words.
     sweep csv2 --seeds 2 --out grid lr=0.001,0.05 momentum=0,0.9 $form -- "${short[@]}" --seed="$seed"
     check "  and on stdout by $form" cmp grid.csv csv2.out
 done
@@ -86,7 +86,7 @@ check "one seed has no deviation, and that is null" eval \
 sweep one --seeds 1 --out seeds -- "${short[@]}"
 check "  and the table says that noise is unknown" grep -q '^best accuracy: as given, .*(one seed: noise unknown)$' one.out
 
-# ---- What does not count. ----
+# ---- Runs that are excluded from the means. ----
 
 mkdir -p bad/lr=0.05/seed-2
 python3 - bad/lr=0.05/seed-2/.lock <<'PY' &
@@ -120,7 +120,7 @@ check "  again: exit code 3, the failed one has run, and a best one is named" ev
     '[ "$code" = 3 ] && [ "$(grep -c "^excluded from the means: lr=900, seed [12]: without consensus or diverged: " repaired.out)" = 2 ] &&
      grep -q "^best accuracy: lr=0.05, " repaired.out && grep -q "^runs: 2 of 4 done, 2 without" repaired.out'
 
-# ---- Ctrl-C, and a sweep that is killed. ----
+# ---- A sweep that is interrupted by Ctrl-C, or killed. ----
 
 long=(rounds=30,200000 --out long --json --hearsay "$HEARSAY" -- "${run[@]}" --local-steps 20 --checkpoint 1s)
 HEARSAY_LIBRARY=$library PYTHONPATH=$root/peer/api/python start long "$python" -m hearsay.lab sweep "${long[@]}"
@@ -144,7 +144,7 @@ HEARSAY_LIBRARY=$library PYTHONPATH=$root/peer/api/python start gone "$python" -
 pid=$started
 check "another run trains" wait_until 30 round_at_least gone/rounds=200000/seed-1/peer-0/metrics.jsonl 50
 inner=$(children_of "$pid")
-mv gone trash # At once: rm would meet files that the run makes meanwhile.
+mv gone trash # One step: during an rm the run could make new files.
 finish "$pid" 30
 check "--out is deleted: exit code 1 and an error: $(tail -n 1 gone.err)" eval \
     '[ "$code" = 1 ] && grep -q "^hearsay-lab: --out: gone was deleted or replaced during the runs" gone.err && [ ! -s gone.out ]'
@@ -164,7 +164,7 @@ check "sim, and a value with a comma" eval \
     '[ "$code" = 0 ] && [ "$(figures json sim.out settings.1.setting)" = "compress=topk:0.1,scope=layer,peers=4" ] &&
      [ "$(figures json sim.out settings.1.runs.0.seconds)" = "$(figures json "sim/compress=topk:0.1,scope=layer,peers=4/seed-1/summary.json" simulated_s)" ]'
 
-# ---- What is refused, before the first run. ----
+# ---- Settings that are refused before the first run. ----
 
 refused "an unknown key" "^hearsay-lab: sweep: found the key 'lrr', which is no flag of hearsay local, did you mean lr\?" lrr=1 -- "${short[@]}"
 refused "seeds as an axis" 'sweep: seed: --seeds N' seed=1,2 -- "${short[@]}"

@@ -37,7 +37,7 @@ def row(round_, more=""):
 
 
 def peer(text, **limits):
-    """Returns the peer of a metrics.jsonl with this text."""
+    """Writes a metrics.jsonl with this text, and returns the peer that hearsay.lab reads from it."""
     put("one/metrics.jsonl", text)
     return hearsay.lab.load("one", run.Limits(**limits)).peers[0]
 
@@ -235,7 +235,7 @@ def test_peers_of_different_runs_are_refused():
 
 def test_links_and_pipes_are_refused():
     put("d/peer-0/metrics.jsonl", ROW)
-    os.symlink("/etc", "d/elsewhere")  # Not the name of a peer, so it is ignored.
+    os.symlink("/etc", "d/elsewhere")  # Is ignored, because the name is not peer-N.
     hearsay.lab.load("d")
     for name, to, why in (("peer-1", "peer-0", "d/peer-1: found a symbolic link, which is not followed, expected a directory"),
                           ("summary.json", "/etc/passwd", "d/summary.json: found a symbolic link"),
@@ -247,7 +247,7 @@ def test_links_and_pipes_are_refused():
     refused("d/run.txt: found another kind of file", hearsay.lab.load, "d")
 
 
-# ---- What is made of it ----
+# ---- CSV, figures and pages ----
 
 
 def test_csv_fields():
@@ -356,7 +356,7 @@ def test_directories_of_experiments():
     put("o/x/lr-3/seed-1/summary.json", '{"round": 1}')
     assert [r.label for r in hearsay.lab.load_all(["o"])][:3] == ["x, lr-1, seed 1", "x, seed 2", "x, seed 10"]
     assert [r.label for r in hearsay.lab.load_all(["o/y%2Fz", "o/x/lr-1/seed-1", "o/x/lr-1/seed-1.log"])] == ["y%2Fz, seed 1", "seed-1"]
-    put("s/seed-1/metrics.jsonl", ROW)  # A sweep of `train` without a KEY=VALUE.
+    put("s/seed-1/metrics.jsonl", ROW)  # As in a sweep of `train` over seeds only, without KEY=VALUE.
     put("s/.lock", "1")
     assert [r.label for r in hearsay.lab.load_all(["s"])] == ["s, seed 1"]
     os.makedirs("e/seed-1")
@@ -518,7 +518,7 @@ def main():
             continue
         directory = tempfile.mkdtemp(dir=home)
         os.chdir(directory)
-        output._inputs.clear()  # Inode numbers of deleted files are reused.
+        output._inputs.clear()  # Forgets the inodes of earlier inputs, because new files may get the same inodes.
         try:
             function()
         except BaseException:

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/e2e/library.sh -- programs with their own model (tests/examples/least_squares.c), observed by the commands status,
-# drift and probe.
+# tests/e2e/library.sh -- the commands status, drift and probe observe programs with their own model
+# (tests/examples/least_squares.c).
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 
@@ -17,7 +17,7 @@ check "the example builds as its comment says" \
 read -r port_0 port_1 < <(free_ports 2)
 at=127.0.0.1:$port_0
 
-# peer N ROUNDS: starts peer N in the background. Its process is $started.
+# peer N ROUNDS: starts peer N in the background. Its process id is $started.
 peer()
 {
     local port=port_$1
@@ -38,7 +38,7 @@ check "  and on the same bits" [ "$(cut -d: -f1 peer-0.out)" = "$(cut -d: -f1 pe
 # The commands observe both programs while they train.
 peer 0 100000000
 peer 1 100000000
-# shellcheck disable=SC2317 # By wait_until.
+# shellcheck disable=SC2317 # Called by wait_until.
 both_train()
 {
     "$HEARSAY" status --bootstrap "$at" --key cluster.key >status.out 2>status.err && grep -q '2 training' status.out

@@ -12,10 +12,10 @@ e2e_begin
 take_lab
 cc -I"$root/peer/api" "$root/tests/examples/least_squares.c" -L"$build" -lhearsay -lm -Wl,-rpath,"$build" -o least_squares
 "$HEARSAY" key new cluster.key 2>/dev/null
-# shellcheck disable=SC2034 # By name.
+# shellcheck disable=SC2034 # Used by name, as port_N and page_N.
 read -r port_0 port_1 page_0 page_1 < <(free_ports 4)
 
-# peer N ROUNDS: starts peer N in the background. Its process is $started.
+# peer N ROUNDS: starts peer N in the background. Its process id is $started.
 peer()
 {
     local port=port_$1 page=page_$1
@@ -41,14 +41,14 @@ summary_keys()
 j = json.load(open(sys.argv[1])); print(*sorted(j), *sorted(j["verdict"]), sep="\n")' "$1"
 }
 
-# shellcheck disable=SC2317 # By wait_until.
+# shellcheck disable=SC2317 # Called by wait_until.
 shows()
 {
     metrics get "$1/metrics" >metrics.out 2>&1 && grep -qE '^hearsay_round [1-9][0-9]+$' metrics.out &&
         grep -qx 'hearsay_phase{phase="training"} 1' metrics.out && grep -qx 'hearsay_lines_missing 0' metrics.out
 }
 
-# of_lines URL FILE: checks that the points of the history at URL agree with the lines of FILE.
+# of_lines URL FILE: checks that the history in /status.json at URL agrees with the lines of the metrics file FILE.
 of_lines()
 {
     python3 - "$@" <<'PY'
@@ -68,7 +68,7 @@ starts()
 "$HEARSAY" peer --key cluster.key --listen 127.0.0.1:0 --model logreg --data glyphs --rounds 3 --name ref --out ref >ref.out 2>ref.err
 check "hearsay peer leaves lines: $(wc -l <ref/metrics.jsonl)" [ -s ref/metrics.jsonl ]
 
-# ---- While they train. ----
+# ---- Two programs train. ----
 
 for i in 0 1; do
     peer $i 100000000
@@ -91,7 +91,7 @@ check "a port that is taken is said: $(cat taken.err)" \
 check "an address that is none, too" eval '! ./least_squares 3 key=cluster.key rounds=3 metrics=nowhere 2>none.err &&
     grep -q "^--metrics: found .nowhere., expected PORT or HOST:PORT$" none.err'
 
-# ---- Killed, and started again. ----
+# ---- The programs are killed and started again. ----
 
 check "they keep checkpoints" wait_until 60 eval '[ -e run/p0/checkpoint-0.safetensors -a -e run/p1/checkpoint-0.safetensors ]'
 for i in 0 1; do
@@ -126,7 +126,7 @@ check "hearsay-lab report draws both" eval 'lab report run --out page.html >repo
 check "  with the second start, as a table" eval 'lab report run --csv - 2>csv.err | cut -d, -f2,3 | sort -u | grep -qx p1,1'
 check "  and as event files" eval 'lab tensorboard run --logdir logs >events.out 2>&1 && [ -n "$(find logs/p0 -name "*tfevents*")" ]'
 
-# ---- To the end. ----
+# ---- Runs that end. ----
 
 bounded ./least_squares 1 listen=127.0.0.1:0 key=cluster.key rounds=300 min-peers=1 out=alone metrics="$page_0" >alone.out 2>alone.err
 check "one that ends well: $(cat alone.out)" [ $? = 0 ]
@@ -136,9 +136,9 @@ check "its summary has the keys of hearsay peer's" cmp ours.keys ref.keys
 check "  and says that it has finished" [ "$(figures json alone/summary.json finished)" = True ]
 check "  with a line for each round" [ "$(grep -vc '"start"' alone/metrics.jsonl)" -ge 300 ]
 
-# A file may have at most 100 KiB: the model fits, the metrics lines do not. SIGXFSZ must not kill any thread of the
-# library.
-# shellcheck disable=SC2016 # The inner shell's.
+# Files may have at most 100 KiB (ulimit): the model fits, the metrics lines do not. The signal SIGXFSZ, sent for a write
+# beyond the limit, must not kill the program.
+# shellcheck disable=SC2016 # The inner shell expands the string.
 bounded bash -c 'ulimit -f 100 && exec ./least_squares "$@"' - 1 listen=127.0.0.1:0 key=cluster.key rounds=300 min-peers=1 \
     out=full patience=0.2 >full.out 2>full.err
 code=$?
@@ -152,7 +152,7 @@ mkdir -p dir/model.safetensors
 ./least_squares 1 listen=127.0.0.1:0 key=cluster.key rounds=3 min-peers=1 out=dir >dir.out 2>dir.err
 check "where a file cannot be written it says so at once: $(cat dir.err)" grep -q 'out: cannot write dir/model.safetensors: ' dir.err
 
-# hearsay inspect reads the model file, but only the program itself can run the model.
+# hearsay inspect shows the model file. hearsay eval refuses it, because only the program can run the model.
 check "hearsay inspect says whose model it is: $("$HEARSAY" inspect alone/model.safetensors | grep '^run')" \
     eval '"$HEARSAY" inspect alone/model.safetensors | grep -q "^run .*: a program.s own model, seed="'
 check "  and has the run's number" eval '"$HEARSAY" inspect alone/model.safetensors --json | jq -e ".run_id != null and .model == null" >inspect.jq'

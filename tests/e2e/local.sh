@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# tests/e2e/local.sh -- hearsay local: the files that it writes, its output, and the processes that it leaves behind.
+# tests/e2e/local.sh -- hearsay local: the files that it writes, its output, and that all its processes end.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
 
-# ---- A short run, read by an independent reader. ----
+# ---- Output of a short run, checked by an independent reader. ----
 
 bounded "$HEARSAY" local --peers 4 --topology ring --model logreg --data glyphs --rounds 300 \
     --compress topk:0.05 --seed "$seed" --out out --json >run.out 2>run.err </dev/null
@@ -45,7 +45,7 @@ for key in drift rounds seconds bytes_sent bytes_received; do
     check "$key: $value" within "$value" 1e-9 1e12
 done
 
-# ---- A run whose files nobody asked for. ----
+# ---- A run without --out leaves no files. ----
 
 mkdir scratch
 few=(--peers 2 --model logreg --data glyphs --rounds 20 --seed "$seed" --json)
@@ -58,15 +58,15 @@ TMPDIR=$PWD/scratch bounded "$HEARSAY" local "${few[@]}" --lr 1000 >few.out 2>fe
 check "without consensus it ends with 3" [ $? = 3 ]
 check "  and its models are kept" [ -s "$(figures json few.out out)/peer-0/model.safetensors" ]
 
-# ---- Teardown. ----
+# ---- No process remains after the parent. ----
 
-# shellcheck disable=SC2317 # By wait_until.
+# shellcheck disable=SC2317 # Called by wait_until.
 begun()
 {
     ! alive "$parent" || round_at_least "$1/peer-0/metrics.jsonl" 5
 }
 
-# endless NAME: starts a run that does not end by itself, and waits for its first rounds. Its processes are $parent and
+# endless NAME: starts a run that does not end by itself, and waits for its first rounds. Its process ids are $parent and
 # ${children[@]}.
 endless()
 {
@@ -78,7 +78,7 @@ endless()
         exit 1
     fi
     mapfile -t children < <(children_of "$parent")
-    pids+=("${children[@]}") # Ours to end, should they outlive their parent.
+    pids+=("${children[@]}") # The script ends them if they outlive their parent.
     check "$1: 4 children" [ ${#children[@]} = 4 ]
 }
 
@@ -94,7 +94,7 @@ check "  and no child is alive" wait_until 60 none_alive "${children[@]}"
 check "  and the models are there" [ -s terminated/peer-3/model.safetensors ]
 
 endless hungup
-kill -HUP "$parent" "${children[@]}" # As a terminal does that is closed.
+kill -HUP "$parent" "${children[@]}" # A terminal that is closed sends SIGHUP to all processes.
 check "SIGHUP to all: the parent ends" wait_until 60 none_alive "$parent"
 check "  and no child is alive" wait_until 60 none_alive "${children[@]}"
 check "  and the models are there" [ -s hungup/peer-3/model.safetensors ]
@@ -112,7 +112,7 @@ lines_of()
     find "$1" -name metrics.jsonl -exec cat {} + 2>/dev/null | wc -l
 }
 
-# shellcheck disable=SC2317 # By wait_until.
+# shellcheck disable=SC2317 # Called by wait_until.
 more_lines_than()
 {
     [ "$(lines_of "$2")" -gt "$1" ]
@@ -130,7 +130,7 @@ kill -TERM "$parent"
 check "  and SIGTERM ends it" wait_until 60 none_alive "$parent" "${children[@]}"
 
 # The parent may have started the program with signals blocked.
-# shellcheck disable=SC2317 # By start.
+# shellcheck disable=SC2317 # Called by start.
 start_blocked()
 {
     exec python3 -c '
@@ -153,12 +153,12 @@ check "SIGKILL of the parent: its children are gone" wait_until 60 none_alive "$
 endless bereft
 kill -KILL "${children[2]}"
 at=$(last_round bereft/peer-0/metrics.jsonl)
-# shellcheck disable=SC2317 # By wait_until.
+# shellcheck disable=SC2317 # Called by wait_until.
 decided()
 {
     ! alive "$parent" || round_at_least bereft/peer-0/metrics.jsonl $((at + 100))
 }
-check "one child killed: the run ends or goes on" wait_until 120 decided # Either way nothing may be left.
+check "one child killed: the run ends or goes on" wait_until 120 decided # No process may remain in either case.
 if alive "$parent"; then
     ok "one child killed: the others go on"
     kill -TERM "$parent"

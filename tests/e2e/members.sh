@@ -40,7 +40,7 @@ check "hearsay key identity prints a key, the same again" \
     [ "${id[a]}" = "$("$HEARSAY" key identity a/identity.key)" ]
 printf '# who may\n%s a\n%s\n' "${id[a]}" "${id[b]}" >members.txt
 
-# ---- the list ----
+# ---- the allow-list ----
 
 printf '%s\nabc\n' "${id[a]}" >broken.txt
 peer a "$pa" broken --members broken.txt --out a
@@ -98,7 +98,7 @@ check "a damaged token is refused at the start" ended_with "$pc" 'token that is 
 peer c "$pc" c-issuer --out c --token "@token.unlisted"
 check "a token of one that is not in the file does not help" \
     ended_with "$pc" 'does not admit this peer: the signer of its token is not' c-issuer
-peer c "$pc" c-late --out c --token "@token.late" # More than a second has gone.
+peer c "$pc" c-late --out c --token "@token.late" # This token was valid for one second and has expired.
 check "nor does one whose time is over" \
     ended_with "$pc" 'does not admit this peer: its token has expired' c-late
 check "  told at the other end, too" grep -qE 'refused c .*: its token has expired' a.err b.err
@@ -107,7 +107,7 @@ check "a good one does: it trains with the others" trains c
 bounded "$HEARSAY" status "${observe[@]}" --identity b/identity.key >status.out 2>status.err
 check "  of $(figures json status.out members) members" [ "$(figures json status.out members)" = 3 ]
 
-# ---- the file changes ----
+# ---- changes of the members file ----
 
 said()
 {
@@ -128,7 +128,7 @@ echo "# a session was cut after $took ms"
 check "  soon: $took ms" within "$took" 0 $((1000 * patience))
 check "  and ends, as nobody has it" ended_with "$pb" 'no peer admits this peer' b
 check "  whoever came by a token of a's stays" trains c
-printf '%s a\n%s b\n' "${id[a]}" "${id[b]}" >members.txt # Written in place.
+printf '%s a\n%s b\n' "${id[a]}" "${id[b]}" >members.txt # Overwritten in place, not replaced by a rename.
 wait_until 10 said 'members.txt: changed, now lists 2 identities' a.err
 peer b "$pb" b-again --members members.txt --out b
 check "who is in it again is back" trains b
@@ -154,13 +154,14 @@ check "b is back under its name" trains b
 
 # ---- copies of an identity ----
 
-# shellcheck disable=SC2317 # By wait_until.
+# shellcheck disable=SC2317 # Called by wait_until.
 found_out()
 {
     grep -qE 'uses this peer.s identity and started later|two processes use the identity of b' \
         a.err b-third.err c.err
 }
-# The copy contacts only a, which knows both; or both a and the original.
+# First case: the copy contacts only peer a, which has a session with the original. Second case: it also contacts the
+# original.
 for list in "127.0.0.1:$pa" "127.0.0.1:$pa,127.0.0.1:$pb"; do
     rm -rf copy
     mkdir copy
@@ -168,7 +169,7 @@ for list in "127.0.0.1:$pa" "127.0.0.1:$pa,127.0.0.1:$pb"; do
     peer b "$pd" copy --members members.txt --out copy --bootstrap "$list"
     check "a copy of b ends with 2" \
         ended_with "$pd" 'another process uses this peer.s identity and started earlier' copy
-    # The last message of the copy reaches b, unless a has closed the connection first. In that case a has detected the copy.
+    # Either the original b detects the copy by the copy's last message, or a detects it and closes the connection.
     check "  the others say so, too" wait_until 10 found_out
     check "  and trains on" trains b
 done

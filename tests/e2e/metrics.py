@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Reads what peers serve over HTTP, and compares it with the files that they wrote.
+"""Compares the values that peers serve over HTTP with the files that they wrote.
 
   metrics.py get URL [METHOD]                 prints the status, then the body
   metrics.py field URL PATH                   prints a value of a JSON object ("edges.0.name"; "members.#": number of members)
@@ -38,7 +38,7 @@ def look_up(value, path):
 
 
 def rounds(path):
-    """Returns the lines of the rounds by their step counter."""
+    """Returns a dict from step counter to the line of this round in a metrics.jsonl."""
     all_lines = [json.loads(t) for t in open(path, encoding="utf-8").read().split("\n")[:-1]]
     return {line["round"] + line["settle_rounds"]: line for line in all_lines if not line.get("start")}
 
@@ -56,13 +56,13 @@ def check_lines(url, path):
         line = lines.get(point["round"] + point["settle_rounds"])
         assert line is not None or point is history[-1], "no line of round %d" % point["round"]
         for name in names if line else []:
-            # In both, bytes are counted by the node.
+            # Bytes are equal, too, because history and metrics lines use the counts of the node.
             assert point[name] == line[name], (name, point, line)
         seen += line is not None
     assert any(p["accuracy"] is not None for p in history)
     assert any(p["relative_drift"] is not None for p in history)
     deadline = time.time() + 120
-    while True:  # The present values equal those of the last line only if no job has ended since its round.
+    while True:  # Retries, because the present values equal the last line only if no job has ended since then.
         s = load(url)
         line = rounds(path).get(s["round"] + s["settle_rounds"])
         if line is not None:
@@ -106,7 +106,7 @@ def check_text(base):
         'hearsay_activity_seconds_total{activity="compute"}': "compute_s",
         'hearsay_activity_seconds_total{activity="wait"}': "wait_s", 'hearsay_activity_seconds_total{activity="mix"}': "mix_s",
     }
-    for _ in range(200):  # Both answers are of one snapshot if its number is the same before and after.
+    for _ in range(200):  # Retries until the snapshot's number is the same before and after, so all answers are of one snapshot.
         before, text, behind = load(base + "/status.json"), get(base + "/metrics")[1], load(base + "/status.json")
         if before["time_s"] == behind["time_s"]:
             break
@@ -146,7 +146,7 @@ def check_edges(bases):
         for e in p["edges"]:
             assert e["state"] == "open", e
             ends[p["name"], e["name"]] = e
-    for (a, b), e in ends.items():  # The two ends are read about a second apart.
+    for (a, b), e in ends.items():  # The two ends were read up to a second apart, so their bytes may differ a little.
         assert near(e["bytes_sent"], ends[b, a]["bytes_received"], 0.3), (a, b, e, ends[b, a])
     print("%d ends" % len(ends))
 

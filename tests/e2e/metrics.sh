@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/e2e/metrics.sh -- metrics over HTTP: four real peers serve the values that they write to files. A real Prometheus
-# reads them, if it is installed.
+# tests/e2e/metrics.sh -- --metrics: four real peers serve over HTTP the values that they write to files. Prometheus reads
+# the values, if it is installed.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
@@ -33,7 +33,7 @@ bootstrap=$(printf '127.0.0.1:%s,' "${port[@]:0:4}")
 run=(--data glyphs --model logreg --batch 256 --rounds 100000000 --min-peers 4 --evaluate-every 20 --key ours.key
     --seed "$seed" --evaluate-samples 200 --bootstrap "${bootstrap%,}" --shard auto)
 
-# begin I: starts peer I, which chooses its HTTP port itself. Stores its address in ${at[I]}.
+# begin I: starts peer I with --metrics and port 0, and stores the URL that it prints in ${at[I]}.
 declare -a at peer
 begin()
 {
@@ -43,7 +43,7 @@ begin()
     at[$1]=$(sed -nE 's|.*figures are at (http://127.0.0.1:[0-9]+)/metrics.*|\1|p' "p$1.err" | head -n 1)
 }
 
-# ---- Before it trains ----
+# ---- A peer that waits for members ----
 
 begin 0
 check "  /healthz while it is alone" says "${at[0]}/healthz" 200 'alive|starting'
@@ -58,7 +58,7 @@ for junk in nonsense 70000 '::1:7200' 127.0.0.1 :; do
 done
 check "  local wants a port that leaves room" refuses 2 'from 1 to 65528' local --metrics 65530
 
-# ---- While it trains ----
+# ---- Four peers train ----
 
 for i in 1 2 3; do
     begin "$i"
@@ -66,7 +66,7 @@ done
 for i in 0 1 2 3; do
     check "peer $i is ready" wait_until 60 says "${at[$i]}/readyz" 200 '^training: round [0-9]+ of 100000000$'
 done
-# shellcheck disable=SC2317 # By wait_until.
+# shellcheck disable=SC2317 # Called by wait_until.
 drifts()
 {
     [ "$(metrics field "$1/status.json" relative_drift)" != None ]
@@ -111,7 +111,7 @@ else
     echo "# skipped: there is no promtool here (Debian package prometheus)"
 fi
 
-# page_ns: prints the CPU time of peer 0's HTTP thread, in nanoseconds.
+# page_ns: prints the CPU time that the HTTP thread of peer 0 has used, in nanoseconds.
 page_ns()
 {
     local task

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/e2e/mixer.sh -- --mixer average: the effect of error feedback, the rules of DGC, and refused combinations of
-# flags.
+# tests/e2e/mixer.sh -- --mixer average: effect of error feedback and of momentum factor masking (Deep Gradient Compression),
+# and refused combinations of flags.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
@@ -16,7 +16,7 @@ accuracy()
     figures json "$name.out" accuracy_min
 }
 
-# apart LESS MORE: prints by how many percentage points MORE is better.
+# apart LESS MORE: prints the difference of two accuracies, MORE - LESS, in percentage points.
 apart()
 {
     awk -v a="$1" -v b="$2" 'BEGIN { print (b - a) * 100 }'

@@ -24,7 +24,7 @@ refused()
     check "$text: says so" grep -qE -- "$pattern" refused.err
 }
 
-# json NAME EXPRESSION: checks that a Python expression of j, the object in NAME.out, is true.
+# json NAME EXPRESSION: checks that a Python expression is true. In the expression, j is the JSON object in NAME.out.
 json()
 {
     python3 -c 'import json, sys; j = json.load(open(sys.argv[1] + ".out")); sys.exit(not eval(sys.argv[2]))' "$1" "$2"
@@ -91,7 +91,8 @@ run other inspect other.safetensors --json
 check "inspect: a tensor that its run has not is named" json other 'j["unlike"] == "fc9.weight" and j["n_trained"] is None'
 run foreign inspect foreign.safetensors
 check "inspect: control characters of a file reach no terminal" eval '! grep -q "$(printf "\033")" foreign.out'
-# Other dtypes: floats are converted to float32. inspect shows all dtypes; a model with another dtype is refused by its name.
+# Tensors of other types: other floating-point types are converted to float32. inspect shows tensors of any type. A model with
+# a tensor that is not floating-point is refused with the name of the tensor.
 python3 - "$model" <<'PY'
 import json, struct, sys
 raw = open(sys.argv[1], "rb").read()
@@ -149,7 +150,7 @@ refused "inspect: a directory" 'found a directory' inspect ./trained
 refused "inspect: data that do not fit the spec" 'takes images' inspect resnet:20 --data text/128
 refused "inspect: --norm of a model without" '^hearsay inspect: --norm: only with a model that has norms' inspect lenet5 --norm group
 
-# ---- A file that is not the model's ----
+# ---- A file of another model ----
 
 refused "eval: another model's file" 'tensor conv1.weight: the model has no tensor of that name.* fc1.weight, fc1.bias' \
     eval "$model" --model logreg
@@ -227,7 +228,7 @@ for command, key in (("train", "out"), ("local", "out"), ("inspect", "file"), ("
 bounded "$HEARSAY" predict "$model" >/dev/full 2>full.err
 check "predict: a full disk is told" [ $? = 1 ]
 
-# ---- PyTorch takes a model as the page says ----
+# ---- PyTorch loads a model with the code of the page ----
 
 torch=
 for one in python3 /usr/bin/python3; do

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/e2e/moments.sh -- peers with their own files agree on means, scales and categories of columns before round 0. The values
-# are those of all files together, to the last digit, and the peers learn as well as with all files.
+# tests/e2e/moments.sh -- peers with different files of a table agree on means, scales and categories of the columns before
+# round 0. The values equal those of all files together, to the last digit, and the accuracy is as good.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
@@ -8,13 +8,13 @@ e2e_begin
 tools="$root/tests/e2e"
 check "tables are drawn" python3 "$tools/tables.py" data
 check "keygen" eval '"$HEARSAY" key new key 2>keygen.err'
-theirs=63.00 # scikit-learn 1.2.1, logistic regression.
+theirs=63.00 # Accuracy of logistic regression with scikit-learn 1.2.1, in percent.
 for python in python3 /usr/bin/python3 ""; do
     [ -n "$python" ] && "$python" -c 'import sklearn' 2>/dev/null && break
 done
 [ -z "$python" ] || theirs=$("$python" "$tools/tables_sklearn.py" data/cover -1 logreg)
 
-# data_of DIR: prints the line "data=" of the run in DIR.
+# data_of DIR: prints the line "data=..." of the run description in DIR.
 data_of()
 {
     grep '^data=' "$1/run.txt"
@@ -46,7 +46,7 @@ peers()
     done
 }
 
-# ---- Numbers: each file has another range of the first column. ----
+# ---- Numbers: the files have different ranges in the first column. ----
 
 flags=(--min-peers 4 --rounds 3000 --batch 128 --lr 0.1 --model logreg)
 peers own own csv:data/own/%i.csv,test=data/cover/test.csv 4 "${flags[@]}"
@@ -64,7 +64,8 @@ for i in 0 1 2 3; do
     check "  which are not those of its file" [ "$(data_of "alone-$i")" != "$(data_of whole)" ]
 done
 
-# Independent computation: a mean must be right to half a unit of its last digit, which is the second digit of the deviation.
+# Computes the values independently. A mean is rounded to the second digit of the standard deviation, so it must be right to
+# half a unit of this digit.
 check "as these are by another count" python3 - "$(data_of own-0)" <<'END'
 import glob, math, sys
 rows = [[float(v) for v in line.split(",")[:-1]] for f in glob.glob("data/own/*.csv") for line in open(f)]
@@ -91,7 +92,7 @@ for i in 0 1 2 3; do
     check "  and of scikit-learn's $theirs %" within "$ours" "$(below "$theirs")" 100
 done
 
-# ---- Columns with a small deviation and a large mean: moments are pooled in double. ----
+# ---- Columns with a small deviation and a large mean, which float32 sums would get wrong. ----
 
 mkdir near
 awk -F, '{ print >"near/" (NR % 2) ".csv" }' data/near/train.csv
@@ -117,7 +118,7 @@ for i in 0 1; do
     check "  of a run with the labels of both: $(data_of "labels-$i" | cut -c 1-30)" grep -q '^data=csv/2x4/in-0-1.5.9/' "labels-$i/run.txt"
 done
 
-# ---- Words and gaps: each file has other words. And one who comes late. ----
+# ---- Categories and missing values: the files have different words. One peer joins late. ----
 
 mkdir towns
 awk -F, 'NR == 1 { for (i = 0; i < 3; i++) print >"towns/" i ".csv"; next }
@@ -143,7 +144,7 @@ bounded "$HEARSAY" peer --name p0 --listen 127.0.0.1:0 --key key --shard own --s
 code=$?
 check "the same again has finished: $(head -c 100 again.err)" [ $code = 0 ]
 
-# ---- What does not go together. ----
+# ---- Tables that do not fit together are refused. ----
 
 awk -F, -v OFS=, '{ $3 = NR > 1 ? "much" : $3; print }' towns/1.csv >unlike.csv
 read -ra port < <(free_ports 2)

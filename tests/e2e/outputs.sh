@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/e2e/outputs.sh -- output files of commands: regular files are replaced, links are followed, devices, pipes and
-# sockets are written to, directories and inputs are refused. nn/files/replace.h has the rule.
+# tests/e2e/outputs.sh -- output files of commands, by the rule in nn/files/replace.h: regular files are replaced, links are
+# followed, devices, pipes and sockets are written to, and directories and input files are refused.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
@@ -140,7 +140,7 @@ code=$?
 check "a pipe without a reader is reported: $(tail -n 1 many.err)" eval '[ "$code" = 1 ] && grep -q "Broken pipe" many.err'
 check "no temporary file is left" [ -z "$(find . -name '*.tmp-*')" ]
 
-# ---- hearsay --check refuses an --out that a run refuses. ----
+# ---- --check refuses an --out that the command without --check refuses. ----
 
 echo mine >taken
 ln -s nowhere dangling-out
@@ -178,14 +178,14 @@ for file in metrics.jsonl checkpoint-0.safetensors checkpoint-1.safetensors summ
     code=$?
     check "a pipe as peer-0/$file: $(grep -m 1 piped-peer/peer-0 piped.err | head -c 110)" \
         eval '[ $code = 2 ] && grep -q "piped-peer/peer-0[:/]" piped.err'
-    [ $file != identity.key ] || continue # Is no file of the run.
+    [ $file != identity.key ] || continue # identity.key is not a file of the run.
     bounded "${local[@]}" --check >piped.out 2>piped.err </dev/null
     check "  with --check" [ $? = 2 ]
 done
 "$HEARSAY" key new piped.key 2>write.err
 mkdir piped-identity && mkfifo piped-identity/identity.key
 for option in "--out piped-identity" "--out other-identity --identity piped-identity/identity.key"; do
-    # shellcheck disable=SC2086 # Two or four words.
+    # shellcheck disable=SC2086 # The variable holds two or four words.
     bounded "$HEARSAY" peer --key piped.key --listen 127.0.0.1:0 --model logreg --rounds 1 $option >piped.out 2>piped.err </dev/null
     code=$?
     check "a pipe as identity, $option: $(head -c 110 piped.err)" \

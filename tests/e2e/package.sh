@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/e2e/package.sh -- the Debian packages: built, installed in a bare Debian, used there, and removed. The program
-# trains, the systemd unit is valid, and C and Python find the library.
+# tests/e2e/package.sh -- builds the Debian packages, installs them in a bare Debian, uses them there, and removes them. Checks
+# that the program trains, the systemd unit is valid, and C and Python programs find the library.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 # shellcheck source=tests/lib_docker.sh
@@ -27,8 +27,8 @@ for file in ./usr/bin/hearsay ./usr/share/man/man1/hearsay.1.gz ./usr/share/bash
 done
 check "  all of it root's" [ "$(dpkg-deb -c "$deb" | awk '{ print $2 }' | sort -u)" = root/root ]
 if command -v lintian >/dev/null; then
-    # Suppressed: the maintainer has no address; the library's name has no number while it is 0; ldconfig is called twice;
-    # a build that is not for /usr has no triplet in its paths.
+    # Known complaints of lintian that are suppressed: the maintainer has no e-mail address; the package name has no library
+    # version while the version is 0; ldconfig is called twice; paths have no architecture triplet.
     lintian --allow-root --suppress-tags bogus-mail-host,bogus-mail-host-in-debian-changelog,maintscript-calls-ldconfig \
         --suppress-tags package-name-doesnt-match-sonames,pkg-config-unavailable-for-cross-compilation deb/*.deb >lintian.out 2>&1
     check "  lintian finds nothing: $(grep -m 1 ^[EW]: lintian.out)" [ -z "$(grep ^[EW]: lintian.out)" ]
@@ -58,7 +58,7 @@ cp deb/libhearsay_*.deb tree/libhearsay.deb && cp deb/libhearsay-dev_*.deb tree/
 check "apt installs the library, and what programs are built with" eval \
     'inside apt-get -qq -y --no-install-recommends install /libhearsay.deb /libhearsay-dev.deb >library.out 2>&1'
 check "  the loader finds it" eval 'inside ldconfig -p | grep -q "libhearsay.so.0 "'
-libdir=$(cd tree/usr && dirname "$(find lib -name libhearsay.so.0)") # With the machine's triplet, or without.
+libdir=$(cd tree/usr && dirname "$(find lib -name libhearsay.so.0)") # lib or lib/TRIPLET, such as lib/x86_64-linux-gnu.
 inside ldd "/usr/$libdir/libhearsay.so.0" >ldd.out
 check "  it lacks no library, and takes none of the build's" eval 'grep -q libsodium ldd.out && ! grep -qE "not found|/build/" ldd.out'
 for file in include/hearsay.h "$libdir/libhearsay.so" "$libdir/libhearsay.a" "$libdir/pkgconfig/hearsay.pc" \
@@ -112,11 +112,11 @@ printf 'command = "sim"\nmodel = "logreg"\npeers = 2\nrounds = 5\n[exact]\ncompr
 check "  and compares two codecs with the installed program" inside hearsay-lab compare /run/arms.toml --out /run/compared
 sed 's/^/# /' tree/run/compared/compare.csv
 
-# ---- The unit. ----
+# ---- The systemd unit. ----
 
 unit=hearsay@a.service
 if command -v systemd-analyze >/dev/null; then
-    cp -rn /usr/lib/systemd/system/. tree/usr/lib/systemd/system/ # A bare Debian has no systemd.
+    cp -rn /usr/lib/systemd/system/. tree/usr/lib/systemd/system/ # Standard units, which a bare Debian lacks.
     check "systemd finds no fault with the unit" eval \
         'systemd-analyze --root="$work/tree" --man=no verify "$unit" >verify.out 2>&1 && [ ! -s verify.out ]'
     sed 's/^/# /' verify.out
@@ -124,7 +124,7 @@ if command -v systemd-analyze >/dev/null; then
     exposure=$(sed -nE 's/.*exposure level for .*: ([0-9.]+) .*/\1/p' security.out)
     check "  and little that it is exposed to: ${exposure:-unknown} of 10" within "${exposure:-none}" 0 2
 fi
-# Each variable in the unit's file is an option of hearsay peer.
+# Each variable in the unit's environment file must be an option of hearsay peer.
 for variable in $(sed -nE 's/^#?(HEARSAY_[A-Z_]+)=.*/\1/p' tree/usr/share/doc/hearsay/examples/systemd/peer.env) HEARSAY_KEY HEARSAY_OUT; do
     check "  $variable is an option of hearsay peer" grep -qE "[(; ]$variable\)" <("$HEARSAY" peer --help all)
 done

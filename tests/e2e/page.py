@@ -4,9 +4,9 @@
   page.py CHROMIUM URL                                                  a peer that waits for three others
   page.py CHROMIUM URL METRICS.JSONL PID NAME OTHER_PID OTHER_NAME
 
-In the second form, URL is the page of a peer in a running ring of four. PID and NAME are the peer's, and METRICS.JSONL is its
-file. The test kills OTHER, and then the peer itself. Prints "ok - ..." or "not ok - ..." for each check. Exit code 1 if a check
-fails. SHOTS=DIR keeps screenshots.
+In the second form, URL is the page of a peer in a running ring of four. PID, NAME and METRICS.JSONL are the process id, name
+and metrics file of this peer. The test kills the peer OTHER_NAME, and later the peer itself. Prints "ok - ..." or
+"not ok - ..." for each check. Exit code 1 if a check fails. SHOTS=DIR keeps screenshots.
 """
 import http.server
 import json
@@ -75,7 +75,7 @@ def with_unit(text):
 # ---- A running cluster ----
 
 def same_moment(page, url):
-    """Returns the metrics of one snapshot, and what the page shows for that snapshot."""
+    """Returns the /status.json of one snapshot, and the texts that the page shows for the same snapshot."""
     end = time.time() + PATIENCE
     while time.time() < end:
         s, seen = load(url + "status.json"), page.js(TEXT)
@@ -115,7 +115,7 @@ def check_figures(page, url):
 
 
 def check_against_file(page, path):
-    """Checks that the values of a round are those in the peer's metrics.jsonl."""
+    """Checks that the values that the page shows for a round are those in the peer's metrics.jsonl."""
     def line_of(beat):
         for line in open(path, encoding="utf-8").read().split("\n")[:-1]:
             line = json.loads(line)
@@ -277,7 +277,7 @@ def made_up(n, hostile):
 
 
 class Server:
-    """Serves the real page with its real policy, but with invented metrics."""
+    """Serves the real page with its content security policy, but with an invented /status.json."""
 
     def __init__(self, html, policy):
         outer = self

@@ -19,7 +19,7 @@ begin()
     peer[$1]=$started
 }
 
-# page ARGUMENT...: runs tests/e2e/page.py in that browser.
+# page ARGUMENT...: runs tests/e2e/page.py with the browser that was found.
 page()
 {
     PATIENCE=$patience python3 "$root/tests/e2e/page.py" "$chromium" "$url" "$@"

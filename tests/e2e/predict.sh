@@ -26,8 +26,8 @@ label()
     check "predict, $name, ends with 0: $(tail -n 1 "$name.err" | cut -c 1-100)" [ "$code" = 0 ]
 }
 
-# The table has columns of very different ranges, categories, missing values and named classes. It cannot be learnt
-# unscaled.
+# Writes a table with columns of very different ranges, categories, missing values and named classes. A model can learn it only
+# if the columns are scaled.
 python3 - "$seed" <<'PY'
 import random, sys
 r = random.Random(int(sys.argv[1]))
@@ -71,7 +71,7 @@ for r in rows:
     p = {n: float(r["p_" + n]) for n in names}
     assert abs(sum(p.values()) - 1) < 1e-4 and max(p, key=p.get) == r["label"] and abs(p[r["label"]] - float(r["probability"])) < 1e-5, r
 right = sum(r["label"] == t["kind"] for r, t in zip(rows, truth))
-assert right >= 80, right # By chance: 33; with columns as they are no better than one of them allows.
+assert right >= 80, right # In percent. Guessing gives 33, and unscaled columns give little more.
 PY
 label few "$model" --data csv:old.csv,test=late.csv
 bounded "$HEARSAY" eval "$model" --data csv:late.csv,test=late.csv --json >late.json 2>late.err
@@ -103,7 +103,8 @@ check "  the training file has them" eval 'cut -d, -f1-3 alone.csv | cut -c 1-12
 bounded "$HEARSAY" eval former.safetensors --data csv:old.csv,test=rows.csv >former-eval.out 2>former-eval.err
 check "  and eval is as before" [ $? = 0 ]
 
-# Rows that predict uses: the held-out share of the training file, which is found by its hash; all rows of other files.
+# used TEXT N SHARE MODEL DATA: checks that eval and predict use N rows of DATA. In the training file, recognised by its hash,
+# these are the held-out rows; in any other file all rows.
 used()
 {
     local text=$1 n=$2 share=$3 of=$4 data=$5

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tests/e2e/probe.sh -- a peer that reaches no other peer is told the reason, by `hearsay probe` and by its own messages.
+# tests/e2e/probe.sh -- if a peer reaches no other peer, `hearsay probe` and the messages of the peer give the reason.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
@@ -41,7 +41,7 @@ listens() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 check "a listener that sends nothing" wait_until 20 listens "$mute"
 check "an HTTP server" wait_until 20 listens "$http"
 
-# ---- probe ----
+# ---- hearsay probe ----
 
 check "probe: a good peer: every step" probe 0 '^clock +ok' "127.0.0.1:$good" --key ours.key
 for step in name tcp key version run members; do
@@ -67,7 +67,7 @@ check "probe: no port" probe 2 'expected HOST:PORT' 127.0.0.1 --key ours.key
 check "probe: no such key file" probe 2 'no.key' "127.0.0.1:$good" --key no.key
 check "probe: no address" probe 2 'HOST:PORT|missing' --key ours.key
 
-# ---- what peers say ----
+# ---- messages of peers ----
 
 start lost "$HEARSAY" peer --listen "127.0.0.1:$other" --name lost --key theirs.key "${run[@]}" --out lost \
     --bootstrap "127.0.0.1:$good,127.0.0.1:$none,127.0.0.1:$mute"

@@ -18,11 +18,11 @@ on_terminal()
     sed -i '1d;$d' "$1.screen"
 }
 
-# ---- Accuracy on the way: by default, for little, and without a trace in the model. ----
+# ---- Evaluations during the run: on by default, short, and without effect on the model. ----
 
 for how in "train" "local --peers 2" "sim --peers 2"; do
     name=${how%% *}
-    # shellcheck disable=SC2086 # HOW is words.
+    # shellcheck disable=SC2086 # The variable holds several words.
     bounded "$HEARSAY" $how "${run[@]}" --rounds 300 --json --out "$name" >"$name.out" 2>"$name.err" </dev/null
     check "$name ends with 0" [ $? = 0 ]
     # shellcheck disable=SC2086
@@ -48,7 +48,7 @@ check "those who ask for other rounds and samples get them" eval '
     [ "$(jq -c "select(.accuracy_round != null and .accuracy_round < 30) | [.accuracy_round, .accuracy_samples]" \
         asked/peer-0/metrics.jsonl | tr "\n" " ")" = "[7,33] [14,33] [21,33] [28,33] " ]'
 
-# ---- A terminal. ----
+# ---- Progress on a terminal. ----
 
 endless() { echo "timeout -s INT $1 '$HEARSAY' $2 ${run[*]} --rounds 100000000"; }
 on_terminal train "$(endless 4 train)"
@@ -96,13 +96,13 @@ interrupt s-json sj/metrics.jsonl train "${run[@]}" "${many[@]}" 1 --out sj --js
 check "  --json has it, and of which round" jq -e \
     '.interrupted and .exit_code == 130 and .test_round <= .round and .test_samples > 0 and .test_accuracy > 0' s-json.out
 
-# ---- A thousand peers, or some. ----
+# ---- Progress of many simulated peers. ----
 
 bounded "$HEARSAY" sim --peers 100 --model logreg --data glyphs --rounds 5 --topology ring --compress qsgd:4 \
     --seed "$seed" >big.out 2>big.err </dev/null
 check "sim --peers 100 prints $(wc -l <big.err) lines of progress" [ "$(wc -l <big.err)" -le 40 ]
 
-# ---- What is no number. ----
+# ---- Values that are not finite. ----
 
 # The weights are finite, but products of them are not.
 python3 -c '

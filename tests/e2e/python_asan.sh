@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# tests/e2e/python_asan.sh -- the Python package with a libhearsay.so built with AddressSanitizer and UBSan, which also
-# check each array of numpy and PyTorch that the library accesses. The checks are those of python_peer, python_codec and
-# python_simulate. Only leaks of memory that the library allocated count, because interpreters leak much.
+# tests/e2e/python_asan.sh -- runs the tests of python_peer, python_codec and python_simulate with a libhearsay.so that is built
+# with AddressSanitizer and UBSan. These also check the accesses of the library to arrays of numpy and PyTorch. Only leaks of
+# memory that the library allocated count, because the Python interpreter leaks memory, too.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 
@@ -14,7 +14,8 @@ e2e_begin
 export PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 export PYTHONPATH=$root/peer/api/python HEARSAY_LIBRARY=$library
 
-# watched ARGUMENT...: runs Python with all memory from malloc. Each process writes its reports to asan.PID.
+# watched ARGUMENT...: runs Python with AddressSanitizer, and without Python's own allocator, which would hide errors. Each
+# process writes its reports to asan.PID.
 watched()
 {
     bounded env LD_PRELOAD="$runtime" PYTHONMALLOC=malloc ASAN_OPTIONS="detect_leaks=1 log_path=$work/asan" \
@@ -50,8 +51,8 @@ checks()
 
 watched -c 'import numpy' >probe.out 2>probe.err || skip "$python does not run with $runtime: $(tail -n 1 probe.err)"
 rm -f asan.*
-# Tests the test: the library gets an array that is one float too short, which must be reported. (The size is a multiple
-# of the vector width. Otherwise the last floats would be read under a mask, which AddressSanitizer does not check.)
+# Checks that errors are detected: the library gets an array that is one float too short, which must be reported. (The vector
+# length is a multiple of the SIMD width, because AddressSanitizer does not check masked reads of the last floats.)
 watched -c 'import ctypes, hearsay, numpy
 from hearsay._lib import lib
 x, c = numpy.zeros(1024, numpy.float32), hearsay.Codec("topk:0.1", 1024)

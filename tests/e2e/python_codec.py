@@ -24,7 +24,7 @@ def raises(kind, words, call):
 
 
 def declared(path):
-    """The binding declares the same functions as the header."""
+    """Checks that the Python binding declares the same functions as the header hearsay.h."""
     with open(path) as f:
         names = set(f.read().split())
     assert names == set(_lib.SIGNATURES), names ^ set(_lib.SIGNATURES)
@@ -49,7 +49,7 @@ def layout_program():
 
 
 def layout(path):
-    """The structs and constants of the binding equal those that the C program printed."""
+    """Checks that structs and constants of the Python binding equal those that the C program of layout_program() printed."""
     expected = []
     for one, struct in STRUCTS.items():
         expected.append(f"{one} {ctypes.sizeof(struct)}")
@@ -62,7 +62,7 @@ def layout(path):
 
 
 def bare():
-    """Without numpy and PyTorch, codecs work with array.array."""
+    """Checks that codecs work with array.array if numpy and PyTorch are missing."""
     assert "numpy" not in sys.modules and "torch" not in sys.modules
     sys.modules["numpy"] = sys.modules["torch"] = None
     codec = hearsay.Codec("topk:0.5", 4)
@@ -71,7 +71,8 @@ def bare():
 
 
 def numpy():
-    """Every codec in the catalogue: the message adds the encoded vector, except for the share that `left` reports."""
+    """Checks each codec: adding the message to the replica gives the vector, up to the relative error that encode() reports
+    in `left`."""
     import numpy as np
     rng = np.random.default_rng(1)
     known = hearsay.codecs()
@@ -125,7 +126,7 @@ def refusals():
 
 
 def threads():
-    """Four threads share one codec: each message equals the one that a single thread makes."""
+    """Checks that four threads can share one codec: each message equals the message of a single thread."""
     import numpy as np
     codec = hearsay.Codec("randk:0.1+qsgd:4", 100 * N)
     x = np.random.default_rng(2).standard_normal(100 * N).astype(np.float32)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# tests/e2e/python_codec.sh -- the Python package: its binding matches the header; its codecs use memory of numpy and
-# PyTorch in place and refuse other memory; its DDP hook loses no gradient; pip installs it. Parts are left out if numpy
-# or PyTorch is missing.
+# tests/e2e/python_codec.sh -- the Python package: the binding matches the C header; codecs work in the memory of numpy and
+# PyTorch arrays without copies, and refuse other memory; the DDP hook loses no gradient; pip installs the package. Parts are
+# left out if numpy or PyTorch is missing.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 
@@ -25,7 +25,7 @@ check "without the library, importing says where it was looked for" \
 HEARSAY_LIBRARY=$work/none.err PYTHONPATH=$package "$python" -c 'import hearsay' 2>wrong.err
 check "and what was wrong with a file" grep -qE '^ImportError: .*HEARSAY_LIBRARY: .*none.err: ' wrong.err
 
-# shellcheck disable=SC2317 # By check.
+# shellcheck disable=SC2317 # Called by check.
 codec()
 {
     HEARSAY_LIBRARY=$library PYTHONPATH=$package bounded "$python" "$root/tests/e2e/python_codec.py" "$@"

@@ -1,7 +1,7 @@
 """The part of tests/e2e/python_codec.sh that tests hearsay.ddp_hook: python_ddp.py FILE.
 
-Three processes, which meet at FILE, run each part below; rank 0 prints the names of the finished parts. Three processes are
-needed, because a sum of two values is the same in either order.
+Three processes, which find each other by FILE, run each test function below; rank 0 prints the names of the finished ones.
+Three processes are needed, because a sum of two values is the same in either order.
 """
 import pickle
 import sys
@@ -39,7 +39,7 @@ def flat(ddp):
 
 
 def counted(hook):
-    """Counts collectives: returns a list that gets an entry for each collective of the hook."""
+    """Makes the hook record its collectives: returns a list that gets an entry for each collective operation."""
     gather, calls = hook._gather, []
     hook._gather = lambda *data: calls.append(data) or gather(*data)
     return calls
@@ -52,7 +52,8 @@ def everybodys(v):
 
 
 def plain():
-    """With the codec none, the hook gives the same gradients as DDP without a hook, with one collective per known bucket."""
+    """With the codec none, the hook gives the same gradients as DDP without a hook. It makes one collective per bucket, once
+    the buckets are known."""
     (a, x, y), (b, _, _) = module_of(hook := hearsay.ddp_hook("none")), module_of(None)
     calls = counted(hook)
     for _ in range(4):
@@ -65,7 +66,8 @@ def plain():
 
 
 def feedback():
-    """Error feedback loses nothing: what T steps applied plus what is left out is T gradients, also when buckets change."""
+    """Error feedback loses nothing: after T steps, the applied gradients plus the stored errors equal the sum of T gradients,
+    even if DDP changes its buckets."""
     (a, x, y), (b, _, _) = module_of(None), module_of(hook := hearsay.ddp_hook("topk:0.05+qsgd:4"))
     backward(a, x, y)
     whole, sum_of, buckets = flat(a), 0, set()
@@ -86,7 +88,7 @@ def feedback():
 
 
 def growing():
-    """A message that is longer than the padding arrives completely, in two pieces."""
+    """A message that is longer than the padded size of the first collective is sent completely, in two collectives."""
     (a, x, y), (b, _, _) = module_of(hook := hearsay.ddp_hook("thr:0.001")), module_of(None)
     for scale in (1e-2, 1e-2, 1e-1):
         calls = counted(hook)
@@ -107,7 +109,7 @@ def without_feedback():
 
 
 def not_finite():
-    """A NaN at one process gives NaN at all processes, and what was left out is the same as before that step."""
+    """A NaN at one process gives NaN at all processes, and does not change the stored errors of error feedback."""
     ddp, x, y = module_of(hook := hearsay.ddp_hook("topk:0.05"))
     backward(ddp, x, y), backward(ddp, x, y)
     left = [one.left.clone() for one in hook._memory]
@@ -129,7 +131,7 @@ def pickled():
 
 
 def learns():
-    """A twentieth of the gradient is enough to learn, with error feedback."""
+    """With error feedback, a model learns although only 5 % of the gradient values are sent."""
     ddp, x, y = module_of(hearsay.ddp_hook("topk:0.05"))
     optimiser = torch.optim.SGD(ddp.parameters(), 0.1)
     first = float(backward(ddp, x, y).detach())

@@ -5,7 +5,7 @@
         writes table.csv, rows.csv: columns of very different ranges, missing values, categories of two and of 100 values,
         named labels; wild.svm, wild.t: sparse rows whose columns differ by a factor of 10,000
   python_load.py agree FILE JSON LOGITS MODEL SET PATH
-        transformed raw data of PATH give exactly the accuracy in JSON, and approximately the LOGITS
+        applies model and transform to the raw data in PATH: must give exactly the accuracy in JSON, and nearly the LOGITS
   python_load.py refusals FILE
         files and inputs that do not fit are refused
 """
@@ -47,7 +47,7 @@ def sets():
                 f.write("%+d %s\n" % (2 * c - 1, " ".join("%d:%.5g" % (k + 1, v[k]) for k in range(8) if r.random() < 0.8 or i < 2)))
 
 
-# ---- Raw data, read without hearsay. ----
+# ---- Readers of raw data, independent of hearsay. ----
 
 def raw(kind, path, loaded):
     if kind == "idx":
@@ -98,7 +98,7 @@ def agree(path, report, answers, model, kind, data):
     assert float("%.12g" % accuracy) == j["accuracy"], (accuracy, j["accuracy"])
     theirs = np.fromfile(answers, "<f4").reshape(got.shape)
     assert np.abs(got - theirs).max() <= 1e-4 * np.abs(theirs).max(), np.abs(got - theirs).max()
-    # Checks that normalisation matters: with pixels from 0 to 1, the model gives other results.
+    # Checks that the test can fail: without normalisation, with pixels from 0 to 1, the model must give other results.
     if kind == "cifar":
         assert metadata["input"]["names"][3] == "cat"
         images = values.reshape(-1, 3, 32, 32)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/e2e/python_load.sh -- a model and a transform from hearsay.load() have, in numpy and PyTorch, exactly the accuracy
-# that `hearsay eval` prints. Without PyTorch, the models made of its modules are left out.
+# tests/e2e/python_load.sh -- hearsay.load() returns a model and a transform of raw data. Both, in numpy and in PyTorch, must
+# have exactly the accuracy that `hearsay eval` prints. Without PyTorch only numpy is tested.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 take_python

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Tests of hearsay.Peer from the view of a program: python_peer.py CHECK. Exits with 0, or with an error message.
+"""Tests of hearsay.Peer: python_peer.py CHECK runs the function check_CHECK. Exits with 0, or with an error message.
 
 Where possible, two peers are two threads of one process, because a process can have several handles.
 """
@@ -35,7 +35,8 @@ PATIENCE = 120
 
 
 def together(n, train, **options):
-    """Runs train(rank, connect) in n threads. Returns the results by rank, or raises the first exception."""
+    """Runs train(rank, connect) in n threads, one peer each. Returns a list of the results by rank, or raises the first
+    exception."""
     listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(n)]
     places = ",".join(f"127.0.0.1:{one.getsockname()[1]}" for one in listeners)
     results, errors = [None] * n, []
@@ -66,7 +67,7 @@ def together(n, train, **options):
 
 
 def alone(model, optimizer=None, /, **options):
-    """Returns the peer of a run with one peer."""
+    """Returns a hearsay.Peer in a run with one peer."""
     directory = tempfile.mkdtemp()
     key = hearsay.keygen(os.path.join(directory, "key"))
     return hearsay.Peer(model, optimizer, **{**dict(key=key, listen="127.0.0.1:0", min_peers=1, rounds=5, timeout=PATIENCE), **options})
@@ -126,7 +127,7 @@ def check_buffers():
 
 
 def check_refusals():
-    """An argument that does not fit is refused by name before the run begins."""
+    """An invalid argument is refused before the run begins, with a message that names the argument."""
     f = np.zeros(3, np.float32)
     raises(TypeError, "float64", lambda: alone({"w": np.zeros(3)}))
     raises(hearsay.UsageError, "contiguous", lambda: alone({"w": np.zeros((4, 4), np.float32)[:, 1]}))
@@ -168,7 +169,8 @@ def listed():
 
 
 def check_keywords():
-    """Signatures, the library's options and the table in README.md agree. An unknown option is reported with the nearest."""
+    """The keyword arguments, the library's options and the table in README.md agree. The error for an unknown option suggests
+    the most similar one."""
     library = listed()
     assert len(library) > 50 and set(library) == set(_options.RunOptions.__annotations__), set(library) ^ set(_options.RunOptions.__annotations__)
     for function in (hearsay.Peer, hearsay.local, hearsay.simulate, hearsay.torchrun, hearsay.Peer.from_env, hearsay.launch.Connect.__call__,
@@ -218,7 +220,7 @@ def check_keywords():
 
 
 def check_nan():
-    """A model with a NaN is not sent, and the program can still change it."""
+    """A model with a NaN is not sent. step() raises an error, and the program can correct the model and continue."""
     model = hearsay.packed({"w": np.zeros(3)})
     with alone(model) as peer:
         model["w"][1] = np.nan
@@ -230,7 +232,7 @@ def check_nan():
 
 
 def check_losses():
-    """A loss of None is unknown, NaN or infinity is divergence; numbers out of range are refused and not counted."""
+    """A loss of None means unknown, and NaN or infinity means divergence. Sample counts out of range are refused."""
     nan, inf = float("nan"), float("inf")
     for loss, n, code in ((None, None, 0), (None, 4, 0), (nan, 0, 0), (1, 4, 0), (np.float32(1), None, 0), (nan, None, 3), (nan, 4, 3), (inf, 4, 3),
                           (-inf, None, 3), (np.float64(nan), 1, 3)):
@@ -371,7 +373,8 @@ def check_waiting():
 
 
 def check_evaluate():
-    """The result of evaluate() becomes the peer's; the program gets its exception with the traceback, and the run continues."""
+    """The result of the callback evaluate() is in the peer's figures. If evaluate() raises an exception, the program gets it
+    with its traceback, and the run continues."""
     def good(model):
         return {"loss": 0.5, "accuracy": 0.25}
 
@@ -439,7 +442,7 @@ def check_closing():
 
 
 def check_fork():
-    """A forked child can neither use nor disturb its parent's peer."""
+    """A forked child process can neither use the peer of its parent nor disturb it."""
     model = hearsay.packed({"w": np.zeros(2)})
     with alone(model, rounds=20) as peer:
         peer.step()
@@ -471,7 +474,8 @@ def failing(rank, connect):
 
 
 def forking(rank, connect):
-    """Children of a rank end in each possible way. They are not taken for the rank."""
+    """Training function of a rank that forks children, which end in each possible way. Their end must not be taken for the
+    end of the rank."""
     with connect({"w": np.zeros(2, np.float32)}) as peer:
         codes = []
         for way in range(4):
@@ -619,7 +623,8 @@ def check_stdin():
 
 
 def check_progress():
-    """Progress lines come every few seconds with what is waited for; none come if they are off; printing never fails."""
+    """Progress lines are printed every few seconds and say what the peer waits for. With progress=False there are none. A
+    write error has no effect."""
     f = {"w": np.zeros(3, np.float32)}
 
     def lines(call, stream=None):
@@ -673,7 +678,7 @@ def drifting(rank, connect, late):
     model = {"w": np.full(5, 3.0, np.float32), "b": np.zeros((2, 2), np.float16)}
     with connect(model, buffers={"mean": np.ones(2, np.float32)}) as peer:
         move(model, rank, peer)
-    model["w"] += late * rank  # Changes the model after the last round: the drift must be that of the final values.
+    model["w"] += late * rank  # A change after the last round: local() must return the consensus distance after it.
     return {name: a.copy() for name, a in model.items()}
 
 
@@ -702,7 +707,8 @@ def drawing(rank, connect, initial):
 
 
 def check_initial():
-    """The run begins with the model of the peer with initial=True. A warning tells if several ask, or if the run has begun."""
+    """The run begins with the model of the peer with initial=True. A warning is given if several peers have initial=True, or
+    if the run has already begun."""
     def all_name_all(n, train, initial, **options):
         return together(n, lambda rank, connect: train(rank, connect, initial), **options)
 
@@ -756,7 +762,8 @@ def leaving_out(rank, connect):
 
 
 def check_absent():
-    """A rank that returns without connect() is named, and no rank waits for it; if it is not needed, it is no error."""
+    """If a rank returns without connect(), the error names it, and no rank waits for it. If min_peers does not need the rank,
+    there is no error."""
     error = raises(hearsay.LocalError, "returned without connect()", lambda: hearsay.local(3, leaving_out, rounds=5))
     assert error.rank == 1 and "3 peers" in str(error), error
     found = hearsay.local(3, leaving_out, rounds=5, min_peers=2)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/e2e/python_peer.sh -- hearsay.Peer: programs with numpy or PyTorch bring their model into a run, in threads, in
-# processes and as ranks of torchrun. The examples work. Tests with PyTorch are left out if it is missing.
+# tests/e2e/python_peer.sh -- hearsay.Peer: programs with numpy or PyTorch train their own model in a run, in threads, in
+# processes and as ranks of torchrun. Also runs the examples. Tests with PyTorch are left out if it is missing.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 
@@ -14,7 +14,7 @@ checks()
 {
     local name text
     while read -r name text; do
-        [ "$name" = torchrun ] && continue # Not by itself.
+        [ "$name" = torchrun ] && continue # Needs several ranks, which are started below.
         bounded "$python" "$root/tests/e2e/$1.py" "$name" >"$1-$name.out" 2>"$1-$name.err"
         check "$name: $text" [ $? = 0 ] || true
         tail -n 1 "$1-$name.err" | grep -E '^[A-Za-z_.]*(Error|Interrupt)' | sed 's/^/# /'
@@ -41,7 +41,7 @@ if command -v mypy >/dev/null; then
     echo 'import hearsay; hearsay.Peer({}, None, rounds=5, model="gpt:1x8"); hearsay.local(2, print, mixer="choco", keep=hearsay.RNG)' >good.py
     printf 'import hearsay\n%s\n' 'hearsay.Peer({}, tolopogy="ring")' 'hearsay.local(2, print, mixer="chco")' 'hearsay.torchrun({}, rounds="5")' >bad.py
     for one in good bad; do
-        # shellcheck disable=SC2086 # No or one word.
+        # shellcheck disable=SC2086 # The variable holds one word or none.
         (cd "$root/peer/api/python" && MYPYPATH=. mypy $unpack --cache-dir "$work/mypy" --follow-imports silent --ignore-missing-imports "$work/$one.py") >$one.out 2>&1
         echo $? >>$one.out
     done

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Tests of hearsay.Peer with PyTorch from the view of a program: python_peer_torch.py CHECK."""
+"""Tests of hearsay.Peer with PyTorch: python_peer_torch.py CHECK runs the function check_CHECK."""
 import gc
 import io
 import json
@@ -62,7 +62,7 @@ def flat(model):
 
 
 def check_views():
-    """Parameters stay the same objects, and become views of one buffer that the library uses: nothing is copied."""
+    """Parameters stay the same Python objects, but become views of one buffer that the library uses, so nothing is copied."""
     def train(rank, connect):
         model = made()
         before = {k: t.clone() for k, t in model.state_dict().items()}
@@ -97,7 +97,7 @@ def check_views():
 
 
 def check_staged():
-    """A model on another device has a copy on the CPU. In this test, the CPU stands for that device."""
+    """A model on a GPU is exchanged through a copy on the CPU. The test has no GPU: it treats a model on the CPU as on a GPU."""
     _model._on_gpu = lambda x: True
 
     def train(rank, connect):
@@ -151,7 +151,8 @@ def check_evaluate():
 
 
 def check_moved():
-    """A tensor that was moved is refused by name. Otherwise another tensor would be trained than the one that is mixed."""
+    """A tensor whose memory has moved causes an error with its name. Otherwise the program would train another memory than the
+    library mixes."""
     model = made()
     peer = alone(model)
     model.fc1.weight.data = model.fc1.weight.data.clone()
@@ -167,7 +168,8 @@ def check_moved():
 
 
 def check_replaced():
-    """A layer, parameter or array that was added or replaced is refused, because it would never be mixed."""
+    """A layer, parameter or array that was added or replaced after the start causes an error, because the library would never
+    mix it."""
     def layer(m):
         m.fc2 = nn.Linear(4, 6)
 
@@ -238,7 +240,7 @@ def buffered(rank, connect, **more):
 
 
 def check_opaque():
-    """Buffers that are not float begin with the values of one peer at all peers, bit for bit."""
+    """All peers begin with the non-float buffers of one peer, bit for bit."""
     def same(a, b):
         return all(k == j and x.dtype == y.dtype and torch.equal(x, y) for (k, x), (j, y) in zip(a, b))
 
@@ -253,7 +255,7 @@ def check_opaque():
 
 
 def check_opaque_stored():
-    """A model file has no such buffers, and a peer that is restarted gets those of the run."""
+    """A model file contains no non-float buffers. A restarted peer gets the buffers with which the run began."""
     directory = tempfile.mkdtemp()
     key = hearsay.keygen(directory + "/key")
     out = dict(key=key, out=directory + "/out", checkpoint="0.05", rounds=100000)
@@ -275,7 +277,7 @@ def check_opaque_stored():
 
 
 def check_opaque_changed():
-    """A buffer that changes in training causes one warning; the counter of a batch norm causes none."""
+    """A non-float buffer that changes in training causes one warning, but the batch counter of a batch norm causes none."""
     notes = []
     model = Buffered(1)
     model.bn = nn.BatchNorm1d(6)
@@ -308,7 +310,8 @@ def check_opaque_differs():
 
 
 def check_shared():
-    """Parameters that share all memory stay tied; if a part is shared, or an attribute shares it, both tensors are named."""
+    """Parameters that share all their memory stay tied. Tensors that share only a part of their memory, or share it with an
+    attribute, are refused, and the error names both."""
     def tied(dtype):
         model = nn.ModuleDict({"a": nn.Linear(4, 4), "b": nn.Linear(4, 4)}).to(dtype)
         model["b"].weight = nn.Parameter(model["a"].weight.data)
@@ -354,13 +357,14 @@ def check_shared():
     model = nn.ModuleDict({"a": nn.Linear(4, 4)})
     model["a"].weight = nn.Parameter(torch.ones(1).expand(4, 4))
     raises(hearsay.UsageError, "tensor a.weight: found elements that share memory", lambda: alone(model))
-    rnn = nn.LSTM(3, 4)  # Its list of weights has the same objects.
+    rnn = nn.LSTM(3, 4)  # An LSTM also keeps its parameters in a list of its own.
     alone(rnn).leave()
-    alone(rnn).leave()  # Now all weights are in one storage, at different places.
+    alone(rnn).leave()  # Afterwards all weights are in one storage at different offsets, which is allowed.
 
 
 def check_kinds():
-    """Scripted, traced, compiled and wrapped modules train like the plain module; modules that cannot are refused by name."""
+    """Scripted, traced, compiled and wrapped modules train like the plain module. Kinds of modules that cannot be used are
+    refused by name."""
     def plain():
         torch.manual_seed(3)
         return nn.Sequential(nn.Linear(6, 5), nn.BatchNorm1d(5))
@@ -538,7 +542,7 @@ def check_sampler():
         assert len(set(flat_of(found[0][1])) | set(flat_of(found[1][1]))) >= 0.9 * len(allowed), loading
     assert drawn(batch_size=8, sampler=SubsetRandomSampler(range(100))) == drawn(batch_size=8, sampler=SubsetRandomSampler(range(100)))
 
-    mine, batches = drawn(batch_size=8)[0]  # By default, shuffle=False of the loader keeps the order of the data set.
+    mine, batches = drawn(batch_size=8)[0]  # The loader's default shuffle=False: samples are in the order of the data set.
     assert flat_of(batches)[:len(mine)] == sorted(mine)
     mine, batches = drawn(batch_size=8, sampler=Odd())[1]  # The order of another sampler is kept, too.
     mine = [i for i in range(199, 0, -2) if i in mine]
@@ -584,7 +588,7 @@ def check_sampler():
 
 def kept(directory, notes=None, make=lambda o: torch.optim.lr_scheduler.StepLR(o, 3), **more):
     """Makes a peer with checkpoints in a directory, its model, optimizer and scheduler."""
-    keeping.SHARE = 1e9  # State is collected in each round, even if a busy machine is slow.
+    keeping.SHARE = 1e9  # Collects the state in each round, even if this takes a large share of the time.
     model = made()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
     scheduler = make(optimizer)
@@ -643,7 +647,8 @@ def check_keep():
 
 
 def check_keep_scheduler():
-    """A single scheduler that `keep` does not name is restored; in other cases a warning names what starts again."""
+    """A learning-rate scheduler that `keep` does not name is restored if it is the only one. In other cases a warning names the
+    schedulers that start from the beginning."""
     def warned(notes, words):
         assert [text for text in notes if words in text], notes
 
@@ -661,7 +666,7 @@ def check_keep_scheduler():
     *_, scheduler, peer = kept(directory, notes, chain)
     assert scheduler.last_epoch > 0 and not [text for text in notes if "keep" in text], (scheduler.last_epoch, notes)
     peer.leave()
-    # The restarted program has no scheduler, two schedulers, makes it too late, or names something else.
+    # The restarted program has no scheduler, two schedulers, a scheduler that is made too late, or other names in `keep`.
     del notes[:]
     kept(directory, notes, lambda o: None)[3].leave()
     warned(notes, "make the scheduler before the Peer")
@@ -680,7 +685,7 @@ def check_keep_scheduler():
     steps(*kept(directory, notes, lambda o: None))
     kept(directory, notes)[3].leave()
     warned(notes, "the checkpoint has no state of the learning-rate scheduler")
-    # A scheduler that is named, directly or by functions, causes no warning. Without out= nothing is stored.
+    # A scheduler that `keep` names, directly or by functions, causes no warning. Without the option out nothing is stored.
     del notes[:]
     made_one = []
     kept(kept_directory(), notes, lambda o: made_one.extend([lr.StepLR(o, 3), lr.StepLR(o, 4)]),
@@ -690,7 +695,7 @@ def check_keep_scheduler():
 
 
 class Late:
-    """An object that finds its scheduler when it is called."""
+    """An entry of `keep` whose functions look up the scheduler only when they are called."""
 
     def __init__(self, made_one, i):
         self.made_one, self.i = made_one, i
@@ -791,7 +796,8 @@ def check_keep_format():
 
 
 def check_keep_old():
-    """Pickled checkpoints of the former version are read if they have only data, and run no code; others are refused."""
+    """Checkpoints of an older version are pickles. They are read without running code if they contain only data. Others are
+    refused."""
     def saved(what, save=torch.save):
         out = io.BytesIO()
         save(what, out)
@@ -810,7 +816,7 @@ def check_keep_old():
     good = _state.dump({"a": torch.ones(3), "b": [1, {"c": 2}]})
     script = saved(torch.jit.script(nn.Linear(1, 1)), torch.jit.save)
     def h1(tensor):
-        """Returns a state of this version with one tensor, [type, shape, offset, bytes]."""
+        """Returns a state in the present format with one tensor: [type, shape, offset, bytes]."""
         header = json.dumps({"a": {"tensor": tensor}}).encode()
         return b"H1" + struct.pack("<Q", len(header)) + header + bytes(16)
 
@@ -844,7 +850,7 @@ def check_unseeded():
     assert [one[3] for one in found] == [0, 0] and "consensus of 2 of 2" in found[0][4], found
     a, b = torch.tensor(found[0][2]), torch.tensor(found[1][2])
     assert float((a - b).norm() / a.norm()) < 1e-2, (a, b)
-    # All peers have a bootstrap list of all peers: one of them gives its model.
+    # All peers have a bootstrap list with all peers, so any of them may provide the initial model.
     found = together(3, unseeded, rounds=5, compress="none")
     given = [one[1] for one in found]
     assert given[0] == given[1] == given[2] and given[0] in [one[0] for one in found], found

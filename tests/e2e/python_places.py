@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Environments in which people run a Peer: python_places.py CHECK. Exits with 0, with an error message, or with 77 if a package
-is missing.
+"""Tests hearsay.Peer in a trainer and in a notebook: python_places.py CHECK. Exits with 0, with an error message, or with 77 if
+a package is missing.
 
     trainer   a trainer that owns the loop, like Lightning's, and calls back
     notebook  a kernel of Jupyter: cells that train, that start processes, and that are interrupted
@@ -19,7 +19,7 @@ PATIENCE = 120
 
 
 class Trainer:
-    """A trainer with its own loop. It knows nothing of peers: it calls callbacks, which may stop it."""
+    """A trainer with its own loop, without any code for peers. It calls callbacks, which may stop the loop."""
 
     def __init__(self, max_epochs, callbacks):
         self.max_epochs, self.callbacks, self.should_stop, self.n_steps = max_epochs, callbacks, False, 0
@@ -46,7 +46,7 @@ class Trainer:
 
 
 class PeerCallback:
-    """The callback in peer/api/python/README.md."""
+    """A callback for the trainer that runs a Peer, copied from peer/api/python/README.md."""
 
     def __init__(self, connect, model):
         self.connect, self.model, self.peer = connect, model, None
@@ -88,7 +88,7 @@ def fit(rank, connect, rounds_of_data, fails=False):
 
 
 def check_trainer():
-    """a trainer's callbacks make the peer, step, stop the loop, and leave where it fails"""
+    """callbacks of a trainer make the peer, call step(), stop the loop at the end of the run, and leave after an error"""
     import hearsay
     import numpy as np
 
@@ -145,7 +145,7 @@ class Notebook:
 
     def close(self):
         self.client.stop_channels()
-        if self.group != os.getpgid(0):  # If a check failed, processes of local() may be left. They end with the kernel.
+        if self.group != os.getpgid(0):  # Kills the whole process group: after a failed check, ranks of local() may remain.
             os.killpg(self.group, signal.SIGKILL)
         self.manager.shutdown_kernel(now=True)
 
@@ -190,7 +190,7 @@ def train_torch(rank, connect):
 
 
 def check_notebook():
-    """a cell trains a peer, starts four by local(), and is interrupted: the next cell goes on"""
+    """cells train a peer, start four peers by local(), and are interrupted; the next cell continues"""
     try:
         import ipykernel  # noqa: F401
         import jupyter_client  # noqa: F401
@@ -240,7 +240,7 @@ def in_cells(notebook, directory):
     said = cell("print([one[:2] for one in hearsay.local(2, train, rounds=5, topology='ring')])")
     assert said == "[(0, 5), (0, 5)]", said
 
-    # Threads of PyTorch have run in this process before it is forked.
+    # local() forks the kernel after PyTorch has started threads in it.
     said, error = notebook.run("import torch")
     if error is None:
         cell(TORCH)

@@ -17,7 +17,7 @@ fi
 "$python" - <<'PY' || skip "the loopback cannot be started"
 import fcntl, socket, struct
 with socket.socket() as s:
-    fcntl.ioctl(s, 0x8914, struct.pack("16sh", b"lo", 1))  # SIOCSIFFLAGS, IFF_UP
+    fcntl.ioctl(s, 0x8914, struct.pack("16sh", b"lo", 1))  # Enables the loopback interface (SIOCSIFFLAGS, IFF_UP).
 PY
 e2e_begin
 export PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1
@@ -42,7 +42,7 @@ for name in a b; do
     check "  its folder has what the page says" [ -s $name/model.safetensors -a -s $name/metrics.jsonl -a -s $name/summary.json ]
 done
 
-# taken ARGUMENTS: another program than a peer uses the default port.
+# taken ARGUMENTS: runs a peer while a program that is not a peer uses the default port.
 taken()
 {
     bounded "$python" - >taken.out 2>taken.err <<PY

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Tests of hearsay.simulate() from the view of a program: python_simulate.py CHECK. Exits with 0, or with an error message."""
+"""Tests of hearsay.simulate(): python_simulate.py CHECK runs the function CHECK. Exits with 0, or with an error message."""
 import hashlib
 import os
 import signal
@@ -14,7 +14,7 @@ RUN = dict(rounds=40, compress="qsgd:4", local_steps=2)
 
 
 def train(rank, connect, **more):
-    """Least squares on the peer's own rows. Returns the bits of its model, and what it knows of the run."""
+    """Solves least squares on the peer's own rows. Returns a hash of its model, and the figures of the run."""
     rng = np.random.default_rng(100 + rank)
     model = hearsay.packed({"w": np.zeros((20, 3)), "b": np.zeros(3)})
     peer = connect(model, **more)
@@ -58,7 +58,7 @@ def network():
 
 
 def held():
-    """The metrics of a 16-bit model describe the arrays in the program. This test measures these exactly."""
+    """The consensus distance of 16-bit models is that of the rounded arrays in the program, which the test computes exactly."""
     models = {}
 
     def half(rank, connect):

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/e2e/python_simulate.sh -- hearsay.simulate(): two runs have the same bits, and so has a cluster of processes. An
-# exception of one peer reaches the program and ends the other peers.
+# tests/e2e/python_simulate.sh -- hearsay.simulate(): two simulations and a cluster of processes give the same models, bit for
+# bit. An exception of one peer reaches the program and ends the other peers.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 
@@ -8,7 +8,7 @@ take_python
 e2e_begin
 export PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-# shellcheck disable=SC2317 # By check.
+# shellcheck disable=SC2317 # Called by check.
 simulate()
 {
     HEARSAY_LIBRARY=$library PYTHONPATH=$root/peer/api/python bounded "$python" "$root/tests/e2e/python_simulate.py" "$@"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/e2e/pytorch.sh -- models go to PyTorch and back: names, layouts and logits are those of its textbook modules.
-# Training has the same result as with PyTorch's optimisers. Skips if PyTorch is missing.
+# tests/e2e/pytorch.sh -- exchanges models with PyTorch in both directions: names, layouts and logits equal those of the modules
+# in tests/pytorch_models.py. Training gives the same result as PyTorch's optimisers. Skips if PyTorch is missing.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 
@@ -19,7 +19,7 @@ python3 "$root/tests/e2e/idx.py" idx 200 60 "$seed"
 python3 "$root/tests/e2e/idx.py" few/idx 16 20 "$seed"
 "$python" "$root/tests/e2e/pytorch_sets.py" . "$seed"
 
-# shellcheck disable=SC2317 # By check.
+# shellcheck disable=SC2317 # Called by check.
 pytorch()
 {
     "$python" "$root/tests/e2e/pytorch_check.py" "$@"
@@ -30,10 +30,11 @@ hearsay()
     bounded "$HEARSAY" "$@" >"$name.out" 2>"$name.err" </dev/null
 }
 
-# models_agree NAME SET DATA MODEL [--norm KIND]: PyTorch loads a model of hearsay, and hearsay a model of PyTorch.
+# models_agree NAME SET DATA MODEL [--norm KIND]: PyTorch loads a model of hearsay, and hearsay loads a model of PyTorch. Compares
+# logits and accuracy.
 models_agree()
 {
-    name=$1 # Of hearsay()'s files.
+    name=$1 # Prefix of the files that hearsay() writes.
     local set=$2 data=$3 model=$4
     shift 4
     hearsay train --model "$model" --data "$data" --rounds 12 --batch 16 --seed "$seed" "$@" --out "$name"
@@ -49,7 +50,7 @@ models_agree()
     check "$name: hearsay eval takes it" [ $? = 0 ]
     check "$name: and gives PyTorch's logits" \
         pytorch agree "$name-theirs.safetensors" "$name-theirs.logits" "$name.out" --model "$model" --set "$set" "$@"
-    # With so low a learning rate, the trained model equals the initial one.
+    # With such a low learning rate, training hardly changes the initial model.
     hearsay train --init "$name-theirs.safetensors" --model "$model" --data "$data" --rounds 1 --batch 16 --lr 1e-9 \
         --seed "$seed" "$@" --out "$name-again"
     check "$name: hearsay train --init takes it" [ $? = 0 ]
@@ -57,7 +58,8 @@ models_agree()
         pytorch near "$name-theirs.safetensors" "$name-again/model.safetensors" 1e-6
 }
 
-# training_agrees NAME SET DATA MODEL RECIPE: hearsay and PyTorch train twenty steps from the same model.
+# training_agrees NAME SET DATA MODEL RECIPE: hearsay and PyTorch train twenty steps from the same model, and must end with nearly
+# the same model.
 training_agrees()
 {
     name=$1-$5

@@ -1,21 +1,21 @@
 #!/usr/bin/python3
-"""Compares a model file with PyTorch's textbook module (tests/pytorch_models.py).
+"""Compares a model file with the PyTorch module of the same model (tests/pytorch_models.py).
 
   pytorch_check.py agree FILE LOGITS JSON --model SPEC [--norm KIND] --set KIND:DIR
-        load_state_dict accepts the file strictly. On the held-out set the module has the logits of LOGITS (float32,
-        [rows][classes]), and the loss and accuracy of JSON
+        checks that load_state_dict(strict=True) accepts the file, and that on the held-out set the module gives the logits
+        of LOGITS (float32, [rows][classes]) and the loss and accuracy of JSON
   pytorch_check.py write FILE --model SPEC ...
         writes a module's state_dict as safetensors, after its running statistics have changed
   pytorch_check.py near FILE FILE TOLERANCE
-        two files have the same tensors, except for running statistics
+        checks that two files have the same tensors, except for running statistics
   pytorch_check.py trained FIRST LAST --model SPEC ... --recipe NAME
-        PyTorch trains FIRST for ROUNDS steps and gets LAST. Each batch is the whole training set, so that the order of
-        samples does not matter
+        PyTorch trains the model FIRST for ROUNDS steps. Checks that the result is the model LAST. Each batch is the whole
+        training set, so that the order of samples does not matter
   pytorch_check.py flags NAME
         prints a recipe as options of hearsay train
 
-KIND is idx, cifar, rows, table or text, as in tests/e2e/pytorch_sets.py. The file has its own reader and writer of safetensors,
-so that it shares only the format with hearsay: 8 bytes of length, JSON, raw data.
+KIND is idx, cifar, rows, table or text, as in tests/e2e/pytorch_sets.py. This script has its own reader and writer of
+safetensors files (8 bytes of length, JSON, raw data), so it shares no code with hearsay.
 """
 import argparse
 import json
@@ -31,10 +31,10 @@ import pytorch_sets as sets  # noqa: E402
 import torch  # noqa: E402
 
 CONTEXT = sets.CONTEXT
-TOLERANCE = 1e-4  # Relative to the largest logit.
-# Tolerances, relative to the distance from the first model to the last: for each tensor of a smooth model, for the whole of a
-# model with ReLUs. With ReLUs, PyTorch in float32 ends up to 2 % of this distance from PyTorch in float64, because each ReLU
-# that decides differently changes the path.
+TOLERANCE = 1e-4  # Of logits, relative to the largest logit.
+# Tolerances of trained models, relative to the distance from the initial to the final model. TRAINED_SMOOTH: for each tensor of
+# a model without ReLUs. TRAINED: for a model with ReLUs as a whole. With ReLUs even PyTorch in float32 and in float64 differ by
+# up to 2 %, because a rounding error can switch a ReLU.
 TRAINED_SMOOTH, TRAINED = 1e-3, 5e-2
 ROUNDS, WARMUP = 20, 5
 RECIPES = {
@@ -119,7 +119,7 @@ def scored(path, logits, labels):
     right = int((logits.argmax(1) == labels).sum())
     if not abs(said["loss"] - loss) <= TOLERANCE * loss:
         return f"loss {said['loss']}, PyTorch has {loss}"
-    # With equal logits, either class may be chosen.
+    # The counts may differ by one sample, because two equal logits leave the choice of the class open.
     if not abs(said["accuracy"] * len(labels) - right) <= 1:
         return f"accuracy {said['accuracy']}, PyTorch has {right} of {len(labels)} right"
     return None
@@ -128,7 +128,7 @@ def scored(path, logits, labels):
 def write_module(args):
     torch.manual_seed(args.seed)
     module = module_for(args).train()
-    for p in module.parameters():  # Changes all initial values, so that a wrong one would be detected.
+    for p in module.parameters():  # Changes all initial values such as 0 and 1, so that mixed-up tensors are detected.
         p.data += 0.02 * torch.randn_like(p)
     x, _ = samples(args)
     with torch.no_grad():
@@ -186,7 +186,8 @@ def trained(args):
 
 
 def compare_ways(args, first, last, ours):
-    """Compares the distance between `ours` and `last` with the distance that PyTorch moved."""
+    """Checks the distance between hearsay's model `ours` and PyTorch's model `last`, relative to the distance that training
+    moved PyTorch's model."""
     names = sorted(k for k in ours if "num_batches" not in k)
     ways = {k: float((last[k] - first[k]).norm()) for k in names}
     offs = {k: float((ours[k].double() - last[k]).norm()) for k in names}

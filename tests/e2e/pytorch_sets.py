@@ -5,7 +5,7 @@
   rows/      train and test, libsvm text with 40 features, labels -1 and +1
   table/     train.csv and test.csv, 7 columns, labels 0 to 2 in the last column
   text/      train.txt and test.txt
-  few/       cifar/ and text/ again, with 16 training samples: one batch
+  few/       cifar/ and text/ again, with 16 training samples, so that one batch is the whole set
 
 tests/e2e/idx.py writes the images in MNIST's format.
 """
@@ -35,7 +35,7 @@ def rows(directory, rng):
         with open(os.path.join(directory, name), "w", encoding="ascii") as f:
             for i in range(n):
                 columns = sorted(rng.sample(range(FEATURES), 9))
-                if i == 0:  # Both files have all classes.
+                if i == 0:  # Ensures that both files contain all classes.
                     columns = range(FEATURES)
                 values = [(c, round(rng.uniform(0.1, 1), 4)) for c in columns]
                 label = "+1" if sum(weight[c] * v for c, v in values) > 0 else "-1"

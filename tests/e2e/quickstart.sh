@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# tests/e2e/quickstart.sh -- deploy/quickstart: its output before a build, and after a build that failed.
+# tests/e2e/quickstart.sh -- deploy/quickstart: what it prints before it builds, and after a build that fails.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
 
-# A replacement for cmake: saves the output so far, and fails.
+# Makes a program `cmake` that saves what quickstart has printed so far, and fails.
 mkdir bin
 cat >bin/cmake <<END
 #!/bin/sh

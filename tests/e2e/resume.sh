@@ -34,7 +34,7 @@ killed()
     setsid "$HEARSAY" "${run[@]}" --out "$dir" >>"$dir.out" 2>>"$dir.err" </dev/null &
     pid=$!
     wait_until 60 lines "$dir/peer-0/metrics.jsonl" $((from + more))
-    kill -9 -- "-$pid" # The peers are in its group, and on its leash.
+    kill -9 -- "-$pid" # Kills the process group of the parent, which contains the peers.
     wait "$pid" 2>/dev/null
 }
 
@@ -57,7 +57,7 @@ check "what they took is told: $told" eval \
     'jq -e ".checkpoints > 0 and .checkpoint_s > 0 and .checkpoint_s < .time_s" killed/peer-0/summary.json >/dev/null'
 check "checkpoints are gone at the end" eval '! ls killed/peer-*/checkpoint-* 2>/dev/null'
 
-# ---- A damaged checkpoint: the older one, which all have. ----
+# ---- A damaged checkpoint: all peers resume from the older one. ----
 
 killed damaged 500
 python3 -c '
@@ -88,17 +88,17 @@ check "  the others' training is not lost" eval \
     '[ "$(sed -n "/\"start\"/{n;p}" wiped/peer-0/metrics.jsonl | tail -n 1 | jq .round)" -gt 100 ]'
 check "  consensus of all" grep -q "consensus of 3 of 3" wiped.out
 
-# ---- Another command. ----
+# ---- Checkpoints of another run are refused. ----
 
 killed other 200
 check "flags that contradict the checkpoint's run are refused" eval \
     '! bounded "$HEARSAY" "${run[@]}" --seed 6 --out other >other.out 2>other.err &&
     grep -q "has another run: seed" other.err'
 
-# ---- Another peer's checkpoint. ----
+# ---- Checkpoints of another peer are refused. ----
 
 # newer DIR FILE: checks whether DIR has a checkpoint that is newer than FILE.
-# shellcheck disable=SC2317 # By wait_until.
+# shellcheck disable=SC2317 # Called by wait_until.
 newer()
 {
     [ -n "$(find "$1" -name 'checkpoint-?.safetensors' -newer "$2" 2>/dev/null)" ]
@@ -117,7 +117,7 @@ refused()
         '[ "$code" = 2 ] && grep -qE -e "$regex" mixed.err && cmp mixed.before mixed.after'
 }
 
-# mixed: a copy of the directory "other".
+# mixed: copies the directory "other" to "mixed".
 mixed()
 {
     rm -rf mixed
@@ -156,13 +156,14 @@ done
 check "--member-ttl '5d'" eval \
     '"$HEARSAY" "${run[@]}" --member-ttl 5d --out value 2>value.err >value.out; [ $? = 2 ] &&
     grep -q -e "--member-ttl: found" value.err'
-# ---- A stop that is asked for. ----
+# ---- Stops by SIGINT. ----
 
-# The next checkpoint would be an hour away, and the accuracy is not known before the end of the run.
+# With these options the next regular checkpoint would be written after an hour, and there is no evaluation before the end of the
+# run. The stop must write a checkpoint.
 setsid "$HEARSAY" "${run[@]}" --checkpoint 1h --evaluate-every 0 --out asked --json >>asked.out 2>>asked.err </dev/null &
 pid=$!
 wait_until 60 lines asked/peer-0/metrics.jsonl 500
-echoed INT "$pid" "-$pid" # As timeout(1) does: the child, and at once its whole group: one request.
+echoed INT "$pid" "-$pid" # To the process and its group, as timeout(1) does. Must count as one request.
 wait "$pid" 2>/dev/null
 check "Ctrl-C ends with 130" [ $? = 130 ]
 check "  it is said that peers stop" grep -q 'stopping: each peer finishes its step and takes a checkpoint' asked.err
@@ -191,7 +192,7 @@ check "the same command goes on" eval \
 check "  to the same models, bit for bit" eval '[ "$(tensors whole)" = "$(tensors asked)" ]'
 check "  from there" grep -q "^hearsay local: resuming the run in asked, from round $at of " asked.err
 once='reduce .[] as $l ([]; if $l.start then map(select(.round + .settle_rounds <= $l.from_round))
-    else . + [$l] end) | .[] | [.round, .settle_rounds, .loss]' # As peer/docs/json.md has it.
+    else . + [$l] end) | .[] | [.round, .settle_rounds, .loss]' # This jq program is in peer/docs/json.md.
 jq -cs "$once" whole/peer-1/metrics.jsonl >whole.lines
 jq -cs "$once" asked/peer-1/metrics.jsonl >asked.lines
 check "  each round has a line once, with the same figures" eval '[ "$(wc -l <whole.lines)" -gt 6000 ] && cmp whole.lines asked.lines'
@@ -200,7 +201,7 @@ check "  and counts the bytes of both starts: $first and $(jq .bytes_sent asked.
      [ "$(jq .bytes_sent_in_all asked.out)" = $((first + $(jq .bytes_sent asked.out))) ] &&
      jq -e ".seconds_in_all > .seconds" asked.out >/dev/null'
 check "  which a finished run says, too" eval '"$HEARSAY" "${run[@]}" --out asked >again.out 2>/dev/null; [ -s again.out ]'
-# Each round takes seconds, so the peers are still at their local steps when the second signal comes.
+# Each round takes seconds, so the peers are still in their local steps when the second signal arrives.
 setsid "$HEARSAY" "${run[@]}" --local-steps 200000 --out twice >>twice.out 2>>twice.err </dev/null &
 pid=$!
 wait_until 60 test -e twice/peer-0/metrics.jsonl
@@ -217,7 +218,7 @@ bounded "$HEARSAY" peer --name f --listen 127.0.0.1:0 --key killed/cluster.key -
 alone=(peer --name s --listen 127.0.0.1:0 --key killed/cluster.key --model logreg --data glyphs --rounds 1000000 --out single)
 start single "$HEARSAY" "${alone[@]}"
 wait_until 60 lines single/metrics.jsonl 50
-echoed INT "$started" # One request, though it comes as several.
+echoed INT "$started" # Several signals within milliseconds count as one request.
 finish "$started" 30
 check "a peer alone says from where it goes on: $(tail -n 1 single.err)" eval \
     'at=$(jq .resumes_at single/summary.json) && [ "$at" = "$(jq .round single/summary.json)" ] && jq -e .interrupted single/summary.json >single.jq &&
@@ -266,7 +267,8 @@ check "  with a note" grep -q "note: mixed: its checkpoints name no owner, becau
 kill -KILL "$started"
 wait "$started" 2>/dev/null
 forget "$started"
-# Both peers are killed, and only one comes back. The other one may have finished the run without it.
+# Both peers are killed near the end of the run, and only one is restarted. It cannot know whether the other one finished the
+# run.
 "$HEARSAY" key new end.key 2>/dev/null
 read -r port < <(free_ports 1)
 pair=(peer --key end.key --model mlp:784-32-10 --data glyphs --rounds 3000 --local-steps 10 --min-peers 2 --checkpoint 0.1s
@@ -292,13 +294,13 @@ check "other data than those of --out, and no flags" eval \
         --bootstrap 127.0.0.1:9 --out alone >alone.out 2>alone.err; [ $? = 2 ] &&
     grep -q -e "--out alone belongs to a run on other data" alone.err'
 
-# The files of --data change between two starts, and keep their kind.
+# The files of --data change between two starts, but not their data kind.
 for i in {1..60}; do echo "$((i % 7)),$((i % 5)),$((i % 2))"; done >rows.csv
 rows=(--model logreg --data csv:rows.csv,scale=none --rounds 100000000 --checkpoint 0.1s)
 for command in train "peer --name f --listen 127.0.0.1:0 --key killed/cluster.key"; do
     name=rows-${command%% *}
     sed -i '1s/.*/1,1,1/' rows.csv
-    # shellcheck disable=SC2086 # Several words.
+    # shellcheck disable=SC2086 # The variable holds several words.
     for expected in 0 0 1; do
         [ $expected = 0 ] || sed -i '1s/.*/2,1,1/' rows.csv
         touch "$name.before"

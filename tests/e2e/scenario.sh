@@ -4,7 +4,7 @@
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
 
-# sim NAME LINE...: simulates with a scenario of these lines; without lines, no scenario. Output: NAME.json.
+# sim NAME LINE...: simulates with a scenario of these lines, or without a scenario if there are none. Output: NAME.json.
 sim()
 {
     local name=$1 with=()
@@ -66,7 +66,7 @@ sim loss 'link = "* * loss=0.02"'
 check "loss makes it wait" takes loss 3 1000 nothing
 check "  and loses nothing" [ "$(of open .drift)" = "$(of loss .drift)" ]
 
-# ---- what goes wrong ----
+# ---- faults ----
 
 rounds=400
 faults=('link = "* * latency-us=1000"' 'at = "1 cut 0-3 4-7"' 'at = "2.5 heal 0-3 4-7"' 'at = "1 kill 2"'
@@ -104,7 +104,7 @@ sim early 'at = "0.05 leave *"'
 check "  nor where no round is done" jq -e "$stopped and .rounds == 0" early.json
 check "  it says so" [ "$(of early .verdict.text)" = "stopped at round 0 of 400, no consensus claimed" ]
 
-# ---- who waits for nobody ----
+# ---- runs that cannot begin ----
 
 sim vain 'at = "0.05 leave 1"'
 check "who leaves before the begin is missed: an end, with 2" [ "$code" = 2 ]
@@ -123,14 +123,14 @@ check "  but where paths are there again, it does" [ "$code $(of mended .verdict
 sim awaited 'at = "0 kill 1"' 'at = "300 restart 1"'
 check "  and who is to come is waited for" [ "$(of awaited '.simulated_s > 300')" = true ]
 
-# ---- ends ----
+# ---- kills of all peers ----
 
 sim outage 'at = "1 kill *"' 'at = "2 restart *"'
 check "all lose power, and begin anew" [ "$(of outage .verdict.n_among)" = 8 ]
 sim dark 'at = "1 kill *"'
 check "nobody is left: no success ($code)" [ "$code" = 1 ]
 
-# ---- files ----
+# ---- invalid scenario files ----
 
 # refused LINE TEXT: a scenario with LINE as its second line is refused with the message TEXT.
 refused()

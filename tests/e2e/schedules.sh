@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# tests/e2e/schedules.sh -- other momenta and other schedules of local steps than the default. The models of a TCP cluster
-# and of the simulator are equal; a killed run continues with the same bits; combinations that do not work are refused by
-# name.
+# tests/e2e/schedules.sh -- kinds of momentum and schedules of local steps other than the defaults. A TCP cluster and the simulator
+# give the same models; a killed run continues and gives the same models; invalid combinations of options are refused.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
@@ -19,7 +18,7 @@ for path in sorted(glob.glob(sys.argv[1] + "/peer-*/model.safetensors")):
 print(h.hexdigest())' "$1"
 }
 
-# equal NAME ARGS...: runs the same run over TCP and simulated, and compares the models.
+# equal NAME ARGS...: runs hearsay local and hearsay sim with ARGS, and compares the models.
 equal()
 {
     local name=$1 run
@@ -59,7 +58,7 @@ goes_on()
     setsid "$HEARSAY" "${run[@]}" --out "killed-$name" >"killed-$name.out" 2>"killed-$name.err" </dev/null &
     pid=$!
     wait_until 60 lines "killed-$name/peer-0/metrics.jsonl" 700
-    kill -9 -- "-$pid" # The peers are in its group, and on its leash.
+    kill -9 -- "-$pid" # Kills the process group of the parent, which contains the peers.
     wait "$pid" 2>/dev/null
     check "$name: killed, the same command goes on" eval \
         'bounded "$HEARSAY" "${run[@]}" --out "killed-$name" >"killed-$name.out" 2>"killed-$name.err"'
@@ -114,7 +113,7 @@ for learners in 1 4; do
     bounded "$HEARSAY" sim --peers 4 --model logreg --learners $learners --epochs 1 --seed "$seed" --json \
         >learners-$learners.out 2>learners-$learners.err </dev/null
 done
-# 20,000 samples are 156.25 steps of four batches of 32.
+# An epoch has 20,000 samples, which are 156.25 steps of four batches of 32.
 check "an epoch is 157 rounds of one learner each, or 40 of four" [ \
     "$(figures json learners-1.out rounds) $(figures json learners-4.out rounds)" = "157 40" ]
 for threads in 1 3; do
@@ -128,7 +127,8 @@ for rounds in 1 2; do
     bounded "$HEARSAY" train --model logreg --rounds $rounds --learners 4 --batch 512 --momentum 0 --clip 0.002 --lr 1 \
         --warmup 0 --schedule constant --seed "$seed" --out clip-$rounds --json >clip.out 2>clip.err </dev/null
 done
-# In the second step, the centre moves to the mean of four learners. Each moved 0.002 / 2, in nearly the same direction.
+# In the second step, the centre moves to the mean of four learners. Each learner has moved by 0.002 / 2 (clip / sqrt(4), times
+# the learning rate), in nearly the same direction.
 check "train: a gradient is cut by the root of the number of learners" python3 - <<'PY'
 import array, struct
 def model(rounds):
@@ -142,7 +142,7 @@ bounded "$HEARSAY" train --model logreg --rounds 9 --learners 3 --threads 4 >thr
 check "train: more threads than learners are refused" [ "$?: $(cat threads.err)" = \
     "2: hearsay train: --threads: found 4, expected at most the value of --learners, 3" ]
 
-# ---- local SGD, and one step a round before it ----
+# ---- local SGD, and post-local SGD (one local step per round at first) ----
 
 equal sma --mixer sma --local-steps 2 --centre-momentum 0.8
 equal ps --mixer ps
@@ -162,14 +162,14 @@ for post in 0 40; do
     bounded "$HEARSAY" sim --peers 4 --model logreg --local-steps 5 --post-local $post --epochs 1 --seed "$seed" --json \
         >epochs-$post.out 2>epochs-$post.err </dev/null
 done
-# 20,000 samples are 156.25 steps of four batches of 32.
+# An epoch has 20,000 samples, which are 156.25 steps of four batches of 32.
 check "an epoch is 32 rounds of 5 steps, or 40 of one and 24 of 5" [ \
     "$(figures json epochs-0.out rounds) $(figures json epochs-40.out rounds)" = "32 64" ]
 refuses "post-local where each round has one step" 'post-local: only with --local-steps above 1' --post-local 5
 refuses "post-local and steps by speed" 'post-local: only with --local-steps above 1' --post-local 5 --local-steps auto
 refuses "post-local for the whole run" 'post-local 100: expected less than the 100 rounds' --post-local 100 --local-steps 4
 
-# ---- pairs that take their mean ----
+# ---- --mixer gossip: pairs of peers average their models ----
 
 equal gossip --mixer gossip --peers 5
 equal gossip-random --mixer gossip --topology matching:3 --compress fp16 --local-steps 2 --momentum-kind qg

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tests/e2e/settings.sh -- what --help says of options is true, and a mistake is reported in one line.
+# tests/e2e/settings.sh -- checks what --help says about options, and that a wrong option is reported in one line.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
@@ -14,7 +14,7 @@ refused()
     check "$text" eval '[ "$code" = 2 ] && [ ! -s refused.out ] && [ "$(wc -l <refused.err)" = 1 ] && grep -qE -- "$pattern" refused.err'
 }
 
-# ---- What was meant. ----
+# ---- Suggestions for misspelled values. ----
 
 while read -r flag value meant; do
     refused "$flag $value: was it $meant?" ", did you mean $meant\\?" sim "--$flag" "$value"
@@ -47,7 +47,7 @@ code=$?
 check "a value from the environment is named so" eval '[ "$code" = 2 ] && grep -q "^hearsay sim: HEARSAY_POLICY: .*, did you mean sync?" env.err'
 refused "nothing is near: nothing is proposed" "found 'quux', expected .* edges:FILE \\(see" sim --topology quux
 
-# ---- Contradictions. ----
+# ---- Options that contradict each other. ----
 
 refused "rounds and epochs" '^hearsay local: --rounds and --epochs contradict each other' local --rounds 5 --epochs 3
 refused "a torus of another size" '^hearsay local: --topology: torus:3x3 is for 9 peers, but --peers is 8' local --topology torus:3x3 --peers 8
@@ -56,12 +56,12 @@ refused "a norm without norms" '^hearsay train: --norm: only with a --model that
 refused "a flag of another mixer" '^hearsay sim: --error-feedback: only with --mixer average' sim --error-feedback false
 refused "peers and minimum" '^hearsay sim: .*--min-peers' sim --peers 4 --min-peers 5
 
-# ---- What --help prints is so. ----
+# ---- Choices and defaults in --help. ----
 
 # Each listed choice is accepted, and another one is refused. Giving a default explicitly must not change the run.
 python3 - "$HEARSAY" >help.txt <<'PY'
 import re, subprocess, sys
-# What a key goes with, where it is of some runs only; - is a model that takes too long here.
+# Options without which a key has no effect and is refused. "-": the key is not tested, because its models train too long.
 WITH = {"norm": "-", "error-feedback": "--mixer average", "factor-masking": "--mixer average",
         "collective": "--mixer allreduce", "centre-momentum": "--mixer sma",
         "beta2": "--optimiser adam", "learner-momentum": "--learners 2", "post-local": "--local-steps 2", "max-pull": "--byzantine 1 --topology complete --peers 5"}
@@ -75,7 +75,7 @@ for command in "train", "local", "sim", "peer":
 PY
 check "--help lists the options of a run" [ "$(awk -F '\t' '$2 == "run"' help.txt | wc -l)" -gt 90 ]
 
-# A choice is checked before --help, which ends the command before it does anything.
+# Values are tested together with --help: the command checks the value first, and then only prints its help.
 while IFS=$'\t' read -r command _ name arg _ _; do
     [[ $arg =~ ^[a-z0-9]+(\|[a-z0-9:N]+)+$ ]] || continue
     bad=
@@ -86,7 +86,7 @@ while IFS=$'\t' read -r command _ name arg _ _; do
     check "$command --$name takes $arg and nothing else$bad" [ -z "$bad" ]
 done < <(sort -t $'\t' -k 3,3 -u help.txt)
 
-# run_of FLAGS...: prints the run.txt of a simulation of two peers and two rounds. `sim` has all keys, `train` has fewer.
+# run_of FLAGS...: prints the run.txt of a simulation of two peers and two rounds. `sim` is used because it has all run keys.
 run_of()
 {
     rm -rf of
@@ -94,7 +94,7 @@ run_of()
     cat of/run.txt 2>/dev/null
 }
 
-# All defaults are given at once, and then each default that needs another key.
+# Gives all defaults in one command, and then each default of a key that needs another option.
 defaults=()
 while IFS=$'\t' read -r command where name _ default with; do
     [ "$command" = sim ] && [ "$where" = run ] && [ "$default" != - ] || continue
@@ -111,7 +111,7 @@ check "a run's text is found" grep -q '^topology=ring$' <<<"$plain"
 check "the ${#defaults[@]} defaults of --help are the defaults" [ ${#defaults[@]} -gt 20 -a "$(run_of "${defaults[@]}")" = "$plain" ]
 check "another value is another run" [ "$(run_of --gamma 0.5)" != "$plain" ]
 
-# ---- A file of settings. ----
+# ---- --config files. ----
 
 # prints NAME ARGS...: stores the output of hearsay ARGS --print-config in the file NAME.
 prints()
@@ -157,7 +157,7 @@ check "the command line wins over the environment, and that over the file" eval 
 prints epochs sim --config printed --epochs 2
 check "a rival on the command line hides the file's" eval 'grep -qx "epochs = 2" epochs && ! grep -q "^rounds" epochs'
 
-# wrong TEXT LINES PATTERN: a settings file of these lines is refused.
+# wrong TEXT LINES PATTERN: a --config file with these lines is refused with a message that matches PATTERN.
 wrong()
 {
     printf '%b' "$2" >wrong.toml

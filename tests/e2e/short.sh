@@ -6,7 +6,7 @@
 e2e_begin
 
 check "keygen" eval '"$HEARSAY" key new cluster.key 2>keygen.err'
-export HEARSAY # For shells of a disk of their own.
+export HEARSAY # For the shells that full_disk starts.
 run=(--key cluster.key --model logreg --rounds 1 --out out)
 
 # short TEXT CODE REGEX LIMITS ARGS...: under `ulimit LIMITS`, hearsay ARGS ends with exit code CODE and a matching
@@ -15,7 +15,7 @@ short()
 {
     local text=$1 code=$2 regex=$3 limits=$4 status
     shift 4
-    # shellcheck disable=SC2086 # Words.
+    # shellcheck disable=SC2086 # The variable holds several words.
     (ulimit $limits && bounded "$HEARSAY" "$@") >short.out 2>short.err </dev/null
     status=$?
     if [ "$status" = "$code" ] && grep -qE -- "$regex" short.err; then
@@ -25,7 +25,7 @@ short()
     fi
 }
 
-# ---- The door. ----
+# ---- Invalid descriptors for --listen and --parent-fd. ----
 
 check "a listening descriptor that is no socket" eval \
     '"$HEARSAY" peer "${run[@]}" --listen fd:0 </dev/null >fd.out 2>fd.err; [ $? = 2 ] &&
@@ -34,7 +34,7 @@ check "a leash that is no descriptor" eval \
     '"$HEARSAY" peer "${run[@]}" --listen 127.0.0.1:0 --parent-fd 77 </dev/null >fd.out 2>fd.err; [ $? = 2 ] &&
     grep -q -e "--parent-fd 77: bad file descriptor" fd.err'
 
-# ---- Descriptors and memory. ----
+# ---- Too few file descriptors, too little memory. ----
 
 for n in 6 7 8 9 10 11 12 13; do
     short "peer: $n descriptors" 1 '[Tt]oo many open files' "-n $n" peer "${run[@]}" --listen 127.0.0.1:0
@@ -42,20 +42,20 @@ done
 for n in 6 9; do
     short "local: $n descriptors" 1 '[Tt]oo many open files' "-n $n" local --peers 2 --model logreg --rounds 1
 done
-if ! grep -qE "__[at]san_init" "$HEARSAY"; then # A sanitizer needs terabytes of addresses.
-    # Too little memory for a pool of threads, which have stacks of 8 MiB, in addition to the worker.
+if ! grep -qE "__[at]san_init" "$HEARSAY"; then # Sanitizers need terabytes of address space.
+    # Address space for the worker thread, but not for libuv's thread pool, whose threads have stacks of 8 MiB.
     (ulimit -v 100000 && exec timeout -s TERM 2 "$HEARSAY" peer "${run[@]}" --listen 127.0.0.1:0 \
         --bootstrap 127.0.0.1:9) >short.out 2>short.err </dev/null
     status=$?
     check "peer: little memory, and nobody at a numeric address: $status" [ "$status" -le 124 ]
     for command in train "sim --peers 2" "local --peers 2" "peer --listen 127.0.0.1:0 --key cluster.key"; do
-        # shellcheck disable=SC2086 # Words.
+        # shellcheck disable=SC2086 # The variable holds several words.
         short "${command%% *}: a model that does not fit" 1 "out of memory for the (trainer|model's activations)" "-v 400000" \
             $command --model mlp:784-8192-8192-10 --rounds 1
     done
 fi
 
-# ---- The disk. ----
+# ---- Files that cannot be written, full disks. ----
 
 # If a directory has the name of an output file, the command ends before training.
 for file in metrics.jsonl model.safetensors; do
@@ -75,11 +75,11 @@ done
 
 # Files may have at most 16 KiB, and the model has 31 KiB.
 for command in train "sim --peers 2" "peer --listen 127.0.0.1:0 --key cluster.key" "local --peers 2"; do
-    # shellcheck disable=SC2086 # Words.
+    # shellcheck disable=SC2086 # The variable holds several words.
     short "${command%% *}: files may not be large enough" 1 'File too large|file too large' "-f 16 -c 0" \
         $command --model logreg --rounds 2 --out "small-${command%% *}"
 done
-# The file size is limited during training, so that the disk space reserved for the model cannot be used.
+# Limits the file size during training, so that the model cannot be written although its disk space is reserved.
 if command -v prlimit >/dev/null; then
     start limited "$HEARSAY" peer --listen 127.0.0.1:0 --key cluster.key --model logreg --rounds 60 --local-steps 200 --out limited --quorum-timeout 1
     check "peer: trains" wait_until 60 round_at_least limited/metrics.jsonl 1
@@ -98,7 +98,7 @@ full_disk()
 }
 if full_disk 64 true; then
     # The model has 31 KiB, and the metrics lines of 2,000 rounds fill the rest of the disk.
-    # shellcheck disable=SC2016 # The inner shell's.
+    # shellcheck disable=SC2016 # The inner shell expands the string.
     full_disk 128 '"$HEARSAY" peer --key cluster.key --listen 127.0.0.1:0 --model logreg --rounds 2000 --batch 1 \
         --quorum-timeout 1 --out disk/a; status=$?; ls -l disk/a >&2; [ $status = 1 ] && [ -s disk/a/model.safetensors ] &&
         [ -s disk/a/summary.json ] && ! ls -A disk/a | grep -q reserve'

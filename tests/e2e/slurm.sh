@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/e2e/slurm.sh -- deploy/slurm/hearsay.sbatch with a real Slurm of one node, which this script starts. Four tasks
-# train and agree. A job that is cancelled continues in another job.
+# tests/e2e/slurm.sh -- runs deploy/slurm/hearsay.sbatch with a real Slurm cluster of one node, which this script starts. Four tasks
+# train and end in consensus. The run of a cancelled job continues in a second job.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 for need in munged slurmctld slurmd sbatch scontrol squeue scancel; do
@@ -44,7 +44,7 @@ start munged munged --foreground --force --key-file="$work/munge/key" --socket="
 wait_until 20 test -S munge/socket || skip "munged does not start: $(tail -n 1 munged.err)"
 start slurmctld slurmctld -D -f "$SLURM_CONF"
 start slurmd slurmd -D -N localhost -f "$SLURM_CONF"
-# shellcheck disable=SC2317 # By wait_until.
+# shellcheck disable=SC2317 # Called by wait_until.
 idle()
 {
     [ "$(sinfo -h -o %T 2>/dev/null)" = idle ] || { none_alive "${pids[@]}" && return 0; }
@@ -89,7 +89,7 @@ under_way()
     round_at_least again/rank-0/metrics.jsonl 20
 }
 check "  that gets under way" wait_until 60 under_way
-scancel --signal=TERM "$job" # As --signal=TERM@60 does, a minute before its time is over.
+scancel --signal=TERM "$job" # Slurm sends the same signal 60 s before the time limit (--signal=TERM@60).
 check "  and ends at SIGTERM" wait_until 60 over
 stopped=$(last_round again/rank-0/metrics.jsonl)
 check "  with a checkpoint of each" [ "$(ls -d again/rank-*/checkpoint* 2>/dev/null | wc -l)" -ge 4 ]

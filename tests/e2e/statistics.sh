@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/e2e/statistics.sh -- a model with batch norms: the exact drift counts trained parameters only, and the distance of
-# the running statistics is reported in addition.
+# tests/e2e/statistics.sh -- a model with batch norms: the exact consensus distance is computed from the trained parameters only.
+# The distance of the running statistics is reported separately.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
@@ -44,7 +44,7 @@ for way in sim local; do
     check "$way: and no such line" [ "$(grep -c ^drift "$way.out") $(grep -c ^statistics "$way.out")" = "1 0" ]
 done
 
-# ---- The bytes of a round: statistics go beside the codec, not through it. ----
+# ---- Bytes of a round: running statistics are sent uncompressed. ----
 
 # sized CODEC BYTES EVERY: checks the size of a delta of resnet:8. Every EVERY-th delta begins with the 480 running
 # statistics (1 + 4 * 480 bytes). In a ring, each peer sends one delta per round over each of its two edges.
@@ -58,7 +58,7 @@ sized()
         "$(awk -v m="$2" -v k="$3" 'BEGIN { print 2 * (m - 1920 + 1920 / k) + 1 }')"
 }
 sized none $((1 + 4 * 75002 + 1921)) 1
-sized sign:0 $((1 + 4 + 9376 + 1921)) 5 # 1921 / (0.05 * 9381) = 4.1
+sized sign:0 $((1 + 4 + 9376 + 1921)) 5 # Statistics take at most 5 % of the bytes: 1921 / (0.05 * 9381) = 4.1, so every 5th.
 "$HEARSAY" topology ring --peers 8 --model resnet:8 --compress sign:0 >topology.out 2>topology.err
 check "  in words" eval 'grep -q "^message  *11302 bytes" topology.out && grep -q "^statistics  *1921 .* in one of 5 messages; the others have 9382 bytes, the mean is 9766$" topology.out'
 check "compressors --model sizes what is trained: $("$HEARSAY" compressors --model resnet:8 --compress none --json | grep '"n_params"')" \
@@ -67,7 +67,7 @@ check "compressors --model sizes what is trained: $("$HEARSAY" compressors --mod
 "$HEARSAY" topology ring --model logreg --compress none >topology.out 2>topology.err
 check "a model without has none" eval 'grep -q "^message  *31401 bytes" topology.out && ! grep -q ^statistics topology.out'
 
-# ---- Live peers, whose weights stand still: only their statistics are apart. ----
+# ---- Peers that train with learning rate 0: only their running statistics differ. ----
 
 check "keygen" eval '"$HEARSAY" key new cluster.key 2>keygen.err'
 read -r -a port < <(free_ports 4)

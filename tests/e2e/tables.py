@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes tables with the difficulties of real data: tables.py DIR [MUSHROOMS].
+"""Writes synthetic tables with properties of real data that make learning difficult: tables.py DIR [MUSHROOMS].
 
   DIR/cover/      like covtype: 20,000 rows of 54 columns, ten of them numbers from tens to thousands,
                   44 of them 0 or 1; seven classes with shares of 3 to 40 %
@@ -8,8 +8,8 @@
   DIR/gaps/       6,000 rows: numbers, categories, a tenth of the cells missing, three classes
   DIR/near/       4,000 rows of three columns whose spread is small compared with their values: a
                   timestamp, a coordinate, a price in cents; two classes
-  DIR/mushrooms/  with MUSHROOMS, a directory of the set in libsvm's form: its original letters, the
-                  label in the first column, ? if a root is not known
+  DIR/mushrooms/  with MUSHROOMS, a directory of the mushroom data set in libsvm format: converted back to
+                  its original letters, with the label in the first column, and ? for an unknown stalk root
 
 Each directory except own has train.csv and test.csv.
 """
@@ -18,12 +18,12 @@ import os
 import random
 import sys
 
-# Mean and deviation of the ten columns, as in covtype.
+# Mean and standard deviation of the ten numeric columns, as in the data set covtype.
 NUMBERS = ((2959, 280), (156, 112), (14, 7.5), (269, 212), (46, 58), (2350, 1559), (212, 27), (223, 20),
            (143, 38), (1980, 1324))
 CLASSES = 7
 
-# Categories of the 22 attributes, in the order of the data set's description.
+# Categories of the 22 attributes of the mushroom data set, in the order of its description.
 LETTERS = ("bcxfks", "fgys", "nbcgrpuewy", "tf", "alcyfmnps", "adfn", "cwd", "bn", "knbhgropuewy", "et",
            "bcuezr?", "fyks", "fyks", "nbcgopewy", "nbcgopewy", "pu", "nowy", "not", "ceflnpsz",
            "knbhrouwy", "acnsvy", "glmpuwd")
@@ -100,7 +100,8 @@ def near(directory, n):
 
 
 def mushrooms(directory, source):
-    """Converts rows: entry k is one of the categories of attribute k, and the categories are numbered through all attributes."""
+    """Converts libsvm rows to letters. Entry k of a row is the category of attribute k. Category numbers continue from one
+    attribute to the next."""
     begin = [1 + sum(len(s) for s in LETTERS[:k]) for k in range(len(LETTERS))]
     for out, name in zip(both(directory, "mushrooms"), ("agaricus.txt.train", "agaricus.txt.test")):
         with open(os.path.join(source, name)) as f, out:

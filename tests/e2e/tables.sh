@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# tests/e2e/tables.sh -- real-world tables are learnt as well as by scikit-learn: columns of very different ranges,
-# missing values, categories. (moments.sh tests peers with their own files.) MUSHROOMS, a directory with
-# agaricus.txt.train and agaricus.txt.test, adds this data set with its original letters.
+# tests/e2e/tables.sh -- compares the accuracy on tables with that of scikit-learn: columns of very different ranges, missing
+# values, categories. (moments.sh tests peers with different files.) If the variable MUSHROOMS names a directory with
+# agaricus.txt.train and agaricus.txt.test, this data set is tested, too.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
@@ -27,14 +27,14 @@ near()
     check "$1: $ours %, scikit-learn $3 %" within "$ours" "$(awk -v x="$3" 'BEGIN { print x - 1 }')" 100
 }
 
-# learns SET LABEL THEIRS MODEL SPEC ARGS...: four peers share a table. THEIRS is measured again if scikit-learn is
-# installed.
+# learns SET LABEL THEIRS MODEL SPEC ARGS...: four peers train on a table. THEIRS: accuracy of scikit-learn in percent, which is
+# measured again if scikit-learn is installed.
 learns()
 {
     local set=$1 label=$2 theirs=$3 model=$4 spec=$5 arm=logreg again
     shift 5
     [ "${model%%:*}" = mlp ] && arm="mlp 64"
-    # shellcheck disable=SC2086 # Two words.
+    # shellcheck disable=SC2086 # The variable holds two words.
     if [ -n "$python" ]; then
         again=$("$python" "$tools/tables_sklearn.py" "data/$set" "$label" $arm)
         check "$set, $arm: scikit-learn has $again %, $theirs % is on record" \

@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# tests/e2e/threads.sh -- hearsay sim with one thread and with several: the models, metrics and summaries are equal bit
-# for bit, except for the seconds. Combinations that do not work are refused.
+# tests/e2e/threads.sh -- hearsay sim gives the same models, metrics and summaries with one thread and with several, bit for bit,
+# except for measured seconds. Options that allow only one thread are refused with more.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
 command -v jq >/dev/null || skip "there is no jq here"
 
-simulate() # NAME FLAGS...
+simulate() # simulate NAME FLAGS...: runs hearsay sim with these flags. Output: NAME.
 {
     local name=$1
     shift
     bounded "$HEARSAY" sim --peers 9 --data glyphs --seed "$seed" --json --out "$name" "$@" >"$name.json" 2>"$name.err"
 }
 
-same() # WHAT FLAGS...
+same() # same TEXT FLAGS...: checks that one thread and several threads give the same result.
 {
     local what=$1 n
     shift
@@ -36,7 +36,7 @@ same layers --overlap layer --model lenet5 --rounds 3 --batch 10
 simulate auto --model logreg --rounds 5 --shard auto
 check "--shard auto takes one thread by itself" [ $? = 0 ]
 for flags in "--shard auto" "--attack negated"; do
-    # shellcheck disable=SC2086 # FLAGS are words.
+    # shellcheck disable=SC2086 # The variable holds several words.
     simulate refused --threads 2 --model logreg --rounds 5 $flags
     check "$flags on two threads is refused" [ $? = 2 ]
     check "$flags is named" grep -q -- "--threads: found 2, expected 1 with ${flags%% *}" refused.err

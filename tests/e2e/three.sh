@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/e2e/three.sh -- three peers with a bootstrap list: one is killed and comes back, a fourth joins late. All end with
-# one model.
+# tests/e2e/three.sh -- three peers with a bootstrap list: one is killed and restarted, and a fourth joins late. All must end in
+# consensus.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
@@ -35,7 +35,7 @@ check "  and which codec: $(python3 -c 'import json; print(*(m["codec"] for m in
 import json, sys
 sys.exit(not all(m["codec"] for m in json.load(open("status.out"))["members"]))'
 for how in "" --exact; do
-    # shellcheck disable=SC2086 # A flag or none.
+    # shellcheck disable=SC2086 # The variable holds one flag or none.
     bounded "$HEARSAY" drift --bootstrap "127.0.0.1:$pa" --key cluster.key --json $how >drift.out 2>drift.err
     relative=$(figures json drift.out relative_drift)
     check "hearsay drift $how answers: $relative" within "$relative" 1e-9 1
@@ -56,7 +56,7 @@ import json, sys
 j = json.load(open("past.out"))
 same = [p for p in j["peers"] if j["exact"]["round_min"] <= p["round"] <= j["exact"]["round_max"]]
 sys.exit(not same and not j["drift"] == j["relative_drift"] == j["ratio"] == None)'
-# shellcheck disable=SC2317 # By wait_until.
+# shellcheck disable=SC2317 # Called by wait_until.
 unknown()
 {
     bounded "$HEARSAY" drift "${observe[@]}" >past.out 2>past.err
@@ -91,7 +91,7 @@ end=$(($(now_ms) + 300000))
 for i in 0 1 2 3; do
     left=$(((end - $(now_ms)) / 1000))
     check "peer $i ends with 0" finish "${pid[$i]}" $((left > 1 ? left : 1))
-    [ "$failed" = 0 ] || end=$(now_ms) # No use in waiting for the rest.
+    [ "$failed" = 0 ] || end=$(now_ms) # After a failure the loop ends at once.
 done
 read -r _ relative _ < <(figures drift peer-{0,1,2,3}/model.safetensors)
 check "exact relative drift of the four models: ${relative-none} <= 1.15e-3" within "${relative-none}" 0 1.15e-3

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tests/e2e/trace.sh -- traces of real peers and of a simulation, in the form of the golden traces, and the levels of messages.
+# tests/e2e/trace.sh -- --trace of real peers and of a simulation, in the format of tests/golden/traces, and --log-level.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
@@ -28,13 +28,14 @@ refuses()
     [ $? = 2 ] && grep -qE -- "$pattern" refused.err && [ "$(wc -l <refused.err)" = 1 ]
 }
 
-# phases FILE PEER: prints the phases of a peer, each once, without the consensus phase, whose length depends on time.
+# phases FILE PEER: prints the phases of a peer, each once. Leaves out the consensus phase, which differs between TCP and the
+# simulator, because its length depends on time.
 phases()
 {
     sed -nE "s/^ *[0-9.]+  $2  at [0-9]+: ([a-z]+).*/\1/p" "$1" | uniq | grep -v consensus
 }
 
-# levels FILE: prints the levels of the messages with a time, each once.
+# levels FILE: prints the different levels of the messages that have the form of --log-level.
 levels()
 {
     grep -E '^([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{3}Z|[0-9]+\.[0-9]{6}) ' "$1" | cut -d' ' -f2 | sort -u | xargs
@@ -70,7 +71,7 @@ check "  check finds a broken line" eval '! trace check broken.trace >/dev/null'
 check "  --trace does not change the result" eval \
     '"$HEARSAY" sim --peers 3 "${run[@]}" >sim3.out 2>/dev/null && diff <(grep -E "^drift|^consensus" sim.out) <(grep -E "^drift|^consensus" sim3.out)'
 
-# ---- Which files, and failures ----
+# ---- Files that are refused, and write errors ----
 
 check "key" eval '"$HEARSAY" key new ours.key 2>/dev/null'
 alone=(peer --key ours.key --listen 127.0.0.1:0 --name one "${run[@]}")

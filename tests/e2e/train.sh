@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# tests/e2e/train.sh -- hearsay train: files, seeds, --init, threads; and every form of data with train, eval and a
-# cluster.
+# tests/e2e/train.sh -- hearsay train: files, seeds, --init, threads. Also tests each data format with train, eval and a cluster.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
@@ -57,7 +56,7 @@ for key in ms_per_step train_seconds peak_rss_bytes n_params; do
 done
 run epochs-eval eval epochs/model.safetensors --data mnist:digits --json
 same "eval of the file gives the same accuracy" "$(value epochs test_accuracy)" "$(value epochs-eval accuracy)"
-# The two commands use other batch sizes, so that the sums are rounded differently.
+# train and eval evaluate with different batch sizes, so their sums are rounded differently.
 check "and the same loss, but for rounding" within \
     "$(awk -v a="$(value epochs test_loss)" -v b="$(value epochs-eval loss)" 'BEGIN { print a / b }')" 0.99999 1.00001
 
@@ -66,7 +65,7 @@ check "--evaluate-every 0: held-out figures at the end only" \
     [ "$(grep -c '"test_loss": null' seldom/metrics.jsonl)" = 2 ]
 check "  and the model does not depend on it" cmp epochs/model.safetensors seldom/model.safetensors
 
-# ---- Seeds, peers of one, threads. ----
+# ---- Seeds, runs of one peer, threads. ----
 
 run again train "${mnist[@]}" --epochs 3 --out again
 check "the same seed gives the same file" cmp epochs/model.safetensors again/model.safetensors
@@ -89,7 +88,7 @@ done
 check "augmented images give another model" eval '! cmp -s plain/model.safetensors crop-1/model.safetensors'
 check "  the same each time" cmp crop-1/model.safetensors crop-2/model.safetensors
 
-# ---- A path alone; logits; Ctrl-C. ----
+# ---- --data without a kind; logits; Ctrl-C. ----
 
 run sniffed train --model mlp:784-32-10 --data digits --batch 30 --seed "$seed" --epochs 3 --out sniffed
 run sniffed-kind inspect sniffed/model.safetensors --json
@@ -203,7 +202,7 @@ for spec in text:rows/table.csv libsvm:rows/table.csv csv:rows/sparse.svm; do
 done
 
 # Peers of one run may have different files of the same kind. A peer with data of another kind is refused.
-rm -r second # It is of the run above.
+rm -r second # This directory belongs to the run above.
 start founder "$HEARSAY" peer --listen "127.0.0.1:$port" "${alone[@]}" --model logreg --data rows/table.csv \
     --rounds 1000000 --final-drift 0 --out founder
 founder=$started

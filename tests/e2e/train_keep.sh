@@ -9,7 +9,7 @@ command -v jq >/dev/null || skip "there is no jq here"
 run=(train --model mlp:784-32-10 --rounds 20000 --batch 20 --seed "$seed" --checkpoint 0.05s
     --optimiser adam --lr 0.001 --evaluate-every 3)
 
-# there DIR: checks whether DIR has a checkpoint. newer DIR FILE: checks whether it has one that is newer than FILE.
+# there DIR: succeeds if DIR has a checkpoint. newer DIR FILE: succeeds if DIR has a checkpoint that is newer than FILE.
 there()
 {
     ls "$1"/checkpoint-?.safetensors >/dev/null 2>&1
@@ -34,7 +34,7 @@ same()
     check "$1: the model of a run that was never interrupted, bit for bit" [ "$(tensors whole)" = "$(tensors "$2")" ]
 }
 
-# once DIR: prints the rows of metrics.jsonl, without rows that a later start repeats (peer/README.md).
+# once DIR: prints the lines of metrics.jsonl, without lines of rounds that a later start did again.
 once()
 {
     jq -s 'reduce .[] as $l ([];
@@ -44,7 +44,7 @@ once()
 check "never interrupted" eval 'bounded "$HEARSAY" "${run[@]}" --out whole >whole.out 2>whole.err'
 check "  its checkpoints are gone" eval '! there whole'
 
-# ---- Killed. ----
+# ---- A run that is killed. ----
 
 for k in 1 2 3; do
     touch mark
@@ -64,11 +64,11 @@ check "  each epoch's line once, with the same figures" cmp whole.lines killed.l
 check "  its start lines say from where: $(jq -c 'select(.start).from_round' killed/metrics.jsonl | tr '\n' ' ')" eval \
     '[ "$(jq "select(.start).from_round" killed/metrics.jsonl | tail -n 1)" -gt 0 ]'
 
-# ---- Stopped. ----
+# ---- A run that is stopped. ----
 
 start stopped "$HEARSAY" "${run[@]}" --out stopped --checkpoint 1h --json
 wait_until 60 test -s stopped/metrics.jsonl
-echoed TERM "$started" # One request, as timeout(1) makes it.
+echoed TERM "$started" # Several signals within milliseconds, as from timeout(1), count as one request.
 finish "$started" 60
 at=$(jq .round stopped.out)
 check "SIGTERM at round $at: exit code 130" [ "$code" = 130 ]
@@ -83,7 +83,7 @@ kill -INT "$started"
 finish "$started" 60
 check "--checkpoint off writes none, and that is said" eval '! there none && grep -q "the same command starts again" none.err'
 
-# ---- Checkpoints that are none. ----
+# ---- Damaged checkpoints, and checkpoints that cannot be written. ----
 
 touch mark
 start bad "$HEARSAY" "${run[@]}" --out bad
@@ -112,8 +112,8 @@ code=$?
 check "one of another run is refused: $(tail -n 1 other.err | cut -c 1-120)" eval \
     '[ "$code" = 2 ] && grep -q "cannot be used: a peer of a cluster wrote it; --fresh starts the run again$" other.err'
 
-# A disk that takes none says so for each: it is told at once, and then ever more seldom.
-# told NAME LINES ARGS...: in a run that tries some twenty times a second, until it has so many lines of metrics.
+# told NAME LINES ARGS...: trains with checkpoints that cannot be written, about twenty per second, until metrics.jsonl has LINES
+# lines. Checks that the first failure is reported at once, and later ones at growing intervals.
 lines()
 {
     [ -f "$1" ] && [ "$(wc -l <"$1")" -ge "$2" ]
@@ -140,9 +140,9 @@ told no-room 15 "${run[@]}" --rounds 100000000
 check "keygen" eval '"$HEARSAY" key new cluster.key 2>keygen.err'
 told no-room-peer 3000 peer --listen 127.0.0.1:0 --key cluster.key --name a --model mlp:784-32-10 --rounds 100000000 --checkpoint 0.05s
 
-# ---- No room for the model. ----
+# ---- A model that cannot be written. ----
 
-# wants DIR: the model's name is taken by a directory before the end comes.
+# During training a directory gets the name of the model file, so the model cannot be stored at the end.
 start full "$HEARSAY" "${run[@]}" --out full --disk-timeout 600
 wait_until 60 there full
 mkdir full/model.safetensors

@@ -12,7 +12,7 @@ follow_pages trixie
 check "tests/run --quick" types "TEST_SHARE=4 tests/run --quick" 4
 grep '^not ok' typed.out | sed 's/^/# /'
 
-# The packages that the image installs at run time must be enough for the program.
+# Checks in a second, bare Debian that the run-time packages of deploy/Dockerfile are enough to run the program.
 mv tree built
 bare_tree "$(docker_base_tar trixie)"
 mkdir -p tree/root/hearsay && cp -r built/root/hearsay/deploy tree/root/hearsay && cp built/root/hearsay/build/release/hearsay tree/usr/local/bin

@@ -19,8 +19,8 @@ remove_hosts()
 }
 at_exit remove_hosts
 
-# shape KBIT: limits both directions of the link. The token bucket lets its content pass at once; it is small against a
-# delta.
+# shape KBIT: limits both directions of the link to KBIT kbit/s. The token bucket, whose bytes pass without delay, is small
+# compared with a delta.
 shape()
 {
     local h bucket=$(($1 / 4 > 1600 ? $1 / 4 : 1600))
@@ -38,14 +38,14 @@ make_hosts()
 make_hosts 2>hosts.err || skip "no hosts: $(head -n 1 hosts.err)"
 
 check "keygen" eval '"$HEARSAY" key new cluster.key 2>keygen.err'
-# A round computes for at least 0.1 s, so that other load of the machine matters little.
+# 40 local steps make a round at least 0.1 s long, so that other load of the machine has little effect on the measurement.
 for i in 0 1; do
     start "log-$i" ip netns exec "${host[$i]}" "$HEARSAY" peer --listen "10.78.0.$((i + 1)):7100" --key cluster.key \
         --bootstrap 10.78.0.1:7100,10.78.0.2:7100 --data glyphs --shard "$((i + 1))/2" --model lenet5 \
         --local-steps 40 --rounds 100000 --min-peers 2 --seed "$seed" --name "peer-$i" --out "peer-$i"
 done
 
-# last FIELD: prints a field of the newest line of peer 0.
+# last FIELD: prints a field of the newest complete metrics line of peer 0.
 last()
 {
     tail -n 2 peer-0/metrics.jsonl 2>/dev/null | grep '}$' | tail -n 1 | python3 -c '
@@ -53,7 +53,7 @@ import json, sys
 line = sys.stdin.read()
 print(json.loads(line).get(sys.argv[1]) if line else None)' "$1"
 }
-# shellcheck disable=SC2317 # By wait_until.
+# shellcheck disable=SC2317 # Called by wait_until.
 dense()
 {
     [ "$(last rung_by)" = link ] && [[ $(last rung) =~ ^(qsgd:4|qsgd:8|fp16)$ ]]
@@ -70,7 +70,7 @@ shape 1000
 check "1 Mbit/s: a sparser one" wait_until 60 sparse
 from=$(last_round peer-0/metrics.jsonl)
 check "  and 20 rounds more" wait_until 60 round_at_least peer-0/metrics.jsonl $((from + 20))
-# The link never asks for a codec that sends more in a round than it can carry in a tenth of the round's computing time.
+# Because of spare bandwidth, a peer chooses only codecs whose deltas the link can send in a tenth of a round's computing time.
 check "  in which the link asks for no more than it takes" python3 - "$from" <<'END'
 import json, sys
 lines = [json.loads(l) for l in open("peer-0/metrics.jsonl") if l.endswith("}\n")]

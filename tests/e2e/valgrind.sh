@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tests/e2e/valgrind.sh -- a small run of two peers under valgrind, and one of two programs with libhearsay.
+# tests/e2e/valgrind.sh -- runs two peers under valgrind, and two programs that use libhearsay.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 command -v valgrind >/dev/null || skip "there is no valgrind here"
@@ -9,7 +9,7 @@ python3 "$root/tests/e2e/idx.py" data 200 50
 watch=(valgrind --quiet --trace-children=yes --error-exitcode=99 --leak-check=full "--errors-for-leak-kinds=definite,indirect")
 
 # clean LOG N: checks that at least N processes left a file LOG.PID, and that no file reports an error.
-# shellcheck disable=SC2016 # By eval.
+# shellcheck disable=SC2016 # eval expands the string.
 clean()
 {
     local logs=("$1".*)
@@ -26,7 +26,7 @@ for i in 0 1; do
     check "peer $i: its model is there" [ -s out/peer-$i/model.safetensors ]
 done
 
-# Programs with the library, with checkpoints.
+# Two programs that use libhearsay, with checkpoints.
 build=$(dirname "$HEARSAY")
 if ! command -v cc >/dev/null || [ ! -e "$build/libhearsay.so" ]; then
     echo "# left out: there is no cc here, or no $build/libhearsay.so"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tests/e2e/verdict.sh -- every run ends with a verdict: exit code 0 only for consensus, 3 without consensus.
+# tests/e2e/verdict.sh -- the verdict and the exit code with which a run ends: 0 for consensus, 3 without the required consensus.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
@@ -19,7 +19,7 @@ print(v["kind"], v["exit_code"], f'{v["n_among"]}/{v["n_members"]}', ",".join(v[
 PY
 }
 
-# ends TEXT FILE CODE VERDICT: checks the exit code $code and the verdict in FILE.
+# ends TEXT FILE CODE VERDICT: checks that $code is CODE, and that FILE has this verdict (as verdict() prints it).
 ends()
 {
     local said
@@ -29,7 +29,7 @@ ends()
 
 run=(--model logreg --data glyphs --rounds 30 --seed "$seed")
 
-# ---- A run that goes well, one that runs away, and one without a consensus phase. ----
+# ---- A run that ends in consensus, one that diverges, and one without a consensus phase. ----
 
 for way in sim local; do
     bounded "$HEARSAY" $way --peers 3 "${run[@]}" --json >well.out 2>well.err </dev/null
@@ -43,13 +43,13 @@ for way in sim local; do
         eval "tail -n 1 away.out | grep -q '^no consensus: the run diverged: the training loss ended at'"
     bounded "$HEARSAY" $way --peers 3 "${run[@]}" --model mlp:784-64-10 --lr 1000 --warmup 0 --json >away.out 2>away.err </dev/null
     code=$?
-    ends "$way, of figures that are not finite" away.out 3 "diverged 3 3/3  exact" # Of the last good models.
+    ends "$way, of figures that are not finite" away.out 3 "diverged 3 3/3  exact" # Distance of the last good models.
     bounded "$HEARSAY" $way --peers 3 "${run[@]}" --final-drift 0 --json >unasked.out 2>unasked.err </dev/null
     code=$?
     ends "$way --final-drift 0" unasked.out 0 "not-requested 0 3/3  exact"
 done
 
-# ---- One peer alone: it agrees with itself; stopped, it claims nothing. ----
+# ---- A run of one peer ends in consensus. If it is stopped, it claims no consensus. ----
 
 "$HEARSAY" key new cluster.key 2>keygen.err
 bounded "$HEARSAY" peer --listen 127.0.0.1:0 --key cluster.key "${run[@]}" --name alone --out alone \
@@ -66,11 +66,11 @@ ends "stopped by SIGTERM" stopped/summary.json 0 "stopped 0 1/1  estimated"
 check "  at a round that it names" \
     eval "tail -n 2 stopped.err | grep -qE '^hearsay peer: stopped: stopped at round [0-9]+ of 1000000, no consensus claimed$'"
 
-# ---- Who waits for a run has no rounds, rather than 0 of 0. ----
+# ---- For a peer without a run, "-" is printed as its rounds, not "0/0". ----
 
 read -r guest nobody < <(free_ports 2)
 start guest "$HEARSAY" peer --listen "127.0.0.1:$guest" --bootstrap "127.0.0.1:$nobody" --key cluster.key --name guest --out guest
-# shellcheck disable=SC2317 # By wait_until.
+# shellcheck disable=SC2317 # Called by wait_until.
 waits()
 {
     "$HEARSAY" status --bootstrap "127.0.0.1:$guest" --key cluster.key >waits.out 2>waits.err
@@ -83,13 +83,13 @@ check "  and ends without: $(grep ' round ' guest.err)" grep -qE '^left  round -
 check "  and says so: $(tail -n 1 guest.err)" \
     eval "tail -n 1 guest.err | grep -q '^hearsay peer: guest: stopped while it waited for a run; alone during the whole run: '"
 
-# ---- Every peer says 0, but the models are apart: one file is changed before they are compared. ----
+# ---- All peers end with 0, but one model file is changed before the parent compares the models. ----
 
 # The parent is stopped while the peers train and end. The run has few rounds, so that all output fits in its pipes. The
 # rounds are long, so that the parent is stopped before the last one.
 start swapped "$HEARSAY" local --peers 3 "${run[@]}" --rounds 15 --local-steps 1500 --out swapped --json
 parent=$started
-# shellcheck disable=SC2317 # By wait_until.
+# shellcheck disable=SC2317 # Called by wait_until.
 all_started()
 {
     mapfile -t children < <(children_of "$parent")
@@ -114,7 +114,7 @@ for i in 0 1 2; do
         [ "$(figures json swapped.out peers.$i.exit_code) $(figures json swapped.out peers.$i.verdict.kind)" = "0 consensus" ]
 done
 
-# ---- A peer whose model cannot be written has failed, whatever the others agree on. ----
+# ---- A peer that cannot write its model has failed, even if the models agree. ----
 
 # A file that cannot be written from the start is refused. Here the file becomes unwritable during training.
 start unwritable "$HEARSAY" local --peers 3 "${run[@]}" --rounds 15 --local-steps 1500 --quorum-timeout 1 --out unwritable --json
@@ -130,9 +130,10 @@ for i in 0 2; do
         [ "$(figures json unwritable.out peers.$i.verdict.n_among) $(figures json unwritable.out peers.$i.verdict.dead.0)" = "2 peer-1" ]
 done
 
-# ---- Peers that are stopped, and stay so. ----
+# ---- Peers that are stopped by SIGSTOP. ----
 
-# The stopped peer is named while the others wait for it. After --quorum-timeout it is ended and counts as failed.
+# While the other peers wait for a stopped peer, its name is printed. After --quorum-timeout the peer is killed and counts as
+# failed.
 start halted "$HEARSAY" local --peers 3 "${run[@]}" --rounds 30 --local-steps 1000 --quorum-timeout 7 --out halted --json
 parent=$started
 check "three more" wait_until 60 all_started
@@ -149,7 +150,7 @@ check "  none is left" none_alive "${children[@]}"
 check "  the others agree: $(figures json halted.out peers.0.verdict.text)" \
     [ "$(figures json halted.out peers.0.verdict.kind) $(figures json halted.out peers.0.verdict.dead.0)" = "consensus peer-1" ]
 
-# A stopped peer continues after the others have ended. It must notice that soon, and belongs to no consensus.
+# A stopped peer continues (SIGCONT) after the others have ended. It must detect this soon, and is not part of the consensus.
 start woken "$HEARSAY" local --peers 3 "${run[@]}" --rounds 30 --local-steps 1000 --out woken --json
 parent=$started
 check "and three" wait_until 60 all_started
@@ -174,9 +175,9 @@ theirs='.accuracy_min == ([.peers[] | select(.verdict.kind == "consensus") | .ac
 check "  the accuracies are those of the others: $(jq -c '[.accuracy_min, .peers[].accuracy]' woken.out)" \
     eval 'jq -e "$theirs" woken.out >woken.jq'
 
-# ---- A peer that is told to leave. ----
+# ---- A peer that is stopped by SIGTERM. ----
 
-# The peer that leaves has an accuracy of its last rounds, which must not count for the run.
+# The accuracy of the peer that leaves is from an earlier round, so it must not be in the result of the run.
 start leaver "$HEARSAY" local --peers 3 "${run[@]}" --lr 0.0002 --rounds 600 --local-steps 20 --evaluate-every 1 --out leaver --json
 parent=$started
 check "and three" wait_until 60 all_started
@@ -192,7 +193,7 @@ check "  the accuracies are theirs: $(jq -c '[.accuracy_min, .peers[].accuracy]'
 
 # ---- Peers that are killed early. ----
 
-# killed NAME N RANK...: starts N peers and kills those of these ranks in their first rounds.
+# killed NAME N RANK...: starts N peers, and kills the peers with these numbers in their first rounds.
 killed()
 {
     local name=$1 n=$2 rank
