@@ -169,8 +169,10 @@ def listed():
 
 
 def check_keywords():
-    """The keyword arguments, the library's options and the table in README.md agree. The error for an unknown option suggests
-    the most similar one."""
+    """The keyword arguments, the library's options and the table in README.md agree.
+
+    The error for an unknown option suggests the most similar one.
+    """
     library = listed()
     assert len(library) > 50 and set(library) == set(_options.RunOptions.__annotations__), set(library) ^ set(_options.RunOptions.__annotations__)
     for function in (hearsay.Peer, hearsay.local, hearsay.simulate, hearsay.torchrun, hearsay.Peer.from_env, hearsay.launch.Connect.__call__,
@@ -373,8 +375,10 @@ def check_waiting():
 
 
 def check_evaluate():
-    """The result of the callback evaluate() is in the peer's figures. If evaluate() raises an exception, the program gets it
-    with its traceback, and the run continues."""
+    """The result of the callback evaluate() is in the peer's figures.
+
+    If evaluate() raises an exception, the program gets it with its traceback, and the run continues.
+    """
     def good(model):
         return {"loss": 0.5, "accuracy": 0.25}
 
@@ -623,8 +627,10 @@ def check_stdin():
 
 
 def check_progress():
-    """Progress lines are printed every few seconds and say what the peer waits for. With progress=False there are none. A
-    write error has no effect."""
+    """Progress lines are printed every few seconds and say what the peer waits for. With progress=False there are none.
+
+    A write error has no effect.
+    """
     f = {"w": np.zeros(3, np.float32)}
 
     def lines(call, stream=None):
@@ -707,8 +713,10 @@ def drawing(rank, connect, initial):
 
 
 def check_initial():
-    """The run begins with the model of the peer with initial=True. A warning is given if several peers have initial=True, or
-    if the run has already begun."""
+    """The run begins with the model of the peer with initial=True.
+
+    A warning is given if several peers have initial=True, or if the run has already begun.
+    """
     def all_name_all(n, train, initial, **options):
         return together(n, lambda rank, connect: train(rank, connect, initial), **options)
 
@@ -762,8 +770,10 @@ def leaving_out(rank, connect):
 
 
 def check_absent():
-    """If a rank returns without connect(), the error names it, and no rank waits for it. If min_peers does not need the rank,
-    there is no error."""
+    """If a rank returns without connect(), the error names it, and no rank waits for it.
+
+    If min_peers does not need the rank, there is no error.
+    """
     error = raises(hearsay.LocalError, "returned without connect()", lambda: hearsay.local(3, leaving_out, rounds=5))
     assert error.rank == 1 and "3 peers" in str(error), error
     found = hearsay.local(3, leaving_out, rounds=5, min_peers=2)

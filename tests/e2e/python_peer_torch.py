@@ -151,8 +151,10 @@ def check_evaluate():
 
 
 def check_moved():
-    """A tensor whose memory has moved causes an error with its name. Otherwise the program would train another memory than the
-    library mixes."""
+    """A tensor whose memory has moved causes an error with its name.
+
+    Otherwise the program would train another memory than the library mixes.
+    """
     model = made()
     peer = alone(model)
     model.fc1.weight.data = model.fc1.weight.data.clone()
@@ -168,8 +170,7 @@ def check_moved():
 
 
 def check_replaced():
-    """A layer, parameter or array that was added or replaced after the start causes an error, because the library would never
-    mix it."""
+    """A layer, parameter or array that is added or replaced after the start causes an error, because it would not be mixed."""
     def layer(m):
         m.fc2 = nn.Linear(4, 6)
 
@@ -310,8 +311,10 @@ def check_opaque_differs():
 
 
 def check_shared():
-    """Parameters that share all their memory stay tied. Tensors that share only a part of their memory, or share it with an
-    attribute, are refused, and the error names both."""
+    """Parameters that share all their memory stay tied.
+
+    Tensors that share only a part of their memory, or share it with an attribute, are refused, and the error names both.
+    """
     def tied(dtype):
         model = nn.ModuleDict({"a": nn.Linear(4, 4), "b": nn.Linear(4, 4)}).to(dtype)
         model["b"].weight = nn.Parameter(model["a"].weight.data)
@@ -363,8 +366,10 @@ def check_shared():
 
 
 def check_kinds():
-    """Scripted, traced, compiled and wrapped modules train like the plain module. Kinds of modules that cannot be used are
-    refused by name."""
+    """Scripted, traced, compiled and wrapped modules train like the plain module.
+
+    Kinds of modules that cannot be used are refused by name.
+    """
     def plain():
         torch.manual_seed(3)
         return nn.Sequential(nn.Linear(6, 5), nn.BatchNorm1d(5))
@@ -647,8 +652,10 @@ def check_keep():
 
 
 def check_keep_scheduler():
-    """A learning-rate scheduler that `keep` does not name is restored if it is the only one. In other cases a warning names the
-    schedulers that start from the beginning."""
+    """A learning-rate scheduler that `keep` does not name is restored if it is the only one.
+
+    In other cases a warning names the schedulers that start from the beginning.
+    """
     def warned(notes, words):
         assert [text for text in notes if words in text], notes
 
@@ -796,8 +803,10 @@ def check_keep_format():
 
 
 def check_keep_old():
-    """Checkpoints of an older version are pickles. They are read without running code if they contain only data. Others are
-    refused."""
+    """Checkpoints of an older version are pickles. They are read without running code if they contain only data.
+
+    Others are refused.
+    """
     def saved(what, save=torch.save):
         out = io.BytesIO()
         save(what, out)
