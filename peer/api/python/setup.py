@@ -1,7 +1,7 @@
 """Copies libhearsay.so into the package: the file $HEARSAY_LIBRARY, or else the one that cmake builds from this checkout.
 
-cmake works in build/release where deploy/quickstart configured it, and compiles there only what changed since. In any
-other case cmake compiles the whole library in build/python. `pip install -v` shows the progress.
+If deploy/quickstart has configured build/release, cmake builds there, and compiles only files that have changed. Otherwise
+cmake compiles the whole library in build/python. `pip install -v` shows the progress.
 """
 import os
 import re
@@ -51,7 +51,7 @@ def modified(path):
 
 
 def library():
-    """The path of a libhearsay.so that is up to date."""
+    """Builds libhearsay.so if necessary, and returns its path."""
     given = os.environ.get("HEARSAY_LIBRARY")
     if given:
         say("using the library %s" % given)
@@ -73,7 +73,7 @@ def library():
 class BuildWithLibrary(build_py):
     def run(self):
         super().run()
-        # An editable install runs the files where they are.
+        # An editable install uses the package in the checkout, so the library is copied there.
         place = HERE if getattr(self, "editable_mode", False) else self.build_lib
         shutil.copyfile(library(), os.path.join(place, "hearsay", "libhearsay.so"))
 

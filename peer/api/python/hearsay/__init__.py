@@ -2,7 +2,7 @@
 
     Peer          takes part in a run with your model, of PyTorch or numpy
     local         starts several peers as processes on this machine
-    torchrun      makes the peer of a rank of a torchrun, Slurm or mpirun job
+    torchrun      makes the peer of one rank (process) of a torchrun, Slurm or mpirun job
     simulate      runs many peers in this process, over a simulated network in virtual time
     codecs()      lists all codecs
     Codec         compresses a numpy array or a PyTorch tensor with one codec

@@ -1,4 +1,4 @@
-"""Checks numbers in arguments. TypeError or ValueError names the argument."""
+"""Checks numbers that a program passes as arguments. Raises TypeError or ValueError with the name of the argument."""
 import math
 import operator
 from typing import Any, Optional

@@ -9,7 +9,7 @@ import os
 from ctypes import CFUNCTYPE, POINTER, c_char_p, c_double, c_float, c_int, c_size_t, c_uint16, c_uint32, c_uint64, c_void_p
 from typing import Any, Dict, FrozenSet, List, Tuple, Type
 
-API = 3  # HEARSAY_API of the header that this file matches.
+API = 3  # Version HEARSAY_API of hearsay.h for which this file declares the functions.
 
 # enum hearsay_code
 OK, OVER, TIMEOUT, INTERRUPTED = 0, 1, 2, 3
@@ -33,7 +33,7 @@ class UsageError(HearsayError, ValueError):
 
 
 class ResourceError(HearsayError, OSError):
-    """Memory, a thread, a socket or a disk is missing."""
+    """The system failed: memory, a thread, a socket or a disk."""
 
     code = SYSTEM
 
@@ -68,7 +68,7 @@ def check(code: int, sentence: str) -> int:
 
 
 def encoded(text: str, what: str) -> bytes:
-    """Returns a text for the library. UsageError if it contains NUL, where the library would end the text."""
+    """Returns a text as bytes for the library. UsageError if it contains a NUL, at which a C string ends. `what`: its name."""
     if "\0" in text:
         raise UsageError(f"{what}: found a NUL character in {text!r:.60}, expected a text without it")
     return text.encode()
@@ -199,7 +199,7 @@ def load() -> Library:
                 tried.append(f"{what}: {path} has API {found}, and this package needs {API} or more")
             except (OSError, AttributeError) as error:
                 tried.append(f"{what}: {error}")
-        if what == "$HEARSAY_LIBRARY":  # The user asked for this file, so no other one replaces it.
+        if what == "$HEARSAY_LIBRARY":  # The user asked for this file, so no other file is tried.
             break
     raise ImportError("hearsay: libhearsay.so was not found: " + "; ".join(tried))
 

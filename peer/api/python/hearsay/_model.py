@@ -4,7 +4,8 @@
                                     ^ param.data is a view: the library works in place, nothing is copied
     PyTorch, 16 bits, CPU     in place
     PyTorch, on a GPU         a copy on the CPU, written before each exchange and read after it
-    PyTorch, other buffers    packed into floats of the flat buffer, and read from there once, when the run begins
+    PyTorch, other buffers    not mixed: stored as floats of the flat buffer, and set once to the values of the run's
+                              initial model
     numpy                     in place; packed() makes arrays that are contiguous in one buffer
 
 Parameters stay the same objects, so optimizers and hooks keep working. The flat buffer belongs to the views and lives as
@@ -20,8 +21,8 @@ from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Seq
 from . import _lib, _options
 from ._lib import UsageError, lib
 
-NAME_MAX = 95  # HEARSAY_NAME_MAX.
-ALIGN = 64  # Bytes: a cache line, and the widest vector registers.
+NAME_MAX = 95  # Longest name of a tensor in bytes, HEARSAY_NAME_MAX of hearsay.h.
+ALIGN = 64  # Alignment of a buffer in bytes: the size of a cache line and of the widest vector registers.
 NUMPY_TYPES = {"float32": _lib.FLOAT32, "float16": _lib.FLOAT16}
 TORCH_TYPES = {"torch.float32": _lib.FLOAT32, "torch.float16": _lib.FLOAT16, "torch.bfloat16": _lib.BFLOAT16}
 
@@ -42,7 +43,7 @@ def _is_torch(x: Any) -> bool:
 
 
 def _aligned(n: int) -> Any:
-    """Returns n float32 as a numpy array whose address is a multiple of ALIGN bytes."""
+    """Returns a numpy array of n zeros (float32) whose address is a multiple of ALIGN bytes."""
     import numpy
 
     room = numpy.zeros(4 * n + ALIGN, numpy.uint8)
@@ -72,7 +73,7 @@ def packed(arrays: Mapping[str, Any]) -> Dict[str, Any]:
 
 
 def _role(name: str) -> int:
-    """Returns the role of a buffer: a variance must not become negative."""
+    """Returns the role of a buffer: VARIANCE for a running variance, which must not become negative, else STATISTIC."""
     last = name.rpartition(".")[2]
     return _lib.VARIANCE if last == "running_var" or last.endswith("variance") else _lib.STATISTIC
 
@@ -90,7 +91,8 @@ def _inner(module: Any) -> Any:
 
 
 def _named_of_module(module: Any) -> List[Tuple[str, int, Any]]:
-    """Returns (name, role, tensor) of each parameter, then of mixed buffers, then of other buffers. Tied tensors: first name only."""
+    """Returns (name, role, tensor) of each parameter, then of mixed buffers, then of other buffers. A tied tensor is in the
+    list once, with its first name."""
     import torch
 
     state = module.state_dict()
@@ -188,7 +190,7 @@ def _holders(model: Any, buffers: Optional[Mapping[str, Any]],
 
 
 def _extent(x: Any) -> Tuple[str, int, int]:
-    """Returns the device, the address of the first byte and the address after the last byte."""
+    """Returns the memory of a tensor: device, address of the first byte, address after the last byte."""
     n = 1 + sum((d - 1) * s for d, s in zip(x.shape, x.stride()))
     return str(x.device), int(x.data_ptr()), int(x.data_ptr()) + n * int(x.element_size())
 
@@ -283,8 +285,8 @@ class Model:
         return items
 
     def _move(self, x: Any, at: int) -> Any:
-        """Copies the values of x to the flat buffer. Returns x, which becomes a view of the buffer, or for a GPU tensor
-        the copy.
+        """Copies the values of x to the flat buffer, at the offset `at` in floats. x becomes a view of the buffer. Returns
+        x, or for a GPU tensor, which stays as it is, the copy in the buffer.
         """
         import torch
 
@@ -331,17 +333,17 @@ class Model:
                 raise UsageError(f"hearsay: {name}: found {'the new part' if other in holder else 'no part'} {other!r}, {before}")
 
     def hand_over(self) -> None:
-        """Copies tensors on a GPU to their copies on the CPU."""
+        """Copies the tensors that are on a GPU to the CPU memory that the library uses."""
         for owner, host in self._staged:
             host.copy_(owner.detach())
 
     def take_back(self) -> None:
-        """Copies the CPU copies back to the tensors on the GPU."""
+        """Copies the CPU memory that the library has changed back to the tensors on the GPU."""
         for owner, host in self._staged:
             owner.detach().copy_(host)
 
     def take_opaque(self) -> None:
-        """Sets the buffers that are not mixed to the initial values of the run."""
+        """Sets the buffers that are not mixed to their values in the run's initial model."""
         for i in self._opaque():
             _unpack(i.host, i.owner)
             self._versions[i.name] = i.owner._version
@@ -380,9 +382,9 @@ class Model:
 
 # ---- buffers that are not mixed ------------------------------------------------------
 
-BITS = 16  # Bits of a buffer in one float32. The other bits of the fraction leave room for rounding errors.
-UNIT = 2.0**-60  # Value of the lowest of these bits: too small to change the norm of a model.
-FIRST = 1 << BITS  # Added to the BITS bits, so that no float is 0.
+BITS = 16  # Number of bits of a buffer that are stored in one float32. The rest of its 24 bits tolerates rounding errors.
+UNIT = 2.0**-60  # Value of the lowest of the stored bits. So small that these floats do not change the norm of a model.
+FIRST = 1 << BITS  # Added to the stored bits, so that no float is 0.
 
 
 def _pack(x: Any) -> Any:

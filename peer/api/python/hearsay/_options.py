@@ -61,7 +61,7 @@ class RunOptions(TypedDict, total=False):
     quorum_timeout: Optional[float]
     straggler_timeout: Optional[float]
     bandwidth: Optional[str]
-    # With model= only: the tensors are a model of `hearsay peer`, which can join the run.
+    # model= says that the tensors are a built-in model, so that `hearsay peer` can join the run. The other options need model=.
     model: Optional[str]
     data: Optional[str]
     norm: Optional[Literal['batch', 'group', 'layer']]
@@ -100,7 +100,7 @@ class PeerOptions(RunOptions, total=False):
 
 RUN_NAMES = frozenset(RunOptions.__annotations__)
 PEER_NAMES = frozenset(PeerOptions.__annotations__)
-# Former names of options, which the library still takes.
+# Former names of options, which the library still accepts.
 FORMER = frozenset(("tolerate", "pull", "forget", "patience", "worker_limit", "uplink", "skew"))
 # A simulated peer has no socket, key or file.
 SIMULATED = PEER_NAMES - {"key", "bootstrap", "listen", "name", "out", "checkpoint", "metrics", "advertise", "identity", "members", "token",

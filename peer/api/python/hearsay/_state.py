@@ -150,7 +150,7 @@ class _Reader:
     def tensor(self, v: Any) -> Any:
         import torch
 
-        # PyTorch crashes on quantised types without their scale. The writer refuses such tensors.
+        # PyTorch would crash on a quantised tensor without a scale. dump() never writes such tensors.
         if str(v[0]).startswith(("q", "bits")) or any(not isinstance(n, int) or n < 0 for n in v[1]):
             raise ValueError(f"a tensor of {v[0]} and shape {v[1]}")
         raw, dtype = bytearray(self.bytes_at(v[2], v[3])), self.dtype(v[0])

@@ -13,14 +13,14 @@ Message = Union[bytes, bytearray, memoryview]
 
 
 class CodecInfo(NamedTuple):
-    """One codec of the list: `preset` is a spec with all defaults, `about` describes what the codec sends."""
+    """One codec of codecs(). `preset`: its spec with all defaults. `about`: a phrase that describes what the codec sends."""
 
     preset: str
     about: str
 
 
 def codecs() -> List[CodecInfo]:
-    """Returns all codecs. A codec that selects values and one that encodes them combine: "topk:0.01" and "qsgd:4" to
+    """Returns all codecs. A codec that selects values can be combined with a codec that encodes values:
     "topk:0.01+qsgd:4".
     """
     preset, about = ctypes.c_char_p(), ctypes.c_char_p()
@@ -61,8 +61,8 @@ def _word(value: int, name: str) -> int:
 class Codec:
     """A codec for vectors of one length.
 
-    spec     as in `hearsay --compress`, for example "topk:0.01+qsgd:4"; codecs() lists the codecs layers   how the vector
-    is divided into tensors: the length of the vector; or the shapes of its tensors, in order;
+    spec     as in `hearsay --compress`, for example "topk:0.01+qsgd:4"; codecs() lists the codecs
+    layers   how the vector is divided into tensors: the length of the vector; or the shapes of its tensors, in order;
              or a dict of names and shapes, for rules that refer to names ("topk:0.01;bias=fp16")
 
     Vectors are contiguous float32 numpy arrays or PyTorch tensors on the CPU, of any shape with `floats` values. They are
@@ -107,7 +107,7 @@ class Codec:
 
     @property
     def left(self) -> float:
-        """Share that the last message C of encode() left out: |x - x_hat - C|^2 / |x - x_hat|^2."""
+        """Relative error of the last message C of encode(): |x - x_hat - C|^2 / |x - x_hat|^2."""
         return self._left
 
     def encode(self, x: Any, x_hat: Any = None, seed: int = 0, round: int = 0) -> bytes:
@@ -140,8 +140,8 @@ class Codec:
         _lib.check(code, f"found {len(message)} bytes that are no message of {self._spec} for {self._floats} values")
 
     def decode(self, message: Message) -> Any:
-        """Returns what the message adds, as a new vector of `floats` values: a numpy array, or an array.array without
-        numpy.
+        """Returns the vector that add() would add for this message: a new numpy array of `floats` values, or an array.array
+        if numpy is not installed.
         """
         try:
             import numpy

@@ -82,7 +82,8 @@ def _batches_of(peer: Any, arrays: List[Any], size: int, shuffle: bool, single: 
 
 
 def _order_of(source: Any, shuffle: Optional[bool]) -> Tuple[Any, bool]:
-    """Returns (sampler of the DataLoader, False), or (None, shuffle) if the sampler draws all samples once.
+    """Returns how to draw the samples of a DataLoader: (its sampler, False) for a sampler with a choice or order of its own,
+    or (None, shuffle) if the sampler draws each sample once, in order or shuffled.
 
     TypeError if the samples of this sampler cannot be divided among peers.
     """
@@ -107,7 +108,8 @@ def _order_of(source: Any, shuffle: Optional[bool]) -> Tuple[Any, bool]:
 def _seeded(peer: Any, own: Any) -> Any:
     """Returns the sampler, with a random generator of this peer and epoch if it has none.
 
-    The peers of simulate() share a process. With the generator of the process, a second run would draw other samples.
+    The peers of simulate() share one process. If they used the random generator of the process, a repeated run would draw
+    other samples.
     """
     import torch
 
@@ -132,9 +134,9 @@ def _share_of(peer: Any, own: Any, n: int) -> List[int]:
 
 
 def _filtered(peer: Any, own: Any, n: int) -> Any:
-    """Returns a sampler that draws like `own` and keeps the samples of this peer's shard.
+    """Returns a sampler that draws with the sampler `own` and yields only the samples of this peer's shard.
 
-    Weights, subsets and the order of the samples stay as `own` has them.
+    The weights, the subset and the order of `own` are kept.
     """
     from torch.utils.data import Sampler
 

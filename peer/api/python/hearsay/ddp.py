@@ -1,16 +1,16 @@
 """A communication hook for PyTorch's DistributedDataParallel: sends gradients as messages of a codec.
 
-g is a bucket of gradients at process i, and r_i is what its earlier messages left out (error feedback: Seide et al. 2014;
-Karimireddy et al. 2019):
+g is a bucket of gradients at process i. r_i is the error feedback of process i: the part of the gradients that its messages
+so far have not transferred (Seide et al. 2014; Karimireddy et al. 2019). C(m) is the decoded message m.
 
     hook, for each bucket     v = g + r_i;  m_i = encode(v);  start all_gather of [length | m_i | padding]
     hook, for the last        wait for all buckets; gather the rest of messages that were longer than the padding;
     bucket                    r_i = v - C(m_i);  g = (C(m_0) + C(m_1) + ...) / N
 
-All processes add all messages in the same order, so that their gradients have the same bits. A message is padded to a
+All processes add all messages in the same order, so that their gradients are equal, bit for bit. A message is padded to a
 little more than the longest message of the step before, which all processes know. Therefore a bucket needs one
-collective, and a second one only if messages have grown. Collectives are started only on the thread of the backward pass,
-because all processes must start them in the same order. Callbacks of futures have no such order.
+collective, and a second one only if a message is longer than that. Collectives are started only on the thread of the
+backward pass, because all processes must start them in the same order. Callbacks of futures have no fixed order.
 
 If a gradient is not finite, its process sends an empty message, and all processes get NaN, as without a hook. r_i is then
 unchanged.
@@ -37,8 +37,8 @@ class _Memory:
         self.sizes = [p.numel() for p in parameters]
         self.n = sum(self.sizes)
         self.codec = Codec(spec, [tuple(p.shape) or (1,) for p in parameters if p.numel() > 0])
-        self.left = torch.zeros(self.n)  # r_i: what the messages so far have left out.
-        self.v = torch.zeros(self.n)  # g + r_i while the bucket is being exchanged.
+        self.left = torch.zeros(self.n)  # Error feedback r_i: gradients that the messages so far have not transferred.
+        self.v = torch.zeros(self.n)  # Gradient plus error feedback (g + r_i) while the bucket is being exchanged.
         self.cap = 0  # Bytes of a message that fit in the first collective.
 
     def is_of(self, parameters: List[torch.Tensor]) -> bool:
@@ -63,17 +63,18 @@ class _Flight:
 class DdpHook:
     """The hook that ddp_hook() returns, for one DDP module: `module.register_comm_hook(None, hook)`.
 
-    steps       number of backward passes whose gradients were exchanged bytes_made  bytes of this process's messages
+    steps       number of backward passes whose gradients were exchanged
+    bytes_made  bytes of this process's messages
     bytes_sent  bytes that this process gave to collectives for each other process: messages, lengths and padding
 
-    The hook can be pickled. An unpickled hook has the default group and no r_i: what the messages left out is lost, as if
-    the last messages had been sent without error feedback.
+    The hook can be pickled. An unpickled hook has the default process group, and its error feedback starts at 0: gradients
+    that the messages before had not transferred are lost.
     """
 
     __name__ = "hearsay_hook"
 
     def __init__(self, spec: str, group: Any, seed: int, error_feedback: bool) -> None:
-        self.__qualname__ = "hearsay.ddp_hook"  # PyTorch's logger reads both names.
+        self.__qualname__ = "hearsay.ddp_hook"  # PyTorch's logger reads __name__ and __qualname__.
         self.spec = Codec(spec, 1).spec
         self.group, self.seed, self.error_feedback = group, seed, error_feedback
         self.steps = self.bytes_made = self.bytes_sent = 0
@@ -88,7 +89,7 @@ class DdpHook:
 
     def __call__(self, state: Any, bucket):  # type: ignore[no-untyped-def]  # PyTorch compares annotations with types: it gets none.
         if bucket.index() == 0:
-            self._flights = []  # Kept until the next step, because threads of gloo may use the tensors a little longer.
+            self._flights = []  # Drops the buckets of the step before only now: threads of gloo may have used them until here.
         self._flights.append(self._begin(bucket))
         future = self._flights[-1].future
         if bucket.is_last():
@@ -99,8 +100,8 @@ class DdpHook:
         return future
 
     def _memory_of(self, index: int, parameters: List[torch.Tensor]) -> _Memory:
-        """Returns the state of a bucket. After its first step DDP divides parameters into other buckets; r_i of each
-        parameter moves to its new bucket.
+        """Returns the state of a bucket. After its first step DDP divides the parameters into other buckets. The error
+        feedback of each parameter then moves to the parameter's new bucket.
         """
         if index < len(self._memory) and self._memory[index].is_of(parameters):
             return self._memory[index]
@@ -114,7 +115,7 @@ class DdpHook:
         return fresh
 
     def _begin(self, bucket: Any) -> _Flight:
-        """Encodes a bucket and starts its collective. r_i changes only when all messages have arrived."""
+        """Encodes a bucket and starts its collective. The error feedback changes only when all messages have arrived."""
         buffer = bucket.buffer()
         memory = self._memory_of(bucket.index(), list(bucket.parameters()))
         if buffer.device.type != "cpu":
@@ -160,8 +161,8 @@ class DdpHook:
         return messages
 
     def _end(self, flight: _Flight) -> None:
-        """Ends the exchange of a bucket: the gradient becomes the mean of all messages, and r_i what our message left
-        out.
+        """Ends the exchange of a bucket: the gradient becomes the mean of all decoded messages, and the error feedback the
+        part that this process's message did not transfer.
         """
         memory, buffer = flight.memory, flight.buffer
         messages = self._messages(flight)
@@ -184,12 +185,13 @@ def ddp_hook(spec: str, *, group: Optional[Any] = None, seed: int = 0,
     """Returns a hook that sends gradients as messages of a codec: `ddp.register_comm_hook(None,
     hearsay.ddp_hook("topk:0.01"))`.
 
-    spec            codec, as in hearsay.Codec, applied to each bucket of gradients; equal at all processes group
-    process group that can gather bytes on the CPU (gloo), the same as DDP's; None: the default group seed            seed
-    of random choices, which differ by process, bucket and step error_feedback  add what a message leaves out to the next
-    gradient. Without it, training with biased codecs stalls
+    spec            codec, as in hearsay.Codec, applied to each bucket of gradients; equal at all processes
+    group           process group that can gather bytes on the CPU (gloo), the same as DDP's; None: the default group
+    seed            seed of random choices, which differ by process, bucket and step
+    error_feedback  add the part of a gradient that a message does not transfer to the next gradient. Without this,
+                    training with biased codecs stalls
 
-    Supports float32, float16 and bfloat16 gradients on the CPU, with PyTorch 1.13 or later. Needs memory of two float32
-    per parameter.
+    Supports float32, float16 and bfloat16 gradients on the CPU, with PyTorch 1.13 or later. Needs memory for two float32
+    values per parameter.
     """
     return DdpHook(spec, group, seed, error_feedback)

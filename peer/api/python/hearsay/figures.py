@@ -72,7 +72,7 @@ def _in_eval_mode(evaluate: Callable[..., Any], model: Any, samples: int) -> Any
 
 
 def _number(what: str, value: Any) -> float:
-    """Returns a number that evaluate() returned. TypeError names it, and what is expected."""
+    """Converts a number that evaluate() returned to float. The TypeError for another value says what is expected."""
     try:
         if isinstance(value, (str, bytes)):
             raise TypeError
@@ -83,8 +83,8 @@ def _number(what: str, value: Any) -> float:
 
 
 def score_of(evaluate: Callable[..., Any], model: Any, samples: int, memory: Any) -> Tuple[float, float, int]:
-    """Calls `evaluate` and returns (loss, accuracy, samples). A torch module is in eval mode and without gradients
-    meanwhile.
+    """Calls `evaluate` and returns (loss, accuracy, samples). During the call a torch module is in eval mode, and gradients
+    are off.
     """
     memory.take_back()
     run = _in_eval_mode if hasattr(model, "modules") else _called

@@ -5,7 +5,7 @@ from typing import Any, Iterator, List, Sequence, Tuple
 
 from . import _lib
 
-CHUNK = 1 << 20  # Number of floats per model that are compared at a time.
+CHUNK = 1 << 20  # Number of floats of each model that are in memory at a time.
 
 
 class Results(List[Any]):
@@ -68,5 +68,5 @@ def exact(paths: Sequence[str]) -> Tuple[int, float, float]:
     models: List[Any] = [numpy.fromfile(path, numpy.float32) if os.path.getsize(path) == 0 else numpy.memmap(path, numpy.float32, "r")
                          for path in there]
     if len({len(one) for one in models}) > 1:
-        return 0, math.nan, math.nan  # Peers of different runs.
+        return 0, math.nan, math.nan  # Models of different sizes, from peers that were in different runs.
     return (len(models), *distance(models))

@@ -1,6 +1,6 @@
-"""State in a checkpoint other than the model: optimizer, learning-rate scheduler, and the objects in `keep`.
+"""Stores in checkpoints the state of optimizer, learning-rate scheduler and the objects in `keep`, and restores it.
 
-_state.py defines the format. The file is in the peer's own directory.
+_state.py defines the format. The model itself is stored by the library.
 """
 import functools
 import gc
@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, List, Mapping, Tuple
 from . import _state
 
 SHARE = 0.05  # Largest share of the run time that may go into collecting state.
-FOUND = "(scheduler)"  # Name of a scheduler that schedulers_of() found and `keep` does not name.
+FOUND = "(scheduler)"  # Name in the checkpoint of a scheduler that `keep` does not name, found by schedulers_of().
 FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, weakref.WeakMethod, functools.partial)
 
 
@@ -56,7 +56,7 @@ def _set_rng_state(state: Dict[str, Any]) -> None:
             torch.cuda.set_rng_state_all(state["cuda"])
 
 
-RNG = {"rng": (_rng_state, _set_rng_state)}  # For `keep`: the states of random, numpy and torch.
+RNG = {"rng": (_rng_state, _set_rng_state)}  # For `keep`: the random number generators of Python, numpy and PyTorch.
 
 
 # ---- learning-rate schedulers ---------------------------------------------------
@@ -68,9 +68,9 @@ def _scheduler_types(torch: Any) -> Tuple[type, ...]:
     return tuple(one for one in found if isinstance(one, type))
 
 
-# The state of some schedulers contains functions: OneCycleLR and CyclicLR of PyTorch 1.13, subclasses of a program. A function
-# is code of the program, not state. Checkpoints do not contain these functions, and load_state_dict() gets the functions of the
-# scheduler that the program has created. PyTorch treats the functions of LambdaLR in the same way.
+# The state of some schedulers contains functions: OneCycleLR and CyclicLR of PyTorch 1.13, and subclasses in programs. A function
+# is code, which a checkpoint must not contain. It is left out of the checkpoint, and at a restart load_state_dict() gets the
+# function of the scheduler that the program has created. PyTorch treats the functions of LambdaLR in the same way.
 
 
 def _without_functions(state: Dict[str, Any]) -> Dict[str, Any]:
@@ -82,7 +82,7 @@ def _without_functions(state: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def _with_functions(kept: Dict[str, Any], now: Dict[str, Any]) -> Dict[str, Any]:
-    """Returns `kept` with the functions of `now`, the present state of the scheduler that gets `kept`."""
+    """Returns the stored state `kept`, with the functions of `now`, the present state of the scheduler to restore."""
     state = {**{name: value for name, value in now.items() if isinstance(value, FUNCTIONS)}, **kept}
     parts, parts_now = kept.get("_schedulers"), now.get("_schedulers")
     if isinstance(parts, list) and isinstance(parts_now, list) and len(parts) == len(parts_now):
@@ -110,7 +110,8 @@ def schedulers_of(optimizer: Any) -> List[Any]:
 
 
 def _reached(thing: Any) -> List[Any]:
-    """Returns the objects that an entry of `keep` refers to: the entry, its attributes, and the objects that its functions use."""
+    """Returns the objects that an entry of `keep` refers to: the entry itself, its attributes, and the objects that its
+    functions use."""
     if not isinstance(thing, (tuple, list)):
         return [thing, *getattr(thing, "__dict__", {}).values()]
     found: List[Any] = []
@@ -119,13 +120,14 @@ def _reached(thing: Any) -> List[Any]:
         for cell in getattr(one, "__closure__", None) or ():
             try:
                 found.append(cell.cell_contents)
-            except ValueError:  # The cell is empty.
+            except ValueError:  # The variable of the closure has no value yet.
                 pass
     return found
 
 
 class Keeper:
-    """Collects the state for checkpoints, as often as SHARE allows. `on`: the peer has a directory for checkpoints."""
+    """Collects the state for checkpoints, so rarely that it takes at most the share SHARE of the time. `on`: the peer writes
+    checkpoints."""
 
     def __init__(self, optimizer: Any, keep: Mapping[str, Any], on: bool, warn: Callable[[str], None]) -> None:
         self._optimizer, self._keep, self._warn = optimizer, dict(keep), warn
@@ -145,7 +147,7 @@ class Keeper:
     def _unnamed(self) -> List[Any]:
         """Returns the optimizer's schedulers that `keep` does not name."""
         self._known = schedulers_of(self._optimizer)
-        if len(self._known) > 1:  # Some may be garbage from earlier cells of a notebook.
+        if len(self._known) > 1:  # Some may be unused objects, for example from earlier cells of a notebook.
             self._known = []
             gc.collect()
             self._known = schedulers_of(self._optimizer)
@@ -153,7 +155,8 @@ class Keeper:
         return [one for one in self._known if id(one) not in reached]
 
     def _find_schedulers(self) -> None:
-        """Keeps a single unnamed scheduler as FOUND. Warns of several, because their order after a restart is unknown."""
+        """If `keep` does not name the optimizer's only scheduler, stores it under the name FOUND. Warns if there are several:
+        their order may differ after a restart."""
         unnamed = self._unnamed()
         if len(unnamed) == 1 and FOUND not in self._things:
             self._things[FOUND] = _accessors(FOUND, unnamed[0])
@@ -182,7 +185,7 @@ class Keeper:
         return raw
 
     def restore(self, raw: bytes) -> None:
-        """Restores each kept object from the checkpoint. Warns of objects that only the checkpoint or only `keep` has."""
+        """Restores each object from the checkpoint. Warns about objects that are only in the checkpoint or only in `keep`."""
         state = _state.load(raw)
         for name, (_, put) in self._things.items():
             if name in state:

@@ -23,8 +23,8 @@ from .peer import LEAVE_S, Peer
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-PR_SET_PDEATHSIG = 1  # Option of prctl(2).
-# Seconds in which a process must end after it has given its result. An interrupted process gets LEAVE_S seconds.
+PR_SET_PDEATHSIG = 1  # Option of prctl(2): send a signal to this process when its parent ends.
+# Time in seconds in which a process must end after it has sent its result. An interrupted process gets LEAVE_S seconds.
 END_S = 10.0
 
 
@@ -41,8 +41,8 @@ def keygen(path: str) -> str:
 # ---- processes on this machine ------------------------------------------------------
 
 
-# Messages of a process: RUNS, before it calls `train`. GATHERS, with min_peers. ENDS, with its result. ABSENT, with its result,
-# if `train` did not call connect(). FAILS, with a traceback.
+# Messages of a rank to the parent. RUNS: the rank calls `train`. GATHERS: connect() was called; with the value of min_peers.
+# ENDS: `train` has returned; with its result. ABSENT: like ENDS, but connect() was never called. FAILS: with a traceback.
 RUNS, GATHERS, ENDS, ABSENT, FAILS = "runs", "gathers", "ends", "absent", "fails"
 
 
@@ -74,7 +74,8 @@ class Connect:
 
 
 class _Interrupt:
-    """Handler of SIGINT and SIGTERM: `train` gets one KeyboardInterrupt. Later signals are ignored, so that it can leave.
+    """Handler of SIGINT and SIGTERM: `train` gets one KeyboardInterrupt. Later signals are ignored, so that the peer can
+    leave the run.
     """
 
     def __init__(self) -> None:
@@ -87,7 +88,7 @@ class _Interrupt:
 
 
 def _on_a_leash(parent: int) -> None:
-    """Makes the kernel send SIGTERM to this process when the parent is killed, because then no process reads its result."""
+    """Makes the kernel send SIGTERM to this process when its parent ends: without the parent no process reads the result."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
     if os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGTERM)  # The parent was killed before the prctl() call.
@@ -119,7 +120,7 @@ def _child(rank: int, train: Callable[..., Any], args: Sequence[Any], options: D
         answer.send_bytes(pickle.dumps((ENDS if connect.peers else ABSENT, result)))
     except BaseException:
         if os.getpid() != own:
-            raise  # A process that `train` forked ends here. This rank is still running.
+            raise  # This process was forked by `train`. The rank itself still runs, so nothing is reported.
         interrupt.heard = True
         with contextlib.suppress(BrokenPipeError):  # The parent was killed.
             answer.send_bytes(pickle.dumps((FAILS, traceback.format_exc())))
@@ -161,7 +162,8 @@ def _own(rank: int, options: Mapping[str, Any]) -> Dict[str, Any]:
 
 
 def _all_can_begin(n: int, absent: List[int], needs: Mapping[int, str]) -> None:
-    """Raises LocalError if a rank waits for more peers than there can be, because the ranks in `absent` did not connect."""
+    """Raises LocalError if a rank waits for more peers than can join, because the ranks in `absent` never called connect().
+    `needs`: min_peers by rank."""
     for rank, least in needs.items():
         if absent and least.isdigit() and int(least) > n - len(absent):
             raise LocalError(absent[0], f"it returned without connect(), while peer {rank} waits until there are {least} peers")
@@ -178,7 +180,8 @@ def _ended(process: Any, runs: bool, spawned: bool) -> str:
 
 
 def _collect(answers: List[Any], processes: List[Any], others: bool, spawned: bool) -> List[Any]:
-    """Returns the results by rank. LocalError names the first rank that fails. `others`: other peers may be in the run."""
+    """Returns the results by rank. LocalError names the first rank that fails. `others`: peers other than these ranks may join
+    the run."""
     runs: List[int] = []
     results: Dict[int, Any] = {}
     absent: List[int] = []
@@ -209,8 +212,8 @@ def _collect(answers: List[Any], processes: List[Any], others: bool, spawned: bo
 
 
 def _end(processes: List[Any], early: bool) -> None:
-    """Waits until all processes have ended. `early`: they are asked to leave. A process that takes too long is killed; at
-    a second Ctrl-C all are killed.
+    """Waits until all processes have ended. `early`: asks them to leave first. A process that takes too long is killed. A
+    second Ctrl-C kills all processes.
     """
     begun = [one for one in processes if one.pid is not None]
     end = time.monotonic() + (LEAVE_S if early else END_S)
@@ -232,8 +235,8 @@ def _is_file(path: Any) -> bool:
 
 
 def _method(train: Any) -> str:
-    """Returns the start method. A spawned interpreter imports `train` from a file. If `train` comes from a prompt, a notebook,
-    stdin or -c, the method is "fork"."""
+    """Returns the start method of the processes: "spawn", or "fork" if `train` is not in a file (prompt, notebook, stdin, -c). A
+    spawned interpreter must import `train` from a file."""
     main = sys.modules.get("__main__")
     while hasattr(train, "func"):  # functools.partial
         train = train.func
@@ -298,7 +301,7 @@ def local(n: int, train: Callable[..., Any], *args: Any, start_method: Optional[
                 own: Dict[str, Any] = {"name": f"rank-{rank}", "shard": f"{rank + 1}/{n}", **common,
                                        **_own(rank, options)}
                 if rank == 0 and options.get("bootstrap") is None:
-                    del own["bootstrap"]  # The peer without a bootstrap list gives the initial model.
+                    del own["bootstrap"]  # The peer without a bootstrap list provides the initial model.
                 processes.append(context.Process(target=_child, name=own["name"],
                                                  args=(rank, train, args, own, listeners[rank], writer, os.getpid(), finals[rank])))
                 processes[-1].start()
@@ -369,7 +372,7 @@ def from_env(env: Optional[Mapping[str, str]] = None, port: Optional[int] = None
     options: Dict[str, Any] = {"listen": f"0.0.0.0:{own}", "name": f"rank-{rank}", "min_peers": size,
                                "shard": f"{rank + 1}/{size}"}
     if rank > 0:
-        options["bootstrap"] = place  # Rank 0 has no bootstrap list, and so gives the initial model.
+        options["bootstrap"] = place  # Rank 0 gets no bootstrap list, so it provides the initial model.
     return options
 
 

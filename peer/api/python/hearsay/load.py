@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Un
 
 HEADER_MAX = 100_000_000  # Largest header in bytes, a limit of the format.
 FAR = 1e6  # Largest absolute value of a scaled input (nn/data/columns.h).
-DECIMAL = re.compile(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*\Z")  # As nn/data/number.h.
+DECIMAL = re.compile(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*\Z")  # Form of a number, as in nn/data/number.h.
 GAPS = ("", "?", "nan", "na", "n/a", "null")
 # Type in the file -> numpy's type. numpy has no BF16: its bits are read as unsigned 16-bit numbers.
 DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1",
@@ -143,7 +143,7 @@ def _tensor(path: Any, name: str, t: Any, data: bytearray, torch: Any) -> Any:
 # ---- Inputs. ----
 
 class _Transform:
-    """See load()."""
+    """Callable that converts raw images, table rows or text to inputs of a model, as load() describes."""
 
     def __init__(self, path: str, spec: Optional[Dict[str, Any]], torch: Any):
         self.path, self.spec, self._torch = path, spec, torch
@@ -180,7 +180,7 @@ def _images(t: _Transform, raw: Any) -> Any:
         x = x.reshape(x.shape[:-1] + shape)
     else:
         raise t.fail(f"shape {x.shape}", f"[..., {c}, {h}, {w}]")
-    # A table of all bytes, normalised in double as in nn/data/dataset.c.
+    # The normalised value of each byte 0 to 255, computed in double as in nn/data/dataset.c.
     byte = np.arange(256) / 255.0
     table = np.stack([((byte - float(np.float32(m))) / float(np.float32(s))).astype(np.float32)
                       for m, s in zip(t.spec["mean"], t.spec["std"])])
@@ -252,7 +252,7 @@ def _categories(t: _Transform, cells: Sequence[Any], i: int, column: Dict[str, A
 
 def _cells(raw: Any) -> List[Any]:
     """Returns rows as lists of cells. `raw` is a list of rows, or an array or table of numpy, PyTorch or pandas."""
-    if hasattr(raw, "to_numpy"):  # pandas.DataFrame.
+    if hasattr(raw, "to_numpy"):  # A DataFrame of pandas.
         raw = raw.to_numpy()
     return raw.tolist() if hasattr(raw, "tolist") else [row.tolist() if hasattr(row, "tolist") else row for row in raw]
 

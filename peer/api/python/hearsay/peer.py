@@ -8,7 +8,7 @@
         peer.step()                   # every local_steps-th call exchanges with the neighbours
     print(peer.finish(), peer.drift)
 
-Who may use the model:
+Turns of program and library, which use the model alternately ("yours": the program may use it):
 
     constructor -> yours --step()...step()--> the library's --> yours ... --> over
                      ^                              |  KeyboardInterrupt, an exception of `evaluate`
@@ -53,8 +53,8 @@ def log_note(level: int, text: str) -> None:
 
 
 class _Callbacks:
-    """Callbacks of the library. They have only a weak reference to the peer, so that it can be garbage collected. They
-    let no exception through.
+    """Callbacks that the library calls. They have only a weak reference to the peer, so that it can be garbage collected. They
+    store exceptions, because an exception must not pass through C code.
     """
 
     def __init__(self, peer: "Peer") -> None:
@@ -93,8 +93,8 @@ class _Callbacks:
             self.inside = False
 
     def refuse_inside(self, what: str) -> None:
-        """Raises UsageError within a callback. The library cannot free a handle during a callback: threads and port would
-        remain.
+        """Raises UsageError if a callback of this peer is running: the library cannot free the handle during a callback.
+        `what`: name of the method that was called.
         """
         if self.inside:
             raise UsageError(f"hearsay: {what}: found a call from within a callback, expected one behind it")
@@ -106,8 +106,8 @@ class _Callbacks:
 
 
 class _Hearing:
-    """Context of calls that may call back. Preserves a KeyboardInterrupt that Python raises before the `try` of a
-    callback.
+    """Context manager for library calls that may run callbacks. Preserves a KeyboardInterrupt that Python raises at the
+    start of a callback, before the callback's `try`.
 
     ctypes passes such an exception only to sys.unraisablehook. Only the main thread gets KeyboardInterrupts.
     """
@@ -126,7 +126,7 @@ class _Hearing:
             sys.unraisablehook = self.before
 
     def hook(self, lost: Any) -> None:
-        # Since Python 3.13 only the message names the callback.
+        # Since Python 3.13 lost.object is None, and only the message says that the exception is from a ctypes callback.
         own = getattr(lost.object, "__self__", None) is self.callbacks
         if own or (lost.object is None and "ctypes callback function" in (lost.err_msg or "")):
             self.callbacks.error = self.callbacks.error or lost.exc_value or lost.exc_type()
@@ -140,7 +140,7 @@ def _progress_of(wanted: Optional[bool], given: Mapping[str, str]) -> Optional[_
 
 
 def _step_of(figures: Figures) -> int:
-    """Returns the step counter."""
+    """Returns the step counter: rounds of training plus rounds of the consensus phase."""
     return figures.round + figures.settle_rounds
 
 
@@ -214,7 +214,7 @@ class Peer:
         self._told: Optional[int] = None  # The step of the last call of on_round. None: the constructor has not returned.
         self.history: Deque[Figures] = deque(maxlen=HISTORY)
         self._pid = os.getpid()
-        # _world: of simulate(). _opened is a list, because the finalizer reads it.
+        # _world: the simulation, if simulate() makes this peer. _opened: a list, so that the finalizer sees its later value.
         self._world, self._opened = _world, [False]
         self._model = _model.Model(module, buffers, skip)
         self._callbacks = _Callbacks(self)
@@ -254,7 +254,8 @@ class Peer:
             self._check(lib.hearsay_set(self._handle, name.encode(), _lib.encoded(value, name)))
 
     def _check_given(self, given: Mapping[str, str]) -> None:
-        """Raises UsageError for options that depend on another one. The library's message for these names a flag, or no reason."""
+        """Raises UsageError for options that need another option. The library's own message would name command-line flags or no
+        reason."""
         names = {name.replace("_", "-") for name in given}
         if self._world is None and "key" not in names and "HEARSAY_KEY" not in os.environ:
             raise UsageError("hearsay: key: not given; hearsay.keygen(path) or `hearsay key new FILE` makes one")
@@ -307,7 +308,7 @@ class Peer:
             return f"no other peer has answered at {self._given['bootstrap']} (bootstrap)"
         return f"{here} peer{'' if here == 1 else 's'} here, phase {figures.phase}"
 
-    # ---- the library's answers ----
+    # ---- return codes of the library ----
 
     def _check(self, code: int) -> int:
         if code == _lib.FORKED:
@@ -363,7 +364,7 @@ class Peer:
         return not self._over
 
     def _tell_round(self) -> None:
-        """Calls on_round if a round is done since its last call."""
+        """Calls on_round if the peer has completed a round since the last call of on_round."""
         if self._last is None or self._told is None or self._told == _step_of(self._last):
             return
         self._told = _step_of(self._last)
@@ -475,7 +476,7 @@ class Peer:
             try:
                 self._last = self.figures()
             except _lib.HearsayError:
-                pass  # The peer never joined a run.
+                pass  # No figures, because the peer never joined a run.
             if self._progress is not None and self.verdict:
                 self._progress.say(f"round {self.round} of {self.rounds}: {self.verdict}")
             self._ending = (self.round, self.rounds, self.verdict, self.exit_code, self.run)
@@ -492,17 +493,17 @@ class Peer:
         else:
             self.leave()
 
-    # ---- questions ----
+    # ---- queries ----
 
     def _ask(self, i: int, question: Callable[[], Any]) -> Any:
-        """Returns the present answer of the library, or for a closed peer the last one."""
+        """Returns question(), the answer of the library, or for a closed peer its last answer, with index `i`."""
         if self._finalizer.alive:
             return question()
         return self._ending[i]
 
     @property
     def round(self) -> int:
-        """Number of rounds of the run that are over, also rounds before this peer joined. Use it for learning rates."""
+        """Number of complete rounds of the run, including rounds before this peer joined. Use it for learning-rate schedules."""
         return int(self._ask(0, lambda: lib.hearsay_rounds_done(self._handle)))
 
     @property
@@ -517,7 +518,7 @@ class Peer:
 
     @property
     def exit_code(self) -> Optional[int]:
-        """As of `hearsay peer`: 0 consensus, or stopped; 3 no consensus; 1 or 2 failed. None: the run is not over."""
+        """Exit code, as of `hearsay peer`: 0 consensus, or stopped; 3 no consensus; 1 or 2 failed. None: the run is not over."""
         code = self._ask(3, lambda: int(lib.hearsay_exit_code(self._handle)))
         return None if code is None or code < 0 else code
 

@@ -12,7 +12,7 @@ PHASES = {"joining": "joining", "consensus": "consensus phase", "finishing": "fi
 
 
 def wanted(progress: Optional[bool]) -> bool:
-    """Returns whether to print progress. None: only at the first rank of a job, and if stderr is a terminal."""
+    """Returns whether to print progress. `progress` None: only at rank 0 of a job, and if stderr is a terminal."""
     if progress is not None:
         return bool(progress)
     rank = os.environ.get("RANK", os.environ.get("SLURM_PROCID", os.environ.get("OMPI_COMM_WORLD_RANK", "0")))

@@ -2,8 +2,8 @@
 time.
 
     thread of peer 0   connect() ...|            |train|           |train|
-    thread of peer 1                |connect() ..|     |train|     |     |train|     all connected: one world
-                                                 ^ the world lets one thread use its model, and waits for it
+    thread of peer 1                |connect() ..|     |train|     |     |train|
+                                                 ^ all have connected: the simulation lets one thread train at a time
 """
 import ctypes
 import os
@@ -30,7 +30,7 @@ class SimulationError(HearsayError, RuntimeError):
 
 
 class _World:
-    """The point where the threads wait until all have connected, and by which they learn that another one has failed."""
+    """The simulation that the threads share: they wait here until all have called connect(), and are informed if one fails."""
 
     def __init__(self, n: int, network: str) -> None:
         self.n, self.network = n, network
@@ -42,10 +42,10 @@ class _World:
         self.sentence = ""
         self.failed = False
         self.absent: Optional[int] = None  # Rank that returned without connect() before any failure.
-        self.n_gone = 0  # Number of threads that have done all their work.
+        self.n_gone = 0  # Number of threads whose call of `train` has ended.
 
     def open(self, rank: int, handle: Any) -> int:
-        """Replaces hearsay_open(): waits until all ranks have connected. The last one opens the world."""
+        """Replaces hearsay_open(): waits until all ranks have called connect(). The last one opens the simulation."""
         with self.changed:
             if rank in self.handles:
                 raise HearsayError("hearsay.simulate: found a second connect() of this peer, expected one")
@@ -68,8 +68,8 @@ class _World:
             self.changed.notify_all()
 
     def wait_for_threads(self, n: int) -> None:
-        """Waits until n threads have done their work. Thread.join() is not used: if interrupted, it takes the thread for
-        ended.
+        """Waits until `train` has ended in n threads. Thread.join() is not used, because after an interrupt it regards the
+        thread as ended.
         """
         with self.changed:
             while self.n_gone < n:

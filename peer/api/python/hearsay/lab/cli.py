@@ -1,4 +1,4 @@
-"""hearsay-lab COMMAND: the table of commands, the parser, and the handling of errors.
+"""The program hearsay-lab: table of commands, parser of the command line, and handling of errors.
 
 Each command is a module of this package with NAME, HELP, add_arguments(parser) and run(arguments), which returns the exit
 code: 0 success, 1 failure, 2 bad usage or input, 3 a run without consensus, 130 interrupted.
@@ -34,7 +34,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main(words: Optional[List[str]] = None) -> int:
     """Run one command line and return its exit code."""
-    if sys.stderr is None:  # The caller has closed stderr.
+    if sys.stderr is None:  # The program was started with stderr closed.
         sys.stderr = open(os.devnull, "w")
     if sys.stdout is None:
         print("hearsay-lab: cannot write to stdout: Bad file descriptor", file=sys.stderr)

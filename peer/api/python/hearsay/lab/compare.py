@@ -64,7 +64,8 @@ def jobs_of(arguments: argparse.Namespace, command: str) -> int:
 
 
 def check_outputs(arguments: argparse.Namespace, names: Dict[str, bytes]) -> None:
-    """Refuses to overwrite files of other programs and files of the runs. `names`: files in --out, each with the mark it has."""
+    """Refuses outputs that would overwrite files of other programs or files of the runs. `names`: files that are written to
+    --out, each with the mark that a file of this kind contains."""
     stdout = [flag for flag, is_used in (("--json", arguments.json), ("--csv -", arguments.csv == "-"),
                                          ("--latex -", arguments.latex == "-")) if is_used]
     if len(stdout) > 1:
@@ -108,7 +109,8 @@ def make_log_directories(jobs: Sequence[Job]) -> None:
 
 
 def exit_code(result: Result, interrupted: bool, choices: Sequence[Trial] = (), apart: bool = False) -> int:
-    """The exit code of the command. `choices`: the runs that chose lr. `apart`: in an arm, none of these reached consensus."""
+    """The exit code of the command. `choices`: trials of the runs by which lr was chosen. `apart`: in some arm, none of these
+    runs reached consensus."""
     n = result.counts()
     if interrupted and n["n_left"] > 0:
         return runs.INTERRUPTED
@@ -120,7 +122,7 @@ def exit_code(result: Result, interrupted: bool, choices: Sequence[Trial] = (), 
 
 
 def write_outputs(result: Result, files: Dict[str, bytes], arguments: argparse.Namespace) -> None:
-    """Write `files` to --out, and the files that --csv and --latex name."""
+    """Write `files` to the directory --out, and the outputs of --csv and --latex."""
     for name, data in files.items():
         output.write(os.path.join(arguments.out, name), data)
     if arguments.csv not in (None, "-"):
@@ -143,7 +145,7 @@ def print_result(arguments: argparse.Namespace, result: Result, table: str, fiel
 
 @dataclasses.dataclass(frozen=True)
 class _Place:
-    """Position of a run in the comparison."""
+    """Identifies a run of the comparison by arm, learning rate and seed."""
 
     arm: int  # Index of the arm.
     rate: int  # Index of the learning rate.
@@ -160,13 +162,13 @@ class _Compare:
         self.places: Dict[str, _Place] = {}  # Position of each run, by its directory.
 
     def path(self, place: _Place, choosing: bool) -> str:
-        """The directory of a run. `choosing`: the run is used to choose lr."""
+        """The directory of a run. `choosing`: the run belongs to the runs by which lr is chosen."""
         arm = self.asked.arms[place.arm]
         name = f"{'choose-' if choosing else ''}seed-{self.asked.seed + place.seed}"
         return os.path.join(self.arguments.out, arm.directory, arm.rate_directory(place.rate), name)
 
     def job(self, place: _Place, choosing: bool) -> Job:
-        """The job of a run. `choosing`: the run is used to choose lr."""
+        """The job (process) for a run. `choosing`: the run belongs to the runs by which lr is chosen."""
         arm, out = self.asked.arms[place.arm], self.path(place, choosing)
         rate = arm.rate(place.rate)
         self.places[out] = place
@@ -175,7 +177,7 @@ class _Compare:
                    f"{place.arm} {place.rate} {choosing}")
 
     def do(self, jobs: Sequence[Job], choosing: bool) -> None:
-        """Check and run the jobs, and store their trials."""
+        """Check and run the jobs, and store a Trial with the outcome of each."""
 
         def ended(job: Job) -> None:
             place, trial = self.places[job.directory], comparison.take(job)

@@ -1,4 +1,5 @@
-"""hearsay.lab.comparison: results of arms: means over seeds, the best arm, and the difference of each other arm to the best.
+"""hearsay.lab.comparison: results of a comparison of arms (configurations): means over seeds, the best arm, and the difference of
+each other arm to the best.
 
     runs (hearsay.lab.load)  ->  Trial  ->  Spread of the trials of an arm  ->  table, JSON, CSV, LaTeX, HTML page
 
@@ -65,7 +66,7 @@ def _drift_curve(one: run.Run) -> Tuple[Sequence[float], Sequence[float]]:
 
 
 def take(job: runs.Job) -> Trial:
-    """The trial of a run, read from the files in its directory."""
+    """Reads the outcome of a run from the files in its directory."""
     code = 0 if job.finished else job.code
     if code == runs.INTERRUPTED or code is None:
         return Trial()
@@ -120,7 +121,7 @@ class Result:
             arm.at = {m: statistics.spread([trial.figure(m) for trial in done]) for m in self.measures}
 
     def _least(self, axis: str) -> float:
-        """The smallest final value of an axis over all trials that are done. 0: no trial has a curve."""
+        """The smallest total of bytes or seconds (`axis`) of all trials that are done. 0: no trial has a curve."""
         ends = [float(getattr(trial.curve, _curve_axis(axis))[-1]) for arm in self.arms for trial in arm.trials
                 if trial.state == DONE and trial.curve is not None and len(trial.curve.round) > 0]
         return min(ends, default=0.0)

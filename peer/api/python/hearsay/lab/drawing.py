@@ -40,7 +40,7 @@ BAND = "line: median of the peers, band: minimum to maximum"  # Title of a legen
 POINTS = 400  # Maximum number of points of a line or band.
 MADE_BY = "hearsay-lab"  # Mark in the metadata of each file.
 FORMATS = ("png", "svg", "pdf")
-LARGEST = 1e100  # Larger numbers are left out, because they overflow when matplotlib scales them.
+LARGEST = 1e100  # Larger numbers are not drawn, because they overflow when matplotlib scales them.
 
 LIGHT = ("#2b6cb0", "#c05621", "#2f855a", "#b83280", "#6b46c1", "#975a16", "#2c7a7b", "#c53030")
 DARK = ("#63b3ed", "#f6ad55", "#68d391", "#f687b3", "#b794f4", "#ecc94b", "#4fd1c5", "#fc8181")
@@ -55,9 +55,9 @@ class Style:
     ink: str  # Text.
     soft: str  # Ticks and labels.
     line: str  # Grid and frame.
-    series: Tuple[str, ...]  # Runs. Run i has colour i modulo their number.
+    series: Tuple[str, ...]  # Colours of runs. Run i has the colour with index i modulo len(series).
     parts: Tuple[str, ...]  # Parts of stacked bars.
-    on: str  # Text on a colour of `series`.
+    on: str  # Text that is written on a colour of `series`.
     ground: Optional[str]  # Background. None: transparent.
 
 
@@ -171,7 +171,7 @@ def file_svg(fig: Any, title: str) -> str:
 
 # ---- Scatter plots. ----
 
-NEAR, FAR, STEP = 6, 130, 5  # Distances of a label from its point to try, in typographic points: from NEAR to FAR by STEP.
+NEAR, FAR, STEP = 6, 130, 5  # Distances that are tried for a label from its point, in typographic points: NEAR to FAR by STEP.
 LEADER = 11.0  # A label farther than this from its point gets a line to the point, in typographic points.
 
 
@@ -251,7 +251,7 @@ AXES = {ROUND: "round", SECONDS: "seconds", BYTES: "MB sent by a peer"}
 
 @dataclasses.dataclass(frozen=True)
 class Plot:
-    """The description of a figure that shows all runs."""
+    """Describes one figure of a report: which quantity it shows over which horizontal axis, for all runs."""
 
     title: str
     note: str  # Second line of the caption.
@@ -322,7 +322,8 @@ def moving_average(rounds: Array, ys: Array, n: int) -> Array:
 
 
 def points(peer: Peer, column: str, axis: str, smooth: int = 1) -> Tuple[Array, Array]:
-    """The known points of a peer, in the order of its rows; each drift estimate once. `smooth`: rounds of a moving average."""
+    """The points (x, y) of a peer whose values are known, in the order of its rows. An estimate that several rows repeat is in
+    the result once. `smooth`: number of rounds of a moving average."""
     xs, ys = xs_of(peer, column, axis), ys_of(peer, column)
     kept = (np.abs(xs) < LARGEST) & (np.abs(ys) < LARGEST)  # The comparison is false for NaN.
     if _is_drift(column):
@@ -343,7 +344,7 @@ def band(run: Run, column: str, axis: str, smooth: int = 1) -> Tuple[Array, Arra
         table = np.stack([xs_of(peer, column, ROUND), xs_of(peer, column, axis), ys_of(peer, column)], axis=1)
         table = table[np.isfinite(table).all(axis=1)]
         newest = np.ones(len(table), dtype=bool)
-        newest[:-1] = table[1:, 0] != table[:-1, 0]  # The newest row of a round counts.
+        newest[:-1] = table[1:, 0] != table[:-1, 0]  # If a round has several rows, only the last one is used.
         table = table[newest]
         table[:, 2] = moving_average(np.maximum.accumulate(table[:, 0]), table[:, 2], smooth)
         parts.append(table)

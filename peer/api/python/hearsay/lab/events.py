@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Callable, List, Sequence, Tuple
 
 WRITER = "hearsay-lab"  # Mark in the first event of each file of hearsay-lab.
 FLOAT_MAX = 3.4028234663852886e38  # Largest 32-bit float.
-SESSION_START = 1  # SessionLog.START: TensorBoard forgets the events of this and later steps in earlier files.
+SESSION_START = 1  # SessionLog.START. TensorBoard then ignores the events of this step and later steps in earlier files.
 
 Scalars = Sequence[Tuple[str, float]]
 
@@ -68,7 +68,7 @@ def protobuf_event() -> Any:
             one = message.field.add(name=field, number=number, type=kind, label=3 if field == "value" else 1)
             if of:
                 one.type_name = ".hearsay_lab." + of
-            if field == "simple_value":  # A member of a oneof, so that a value of 0 is written.
+            if field == "simple_value":  # Must be a member of a oneof, because protobuf omits other fields with the value 0.
                 message.oneof_decl.add(name="kind")
                 one.oneof_index = 0
     pool = descriptor_pool.DescriptorPool()
@@ -76,7 +76,7 @@ def protobuf_event() -> Any:
     descriptor = pool.FindMessageTypeByName("hearsay_lab.Event")
     if hasattr(message_factory, "GetMessageClass"):
         return message_factory.GetMessageClass(descriptor)
-    return message_factory.MessageFactory(pool).GetPrototype(descriptor)  # Before protobuf 4.22.
+    return message_factory.MessageFactory(pool).GetPrototype(descriptor)  # For versions of protobuf before 4.22.
 
 
 def _framing(file: BinaryIO) -> Callable[[bytes], Any]:

@@ -1,4 +1,4 @@
-"""hearsay.lab.feed: sends the metrics in the files of a finished run, or of a run in progress, to a sink.
+"""hearsay.lab.feed: reads the metrics of a run from its files, and sends them to a sink, such as TensorBoard.
 
     replay(run, sink)            sends a run that load() has read
     follow(path, sink)           reads metrics.jsonl files as they grow, until the run has written its summary.json
@@ -28,7 +28,8 @@ _ENDS = (("end/accuracy_min", "accuracy_min"), ("end/accuracy_max", "accuracy_ma
 
 
 def end_figures(run: Run) -> Tuple[int, Dict[str, float]]:
-    """The last step of a finished run of several peers, and its final results. Empty dict: the run is not finished, or one peer."""
+    """The last step of a finished run of several peers, and its final results by tag. Empty dict: the run is not finished, or
+    has one peer."""
     final = run.final
     if not run.several or not math.isfinite(run.figure("n_peers")):
         return 0, {}
@@ -83,7 +84,7 @@ class Tail:
         self._table = Table(self.limits)
         self._bytes = b""
         self._number = 0
-        self._n = 0  # Number of rows that were sent and that no later start repeats.
+        self._n = 0  # Number of rows that were sent to the sink and are still valid: no later start has done their rounds again.
 
     def close(self) -> None:
         """Close the file."""
@@ -92,7 +93,8 @@ class Tail:
         self._fd = -1
 
     def _is_open(self, sink: Sink) -> bool:
-        """Open the file if it exists. A file that was replaced or truncated is read from its beginning. False: no file."""
+        """Open the file if it is not open yet. A file that was replaced or truncated is read from its beginning. Returns False
+        if there is no file."""
         try:
             there: Optional[os.stat_result] = os.lstat(self.path) if look(self.path) else None
         except OSError:
@@ -144,7 +146,7 @@ class Tail:
         i = self._table.n - 1
         figures: Dict[str, Any] = self._table.row(i)
         step = figures["step"]
-        if i < self._n:  # The row replaces rows that were sent.
+        if i < self._n:  # Later starts do rounds again: row i replaces rows that were sent.
             sink.restart(self.name, int(step))
         self._n = i + 1
         figures["wall_time"] = _wall_time(self._table.start_of(i).at_s, figures["time_s"])

@@ -17,7 +17,7 @@ from typing import BinaryIO, Optional, Set, Tuple
 
 from .cli import InputError
 
-NEAR = 4096  # Bytes at the beginning and at the end of a file in which a mark is searched.
+NEAR = 4096  # Number of bytes at the beginning and at the end of a file in which the mark of hearsay-lab is searched.
 
 _inputs: Set[Tuple[int, int]] = set()
 
@@ -91,7 +91,7 @@ def _connected(path: str) -> BinaryIO:
 
 
 class Replacing:
-    """A temporary file next to PATH that commit() renames to PATH. A stream at PATH is written directly."""
+    """A temporary file next to PATH that commit() renames to PATH. If PATH is a device, pipe or socket, writes to it directly."""
 
     def __init__(self, path: str) -> None:
         there = _stat(path)

@@ -259,7 +259,7 @@ def _groups(columns: Sequence[Column]) -> List[Tuple[str, int]]:
 
 
 def _figures(runs: Sequence[Run]) -> str:
-    """Two tables, each narrow enough for a window of 1200 px: what was learnt, and what it cost."""
+    """The HTML of two tables, results and cost, each narrow enough for a window of 1200 px."""
     columns = known_columns(runs)
     cost = [column for column in columns if column[0] in COSTS]
     learnt = [column for column in columns if column not in cost]

@@ -35,7 +35,7 @@ def environment() -> "dict[str, str]":
 
 
 def ignored() -> List[str]:
-    """The names of the settings in the environment that runs do not get."""
+    """The names of the environment variables HEARSAY_* that would be settings and are not passed to the runs."""
     ours = ("HEARSAY_LIBRARY",)
     return sorted(name for name in os.environ if name.startswith("HEARSAY_") and name not in ours)
 

@@ -122,7 +122,7 @@ def latex_spread(one: Spread, scale: float, digits: int) -> str:
 
 
 def _over_peers(run: Run, name: str) -> Spread:
-    """Mean and spread of a final value over the peers of a run that have it."""
+    """Mean and spread of a final value, such as the accuracy, over the peers of a run. Peers without the value are left out."""
     values: List[Range] = [getattr(peer.final, name) for peer in run.peers]
     return spread([x.low for x in values if math.isfinite(x.low)])
 

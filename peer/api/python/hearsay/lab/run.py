@@ -10,8 +10,8 @@
     >>> run.peers[0].columns["loss"]                        # one value per round
     >>> run.frame().groupby("peer").accuracy.max()          # pandas
 
-The files may come from a stranger. Symbolic links below DIR are refused, each size has a limit, and a wrong value raises
-InputError with file, line, field, found and expected value. A missing file is not an error: its numbers are NaN.
+The files may come from an untrusted source. Symbolic links below DIR are refused, each size has a limit, and a wrong value
+raises InputError with file, line, field, found and expected value. A missing file is not an error: its numbers are NaN.
 
 A metrics.jsonl with several starts is one table. Rounds that a later start repeats replace the earlier ones. `time_s`,
 `bytes_sent` and `bytes_received` of a row count from its start; Peer.seconds(), Peer.sent() and Peer.received() are totals
@@ -217,11 +217,12 @@ class Peer:
         return self.starts[i]
 
     def last(self, column: str) -> float:
-        """The value of a column in the last row. NaN: no rows."""
+        """The value of a column in the last row. NaN: the table is empty."""
         return float(self.columns[column][-1]) if len(self) > 0 else NAN
 
     def _total(self, figure: str, before: str, rows: Array) -> float:
-        """A total over all starts. summary.json counts from the last start, so earlier starts are added."""
+        """A total over all starts of a number of summary.json, which counts only from the last start. `before`: the field of
+        Start with the total of earlier starts. `rows`: the column with totals, used without a summary.json."""
         summary = self.figure(figure)
         if math.isfinite(summary) and self.starts:
             return float(getattr(self.starts[-1], before)) + summary
@@ -328,7 +329,7 @@ class Run:
             found = [x] if round_ > newest or math.isnan(found[0]) else found + [x]
             newest = round_
         total = 0.0
-        for x in found:  # Left to right: math.fsum would differ in the last bit.
+        for x in found:  # Adds from left to right, as hearsay does: math.fsum() would differ in the last bit.
             total += x
         return total / len(found)
 
@@ -548,7 +549,7 @@ def _time_of(text: str) -> int:
 
 
 class Table:
-    """The rows of one metrics.jsonl while its lines are read."""
+    """Collects the rows of one metrics.jsonl while its lines are read."""
 
     def __init__(self, limits: Limits = LIMITS) -> None:
         self.limits = limits
@@ -656,7 +657,7 @@ class Table:
 
 
 class _Budget:
-    """The number of lines that may still be read."""
+    """Number of lines that may still be read. Shared by all files of one load(), so that the input is bounded."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -942,7 +943,7 @@ def _find_runs(paths: Sequence[str], limits: Limits) -> Tuple[List[Tuple[str, st
             if n_directories > 0 and os.path.lexists(path):
                 skipped.append(path)
             else:
-                found.append((path, ""))  # _read() says what is wrong with it.
+                found.append((path, ""))  # Is no run: _read() will raise the error.
             continue
         places = _seed_places(path, limits)
         for place, label in zip(places, _experiment_labels(path, places, n_directories == 1)):

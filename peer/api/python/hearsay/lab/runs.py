@@ -27,7 +27,7 @@ INTERRUPTED = 130  # Exit code of an interrupted command.
 POLL_S = 0.05  # Interval at which child processes are polled.
 GONE_S = 20.0  # Longest wait for a run of an earlier, killed command that is still ending.
 LOG_TAIL = 64 * 1024  # Bytes at the end of a log in which the last line is searched.
-PR_SET_PDEATHSIG = 1  # Option of prctl(2).
+PR_SET_PDEATHSIG = 1  # Option of prctl(2): send a signal to this process when its parent ends.
 
 _libc: Any = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
@@ -61,7 +61,7 @@ class Signals:
 
     def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
                  trace: Optional[TracebackType]) -> None:
-        for child in self.children.values():  # Children are left only after an exception.
+        for child in self.children.values():  # Not empty only after an exception.
             child.terminate()
         for number, handler in self._before.items():
             signal.signal(number, handler)
@@ -84,7 +84,7 @@ class Signals:
         child = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, env=environment,
                                  preexec_fn=end_with_parent)
         self.children[child.pid] = child
-        if self.asked:  # The signal arrived before the child was in the table.
+        if self.asked:  # A signal arrived before the child was in self.children, so it was not forwarded to the child.
             child.send_signal(self.asked)
         return child
 
@@ -312,7 +312,7 @@ class Progress:
 
     def __init__(self, command: str, total: int) -> None:
         self.command, self.total = command, total
-        self.done = self.before = 0  # Numbers of runs. `before`: runs that had finished before the command started.
+        self.done = self.before = 0  # done: number of runs that have ended. before: those that ended before this command started.
         self.begun = time.monotonic()
         self.terminal = sys.stderr.isatty()
         self._drawn = 0.0

@@ -31,7 +31,8 @@ ARMS, SECTIONS, SETTINGS, VALUES, BUDGETS, RUNS = 128, 63, 512, 64, 4, 10000  # 
 NAME_BYTES = 255  # Maximum size of the name of an arm and of its directory.
 EVALUATIONS = 20  # Number of evaluations of a run with `rounds` and without `evaluate-every`.
 
-# Keys that are not passed to the runs, with the reason. "": a key of the comparison itself, allowed only at the top.
+# Keys that are not flags of the runs. Value: the reason why a file must not have the key, or "" for a key of the comparison
+# itself, which is allowed only at the top of the file.
 OURS = {
     "command": "", "seeds": "", "seed": "", "budget": "",
     "out": "each run has its own directory in --out of hearsay-lab",
@@ -55,7 +56,7 @@ class Setting:
     values: Tuple[str, ...]
     where: str  # "FILE line N" or "--set", for errors.
     section: Optional[str] = None  # None: the top of the file, or --set.
-    is_set: bool = False  # From --set.
+    is_set: bool = False  # True: given by --set, not in the file.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -182,7 +183,8 @@ _NUMBER = re.compile(r"[-+]?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 
 
 def as_toml(line: str) -> Optional[str]:
-    """A line of the former format (`key = word, word` or `[any name]`) as TOML. None: the line has another form."""
+    """Converts a line of the format of older versions (`key = word, word` or `[any name]`) to TOML, to suggest it in an error
+    message. None: the line has another form."""
 
     def quoted(text: str) -> str:
         return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
@@ -449,7 +451,7 @@ def _arms(path: str, settings: Sequence[Setting], sections: Sequence[str]) -> Tu
     for arm in arms:
         if names.count(arm.name) > 1:
             raise InputError(f"{shown(path)}: found two arms of the name {shown(arm.name)!r}, expected one")
-        if max(1, len(arm.rates)) != max(1, len(arms[0].rates)):  # More candidates would be an advantage.
+        if max(1, len(arm.rates)) != max(1, len(arms[0].rates)):  # An arm with more candidates for lr would have an advantage.
             raise InputError(f"{shown(path)}: lr: found {max(1, len(arm.rates))} values for the arm {shown(arm.name)!r} and "
                              f"{max(1, len(arms[0].rates))} for {shown(arms[0].name)!r}, expected the same number for each arm")
     return tuple(arms)

@@ -35,7 +35,7 @@ Figures = Mapping[str, Any]
 
 
 class Sink(Protocol):
-    """An object that stores metrics."""
+    """Interface of an object that stores metrics, such as TensorBoard below."""
 
     def on_round(self, peer: str, step: int, figures: Figures) -> None:
         """Store the metrics of one round. `wall_time` in `figures` is Unix time in seconds. Default: now."""
@@ -57,7 +57,7 @@ class Scalars:
 
     def __init__(self) -> None:
         self._drift_round: Dict[str, float] = {}  # For each peer: round of the last consensus distance that was stored.
-        self._floor: Dict[str, int] = {}  # For each peer: consensus distances up to this round were stored before a restart.
+        self._floor: Dict[str, int] = {}  # For each restarted peer: consensus distances up to this round are stored already.
 
     def of(self, peer: str, step: int, figures: Figures) -> List[Tuple[int, List[Tuple[str, float]]]]:
         """Pairs of a step and its values."""

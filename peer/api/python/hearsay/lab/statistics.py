@@ -6,8 +6,8 @@
     Difference(n=3, mean=0.0133..., low=-0.001..., high=0.0276..., p=0.057..., kind="same")
 
 Runs of two arms with the same seed begin with the same model and see the samples in the same order, so that their accuracies
-are not independent. The test therefore uses the difference of each pair of runs. A test for independent samples would take
-the common part for noise, and would miss small differences that every seed shows.
+are not independent. The test therefore uses the difference of each pair of runs with the same seed. A test for independent
+samples would treat the differences between seeds as noise, and would miss small differences that occur with every seed.
 """
 import dataclasses
 import math

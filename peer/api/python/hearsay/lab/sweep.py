@@ -133,7 +133,7 @@ class _Sweep:
                    cell.name)
 
     def do(self, runner: runs.Runner, progress: runs.Progress) -> None:
-        """Run all jobs, seed by seed, so that each setting soon has a result."""
+        """Run all jobs: first all settings with the first seed, then with the next, so that each setting has a result early."""
         jobs = [self.job(cell, seed) for seed in range(self.n_seeds) for cell in self.cells]
         place = {job.directory: (i % len(self.cells), i // len(self.cells)) for i, job in enumerate(jobs)}
 
