@@ -94,8 +94,7 @@ struct plan
     bool listed;
     uint32_t tokens; /* Set of peers that are not on the allow-list and have a token. */
     double token_s;  /* Lifetime of the tokens, in seconds from the beginning. */
-    bool
-        liveness; /* A minority is lost permanently, and all peers must end in time (liveness.c). */
+    bool liveness;   /* A minority of peers is lost, and the rest must end (liveness.c). */
     double forget_s; /* Value of --member-ttl, in seconds. 0: off. */
     uint32_t n_faults;
     struct fault fault[PLAN_FAULTS_MAX];

@@ -24,10 +24,10 @@
 
 enum feature {
     FEATURE_CROWD,   /* Up to 24 peers; without this feature up to 8. */
-    FEATURE_MIXER,   /* Any mixer; without this feature CHOCO. */
+    FEATURE_MIXER,   /* Any mixer; without this feature the mixer CHOCO. */
     FEATURE_GRAPH,   /* Any topology, including topologies that change by round. */
     FEATURE_LAST,    /* Another topology in the consensus phase. */
-    FEATURE_CODEC,   /* Any codec; without this feature qsgd:4. */
+    FEATURE_CODEC,   /* Any codec; without this feature the codec qsgd:4. */
     FEATURE_ASYNC,   /* --policy async. */
     FEATURE_OVERLAP, /* --overlap. */
     FEATURE_STEPS,   /* More than one local step in a round. */
