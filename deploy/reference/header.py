@@ -2,7 +2,7 @@
 import re
 
 PART = re.compile(r"^-{4,} (.*?) -{4,}$")  # A comment line that is the heading of a section of the header.
-RULE = re.compile(r"^\*\*(\w+)\.\*\*")  # The begin of a paragraph, such as "**Threads.**", for all functions after it.
+RULE = re.compile(r"^\*\*(\w+)\.\*\*")  # Start of a paragraph, such as "**Threads.**", for all functions after it.
 
 
 def pieces(text):
