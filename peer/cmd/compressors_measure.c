@@ -16,7 +16,7 @@ enum {
 };
 
 static const double clock_s = 20e-6; /* Least duration of a measurement, in seconds. */
-/* An operation is measured again until this time has passed, in seconds. */
+/* The measurement of an operation is repeated until this time has passed, in seconds. */
 static const double repeat_s = 0.1;
 /* After this time, in seconds, no further measurement of the same operation starts. At least one
  * measurement is completed. */

@@ -32,7 +32,7 @@ enum {
 /* A cached response, which may answer several requests. */
 struct kept
 {
-    struct MHD_Response *response; /* The response. NULL: nothing is cached. */
+    struct MHD_Response *response; /* The cached response. NULL: nothing is cached. */
     uint64_t number;               /* Number of the snapshot from which the response was made. */
     int64_t made_us;               /* Time at which the response was made, in microseconds. */
     unsigned status;

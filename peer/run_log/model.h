@@ -35,7 +35,7 @@ struct diary_model
     size_t n_segments;
     /* Run in which the model was trained. */
     const struct run *run;
-    uint64_t round; /* Rounds that the model has been trained. */
+    uint64_t round; /* Number of rounds for which the model has been trained. */
     /* Name of the peer. */
     const char *name;
     struct run_log_source source;

@@ -135,7 +135,7 @@ static void encrypt_and_hash(struct noise *s, const uint8_t *m, size_t n, uint8_
             memcpy(out, m, n);
     } else {
         int err = noise_seal(&s->cipher, s->h, sizeof s->h, m, n, out);
-        /* noise_seal() fails only after 2^64 - 1 messages, and a handshake has a few. */
+        /* noise_seal() fails only after 2^64 - 1 messages, and a handshake has only a few. */
         assert(err == 0);
     }
     mix_hash(s, out, n + tag_size(s));

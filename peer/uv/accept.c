@@ -16,14 +16,15 @@ enum { BACKLOG = 512 };
 const struct uv_accept_limits uv_accept_limits_default = {
     .half_open = 64,
     .per_address = 8,
-    /* Larger than per_address: many peers may start on one host at the same time, and all of them
-     * connect from its loopback addresses. */
+    /* The limit for loopback addresses is larger than per_address, because many peers of one host
+     * may start at the same time, and all of them connect from such an address. */
     .per_loopback = 64,
     .reserve = 32,
     .rest_ms = 250,
     .batch_ms = 10,
     .crowd = {.calm_per_s = 200,
-              /* Burst without any limit: hundreds of peers may start at the same time. */
+              /* A burst of up to 400 connections is not limited, because hundreds of peers may
+               * start at the same time. */
               .calm_burst = 400,
               .per_s = 10,
               .burst = 32,

@@ -40,8 +40,8 @@ static void wait_for_the_end(void *gate)
     uv_mutex_unlock(gate);
 }
 
-/* Starts all threads at the same time, because each needs its stack while the other threads have
- * theirs. */
+/* Starts all threads, and lets them end only when all have started. So memory for all stacks must
+ * be free at the same time, as when libuv uses the threads. */
 int uv_spare_pool(void)
 {
     uv_mutex_t gate;

@@ -77,7 +77,7 @@ static int cut_list(const struct options *o, const char *option, uint32_t max,
                           (unsigned)max);
         list->at[list->n++] = one;
     }
-    if (list->n == 0) /* With an empty list the peer would start a new run, not join one. */
+    if (list->n == 0) /* Without an address the peer would start a new run. */
         return refuse(error, -EINVAL, "--%s: found '%.80s', expected HOST:PORT,...", option, text);
     return 0;
 }

@@ -1,5 +1,5 @@
-/* peer/uv/signal_debounce.c -- signal debounce: recognises the second copy of one signal
- * request. */
+/* peer/uv/signal_debounce.c -- signal debounce: recognises a signal that is a duplicate of the last
+ * one. */
 #include "peer/uv/signal_debounce.h"
 
 #include <signal.h>
