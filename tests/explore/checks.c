@@ -382,7 +382,8 @@ static bool whole_at(struct cluster *c, uint32_t i, uint32_t alive, uint32_t tra
     for (uint32_t j = 0; j < c->plan.n_peers; j++)
         stalled += cluster_alive(c, j) && c->peer[j].hurt;
     uint32_t forgotten = admission_forgotten(c, i);
-    uint32_t liars = 0; /* Number of Byzantine and excluded peers, counted or not. */
+    /* Number of Byzantine and excluded peers. The graph of peer i may contain some of them. */
+    uint32_t liars = 0;
     for (uint32_t j = 0; j < c->plan.n_peers; j++)
         liars += !cluster_honest(c, j) && !c->peer[j].absent;
     /* A peer accepts a few members with a single endorsement each, so its graph may contain some

@@ -36,7 +36,7 @@ enum wrong {
      * name. */
     WRONG_ADMITTED,
     WRONG_MEMORY,    /* More links, members, edges or packets than the cluster can need. */
-    WRONG_DRIFT,     /* A published drift differs from the exact drift of its round. */
+    WRONG_DRIFT,     /* A published consensus distance differs from the exact one of its round. */
     WRONG_GATHERING, /* A peer is still joining, although others train. */
     WRONG_EDGES,     /* An edge that both of its ends want is not open. */
     WRONG_VIEW,      /* A peer's graph has too many or too few members. */

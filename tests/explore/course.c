@@ -331,8 +331,8 @@ static bool too_late(const struct cluster *c)
 {
     uint32_t ended = 0, left = 0, stranded = 0;
     for (uint32_t i = 0; i < c->plan.n_peers; i++) {
-        /* This includes Byzantine peers, and peers that were killed so late that they are not
-         * restarted. */
+        /* Byzantine peers, and peers that were killed so late that they are not restarted, count as
+         * ended too. */
         if (!cluster_alive(c, i)) {
             ended++;
             continue;
