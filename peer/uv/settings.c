@@ -107,8 +107,8 @@ int settings_addresses(struct settings *s, struct uv_driver_config *c,
 
 static uint16_t port_of(const union uv_address *a)
 {
-    /* This also reads the port of an IPv6 address: sin6_port is at the same offset in a
-     * sockaddr_in6. */
+    /* The expression also reads the port of an IPv6 address, because sin6_port of a sockaddr_in6 is
+     * at the same offset as sin_port. */
     return ntohs(a->v4.sin_port);
 }
 

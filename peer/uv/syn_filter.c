@@ -32,7 +32,7 @@ static struct syn_filter_entry key_of(const union uv_address *a)
     if (a->any.sa_family == AF_INET) {
         e.prefix[0] = ntohl(a->v4.sin_addr.s_addr);
     } else if (memcmp(v6, mapped, sizeof mapped) == 0) {
-        /* This is an IPv4 address in its IPv6-mapped form. */
+        /* The address is an IPv4 address in IPv6-mapped form. */
         e.prefix[0] = word(v6 + sizeof mapped);
     } else {
         e.v6 = true;

@@ -33,7 +33,7 @@ def trained(model: Any) -> Iterator[Any]:
 
 
 def write(path: str, model: Any) -> None:
-    """Writes trained(model) to the file `path`. If that fails, writes `path`.missing instead, and the drift stays unknown."""
+    """Writes trained(model) to the file `path`. After a failure, writes `path`.missing instead; exact() then returns NaN."""
     try:
         with open(path, "wb") as f:
             for x in trained(model):
@@ -45,7 +45,7 @@ def write(path: str, model: Any) -> None:
 
 
 def distance(models: Sequence[Any]) -> Tuple[float, float]:
-    """Returns (drift, relative drift) of vectors of the same length."""
+    """Returns the consensus distance of vectors of the same length, and the distance divided by the norm of their mean."""
     import numpy
 
     apart = size = 0.0
@@ -59,7 +59,7 @@ def distance(models: Sequence[Any]) -> Tuple[float, float]:
 
 
 def exact(paths: Sequence[str]) -> Tuple[int, float, float]:
-    """Returns (number of models, drift, relative drift) of the files that exist."""
+    """Returns (number of models, consensus distance, relative consensus distance) of the files that exist."""
     there = [path for path in paths if os.path.exists(path)]
     if not there or any(os.path.exists(path + ".missing") for path in paths):
         return 0, math.nan, math.nan

@@ -238,7 +238,7 @@ def _method(train: Any) -> str:
     """Returns the start method of the processes: "spawn", or "fork" if `train` is not in a file (prompt, notebook, stdin, -c). A
     spawned interpreter must import `train` from a file."""
     main = sys.modules.get("__main__")
-    while hasattr(train, "func"):  # functools.partial
+    while hasattr(train, "func"):  # `train` is a functools.partial.
         train = train.func
     module, code = getattr(train, "__module__", None), getattr(train, "__code__", None)
     if module not in ("__main__", "__mp_main__") and _is_file(getattr(main, "__file__", None)):

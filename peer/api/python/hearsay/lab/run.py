@@ -79,13 +79,13 @@ SUMMARY: Tuple[Tuple[str, Optional[str], str, str], ...] = (
 class Limits:
     """Upper bounds for the input. Larger input is refused."""
 
-    line_bytes: int = 64 * 1024  # Bytes of one line of metrics.jsonl, including the line feed.
-    lines: int = 4_000_000  # Lines of all files of one load() or load_all().
-    starts: int = 100_000  # Starts in one metrics.jsonl.
-    peers: int = 4096  # Peers of one run.
-    entries: int = 1_000_000  # Names in one directory.
-    word_bytes: int = 63  # Bytes of one text in metrics.jsonl.
-    words: int = 255  # Different texts in one metrics.jsonl.
+    line_bytes: int = 64 * 1024  # Size of one line of metrics.jsonl, including the line feed.
+    lines: int = 4_000_000  # Number of lines in all files of one load() or load_all().
+    starts: int = 100_000  # Number of starts in one metrics.jsonl.
+    peers: int = 4096  # Number of peers of one run.
+    entries: int = 1_000_000  # Number of names in one directory.
+    word_bytes: int = 63  # Size of one text in metrics.jsonl.
+    words: int = 255  # Number of different texts in one metrics.jsonl.
     verdict_bytes: int = 1023
     summary_bytes: int = 64 * MIB
     settings_bytes: int = 10 * 1024 - 1
@@ -586,7 +586,7 @@ class Table:
         return self._words[WORDS.index(name)][i]
 
     def start_of(self, i: int) -> Start:
-        """The start of row i."""
+        """The start of the peer's process in which row i was written."""
         return self.starts[self._start[i]]
 
     def _drop_behind(self, step: float) -> None:

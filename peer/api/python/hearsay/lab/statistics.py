@@ -31,7 +31,7 @@ class Spread:
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """The spread of the values. All fields but `n` are NaN if there is no value, or if one is not finite."""
+    """Mean and spread of the values. All fields but `n` are NaN if there is no value, or if one is not finite."""
     n = len(values)
     total = 0.0
     for x in values:
