@@ -139,7 +139,8 @@ static const struct
  * answer. */
 struct answer
 {
-    uint32_t taken; /* Ballot of the proposal that the member accepted before its promise. 0: none. */
+    /* Ballot of the proposal that the member accepted before its promise. 0: none. */
+    uint32_t taken;
     bool voted, within, accepted;
     bool heard_vote, heard_within, heard_accepted;
 };
