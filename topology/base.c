@@ -1,4 +1,5 @@
-/* topology/base.c -- the family base:K: passes that average any number of peers exactly.
+/* topology/base.c -- the family base:K: rounds after which any number of peers hold their exact
+ * mean.
  *
  * Source: the Base-(k+1) graph of Takezawa, Sato, Bao, Niwa and Yamada, "Beyond Exponential Graph:
  * Communication-Efficient Topologies for Decentralized Learning via Finite-time Convergence"
@@ -26,8 +27,8 @@
  *         done.
  *
  * 3. Base (algorithm 3), for n = p q, where all prime factors of p are at most K + 1, and no prime
- * factor of q is. First each of p groups of q peers averages by method 2. Then the p peers at the
- * same place in all groups average by method 1.
+ * factor of q is. First each of p groups of q peers averages by method 2. Then, for each i, the
+ * i-th peers of all p groups average by method 1.
  *
  * The shorter pass of methods 2 and 3 is used. With K = 1 and n = 2^m the result is
  * one-peer-exponential (matching.c).
@@ -37,18 +38,19 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* Largest number of digits that a 32-bit number has in any base. Also the largest number of its
- * factors. */
+/* Largest number of digits of a 32-bit number in any base. A 32-bit number also has at most this
+ * many prime factors. */
 enum { DIGITS_MAX = 32 };
 
-/* A set of n peers with equally spaced numbers: first, first + stride, first + 2 * stride, ... */
+/* A set of n peers, whose numbers are equally spaced: first, first + stride, first + 2 * stride,
+ * ... */
 struct set
 {
     uint32_t first, stride, n;
 };
 
-/* A block of peers, for one digit of n in base K + 1: `a` parts of `part` peers each. The block
- * begins at peer `first`. */
+/* A block of peers, which stands for one digit of n in base K + 1 (method 2 above): `a` parts of
+ * `part` peers each. The block begins at peer `first`. */
 struct block
 {
     uint32_t first, a, part;
@@ -65,7 +67,8 @@ static bool find_factors(uint32_t n, uint32_t most, uint32_t len, uint32_t *f)
         return n <= most;
     }
     for (uint32_t d = most < n ? most : n; d >= 2; d--) {
-        /* All `len` remaining factors are at most d, so their product is at most d^len. */
+        /* All `len` remaining factors are at most d, so their product is at most d^len. If that is
+         * less than n, this d and all smaller ones are too small. */
         double greatest = 1;
         for (uint32_t i = 0; i < len && greatest < n; i++)
             greatest *= d;
@@ -119,8 +122,8 @@ static uint32_t blocks_of(uint32_t n, uint32_t k, struct block block[DIGITS_MAX]
 
 /* ---- Rounds ---- */
 
-/* Number of rounds for n peers: cube_rounds() for a hyper-hypercube (method 1), simple_rounds() for
- * a simple base (method 2 at the top of this file). */
+/* cube_rounds() returns the number of rounds of a hyper-hypercube of n peers (method 1 at the top
+ * of this file), simple_rounds() the number of rounds of a simple base (method 2). */
 static uint32_t cube_rounds(uint32_t n, uint32_t k)
 {
     uint32_t f[DIGITS_MAX];
@@ -135,8 +138,8 @@ static uint32_t simple_rounds(uint32_t n, uint32_t k)
     return len == 1 ? all : all + 1 + cube_rounds(b[0].part, k);
 }
 
-/* Adds the edges of one round of a hyper-hypercube. Peers average with weight 1/f if the numbers of
- * their places in `s` differ in one digit only. That digit has the radix f and the place value
+/* Adds one round of a hyper-hypercube of the peers in `s`: an edge of weight 1/f between any two
+ * peers whose indices in `s` differ only in one digit. The digit has the base f and the place value
  * `worth`. Returns 0 or -ENOMEM. */
 static int average_digit(struct topology_turns *t, struct set s, uint32_t round, uint32_t f,
                          uint32_t worth)

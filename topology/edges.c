@@ -22,9 +22,9 @@ static int compare_pairs(const void *a, const void *b)
     return (x[1] > y[1]) - (x[1] < y[1]);
 }
 
-/* Sorts the edges and writes them in canonical form. Returns 0, or -EINVAL if they do not fit. The
- * list is never cut off, because peers with different parts of a list would build different
- * graphs. */
+/* Sorts the edges and writes them in canonical form. Returns 0, or -EINVAL if the text does not fit
+ * into out[0..cap). The list is never cut off, because peers with different parts of a list would
+ * build different graphs. */
 static int write_edges(struct topology_edges *e, char *out, size_t cap,
                        char error[TOPOLOGY_ERROR_MAX])
 {
@@ -55,8 +55,8 @@ static int add_ordered(struct topology_edges *e, uint32_t a, uint32_t b)
     return topology_edges_add(e, a < b ? a : b, a < b ? b : a);
 }
 
-/* Reads a list such as "0-1,1-2" at *p into `e`. Returns 0, -ENOMEM, or -EINVAL with *p at the
- * first invalid edge. */
+/* Reads a list such as "0-1,1-2" at *p into `e`. Returns 0, -ENOMEM, or -EINVAL. After -EINVAL, *p
+ * points to the first invalid edge. */
 static int read_inline(struct topology_edges *e, const char **p)
 {
     for (;;) {
@@ -102,7 +102,8 @@ static const char *skip_blanks(const char *p, const char *end)
 }
 
 /* Reads a number inside [*p, end) and advances *p past it. The byte at `end` must be a newline, a
- * NUL or the # of a comment, which stops the reader. */
+ * NUL or the # of a comment, because the digits are read up to the first byte that is not a
+ * digit. */
 static bool read_number(const char **p, const char *end, uint32_t *value)
 {
     *p = skip_blanks(*p, end);

@@ -188,8 +188,8 @@ static int torus_canonical(const char *arg, char *out, size_t cap, char error[TO
 }
 
 /* Adds an edge from each vertex to its right and to its lower neighbour, wrapping around at the
- * borders. Thus each edge of the torus is added once. A side of length 1 gives loops, which are
- * dropped later. */
+ * borders. Thus each edge of the torus is added once. A side of length 1 gives loops, edges from a
+ * vertex to itself, which topology_edges_graph() drops. */
 static int add_grid(struct topology_edges *e, uint32_t rows, uint32_t cols)
 {
     for (uint32_t r = 0; r < rows; r++)

@@ -1,4 +1,5 @@
-/* topology/family.h -- functions for writing a graph family. Internal header of topology/. */
+/* topology/family.h -- functions shared by the files that define graph families. Internal header of
+ * topology/. */
 #ifndef TOPOLOGY_FAMILY_H
 #define TOPOLOGY_FAMILY_H
 
@@ -67,8 +68,8 @@ int topology_sides_canonical(const char *family, const char *arg, char *out, siz
 uint32_t topology_sides_peers(const char *arg);
 bool topology_sides_for(const char *arg, uint32_t n, struct topology_sides *s);
 
-/* Description of an argument that is one integer in [least, most], for topology_one_number(), which
- * implements topology.canonical() for such a family. `wanted` describes the valid argument in the
+/* Describes the argument of a family that takes one integer in [least, most]. topology_one_number()
+ * implements topology.canonical() for such a family. `wanted` describes a valid argument, for the
  * error message. */
 struct topology_one
 {

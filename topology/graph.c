@@ -1,8 +1,8 @@
 /* topology/graph.c -- properties of a graph: degrees, and distances by breadth-first search.
  *
  * graph_diameter() searches from every vertex, in O(n m) for n vertices and m edges. This is fast
- * enough for simulated clusters of some thousand vertices. Only commands of users ask for the
- * diameter.
+ * enough for simulated clusters of some thousand vertices. Only commands that print a graph need
+ * the diameter. A peer that trains does not.
  */
 #include "topology/topology.h"
 
@@ -47,8 +47,8 @@ static uint32_t hops_to_farthest(const struct graph *g, uint32_t from, uint32_t 
 }
 
 /* Returns the largest number of hops from any of the vertices [begin, end) to the vertex farthest
- * from it, or UINT32_MAX if the graph is not connected. One vertex that does not reach all others
- * is enough to know this, because the graph is undirected. */
+ * from it, or UINT32_MAX if the graph is not connected. The search stops at the first vertex that
+ * does not reach all others. */
 static uint32_t farthest(const struct graph *g, uint32_t begin, uint32_t end)
 {
     uint32_t *scratch = malloc(2 * (size_t)g->n * sizeof *scratch);

@@ -1,4 +1,4 @@
-/* topology/grids.c -- path, grid, incomplete hypercube and complete bipartite graph.
+/* topology/grids.c -- the families path, grid, (incomplete) hypercube and bipartite.
  *
  * The vertices of these graphs can have different degrees, because vertices at a border have fewer
  * neighbours. The graphs of families.c have no border.
@@ -38,8 +38,9 @@ const struct topology topology_path = {
  * are not closed.
  *
  * "grid:RxC" is this graph for R * C peers. For any other number of peers, and for "grid", the
- * sides are the same as in a torus (families.c). If n has no such factors, the grid has
- * ceil(sqrt(n)) columns and the last row is incomplete (13 peers: rows of 4, 4, 4 and 1). ----
+ * sides are the factors of n that a torus would have (families.c). If n has no such factors, the
+ * grid has ceil(sqrt(n)) columns and the last row is incomplete (13 peers: rows of 4, 4, 4 and 1).
+ * ----
  */
 
 static int grid_canonical(const char *arg, char *out, size_t cap, char error[TOPOLOGY_ERROR_MAX])

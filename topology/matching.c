@@ -1,7 +1,8 @@
 /* topology/matching.c -- topologies in which each peer has at most one partner per round.
  *
  * These topologies are one-peer-exponential, rotation and matching. In each exchange both partners
- * take the mean of their models. Each round is therefore a matching with weight 1/2.
+ * take the mean of their models. A round is therefore a matching (a set of disjoint pairs) with
+ * weight 1/2.
  */
 #include "nn/math/rng.h"
 #include "topology/family.h"
@@ -36,8 +37,8 @@ static int exponential_canonical(const char *arg, char *out, size_t cap,
     return topology_no_argument("one-peer-exponential", arg, out, error);
 }
 
-/* Adds the rounds of the topology one-peer-exponential, about log2(n). Peer order[i] takes the
- * place of peer i. The rounds are numbered from *n_rounds on, and *n_rounds is increased. */
+/* Adds the rounds of the topology one-peer-exponential, about log2(n). In the rounds, peer order[i]
+ * stands for number i. The rounds are numbered from *n_rounds on, and *n_rounds is increased. */
 static int add_exponential(struct topology_turns *t, uint32_t *n_rounds, const uint32_t *order,
                            uint32_t n)
 {
@@ -133,10 +134,10 @@ const struct topology topology_rotation = {
  * odd, one peer is idle in each round, drawn at random for each matching.
  *
  * Each partner needs a stored replica, so the number of partners must be limited. Therefore the K
- * matchings are drawn once from the seed and then repeated. The first two consist of every second
- * edge of a random cycle through all peers, and of the other edges of the cycle, so the union of
- * all rounds is connected. Each matching by itself is uniformly distributed among all matchings.
- * ---- */
+ * matchings are drawn once from the seed and then repeated. The first matching consists of every
+ * second edge of a random cycle through all peers, the second matching of the other edges of the
+ * cycle. The union of all rounds is therefore connected. Each matching by itself is uniformly
+ * distributed among all matchings. ---- */
 
 enum { K_LEAST = 2 }; /* Smallest K in matching:K, the number of rounds in a pass. */
 
@@ -186,7 +187,8 @@ static int matching_rounds(struct topology_turns *t, uint32_t *n_rounds, const c
     return err;
 }
 
-/* With two peers only one pair is possible, so every matching averages both models exactly. */
+/* With two peers only one pair is possible, so every matching is exact: both peers then hold the
+ * mean of their models. */
 static bool matching_exact(uint32_t n)
 {
     return n <= 2;

@@ -146,7 +146,8 @@ static bool has_drawn(const struct world *w, uint32_t i, uint32_t other)
     return false;
 }
 
-/* Moves the far end of edge k of peer i to a random peer that is not yet a neighbour of i. */
+/* Moves the far end of edge k of peer i to a random peer that is not yet a neighbour of i. After
+ * FAR_TRIES failed draws the edge stays. */
 static void move_end(const struct world *w, uint32_t i, uint32_t k, struct rng *rng)
 {
     for (uint32_t t = 0; t < FAR_TRIES; t++) {

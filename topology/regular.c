@@ -31,8 +31,8 @@ enum {
 
 /* A graph that is being drawn. degree[v] is the wanted degree of vertex v, and have[v] its present
  * degree. Row v of `neighbour` holds its have[v] neighbours so far. Each row has `width` elements:
- * the common degree plus 1, because one vertex may get one more neighbour. `edge` holds each edge
- * once. */
+ * the wanted degree plus 1, because one vertex may have one neighbour more than the others. `edge`
+ * holds each edge once. */
 struct draw
 {
     uint32_t n, width, n_edges;
@@ -51,7 +51,7 @@ static bool adjacent(const struct draw *d, uint32_t a, uint32_t b)
     return false;
 }
 
-/* Adds b to the list of neighbours of a. The opposite direction is left to the caller. */
+/* Adds b to the list of neighbours of a. The caller must also add a to the list of b. */
 static void link_end(struct draw *d, uint32_t a, uint32_t b)
 {
     d->neighbour[(size_t)a * d->width + d->have[a]++] = b;

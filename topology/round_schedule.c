@@ -25,8 +25,8 @@ int topology_turns_add(struct topology_turns *t, struct round_schedule_edge e)
     return 0;
 }
 
-/* Comparison function of qsort() for edges: by round, then by the smaller end, then by the larger
- * end. */
+/* Comparison function of qsort() that orders edges by round, then by the smaller end, then by the
+ * larger end. */
 static int compare_turns(const void *left, const void *right)
 {
     const struct round_schedule_edge *x = left, *y = right;

@@ -1,9 +1,9 @@
 /* topology/round_schedule.h -- round schedules: topologies that change every round.
  *
  * Some topologies are not one graph but a *pass*: a sequence of rounds that is repeated during the
- * whole run. Each round has its own edges and its own weights, which are not those of
- * Metropolis-Hastings. For such a topology, graph_build() returns the union of the edges of all
- * rounds. Example with two rounds and four peers:
+ * whole run. Each round has its own edges and its own weights, which differ from the
+ * Metropolis-Hastings weights of constant graphs. For such a topology, graph_build() returns the
+ * union of the edges of all rounds. Example with two rounds and four peers:
  *
  *   round 0     0-1   2-3             matrix of a round   W_r: symmetric, rows sum to 1,
  *         1     0-2   1-3                                 all elements at least 0
@@ -20,8 +20,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* An edge in one round of a pass. Peers a < b each move towards the other by the weight over /
- * under, which is in (0, 1). */
+/* An edge between peers a < b in one round of a pass. Each of the two peers moves towards the other
+ * by the weight `over` / `under`, which is in (0, 1). */
 struct round_schedule_edge
 {
     uint32_t round, a, b, over, under;
@@ -33,8 +33,8 @@ struct round_schedule
     /* Number of peers, and number of rounds in a pass (sequence of rounds that is repeated).
      * n_rounds is 0 if the topology does not change. */
     uint32_t n, n_rounds;
-    /* True: one pass averages exactly, that is, each element of the product of the mixing matrices
-     * of its rounds is 1/n. */
+    /* True: after one pass all peers hold the exact mean, because each element of the product of
+     * the mixing matrices of its rounds is 1/n. */
     bool exact;
     size_t *first; /* Index in `edge` at which each round begins. n_rounds + 1 elements. */
     /* Edges of all rounds. Round r has edge[first[r]] to edge[first[r + 1] - 1], sorted by a and
@@ -42,10 +42,10 @@ struct round_schedule
     struct round_schedule_edge *edge;
 };
 
-/* Largest number of rounds in a pass, for topologies of at most 1,024 peers. */
+/* Largest number of rounds in a pass of the families `rotation` and `matching`. */
 enum { ROUND_SCHEDULE_ROUNDS_MAX = 24 };
 
-/* Returns true if the specification is a topology that changes every round. Returns false for a
+/* Returns true if the specification names a topology that changes every round. Returns false for a
  * constant graph and for an invalid specification. */
 bool round_schedule_of(const char *spec);
 
@@ -65,16 +65,16 @@ bool round_schedule_pairs(const char *spec);
 int round_schedule_build(struct round_schedule *r, const char *spec, uint32_t n, uint64_t seed);
 void round_schedule_close(struct round_schedule *r);
 
-/* Returns the mixing weight of an edge, over / under. */
+/* Returns the mixing weight of an edge, `over` / `under`. */
 static inline double round_schedule_weight(const struct round_schedule_edge *e)
 {
     return (double)e->over / e->under;
 }
 
-/* Packs the weight over / under of an edge into the 32-bit number that a delta contains: over - 1
- * in the high 16 bits and under - 1 in the low 16 bits. Both fit if the topology has at most 2^16
- * vertices. The result is never 0. (The same number for an edge of a constant topology has 0 in the
- * high bits and a vertex degree in the low bits, because its weight is 1 / (1 + degree).) */
+/* Packs the weight `over` / `under` of an edge into the 32-bit number that a delta contains: `over`
+ * - 1 in the high 16 bits and `under` - 1 in the low 16 bits. Both fit if the topology has at most
+ * 2^16 vertices. The result is never 0. (The same number for an edge of a constant topology has 0
+ * in the high bits and a vertex degree in the low bits, because its weight is 1 / (1 + degree).) */
 enum { ROUND_SCHEDULE_MORE = 16 };
 static inline uint32_t round_schedule_word(const struct round_schedule_edge *e)
 {

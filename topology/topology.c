@@ -106,8 +106,8 @@ static int refuse_kind(const char *spec, char error[TOPOLOGY_ERROR_MAX])
     return topology_refuse(error, "unknown kind", spec, expected);
 }
 
-/* The family writes the canonical form of its argument. The name and the colon are written here,
- * because they are the same for all families. */
+/* The family writes the canonical form of its argument. This function writes the name and the colon
+ * before it. */
 int topology_canonical(const char *spec, char canonical[TOPOLOGY_SPEC_MAX],
                        char error[TOPOLOGY_ERROR_MAX])
 {
@@ -193,7 +193,8 @@ int topology_edges_graph(const struct topology_edges *e, uint32_t n, struct grap
         return -ENOMEM;
     }
     /* Counting sort by vertex: first[v] counts the neighbours of v, then becomes the start of the
-     * list of v. While the lists are filled, first[v] is the place of the next neighbour of v. */
+     * list of v. While the lists are filled, first[v] is the index at which the next neighbour of v
+     * is stored. */
     for (size_t i = 0; i < e->n; i++) {
         uint32_t a = e->pair[i][0], b = e->pair[i][1];
         assert(a < n && b < n);

@@ -2,9 +2,9 @@
  *
  * A topology says which peers exchange model updates with each other. Its graph is a pure function
  * of the specification, the number of peers and a seed, so every peer computes the same graph. The
- * vertices are the numbers 0 to n - 1: the places of the live members in their sorted order. Graphs
- * are undirected, without loops and multiple edges. A graph is stored as adjacency lists
- * (compressed sparse rows):
+ * vertices are the numbers 0 to n - 1. Vertex i is the i-th live member in sorted order. Graphs are
+ * undirected, without loops and multiple edges. A graph is stored as adjacency lists (compressed
+ * sparse rows):
  *
  *   arrays:                       first[n + 1], neighbour[first[n]]
  *   neighbours of v, ascending:   neighbour[first[v]] to neighbour[first[v + 1] - 1]
