@@ -37,8 +37,8 @@ static void drop_copy(struct centre_worker *w)
     w->copy = NULL;
 }
 
-/* Sets the copy of a worker. copy NULL (memory is exhausted, or the copy is unknown): the
- * worker's next answer is the whole model. */
+/* Sets the worker's copy of the model that it was last sent. copy NULL: memory is exhausted or that
+ * model is unknown, so the worker's next answer is the whole model. */
 static void give_copy(struct centre_worker *w, struct centre_copy *copy)
 {
     if (copy != NULL)
@@ -131,7 +131,8 @@ struct centre_worker *centre_find(struct centre *c, const uint8_t id[WIRE_ID_BYT
     return NULL;
 }
 
-/* Returns a free slot, or the slot of a worker that is not counted. NULL: none. */
+/* Returns a free slot. If there is none, frees and returns the slot of a worker that the server
+ * does not wait for (`counts` is false). NULL: there is no such slot. */
 static struct centre_worker *make_room(struct centre *c)
 {
     struct centre_worker *old = NULL;
@@ -182,7 +183,7 @@ void centre_apply(const struct mixing *m, const uint8_t *bytes, size_t n, float 
 /* ---- messages from workers ---- */
 
 /* `clock` is the number of rounds that the worker has done. A smaller number than before means that
- * the worker has been restarted. */
+ * the worker has been restarted, so its stored push is dropped. */
 void centre_here(struct centre *c, struct centre_worker *w, uint64_t clock, uint64_t have)
 {
     bool pushes = have < clock;
@@ -242,9 +243,9 @@ static void add_push(struct centre *c, struct centre_worker *w)
     c->n_pushes++;
 }
 
-/* Adds the sum of n pushes, divided by m, to z. Running statistics are values rather than
- * changes, so each moves by 1/m of its difference from each pushed value. Decoded values are
- * under 2^64 (compress/codec.h), so finite values stay finite. */
+/* Adds the sum of n pushes, divided by m, to the server's model z. Running statistics are values
+ * rather than changes, so each statistic of z moves by 1/m of its difference from each pushed
+ * value. Decoded values are under 2^64 (compress/codec.h), so finite values stay finite. */
 static void move(struct centre *c, uint32_t n, uint32_t m)
 {
     const struct mixing *x = c->config.mixing;
@@ -264,8 +265,8 @@ static bool all_are_at(const struct centre *c, uint64_t clock)
     return c->n_counted > 0;
 }
 
-/* Adds the pushes of complete rounds, in sync mode. A round is complete when all workers have
- * reported that it is done, even if none of them has a push for it. */
+/* In sync mode, adds the pushes of all complete rounds to the model. A round is complete when all
+ * workers have reported that it is done, even if none of them has a push for it. */
 static void add_rounds(struct centre *c)
 {
     while (c->round < c->config.rounds && all_are_at(c, c->round + 1)) {
@@ -321,8 +322,8 @@ static bool is_whole(const struct centre *c, const struct centre_worker *w)
     return c->config.codec == NULL || w->whole || w->clock >= c->config.rounds;
 }
 
-/* Returns the copy of a worker that has just been sent the current model, in sync mode. NULL:
- * none. */
+/* In sync mode, returns the copy of the current model that another worker already shares, so that a
+ * worker without a copy can share it, too. NULL: no worker was sent the current model yet. */
 static struct centre_copy *of_the_others(const struct centre *c)
 {
     for (uint32_t i = 0; i < c->n_counted && c->config.sync; i++) {
@@ -346,9 +347,10 @@ static void tell_whole(struct centre *c, struct centre_answer *a)
     a->statistics = c->z + dim_of(c);
 }
 
-/* Encodes z - copy for all workers of the answer and adds the decoded result to the copy.
- * Workers with the same copy outside this answer keep the old copy. Returns false if memory is
- * exhausted or the difference is not finite. */
+/* Encodes the difference between the model z and the copy that the answered workers share, and adds
+ * the decoded difference to that copy. If workers outside this answer share the copy, the answered
+ * workers first get their own one. Returns false if memory is exhausted or the difference is not
+ * finite. */
 static bool tell_difference(struct centre *c, struct centre_answer *a, uint8_t *coded)
 {
     const struct mixing *m = c->config.mixing;
@@ -381,8 +383,8 @@ size_t centre_bound(const struct centre *c)
                : statistics_bound(&c->config.mixing->statistics) + compress_bound(c->config.codec);
 }
 
-/* Returns the worker to answer next, or NULL. Workers with a copy of the model come first, so that
- * a worker without one can then share their new copy. */
+/* Returns the worker to answer next, or NULL. Workers that share a copy of the model come first: a
+ * worker without a copy can then share the copy that their answer updates. */
 static const struct centre_worker *first_due(const struct centre *c, uint64_t least)
 {
     const struct centre_worker *whole = NULL;

@@ -50,18 +50,18 @@ struct centre_worker
 {
     bool known; /* True: the slot is used by a worker. False: the slot is free. */
     uint8_t id[WIRE_ID_BYTES];
-    /* Used by the caller: session on which the worker was asked for its round. */
+    /* Used by the caller: session on which the worker was asked how many rounds it has done. */
     uint64_t asked;
-    /* counts: the worker is counted, so the server waits for it. spoke: the worker has reported
-     * its round. */
+    /* counts: the server waits for this worker. spoke: the worker has reported how many rounds it
+     * has done. */
     bool counts, spoke;
-    /* clock: number of rounds for which the worker has pushed or reported. have: round of the
-     * last answer that the worker had when it reported. */
+    /* clock: number of rounds that the worker has done, as far as the server knows. have: round of
+     * the last answer that the worker had received when it reported. */
     uint64_t clock, have;
     bool waits; /* True: the worker waits for the answer for round `clock`. */
     /* True: the worker has no copy, so its next answer is the whole model. */
     bool whole;
-    uint64_t told; /* Round of the last answer to the worker. */
+    uint64_t told; /* Round of the last answer that was sent to the worker. */
     /* Model that the worker has been sent. NULL: the next answer is the whole model, or answers are
      * not compressed. */
     struct centre_copy *copy;
@@ -95,8 +95,8 @@ struct centre
     float *values;     /* Scratch for the running statistics of a push. */
     uint64_t round;    /* In sync mode: last round whose pushes are added to the model z. */
     uint64_t n_pushes; /* Number of pushes added to the model so far. */
-    /* Copy of the initial model, for workers that were sent no answer yet. NULL after the first
-     * push. */
+    /* Copy of the initial model, shared by the workers that were sent no answer yet. NULL after the
+     * first push. */
     struct centre_copy *initial;
     struct centre_worker *worker;
     /* Counted workers, in the order of the vertices. */
@@ -108,12 +108,13 @@ struct centre
 int centre_open(struct centre *c, const struct centre_config *config);
 void centre_close(struct centre *c);
 
-/* Sets the model to z, which was the model after `round`. All workers lose their copies. */
+/* Sets the model to z, which was the model after `round`. All copies of sent models become invalid,
+ * so the next answer to each worker is the whole model. */
 void centre_set(struct centre *c, const float *z, uint64_t round);
 
-/* Define the set of counted workers. centre_clear() empties it, and centre_count() adds one
- * worker; call it in the order of the vertices. The data of a known worker are kept.
- * centre_count() returns NULL if the table is full. */
+/* Define the set of counted workers, those that the server waits for. centre_clear() empties the
+ * set, and centre_count() adds one worker; call it in the order of the vertices. The data of a
+ * known worker are kept. centre_count() returns NULL if the table is full. */
 void centre_clear(struct centre *c);
 struct centre_worker *centre_count(struct centre *c, const uint8_t id[WIRE_ID_BYTES]);
 /* Returns the worker with this id, or NULL if it is unknown. */
@@ -121,9 +122,10 @@ struct centre_worker *centre_find(struct centre *c, const uint8_t id[WIRE_ID_BYT
 
 /* ---- messages: pushes, and answers that are not whole ---- */
 
-/* Returns whether a message is valid in this run. Callable from any thread. */
+/* Returns whether the bytes of a push, or of an answer that is not a whole model, are valid in this
+ * run. Callable from any thread. */
 bool centre_valid(const struct mixing *m, const uint8_t *bytes, size_t n);
-/* Applies a valid push or answer to a model of n_floats values. */
+/* Applies a valid push or compressed answer to a model of n_floats values. */
 void centre_apply(const struct mixing *m, const uint8_t *bytes, size_t n, float *model);
 
 /* ---- messages from workers ---- */
@@ -134,15 +136,16 @@ void centre_here(struct centre *c, struct centre_worker *w, uint64_t clock, uint
 /* Handles a worker that has done `clock` rounds and asks for the model without an update. */
 void centre_ask(struct centre_worker *w, uint64_t clock);
 enum centre_verdict { CENTRE_TAKEN, CENTRE_NO_MEMORY, CENTRE_BAD };
-/* Stores a copy of a worker's push of round `clock`. A push of a round that was added already is
- * ignored, but answered. CENTRE_BAD: the message is invalid, or the worker waits for an answer
- * to an earlier push. */
+/* Stores a copy of a worker's push of round `clock`. A push of a round that is already part of the
+ * model is ignored, but the worker still gets an answer. CENTRE_BAD: the message is invalid, or the
+ * worker waits for an answer to an earlier push. */
 enum centre_verdict centre_push(struct centre *c, struct centre_worker *w, uint64_t clock,
                                 const uint8_t *bytes, size_t n);
 
 /* ---- results ---- */
 
-/* Adds all stored pushes to the model that the mode allows to add now. O(dim) per push. */
+/* Adds those stored pushes to the model that the mode (sync, ssp or async) allows to add now.
+ * O(dim) per push. */
 void centre_add(struct centre *c);
 
 struct centre_answer
@@ -159,14 +162,15 @@ struct centre_answer
     size_t n_coded;
 };
 
-/* Returns the maximum bytes of an answer that is not whole. */
+/* Returns the maximum length in bytes of an answer that is not a whole model. */
 size_t centre_bound(const struct centre *c);
 /* Makes the next answer, for the workers a->to[0..n). These workers then wait no more. `coded`
  * has room for centre_bound() bytes. Returns false if no answer is due. Pointers in *a are valid
  * until the next call. O(dim). */
 bool centre_answer(struct centre *c, struct centre_answer *a, uint8_t *coded);
 
-/* Returns the counted worker with the least clock, for which the others wait, or NULL. */
+/* Returns the counted worker that has done the fewest rounds, for which the other workers wait, or
+ * NULL. */
 const struct centre_worker *centre_awaited(const struct centre *c);
 
 #endif

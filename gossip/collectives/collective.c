@@ -171,7 +171,8 @@ const struct collective *const collective_all[] = {&ring,          &butterfly,  
 
 void collective_span(size_t dim, uint32_t parts, uint32_t k, size_t *from, size_t *to)
 {
-    size_t each = dim / parts, more = dim % parts; /* The first `more` parts have one float more. */
+    /* The first `more` parts have `each` + 1 floats. */
+    size_t each = dim / parts, more = dim % parts;
     *from = k * each + (k < more ? k : more);
     *to = *from + each + (k < more);
 }

@@ -58,7 +58,7 @@ struct collective_op
 struct collective
 {
     const char *name;
-    /* All functions accept a number of ranks n from 2 to COLLECTIVE_RANKS_MAX. */
+    /* All functions accept a number n of ranks from 2 to COLLECTIVE_RANKS_MAX. */
     uint32_t (*parts)(uint32_t n); /* Returns the number of parts into which the vector is cut. */
     uint32_t (*steps)(uint32_t n);
     /* Lists the operations of `rank` in a step: fills op[0..COLLECTIVE_OPS_MAX) and returns
@@ -70,8 +70,7 @@ struct collective
  * (peer/run/core.c). */
 extern const struct collective *const collective_all[];
 
-/* Cuts a vector of dim floats into `parts` parts: part k is the floats from *from up to, but
- * without, *to. */
+/* Cuts a vector of dim floats into `parts` parts: part k consists of the floats [*from, *to). */
 void collective_span(size_t dim, uint32_t parts, uint32_t k, size_t *from, size_t *to);
 
 /* Returns the number of floats of a vector of dim floats that a rank sends in all steps. n >= 1. */

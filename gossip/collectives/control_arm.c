@@ -29,8 +29,8 @@ void control_arm_give(struct mixing *m, const float *result, uint64_t round, uin
     v->view = view;
 }
 
-/* A correction moves no model unless both ends send one. Once a neighbour has sent a correction,
- * this peer therefore sends corrections, too. */
+/* A correction (correction.h) moves no model unless both ends of the edge send one. Once a
+ * neighbour has sent a correction, this peer therefore sends corrections, too. */
 uint32_t control_arm_plan(struct mixing *m, const struct mixing_task *t,
                           const struct mixing_moment *now)
 {
@@ -83,7 +83,8 @@ void control_arm_settle(struct mixing *m, bool apart)
     arm_of(m)->corrects |= apart;
 }
 
-/* Before the first correction is sent, a replica does not approximate the model. */
+/* Before the first correction was sent, the replica of an edge does not approximate the model, so
+ * the edge counts as lagging. */
 bool control_arm_lags(const struct mixing *m, const struct edge *e, double most)
 {
     const struct edge_sent *s = e->cur.payload != NULL ? &e->cur : &e->prev;

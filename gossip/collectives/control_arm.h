@@ -17,7 +17,7 @@ struct control_arm
 {
     bool corrects;       /* True: deltas of the consensus phase are corrections. */
     const float *result; /* Model from the round protocol for the next mix, n_floats. NULL: none. */
-    uint64_t round;      /* Round of the run that `result` belongs to. */
+    uint64_t round;      /* Round of the run after which `result` is the model. */
     uint64_t view;       /* Hash of the members that took part in `result`, from members_view(). */
 };
 
@@ -25,7 +25,8 @@ struct control_arm
  * withdraws the last result. */
 void control_arm_give(struct mixing *m, const float *result, uint64_t round, uint64_t view);
 
-/* Called at the end of a mixer's mix(): forgets the result and mixes corrections. */
+/* Called at the end of a mixer's mix(): forgets the result, and applies the corrections that the
+ * edges commit. */
 void control_arm_mix(struct mixing *m);
 
 /* Functions of struct mixer that the baselines share. mixer.h documents each one. */

@@ -21,8 +21,8 @@ struct ps
     /* Part of the own updates that was not sent to the server, dim floats. NULL without error
      * feedback. */
     float *withheld;
-    /* rest: the value that `withheld` gets if the server adds the push of round `pushed`. none: a
-     * vector of dim zeros. */
+    /* rest: the part of the updates that is still unsent once the server has added the push of
+     * round `pushed`; `withheld` then becomes `rest`. none: a vector of dim zeros. */
     float *rest, *none;
     uint64_t pushed;
 };
@@ -44,7 +44,8 @@ static void close_ps(struct mixing *m)
     free(v);
 }
 
-/* The error memory is not needed if the codec is lossless. */
+/* The error memory is not needed if the codec is lossless, because no part of an update stays
+ * unsent. */
 static int open_ps(struct mixing *m, const struct mixing_config *config)
 {
     struct ps *v = calloc(1, sizeof *v);
@@ -62,9 +63,9 @@ static int open_ps(struct mixing *m, const struct mixing_config *config)
     return v->base != NULL && (memory || !remembers) ? 0 : -ENOMEM;
 }
 
-/* Takes over the server's answer. If it is the answer to the last push, the server has added
- * that push, so the error memory becomes `rest`. An answer of a later round was made without
- * this push, so the memory stays. */
+/* Takes over the server's answer. If it is the answer to the last push, the server has added that
+ * push, so `rest` becomes the error memory. An answer of a later round was made without this push,
+ * so the memory stays. */
 static void mix_ps(struct mixing *m)
 {
     struct ps *v = ps_of(m);
@@ -124,8 +125,8 @@ size_t ps_push(struct mixing *m, uint64_t round, uint8_t *out)
     return head + len;
 }
 
-/* `rest` is not saved, because after a restart the same push is encoded again, with the same
- * bytes. */
+/* `rest` is not saved in a checkpoint: after a restart the same push is encoded again with the same
+ * bytes, which also computes `rest` again. */
 static void keep_ps(struct mixing *m, struct state *s)
 {
     struct ps *v = ps_of(m);

@@ -20,8 +20,8 @@
 extern const struct mixer mixer_ps;
 
 /* Returns the model from which the last local steps started: the server's last answer, n_floats
- * values. *round: round of that answer. *round 0: no answer yet, and the model is x0. Called
- * between jobs. */
+ * values. Sets *round to the round of that answer, or to 0 if there was none and the model is the
+ * initial model x0. Called between jobs. */
 const float *ps_base(const struct mixing *m, uint64_t *round);
 /* Writes the push of `round` to `out` and returns its length in bytes, at most ps_push_bound().
  * Called after the local steps of the round. Returns 0 if the model is not finite. A second call

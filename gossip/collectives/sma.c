@@ -55,9 +55,9 @@ void sma_set(struct mixing *m, double alpha, double mu)
     v->momentum = (float)mu;
 }
 
-/* Returns whether the received mean is of the round after the last received one, with the same
- * members. Otherwise some peers may have no centre or a different one, so all peers restart at the
- * mean. */
+/* Returns whether the received mean belongs to the round directly after the last received mean,
+ * with the same members. If not, some peers may have no centre or a different one, so all peers
+ * restart their centre at the mean. */
 static bool follows(const struct sma *v)
 {
     return v->arm.round == v->round + 1 && (v->round == 0 || v->arm.view == v->view);

@@ -6,8 +6,8 @@
  *   c_j = alpha (x_j - z)    x_j <- x_j - c_j    z <- z + sum of c_j + mu (z - z before)
  *
  * With alpha = 1/n (n is --min-peers), z moves to the mean of all models plus mu times its last
- * move. x_j is the model after the round's local steps, whereas the paper computes c_j at the
- * point of the gradient. When members change or a peer has missed a round, z restarts at the mean
+ * move. x_j is the model after the round's local steps, whereas the paper computes c_j from the
+ * model before the step. When members change or a peer has missed a round, z restarts at the mean
  * on all peers. Models differ during training; the consensus phase replaces them by z.
  *
  * The mean is computed as in allreduce.h.

@@ -35,8 +35,8 @@ static uint32_t vouches_cap(uint32_t cap)
     return cap < WIRE_VOUCHES_MAX ? cap : WIRE_VOUCHES_MAX;
 }
 
-/* Appends the record, the accusations or both of one member, as `news` says. Returns false and
- * appends nothing if they do not fit. */
+/* Appends the record or the accusations of one member, or both, as the bits of `news` (enum
+ * dissemination) say. Returns false and appends nothing if they do not fit. */
 static bool append_news(const struct member *e, unsigned news, struct wire_members *out,
                         uint32_t cap)
 {
@@ -52,8 +52,8 @@ static bool append_news(const struct member *e, unsigned news, struct wire_membe
     return true;
 }
 
-/* Returns whether an endorsement may be sent. An endorsement by a member that is not accepted
- * has no effect, so it is not sent. */
+/* Returns whether an endorsement may be sent. An endorsement by a member that is not accepted has
+ * no effect at the receiver, so it is not sent. */
 static bool vouch_may_be_told(const struct members *m, const struct vouch_slot *v)
 {
     return m->table.slot[v->voucher].member.counts && may_be_told(&m->table.slot[v->member].member);
@@ -84,8 +84,8 @@ static void append_vouches_news(struct members *m, struct wire_members *out, uin
     m->vouches_news = false;
 }
 
-/* Returns whether nothing has to be sent for this slot: its record is the only unsent change,
- * and all listeners know the record. */
+/* Returns whether nothing has to be sent for this slot: its record is the only unsent change, and
+ * all listeners (the peers that receive changes) already know the record. */
 static bool is_known(const struct members *m, const struct slot *s)
 {
     return s->news == DISSEMINATION_RECORD && m->audience != 0 && (m->audience & ~s->knows) == 0;
@@ -127,8 +127,8 @@ void members_listener(struct members *m, uint32_t place, bool member)
     }
 }
 
-/* Marks the stored record as known to the listener if r is the same record: one with the same
- * signature and incarnation. */
+/* Notes that the listener (a peer that receives changes) knows the stored record, if r is that
+ * record: the signature and the incarnation are equal. */
 void members_heard(struct members *m, uint32_t place, const struct record *r)
 {
     struct slot *s = table_find(&m->table, r->id);
@@ -157,7 +157,7 @@ uint64_t members_known(struct members *m, uint32_t place)
 /* ---- the whole table ---- */
 
 /* Appends a member's record with some of its endorsements, so that the receiver does not reject the
- * member as unendorsed. A listener that knows the record already gets only the accusations here.
+ * member as unendorsed. A receiver that already knows the record gets only the accusations here.
  * All endorsements follow after the last record. */
 static bool append_member(const struct members *m, uint16_t place, uint64_t to,
                           struct wire_members *out, uint32_t cap)
@@ -180,7 +180,8 @@ static bool append_member(const struct members *m, uint16_t place, uint64_t to,
 }
 
 /* Fills `out` with the next batch of the whole table. `to`: bit set of the peers that receive it.
- * *cursor counts the members sent so far, and after the last member the endorsements sent. */
+ * *cursor counts the members sent so far. After the last member, it also counts the endorsements
+ * sent. */
 static bool batch(const struct members *m, uint64_t to, size_t *cursor, struct wire_members *out,
                   uint32_t cap)
 {

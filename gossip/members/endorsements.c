@@ -10,7 +10,8 @@
 enum {
     NOBODY = SLOT_NONE,
     /* Maximum number of passes over all members in label_all(). Only long chains of endorsements,
-     * which an attacker can build, need more passes. Members on such chains stay in doubt. */
+     * which an attacker can build, need more passes. Members on such chains are treated as in doubt
+     * (known through one member only). */
     PASSES = 32
 };
 
@@ -35,9 +36,9 @@ static bool is_gone(const struct members *m, uint16_t place)
     return state == MEMBER_DEAD || state == MEMBER_LEFT;
 }
 
-/* Finds the place for an endorsement of `member` by `voucher`. *place: the endorsement to
- * overwrite, or NULL to append. Returns false if the voucher has enough endorsements that take
- * precedence. */
+/* Finds where an endorsement of `member` by `voucher` is stored. *place: the endorsement to
+ * overwrite, or NULL to append a new one. Returns false if the voucher already has the maximum
+ * number of endorsements and all of them take precedence. */
 static bool place_for(const struct members *m, uint16_t voucher, uint16_t member,
                       struct vouch_slot **place)
 {
@@ -227,7 +228,7 @@ static void reach_all(struct graph_of_vouches *g)
     }
 }
 
-/* Returns the last common member of the dominator chains of a and b. */
+/* Returns the last member that the dominator chains of members a and b have in common. */
 static uint16_t meet(const struct graph_of_vouches *g, uint16_t a, uint16_t b)
 {
     while (a != b) {
@@ -252,8 +253,8 @@ static uint16_t dominator_of(const struct graph_of_vouches *g, uint16_t x)
 }
 
 /* Computes dominators and labels. Iterates until no dominator changes; each change moves a
- * dominator nearer to this peer. If PASSES do not suffice, some members seem to depend on one
- * other member although they do not. */
+ * dominator nearer to this peer. If PASSES iterations are not enough, some members seem to depend
+ * on one other member although they do not. */
 static void label_all(struct graph_of_vouches *g)
 {
     bool changed = true;
@@ -342,8 +343,8 @@ static bool is_firm(const struct graph_of_vouches *g, uint16_t x)
     return false;
 }
 
-/* Stores the result for one member. A member that becomes accepted or endorsed is queued for
- * sending. */
+/* Stores whether one member is accepted (`counts`) and endorsed by an accepted member (`vouched`).
+ * A member that gets the first of these two properties is queued for sending. */
 static void apply(struct members *m, struct slot *s, bool counts, bool vouched, int64_t now_us)
 {
     struct member *e = &s->member;
@@ -384,9 +385,9 @@ void members_settle(struct members *m, int64_t now_us)
 
 /* ---- endorsements by this peer ---- */
 
-/* Returns whether each address of record r is crowded, that is announced by too many members
- * that have sessions with this peer. One process can claim many identities but usually has one
- * address. */
+/* Returns whether every address in record r is crowded: more than ENDORSEMENTS_AT_ADDRESS members
+ * that announce it have sessions with this peer. One process can claim many identities but usually
+ * has one address. */
 static bool is_crowded(const struct members *m, const struct record *r)
 {
     for (uint32_t k = 0; k < r->n_addresses; k++) {
@@ -428,7 +429,8 @@ static void vouch_for(struct members *m, const struct slot *s)
     (void)store(m, place, &own); /* If memory is exhausted, a later call makes the endorsement. */
 }
 
-/* No endorsement is needed if all members were known from the start. */
+/* If all members were known from the start of the cluster, no endorsement is needed, and none is
+ * made. */
 void members_vouch(struct members *m, int64_t now_us)
 {
     members_settle(m, now_us);

@@ -23,7 +23,7 @@
  *   endorsements                           effect
  *   none                                   record stored, not forwarded
  *   by one accepted member                 forwarded, monitored
- *   known twice, or within the allowance   accepted: may be a vertex
+ *   known through 2 members or allowance   accepted: may be a vertex
  *
  * Endorsements name identities rather than processes, so they survive a restart of either
  * process. An endorsement is valid while both members are in the table. Of the endorsements that
@@ -31,8 +31,9 @@
  * members with the least ids. Tables that received the same statements therefore agree. The
  * filter does not detect a single insider that runs several processes with different identities.
  *
- * (Dominators: Cooper, Harvey, Kennedy, "A Simple, Fast Dominance Algorithm", 2001. The bound
- * by the attacker's edges to honest members: Yu et al., SybilGuard, 2006.)
+ * (Algorithm for dominators: Cooper, Harvey, Kennedy, "A Simple, Fast Dominance Algorithm", 2001.
+ * The idea that the attacker's edges to honest members limit the number of accepted forged members:
+ * Yu et al., SybilGuard, 2006.)
  */
 #ifndef GOSSIP_MEMBERS_ENDORSEMENTS_H
 #define GOSSIP_MEMBERS_ENDORSEMENTS_H
@@ -40,13 +41,13 @@
 #include "gossip/members/members.h"
 
 enum {
-    /* Maximum number of endorsements by one member that are used, counting those for live
-     * members. */
+    /* Maximum number of endorsements by one member that are used, counting only endorsements of
+     * live members. */
     ENDORSEMENTS_MAX = 32,
-    /* The allowance of members in doubt grows by one for this many members that are accepted
-     * without it. */
+    /* Members in doubt that depend on the same member share an allowance of one accepted member,
+     * plus one for each ENDORSEMENTS_SHARE members that are accepted without it. */
     ENDORSEMENTS_SHARE = 16,
-    /* Number of members at one address that have sessions with this peer, above which this peer
+    /* If more than this number of members at one address have sessions with this peer, this peer
      * endorses no further member at that address. */
     ENDORSEMENTS_AT_ADDRESS = 8,
     /* Maximum number of endorsements sent together with a member's record. */

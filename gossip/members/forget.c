@@ -21,7 +21,7 @@ static struct tombstone *find_tomb(const struct members *m, const uint8_t *id)
     return NULL;
 }
 
-/* Returns a new tombstone, or the oldest one to overwrite. NULL: out of memory. */
+/* Returns a new tombstone, or the oldest one, which the caller overwrites. NULL: out of memory. */
 static struct tombstone *add_tomb(struct members *m)
 {
     if (m->n_tombs == TOMBSTONES_MAX) {
@@ -62,8 +62,8 @@ void members_dig_up(struct members *m, const uint8_t *id)
     struct tombstone *t = find_tomb(m, id);
     if (t == NULL)
         return;
-    /* The last tombstone fills the gap. The order only decides which tombstone is overwritten
-     * next. */
+    /* The last tombstone fills the gap. This changes the order of the tombstones, which only
+     * decides which one is overwritten next. */
     *t = m->tomb[--m->n_tombs];
     m->next_tomb = 0;
 }
@@ -98,7 +98,8 @@ static int claim_of(const struct members *m, const struct slot *s)
 }
 
 /* Returns the member to evict: one of the lowest eviction class (claim_of()). In classes 1 and 2 it
- * is the one that has been gone for the longest time. Members of class 0 are evicted in turn. */
+ * is the one that has been gone for the longest time. Members of class 0 are evicted in the order
+ * of their slots, cyclically. */
 struct slot *members_victim(struct members *m)
 {
     struct slot *best = NULL;
@@ -119,8 +120,8 @@ struct slot *members_victim(struct members *m)
 
 /* ---- forgetting ---- */
 
-/* Removes slot s. The last slot moves to its place, also in the queue of unsent changes and in
- * the endorsements. */
+/* Removes slot s. The last slot moves to the free place. The queue of unsent changes and the
+ * endorsements, which refer to slots by place, are updated. */
 static void drop(struct members *m, struct slot *s)
 {
     uint16_t gone = table_place(&m->table, s), last = (uint16_t)(m->table.n - 1);

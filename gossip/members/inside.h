@@ -47,9 +47,10 @@ struct members
     struct table table;
     /* First and last slot of the queue of slots with unsent changes, oldest change first. */
     uint16_t first_news, last_news;
-    /* Counts of members. The `tallied` flags of a slot say in which counts it is included. */
+    /* Counts of members by state. `tallied` of struct member says which counts include a member. */
     struct members_tally tally;
-    /* Sum of the hashes of all vertices. A sum does not depend on the order of the vertices. */
+    /* Sum of the hashes of all vertices of the topology. A sum does not depend on the order in
+     * which vertices were added. */
     uint64_t view;
     int64_t due_us; /* Earliest deadline of a suspect, in microseconds. */
     /* Change counter: number of calls that may have changed the state of a member. */
@@ -58,7 +59,8 @@ struct members
     int64_t began_us;
 
     /* The next fields are written by dissemination.c only. */
-    /* Bit set of all listeners, from members_audience(). 0: there are listeners outside the set. */
+    /* Bit set of all listeners (peers that receive changes), from members_audience(). 0: some
+     * listeners are not in the set. */
     uint64_t audience;
     /* Slots of the n_told records that the last call of members_dirty() returned. */
     uint16_t told[WIRE_BATCH_MAX];
@@ -70,13 +72,13 @@ struct members
     uint32_t n_vouches, cap_vouches;
     bool unsettled;    /* True: members_settle() must recompute which members are accepted. */
     bool vouches_news; /* True: some endorsements may have to be sent. */
-    bool strangers;    /* True: some member was not known from the start. */
+    bool strangers;    /* True: some member was not in the cluster from its start. */
 
     /* The next fields are written by forget.c only. */
     /* Array of n_tombs tombstones. If all TOMBSTONES_MAX are used, next_tomb is the oldest. */
     struct tombstone *tomb;
     uint32_t n_tombs, cap_tombs, next_tomb;
-    uint32_t next_victim;  /* Place at which the next search for a member to evict begins. */
+    uint32_t next_victim;  /* Slot at which the next search for a member to evict begins. */
     int64_t forget_due_us; /* Earliest time at which a member may be dropped, in microseconds. */
 };
 
@@ -94,13 +96,13 @@ void members_judge(struct members *m, struct slot *s, int64_t now_us);
 /* Removes the slot's member from all counts, before the slot gets another member or is freed. */
 void members_untally(struct members *m, struct slot *s);
 
-/* Implemented in dissemination.c. Marks a change of a slot as unsent. The slot joins the queue
- * of unsent changes, or keeps its place in it. */
+/* Implemented in dissemination.c. Marks a change of a slot as unsent. The slot is appended to the
+ * queue of unsent changes, unless it is already in the queue. */
 void members_add_news(struct members *m, struct slot *s, enum dissemination news);
 
-/* Removes the member at `place` from the endorsements: drops all endorsements by it and of it.
- * The member at place `moved` has moved to `place`, so its endorsements are renamed. moved ==
- * place: no member moved. */
+/* Removes the member at `place` from the endorsements: drops all endorsements by it and of it. The
+ * member at place `moved` has moved to `place`, so its endorsements are renamed. If `moved` equals
+ * `place`, no member moved. */
 void vouches_drop(struct members *m, uint16_t place, uint16_t moved);
 
 /* ---- forget.c ---- */

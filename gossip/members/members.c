@@ -16,16 +16,17 @@
 #include <string.h>
 
 enum {
-    /* Difference by which the own incarnation is raised above another process with the same
-     * identity. All older records of that process are then lower, so a higher record can only be
-     * an answer to the raised record. */
+    /* Amount by which the own incarnation is raised above the incarnation of another process with
+     * the same identity. All records that this process sent before are then lower, so a higher
+     * record can only be its answer to the raised record. */
     ABOVE_OTHER = 1000,
 };
 
 /* ---- effects of a change ---- */
 
-/* Makes a member a vertex or not. The view is a sum of hashes, so it is updated one vertex at a
- * time and does not depend on the order of arrival. */
+/* Makes a member a vertex of the topology, or removes it from the vertices. The view is a sum of
+ * the vertices' hashes, so it is updated with one addition and does not depend on the order of
+ * arrival. */
 static void set_vertex(struct members *m, struct slot *s, bool vertex)
 {
     if (s->vertex == vertex)
@@ -38,8 +39,8 @@ static void set_vertex(struct members *m, struct slot *s, bool vertex)
     s->vertex = vertex;
 }
 
-/* Flags of a `tallied` value, one per count. The bits from SAYS_SHIFT on hold the state in the
- * member's record. */
+/* Flags in member.tallied, one for each count of struct members_tally. The bits from SAYS_SHIFT on
+ * hold the state in the member's record. */
 enum { FINAL = 1, WORKING = 2, THERE = 4, HUNG = 8, VERTEX = 16, RESUMED = 32, SAYS_SHIFT = 6 };
 
 static uint16_t tally_of(const struct members *m, const struct slot *s)
@@ -57,8 +58,8 @@ static uint16_t tally_of(const struct members *m, const struct slot *s)
     return (uint16_t)(is | (unsigned)says << SAYS_SHIFT);
 }
 
-/* Updates the counts of members: replaces the slot's flags, `tallied`, by `now`. Each flag says
- * whether the slot is included in one count. */
+/* Updates the counts of members: replaces the slot's old flags (member.tallied) by the flags `now`.
+ * Each flag says whether one count includes the slot. */
 static void tally(struct members *m, struct slot *s, uint16_t now)
 {
     struct members_tally *t = &m->tally;
@@ -83,8 +84,8 @@ void members_untally(struct members *m, struct slot *s)
     tally(m, s, 0);
 }
 
-/* An accusation of a later incarnation does not count until the record of that incarnation
- * arrives. */
+/* An accusation may name a later incarnation than the stored record has. Such an accusation does
+ * not count until the record of that incarnation arrives. */
 uint32_t member_accusers(const struct member *e)
 {
     uint32_t n = 0;
@@ -110,7 +111,8 @@ static enum member_state state_of(const struct members *m, const struct slot *s)
     return e->state == MEMBER_DEAD ? MEMBER_DEAD : MEMBER_SUSPECT;
 }
 
-/* The deadline is set when a member becomes suspect. Later accusers can only shorten it. */
+/* A suspect's deadline is set when the member becomes suspect. Later accusers can make it earlier
+ * but not later. */
 void members_judge(struct members *m, struct slot *s, int64_t now_us)
 {
     struct member *e = &s->member;
@@ -136,8 +138,8 @@ void members_judge(struct members *m, struct slot *s, int64_t now_us)
     tally(m, s, tally_of(m, s));
 }
 
-/* Drops accusations of former incarnations after a new record. Accusations that name the new
- * incarnation count from now on. */
+/* Drops accusations that name an earlier incarnation than the member's new record. Accusations that
+ * name the incarnation of the new record begin to count. */
 static void sift_accusations(struct members *m, struct slot *s)
 {
     struct member *e = &s->member;
@@ -156,7 +158,8 @@ static void sift_accusations(struct members *m, struct slot *s)
 
 /* ---- records ---- */
 
-/* Returns how long this process has run, in microseconds, as far as this table knows. */
+/* Returns how long this process has run, in microseconds, measured from the first time that was
+ * passed to this table. */
 static int64_t age_us(struct members *m, int64_t now_us)
 {
     m->began_us = m->began_us < 0 ? now_us : m->began_us;
@@ -189,7 +192,8 @@ static void speak(struct members *m)
     members_judge(m, s, 0);
 }
 
-/* Sets the own incarnation to incarnation + 1, or keeps 2^64-1, and signs the record again. */
+/* Sets the own incarnation to `incarnation` + 1 and signs the record again. The largest
+ * incarnation, 2^64-1, is kept. */
 static void speak_above(struct members *m, uint64_t incarnation)
 {
     m->self.incarnation = incarnation < UINT64_MAX ? incarnation + 1 : incarnation;
@@ -201,10 +205,10 @@ static uint64_t above_other(uint64_t incarnation)
     return incarnation < UINT64_MAX - ABOVE_OTHER ? incarnation + ABOVE_OTHER : incarnation;
 }
 
-/* Merges a record about this peer that this process did not make. The record comes from an
- * earlier process or from a second process with this identity, and the own record must override
- * it. If it names this process's boot id, its maker has received the own record, so it is
- * running now. */
+/* Merges a record about this peer that this process did not make. The record comes from an earlier
+ * process or from a second process with this identity, and the own record must override it. If the
+ * record names the boot id of this process, its maker has received the own record, so that maker is
+ * a process that is running now. */
 static enum members_verdict merge_self(struct members *m, const struct record *r, int64_t now_us)
 {
     bool regains = r->initial && !m->self.initial;
@@ -345,9 +349,9 @@ void members_expect(const struct members *m, const struct record *r, uint32_t n)
 
 /* ---- accusations ---- */
 
-/* Returns the index at which an accusation may be stored. A free index is preferred. Otherwise
- * an accusation of the current incarnation may replace one of a later incarnation. Returns
- * MEMBERS_ACCUSERS if there is no place or the accusation is stored already. */
+/* Returns the index at which an accusation may be stored: a free index, or else an accusation of a
+ * later incarnation, which an accusation of the current incarnation may replace. Returns
+ * MEMBERS_ACCUSERS if there is no such index or the accusation is already stored. */
 static uint32_t accusation_place(const struct member *e, const struct accusation *a)
 {
     uint32_t at = e->n_accusers;

@@ -50,7 +50,7 @@ struct member
     /* Positions on the monitor rings (monitor_rings.h), computed from the id. */
     uint64_t place[MEMBERS_RINGS];
     enum member_state state;
-    /* Bit set that says which counts of members_tally() include the member (members.c). */
+    /* Bit set: the counts of struct members_tally that include the member (flags in members.c). */
     uint16_t tallied;
     uint8_t n_accusers; /* Number of accusations, at most MEMBERS_ACCUSERS. */
     /* True: this peer has a session with the member. Set by members_session(). */
@@ -83,7 +83,7 @@ struct members_crypto
 struct members_tally
 {
     uint32_t n_vertices; /* Number of vertices of the topology, including this peer. */
-    /* Numbers of the other vertices, indexed by the state in their record. */
+    /* Number of other vertices for each state that a record can announce (enum record_state). */
     uint32_t says[RECORD_LEFT + 1];
     /* n_final: number of other members that have ended their run. n_working: number of other
      * members that are alive and training or in the consensus phase. */
@@ -218,9 +218,9 @@ const struct member *members_at(const struct members *m, size_t i);
 const struct member *members_find(const struct members *m, const uint8_t id[WIRE_ID_BYTES]);
 
 /* Lists the vertices of the topology in sorted order: this peer, and accepted members that are
- * ALIVE or SUSPECT and not stalled. An accepted member whose record is FINISHED or FAILED stays
- * a vertex in any state. Fills at[0..WIRE_MEMBERS_MAX) with indices for members_at() and
- * *self_at with this peer's place; returns the number of vertices. */
+ * ALIVE or SUSPECT and not stalled. An accepted member whose record is FINISHED or FAILED stays a
+ * vertex in any state. Fills at[0..WIRE_MEMBERS_MAX) with indices for members_at() and *self_at
+ * with this peer's place. Returns the number of vertices. */
 size_t members_vertices(const struct members *m, uint32_t *at, size_t *self_at);
 
 /* Returns a hash of the ids and names of the vertices, equal in tables with equal vertices.
@@ -230,7 +230,7 @@ uint64_t members_view(const struct members *m);
 /* Returns the current counts, which are updated with each change. O(1). */
 const struct members_tally *members_tally(const struct members *m);
 
-/* Returns whether two members, in any state, have the same name. O(1). */
+/* Returns whether any two members have the same name, whatever their states are. O(1). */
 bool members_namesakes(const struct members *m);
 
 /* Returns a counter that changes when a member's state or its accusers may have changed. O(1). */
@@ -253,21 +253,21 @@ bool members_dirty(struct members *m, struct wire_members *out, uint32_t cap);
 
 /* ---- listeners: peers to which membership changes are sent ---- */
 
-/* A listener is a peer to which changes are sent. The caller gives each a number, its place. The
- * table tracks what the listeners at places below MEMBERS_LISTENERS know, so that they are not
- * sent what they have sent or received before. A listener at a higher place is sent everything. */
+/* A listener is a peer to which changes are sent. The caller gives each listener a number, its
+ * place. For places below MEMBERS_LISTENERS, the table tracks what the listener has sent or
+ * received, so that it is not sent again. A listener at a higher place is sent everything. */
 
 /* Starts tracking a new listener at `place`. `member` true: the listener is a member and knows
  * the records that all members had at the start. Otherwise it knows nothing. O(members). */
 void members_listener(struct members *m, uint32_t place, bool member);
-/* Reports that the listener at `place` has sent record r. */
+/* Reports that the listener at `place` has sent record r, so it knows r. */
 void members_heard(struct members *m, uint32_t place, const struct record *r);
 /* Sets the bit set of all listeners' places. 0: some listeners have no place in the set. Changes
  * that all listeners know are not sent. */
 void members_audience(struct members *m, uint64_t listeners);
-/* Returns which records of the last members_dirty() batch the listener at `place` knows, as a
- * bit set of indices. The other records are marked as known, because the caller now sends them
- * to it. */
+/* Returns which records of the last members_dirty() batch the listener at `place` knows, as a bit
+ * set of indices. The other records are marked as known to the listener, because the caller now
+ * sends them. */
 uint64_t members_known(struct members *m, uint32_t place);
 
 /* Fills `out` with the next batch of the whole table as members_batch() does, but leaves out the
@@ -277,7 +277,7 @@ bool members_tell(struct members *m, uint32_t place, size_t *cursor, struct wire
 
 /* Fills `out` with the next batch of the whole table, for a new session or for anti-entropy.
  * *cursor is 0 in the first call and is advanced. Returns false at the end. The table may change
- * between calls. `cap` as in members_dirty(). */
+ * between calls. `cap`: limit of each list, as in members_dirty(). */
 bool members_batch(const struct members *m, size_t *cursor, struct wire_members *out, uint32_t cap);
 bool members_told_all(const struct members *m, size_t cursor);
 

@@ -14,8 +14,8 @@
  * session with it and can endorse it. The search does not end at such a member, because it may
  * not exist.
  *
- * If several successive members die, they are not detected one after the other: the successor of
- * a suspect is monitored before the suspect is declared dead.
+ * If several successive members die, they are detected at the same time: the successor of a suspect
+ * is monitored before the suspect is declared dead.
  */
 #ifndef GOSSIP_MEMBERS_MONITOR_RINGS_H
 #define GOSSIP_MEMBERS_MONITOR_RINGS_H

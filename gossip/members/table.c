@@ -37,7 +37,7 @@ static uint16_t *bucket_of(const struct table *t, const uint8_t *id)
     return &t->bucket[i & mask];
 }
 
-/* Enters all slots into the buckets, which are allocated for t->cap. */
+/* Enters all slots into the buckets, whose number fits the capacity t->cap. */
 static void fill_buckets(struct table *t)
 {
     for (uint32_t i = 0; i < 2 * t->cap; i++)
@@ -132,7 +132,7 @@ static bool namesakes(const struct table *t, uint32_t i, uint32_t k)
            == 0;
 }
 
-/* Returns by how much n_namesakes, the number of adjacent members with equal names, grows when a
+/* Returns by how much the number of adjacent members with equal names (n_namesakes) grows when a
  * member is inserted as the i-th of n members. */
 static uint32_t pairs_at(const struct table *t, uint32_t i, uint32_t n)
 {
@@ -201,7 +201,7 @@ void table_replace(struct table *t, struct slot *s, const struct record *r)
     if (same)
         return;
     stand(&s->member);
-    fill_buckets(t); /* All are refilled, because an emptied bucket ends searches for other ids. */
+    fill_buckets(t); /* Fills all again: an emptied bucket would end searches for other ids. */
 }
 
 void table_remove(struct table *t, struct slot *s)

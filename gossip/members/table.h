@@ -26,7 +26,8 @@ struct slot
     uint32_t former;
     uint16_t next_news; /* Next slot in the queue of unsent changes. */
     uint8_t news; /* Bit set of enum dissemination. member.dirty is true if the set is not empty. */
-    bool vertex : 1; /* True: the member is a vertex and is part of the view. */
+    /* True: the member is a vertex of the topology, and its hash is part of the view. */
+    bool vertex : 1;
     /* True: the record is the one that all members had at the start (members_know()). */
     bool given : 1;
 };
@@ -60,8 +61,9 @@ struct slot *table_add(struct table *t, const struct record *r);
  * accusations. */
 void table_replace(struct table *t, struct slot *s, const struct record *r);
 
-/* Notes that r replaces `old` in the slot. Returns true, once per member, if r is from the
- * process before the last restart: two processes then run with one identity. */
+/* Notes that r replaces `old` in the slot. Returns true, once per member, if r is from the process
+ * before the last restart: two processes then run with one identity, because the earlier one is
+ * still sending records. */
 bool slot_runs_twice(struct slot *s, const struct record *old, const struct record *r);
 /* Removes slot s; the last slot moves to its place. The record must still exist. */
 void table_remove(struct table *t, struct slot *s);

@@ -99,16 +99,17 @@ static uint32_t plan(struct mixing *m, const struct mixing_task *t, const struct
     return now->settling && v->corrects ? DELTA_FINAL : DELTA_RUN;
 }
 
-/* Decides between updates and corrections in the consensus phase. The table is in average.h. */
+/* Decides between updates and corrections in the consensus phase. The table at "Consensus phase" in
+ * average.h lists the conditions. */
 static void settle(struct mixing *m, bool apart)
 {
     struct average *v = average_of(m);
     v->corrects |= v->lazy < 1 || !mixing_in_step(m) || apart;
 }
 
-/* While deltas are updates, the replicas a and b are sums of updates rather than models.
- * Corrections computed from them would push equal models apart until |x - a| is under the
- * target. */
+/* While deltas are updates, the replicas a and b are sums of updates and do not approximate models.
+ * A correction computed from them would push equal models apart, so the edge counts as lagging
+ * until |x - a| is under the target. */
 static bool lags(const struct mixing *m, const struct edge *e, double most)
 {
     const struct edge_sent *s = e->cur.payload != NULL ? &e->cur : &e->prev;
@@ -221,8 +222,8 @@ static void mix(struct mixing *m)
 
 /* ---- encode ---- */
 
-/* Adds the change of x by the local steps to every error memory. An edge that encodes no delta in
- * this job sends the change later, because its memory keeps it. */
+/* Adds the change of x by the local steps to the error memory of every replica. If an edge encodes
+ * no delta in this job, its error memory keeps the change for a later delta. */
 static void remember(struct mixing *m)
 {
     struct average *v = average_of(m);

@@ -30,8 +30,8 @@ static uint32_t plan(struct mixing *m, const struct mixing_task *t, const struct
 {
     (void)m;
     uint64_t theirs = t->commit ? edge_theirs(t->edge)->head.run_round : t->edge->run_round;
-    /* Edges that exist since the start of the run have made their first exchange after `first`
-     * rounds. */
+    /* An edge that exists since the start of the run has made its first exchange once `first`
+     * rounds are done. */
     uint64_t first = now->pass > 1 ? now->pass : 1;
     if (now->whole)
         return DELTA_FINAL;

@@ -2,7 +2,8 @@
  *
  * B is the number of Byzantine neighbours to tolerate. The rule is CS+ (Gaucher, Dieuleveut,
  * Hendrikx 2025), applied to the difference d = b - a of each edge. The edges are sorted by |d|.
- * The threshold tau is the largest length behind which the longer edges have enough weight:
+ * The threshold tau is the largest length such that the edges with a longer d have enough total
+ * weight:
  *
  *     near                    tau                     far
  *      |b-a|  |b-a| ....... |b-a| | |b-a| .... |b-a|
@@ -20,11 +21,11 @@
  * neighbours the remaining 3 would all be clipped to the length of the nearest, and honest peers
  * would end with different models.
  *
- * Consensus phase. tau is larger there: only the weight of B edges must lie behind it, as in He,
- * Karimireddy, Jaggi 2022. A Byzantine neighbour then pulls no farther than the farthest honest
- * one. With CS+, two groups of peers that each agree internally would hardly converge, even
- * without any attacker. In training, CS+ resists attackers better. tests/bench/byzantine.md has
- * measurements.
+ * Consensus phase. tau is larger there: the edges with a longer d need only the total weight of the
+ * B heaviest edges, as in He, Karimireddy, Jaggi 2022. A Byzantine neighbour then pulls no farther
+ * than the farthest honest one. With CS+, two groups of peers that each agree internally would
+ * hardly converge, even without any attacker. In training, CS+ resists attackers better.
+ * tests/bench/byzantine.md has measurements.
  *
  * More than B attackers can choose tau. --max-pull X therefore also limits tau during training,
  * to X times the length of the peer's own local steps. The coefficients gamma w of a peer sum to

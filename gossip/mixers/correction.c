@@ -52,9 +52,9 @@ void correction_pass(float *x, size_t dim, struct correction *term, size_t n)
     }
 }
 
-/* The gamma rule restarts when the codec changes. All codec levels count as one codec here:
- * levels differ only by the share of the difference that they send, and the rule's bounds adapt
- * to that. */
+/* Returns a number for the codec of a delta. The gamma rule restarts when this number changes. All
+ * codec levels count as one codec here: levels differ only by the share of the difference that they
+ * send, and the rule's bounds adapt to that. */
 static uint32_t family(uint32_t codec)
 {
     return codec < DELTA_RUNG ? codec : DELTA_RUNG;
@@ -123,8 +123,8 @@ static double others2(const struct mixing *m, const struct mixing_task *own)
     return most;
 }
 
-/* Records a constant step as the edge's gamma. When the adaptive rule is used next, the codecs
- * have changed, and the rule restarts. */
+/* Stores a constant step size as the edge's gamma. The adaptive rule is used again only with other
+ * codecs, and then it restarts. */
 static double own_step(struct gamma *g, const struct gamma_exchange *x, double step)
 {
     g->value = step;
@@ -155,8 +155,9 @@ static struct correction make_term(const struct mixing *m, struct mixing_task *t
                                .task = t};
 }
 
-/* Returns the squared limit of --max-pull, or infinity without limit. The consensus phase has no
- * local steps to compare with. */
+/* Returns the squared limit of --max-pull, or infinity without limit. The limit is a multiple of
+ * the local steps' length, so there is no limit in the consensus phase, which has no local
+ * steps. */
 static double most_pull2(const struct mixing *m)
 {
     bool limited = m->pull > 0 && m->step2 > 0 && !m->settling;

@@ -34,10 +34,10 @@ struct correction
     /* Largest squared distance d2 that is accepted. The term is refused if d2 is larger. 0: no
      * limit. */
     double limit2;
-    /* Output: d2 exceeded limit2, and the term does not change x except for rounding. */
+    /* Output. True: d2 exceeded limit2, so the term was left out of x, except for rounding. */
     bool refused;
-    /* True: the adaptive gamma rule sets the step size. False: the mixer sets a constant step
-     * size. */
+    /* True: the coefficient contains the adaptive gamma of the edge. False: it contains a constant
+     * step size of the mixer. */
     bool ruled;
     struct mixing_task *task;
 };

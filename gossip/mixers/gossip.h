@@ -4,10 +4,10 @@
  *
  * The topology decides which peers are partners in a round (topology/round_schedule.h):
  *
- *   matching:K             random pairs: randomised gossip (Boyd et al. 2006)
+ *   matching:K             random pairs, which is randomised gossip (Boyd et al. 2006)
  *   one-peer-exponential   GossipGraD (Daily et al. 2018); each peer's data reaches all
  *                          peers after log2(n) rounds
- *   rotation:R             GossipGraD with other partners in each pass
+ *   rotation:R             GossipGraD with R orders of the peers in turn
  *
  * A topology that gives a peer more than one partner per round is rejected, because its mixing
  * weights are not 1/2. In the GossipGraD paper a peer sends to one peer and receives from another

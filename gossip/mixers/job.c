@@ -13,7 +13,8 @@
 
 /* ---- mix ---- */
 
-/* Sets, copies and updates the two replicas of one task as the fields of the task say. */
+/* Brings the two replicas of one task up to date: resets them to x0, copies a shared replica, and
+ * applies the deltas that commit, as the fields of the task say. */
 static void move_replicas(struct mixing *m, const struct mixing_task *t)
 {
     size_t n_bytes = m->dim * sizeof *m->x;
@@ -44,9 +45,9 @@ static double weight(const struct wire_delta *own, const struct wire_delta *othe
     return w < v ? w : v;
 }
 
-/* Computes the mixing weight of a committed exchange, and averages what travels with the deltas:
- * sketch and running statistics. Both ends compute the same weight from the headers of the two
- * deltas. */
+/* Computes the mixing weight of a committed exchange, and averages the attachments of the two
+ * deltas: sketch and running statistics. Both ends compute the same weight from the headers of the
+ * two deltas. */
 static void mix_company(struct mixing *m, struct mixing_task *t)
 {
     t->w = weight(&t->ours.head, &t->theirs.head);

@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Largest share of the bytes of deltas that sketches may add. Running statistics may add the
- * same share. */
+/* Sketches may add at most this share to the bytes of deltas. Running statistics may add the same
+ * share again. */
 static const double beside_share = 0.05;
 
-/* The caller attaches sketches or statistics to deltas 0, k, 2k, ... Delta 0 is one of them, so
- * that even a short run is measured. */
+/* The caller attaches sketches or statistics to deltas 0, k, 2k, ... Starting at delta 0 gives even
+ * a short run one measurement. */
 uint64_t mixing_every(size_t n_bytes, size_t message)
 {
     double k = (double)n_bytes / (beside_share * (double)message);
@@ -259,8 +259,9 @@ struct bytes mixing_made(const struct mixing *m, const struct mixing_task *t)
 
 /* ---- queries ----
  *
- * The caller queries struct mixing and never a specific mixer. For a mixer without the optional
- * function, the answer is that of CHOCO-SGD, whose replicas always follow the model.
+ * The caller queries struct mixing and never a specific mixer. If the mixer lacks an optional
+ * function, the answer is the one that is right for CHOCO-SGD, whose replicas always follow the
+ * model.
  */
 
 const struct sketch_figures *mixing_figures(const struct mixing *m)
@@ -283,7 +284,8 @@ bool mixing_window_began(const struct mixing *m)
     return m->sketch.began;
 }
 
-/* `e2` of a delta is |x - a|^2 after the delta; tasks that share a delta have equal e2. */
+/* `e2` in the header of a delta is |x - a|^2 after the delta is applied to a; tasks that share a
+ * delta have equal e2. */
 double mixing_lag2(const struct mixing *m)
 {
     double most = 0;
@@ -293,8 +295,8 @@ double mixing_lag2(const struct mixing *m)
     return most;
 }
 
-/* The loop thread owns the list of used replicas. Between jobs the list holds the replicas of
- * the edges. */
+/* All edges are in step if at most one replica is in use. Between jobs, only edges use replicas.
+ * The loop thread owns the list, so no lock is needed. */
 bool mixing_in_step(const struct mixing *m)
 {
     return m->replicas.used == NULL || m->replicas.used->next == NULL;

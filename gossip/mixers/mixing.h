@@ -49,7 +49,8 @@ struct mixing_task
     uint32_t codec;  /* Codec of the delta to encode: an enum delta_codec or a codec level. */
     bool sketch;     /* True: the delta to encode carries a sketch. */
     bool statistics; /* True: the delta to encode carries the running statistics. */
-    /* Degree and weight numerator to announce, as in struct mixing_moment. */
+    /* Degree and numerator of the mixing weight for the header of the delta to encode (struct
+     * wire_delta). degree 0: the degree in struct mixing_announcement is used. */
     uint32_t degree, more;
 
     /* The fields from here to `encodes` are set by mixing_plan(). */
@@ -62,9 +63,10 @@ struct mixing_task
     struct packet *made; /* Packet for the payload of the delta to encode. */
     /* New delta, to be sent after the job. The worker fills in its header. */
     struct edge_sent sent;
-    /* True: the edge was reset, so the replica b of the neighbour's model restarts at x0. */
+    /* True: the edge is reset in this job, so its replica b of the neighbour's model becomes x0. */
     bool fresh;
-    bool fresh_replica; /* True: this task sets `replica`, which all reset edges share, to x0. */
+    /* True: this task sets `replica` to x0 for all edges that are reset in this job. */
+    bool fresh_replica;
     /* True: this task applies `ours` for all tasks that commit the same delta to the same
      * replica. */
     bool applies;
@@ -73,8 +75,9 @@ struct mixing_task
 
     /* Momentum coefficient of the exchange. 0 unless the task commits in the consensus phase. */
     float momentum;
-    double w;        /* Mixing weight of the edge in this exchange. Set by mixing_mix(). */
-    bool distrusted; /* Set by the mixer: the exchange was refused, or `suspect` is set. */
+    double w; /* Mixing weight of the edge in this exchange. Set by mixing_mix(). */
+    /* Set by the mixer: the correction of this exchange was refused, or `suspect` is true. */
+    bool distrusted;
     /* Set by the mixer: several exchanges in a row looked malicious
      * (gossip/exchange/outlier_filter.h). */
     bool suspect;
@@ -158,7 +161,8 @@ struct mixing
     bool diverged;
 
     /* Settings and state of encoding a delta in fragments during the local steps (parts.h).
-     * by_layer and part_least: as in struct mixing_config. */
+     * by_layer: the codec compresses layer by layer, so fragments are possible. part_least: least
+     * size of a fragment in bytes. */
     bool by_layer;
     size_t part_least;
     struct
@@ -171,8 +175,8 @@ struct mixing
     } parts;
 };
 
-/* Arguments of mixing_init(). Pointers are borrowed. Fields without a comment have the meaning
- * of the field of the same name in struct mixing. */
+/* Arguments of mixing_init(). Pointers are borrowed. A field without a comment has the meaning of
+ * the field of the same name in struct mixing. */
 struct mixing_config
 {
     const struct segment *segments; /* Segments of the model, trained ones first. */
@@ -246,7 +250,7 @@ void mixing_edges_state(struct mixing *m, struct edge *const *e, size_t n, struc
 
 /* ---- job calls, loop thread ---- */
 
-/* State of the run and of one edge at the time when the caller plans a job. */
+/* State of the run and of one edge when the caller plans a job. Input of mixing_join(). */
 struct mixing_moment
 {
     uint64_t round, n_rounds; /* Rounds of the run that are done, and total number of rounds. */
@@ -256,8 +260,8 @@ struct mixing_moment
     bool barred;    /* True: the neighbour was proven Byzantine, and the edge exchanges nothing. */
     uint32_t codec; /* Codec of training deltas: DELTA_RUN or a codec level. */
 
-    /* The fields from here on describe the edge. They are used on a topology that changes by
-     * round. */
+    /* The fields from here on describe the edge. They matter only on a topology that changes from
+     * round to round. */
     /* Number of rounds after which the topology repeats. 0 or 1: the topology is constant. */
     uint64_t pass;
     bool idle; /* True: the edge is not used in this round, so it makes no new delta. */
@@ -272,9 +276,9 @@ struct mixing_moment
 /* Starts a job. At most n edges can join it. Returns 0 or -ENOMEM. */
 int mixing_begin(struct mixing *m, size_t n);
 
-/* Adds a task for edge e if the edge commits, encodes or is reset in this job. Edges must join
- * in neighbour order: deltas are applied in that order, so the results do not depend on the
- * order of arrival. */
+/* Adds a task for edge e if the edge commits, encodes or is reset in this job. Call it in neighbour
+ * order: deltas are applied in the order of the calls, and a fixed order makes the results
+ * independent of the order of arrival. */
 void mixing_join(struct mixing *m, struct edge *e, const struct mixing_moment *now);
 
 /* Returns the number of exchanges that the job commits. */
@@ -327,13 +331,15 @@ const struct sketch_figures *mixing_figures(const struct mixing *m);
  * in lock step. Only then sketches are averaged by gossip. Otherwise the drift figures come from
  * a tree aggregation. */
 bool mixing_undisturbed(const struct mixing *m);
-/* Returns a number that is less than own_begun (struct sketch_figures) of all drift windows that
- * begin from now on. `anew`: the caller will start a new window with the next job. */
+/* Returns a lower bound for the order keys of new drift windows: every window that begins from now
+ * on has a larger own_begun (struct sketch_figures) than the result. `anew`: the caller will start
+ * a new window with the next job. */
 uint64_t mixing_begun(const struct mixing *m, bool anew);
 /* Returns whether a drift window began with the last call of mixing_beat(). */
 bool mixing_window_began(const struct mixing *m);
 
-/* Returns the largest |x - a|^2 that the deltas encoded in this job leave unsent. */
+/* Returns the largest |x - a|^2 over the edges that encoded a delta in this job, after the delta.
+ * It is the squared length of the part of the model that is still unsent. */
 double mixing_lag2(const struct mixing *m);
 
 /* Call the mixer's optional functions of the same name (mixer.h); a missing function counts as
@@ -343,8 +349,8 @@ bool mixing_lags(const struct mixing *m, const struct edge *e, double most);
 const float *mixing_sent(const struct mixing *m);
 
 /* Returns k such that an attachment of n_bytes on every k-th message of `message` bytes adds at
- * most 1/20 to the bytes. Used for sketches and running statistics, which report on training and
- * do not steer it. */
+ * most 1/20 to the bytes. Used for sketches and running statistics, which may be late without harm
+ * to training. */
 uint64_t mixing_every(size_t n_bytes, size_t message);
 
 /* ---- functions for mixers ---- */

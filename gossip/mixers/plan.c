@@ -46,9 +46,9 @@ uint64_t mixing_edge_round(const struct mixing_task *t)
 }
 
 /* Decides whether the task's delta carries a sketch and running statistics. Both ends of an edge
- * must decide alike. In lock step the round of the run decides, which all peers share. Otherwise
- * the edge's own round decides. Once a tree aggregation has replaced the averaging of sketches
- * (`disturbed`), every delta may carry a message of it. */
+ * must make the same choice. In lock step the choice depends on the round of the run, which all
+ * peers share, and otherwise on the edge's own round. Once a tree aggregation has replaced the
+ * averaging of sketches (`disturbed`), every delta may carry a message of it. */
 static void choose_company(const struct mixing *m, struct mixing_task *t,
                            const struct mixing_moment *now)
 {
@@ -179,8 +179,8 @@ static int plan_edge(struct mixing *m, size_t i)
     return t->encode ? plan_encode(m, i) : 0;
 }
 
-/* Sets the momentum of an exchange to the lesser of the two announced values. Both ends know
- * both deltas, so they use the same momentum. */
+/* Sets the momentum of an exchange to the lesser of the values that the two deltas announce. Both
+ * ends know both deltas, so they use the same momentum. */
 static int plan_momentum(const struct mixing *m, struct mixing_task *t)
 {
     struct edge *e = t->edge;
@@ -244,8 +244,8 @@ static bool mismatch(const struct mixing_task *t)
     return own != 0 && other != 0 && own != other;
 }
 
-/* Finishes one task. If the edge was reset while the job ran, the exchange does not count and
- * the new delta is not sent. */
+/* Finishes one task: advances the edge, and makes the new delta its current one. If the edge was
+ * reset while the job ran, the exchange does not count and the new delta is not sent. */
 static void finish_task(struct mixing *m, struct mixing_task *t)
 {
     struct edge *e = t->edge;

@@ -33,8 +33,8 @@ int statistics_init(struct statistics *s, const struct segment *segments, size_t
         statistics_close(s);
         return -ENOMEM;
     }
-    /* segments[i].offset counts from the start of the model; index 0 of `nonnegative` is the
-     * first value after the trained parameters. */
+    /* segments[i].offset counts from the start of the model, and `nonnegative` from the first value
+     * that is not trained. Therefore `trained` is subtracted. */
     for (size_t i = 0; i < n_segments; i++)
         for (size_t k = 0; k < segments[i].n && !segments[i].trained; k++)
             s->nonnegative[segments[i].offset - trained + k] = segments[i].nonnegative;
@@ -129,11 +129,12 @@ void statistics_get(const struct statistics *s, const uint8_t *p, float *x)
 
 void statistics_term(struct statistics *s, double w, const uint8_t *own, const uint8_t *other)
 {
-    /* Both ends see which deltas carry values, so both average or neither does. */
+    /* Both ends see which deltas carry values, so either both ends average the values or neither
+     * does. */
     double apart2 = 0, size2 = 0;
     if (s->n == 0 || own[0] != PRESENT || other[0] != PRESENT)
         return;
-    /* The first exchange of a job resets the sum. */
+    /* The first exchange of a job starts new sums. */
     if (s->n_terms++ == 0) {
         memset(s->sum, 0, s->n * sizeof *s->sum);
         s->apart2 = 0;
@@ -160,8 +161,8 @@ void statistics_mix(struct statistics *s, float *x)
         return;
     s->n_terms = 0;
     for (size_t k = 0; k < s->n; k++) {
-        /* `to` is the value without the lower limit for variances. x moves towards `to` as far as
-         * that limit allows. */
+        /* `to` is the value without the lower limit for variances. x[k] becomes `to` if the limit
+         * allows it, otherwise the limit. */
         float to = x[k] - s->owed[k] + s->sum[k];
         float least = x[k] < s->least[k] ? x[k] : s->least[k];
         float floor = s->nonnegative[k] ? least / 2 : to;

@@ -23,7 +23,7 @@ struct cursor
     bool bad;                /* True: an error was found. Never reset. */
 };
 
-/* Marks the message as invalid unless `ok`. */
+/* Marks the message as invalid if `ok` is false. */
 static void demand(struct cursor *c, bool ok)
 {
     if (!ok)
@@ -58,8 +58,8 @@ static uint64_t take_number(struct cursor *c, unsigned n_bytes)
     return v;
 }
 
-/* Reads the number that follows head byte `head`. The heads `first` to `first` + 3 announce
- * numbers of 1, 2, 4 and 8 bytes. */
+/* Reads the number that follows head byte `head`. Head `first` announces a number of 1 byte, and
+ * the next three heads announce 2, 4 and 8 bytes. */
 static uint64_t take_width(struct cursor *c, uint8_t head, uint8_t first)
 {
     return take_number(c, 1u << (head - first));
@@ -125,7 +125,7 @@ static float get_finite(struct cursor *c)
     return f;
 }
 
-/* Reads a squared norm, such as x2 and e2 of a delta: finite and not negative. */
+/* Reads a squared norm, such as x2 and e2 of a delta. It must be finite and not negative. */
 static float get_norm2(struct cursor *c)
 {
     float f = get_finite(c);
@@ -133,7 +133,7 @@ static float get_norm2(struct cursor *c)
     return f;
 }
 
-/* Reads a metric of a STATUS: in [low, high], or NaN. */
+/* Reads a metric of a STATUS message, which must be in [low, high] or NaN. */
 static double get_figure(struct cursor *c, double low, double high)
 {
     demand(c, take_head(c) == 0xcb);
@@ -447,8 +447,8 @@ static void read_round_protocol(struct cursor *c, struct wire_message *message)
     demand(c, steps || (result || coded) == (m->payload.n > 0));
 }
 
-/* Returns whether a piece number and a sketch key fit together. Pieces of floats have no key,
- * sketches of layers have a key, and the whole model may have a key or not. */
+/* Returns whether a piece number and a sketch key are a valid combination. The whole model may be
+ * sent with or without a key. Sketches of layers need a key. A single piece of floats has none. */
 static bool key_fits(uint32_t piece, uint64_t key)
 {
     return piece == WIRE_PIECE_WHOLE || (key != 0) == (piece == WIRE_PIECE_LAYERS);

@@ -226,7 +226,9 @@ struct wire_batch
 
 struct wire_ping
 {
-    uint64_t round; /* Step counter of the sender, like run_round of a DELTA. */
+    /* Step counter of the sender, counted as in run_round of a DELTA: training plus consensus
+     * rounds. */
+    uint64_t round;
     /* Milliseconds since the worker began its current job. 0: the worker is idle. */
     uint32_t busy_ms;
     bool finished;
@@ -236,8 +238,10 @@ struct wire_ping
  * arrives, all DELTAs sent before it have arrived. */
 struct wire_beat
 {
-    uint64_t run_round; /* Step counter of the sender, like run_round of a DELTA. */
-    /* Step counter of the next checkpoint, like `checkpoint` of a DELTA. 0: none is due. */
+    /* Step counter of the sender, counted as in run_round of a DELTA: training plus consensus
+     * rounds. */
+    uint64_t run_round;
+    /* Step counter of the next checkpoint, at which all peers write one. 0: none is due. */
     uint64_t checkpoint;
     uint32_t settled;
 };
@@ -280,8 +284,8 @@ struct wire_edge
     /* Random number, new in each message, from which the next epoch is derived. */
     uint64_t nonce;
     uint64_t boot; /* Boot id of the sender's process. */
-    /* Step counter of the sender, like run_round of a DELTA. The receiver then does not wait for
-     * rounds that the sender has done long ago. */
+    /* Step counter of the sender, counted as in run_round of a DELTA. The receiver then does not
+     * wait for rounds that the sender has done long ago. */
     uint64_t run_round;
     bool restored; /* True: the sender restored the edge from a checkpoint. */
 };
@@ -405,13 +409,14 @@ enum wire_finish_word {
 };
 
 /* Message of the finish protocol. A REPORT and an ACCEPTED describe the sender and the peers whose
- * answers it has added up. Fields that a word does not use are 0 or empty. */
+ * answers it has added up. Fields that a kind of message (`word`) does not use are 0 or empty. */
 struct wire_finish
 {
     enum wire_finish_word word;
     struct wire_ballot ballot;   /* Ballot of the wave. None in a DECIDED. */
     struct wire_ballot promised; /* Highest ballot that one of these peers has promised. */
-    struct wire_ballot accepted; /* REPORT: highest ballot in which `proposal` was accepted. */
+    /* REPORT: highest ballot in which one of these peers accepted `proposal`. */
+    struct wire_ballot accepted;
     bool partial;      /* True: a session was lost during the wave, so answers may be missing. */
     uint32_t n_mixing; /* REPORT: number of these peers that have not ended their run. */
     uint32_t n_models; /* REPORT: number of these peers with a frozen model within the target. */
@@ -485,12 +490,12 @@ struct wire_status
     double loss, accuracy;
     /* Estimated consensus distance, absolute and relative to the norm of the mean model. */
     double drift, relative_drift;
-    /* Round and age of the consensus distance, as in struct node_progress. */
+    /* Round and age of the consensus distance, as in struct node_progress (peer/node). */
     uint64_t drift_round, drift_age;
     uint64_t bytes_sent, bytes_received; /* Bytes counted at the sockets of all links. */
     uint64_t n_strangers, n_violations;
     uint32_t n_live;
-    /* Round counters, as in struct node_progress. */
+    /* Rounds that the peer has done, rounds that it skipped, and the round in which it joined. */
     uint64_t rounds_done, rounds_skipped, joined_round;
     /* Seconds since the peer's last job ended. */
     double age_s;

@@ -170,7 +170,7 @@ static void put_vouch(struct out *o, const struct vouch *v)
     put_bin(o, v->signature, sizeof v->signature);
 }
 
-/* An observer has no record, so nil is written instead. */
+/* An observer has no record, so a msgpack nil takes its place. */
 size_t wire_put_hello(uint8_t *out, size_t cap, const struct wire_hello *m)
 {
     assert(m->run.n <= WIRE_RUN_MAX && m->has_run == (m->run.n > 0));
@@ -492,8 +492,9 @@ size_t wire_put_status(uint8_t *out, size_t cap, const struct wire_status *m)
     return end(&o);
 }
 
-/* Writes the signature domain including its NUL, so that no domain is a prefix of another. The
- * bytes after the domain equal those in a message. */
+/* Writes the signature domain, the text that names this kind of statement, with its NUL. The NUL
+ * ensures that no domain is a prefix of another. The bytes after the domain equal those in a
+ * message. */
 size_t wire_record_signed(uint8_t *out, size_t cap, const struct record *r)
 {
     static const char domain[] = "hearsay record 1";
