@@ -52,8 +52,8 @@ struct view
     bool flip;
 };
 
-/* Draws the changes of one image. Three random numbers, which follow from the key, give the shift
- * down, the shift to the right, and whether the image is flipped. */
+/* Draws the changes of one image. Three random numbers, computed from the key, give the shift down,
+ * the shift to the right, and whether the image is flipped. */
 static struct view view_of(const struct augment *a, const struct dataset *d, uint64_t key)
 {
     struct view v = {.d = d};

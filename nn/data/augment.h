@@ -20,14 +20,14 @@ struct augment
     bool crop, flip;
 };
 
-/* Parses the value of --augment, such as "crop+flip". "flip+crop" is accepted, too. Returns 0, or
- * -EINVAL with a message. */
+/* Parses the value of --augment, such as "crop+flip". The order of the words does not matter.
+ * Returns 0, or -EINVAL with a message. */
 __attribute__((warn_unused_result)) int augment_parse(struct augment *a, const char *spec,
                                                       char error[DATA_ERROR_MAX]);
 void augment_print(const struct augment *a, char spec[AUGMENT_SPEC_MAX]);
 
 /* Writes image i, changed by the random choices of `key` and normalised, to out[h][w][c]. If the
- * data are not images, or if no change is requested, writes the same as dataset_sample(). */
+ * data are not images, or if no change is requested, the result equals that of dataset_sample(). */
 void augment_sample(const struct augment *a, const struct dataset *d, size_t i, uint64_t key,
                     float *out);
 

@@ -11,7 +11,7 @@
 
 enum { SEPARATOR_RECORDS = 8 }; /* Number of records that cells_separator() inspects. */
 
-/* A tab counts as a space unless it is the separator. */
+/* A tab counts as a space unless the separator between cells is a tab. */
 static bool is_space(const struct cells *c, uint8_t byte)
 {
     return byte == ' ' || (byte == '\t' && c->separator != '\t');
@@ -24,8 +24,8 @@ static void skip_spaces(struct cells *c)
         c->p++;
 }
 
-/* Returns whether the line ends at p. A line ends with a newline, with a carriage return and a
- * newline, or with the file. */
+/* Returns whether the line ends at the read position p. A line ends with a newline, with a carriage
+ * return and a newline, or with the file. */
 static bool at_line_end(const struct cells *c)
 {
     size_t left = (size_t)(c->end - c->p);
@@ -55,8 +55,8 @@ bool cells_record(struct cells *c)
     return false;
 }
 
-/* Refuses text after the closing quote of a cell. Usually a quote inside the cell should have been
- * doubled. */
+/* Refuses text after the closing quote of a cell. The usual mistake is a quote inside the cell that
+ * is not doubled. */
 static int refuse_behind_quote(const struct cells *c)
 {
     struct quote q = quote_bytes(c->p, 1);
@@ -148,8 +148,8 @@ bool cells_is(const struct cells_cell *cell, const uint8_t *text, size_t n)
     return n_own == (n < sizeof own ? n : sizeof own) && memcmp(own, text, n_own) == 0;
 }
 
-/* Returns false if notation_look() finds a word, which may be a name. Returns true for a number,
- * and also for digits and separators that are not a number in any notation. */
+/* A text is a word if notation_look() says so. Digits and separators that form no number in any
+ * notation are no word, so the result is true for them, as for a number. */
 bool cells_number(const struct cells_cell *cell)
 {
     double v;
@@ -168,7 +168,7 @@ bool cells_name(const struct cells_cell *cell)
     return !cells_number(cell);
 }
 
-/* `c` is a copy, so the read position of the caller does not change. */
+/* `c` is a copy, so counting does not move the read position of the caller. */
 int cells_count(struct cells c, size_t *n)
 {
     struct cells_cell cell = {.more = true};
@@ -196,8 +196,8 @@ bool cells_find(struct cells *c, size_t column, uint8_t byte, struct cells_cell 
 }
 
 /* Returns true if, with this separator, all commas are decimal marks: in the next records, each
- * comma is inside a cell that is a number. Commas in the first record are ignored, because they may
- * be part of a column's name. */
+ * comma is inside a cell that is a number. Commas in the first record are ignored: the record may
+ * be a header, and a column's name may contain a comma. */
 static bool commas_in_numbers(struct cells c, uint8_t separator)
 {
     size_t n_records = 0, n_numbers = 0;

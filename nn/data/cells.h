@@ -69,8 +69,8 @@ bool cells_find(struct cells *c, size_t column, uint8_t byte, struct cells_cell 
 size_t cells_text(const struct cells_cell *cell, uint8_t *text, size_t cap);
 
 /* cells_is() returns whether the cell has this text. Only the first CELLS_NAME_MAX bytes are
- * compared. cells_number() returns whether the cell is a number in any notation, or consists of
- * digits, separators and signs only. */
+ * compared. cells_number() returns whether the cell is a number in any notation, or at least
+ * consists of digits, separators and signs only. */
 bool cells_is(const struct cells_cell *cell, const uint8_t *text, size_t n);
 bool cells_number(const struct cells_cell *cell);
 

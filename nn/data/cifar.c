@@ -112,7 +112,8 @@ static int store_records(struct batch *b, size_t n, char error[DATA_ERROR_MAX])
     return 0;
 }
 
-/* Checks the size at the end of the file. `rest`: bytes after the last complete record. */
+/* Checks the size of the file, which must be a whole number of records, when its end is reached.
+ * `rest`: number of bytes after the last complete record. */
 static int check_size(const struct batch *b, size_t rest, char error[DATA_ERROR_MAX])
 {
     const struct record *other = b->record == &cifar10 ? &cifar100 : &cifar10;
@@ -128,8 +129,9 @@ static int check_size(const struct batch *b, size_t rest, char error[DATA_ERROR_
                       others ? other->kind : "");
 }
 
-/* Checks the size of a plain file before its labels. A file of CIFAR-100 that is read as CIFAR-10
- * then gives an error about its size and not about a wrong label in some record. */
+/* Checks the size of a plain file before its labels are read. If a file of CIFAR-100 is read as
+ * CIFAR-10, the error is then about the size of the file and not about a wrong label in some
+ * record. */
 static int check_plain(const struct batch *b, char error[DATA_ERROR_MAX])
 {
     struct batch all = *b;

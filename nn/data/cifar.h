@@ -15,8 +15,8 @@
 #include <stdint.h>
 
 /* Return whether a file that begins with these n bytes looks like CIFAR-10 or like CIFAR-100.
- * `whole`: the file has no more bytes. In rare cases, such as black images, both functions return
- * true. */
+ * `whole`: the file has no more bytes. In rare cases, such as all-black images, both functions
+ * return true. */
 bool cifar_looks_10(const uint8_t *bytes, size_t n, bool whole);
 bool cifar_looks_100(const uint8_t *bytes, size_t n, bool whole);
 

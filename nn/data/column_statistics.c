@@ -1,5 +1,5 @@
-/* nn/data/column_statistics.c -- pools the statistics of columns, compares two sets, and writes the
- * resulting kind. */
+/* nn/data/column_statistics.c -- pools the column statistics of several peers, compares two of
+ * them, and writes the kind (text that describes the data) that follows. */
 #include "nn/data/column_statistics.h"
 
 #include <assert.h>
@@ -103,8 +103,8 @@ int column_statistics_kind(const struct column_statistics *m, char kind[DATA_KIN
 static const char *const form_name[] = {
     [COLUMN_OPEN] = "gaps", [COLUMN_NUMBERS] = "numbers", [COLUMN_CATEGORIES] = "categories"};
 
-/* Returns whether labels of this scheme are whole numbers. Only such labels can be pooled. The set
- * of one peer may lack some of them. */
+/* Returns whether labels of this scheme are whole numbers. Only such labels can be pooled: one peer
+ * may lack some of the numbers, and the union of all peers' numbers is still well defined. */
 static bool is_counted(enum labels_scheme s)
 {
     return s == LABELS_ZERO || s == LABELS_ONE || s == LABELS_LIST;
@@ -241,7 +241,7 @@ int column_statistics_reorder(struct column_statistics *m, const struct schema *
 
 /* ---- The pool. ---- */
 
-/* The sets that are pooled: the statistics of one set per member. */
+/* The statistics that are pooled, one set of statistics per member. */
 struct pool
 {
     const struct column_statistics *const *of;
@@ -256,8 +256,8 @@ static int compare(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* Returns the k-th smallest of the first n values in scratch, counted from 0. Sorts these
- * values. */
+/* Sorts the first n numbers in `value` (scratch memory), and returns the k-th smallest, counted
+ * from 0. */
 static double nth(struct pool *p, size_t n, size_t k)
 {
     qsort(p->value, n, sizeof *p->value, compare);
@@ -270,8 +270,8 @@ static double median(struct pool *p, size_t n)
     return n % 2 == 1 ? upper : (p->value[n / 2 - 1] + upper) / 2;
 }
 
-/* Returns the largest number v for which more than `liars` of the numbers in scratch (one per
- * member) are at least v. */
+/* Returns the largest number v such that more than `liars` of the numbers in `value` (scratch
+ * memory, one per member) are at least v. At least one truthful member then has v or more. */
 static double largest(struct pool *p)
 {
     return nth(p, p->n, p->n - 1 - p->liars);
@@ -292,8 +292,8 @@ static bool has_numbers(const struct column_statistics *m, size_t i)
     return i < m->columns.n && m->of[i].n > 0;
 }
 
-/* Adds the moments *b to the moments *a. `weight`, in (0, 1], multiplies the number of rows of
- * *b. */
+/* Adds the moments *b (count, mean, sum of squares, range) to the moments *a. The count of *b is
+ * first multiplied by `weight`, in (0, 1]. */
 static void join(struct column_moments *a, const struct column_moments *b, double weight)
 {
     double nb = weight * b->n, n = a->n + nb, d = b->mean - a->mean;
@@ -334,8 +334,8 @@ static void pool_medians(struct pool *p, size_t i, struct column_moments *out)
     *out = (struct column_moments){(double)n, f[0], f[1] * f[1] * (double)n, f[2], f[3]};
 }
 
-/* Collects the categories of column i that more than `liars` members report, because so many
- * members cannot all report false values. Returns 0 or -ENOMEM. */
+/* Collects the categories of column i that more than `liars` members report, because at least one
+ * of them then tells the truth. Returns 0 or -ENOMEM. */
 static int pool_categories(const struct pool *p, size_t i, uint32_t liars, struct column *out)
 {
     size_t n_hashed = 0, most = 0;
@@ -349,7 +349,7 @@ static int pool_categories(const struct pool *p, size_t i, uint32_t liars, struc
     if (all == NULL)
         return -ENOMEM;
     /* Each turn of the loop finds the next larger category and counts the members that have it. The
-     * lists are sorted and short. */
+     * members' lists are sorted. */
     for (uint64_t next = 0;; next++) {
         uint64_t least = UINT64_MAX;
         size_t n_have = 0;
@@ -393,7 +393,7 @@ static int pool_column(struct pool *p, size_t i, double most, struct column *c,
     if (c->form == COLUMN_CATEGORIES) {
         int err = pool_categories(p, i, p->liars, c);
         /* If no category is reported by more than `liars` members, the categories of all members
-         * are used. */
+         * are used. Otherwise the column would have no category. */
         if (err == 0 && !c->hashed && c->n_categories == 0) {
             free(c->category);
             err = pool_categories(p, i, 0, c);
@@ -407,7 +407,7 @@ static int pool_column(struct pool *p, size_t i, double most, struct column *c,
     return 0;
 }
 
-/* Sets *set to the labels of one member. They are whole numbers. */
+/* Sets *set to the labels of one member. The member's labels are whole numbers. */
 static void labels_of(const struct column_statistics *m, struct label_set *set)
 {
     *set = (struct label_set){0};
@@ -435,14 +435,15 @@ static void take_classes(struct column_statistics *out, const struct label_set *
     }
     if (out->n_classes > DATA_CLASSES_MAX)
         out->n_classes = DATA_CLASSES_MAX;
-    /* A kind must have at least two classes. Fewer are left if, for example, enough members report
-     * label 1 but too few report label 0. */
+    /* A kind must have at least two classes. One class or none may be left if, for example, enough
+     * members report label 1 but too few report label 0. */
     if (out->n_classes < 2)
         out->n_classes = 2;
 }
 
-/* Pools the labels of all members. The largest label is one that more than `liars` members reach or
- * exceed. Label 0 is used only if more than `liars` members have it. */
+/* Pools the labels of all members, which are whole numbers. The largest label of the result is the
+ * largest number that more than `liars` members reach or exceed. Label 0 is used only if more than
+ * `liars` members have it. */
 static void pool_classes(struct pool *p, struct column_statistics *out)
 {
     struct label_set all = {0}, one;

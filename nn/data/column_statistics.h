@@ -1,5 +1,5 @@
 /* nn/data/column_statistics.h -- statistics (moments) of a training set's columns, which peers pool
- * to agree on one kind.
+ * to agree on one kind (text that describes the data, kind.h).
  *
  *   set --scale_sets()--> moments --print--> bytes ~~~> bytes --parse--> moments --.
  *                            '------------------- pool --------------------------- + --> kind
@@ -35,8 +35,8 @@
 #include "nn/data/schema.h"
 
 enum {
-    /* Largest size of the encoded statistics, in bytes. Tables with more columns than fit here are
-     * too wide for a run description anyway. */
+    /* Largest size of the encoded statistics, in bytes. The columns of a wider table do not fit
+     * into a run description either. */
     COLUMN_STATISTICS_BYTES_MAX = 24 * 1024,
     COLUMN_STATISTICS_COLUMNS_MAX = COLUMNS_TEXT_MAX / 2,
     COLUMN_STATISTICS_WEIGHT = 64,
@@ -44,20 +44,20 @@ enum {
 };
 #define COLUMN_STATISTICS_ROWS_MAX (UINT64_C(1) << 40)
 
-/* A libsvm set is scaled by default if one column's range is more than this factor times the range
- * of another column. */
+/* A libsvm set is scaled by default if one column's range is more than COLUMN_STATISTICS_WILD times
+ * the range of another column. */
 #define COLUMN_STATISTICS_WILD 100.0
 
 /* Statistics of one set, or of several sets pooled. All zero: no statistics. */
 struct column_statistics
 {
-    /* True: the rows are sparse (libsvm). All columns are then numbers, and only their ranges are
-     * known. */
+    /* True: the rows are sparse (libsvm). All columns are then numbers, and of their statistics
+     * only the ranges are known. */
     bool sparse;
     /* Requested scale. COLUMNS_SCALE_AUTO (libsvm only): the ranges of the columns decide whether
      * they are scaled. */
     enum columns_scale wanted;
-    enum labels_scheme scheme; /* Scheme of the labels, as in struct kind_rows. */
+    enum labels_scheme scheme; /* Scheme of the labels: numbers, names, ... (nn/data/labels.h). */
     uint32_t n_classes;
     uint64_t names;           /* With LABELS_NAMES: hash of the labels' names. */
     char list[LABEL_SET_MAX]; /* With LABELS_LIST: text of the labels, otherwise "". */
@@ -67,8 +67,8 @@ struct column_statistics
     struct column_moments *of; /* Statistics of each column, columns.n of them. Owned. */
 };
 
-/* Initialises m from a fixed kind: copies `columns` and the labels of *k, and sets all moments to
- * zero. Returns 0 or -ENOMEM. After an error, *m is empty. */
+/* Initialises *m: copies `columns`, and the labels of the kind *k, and sets all moments to zero.
+ * Returns 0 or -ENOMEM. After an error, *m is empty. */
 __attribute__((warn_unused_result)) int column_statistics_open(struct column_statistics *m,
                                                                const struct kind_rows *k,
                                                                const struct columns *columns);
@@ -80,8 +80,8 @@ void column_statistics_close(struct column_statistics *m);
 double column_statistics_apart(const struct column_moments *of, size_t n, size_t *low,
                                size_t *high);
 
-/* Computes from the moments the means and scales in m->columns, and decides whether the columns are
- * scaled. */
+/* Computes from the moments the means and scales in m->columns, and if no scale was requested,
+ * decides whether the columns are scaled. */
 void column_statistics_settle(struct column_statistics *m);
 
 /* Encodes the statistics m as bytes. Returns the number of bytes, or 0 if `cap` bytes are too
@@ -95,9 +95,9 @@ __attribute__((warn_unused_result)) int column_statistics_parse(struct column_st
                                                                 const char **wrong);
 
 /* Returns true if `found` cannot be pooled with `expected`, which has the columns of the run. `why`
- * then names the difference, such as "column 3: found numbers, expected categories". If both have
- * names, `found` may have another order of columns and additional columns. If one of them has no
- * names, columns are compared in order. */
+ * then describes the difference, such as "column 3: found numbers, expected categories". If both
+ * have names, `found` may have another order of columns and additional columns. If one of them has
+ * no names, columns are compared in order. */
 bool column_statistics_differ(const struct column_statistics *found,
                               const struct column_statistics *expected,
                               char why[COLUMN_STATISTICS_WHY_MAX]);
@@ -108,16 +108,18 @@ bool column_statistics_differ(const struct column_statistics *found,
 __attribute__((warn_unused_result)) int column_statistics_reorder(struct column_statistics *m,
                                                                   const struct schema *to);
 
-/* Pools n >= 1 sets that column_statistics_differ() accepts and that have the same order of
- * columns. At most `liars` of the sets may be false. Does not compute means and scales: see
- * column_statistics_settle(). The same sets in the same order give the same bits. Another order
- * changes only the rounding. Returns 0 or -ENOMEM. */
+/* Pools the statistics of n >= 1 members, which column_statistics_differ() must accept and which
+ * must have the same order of columns. At most `liars` of the members may report false values. Does
+ * not compute means and scales: see column_statistics_settle(). The same statistics in the same
+ * order give the same bits. Another order of the members changes only the rounding. Returns 0 or
+ * -ENOMEM. */
 __attribute__((warn_unused_result)) int column_statistics_pool(
     struct column_statistics *out, const struct column_statistics *const *of, size_t n,
     uint32_t liars);
 
-/* Writes the kind that follows from the moments m, after column_statistics_settle(m). Returns 0, or
- * -EINVAL with a message if the kind is too long for a run. */
+/* Writes the kind (text that describes the data) for the statistics m, after
+ * column_statistics_settle(m). Returns 0, or -EINVAL with a message if the kind is too long for a
+ * run description. */
 __attribute__((warn_unused_result)) int column_statistics_kind(const struct column_statistics *m,
                                                                char kind[DATA_KIND_MAX],
                                                                char why[COLUMN_STATISTICS_WHY_MAX]);

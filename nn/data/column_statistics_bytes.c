@@ -210,7 +210,7 @@ static int get_column(struct in *in, struct column_statistics *m, size_t i)
     return 0;
 }
 
-/* Parses a list of labels, such as "0-1.5", which must have as many labels as the set has
+/* Parses the text of the labels, such as "0-1.5", which must have as many labels as the data have
  * classes. */
 static void get_list(struct in *in, struct kind_rows *k)
 {
@@ -264,8 +264,9 @@ static struct kind_rows get_head(struct in *in, struct column_statistics *m, uin
     return k;
 }
 
-/* Returns true if name i of l is exactly the bytes p[0..n), so schema_names_add() has not changed
- * them, for example by removing spaces. */
+/* Returns true if name i of l is exactly the bytes p[0..n). If it is not, schema_names_add() has
+ * changed the name, for example by removing spaces, so the sender did not encode it in the only
+ * valid form. */
 static bool is_spelled(const struct schema_names *l, size_t i, const uint8_t *p, size_t n)
 {
     const char *name = schema_name(l, i);

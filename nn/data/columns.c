@@ -15,8 +15,8 @@
 
 enum { LETTERS = 3 }; /* Letters of base64 that encode one category. */
 
-/* If the deviation is at most this fraction of the mean, all numbers of the column count as equal,
- * because rounding to double alone can cause such a deviation. */
+/* If the standard deviation is at most this fraction of the mean, all numbers of the column count
+ * as equal, because the rounding of doubles alone can cause such a deviation. */
 #define SAME 1e-14
 
 const char *const columns_scale_name[COLUMNS_SCALES] = {
@@ -135,9 +135,9 @@ static double shortest(double v)
     return strtod(text, NULL);
 }
 
-/* Computes mean and scale of one column from its moments. If all numbers are equal, the inputs
- * become 0. Another peer may have other numbers in this column. The scale is therefore chosen so
- * that such numbers do not dominate the other columns. */
+/* Computes mean and scale of one column from its moments. If all numbers are equal, their inputs
+ * become 0. Other peers may have different numbers in this column, so the scale is still chosen
+ * such that these do not dominate the other columns. */
 static void settle_scale(struct column *c, enum columns_scale scale, const struct column_moments *s)
 {
     double deviation = s->n > 0 ? sqrt(s->m2 / s->n) : 0;
@@ -158,7 +158,8 @@ static void settle_scale(struct column *c, enum columns_scale scale, const struc
 }
 
 /* The rows are read twice. The first time gives the mean. The second time, the squared distances
- * from this mean are summed, so no digits cancel. */
+ * from this mean are summed, which avoids the cancellation of digits in the formula mean(v^2) -
+ * mean(v)^2. */
 void columns_moments(const struct columns *c, const float *rows, size_t n,
                      struct column_moments *of)
 {
@@ -198,7 +199,7 @@ void columns_settle(struct columns *c, const struct column_moments *of)
             settle_scale(&c->at[i], c->scale, &of[i]);
 }
 
-/* Converts a stored number to an input. The difference of offset and mean is exact to the last
+/* Converts a stored number to a model input. The difference of offset and mean is exact to the last
  * digits of a double, because the two are close to each other. */
 static float scaled(const struct column *c, enum columns_scale scale, float kept)
 {
@@ -250,8 +251,8 @@ static bool reads_back(const char *text, double v)
     return x >= v && x <= v;
 }
 
-/* Writes the shortest text that reads as v. Examples: .5, 1e5 and 2960 instead of 0.5, 1e+05 and
- * 2.96e3. */
+/* Writes the shortest text that strtod() reads as v. Examples: .5, 1e5 and 2960 instead of 0.5,
+ * 1e+05 and 2.96e3. */
 static void print_number(double v, char text[32])
 {
     char full[32], plain[32];
@@ -297,7 +298,7 @@ static struct word print_word(const struct column *c)
     return w;
 }
 
-/* Parses the categories in the word (the text) of one column. Returns false if they are invalid or
+/* Parses the categories in the text of one column ("word"). Returns false if they are invalid or
  * not ascending. */
 static bool parse_categories(const char *p, size_t n, struct column *c, uint32_t *category)
 {
@@ -326,7 +327,7 @@ static bool parse_number(const char *p, size_t n, double *v)
 }
 
 /* Parses the word of one column, such as "2960~280" or "=aB3x-9". `category`: buffer of the caller
- * for c->category. Only the spelling that print_word() writes is accepted. */
+ * for c->category. Any spelling that print_word() would not write is refused. */
 static bool parse_word(const char *p, size_t n, struct column *c,
                        uint32_t category[COLUMNS_CATEGORIES_MAX])
 {

@@ -69,14 +69,14 @@ enum column_form { COLUMN_OPEN, COLUMN_NUMBERS, COLUMN_CATEGORIES };
 
 struct column
 {
-    /* COLUMN_OPEN: all cells so far are gaps (missing values). Such a column is treated as
-     * numbers. */
+    /* Type of the column. COLUMN_OPEN: all cells so far are gaps (missing values); if no other cell
+     * follows, the column is treated as numbers. */
     enum column_form form;
     double mean, scale; /* Mean and divisor of the column's numbers. */
     bool hashed; /* True: more than COLUMNS_CATEGORIES_MAX categories, so `category` is empty. */
     uint32_t n_categories; /* Length of `category`. */
     uint32_t *category;    /* Hashes of the categories, ascending. Owned. */
-    size_t n_gaps;         /* Number of gaps in the files that were read. */
+    size_t n_gaps;         /* Number of gaps (missing values) in the files that were read. */
     size_t n_unknown;      /* Number of cells whose category is not in `category`. */
 
     /* Notation of the column's numbers (nn/data/notation.h). */
@@ -84,7 +84,7 @@ struct column
     /* Notations in which the cells are read, all with the same decimal mark. 0: plain numbers. */
     uint32_t reading;
     bool point_seen, comma_seen;  /* Whether any cell has a point or a comma. */
-    bool has_numbers;             /* A number was found, so `unit` is known. */
+    bool has_numbers;             /* True: a number was found in the column, so `unit` is known. */
     char unit[NOTATION_UNIT_MAX]; /* Unit of all numbers of the column. "": no unit. */
 
     /* Rows store (number - offset) as a float, so numbers with a small spread around a large mean
@@ -95,8 +95,8 @@ struct column
     double comma_offset;
     size_t n_numbers; /* Number of cells that `offset` is the mean of. */
     bool constant;    /* True: all numbers of the training set are equal. */
-    /* Cells of the set that is being read: [0] counts cells with an unknown category, [1] counts
-     * cells with a known category. */
+    /* Cells of the current set (training or held-out): n_set[0] counts cells with an unknown
+     * category, n_set[1] cells with a known category. */
     size_t n_set[2];
     /* True: there is a set (training or held-out) in which every category of the column was
      * unknown. */
@@ -115,8 +115,9 @@ struct column_moments
 struct columns
 {
     enum columns_scale scale;
-    bool settled; /* True: types and categories are fixed, so columns_note() adds no category. */
-    uint32_t n;   /* Number of columns, without the label's. */
+    /* True: types and categories of the columns are fixed, so columns_note() adds no category. */
+    bool settled;
+    uint32_t n; /* Number of columns, without the label's. */
     /* Number of columns before the label in the file. SIZE_MAX: the table has no label. */
     size_t label;
     struct column *at;
@@ -140,13 +141,12 @@ enum columns_cell {
 enum columns_cell columns_look(const uint8_t *p, size_t n);
 
 /* Records a cell of column i: type, notation, unit and category. Returns 0; -ENOMEM; or -EINVAL if
- * the cell does not fit the column. After -EINVAL, *expected is the end of an error message
- * "expected ...". */
+ * the cell does not fit the column. After -EINVAL, *expected is the text that follows "expected" in
+ * an error message. */
 __attribute__((warn_unused_result)) int columns_note(struct columns *c, size_t i, const uint8_t *p,
                                                      size_t n, const char **expected);
 
-/* Ends one set (training or held-out). Call it after columns_note() has recorded all cells of the
- * set. */
+/* Ends one set (training or held-out), after columns_note() has recorded all its cells. */
 void columns_end_set(struct columns *c);
 
 /* Decides the decimal mark of each column. Call it after all cells have been recorded. If all cells
@@ -156,9 +156,9 @@ void columns_end_set(struct columns *c);
  * none does. */
 size_t columns_read_as(struct columns *c, uint8_t separator);
 
-/* Returns the float that a row stores for a recorded cell. A number is stored minus the column's
- * offset, and a gap among numbers as NAN. A category is stored as 1 + its index, and a gap among
- * categories as 0. */
+/* Returns the float that a row of the data set stores for a recorded cell. A number is stored minus
+ * the column's offset, and a gap among numbers as NAN. A category is stored as 1 + its index, and a
+ * gap among categories as 0. */
 float columns_code(const struct columns *c, size_t i, const uint8_t *p, size_t n);
 
 /* Returns the number of model inputs of all columns. */
@@ -182,13 +182,13 @@ void columns_apply(const struct columns *c, float *rows, size_t n);
  * a category becomes several inputs, one of which is 1. */
 void columns_expand(const struct columns *c, const float *row, float *out);
 
-/* Writes the text of all columns, such as "2960~280,~.25". Writes at most cap bytes with the NUL,
- * cap >= 1. Returns the length of the whole text, which may exceed cap. */
+/* Writes the text of all columns, such as "2960~280,~.25". At most cap bytes are written, including
+ * the NUL, with cap >= 1. Returns the length of the whole text, which may exceed cap. */
 size_t columns_print(const struct columns *c, char *text, size_t cap);
 uint64_t columns_hash(const struct columns *c);
 
-/* Returns true if `text` is a text of columns_print() for columns with n_inputs inputs in total.
- * The text may come from an untrusted peer. */
+/* Returns true if columns_print() can have written `text`, for columns with n_inputs inputs in
+ * total. The text may come from an untrusted peer. */
 bool columns_check(const char *text, enum columns_scale scale, size_t n_inputs);
 /* Parses a text that columns_check() accepts. The types and categories of the columns are then
  * fixed (`settled`). Returns 0 or -ENOMEM. */

@@ -97,8 +97,8 @@ enum columns_cell columns_look(const uint8_t *p, size_t n)
     return look(p, n, &v, &w);
 }
 
-/* Returns true for an infinity. Every column refuses infinities, because no finite float represents
- * them. */
+/* Returns true for an infinity. Every column refuses an infinity, because a finite float cannot
+ * represent it. */
 static bool is_infinite(const uint8_t *p, size_t n)
 {
     size_t sign = n > 0 && (*p == '+' || *p == '-');
@@ -151,7 +151,7 @@ static int note_category(struct column *c, uint32_t h)
     return 0;
 }
 
-/* Returns the notations in which all cells so far can be read. */
+/* Returns the notations in which all numbers of the column so far can be read, as a bit mask. */
 static uint32_t readings_of(const struct column *c)
 {
     return NOTATION_ALL & ~c->ruled_out;
@@ -192,8 +192,8 @@ static int note_number(struct column *c, const struct notation_number *w, const 
     return -EINVAL;
 }
 
-/* Returns whether a plain number must be looked at again by notation_look(). This is not necessary
- * if the column has no unit and a decimal comma is ruled out. */
+/* Returns whether notation_look() must inspect a number that was already parsed as a plain number.
+ * This is not necessary if the column has no unit and a decimal comma is ruled out. */
 static bool needs_look(const struct column *c)
 {
     return !c->has_numbers || c->unit[0] != '\0' || (readings_of(c) & NOTATION_COMMA) != 0
@@ -259,16 +259,17 @@ int columns_note(struct columns *c, size_t i, const uint8_t *p, size_t n, const 
     double comma = (left & NOTATION_COMMA) != 0 ? notation_value(&w, NOTATION_COMMA) : 0;
     if (cell == COLUMNS_WRITTEN)
         v = points != 0 ? notation_value(&w, points) : comma;
-    /* A running mean is used and not a sum: if all numbers are equal, the mean is exactly that
-     * number. */
+    /* The mean is updated number by number, not computed from a sum: if all numbers are equal, the
+     * mean is then exactly that number. */
     double n_noted = (double)++column->n_numbers;
     column->offset += (v - column->offset) / n_noted;
     column->comma_offset += (comma - column->comma_offset) / n_noted;
     return 0;
 }
 
-/* Returns the decimal mark of a column that can be read with both marks to different values, or 0
- * if nothing decides. `points` and `commas` say which marks other columns need.
+/* Chooses the decimal mark of a column that can be read both with points and with commas as marks,
+ * with different values. Returns 0 if nothing decides. `points` and `commas` say which marks other
+ * columns need.
  *
  *   other columns need      separator   column has         decimal mark
  *   one mark                any         any                that one

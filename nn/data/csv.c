@@ -36,7 +36,7 @@ __attribute__((format(printf, 2, 3))) static void hint(const struct cells *c, co
 }
 
 /* Adds a hint to the error message of a refused cell, if one of the reader's assumptions may be
- * wrong. Gives no hint if a run or the training set determines the kind of the data.
+ * wrong. Adds no hint if a run or the training set determines the layout of the data.
  *
  *   assumption                          cell that is refused        hint
  *   the last column is the label        a cell of that column       another one may be the label
@@ -58,8 +58,8 @@ static int explain(const struct table *t, const struct cells *c, size_t column, 
     return err;
 }
 
-/* Handles the label of a row. The first pass records it. The second pass (t->d is set) stores its
- * class. */
+/* Handles the label of a row. The first pass over the rows records the label. The second pass (t->d
+ * is set) stores the label's class. */
 static int read_label(struct table *t, const struct cells *c, const struct cells_cell *cell)
 {
     /* One byte more than the longest name, so that a name that is too long is noticed. */
@@ -112,9 +112,9 @@ static int plain_value(const struct table *t, const struct cells_cell *cell, flo
     return number_to_float(v, t->kind->divide, x) ? 0 : -EINVAL;
 }
 
-/* Used for a table without struct columns, whose numbers must have decimal points. If the cell can
- * only be read with a decimal point, sets t->point_seen. If its point may also separate thousands
- * and this is the first such cell, stores it in t->unclear. */
+/* Used for a table without struct columns: its numbers must have decimal points. Sets t->point_seen
+ * if the cell can only be read with a decimal point. If the point may also separate thousands,
+ * stores the first such cell in t->unclear. */
 static void note_point(struct table *t, const struct cells *c, const struct cells_cell *cell,
                        size_t column)
 {
@@ -155,7 +155,7 @@ static int note_value(struct table *t, const struct cells *c, const struct cells
 }
 
 /* Handles a cell that is not a label. The first pass checks the cell, the second pass stores its
- * value. csv_sheet_place() gives the index of the value in the row. */
+ * value. csv_sheet_place() gives the index of the value in the stored row. */
 static int read_value(struct table *t, const struct cells *c, const struct cells_cell *cell,
                       size_t column)
 {
@@ -262,7 +262,7 @@ static int fill_rows(struct table *t, struct dataset *d, const char *kind,
 }
 
 /* Called after the first pass over the rows: sets the number of inputs and the names of the
- * columns, and writes the kind. */
+ * columns, and writes the kind (text that describes the data). */
 static int settle_features(struct table *t, struct kind_rows *kind, const struct cells *c,
                            char text[DATA_KIND_MAX])
 {
@@ -283,7 +283,7 @@ static int settle_features(struct table *t, struct kind_rows *kind, const struct
     return lines_print_kind(kind, "csv", &c->spot, text);
 }
 
-/* Returns the column of the file from which value number `place` of a row comes. */
+/* Returns the column of the file that holds value number `place` of a stored row. */
 static size_t column_of(const struct sheet *s, size_t place)
 {
     if (s->place == NULL)
@@ -295,7 +295,7 @@ static size_t column_of(const struct sheet *s, size_t place)
 }
 
 /* Refuses a cell that can be read both with a decimal point and with a decimal comma. The message
- * has both values, and says how to write each of them. */
+ * shows both values, and how to write each of them without ambiguity. */
 static int refuse_ambiguous(const struct cells *c, const struct cells_cell *cell, const char *where)
 {
     char wanted[4 * NUMBER_MAX + 300], plain[NUMBER_MAX + 1];
@@ -329,8 +329,8 @@ static int settle_numbers(struct table *t, const struct sheet *sheets)
     uint8_t separator = sheets[0].rows.separator;
     for (size_t i = 1; i < t->r->n_paths; i++)
         if (sheets[i].rows.separator != separator)
-            /* 0: the files have different separators. columns_read_as() then does not use the
-             * separator to decide whether commas are decimal marks. */
+            /* The files have different separators, which 0 means. columns_read_as() then does not
+             * use the separator to decide whether commas are decimal marks. */
             separator = 0;
     size_t open = columns_read_as(t->columns, separator);
     if (open == t->columns->n)

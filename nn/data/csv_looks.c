@@ -5,8 +5,8 @@
 
 enum { LOOK_RECORDS = 32 /* Number of records that csv_looks() inspects. */ };
 
-/* Cuts off what may be incomplete, because the bytes are only the beginning of a file: the last
- * line, or, if there is only one line, its last cell. */
+/* Cuts off the end of the bytes, which may be incomplete because they are only the beginning of a
+ * file: the last line, or, if there is only one line, its last cell. */
 static void cut_partial(struct cells *c)
 {
     const uint8_t *end = c->end;
@@ -39,8 +39,8 @@ static bool looks_row(struct cells *c, bool first, size_t *n, size_t *odd)
     return same && i >= 2;
 }
 
-/* A table has the same number of cells in each record, and numbers in all columns except one. The
- * first record may be a header of words. */
+/* Returns whether the bytes begin like a table: the same number of cells in each record, and
+ * numbers in all columns except one. The first record may be a header of words. */
 static bool looks(const uint8_t *bytes, size_t n, bool whole)
 {
     char error[DATA_ERROR_MAX];

@@ -14,7 +14,8 @@
 #include <string.h>
 
 enum {
-    /* To recognise a header, its words are searched for in this number of records after it. */
+    /* Number of records after the first one in which its words are searched for, to recognise a
+     * header. */
     HEADER_RECORDS = 64
 };
 
@@ -22,7 +23,8 @@ enum {
 
 /* Sets *below to true if a word of the record at c occurs again in the same column of a later
  * record. The record is then a row of data, because names of columns do not occur again. The
- * label's column is ignored. Returns 0, or -EINVAL with a message. */
+ * label's column is ignored, because labels occur again in any case. Returns 0, or -EINVAL with a
+ * message. */
 static int stands_below(const struct table *t, struct cells c, bool *below)
 {
     struct cells first = c, row = c;
@@ -56,8 +58,8 @@ size_t csv_sheet_place(const struct table *t, size_t column)
     return t->place != NULL ? t->place[column] : column - (column > t->label);
 }
 
-/* Sets *known to true if a word of the record at c is a known category of its column, from the
- * training set or a run. Returns 0, or -EINVAL with a message. */
+/* Sets *known to true if a word of the record at c is a known category of its column. Categories
+ * are known from the training set or from a run. Returns 0, or -EINVAL with a message. */
 static int has_known_word(const struct table *t, struct cells c, bool *known)
 {
     struct cells_cell cell = {.more = true};
@@ -67,7 +69,8 @@ static int has_known_word(const struct table *t, struct cells c, bool *known)
         int err = cells_next(&c, &cell);
         if (err < 0)
             return err;
-        /* Index of column i among the values of a row. The file has the known order of columns. */
+        /* Index of column i among the values of a row. The file is assumed to have the known order
+         * of columns. */
         size_t place = i - (i > t->label);
         if (columns->settled && i != t->label && place < columns->n
             && columns->at[place].form == COLUMN_CATEGORIES && !columns->at[place].hashed)
@@ -219,8 +222,8 @@ static int find_column(struct table *t, struct cells c)
     return err;
 }
 
-/* Returns the number of columns without the label that the kind requires. 0: this number is known
- * only after all rows have been read. */
+/* Returns the number of columns, without the label, that the kind of the data requires. 0: the
+ * number is known only after all rows have been read. */
 static size_t fixed_values(const struct table *t)
 {
     bool settled = t->columns != NULL && t->columns->settled;
@@ -260,8 +263,9 @@ static int choose_label(struct table *t, const struct cells *c, bool *named)
     return 0;
 }
 
-/* Checks the number of columns of the first file. All files must have this number. If the kind has
- * only a hash of the columns, the number of inputs is checked later, after the last row. */
+/* Checks the number of columns of the first file. All files must have this number. If the kind of
+ * the data has only a hash of the columns, the number of inputs is checked later, after the last
+ * row. */
 static int check_columns(const struct table *t, const struct cells *c)
 {
     size_t n = t->n_columns, values = fixed_values(t);
@@ -330,8 +334,7 @@ static int adopt_header(struct table *t, const struct cells *c)
     return err;
 }
 
-/* Reports a file without rows as an error. Otherwise the file would be left out of the data set
- * without notice. */
+/* Refuses a file without rows. Otherwise the data set would silently lack this file. */
 static int refuse_empty(const struct cells *c, const char *what)
 {
     return file_error(c->spot.error, c->spot.path, "found no rows%s, expected at least 1", what);
@@ -357,8 +360,8 @@ static int open_columns(struct table *t, const struct cells *c)
     return 0;
 }
 
-/* Looks at the record at c. Sets *empty to true if the record ends in a separator with nothing
- * after it. Sets *n to the number of cells, without an empty last cell. */
+/* Counts the cells of the record at c into *n. If the record ends in a separator with nothing after
+ * it, sets *empty to true and does not count the empty last cell. */
 static int ends_empty(struct cells c, size_t *n, bool *empty)
 {
     struct cells_cell cell = {.more = true};
@@ -372,9 +375,9 @@ static int ends_empty(struct cells c, size_t *n, bool *empty)
     return 0;
 }
 
-/* Counts the columns. A separator at the end of the first record makes an empty last column. If the
- * first record may be a header, this column is counted only if the second record has a value in it.
- * Otherwise it is always counted. */
+/* Counts the columns. A separator at the end of the first record makes an empty last column. That
+ * column always counts if the first record cannot be a header. If it may be a header, the column
+ * counts only if the second record has a value in it. */
 static int count_columns(struct table *t, const struct cells *c)
 {
     struct cells next = *c;
@@ -414,7 +417,7 @@ static int open_first(struct table *t, struct cells *c, bool *header)
     return err;
 }
 
-/* For a header that is matched to known names: sets *label to the column that label= requests, or
+/* Used when a header is matched to known names. Sets *label to the column that label= requests, or
  * to SIZE_MAX if label= requests none. A number in label= is ignored if the label's name is known
  * from the training files or from the first file. */
 static int asked_label(const struct table *t, struct cells *c, const struct schema_names *names,
@@ -486,9 +489,9 @@ static int match_header(struct table *t, struct cells *c, struct sheet *sheet)
     return open_columns(t, c);
 }
 
-/* Sets *header to true if the first record of a file is a header, in a table with known names of
- * columns. The record is a header if it has all of the names, or the name in label=, or looks like
- * a header (looks_header()). */
+/* For a table with known column names: sets *header to true if the first record of a file is a
+ * header. This is so if the record has all known names, or the name in label=, or looks like a
+ * header (looks_header()). */
 static int known_header(struct table *t, const struct cells *c, bool *header)
 {
     struct schema_names names;
@@ -499,7 +502,7 @@ static int known_header(struct table *t, const struct cells *c, bool *header)
     char error[DATA_ERROR_MAX];
     struct cells copy = *c;
     /* Two equal cells are valid in a row of data, but read_names() refuses them as duplicate names.
-     * Its error message therefore goes to a buffer that is not used. */
+     * That refusal is no error here, so the message goes to a buffer that is not used. */
     copy.spot.error = error;
     if (read_names(t, copy, &names) == 0) {
         *header = schema_is_in(t->schema, &names);

@@ -13,7 +13,7 @@
 #include "nn/data/quote.h"
 #include "nn/data/schema.h"
 
-/* Stands for the label's column in tables without labels. */
+/* Value of `label`, the index of the label's column, in tables without labels. */
 static const size_t NO_LABEL = SIZE_MAX;
 
 /* Layout of one file of the table. */
@@ -27,8 +27,8 @@ struct sheet
     /* For each column of the file: its index among the values of a row (as in struct schema_found).
      * Owned. NULL: the columns of the file have the order of the values. */
     uint32_t *place;
-    /* True: the header ends in a separator, so rows may end in a separator, too. n_columns does not
-     * count the empty cell after it. */
+    /* True: the header ends in a separator, so rows may end in one, too. n_columns does not count
+     * the empty cell after this separator. */
     bool trailing;
 };
 
@@ -40,7 +40,8 @@ struct table
     struct columns *columns; /* Types of the columns. NULL: all columns are numbers. */
     /* The data set to fill. NULL in the first pass, which only checks and counts. */
     struct dataset *d;
-    /* Names of the columns: the reader's schema, or, if it has none, a local one of csv_parse(). */
+    /* Names of the columns: the schema of struct reader, or, if that has none, one that csv_parse()
+     * made. */
     struct schema *schema;
     bool adopted; /* True: `schema` was made from the first header of these files. */
     /* Number of columns without the label, the same in all files. 0: not known yet. */
@@ -54,8 +55,8 @@ struct table
     /* True: the first record of the file was taken for a row of data and not for a header, although
      * one of its cells is not a number. */
     bool doubtful;
-    /* True: one row has words only. If the first record of another file has words only, it is
-     * therefore taken for a row and not for a header. */
+    /* True: a row that has only words was found. If the first record of another file has only
+     * words, it is therefore taken for a row and not for a header. */
     bool words;
     size_t n_rows;
     /* The fields from here on are used only if `columns` is NULL. All numbers must then have

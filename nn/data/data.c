@@ -3,8 +3,8 @@
  *   spec --sniff--> KIND:PATH --parse--> files --read--> train --+-- test files --> test
  *                                                                +-- else a share is split off
  *
- * The training set is read first. The held-out files must have the kind that the training files
- * have shown.
+ * The training set is read first. The held-out files must have the same kind (nn/data/kind.h) as
+ * the training files.
  */
 #include "nn/data/data.h"
 
@@ -36,7 +36,7 @@ static int open_glyphs(struct data *d, uint64_t seed, char error[DATA_ERROR_MAX]
     return err;
 }
 
-/* Parses a spec. If the spec is a PATH without KIND, detects the kind first. */
+/* Parses a spec. If the spec is a PATH without "KIND:", detects the kind of its files first. */
 static int parse_spec(struct data_spec *s, const char *spec, char error[DATA_ERROR_MAX])
 {
     int err = data_spec_parse(s, spec, error);
@@ -50,8 +50,9 @@ static int parse_spec(struct data_spec *s, const char *spec, char error[DATA_ERR
     return data_spec_parse(s, whole, error);
 }
 
-/* Checks that the data of the spec can have the kind `wanted`, which is the run's. Sets `kind`, for
- * the readers, to the run's kind if it says more than the spec, else to the kind of the spec. */
+/* Checks that the data of the spec can have the kind `wanted` of the run. Sets `kind`, which the
+ * readers must follow, to the run's kind if it says more than the spec, else to the kind in the
+ * spec. */
 static int check_kind(const struct data_spec *s, const char *spec, const char *wanted,
                       char kind[DATA_KIND_MAX], char error[DATA_ERROR_MAX])
 {
@@ -79,14 +80,14 @@ static int read_set(struct dataset *d, const struct data_spec *s, struct reader 
     return s->format->read(d, r, error);
 }
 
-/* Returns whether a set consists of rows of a table that have no labels. */
+/* Returns whether a data set consists of table rows without labels. */
 static bool is_bare(const struct dataset *d)
 {
     return d->labels == NULL && (d->shape.form == DATA_ROWS || d->shape.form == DATA_SPARSE);
 }
 
-/* Tells the reader which rows to expect if labels are to be predicted. With label=none the rows
- * have no labels. Otherwise the files show whether they have labels. */
+/* Tells the reader which rows to expect if labels are to be predicted. With label=none in the spec
+ * the rows have no labels. Otherwise the files show whether the rows have labels. */
 static void ask_bare(struct reader *r)
 {
     bool none = r->label != NULL && strcmp(r->label, "none") == 0;
@@ -94,8 +95,8 @@ static void ask_bare(struct reader *r)
     r->label = none ? NULL : r->label;
 }
 
-/* Gives the training set the kind of the held-out set, which has the labels of both sets, and
- * converts its classes to that kind. */
+/* Gives the training set the kind of the held-out set, which contains the labels of both sets, and
+ * renumbers the classes of the training set accordingly. */
 static void join_labels(struct dataset *train, const struct dataset *test)
 {
     struct kind_rows from, to;
@@ -109,8 +110,8 @@ static void join_labels(struct dataset *train, const struct dataset *test)
     dataset_kind(train, test->kind);
 }
 
-/* Decides which samples are held out to evaluate a trained model, if the spec has no held-out
- * files. */
+/* Decides which samples evaluate a trained model, if the spec names no held-out files. The choice
+ * depends on whether these are the files on which the model was trained. */
 static void hold_out_of(struct data *d, const struct data_trained *trained)
 {
     if (trained->hash != d->hash)
@@ -192,8 +193,8 @@ static void take_all(struct data *d)
 }
 
 /* Computes mean and deviation of the training images and adds them to the kind, so all peers, the
- * held-out set and later evaluations use the same figures. Counts of pixel values are exact, so the
- * figures do not depend on the order of the images. */
+ * held-out set and later evaluations use the same figures. The figures are computed from exact
+ * counts of pixel values, so they do not depend on the order of the images. */
 static void fit_images(struct dataset *train, struct dataset *test)
 {
     uint64_t count[256] = {0};
@@ -220,8 +221,8 @@ static void add_note(struct data *d, const char *sentence)
         snprintf(d->note + n, sizeof d->note - n, "%s%s", n > 0 ? "; " : "", sentence);
 }
 
-/* Warns about each column that has only values that were not seen in training. The model has learnt
- * nothing about them. */
+/* Warns about each column of categories in which every category is new to the model. The model has
+ * learnt nothing about them. */
 static void note_unseen(struct data *d, const struct columns *c)
 {
     char name[64], sentence[READER_NOTE_MAX];
@@ -235,8 +236,8 @@ static void note_unseen(struct data *d, const struct columns *c)
     }
 }
 
-/* Finds the files of a spec, and reads and scales both sets. The reader gets all options, and each
- * format uses the options that it has. */
+/* Finds the files of a spec, and reads and scales both sets. All options are passed to the reader,
+ * which uses those that its format has. */
 static int open_files(struct data *d, const struct data_spec *s, const char *kind,
                       const struct data_request *request, char error[DATA_ERROR_MAX])
 {
@@ -312,9 +313,9 @@ static bool has_means(const char *kind)
            && rows.columns != NULL;
 }
 
-/* Reads the files again with the kind that the first reading has found. The first reading stored
- * values as differences from a provisional mean, rounded to float32. With the means of the kind,
- * the values get the same bits as at a peer that knows the kind before it reads. */
+/* Reads the files again with the kind that the first reading has determined. The first reading
+ * stored values as differences from a provisional mean, rounded to float32. With the means in the
+ * kind, the values get the same bits as at a peer that knows the kind before it reads. */
 static int read_again(struct data *d, const struct data_spec *s, const struct data_request *request,
                       char error[DATA_ERROR_MAX])
 {

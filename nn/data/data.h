@@ -51,21 +51,21 @@
 #include "nn/data/sniff.h"
 #include "nn/data/spec.h"
 
-/* Source of the held-out samples. With DATA_HELD_DRAWN and DATA_HELD_FILES the model was not
- * trained on them. With DATA_HELD_SHARE the model was not trained on them either, if its training
- * held out the same share of the same files. */
+/* Source of the held-out samples. With DATA_HELD_DRAWN and DATA_HELD_FILES a model is never trained
+ * on these samples. With DATA_HELD_SHARE it is not, if its training held out the same share of the
+ * same files. */
 enum data_held_out {
     DATA_HELD_DRAWN, /* Generated glyphs, different from those for training. */
     DATA_HELD_FILES, /* Files recognised by their names, or named by test=. */
     DATA_HELD_SHARE, /* A share of the files' samples (nn/data/split.h). */
     DATA_HELD_OTHER, /* All samples of files that are not the model's training files. */
-    DATA_HELD_NONE   /* All samples of the files. The model was trained on all of them. */
+    DATA_HELD_NONE   /* All samples of the model's training files: its training held out none. */
 };
 
 /* Training files of a model. */
 struct data_trained
 {
-    uint64_t hash; /* Hash of the training files, as in struct data. */
+    uint64_t hash; /* Sum of the hashes of the training files (`hash` of struct data). */
     double share;  /* Share of the samples that was held out of training. 0: none. */
 };
 
@@ -76,10 +76,11 @@ struct data
     struct dataset train, test;
     enum data_held_out held_out;
     double share; /* Share of the samples that DATA_HELD_SHARE holds out; 0 otherwise. */
-    /* Sum of the hashes of the training files (struct file_progress), including samples that are
-     * held out later. 0: there are no files, because the samples are drawn. */
+    /* Sum of the hashes of the training files (struct file_progress), including the samples that
+     * are later held out of them. 0: there are no files, because the samples are drawn. */
     uint64_t hash;
-    /* Share of the training files that was held out before `validate` replaced the held-out set. */
+    /* Share of the training files that was held out before the option validate= replaced the
+     * held-out set. */
     double holdout;
     char note[DATA_NOTE_MAX]; /* Notes for the user about reading the data. "": none. */
     struct schema schema;     /* Names of a table's columns. Zeros: the columns have no names. */
@@ -94,15 +95,16 @@ struct data_request
     const char *spec;
     /* Kind of the run, which the data must have. NULL: the kind is taken from the data. */
     const char *kind;
-    uint64_t seed; /* Seed of the run. Affects "glyphs" only. */
+    uint64_t seed; /* Seed of the run. Only the built-in data set "glyphs" depends on it. */
     /* Names of the classes of `kind`. The files may then lack some of the classes. Borrowed.
      * NULL: not known. */
     const struct labels *names;
     /* True: these files are one peer's part of a run, and the kind of the run is not known yet. The
      * held-out files may then have labels, as whole numbers, that the training files lack. */
     bool part;
-    /* Known names of the columns, in the order of the inputs. If `kind` is open, the table's
-     * columns are matched to this order. Borrowed. NULL: not known. */
+    /* Known names of the columns, in the order of the inputs. If `kind` fixes no columns (an open
+     * kind such as "csv"), the table's columns are matched to this order. Borrowed. NULL: not
+     * known. */
     const struct schema *schema;
     /* True: the labels of the test set are to be predicted by a trained model, so its rows may have
      * no label. `kind` must then be the fixed kind of that model's data. With label=none in the
@@ -120,9 +122,9 @@ struct data_request
     void *self;
 };
 
-/* Reads or draws both sets. Returns 0, -EINVAL if the spec or the contents are wrong, -ENOMEM, or a
- * negative errno of a file. After an error, `error` has a message (file, line or offset, found,
- * expected) and *d is empty. */
+/* Reads or draws the training set and the held-out set. Returns 0, -EINVAL if the spec or the
+ * contents are wrong, -ENOMEM, or a negative errno of a file. After an error, `error` has a message
+ * (file, line or offset, found, expected) and *d is empty. */
 __attribute__((warn_unused_result)) int data_open(struct data *d,
                                                   const struct data_request *request,
                                                   char error[DATA_ERROR_MAX]);

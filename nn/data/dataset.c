@@ -41,8 +41,8 @@ static void *room(size_t n, size_t size)
     return n <= SIZE_MAX / 2 / size ? malloc(n > 0 ? n * size : 1) : NULL;
 }
 
-/* Allocates the arrays that the form of the set (images, rows, sparse rows or text) needs. After a
- * failure, dataset_close() frees those that were allocated. */
+/* Allocates the arrays that the form of the set (images, rows, sparse rows or text) needs. Returns
+ * false if memory is short; dataset_close() then frees the arrays that were allocated. */
 static bool take_room(struct dataset *d, size_t n, size_t entries)
 {
     size_t dim = dataset_dim(d);
@@ -54,7 +54,7 @@ static bool take_room(struct dataset *d, size_t n, size_t entries)
     case DATA_ROWS:
         d->stride = entries > 0 ? entries : dim;
         return (d->rows = room(n, d->stride * sizeof *d->rows)) != NULL;
-    case DATA_TEXT: /* One byte more: the label of the last sample's last byte. */
+    case DATA_TEXT: /* One byte more: it is the label of the last sample's last byte. */
         return n < SIZE_MAX / 2 / dim && (d->text = room(n * dim + 1, 1)) != NULL;
     case DATA_SPARSE:
         d->start = room(n + 1, sizeof *d->start);
@@ -97,7 +97,7 @@ void dataset_close(struct dataset *d)
     memset(d, 0, sizeof *d);
 }
 
-/* Converts the bytes of one channel to floats by the table. */
+/* Converts the bytes of one channel to floats. value[b] is the normalised value of byte b. */
 static void look_up_1(float *restrict out, const uint8_t *restrict pixels,
                       const float *restrict value, size_t n)
 {
@@ -117,8 +117,8 @@ static void look_up_3(float *restrict out, const uint8_t *restrict pixels,
     }
 }
 
-/* Converts bytes to floats. The bytes of a text are token ids, and layers exchange floats, which
- * represent them exactly. */
+/* Converts bytes to floats. The bytes of a text are token ids, and the model's layers take floats,
+ * which represent these ids exactly. */
 VEC_CLONES static void bytes_to_floats(float *restrict out, const uint8_t *restrict bytes, size_t n)
 {
     for (size_t j = 0; j < n; j++)

@@ -1,4 +1,5 @@
-/* nn/data/dataset.h -- one set of samples in memory, in the form that its kind determines.
+/* nn/data/dataset.h -- one set of samples in memory, in the form (images, rows, text) that its kind
+ * determines.
  *
  * Pixels are stored as bytes, in a quarter of the memory of floats. They are normalised when they
  * are copied into a batch, by one table look-up per pixel: (p / 255 - mean) / std, with the figures
@@ -39,7 +40,8 @@ struct dataset
     /* Names of the classes (nn/data/labels.h), owned. NULL: the kind has no names. */
     struct labels *names;
 
-    /* DATA_IMAGES: bytes of all images, n x channels x height x width, as in the files. */
+    /* DATA_IMAGES: bytes of all images, n x channels x height x width, in the order of the
+     * files. */
     uint8_t *pixels;
     /* Mean and deviation of pixel / 255 for each channel. */
     float mean[DATA_CHANNELS_MAX], std[DATA_CHANNELS_MAX];
@@ -54,7 +56,8 @@ struct dataset
      * inputs. NULL: no column holds categories. */
     struct columns *columns;
 
-    /* DATA_SPARSE: n + 1 offsets into `column` and `entry`. Row i is start[i] to start[i + 1]. */
+    /* DATA_SPARSE: n + 1 offsets into `column` and `entry`. Row i has the entries start[i] to
+     * start[i + 1] - 1. */
     size_t *start;
     uint32_t *column; /* DATA_SPARSE: column of each entry, ascending within a row. */
     float *entry;
@@ -76,7 +79,7 @@ void dataset_sample(const struct dataset *d, size_t i, float *out);
  * sample: for each byte, the byte after it. */
 void dataset_labels(const struct dataset *d, size_t i, uint16_t *labels);
 
-/* Returns how files of rows spell a class: a label such as "7", or a name. If the names are not
+/* Returns how table files spell a class: a number such as "7", or a name. If the names are not
  * known, returns the class's number. The text is in `out`, or borrowed from the set. */
 const char *dataset_class(const struct dataset *d, uint16_t class, char out[8]);
 

@@ -35,8 +35,8 @@ static size_t put(uint8_t *out, uint32_t c)
     return n;
 }
 
-/* Returns whether the text is UTF-16, and sets *little to true if each unit begins with its low
- * byte. The text of a table is mostly ASCII, so in UTF-16 about every other byte is NUL. */
+/* Returns whether the text is UTF-16, and sets *little to true if it is little-endian. The text of
+ * a table is mostly ASCII, so in UTF-16 about every other byte is NUL. */
 static bool is_utf16(const uint8_t *p, size_t n, bool *little)
 {
     if (n >= 2 && ((p[0] == 0xff && p[1] == 0xfe) || (p[0] == 0xfe && p[1] == 0xff))) {

@@ -20,9 +20,9 @@ enum encoding { ENCODING_UTF8, ENCODING_UTF16, ENCODING_1252, ENCODINGS };
 extern const char *const encoding_name[ENCODINGS];
 
 /* Converts *bytes, an allocated buffer of *n bytes, to UTF-8 with newlines as line ends. The buffer
- * may be reallocated. `any`: bytes that are not UTF-8 are kept, not read as Windows-1252. Returns
- * the encoding found, or -ENOMEM with *bytes unchanged. O(n). Needs up to three times the size as
- * additional memory. */
+ * may be reallocated. `any`: bytes that are not UTF-8 are kept. Otherwise such bytes are read as
+ * Windows-1252. Returns the encoding found, or -ENOMEM with *bytes unchanged. O(n). Needs up to
+ * three times the size as additional memory. */
 __attribute__((warn_unused_result)) int encoding_normalise(uint8_t **bytes, size_t *n, bool any);
 
 /* Returns whether encoding_normalise(), called with `any` true, would change the bytes. */

@@ -222,14 +222,14 @@ static bool keep_images(const char *name, void *arg)
     return idx_names_images(name);
 }
 
-/* Both the list of training files and the list of held-out files are made by this function, so each
- * file is in exactly one of the two lists. */
+/* Returns whether a file is kept. *arg true: files whose names say that they are held out. False:
+ * all other files. Both lists use this function, so each file is in exactly one of them. */
 static bool keep_held_out(const char *name, void *arg)
 {
     return files_held_out(name) == *(bool *)arg;
 }
 
-/* What the first bytes and the name of a file in a directory say. */
+/* Result of comparing a file with a format, by its first bytes and its name. */
 enum look {
     LOOK_OTHER, /* The file does not begin like the format. */
     LOOK_EMPTY, /* The file is empty. */
@@ -237,7 +237,8 @@ enum look {
     LOOK_NAMED  /* The file has the name of the format but does not begin like it. */
 };
 
-/* Reads at most FILES_HEAD bytes of a file, and sets *look to what they show (enum look). */
+/* Reads the first bytes of a file, at most FILES_HEAD, and sets *look to the result of comparing
+ * them with the format. */
 static int look_at(const char *path, const struct data_format *f, enum look *look,
                    char error[DATA_ERROR_MAX])
 {
@@ -252,8 +253,8 @@ static int look_at(const char *path, const struct data_format *f, enum look *loo
     return err;
 }
 
-/* Returns whether the name of file i belongs to the format. It does if it has an ending of the
- * format, or the same ending as another file that begins like the format. */
+/* Returns whether the name of file i suggests the format: it has an ending of the format, or the
+ * same ending as another file that begins like the format. */
 static bool says_format(const struct files *f, const enum look *look, size_t i,
                         const struct data_format *format)
 {
@@ -264,11 +265,11 @@ static bool says_format(const struct files *f, const enum look *look, size_t i,
     return says;
 }
 
-/* Decides about file i, which does not begin like the format. If its name does not say the format
- * either, the file is ignored. If its name says the format, the file is kept, because the reader
- * gives the best error message. A file of text is an exception: its reader accepts any bytes, so
- * the file is refused here. A file that is named as held out is refused, too, unless the spec says
- * what to hold out. */
+/* Decides what to do with file i, which does not begin like the format. If its name does not
+ * suggest the format, the file is ignored. If its name does, the file is kept, because the reader
+ * gives the best error message. Text is an exception: its reader accepts any bytes, so the file is
+ * refused here. A file that is named as held out is refused, too, unless the spec says what to hold
+ * out. */
 static int judge_name(const struct files *f, enum look *look, size_t i,
                       const struct data_format *format, bool split_wanted,
                       char error[DATA_ERROR_MAX])
@@ -303,7 +304,7 @@ static int look_at_all(const struct files *f, enum look *look, const struct data
     return err;
 }
 
-/* Keeps the files that begin like the format or have its name. A file that is alone in the
+/* Keeps the files that begin like the format or whose name suggests it. A file that is alone in the
  * directory is kept in any case, because its reader gives the best error message. */
 static int keep_looks(struct files *f, const struct data_format *format, bool split_wanted,
                       char error[DATA_ERROR_MAX])
@@ -346,7 +347,7 @@ int files_partner(const char *path, char found[DATA_SPEC_MAX], char error[DATA_E
     return -ENOENT;
 }
 
-/* Inserts the matching file of labels into the list, after each file of images. */
+/* Inserts the matching file of labels into the list, after its file of images. */
 static int pair_up(struct files *images, char error[DATA_ERROR_MAX])
 {
     struct files pairs = {0};
@@ -380,8 +381,8 @@ static int check_labels(const struct files *f, char error[DATA_ERROR_MAX])
 
 /* ---- Paths. ---- */
 
-/* Writes the error message for a missing file. If the path looks as if it has a mistyped option in
- * it, the message is about the option. `format` may be NULL. */
+/* Writes the error message for a missing file. If the path seems to contain a mistyped option, the
+ * message is about that option. `format` may be NULL. */
 static int refuse_missing(const char *path, const struct data_format *format,
                           char error[DATA_ERROR_MAX])
 {
@@ -460,8 +461,8 @@ static int find_at_path(struct files *f, const char *path, const struct data_for
                                    : take_one_file(f, path, format, error);
 }
 
-/* Finds the files of test=. If test= is a directory that has files named as held out, it contains a
- * whole data set, so only those files are used. */
+/* Finds the files of test=. If test= is a directory that has files named as held out, it is a whole
+ * data set, so its other files are not used. */
 static int find_test(struct files *test, const struct data_spec *s, char error[DATA_ERROR_MAX])
 {
     int err = find_at_path(test, s->test, s->format, false, error);
@@ -487,9 +488,9 @@ static struct file_id *identify(const struct files *f)
     return id;
 }
 
-/* Removes files that are also in `others`, under any name. If `others` is NULL, removes further
- * names of files of the same list. Without this, a symbolic or hard link would give its samples
- * double weight, and training samples could be in the held-out set. */
+/* Removes files that are also in `others`, even under another name. If `others` is NULL, removes
+ * the second and further names of each file within the list. Without this, a symbolic or hard link
+ * would give its samples double weight, and training samples could be in the held-out set. */
 static int drop_same(struct files *f, const struct files *others, char error[DATA_ERROR_MAX])
 {
     struct file_id *own = identify(f), *known = others != NULL ? identify(others) : own;

@@ -20,11 +20,11 @@
  *
  * In a directory, IDX files are recognised by their names and CIFAR files by .bin. Other files are
  * recognised by their first bytes or by their names: an ending of the format (.csv), or the same
- * ending as another file that begins like the format (as in "part-00" and "part-01"). A file with
- * such a name is read, or refused with an error, so no samples are left out silently. README,
- * LICENSE and COPYING count only with an ending of the format. Other files are ignored, except
- * files that are named as held out. These cause an error, because a test on the wrong data would
- * not be noticed. If both a.csv and a.csv.gz exist, a.csv is used.
+ * ending as another file that begins like the format (as in "part-00" and "part-01"). A file that
+ * such a name suggests is read, or refused with an error, so no samples are left out silently.
+ * README, LICENSE and COPYING count only with an ending of the format. Other files are ignored,
+ * except files that are named as held out. These cause an error, because a test on the wrong data
+ * would not be noticed. If both a.csv and a.csv.gz exist, a.csv is used.
  */
 #ifndef NN_DATA_FILES_H
 #define NN_DATA_FILES_H

@@ -23,8 +23,8 @@ struct point
     float x, y;
 };
 
-/* How the points of a stroke are joined. LOOP: by a closed curve. END marks the end of the
- * strokes. */
+/* How the points of a stroke are joined: by straight lines, an open curve (CURVE) or a closed one
+ * (LOOP). END marks the end of a glyph's strokes. */
 enum join { END, LINES, CURVE, LOOP };
 
 struct stroke
@@ -115,7 +115,7 @@ static const struct stroke glyphs[GLYPHS_CLASSES][STROKES_MAX] = {
 };
 
 /* Range of a random property, uniform between `low` and `high`. The ranges below determine how hard
- * the set is. The accuracies in glyphs.h were measured with them. */
+ * the glyphs are to classify. The accuracies in glyphs.h were measured with these ranges. */
 struct range
 {
     float low, high;
@@ -144,8 +144,8 @@ static float draw(struct rng *r, struct range range)
     return range.low + u * (range.high - range.low);
 }
 
-/* Returns sin(2 pi turns). Not sin() of libm, which differs in the last bit from machine to
- * machine. The Taylor polynomial over a quarter turn has an error of at most 4e-6, which is
+/* Returns sin(2 pi turns). sin() of libm is not used, because its last bit differs between
+ * machines. The Taylor polynomial over a quarter turn has an error of at most 4e-6, which is
  * accurate enough. */
 static float sine(float turns)
 {
@@ -331,7 +331,8 @@ static void distractors_draw(float *image, struct rng *r, float grey)
 }
 
 /* Adds background and noise, and rounds to bytes. The sum of four uniform 16-bit numbers is close
- * enough to a normal distribution. Its variance is 4/12 of the squared range of one number. */
+ * enough to a normal distribution. Its variance is 4/12 of the squared range of one of the four
+ * numbers. */
 VEC_CLONES static void develop(const float *image, uint64_t key, float back, float sigma,
                                uint8_t *pixels)
 {

@@ -61,8 +61,8 @@ bool idx_names_labels(const char *name)
     return labels_part(name) != NULL;
 }
 
-/* The name of the other file of a pair has "labels" for "images" (or the reverse) and another
- * ending. The separator between the two is the same. */
+/* The names of the two files differ in the words "images" and "labels" and in their endings. The
+ * character after the word is the same in both names. */
 bool idx_partner(const char *name, char partner[IDX_NAME_MAX])
 {
     bool images = idx_names_images(name);
@@ -142,7 +142,7 @@ static int get_magic(struct idx *x, uint32_t expected, char error[DATA_ERROR_MAX
 }
 
 /* Reads the height or width of the images. If *side is not 0 (the size of earlier files), the value
- * must be equal to it. Otherwise *side is set to the value. */
+ * must be equal to it. If *side is 0, it is set to the value. */
 static int get_side(struct idx *x, const char *field, uint32_t *side, char error[DATA_ERROR_MAX])
 {
     uint32_t v = 0;

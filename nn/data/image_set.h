@@ -28,8 +28,8 @@ size_t image_set_most(const struct dataset *d);
 /* Returns the number of images to read at a time. */
 size_t image_set_step(const struct dataset *d);
 
-/* Makes room for `more` images after the n images of the set. `most`: number of images that the set
- * is expected to have, from n + more to image_set_most(). Returns 0 or -ENOMEM. */
+/* Makes room for `more` images after the n images of the set. `most`: limit of the memory to
+ * reserve, in images, from n + more to image_set_most(). Returns 0 or -ENOMEM. */
 __attribute__((warn_unused_result)) int image_set_room(struct image_set *s, size_t more,
                                                        size_t most);
 

@@ -1,4 +1,5 @@
-/* nn/data/kind.c -- parses and prints canonical kinds, and has the table of their families.
+/* nn/data/kind.c -- parses and prints canonical kinds (texts that describe data), and has the table
+ * of their families.
  *
  * Each kind has exactly one spelling, because kinds are compared as texts and hashed into a run.
  * Numbers have no leading zeros. A divisor has the fewest digits that read back as the same number,
@@ -20,8 +21,8 @@
 enum { TEXT_CLASSES = 256 };
 
 /* Mean and deviation for MNIST and CIFAR are the established figures of the training sets. Those
- * for glyphs are the figures of the drawn set. Kinds of other IDX images contain their own figures.
- * Without figures in the kind, pixels from 0 to 255 become -1 to 1. */
+ * for glyphs are the figures of the drawn set. Kinds of other IDX images contain their own figures,
+ * or none: pixels from 0 to 255 then become -1 to 1. */
 const struct kind_family kind_families[KIND_NAMES] = {
     [KIND_GLYPHS] = {"glyphs", {DATA_IMAGES, 1, 28, 28, 10}, {0.168f}, {0.216f}},
     [KIND_MNIST] = {"mnist", {DATA_IMAGES, 1, 28, 28, 10}, {0.1307f}, {0.3081f}},
@@ -74,7 +75,7 @@ static const char *parse_hash(const char *p, uint64_t *hash)
 }
 
 /* Parses the label scheme in a kind, such as "pm", "0" or "in-0-1.5". Returns the rest of p, or
- * NULL. No scheme's text is the beginning of another scheme's text, so the first match is right. */
+ * NULL. No text of a scheme is a prefix of another one, so the first match is the only one. */
 static const char *parse_scheme(const char *p, struct kind_rows *k)
 {
     if (strncmp(p, "names-", 6) == 0) {
@@ -153,9 +154,9 @@ static const char *parse_names(const char *p, const char *format, struct kind_ro
                                                                                : NULL;
 }
 
-/* Checks the number of tags: none, or one for each column and one for the label. Without a text of
- * the columns, only the number of inputs limits the number of columns. Tags and text together must
- * fit into COLUMNS_TEXT_MAX bytes. */
+/* Checks the number of tags (short hashes of column names): none, or one for each column and one
+ * for the label. Without a text of the columns, only the number of inputs limits the number of
+ * columns. Tags and text together must fit into COLUMNS_TEXT_MAX bytes. */
 static bool tags_fit(const struct kind_rows *k)
 {
     size_t n = k->n_tags / 3, n_columns = k->features, text = 0;
@@ -181,8 +182,8 @@ static bool parse_divide(const char *p, double *divide)
            && *divide > 0 && fabs(*divide - 1) > 0 && strcmp(divide_text(*divide).text, p + 1) == 0;
 }
 
-/* Parses the kind of a table or of sparse rows, such as "csv/64x10/0". An open kind, such as "csv",
- * has no fields after the name. The scheme PM (labels -1 and +1) has exactly two classes, so
+/* Parses the kind of a table or of sparse rows, such as "csv/64x10/0". "csv" alone is a valid kind,
+ * too (an open kind, without fields). The scheme PM (labels -1 and +1) has exactly two classes, so
  * another number of classes is refused. */
 bool kind_rows_parse(const char *kind, const char *format, struct kind_rows *k)
 {
@@ -206,8 +207,8 @@ bool kind_rows_parse(const char *kind, const char *format, struct kind_rows *k)
            && k->n_classes >= 2 && tags_fit(k) && (k->scheme != LABELS_PM || k->n_classes == 2);
 }
 
-/* Writes the part "/columns-HASH=TAGS" of a kind. Leaves out "=TAGS" if the tags together with the
- * text of the columns are too long. */
+/* Writes the part "/columns-HASH=TAGS" of a kind. Leaves out "=TAGS", the short hashes of the
+ * names, if they and the text of the columns together are too long. */
 static void print_names(const struct kind_rows *k, char out[KIND_NAMES_MAX + COLUMNS_TEXT_MAX + 1])
 {
     size_t text = k->scale != COLUMNS_SCALE_AUTO && k->columns != NULL ? strlen(k->columns) : 0;
@@ -324,8 +325,8 @@ static bool idx_kind(const char *p, struct data_shape *s)
            && (*p == '\0' || (*p == '/' && parse_idx_normalisation(p + 1, &mean, &std)));
 }
 
-/* Derives the shape from a kind of the family "libsvm" or "csv". Rows have one dimension, the
- * number of features. */
+/* Derives the shape from a kind of the family "libsvm" or "csv". The shape of a row is its number
+ * of features. */
 static bool rows_kind(const char *kind, const struct kind_family *f, struct data_shape *s)
 {
     struct kind_rows k;
@@ -381,8 +382,8 @@ bool data_kind_fixed(const char *kind)
     return data_shape(kind, &s) == 0;
 }
 
-/* Returns the family with which a kind is compared to another one. MNIST's files are IDX files, so
- * MNIST is compared as idx if the other kind is open. */
+/* Returns the family as which a kind is compared with another kind. The files of MNIST are IDX
+ * files, so MNIST counts as idx if the other kind is open (such as "idx"). */
 static const struct kind_family *format_of(const struct kind_family *f, bool open_beside)
 {
     return f == &kind_families[KIND_MNIST] && open_beside ? &kind_families[KIND_IDX] : f;

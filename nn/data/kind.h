@@ -10,7 +10,7 @@
  *   csv/784x10/0/standard-HASH           [/ scale - hash of the columns], if the text is too long
  *   csv/3x2/0/columns-HASH=TAGS/...      [/ columns - hash of names [= tags] (nn/data/schema.h)]
  *   text/128                             bytes of context
- *   idx  libsvm  csv                     open kinds: the rest is known after the files are read
+ *   idx  libsvm  csv                     open kinds: the files determine all else
  *
  * A kind is fixed if it determines shapes, number of classes, meaning of labels, and normalisation.
  * Peers may hold different files of one fixed kind. A kind is part of a run. It may come from an
@@ -51,13 +51,14 @@ enum kind_name {
 struct kind_family
 {
     const char *name;
-    struct data_shape shape; /* n_classes is 0 if the rest of the kind fixes the shape. */
+    /* n_classes is 0 if the shape follows from the text after the family's name. */
+    struct data_shape shape;
     /* Mean and deviation of pixel / 255 for each channel. Images only. A kind such as
      * "idx/1x28x28/10/0.2860~0.3530" has its own values: see kind_normalisation(). */
     float mean[DATA_CHANNELS_MAX], std[DATA_CHANNELS_MAX];
 };
 
-/* Mean and deviation of pixel / 255 for each channel, as a fixed kind of images says. */
+/* Mean and deviation of pixel / 255 for each channel, as given by a fixed kind of images. */
 struct kind_normalisation
 {
     float mean[DATA_CHANNELS_MAX], std[DATA_CHANNELS_MAX];
@@ -71,7 +72,7 @@ void kind_idx_print(const struct data_shape *shape, double mean, double deviatio
 
 extern const struct kind_family kind_families[KIND_NAMES];
 
-/* Returns the family (the kinds with one first word) that is called name[0..n), or NULL. */
+/* Returns the family (all kinds with the same first word) that is called name[0..n), or NULL. */
 const struct kind_family *kind_family_named(const char *name, size_t n);
 
 /* Returns the family of a canonical kind, or NULL if the kind is invalid. The kind may be fixed
@@ -83,18 +84,20 @@ const struct kind_family *kind_family_of(const char *kind, struct data_shape *sh
 __attribute__((warn_unused_result)) int data_shape(const char *kind, struct data_shape *shape);
 
 /* data_kind_fixed() returns whether the kind is fixed. data_kind_agrees() returns whether two kinds
- * are equal, or one is the open kind of the other. */
+ * are equal, or one is an open kind, such as "csv", of the other's format. */
 bool data_kind_fixed(const char *kind);
 bool data_kind_agrees(const char *a, const char *b);
 
-/* Scheme of the labels: what they are and how files spell them. nn/data/labels.h has the table of
- * schemes. */
+/* Scheme of the labels: whether they are numbers or names, and which ones. nn/data/labels.h has the
+ * table of schemes. */
 enum labels_scheme { LABELS_OPEN, LABELS_PM, LABELS_ZERO, LABELS_ONE, LABELS_NAMES, LABELS_LIST };
 
 /* The kind of a table or of sparse rows, such as "libsvm/123x2/pm/16", in parsed form. */
 struct kind_rows
 {
-    bool fixed; /* False: the kind is open. `divide` is then 1, and all other fields are 0. */
+    /* False: the kind is open (only a name such as "csv"). `divide` is then 1, and all other fields
+     * are 0. */
+    bool fixed;
     uint32_t features, n_classes;
     enum labels_scheme scheme;
     uint64_t hash; /* Hash of the sorted label names. Only with LABELS_NAMES. */
@@ -110,8 +113,8 @@ struct kind_rows
     /* named: the columns have names (csv only). names_hash: the hash of the names. */
     bool named;
     uint64_t names_hash;
-    /* Tags of the columns' names and of the label's name, if they fit in addition to `columns`.
-     * Borrowed from the parsed kind. */
+    /* Tags (short hashes) of the columns' names and of the label's name. Present if they fit into
+     * the kind in addition to `columns`. Borrowed from the parsed kind. */
     const char *tags;
     size_t n_tags; /* Length of `tags` in letters. 0: the tags are not known. */
 };

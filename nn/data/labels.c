@@ -1,8 +1,8 @@
 /* nn/data/labels.c -- records and checks labels, and converts them to classes.
  *
- * While the scheme is open, labels may be whole numbers or names. The first label decides which of
- * the two the following labels must be, and labels_settle() derives the scheme. The list of names
- * is always sorted, so classes do not depend on the order of the rows.
+ * While the scheme is open (not determined yet), labels may be whole numbers or names. The first
+ * label decides which of the two the following labels must be, and labels_settle() derives the
+ * scheme. The list of names is always sorted, so classes do not depend on the order of the rows.
  */
 #include "nn/data/labels.h"
 
@@ -25,15 +25,15 @@ enum {
 struct labels
 {
     enum labels_scheme scheme;
-    /* Number of classes. Not used while the scheme is open, that is, not derived yet. */
+    /* Number of classes. Not used while the scheme is open (not determined yet). */
     uint32_t n_classes;
-    /* With LABELS_NAMES: hash of the names. Not used while the scheme is open, that is, not derived
-     * yet. */
+    /* With LABELS_NAMES: hash of the names. Not used while the scheme is open (not determined
+     * yet). */
     uint64_t hash;
-    char list[LABEL_SET_MAX];      /* With LABELS_LIST: text of the labels that `seen` has. */
+    char list[LABEL_SET_MAX]; /* With LABELS_LIST: text of the labels that are set in `seen`. */
     uint16_t place[LABEL_MAX + 1]; /* With LABELS_LIST: class of each label. */
-    bool words;                    /* True: the labels of an open kind may be names. */
-    bool complete;                 /* True: `name` has all names, so any other name is refused. */
+    bool words;    /* True: while the scheme is not determined, the labels may be names. */
+    bool complete; /* True: `name` has all names, so any other name is refused. */
     /* seen[v + 1], for v from -1 on: true if label v was found in the files or is in the list. */
     bool seen[LABEL_MAX + 2];
     uint32_t n_seen, n_names;
@@ -209,8 +209,8 @@ static int note_fixed(const struct labels *l, bool whole, int v, char expected[L
 
 /* ---- Numbers and names. ---- */
 
-/* A fixed scheme determines which labels are allowed. If the scheme is open, the first label
- * decides between numbers and names, and later labels of the other type are refused. */
+/* A fixed scheme determines which labels are allowed. While the scheme is not determined, the first
+ * label decides between numbers and names, and later labels of the other type are refused. */
 int labels_note(struct labels *l, const uint8_t *bytes, size_t n, char expected[LABELS_WHY_MAX])
 {
     if (l->scheme == LABELS_NAMES)
@@ -251,8 +251,8 @@ static int settle_open(struct labels *l, char why[LABELS_WHY_MAX])
                    : l->scheme == LABELS_PM ? 2
                                             : (uint32_t)high + has(l, 0);
     /* The schemes ZERO and ONE make every whole number up to the largest label a class. If some of
-     * these numbers are no label of any row, the scheme LIST is used instead, because it names only
-     * labels that occur. If the list is too long for a kind, ZERO or ONE stays. */
+     * these numbers are no label of any row, the scheme LIST is used instead, which lists the
+     * labels that occur. If the text of the list is too long for a kind, ZERO or ONE is kept. */
     if ((l->scheme == LABELS_ZERO || l->scheme == LABELS_ONE) && l->n_seen < l->n_classes) {
         struct label_set set;
         memcpy(set.has, l->seen + 1, sizeof set.has);
@@ -288,8 +288,8 @@ static int settle_names(struct labels *l, char why[LABELS_WHY_MAX])
     return -EINVAL;
 }
 
-/* Stores the scheme and the classes in *k. If the caller gave the complete list of names, the
- * classes are known already. */
+/* Stores the scheme and the classes in *k. If the caller gave the complete list of names, nothing
+ * has to be derived. */
 int labels_settle(struct labels *l, struct kind_rows *k, char why[LABELS_WHY_MAX])
 {
     int err = 0;
@@ -309,7 +309,8 @@ int labels_settle(struct labels *l, struct kind_rows *k, char why[LABELS_WHY_MAX
     return 0;
 }
 
-/* An unknown label is a bug of a reader: labels_note() must have recorded the label. */
+/* labels_note() must have recorded the label. An unknown label is therefore a bug of the calling
+ * reader, which the assertion reports. */
 uint16_t labels_class(const struct labels *l, const uint8_t *bytes, size_t n)
 {
     int v = 0;

@@ -1,5 +1,5 @@
-/* nn/data/labels.h -- labels of rows, how files spell them, and the classes they stand for. C is
- * the number of classes.
+/* nn/data/labels.h -- the labels of table rows: how files spell them, and which class each label
+ * stands for. C is the number of classes.
  *
  *   scheme   files have            class             in a kind
  *   PM       -1 and +1             0, 1              pm
@@ -35,9 +35,9 @@ enum {
 struct labels; /* The labels that were recorded for one set of rows. Opaque. */
 
 /* Returns an object without recorded labels, or NULL if memory is short. If `k` is a fixed kind, it
- * determines the scheme. If `k` is NULL or an open kind, the scheme is open. `names`: the list of
- * names for a kind with LABELS_NAMES, which must have the kind's hash; NULL if not known. `words`:
- * the labels of an open kind may be names. */
+ * determines the scheme. If `k` is NULL or an open kind (such as "csv"), the labels determine the
+ * scheme. `names`: the list of names for a kind with LABELS_NAMES, which must have the kind's hash;
+ * NULL if not known. `words`: the labels of an open kind may be names. */
 struct labels *labels_open(const struct kind_rows *k, const struct labels *names, bool words);
 void labels_close(struct labels *l);
 

@@ -25,7 +25,8 @@ struct pass
     const struct kind_rows *kind;
     const char *kind_text;
     uint32_t most; /* Largest valid index. */
-    /* Recorded labels. NULL (in libsvm_looks()): any label and index is accepted. */
+    /* Labels recorded by the first pass. NULL in libsvm_looks(), which accepts any label and
+     * index. */
     struct labels *labels;
     enum reader_rows rows; /* Whether rows have labels. READER_MAYBE: the first row decides. */
     struct dataset *d;     /* The data set to fill. NULL in the first pass. */
@@ -47,8 +48,8 @@ static bool is_space(uint8_t c)
     return c == ' ' || c == '\t';
 }
 
-/* Returns whether no token follows at line.p: a comment begins here, or the line ends. A carriage
- * return before the end of the line is ignored. */
+/* Returns whether the line has no further token at line.p: a comment begins there, or the line
+ * ends. A carriage return before the end of the line is ignored. */
 static bool is_behind(struct piece line)
 {
     return line.p == line.end || *line.p == '#' || (*line.p == '\r' && line.p + 1 == line.end);
@@ -131,8 +132,8 @@ static int read_entry(struct pass *s, struct piece token, uint32_t *before)
     return 0;
 }
 
-/* Reads the label of a row: records it in the first pass, and stores its class in the second. For
- * libsvm_looks() (no labels), any number is accepted. */
+/* Reads the label of a row: records it in the first pass, and stores its class in the second.
+ * libsvm_looks() passes no labels object; any number is then accepted. */
 static int read_label(struct pass *s, struct piece token)
 {
     size_t n = (size_t)(token.end - token.p);
@@ -238,7 +239,7 @@ static int read_file(struct pass *s, const struct lines_file *f, size_t *n_rows)
     return 0;
 }
 
-/* Runs one of the two passes over the rows: resets the counts, and reads all files in order. */
+/* Runs one of the two passes over the rows: sets the counts to 0, and reads all files in order. */
 static int read_files(struct pass *s, const struct lines_file *files, size_t n, size_t *n_rows)
 {
     int err = 0;
@@ -248,8 +249,8 @@ static int read_files(struct pass *s, const struct lines_file *files, size_t n, 
     return err;
 }
 
-/* Called after the first pass over the files: derives the kind of the data from the rows, and
- * writes it to `text`. */
+/* Called after the first pass over the files: derives the kind of the data (nn/data/kind.h) from
+ * the counts and labels of the rows, and writes it to `text`. */
 static int kind_from_rows(const struct pass *s, const struct reader *r, struct kind_rows *kind,
                           char text[DATA_KIND_MAX])
 {
@@ -339,8 +340,8 @@ int libsvm_read(struct dataset *d, const struct reader *r, char error[DATA_ERROR
 }
 
 /* Returns whether the first lines are rows of numbers and at least one row has an entry
- * (index:value). Labels may be any number, and indices may have any order: the reader gives a
- * better error message about wrong ones. */
+ * (index:value). Any number is accepted as a label, and indices in any order: the reader gives
+ * better error messages about wrong labels and indices. */
 static bool looks(const uint8_t *bytes, size_t n, bool whole)
 {
     const struct kind_rows kind = {.divide = 1};

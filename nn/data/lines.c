@@ -15,7 +15,8 @@
  * the arrays that are made from them. */
 #define FILE_LIMIT (SIZE_MAX / (2 * DATA_MEMORY_FACTOR))
 
-/* `bytes` points to allocated memory. It is const only for the readers, so the cast is safe. */
+/* `bytes` points to allocated memory. The pointer is const only to protect the bytes from the
+ * readers, so the cast is safe. */
 void lines_free(struct lines_file *files, size_t n)
 {
     for (size_t i = 0; files != NULL && i < n; i++)
@@ -76,7 +77,7 @@ int lines_refuse(const struct lines_spot *spot, const char *where, const uint8_t
                       (unsigned long long)spot->line, where, quote_bytes(found, n).text, wanted);
 }
 
-/* A set of one file stores no file numbers, which would take four bytes per row. */
+/* File numbers would take four bytes per row. They are not stored if there is only one file. */
 int lines_mark_files(struct dataset *d, const size_t *rows, size_t n_files)
 {
     d->n_files = (uint32_t)n_files;
@@ -99,8 +100,8 @@ static bool equal(double a, double b)
     return a >= b && a <= b;
 }
 
-/* A fixed kind has a number of features and a divisor. If the spec states one of them, too, the
- * value must be the same. r->divide is 1 if the spec states no divisor. */
+/* A fixed kind has a number of features and a divisor. If the data spec states the number or the
+ * divisor, too, the values must be equal. r->divide is 1 if the spec states no divisor. */
 int lines_kind(const struct reader *r, const char *format, const char *path, struct kind_rows *kind,
                char error[DATA_ERROR_MAX])
 {

@@ -56,17 +56,17 @@ struct lines_spot
 int lines_refuse(const struct lines_spot *spot, const char *where, const uint8_t *found, size_t n,
                  const char *wanted);
 
-/* Parses r->kind, which must be a kind of `format`, into *kind. If the kind is open (such as
- * "csv"), kind->divide is set to r->divide. A fixed kind already has a number of features and a
- * divisor of the values. Returns 0, or -EINVAL with a message if r->features (unless 0) or
- * r->divide (unless 1) differs from that of the fixed kind. */
+/* Parses r->kind, which must be a kind of the format, such as "csv/64x10/0" for csv, into *kind. If
+ * the kind is open (such as "csv"), kind->divide is set to r->divide. A fixed kind already has a
+ * number of features and a divisor of the values. Returns 0, or -EINVAL with a message if
+ * r->features (unless 0) or r->divide (unless 1) differs from that of the fixed kind. */
 __attribute__((warn_unused_result)) int lines_kind(const struct reader *r, const char *format,
                                                    const char *path, struct kind_rows *kind,
                                                    char error[DATA_ERROR_MAX]);
 
 /* Called after a reader's first pass, which has counted the rows. Calls labels_settle(), and puts
- * the file's name before its message. `l` NULL: the rows have no labels. Also refuses too many
- * rows. Returns 0, -EINVAL or -ENOMEM. */
+ * the file's name before an error message of it. `l` NULL: the rows have no labels. Also refuses
+ * more rows than a data set may have. Returns 0, -EINVAL or -ENOMEM. */
 __attribute__((warn_unused_result)) int lines_settle(struct labels *l, struct kind_rows *kind,
                                                      size_t n_rows, const struct lines_spot *spot);
 

@@ -161,7 +161,8 @@ static bool reads(const char *body, char mark, char group)
         n_digits += digit(body[i]);
     if (body[n] != '\0')
         /* A number with an exponent has no thousands separators. The decimal mark does not occur in
-         * body[0..whole), so with the mark as separator, grouped() accepts digits only. */
+         * body[0..whole), so passing the mark as the separator makes grouped() accept digits
+         * only. */
         group = mark;
     return n_digits > 0 && (whole == 0 || grouped(body, whole, group));
 }
@@ -170,8 +171,8 @@ static uint32_t notations_of(const char *body)
 {
     uint32_t mask = 0;
     if (body[0] == '0' && (body[1] | 32) == 'x')
-        /* 15 characters are 0x and at most 13 hexadecimal digits, which a double represents
-         * exactly. */
+        /* A text of at most 15 characters has at most 13 hexadecimal digits after 0x. A double
+         * represents such a number exactly. */
         return strlen(body) <= 15 ? NOTATION_HEX : 0;
     for (int i = 0; i < KINDS; i++) {
         mask |= reads(body, '.', point_groups[i]) ? UINT32_C(1) << i : 0;
@@ -180,9 +181,9 @@ static uint32_t notations_of(const char *body)
     return mask;
 }
 
-/* Returns true for a cell that is no number but consists of characters of numbers, with at least
- * one digit. A sign between digits means a range, a code or a telephone number: such cells are
- * words. */
+/* Returns true for a text that is no number but has at least one digit and otherwise only
+ * characters that occur in numbers. A sign between digits means a range, a code or a telephone
+ * number, so the result is false for it. */
 static bool looks_broken(const char *text, bool money)
 {
     bool any = false;
@@ -202,8 +203,9 @@ static const char *skip_blanks(const char *p)
     return p + strspn(p, " ");
 }
 
-/* Takes a number with its unit apart: sign, opening parenthesis and unit in any order, then the
- * digits, then a unit and a closing parenthesis. Returns false if the text has anything else. */
+/* Splits a text into sign, digits and unit, and stores them in *w. Accepted are sign, opening
+ * parenthesis and unit in any order, then the digits, then a unit and a closing parenthesis.
+ * Returns false if the text contains anything else. */
 static bool take_apart(const char *p, struct notation_number *w, bool *money)
 {
     bool sign = false, open = false;

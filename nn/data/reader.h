@@ -2,8 +2,8 @@
  * each format.
  *
  * A reader fills one set from the files of the set, in order. If `kind` is open ("libsvm"), the
- * reader derives the fixed kind of the set from the contents of the files. If `kind` is fixed, a
- * file that does not have that kind is refused. The error message gives the file, the line or
+ * reader derives the fixed kind, with all sizes, from the contents of the files. If `kind` is
+ * fixed, a file that does not match it is refused. The error message gives the file, the line or
  * offset, what was found, and what was expected. After an error, *d is empty.
  */
 #ifndef NN_DATA_READER_H
@@ -38,10 +38,11 @@ struct reader
      * lack some of the names, but must have no other name. NULL: not known. Files of a fixed kind
      * must then have all of its names, because the kind has only their hash. */
     const struct labels *names;
-    /* csv: types of the columns. All zero: this reader detects the types. Settled: the types of the
-     * training set or of a kind are used. NULL: all columns are numbers without gaps. */
+    /* csv: types of the columns. All zero: the reader detects the types and stores them here.
+     * Settled: the stored types, from the training set or from a kind, apply. NULL: all columns are
+     * numbers without gaps. */
     struct columns *columns;
-    /* csv, libsvm: true if labels of the files that `kind` lacks are added to the kind
+    /* csv, libsvm: true if labels that are in the files but not in `kind` are added to the kind
      * (labels_more()). */
     bool more_labels;
     /* csv: names of the columns. All zero: the first header gives them. Otherwise the names of the

@@ -22,10 +22,10 @@ static const char *parse_rows(const char *kind, struct kind_rows *k)
                                                 : NULL;
 }
 
-/* ---- Before. ---- */
+/* ---- Before the files are read ---- */
 
-/* Returns the scale for an open kind. If scale= is not given, tables are standardised, unless
- * divide= is given. */
+/* Returns the scale for data whose kind is not fixed yet. If scale= is not given, tables are
+ * standardised, unless divide= is given. */
 static enum columns_scale by_default(const char *format, enum columns_scale wanted, double divide)
 {
     if (wanted != COLUMNS_SCALE_AUTO || strcmp(format, "csv") != 0)
@@ -51,7 +51,8 @@ int scale_open(struct scale *s, const char *kind, enum columns_scale wanted, dou
     s->strict = k.fixed ? k.scale == COLUMNS_SCALE_AUTO : fabs(divide - 1) > 0;
     s->hash = k.columns_hash;
     s->given = k.columns != NULL;
-    /* The scale is set before reading, because the reader needs it to store rows. */
+    /* The scale is set before reading, because the reader stores rows differently for each
+     * scale. */
     s->columns.scale = s->wanted;
     int err = s->given ? columns_parse(&s->columns, k.columns, k.scale) : 0;
     if (err < 0)
@@ -87,8 +88,8 @@ __attribute__((format(printf, 2, 3))) static void add_note(char note[SCALE_NOTE_
     memcpy(note + n, sentence, more + 1);
 }
 
-/* Returns the number of column i in the file. Numbers of columns begin with 1 and count the label's
- * column. */
+/* Returns the number of column i in the file. Columns are numbered from 1, and the label's column
+ * counts, too. */
 static size_t number_of(const struct columns *c, size_t i)
 {
     return i + 1 + (i >= c->label);
@@ -120,7 +121,7 @@ static bool is_hashed(const struct column *c)
 }
 
 /* Writes "column 3" or "4 columns (2, 3, 5, 9)": the columns for which which() returns true.
- * Returns how many there are. */
+ * Returns the number of these columns. */
 static size_t list_columns(const struct columns *c, bool (*which)(const struct column *c),
                            char text[160])
 {
@@ -163,7 +164,7 @@ static void note_columns(const struct columns *c, char note[SCALE_NOTE_MAX])
                  list);
 }
 
-/* ---- How far columns reach. ---- */
+/* ---- Ranges of columns ---- */
 
 /* Computes minimum and maximum of each column. For sparse rows the range includes 0, because zeros
  * are not stored. */
@@ -186,8 +187,8 @@ static void reach(const struct dataset *d, struct column_moments *of)
     }
 }
 
-/* Adds a warning if columns are not scaled although their ranges differ widely. The gradients of
- * the column with the largest range then dominate. Returns 0 or -ENOMEM. */
+/* Adds a warning if columns are not scaled although their ranges differ widely. The column with the
+ * largest range then dominates the gradient. Returns 0 or -ENOMEM. */
 static int warn_of_reach(const struct dataset *train, size_t label, char note[SCALE_NOTE_MAX])
 {
     size_t low, high, n = train->shape.form == DATA_SPARSE ? dataset_dim(train) : train->stride;
@@ -217,7 +218,7 @@ static int warn_of_reach(const struct dataset *train, size_t label, char note[SC
 /* ---- Statistics of the columns ---- */
 
 /* Computes the moments of the training set, and from them the means and scales. The moments are
- * kept for pooling with other peers, unless the set has too many columns for a run. */
+ * kept for pooling with other peers, unless the set has too many columns for a run description. */
 static int fit(struct scale *s, const struct dataset *train)
 {
     struct kind_rows k;
@@ -243,8 +244,8 @@ static int fit(struct scale *s, const struct dataset *train)
     return err;
 }
 
-/* Computes the scales of a sparse training set's columns. Sets s->wanted to none if nothing is to
- * be scaled. */
+/* Computes the scales of a sparse training set's columns. Sets s->wanted to COLUMNS_SCALE_NONE if
+ * no column is scaled. */
 static int fit_sparse(struct scale *s, const struct dataset *train, const char *path,
                       char error[DATA_ERROR_MAX])
 {
@@ -272,10 +273,10 @@ static void apply_sparse(const struct columns *c, struct dataset *d)
     }
 }
 
-/* ---- Both. ---- */
+/* ---- Training set and held-out set ---- */
 
-/* Writes the text of the columns to the kind of the training set and of the held-out set. If the
- * text is too long, writes the hash of the columns instead. */
+/* Writes the text of the columns (their types, means and scales) into the kinds of the training set
+ * and of the held-out set. If the text is too long, writes the hash of the columns instead. */
 static int name_kind(const struct scale *s, struct dataset *train, struct dataset *test,
                      const char *path, char error[DATA_ERROR_MAX])
 {
@@ -301,8 +302,8 @@ static int name_kind(const struct scale *s, struct dataset *train, struct datase
     return 0;
 }
 
-/* Gives a set that has categories its own copy of the columns, which are needed to write its
- * samples. */
+/* If the columns have categories, gives the data set its own copy of the columns, because
+ * dataset_sample() needs them. */
 static int give_columns(const struct columns *c, struct dataset *d)
 {
     if (!columns_have_categories(c))
@@ -332,7 +333,7 @@ static int scale_rows(struct scale *s, struct dataset *train, struct dataset *te
     return 0;
 }
 
-/* Returns whether scaling would change nothing: all columns are numbers without gaps, and none is
+/* Returns whether there is nothing to scale: all columns are numbers without gaps, and none is
  * scaled. */
 static bool is_plain(const struct scale *s)
 {

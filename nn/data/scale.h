@@ -6,7 +6,8 @@
  *            than COLUMN_STATISTICS_WILD times another column's range
  *
  * If the kind already contains the scales, the set is scaled by them. If the set has too many
- * columns, its kind contains only a hash of the scales, and all peers need the same training set.
+ * columns, its kind contains only a hash of the scales. All peers then need the same training set,
+ * because scales cannot be read from a hash.
  */
 #ifndef NN_DATA_SCALE_H
 #define NN_DATA_SCALE_H
@@ -23,9 +24,10 @@ struct scale
     enum columns_scale wanted;
     /* True: the kind has the text of the columns, which gives their means and scales. */
     bool given;
-    /* True: all values are numbers and are not scaled. For csv, the reader then gets no columns. */
+    /* True: all values are numbers and are not scaled. The csv reader then gets no struct
+     * columns. */
     bool strict;
-    /* Hash of the columns, if the kind has it in place of their text. 0: the kind has no hash. */
+    /* Hash of the columns, if the kind contains a hash instead of their text. Otherwise 0. */
     uint64_t hash;
     struct columns columns; /* Columns of a table: found by the reader, or given by the kind. */
     struct column_statistics

@@ -14,7 +14,7 @@
 
 enum {
     TAG_BITS = 6 * SCHEMA_TAG,
-    NOT_THERE = SCHEMA_IGNORED + 1 /* Search result: no column of the header matches. */
+    NOT_THERE = SCHEMA_IGNORED + 1 /* Search result: the header has no matching column. */
 };
 
 /* ---- Lists of names. ---- */
@@ -197,7 +197,8 @@ static uint64_t tag_hash(const char *tag)
     return h << (64 - TAG_BITS);
 }
 
-/* Returns the column with this tag, or NOT_THERE if no column or several have the tag. */
+/* Returns the column with this tag, or NOT_THERE if the number of columns with this tag is not
+ * one. */
 static size_t find_tag(const struct schema_names *l, const struct key *key, const char *tag)
 {
     uint64_t least = tag_hash(tag), most = least | (UINT64_MAX >> TAG_BITS);
@@ -206,8 +207,8 @@ static size_t find_tag(const struct schema_names *l, const struct key *key, cons
     return one ? key[k].i : NOT_THERE;
 }
 
-/* Computes the hash of all names, and the tag of each name. Leaves out the tags if two names have
- * the same tag, if there are too many names, or if the label has no name. */
+/* Computes the hash of all names, and the tag of each name. The schema gets no tags if two names
+ * have the same tag, if there are too many names, or if the label has no name. */
 static void settle(struct schema *s)
 {
     const struct schema_names *l = &s->names;
@@ -419,8 +420,8 @@ static int match_values(const struct match *m, size_t label)
     return 0;
 }
 
-/* For a schema that has only a hash of its names: assumes that every column of the header except
- * the label's is a value, in the header's order. */
+/* For a schema that has only a hash of its names: assumes that all columns of the header except the
+ * label's are inputs, in the header's order. learn() then checks the hash. */
 static void match_order(const struct match *m, size_t label)
 {
     size_t n = 0;
@@ -431,7 +432,7 @@ static void match_order(const struct match *m, size_t label)
 
 /* Checks that the names found in the header, put into the schema's order, have the schema's hash.
  * Then the schema takes these names. Exception: if the schema has a label and these rows have none,
- * the schema stays as it is. */
+ * the schema does not take the names. */
 static int learn(struct schema *s, const struct match *m, size_t n, size_t label)
 {
     struct schema learnt = {0};
@@ -489,8 +490,8 @@ static int describe(const struct match *m, size_t n, struct schema_found *f)
     return 0;
 }
 
-/* Returns the one column of the header that matches none of the n columns of the schema. SIZE_MAX:
- * there is no such column, or there are several. */
+/* Returns the column of the header that is left over when the n columns of the schema are matched.
+ * SIZE_MAX: there is no such column, or there are several. */
 static size_t find_left(const struct match *m, size_t n)
 {
     size_t left = SIZE_MAX;
@@ -507,9 +508,9 @@ static size_t find_left(const struct match *m, size_t n)
     return left;
 }
 
-/* Matches a header to a schema that has only a hash of the names. The label's column is then not
- * found by its name: if the rows have labels, label= names the column, or else it is the last one,
- * as without a schema. */
+/* Matches a header to a schema that has only a hash of the names. The label's column cannot be
+ * found by its name then. If the rows have labels, the column is the one that label= names, or else
+ * the last one. */
 static int match_hash(struct schema *s, struct match *m, const struct schema_ask *ask,
                       struct schema_found *f)
 {

@@ -57,13 +57,13 @@ struct schema
  * (SCHEMA_LABEL), and columns that the schema does not have (SCHEMA_IGNORED). */
 enum { SCHEMA_LABEL = 1 << 30, SCHEMA_IGNORED };
 
-/* What the caller of schema_match() requires of the label. */
+/* Requirements on the label, an argument of schema_match(). */
 struct schema_ask
 {
     size_t label;  /* Column that label= requests. SIZE_MAX: label= is not given. */
     bool labelled; /* True: rows must have a label. */
-    /* True: the label is not read. If `labelled` and `bare` are both false, the header decides
-     * whether there is a label. */
+    /* True: a label in the table is not read. If `labelled` and `bare` are both false, the header
+     * decides whether there is a label. */
     bool bare;
 };
 
@@ -105,9 +105,9 @@ __attribute__((warn_unused_result)) int schema_adopt(struct schema *s,
                                                      const struct schema_names *header,
                                                      size_t label);
 
-/* Initialises the schema for data of a kind. `known`: a schema with names, or NULL. If the kind is
- * open, or if the kind has the hash of `known`, the schema becomes a copy of `known` (empty if
- * NULL). Otherwise it gets the hash and the tags of the kind, but no names. Returns 0 or
+/* Initialises the schema for data of the kind *k. `known`: a schema with names, or NULL. If the
+ * kind is open, or if the kind has the hash of `known`, the schema becomes a copy of `known` (empty
+ * if NULL). Otherwise it gets the hash and the tags of the kind, but no names. Returns 0 or
  * -ENOMEM. */
 __attribute__((warn_unused_result)) int schema_of_kind(struct schema *s, const struct kind_rows *k,
                                                        const struct schema *known);

@@ -22,7 +22,7 @@ enum {
 };
 
 enum data_form {
-    DATA_IMAGES, /* Images: pixels stored as bytes. A table gives the normalised value of a byte. */
+    DATA_IMAGES, /* Images: pixels stored as bytes. Normalised by a table when they are used. */
     DATA_ROWS,   /* Rows of floats, of which every entry is stored. */
     /* Sparse rows: of each row, only the entries that are not zero are stored, as (column,
      * value). */

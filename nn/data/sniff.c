@@ -19,7 +19,7 @@ struct sniff
 {
     const char *path;
     const char *kind; /* Kind that was detected. NULL: not known yet. */
-    /* Kind that belongs to the ending of a file's name. The first file with such an ending counts.
+    /* Kind that belongs to the ending of a file's name. The first file with a known ending counts.
      * NULL: no file has one. */
     const char *said;
     uint8_t *head; /* The first FILES_HEAD bytes of a file. */
@@ -129,7 +129,8 @@ static bool is_binary(const char *path)
 /* ---- All files. ---- */
 
 /* Returns the kind of a file by its first bytes. Called if the name of the file does not show the
- * kind. The strictest formats are tried first, because a file of rows is also valid text. */
+ * kind. Formats with strict rules are tried first, because a table or a libsvm file is also valid
+ * text. */
 static const char *looks_like(const struct sniff *s)
 {
     static const enum kind_name order[] = {KIND_IDX,    KIND_CIFAR10, KIND_CIFAR100,
@@ -149,9 +150,9 @@ static const char *named(const char *path)
     return NULL;
 }
 
-/* Returns whether `kind` is preferred to `other`, if files of one directory look like both. Any
- * kind is preferred to text, because a directory of tables often contains a README, and a directory
- * of texts seldom contains a table. */
+/* Returns whether `kind` is chosen over `other` if files of one directory look like both. Every
+ * kind is chosen over text: a directory of tables often contains a README, but a directory of texts
+ * seldom contains a table. */
 static bool outdoes(const char *kind, const char *other)
 {
     return kind != NULL

@@ -113,8 +113,8 @@ const char *data_spec_question(const struct data_format *f, const char *key,
     return spelling_question(&near, out, DATA_QUESTION_MAX);
 }
 
-/* Parses a number between the bounds, without the bounds themselves. A share of 0 or 1 would leave
- * the training set or the held-out set empty. */
+/* Parses a number v with low < v < high. The bounds are excluded: a share of 0 or 1 would leave the
+ * training set or the held-out set empty. */
 static bool number_between(const char *p, double low, double high, double *v)
 {
     return number_is((const uint8_t *)p, strlen(p), v) && *v > low && *v < high;
@@ -226,9 +226,9 @@ static bool is_glyphs(const char *spec)
     return strncmp(spec, "glyphs", n) == 0 && (spec[n] == '\0' || spec[n] == ',');
 }
 
-/* Everything that is no KIND, no canonical kind and no name of a kind is a PATH. A mistyped KIND
- * without a colon is therefore searched for as a file, and the error message names what was
- * expected. */
+/* A spec is a PATH if it is no "KIND:...", no canonical kind and no name of a kind. A mistyped KIND
+ * without a colon is therefore searched for as a file, and the error message names the expected
+ * forms. */
 bool data_is_path(const char *spec)
 {
     size_t n;
@@ -294,8 +294,8 @@ int data_spec_parse(struct data_spec *s, const char *text, char error[DATA_ERROR
     return parse_options(s, rest, error);
 }
 
-/* A canonical kind is returned unchanged, so the output of one command can be the input of
- * another. */
+/* If the spec is already a canonical kind, it is returned unchanged, so the output of one command
+ * can be the input of another. */
 int data_kind(const char *spec, char kind[DATA_KIND_MAX], char error[DATA_ERROR_MAX])
 {
     struct data_shape shape;

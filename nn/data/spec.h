@@ -52,9 +52,9 @@ enum { DATA_QUESTION_MAX = 40 };
 const char *data_spec_question(const struct data_format *f, const char *key,
                                char out[DATA_QUESTION_MAX]);
 
-/* Writes the kind of a spec without opening a file. "libsvm:DIR" gives the open kind "libsvm",
- * "text:F,context=64" gives "text/64", and the canonical kind "csv/64x10/0" gives itself. A PATH
- * without KIND is refused. Returns 0, or -EINVAL with a message. */
+/* Writes the kind that a data spec implies, without opening a file. "libsvm:DIR" gives the open
+ * kind "libsvm", "text:F,context=64" gives "text/64", and the canonical kind "csv/64x10/0" gives
+ * itself. A PATH without KIND is refused. Returns 0, or -EINVAL with a message. */
 __attribute__((warn_unused_result)) int data_kind(const char *spec, char kind[DATA_KIND_MAX],
                                                   char error[DATA_ERROR_MAX]);
 

@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Seed of the choice. It must never change, because it determines which samples existing models
- * were trained on. */
+/* Seed of the choice of held-out samples. It must never change, because it determines which samples
+ * existing models were trained on. */
 #define SPLIT_KEY UINT64_C(0x68656c646f757421)
 
 /* State of Knuth's algorithm S, which is called for the samples 0, 1, ... in turn. */
@@ -100,8 +100,8 @@ static void shrink(struct dataset *d)
     }
 }
 
-/* Divides the samples between the training set and the held-out set. j counts the samples that the
- * training set has kept so far, k those of the held-out set. */
+/* Divides the samples between the training set and the held-out set. Sample numbers j and k count
+ * the samples that the training set and the held-out set have so far. */
 static void part_samples(struct dataset *train, struct dataset *test, struct choice c)
 {
     size_t j = 0, k = 0;
@@ -119,7 +119,7 @@ static void part_samples(struct dataset *train, struct dataset *test, struct cho
 }
 
 /* Moves the end of a text to the held-out set: the last test->n samples, and one byte more, which
- * is the last label. */
+ * is the label of the last byte. */
 static void part_text(struct dataset *train, struct dataset *test)
 {
     size_t dim = dataset_dim(train), left = train->n - test->n;

@@ -1,4 +1,4 @@
-/* nn/data/split.h -- holds out a share of a set that has no held-out files.
+/* nn/data/split.h -- holds out a share of a data set for which no held-out files are given.
  *
  * The choice depends only on the set, so all processes with the same files hold out the same
  * samples. The held-out part of a text is its end. Of other data, exactly round(share * n) samples

@@ -21,7 +21,8 @@ enum {
     ODD_SHARE = 10
 };
 
-/* Returns the context: from the kind ("text/128"), or from r->context if the kind is open. */
+/* Returns the context, the length of a sample in bytes: from the kind ("text/128"), or from
+ * r->context if the kind does not have it. */
 static uint32_t context_of(const struct reader *r)
 {
     uint32_t context = r->context;

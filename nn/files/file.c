@@ -2,8 +2,8 @@
  * directories.
  *
  * A gzip file may consist of several members, each with a checksum. The end of the file counts as
- * the end only after a correct checksum. Otherwise the file is truncated or corrupt. Reporting this
- * as an error prevents training on a part of a set. */
+ * the end only after a correct checksum. Without a correct checksum the file is truncated or
+ * corrupt, which is an error: training on a part of the data must not go unnoticed. */
 #include "nn/files/file.h"
 
 #include "nn/files/replace.h"
@@ -101,8 +101,8 @@ int file_world_error(char error[FILE_ERROR_MAX], const char *path, const char *w
     return -code;
 }
 
-/* Returns true for a name that ends in .gz. Such a file should be gzip: its first two bytes show
- * whether it is. */
+/* Returns true for a name that ends in .gz. A file with such a name is refused if its first two
+ * bytes show that it is not gzip. */
 static bool named_gz(const char *path)
 {
     size_t len = strlen(path);
@@ -125,7 +125,8 @@ static void report(struct file *f, size_t n)
     if (n > 0 && f->done - f->said < STEP)
         return;
     f->said = n > 0 ? f->done : UINT64_MAX;
-    /* The file may grow while it is read, so more bytes than `size` may have been read. */
+    /* The file may grow while it is read, so `done` may exceed `size`. The reported total must not
+     * be less than `done`. */
     uint64_t total = f->done > f->size ? f->done : f->size;
     f->progress.call(f->progress.self, f->path, f->done, n > 0 ? total : f->done);
 }
@@ -252,8 +253,9 @@ void file_close(struct file *f)
     free(f);
 }
 
-/* The bound of a gzip file is its size times the largest factor of deflate. The unpacked size at
- * the end of a gzip file is not used, because it is modulo 2^32 and may be wrong. */
+/* The bound of a gzip file is its size times the largest compression factor of deflate. The
+ * unpacked size that is stored at the end of a gzip file is not used, because it is given modulo
+ * 2^32 and may be wrong. */
 uint64_t file_bound(const struct file *f)
 {
     return f->gzip ? f->size * DEFLATE_FACTOR : f->size;
@@ -338,7 +340,7 @@ static int get(struct file *f, void *dst, size_t n, size_t *got, char error[FILE
     return 0;
 }
 
-/* The hash is FNV-1a, byte by byte, so it does not depend on the sizes of the reads. */
+/* The hash is FNV-1a, byte by byte, so it does not depend on how many bytes each read returns. */
 int file_get(struct file *f, void *dst, size_t n, size_t *got, char error[FILE_ERROR_MAX])
 {
     int err = get(f, dst, n, got, error);
@@ -355,7 +357,8 @@ static int read_all(struct file *f, size_t limit, uint8_t **bytes, size_t *n,
     uint64_t bound = file_bound(f);
     size_t cap = bound < CHUNK ? (size_t)bound + 1 : CHUNK;
     if (!f->gzip && bound < limit)
-        /* With one byte more than the file has, the first read that is not full shows the end. */
+        /* The buffer has room for one byte more than the file has. A single read then returns the
+         * whole file and, because it does not fill the buffer, also shows the end. */
         cap = (size_t)bound + 1;
     for (;;) {
         uint8_t *grown = realloc(*bytes, cap);
@@ -377,7 +380,7 @@ static int read_all(struct file *f, size_t limit, uint8_t **bytes, size_t *n,
     }
 }
 
-/* After a failure *bytes is NULL, so the caller has nothing to free. */
+/* After a failure *bytes is NULL: the caller has nothing to free. */
 int file_read(const char *path, size_t limit, const struct file_progress *progress, uint8_t **bytes,
               size_t *n, char error[FILE_ERROR_MAX])
 {
@@ -406,7 +409,7 @@ bool file_exists(const char *path)
     return stat(path, &st) == 0;
 }
 
-/* Returns false for a path that stat() cannot inspect. */
+/* A path that stat() cannot inspect does not count as a directory. */
 bool file_is_directory(const char *path)
 {
     struct stat st;
@@ -455,8 +458,8 @@ void file_list_free(char **names, size_t n)
     free(names);
 }
 
-/* Returns whether file_list() lists a name. A name that cannot be inspected is listed, so that
- * opening it reports the error. */
+/* Returns whether file_list() lists this name: not a hidden name, and not a directory. A name that
+ * cannot be inspected is listed, so that opening it reports the error. */
 static bool lists(DIR *d, const char *name)
 {
     struct stat st;

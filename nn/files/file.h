@@ -8,9 +8,9 @@
  *   path --file_open--> size bound --file_get, file_get, ...--> 0 at the end
  *
  * file_bound() gives an upper bound of the contents before anything is read: the size of a plain
- * file, or 1,032 times the size of a gzip file (the most that deflate can reach). A reader compares
- * sizes in a header with the bound before it allocates memory. A header with a false size then
- * costs at most the bound, and a small file never costs much.
+ * file, or 1,032 times the size of a gzip file, because deflate cannot compress better. A reader
+ * compares sizes in a header with the bound before it allocates memory. A header with a false size
+ * then costs at most the bound, and a small file never costs much.
  *
  * Every failure gives one message that begins with the file's path.
  */
@@ -34,8 +34,9 @@ struct file_progress
     void (*call)(void *self, const char *path, uint64_t done, uint64_t total);
     void *self;
     /* Sum of the hashes of all files that are read with this struct. A hash covers the unpacked
-     * bytes, so the sum does not depend on the names, order and compression of the files.
-     * file_close() adds the hash of the closed file. NULL: no hash is computed. */
+     * bytes, so the sum does not depend on the names and the order of the files, nor on whether
+     * they are compressed. file_close() adds the hash of the closed file. NULL: no hash is
+     * computed. */
     uint64_t *hash;
 };
 
@@ -63,7 +64,7 @@ __attribute__((warn_unused_result)) int file_get(struct file *f, void *dst, size
                                                  char error[FILE_ERROR_MAX]);
 
 /* Reports progress from now on, every few MiB of the file on disk and at its end. If progress->hash
- * is not NULL, the hash starts, too. */
+ * is not NULL, the file's hash is computed from now on. */
 void file_watch(struct file *f, const struct file_progress *progress);
 
 /* Reads a whole file of at most `limit` bytes into *bytes, which the caller frees. The memory grows

@@ -68,8 +68,8 @@ void replace_protect_inputs(void)
     atomic_store(&inputs.on, true);
 }
 
-/* If there is no memory for the list, reading the file still succeeds, but the file is not
- * protected against being replaced. */
+/* If there is no memory for the list, the file is not protected against being replaced, but reading
+ * it still succeeds. */
 void replace_add_input(int fd)
 {
     struct stat st;
@@ -110,8 +110,8 @@ static int follow(char path[REPLACE_PATH_MAX])
 }
 
 /* Resolves the symbolic links of `path` to the final file. Links to streams (pipes, sockets,
- * devices) are not resolved, because links in /proc/self/fd have targets that are not paths.
- * *there: true if the file exists. Returns 0 or a negative errno. */
+ * devices) are not resolved, because links in /proc/self/fd have targets that are not paths. Sets
+ * *there to true if the file exists. Returns 0 or a negative errno. */
 static int look(char resolved[REPLACE_PATH_MAX], const char *path, struct stat *st, bool *there)
 {
     int n = snprintf(resolved, REPLACE_PATH_MAX, "%s", path);
@@ -265,8 +265,8 @@ static int sync_directory_of(const char *path)
     return replace_sync(dir);
 }
 
-/* The old file stays until the new one is complete and synced to the disk. Then rename() replaces
- * it atomically. */
+/* The old file stays until the new one is complete and synced to the disk. rename() then replaces
+ * the old file atomically. */
 int replace_end(struct replace *r, int err)
 {
     if (err == 0 && !r->streams && fsync(r->fd) < 0)

@@ -43,9 +43,9 @@ __attribute__((warn_unused_result)) int replace_begin(struct replace *r, const c
 /* Writes the next n bytes. Returns 0 or a negative errno. */
 __attribute__((warn_unused_result)) int replace_put(struct replace *r, const void *bytes, size_t n);
 
-/* Closes an output. `err`: result of writing. If err < 0, a regular file stays unchanged, and err
- * is returned. Otherwise the file is replaced, and file and directory are synced to the disk.
- * Returns 0 or a negative errno. */
+/* Closes an output. `err`: result of replace_put(). If err < 0, writing failed: the old file stays
+ * unchanged, and err is returned. Otherwise the file is replaced, and file and directory are synced
+ * to the disk. Returns 0 or a negative errno. */
 __attribute__((warn_unused_result)) int replace_end(struct replace *r, int err);
 
 /* Writes a whole file: replace_begin(), replace_put() and replace_end(). */
@@ -60,8 +60,8 @@ __attribute__((warn_unused_result)) int replace_check(const char *path);
 const char *replace_why(int err);
 
 /* From now on, remembers each file that file_open() opens as an input of this program, by device
- * and inode. For commands only: a program that uses the library may read a file and later replace
- * it. */
+ * and inode. Only commands call this function, because a program that uses the library may want to
+ * read a file and then replace it. */
 void replace_protect_inputs(void);
 
 /* Adds the open file `fd` to the inputs. Does nothing before replace_protect_inputs(). */

@@ -4,7 +4,7 @@
  *   length -> JSON -> tensors (shapes, offsets) -> they cover the data without gaps ->
  *   they are the model's segments -> floats, all finite -> x
  *
- * Each step only gets input that the steps before have checked. x changes in the last step only.
+ * Each step relies on what the steps before it have checked. x changes in the last step only.
  */
 #include "nn/files/safetensors.h"
 
@@ -88,8 +88,8 @@ static struct shape_text shape_text(const uint64_t *dims, uint32_t n_dims)
     return out;
 }
 
-/* Refuses a tensor of another shape, even if it has the right number of floats. A transposed weight
- * would otherwise load and give wrong results. */
+/* Refuses a tensor whose shape differs from the model's, even if it has the right number of floats.
+ * A transposed weight would otherwise be loaded without an error and give wrong results. */
 static int check_shape(const struct safetensors_tensor *t, const struct segment *s,
                        const char *path, char error[FILE_ERROR_MAX])
 {
@@ -113,8 +113,8 @@ static const struct segment *find_segment(const struct segment *s, size_t n, con
 }
 
 /* Refuses a tensor that the model does not have. The error message suggests the most similar name
- * and lists the names of the model, as far as there is room. If the rest of the name after a dot is
- * a name of the model, this name is suggested ("fc.bias" for "module.fc.bias"). */
+ * and lists the names of the model, as far as there is room. If the text after a dot in the name is
+ * a name of the model, that is suggested ("fc.bias" for "module.fc.bias"). */
 static int refuse_name(const char *name, const struct segment *s, size_t n, const char *path,
                        char error[FILE_ERROR_MAX])
 {
@@ -164,8 +164,8 @@ static int check_dtype(const struct safetensors_tensor *t, const char *path,
                       t->name, t->dtype_name);
 }
 
-/* Checks that the file has exactly the model's segments. Names are unique on both sides, so it is
- * enough that each tensor is found and that the counts are equal. */
+/* Checks that the file has exactly the model's segments. Names are unique in the file and in the
+ * model, so it is enough that each tensor is found and that the counts are equal. */
 static int check_segments(const struct safetensors_header *h, const struct segment *s, size_t n,
                           const char *path, char error[FILE_ERROR_MAX])
 {

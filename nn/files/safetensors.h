@@ -55,17 +55,17 @@ struct safetensors_info
     struct safetensors_meta *meta; /* The n_meta metadata pairs, owned by the struct. */
 };
 
-/* Checks a file's header and reads its metadata. Returns 0, -EINVAL or another negative errno.
- * After an error *info is empty. */
+/* Checks a file's header and reads its metadata into *info. Returns 0, -EINVAL or another negative
+ * errno. After an error *info is empty. */
 __attribute__((warn_unused_result)) int safetensors_info(const char *path,
                                                          struct safetensors_info *info,
                                                          char error[FILE_ERROR_MAX]);
 
 /* Reads a file tensor by tensor, in the order of the data. take() gets the values of each tensor in
- * pieces of bounded size, at least one piece per tensor. NaN is passed on. A tensor that is not
- * F32, F16, BF16 or F64 gives one piece with x NULL and n 0. `t` and `x` are borrowed for the call.
- * Returns 0, -EINVAL or another negative errno. If an error occurs, take() may have been called for
- * some pieces before. */
+ * pieces of bounded size, at least one piece per tensor. Values that are NaN are passed to take(),
+ * too. A tensor that is not F32, F16, BF16 or F64 gives one piece with x NULL and n 0. `t` and `x`
+ * are borrowed for the call. Returns 0, -EINVAL or another negative errno. If an error occurs,
+ * take() may have been called for some pieces before. */
 struct safetensors_walker
 {
     void (*take)(void *self, const struct safetensors_tensor *t, const double *x, size_t n);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The checks for overflow assume that no element is larger than this, in bytes. */
+/* Size in bytes that no element of a tensor exceeds. The checks for overflow assume this. */
 enum { ELEMENT_MAX = 16 };
 
 /* Gets entry i of a JSON array as a number. Returns false if it is not a whole number or is
@@ -45,8 +45,8 @@ static int parse_shape(struct safetensors_tensor *t, const json_t *shape, const 
     return 0;
 }
 
-/* Returns whether a tensor is the counter of batches that a batch norm of PyTorch has seen. A
- * state_dict contains such counters, but nothing here needs them. */
+/* Returns whether a tensor is the counter of batches that a batch norm of PyTorch has seen. Files
+ * made from a state_dict contain such counters. They are skipped. */
 static bool is_counter(const char *name, const char *dtype, const json_t *shape)
 {
     static const char last[] = "num_batches_tracked";

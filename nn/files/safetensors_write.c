@@ -43,7 +43,8 @@ static int header_text(const char *path, const struct segment *s, size_t n,
     return err;
 }
 
-/* Encodes floats as little-endian by shifts, so every machine writes the same file. */
+/* Encodes floats as little-endian by shifts, so the file is the same on machines of any byte
+ * order. */
 static int put_floats(struct replace *r, const float *x, size_t n)
 {
     uint8_t b[CHUNK * sizeof(float)];

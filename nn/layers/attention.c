@@ -26,15 +26,15 @@ enum {
     LANES = 16
 };
 
-/* One attention head of one sample. q, k and v have `stride` = 3C floats per time step, and out has
- * `out_stride` = C floats per time step. */
+/* One attention head of one sample. One time step takes `stride` = 3C floats in q, k and v, and
+ * `out_stride` = C floats in out. */
 struct head
 {
     size_t times, d, stride, out_stride;
     float scale;
     const float *q, *k, *v;
-    /* keep: for the backward pass, two floats per time step (the largest score and the inverse of
-     * the sum of exponentials). NULL in evaluation. */
+    /* out: output of the head. keep: values for the backward pass, two floats per time step: the
+     * largest score and 1 / (sum of exponentials). NULL in evaluation. */
     float *out, *keep;
 };
 
@@ -43,8 +43,8 @@ struct head
 struct block
 {
     size_t from, rows, keys;
-    /* whole: `keys` rounded up to whole vectors. stride: floats from one row of the block to the
-     * next. */
+    /* whole: `keys` rounded up to a multiple of LANES. stride: number of floats from one row of the
+     * block to the next. */
     size_t whole, stride;
     float *s, *d_s;
 };
@@ -145,8 +145,8 @@ VEC_CLONES static float row_most(const float *s, size_t n)
 }
 
 /* Replaces each score s by exp(scale (s - most)) and returns the sum. `most` is the largest score
- * of the row. The LANES partial sums are floats. They are then added pairwise. In total there are
- * about n / 16 + 4 roundings at most. */
+ * of the row. The sum is computed in float, as LANES partial sums that are added pairwise, so at
+ * most about n / 16 + 4 roundings affect it. */
 VEC_CLONES static float row_exp(float *s, size_t n, float scale, float most)
 {
     float sum[LANES] = {0};
@@ -164,8 +164,8 @@ VEC_CLONES static void row_scale(float *s, size_t n, float by)
         s[j] *= by;
 }
 
-/* Masks the keys later than the query in row r of a block, and the padding of the row to whole
- * vectors. The masked scores become minus infinity, so that their exponentials are 0. */
+/* Masks two parts of row r of a block: the keys later than the query, and the padding at the end of
+ * the row. The masked scores become minus infinity, so that their exponentials are 0. */
 static void row_mask(const struct block *b, float *s, size_t r)
 {
     for (size_t j = b->from + r + 1; j < b->whole; j++)
@@ -246,7 +246,8 @@ VEC_CLONES static float row_dot(const float *a, const float *b, size_t n)
 
 /* Computes the backward pass of the softmax for a block: turns scores into attention weights P, and
  * the gradient dP of P into the gradient of the scores. The sum of P dP over a row equals <out,
- * d_out>, because out = P v and dP = d_out v^T. <out, d_out> has fewer terms. */
+ * d_out>, because out = P v and dP = d_out v^T. The code uses <out, d_out>, which has fewer
+ * terms. */
 static void softmax_backward(const struct head *h, const struct block *b, const float *d_out)
 {
     for (size_t r = 0; r < b->rows; r++) {
@@ -317,8 +318,8 @@ static void attention_backward(const struct layer *l, const struct layer_pass *p
         }
 }
 
-/* Causal attention uses only the keys up to each query, so the result is about half of the products
- * of full attention. */
+/* Returns the multiply-adds of the matrix products for one sample. Causal attention uses only the
+ * keys up to each query, so they are about half of those of full attention. */
 static double attention_products(const struct layer *l)
 {
     return (double)l->in.h * (l->in.h + 1.0) * l->out.c;

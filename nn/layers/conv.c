@@ -19,8 +19,8 @@
  *
  *   scratch:  [ frame | weights | columns of some rows ]
  *
- * Each run of a column is padded with zeros to whole vectors. Adding the zeros to the floats after
- * the run does not change them.
+ * In the columns, each run is padded with zeros to whole vectors. The loop that adds a run to the
+ * frame also adds these zeros to the floats after the run, which does not change them.
  */
 #include "nn/layers/layer.h"
 
@@ -52,8 +52,8 @@ struct geometry
     float *frame, *weights, *columns;
 };
 
-/* Returns the number of floats, rounded up to whole vectors. The next area of the scratch memory is
- * then also aligned. */
+/* Returns the number of floats, rounded up to whole vectors. The next area of the scratch memory
+ * then begins at an aligned address. */
 static size_t whole(size_t floats)
 {
     return (floats + LAYER_SLACK - 1) / LAYER_SLACK * LAYER_SLACK;
@@ -150,8 +150,8 @@ static void turn_weights(const struct geometry *g, const float *weights)
                 g->weights[o * g->wide + i / k * run + i % k * g->c + c] = *weights++;
 }
 
-/* Sets the frame (padded map) to 0. Once per pass is enough, because only the part inside the
- * padding is overwritten later. */
+/* Sets the frame (padded map) to 0. This is done once per pass and not for each sample: only the
+ * inside of the frame is overwritten, so the padding stays 0. */
 static void clear_frame(const struct geometry *g)
 {
     memset(g->frame, 0, g->frame_floats * sizeof *g->frame);

@@ -35,14 +35,14 @@ static size_t dense_params(const struct layer *l, struct layer_param p[LAYER_PAR
 }
 
 /* Returns true if the forward pass transposes the input, and false if it transposes the weights.
- * The smaller of the two is transposed. */
+ * The smaller of the two matrices is transposed. */
 static bool by_input(const struct layer *l, size_t places)
 {
     return places < l->out.c;
 }
 
-/* Returns the number of floats of scratch memory for any batch of up to n samples. Which matrix is
- * transposed depends on the number of samples. */
+/* Returns the number of floats of scratch memory for any batch of up to n samples. The size covers
+ * both cases of by_input(), because which matrix is transposed depends on the number of samples. */
 static size_t dense_scratch(const struct layer *l, uint32_t n, bool training)
 {
     size_t places = n * shape_places(l->in), i = l->in.c, o = l->out.c;

@@ -3,9 +3,9 @@
  *
  *   in   [n][T] ids         out  [n][T][c] = tokens[id] (+ places[t])
  *
- * The ids themselves have no gradient. The gradient of the token table is computed row by row. The
- * positions are sorted by id (counting sort, which keeps their order). Each row's sum over the
- * positions of its token is then in double, without a table of doubles.
+ * Token ids have no gradient. The gradient of the token table is computed row by row. The positions
+ * are sorted by id (counting sort, which keeps their order). Each row of the gradient can then be
+ * summed in double over the positions of its token, without a table of doubles.
  */
 #include "nn/layers/layer.h"
 
@@ -88,7 +88,7 @@ static void tokens_gradient(const struct layer *l, const struct layer_pass *p)
 {
     uint32_t n = (uint32_t)(p->n * shape_places(l->out));
     size_t c = l->out.c;
-    /* For each token id, the index in sorted[] behind the last position of the id. */
+    /* For each token id, the index in sorted[] after the last position of the id. */
     uint32_t end[LAYER_VOCABULARY] = {0};
     uint32_t *sorted = (uint32_t *)p->scratch;
     for (uint32_t i = 0; i < n; i++)

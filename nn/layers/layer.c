@@ -54,8 +54,9 @@ enum {
     PERIOD = 256
 };
 
-/* A bias of few columns is repeated 16 times, and 16 rows are processed as one. A loop over few
- * floats, for example 6, would spend most of its time on starting and ending. */
+/* Adds the bias to each row. A bias of few columns is repeated 16 times, and 16 rows are processed
+ * as one, because a loop over few floats, for example 6, would spend most of its time on starting
+ * and ending. */
 void layer_bias(float *v, const float *bias, size_t rows, size_t cols, bool relu_too)
 {
     float period[PERIOD];
@@ -139,7 +140,7 @@ static void sum_many(float *sum, const float *v, size_t rows, size_t cols)
  * length is a multiple of SUM_COLUMNS. */
 static void sum_few(float *sum, const float *v, size_t rows, size_t cols)
 {
-    double total[SUM_COLUMNS * SUM_COLUMNS / 2]; /* 16 KiB. */
+    double total[SUM_COLUMNS * SUM_COLUMNS / 2]; /* 64 * 64 / 2 doubles: 16 KiB. */
     size_t times = SUM_COLUMNS;
     while (times % 2 == 0 && times / 2 * cols % SUM_COLUMNS == 0)
         times /= 2;

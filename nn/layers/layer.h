@@ -25,7 +25,7 @@
 #include <assert.h>
 
 enum {
-    LAYER_SLACK = 16, /* Number of unused floats after each array. The top of this file says why. */
+    LAYER_SLACK = 16, /* Number of unused floats after each array, for loops over whole vectors. */
     LAYER_PARAMS_MAX = 4,
     LAYER_VOCABULARY = 256, /* Number of token ids of LAYER_EMBED: one per byte value. */
     LAYER_INPUT = -1,       /* Value of layer.from if the layer reads the input of the model. */
@@ -33,15 +33,16 @@ enum {
 };
 
 enum layer_kind {
-    LAYER_DENSE,   /* Dense layer: out = in * weight^T + bias, at every position. */
-    LAYER_SPARSE,  /* Dense layer on sparse rows. Only the first layer of a model. */
-    LAYER_CONV,    /* Convolution with a square kernel and zero padding. */
-    LAYER_NORM,    /* Normalises by batch, group or position, adds `with`, then ReLU if `relu`. */
+    LAYER_DENSE,  /* Dense layer: out = in * weight^T + bias, at every position. */
+    LAYER_SPARSE, /* Dense layer on sparse rows. Only the first layer of a model. */
+    LAYER_CONV,   /* Convolution with a square kernel and zero padding. */
+    /* Normalisation by batch, group or position; then adds `with`; then ReLU if `relu`. */
+    LAYER_NORM,
     LAYER_MAXPOOL, /* 2x2 max-pooling with stride 2, for even h and w; then ReLU if `relu`. */
     LAYER_AVGPOOL, /* Average pooling over all positions. */
     LAYER_FLATTEN, /* Flatten: reorders [h][w][c] to PyTorch's order c, h, w. */
-    /* Shortcut of a ResNet whose shape changes: takes every second position, and new channels are
-     * zero. */
+    /* Shortcut of a residual block that changes the shape: takes every second position, and sets
+     * the new channels to zero. */
     LAYER_SHORTCUT,
     LAYER_ADD,       /* Adds two inputs: out = in + with. */
     LAYER_GELU,      /* GELU activation in its tanh form. */
@@ -66,7 +67,8 @@ struct layer
     /* LAYER_CONV only: side of the square kernel, stride, and number of zeros on each side of the
      * map. */
     uint32_t kernel, stride, pad;
-    /* LAYER_NORM only: the values over which one mean is taken (nn/layers/norm.h). */
+    /* LAYER_NORM only: whether means are taken over the batch, a group of channels or a position
+     * (nn/layers/norm.h). */
     enum norm_kind norm;
     /* NORM_GROUP: number of groups of channels. LAYER_ATTENTION: number of heads. */
     uint32_t groups;
@@ -108,7 +110,8 @@ struct sparse_rows
 struct layer_pass
 {
     uint32_t n; /* Number of samples. */
-    /* True: use the statistics of the batch, and store `keep` for the backward pass. */
+    /* True: a pass of training. Norm layers use the statistics of the batch, and layers store
+     * values for the backward pass in `keep`. */
     bool training;
     const float *x; /* Parameters of the whole model, the flat vector. */
     /* Gradient of all parameters of the model. The layer overwrites the part of its own parameters.
@@ -181,7 +184,8 @@ static inline size_t layer_lesser(size_t a, size_t b)
  * nothing. */
 void layer_bias(float *v, const float *bias, size_t rows, size_t cols, bool relu);
 
-/* Backward pass of ReLU: sets d[i] to 0 where out[i] is not positive. */
+/* Backward pass of ReLU: sets the gradient d[i] to 0 where the output out[i] of the ReLU is not
+ * positive. */
 void layer_relu_mask(float *restrict d, const float *restrict out, size_t n);
 
 /* Sets sum[cols] to the column sums of v[rows][cols]. Up to 16 rows are summed in float, and the

@@ -95,8 +95,8 @@ static double sum_exp(const float *z, float top, size_t n, float *e)
     return sum;
 }
 
-/* d_logits may be the same memory as the logits, because the values of a row are read before its
- * gradient is written. */
+/* d_logits may be the same memory as the logits, because all values of a row are read before the
+ * gradient of that row is written. */
 struct loss loss_softmax(const struct loss_batch *b, float *d_logits)
 {
     struct loss loss = {0};
@@ -106,7 +106,7 @@ struct loss loss_softmax(const struct loss_batch *b, float *d_logits)
     assert(smoothing >= 0 && smoothing < 1);
     for (size_t i = 0; i < b->n; i++) {
         const float *z = b->logits + i * n;
-        /* The gradient may be written over z itself. */
+        /* d may be equal to z: the gradient then replaces the logits. */
         float *d = d_logits != NULL ? d_logits + i * n : NULL;
         size_t label = b->labels[i];
         assert(label < n);

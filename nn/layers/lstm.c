@@ -97,8 +97,8 @@ static size_t chunk_rows(const struct layer *l, size_t n)
     return most < all ? most : all;
 }
 
-/* Takes n floats from the scratch memory at *rest: returns a pointer to them, and moves *rest
- * behind them. */
+/* Takes the first n floats of the free scratch memory: returns the old *rest, and advances *rest by
+ * n floats. */
 static float *cut_area(float **rest, size_t n)
 {
     float *area = *rest;
@@ -202,8 +202,8 @@ VEC_CLONES static void cell_forward(const float *restrict gates, const float *re
     }
 }
 
-/* Computes one time step. `gates` already holds the contribution of the inputs. h holds the
- * previous time step's h_(t-1) and receives h_t. */
+/* Computes one time step. `gates` already holds the contribution of the inputs. h holds h_(t-1) on
+ * entry and h_t on return. */
 static void step_forward(const struct lstm *m, float *gates, const float *c_before, float *c,
                          float *h, float *out)
 {
@@ -298,8 +298,8 @@ VEC_CLONES static void cell_backward(const float *restrict gates, const float *r
         d_c[j] *= f[j];
 }
 
-/* Computes time step t of the backward pass. d_out of time step t is already complete. The
- * contribution of the gates of time step t is added to d_out of time step t - 1. */
+/* Computes time step t of the backward pass. d_out of time step t is already complete. The gradient
+ * that flows from time step t to h_(t-1) is added to d_out of time step t - 1. */
 static void step_backward(const struct lstm *m, const struct layer_pass *p, size_t t,
                           const float *c_before, float *d_c, float *d_gates)
 {

@@ -16,8 +16,8 @@
 
 #define LAYER_NORM_EPS 1e-5
 
-/* The two implementations behind layer_norm, which calls the one that fits the kind of norm. They
- * have no params() of their own. */
+/* The two implementations behind layer_norm, which calls the one for l->norm. Both use the params()
+ * of layer_norm. */
 extern const struct layer_op layer_norm_columns, layer_norm_place;
 
 #endif

@@ -47,7 +47,8 @@ static inline void add_lanes(double *restrict to, const floats *from)
         to[i] += (double)f[i];
 }
 
-/* Adds the sums of WIDE columns, from column j on, over `rows` periods. */
+/* Adds the sums of WIDE columns, from column j on, over `rows` rows. A row is a period: several
+ * positions that are processed as one row. */
 static inline __attribute__((always_inline)) void sum_columns(const struct layer_norm_sums *s,
                                                               size_t j, size_t rows, size_t period,
                                                               bool backward)
@@ -69,7 +70,8 @@ static inline __attribute__((always_inline)) void sum_columns(const struct layer
     }
 }
 
-/* Adds the sums of x - mean and of (x - mean)^2 over `rows` whole periods. */
+/* Adds the sums of x - mean and of (x - mean)^2 over `rows` periods (several positions that are
+ * processed as one row). */
 VEC_CLONES static void sum_forward(const struct layer_norm_sums *s, size_t rows, size_t period)
 {
     for (size_t j = 0; j < period; j += WIDE)
@@ -78,8 +80,8 @@ VEC_CLONES static void sum_forward(const struct layer_norm_sums *s, size_t rows,
 
 VEC_CLONES static void sum_backward(const struct layer_norm_sums *s, size_t rows, size_t period)
 {
-    /* Each branch sets `masked` to a constant, so that the compiler removes the test of it from the
-     * loop. */
+    /* Each branch sets `masked` to a constant, so that the compiler removes the test of `masked`
+     * from the loop. */
     struct layer_norm_sums k = *s;
     k.masked = false;
     if (s->masked) {
@@ -92,7 +94,8 @@ VEC_CLONES static void sum_backward(const struct layer_norm_sums *s, size_t rows
     }
 }
 
-/* Adds the sums of the last n floats, those after the last whole period. */
+/* Adds the sums of the last n floats, those after the last whole period (several positions that are
+ * processed as one row). */
 static void sum_rest(const struct layer_norm_sums *s, size_t n)
 {
     for (size_t j = 0; j < n; j++) {
@@ -137,7 +140,8 @@ static inline __attribute__((always_inline)) void line_period(const struct layer
     }
 }
 
-/* Each combination of `with` and ReLU has its own loop without branches. */
+/* Each combination of `with` (a second input is added or not) and ReLU has its own loop without
+ * branches. */
 VEC_CLONES void layer_norm_line(const struct layer_norm_line *k, size_t at, size_t n)
 {
     if (k->with != NULL && k->relu)
@@ -168,7 +172,8 @@ static inline __attribute__((always_inline)) void line_back_period(const struct 
     }
 }
 
-/* Each combination of `masked` and `add` has its own loop without branches. */
+/* Each combination of `masked` (ReLU or not) and `add` (overwrite or add) has its own loop without
+ * branches. */
 VEC_CLONES void layer_norm_back(const struct layer_norm_back *k, size_t at, size_t n)
 {
     if (k->masked && k->add)

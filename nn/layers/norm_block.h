@@ -1,5 +1,5 @@
-/* nn/layers/norm_block.h -- inner loops of nn/layers/norm_columns.c, which defines span and period.
- * Values that are constant per column are repeated to the length of a period. */
+/* nn/layers/norm_block.h -- inner loops of nn/layers/norm_columns.c, whose first comment defines
+ * span and period. Values that are constant per column are repeated to the length of a period. */
 #ifndef NN_LAYERS_NORM_BLOCK_H
 #define NN_LAYERS_NORM_BLOCK_H
 
@@ -13,9 +13,9 @@ enum {
 };
 
 /* Arguments of layer_norm_add_sums(), which adds column sums of n floats to first[] and second[].
- * The floats start at the beginning of a period. Forward, the sums are of x - mean and (x -
- * mean)^2; backward, of g and g (x - mean). Up to SHORT rows are summed in float, and the results
- * in double. */
+ * The floats start at the beginning of a period. In the forward pass these are sums of x - mean and
+ * of (x - mean)^2, in the backward pass sums of g and of g (x - mean). Up to SHORT rows are summed
+ * in float, and the results in double. */
 struct layer_norm_sums
 {
     double *first, *second;

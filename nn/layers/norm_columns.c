@@ -35,15 +35,15 @@ enum {
     BLOCK = 4096 /* Length of a block in floats. A period that is longer is a block by itself. */
 };
 
-/* spans and periods, which the top of this file defines */
+/* ---- Spans and periods, which the top of this file defines ---- */
 
 struct span
 {
     /* Number of spans in a batch. A span is the set of samples over which one mean is taken. */
     size_t n;
     size_t rows, c;
-    /* times: number of rows (positions) that are processed as one long row, a period. period:
-     * length of a period, times * c floats. */
+    /* times: number of rows (positions) that form one period, which is processed as one long row.
+     * period: length of a period in floats, times * c. */
     size_t times, period;
     /* Length of a block in floats: the values that are processed before the next block is loaded. A
      * multiple of `period`. */
@@ -76,8 +76,9 @@ struct periods
     /* Forward pass: sums of x - mean and of (x - mean)^2. Backward pass: sums of g and of g (x -
      * mean), where g is the gradient before the ReLU. */
     double *sum, *square;
-    /* Arrays with one value per channel. own: statistics in evaluation, because then no `keep`
-     * memory holds them. d_weight, d_bias: gradients of weight and bias, summed over the batch. */
+    /* Arrays with one value per channel. own: mean, 1 / deviation and variance in evaluation, where
+     * no `keep` memory holds them. d_weight, d_bias: gradients of weight and bias, summed over the
+     * batch. */
     float *own;
     double *d_weight, *d_bias;
 };
@@ -113,8 +114,8 @@ static void repeat(float *v, const struct span *s)
         memcpy(v + i * s->c, v, s->c * sizeof *v);
 }
 
-/* A period holds the c channels of s->times positions. Adds up the columns of v that belong to the
- * same channel. The sums are in v[0..c). */
+/* Adds up the columns of v that belong to the same channel, because a period holds the c channels
+ * of s->times positions. The sums are in v[0..c). */
 static void fold(double *v, const struct span *s)
 {
     for (size_t i = 1; i < s->times; i++)
@@ -122,11 +123,11 @@ static void fold(double *v, const struct span *s)
             v[j] += v[i * s->c + j];
 }
 
-/* statistics of one span: sums, means and variances */
+/* ---- Statistics of one span: sums, means and variances ---- */
 
 /* Sums over a span are computed in three steps. sums_begin() sets them to 0. layer_norm_add_sums()
- * adds a block of values, once per block. sums_end() adds the sums of columns that belong to the
- * same channel. */
+ * adds a block of values, once per block. sums_end() adds up the sums of those columns of a period
+ * that belong to the same channel. */
 static void sums_begin(const struct layer_norm_sums *s, const struct span *of)
 {
     memset(s->first, 0, of->period * sizeof(double));
@@ -168,7 +169,7 @@ static void group_statistics(const struct periods *t, double rows, const size_t 
         double off = t->sum[j] / rows, d = (double)t->mean[j] + off - mean;
         squares += t->square[j] - rows * off * off + rows * d * d;
     }
-    /* A NaN stays NaN, because the comparison with 0 is false for it. */
+    /* If squares is NaN, the comparison is false, so the variance becomes NaN and not 0. */
     double variance = squares < 0 ? 0 : squares / n;
     own[0] = (float)mean;
     own[1] = (float)(1 / sqrt(variance + LAYER_NORM_EPS));
@@ -297,8 +298,8 @@ static const float *split_residual(const struct layer *l, const struct layer_pas
 }
 
 /* Computes the coefficients of d_in = g scale - (x - mean) slope - level for the channels of a
- * group, from the sums of g and of g (x - mean). P is the mean over the group of g weight, and Q
- * the mean of g weight x_hat:
+ * group, from the sums of g and of g (x - mean). P is the mean of g weight over the group, Q the
+ * mean of g weight x_hat over the group, and x_hat the normalised input:
  *
  *   d_in = (g weight - P - x_hat Q) / deviation */
 static void group_coefficients(const struct layer *l, const struct layer_pass *p,

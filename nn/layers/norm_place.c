@@ -104,7 +104,7 @@ static void place_forward(const struct layer *l, const struct layer_pass *p)
 
 struct row_back
 {
-    /* d: gradient of the normalised row, at the input of the ReLU. */
+    /* in: input row. d: gradient of the row before the ReLU. */
     const float *in, *d, *weight;
     float *d_in; /* Gradient of the input row. NULL: not needed. */
     /* Gradients of weight and bias, to which the contribution of the row is added. */

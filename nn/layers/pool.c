@@ -9,7 +9,7 @@
  * The forward pass stores one integer per output: which of its four inputs is the largest. The
  * backward pass reads only these integers and the gradient:
  *
- *   0 1     NOBODY: none, because the ReLU returned 0
+ *   0 1     NOBODY: no input, because the ReLU gave 0
  *   2 3
  */
 #include "nn/layers/layer.h"

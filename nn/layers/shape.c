@@ -45,7 +45,8 @@ const struct layer_op layer_flatten = {
 
 /* --- shortcut: He et al. 2016, section 3.3, option A --- */
 
-/* Returns the index in the input that corresponds to position (y, x) of sample i's output. */
+/* Returns the index in the input of the position that becomes position (y, x) of sample i's
+ * output. */
 static size_t shortcut_from(const struct layer *l, size_t i, size_t y, size_t x)
 {
     size_t step = l->in.h / l->out.h;
@@ -59,8 +60,9 @@ static size_t shortcut_before(const struct layer *l)
     return (l->out.c - l->in.c) / 2;
 }
 
-/* Takes every second position if the map halves. Half of the new channels come before the old
- * channels and half after them. New channels are zero, as in the paper's code. */
+/* Takes every second position if the output has half the height and width. Half of the new channels
+ * come before the old channels and half after them. New channels are zero, as in the paper's
+ * code. */
 static void shortcut_forward(const struct layer *l, const struct layer_pass *p)
 {
     size_t before = shortcut_before(l);

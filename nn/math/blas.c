@@ -6,15 +6,15 @@
 #include <errno.h>
 #include <limits.h>
 
-/* Converts a size to int, which BLAS uses. */
+/* Converts a size to int, the type that BLAS uses for sizes. */
 static int dim(size_t n)
 {
     assert(n >= 1 && n <= INT_MAX);
     return (int)n;
 }
 
-/* With several threads, OpenBLAS would sum in another order. A run must be a function of its
- * seed. */
+/* With several threads, OpenBLAS would sum in an order that depends on the threads, but a run must
+ * be a function of its seed. */
 void blas_init(void)
 {
     openblas_set_num_threads(1);
@@ -63,7 +63,7 @@ static int gesdd(const struct blas_svd *d, float *work, int lwork, int *iwork)
 }
 
 /* Returns the number of floats of work space that LAPACK asks for. LAPACK returns this number as a
- * float, which may be rounded down, so a little is added. */
+ * float, which may be rounded down, so the result is a little larger. */
 static size_t work_floats(size_t m, size_t n)
 {
     struct blas_svd d = {.m = m, .n = n};

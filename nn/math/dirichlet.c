@@ -18,8 +18,8 @@ double dirichlet_log(double x)
         m *= 2;
         e--;
     }
-    /* log m = 2 atanh(s) is a series in s. |s| < 0.172, so the first term left out, s^22, is under
-     * 2e-17. */
+    /* log m = 2 atanh(s) is a series in s. |s| < 0.172, so the terms that are left out, from s^22
+     * on, are under 2e-17. */
     double s = (m - 1) / (m + 1), s2 = s * s, sum = 0;
     for (int k = 21; k >= 1; k -= 2)
         sum = sum * s2 + 1.0 / k;
@@ -36,7 +36,7 @@ double dirichlet_exp(double x)
     return ldexp(sum, k); /* ldexp() multiplies the sum by 2^k without a rounding error. */
 }
 
-/* Returns a uniform number in (0, 1), so that its logarithm is finite. */
+/* Returns a uniform number in (0, 1), so that its logarithm is finite (0 is excluded). */
 static double open_unit(struct rng *r)
 {
     return ((double)(rng_u64(r) >> 12) + 0.5) * 0x1p-52;

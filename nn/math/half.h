@@ -11,9 +11,9 @@
 
 /* Convert between float32 and 16 bits. A value is rounded up if the part that is cut off is at
  * least 0.51 of a unit in the last place (ulp). The threshold is not 0.5, because the mean of two
- * peers' values often lies exactly halfway. Two peers whose float32 values differ in the last bit
- * could then get different 16-bit values. Subnormal float16 values are rounded to nearest, ties to
- * even. NaN stays NaN. Values that are too large become infinite. */
+ * peers' values often lies exactly halfway. With 0.5, two peers whose float32 values differ in the
+ * last bit would often get different 16-bit values. Subnormal float16 values are rounded to
+ * nearest, ties to even. NaN stays NaN. Values that are too large become infinite. */
 uint16_t half_to_float16(float v);
 float half_of_float16(uint16_t h);
 uint16_t half_to_bfloat16(float v);

@@ -98,8 +98,7 @@ static const uint8_t *digits(struct decimal *d, const uint8_t *p, const uint8_t 
     return p;
 }
 
-/* Parses an exponent such as "e-5". If no digit follows the e, the e is not a part of the
- * number. */
+/* Parses an exponent such as "e-5". If no digit follows the e, the number ends before the e. */
 static const uint8_t *exponent(struct decimal *d, const uint8_t *p, const uint8_t *end)
 {
     if (p == end || (*p != 'e' && *p != 'E'))

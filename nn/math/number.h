@@ -44,10 +44,12 @@ bool number_whole(const char *text, uint64_t *value);
  * NUMBER_MAX characters. A number beyond the range of a double is infinite. */
 const uint8_t *number_read(const uint8_t *p, const uint8_t *end, double *value);
 
-/* Returns whether all of p[0..n) is one decimal number in the syntax of number_read(). */
+/* Returns whether all of p[0..n) is one decimal number in the syntax of number_read(), and sets
+ * *value. */
 bool number_is(const uint8_t *p, size_t n, double *value);
 
-/* Returns whether the whole text is one finite decimal number in the syntax of number_read(). */
+/* Returns whether the whole text is one finite decimal number in the syntax of number_read(), and
+ * sets *value. */
 bool number_real(const char *text, double *value);
 
 /* Sets *x to v / divide, rounded to float. Returns false if the result is not finite. */

@@ -26,8 +26,8 @@ double rng_unit(struct rng *r)
     return (double)(rng_u64(r) >> 11) * 0x1p-53;
 }
 
-/* Box and Muller (1958). The second number of the pair is not kept, so that each draw uses exactly
- * two numbers of the stream. */
+/* Box and Muller (1958). The method gives two normal numbers at a time. The second one is dropped,
+ * so that each draw uses exactly two numbers of the stream. */
 double rng_normal(struct rng *r)
 {
     double u = 1.0 - rng_unit(r); /* u is in (0, 1], so that its logarithm is finite. */

@@ -56,7 +56,8 @@ static inline bool simd_runs_4(void)
 #define SIMD_FN          SIMD_JOIN(SIMD_TARGET, SIMD_LANES)
 #define SIMD_INLINE      SIMD_FN static inline __attribute__((always_inline))
 
-/* Vector types without alignment: a vector may start at any float in memory. */
+/* Vector types that need only the alignment of a float, so a vector may start at any float in
+ * memory. */
 typedef float vec_16 __attribute__((vector_size(64), aligned(4), may_alias, unused));
 typedef float vec_8 __attribute__((vector_size(32), aligned(4), may_alias, unused));
 typedef float vec_4 __attribute__((vector_size(16), aligned(4), may_alias, unused));

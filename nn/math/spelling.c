@@ -51,16 +51,16 @@ size_t spelling_distance(const char *a, const char *b)
     return last[nb];
 }
 
-/* A distance of at least the length of b means that the two texts have nothing in common. They are
- * then not similar. */
+/* A distance of at least the length of b means that the two texts have nothing in common. Such
+ * texts are not similar. */
 bool spelling_enough(const char *a, const char *b)
 {
     size_t n = strlen(b), d = spelling_distance(a, b);
     return d <= (n + 2) / 4 + 1 && d < n;
 }
 
-/* A name that is similar enough replaces one that is not, even at a larger distance. This can
- * happen because a long name may differ in more letters. */
+/* A name that is similar enough replaces one that is not, even if its distance is larger: the
+ * allowed distance grows with the length of the name. */
 void spelling_try(struct spelling *n, const char *name)
 {
     size_t d = spelling_distance(n->found, name);
@@ -110,8 +110,9 @@ static struct spelling nearest(const struct spelling_specs *s, char word[WORD_MA
     return near;
 }
 
-/* Two interpretations of a text are tried: the name includes digits ("fp16"), or the colon before
- * the digits was forgotten ("topk0.1"). The one with the smaller distance is used. */
+/* A misspelt spec can be read in two ways: the name includes digits ("fp16"), or the colon before
+ * the digits was forgotten ("topk0.1"). Both are tried, and the reading with the smaller edit
+ * distance is used. */
 const char *spelling_spec(const struct spelling_specs *s, const char *found,
                           char out[SPELLING_QUESTION_MAX])
 {

@@ -1,7 +1,8 @@
 /* nn/math/spelling.h -- suggests a name for a misspelt one.
  *
  * The edit distance counts two swapped neighbours as one mistake, because this is a common typing
- * error ("loacl"). One mistake is allowed in short names, and one more for every four letters.
+ * error ("loacl"). In a name of n letters, up to 1 + (n + 2) / 4 mistakes (rounded down) are
+ * allowed, but fewer than n.
  *
  *   struct spelling near = {.found = "rign"};
  *   spelling_try(&near, "ring");

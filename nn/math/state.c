@@ -123,7 +123,7 @@ static void new_section(struct state *s, const char *name, bool floats)
 /* ---- reading ---- */
 
 /* Finds a section by its name. Sections are usually read in the order in which they were written,
- * so the search starts at the open section. */
+ * so the search starts at the section that was read last. */
 static const struct state_section *find(const struct state *s, const char *name)
 {
     size_t first = s->open != NULL ? (size_t)(s->open - s->section) : 0;

@@ -74,7 +74,7 @@ void state_close(struct state *s);
 void state_section(struct state *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* While reading: returns true if the section that is being read has more bytes. */
 bool state_more(const struct state *s);
-/* Returns true if a section of this name exists. Always true while writing. */
+/* While reading: returns true if a section of this name exists. While writing: returns true. */
 bool state_has(const struct state *s, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -1,5 +1,6 @@
-/* nn/math/thread_pool.c -- threads that wait for jobs in a queue. One lock guards the queue. A job
- * is a round of a peer, which takes much longer than holding the lock. */
+/* nn/math/thread_pool.c -- threads that wait for jobs in a queue. One lock guards the queue. One
+ * lock is enough: a job is a whole round of a peer, which takes much longer than the lock is ever
+ * held. */
 #include "nn/math/thread_pool.h"
 
 #include "nn/math/c_locale.h"

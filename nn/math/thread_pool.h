@@ -21,8 +21,9 @@ enum thread_pool_state {
     THREAD_POOL_DONE
 };
 
-/* One job. The caller sets `run` and `self`, and sets the other fields to 0; the pool uses these.
- * The struct must stay at its address from thread_pool_give() until thread_pool_await() returns. */
+/* One job. The caller sets `run` and `self`, and sets the other fields to 0; only the pool uses
+ * these. The struct must stay at its address from thread_pool_give() until thread_pool_await()
+ * returns. */
 struct thread_pool_job
 {
     /* Function that does the job. `member` is the number of the thread. 0: the caller's thread. */
@@ -34,8 +35,8 @@ struct thread_pool_job
 
 struct thread_pool; /* A thread pool. Only one thread may call its functions. */
 
-/* Starts n_members - 1 threads (1 <= n_members <= THREAD_POOL_MAX); the caller is the remaining
- * member. Returns 0, -ENOMEM, or -EAGAIN if no thread can be started. */
+/* Starts n_members - 1 threads (1 <= n_members <= THREAD_POOL_MAX); the calling thread counts as
+ * one more member, number 0. Returns 0, -ENOMEM, or -EAGAIN if no thread can be started. */
 __attribute__((warn_unused_result)) int thread_pool_open(struct thread_pool **c,
                                                          uint32_t n_members);
 /* Stops the threads. All jobs must have been awaited. c may be NULL. */

@@ -11,8 +11,8 @@ struct tile_at
 {
     const float *a, *b, *bias;
     float *c;
-    /* Number of columns of the tile. If a row of the tile is one vector, this may be less than the
-     * number of its lanes. */
+    /* Number of columns of the tile. If a row of the tile is a single vector, the tile may have
+     * fewer columns than the vector has lanes. */
     size_t part;
     size_t runs;
 };
@@ -64,7 +64,7 @@ size_t tile_lanes(void)
     return choose()->lanes;
 }
 
-/* Plain loops: the reference in the tests of all kernels. */
+/* Plain loops, with which the tests compare all kernels. */
 void tile_product_ref(const struct tile_product *t)
 {
     size_t runs = t->runs == 0 ? 1 : t->runs;

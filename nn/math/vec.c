@@ -1,5 +1,5 @@
-/* nn/math/vec.c -- sums, hashes and checks of flat vectors, with the same bits on every machine.
- * Sums use eight lanes in double, which are added in a fixed order. */
+/* nn/math/vec.c -- sums, hashes and checks of flat vectors, with the same bits on every machine. A
+ * sum consists of eight partial sums (lanes) in double, which are added in a fixed order. */
 #include "nn/math/vec.h"
 
 #include "nn/math/rng.h"

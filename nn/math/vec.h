@@ -20,9 +20,10 @@
 
 /* Attribute of functions with hot loops. The compiler makes one clone per instruction set, and one
  * is chosen at run time. All clones give equal bits, because the build allows neither fused
- * multiply-add nor reassociation. The attribute is empty for sanitizers, which cannot run ifunc
- * resolvers early, and for clang, because clang 14 names the ifunc so that other files cannot call
- * it. Tests set HEARSAY_LEVEL to compare the levels: 0 baseline, 2 AVX2, 512 AVX-512. */
+ * multiply-add nor reassociation. The attribute is empty in two cases: for sanitizers, because
+ * their code cannot run as early as the ifunc resolvers do, and for clang, because other files
+ * cannot call an ifunc that clang 14 has compiled. Tests set HEARSAY_LEVEL to compare the levels: 0
+ * baseline, 2 AVX2, 512 AVX-512. */
 #if defined(HEARSAY_LEVEL) && defined(__x86_64__)
 #if HEARSAY_LEVEL == 512
 #define VEC_CLONES __attribute__((target("arch=x86-64-v4")))

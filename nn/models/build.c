@@ -35,7 +35,7 @@ static bool reserve(void **v, size_t *cap, size_t n, size_t more, size_t size)
 }
 
 /* Makes room for more segments. Segments and their initial distributions are two arrays with the
- * same indices; model_close() frees both. */
+ * same indices, so both grow together. model_close() frees both. */
 static bool reserve_segments(struct build *b, size_t more)
 {
     struct model *m = b->m;
@@ -57,8 +57,8 @@ static size_t layer_params(const struct layer *l, struct layer_param p[LAYER_PAR
     return op->params != NULL ? op->params(l, p) : 0;
 }
 
-/* Appends a tensor as a segment. As a matrix, for codecs that need one, its rows are the first
- * dimension and its columns all other dimensions. */
+/* Appends a tensor as a segment. Its shape as a matrix, for codecs that need one, has the first
+ * dimension as rows and all other dimensions as columns. */
 static void add_segment(struct model *m, const char *name, const struct layer_param *p)
 {
     struct segment *s = &m->segments[m->n_segments];
@@ -82,7 +82,8 @@ static void add_segment(struct model *m, const char *name, const struct layer_pa
 }
 
 /* If memory runs out, no layer is added and LAYER_INPUT is returned. Callers continue, and
- * model_init() reports the failure at the end. Networks therefore need no error check per layer. */
+ * model_init() reports the failure at the end. The functions that build networks therefore need no
+ * error check after each layer. */
 int build_add(struct build *b, struct layer l, const char *name)
 {
     struct model *m = b->m;

@@ -16,8 +16,8 @@
 
 #include "nn/models/spec.h"
 
-/* Initial distribution of a segment. The i-th added segment draws from the i-th random stream,
- * whatever its position. */
+/* Initial distribution of a segment. The i-th added segment draws its values from the i-th random
+ * stream, wherever the segment lies in the flat vector. */
 enum begin_kind { BEGIN_UNIFORM, BEGIN_NORMAL };
 
 struct model_begin
@@ -39,14 +39,14 @@ struct build
 };
 
 enum {
-    /* Value of layer.from that build_add() replaces by the last layer, or by the input of the model
-     * if there is no layer. */
+    /* Value of layer.from for "the last layer added". build_add() replaces it by the index of that
+     * layer, or by LAYER_INPUT if there is none. */
     BUILD_LAST = -3,
     BUILD_NAME_MAX = 40
 };
 
-/* Appends a layer. The caller sets from, with, kind, out and the fields of the kind. Returns the
- * index of the layer. */
+/* Appends a layer. The caller sets `from`, `with`, `kind`, `out` and the fields that this kind of
+ * layer uses. Returns the index of the layer. */
 int build_add(struct build *b, struct layer l, const char *name);
 
 /* build_last() returns the index of the last layer, or LAYER_INPUT if no layer was added.
@@ -61,8 +61,8 @@ void build_normal(struct build *b, double std);
  * in the order of adding. Writes the positions to the segments, to the layers and to m->begins. */
 void build_place(struct build *b);
 
-/* Append a dense layer, or a 2x2 max-pooling layer. The new layer reads the layer that was last
- * before it. */
+/* Append a dense layer, or a 2x2 max-pooling layer. The new layer reads the output of the layer
+ * that was added before it. */
 int build_dense(struct build *b, uint32_t width, bool relu, const char *name);
 int build_maxpool(struct build *b, bool relu);
 

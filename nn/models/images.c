@@ -8,7 +8,8 @@
 #include <math.h>
 #include <stdio.h>
 
-/* Refuses data of the wrong shape. The error message names models that take data of this shape. */
+/* Refuses data whose shape the model cannot take. The error message names models that take data of
+ * this shape. */
 static int refuse_form(const struct build *b, const char *expected, char error[MODEL_ERROR_MAX])
 {
     enum data_form form = b->m->data.form;
@@ -133,8 +134,8 @@ static void he_normal(struct build *b)
     build_normal(b, sqrt(2.0 / ((double)l->out.c * l->kernel * l->kernel)));
 }
 
-/* Images of 28x28 are padded to the paper's 32x32. ReLU is applied after max-pooling. Before
- * max-pooling it would give the same result. */
+/* Images of 28x28 are padded to 32x32, the size in the paper. ReLU is applied after max-pooling,
+ * which gives the same result as before it and costs less. */
 int build_lenet5(struct build *b, const struct model_sizes *sizes, char error[MODEL_ERROR_MAX])
 {
     static const uint32_t sides[] = {28, 32, 0};
@@ -177,8 +178,8 @@ static int norm(struct build *b, int with, const char *name)
     return build_add(b, l, name);
 }
 
-/* In torchvision's names each convolution, norm, ReLU and pooling layer has a number, so layers
- * that are not added here are counted too. */
+/* In torchvision's names each convolution, norm, ReLU and pooling layer has a number, so the count
+ * `at` includes layers that are merged into others here. */
 int build_vgg11(struct build *b, const struct model_sizes *sizes, char error[MODEL_ERROR_MAX])
 {
     static const uint32_t sides[] = {32, 0};

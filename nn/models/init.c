@@ -48,8 +48,8 @@ int model_init(struct model *m, const char *spec, enum model_norm norm,
     return 0;
 }
 
-/* Each segment draws from its own stream, numbered in the order of adding. Two models that begin
- * with the same layers therefore have the same initial values in these layers. */
+/* Each segment draws from its own stream, numbered in the order in which segments were added. Two
+ * models that begin with the same layers therefore have the same initial values in these layers. */
 void model_params(const struct model *m, uint64_t seed, float *x)
 {
     for (size_t i = 0; i < m->n_segments; i++) {

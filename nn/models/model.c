@@ -48,9 +48,9 @@ float *model_forward(const struct model *m, const struct model_pass *p)
     return p->arena + p->plan->out[m->n_layers - 1];
 }
 
-/* Returns the place of the gradient of layer `of`'s output for its reader, layer i, or NULL if it
- * is not needed. Backward passes run in descending order: the last reader overwrites the gradient,
- * the other readers add to it (*add). */
+/* Returns the memory for the gradient of layer `of`'s output, for layer i, which reads that output.
+ * NULL: the gradient is not needed. Backward passes run in descending order: the reader that runs
+ * first overwrites the gradient, and the other readers add to it. *add: layer i must add. */
 static float *gradient_of(const struct model_pass *p, int of, size_t i, bool *add)
 {
     const struct model_plan *a = p->plan;

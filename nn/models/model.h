@@ -59,7 +59,8 @@ struct model
     struct layer *layers;
     size_t n_layers;
     struct segment *segments;
-    /* Initial distribution of each segment, in the order of adding. Used only inside nn/models/. */
+    /* Initial distribution of each segment, in the order in which segments were added. Used only
+     * inside nn/models/. */
     struct model_begin *begins;
     size_t n_segments;
     size_t n_params;
@@ -103,7 +104,7 @@ struct model_plan
     size_t scratch;
 };
 
-/* Value of d_out[i] if the gradient of layer i's output is not needed. */
+/* Value of model_plan.d_out[i] if the gradient of layer i's output is not needed. */
 #define MODEL_NOWHERE SIZE_MAX
 
 /* Makes a plan for batches of up to n samples. Returns 0 or -ENOMEM. */

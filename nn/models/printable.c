@@ -1,5 +1,5 @@
-/* nn/models/printable.c -- checks UTF-8. Only the first two bytes of a character need special
- * checks. */
+/* nn/models/printable.c -- checks UTF-8. In UTF-8 only the first two bytes of a character need
+ * special checks. */
 #include "nn/models/printable.h"
 
 #include <stdbool.h>
@@ -12,7 +12,7 @@ static size_t replace(char out[PRINTABLE_MAX])
 }
 
 /* Returns the length of a character that begins with this byte. 0: no character of several bytes
- * begins with it. C2 also begins control characters, which continues() refuses. */
+ * begins with it. The byte C2 also begins control characters, which continues() refuses. */
 static size_t length(uint8_t first)
 {
     return first >= 0xc2 && first <= 0xdf   ? 2

@@ -25,8 +25,8 @@ struct printable
     size_t n, need;
 };
 
-/* Converts one byte. Writes the output that is certain now, without a NUL, and returns its length
- * in bytes, which may be 0. */
+/* Converts one byte. Writes the output that later bytes cannot change, without a NUL, and returns
+ * its length in bytes, which may be 0. */
 size_t printable_put(struct printable *p, uint8_t byte, char out[PRINTABLE_MAX]);
 
 /* Ends the text. An incomplete character becomes U+FFFD. Returns the length of the output in

@@ -173,7 +173,7 @@ void shard_close(struct shard *s)
     *s = (struct shard){.count = 0};
 }
 
-/* Makes order[] the permutation of this epoch, if it is not that already. */
+/* Sets order[] to the permutation of this epoch, unless order[] already holds it. */
 static void order_epoch(struct shard *s, uint64_t epoch)
 {
     if (s->epoch == epoch)

@@ -81,9 +81,9 @@ __attribute__((warn_unused_result)) int shard_open(struct shard *s,
 void shard_close(struct shard *s);
 
 /* Assigns the samples again after a change of the live members: keys[0..n), in any order, and
- * `own`, which is added if it is missing. Has an effect only on a shard that is `auto`. If no
- * sample falls to this peer, it draws from the whole set, so that it can train. Returns 0, or
- * -ENOMEM and the shard is unchanged. */
+ * `own`, which is added if it is missing. Has an effect only on a shard that is `auto`. If this
+ * peer becomes the owner of no sample, it draws from the whole set, so that it can train. Returns
+ * 0, or -ENOMEM and the shard is unchanged. */
 __attribute__((warn_unused_result)) int shard_members(struct shard *s, const uint64_t *keys,
                                                       size_t n, uint64_t own);
 

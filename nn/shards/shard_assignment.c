@@ -1,4 +1,4 @@
-/* nn/shards/shard_assignment.c -- assigns samples to parts or to live members. The table keeps the
+/* nn/shards/shard_assignment.c -- assigns samples to parts or to live members. The table stores the
  * last result only to save time. A new table for the same members gives the same result:
  * tests/unit/nn_shard.c compares both. */
 #include "nn/shards/shard_assignment.h"
@@ -13,7 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Purposes of random streams. The purpose is the last input of a stream's key. */
+/* Purposes of random streams. Each purpose has its own random numbers, because it is part of the
+ * stream's key. */
 enum {
     DRAW_COST,
     DRAW_WEIGHT,
@@ -25,8 +26,8 @@ enum {
     DRAW_CLASSES
 };
 
-/* Value that takes the place of a class in the key of a random stream. The split iid uses it,
- * because iid has one random order for all samples and not one per class. */
+/* Key of a random stream for all samples, in place of a class. The split iid uses it, because iid
+ * has one random order for all samples and not one per class. */
 enum { ALL_SAMPLES = 256 };
 
 enum holds { NOTHING, PARTS, MEMBERS };
@@ -46,8 +47,8 @@ struct shard_owners
      * owner. */
     double *cost;
     uint32_t *scratch; /* Scratch memory: one number per sample. */
-    /* Costs of one member: one value per class, by which the random part of the cost of a sample is
-     * multiplied (dirichlet), or which is added to it (label:K). */
+    /* Values of one member for each class. With dirichlet, the random part of a sample's cost is
+     * multiplied by the value of its class. With label:K, the value is added to it. */
     double *by_class;
 };
 
@@ -104,8 +105,8 @@ static void count_up(uint32_t *v, size_t n)
         v[i] = (uint32_t)i;
 }
 
-/* Implements iid: puts all samples into random order and cuts this order into n_parts runs. Their
- * lengths differ by at most one. */
+/* Implements iid: puts all samples into random order and cuts this order into n_parts runs of
+ * consecutive samples. Their lengths differ by at most one. */
 static void parts_iid(struct shard_owners *o, uint32_t n_parts)
 {
     size_t n = o->set->n;
@@ -300,7 +301,8 @@ struct bidder
     uint64_t stream; /* Random stream from which the member's costs are drawn. */
 };
 
-/* Sets by_class[c] = 1 / weight, with a Gamma(alpha) weight per class. */
+/* Sets by_class[c] to 1 / (weight of class c), where the member draws each weight from
+ * Gamma(alpha). */
 static void draw_weights(const struct shard_owners *o, uint64_t key)
 {
     struct rng r = rng_stream(rng_key(o->seed, RNG_SHARD, key, DRAW_WEIGHT));
@@ -405,8 +407,8 @@ static uint64_t *sorted_keys(const uint64_t *keys, size_t n, uint64_t own, size_
     return v;
 }
 
-/* Removes the owners that are not in keys[]. Lists the samples that have no owner now in scratch[],
- * and returns their number. */
+/* Removes the owners that are not in keys[]. Lists the samples that thereby lose their owner in
+ * scratch[], and returns their number. */
 static size_t orphan(struct shard_owners *o, const uint64_t *keys, size_t n_keys)
 {
     size_t n = 0;
@@ -436,8 +438,8 @@ static void change_members(struct shard_owners *o, const uint64_t *keys, size_t 
     }
 }
 
-/* If the members are the same as before, this function returns after one comparison. In a simulator
- * every peer calls it. */
+/* If the members are the same as before, this function returns after one comparison. This matters
+ * in a simulator, where every peer calls it. */
 int shard_owners_members(struct shard_owners *o, const uint64_t *keys, size_t n, uint64_t own)
 {
     size_t n_keys;

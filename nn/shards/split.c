@@ -20,7 +20,8 @@ static const char *behind(const char *text, const char *prefix)
 
 static bool parse_alpha(const char *number, double *alpha)
 {
-    /* Refuses a sign and an upper-case E, so that each number has fewer spellings. */
+    /* Refuses a sign and an upper-case E. Without this rule, number_real() would accept more
+     * spellings of one number. */
     if (strchr("+-", *number) != NULL || strchr(number, 'E') != NULL || !number_real(number, alpha))
         return false;
     return *alpha >= SHARD_ALPHA_MIN && *alpha <= SHARD_ALPHA_MAX;

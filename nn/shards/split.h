@@ -4,7 +4,7 @@
  *   dirichlet:ALPHA  each class in Dirichlet(ALPHA) proportions (Hsu, Qi, Brown 2019)
  *   label:K          the samples are sorted by label and cut into K pieces per shard, and each
  *                    shard gets K random pieces (McMahan et al. 2017, section 3). A peer then has
- *                    few more than K classes
+ *                    K classes or a few more
  *   file             all samples of a file go to the same shard
  *
  * The partition belongs to the run. nn/shards/shard_assignment.h assigns the samples accordingly.

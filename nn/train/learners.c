@@ -81,8 +81,9 @@ float *learners_begin(struct learners *l, uint32_t j, uint32_t k, const float *z
     return x;
 }
 
-/* Sets `apart = (x - z) - c - velocity`, the distance of a learner from the centre after the step:
- * c pulls the learner's model x, and the centre z moves by `velocity`. */
+/* Sets `apart = (x - z) - c - velocity`, the difference between a learner's model and the centre
+ * after the step. x - z is the difference before it, c is the pull on the learner, and the centre
+ * moves by `velocity`. */
 VEC_CLONES static void part(float *restrict apart, const float *restrict x, const float *restrict z,
                             const float *restrict velocity, float pull, size_t n)
 {

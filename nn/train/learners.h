@@ -14,14 +14,14 @@
  *   apart_j = x_j - z         velocity = z - z_before
  *
  * An exchange between two steps changes z, and thereby moves all learners by the same amount. The
- * learners' mean then moves as the theory of every mixer assumes. If learners kept absolute
- * positions, the next step would move z back to their mean, and only 1/K of the exchange would
- * remain. The exchange also moves z_before along with z. The momentum therefore contains training
- * only, and exchanges do not overshoot.
+ * mean of the learners then moves by the whole exchange, as the theory of every mixer assumes. If
+ * learners kept absolute positions, the next step would move z back to their mean, and only 1/K of
+ * the exchange would remain. The exchange also moves z_before along with z. The momentum therefore
+ * contains training only, and exchanges do not overshoot.
  *
- * The centre is one step late: it moves to the mean of the learners at the start of the step.
- * Running statistics of norms have no model per learner, because no gradient depends on them. The
- * centre's statistics are the mean of the values that the learners compute in a step.
+ * The centre is one step late: a step moves it to the mean that the learners had at the start of
+ * the step. Running statistics of norms have no model per learner, because no gradient depends on
+ * them. The centre's statistics are the mean of the values that the learners compute in a step.
  */
 #ifndef NN_TRAIN_LEARNERS_H
 #define NN_TRAIN_LEARNERS_H
@@ -48,8 +48,8 @@ struct learners
     /* If there is only one learner, config.n is 0 and the other fields are not used. */
     struct learners_config config;
     float pull; /* 1 / K, where K is the number of learners. */
-    /* Distance of each learner from the centre: n vectors of n_params floats. For running
-     * statistics, their change in the current step. */
+    /* Difference between each learner's model and the centre: n vectors of n_params floats. In the
+     * places of running statistics: their change in the current step. */
     float *apart;
     float *velocity; /* Change of the centre in the last step, n_trained floats. */
     float *x; /* Models of the learners that compute now: at_once vectors of n_params floats. */

@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <math.h>
 
-/* The warm-up comes first, whatever the schedule is. */
+/* All schedules begin with the warm-up. */
 double schedule_lr(const struct schedule *s, uint64_t round)
 {
     if (round < s->warmup)
@@ -26,9 +26,10 @@ struct rates
 {
     float lr, decay;
     float momentum; /* Momentum factor. Adam: beta1. */
-    /* SGD with constant (`held`) momentum: factor of m. */
+    /* SGD with constant (`held`) momentum: factor of m in the update. */
     float pull;
-    float gain;         /* Adam: 1 - beta1. SGD with `held` momentum: factor of the gradient. */
+    /* Adam: 1 - beta1. SGD with `held` momentum: factor of the gradient in the update. */
+    float gain;
     float beta2, gain2; /* beta2 and 1 - beta2 of Adam. */
     float spread;       /* 1 / sqrt(1 - beta2^t). */
     float shrink;       /* AdamW: lr * decay. Adam: 0. */
@@ -52,8 +53,8 @@ VEC_CLONES static void step_bare(const struct place *p, const struct rates *r, s
         x[i] -= lr * (grad[i] + decay * x[i]);
 }
 
-/* SGD with momentum, in PyTorch's form: m sums gradients without the learning rate, and the
- * learning rate multiplies m. */
+/* SGD with momentum, in PyTorch's form: the gradients are summed in m without the learning rate,
+ * which then multiplies m. */
 VEC_CLONES static void step_plain(const struct place *p, const struct rates *r, size_t n)
 {
     float *restrict x = p->x, *restrict m = p->m;
@@ -113,8 +114,8 @@ VEC_CLONES static void scale(float *g, float s, size_t n)
         g[i] *= s;
 }
 
-/* A gradient that is not finite is not scaled, because scaling could hide the divergence that the
- * loss must show. */
+/* Scales the gradient down to the norm o->clip. A gradient that is not finite stays unchanged,
+ * because scaling could hide the divergence, which must become visible in the loss. */
 void optimiser_clip(const struct optimiser *o, const struct segment *segments, size_t n_segments,
                     float *grad)
 {

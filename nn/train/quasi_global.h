@@ -1,9 +1,9 @@
 /* nn/train/quasi_global.h -- momentum computed from the change of the model over a round.
  *
- * Lin, Karimireddy, Stich, Jaggi 2021, "Quasi-Global Momentum". If peers have different data, the
- * momentum of a peer's own gradients points in another direction than the common progress of all
- * peers. The change of a peer's model over a whole round, with local steps and exchange, is closer
- * to the common direction and needs no message:
+ * Source: Lin, Karimireddy, Stich, Jaggi 2021, "Quasi-Global Momentum". If peers have different
+ * data, the momentum of a peer's own gradients points in another direction than the common progress
+ * of all peers. The change of a peer's model over a whole round, with local steps and exchange, is
+ * closer to the common direction and needs no message:
  *
  *   round t     x(t)  --H local steps-->  x'  --exchange-->  x(t+1)
  *

@@ -11,8 +11,9 @@ static size_t sample_of(const struct sgd_batch *b, uint32_t i)
     return b->index != NULL ? b->index[i] : b->first + i;
 }
 
-/* Returns the sparse rows of a batch. If the samples are consecutive, the rows are used in place.
- * If the samples are given by indices, the rows are copied into the memory of `p`. */
+/* Returns the sparse rows of a batch. If the samples are consecutive, the rows of the data set are
+ * used in place. If the samples are given by indices, the rows are copied into the memory of
+ * `p`. */
 static struct sparse_rows load_rows(struct sgd_part *p, const struct sgd_batch *b)
 {
     const struct dataset *set = b->set;

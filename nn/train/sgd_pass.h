@@ -22,7 +22,7 @@ struct sgd_batch
          * first sample in the peer's sequence of samples. */
         position;
     float smoothing;
-    size_t n_mean; /* The gradient is divided by this number of rows. */
+    size_t n_mean; /* The gradient is divided by this number: the rows of the whole batch. */
     /* Passed to the model as model_pass.done. May be NULL. */
     void (*done)(void *self, size_t from);
     void *done_self;

@@ -13,8 +13,8 @@ static float *floats(size_t n)
     return aligned_alloc(64, (n * sizeof(float) + 63) / 64 * 64);
 }
 
-/* Makes the plan for evaluations, with the largest batch that fits into `room` floats, or a batch
- * of one sample. An evaluation needs less memory per sample than training, because it computes no
+/* Makes the plan for evaluations, for the largest batch that fits into `room` floats, but at least
+ * for one sample. An evaluation needs less memory per sample than training, because it computes no
  * gradients. */
 static int plan_evaluation(struct model_plan *plan, const struct model *m, size_t room)
 {
@@ -136,7 +136,7 @@ int sgd_scratch_open(struct sgd_scratch **out, const struct model *m, uint32_t b
     return 0;
 }
 
-/* Also frees a scratch that sgd_scratch_open() opened only in part before it failed. */
+/* Also frees what sgd_scratch_open() had allocated before it failed. */
 void sgd_scratch_close(struct sgd_scratch *s)
 {
     if (s == NULL)

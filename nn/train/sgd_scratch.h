@@ -22,8 +22,8 @@ struct sgd_part
      * parts. */
     float *grad;
     uint16_t *label; /* Class of each row of the part. */
-    /* The sparse rows of the part, copied from the data set: where each row starts, train.n + 1
-     * entries. */
+    /* Copy of the part's sparse rows: index in `column` and `value` at which each row begins,
+     * train.n + 1 entries. */
     size_t *start;
     uint32_t *column;        /* Column of each entry of these rows, at most train.n * longest. */
     float *value;            /* Value of each entry of these rows. */

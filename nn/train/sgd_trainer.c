@@ -77,8 +77,8 @@ static void weigh_statistics(const struct model *m, float *grad, float share)
         grad[i] *= share;
 }
 
-/* Updates the parameters from index `from` on. Then reports that these parameters have their final
- * values. */
+/* Updates the parameters from index `from` on. Then calls t->done, which reports that these
+ * parameters have their final values of the step. */
 static void step_layer(void *self, size_t from)
 {
     struct step *step = self;
@@ -109,9 +109,8 @@ static void step_others(const struct step *step)
     optimiser_step(o, &update);
 }
 
-/* Returns the batch of `n` samples that begins at sample `from` of those that were drawn for this
- * step. The gradient is divided by the rows of the whole batch, so the gradients of its parts can
- * simply be added. */
+/* Returns a part of this step's samples: `n` of them, from number `from` on. Each part's gradient
+ * is divided by the rows of the whole batch, so the gradients of the parts can simply be added. */
 static struct sgd_batch training_batch(const struct step *step, size_t from, uint32_t n)
 {
     const struct sgd_config *c = &step->t->config;
@@ -217,7 +216,7 @@ static void begin_layers(struct step *step)
         step->n_left++;
 }
 
-/* Reports to the watchdog that a batch is done. */
+/* Reports to the job watchdog that a batch is done. */
 static void sign(const struct sgd_trainer *t)
 {
     if (t->sign != NULL)
@@ -392,7 +391,7 @@ static void trainer_state(void *self, struct state *s)
 
 /* --- evaluation --- */
 
-enum { SPREAD = 8 /* Samples per group of neighbours that are evaluated together. */ };
+enum { SPREAD = 8 /* Number of consecutive samples in a group that is evaluated together. */ };
 
 struct evaluation
 {
@@ -401,9 +400,9 @@ struct evaluation
     size_t n;
 };
 
-/* Returns the index in the held-out set of sample `at` of an evaluation, which uses e->n samples.
- * If these are not all, groups of SPREAD neighbours are spread over the whole set, because files
- * may be sorted by label. */
+/* Returns the index in the held-out set of sample number `at` of an evaluation, which uses e->n
+ * samples. If the set has more samples, groups of SPREAD consecutive samples are taken from the
+ * whole set at equal distances, because files may be sorted by label. */
 static size_t place(const struct evaluation *e, size_t at)
 {
     size_t all = e->t->config.test->n, block = at / SPREAD;
@@ -411,8 +410,8 @@ static size_t place(const struct evaluation *e, size_t at)
     return e->n == all ? at : at + room * block / blocks;
 }
 
-/* Evaluates part k of the held-out samples, without augmentation and label smoothing. Part 0 is at
- * least as long as any other part, so only part 0 reports progress to the watchdog. */
+/* Evaluates part k of the held-out samples, without augmentation and label smoothing. Only part 0,
+ * which is at least as long as any other part, reports progress to the watchdog. */
 static void evaluate_part(void *self, uint32_t k)
 {
     static const struct augment as_it_is = {.crop = false};
@@ -425,8 +424,8 @@ static void evaluate_part(void *self, uint32_t k)
     p->loss = (struct loss){0};
     size_t most = s->eval.n, n;
     for (size_t at = begin; at < end; at += n) {
-        /* If only some samples are evaluated, a batch must stay within one group of SPREAD
-         * neighbours, because a batch consists of consecutive samples. */
+        /* If only some samples are evaluated, a batch must stay within one group of SPREAD samples,
+         * because only the samples of a group are consecutive. */
         if (e->n < c->test->n)
             most = s->eval.n < SPREAD - at % SPREAD ? s->eval.n : SPREAD - at % SPREAD;
         n = end - at < most ? end - at : most;
@@ -476,8 +475,8 @@ static void trainer_evaluate(void *self, const float *x, uint64_t max_samples,
 
 /* --- the trainer --- */
 
-/* Checks that the data have the shape that the model expects. Otherwise samples would be read
- * beyond their end. */
+/* Checks that the data have the shape that the model expects. With other data, samples would be
+ * read beyond their end. */
 static int check_shape(const struct model *m, const struct dataset *d, char error[MODEL_ERROR_MAX])
 {
     const struct data_shape *a = &m->data, *b = &d->shape;

@@ -95,8 +95,9 @@ __attribute__((warn_unused_result)) int sgd_trainer_init(struct sgd_trainer *t,
                                                          char error[MODEL_ERROR_MAX]);
 void sgd_trainer_close(struct sgd_trainer *t);
 
-/* Returns the batch size for which a shared scratch must be opened. `batch` and `learners` are the
- * configuration of a trainer that uses the scratch with `threads` threads. */
+/* Returns the batch size for which a shared scratch must be opened. `batch` and `learners` are
+ * those of the trainers that will share the scratch, and `threads` is the number of threads of the
+ * scratch. */
 static inline uint32_t sgd_trainer_samples(uint32_t batch, uint32_t learners, uint32_t threads)
 {
     return learners > 1 ? batch * threads : batch;

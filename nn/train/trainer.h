@@ -20,8 +20,8 @@
 /* Result of steps() or of evaluate(). */
 struct trainer_report
 {
-    /* Mean loss of the rows. NaN with n_samples 0: the loss is not known, so the check for
-     * divergence ignores it. */
+    /* Mean loss of the rows. If n_samples is 0, the loss is NaN and means "not known", so the check
+     * for divergence ignores it. */
     double loss;
     double accuracy; /* Share of rows that the model classifies correctly, in [0, 1]. */
     /* Share of the evaluated rows that have the most frequent label. A model that ignores its
@@ -31,8 +31,7 @@ struct trainer_report
      * has one row per byte. */
     uint64_t n_samples;
     /* True: the training program left the run during steps(), so the node leaves the run, too. x is
-     * unchanged, unless x is the trainer's memory. In that case x has the values that the program
-     * left there. */
+     * unchanged, unless x is memory of the training program, which may have changed it. */
     bool abandoned;
 };
 
@@ -55,7 +54,8 @@ struct trainer
     uint32_t batch; /* Number of samples of one local step. 0: not known. */
 
     /* Writes the run's initial model to x. The model depends on the run only, so every peer writes
-     * the same bits. Exception: if begins() exists, init() may write another model. */
+     * the same bits. Exception: if begins() is not NULL, init() may write a different model, and
+     * begins() says whether it is the initial one. */
     void (*init)(void *self, float *x);
 
     /* Returns whether x is the run's initial model, bit for bit. x may come from an untrusted peer.
