@@ -31,15 +31,15 @@ const char *codec_level(void)
     return simd_level();
 }
 
-/* The flag SIMD_AHEAD is set, because most callers read through a whole model, so prefetching saves
- * time. */
+/* The flag SIMD_AHEAD is set, because most callers read through a whole model: prefetching the data
+ * ahead then saves time. */
 uint32_t codec_load(float *restrict v, const float *x, const float *x_hat, size_t n)
 {
     return simd_load(v, x, x_hat, n, SIMD_AHEAD).max;
 }
 
-/* The arithmetic uses integers, because sender and receiver must compute the same k. A product of
- * doubles could round to either side when ratio * n is a whole number. */
+/* The arithmetic uses integers, because sender and receiver must compute the same number of
+ * elements, k. A product of doubles could round to either side when ratio * n is a whole number. */
 size_t codec_share(uint64_t billionths, size_t n)
 {
     return (size_t)((billionths * n + 999999999u) / 1000000000u);
@@ -53,8 +53,8 @@ double codec_sum(const double *v, size_t n)
     return sum;
 }
 
-/* The block is decoded with the function that the receiver uses. Therefore the measured error is
- * exactly the error at the receiver. */
+/* The block is decoded by the same function as at the receiver, so the measured error is exactly
+ * the receiver's error. */
 double codec_error2(const struct codec_values *f, const int64_t *arg, const uint8_t *src,
                     const float *v, size_t n)
 {
@@ -68,8 +68,9 @@ double codec_error2(const struct codec_values *f, const int64_t *arg, const uint
     return e2;
 }
 
-/* pow() may differ in its last bit between two C libraries. This is harmless: during a warm-up the
- * message contains the number of elements, so the receiver does not compute the ratio. */
+/* pow() may differ in its last bit between two C libraries, so two machines may compute different
+ * ratios. This is harmless: during a warm-up the message contains the number of elements, so the
+ * receiver does not compute the ratio. */
 uint64_t codec_warm_share(uint64_t billionths, uint64_t warm, uint64_t round)
 {
     if (round >= warm)

@@ -100,9 +100,9 @@ enum codec_param_kind {
     CODEC_CHOICE /* One of the words in `choices`, stored as its index in that list. */
 };
 
-/* Marks an argument that the user left out, until its default is filled in. As codec_param.preset
- * it says that the parameter has no fixed default: either the user must give the argument, or
- * codec.settle() computes it (codec_param.settled). */
+/* Value of an argument that the user left out, until its default is filled in. In
+ * codec_param.preset, the value means that the parameter has no fixed default: either the user must
+ * give the argument, or codec.settle() computes it (codec_param.settled). */
 #define CODEC_UNSET INT64_MIN
 
 /* One parameter of a codec, such as the number of bits per value. In the array codec.params the
@@ -301,7 +301,7 @@ struct codec_body
     /* True: each tensor is always a unit by itself, as for codecs that encode matrices. */
     bool by_tensor;
     /* Size in bytes of a message for a unit of this shape with n >= 1 elements: bound() returns the
-     * largest possible size, and nominal() the size of a typical message. */
+     * largest possible size, and nominal() the typical size. */
     size_t (*bound)(const int64_t *arg, const struct codec_shape *shape);
     size_t (*nominal)(const int64_t *arg, const struct codec_shape *shape);
     /* Returns the number of bytes of scratch memory that encode() needs. NULL: none. */
@@ -380,8 +380,8 @@ struct codec_stage
     int64_t arg[CODEC_ARGS_MAX];
 };
 
-/* If a unit has a selector and a values codec, each gets a random stream of its own. Both streams
- * are derived from the key of the unit with these numbers. */
+/* If a unit has a selector and a values codec, each of the two draws from its own random stream.
+ * The keys of both streams are derived from the key of the unit and these numbers. */
 enum codec_stream { CODEC_STREAM_SELECT = 1, CODEC_STREAM_VALUES };
 
 /* Writes v[0..n) = x - x_hat, with -0 turned into +0. Returns the bit pattern of the largest

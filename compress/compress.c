@@ -62,8 +62,8 @@ struct compress
     float *memory;
 };
 
-/* spec_print() cannot fail here, because spec_parse() rejects a specification with a canonical text
- * that is too long. */
+/* spec_print() cannot fail here: spec_parse() has rejected every specification whose canonical text
+ * is too long. */
 int compress_canonical(const char *spec, char canonical[COMPRESS_SPEC_MAX],
                        char error[COMPRESS_ERROR_MAX])
 {
@@ -95,8 +95,8 @@ bool compress_idle_rule(const char *spec, const struct segment *segments, size_t
             continue;
         struct spec one = {.n_rules = 1, .rule = {s.rule[i]}};
         bool whole = spec_print(&one, rule);
-        /* The text of one rule fits into the buffer, because the text of all rules together
-         * fits. */
+        /* The text of one rule fits into the buffer, because the text of all rules together fits
+         * into a buffer of this size. */
         assert(whole);
         return true;
     }
@@ -274,8 +274,8 @@ size_t compress_bound(const struct compress *c)
     return c->bound;
 }
 
-/* The caller plans bandwidth with the typical size, because the bound of a variable-length code can
- * be far too large. */
+/* Bandwidth is planned with the typical size, because the largest size of a variable-length code
+ * can be far larger. */
 size_t compress_nominal(const struct compress *c)
 {
     return c->nominal;
@@ -379,9 +379,9 @@ void compress_begin(struct compress *c)
     c->n_left = c->units.n;
 }
 
-/* A part of the message must be contiguous. A unit that begins before `from` in the model therefore
- * ends the part. All units before it in the message have to wait, even those that lie after `from`
- * in the model. */
+/* A part of the message must be contiguous. Units are therefore taken from the end of the message
+ * up to the first unit that begins before `from` in the model. All earlier units of the message
+ * have to wait, even those that lie after `from` in the model. */
 int compress_part(struct compress *c, const struct compress_input *in, size_t from, uint8_t *dst,
                   size_t *len)
 {

@@ -73,7 +73,7 @@ size_t compress_bound(const struct compress *c);
 size_t compress_nominal(const struct compress *c);
 
 /* Input of the encoder: the model `x` and its replica `x_hat`, the key `draw` of all random
- * choices, and the number of the `round`, which selectors with a warm-up need. */
+ * choices, and the number `round` of the run's round, which selectors with a warm-up need. */
 struct compress_input
 {
     uint64_t draw, round;

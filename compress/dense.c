@@ -21,8 +21,8 @@ static size_t block_of(const struct codec_stage *c, size_t n)
 }
 
 /* Limits of a batch: largest number of elements and of blocks that are loaded before the first
- * block is encoded. While the sums of one block are added up, the CPU already reads the next block.
- * A batch fits into the L1 cache. */
+ * block is encoded. Loading several blocks at once lets the CPU read the next block while it adds
+ * up the sums of one. A batch fits into the L1 cache. */
 enum { BATCH_ELEMENTS = 2048, BATCH_MAX = 16 };
 
 /* Returns the number of blocks of `block` elements that are loaded together as a batch. At least
@@ -63,8 +63,8 @@ struct batch
 };
 
 /* Loads the batch that begins at element `at` and computes the sums of each block. Adds the sums of
- * squares to stat->x2. Returns false if an element is too large, infinite or NaN. All three cases
- * show in the bit pattern of the largest magnitude. */
+ * squares to stat->x2. Returns false if an element is too large, infinite or NaN. The bit pattern
+ * of the largest magnitude shows all three cases. */
 static bool load_blocks(const struct codec_stage *c, const struct codec_source *s, size_t at,
                         const struct dense_scratch *scratch, struct batch *to,
                         struct compress_stat *stat)

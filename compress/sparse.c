@@ -23,9 +23,9 @@ static const struct codec_selector *selector_of(const struct sparse *c)
     return c->selector->codec->selector;
 }
 
-/* Returns true if the message must contain k, the number of chosen elements. With a warm-up, a
- * selector with a seed computes k from the round, and the receiver cannot do so because a message
- * does not contain the round. */
+/* Returns true if the message must contain k, the number of chosen elements. With a warm-up, k
+ * depends on the round, which a message does not contain, so a selector that sends a seed must also
+ * send k. */
 static bool sends_k(const struct sparse *c)
 {
     const struct codec_selector *f = selector_of(c);

@@ -221,7 +221,7 @@ static const struct codec_param *option_of(const struct codec_stage *stage, stru
     return NULL;
 }
 
-/* State of the parser while it parses one rule. */
+/* Rule that is being parsed, and state of the parser. */
 struct parser
 {
     struct spec_rule *rule;
@@ -440,7 +440,8 @@ static int check_scope(struct parser *p)
     const struct spec_rule *r = p->rule;
     if (r->body.codec == NULL || !r->body.codec->body->by_tensor)
         return 0;
-    /* "scope=layer" is allowed, because it says what a matrix codec does anyway. */
+    /* "scope=layer" is allowed for a matrix codec, because it has no other effect than the
+     * default. */
     bool other = p->scoped && r->scope != SPEC_LAYER;
     p->rule->scope = SPEC_LAYER;
     if (!other)

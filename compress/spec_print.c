@@ -69,8 +69,8 @@ static const struct codec_param *param_at(const struct codec *codec, size_t i)
 }
 
 /* Returns true if argument i equals the value that the parser would fill in if the argument were
- * left out. Asks spec_settle(), which the parser also uses. Printer and parser therefore agree
- * about defaults. */
+ * left out. The function asks spec_settle(), which the parser also uses, so printer and parser
+ * agree about defaults. */
 static bool implied(const struct codec_stage *stage, size_t i)
 {
     char why[COMPRESS_ERROR_MAX];
@@ -157,8 +157,9 @@ static void print_scope(struct printer *p, const struct spec_rule *r)
         print(p, ",scope=block:%lld", (long long)r->block);
 }
 
-/* Returns true if the values codec of the rule is the default of its selector. Compares the printed
- * texts, because the user may have written the default values explicitly. */
+/* Returns true if the values codec of the rule is the default of its selector. Compares the
+ * canonical texts of the two codecs, because the user may have written the default values
+ * explicitly. */
 static bool coder_is_default(const struct spec_rule *r)
 {
     const char *coder = r->selector.codec->selector->coder;

@@ -7,8 +7,8 @@
 
 #include "nn/math/vec.h"
 
-/* Adds v to y. Both ends of an edge use this loop. Each addition belongs to one element only, so
- * the result has the same bits for every vector width. */
+/* Adds v to y. Both ends of an edge use this loop, and their results are equal bit for bit: each
+ * addition belongs to one element only, so the vector width does not matter. */
 VEC_CLONES static void add_floats(float *restrict y, const float *restrict v, size_t n)
 {
     for (size_t i = 0; i < n; i++)

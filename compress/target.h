@@ -22,7 +22,7 @@ struct piece
     size_t n;
 };
 
-/* Place in the replica to which a decoder adds the values of one unit. */
+/* The elements of a replica to which a decoder adds the values of one unit. */
 struct target
 {
     float *x; /* The replica: a vector with all elements of the model. */

@@ -20,8 +20,8 @@ static size_t rule_of(const struct spec *spec, const struct segment *segment)
     return 0;
 }
 
-/* Returns true if each segment (tensor) of the rule is a unit by itself. This is so if the scope is
- * "layer", or if the rule has a matrix codec, for which the scope does not matter. */
+/* Returns true if each segment (tensor) of the rule is a unit by itself. This holds for the scope
+ * "layer", and for any rule with a matrix codec. */
 static bool by_segment(const struct spec_rule *r)
 {
     return r->scope == SPEC_LAYER || (r->body.codec != NULL && r->body.codec->body->by_tensor);
@@ -100,8 +100,8 @@ static void build_rule(struct builder *b, const struct spec *spec, size_t rule,
     }
 }
 
-/* Returns an upper limit for the number of units, which is also one for the number of pieces. Both
- * arrays get this size. Each segment, each rule and each block ends at most one unit or piece. */
+/* Returns an upper limit for the number of units and also for the number of pieces: each segment,
+ * each rule and each block ends at most one unit or piece. Both arrays get this size. */
 static size_t most_units(const struct spec *spec, size_t dim, size_t n_segments)
 {
     size_t most = n_segments + spec->n_rules;

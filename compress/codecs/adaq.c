@@ -50,8 +50,8 @@ static const struct codec_param adaq_params[] = {
     {.name = NULL},
 };
 
-/* The number of positive values to choose and the number of negative ones are each rounded up.
- * Their sum exceeds the share of all n values by at most one. */
+/* The number of positive values to choose and the number of negative ones are each rounded up, so
+ * their sum may exceed the rounded share of all n values by one. */
 static size_t adaq_most(const int64_t *arg, size_t n)
 {
     size_t share = keep_most(arg, n);
@@ -62,11 +62,11 @@ static size_t adaq_most(const int64_t *arg, size_t n)
 struct side
 {
     uint32_t count[DIGIT_SIZE]; /* Histogram of the digit that is searched at present. */
-    /* Digits that have been found of the k-th largest magnitude. At the end its whole bit
-     * pattern. */
+    /* The leading digits of the k-th largest magnitude, as far as they are known. At the end of the
+     * search: all its bits. */
     uint32_t key;
-    /* Rank of the k-th largest magnitude among the magnitudes that begin with the digits found. At
-     * the end the number of chosen values that equal the k-th largest magnitude. */
+    /* Rank of the k-th largest magnitude among the magnitudes with the same leading digits. At the
+     * end of the search: the number of chosen values that equal the k-th largest magnitude. */
     size_t left;
     size_t k;
 };
@@ -78,7 +78,8 @@ static inline uint32_t key_of(uint32_t bits)
 }
 
 /* Adds the number of positive values to size[0] and the number of negative values to size[1]. Zeros
- * have no sign. In a histogram they fall into the lowest cell, which the search never reaches. */
+ * count for neither sign. In the histograms they fall into the lowest cell, which the search never
+ * reaches. */
 VEC_CLONES static void count_sides(const float *v, size_t n, size_t size[SIDES])
 {
     uint32_t above = 0;
@@ -149,16 +150,15 @@ VEC_CLONES static void mark_sides(uint8_t *restrict mark, const float *restrict 
         mark[i] = (v[i] >= above) | (v[i] <= below);
 }
 
-/* Copies the chosen elements to `pick`. Of the values that equal a threshold, only as many are
- * copied as are still wanted. */
+/* Copies the chosen elements to `pick`. Of the values that equal a threshold, the first side[].left
+ * are copied. */
 static void collect_sides(const struct codec_source *s, struct side side[SIDES],
                           struct codec_pick *pick)
 {
     float v[CODEC_CHUNK];
     uint8_t mark[CODEC_CHUNK];
     uint32_t local[CODEC_CHUNK];
-    /* If no value of a sign is to be chosen, the threshold of that sign is a number that no element
-     * reaches. */
+    /* If no value of a sign is to be chosen, its threshold is a number that no element reaches. */
     float above = side[0].k > 0 ? bytes_to_float(side[0].key) : CODEC_LIMIT;
     float below = side[1].k > 0 ? -bytes_to_float(side[1].key) : -CODEC_LIMIT;
     pick->k = 0;
@@ -185,9 +185,9 @@ static void collect_sides(const struct codec_source *s, struct side side[SIDES],
 
 /* ---- Candidates ---- */
 
-/* The threshold for a sign is estimated as the value of a certain rank among the `size` sampled
- * values of that sign. Returns this rank: the expected rank plus five standard deviations, so that
- * the threshold is rarely too high. */
+/* Returns a rank among the `size` sampled values of one sign: the value of this rank is the
+ * estimated threshold of the sign. The rank is the expected one plus five standard deviations, so
+ * that the threshold is rarely too high. */
 static size_t rank_of(double share, size_t size)
 {
     double mean = share * (double)size;
@@ -195,8 +195,8 @@ static size_t rank_of(double share, size_t size)
     return rank < size ? rank : size;
 }
 
-/* Returns the number of candidates that there is room for: twice the number that is expected if
- * both signs have similar values. */
+/* Returns the number of candidates that there is room for: twice the expected number of candidates.
+ * The expectation assumes that both signs have similar values. */
 static size_t room_for(double share, size_t n)
 {
     double m = (double)sample_size(n);

@@ -42,8 +42,8 @@ static size_t adath_typical(const int64_t *arg, size_t n)
     return (n + TYPICAL_PART - 1) / TYPICAL_PART;
 }
 
-/* The threshold is share * max |v|. Rounding never takes it above max |v|, so at least the largest
- * value is selected. */
+/* The threshold is share * max |v|. Rounding never makes the threshold larger than max |v|, so at
+ * least the largest value is selected. */
 static int adath_select(const int64_t *arg, const struct codec_source *s, struct codec_pick *pick)
 {
     uint32_t max;

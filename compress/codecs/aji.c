@@ -21,7 +21,7 @@
 #include "compress/codecs/select.h"
 #include "compress/coding/bytes.h"
 
-/* The largest number of selected values is twice the wanted number, plus this number. */
+/* The largest number of selected values is twice the wanted number, plus SLACK. */
 enum { SLACK = 64 };
 
 static const struct codec_param aji_params[] = {
@@ -69,8 +69,8 @@ static struct sample carve(uint8_t *at, size_t m, size_t rank)
     return s;
 }
 
-/* The sample and the exact top-k search share one scratch area, because the search begins when the
- * sample is no longer needed. */
+/* Returns the scratch size in bytes. The sample and the exact top-k search share one area, because
+ * the search begins when the sample is no longer needed. */
 static size_t aji_scratch(const int64_t *arg, size_t n)
 {
     size_t m = sample_size(n);

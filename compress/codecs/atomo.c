@@ -100,8 +100,8 @@ static size_t atomo_nominal(const int64_t *arg, const struct codec_shape *shape)
 struct triple
 {
     size_t i; /* Index of the triple; sigma_i descends with i. */
-    /* Factor of u_i v_i^T in the decoded matrix. It is meant for the matrix scaled so that its
-     * largest element is in [1, 2). */
+    /* Factor of u_i v_i^T in the decoded matrix. It belongs to the scaled matrix, whose largest
+     * element is in [1, 2). */
     double scale;
 };
 
@@ -199,13 +199,13 @@ static void fill_water(double *p, const float *s, size_t rank, size_t r)
         p[i] = fmin(1.0, (double)(r - certain) * (double)s[i] / left);
 }
 
-/* Draws each triple with its probability. Sets the scale of those drawn, for scale=raw or scale=ls
- * (see the top of this file). Draws at most `limit` triples. */
+/* Draws each triple with its probability. Sets triple.scale of each drawn triple, by the rule of
+ * scale=raw or scale=ls (see the top of this file). Draws at most `limit` triples. */
 static void draw_triples(struct spectrum *w, const int64_t *arg, size_t rank, size_t limit,
                          uint64_t key)
 {
-    /* The inner product <M, C> of the matrix and its decoded form, and |C|^2, both computed with
-     * beta = 1. The beta of scale=ls is their quotient. */
+    /* dot is the inner product <M, C> of the matrix and its decoded form, and c2 is |C|^2, both
+     * computed with beta = 1. With scale=ls, beta is dot / c2. */
     double dot = 0.0, c2 = 0.0;
     fill_water(w->p, w->svd.s, rank, (size_t)arg[ATOMO_R]);
     for (size_t i = 0; i < rank && w->n_taken < limit; i++) {
@@ -239,8 +239,8 @@ static void put_factors(const struct spectrum *w, const struct codec_shape *shap
     }
 }
 
-/* If the decomposition fails, nothing is sent. The replica stays correct, and the difference is
- * part of the next message. */
+/* If the decomposition fails, nothing is sent. The replica stays correct, and the next message
+ * contains the difference again. */
 static int encode_triples(const int64_t *arg, const struct codec_shape *shape,
                           const struct codec_source *s, struct spectrum *w, uint8_t *dst,
                           struct compress_stat *stat)

@@ -34,8 +34,8 @@ static size_t bf16_size(const int64_t *arg, size_t n)
 }
 
 /* Returns the upper 16 bits of a positive float, given as its bit pattern, rounded to nearest even.
- * The function adds half a step minus one, plus one if the last remaining bit is odd. A carry into
- * the exponent gives the correct next power of two. */
+ * The function adds 0x7fff, which is half a step minus 1, plus 1 if the last remaining bit is 1,
+ * and cuts off the lower half. A carry into the exponent gives the correct next power of two. */
 static inline uint32_t upper_half(uint32_t abs)
 {
     return (abs + 0x7fffu + (abs >> 16 & 1)) >> 16;

@@ -89,7 +89,8 @@ static struct grid grid_of(unsigned steps, float max)
     return (struct grid){shift, 0.5f * (float)steps / (max * shift), (float)steps};
 }
 
-/* Returns the position c on the grid, clamped to [0, L] in case rounding moved it past an end. */
+/* Returns the position c on the grid, clamped to [0, L], because rounding may have moved it out of
+ * this range. */
 static inline float clamped(float c, float steps)
 {
     c = c > 0.0f ? c : 0.0f;

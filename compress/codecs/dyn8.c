@@ -67,8 +67,8 @@ static size_t dyn8_size(const int64_t *arg, size_t n)
 /* Returns the code of the magnitude nearest to a, for a in [0, 1]. In decade z (magnitudes around
  * 10^-z) the codes are `parts` to `2 * parts - 1`, with parts = 2^(6-z). The magnitudes of a decade
  * are equally spaced, so the code is the integer part of a linear function of a. Between the last
- * magnitude of a decade and the border above it the code is constant. There are no branches, so
- * that loops over this function vectorise. */
+ * magnitude of a decade and the border above it the code is constant. The function has no branches,
+ * so that loops over it vectorise. */
 static inline uint32_t nearest(float a)
 {
     float parts = 64.0f;
@@ -87,15 +87,15 @@ static inline uint32_t nearest(float a)
     STEP_DOWN(1e-6, 1);
 #undef STEP_DOWN
     float zero = a < (float)(ENTRY(1e-6, 1, 0) / 2) ? 0.0f : 1.0f;
-    /* The term 8/9 is 1 - 0.1 / 0.9. The lower end of a decade is 0.1 of its upper end, and has the
-     * code `parts`. */
+    /* The lower end of a decade, 0.1 of its upper end, has the code `parts`. This determines the
+     * term 8/9 = 1 - 0.1 / 0.9. */
     float code = a * slope + parts * (8.0f / 9.0f);
     float last = 2.0f * parts - 0.5f;
     return (uint32_t)(int32_t)((code < last ? code : last) * zero);
 }
 
-/* Computes the codes of n values. shift * inv is 1 / scale. It is given as two factors, because one
- * factor may be out of the range of a float. */
+/* Computes the codes of n values. shift * inv is 1 / scale. It is given as two factors, because the
+ * product may be out of the range of a float. */
 VEC_CLONES static void codes_of(uint8_t *restrict code, const float *restrict v, size_t n,
                                 float shift, float inv)
 {
@@ -150,8 +150,8 @@ VEC_CLONES static struct seen look_at_codes(const uint8_t *code, size_t n)
     return (struct seen){top, bare};
 }
 
-/* The largest value of a valid block has the largest code. A message with a scale above 0 but
- * without that code is therefore invalid. */
+/* In a valid block with a scale above 0, the largest value has the largest code. A block with such
+ * a scale but without that code is rejected. */
 static bool dyn8_check(const int64_t *arg, const uint8_t *src, size_t n)
 {
     (void)arg;

@@ -42,8 +42,8 @@ static inline size_t together(size_t left)
 }
 
 /* Computes sum[k] = <v, column k of q> for the n elements of v, for k < count. Reads up to
- * FACTORS_LANES elements past the end of v. They must be finite, because they are multiplied by
- * zeros of q. */
+ * FACTORS_LANES elements past the end of v and multiplies them by zeros of q, so these elements
+ * must be finite. */
 static inline __attribute__((always_inline)) void dots(double *restrict sum,
                                                        const float *restrict v,
                                                        const float *restrict q, size_t stride,

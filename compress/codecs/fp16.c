@@ -55,8 +55,8 @@ static size_t fp16_size(const int64_t *arg, size_t n)
     return 1 + 2 * n;
 }
 
-/* The error is measured between the multiplied values and their binary16 codes. Undoing the
- * multiplication adds no error, because the factor is a power of two. */
+/* The error is measured between the multiplied values and their binary16 codes. This is exact: the
+ * factor is a power of two, so undoing the multiplication adds no error. */
 static double fp16_encode(const int64_t *arg, const struct codec_block *b, uint8_t *dst)
 {
     (void)arg;

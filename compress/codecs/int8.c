@@ -53,7 +53,7 @@ static float scale_of(float max)
 }
 
 /* Returns the factors that map values to codes. Values are first multiplied by `shift`, a power of
- * two near 1 / M. After that a step between two codes is about 1/127 to 2/127, so that no division
+ * two near 1 / M. The step between two codes is then about 1/127 to 2/127, so that no division
  * involves a very small or very large number. `inv` is 1 / step. For a normal scale, `inv` is
  * computed without `step`, because two dependent divisions would delay a block of 256. */
 static struct simd_bytes grid_of(float max, float scale)
@@ -82,7 +82,7 @@ static double int8_put(const int64_t *arg, const struct codec_block *b, float sc
 }
 
 /* The divisions of the next block are computed before the present block is rounded, so that the CPU
- * need not wait for them. The grid of a block with scale 0 is never used. */
+ * need not wait for them. If the scale of a block is 0, its factors are computed but not used. */
 static double int8_encode_all(const int64_t *arg, const struct codec_block *b, size_t count,
                               uint8_t *dst)
 {

@@ -40,7 +40,7 @@ static inline uint64_t keep_billionths(const int64_t *arg, uint64_t round)
 }
 
 /* Number of elements that are chosen out of n, rounded up. keep_count() returns it for the given
- * round, keep_most() for round 0, in which it is largest, and keep_typical() for the time after the
+ * round, keep_most() for round 0, in which it is largest, and keep_typical() for rounds after the
  * warm-up. */
 static inline size_t keep_count(const int64_t *arg, size_t n, uint64_t round)
 {

@@ -158,7 +158,7 @@ static size_t lc3_check(const int64_t *arg, const struct codec_shape *shape, con
     return proper ? head + stream_len : 0;
 }
 
-/* Decodes one group of digits at a time, so that a small buffer is enough. */
+/* Decodes one group of digits (quartic.h) at a time, so that a small buffer is enough. */
 static size_t lc3_apply(const int64_t *arg, const struct codec_shape *shape, const uint8_t *src,
                         size_t len, struct target *t)
 {

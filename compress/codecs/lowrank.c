@@ -16,7 +16,7 @@
  * bound.
  *
  * A column of Q that is zero is drawn at random. If a column of M Q is zero (less than 1e-6 of its
- * possible size), the column of P is drawn at random instead. Otherwise an encoder with a
+ * possible size), the column of P is drawn at random instead. Without this rule, an encoder with a
  * remembered Q that is orthogonal to M would never send anything. No quantity is compared with an
  * absolute size, and M is scaled by powers of two. Thus 2^k M gives the same P and 2^k Q', bit for
  * bit.
@@ -279,7 +279,7 @@ static void load_block(const struct step *w, const struct matrix_tile *t, float 
 }
 
 /* Computes Q' = M^T P, where P is read from the message, in which it is rounded to floats. The
- * receiver uses the same P, so this Q' gives the smallest error. */
+ * receiver uses this rounded P, too, so this Q' gives the smallest error. */
 static void multiply_by_p(const struct step *w, const uint8_t *message, float shift)
 {
     size_t m = w->f.m, n = w->f.n;
@@ -314,8 +314,7 @@ static double projection_error2(const struct step *w, const uint8_t *message)
     return e2 > 0.125 * w->x2 && e > -60 ? e2 : matrix_error2(&w->shape, w->f.r, message, w->s);
 }
 
-/* The memory of the encoder is written last. If an error occurs before that, the memory is
- * unchanged. */
+/* The memory of the encoder is written last, so an error leaves it unchanged. */
 static int encode_factors(struct step *w, const struct codec_desk *desk, uint8_t *dst, size_t *len,
                           struct compress_stat *stat)
 {

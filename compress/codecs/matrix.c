@@ -11,8 +11,8 @@
 
 #include "nn/math/vec.h"
 
-/* Largest allowed element of a column of P. The columns are unit vectors. The excess over 1 allows
- * for rounding. */
+/* Largest allowed element of a column of P. The columns are unit vectors. The excess over 1, the
+ * largest element of a unit vector, allows for rounding. */
 #define UNIT_MOST 1.001f
 
 /* Bit pattern of the float infinity. NaN has larger bit patterns. */
@@ -81,7 +81,7 @@ size_t matrix_q_at(const struct codec_shape *shape, size_t r, size_t k)
     return 4 * (r * shape->rows + k * shape->cols);
 }
 
-/* Adding 0 turns a -0 that rounding may produce into +0, because matrix_check() rejects -0. */
+/* Rounding may produce a -0, which matrix_check() rejects. Adding 0 turns it into +0. */
 VEC_CLONES void matrix_put(uint8_t *restrict dst, const double *restrict v, size_t n, double scale)
 {
     for (size_t i = 0; i < n; i++)
@@ -123,14 +123,14 @@ bool matrix_check(const struct codec_shape *shape, size_t r, const uint8_t *src)
         most += (double)bytes_to_float(p) * (double)bytes_to_float(q);
         any |= q;
     }
-    /* The factor 1 - 2^-16 makes the limit smaller by more than the rounding errors of r
-     * additions. */
+    /* The sum of r products is computed with rounding errors. The factor 1 - 2^-16 lowers the limit
+     * by more than these errors. */
     return any != 0 && most < (double)CODEC_LIMIT * (1.0 - 0x1p-16);
 }
 
 /* Computes one tile of the decoded matrix C = P Q^T in v. Two columns of P and Q are processed at a
- * time, so that the tile is read and written half as often. They are added in the same order as one
- * by one. */
+ * time, so that the tile is read and written half as often. The order of additions is the same as
+ * for one column at a time. */
 VEC_CLONES static void product(float *restrict v, const uint8_t *restrict src,
                                const struct codec_shape *shape, size_t r,
                                const struct matrix_tile *t)
@@ -168,7 +168,8 @@ void matrix_apply(const struct codec_shape *shape, size_t r, const uint8_t *src,
     }
 }
 
-/* C is computed as the receiver computes it, so the error includes the rounding of the receiver. */
+/* C is computed by the same function as at the receiver, so the error includes the receiver's
+ * rounding. */
 double matrix_error2(const struct codec_shape *shape, size_t r, const uint8_t *src,
                      const struct codec_source *s)
 {

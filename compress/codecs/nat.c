@@ -109,7 +109,7 @@ VEC_CLONES static void spread_signs(uint8_t *restrict minus, const uint8_t *rest
     }
 }
 
-/* What the check function finds in the bytes of a block. */
+/* Result of scanning the bytes of a block in check(). */
 struct seen
 {
     uint8_t top;  /* Largest exponent byte in the block. */

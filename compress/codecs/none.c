@@ -37,8 +37,8 @@ static double none_encode(const int64_t *arg, const struct codec_block *b, uint8
     return 0.0;
 }
 
-/* An invalid value only sets a flag, which is tested after the loop. The loop has no branch, so
- * that it vectorises. */
+/* The loop has no branch, so that it vectorises: an invalid value only sets a flag, which is tested
+ * after the loop. */
 VEC_CLONES static bool none_check(const int64_t *arg, const uint8_t *src, size_t n)
 {
     (void)arg;

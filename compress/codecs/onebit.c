@@ -70,9 +70,9 @@ VEC_CLONES static void add_class(double *restrict sum, const float *restrict v, 
         sum[j] += l[j];
 }
 
-/* Adds n values to the sums of both classes (v >= 0 and v < 0). Each class is summed by itself. A
- * class computed as the total minus the other class would be lost in rounding if it is much
- * smaller. */
+/* Adds n values to the sums of both classes (v >= 0 and v < 0). Each class is summed by itself. The
+ * sum of a class is not computed as the total minus the other class, because rounding would destroy
+ * it if it is much smaller. */
 static void add_both(struct classes *c, const float *v, size_t n)
 {
     add_class(c->plus, v, n, 0);

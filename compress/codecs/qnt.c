@@ -138,10 +138,11 @@ static void take_sample(struct sample *s, const struct codec_block *b, float shi
 }
 
 /* Assigns a code to each cell of the histogram, at most K codes, ascending with the value. A cell
- * is heavy if it has as many values as two buckets or more. It gets a code of its own, and may
- * split the bucket of light cells around it in two. Therefore H heavy cells leave K - 2 H codes for
- * the light cells. The values of all light cells are divided into equal parts, one for each of
- * these codes. A light cell belongs to the part that contains the middle one of its values. */
+ * is heavy if it has as many values as two buckets or more. A heavy cell gets a code of its own. It
+ * may also split a bucket of light cells in two, which takes one more code. Therefore H heavy cells
+ * leave K - 2 H codes for the light cells. The values of all light cells are divided into equal
+ * parts, one for each of these codes. A light cell belongs to the part that contains the middle one
+ * of its values. */
 static void assign_codes(uint8_t *restrict code, const struct sample *s, uint32_t k)
 {
     uint32_t light = s->n;
@@ -154,8 +155,8 @@ static void assign_codes(uint8_t *restrict code, const struct sample *s, uint32_
         }
     uint32_t below = 0;
     uint32_t now = 0; /* Code of the bucket to which the loop adds cells at present. */
-    /* The values of all light cells are divided into `parts` equal parts. This is the number of the
-     * part that contains the previous light cell. -1: the next cell must begin a new bucket. */
+    /* Number of the part that contains the previous light cell, if the values of all light cells
+     * are divided into `parts` equal parts. -1: the next cell must begin a new bucket. */
     int part = -1;
     bool any = false; /* True: the present bucket contains at least one value. */
     double share = (double)parts / (double)(light > 0 ? light : 1);
@@ -250,8 +251,8 @@ static double qnt_encode(const int64_t *arg, const struct codec_block *b, uint8_
         if (bits > 0)
             pack_put(dst + 4 * k + at / 8 * bits, code, count, bits);
     }
-    /* Computing e2 as a difference of sums has a rounding error of about 1e-12 |v|^2. The result is
-     * used only if it is much larger than that. */
+    /* As a difference of sums, e2 has a rounding error of about 1e-12 |v|^2. The difference is used
+     * only if it is much larger than this error. */
     double e2 = b->x2 + put_means(dst, mass, k);
     if (e2 > 1e-6 * b->x2)
         return e2;

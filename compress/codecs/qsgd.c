@@ -124,14 +124,14 @@ static size_t qsgd_size(const int64_t *arg, size_t n)
 struct range
 {
     float shift;
-    /* Distance between two neighbouring levels, norm / levels. Computed from the factor of the grid
-     * as rounded to float. */
+    /* Distance between two neighbouring levels, norm / levels. Computed from the rounded factor of
+     * the grid, so that it matches the positions. */
     double per_level;
     struct simd_grid grid;
 };
 
-/* Nearly all buckets have values of ordinary size and need no shift, which saves one multiplication
- * per value. */
+/* In nearly all buckets the values have ordinary sizes. `shift` is then 1, which saves one
+ * multiplication per value. */
 static struct range range_of(float levels, float max, double norm)
 {
     int e = bytes_exponent(max);
@@ -196,8 +196,8 @@ static bool in_range(float scale, unsigned top)
 }
 
 /* Returns true if the scale is in range for the highest level that occurs in q[0..n). Called only
- * if the scale is too large for the highest possible level. This can happen with scale=ls, if that
- * level does not occur. */
+ * if the scale is too large for the highest possible level. Such a scale can be valid with
+ * scale=ls, if the highest possible level does not occur. */
 static bool levels_in_range(float scale, const float *q, size_t n)
 {
     float top = 0.0f;

@@ -115,7 +115,8 @@ void quartic_get(const uint8_t *src, size_t n, size_t at, size_t count, float sc
     size_t group = n - start < QUARTIC_GROUP ? n - start : QUARTIC_GROUP;
     size_t m = quartic_size(group);
     src += start / QUARTIC_DIGITS;
-    /* Each iteration decodes the part of the elements that lies in one fifth of the group. */
+    /* Each iteration decodes those elements that lie in the same fifth of the group, which all are
+     * the same digit of their bytes. */
     for (size_t in = at - start; count > 0;) {
         size_t fifth = in / m;
         size_t from = in % m;
@@ -127,8 +128,8 @@ void quartic_get(const uint8_t *src, size_t n, size_t at, size_t count, float sc
     }
 }
 
-/* Returns true if byte number i has valid padding: each of its digits that lies past the end of the
- * vector is 1, which stands for zero. The byte must be at most 242. */
+/* Returns true if byte number i has valid padding: each of its digits past the end of the vector is
+ * 1 (the code of the value 0). The byte must be at most 242. */
 static bool byte_padded(size_t n, size_t i, uint8_t byte)
 {
     size_t start = i / QUARTIC_BYTES * QUARTIC_GROUP;

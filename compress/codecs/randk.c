@@ -48,8 +48,8 @@ struct walk
     uint64_t seed, j, k;
     /* `from` is the first element of stratum j, and `rest` is `(j * n) mod k`. */
     uint64_t from, rest;
-    /* From one stratum to the next, `from` grows by `quotient`, n / k, and `rest` grows by
-     * `fraction`, n mod k. */
+    /* Increments from one stratum to the next: `from` grows by `quotient` = n / k (rounded down),
+     * and `rest` by `fraction` = n mod k. */
     uint64_t quotient, fraction;
 };
 
@@ -106,8 +106,8 @@ static int randk_select(const int64_t *arg, const struct codec_source *s, struct
 }
 
 /* The squares of the chosen elements are subtracted from the sum of all squares, chunk by chunk. If
- * a chosen element is very large, the rest of its chunk may be lost in rounding. This changes the
- * sum by about 1e-16 |v|^2. */
+ * a chosen element is very large, the squares of the other elements in its chunk may be lost in
+ * rounding. The sum then has an error of about 1e-16 |v|^2. */
 static int randk_measure(const struct codec_source *s, struct codec_pick *pick)
 {
     const float *taken = pick->scaled ? pick->truth : pick->value;

@@ -2,8 +2,8 @@
  *
  * The vector of n elements is cut into m equal strata, and one element of each stratum is taken. m
  * is n for n <= 8192, otherwise n / 32 but at least 8192 and at most 65536. The positions depend
- * only on m and n. They need not change between messages or be unpredictable, because a bad sample
- * only costs time or makes a message longer.
+ * only on m and n. They may be the same for all messages and may be predictable, because a bad
+ * sample only costs time or makes a message longer.
  */
 #ifndef COMPRESS_CODECS_SAMPLE_H
 #define COMPRESS_CODECS_SAMPLE_H

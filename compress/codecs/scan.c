@@ -35,16 +35,16 @@ int scan_max(const struct codec_source *s, uint32_t *max_bits)
     return *max_bits < CODEC_LIMIT_BITS ? 0 : -ERANGE;
 }
 
-/* Floats >= 0 have the same order as their bit patterns. The next larger float therefore has the
- * next larger bit pattern. */
+/* Floats >= 0 have the same order as their bit patterns. If converting t to float has rounded it
+ * down, the smallest float that is at least t therefore has the next larger bit pattern. */
 uint32_t scan_threshold(double t)
 {
     float near = (float)t;
     return bytes_of_float(near) + ((double)near < t ? 1 : 0);
 }
 
-/* Whether there is room in `pick` is checked after each step. A step writes at most STEP values,
- * and the vector kernel may write SIMD_LANES more values after them. */
+/* Room in `pick` is checked once per step, because a step writes at most STEP values and the vector
+ * kernel at most SIMD_LANES values after them. */
 int scan_above(const struct codec_source *s, uint32_t threshold, size_t most,
                struct codec_pick *pick)
 {

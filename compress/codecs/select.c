@@ -116,8 +116,8 @@ static size_t radix_shrink(const struct radix *r, float *v, size_t n)
     return kept;
 }
 
-/* Returns the k-th largest key of v[0..n). Sets *ties to the number of elements with this key that
- * belong to the k largest elements. Changes the order of v. */
+/* Returns the k-th largest key of v[0..n). Sets *ties to the number of elements with exactly this
+ * key among the k largest elements. Changes the order of v. */
 static uint32_t kth_key(float *v, size_t n, size_t k, size_t *ties)
 {
     struct radix r;
@@ -208,7 +208,7 @@ size_t select_lines(size_t n)
 }
 
 /* Each cache line of the sample has a fixed random position in one of equal strata (parts of the
- * vector). The positions need not change between messages or be unpredictable, because a wrong
+ * vector). The positions may be the same for all messages and may be predictable, because a wrong
  * bound only costs time. */
 size_t select_line_at(size_t n, size_t j)
 {
@@ -333,8 +333,8 @@ static void take_chunk(struct simd_scan *to, const float *value, const uint32_t 
     size_t equal = *ties > 0 ? count_equal(value, n, to->t) : 0;
     if (equal <= *ties) {
         uint32_t t = to->t;
-        /* If no more elements with the key t are wanted, the threshold is raised by 1 to exclude
-         * them. */
+        /* If no more elements with the key t are wanted, the threshold is raised by 1, so that
+         * simd_filter() skips such elements. */
         to->t += *ties == 0;
         simd_filter(to, value, index, n);
         to->t = t;
@@ -494,8 +494,9 @@ int select_top_histogram(const struct codec_source *s, size_t k, struct codec_pi
     return 0;
 }
 
-/* Fewer than k candidates mean that the lower bound was too high. Exception: a bound of 1. All
- * values that are not zero are then candidates. */
+/* If there are fewer than k candidates, the lower bound was too high, and histograms are needed.
+ * Exception: with a bound of 1, all values that are not zero are candidates, so there are no
+ * more. */
 int select_top(const struct codec_source *s, size_t k, struct codec_pick *pick, bool *fell_back)
 {
     assert(k >= 1 && k <= s->n);

@@ -90,8 +90,8 @@ static float clip_of(const int64_t *arg, const struct codec_block *b)
     return m > 0.0f ? m : b->max;
 }
 
-/* Turns random numbers u in [0, 1), given in limit[], into limits 2 u M. A value is sent if 2 |v|
- * exceeds its limit, that is with probability |v| / M. */
+/* Turns random numbers u in [0, 1), given in limit[], into the limits 2 u M. quartic_digits() sends
+ * a value if 2 |v| exceeds its limit, which happens with probability |v| / M. */
 VEC_CLONES static void coins_to_limits(float *limit, size_t n, float m)
 {
     for (size_t i = 0; i < n; i++)

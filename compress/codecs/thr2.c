@@ -148,8 +148,8 @@ static struct sent put_codes(uint8_t *dst, const struct codec_block *b, float t)
         size_t whole = count / LANES * LANES;
         codes_of(code, b->v + at, whole, t, &out);
         if (whole < count) {
-            /* The padding consists of zeros, which are below the threshold t. They are therefore
-             * not counted as sent. */
+            /* The last values are padded with zeros. Zeros are below the threshold t, so they do
+             * not count as sent. */
             float tail[LANES] = {0};
             memcpy(tail, b->v + at + whole, (count - whole) * sizeof *tail);
             codes_of(code + whole, tail, LANES, t, &out);

@@ -57,7 +57,8 @@ enum {
     DRAWS_MAX = 4
 };
 
-/* A kappa so large that all elements except zeros are chosen. Products with it are still finite. */
+/* A kappa with which all elements except zeros are chosen: kappa |v| >= 1 for the smallest positive
+ * float. For |v| below CODEC_LIMIT the product is still finite. */
 #define KAPPA_ALL 0x1p900
 
 static const char *const scale_choices[] = {"ls", "raw", NULL};
@@ -112,8 +113,8 @@ struct weights
     double sum[LANES], saturated[LANES];
 };
 
-/* Adds n elements to the sums in `w`. The numbers of saturated elements are doubles too, because a
- * loop vectorises only if all lanes have one type. */
+/* Adds n elements to the sums in `w`. Counts are doubles like the sums, because the loop vectorises
+ * only if all lanes have the same type. */
 VEC_CLONES static void weigh_chunk(struct weights *restrict w, const float *restrict v, size_t n,
                                    double kappa)
 {

@@ -52,8 +52,8 @@ size_t elias_bound(size_t k, size_t n)
 
 /* ---- Writing ---- */
 
-/* Writes the stream of high parts. Position i sets bit high(i) + i. These bits are all different,
- * because the high parts do not decrease. */
+/* Writes the stream of high parts. Position i sets bit high(i) + i. No two positions set the same
+ * bit, because the high parts do not decrease. */
 VEC_CLONES static void put_high(const uint32_t *index, size_t k, unsigned b, uint8_t *dst,
                                 const uint8_t *end)
 {
@@ -71,7 +71,8 @@ VEC_CLONES static void put_high(const uint32_t *index, size_t k, unsigned b, uin
 
 /* Writes the stream of low parts. Handles four positions at a time if their bits and up to seven
  * pending bits fit into 64 bits. If at least eight bytes are left in the stream, whole eight bytes
- * are stored. The bytes that are not complete yet are stored again in the next iteration. */
+ * are stored. If the last of these bytes are not complete yet, the next iteration stores them
+ * again. */
 VEC_CLONES static void put_low(const uint32_t *index, size_t k, unsigned b, uint8_t *dst,
                                const uint8_t *end)
 {

@@ -113,8 +113,8 @@ VEC_CLONES static void get_8(const uint8_t *restrict src, uint16_t *restrict cod
 }
 
 /* Joins four codes into one number. Eight codes take `bits` bytes: codes of up to eight bits fit
- * into one 64-bit word, larger codes need two words. The callers read and write whole words. They
- * leave the last codes to put_any() and get_any(), which touch no byte past the codes. */
+ * into one 64-bit word, larger codes need two words. The callers read and write whole words. The
+ * last codes are left to put_any() and get_any(), which access no byte past the codes. */
 static inline uint64_t join_4(const uint16_t *code, unsigned bits)
 {
     uint64_t low = code[0] | (uint64_t)code[1] << bits;

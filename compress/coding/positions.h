@@ -63,8 +63,8 @@ struct positions
     };
 };
 
-/* Parses what comes before the stream (k, code and length) at src[0..len), and prepares reading.
- * Returns false if it is invalid or if k is not in 1..most. */
+/* Parses the head (k, code and length of the stream) at src[0..len), and prepares reading the
+ * stream. Returns false if the head is invalid or k is not in 1..most. */
 bool positions_open(struct positions *p, enum positions_how how, size_t most, size_t n,
                     const uint8_t *src, size_t len);
 

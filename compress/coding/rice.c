@@ -44,8 +44,8 @@ size_t rice_bound(size_t k, size_t n)
     return (size_t)((worst_bits(k, n, worst_best(k, n)) + 7) / 8);
 }
 
-/* Gaps of random positions have a geometric distribution: P(gap >= m) = q^m with q = 1 - k/n. The
- * mean of gap >> b is therefore x / (1 - x) with x = q^(2^b). */
+/* Returns the typical size for random positions. Their gaps have a geometric distribution: P(gap >=
+ * m) = q^m with q = 1 - k/n. The mean of gap >> b is therefore x / (1 - x) with x = q^(2^b). */
 size_t rice_nominal(size_t k, size_t n)
 {
     double x = 1.0 - (double)k / (double)n;
@@ -124,7 +124,7 @@ struct writer
 };
 
 /* Writes up to 56 bits. If at least eight bytes are left in the stream, whole eight bytes are
- * stored. The bytes that are not complete yet are stored again by the next call. */
+ * stored. If the last of these bytes are not complete yet, the next call stores them again. */
 static inline void put_bits(struct writer *w, uint64_t bits, unsigned n_bits)
 {
     w->bits |= bits << w->n_bits;

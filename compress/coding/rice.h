@@ -33,7 +33,7 @@ size_t rice_nominal(size_t k, size_t n);
 uint64_t rice_bits(const uint32_t *index, size_t k, unsigned b);
 
 /* Returns the smallest parameter that gives the shortest stream. Sets *bits to the length of that
- * stream, which is at most 8 * rice_bound(). Usually needs one pass over the positions. */
+ * stream, which is at most 8 * rice_bound(). One pass over the positions is usually enough. */
 unsigned rice_best(const uint32_t *index, size_t k, size_t n, uint64_t *bits);
 
 /* Writes the stream of the positions index[0..k) with parameter b. `len` must be its exact length

@@ -4,8 +4,8 @@
  * the elements j, j + 16, j + 32, ..., as in ref.c, and sums are added in the same order. Fused
  * multiply-add is not used, because it rounds once where ref.c rounds twice. The last n < 16
  * elements of a vector are copied into sixteen zeros, which change no sum, and the results are
- * copied back. Compared with a loop over a thousand elements this costs next to nothing, and the
- * code of each step is written only once.
+ * copied back. The copies cost next to nothing compared with a loop over a thousand elements, and
+ * each step is written only once.
  */
 #ifndef COMPRESS_SIMD_AVX2_H
 #define COMPRESS_SIMD_AVX2_H
@@ -19,7 +19,7 @@
 #include <immintrin.h>
 
 #define AVX2 __attribute__((target("avx2")))
-/* Marks a function that is inlined into kernels. */
+/* Attributes of a function that is always inlined into kernels. */
 #define STEP AVX2 __attribute__((always_inline)) static inline
 
 enum { HALF = SIMD_LANES / 2 }; /* Number of floats in a register. */

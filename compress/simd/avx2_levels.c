@@ -42,8 +42,8 @@ STEP __m256 with_sign_of(__m256 a, __m256 v)
 }
 
 /* Rounds sixteen elements to levels. Random rounding works on the magnitude of a and gives a
- * magnitude q. The sum of a * q is not affected, because the product is the same if both signs
- * change. */
+ * magnitude q. The sum of a * q is computed from the magnitudes, because the product does not
+ * change if both signs change. */
 STEP void round_step(struct rounding *r, float *q, const float *v, const float *u)
 {
     for (int h = 0; h < 2; h++) {

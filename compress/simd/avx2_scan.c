@@ -19,7 +19,7 @@ STEP unsigned above(__m256 d, uint32_t t, __m256d rest2[2])
     return (unsigned)_mm256_movemask_ps(taken);
 }
 
-/* State of a kernel that scans a vector or filters candidates. The partial sums are in
+/* State of a kernel that scans a vector or filters candidates. The partial sums are held in
  * registers. */
 struct scanning
 {

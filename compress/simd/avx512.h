@@ -23,7 +23,7 @@
 #endif
 
 #define AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,popcnt")))
-/* Marks a function that is inlined into kernels. */
+/* Attributes of a function that is always inlined into kernels. */
 #define STEP AVX512 __attribute__((always_inline)) static inline
 
 enum { ALL = 0xffff }; /* Mask of all sixteen lanes. */
@@ -87,7 +87,7 @@ STEP void put_bytes(void *p, __mmask16 m, __m128i v)
         _mm_mask_storeu_epi8(p, m, v);
 }
 
-/* Writes one bit per lane of the mask m: two bytes, or one byte if m has at most eight lanes. */
+/* Writes one bit per lane of the mask m: two bytes, or one byte if only lanes 0 to 7 are in m. */
 STEP void put_bits(uint8_t *dst, __mmask16 m, __mmask16 bits)
 {
     dst[0] = (uint8_t)bits;

@@ -60,8 +60,8 @@ STEP __m512 with_sign_of(__m512 a, __m512 v)
 }
 
 /* Rounds up to sixteen elements to levels. Random rounding works on the magnitude of a and gives a
- * magnitude q. The sum of a * q is not affected, because the product is the same if both signs
- * change. */
+ * magnitude q. The sum of a * q is computed from the magnitudes, because the product does not
+ * change if both signs change. */
 STEP void round_step(struct rounding *r, float *q, const float *v, const float *u, __mmask16 m)
 {
     __m512 a = shifted(&r->to_grid, get(v, m));

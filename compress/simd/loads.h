@@ -1,7 +1,7 @@
 /* compress/simd/loads.h -- the block loops of simd_load_blocks() and simd_load_signs().
  *
- * avx2_load.c and avx512_load.c include this file. Before that they define what differs between
- * them: STEP, struct loaded, struct loading, load_block() and sums_of().
+ * avx2_load.c and avx512_load.c include this file. Each of them first defines what differs for its
+ * instruction set: STEP, struct loaded, struct loading, load_block() and sums_of().
  */
 #ifndef COMPRESS_SIMD_LOADS_H
 #define COMPRESS_SIMD_LOADS_H

@@ -71,7 +71,7 @@ static void load_ref(struct simd_sums *sums, float *restrict v, const struct sim
     }
 }
 
-/* The sign bit is copied as it is. A zero counts as positive, because v contains no -0 (see
+/* Copies the sign bit of each float. A zero gets the bit 0, because v contains no -0 (see
  * difference()). */
 static void sign_put_ref(uint8_t *restrict dst, const float *restrict v, size_t n)
 {
@@ -111,8 +111,8 @@ static void sign_add_ref(float *restrict y, const uint8_t *restrict src, size_t 
         y[i] += src[i / 8] >> (i % 8) & 1 ? -scale : scale;
 }
 
-/* The error is measured between the products and their binary16 codes. Undoing the multiplication
- * adds no error, because the factors are powers of two. */
+/* The error is measured between the products and their binary16 codes. This is exact: the factors
+ * are powers of two, so undoing the multiplication adds no error. */
 static float half_put_ref(uint8_t *restrict dst, const float *restrict v, size_t n, float first,
                           float second)
 {

@@ -27,8 +27,8 @@ static const struct simd_table *choose_table(void)
 #endif
 }
 
-/* Returns the table in use. Several threads may make the choice at the same time. All of them store
- * the same pointer, so no memory ordering is needed. */
+/* Returns the table in use. Several threads may choose the table at the same time. All of them
+ * store the same pointer, so no memory ordering is needed. */
 static const struct simd_table *table(void)
 {
     static const struct simd_table *_Atomic chosen;
@@ -117,7 +117,8 @@ double simd_sum_squares(const float *square, size_t n)
     return table()->cast->sum_squares(square, n);
 }
 
-/* Each random word gives two numbers, so an odd `first` would begin in the middle of a word. */
+/* Each random word gives two numbers, so `first` must be even: an odd number would begin in the
+ * middle of a word. */
 void simd_coin(float *u, uint64_t key, size_t first, size_t n)
 {
     assert(first % 2 == 0);

@@ -83,7 +83,7 @@ extern const struct simd_scan_table simd_avx2_scan, simd_avx512_scan;
 #endif
 
 /* Prefetch distance of SIMD_AHEAD in bytes. While a codec works on a batch of blocks in the cache
- * (dense.c), the memory would be idle. Therefore the next batch is prefetched. */
+ * (dense.c), the memory bus would be idle, so the next batch is prefetched. */
 enum { SIMD_DISTANCE = 8192 };
 
 /* Prefetches the data SIMD_DISTANCE bytes after p. */
