@@ -34,16 +34,17 @@
 #include "gossip/mixers/mixing.h"
 
 enum {
-    CENTRE_COUNTED_MAX = 256, /* Maximum number of counted workers. */
-    /* Maximum number of known workers. A worker that is not counted is dropped if room is
-     * needed. */
+    /* Maximum number of workers that the server waits for ("counted" workers). */
+    CENTRE_COUNTED_MAX = 256,
+    /* Maximum number of workers in the table. A worker that the server does not wait for is dropped
+     * if a new worker needs room. */
     CENTRE_WORKERS_MAX = 512
 };
 
 struct centre_copy
 {
     uint32_t refs;
-    float v[]; /* The model that all workers with this copy have been sent, dim floats. */
+    float v[]; /* Model that was sent to all workers that share this copy, dim floats. */
 };
 
 struct centre_worker
@@ -72,13 +73,13 @@ struct centre_worker
 struct centre_config
 {
     /* Exchange state of the server's peer. Pushes are encoded with its DELTA_RUN codec. Must
-     * outlive the centre. */
+     * outlive struct centre. */
     const struct mixing *mixing;
     /* Codec of answers. centre_open() takes ownership. NULL: answers are whole models. */
     struct compress *codec;
     uint64_t rounds, draw_key;
-    /* Mode: when pushes are added and workers are answered. sync or bounded (ssp). Both false:
-     * async. */
+    /* Mode, which decides when pushes are added and workers are answered (table at the top of this
+     * file). `sync`: sync. `bounded`: ssp. Both false: async. */
     bool sync, bounded;
     /* Largest number of rounds by which a worker may be ahead of the slowest worker. Used if
      * `bounded` is true. */
@@ -99,7 +100,7 @@ struct centre
      * first push. */
     struct centre_copy *initial;
     struct centre_worker *worker;
-    /* Counted workers, in the order of the vertices. */
+    /* Workers that the server waits for, in the order of the vertices. */
     struct centre_worker *counted[CENTRE_COUNTED_MAX];
     uint32_t n_counted;
 };
@@ -153,8 +154,8 @@ struct centre_answer
     struct centre_worker *to[CENTRE_COUNTED_MAX];
     uint32_t n;
     bool whole;
-    /* Round after which the answered model is valid. In sync mode this is the server's round,
-     * otherwise the clock of the worker that is answered. */
+    /* The answer is the model after this round. In sync mode it is the server's round, otherwise
+     * the number of rounds that the answered worker has done. */
     uint64_t round;
     /* The model (dim floats) and the running statistics. Set if `whole` is true. */
     const float *model, *statistics;
@@ -164,9 +165,9 @@ struct centre_answer
 
 /* Returns the maximum length in bytes of an answer that is not a whole model. */
 size_t centre_bound(const struct centre *c);
-/* Makes the next answer, for the workers a->to[0..n). These workers then wait no more. `coded`
- * has room for centre_bound() bytes. Returns false if no answer is due. Pointers in *a are valid
- * until the next call. O(dim). */
+/* Makes the next answer, for the workers a->to[0..n). These workers then no longer wait for an
+ * answer. `coded` has room for centre_bound() bytes. Returns false if no answer is due. Pointers in
+ * *a are valid until the next call. O(dim). */
 bool centre_answer(struct centre *c, struct centre_answer *a, uint8_t *coded);
 
 /* Returns the counted worker that has done the fewest rounds, for which the other workers wait, or

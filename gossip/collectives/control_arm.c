@@ -14,8 +14,8 @@ static struct control_arm *arm_of(const struct mixing *m)
     return m->state;
 }
 
-/* Returns whether deltas with this codec are empty. A DELTA_RUN delta only reports that the
- * round is done. */
+/* Returns whether deltas with this codec are empty. Deltas with the codec DELTA_RUN are: they only
+ * report that the round is done. */
 static bool is_empty(uint32_t codec)
 {
     return codec == DELTA_RUN;

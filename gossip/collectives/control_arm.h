@@ -15,10 +15,12 @@
  * m->state. */
 struct control_arm
 {
-    bool corrects;       /* True: deltas of the consensus phase are corrections. */
-    const float *result; /* Model from the round protocol for the next mix, n_floats. NULL: none. */
-    uint64_t round;      /* Round of the run after which `result` is the model. */
-    uint64_t view;       /* Hash of the members that took part in `result`, from members_view(). */
+    bool corrects; /* True: deltas of the consensus phase are corrections. */
+    /* Model that a round protocol (such as the all-reduce) computed for the next mix(), n_floats
+     * values. NULL: none. */
+    const float *result;
+    uint64_t round; /* Round of the run after which `result` is the model. */
+    uint64_t view;  /* Hash of the members whose models `result` combines, from members_view(). */
 };
 
 /* Passes the result of a round to the next mix(). `result` must stay valid until then. NULL

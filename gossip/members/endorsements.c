@@ -187,9 +187,10 @@ static bool open_graph(struct graph_of_vouches *g, const struct members *m)
     }
     if (!ok)
         return false;
-    /* Sorts the endorsements by endorsing and by endorsed member (counting sort). at[i + 2]
-     * first counts the elements of group i. at[i + 1] then runs from the start to the end of
-     * group i. */
+    /* Sorts the endorsements by endorsing member into out[], and by endorsed member into in[]
+     * (counting sort). At first out_at[i + 2] counts the endorsements by member i. Later out_at[i +
+     * 1] moves from the start to the end of the part of out[] for member i. in_at[] is used in the
+     * same way. */
     for (uint32_t i = 0; i < e; i++) {
         g->out_at[m->vouch[i].voucher + 2]++;
         g->in_at[m->vouch[i].member + 2]++;

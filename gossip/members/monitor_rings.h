@@ -43,9 +43,9 @@ struct monitor_rings
  * left or ended their run are not among them. O(members). */
 void monitor_rings_look(struct monitor_rings *r, const struct members *m);
 
-/* Copies the ids of this peer's successors on the ring, up to the n_alive-th successor that is
- * alive and accepted, in no particular order. n_alive is 1 to MONITOR_RINGS_ALIVE_MAX. Returns
- * their number, at most MONITOR_RINGS_AHEAD_MAX. O(members). */
+/* Copies the ids of this peer's successors (the members after it) on the ring, up to the n_alive-th
+ * successor that is alive and accepted, in no particular order. n_alive is 1 to
+ * MONITOR_RINGS_ALIVE_MAX. Returns their number, at most MONITOR_RINGS_AHEAD_MAX. O(members). */
 uint32_t monitor_rings_ahead(const struct monitor_rings *r, uint32_t ring, uint32_t n_alive,
                              uint8_t id[MONITOR_RINGS_AHEAD_MAX][WIRE_ID_BYTES]);
 

@@ -119,7 +119,8 @@ const struct record *records_find(const struct records *s, const struct record *
     return e == NULL ? NULL : &e->record;
 }
 
-/* Doubles the number of buckets. If memory is exhausted, the set works on with longer chains. */
+/* Doubles the number of buckets. If memory is exhausted, the number stays, and the chains become
+ * longer. */
 static void grow(struct records *s)
 {
     size_t n_buckets = 2 * s->n_buckets;

@@ -57,7 +57,7 @@ void clip_terms(struct correction *term, size_t n, size_t dim, const struct clip
     }
     double tau2 = fmin(clip_threshold2(term, n, rule->tolerate, rule->behind), rule->most2);
     for (struct correction *t = term; t < term + n; t++) {
-        /* Scaling by tau cannot make a difference that is NaN or infinite finite, so the term is
+        /* Scaling by tau leaves a difference that is NaN or infinite as it is, so the term is
          * refused instead. */
         t->refused |= !isfinite(t->d2);
         if (t->refused)

@@ -58,9 +58,11 @@ double clip_threshold2(const struct correction *term, size_t n, uint32_t tolerat
 
 struct clip_rule
 {
-    uint32_t tolerate; /* Number B of Byzantine neighbours among those that take part. */
-    /* Required weight of the edges that are longer than the clipping threshold: CLIP_TRAINING or
-     * CLIP_LAST. */
+    /* Number B of Byzantine neighbours to tolerate. Counted are only neighbours that take part in
+     * the job. */
+    uint32_t tolerate;
+    /* Required weight of the edges whose difference is longer than the clipping threshold, as a
+     * multiple: CLIP_TRAINING or CLIP_LAST. */
     uint32_t behind;
     double most2; /* Upper limit of tau^2, the squared clipping threshold. Infinite: no limit. */
 };

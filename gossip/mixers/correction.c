@@ -105,8 +105,8 @@ static void look_at(const struct mixing *m, size_t n, const struct correction *t
         outlier_filter_warn(trust);
 }
 
-/* Returns the median, over the other committing edges, of the squared distance |b - a|^2 in the
- * edge's previous exchange. */
+/* Returns the median of |b - a|^2, the squared distance of an edge's replicas in its previous
+ * exchange, over all edges that commit except the edge of task `own`. */
 static double others2(const struct mixing *m, const struct mixing_task *own)
 {
     double most = 0;

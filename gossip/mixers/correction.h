@@ -20,7 +20,7 @@
 struct mixing;
 struct mixing_task;
 
-/* The term of one neighbour in the sum over all edges. */
+/* One term of the correction x += sum of gamma w (b - a): the contribution of one neighbour. */
 struct correction
 {
     const float *a, *b;

@@ -94,8 +94,9 @@ struct mixing_announcement
     uint64_t pace;
     /* Momentum for exchanges of the consensus phase, in units of 1 / WIRE_MOMENTUM_ONE. 0: none. */
     uint32_t momentum;
-    /* Number of the current exact averaging pass, if it was exact so far. Sent as `clean` of struct
-     * wire_delta. 0: no pass, or not exact. */
+    /* Number of the current exact averaging pass (a sequence of rounds that gives all peers the
+     * exact mean), if it was exact so far. Sent as `clean` of struct wire_delta. 0: no pass, or not
+     * exact. */
     uint64_t clean;
 };
 
@@ -262,14 +263,15 @@ struct mixing_moment
 
     /* The fields from here on describe the edge. They matter only on a topology that changes from
      * round to round. */
-    /* Number of rounds after which the topology repeats. 0 or 1: the topology is constant. */
+    /* Number of rounds in a pass: the topology repeats after this number of rounds. 0 or 1: the
+     * topology is constant. */
     uint64_t pass;
     bool idle; /* True: the edge is not used in this round, so it makes no new delta. */
-    /* True: the round belongs to an exact averaging pass. Both ends are in the consensus phase
-     * and send whole models. */
+    /* True: the round belongs to an exact averaging pass (a sequence of rounds that gives all peers
+     * the exact mean). Both ends are in the consensus phase and send whole models. */
     bool whole;
-    /* Degree and weight numerator that the delta announces (struct wire_delta). degree 0: the
-     * delta announces the degree in struct mixing_announcement. */
+    /* Degree and numerator of the mixing weight for the header of the delta (struct wire_delta).
+     * degree 0: the delta announces the degree in struct mixing_announcement. */
     uint32_t degree, more;
 };
 
@@ -331,11 +333,12 @@ const struct sketch_figures *mixing_figures(const struct mixing *m);
  * in lock step. Only then sketches are averaged by gossip. Otherwise the drift figures come from
  * a tree aggregation. */
 bool mixing_undisturbed(const struct mixing *m);
-/* Returns a lower bound for the order keys of new drift windows: every window that begins from now
- * on has a larger own_begun (struct sketch_figures) than the result. `anew`: the caller will start
- * a new window with the next job. */
+/* Drift windows are the periods in which peers estimate the consensus distance. Later windows have
+ * larger keys (own_begun of struct sketch_figures). Returns a number below the keys of all windows
+ * that begin from now on. `anew`: the caller will start a new window with the next job. */
 uint64_t mixing_begun(const struct mixing *m, bool anew);
-/* Returns whether a drift window began with the last call of mixing_beat(). */
+/* Returns whether a drift window (period in which peers estimate the consensus distance) began with
+ * the last call of mixing_beat(). */
 bool mixing_window_began(const struct mixing *m);
 
 /* Returns the largest |x - a|^2 over the edges that encoded a delta in this job, after the delta.
@@ -373,7 +376,7 @@ void mixing_put(struct mixing *m, struct mixing_task *t, const float *x, const f
 bool mixing_decodes(const struct mixing *m, uint32_t codec, const uint8_t *message, size_t n);
 void mixing_add(const struct mixing *m, uint32_t codec, const uint8_t *message, size_t n, float *v);
 
-/* Returns whether all edges have committed the same deltas and so share one replica. */
+/* Returns whether all edges have committed the same deltas, so that they share one replica. */
 bool mixing_in_step(const struct mixing *m);
 
 #endif

@@ -49,8 +49,8 @@ enum wire_limit {
     WIRE_HEAD_MAX = 1024,
     WIRE_SKETCH_MAX = 4096, /* Maximum bytes of an encoded sketch in a DELTA. */
     WIRE_EDGES_MAX = 64,    /* Maximum number of edges in a STATUS. */
-    WIRE_FIGURES_MAX = 32,  /* Maximum number of figures by name in a STATUS. */
-    WIRE_FIGURE_NAME = 31,  /* Maximum characters of such a name: [a-z0-9_]. */
+    WIRE_FIGURES_MAX = 32,  /* Maximum number of figures that a STATUS identifies by name. */
+    WIRE_FIGURE_NAME = 31,  /* Maximum characters of the name of a figure: [a-z0-9_]. */
     /* Momentum 1.0 as a fixed-point number. A momentum in a message is always less. */
     WIRE_MOMENTUM_ONE = 1 << 16,
     /* A DELTA encodes `degree` and `more` in one number; `more` begins at this bit. */
@@ -359,7 +359,7 @@ enum wire_round_protocol_word {
      * last answer that it has from the server. */
     WIRE_ROUND_PROTOCOL_HERE,
     /* To the server: the sender has done the round in `round` but has no update of it, and requests
-     * the model. `view` is as in a HERE message. */
+     * the model. `view` is the round of the last answer that it has from the server. */
     WIRE_ROUND_PROTOCOL_ASK,
     WIRE_ROUND_PROTOCOL_PUSH, /* Payload: the sender's update of `round`. */
     /* Payload: the change of the model after `round`, relative to the model that the server sent
@@ -408,18 +408,20 @@ enum wire_finish_word {
     WIRE_FINISH_END
 };
 
-/* Message of the finish protocol. A REPORT and an ACCEPTED describe the sender and the peers whose
- * answers it has added up. Fields that a kind of message (`word`) does not use are 0 or empty. */
+/* Message of the finish protocol. A REPORT and an ACCEPTED describe a group of peers: the sender,
+ * and the peers whose answers it has added up. Fields that a kind of message (`word`) does not use
+ * are 0 or empty. */
 struct wire_finish
 {
     enum wire_finish_word word;
     struct wire_ballot ballot;   /* Ballot of the wave. None in a DECIDED. */
-    struct wire_ballot promised; /* Highest ballot that one of these peers has promised. */
-    /* REPORT: highest ballot in which one of these peers accepted `proposal`. */
+    struct wire_ballot promised; /* Highest ballot that a peer of the group has promised. */
+    /* REPORT: highest ballot in which a peer of the group accepted `proposal`. */
     struct wire_ballot accepted;
     bool partial;      /* True: a session was lost during the wave, so answers may be missing. */
-    uint32_t n_mixing; /* REPORT: number of these peers that have not ended their run. */
-    uint32_t n_models; /* REPORT: number of these peers with a frozen model within the target. */
+    uint32_t n_mixing; /* REPORT: number of peers of the group that have not ended their run. */
+    /* REPORT: number of peers of the group whose model is frozen and within the target distance. */
+    uint32_t n_models;
     /* REPORT: sum of squared distances of the n_models sketches from their mean, and sum of the
      * squared norms of the models. */
     float dist2, norm2;
@@ -439,9 +441,9 @@ struct wire_finish
 struct wire_model_req
 {
     /* Requested round: the answer is the model at this round, or at the first later round that the
-     * receiver has. 0: the current model. WIRE_ROUND_WINDOW: the model that the next drift window
-     * measures (gossip/exchange/sketch.h). WIRE_ROUND_INITIAL, for a piece without a key: the
-     * initial model of the run. */
+     * receiver has. 0: the current model. WIRE_ROUND_WINDOW: the model that the next drift window,
+     * the next estimate of the consensus distance, measures (gossip/exchange/sketch.h).
+     * WIRE_ROUND_INITIAL, for a piece without a key: the initial model of the run. */
     uint64_t round;
     /* Index of the piece (gossip/exchange/piece.h). WIRE_PIECE_WHOLE: the whole model.
      * WIRE_PIECE_LAYERS: sketches of its layers (gossip/exchange/layers.h). */
@@ -454,8 +456,10 @@ struct wire_model_req
 struct wire_model
 {
     uint64_t round;
-    uint32_t piece; /* Index of the piece, as in struct wire_model_req. */
-    /* Key of the sketches, as in struct wire_model_req. 0: the payload has no sketches. */
+    /* Index of the piece; or WIRE_PIECE_WHOLE: the whole model; or WIRE_PIECE_LAYERS: sketches of
+     * the layers. */
+    uint32_t piece;
+    /* Key with which the sketches were drawn. 0: the payload has no sketches. */
     uint64_t key;
     /* True: the floats are those of a model that the certificate of the run covers. */
     bool certified;
