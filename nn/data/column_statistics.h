@@ -51,8 +51,8 @@ enum {
 /* Statistics of one set, or of several sets pooled. All zero: no statistics. */
 struct column_statistics
 {
-    /* True: the rows are sparse (libsvm). All columns are then numbers, and of their statistics
-     * only the ranges are known. */
+    /* True: the rows are sparse (libsvm). Then all columns are numbers, and only the smallest and
+     * largest value of each is known. */
     bool sparse;
     /* Requested scale. COLUMNS_SCALE_AUTO (libsvm only): the ranges of the columns decide whether
      * they are scaled. */

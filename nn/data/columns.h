@@ -44,7 +44,7 @@ enum {
     COLUMNS_CATEGORY_BITS = 18, /* Number of bits of the hash that identifies a category. */
     /* Number of inputs of a column with more than COLUMNS_CATEGORIES_MAX categories. */
     COLUMNS_BUCKETS = 256,
-    /* Size of the longest text of all columns that fits into a kind, in bytes with the NUL. */
+    /* Largest size of the text of all columns in a kind (nn/data/kind.h), in bytes with the NUL. */
     COLUMNS_TEXT_MAX = 961,
     /* Size of the longest text of one column, in bytes. */
     COLUMNS_WORD_MAX = 3 * COLUMNS_CATEGORIES_MAX + 16
@@ -91,7 +91,8 @@ struct column
      * keep their precision. For COLUMNS_SCALE_STANDARD, `offset` is the mean of all cells read, or
      * the mean in the kind. Otherwise `offset` is 0. */
     double offset;
-    /* Value of `offset` if commas turn out to be decimal marks. */
+    /* Value that `offset` gets if the commas in the column's numbers turn out to be decimal
+     * marks. */
     double comma_offset;
     size_t n_numbers; /* Number of cells that `offset` is the mean of. */
     bool constant;    /* True: all numbers of the training set are equal. */

@@ -36,7 +36,8 @@ static int open_glyphs(struct data *d, uint64_t seed, char error[DATA_ERROR_MAX]
     return err;
 }
 
-/* Parses a spec. If the spec is a PATH without "KIND:", detects the kind of its files first. */
+/* Parses a data spec such as "csv:PATH". If the spec is only a PATH, detects the name of the format
+ * from the files first. */
 static int parse_spec(struct data_spec *s, const char *spec, char error[DATA_ERROR_MAX])
 {
     int err = data_spec_parse(s, spec, error);
@@ -50,9 +51,9 @@ static int parse_spec(struct data_spec *s, const char *spec, char error[DATA_ERR
     return data_spec_parse(s, whole, error);
 }
 
-/* Checks that the data of the spec can have the kind `wanted` of the run. Sets `kind`, which the
- * readers must follow, to the run's kind if it says more than the spec, else to the kind in the
- * spec. */
+/* Checks that the data of the spec can have the kind of the run, `wanted`, such as "csv/64x10/0".
+ * Sets `kind`, which the readers must follow, to `wanted` if it says more than the spec, else to
+ * the kind in the spec. */
 static int check_kind(const struct data_spec *s, const char *spec, const char *wanted,
                       char kind[DATA_KIND_MAX], char error[DATA_ERROR_MAX])
 {
@@ -95,8 +96,8 @@ static void ask_bare(struct reader *r)
     r->label = none ? NULL : r->label;
 }
 
-/* Gives the training set the kind of the held-out set, which contains the labels of both sets, and
- * renumbers the classes of the training set accordingly. */
+/* Gives the training set the kind (nn/data/kind.h) of the held-out set, which lists the labels of
+ * both sets, and renumbers the classes of the training set accordingly. */
 static void join_labels(struct dataset *train, const struct dataset *test)
 {
     struct kind_rows from, to;
@@ -127,8 +128,8 @@ static bool holds_all(const struct data *d)
     return d->held_out == DATA_HELD_OTHER || d->held_out == DATA_HELD_NONE;
 }
 
-/* Reads the training files and the held-out files, which must have the same kind. Without held-out
- * files, a share of the samples is held out. */
+/* Reads the training files and the held-out files, which must have the same kind (nn/data/kind.h).
+ * Without held-out files, a share of the samples is held out. */
 static int read_both(struct data *d, const struct data_spec *s, struct reader *r,
                      const struct files *train, const struct files *test,
                      const struct data_trained *trained, char error[DATA_ERROR_MAX])
@@ -192,9 +193,10 @@ static void take_all(struct data *d)
     d->train = (struct dataset){0};
 }
 
-/* Computes mean and deviation of the training images and adds them to the kind, so all peers, the
- * held-out set and later evaluations use the same figures. The figures are computed from exact
- * counts of pixel values, so they do not depend on the order of the images. */
+/* Computes mean and deviation of the training images and adds them to the kind, the text that
+ * describes the data, so all peers, the held-out set and later evaluations use the same figures.
+ * The figures are computed from exact counts of pixel values, so they do not depend on the order of
+ * the images. */
 static void fit_images(struct dataset *train, struct dataset *test)
 {
     uint64_t count[256] = {0};
@@ -305,7 +307,7 @@ static int open_files(struct data *d, const struct data_spec *s, const char *kin
     return err;
 }
 
-/* Returns whether the kind contains the mean of every column of a table. */
+/* Returns whether the kind (nn/data/kind.h) of a table contains the mean of every column. */
 static bool has_means(const char *kind)
 {
     struct kind_rows rows;

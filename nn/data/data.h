@@ -93,11 +93,12 @@ struct data
 struct data_request
 {
     const char *spec;
-    /* Kind of the run, which the data must have. NULL: the kind is taken from the data. */
+    /* Kind of the run's data, such as "csv/64x10/0" (nn/data/kind.h), which the files must have.
+     * NULL: the kind is derived from the files. */
     const char *kind;
     uint64_t seed; /* Seed of the run. Only the built-in data set "glyphs" depends on it. */
-    /* Names of the classes of `kind`. The files may then lack some of the classes. Borrowed.
-     * NULL: not known. */
+    /* Names of the classes of `kind`, of which the files may lack some. Borrowed. NULL: not
+     * known. */
     const struct labels *names;
     /* True: these files are one peer's part of a run, and the kind of the run is not known yet. The
      * held-out files may then have labels, as whole numbers, that the training files lack. */

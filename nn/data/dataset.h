@@ -37,7 +37,8 @@ struct dataset
     /* Encoding of the files if it was not UTF-8, such as "Windows-1252". A static text. NULL:
      * UTF-8. */
     const char *encoding;
-    /* Names of the classes (nn/data/labels.h), owned. NULL: the kind has no names. */
+    /* Names of the classes (nn/data/labels.h), owned. NULL: the classes have no names, or their
+     * names are not known. */
     struct labels *names;
 
     /* DATA_IMAGES: bytes of all images, n x channels x height x width, in the order of the
@@ -90,7 +91,8 @@ __attribute__((warn_unused_result)) int dataset_init(struct dataset *d, const ch
                                                      size_t entries);
 void dataset_close(struct dataset *d);
 
-/* Sets the kind, shape and normalisation of a set. The samples do not change. */
+/* Sets the kind (nn/data/kind.h) of a data set, and the shape and normalisation that the kind says.
+ * The samples do not change. */
 void dataset_kind(struct dataset *d, const char *kind);
 
 #endif

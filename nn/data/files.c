@@ -222,8 +222,9 @@ static bool keep_images(const char *name, void *arg)
     return idx_names_images(name);
 }
 
-/* Returns whether a file is kept. *arg true: files whose names say that they are held out. False:
- * all other files. Both lists use this function, so each file is in exactly one of them. */
+/* Returns whether a file belongs to a list. *arg true: the list of the files whose names say that
+ * they are held out. False: the list of all other files. So each file is in exactly one of the two
+ * lists. */
 static bool keep_held_out(const char *name, void *arg)
 {
     return files_held_out(name) == *(bool *)arg;
@@ -347,7 +348,8 @@ int files_partner(const char *path, char found[DATA_SPEC_MAX], char error[DATA_E
     return -ENOENT;
 }
 
-/* Inserts the matching file of labels into the list, after its file of images. */
+/* Inserts the file of labels that belongs to each file of images into the list `images`, after that
+ * file. */
 static int pair_up(struct files *images, char error[DATA_ERROR_MAX])
 {
     struct files pairs = {0};

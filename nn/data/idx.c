@@ -111,7 +111,8 @@ struct pair
     struct idx images, labels;
     struct image_set *set;
     const struct reader *reader;
-    bool open; /* True: the number of classes is not known yet. */
+    /* True: the number of classes is not known yet. The labels in the files determine it. */
+    bool open;
     /* Index of this pair of files among the pairs of the set (training or held-out). */
     uint32_t number;
     size_t n; /* Number of images, from the header. */
@@ -311,8 +312,8 @@ static int read_pair(struct pair *p, char error[DATA_ERROR_MAX])
     return err;
 }
 
-/* Makes the kind from the labels that were found: the number of classes is the largest label
- * plus 1, and at least 2. */
+/* Completes the kind (nn/data/kind.h) with the labels that were found: the number of classes is the
+ * largest label plus 1, and at least 2. */
 static void kind_from_labels(struct dataset *d)
 {
     uint32_t n = 2;
@@ -323,8 +324,8 @@ static void kind_from_labels(struct dataset *d)
     dataset_kind(d, kind);
 }
 
-/* Reads the pairs in order. If the kind is open, the first pair determines height and width, and
- * all labels together determine the number of classes. */
+/* Reads the pairs in order. If the kind is open ("idx" without sizes), the first pair determines
+ * height and width, and all labels together determine the number of classes. */
 int idx_read(struct dataset *d, const struct reader *r, char error[DATA_ERROR_MAX])
 {
     assert(r->n_paths >= 2 && r->n_paths % 2 == 0);

@@ -33,8 +33,8 @@ size_t image_set_step(const struct dataset *d);
 __attribute__((warn_unused_result)) int image_set_room(struct image_set *s, size_t more,
                                                        size_t most);
 
-/* Adds `more` images, which the caller has written after the n images of the set. `file`: the file
- * that they are from. */
+/* Increases the number n of images by `more`. The caller has written the new images after the first
+ * n. `file`: the file that they are from. */
 void image_set_add(struct image_set *s, size_t more, uint32_t file);
 
 /* Frees the unused memory after the last image. */

@@ -101,7 +101,8 @@ static const char *parse_scheme(const char *p, struct kind_rows *k)
     return NULL;
 }
 
-/* A divisor as a kind shows it: the shortest text that is read back as the same number. */
+/* A divisor of pixels as a kind shows it: the shortest text that is read back as the same
+ * number. */
 struct divide_text
 {
     char text[32];

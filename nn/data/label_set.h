@@ -15,9 +15,9 @@
 #include <stdint.h>
 
 enum {
-    /* Size of the longest text of a set, in bytes with the NUL. */
+    /* Size of the longest text of a label set, in bytes with the NUL. */
     LABEL_SET_MAX = 200,
-    /* Largest label that a set may have. The smallest possible label is 0. */
+    /* Largest label that a label set may have. The smallest possible label is 0. */
     LABEL_SET_LARGEST = DATA_CLASSES_MAX
 };
 
@@ -27,8 +27,8 @@ struct label_set
     bool has[LABEL_SET_LARGEST + 1];
 };
 
-/* Parses the text p[0..n) of a set, which may come from an untrusted peer. Returns the number of
- * labels, or 0 if the text is invalid. */
+/* Parses the text p[0..n) of a label set, which may come from an untrusted peer. Returns the number
+ * of labels, or 0 if the text is invalid. */
 uint32_t label_set_parse(struct label_set *set, const char *p, size_t n);
 
 /* Writes the text of a set. Returns false if the text is too long or the set is empty. */

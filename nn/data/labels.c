@@ -187,8 +187,8 @@ static void take_list(struct labels *l)
     }
 }
 
-/* Checks a label against the scheme of a fixed kind, if the scheme's labels are numbers. Returns 0,
- * or -EINVAL with the expected labels. */
+/* Checks a label, if the kind of the data says which numbers are labels. Returns 0, or -EINVAL with
+ * the expected labels. */
 static int note_fixed(const struct labels *l, bool whole, int v, char expected[LABELS_WHY_MAX])
 {
     if (l->scheme == LABELS_LIST) {
@@ -233,7 +233,8 @@ int labels_note(struct labels *l, const uint8_t *bytes, size_t n, char expected[
     return -EINVAL;
 }
 
-/* Derives the scheme and the number of classes from the labels that were recorded. */
+/* Derives the scheme of the labels (numbers from 0, numbers from 1, names, ...) and the number of
+ * classes from the labels that were recorded. */
 static int settle_open(struct labels *l, char why[LABELS_WHY_MAX])
 {
     int high = LABEL_MAX;
@@ -288,8 +289,8 @@ static int settle_names(struct labels *l, char why[LABELS_WHY_MAX])
     return -EINVAL;
 }
 
-/* Stores the scheme and the classes in *k. If the caller gave the complete list of names, nothing
- * has to be derived. */
+/* Stores the scheme of the labels (numbers from 0, names, ...) and the number of classes in *k. If
+ * the caller gave the complete list of names, nothing has to be derived. */
 int labels_settle(struct labels *l, struct kind_rows *k, char why[LABELS_WHY_MAX])
 {
     int err = 0;
@@ -366,7 +367,8 @@ static bool is_counted(enum labels_scheme s)
     return s == LABELS_ZERO || s == LABELS_ONE || s == LABELS_LIST;
 }
 
-/* Returns the label of a class of the scheme ZERO, ONE or LIST. */
+/* Returns the label of a class. The scheme of the labels is ZERO, ONE or LIST: labels are
+ * numbers. */
 static uint32_t label_of(const struct kind_rows *k, uint32_t class)
 {
     return k->scheme == LABELS_LIST ? label_set_label(k->list, class)

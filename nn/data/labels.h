@@ -46,14 +46,15 @@ void labels_close(struct labels *l);
 __attribute__((warn_unused_result)) int labels_note(struct labels *l, const uint8_t *bytes,
                                                     size_t n, char expected[LABELS_WHY_MAX]);
 
-/* Sets scheme, number of classes and hash in *k. Call it after all labels have been recorded.
- * Returns 0, -ENOMEM, or -EINVAL with a message such as "found one class, expected at least 2". */
+/* Sets the scheme of the labels, the number of classes and the hash of their names in *k. Call it
+ * after all labels have been recorded. Returns 0, -ENOMEM, or -EINVAL with a message such as "found
+ * one class, expected at least 2". */
 __attribute__((warn_unused_result)) int labels_settle(struct labels *l, struct kind_rows *k,
                                                       char why[LABELS_WHY_MAX]);
 
-/* Allows labels that the kind does not have. labels_settle() then gives the union of the kind's
- * labels and the recorded ones. Call it directly after labels_open(). Has an effect only on kinds
- * with the scheme ZERO, ONE or LIST. */
+/* Allows labels that the kind of the data does not have. labels_settle() then gives the union of
+ * the kind's labels and the recorded ones. Call it directly after labels_open(). Has an effect only
+ * on labels that are numbers (scheme ZERO, ONE or LIST). */
 void labels_more(struct labels *l);
 
 /* Converts n classes of the kind `from` to classes of the kind `to`, which must have all labels of

@@ -32,16 +32,17 @@ __attribute__((warn_unused_result)) int lines_load(const struct reader *r,
                                                    char error[DATA_ERROR_MAX]);
 void lines_free(struct lines_file *files, size_t n);
 
-/* Converts n files of lines_load() to UTF-8 with newlines as line ends. `any`: see
- * nn/data/encoding.h. Sets *encoding to the encoding of the last file that was not UTF-8, or to
- * NULL if all files were UTF-8. Returns 0, or -ENOMEM with a message. */
+/* Converts n files of lines_load() to UTF-8 with newlines as line ends. `any`: bytes that are not
+ * UTF-8 are kept. Otherwise they are read as Windows-1252. Sets *encoding to the encoding of the
+ * last file that was not UTF-8, or to NULL if all files were UTF-8. Returns 0, or -ENOMEM with a
+ * message. */
 __attribute__((warn_unused_result)) int lines_normalise(struct lines_file *files, size_t n,
                                                         bool any, const char **encoding,
                                                         char error[DATA_ERROR_MAX]);
 
-/* Converts the beginning p[0..*n) of a file for inspection, as lines_normalise() does with `any`
- * true. If nothing has to change, returns p. Otherwise returns *copy and changes *n. The caller
- * frees *copy in both cases. */
+/* Converts the beginning p[0..*n) of a file as lines_normalise() does, but keeps bytes that are not
+ * UTF-8. For detection of the format. If nothing has to change, returns p. Otherwise returns *copy
+ * and changes *n. The caller frees *copy in both cases. */
 const uint8_t *lines_look(const uint8_t *p, size_t *n, uint8_t **copy);
 
 /* Position of a reader in a file, for error messages. */

@@ -53,7 +53,8 @@ struct reader
     bool label_known;
     /* csv: buffer of READER_NOTE_MAX bytes for notes to the user, "" at first. NULL: no notes. */
     char *note;
-    /* csv, libsvm: whether rows have labels. READER_MAYBE and READER_BARE need a fixed kind. */
+    /* csv, libsvm: whether rows have labels. READER_MAYBE and READER_BARE need a fixed kind, which
+     * says what the columns and labels mean. */
     enum reader_rows rows;
     struct file_progress progress;
 };

@@ -22,14 +22,15 @@ enum { SCALE_NOTE_MAX = 640 };
 struct scale
 {
     enum columns_scale wanted;
-    /* True: the kind has the text of the columns, which gives their means and scales. */
+    /* True: the kind (nn/data/kind.h) has the means and scales of the columns. */
     bool given;
     /* True: all values are numbers and are not scaled. The csv reader then gets no struct
      * columns. */
     bool strict;
     /* Hash of the columns, if the kind contains a hash instead of their text. Otherwise 0. */
     uint64_t hash;
-    struct columns columns; /* Columns of a table: found by the reader, or given by the kind. */
+    /* Columns of a table, found by the reader or given by the kind (nn/data/kind.h). */
+    struct columns columns;
     struct column_statistics
         /* Statistics of the training set, if this process computed the scales. Otherwise empty. */
         moments;

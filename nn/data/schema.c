@@ -430,9 +430,9 @@ static void match_order(const struct match *m, size_t label)
             m->column[n++] = i;
 }
 
-/* Checks that the names found in the header, put into the schema's order, have the schema's hash.
- * Then the schema takes these names. Exception: if the schema has a label and these rows have none,
- * the schema does not take the names. */
+/* Checks that the column names found in the header, put into the schema's order, have the schema's
+ * hash. Then the schema takes these names. Exception: if the schema has a label and these rows have
+ * none, the schema does not take the names. */
 static int learn(struct schema *s, const struct match *m, size_t n, size_t label)
 {
     struct schema learnt = {0};
@@ -449,7 +449,8 @@ static int learn(struct schema *s, const struct match *m, size_t n, size_t label
     return err;
 }
 
-/* Fills the result *f: order of the columns, and a note on differences. Returns 0 or -ENOMEM. */
+/* Fills *f: the order of the columns, and a note about columns that differ from the schema. Returns
+ * 0 or -ENOMEM. */
 static int describe(const struct match *m, size_t n, struct schema_found *f)
 {
     size_t n_ignored = 0;
@@ -508,9 +509,9 @@ static size_t find_left(const struct match *m, size_t n)
     return left;
 }
 
-/* Matches a header to a schema that has only a hash of the names. The label's column cannot be
- * found by its name then. If the rows have labels, the column is the one that label= names, or else
- * the last one. */
+/* Matches a header to a schema that has only a hash of the column names, so the label's column
+ * cannot be found by its name. If the rows have labels, the column is the one that label= names, or
+ * else the last one. */
 static int match_hash(struct schema *s, struct match *m, const struct schema_ask *ask,
                       struct schema_found *f)
 {

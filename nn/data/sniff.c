@@ -14,13 +14,13 @@
 
 enum { MNIST_SIDE = 28, MNIST_CLASSES = 10, IDX_HEADER = 16 };
 
-/* State of detecting the kind of the data at one path. */
+/* State of detecting the format of the data at one path. */
 struct sniff
 {
     const char *path;
-    const char *kind; /* Kind that was detected. NULL: not known yet. */
-    /* Kind that belongs to the ending of a file's name. The first file with a known ending counts.
-     * NULL: no file has one. */
+    const char *kind; /* Format that was detected, such as "csv". NULL: not known yet. */
+    /* Format that belongs to the ending of a file's name. The first file with a known ending
+     * counts. NULL: no file has one. */
     const char *said;
     uint8_t *head; /* The first FILES_HEAD bytes of a file. */
     size_t n;
@@ -141,7 +141,7 @@ static const char *looks_like(const struct sniff *s)
     return NULL;
 }
 
-/* Returns the kind that belongs to the ending of a name. */
+/* Returns the format that belongs to the ending of a file name, such as "csv" for ".csv". */
 static const char *named(const char *path)
 {
     for (size_t i = 0; i < KIND_NAMES; i++)
@@ -159,8 +159,8 @@ static bool outdoes(const char *kind, const char *other)
            && (other == NULL || (strcmp(other, "text") == 0 && strcmp(kind, "text") != 0));
 }
 
-/* Detects the kind by names. The first file with the name of an IDX or .bin file decides for the
- * directory. */
+/* Detects the format by the names of the files. The first file with the name of an IDX or .bin file
+ * decides for the directory. */
 static int sniff_names(struct sniff *s, char *const *paths, size_t n, char error[DATA_ERROR_MAX])
 {
     for (size_t i = 0; i < n && s->kind == NULL; i++) {
@@ -175,7 +175,7 @@ static int sniff_names(struct sniff *s, char *const *paths, size_t n, char error
     return 0;
 }
 
-/* Detects the kind by the first bytes of all files. The first file that does not look like text
+/* Detects the format by the first bytes of all files. The first file that does not look like text
  * decides. If all files look like text, the ending of a name decides. Example: a table with "?" in
  * its cells looks like text, but its name ends in .csv. */
 static int sniff_contents(struct sniff *s, char *const *paths, size_t n, char error[DATA_ERROR_MAX])

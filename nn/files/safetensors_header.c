@@ -23,8 +23,7 @@ static bool get_number(const json_t *array, size_t i, uint64_t *v)
     return true;
 }
 
-/* Parses the shape: its dimensions. The product of the dimensions is checked for overflow after
- * each of them. */
+/* Parses the dimensions of a tensor. Their product is checked for overflow after each dimension. */
 static int parse_shape(struct safetensors_tensor *t, const json_t *shape, const char *path,
                        char error[FILE_ERROR_MAX])
 {

@@ -14,8 +14,8 @@ enum {
 
 /* Arguments of layer_norm_add_sums(), which adds column sums of n floats to first[] and second[].
  * The floats start at the beginning of a period. In the forward pass these are sums of x - mean and
- * of (x - mean)^2, in the backward pass sums of g and of g (x - mean). Up to SHORT rows are summed
- * in float, and the results in double. */
+ * of (x - mean)^2, in the backward pass sums of g and of g (x - mean). Up to 16 rows are summed in
+ * float, and the results in double. */
 struct layer_norm_sums
 {
     double *first, *second;

@@ -37,12 +37,13 @@ struct winograd_kernels
 {
     bool (*runs_here)(void);
 
-    /* Transforms the input rows in[0..3] to the matrices of V (nn/layers/winograd.h). They are rows
-     * 2y - 1 to 2y + 2 of the map; positions left and right of the map count as zeros. */
+    /* Transforms the input rows in[0..3] to the matrices of V (nn/layers/winograd.h). For strip y
+     * (the output rows 2y and 2y + 1) they are rows 2y - 1 to 2y + 2 of the map; positions left and
+     * right of the map count as zeros. */
     void (*strip_in)(const struct winograd_strip *s);
 
     /* Transforms the products, the matrices of M (nn/layers/winograd.h), to the output rows
-     * out[0..1], which are rows 2y and 2y + 1 of the map. */
+     * out[0..1]. For strip y they are rows 2y and 2y + 1 of the map. */
     void (*strip_out)(const struct winograd_strip *s);
 
     /* Transforms in[0..1], two rows of the output's gradient, to the 16 matrices. Some signs differ

@@ -77,8 +77,8 @@ void learners_end(struct learners *l, uint32_t j, uint32_t k, const float *z);
 /* Moves the centre z in the range [from, to). */
 void learners_move(const struct learners *l, float *z, size_t from, size_t to);
 
-/* For each trained coordinate k with sent[k] != 0, sets the velocity to 0 (see sent() in
- * trainer.h). */
+/* For each trained coordinate k with sent[k] != 0, sets the velocity to 0, because a delta has just
+ * sent the whole update of this coordinate. */
 void learners_forget(struct learners *l, const float *sent);
 
 /* Reads or writes the state of the learners in its own sections of a checkpoint. Called between two
