@@ -51,7 +51,7 @@ static int add_exponential(struct topology_turns *t, uint32_t *n_rounds, const u
 }
 
 /* Adds the rounds of one-peer-exponential once for each of `orders` orders of the peers. The first
- * order is 0, 1, 2, ..., and the others are random. Stops before the pass gets longer than
+ * order is 0, 1, 2, ..., and the others are random. Stops before there would be more than
  * ROUND_SCHEDULE_ROUNDS_MAX rounds. */
 static int add_orders(struct topology_turns *t, uint32_t *n_rounds, uint32_t orders, uint32_t n,
                       uint64_t seed)
@@ -103,7 +103,8 @@ const struct topology topology_one_peer = {
  * replica, so the number of partners must be limited. Therefore R orders are drawn once from the
  * seed. The first order is that of the peer numbers; its graph is connected for any n. ---- */
 
-enum { R_LEAST = 2 }; /* Smallest R in rotation:R, the number of orders of the peers in a pass. */
+/* Smallest R in rotation:R, the number of orders of the peers before the rounds repeat. */
+enum { R_LEAST = 2 };
 
 static int rotation_canonical(const char *arg, char *out, size_t cap,
                               char error[TOPOLOGY_ERROR_MAX])
@@ -139,7 +140,7 @@ const struct topology topology_rotation = {
  * cycle. The union of all rounds is therefore connected. Each matching by itself is uniformly
  * distributed among all matchings. ---- */
 
-enum { K_LEAST = 2 }; /* Smallest K in matching:K, the number of rounds in a pass. */
+enum { K_LEAST = 2 }; /* Smallest K in matching:K, the number of rounds before they repeat. */
 
 static int matching_canonical(const char *arg, char *out, size_t cap,
                               char error[TOPOLOGY_ERROR_MAX])

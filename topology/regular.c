@@ -26,7 +26,8 @@ enum {
     /* Largest number of draws of a graph. At most one in ten draws fails, so this limit is never
      * reached. */
     ATTEMPTS_MAX = 1000,
-    SWITCHES_MAX = 10000 /* Largest number of attempts to repair one bad pair. */
+    /* Largest number of attempts to repair one bad pair, that is, a loop or a duplicate edge. */
+    SWITCHES_MAX = 10000
 };
 
 /* A graph that is being drawn. degree[v] is the wanted degree of vertex v, and have[v] its present
@@ -82,10 +83,10 @@ static bool new_edge(const struct draw *d, uint32_t a, uint32_t b)
     return a != b && !adjacent(d, a, b);
 }
 
-/* Repairs the bad pair (a, b) by switching with a random edge (c, e): the edges (a, c) and (b, e)
- * take the place of the pair and of the edge. All degrees stay the same, and the graphs stay nearly
- * equally likely. Drawing all pairs again until none is bad would take far too long. Returns false
- * if no switch was found. */
+/* Repairs the bad pair (a, b), a loop or duplicate edge, by switching with a random edge (c, e):
+ * the edges (a, c) and (b, e) take the place of the pair and of the edge. All degrees stay the
+ * same, and the graphs stay nearly equally likely. Drawing all pairs again until none is bad would
+ * take far too long. Returns false if no switch was found. */
 static bool switch_pair(struct draw *d, uint32_t a, uint32_t b)
 {
     for (uint32_t i = 0; i < SWITCHES_MAX && d->n_edges > 0; i++) {
@@ -103,8 +104,8 @@ static bool switch_pair(struct draw *d, uint32_t a, uint32_t b)
     return false;
 }
 
-/* Draws a simple graph with the wanted degrees. Returns false if a bad pair could not be
- * repaired. */
+/* Draws a simple graph with the wanted degrees. Returns false if a bad pair (a loop or duplicate
+ * edge) could not be repaired. */
 static bool draw_pairs(struct draw *d)
 {
     size_t n_halves = 0, n_bad = 0;

@@ -148,7 +148,8 @@ static size_t first_padded(size_t n_bytes)
     return n_bytes > QUARTIC_DIGITS - 1 ? n_bytes - (QUARTIC_DIGITS - 1) : 0;
 }
 
-/* Returns true if no byte is a run byte. Sets *any to true if some digit is not zero. */
+/* Returns true if no byte is a run byte, that is, above QUARTIC_MAX. Sets *any to true if some
+ * digit is not zero. */
 VEC_CLONES static bool in_range(const uint8_t *src, size_t n_bytes, bool *any)
 {
     unsigned bad = 0;

@@ -75,7 +75,7 @@ void quartic_get(const uint8_t *src, size_t n, size_t at, size_t count, float sc
  * true if a digit is not zero. */
 bool quartic_check(const uint8_t *src, size_t n, bool *any);
 
-/* Writer of a stream in which runs of zero bytes are run bytes. */
+/* Writer of a stream in which one run byte stands for several zero bytes in succession. */
 struct quartic_writer
 {
     uint8_t *at; /* Address to which the next byte of the stream is written. */
@@ -94,7 +94,8 @@ void quartic_finish(struct quartic_writer *w);
  * least one is not zero. */
 bool quartic_check_runs(const uint8_t *src, size_t len, size_t n);
 
-/* Reader of a stream with run bytes. The stream must have been accepted by quartic_check_runs(). */
+/* Reader of a stream in which one run byte stands for several zero bytes in succession. The stream
+ * must have been accepted by quartic_check_runs(). */
 struct quartic_reader
 {
     const uint8_t *at; /* Next byte of the stream to read. */

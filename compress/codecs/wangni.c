@@ -49,16 +49,18 @@ enum { WANGNI_SCALE = KEEP_OPTIONS };
 enum { SCALE_LS, SCALE_RAW };
 enum {
     LANES = 8,
-    /* Largest number of passes over the values to find kappa. A kappa that is not exact is allowed,
-     * because scale=raw is unbiased with any kappa. */
+    /* Largest number of passes over the values to find kappa, the factor in the probabilities
+     * min(1, kappa |v|). A kappa that is not exact is allowed, because scale=raw is unbiased with
+     * any kappa. */
     SOLVE_MAX = 8,
     /* Largest number of times that the elements of one message are drawn. The last draw stops when
      * the arrays are full. */
     DRAWS_MAX = 4
 };
 
-/* A kappa with which all elements except zeros are chosen: kappa |v| >= 1 for the smallest positive
- * float. For |v| below CODEC_LIMIT the product is still finite. */
+/* A kappa (factor in the probabilities min(1, kappa |v|)) with which all elements except zeros are
+ * chosen: kappa |v| >= 1 for the smallest positive float. For |v| below CODEC_LIMIT the product is
+ * still finite. */
 #define KAPPA_ALL 0x1p900
 
 static const char *const scale_choices[] = {"ls", "raw", NULL};
@@ -106,8 +108,8 @@ static int weigh_all(const struct codec_source *s, double *l1, float *max)
     return top < CODEC_LIMIT_BITS ? 0 : -ERANGE;
 }
 
-/* Sums over all elements for a given kappa, each as LANES partial sums: the sum of |v| over the
- * elements that are not saturated, and the number of saturated elements. */
+/* Sums over all elements for a given kappa, each as LANES partial sums: the number of saturated
+ * elements, those with kappa |v| >= 1, and the sum of |v| over all others. */
 struct weights
 {
     double sum[LANES], saturated[LANES];
