@@ -44,8 +44,9 @@ enum {
     /* Maximum number of endorsements by one member that are used, counting only endorsements of
      * live members. */
     ENDORSEMENTS_MAX = 32,
-    /* Members in doubt that depend on the same member share an allowance of one accepted member,
-     * plus one for each ENDORSEMENTS_SHARE members that are accepted without it. */
+    /* A member is in doubt if all paths of endorsements to it lead through one member. Of the
+     * members in doubt behind the same member, one is accepted, plus one for each
+     * ENDORSEMENTS_SHARE members that are accepted without this rule. */
     ENDORSEMENTS_SHARE = 16,
     /* If more than this number of members at one address have sessions with this peer, this peer
      * endorses no further member at that address. */

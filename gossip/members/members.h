@@ -277,7 +277,8 @@ bool members_tell(struct members *m, uint32_t place, size_t *cursor, struct wire
 
 /* Fills `out` with the next batch of the whole table, for a new session or for anti-entropy.
  * *cursor is 0 in the first call and is advanced. Returns false at the end. The table may change
- * between calls. `cap`: limit of each list, as in members_dirty(). */
+ * between calls. At most `cap` records, accusations and endorsements each; cap is from
+ * MEMBERS_ACCUSERS to WIRE_BATCH_MAX. */
 bool members_batch(const struct members *m, size_t *cursor, struct wire_members *out, uint32_t cap);
 bool members_told_all(const struct members *m, size_t cursor);
 

@@ -120,9 +120,9 @@ struct mixer
     int (*open)(struct mixing *m, const struct mixing_config *config);
     void (*close)(struct mixing *m);
 
-    /* Returns the codec of the next delta of edge t->edge: an enum delta_codec or a codec level.
-     * Called on the loop thread, once per edge in neighbour order. Of the task only `edge`,
-     * `commit`, `encode`, `degree` and `more` are set at this time. */
+    /* Returns the codec of the next delta of edge t->edge: an enum delta_codec, or DELTA_RUNG plus
+     * a level of --compress auto. Called on the loop thread, once per edge in neighbour order. Of
+     * the task only `edge`, `commit`, `encode`, `degree` and `more` are set at this time. */
     uint32_t (*plan)(struct mixing *m, const struct mixing_task *t,
                      const struct mixing_moment *now);
 

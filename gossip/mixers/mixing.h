@@ -45,8 +45,10 @@ struct mixing_task
     struct edge *edge;
     /* True: the own delta and the neighbour's delta are present, and this job applies both. */
     bool commit;
-    bool encode;     /* True: this job makes the edge's next delta. */
-    uint32_t codec;  /* Codec of the delta to encode: an enum delta_codec or a codec level. */
+    bool encode; /* True: this job makes the edge's next delta. */
+    /* Codec of the delta to encode: an enum delta_codec, or DELTA_RUNG plus a level of --compress
+     * auto. */
+    uint32_t codec;
     bool sketch;     /* True: the delta to encode carries a sketch. */
     bool statistics; /* True: the delta to encode carries the running statistics. */
     /* Degree and numerator of the mixing weight for the header of the delta to encode (struct
@@ -118,7 +120,8 @@ struct mixing
     float *x0; /* Initial model of the run, n_floats values. Replicas start from it. */
     /* True: mixing_take_model() has replaced x. A mixer that reacts to this clears the flag. */
     bool fetched;
-    /* Codecs, indexed by enum delta_codec and codec level. NULL: the run does not use the codec. */
+    /* Codecs of deltas, indexed by enum delta_codec. The levels of --compress auto begin at
+     * DELTA_RUNG. NULL: the run does not use the codec. */
     struct compress *codec[DELTA_CODECS];
     struct statistics statistics;
     struct sketch sketch;
@@ -256,10 +259,11 @@ struct mixing_moment
 {
     uint64_t round, n_rounds; /* Rounds of the run that are done, and total number of rounds. */
     bool lock_step;
-    bool settling;  /* True: the peer is in the consensus phase. */
-    bool draining;  /* True: pending exchanges are completed, but no new delta is made. */
-    bool barred;    /* True: the neighbour was proven Byzantine, and the edge exchanges nothing. */
-    uint32_t codec; /* Codec of training deltas: DELTA_RUN or a codec level. */
+    bool settling; /* True: the peer is in the consensus phase. */
+    bool draining; /* True: pending exchanges are completed, but no new delta is made. */
+    bool barred;   /* True: the neighbour was proven Byzantine, and the edge exchanges nothing. */
+    /* Codec of training deltas: DELTA_RUN, or DELTA_RUNG plus a level of --compress auto. */
+    uint32_t codec;
 
     /* The fields from here on describe the edge. They matter only on a topology that changes from
      * round to round. */

@@ -400,8 +400,8 @@ struct wire_ballot
 };
 
 enum wire_finish_word {
-    WIRE_FINISH_ASK,      /* First wave of a ballot: asks for promises and evidence. */
-    WIRE_FINISH_PROPOSE,  /* Second wave of a ballot: asks to accept `proposal`. */
+    WIRE_FINISH_ASK,      /* First step of a ballot: asks all peers for promises and evidence. */
+    WIRE_FINISH_PROPOSE,  /* Second step of a ballot: asks all peers to accept `proposal`. */
     WIRE_FINISH_REPORT,   /* Answer to an ASK. */
     WIRE_FINISH_ACCEPTED, /* Answer to a PROPOSE. */
     WIRE_FINISH_DECIDED,  /* `proposal` is the certificate of the run. */
@@ -414,11 +414,12 @@ enum wire_finish_word {
 struct wire_finish
 {
     enum wire_finish_word word;
-    struct wire_ballot ballot;   /* Ballot of the wave. None in a DECIDED. */
+    struct wire_ballot ballot; /* Ballot to which the message belongs. A DECIDED belongs to none. */
     struct wire_ballot promised; /* Highest ballot that a peer of the group has promised. */
     /* REPORT: highest ballot in which a peer of the group accepted `proposal`. */
     struct wire_ballot accepted;
-    bool partial;      /* True: a session was lost during the wave, so answers may be missing. */
+    /* True: a session was lost while answers were collected, so answers may be missing. */
+    bool partial;
     uint32_t n_mixing; /* REPORT: number of peers of the group that have not ended their run. */
     /* REPORT: number of peers of the group whose model is frozen and within the target distance. */
     uint32_t n_models;
@@ -494,7 +495,7 @@ struct wire_status
     double loss, accuracy;
     /* Estimated consensus distance, absolute and relative to the norm of the mean model. */
     double drift, relative_drift;
-    /* Round and age of the consensus distance, as in struct node_progress (peer/node). */
+    /* Step counter of the models that `drift` describes, and the number of rounds since then. */
     uint64_t drift_round, drift_age;
     uint64_t bytes_sent, bytes_received; /* Bytes counted at the sockets of all links. */
     uint64_t n_strangers, n_violations;

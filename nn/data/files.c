@@ -411,7 +411,7 @@ static int take_one_file(struct files *f, const char *path, const struct data_fo
     return append_path(f, NULL, path, error);
 }
 
-/* Finds the files of a directory that have the format. */
+/* Finds the files in a directory that have the given format. */
 static int find_in_directory(struct files *f, const char *dir, const struct data_format *format,
                              bool split_wanted, char error[DATA_ERROR_MAX])
 {

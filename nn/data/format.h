@@ -37,7 +37,8 @@ struct data_format
     enum data_files files;
     /* Endings of file names that belong to the format. NULL after the last one. */
     const char *ending[DATA_ENDINGS];
-    uint32_t keys; /* Accepted keys, as bits of enum data_key. */
+    /* Options (KEY=VALUE) that a spec with this format may have, as bits of enum data_key. */
+    uint32_t keys;
     int (*read)(struct dataset *d, const struct reader *r, char error[DATA_ERROR_MAX]);
     bool (*looks)(const uint8_t *bytes, size_t n, bool whole);
 };
