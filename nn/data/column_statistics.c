@@ -246,8 +246,8 @@ struct pool
 {
     const struct column_statistics *const *of;
     size_t n;
-    uint32_t liars; /* Number of sets that may have false values. Less than n. */
-    double *value;  /* Scratch memory for one number per set. */
+    uint32_t liars; /* Number of members whose statistics may be false. Less than n. */
+    double *value;  /* Scratch memory for one number per member. */
 };
 
 static int compare(const void *a, const void *b)

@@ -48,7 +48,8 @@ enum {
  * the range of another column. */
 #define COLUMN_STATISTICS_WILD 100.0
 
-/* Statistics of one set, or of several sets pooled. All zero: no statistics. */
+/* Statistics of the training data of one member, or of several members pooled. All zero: no
+ * statistics. */
 struct column_statistics
 {
     /* True: the rows are sparse (libsvm). Then all columns are numbers, and only the smallest and

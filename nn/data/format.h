@@ -1,4 +1,5 @@
-/* nn/data/format.h -- the table of formats: how each kind's files are named, found and read. */
+/* nn/data/format.h -- the table of formats: how the files of each format are named, found and
+ * read. */
 #ifndef NN_DATA_FORMAT_H
 #define NN_DATA_FORMAT_H
 

@@ -126,11 +126,13 @@ static const struct range size_x = {6.f, 10.f};
 static const struct range aspect = {.85f, 1.2f}; /* Ratio of the glyph's height to its width. */
 static const struct range shear = {-.3f, .3f};
 static const struct range shift = {-2.5f, 2.5f}; /* Shift of the glyph, in pixels. */
-/* Random shift of each point, in units of the box. */
+/* Random shift of each point of a stroke. The strokes lie in the box [-1, 1] x [-1, 1]. */
 static const struct range tremor = {-.09f, .09f};
-static const struct range bend = {-.15f, .15f}; /* Coefficients of the warp's polynomial. */
-static const struct range wave = {.02f, .11f};  /* Amplitude of the warp's wave. */
-static const struct range pen = {.7f, 1.6f};    /* Half the pen's width, in pixels. */
+/* Coefficients of the polynomial that bends the glyph. */
+static const struct range bend = {-.15f, .15f};
+/* Amplitude of the sine waves that bend the glyph. */
+static const struct range wave = {.02f, .11f};
+static const struct range pen = {.7f, 1.6f};    /* Half the width of the lines, in pixels. */
 static const struct range ink = {.45f, 1.f};    /* Grey of the glyph, 0 to 1. */
 static const struct range paper = {0.f, .15f};  /* Grey of the background, 0 to 1. */
 static const struct range grain = {.03f, .13f}; /* Standard deviation of the noise. */
@@ -173,7 +175,7 @@ struct warp
 {
     float bend_x[5], bend_y[5];             /* Factors of u^2, u v, v^2, u^2 v, u v^2. */
     float amplitude[2], angle[2], phase[2]; /* Sine waves, one for each coordinate. */
-    float xx, xy, yx, yy, dx, dy;           /* Affine map from the box to the image. */
+    float xx, xy, yx, yy, dx, dy; /* Affine map from the box [-1, 1] x [-1, 1] to the image. */
 };
 
 static void warp_draw(struct warp *w, struct rng *r)

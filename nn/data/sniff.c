@@ -1,5 +1,5 @@
-/* nn/data/sniff.c -- finds the KIND of a path. IDX and CIFAR files have known names; other files
- * are recognised by their first bytes. */
+/* nn/data/sniff.c -- finds the format of the data at a path. IDX and CIFAR files have known names;
+ * other files are recognised by their first bytes. */
 #include "nn/data/sniff.h"
 
 #include "nn/data/cifar.h"
@@ -99,8 +99,8 @@ static int sniff_idx(struct sniff *s, char *const *paths, size_t n, char error[D
     return 0;
 }
 
-/* Detects the kind of a .bin file (CIFAR-10 or CIFAR-100) by its contents, or by its name if the
- * contents fit both kinds or none. */
+/* Detects the format of a .bin file (CIFAR-10 or CIFAR-100) by its contents, or by its name if the
+ * contents fit both formats or none. */
 static int sniff_binary(struct sniff *s, const char *path, char error[DATA_ERROR_MAX])
 {
     int err = read_head(s, path, error);
@@ -128,8 +128,8 @@ static bool is_binary(const char *path)
 
 /* ---- All files. ---- */
 
-/* Returns the kind of a file by its first bytes. Called if the name of the file does not show the
- * kind. Formats with strict rules are tried first, because a table or a libsvm file is also valid
+/* Returns the format of a file by its first bytes. Called if the name of the file does not show the
+ * format. Formats with strict rules are tried first, because a table or a libsvm file is also valid
  * text. */
 static const char *looks_like(const struct sniff *s)
 {
@@ -150,9 +150,9 @@ static const char *named(const char *path)
     return NULL;
 }
 
-/* Returns whether `kind` is chosen over `other` if files of one directory look like both. Every
- * kind is chosen over text: a directory of tables often contains a README, but a directory of texts
- * seldom contains a table. */
+/* Returns whether the format `kind` is chosen over the format `other` if files of one directory
+ * look like both. Every format is chosen over text: a directory of tables often contains a README,
+ * but a directory of texts seldom contains a table. */
 static bool outdoes(const char *kind, const char *other)
 {
     return kind != NULL
