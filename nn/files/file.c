@@ -191,7 +191,7 @@ static int open_regular(struct file *f, char error[FILE_ERROR_MAX])
     return 0;
 }
 
-static int open_plain(struct file **out, const char *path, char error[FILE_ERROR_MAX])
+int file_open_no_input(struct file **out, const char *path, char error[FILE_ERROR_MAX])
 {
     *out = NULL;
     struct file *f = calloc(1, sizeof *f);
@@ -212,7 +212,7 @@ static int open_plain(struct file **out, const char *path, char error[FILE_ERROR
 
 int file_open_plain(struct file **f, const char *path, char error[FILE_ERROR_MAX])
 {
-    int err = open_plain(f, path, error);
+    int err = file_open_no_input(f, path, error);
     if (err == 0)
         replace_add_input((*f)->fd);
     return err;
@@ -222,7 +222,7 @@ int file_open_plain(struct file **f, const char *path, char error[FILE_ERROR_MAX
  * replace it from then on (nn/files/replace.h). */
 static int open_any(struct file **f, const char *path, bool input, char error[FILE_ERROR_MAX])
 {
-    int err = input ? file_open_plain(f, path, error) : open_plain(f, path, error);
+    int err = input ? file_open_plain(f, path, error) : file_open_no_input(f, path, error);
     if (err == 0)
         err = sniff(*f, error);
     if (err < 0) {

@@ -50,6 +50,10 @@ __attribute__((warn_unused_result)) int file_open(struct file **f, const char *p
 /* Opens a file as file_open() does, but never unpacks gzip. */
 __attribute__((warn_unused_result)) int file_open_plain(struct file **f, const char *path,
                                                         char error[FILE_ERROR_MAX]);
+
+/* Opens a file as file_open_plain() does, but the file does not count as an input. */
+__attribute__((warn_unused_result)) int file_open_no_input(struct file **f, const char *path,
+                                                           char error[FILE_ERROR_MAX]);
 void file_close(struct file *f);
 
 /* file_bound() returns the largest number of bytes that reading can give; for a plain file its

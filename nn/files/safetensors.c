@@ -57,11 +57,11 @@ static int load_header(struct safetensors_header *h, struct file *f, const char 
 }
 
 /* Opens a file and checks its whole header. On success the next byte to read is the first byte of
- * the data. */
-static int open_checked(struct safetensors_header *h, struct file **f, const char *path,
+ * the data. `input`: the file counts as an input, which the program does not overwrite. */
+static int open_checked(struct safetensors_header *h, struct file **f, const char *path, bool input,
                         char error[FILE_ERROR_MAX])
 {
-    int err = file_open_plain(f, path, error);
+    int err = input ? file_open_plain(f, path, error) : file_open_no_input(f, path, error);
     if (err < 0)
         return err;
     err = load_header(h, *f, path, error);
@@ -341,7 +341,7 @@ int safetensors_read(const char *path, const struct segment *s, size_t n, float 
 {
     struct safetensors_header h;
     struct file *f;
-    int err = open_checked(&h, &f, path, error);
+    int err = open_checked(&h, &f, path, true, error);
     if (err < 0)
         return err;
     err = check_segments(&h, s, n, path, error);
@@ -368,7 +368,7 @@ int safetensors_walk(const char *path, const struct safetensors_walker *w,
 {
     struct safetensors_header h;
     struct file *f;
-    int err = open_checked(&h, &f, path, error);
+    int err = open_checked(&h, &f, path, true, error);
     if (err < 0)
         return err;
     for (size_t i = 0; i < h.n && err == 0; i++)
@@ -385,7 +385,7 @@ int safetensors_info(const char *path, struct safetensors_info *info, char error
     *info = (struct safetensors_info){0};
     struct safetensors_header h;
     struct file *f;
-    int err = open_checked(&h, &f, path, error);
+    int err = open_checked(&h, &f, path, false, error);
     if (err < 0)
         return err;
     info->n_tensors = h.n - h.n_counters;

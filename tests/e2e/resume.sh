@@ -277,7 +277,12 @@ start gone "$HEARSAY" "${pair[@]}" --name gone --listen "127.0.0.1:$port" --shar
 gone=$started
 back=("$HEARSAY" "${pair[@]}" --name back --listen 127.0.0.1:0 --bootstrap "127.0.0.1:$port" --shard 2/2 --out back)
 start back "${back[@]}"
-wait_until 60 lines back/metrics.jsonl 2500
+wait_until 60 lines back/metrics.jsonl 100
+kill -TERM "$started"
+finish "$started" 60
+cp back/model.safetensors earlier.safetensors
+start back "${back[@]}"
+wait_until 60 round_at_least back/metrics.jsonl 2500
 kill -KILL "$gone" "$started"
 for pid in "$gone" "$started"; do
     wait "$pid" 2>/dev/null
@@ -286,7 +291,9 @@ done
 start back "${back[@]}"
 finish "$started" 60
 check "who comes back alone claims no consensus: $(tail -n 1 back.err | cut -c 1-100)" eval \
-    '[ "$code" = 3 ] && grep -q "no consensus: the run ended without this peer.* gone; no round" back.err'
+    '[ "$code" = 3 ] && grep -q "no consensus: the run ended without this peer.* gone; .*no round" back.err'
+check "  and replaces the model that it stored when it was stopped earlier: $(grep 'not stored' back.err)" eval \
+    '[ -s earlier.safetensors ] && ! cmp -s earlier.safetensors back/model.safetensors && ! grep -q "not stored" back.err'
 
 printf 'a,b,c\n1,2,0\n2,1,1\n' >other.csv
 check "other data than those of --out, and no flags" eval \

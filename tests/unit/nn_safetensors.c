@@ -1,6 +1,7 @@
 /* tests/unit/nn_safetensors.c -- model files: what is written is read back with the same bits,
  * and can be read from Python. A broken file is refused with an error message, and changes
  * nothing. SEED= repeats a run. */
+#include "nn/files/replace.h"
 #include "nn/files/safetensors.h"
 
 #include "nn/math/rng.h"
@@ -556,6 +557,24 @@ static void test_walk(void **state)
     assert_non_null(strstr(error, "short"));
 }
 
+/* A file whose metadata were read may be replaced. A file whose tensors were read is an input, and
+ * is protected. */
+static void test_metadata_are_no_input(void **state)
+{
+    (void)state;
+    const struct segment w = {.name = "w", .n = 2, .rows = 1, .cols = 2, .n_dims = 1, .dims = {2}};
+    char error[FILE_ERROR_MAX] = "";
+    float got[4];
+    struct safetensors_info info;
+    put_file("old", COUNTED("I64", "[]", "[0,8]"), 0, 16);
+    replace_protect_inputs();
+    assert_int_equal(safetensors_info(scratch_path(&s, "old"), &info, error), 0);
+    safetensors_info_close(&info);
+    assert_int_equal(replace_check(scratch_path(&s, "old")), 0);
+    assert_int_equal(safetensors_read(scratch_path(&s, "old"), &w, 1, got, error), 0);
+    assert_int_equal(replace_check(scratch_path(&s, "old")), -REPLACE_INPUT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -573,6 +592,7 @@ int main(void)
         cmocka_unit_test(test_write_errors),
         cmocka_unit_test(test_truncations),
         cmocka_unit_test(test_mutations),
+        cmocka_unit_test(test_metadata_are_no_input), /* Last, because the protection stays on. */
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
