@@ -286,7 +286,7 @@ static int open_files(struct data *d, const struct data_spec *s, const char *kin
     if (err == 0 && d->train.shape.form == DATA_IMAGES && !data_kind_fixed(kind))
         fit_images(&d->train, &d->test);
     if (err == 0)
-        err = scale_sets(&scale, &d->train, &d->test, s->path, scale_note, error);
+        err = scale_sets(&scale, &d->train, &d->test, &d->schema, s->path, scale_note, error);
     if (err == 0) {
         add_note(d, names_note);
         if (is_csv && rows.fixed && !rows.named && d->schema.named)

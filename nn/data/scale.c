@@ -2,6 +2,8 @@
  * the training set and the held-out set. */
 #include "nn/data/scale.h"
 
+#include "nn/data/quote.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <float.h>
@@ -88,11 +90,14 @@ __attribute__((format(printf, 2, 3))) static void add_note(char note[SCALE_NOTE_
     memcpy(note + n, sentence, more + 1);
 }
 
-/* Returns the number of column i in the file. Columns are numbered from 1, and the label's column
- * counts, too. */
-static size_t number_of(const struct columns *c, size_t i)
+/* Writes how notes call column i: its name in quotes, or without names its number in the file.
+ * Numbers of columns begin with 1 and count the label's column. */
+static void column_title(const struct schema *names, size_t label, size_t i, char text[64])
 {
-    return i + 1 + (i >= c->label);
+    if (i < names->names.n)
+        snprintf(text, 64, "%s", quote_string(schema_name(&names->names, i)).text);
+    else
+        snprintf(text, 64, "%zu", i + 1 + (i >= label));
 }
 
 static bool has_gaps(const struct column *c)
@@ -120,44 +125,53 @@ static bool is_hashed(const struct column *c)
     return c->form == COLUMN_CATEGORIES && c->hashed;
 }
 
-/* Writes "column 3" or "4 columns (2, 3, 5, 9)": the columns for which which() returns true.
- * Returns the number of these columns. */
-static size_t list_columns(const struct columns *c, bool (*which)(const struct column *c),
-                           char text[160])
+/* Writes "column 3", "column "age"" or "4 columns (2, 3, 5, 9)": the columns for which which()
+ * returns true. Returns how many there are. */
+static size_t list_columns(const struct columns *c, const struct schema *names,
+                           bool (*which)(const struct column *c), char text[160])
 {
-    size_t n = 0, first = 0, at = 0;
-    char list[120] = "";
+    size_t n = 0, n_listed = 0, at = 0;
+    char list[120] = "", title[64];
     for (size_t i = 0; i < c->n; i++) {
         if (!which(&c->at[i]))
             continue;
-        first = n == 0 ? number_of(c, i) : first;
-        if (n < NAMED)
-            at += (size_t)snprintf(list + at, sizeof list - at, "%s%zu", n > 0 ? ", " : "",
-                                   number_of(c, i));
+        column_title(names, c->label, i, title);
+        bool fits = n_listed < NAMED && at + strlen(title) + 3 <= sizeof list;
+        if (n == n_listed && fits) {
+            at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", n > 0 ? ", " : "", title);
+            n_listed++;
+        }
         n++;
     }
+    assert(at < sizeof list && (n == 0 || n_listed > 0));
     if (n == 1)
-        snprintf(text, 160, "column %zu", first);
+        snprintf(text, 160, "column %s", list);
     else
-        snprintf(text, 160, "%zu columns (%s%s)", n, list, n > NAMED ? ", ..." : "");
+        snprintf(text, 160, "%zu columns (%s%s)", n, list, n > n_listed ? ", ..." : "");
     return n;
 }
 
-static void note_columns(const struct columns *c, char note[SCALE_NOTE_MAX])
+static void note_columns(const struct columns *c, const struct schema *names,
+                         char note[SCALE_NOTE_MAX])
 {
     char list[160];
-    if (c->label != SIZE_MAX && (columns_have_categories(c) || columns_gaps(c) > 0))
-        add_note(note, "the label is column %zu", c->label + 1);
-    if (list_columns(c, has_categories, list) > 0)
+    if (c->label != SIZE_MAX && (columns_have_categories(c) || columns_gaps(c) > 0)) {
+        if (names->has_label && names->names.n > names->n)
+            add_note(note, "the label is column %s",
+                     quote_string(schema_name(&names->names, names->n)).text);
+        else
+            add_note(note, "the label is column %zu", c->label + 1);
+    }
+    if (list_columns(c, names, has_categories, list) > 0)
         add_note(note, "categories in %s, with one input for each category: %zu inputs in total",
                  list, columns_inputs(c));
-    if (list_columns(c, is_hashed, list) > 0)
+    if (list_columns(c, names, is_hashed, list) > 0)
         add_note(note, "more than %d categories in %s: their hash picks one of %d inputs",
                  COLUMNS_CATEGORIES_MAX, list, COLUMNS_BUCKETS);
-    if (list_columns(c, has_gaps, list) > 0)
+    if (list_columns(c, names, has_gaps, list) > 0)
         add_note(note, "%zu empty cells in %s: they count as the column's mean, or as no category",
                  columns_gaps(c), list);
-    if (list_columns(c, has_unknown, list) > 0)
+    if (list_columns(c, names, has_unknown, list) > 0)
         add_note(note,
                  "%s: some categories are not in the training set or run, and count as no "
                  "category",
@@ -187,12 +201,14 @@ static void reach(const struct dataset *d, struct column_moments *of)
     }
 }
 
-/* Adds a warning if columns are not scaled although their ranges differ widely. The column with the
- * largest range then dominates the gradient. Returns 0 or -ENOMEM. */
-static int warn_of_reach(const struct dataset *train, size_t label, char note[SCALE_NOTE_MAX])
+/* Adds a warning if columns are not scaled although their ranges differ widely. The gradients of
+ * the column with the largest range then dominate. Returns 0 or -ENOMEM. */
+static int warn_of_reach(const struct dataset *train, const struct schema *names, size_t label,
+                         char note[SCALE_NOTE_MAX])
 {
     size_t low, high, n = train->shape.form == DATA_SPARSE ? dataset_dim(train) : train->stride;
     struct column_moments *of = n <= COLUMNS_MAX_N ? calloc(n, sizeof *of) : NULL;
+    char largest[64], smallest[64];
     if (n > COLUMNS_MAX_N)
         return 0;
     if (of == NULL)
@@ -200,18 +216,22 @@ static int warn_of_reach(const struct dataset *train, size_t label, char note[SC
     reach(train, of);
     double ratio = column_statistics_apart(of, n, &low, &high);
     free(of);
+    if (!(ratio > COLUMN_STATISTICS_WILD))
+        return 0;
     const char *does = train->shape.form == DATA_SPARSE ? "max" : "standard";
-    if (ratio > COLUMN_STATISTICS_WILD && label == SIZE_MAX)
+    if (label == SIZE_MAX && names->names.n == 0) {
         add_note(note,
                  "warning: the values of one column are %.0f times as large as those of another, "
                  "and nothing is scaled (use scale=%s)",
                  ratio, does);
-    else if (ratio > COLUMN_STATISTICS_WILD)
-        add_note(
-            note,
-            "warning: the values of column %zu are %.0f times as large as those of column %zu, "
-            "and nothing is scaled (use scale=%s)",
-            high + 1 + (high >= label), ratio, low + 1 + (low >= label), does);
+        return 0;
+    }
+    column_title(names, label, high, largest);
+    column_title(names, label, low, smallest);
+    add_note(note,
+             "warning: the values of column %s are %.0f times as large as those of column %s, and "
+             "nothing is scaled (use scale=%s)",
+             largest, ratio, smallest, does);
     return 0;
 }
 
@@ -313,14 +333,14 @@ static int give_columns(const struct columns *c, struct dataset *d)
 }
 
 static int scale_rows(struct scale *s, struct dataset *train, struct dataset *test,
-                      char note[SCALE_NOTE_MAX])
+                      const struct schema *names, char note[SCALE_NOTE_MAX])
 {
     struct columns *c = &s->columns;
     char list[160];
     int err = 0;
     if (!s->given)
         err = fit(s, train);
-    if (err == 0 && list_columns(c, is_constant, list) > 0)
+    if (err == 0 && list_columns(c, names, is_constant, list) > 0)
         add_note(note, "the same number in all rows of %s: no model can learn from that", list);
     if (err == 0)
         err = give_columns(c, train);
@@ -341,8 +361,9 @@ static bool is_plain(const struct scale *s)
            && !columns_have_categories(&s->columns) && columns_gaps(&s->columns) == 0;
 }
 
-int scale_sets(struct scale *s, struct dataset *train, struct dataset *test, const char *path,
-               char note[SCALE_NOTE_MAX], char error[DATA_ERROR_MAX])
+int scale_sets(struct scale *s, struct dataset *train, struct dataset *test,
+               const struct schema *names, const char *path, char note[SCALE_NOTE_MAX],
+               char error[DATA_ERROR_MAX])
 {
     bool sparse = train->shape.form == DATA_SPARSE;
     int err = 0;
@@ -355,18 +376,18 @@ int scale_sets(struct scale *s, struct dataset *train, struct dataset *test, con
     if (sparse && !s->given && !s->strict)
         err = fit_sparse(s, train, path, error);
     if (err == 0 && !sparse && s->columns.n > 0)
-        note_columns(&s->columns, note);
+        note_columns(&s->columns, names, note);
     size_t label = sparse             ? dataset_dim(train)
                    : s->columns.n > 0 ? s->columns.label
                                       : SIZE_MAX; /* No columns: the label's column is unknown. */
     if (err == 0 && s->wanted == COLUMNS_SCALE_NONE)
-        err = warn_of_reach(train, label, note);
+        err = warn_of_reach(train, names, label, note);
     if (err == 0 && s->columns.n > 0 && !is_plain(s)) {
         if (sparse) {
             apply_sparse(&s->columns, train);
             apply_sparse(&s->columns, test);
         } else {
-            err = scale_rows(s, train, test, note);
+            err = scale_rows(s, train, test, names, note);
         }
         if (err == 0)
             err = name_kind(s, train, test, path, error);

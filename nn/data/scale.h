@@ -15,6 +15,7 @@
 #include "nn/data/column_statistics.h"
 #include "nn/data/dataset.h"
 #include "nn/data/kind.h"
+#include "nn/data/schema.h"
 
 enum { SCALE_NOTE_MAX = 640 };
 
@@ -45,11 +46,12 @@ __attribute__((warn_unused_result)) int scale_open(struct scale *s, const char *
 void scale_close(struct scale *s);
 
 /* Scales both sets after reading, by the columns of the training set, and adds the scales to their
- * kinds. `test` may be empty (zeros). `path`: name of the data in messages. Notes for the user are
+ * kinds. `test` may be empty (zeros). `names`: names of the columns in notes, or an empty schema.
+ * `path`: name of the data in messages. Notes for the user are
  * written to `note`. Returns 0; -EINVAL with a message; or -ENOMEM. */
 __attribute__((warn_unused_result)) int scale_sets(struct scale *s, struct dataset *train,
-                                                   struct dataset *test, const char *path,
-                                                   char note[SCALE_NOTE_MAX],
+                                                   struct dataset *test, const struct schema *names,
+                                                   const char *path, char note[SCALE_NOTE_MAX],
                                                    char error[DATA_ERROR_MAX]);
 
 #endif

@@ -56,7 +56,7 @@ static void check_scaled(struct scale *s, struct dataset *train, struct reader r
         dataset_close(train);
         return;
     }
-    demand(scale_sets(s, train, &test, "first", note, error) == 0);
+    demand(scale_sets(s, train, &test, &(struct schema){0}, "first", note, error) == 0);
     demand(strcmp(train->kind, test.kind) == 0 && data_kind_fixed(train->kind));
     demand(test.n == train->n || !told);
     demand(test.n != train->n

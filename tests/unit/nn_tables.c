@@ -30,10 +30,10 @@ static void test_standard(void **state)
     check_sample(&d.test, 0, (float[]){2, 0}, 2);
     check_sample(&d.test, 1, (float[]){0, 2}, 2);
     assert_string_equal(
-        d.note, "the label is column 3; 2 empty cells in column 1: they count as the column's "
-                "mean, or as no "
-                "category; the same number in all rows of column 2: no model can learn from "
-                "that");
+        d.note,
+        "the label is column \"class\"; 2 empty cells in column \"x\": they count as the column's "
+        "mean, or as no category; the same number in all rows of column \"y\": no model can learn "
+        "from that");
     data_close(&d);
     opened(&d, "a", ",scale=max", NULL);
     is_kind(d.train.kind, "csv/2x2/0", "/max:200~300,1");
@@ -359,6 +359,32 @@ static void test_sparse(void **state)
     data_close(&d);
 }
 
+/* Notes call columns by their names. The numbers of columns in a file do not matter: the held-out
+ * file has its columns in another order than the training file. */
+static void test_notes_name_columns(void **state)
+{
+    (void)state;
+    struct data d;
+    scratch_count(&s, 1);
+    put("a", "temp,city,wind,rain\n10,Lyon,1,yes\n12,Turin,?,no\n9,?,4,no\n");
+    put("test", "rain,wind,temp,city\nno,3,11,Turin\n");
+    opened(&d, "a", "", NULL);
+    assert_non_null(strstr(
+        d.note,
+        "columns are in another order, and are matched by name; the label is column \"rain\"; "
+        "categories in column \"city\", with one input for each category: 4 inputs in total; "
+        "2 empty cells in 2 columns (\"city\", \"wind\"): they count as the column's mean, or as "
+        "no category"));
+    data_close(&d);
+    put("a", "small,large,y\n0,0.5,0\n1,1200.5,1\n");
+    put("test", "small,large,y\n0,0.5,0\n");
+    opened(&d, "a", ",scale=none", NULL);
+    assert_non_null(strstr(d.note,
+                           "the values of column \"large\" are 1200 times as large as those "
+                           "of column \"small\", and"));
+    data_close(&d);
+}
+
 /* If columns have very different ranges and are not scaled, a warning is given. */
 static void test_warning(void **state)
 {
@@ -384,12 +410,19 @@ static void test_warning(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_standard),     cmocka_unit_test(test_share),
-        cmocka_unit_test(test_of_a_run),     cmocka_unit_test(test_words),
-        cmocka_unit_test(test_words_split),  cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_small_spread), cmocka_unit_test(test_absent_classes),
-        cmocka_unit_test(test_wide),         cmocka_unit_test(test_widest),
-        cmocka_unit_test(test_sparse),       cmocka_unit_test(test_warning),
+        cmocka_unit_test(test_standard),
+        cmocka_unit_test(test_share),
+        cmocka_unit_test(test_of_a_run),
+        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_words_split),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_small_spread),
+        cmocka_unit_test(test_absent_classes),
+        cmocka_unit_test(test_wide),
+        cmocka_unit_test(test_widest),
+        cmocka_unit_test(test_sparse),
+        cmocka_unit_test(test_warning),
+        cmocka_unit_test(test_notes_name_columns),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
