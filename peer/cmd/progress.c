@@ -324,6 +324,14 @@ void cmd_progress_open(struct cmd_progress *p, FILE *out)
     *p = (struct cmd_progress){.out = out, .terminal = cmd_progress_terminal(out)};
 }
 
+/* Measures the rate by the round of the slowest peer. The round of a peer that has not reported yet
+ * is not known: it is not 0 if the peer resumes a run. */
+static void measure_rate(struct cmd_progress *p, const struct whole *w, double seconds)
+{
+    if (w->slowest != NULL && w->slowest->rounds > 0)
+        progress_rate_update(&p->gauge, w->round, seconds);
+}
+
 /* The progress is computed at most once every DRAW_MS, however often this function is called. */
 bool cmd_progress_due(struct cmd_progress *p, const struct cmd_progress_row *row, uint32_t n,
                       double seconds)
@@ -333,7 +341,7 @@ bool cmd_progress_due(struct cmd_progress *p, const struct cmd_progress_row *row
         return false;
     p->looked_ns = now;
     struct whole w = sum_up(row, n);
-    progress_rate_update(&p->gauge, w.round, seconds);
+    measure_rate(p, &w, seconds);
     return progress_rate_line_due(&p->gauge, w.round, w.rounds, w.settle_rounds, seconds)
            || p->terminal;
 }
@@ -346,7 +354,7 @@ void cmd_progress_show(struct cmd_progress *p, const struct cmd_progress_row *ro
     if (n == 0 || (!force && !cmd_progress_due(p, row, n, seconds)))
         return;
     struct whole w = sum_up(row, n);
-    progress_rate_update(&p->gauge, w.round, seconds);
+    measure_rate(p, &w, seconds);
     figures_of(&l, &p->gauge, &w, seconds);
     if (p->terminal) {
         draw(p, &l, share_of(&w), row, n);

@@ -96,7 +96,39 @@ interrupt s-json sj/metrics.jsonl train "${run[@]}" "${many[@]}" 1 --out sj --js
 check "  --json has it, and of which round" jq -e \
     '.interrupted and .exit_code == 130 and .test_round <= .round and .test_samples > 0 and .test_accuracy > 0' s-json.out
 
-# ---- Progress of many simulated peers. ----
+# ---- A resumed run. ----
+
+resumable() { start "$1" "$HEARSAY" local --peers 2 --model logreg --data glyphs --batch 1 --lr 0.0001 --seed "$seed" --rounds 40000 --out again; }
+stop_it() { kill -INT "$started" && finish "$started" 60; }
+has_10000_lines() { [ "$(cat again/peer-1/metrics.jsonl 2>/dev/null | wc -l)" -ge 10000 ]; }
+resumable first-start
+check "a run is stopped after 10000 rounds" wait_until 60 has_10000_lines
+stop_it
+resumable second-start
+check "  and resumed, with a rate in its progress" wait_until 60 grep -q 'rounds/s' second-start.err
+stop_it
+line=$(grep -m 1 'rounds/s' second-start.err)
+check "  that counts the rounds of this start only: $line" python3 - "$line" again/peer-1/metrics.jsonl <<'END'
+import json, re, sys
+
+found = re.search(r"round (\d+)/\d+  ([\d.]+) rounds/s", sys.argv[1])
+shown = (int(found[1]), float(found[2]))
+first = last = (0, 0)  # Round and seconds of the first line of the last start, and of the round shown.
+before = -1
+for text in open(sys.argv[2]):
+    line = json.loads(text)
+    if "round" not in line:
+        continue
+    now = (line["round"], line["time_s"])
+    first = now if now[1] < before else first
+    last = now if now[0] == shown[0] else last
+    before = now[1]
+assert first[0] >= 10000 and last[1] > first[1], (first, last)
+rate = (last[0] - first[0]) / (last[1] - first[1])
+assert shown[1] < 2 * rate, f"found {shown[1]} rounds/s, expected about {rate:.0f}"
+END
+
+# ---- A thousand peers, or some. ----
 
 bounded "$HEARSAY" sim --peers 100 --model logreg --data glyphs --rounds 5 --topology ring --compress qsgd:4 \
     --seed "$seed" >big.out 2>big.err </dev/null
