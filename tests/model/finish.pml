@@ -1,11 +1,14 @@
 /* tests/model/finish.pml -- the decision at the end of a run (peer/node/finish): one certificate per run.
  *
- * VOTERS peers decide one proposal by single-decree Paxos. Two of them coordinate: the ballots 1, 2, 3, ... belong
- * to the peers FIRST, SECOND, FIRST, ..., which is the order of (number, identity). A coordinator may begin a ballot at
- * any time, also while the other one is alive.
+ * VOTERS peers make one or two attempts. Each attempt decides a proposal by single-decree Paxos: COMMIT, with the models
+ * within, or ABORT. After a decided ABORT the peers unfreeze, mix on, and freeze other models in the second attempt.
+ * The second attempt never aborts. Two peers coordinate: the ballots 1, 2, 3, ... belong to the peers FIRST, SECOND,
+ * FIRST, ..., which is the order of (attempt, number, identity). A coordinator may begin a ballot at any time, also
+ * while the other one is alive.
  *
  * One process takes every possible step in every order, within these limits:
  *   BALLOTS    ballots
+ *   SPLIT      ballots of the first attempt; the other ballots belong to the second one. BALLOTS: one attempt
  *   RESTARTS   processes that end and start again without a memory of promises
  *   RESUMES    processes that end and start again with the promise of the earlier process
  *   LEAVES     voters that leave cleanly
@@ -21,10 +24,12 @@
  * its earlier process. It reports success with its own model only if the decided proposal was made in such a ballot.
  *
  * Checked:
- *   agreement  proposals that a quorum has accepted in one ballot are the same proposal. Two new proposals of
- *              different ballots are different, even if they have the same members within.
- *   S1         each member within, of the decided proposal, is frozen, and its model is the one that it reported,
+ *   agreement  proposals of one attempt that a quorum has accepted in one ballot are the same proposal. Two new
+ *              proposals of different ballots are different, even if they have the same members within.
+ *   own        the decided proposal of an attempt was new in this attempt
+ *   S1         each member within, of the decided COMMIT, is frozen, and its model is the one that it reported,
  *              unless its process has restarted since
+ *   S2         the second attempt begins after a decided ABORT of the first one, so at most one COMMIT is decided
  *   S3         a certificate has the acceptances of at least half of the voters
  *   within     each member within, of the decided proposal, has reported that it is within
  *   covers     a peer that reports success with its own model has a model of the decided proposal
@@ -35,6 +40,9 @@
 #endif
 #ifndef BALLOTS
 #define BALLOTS 3
+#endif
+#ifndef SPLIT
+#define SPLIT BALLOTS
 #endif
 #ifndef RESTARTS
 #define RESTARTS 1
@@ -69,7 +77,7 @@ byte frozen;                             /* The model is final. */
 byte within;                             /* Frozen, and within the target. */
 byte restarted;                          /* The process is not the first one of its peer. */
 byte mute;                               /* The process must not vote, because an earlier one may have promised. */
-byte changed;                            /* The model is not the one that was frozen (only by MUT_UNFREEZE). */
+byte later;                              /* In the second attempt: knows that the first one was aborted. */
 byte gone;                               /* Left the voters. */
 byte ended;                              /* Has the certificate, and takes no further step. */
 byte promised[VOTERS];                   /* Rank of the highest ballot that the peer has promised; 0: none. */
@@ -88,16 +96,18 @@ byte promises[BALLOTS + 1];              /* Set of the voters that have promised
 byte models[BALLOTS + 1];                /* Set of the models within, by the reports. */
 byte best[BALLOTS + 1];                  /* Highest ballot of an accepted proposal in the reports; 0: none. */
 byte source[BALLOTS + 1];                /* Ballot in which this ballot's proposal was new; 0: no proposal yet. */
-byte proposal[BALLOTS + 1];              /* Set of the models within, of a new proposal. */
+byte proposal[BALLOTS + 1];              /* Set of the models within, of a new proposal. Empty: ABORT. */
 byte accepted[BALLOTS + 1];              /* Set of the voters that have accepted. */
 
 /* For the properties only. */
-byte decided;                            /* Source of the proposal that a quorum has accepted; 0: none. */
+byte decided[2];                         /* By attempt: source of the proposal that a quorum has accepted; 0: none. */
 byte said;                               /* Set of the models that their peers have reported as within. */
-hidden byte agreement, s1, s3, is_within, covers;
+hidden byte agreement, own, s1, s2, s3, is_within, covers;
 
 #define owner(b) ((b) % 2 == 1 -> FIRST : SECOND)
-#define version(i) (VOTERS * has(restarted | changed, i))
+#define second(b) ((b) > SPLIT)          /* Whether the ballot belongs to the second attempt. */
+#define is_abort(b) (proposal[source[b]] == 0)
+#define version(i) (VOTERS * has(restarted, i))
 #ifdef MUT_REUSE_BALLOT
 #define rank(b) ((b) == 3 -> 1 : (b))    /* Ballot 3 is ballot 1 again, by a new process of FIRST. */
 #define coordinates(b) (has(restarted, owner(b)) == ((b) == 3))
@@ -131,16 +141,21 @@ hidden byte agreement, s1, s3, is_within, covers;
 #endif
 #define may_report_model(i, b) (has(within, i) && !has(mute, i) && rank(b) > earlier[i])
 #ifdef MUT_COVER_EARLIER
-#define is_covered(i) (has(within, i) && has(members_of(proposal[decided]), i))
+#define is_covered(a, i) (has(within, i) && has(members_of(proposal[decided[a]]), i))
 #else
-#define is_covered(i) (has(within, i) && has(members_of(proposal[decided]), i) && !has(mute, i) && \
-                       rank(decided) > earlier[i])
+#define is_covered(a, i) (has(within, i) && has(members_of(proposal[decided[a]]), i) && !has(mute, i) && \
+                          rank(decided[a]) > earlier[i])
+#endif
+#ifdef MUT_OLD_ATTEMPT
+#define in_attempt(i, b) (has(later, i) || !second(b))
+#else
+#define in_attempt(i, b) (has(later, i) == second(b))
 #endif
 #define has_answered(i, b) has(promises[b] | members_of(models[b]), i)
-#define may_begin(b) (stage[b] == NONE && is_here(owner(b)) && !has(gone, owner(b)) && coordinates(b) && \
+#define may_begin(b) (stage[b] == NONE && is_here(owner(b)) && in_attempt(owner(b), b) && !has(gone, owner(b)) && coordinates(b) && \
                       rank(b) > promised[owner(b)])
-#define may_answer(i, b) (stage[b] == ASKING && is_here(i) && !has_answered(i, b) && may_promise(i, b))
-#define may_accept(i, b) ((stage[b] == PROPOSED || stage[b] == ORPHAN) && is_here(i) && !has(mute, i) && \
+#define may_answer(i, b) (stage[b] == ASKING && is_here(i) && in_attempt(i, b) && !has_answered(i, b) && may_promise(i, b))
+#define may_accept(i, b) ((stage[b] == PROPOSED || stage[b] == ORPHAN) && is_here(i) && in_attempt(i, b) && !has(mute, i) && \
                           !has(accepted[b], i) && may_promise(i, b))
 #ifdef MUT_HASTY_ADOPT
 #define may_adopt(b) (best[b] != 0)
@@ -160,40 +175,53 @@ hidden byte agreement, s1, s3, is_within, covers;
 #define may_leave(i) (promised[i] == 0 && !has(mute, i))
 #endif
 
-/* The properties S1, within and covers of the decided proposal. */
-#define covers_own(i) (!is_covered(i) || has(proposal[decided], i + version(i)))
+/* The properties S1, S2, within and covers of the decided proposals. here: the peers in the attempt. */
+#define first_models(a) (proposal[decided[a]] & ALL)
+#define later_models(a) (proposal[decided[a]] >> VOTERS)
+#define covers_own(a, i) (!is_covered(a, i) || has(proposal[decided[a]], i + version(i)))
 #if VOTERS == 3
-#define EACH_IS_COVERED (covers_own(0) && covers_own(1) && covers_own(2))
+#define EACH_IS_COVERED(a) (covers_own(a, 0) && covers_own(a, 1) && covers_own(a, 2))
 #else
-#define EACH_IS_COVERED (covers_own(0) && covers_own(1) && covers_own(2) && covers_own(3))
+#define EACH_IS_COVERED(a) (covers_own(a, 0) && covers_own(a, 1) && covers_own(a, 2) && covers_own(a, 3))
 #endif
-#define first_models (proposal[decided] & ALL)
-#define later_models (proposal[decided] >> VOTERS)
-inline check() {
-  if :: decided != 0 ->
-       s1 = (!(first_models & ~(restarted | (frozen & ~changed))) && !(later_models & ~(frozen & (restarted | changed))));
+inline check_attempt(a, here) {
+  if :: decided[a] != 0 ->
+       s1 = (!(first_models(a) & ~(restarted | (frozen & here))) && !(later_models(a) & ~(frozen & restarted & here)));
        assert(s1);
-       is_within = !(proposal[decided] & ~said); assert(is_within);
-       covers = EACH_IS_COVERED; assert(covers)
+       is_within = !(proposal[decided[a]] & ~said); assert(is_within);
+       covers = EACH_IS_COVERED(a); assert(covers)
      :: else
   fi
+}
+inline check() {
+  check_attempt(0, ~later);
+  check_attempt(1, later);
+  s2 = (later == 0 || (decided[0] != 0 && proposal[decided[0]] == 0)); assert(s2)
 }
 
 /* A proposal is decided when the acceptances of one ballot are a quorum by any list of voters. */
 inline decide(b) {
   if :: accepted[b] != 0 && quorum(accepted[b]) ->
-       agreement = (decided == 0 || decided == source[b]); assert(agreement);
-       decided = source[b]
+       agreement = (decided[second(b)] == 0 || decided[second(b)] == source[b]); assert(agreement);
+       own = (second(source[b]) == second(b)); assert(own);
+       decided[second(b)] = source[b]
      :: else
   fi
 }
+
+/* A proposal that was accepted in the first attempt is not reported in the second one. */
+#ifdef MUT_KEEP_ACCEPTED
+#define may_report(i, b) (taken[i] != 0)
+#else
+#define may_report(i, b) (taken[i] != 0 && second(taken[i]) == second(b))
+#endif
 
 /* REPORT: what a peer adds to the answers of a ballot. */
 inline report(i, b) {
   if :: !has(mute, i) ->
        add(promises[b], i);
        if :: rank(b) > promised[i] -> promised[i] = rank(b) :: else fi;
-       if :: taken[i] != 0 && (best[b] == 0 || rank(taken[i]) > rank(best[b])) -> best[b] = taken[i] :: else fi
+       if :: may_report(i, b) && (best[b] == 0 || rank(taken[i]) > rank(best[b])) -> best[b] = taken[i] :: else fi
      :: else
   fi;
 #ifdef MUT_COUNT_FROZEN
@@ -217,7 +245,7 @@ inline accept(i, b) {
 /* After the proposal or the end of a coordinator its reports have no further use. */
 inline forget_reports(b) { promises[b] = 0; models[b] = 0; best[b] = 0 }
 
-/* The coordinator's process ends. */
+/* The coordinator's process ends, or enters the second attempt. */
 inline abandon(i, b) {
   if :: owner(b) == i && stage[b] == ASKING -> stage[b] = DEAD; forget_reports(b)
      :: owner(b) == i && stage[b] == PROPOSED -> stage[b] = ORPHAN
@@ -266,29 +294,47 @@ inline abandon(i, b) {
   :: d_step { may_answer(i, b) -> report(i, b) } \
   FREEZE_WITHIN(i, may_answer(i, b), report(i, b))
 
-/* PROPOSE: the coordinator adopts the highest accepted proposal, or makes a new one. */
+/* PROPOSE: the coordinator adopts the highest accepted proposal, or makes a new one: COMMIT, or ABORT if the models
+ * are too far apart, which the model does not know. */
 #define PROPOSE(b) \
   :: d_step { stage[b] == ASKING && is_here(owner(b)) && may_adopt(b) -> \
        stage[b] = PROPOSED; source[b] = source[best[b]]; forget_reports(b) } \
   :: d_step { stage[b] == ASKING && is_here(owner(b)) && may_invent(b) -> \
-       stage[b] = PROPOSED; source[b] = b; proposal[b] = models[b]; forget_reports(b) }
+       stage[b] = PROPOSED; source[b] = b; proposal[b] = models[b]; forget_reports(b) } \
+  :: d_step { SPLIT < BALLOTS && !second(b) && stage[b] == ASKING && is_here(owner(b)) && may_invent(b) -> \
+       stage[b] = PROPOSED; source[b] = b; forget_reports(b) }
 
 /* PROPOSE arrives, and ACCEPTED returns. */
 #define ACCEPT(i, b) :: d_step { may_accept(i, b) -> accept(i, b) }
 
-/* The coordinator has counted a quorum: it makes the certificate. */
+/* A peer enters the second attempt: its model is not frozen any more, and its ballots of the first attempt end. */
+inline enter(i) { add(later, i); drop(frozen, i); drop(within, i); ABANDON(i); check() }
+
+/* The coordinator has counted a quorum: it makes the certificate, or enters the second attempt. */
 #define COUNT(b) \
   :: d_step { stage[b] == PROPOSED && is_here(owner(b)) && quorum(accepted[b]) -> \
-       agreement = (source[b] == decided); assert(agreement); \
+       agreement = (source[b] == decided[second(b)]); assert(agreement); \
        s3 = (2 * size(accepted[b] & ALL & ~gone) >= size(ALL & ~gone)); assert(s3); \
-       add(ended, owner(b)) }
+       if :: is_abort(b) -> enter(owner(b)) :: else -> add(ended, owner(b)) fi }
 
 /* DECIDED arrives. The peer takes no further step, as if it had crashed, so ENDS=0 finds the same violations. */
 #define END(i) :: d_step { ended != 0 && is_here(i) -> add(ended, i) }
 
-/* The process of a peer ends, and a new one starts. */
+/* DECIDED with ABORT arrives, or any message of the second attempt. */
+#ifdef MUT_UNFREEZE
+#define may_enter(i) (taken[i] != 0 && !second(taken[i]) && is_abort(taken[i]))
+#else
+#define may_enter(i) (later != 0)
+#endif
+#define ENTER(i) :: d_step { may_enter(i) && is_here(i) && !has(later, i) -> enter(i) }
+
+/* The process of a peer ends, and a new one starts. The new process is in the attempt of its promise. */
 #define may_restart(i) (!has(gone, i) && !has(restarted, i))
-inline restart(i) { add(restarted, i); drop(frozen, i); drop(within, i); drop(ended, i); ABANDON(i); check() }
+inline restart(i) {
+  add(restarted, i); drop(frozen, i); drop(within, i); drop(ended, i); ABANDON(i);
+  if :: !second(promised[i]) -> drop(later, i) :: else fi;
+  check()
+}
 /* The promise and the accepted proposal are lost. */
 #ifdef MUT_AMNESIA
 #define FORGET(i) :: d_step { restarts < RESTARTS && may_restart(i) -> restarts++; promised[i] = 0; taken[i] = 0; restart(i) }
@@ -305,10 +351,6 @@ inline restart(i) { add(restarted, i); drop(frozen, i); drop(within, i); drop(en
   :: d_step { leaves < LEAVES && is_here(i) && !has(gone, i) && may_leave(i) -> \
        leaves++; add(gone, i); ABANDON(i); DECIDE; check() }
 
-/* Only with MUT_UNFREEZE: a frozen peer that has reported mixes again. */
-#define UNFREEZE(i) \
-  :: d_step { has(said, i) && has(frozen, i) && !has(restarted | changed, i) -> add(changed, i); check() }
-
 init {
 end:
   do
@@ -323,8 +365,8 @@ end:
   EACH_PEER(FORGET)
   EACH_PEER(RESUME)
   EACH_PEER(LEAVE)
-#ifdef MUT_UNFREEZE
-  EACH_PEER(UNFREEZE)
+#if SPLIT < BALLOTS
+  EACH_PEER(ENTER)
 #endif
   od
 }
