@@ -50,12 +50,17 @@ static uint32_t n_voters(void *self, uint32_t peer)
 
 static bool is_frozen(void *self, uint32_t peer)
 {
-    return node_of(self, peer)->certificate.frozen_us != 0;
+    return node_of(self, peer)->certificate.frozen;
 }
 
 static bool is_within(void *self, uint32_t peer)
 {
     return node_of(self, peer)->certificate.within;
+}
+
+static uint32_t attempt(void *self, uint32_t peer)
+{
+    return certificate_attempt(node_of(self, peer));
 }
 
 static uint64_t model(void *self, uint32_t peer)
@@ -98,6 +103,7 @@ void conformance_open(struct cluster *c)
                                              .is_frozen = is_frozen,
                                              .is_within = is_within,
                                              .model = model,
+                                             .attempt = attempt,
                                              .certificate = certificate});
 }
 

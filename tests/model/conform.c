@@ -11,6 +11,7 @@
  *   a REPORT says "within" of its sender        ANSWER: add(models[b], i)
  *   the node has a certificate                  COUNT at the coordinator, else END
  *   a process starts with a stored promise      RESUME
+ *   the attempt of the node grows               COUNT of an abort at the coordinator, else ENTER
  *   the peer's own record says LEFT             LEAVE
  *
  * "Within" means that the model of a peer is within the target of the consensus distance. A node
@@ -35,7 +36,8 @@ const char *const conform_name[CONFORM_STEPS] = {
     [CONFORM_BEGIN] = "BEGIN",   [CONFORM_ANSWER] = "ANSWER", [CONFORM_REPORT] = "REPORT",
     [CONFORM_ADOPT] = "ADOPT",   [CONFORM_INVENT] = "INVENT", [CONFORM_ACCEPT] = "ACCEPT",
     [CONFORM_COUNT] = "COUNT",   [CONFORM_END] = "END",       [CONFORM_FORGET] = "FORGET",
-    [CONFORM_RESUME] = "RESUME", [CONFORM_LEAVE] = "LEAVE"};
+    [CONFORM_RESUME] = "RESUME", [CONFORM_LEAVE] = "LEAVE",   [CONFORM_ABORT] = "ABORT",
+    [CONFORM_ENTER] = "ENTER"};
 
 enum rule {
     BEGIN_HIGHER,
@@ -56,12 +58,15 @@ enum rule {
     INVENT_QUORUM,
     INVENT_MODELS,
     INVENT_ORIGIN,
+    INVENT_ABORT,
     ACCEPT_PROMISE,
     ACCEPT_PROPOSED,
     ACCEPT_STORED,
     COUNT_QUORUM,
     END_DECIDED,
     DECIDED_SAME,
+    ENTER_ABORTED,
+    IN_ATTEMPT,
     MUTE_VOTES,
     GONE_VOTES,
     ENDED_STEPS,
@@ -110,6 +115,7 @@ static const struct
                        "the members within of a new proposal are those that have reported it"},
     [INVENT_ORIGIN] = {"PROPOSE", "source[b] = b",
                        "a new proposal names the ballot in which it was made"},
+    [INVENT_ABORT] = {"PROPOSE", "!second(b)", "the last attempt does not abort"},
     [ACCEPT_PROMISE] = {"ACCEPT", "may_promise(i, b)",
                         "a voter accepts no proposal below its promise"},
     [ACCEPT_PROPOSED] = {"ACCEPT", "stage[b] == PROPOSED", "a voter accepts what was proposed"},
@@ -119,6 +125,10 @@ static const struct
                       "a coordinator has the acceptances of a quorum in one ballot"},
     [END_DECIDED] = {"END", "ended != 0", "a certificate comes from a peer that has it"},
     [DECIDED_SAME] = {"END", "add(ended, i)", "a peer passes on the certificate that it has"},
+    [ENTER_ABORTED] = {"ENTER", "later != 0",
+                       "a peer begins an attempt after the earlier ones were aborted"},
+    [IN_ATTEMPT] = {"ANSWER, ACCEPT, BEGIN", "in_attempt(i, b)",
+                    "a peer votes and coordinates in its present attempt only"},
     [MUTE_VOTES] = {"ANSWER, ACCEPT, BEGIN", "!has(mute, i)",
                     "a process that has lost its promise neither votes nor coordinates"},
     [GONE_VOTES] = {"ANSWER, ACCEPT, BEGIN", "!has(gone, i)",
@@ -178,6 +188,7 @@ struct process
     uint32_t ballot;  /* Last ballot that the process has begun as coordinator. 0: none. */
     uint32_t value;   /* If `ended`: index of the certificate in conform.value. */
     uint32_t decided; /* Index of the certificate in the DECIDED message of this event. 0: none. */
+    uint32_t attempt; /* Number of the attempt of the process. */
     bool reported;    /* True: the process has reported that its model is within the target. */
     uint64_t model;   /* If `reported`: hash of the reported model. */
 };
@@ -196,7 +207,10 @@ struct conform
     struct ballot **ballot; /* Ballots in the order of their begin. Index 0 is unused. */
     struct value *value;    /* Different proposals that were seen. Index 0 is unused. */
     struct process process[PROCESSES_MAX];
-    uint32_t decided; /* Ballot in which the decided proposal was made. 0: none is decided. */
+    /* By attempt: source of the decided proposal (0: none), and whether a coordinator has counted a
+     * quorum for an abort. */
+    uint32_t decided[FINISH_ATTEMPTS];
+    bool aborted[FINISH_ATTEMPTS];
     struct finish_proposal members, proposal;
     uint64_t n_steps[CONFORM_STEPS];
 };
@@ -266,6 +280,14 @@ static uint32_t add_ballot(struct conform *f, const struct wire_ballot *id)
     b->id = *id;
     f->ballot[++f->n_ballots] = b;
     return f->n_ballots;
+}
+
+/* Returns the number of the attempt of a ballot. */
+static uint32_t attempt_of(const struct wire_ballot *b)
+{
+    uint64_t attempt = b->number >> 32;
+    assert(attempt < FINISH_ATTEMPTS);
+    return (uint32_t)attempt;
 }
 
 /* Returns the index of a proposal in f->value, and adds the proposal if it is new. Returns 0 if v
@@ -411,6 +433,12 @@ static bool has_models(struct conform *f, uint32_t ballot, struct bytes v)
     return same;
 }
 
+static bool is_abort(struct conform *f, uint32_t value)
+{
+    struct bytes v = {f->value[value].bytes, f->value[value].n};
+    return finish_decode(&f->proposal, v) && f->proposal.n == 0;
+}
+
 /* Step PROPOSE: the coordinator of ballot b adopts the highest accepted proposal. It makes a new
  * proposal if no proposal was accepted. */
 static void propose(struct conform *f, uint32_t peer, uint32_t b, uint32_t value)
@@ -435,6 +463,11 @@ static void propose(struct conform *f, uint32_t peer, uint32_t b, uint32_t value
     x->source = b;
     struct bytes v = {f->value[value].bytes, f->value[value].n};
     demand(f, peer, is_quorum(f, peer, b, heard_within), INVENT_QUORUM, b);
+    if (is_abort(f, value)) {
+        demand(f, peer, attempt_of(&x->id) + 1 < FINISH_ATTEMPTS, INVENT_ABORT, b);
+        count(f, CONFORM_ABORT);
+        return;
+    }
     demand(f, peer, has_models(f, b, v), INVENT_MODELS, b);
     demand(f, peer, find_ballot(f, &f->proposal.origin) == b, INVENT_ORIGIN, b);
     count(f, CONFORM_INVENT);
@@ -449,8 +482,9 @@ static void decide(struct conform *f, uint32_t peer, uint32_t b)
     read_voters(f, peer);
     if (!is_quorum(f, peer, b, accepted))
         return;
-    demand(f, peer, f->decided == 0 || f->decided == f->ballot[b]->source, AGREEMENT, b);
-    f->decided = f->ballot[b]->source;
+    uint32_t *decided = &f->decided[attempt_of(&f->ballot[b]->id)];
+    demand(f, peer, *decided == 0 || *decided == f->ballot[b]->source, AGREEMENT, b);
+    *decided = f->ballot[b]->source;
 }
 
 static void accept(struct conform *f, uint32_t peer, uint32_t b, uint32_t value)
@@ -469,6 +503,27 @@ static void accept(struct conform *f, uint32_t peer, uint32_t b, uint32_t value)
     decide(f, peer, b);
 }
 
+/* COUNT of an abort, or ENTER: the attempt of the peer has grown. */
+static void follow_attempt(struct conform *f, uint32_t peer)
+{
+    struct process *p = &f->process[peer];
+    uint32_t attempt = f->world.attempt(f->world.self, peer), b = p->ballot;
+    if (attempt == p->attempt)
+        return;
+    bool counts = b != 0 && attempt_of(&f->ballot[b]->id) + 1 == attempt && f->ballot[b]->value != 0
+                  && is_abort(f, f->ballot[b]->value);
+    if (counts && !f->aborted[attempt - 1]) {
+        read_voters(f, peer);
+        f->aborted[attempt - 1] = is_quorum(f, peer, b, heard_accepted);
+        count(f, CONFORM_COUNT);
+    }
+    demand(f, peer, attempt > p->attempt && f->aborted[attempt - 1], ENTER_ABORTED, b);
+    p->attempt = attempt;
+    p->ballot = 0;
+    p->reported = false;
+    count(f, CONFORM_ENTER);
+}
+
 void conform_kept(struct conform *f, uint32_t peer, struct bytes promise, bool stored)
 {
     struct process *p = &f->process[peer];
@@ -476,6 +531,11 @@ void conform_kept(struct conform *f, uint32_t peer, struct bytes promise, bool s
     struct stored s;
     bool formed = read_stored(f, &s, promise) && promise.n > 0;
     demand(f, peer, formed, STORED_FORM, 0);
+    follow_attempt(f, peer);
+    demand(f, peer, attempt_of(&s.promised) == p->attempt, IN_ATTEMPT, a->promised);
+    /* A proposal that was accepted in an aborted attempt is dropped. */
+    if (stored && a->taken != 0 && attempt_of(&f->ballot[a->taken]->id) != p->attempt)
+        a->taken = 0;
     demand(f, peer, !p->mute, MUTE_VOTES, a->promised);
     demand(f, peer, !p->ended, ENDED_STEPS, a->promised);
     demand(f, peer, !a->gone, GONE_VOTES, a->promised);
@@ -628,7 +688,12 @@ void conform_sent(struct conform *f, uint32_t peer, const struct wire_finish *m)
 {
     struct process *p = &f->process[peer];
     uint32_t b = find_ballot(f, &m->ballot);
+    follow_attempt(f, peer);
     demand(f, peer, !p->ended || m->word == WIRE_FINISH_DECIDED, ENDED_STEPS, b);
+    if (m->word == WIRE_FINISH_DECIDED && m->proposal.n == 0) {
+        demand(f, peer, f->aborted[attempt_of(&m->ballot)], END_DECIDED, b);
+        return;
+    }
     switch (m->word) {
     case WIRE_FINISH_ASK:
         demand(f, peer, b != 0, BEGIN_FIRST, b);
@@ -664,6 +729,7 @@ void conform_stepped(struct conform *f, uint32_t peer)
 {
     struct process *p = &f->process[peer];
     bool had_ended = p->ended;
+    follow_attempt(f, peer);
     check_certificate(f, peer);
     p->decided = 0;
     if (p->ended && !had_ended && p->reported)
@@ -691,6 +757,7 @@ void conform_start(struct conform *f, uint32_t peer, const uint8_t id[WIRE_ID_BY
     f->process[peer] = (struct process){.acceptor = k};
     memcpy(f->process[peer].id, id, WIRE_ID_BYTES);
     bool readable = read_stored(f, &s, promise);
+    f->process[peer].attempt = readable ? attempt_of(&s.promised) : 0;
     bool same = find_ballot(f, &s.promised) == a->promised
                 && find_ballot(f, &s.accepted) == a->taken
                 && s.value == (a->taken != 0 ? f->ballot[a->taken]->value : 0);

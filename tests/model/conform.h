@@ -21,9 +21,11 @@ enum conform_step {
     CONFORM_REPORT, /* A peer reports in a ballot that its model is within the target. */
     CONFORM_ADOPT,  /* A coordinator proposes a proposal that was accepted in an earlier ballot. */
     CONFORM_INVENT, /* A coordinator makes a new proposal. */
+    CONFORM_ABORT,  /* A coordinator makes a new proposal: to abort the attempt. */
     CONFORM_ACCEPT, /* A voter accepts a proposal. */
     CONFORM_COUNT,  /* A coordinator counts a quorum of acceptances. */
     CONFORM_END,    /* A peer receives the certificate. */
+    CONFORM_ENTER,  /* A peer begins the next attempt. */
     CONFORM_FORGET, /* A peer cannot store or read its promise. */
     CONFORM_RESUME, /* A restarted process has the promise of the process before. */
     CONFORM_LEAVE,  /* A voter leaves. */
@@ -49,6 +51,8 @@ struct conform_world
     bool (*is_frozen)(void *self, uint32_t peer);
     bool (*is_within)(void *self, uint32_t peer);
     uint64_t (*model)(void *self, uint32_t peer); /* Returns a hash of the model of the peer. */
+    /* Returns the number of the attempt of the peer (finish_attempt()). */
+    uint32_t (*attempt)(void *self, uint32_t peer);
     /* Returns the certificate that the peer has, or NULL. */
     const struct finish_proposal *(*certificate)(void *self, uint32_t peer);
 };

@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const double TARGET = 0.1; /* Default of world.target. */
+
 enum {
     PATIENCE_US = 10 * 1000 * 1000,
     PEERS_MAX = 6,
@@ -34,6 +36,7 @@ struct peer
     struct world *world;
     uint32_t index;
     struct finish *finish; /* NULL: the process has crashed. */
+    uint32_t attempt;      /* Number of the attempt to which the three fields below belong. */
     bool frozen, within;
     bool stored;   /* True: an earlier process has frozen its model. */
     float covered; /* Model of the process that the certificate covers. 0: none so far. */
@@ -49,6 +52,8 @@ struct world
     struct rng rng;
     struct conform *conform;
     uint32_t n;
+    double target;   /* Largest consensus distance of a certificate. */
+    bool apart;      /* True: in each attempt but the last, models may be far apart. */
     uint32_t n_safe; /* The first n_safe peers never crash, and end within the target. */
     int64_t now_us;
     struct peer peer[PEERS_MAX];
@@ -169,6 +174,12 @@ static uint64_t conform_model(void *self, uint32_t peer)
     return rng_hash(&w->peer[peer].model, sizeof w->peer[peer].model);
 }
 
+static uint32_t conform_attempt(void *self, uint32_t peer)
+{
+    const struct world *w = self;
+    return finish_attempt(w->peer[peer].finish);
+}
+
 static const struct finish_proposal *conform_certificate(void *self, uint32_t peer)
 {
     const struct world *w = self;
@@ -188,14 +199,16 @@ static void start(struct world *w, uint32_t i)
                                  .keep = peer_keep};
     fill_id(owner.id, i);
     p->frozen = false;
+    p->attempt = 0;
     conform_start(w->conform, i, owner.id, (struct bytes){p->promise, p->n_promise});
     p->finish = finish_open(&owner, (struct bytes){p->promise, p->n_promise});
     assert_non_null(p->finish);
+    p->attempt = finish_attempt(p->finish);
 }
 
 static void open_world(struct world *w, uint64_t seed, uint32_t n)
 {
-    *w = (struct world){.n = n, .now_us = 1};
+    *w = (struct world){.n = n, .target = TARGET, .now_us = 1};
     w->conform = conform_open(&(struct conform_world){.self = w,
                                                       .quorum = 0.5,
                                                       .guarantees = true,
@@ -205,6 +218,7 @@ static void open_world(struct world *w, uint64_t seed, uint32_t n)
                                                       .is_frozen = conform_frozen,
                                                       .is_within = conform_within,
                                                       .model = conform_model,
+                                                      .attempt = conform_attempt,
                                                       .certificate = conform_certificate});
     w->rng = rng_stream(rng_key(seed, RNG_TEST, n, 0));
     w->queue = malloc(QUEUE * sizeof *w->queue);
@@ -240,6 +254,18 @@ static void connect(struct world *w, uint32_t a, uint32_t b)
     finish_link_up(q->finish, w->link[a][b]);
 }
 
+/* A peer whose attempt was aborted mixes again. */
+static void follow(struct world *w, uint32_t i)
+{
+    struct peer *p = &w->peer[i];
+    if (p->finish == NULL || finish_attempt(p->finish) == p->attempt)
+        return;
+    assert_true(finish_attempt(p->finish) > p->attempt);
+    p->attempt = finish_attempt(p->finish);
+    p->frozen = p->stored = false;
+    p->model = w->apart && p->attempt + 1 < FINISH_ATTEMPTS && draw(w, 3) == 0 ? 3 : 2;
+}
+
 /* Ends a session. Messages on it are lost. */
 static void disconnect(struct world *w, uint32_t a, uint32_t b)
 {
@@ -257,6 +283,7 @@ static void disconnect(struct world *w, uint32_t a, uint32_t b)
         if (f != NULL) {
             finish_link_down(f, link);
             conform_stepped(w->conform, k == 0 ? a : b);
+            follow(w, k == 0 ? a : b);
         }
     }
 }
@@ -289,7 +316,7 @@ static void freeze(struct world *w, uint32_t i, bool within)
 static void update(struct world *w, uint32_t i)
 {
     struct peer *p = &w->peer[i];
-    struct finish_view v = {.now_us = w->now_us, .patience_us = PATIENCE_US};
+    struct finish_view v = {.now_us = w->now_us, .patience_us = PATIENCE_US, .target = w->target};
     if (p->finish == NULL)
         return;
     for (uint32_t k = 0; k < w->n; k++) {
@@ -298,6 +325,7 @@ static void update(struct world *w, uint32_t i)
     }
     (void)finish_update(p->finish, &v);
     conform_stepped(w->conform, i);
+    follow(w, i);
 }
 
 /* Delivers the oldest message of a random session and direction. */
@@ -321,6 +349,7 @@ static void deliver(struct world *w)
     conform_received(w->conform, l->to, &m.finish);
     assert_true(finish_receive(w->peer[l->to].finish, l->link, &m.finish));
     conform_stepped(w->conform, l->to);
+    follow(w, l->to);
     free(l);
 }
 
@@ -385,11 +414,20 @@ static void take_step(struct world *w, bool faults)
     check(w);
 }
 
+/* In half of the worlds, models are far apart until the last attempt. */
+static void draw_models(struct world *w)
+{
+    w->apart = draw(w, 2) == 0;
+    for (uint32_t i = 0; i < w->n; i++)
+        w->peer[i].model = w->apart && draw(w, 2) == 0 ? 2 : 1;
+}
+
 /* Agreement under all faults, without any claim that there is a decision. */
 static void check_random_world(uint64_t seed)
 {
     struct world w;
     open_world(&w, seed, 2 + (uint32_t)(seed % (PEERS_MAX - 1)));
+    draw_models(&w);
     for (int i = 0; i < 1500; i++)
         take_step(&w, true);
     close_world(&w);
@@ -408,6 +446,7 @@ static void check_end(uint64_t seed)
     struct world w;
     uint32_t n = 3 + (uint32_t)(seed % (PEERS_MAX - 2));
     open_world(&w, seed, n);
+    draw_models(&w);
     w.n_safe = n / 2 + 1;
     for (int i = 0; i < 300; i++)
         take_step(&w, true);
@@ -415,8 +454,10 @@ static void check_end(uint64_t seed)
         freeze(&w, i, i <= n / 2);
     int64_t until_us = w.now_us + 60 * FINISH_TAKEOVER_US;
     while (w.now_us < until_us) {
-        for (uint32_t i = 0; i < n; i++)
+        for (uint32_t i = 0; i < n; i++) {
             connect(&w, i, (i + 1) % n);
+            freeze(&w, i, i <= n / 2);
+        }
         take_step(&w, false);
     }
     for (uint32_t i = 0; i < n; i++)
@@ -449,6 +490,7 @@ static void test_one_ballot_decides(void **state)
     (void)state;
     struct world w;
     open_world(&w, 1, 2);
+    w.target = 1;
     w.peer[1].model = 3;
     connect(&w, 0, 1);
     freeze(&w, 0, true);
@@ -463,6 +505,127 @@ static void test_one_ballot_decides(void **state)
     assert_int_equal(finish_ballots(w.peer[1].finish), 0);
     assert_int_equal(finish_count(p, FINISH_WITHIN), 2);
     assert_true(fabs(p->distance - 0.5) < 1e-6); /* Xi = 1 per element, mean = 2. */
+    close_world(&w);
+}
+
+/* Delivers all messages, also those that are sent meanwhile. */
+static void deliver_all(struct world *w)
+{
+    while (w->n_queue > 0)
+        deliver(w);
+    check(w);
+}
+
+/* Opens a world of connected peers with the models 1, 3, 1, 3, ... */
+static void open_apart(struct world *w, uint32_t n)
+{
+    open_world(w, 1, n);
+    for (uint32_t i = 0; i < n; i++) {
+        w->peer[i].model = i % 2 == 0 ? 1 : 3;
+        for (uint32_t k = 0; k < i; k++)
+            connect(w, i, k);
+    }
+}
+
+/* Models above the target are no certificate: the attempt is aborted at all peers, and the next one
+ * decides about new models. */
+static void test_models_apart_abort_the_attempt(void **state)
+{
+    (void)state;
+    struct world w;
+    open_apart(&w, 3);
+    for (uint32_t i = 0; i < 3; i++)
+        freeze(&w, i, true);
+    update(&w, 0);
+    deliver_all(&w);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_null(finish_certificate(w.peer[i].finish));
+        assert_int_equal(finish_attempt(w.peer[i].finish), 1);
+        assert_false(w.peer[i].frozen);
+        freeze(&w, i, true);
+    }
+    update(&w, 0);
+    deliver_all(&w);
+    for (uint32_t i = 0; i < 3; i++) {
+        const struct finish_proposal *p = finish_certificate(w.peer[i].finish);
+        assert_non_null(p);
+        assert_int_equal(finish_count(p, FINISH_WITHIN), 3);
+        assert_true(p->distance < 1e-6);
+    }
+    close_world(&w);
+}
+
+/* A peer that missed the abort learns it from a new session, and from its own ASK. */
+static void test_absent_peer_learns_the_abort(void **state)
+{
+    (void)state;
+    for (int asks = 0; asks < 2; asks++) {
+        struct world w;
+        open_apart(&w, 3);
+        for (uint32_t i = 0; i < 3; i++)
+            freeze(&w, i, true);
+        w.now_us += PATIENCE_US + 1;
+        disconnect(&w, 2, 0);
+        disconnect(&w, 2, 1);
+        update(&w, 0);
+        deliver_all(&w);
+        assert_int_equal(finish_attempt(w.peer[0].finish), 1);
+        assert_int_equal(finish_attempt(w.peer[2].finish), 0);
+        if (asks) { /* The session exists, but the message is lost. */
+            connect(&w, 2, 0);
+            w.n_queue = 0;
+            w.now_us += 2 * FINISH_TAKEOVER_US;
+            update(&w, 2);
+        } else {
+            connect(&w, 2, 1);
+        }
+        deliver_all(&w);
+        assert_int_equal(finish_attempt(w.peer[2].finish), 1);
+        close_world(&w);
+    }
+}
+
+/* The last attempt does not abort: its certificate has the distance above the target. An attempt does
+ * not abort either if a member has ended outside the target, because it mixes no more. */
+static void test_attempts_are_limited(void **state)
+{
+    (void)state;
+    for (int outside = 0; outside < 2; outside++) {
+        struct world w;
+        open_apart(&w, 3);
+        for (uint32_t k = 0; k < FINISH_ATTEMPTS; k++) {
+            for (uint32_t i = 0; i < 3; i++) {
+                w.peer[i].model = i % 2 == 0 ? 1 : 3;
+                freeze(&w, i, !outside || i < 2);
+            }
+            update(&w, 0);
+            deliver_all(&w);
+            w.now_us += 1000 * 1000;
+        }
+        const struct finish_proposal *p = finish_certificate(w.peer[2].finish);
+        assert_non_null(p);
+        assert_true(p->distance > TARGET);
+        assert_int_equal(finish_attempt(w.peer[2].finish), outside ? 0 : FINISH_ATTEMPTS - 1);
+        close_world(&w);
+    }
+}
+
+/* A process that starts again continues in the attempt of its promise. */
+static void test_restart_keeps_the_attempt(void **state)
+{
+    (void)state;
+    struct world w;
+    open_apart(&w, 3);
+    for (uint32_t i = 0; i < 3; i++)
+        freeze(&w, i, true);
+    update(&w, 0);
+    deliver_all(&w);
+    for (uint32_t i = 0; i < 3; i++)
+        freeze(&w, i, true);
+    update(&w, 0); /* Promises a ballot of the second attempt. */
+    crash(&w, 0);
+    start(&w, 0);
+    assert_int_equal(finish_attempt(w.peer[0].finish), 1);
     close_world(&w);
 }
 
@@ -542,7 +705,8 @@ static void test_bad_proposals_are_refused(void **state)
     size_t n = finish_encode(bytes, &p);
     assert_true(finish_decode(&out, (struct bytes){bytes, n}));
     for (size_t cut = 0; cut < n; cut++)
-        if (cut != n - WIRE_FINISH_ENTRY) /* The first member alone is a proposal. */
+        /* The first member alone is a proposal, and no member at all is an abort. */
+        if (cut != n - WIRE_FINISH_ENTRY && cut != n - (size_t)2 * WIRE_FINISH_ENTRY)
             assert_false(finish_decode(&out, (struct bytes){bytes, cut}));
     p.member[1].key = 1;
     n = finish_encode(bytes, &p);
@@ -573,6 +737,10 @@ int main(void)
         cmocka_unit_test_teardown(test_connected_majority_gets_a_certificate, print_seed),
         cmocka_unit_test(test_worlds_take_all_steps_of_the_model),
         cmocka_unit_test(test_one_ballot_decides),
+        cmocka_unit_test(test_models_apart_abort_the_attempt),
+        cmocka_unit_test(test_absent_peer_learns_the_abort),
+        cmocka_unit_test(test_attempts_are_limited),
+        cmocka_unit_test(test_restart_keeps_the_attempt),
         cmocka_unit_test(test_lost_promise_takes_the_vote),
         cmocka_unit_test(test_certificate_does_not_cover_a_later_process),
         cmocka_unit_test(test_bad_proposals_are_refused),

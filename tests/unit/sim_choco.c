@@ -79,7 +79,7 @@ static void textbook_mix(struct textbook *t)
 static void textbook_steps(struct textbook *t, struct rig *r, uint64_t round)
 {
     for (uint32_t i = 0; i < t->n; i++) {
-        struct rig_peer p = {r, i};
+        struct rig_peer p = {.rig = r, .index = i};
         struct trainer_report report;
         rig_steps(&p, t->x + i * t->dim, round, r->config.run.local_steps, &report);
     }

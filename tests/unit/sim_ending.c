@@ -1,4 +1,5 @@
 /* tests/unit/sim_ending.c -- verdicts of a node after other peers died, left or came back. */
+#include "peer/node/result/certificate.h"
 #include "peer/node/result/verdict.h"
 #include "peer/run/exit.h"
 #include "peer/sim/faults.h"
@@ -146,6 +147,41 @@ static void test_death_during_the_consensus_phase(void **state)
         for (uint32_t i = 0; i < 4; i++)
             if (i != 2)
                 check(&r, i, VERDICT_CONSENSUS, 3, 4, "peer-2");
+        rig_close(&r);
+    }
+}
+
+/* The final model of a peer is not within the bound that the peer has computed. The final models are then
+ * above the target, and the first attempt of the finish protocol is aborted. The peers mix on, and end
+ * with consensus in the second attempt. */
+static void test_final_models_apart_mix_on(void **state)
+{
+    enum { N = 5 };
+    struct rig r;
+    (void)state;
+    rig_training(&r, N, "ring");
+    r.peers[2].changes = true;
+    rig_end(&r);
+    for (uint32_t i = 0; i < N; i++) {
+        check(&r, i, VERDICT_CONSENSUS, N, N, "");
+        assert_int_equal(certificate_attempt(sim_node(r.world, i)), 1);
+    }
+    rig_close(&r);
+}
+
+/* Without faults, one attempt is enough. */
+static void test_one_attempt_without_faults(void **state)
+{
+    static const char *const topology[] = {"ring", "complete", "star"};
+    (void)state;
+    for (size_t k = 0; k < sizeof topology / sizeof *topology; k++) {
+        struct rig r;
+        rig_training(&r, 6, topology[k]);
+        rig_end(&r);
+        for (uint32_t i = 0; i < 6; i++) {
+            assert_int_equal(certificate_attempt(sim_node(r.world, i)), 0);
+            check(&r, i, VERDICT_CONSENSUS, 6, 6, "");
+        }
         rig_close(&r);
     }
 }
@@ -479,6 +515,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_there),
+        cmocka_unit_test(test_final_models_apart_mix_on),
+        cmocka_unit_test(test_one_attempt_without_faults),
         cmocka_unit_test(test_deaths),
         cmocka_unit_test(test_death_during_the_consensus_phase),
         cmocka_unit_test(test_no_quorum),

@@ -32,6 +32,9 @@ struct rig_peer
 {
     struct rig *rig;
     uint32_t index;
+    /* True: the next evaluation on all samples, which is that of the final model, changes the model by
+     * 2 % of its length, as an error of the memory does. */
+    bool changes;
 };
 
 struct rig
@@ -168,7 +171,11 @@ static inline void rig_steps(void *self, float *x, uint64_t round, uint32_t n_st
 static inline void rig_evaluate(void *self, const float *x, uint64_t most,
                                 struct trainer_report *report)
 {
-    (void)self, (void)x, (void)most;
+    struct rig_peer *p = self;
+    float *changed = (float *)(uintptr_t)x;
+    for (size_t k = 0; k < p->rig->dim && most == 0 && p->changes; k++)
+        changed[k] *= k % 2 == 0 ? 1.02f : 0.98f;
+    p->changes &= most != 0;
     *report = (struct trainer_report){.n_samples = 1};
 }
 
@@ -245,7 +252,7 @@ static inline void rig_init(struct rig *r, uint32_t n, size_t dim, const char *t
     assert_true(r->peers && r->c);
     struct rng rng = rng_stream(rng_key(11, RNG_TEST, n, dim));
     for (uint32_t i = 0; i < n; i++)
-        r->peers[i] = (struct rig_peer){r, i};
+        r->peers[i] = (struct rig_peer){.rig = r, .index = i};
     for (size_t k = 0; k < n * dim; k++)
         r->c[k] = (float)rng_normal(&rng);
 }

@@ -40,7 +40,7 @@ static void same_as_matrices(const char *topology, uint32_t n, uint64_t rounds)
     float *x = calloc(2 * n * r.dim, sizeof *x);
     for (uint64_t round = 0; round < rounds; round++) {
         for (uint32_t i = 0; i < n; i++) {
-            struct rig_peer p = {&r, i};
+            struct rig_peer p = {.rig = &r, .index = i};
             struct trainer_report report;
             rig_steps(&p, x + i * r.dim, round, 1, &report);
         }

@@ -514,6 +514,19 @@ void edges_ending(struct edges *es, const struct link *l)
         b->edge.ending = true;
 }
 
+void edges_reopen(struct edges *es)
+{
+    for (size_t i = 0; i < es->n; i++) {
+        struct neighbour *b = es->at[i];
+        b->edge.ending = false;
+        if (b->edge.state == EDGE_DONE)
+            b->edge.state = EDGE_PAUSED;
+        b->must_ask = true;
+        b->open_us = es->env->now_us;
+    }
+    es->exchange_us = es->env->now_us;
+}
+
 void edges_finish(struct edges *es, size_t i)
 {
     struct edge *e = &es->at[i]->edge;

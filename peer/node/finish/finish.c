@@ -22,8 +22,11 @@
 
 enum { LINKS_MAX = 256 /* Maximum number of sessions. */ };
 
-/* Greatest number of a ballot. A greater one is a violation, so that numbers never overflow. */
-#define BALLOTS_MAX (UINT64_C(1) << 48)
+/* The number of a ballot has the number of its attempt in the bits from ATTEMPT_SHIFT on, so that
+ * ballots of a later attempt are higher. COUNT_MAX: greatest number of a ballot within its attempt. A
+ * greater one is a violation, so that numbers never overflow. */
+enum { ATTEMPT_SHIFT = 32 };
+#define COUNT_MAX (UINT64_C(1) << 31)
 
 /* Flags of a member in the list of a REPORT or an ACCEPTED. */
 enum {
@@ -59,6 +62,7 @@ struct finish
 {
     struct finish_owner owner;
     struct finish_view view;
+    uint32_t attempt; /* Number of the present attempt. All earlier attempts were aborted. */
     bool frozen;
     int64_t frozen_us; /* Node time of finish_freeze(). */
     /* Evidence about this peer's model. own.n is 0: the model is not within the target. */
@@ -78,7 +82,7 @@ struct finish
     bool mute; /* True: the promise could not be stored or read, so this peer neither votes nor
                 * coordinates. */
 
-    uint64_t top;     /* Highest number of a ballot that this peer has seen. */
+    uint64_t top;     /* Highest number of a ballot that this peer has seen in this attempt. */
     uint64_t ballots; /* Number of ballots that this peer has coordinated. */
     int64_t next_us;  /* Node time before which this peer begins no ballot. */
     struct wave wave;
@@ -97,6 +101,22 @@ static int compare_ballots(const struct wire_ballot *a, const struct wire_ballot
     if (a->number != b->number)
         return a->number < b->number ? -1 : 1;
     return a->number == 0 ? 0 : memcmp(a->id, b->id, WIRE_ID_BYTES);
+}
+
+static uint32_t attempt_of(const struct wire_ballot *b)
+{
+    return (uint32_t)(b->number >> ATTEMPT_SHIFT);
+}
+
+static uint64_t first_number(uint32_t attempt)
+{
+    return (uint64_t)attempt << ATTEMPT_SHIFT;
+}
+
+static bool is_ballot(const struct wire_ballot *b)
+{
+    uint64_t count = b->number - first_number(attempt_of(b));
+    return attempt_of(b) < FINISH_ATTEMPTS && count > 0 && count <= COUNT_MAX;
 }
 
 static void raise_ballot(struct wire_ballot *a, const struct wire_ballot *b)
@@ -144,8 +164,8 @@ static bool restore_promise(struct finish *f, struct bytes b)
     f->n_proposal = b.n - FINISH_PROMISE_HEAD;
     memcpy(f->proposal, p, f->n_proposal);
     f->top = f->promised.number;
-    return f->promised.number > 0 && f->top <= BALLOTS_MAX
-           && (f->accepted.number > 0) == (f->n_proposal > 0)
+    f->attempt = attempt_of(&f->promised);
+    return is_ballot(&f->promised) && (f->accepted.number > 0) == (f->n_proposal > 0)
            && (f->n_proposal == 0 || finish_decode(&f->scratch, (struct bytes){p, f->n_proposal}));
 }
 
@@ -158,6 +178,8 @@ struct finish *finish_open(const struct finish_owner *owner, struct bytes promis
     if (promise.n > 0 && !restore_promise(f, promise)) {
         f->promised = f->accepted = (struct wire_ballot){0};
         f->n_proposal = 0;
+        f->attempt = 0;
+        f->top = 0;
         f->mute = true;
     }
     f->earlier = f->mute ? (struct wire_ballot){.number = UINT64_MAX} : f->promised;
@@ -194,6 +216,11 @@ bool finish_covers(const struct finish *f)
            && compare_ballots(&f->certificate.origin, &f->earlier) > 0;
 }
 
+uint32_t finish_attempt(const struct finish *f)
+{
+    return f->attempt;
+}
+
 bool finish_has_promised(const struct finish *f)
 {
     return f->mute || f->promised.number > 0;
@@ -211,6 +238,29 @@ uint64_t finish_ballots(const struct finish *f)
 
 /* ---- the decision ---- */
 
+/* Sends that the attempt before the present one was aborted: a DECIDED without a proposal. */
+static void send_aborted(struct finish *f, uint32_t link)
+{
+    assert(f->attempt > 0);
+    struct wire_finish m = {.word = WIRE_FINISH_DECIDED,
+                            .ballot.number = first_number(f->attempt - 1)};
+    memcpy(m.ballot.id, f->owner.id, WIRE_ID_BYTES);
+    f->owner.send(f->owner.self, link, &m);
+}
+
+/* Begins an attempt, because the attempt before it was aborted. The model is not frozen any more.
+ * The promise stays valid: ballots of the new attempt are higher. */
+static void enter(struct finish *f, uint32_t attempt)
+{
+    assert(!f->decided && attempt > f->attempt && attempt < FINISH_ATTEMPTS);
+    f->attempt = attempt;
+    f->frozen = false;
+    f->own = (struct finish_evidence){.n = 0};
+    f->wave.runs = false;
+    f->top = first_number(attempt);
+    f->next_us = 0;
+}
+
 static void send_decided(struct finish *f, uint32_t link)
 {
     struct wire_finish m = {.word = WIRE_FINISH_DECIDED,
@@ -218,21 +268,35 @@ static void send_decided(struct finish *f, uint32_t link)
     f->owner.send(f->owner.self, link, &m);
 }
 
-/* Stores the certificate, and passes it on to all links except `from`. */
-static void decide(struct finish *f, const uint8_t *p, size_t n, const uint32_t *from)
+/* Passes the decision on to all links except `from`. */
+static void pass_on(struct finish *f, const uint32_t *from)
 {
     uint32_t link[LINKS_MAX];
-    assert(!f->decided && n <= sizeof f->decided_bytes);
-    f->decided = finish_decode(&f->certificate, (struct bytes){p, n});
-    if (!f->decided)
-        return;
-    memcpy(f->decided_bytes, p, n);
-    f->n_decided = n;
-    f->wave.runs = false;
     size_t n_links = f->owner.links(f->owner.self, link, LINKS_MAX);
     for (size_t i = 0; i < n_links; i++)
-        if (from == NULL || link[i] != *from)
+        if (from != NULL && link[i] == *from)
+            continue;
+        else if (f->decided)
             send_decided(f, link[i]);
+        else
+            send_aborted(f, link[i]);
+}
+
+/* The attempt has a decision: stores the certificate, or begins the next attempt. */
+static void decide(struct finish *f, const uint8_t *p, size_t n, const uint32_t *from)
+{
+    assert(!f->decided && n <= sizeof f->decided_bytes);
+    if (!finish_decode(&f->certificate, (struct bytes){p, n}))
+        return;
+    if (f->certificate.n == 0) {
+        enter(f, f->attempt + 1);
+    } else {
+        f->decided = true;
+        memcpy(f->decided_bytes, p, n);
+        f->n_decided = n;
+        f->wave.runs = false;
+    }
+    pass_on(f, from);
 }
 
 /* ---- the acceptor ---- */
@@ -253,9 +317,14 @@ static void add_self(struct finish *f, const struct wire_finish *m)
 {
     struct wave *w = &f->wave;
     uint8_t flags = 0;
+    assert(attempt_of(&w->ballot) == f->attempt);
     bool reports = false;
     if (!f->mute && compare_ballots(&w->ballot, &f->promised) >= 0) {
         f->promised = w->ballot;
+        if (attempt_of(&f->accepted) != f->attempt) { /* It belongs to an aborted attempt. */
+            f->accepted = (struct wire_ballot){.number = 0};
+            f->n_proposal = 0;
+        }
         if (w->proposes) {
             f->accepted = w->ballot;
             f->n_proposal = m->proposal.n;
@@ -454,6 +523,13 @@ static bool receive_answer(struct finish *f, uint32_t link, const struct wire_fi
 static void receive_wave(struct finish *f, uint32_t link, const struct wire_finish *m)
 {
     bool proposes = m->word == WIRE_FINISH_PROPOSE;
+    if (attempt_of(&m->ballot) < f->attempt) {
+        send_aborted(f, link);
+        return;
+    }
+    /* A coordinator begins an attempt only after the earlier ones were aborted. */
+    if (attempt_of(&m->ballot) > f->attempt)
+        enter(f, attempt_of(&m->ballot));
     if (later_wave(&f->wave, &m->ballot, proposes)) {
         begin_wave(f, m, &link);
         return;
@@ -468,10 +544,15 @@ static void receive_wave(struct finish *f, uint32_t link, const struct wire_fini
 bool finish_receive(struct finish *f, uint32_t link, const struct wire_finish *m)
 {
     bool wave = m->word == WIRE_FINISH_ASK || m->word == WIRE_FINISH_PROPOSE;
-    bool carries = m->word == WIRE_FINISH_PROPOSE || m->word == WIRE_FINISH_DECIDED;
-    if (wave && (m->ballot.number == 0 || m->ballot.number > BALLOTS_MAX))
+    bool aborts = m->word == WIRE_FINISH_DECIDED && m->proposal.n == 0;
+    bool carries = m->word == WIRE_FINISH_PROPOSE;
+    if (wave && !is_ballot(&m->ballot))
+        return false;
+    if (aborts && attempt_of(&m->ballot) + 1 >= FINISH_ATTEMPTS)
         return false;
     if ((carries || m->proposal.n > 0) && !finish_decode(&f->scratch, m->proposal))
+        return false;
+    if (m->word == WIRE_FINISH_DECIDED && !aborts && f->scratch.n == 0)
         return false;
     if (f->decided) {
         if (wave)
@@ -487,6 +568,13 @@ bool finish_receive(struct finish *f, uint32_t link, const struct wire_finish *m
     case WIRE_FINISH_ACCEPTED:
         return receive_answer(f, link, m);
     case WIRE_FINISH_DECIDED:
+        if (aborts) {
+            if (attempt_of(&m->ballot) >= f->attempt) {
+                enter(f, attempt_of(&m->ballot) + 1);
+                pass_on(f, &link);
+            }
+            break;
+        }
         decide(f, m->proposal.p, m->proposal.n, &link);
         break;
     case WIRE_FINISH_END:
@@ -499,6 +587,8 @@ void finish_link_up(struct finish *f, uint32_t link)
 {
     if (f->decided)
         send_decided(f, link);
+    else if (f->attempt > 0)
+        send_aborted(f, link);
 }
 
 void finish_link_down(struct finish *f, uint32_t link)
@@ -565,6 +655,7 @@ static bool look_at_voters(struct finish *f, struct finish_proposal *p, uint8_t 
 static void begin_ballot(struct finish *f)
 {
     struct wire_finish m = {.word = WIRE_FINISH_ASK, .ballot.number = f->top + 1};
+    assert(attempt_of(&m.ballot) == f->attempt);
     memcpy(m.ballot.id, f->owner.id, WIRE_ID_BYTES);
     f->ballots++;
     begin_wave(f, &m, NULL);
@@ -597,6 +688,19 @@ static bool lacks_answers(const struct wave *w, const struct finish_proposal *p)
     return false;
 }
 
+/* Returns whether the coordinator proposes to abort the attempt: the models of *p are too far apart,
+ * and more mixing can bring them closer. A member that has answered that it ended outside the target
+ * mixes no more, because it has made no progress for a long time, or its run has diverged. */
+static bool may_abort(const struct finish *f, const struct finish_proposal *p)
+{
+    bool all_mix = true;
+    for (uint32_t i = 0; i < p->n; i++)
+        all_mix &= p->member[i].status != FINISH_OUTSIDE
+                   || flags_of(&f->wave, p->member[i].key) == FLAG_ABSENT;
+    return all_mix && f->attempt + 1 < FINISH_ATTEMPTS && isfinite(p->distance)
+           && p->distance > f->view.target;
+}
+
 /* All answers to an ASK have arrived. */
 static void end_ask(struct finish *f)
 {
@@ -613,6 +717,8 @@ static void end_ask(struct finish *f)
         return;
     p->distance = finish_evidence_distance(&w->evidence, &p->mean_norm);
     p->origin = w->ballot;
+    if (may_abort(f, p))
+        p->n = 0;
     propose(f, bytes, finish_encode(bytes, p));
 }
 
@@ -628,7 +734,8 @@ static void finish_root(struct finish *f)
 {
     struct wave *w = &f->wave;
     f->next_us = f->view.now_us + retry_us(f);
-    if (w->promised.number > f->top && w->promised.number <= BALLOTS_MAX)
+    if (w->promised.number > f->top && is_ballot(&w->promised)
+        && attempt_of(&w->promised) == f->attempt)
         f->top = w->promised.number;
     if (compare_ballots(&w->promised, &w->ballot) > 0)
         stand_back(f);

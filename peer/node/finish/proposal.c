@@ -94,7 +94,7 @@ bool finish_decode(struct finish_proposal *p, struct bytes b)
         p->member[i] = (struct finish_member){.key = key, .status = (enum finish_status)flags};
         within |= flags == FINISH_WITHIN;
     }
-    return valid && within;
+    return valid && (within || p->n == 0);
 }
 
 enum finish_status finish_status_of(const struct finish_proposal *p,

@@ -8,7 +8,8 @@
  *   32..     9 bytes per member: first 8 bytes of its identity, and its status
  *
  * Numbers are little-endian. The members are sorted by identity, so equal proposals have equal
- * bytes. The decided proposal is the certificate of the run.
+ * bytes. A decided proposal with members is the certificate of the run. A proposal without members
+ * aborts its attempt.
  */
 #ifndef PEER_NODE_FINISH_PROPOSAL_H
 #define PEER_NODE_FINISH_PROPOSAL_H
@@ -44,7 +45,7 @@ struct finish_proposal
     /* Ballot in which the proposal was made. A later ballot that adopts the proposal does not change
      * it. The models of the proposal are those that were reported in this ballot. */
     struct wire_ballot origin;
-    uint32_t n; /* Number of members, at most WIRE_MEMBERS_MAX. */
+    uint32_t n; /* Number of members, at most WIRE_MEMBERS_MAX. 0: abort the attempt. */
     struct finish_member member[WIRE_MEMBERS_MAX]; /* Sorted by key. */
 };
 
@@ -66,8 +67,8 @@ void finish_put_entry(uint8_t *out, uint64_t key, uint8_t flags);
 /* Encodes a proposal. Returns the number of bytes, at most WIRE_FINISH_PROPOSAL_MAX. */
 size_t finish_encode(uint8_t out[WIRE_FINISH_PROPOSAL_MAX], const struct finish_proposal *p);
 /* Decodes a proposal. Returns false if the bytes are not a proposal: wrong length, a number that
- * is negative or not a number, no ballot, an unknown status, members that are not sorted, or no member that is
- * within. *p is then undefined. */
+ * is negative or not a number, no ballot, an unknown status, members that are not sorted, or members of
+ * which none is within. *p is then undefined. */
 bool finish_decode(struct finish_proposal *p, struct bytes b);
 /* Returns the status of the member with this identity, or FINISH_STATUSES if the proposal does not
  * contain it. O(log n). */

@@ -1,12 +1,18 @@
 /* peer/node/result/certificate.c -- lets the finish protocol speak over sessions, and see the members. */
 #include "peer/node/result/certificate.h"
 
+#include "peer/node/result/final_model.h"
 #include "peer/node/result/verdict.h"
 #include "peer/node/state.h"
 #include "peer/node/timers.h"
 
 #include <math.h>
 #include <string.h>
+
+/* The distance in a certificate is estimated from sketches. For two models the relative error of
+ * the estimate is 4.5 % rms, and less for more models. An estimate below this factor times the
+ * target is therefore 3 standard deviations below the target. */
+const double certificate_margin = 0.85;
 
 bool certificate_applies(const struct node *n)
 {
@@ -122,7 +128,9 @@ static struct finish *protocol(struct node *n)
     if (n->certificate.finish == NULL) {
         env_note(&n->env, NOTE_ERROR, "out of memory for the finish protocol");
         env_end(&n->env, 1);
+        return NULL;
     }
+    n->certificate.attempt = finish_attempt(n->certificate.finish);
     return n->certificate.finish;
 }
 
@@ -159,8 +167,11 @@ static void update(struct node *n, struct finish *f)
 {
     const struct members *all = n->env.members;
     /* The rest of the time is left for the ballots. */
-    struct finish_view v = {
-        .now_us = n->env.now_us, .stalled = n->phases.stalled, .patience_us = limit_us(n) / 3 * 2};
+    struct finish_view v = {.now_us = n->env.now_us,
+                            .stalled = n->phases.stalled,
+                            .patience_us = limit_us(n) / 3 * 2,
+                            .target = certificate_margin * n->workshop.run.final_drift};
+
     for (size_t i = 0; i < members_count(all); i++) {
         const struct member *m = members_at(all, i);
         bool smaller = memcmp(m->record->id, n->env.config.id, WIRE_ID_BYTES) < 0;
@@ -185,9 +196,32 @@ void certificate_freeze(struct node *n)
         return;
     n->certificate.within =
         distance <= n->workshop.run.final_drift && !job_diverged(&n->job) && n->job.rollback.n <= 1;
+    n->certificate.frozen = true;
     n->certificate.frozen_us = n->env.now_us;
     finish_freeze(f, n->certificate.within ? &n->job.evidence : NULL, n->env.now_us);
     update(n, f);
+}
+
+/* If the attempt was aborted, the model of this peer is not final any more: the peer mixes again. A
+ * job that runs is completed first. A peer whose model is lost stays failed. */
+static void follow_attempt(struct node *n)
+{
+    uint32_t attempt = finish_attempt(n->certificate.finish);
+    if (attempt == n->certificate.attempt || n->job.working)
+        return;
+    n->certificate.attempt = attempt;
+    n->certificate.frozen = n->certificate.within = false;
+    if (members_self(n->env.members)->state == RECORD_FAILED)
+        return;
+    env_note(&n->env, NOTE_WARNING,
+             "the final models are farther apart than --final-drift: the consensus phase continues "
+             "(attempt %u of %u)",
+             attempt + 1, (unsigned)FINISH_ATTEMPTS);
+    final_model_reopen(n);
+    sessions_reopen(&n->sessions);
+    edges_reopen(&n->edges);
+    if (n->phases.phase >= NODE_CONSENSUS)
+        phases_reopen(&n->phases, attempt);
 }
 
 void certificate_update(struct node *n)
@@ -195,6 +229,7 @@ void certificate_update(struct node *n)
     if (n->certificate.finish == NULL || !certificate_applies(n))
         return;
     update(n, n->certificate.finish);
+    follow_attempt(n);
     look_for_coordinator(n);
 }
 
@@ -232,6 +267,12 @@ bool certificate_has_voted(const struct node *n)
 {
     const struct finish *f = n->certificate.finish;
     return n->env.config.promise.n > 0 || (f != NULL && finish_has_promised(f));
+}
+
+uint32_t certificate_attempt(const struct node *n)
+{
+    return n->certificate.finish != NULL ? finish_attempt(n->certificate.finish)
+                                         : n->certificate.attempt;
 }
 
 const struct finish_proposal *certificate_known(const struct node *n)

@@ -17,6 +17,8 @@ struct wire_message;
 struct certificate_state
 {
     struct finish *finish; /* NULL: no model is frozen and no FINISH message came. Owned. */
+    uint32_t attempt;      /* Number of the attempt that this peer follows (finish_attempt()). */
+    bool frozen;           /* True: the own model is final and stored, in this attempt. */
     bool within; /* True: the own model is frozen, and is within the target by its own bound. */
     int64_t frozen_us; /* Node time of certificate_freeze(). */
     int64_t wake_us;   /* Node time at which certificate_update() must be called again. */
@@ -25,12 +27,17 @@ struct certificate_state
     bool enough; /* True: enough voters are alive to decide a certificate. */
 };
 
+/* A distance in a certificate counts as within the target if it is at most this factor times
+ * --final-drift. */
+extern const double certificate_margin;
+
 /* Returns whether a run that ends with success has a certificate: it has a consensus phase, and no
  * member may be Byzantine. No coordinator can be believed in a run with --byzantine. */
 bool certificate_applies(const struct node *n);
 /* Records that the own model is final and stored. */
 void certificate_freeze(struct node *n);
-/* Called in each step: coordinates the protocol if this is due. */
+/* Called in each step: coordinates the protocol if this is due, and lets the node mix again if the
+ * attempt was aborted. */
 void certificate_update(struct node *n);
 /* Handles a FINISH message. */
 void certificate_heard(struct node *n, const struct link *l, const struct wire_message *m);
@@ -46,6 +53,8 @@ bool certificate_has_voted(const struct node *n);
 /* Lists the members of the run and the voters among them, as the finish protocol sees them.
  * O(members). */
 void certificate_members(const struct node *n, struct finish_proposal *out);
+/* Returns the number of the present attempt, from 0 (finish_attempt()). */
+uint32_t certificate_attempt(const struct node *n);
 /* Returns the certificate of the run, or NULL if this peer does not know one. */
 const struct finish_proposal *certificate_known(const struct node *n);
 /* Returns whether the certificate of the run covers the own model: this process has frozen the model

@@ -69,6 +69,14 @@ void final_model_kept(struct node *n, const char *why)
     }
 }
 
+void final_model_reopen(struct node *n)
+{
+    assert(!n->job.working && n->final_model.state != FINAL_MODEL_LOST);
+    n->final_model = (struct final_model){.state = FINAL_MODEL_PENDING};
+    if (members_self(n->env.members)->state == RECORD_FINISHED)
+        members_set_state(n->env.members, RECORD_TRAINED);
+}
+
 void final_model_update(struct node *n)
 {
     struct final_model *f = &n->final_model;

@@ -5,6 +5,7 @@
  *   pending   KEPT: stored                                       stored: record FINISHED
  *   pending   KEPT: not stored                                   pending: effect write_model again
  *                                                                after 1, 2, 4, 8, 10, 10, ... s
+ *   stored    final_model_reopen(): attempt aborted              pending: record TRAINED
  *   pending   KEPT: not stored, --quorum-timeout has passed      lost: record FAILED
  *
  * The effect write_model of the last job causes the first event KEPT. The time limit begins with
@@ -40,6 +41,9 @@ struct final_model
 /* Handles the event KEPT. `why`: why the driver could not store the final model. NULL: it is
  * stored. The event is ignored unless this peer is in the finishing phase and waits for it. */
 void final_model_kept(struct node *n, const char *why);
+/* The attempt of the finish protocol was aborted: the peer mixes again, and its next final model
+ * replaces the stored one. */
+void final_model_reopen(struct node *n);
 /* Writes the model again if a write is due. Called in each step of the node. */
 void final_model_update(struct node *n);
 

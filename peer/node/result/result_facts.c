@@ -15,11 +15,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The distance in a certificate is estimated from sketches. For two models the relative error of
- * the estimate is 4.5 % rms, and less for more models. An estimate below this factor times the
- * target is therefore 3 standard deviations below the target. */
-static const double sketch_margin = 0.85;
-
 /* Returns whether another live member has the name of record r. Its machine has lost the old
  * identity, and has come back with a new one. */
 static bool replaced(const struct members *all, const struct record *r)
@@ -138,9 +133,9 @@ static void certify(const struct node *n, const struct finish_proposal *p, struc
         }
     }
     f->distance = p->distance;
-    f->at_most = p->distance > sketch_margin * f->target;
+    f->at_most = p->distance > certificate_margin * f->target;
     if (f->at_most)
-        f->distance /= sketch_margin;
+        f->distance /= certificate_margin;
 }
 
 /* Returns whether the run has a certificate that does not cover this peer, which has ended. */

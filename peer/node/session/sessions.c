@@ -129,6 +129,12 @@ void sessions_say_finished(struct sessions *s, const struct link *l)
     sessions_send(s, l, true, out, wire_put_ping(out, sizeof out, &ping), NULL);
 }
 
+void sessions_reopen(struct sessions *s)
+{
+    for (size_t i = 0; i < s->n_links; i++)
+        s->links[i].finished = false;
+}
+
 void sessions_say_finished_all(struct sessions *s)
 {
     for (size_t i = 0; i < s->n_links; i++)

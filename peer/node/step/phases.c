@@ -9,6 +9,7 @@
 #include "peer/node/step/scheduler_view.h"
 #include "peer/node/step/wait_log.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -23,6 +24,8 @@ enum {
      * progress. A time limit alone would be too short on a slow network. */
     STALL_WINDOWS = 3,
     STALL_ROUNDS = 64,
+    /* Least number of rounds of the consensus phase after the first aborted attempt. */
+    PHASES_AGAIN_ROUNDS = 32,
     OLD_ROUNDS = 128, /* Age in rounds above which a bound by sketches is not trusted. */
     /* After this number of rounds without progress the phase counts as stalled, with or without
      * drift windows. The same holds after STALL_ROUNDS rounds per vertex of the graph. */
@@ -213,6 +216,8 @@ double phases_own_distance(const struct phases *ph)
     /* The bound of an exact averaging pass counts even if ph->left is larger, because the replicas
      * of neighbours that have ended may be old. */
     double passed = averaging_pass_bound(ph->edges);
+    if (ph->settle_rounds < ph->mix_until)
+        return (double)INFINITY;
     return ph->unheard ? (double)INFINITY : fmin(passed, fmax(measured(ph), ph->left));
 }
 
@@ -255,12 +260,14 @@ static void begin_anew(struct phases *ph)
  *   a smaller distance to the mean or to the neighbours, by better_factor since the last progress
  *   more hops around this peer within which all are near
  *   another graph, or a member that still trains: this peer may wait for it through other peers
+ *   a round in which the distance does not count, after an aborted attempt
  *
  * Values that only vary are no progress: noise of a Byzantine member must not delay the end. */
 static void look_for_progress(struct phases *ph)
 {
     double distance = phases_own_distance(ph), local2 = ph->workshop->mixing.local2;
     bool closer = distance < better_factor * ph->best || local2 < better_factor * ph->best_local2;
+    closer |= ph->settle_rounds <= ph->mix_until && ph->settle_rounds > ph->best_rounds;
     if (ph->edges->view != ph->best_view || member_counts_some(ph->env, RECORD_RUNNING))
         begin_anew(ph);
     else if (closer || ph->settled > ph->best_settled)
@@ -633,6 +640,16 @@ static enum phases_next take_certified(struct phases *ph)
     ph->taken = true;
     take_final(ph);
     return last(ph);
+}
+
+void phases_reopen(struct phases *ph, uint32_t attempt)
+{
+    assert(attempt > 0 && (ph->phase == NODE_CONSENSUS || ph->phase == NODE_FINISHING));
+    ph->draining = ph->final = false;
+    ph->n_ended = 0;
+    ph->mix_until = ph->settle_rounds + (PHASES_AGAIN_ROUNDS << (attempt - 1));
+    ph->idle_since_us = ph->told_us = ph->env->now_us;
+    enter_settling(ph);
 }
 
 enum phases_next phases_update(struct phases *ph, bool diverged)
