@@ -55,6 +55,7 @@ struct members
     int64_t due_us; /* Earliest deadline of a suspect, in microseconds. */
     /* Change counter: number of calls that may have changed the state of a member. */
     uint64_t n_changes;
+    bool reopened; /* True: members_reopen() was called. */
     /* Value of the first `now_us` that was passed to this table, in microseconds. -1: none yet. */
     int64_t began_us;
 

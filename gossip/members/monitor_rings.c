@@ -6,11 +6,11 @@
 
 /* Returns whether a member may be monitored. A suspect with MEMBERS_ACCUSERS accusers needs no
  * monitor. */
-static bool wants_watching(const struct member *e)
+static bool wants_watching(const struct members *m, const struct member *e)
 {
     bool suspect = e->state == MEMBER_SUSPECT;
     bool lives = e->state == MEMBER_ALIVE || (suspect && member_accusers(e) < MEMBERS_ACCUSERS);
-    return lives && (e->counts || e->vouched) && !record_state_is_final(e->record->state);
+    return lives && (e->counts || e->vouched) && members_watches(m, e);
 }
 
 /* Inserts a distance on the ring into the sorted list of the n least distances. */
@@ -32,7 +32,7 @@ void monitor_rings_look(struct monitor_rings *r, const struct members *m)
     r->n = 0;
     for (size_t i = 0; i < count; i++) {
         const struct member *e = members_at(m, i);
-        if (wants_watching(e) && e != self)
+        if (wants_watching(m, e) && e != self)
             r->at[r->n++] = e;
     }
 }

@@ -101,6 +101,7 @@ struct watched
     /* Another process shares this peer's identity or name, so this peer may be the one that is
      * refused. */
     bool rival;
+    bool spoils; /* The next final model of the peer changes before it is stored (FAULT_SPOIL). */
     int64_t since_us;  /* Simulated time at which the peer's process started. */
     bool unborn;       /* The first process of this peer has not started yet (plan.start_us). */
     int64_t listed_us; /* Time at which the peer was put back on the allow-list. 0: never. */

@@ -218,6 +218,9 @@ static void apply_one(struct cluster *c, uint32_t k, uint32_t i, bool on)
     case FAULT_FLOOD:
     case FAULT_KINDS:
         break;
+    case FAULT_SPOIL:
+        c->peer[i].spoils |= on;
+        break;
     case FAULT_FULL:
         sim_fill_disk(c->world, i, on);
         break;

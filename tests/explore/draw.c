@@ -105,6 +105,7 @@ void draw_fault(struct rng *r, const struct plan *p, enum fault_kind kind, int64
     case FAULT_TWIN:
     case FAULT_FLOOD:
     case FAULT_CHURN:
+    case FAULT_SPOIL:
     case FAULT_KINDS:
         break;
     }

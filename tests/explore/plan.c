@@ -17,7 +17,7 @@ const char *const fault_name[FAULT_KINDS] = {
     [FAULT_SPLIT] = "split",   [FAULT_FLAP] = "flap",       [FAULT_RESET] = "reset",
     [FAULT_NAMES] = "names",   [FAULT_FLIP] = "flip",       [FAULT_FULL] = "full",
     [FAULT_REVOKE] = "revoke", [FAULT_CLONE] = "clone",     [FAULT_TWIN] = "twin",
-    [FAULT_FLOOD] = "flood",   [FAULT_CHURN] = "churn"};
+    [FAULT_FLOOD] = "flood",   [FAULT_CHURN] = "churn",     [FAULT_SPOIL] = "spoil"};
 
 int64_t plan_end_us(const struct plan *p)
 {

@@ -51,6 +51,7 @@ enum fault_kind {
     FAULT_TWIN,   /* A new peer A starts with the name of peer B. */
     FAULT_FLOOD,  /* Peer A announces x members that do not exist. */
     FAULT_CHURN,  /* Every x seconds, peers A are killed or return with new identities. */
+    FAULT_SPOIL,  /* The final models of peers A change by 2 % before they are stored, once each. */
     FAULT_KINDS,
     FAULT_DRAWN = FAULT_FLIP /* Faults from FAULT_FLIP on are not drawn by plan_draw(). */
 };

@@ -56,9 +56,11 @@ static enum finish_status status_of(const struct node *n, const struct member *m
     bool own = env_same_id(r->id, n->env.config.id);
     if (r->state == RECORD_FAILED)
         return FINISH_FAILED;
-    if (r->state == RECORD_FINISHED)
+    bool gone = !own && (m->state == MEMBER_DEAD || m->state == MEMBER_LEFT);
+    /* A member may exit after it has finished. After an abort, however, its model is frozen no more. */
+    if (r->state == RECORD_FINISHED && !(gone && n->certificate.attempt > 0))
         return FINISH_OUTSIDE;
-    if (!own && (m->state == MEMBER_DEAD || m->state == MEMBER_LEFT))
+    if (gone)
         return FINISH_DEAD;
     return r->state == RECORD_STALLED ? FINISH_STALLED : FINISH_MIXING;
 }
@@ -218,6 +220,7 @@ static void follow_attempt(struct node *n)
              "(attempt %u of %u)",
              attempt + 1, (unsigned)FINISH_ATTEMPTS);
     final_model_reopen(n);
+    members_reopen(n->env.members, n->env.now_us);
     sessions_reopen(&n->sessions);
     edges_reopen(&n->edges);
     if (n->phases.phase >= NODE_CONSENSUS)

@@ -423,7 +423,7 @@ void failure_detector_tick(struct sessions *s)
             continue;
         look_for_refutation(s, c, m);
         bool lives = m->state == MEMBER_ALIVE || m->state == MEMBER_SUSPECT;
-        if (lives && !record_state_is_final(m->record->state))
+        if (lives && members_watches(s->env->members, m))
             judge(s, c, m);
     }
     prune(s);
