@@ -60,7 +60,8 @@ static bool is_within(void *self, uint32_t peer)
 
 static uint32_t attempt(void *self, uint32_t peer)
 {
-    return certificate_attempt(node_of(self, peer));
+    const struct node *n = node_of(self, peer);
+    return n->certificate.finish != NULL ? certificate_attempt(n) : UINT32_MAX;
 }
 
 static uint64_t model(void *self, uint32_t peer)

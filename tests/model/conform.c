@@ -508,7 +508,7 @@ static void follow_attempt(struct conform *f, uint32_t peer)
 {
     struct process *p = &f->process[peer];
     uint32_t attempt = f->world.attempt(f->world.self, peer), b = p->ballot;
-    if (attempt == p->attempt)
+    if (attempt == p->attempt || attempt == UINT32_MAX)
         return;
     bool counts = b != 0 && attempt_of(&f->ballot[b]->id) + 1 == attempt && f->ballot[b]->value != 0
                   && is_abort(f, f->ballot[b]->value);

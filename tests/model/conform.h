@@ -51,7 +51,8 @@ struct conform_world
     bool (*is_frozen)(void *self, uint32_t peer);
     bool (*is_within)(void *self, uint32_t peer);
     uint64_t (*model)(void *self, uint32_t peer); /* Returns a hash of the model of the peer. */
-    /* Returns the number of the attempt of the peer (finish_attempt()). */
+    /* Returns the number of the attempt of the peer (finish_attempt()). UINT32_MAX: the process has
+     * not opened the protocol yet. */
     uint32_t (*attempt)(void *self, uint32_t peer);
     /* Returns the certificate that the peer has, or NULL. */
     const struct finish_proposal *(*certificate)(void *self, uint32_t peer);
