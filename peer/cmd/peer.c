@@ -297,6 +297,7 @@ static int take_out(struct peer *p)
     p->config.node.was_there = p->dir.begun && p->config.node.n_resume == 0;
     if (p->dir.begun)
         promise_read(&p->promise, p->out);
+    p->config.node.promise = (struct bytes){p->promise.bytes, p->promise.n};
     return code;
 }
 
@@ -355,7 +356,6 @@ static int configure(struct peer *p)
     p->config.write_model = cmd_peer_report_store;
     p->config.node.keep_promise = run_log_keep_promise;
     p->config.node.keep_promise_self = &p->report.diary;
-    p->config.node.promise = (struct bytes){p->promise.bytes, p->promise.n};
     p->config.late_ms = cmd_peer_report_late_ms;
     p->config.trained_on = cmd_peer_report_trained_on;
     int err = settings_uplink(p->o, &p->config.node, error);

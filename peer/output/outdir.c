@@ -30,7 +30,9 @@ static const char run_file[] = "run.txt", model_file[] = "model.safetensors",
 static const char *const result_files[] = {
     summary_file, model_file, metrics_file,
     /* Checkpoint files of peer/checkpoints/checkpoint_store.h. */
-    "checkpoint-0.safetensors", "checkpoint-1.safetensors"};
+    "checkpoint-0.safetensors", "checkpoint-1.safetensors",
+    /* The vote on the end of this run (promise.h). In another run it would be a vote on other models. */
+    "promise"};
 enum { N_RESULTS = sizeof result_files / sizeof *result_files };
 
 /* ---- Paths. ---- */

@@ -226,6 +226,11 @@ bool finish_has_promised(const struct finish *f)
     return f->mute || f->promised.number > 0;
 }
 
+bool finish_is_mute(const struct finish *f)
+{
+    return f->mute;
+}
+
 int64_t finish_heard_us(const struct finish *f)
 {
     return f->wave.begun_us > f->frozen_us ? f->wave.begun_us : f->frozen_us;

@@ -98,6 +98,9 @@ uint32_t finish_attempt(const struct finish *f);
 /* Returns whether this peer has promised a ballot, or does not know whether an earlier process of it
  * has. Such a peer must stay a voter: it must not announce that it leaves. */
 bool finish_has_promised(const struct finish *f);
+/* Returns whether this peer neither votes nor coordinates, because its promise could not be stored or
+ * read. */
+bool finish_is_mute(const struct finish *f);
 /* Returns the last node time at which a wave reached this peer, or its model was frozen. */
 int64_t finish_heard_us(const struct finish *f);
 /* Returns the number of ballots that this peer has coordinated. */

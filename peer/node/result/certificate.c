@@ -132,6 +132,10 @@ static struct finish *protocol(struct node *n)
         env_end(&n->env, 1);
         return NULL;
     }
+    if (finish_is_mute(n->certificate.finish))
+        env_note(&n->env, NOTE_WARNING,
+                 "the stored vote of this peer on the end of the run cannot be read: it does not "
+                 "vote");
     n->certificate.attempt = finish_attempt(n->certificate.finish);
     return n->certificate.finish;
 }
