@@ -34,7 +34,9 @@ struct needs
     /* Number of elements in the arrays for a result of a selector (struct codec_pick): the largest
      * number that it may choose, plus CODEC_CHUNK. */
     size_t picks;
-    size_t bytes; /* Number of bytes of scratch memory that a selector or a body codec needs. */
+    /* Number of bytes of scratch memory: the largest need of any selector or body codec. All units
+     * share it. */
+    size_t bytes;
     /* Number of floats that body codecs keep between messages (codec_body.memory), summed over all
      * units. */
     size_t memory;

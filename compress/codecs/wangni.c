@@ -155,8 +155,9 @@ static void weigh_rest(const struct codec_source *s, double kappa, double *sum, 
     *saturated = (size_t)over;
 }
 
-/* Finds kappa, the constant in the probabilities min(1, kappa |v|). Sets *kappa to 0 if all of v is
- * zero. One pass is enough unless an element is saturated. Returns 0 or -ERANGE. */
+/* Finds kappa such that the probabilities min(1, kappa |v|) sum to `wanted`, the expected number of
+ * chosen elements. Sets *kappa to 0 if all of v is zero. One pass is enough unless an element is
+ * saturated, that is, has the probability 1. Returns 0 or -ERANGE. */
 static int solve_kappa(const struct codec_source *s, size_t wanted, double *kappa)
 {
     double sum;

@@ -1,16 +1,17 @@
 /* peer/api/tensors.h -- table of the caller's tensors, and copies between the tensors and one flat
  * vector x.
  *
- *   add, add, ...  -->  lay   segments in the order of x: trained tensors first
- *                         |
+ *   tensors_add()  -->  tensors_lay()   segments in the order of x: trained tensors first
+ *                           |
  *        gather: tensors -> x        scatter: x -> tensors
  *
  * If all tensors are float32 and contiguous in the order of x, then x is the caller's memory
  * itself, and gather and scatter do nothing. Otherwise x is a copy. A tensor of 16-bit elements is
  * the rounded copy of its section of x (nn/math/half.h). Gather adds the caller's changes of such a
  * tensor to x instead of overwriting x. Small corrections by mixing, which rounding to 16 bits
- * would lose, therefore stay in x. Segments have the types of the tensors, so figures such as the
- * consensus distance describe the rounded values.
+ * would lose, therefore stay in x. Each segment records the number format of its tensor. Figures such
+ * as the consensus distance are computed from x rounded to that format, so they describe the values
+ * that the caller has.
  */
 #ifndef PEER_API_TENSORS_H
 #define PEER_API_TENSORS_H

@@ -161,7 +161,7 @@ int cmd_loaded_data(struct cmd_loaded *l, const struct options *o)
     struct cmd_progress_reading reading = {.out = stderr};
     const char *given = l->data_spec[0] ? l->data_spec : NULL;
     if (given == NULL && strcmp(sgd_values(&l->run)->data, "glyphs") != 0)
-        return cmd_fail(o, CMD_USAGE, "--data is missing: the model's run is on %s",
+        return cmd_fail(o, CMD_USAGE, "--data is missing: the model was trained on %s",
                         kind_brief(sgd_values(&l->run)->data).text);
     if (given && data_kind(given, kind, error))
         return cmd_fail(o, CMD_USAGE, "--data: %s", error);
@@ -197,10 +197,11 @@ static int find_shape(const struct options *o, const struct cmd_loaded *l, struc
     if (l->has_data)
         *shape = l->data.test.shape;
     else if (data_shape(kind, shape) != 0)
-        return cmd_fail(o, CMD_USAGE,
-                        "--data: '%.60s' leaves the shape open, expected a fixed kind, such as "
-                        "text/128 or csv/64x10/0",
-                        kind);
+        return cmd_fail(
+            o, CMD_USAGE,
+            "--data: '%.60s' does not give the number of features and classes, expected a "
+            "kind with its sizes, such as text/128 or csv/64x10/0",
+            kind);
     return CMD_OK;
 }
 

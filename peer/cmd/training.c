@@ -170,10 +170,12 @@ int cmd_training_model(struct model *m, const struct run *run, char error[RUN_ER
     char why[MODEL_ERROR_MAX];
     struct data_shape shape;
     if (!data_kind_fixed(sgd_values(run)->data)) {
-        snprintf(error, RUN_ERROR_MAX,
-                 "--data: '%.63s' leaves the shape open, expected a fixed kind, such as mnist, "
-                 "libsvm/123x2/pm, csv/64x10/0 or idx/1x28x28/10",
-                 sgd_values(run)->data);
+        snprintf(
+            error, RUN_ERROR_MAX,
+            "--data: '%.63s' does not give the number of features and classes, expected a kind "
+            "with its sizes, such as mnist, libsvm/123x2/pm (123 features, 2 classes), "
+            "csv/64x10/0 or idx/1x28x28/10",
+            sgd_values(run)->data);
         return -EINVAL;
     }
     int err = data_shape(sgd_values(run)->data, &shape);

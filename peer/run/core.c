@@ -560,7 +560,7 @@ const struct run_key run_core_keys[] = {
      .help = "consensus step size; auto: adapted to each edge during the run, or 1 if the mixer sends whole models",
      .word = "auto", .low = 1e-9, .high = 2, RUN_FIELD(gamma)},
     {.name = "byzantine", .former = "tolerate", .kind = RUN_UINT, .fallback = "0",
-     .help = "tolerate N Byzantine neighbours per peer: deltas farther away than most neighbours' deltas are clipped; needs 2 N + 2 neighbours; clipping can shift the mean of the models",
+     .help = "tolerate N Byzantine neighbours per peer: the influence of the neighbours whose models differ most from the own model is limited (clipping); needs 2 N + 2 neighbours; clipping can shift the mean of the models",
      .min = 0, .max = TOLERATE_MAX, RUN_FIELD(tolerate),
      .useless = sends_updates, .of = "mixer",
      .why = "only with --mixer choco: other mixers add updates without a check"},

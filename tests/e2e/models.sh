@@ -209,7 +209,7 @@ PY
     run rows-labels predict "rows-${labels%:*}/model.safetensors" --data libsvm:rows.libsvm
     check "predict: labels are spelt as in the files ($labels)" [ "$(cut -d, -f2 rows-labels.out | sed 1d | sort -u | paste -sd,)" = "${labels#*:}" ]
 done
-refused "predict: data are missing" '--data is missing: the model.s run is on csv/' predict table/model.safetensors
+refused "predict: data are missing" '--data is missing: the model was trained on csv/' predict table/model.safetensors
 refused "predict: data of another kind" "--data is glyphs, but the model's run has csv/" predict table/model.safetensors --data glyphs
 # A path need not be UTF-8, but JSON must be.
 odd=$'odd\xff\xe9'

@@ -395,8 +395,9 @@ static void test_rungs(void **state)
                 && CODEC_LEVELS_MIDDLE < CODEC_LEVELS_RUNGS);
 }
 
-/* If more than CODEC_LEVELS_BLIND rounds pass between estimates, the run must begin with a denser
- * level, so that little is lost before the first estimate. */
+/* If estimates of the consensus distance are more than CODEC_LEVELS_BLIND rounds apart, the run must
+ * begin with a denser codec level: before the first estimate a peer cannot notice that its deltas leave
+ * too much unsent. */
 static void begins_dense_where_it_is_blind(void **state)
 {
     struct codec_levels l;

@@ -292,8 +292,9 @@ static void test_opposite(void **state)
 
 /* ---- the floor ---- */
 
-/* A job with two exchanges of weight 1/2, of own[k] with other[k]. After the job, each variance
- * must equal `x`, and the amount `owed` must remain to be subtracted from it later. */
+/* One job with two exchanges e of mixing weight 1/2: this peer sent own[e], the neighbour other[e].
+ * `x`: expected variance after the job. `owed`: expected amount that the lower limit of a variance
+ * kept from being subtracted, and that later jobs subtract (statistics.h). */
 struct job
 {
     float own[2], other[2];

@@ -20,7 +20,8 @@ static struct lone *called_by(uint32_t n)
     return w;
 }
 
-/* Returns the address of the running call to this member. NULL: there is none. */
+/* Returns the network address at which the node now calls member `who` back, and sets *tag to the tag
+ * of that dial. NULL: no such call runs. */
 static const char *call_to(const struct lone *w, uint32_t who, uint32_t *tag)
 {
     const struct callback *b = &w->node->sessions.callback;

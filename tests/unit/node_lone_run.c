@@ -246,7 +246,7 @@ static void test_long_jobs_sign(void **state)
     lone_open(w);
     while (w->n_steps < 1)
         lone_run(w, LONE_STEP_US / 4);
-    /* The job takes 5 s (20 batches of 0.25 s), so there are about five reports of progress. */
+    /* The job takes 5 s (20 batches of 0.25 s), and progress is reported once per second. */
     assert_in_range(w->n_signs, 4, 6);
     w->n_signs = 0;
     while (w->n_evaluations < 1) {

@@ -212,9 +212,10 @@ static void test_each_order_is_exact(void **state)
     }
 }
 
-/* In "rotation:K", each pair of peers is equally likely in every order but the first. The test
- * draws 3,000 schedules, and each count must be within five standard deviations of its expected
- * value. */
+/* rotation:R runs the rounds of one-peer-exponential in R orders of the peers: first by number, then
+ * in random orders. In a round of a random order each pair of peers must be matched equally often. The
+ * test draws 3,000 schedules and counts the pairs of the first round of the second order. Each count
+ * must be within five standard deviations of its expected value. */
 static void test_orders_are_uniform(void **state)
 {
     enum { N = 8, DRAWS = 3000 };

@@ -64,8 +64,9 @@ struct admit
     /* Number of refusals stored so far. Modulo ADMIT_TOLD it is the next index in told[]. */
     uint32_t next_told;
 
-    /* Time of the first and of the last refusal of this peer by another one. refused_us 0: no peer
-     * refuses this peer now, or a peer has admitted it since. */
+    /* Time of the first and of the last refusal of this peer by another one. refused_us 0: this peer
+     * does not count as refused. No peer has refused it, or since then a session has lasted for
+     * ADMITTED_US, or no refusal has arrived for REFUSAL_VALID_US. */
     int64_t refused_us, last_us;
     /* Time at which a refusal of this peer was last printed, by reason. 0: never. */
     int64_t said_us[REFUSED_NAME + 1];
@@ -105,8 +106,8 @@ bool admit_must_wait(const struct admit *a, const uint8_t id[WIRE_ID_BYTES], int
 /* Handles two live members with the same name, given by their records. The member that started
  * later is refused. If that is this peer, it ends. */
 void admit_one_of_two(struct sessions *s, const struct record *a, const struct record *b);
-/* Ends this peer if it has been refused for REFUSED_END_US. This peer no longer counts as refused
- * if a session has lasted or no refusal has arrived for REFUSAL_VALID_US. */
+/* Ends this peer if it has counted as refused for REFUSED_END_US. The peer stops counting as refused
+ * when a session has lasted for ADMITTED_US, or when no refusal has arrived for REFUSAL_VALID_US. */
 void admit_tick(struct sessions *s);
 
 #endif
