@@ -216,4 +216,22 @@ check "  its progress is that of the others, and names it: $(grep 'relative drif
 killed minority 3 1 2
 ends "two of three killed: one is no quorum" minority.out 3 "no-quorum 3 1/3 peer-1,peer-2 exact"
 
+# ---- The stored vote of an earlier process. ----
+
+# A vote that cannot be read takes the vote of the peer. --fresh moves it away with its run.
+voter=(peer --listen 127.0.0.1:0 --key cluster.key "${run[@]}" --name alone --out voter)
+cp -r alone voter
+rm voter/summary.json
+printf x >voter/promise
+start voter "$HEARSAY" "${voter[@]}"
+check "a stored vote that cannot be read is reported" wait_until 60 grep -q \
+    'warning.* the stored vote of this peer on the end of the run cannot be read: it does not vote' voter.err
+kill -KILL "$started"
+finish "$started" 60
+check "  and stays in place" [ "$(cat voter/promise)" = x ]
+bounded "$HEARSAY" "${voter[@]}" --fresh >fresh.out 2>fresh.err </dev/null
+code=$?
+ends "  --fresh: a new run" voter/summary.json 0 "consensus 0 1/1  estimated"
+check "  and moves the vote away" [ "$(cat voter/old.1/promise)" = x ]
+
 e2e_end
