@@ -178,7 +178,7 @@ void node_facts(const struct node *n, struct verdict_facts *f)
     f->target = run->final_drift;
     f->distance = phases_own_distance(ph);
     /* If the distance comes from the edges' lower bound (ph->left), it counts as an estimate. */
-    f->at_most = (ph->by_edges && f->distance == ph->bound) || f->distance == ph->chain.bound;
+    f->at_most = f->distance == ph->chain.bound;
     /* Only a certificate shows that the others ended within the target, too. */
     f->uncertified =
         certificate_applies(n) && certificate_known(n) == NULL && f->distance <= f->target;

@@ -379,16 +379,13 @@ static void look_at_last_phase(struct phases *ph)
     MARK_IF(false_bound, "phases: a sketch refutes the bound");
     double was = false_bound ? (double)INFINITY : ph->bound;
     ph->bound = fmin(was, run_context_distance(ph->workshop, ph->settling_window));
-    if (ph->bound < was) {
+    if (ph->bound < was)
         ph->bound_round = run_context_measured(ph->workshop);
-        ph->by_edges = false;
-    }
     ph->left = fmax(distance_bound_left(ph->edges), distance_bound_apart(ph->edges));
     distance_bound_look(&ph->chain, ph->edges, ph->settle_rounds, ph->bound, most);
     if (ph->chain.bound < ph->bound && distance_bound_at_once(ph->edges)) {
         ph->bound = ph->chain.bound;
         ph->bound_round = phases_beat(ph);
-        ph->by_edges = true;
     }
     look_for_nearness(ph);
     look_for_progress(ph);

@@ -107,9 +107,6 @@ struct phases
      * bound stays valid until an event may move models apart. INFINITY: not known. */
     double bound;
     uint64_t bound_round; /* Round count at which the models were measured for `bound`. */
-    /* True: `bound` comes from the edges (distance_bound.h) and may be far above the distance.
-     * False: from sketches. */
-    bool by_edges;
     /* Hash of the members (edges->view), and number of edge resets, at the last update of
      * `bound`. */
     uint64_t bound_view, bound_resets;
