@@ -175,8 +175,8 @@ static void refuse(struct sessions *s, const struct link *l, enum wire_refusal w
 
 /* ---- names ---- */
 
-/* Returns the session of another member with the name in record r, or NULL. The session must not be
- * silent, because a silent member may be dead, and its name is then free. */
+/* Returns the session of another member with the name in record r, or NULL. Silent sessions do not
+ * count, because a silent member may be dead, and its name is then free. */
 static const struct link *holder(const struct sessions *s, const struct record *r)
 {
     for (size_t i = 0; i < s->n_links; i++) {
@@ -290,8 +290,8 @@ static void revoke(struct sessions *s, const struct record *r, enum wire_refusal
     members_refuse(s->env->members, r->id, true, s->env->now_us);
 }
 
-/* Applies the new allow-list to the member table. Members that it does not admit are refused.
- * Members that only the former list did not admit are no longer refused. */
+/* Applies the new allow-list to the member table. Members that it does not admit are refused. A
+ * member that was refused only because of the former list is admitted again. */
 static void hold_members(struct sessions *s, const struct admit *former)
 {
     struct members *all = s->env->members;

@@ -13,16 +13,16 @@
  *       has sent it in a HELLO
  *     otherwise                                              admitted
  *
- * A certificate therefore has to be valid in time only when its owner first contacts a member. From
- * then on members forward the record, and its receivers do not check the time again.
+ * The expiry of a certificate is therefore checked only when its owner contacts a member for the
+ * first time. After that members forward the record, and its receivers do not check the expiry.
  *
  * A process that is not admitted gets the message REFUSED, and its session ends. Its record is
- * dropped, also if another member has forwarded it. A new list is applied to all present members
- * and sessions at once.
+ * dropped, also if another member has forwarded it. A new list is applied at once to all members
+ * and sessions.
  *
  * Names must be unique. A peer is refused if its name belongs to a member with a session
- * (admit_name()). Two members with one name that joined at different members meet in the member
- * table, and the one that started later is refused (admit_one_of_two()).
+ * (admit_name()). Two peers with the same name may join at different members. If both are then in
+ * the member table, the one that started later is refused (admit_one_of_two()).
  *
  * A peer that is refused, and has had no session for REFUSED_END_US, ends. Otherwise it would train
  * alone.
@@ -38,8 +38,8 @@ enum {
      * the warning about it is limited here. */
     ADMIT_OTHER_RUN = -1,
     /* Value of told[].why for an observer. A peer asks for the run as an observer before it joins
-     * as a member, and the warning about the observer has no name: the warning about the member
-     * must still appear. */
+     * as a member. The warning about the observer contains no name, so it must not suppress the
+     * later warning about the member. */
     ADMIT_OBSERVER = -2
 };
 
@@ -51,17 +51,17 @@ struct admit
     bool listed;
     uint8_t (*id)[WIRE_ID_BYTES]; /* The allow-list: n sorted identities. Owned. */
     size_t n;                     /* Number of identities in the allow-list. */
-    /* Difference between the wall clock (microseconds since 1970) and the driver's clock, which does
-     * not stop during pauses, when the list arrived. */
+    /* Wall clock (microseconds since 1970) minus the driver's clock, when the list arrived. The
+     * driver's clock does not stop during pauses. */
     int64_t unix_us;
     struct
     {
         uint8_t id[WIRE_ID_BYTES]; /* Identity of the refused peer. */
-        int64_t until_us; /* Time before which the warning about the refusal is not repeated. */
-        int64_t last_us;  /* Time of the last refusal. */
-        int why;          /* Reason: an enum wire_refusal, or one of the two values above. */
-    } told[ADMIT_TOLD];   /* Recent refusals by this peer. */
-    /* Number of refusals stored so far. Modulo ADMIT_TOLD it is the next index in told[]. */
+        int64_t until_us;          /* Earliest time at which the warning is printed again. */
+        int64_t last_us;           /* Time of the last refusal. */
+        int why;        /* Reason: an enum wire_refusal, or one of the two values above. */
+    } told[ADMIT_TOLD]; /* Recent refusals by this peer. */
+    /* Number of refusals stored so far. The next one is stored at told[next_told % ADMIT_TOLD]. */
     uint32_t next_told;
 
     /* Time of the first and of the last refusal of this peer by another one. refused_us 0: this peer
@@ -93,8 +93,8 @@ bool admit_run_is_told(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
 /* Returns whether the allow-list or a certificate admits the member with record r. Used for records
  * that another member has forwarded. The expiry of a certificate is therefore not checked. */
 bool admit_record(struct sessions *s, const struct record *r);
-/* Returns whether member `id` is refused (members_refuse()) and the allow-list does not admit it by
- * its present record. */
+/* Returns whether member `id` is refused (members_refuse()) and the allow-list does not admit its
+ * current record either. */
 bool admit_keeps_out(const struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
 /* Handles the message REFUSED: the other end of session `l` refuses this peer. */
 void admit_refused(struct sessions *s, const struct link *l, const struct wire_refused *m);

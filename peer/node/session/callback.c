@@ -35,8 +35,7 @@ static uint64_t hash_of(const char *address)
 
 static const char remedy[] = "--advertise HOST:PORT, an address that the others can call";
 
-/* Remembers that a warning about this member at this address is printed. Returns false if it was
- * remembered before. */
+/* Returns whether no warning about this member at this address is remembered, and remembers one. */
 static bool is_news(struct callback *b, const struct record *r, const char *address)
 {
     uint64_t hash = rng_hash(r->id, WIRE_ID_BYTES) ^ hash_of(address);
@@ -121,14 +120,15 @@ static void works(struct sessions *s, struct link *l, const char *address)
     send_result(s, l, address, NODE_WHY_UNKNOWN);
 }
 
-/* True if the reason shows that the address does not work. A call that could not be made, or a peer
- * that is busy, shows nothing about the address. */
+/* Returns whether the reason of a failed call shows that the address does not work. A call that
+ * could not be made, or a busy peer, does not show that. */
 static bool tells(enum node_why why)
 {
     return why != NODE_WHY_UNKNOWN && why != NODE_WHY_MUTE && why != NODE_WHY_SLOW;
 }
 
-/* Handles a failed call: plans the next call, or reports that no address works. */
+/* Handles a failed call: plans the next call or, after the last one, prints a warning and tells the
+ * member that no address works. */
 static void failed(struct sessions *s, struct link *l, const char *address, enum node_why why)
 {
     const struct record *r = record_of(s, l->id);
@@ -184,7 +184,7 @@ static void take_result(struct sessions *s, const struct link *link, const struc
     l->why = m->why;
     snprintf(b->address, sizeof b->address, "%s", m->address);
     if (b->tell_us == 0)
-        /* The warning is delayed, so that it covers the calls of other members, too. */
+        /* The warning is delayed, so that it also covers the results of other members. */
         b->tell_us = s->env->now_us + CALLBACK_COLLECT_US;
 }
 
@@ -200,7 +200,8 @@ void callback_in_vain(struct sessions *s, struct contact *c, enum node_why why)
         return;
     if (c->unmet_us == 0)
         c->unmet_us = s->env->now_us;
-    /* A dead member is suspect before this time is over, so no warning about it is printed. */
+    /* A dead member becomes suspect before CALLBACK_UNMET_US is over, so no warning about it is
+     * printed. */
     if (!tells(why) || s->env->now_us - c->unmet_us < CALLBACK_UNMET_US)
         return;
     uint32_t last = (c->next_address + m->record->n_addresses - 1) % m->record->n_addresses;
@@ -222,7 +223,7 @@ void callback_opened(struct sessions *s, struct link *l)
                 l->callback.dialled = hash_of(s->seeds[i].at[k].address);
 }
 
-/* Returns the session of a member that has to be called now, or NULL. */
+/* Returns the session of a member that must be called now, or NULL. */
 static struct link *next_link(struct sessions *s)
 {
     for (size_t i = 0; i < s->n_links; i++) {
@@ -234,8 +235,8 @@ static struct link *next_link(struct sessions *s)
     return NULL;
 }
 
-/* Calls the member of session `l`, or finds out that this is not necessary because this peer has
- * already reached one of its addresses. `slot`: free index in call[]. */
+/* Calls the member of session `l`. No call is made if this peer has already reached one of the
+ * member's addresses. `slot`: free index in call[]. */
 static void call(struct sessions *s, struct link *l, uint32_t slot)
 {
     struct callback *b = &s->callback;

@@ -1,4 +1,5 @@
-/* peer/node/session/callback.h -- checks whether members can be called at the addresses that they announce.
+/* peer/node/session/callback.h -- checks whether members can be called at the addresses that they
+ * announce.
  *
  *   a session with a member opens
  *        |
@@ -11,10 +12,10 @@
  *                           send CALLBACK "works"          print a warning; send CALLBACK with the
  *                                                          reason, so that the member warns, too
  *
- * A call ends as soon as the other end has proved its identity. A peer also warns of a neighbour
- * that other members report alive and that it could never call. Results of calls do not change any
- * decision of the protocol: a member without a working address can still call others. The simulator
- * makes no such calls (config.calls_back is false).
+ * A call ends as soon as the other end has proved its identity. A peer also prints a warning if it
+ * could never call a neighbour that other members report as alive. Results of calls do not change
+ * any decision of the protocol, because a member without a working address can still call others.
+ * The simulator makes no such calls (config.calls_back is false).
  */
 #ifndef PEER_NODE_SESSION_CALLBACK_H
 #define PEER_NODE_SESSION_CALLBACK_H
@@ -28,9 +29,10 @@ struct wire_message;
 
 enum {
     CALLBACK_CALLS = 4, /* Maximum number of calls at a time. */
-    /* Maximum number of warnings with a name. One line without names follows. */
+    /* Maximum number of warnings that name a member. One line without names follows. */
     CALLBACK_LINES = 8,
-    /* Maximum number of pairs of member and address that are remembered after a warning. */
+    /* Maximum number of remembered warnings, so that none is repeated. Each is about one member at
+     * one address. */
     CALLBACK_NAMES = 32
 };
 
@@ -39,8 +41,8 @@ enum callback_state {
     CALLBACK_CALLING,  /* A call to the member is in progress. */
     CALLBACK_WORKS,    /* The member answered at an announced address. */
     CALLBACK_FAILS,    /* The member answered at none of its announced addresses. */
-    /* All calls failed for reasons that show nothing about the addresses, for example a busy
-     * peer. */
+    /* All calls failed, but the reasons do not show that the addresses are wrong, for example a
+     * busy peer. */
     CALLBACK_UNKNOWN
 };
 
@@ -68,15 +70,14 @@ struct callback
         uint32_t tag, link;
         char address[WIRE_ADDRESS_MAX + 1]; /* Address of the member that is called. */
     } call[CALLBACK_CALLS];
-    /* Hashes of the pairs of member and address about which this peer has warned. */
+    /* The latest warnings. Each entry is a hash of the member and its address. */
     uint64_t told[CALLBACK_NAMES];
-    /* Number of pairs so far about which this peer has warned. told[] has the latest
-     * CALLBACK_NAMES. */
+    /* Number of warnings so far. told[] contains the latest CALLBACK_NAMES of them. */
     uint32_t n_told;
-    /* Announced address of this peer that a member failed to call most recently. */
+    /* Announced address of this peer that the latest failed call of a member used. */
     char address[WIRE_ADDRESS_MAX + 1];
     /* tell_us: time of the next warning about this peer's own address; 0: none is planned. gap_us:
-     * last interval between two such warnings; 0: no interval yet. In microseconds. */
+     * interval that ends at tell_us; 0: no such warning has been printed. In microseconds. */
     int64_t tell_us, gap_us;
 };
 
@@ -88,7 +89,7 @@ void callback_opened(struct sessions *s, struct link *l);
 bool callback_over(struct sessions *s, uint32_t tag, const uint8_t *id, enum node_why why);
 /* Handles a CALLBACK message. */
 void callback_came(struct node *n, const struct link *l, const struct wire_message *m);
-/* Handles a failed call to a contact: a neighbour, or a member that this peer monitors. */
+/* Called when a dial to a contact fails. Warns if this peer could never call a live member. */
 void callback_in_vain(struct sessions *s, struct contact *c, enum node_why why);
 /* Prints the warnings and starts the calls that are due. */
 void callback_tick(struct sessions *s);

@@ -50,8 +50,7 @@ const char *connection_diagnostics_why(enum node_why why)
     return "it could not be called";
 }
 
-/* Returns whether a user must fix the cause of a failed dial (`why`), because it does not disappear
- * by itself. */
+/* Returns whether only a user can fix the cause of a failed dial (`why`). */
 static bool is_wrong(enum node_why why)
 {
     return why == NODE_WHY_CLOSED || why == NODE_WHY_JUNK || why == NODE_WHY_VERSION;
@@ -98,8 +97,8 @@ void connection_diagnostics_unresolved(struct sessions *s, uint32_t seed)
     e->tell_us = s->env->now_us + CONNECTION_WARNING_US;
 }
 
-/* If there is another session with the peer, this session was closed because it was a duplicate,
- * which is no failure. */
+/* If there is another session with the peer, the peer closed this one as a duplicate, which is no
+ * failure. */
 void connection_diagnostics_unwelcome(struct sessions *s, const struct link *l)
 {
     if (!l->dialled || l->hello || l->doomed || sessions_to(s, l->id) != NULL)
@@ -176,8 +175,8 @@ static void tell_version(struct sessions *s, uint32_t i)
              (unsigned)WIRE_VERSION);
 }
 
-/* Prints one warning for all bootstrap names that fail for the reason `why`, even if only one of
- * them is due for a warning. */
+/* Prints one warning for all bootstrap names that fail for the reason `why`, even if the warning is
+ * due for only one of them. */
 static void tell_all(struct sessions *s, enum node_why why)
 {
     char names[CONNECTION_DIAGNOSTICS_NAMES] = "";
@@ -204,8 +203,8 @@ static void tell_all(struct sessions *s, enum node_why why)
                  (double)(s->env->now_us - since_us) * 1e-6);
 }
 
-/* Warns if this peer and all connected peers wait for a run, because none of them would ever start
- * one. */
+/* Warns if neither this peer nor any connected peer has a run. All of them wait for a run, and none
+ * would ever start one. */
 static void tell_no_run(struct sessions *s, bool has_run)
 {
     struct connection_diagnostics *k = &s->seek;

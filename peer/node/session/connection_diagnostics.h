@@ -1,8 +1,9 @@
-/* peer/node/session/connection_diagnostics.h -- warns if no session with a bootstrap address can be opened.
+/* peer/node/session/connection_diagnostics.h -- warns if no session with a bootstrap address can be
+ * opened.
  *
  * For each bootstrap name this module counts the failed dials and stores the last reason. Names
- * that fail for the same reason share one warning. It is repeated after 10 s, 20 s, 40 s, ... at
- * most 10 minutes. The situation of this peer determines which failures it prints:
+ * that fail for the same reason share one warning. It is repeated after 10 s, 20 s, 40 s, and so on
+ * up to 10 min. The state of this peer determines which failures are printed:
  *
  *   this peer             printed failures
  *   has a session         only those that a user must fix: another cluster key, another protocol
@@ -12,11 +13,12 @@
  *                         sent the reason, which was printed (admit.c)
  *
  * A wrong key or program is printed after two consecutive failures, because a correct peer also
- * closes the connection if it is ending or has no free session. Failures that only a peer without a
- * session prints wait until it has had none for 3 s, or for 30 s if it had one before.
+ * closes the connection if it is ending or has no free session. The failures that only a peer
+ * without a session prints are printed after 3 s without a session, or after 30 s if this peer had
+ * one before.
  *
- * If the bootstrap list contains only addresses of this peer, this is printed once. The module
- * prints only; no decision of the protocol depends on it.
+ * If the bootstrap list contains only addresses of this peer, a message says so once. No decision
+ * of the protocol depends on this module.
  */
 #ifndef PEER_NODE_SESSION_CONNECTION_DIAGNOSTICS_H
 #define PEER_NODE_SESSION_CONNECTION_DIAGNOSTICS_H
@@ -44,8 +46,10 @@ struct connection_diagnostics
     struct connection_diagnostics_entry
         at[NODE_SEEDS_MAX]; /* One entry per bootstrap name, in the order of the list. */
     bool met;               /* True: this process has had a session with another peer. */
-    bool told_own;    /* True: the message was printed that all names are addresses of this peer. */
-    int64_t alone_us; /* Time since which there is no session, in microseconds. 0: there is one. */
+    bool told_own; /* True: the message that all names are addresses of this peer was printed. */
+    /* Time at which the last session ended, or of the start, in microseconds. 0: there is a
+     * session. */
+    int64_t alone_us;
     /* Time of the next warning that no connected peer has a run, and the interval after it, in
      * microseconds. */
     int64_t run_us, run_gap_us;
@@ -53,15 +57,15 @@ struct connection_diagnostics
 
 /* Counts a failed dial (event NODE_DIAL_FAILED). Must be called before dial_over(). */
 void connection_diagnostics_failed(struct sessions *s, const struct node_event *ev);
-/* Counts that bootstrap name number `seed` does not resolve. The caller has printed a warning. */
+/* Counts a failure of bootstrap name number `seed`, because it does not resolve. The caller has
+ * printed a warning. */
 void connection_diagnostics_unresolved(struct sessions *s, uint32_t seed);
 /* Handles the end of a session. Counts a failure if this peer dialled the other end, which ended
  * the session without a HELLO. */
 void connection_diagnostics_unwelcome(struct sessions *s, const struct link *l);
 /* Handles the first HELLO on a session: clears the failures of the bootstrap name. */
 void connection_diagnostics_met(struct sessions *s, const struct link *l);
-/* Prints the warnings that have to be printed now. `has_run`: this peer has a run or prepares
- * one. */
+/* Prints the warnings that are due. `has_run`: this peer has a run or prepares one. */
 void connection_diagnostics_tick(struct sessions *s, bool has_run);
 
 /* Capacity of the text of connection_diagnostics_names(), in bytes. */

@@ -76,8 +76,8 @@ static bool known_address(const struct sessions *s, const char *address)
     return false;
 }
 
-/* True if this peer announces `address`. Such an address counts as our own even if a call to it
- * does not reach this peer. */
+/* Returns whether this peer announces `address`. Such an address counts as this peer's own, even if
+ * a call to it does not reach this peer. */
 static bool own_address(const struct sessions *s, const char *address)
 {
     const struct record *own = members_self(s->env->members);
@@ -87,9 +87,9 @@ static bool own_address(const struct sessions *s, const char *address)
     return false;
 }
 
-/* A peer that was cut off for longer than --member-ttl has dropped all members. Its tombstones reject
- * the records of members that still live, until a session shows that the member lives. No edge and no
- * failure detector dials a member that is not in the table, so this peer dials it here. */
+/* A peer that was cut off for longer than --member-ttl has dropped all members. Its tombstones
+ * reject the records of such a member until a session proves that the member is alive. Neither the
+ * edges nor the failure detector dial a member that is not in the table, so it is dialled here. */
 void dial_dropped(struct sessions *s, const struct record *r)
 {
     uint32_t tag;
@@ -105,7 +105,8 @@ void dial_dropped(struct sessions *s, const struct record *r)
     dial_address(s, r->address[0], &tag);
 }
 
-/* Dials all addresses of a bootstrap name that need it, up to NODE_DIALS_MAX dials per step. */
+/* Dials the addresses of a bootstrap name, except those of this peer and of connected members. At
+ * most NODE_DIALS_MAX dials are made per step. */
 static void dial_seed(struct sessions *s, struct seed *d)
 {
     for (uint32_t k = 0; k < d->n; k++)
@@ -163,9 +164,9 @@ void sessions_resolved(struct sessions *s, const struct node_event *ev)
     dial_seed(s, d);
 }
 
-/* Returns whether a finished dial failed within DIAL_REFUSED_US, which is taken as a refusal by a
- * host that is up. Updates the number of consecutive refusals. `id`: the peer that answered; NULL:
- * the dial failed. */
+/* Returns whether a finished dial was refused. A dial that fails within DIAL_REFUSED_US counts as
+ * refused by a host that is up. Updates the number of consecutive refusals. `id`: the peer that
+ * answered; NULL: the dial failed. */
 static bool count_refusal(struct sessions *s, const struct redial *r, const uint8_t *id)
 {
     bool refused = id == NULL && s->env->now_us - r->dialled_us < DIAL_REFUSED_US;
@@ -175,9 +176,9 @@ static bool count_refusal(struct sessions *s, const struct redial *r, const uint
     return refused;
 }
 
-/* A different peer that answers at a contact's address counts as a failed dial, because the
- * contact's process no longer exists there. For example, its machine may have lost its key and
- * drawn a new one. */
+/* If a different peer answers at a contact's address, the dial has failed, because the contact's
+ * process no longer exists there. For example, a machine that lost its key file has a new
+ * identity. */
 void dial_over(struct sessions *s, uint32_t tag, const uint8_t *id, enum node_why why)
 {
     bool self = id != NULL && env_same_id(id, s->env->config.id);
@@ -220,7 +221,7 @@ void sessions_dial_failed(struct sessions *s, const struct node_event *ev)
 
 /* ---- dialling members ---- */
 
-/* Returns whether there is a session with peer `id`, perhaps one without a HELLO yet. */
+/* Returns whether there is a session with peer `id`. Its HELLO may not have arrived yet. */
 static bool in_touch(const struct sessions *s, const uint8_t *id)
 {
     for (size_t i = 0; i < s->n_links; i++)
@@ -331,8 +332,8 @@ void dial_in_vain(struct sessions *s, const struct link *l)
 }
 
 /* A peer that has no session, or that was cut off or paused, dials a dead member every
- * DEAD_REDIAL_ALONE_US. It dials them in turn rather than at random, because sessions_deserted() needs
- * a result for each of them. */
+ * DEAD_REDIAL_ALONE_US. It dials the dead members in turn rather than at random, because
+ * sessions_deserted() needs a result for each of them. */
 void dial_tick_dead(struct sessions *s)
 {
     size_t count = members_count(s->env->members);

@@ -68,8 +68,7 @@ static void send_news(struct sessions *s, struct wire_members *m)
 }
 
 /* Returns the bit set of the sessions to which changes are sent, for members_audience(). 0: there
- * is no such session, or one has an index of MEMBERS_LISTENERS or more, and does not fit in the
- * set. */
+ * is no such session, or the index of one does not fit into the set (MEMBERS_LISTENERS or more). */
 static uint64_t audience(const struct sessions *s)
 {
     uint64_t set = 0;

@@ -1,4 +1,5 @@
-/* peer/node/session/failure_detector.c -- detects silent members, probes them through others, accuses them.
+/* peer/node/session/failure_detector.c -- detects silent members, probes them through others,
+ * accuses them.
  *
  * Each member monitors its neighbours in the topology and its successors on the monitor rings
  * (gossip/members/monitor_rings.h). It keeps a session with each of them and expects the heartbeats
@@ -16,14 +17,15 @@
  *
  * Two rules differ from this table:
  *
- *   - A monitored member that has had no session with this peer yet and refuses two dials in a row
- *     is probed at once and accused after 1 s. Successive dead members are thus found quickly.
+ *   - A monitored member is probed at once and accused after 1 s, if it refuses two dials in a row
+ *     and has had no session with this peer yet. Several dead members that follow one another on a
+ *     ring are thus found quickly.
  *   - After a member has ended its run, newly monitored members have MONITOR_GRACE_US more time.
- *     They have probably ended too, and their records that say so are on the way. Without the
- *     delay, each member would dial many members in turn, just as they end.
+ *     They have probably ended, too, and their records that say so are on the way. Without the
+ *     delay, each member would dial many members that are just ending.
  *
- * This file also ends sessions that are silent or that no edge needs, finds two members of the same
- * name, and decides whether this peer was cut off from all others.
+ * This file also ends sessions that are silent or that no edge needs, finds two members with the
+ * same name, and decides whether this peer was cut off from all others.
  *
  * (SWIM: Das, Gupta, Motivala, DSN 2002. Here a member answers an indirect probe from what its
  * sessions have received and sends no ping of its own.)
@@ -42,17 +44,17 @@ enum {
     /* Number of consecutive refused dials that make a member suspicious. A single dial may be
      * refused because the process restarts. */
     REFUSALS = 2,
-    /* Number of suspects above which newly monitored members get the least time to prove that they
-     * are alive. */
+    /* With more suspects than this, a newly monitored member gets the least time to prove that it
+     * is alive. */
     MANY = 4
 };
 
 /* ---- which members are monitored ---- */
 
-/* Returns the silence, in microseconds, with which a newly monitored member starts: the member
- * counts as silent for this time already. If several members are suspect, their hosts may have
- * failed together, and so may the new one. It gets less time to prove that it is alive, because
- * members behind it on the monitor ring are monitored only after it is suspect. */
+/* Returns for how long a newly monitored member counts as silent already, in microseconds. If
+ * several members are suspect, their hosts may have failed together, and the host of the new one
+ * may have failed, too. The member then gets less time to prove that it is alive, because members
+ * behind it on the monitor ring are monitored only after it is suspect. */
 static int64_t head_start_us(uint32_t n_suspects)
 {
     MARK_IF(n_suspects > MANY, "failure_detector: many suspects");
@@ -75,9 +77,9 @@ static void watch(struct sessions *s, const uint8_t *id, uint32_t n_suspects)
     c->watched = true;
 }
 
-/* Stops monitoring all members except suspects that this peer has accused, and returns their
- * number. A suspect may no longer be a successor on the monitor rings, but is monitored until it is
- * dead or alive again. */
+/* Stops monitoring all members except suspects that this peer has accused, and returns the number
+ * of these suspects. A suspect may no longer be a successor on the monitor rings, but is monitored
+ * until it is dead or alive again. */
 static uint32_t keep_suspects(struct sessions *s)
 {
     uint32_t n = 0;
@@ -91,8 +93,8 @@ static uint32_t keep_suspects(struct sessions *s)
 }
 
 /* Chooses the members to monitor. For each suspect that this peer has accused, one more live
- * successor per ring is monitored. If most members fail together, the few survivors therefore find
- * all of them in few steps. */
+ * successor per ring is monitored. If most members fail together, the few survivors thus find all
+ * failed members in few steps. */
 static void choose(struct sessions *s)
 {
     const struct members *members = s->env->members;
@@ -176,13 +178,13 @@ static void accuse(struct sessions *s, struct contact *c, const struct member *m
 }
 
 /* Updates a contact from this peer's own session with it. Without a session, dials the contact if
- * only the failure detector needs it. The edges dial their contacts themselves. */
+ * only the failure detector needs it (contacts of edges are dialled by edges.c). */
 static void listen(struct sessions *s, struct contact *c)
 {
     const struct link *l = sessions_to(s, c->id);
     if (l == NULL) {
-        /* The member may not know that this peer monitors it, so it would not dial. Therefore this
-         * peer dials without the delay of the greater id (lost_us is 0). */
+        /* The member may not know that this peer monitors it, so it may never dial. Therefore this
+         * peer dials without the delay for the greater id (lost_us is 0). */
         if (c->watched && !c->wanted && s->env->now_us >= c->call_us)
             sessions_call(s, c->id, 0);
         return;
@@ -199,9 +201,9 @@ static void listen(struct sessions *s, struct contact *c)
         c->heard_us = l->heard_us;
 }
 
-/* Handles a refutation of this peer's accusation. The accusation is not repeated at once. If only
- * the network path between this peer and the member is broken, the member would have to refute one
- * accusation after the other. */
+/* Handles a refutation of this peer's accusation. The member is not accused again at once.
+ * Otherwise, if only the network path between the two is broken, the member would have to refute
+ * one accusation after the other. */
 static void look_for_refutation(struct sessions *s, struct contact *c, const struct member *m)
 {
     if (!c->accused || m->record->incarnation <= c->accused_incarnation)
@@ -212,9 +214,10 @@ static void look_for_refutation(struct sessions *s, struct contact *c, const str
     c->spare_us = 2 * c->spare_us < REFUTED_MAX_US ? 2 * c->spare_us : REFUTED_MAX_US;
 }
 
-/* If one of two peers refuses the other, they have no session, but one dials at least once in
- * REFUSAL_VALID_US. Each dial proves that the member is alive. If this peer accused it, other
- * members could declare it dead and then admit another member with its name. */
+/* If one of two peers refuses the other, they have no session, so each hears the other only when it
+ * dials. One of them dials at least once in REFUSAL_VALID_US, which proves that both are alive.
+ * Without this rule, this peer would accuse the member. Other members could then declare the member
+ * dead and admit another one with its name. */
 void failure_detector_refused(struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
 {
     struct contact *c = dial_contact(s, id);
@@ -256,8 +259,8 @@ void failure_detector_continue(struct sessions *s, int64_t pause_us)
 
 /* ---- was this peer cut off from all others? ---- */
 
-/* Sessions that other peers closed while this process was paused end within DEAD_LINK_US after the
- * pause. */
+/* If other peers closed sessions while this process was paused, it sees these sessions end within
+ * DEAD_LINK_US after the pause. */
 void failure_detector_lost(struct sessions *s, const struct link *l)
 {
     bool stood = s->stood_us > 0 && s->env->now_us - s->stood_us < DEAD_LINK_US;
@@ -286,9 +289,10 @@ static uint32_t missing(const struct sessions *s)
     return n;
 }
 
-/* Each dial to a dead member must have been refused, without a timeout or a success in between. A
- * peer that was cut off waits longer than one that was paused, because the other members may
- * be restarting. */
+/* The other processes have ended if each of this peer's latest dials to dead members was refused,
+ * and there were at least as many of them as dead members. A timeout or a success starts the count
+ * again. A peer that was cut off waits longer than one that was paused, because the other members
+ * may be restarting. */
 enum sessions_away sessions_deserted(const struct sessions *s)
 {
     uint32_t n = s->away == SESSIONS_THERE || sessions_any(s) ? 0 : missing(s);
@@ -307,9 +311,9 @@ static bool works(const struct member *m)
     return m->state == MEMBER_ALIVE && m->counts && !record_state_is_final(m->record->state);
 }
 
-/* Returns the first of two live members with the same name and stores the second in *other, or
- * returns NULL. The table is sorted by name, so only members of the same name that are not alive
- * can stand between the two. */
+/* Finds two live members with the same name: returns the first and stores the second in *other.
+ * Returns NULL if there are none. The table is sorted by name, so only members of the same name
+ * that are not alive can be between the two. */
 static const struct member *find_twins(const struct members *m, const struct member **other)
 {
     const struct member *a = NULL;
@@ -326,8 +330,8 @@ static const struct member *find_twins(const struct members *m, const struct mem
 }
 
 /* If this peer is one of two members with the same name, it monitors the other one. The members
- * that should monitor it may have dropped it from their tables. Then its death would not be
- * detected, and this peer would end because of the name of a dead member. */
+ * that should monitor the other one may have dropped it from their tables. Then no member would
+ * detect its death, and this peer would have to end because a dead member has its name. */
 static void failure_detector_twin(struct sessions *s, const struct member *a,
                                   const struct member *b)
 {
@@ -351,8 +355,8 @@ static void look_for_twins(struct sessions *s)
     uint64_t pair = 0;
     if (a != NULL)
         pair = rng_hash(a->record->id, WIRE_ID_BYTES) ^ rng_hash(b->record->id, WIRE_ID_BYTES);
-    /* If no such pair is found now, the earlier one is kept for SILENT_US, because one of its two
-     * members may be suspect only for a moment. */
+    /* If no pair is found now, the earlier pair is kept for SILENT_US, because one of its members
+     * may be suspect only for a moment. */
     if (pair == 0 && s->env->now_us - s->twins.seen_us < SILENT_US)
         return;
     s->twins.seen_us = s->env->now_us;
@@ -392,8 +396,8 @@ static void prune(struct sessions *s)
     }
 }
 
-/* Marks sessions on which nothing has arrived for SILENT_US. Such a session no longer overrides
- * accusations of its member. */
+/* Marks sessions on which nothing has arrived for SILENT_US. Such a session is no longer evidence
+ * against accusations of its member. */
 static void look_for_mute(struct sessions *s)
 {
     for (size_t i = 0; i < s->n_links; i++) {

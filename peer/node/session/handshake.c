@@ -42,11 +42,11 @@ static void say_cloned(struct sessions *s, const char *which)
              which);
 }
 
-/* Notes evidence of another process with this peer's identity. Such a process may have no session
- * with this peer and call third peers only. A third peer keeps one session per identity, so it ends
- * the session with this peer in favour of the other process, and sends that process's record first
+/* Stores the time at which a record of another process with this peer's identity arrived. Such a
+ * process may have sessions with third peers only. A third peer keeps one session per identity. It
+ * sends this peer the record of the other process, and then ends the session with this peer
  * (is_duplicate()). The record alone proves nothing, because an earlier process of this peer may
- * have signed it. The record followed by the end of a working session is the evidence
+ * have signed it. The record and the end of the session together are the evidence
  * (handshake_lost()). */
 static void note_other(struct sessions *s, struct link *l, const struct record *r,
                        enum members_verdict verdict)
@@ -59,13 +59,14 @@ static void note_other(struct sessions *s, struct link *l, const struct record *
 
 void handshake_lost(struct sessions *s, const struct link *l)
 {
-    /* A peer that ends a session in favour of another process sends the record and hangs up at
-     * once. */
+    /* If the other end prefers another process with this identity, it sends the record of that
+     * process and hangs up immediately after it (is_duplicate()). */
     if (l->other_us > 0 && !l->doomed && s->env->now_us - l->other_us <= DUPLICATE_RECORD_US)
         say_cloned(s, " and talks to the same peers: the one that started last");
 }
 
-/* Merges a record that arrived on session `l`, and reacts to what it reveals. */
+/* Merges a record that arrived on session `l`. Handles a forged record, a certificate that has
+ * become valid, and a duplicate identity. */
 static enum members_verdict merge(struct sessions *s, const struct link *l, const struct record *r)
 {
     struct env *v = s->env;
@@ -86,8 +87,8 @@ static enum members_verdict merge(struct sessions *s, const struct link *l, cons
         say_cloned(s, " and started later: that process");
     if (verdict == MEMBERS_CLONE) {
         /* No LEFT record is sent, because it would also remove the other process from the cluster.
-         * sessions_news() sends this process's own record, by which the other process learns of
-         * this one. */
+         * sessions_news() sends this process's own record, so that the other process learns that
+         * this one exists. */
         env_note(v, NOTE_ERROR,
                  "another process uses this peer's identity and started earlier: this process "
                  "exits (was its directory copied?)");
@@ -98,7 +99,7 @@ static enum members_verdict merge(struct sessions *s, const struct link *l, cons
 }
 
 /* Handles the record of a member that returns after it was dropped from the table. The other
- * members have dropped it, too, and their tombstones reject its present incarnation. This peer
+ * members have dropped it, too, and their tombstones reject its current incarnation. This peer
  * therefore sends an accusation to the member. The member refutes it with a higher incarnation,
  * which all members accept (members_revive()). */
 static void revive(struct sessions *s, const struct link *l, const struct record *r)
@@ -112,8 +113,8 @@ static void revive(struct sessions *s, const struct link *l, const struct record
                   wire_put_members(v->commons->message, sizeof v->commons->message, &m), NULL);
 }
 
-/* Sends an initial member the record of its earlier process, if the process at the other end has
- * not learned from it yet that it is an initial member (members_merge()). */
+/* Sends an initial member the record of its earlier process, if the current process does not know
+ * yet that it is an initial member. The process learns this from the record (members_merge()). */
 static void remind(struct sessions *s, const struct link *l, const struct record *r)
 {
     struct env *v = s->env;

@@ -4,9 +4,9 @@
  * time, up to 5 min. If the peer behaves for 10 min after the end of a quarantine, its next one
  * lasts 1 s again.
  *
- * During a quarantine this peer does not dial the violator (dial.c). If the violator dials, the
- * session is closed before any message, so that a repeated violation costs neither log lines nor
- * the transfer of a model.
+ * During a quarantine this peer does not dial the violator (dial.c). If the violator dials, this
+ * peer closes the session before any message. A repeated violation thus causes neither log lines
+ * nor the transfer of a model.
  */
 #ifndef PEER_NODE_SESSION_QUARANTINE_H
 #define PEER_NODE_SESSION_QUARANTINE_H

@@ -1,10 +1,11 @@
-/* peer/node/session/round_quorum.c -- filters claimed round counts by what most members confirm. */
+/* peer/node/session/round_quorum.c -- filters claimed round counts: only what most members confirm
+ * is believed. */
 #include "peer/node/session/round_quorum.h"
 
 #include "peer/node/mark.h"
 
 enum {
-    /* Another peer is believed to be at most this many times as fast as this peer. */
+    /* Another peer is assumed to be at most this many times as fast as this peer. */
     FASTER = 8,
     /* Largest possible schedule_lead(). No two peers in lock step are more rounds apart. */
     LEAD = 80
@@ -87,10 +88,10 @@ void round_quorum_worked(struct round_quorum *b, int64_t took_us)
         b->fastest_us = took_us > 0 ? took_us : 1;
 }
 
-/* Returns the largest round count that the only neighbour, which claims `beat`, can have reached. A
- * neighbour that hears this peer waits for it, so it can have got ahead only during a silence. The
- * result is computed once, when the silence ends, so that later claims do not increase it. The
- * claim is believed if this peer does not know its own speed yet. */
+/* Returns the largest round count that the only neighbour can have reached. Its claim is `beat`. A
+ * neighbour that hears this peer waits for it, so the neighbour can get ahead only during a
+ * silence. The result is computed once, when the silence ends, so that later claims do not increase
+ * it. If this peer does not know its own speed yet, it believes the claim. */
 static uint64_t can_have_done(struct round_quorum *b, const struct schedule_view *v, uint64_t beat,
                               int64_t now_us)
 {
@@ -153,10 +154,10 @@ static bool alone_ahead(const struct sessions *s, const struct schedule_view *v,
            && most_behind(s, v->beat > lead ? v->beat - lead : 0);
 }
 
-/* Makes the schedule wait for neighbours that are far behind, by replacing their round counts with
- * ones for which lock step waits. In training, they were away because they were cut off, so flap
- * damping does not apply. In the consensus phase flap damping stays, because no rounds are lost if
- * this peer continues. */
+/* Makes the schedule wait for neighbours that are far behind. Their round counts are replaced with
+ * ones for which lock step waits. During training flap damping is switched off for them, because
+ * they were absent only because of the cut. In the consensus phase flap damping stays, because no
+ * rounds are lost if this peer continues. */
 static void wait_for_most(const struct schedule_view *v, struct schedule_edge *edge)
 {
     for (size_t i = 0; i < v->n_edges; i++)

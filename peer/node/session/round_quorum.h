@@ -1,5 +1,5 @@
-/* peer/node/session/round_quorum.h -- how far the run is, according to most of the peers that this peer
- * hears.
+/* peer/node/session/round_quorum.h -- how far the run is, according to most of the peers that this
+ * peer hears.
  *
  * A peer learns the round counts (edges.h) of other peers from their messages. One member can claim
  * any number. A peer that believed the claim would skip all rounds up to it. This peer therefore
@@ -13,19 +13,21 @@
  *   1 session and 1 open edge      the largest that the neighbour can have reached in the longest
  *                                  silence between both, at FASTER times this peer's own speed
  *
- * The largest applicable row counts. An edge with a larger claim is shown to the schedule with
- * the believed round count or, if that is within the lead of lock step (schedule_lead()), with this
- * peer's own. This peer then neither waits for the neighbour nor skips to its round count. Fewer
- * than half of the neighbours, and of the sessions, thus have no effect. A minority that was cut
- * off from the run catches up with it, because it hears most of the other peers.
+ * If several rows apply, the largest of their round counts is believed. If a neighbour claims more,
+ * round_quorum_look() replaces its claim before the schedule sees it. The new value is the believed
+ * round count or, if that is within the lead of lock step (schedule_lead()), this peer's own. This
+ * peer then neither waits for the neighbour nor skips to its round count. False claims of fewer
+ * than half of the neighbours and sessions thus have no effect. Peers that were cut off from the
+ * run still catch up with it, because they hear most of the other peers.
  *
- * A peer that trained alone while most others could not is ahead of them. The others do not skip
+ * If a peer trained alone while most others could not, it is ahead of them. The others do not skip
  * rounds, because no other peer confirms its claim. The peer that is ahead waits for them instead.
- * It is ahead in this sense if more than half of its sessions, and at least half of its neighbours,
- * are behind by more than the lead. A minority of false claims cannot make it wait in this way.
+ * A peer is ahead in this sense if more than half of its sessions, and at least half of its
+ * neighbours, are behind by more than the lead. A minority of false claims cannot make it wait in
+ * this way.
  *
- * A peer that has done no round joins at the round of most members that have. If there is only one
- * such member, its claim is used.
+ * A peer that has done no round joins at the round that most of the members that have begun have
+ * reached. If there is only one such member, its claim is used.
  */
 #ifndef PEER_NODE_SESSION_ROUND_QUORUM_H
 #define PEER_NODE_SESSION_ROUND_QUORUM_H
@@ -41,19 +43,19 @@ uint64_t round_quorum_most(uint64_t *claim, size_t n);
  * considered. */
 uint64_t round_quorum_sessions(const struct sessions *s, size_t *n);
 
-/* Returns the session of the member that is furthest in this run, among members with a credible
- * round count. Ignores the session with number `but`. NULL: no member has begun. */
+/* Returns the session of the member with the highest round in this run. Ignores the session with
+ * number `but`, and members whose round count is not credible. NULL: no such session. */
 const struct link *round_quorum_furthest(const struct sessions *s, uint32_t but);
 
-/* Returns the round to assign to a received model: `round`, which its sender claims, or the round
- * of most sessions if `round` is ahead of that by more than lock step allows. */
+/* Returns the round of a received model. This is `round`, which its sender claims, unless `round`
+ * is ahead of the round of most sessions by more than lock step allows. Then it is the round of
+ * most sessions. */
 uint64_t round_quorum_joined(const struct sessions *s, uint64_t round);
 
-/* State for a peer that hears only one neighbour. It limits how far the round count of this
- * neighbour is believed. */
+/* Limits the believed round count of a neighbour, if this peer hears only this neighbour. */
 struct round_quorum
 {
-    /* Shortest job with local steps of this peer, in microseconds. 0: there was none. */
+    /* Duration of this peer's shortest job with local steps, in microseconds. 0: there was none. */
     int64_t fastest_us;
     /* Last time at which an edge was open and no neighbour was ahead by more rounds than lock step
      * allows. */
@@ -67,8 +69,8 @@ struct round_quorum
 /* Records the duration of a job with local steps, in microseconds. */
 void round_quorum_worked(struct round_quorum *b, int64_t took_us);
 
-/* Corrects edge[0..v->n_edges), which the schedule is about to see: in lock step, replaces each
- * round count that is not believed. */
+/* Called before the schedule sees edge[0..v->n_edges). In lock step, replaces each round count that
+ * is not believed. */
 void round_quorum_look(struct round_quorum *b, const struct sessions *s,
                        const struct schedule_view *v, struct schedule_edge *edge);
 

@@ -150,9 +150,10 @@ void sessions_status_req(struct sessions *s, const struct link *l)
         s->owner.status(s->owner.self, l);
 }
 
-/* The LEFT record is sent at once, because more membership changes may be waiting than may be
- * forwarded per tick. The other end of a session gets it even if its own HELLO has not arrived,
- * because it may have made this peer a member when it received this peer's HELLO. */
+/* The LEFT record is sent at once and does not wait behind other membership changes, of which only
+ * a limited number may be sent per tick. A session gets the record even before the HELLO of its
+ * other end has arrived. The other end may have made this peer a member when it received this
+ * peer's HELLO. */
 void sessions_leave(struct sessions *s)
 {
     struct env *v = s->env;
@@ -175,8 +176,8 @@ void sessions_start(struct sessions *s)
     dial_start(s);
 }
 
-/* Announces the local host of a connection with this peer's listening port as an address of this
- * peer, unless addresses were configured. */
+/* Unless addresses were configured, announces the local host of a connection, with this peer's
+ * listening port, as an address of this peer. */
 static void learn_address(struct env *v, const char *host)
 {
     char address[WIRE_ADDRESS_MAX + 1];
@@ -188,10 +189,10 @@ static void learn_address(struct env *v, const char *host)
     (void)members_add_address(v->members, address);
 }
 
-/* Returns whether this peer has already dialled peer `id` and that session is not silent. The
- * earlier dial went to another address of the peer, and the identity is known only after the
- * handshake. The new session is closed before this peer sends a HELLO, so the other end keeps the
- * earlier session. */
+/* Returns whether this peer has already dialled peer `id` and that session is not silent. Two dials
+ * to different addresses may reach the same peer, because an identity is known only after the
+ * handshake. The new session is then closed before this peer sends a HELLO, so the other end keeps
+ * the earlier session. */
 static bool superfluous(const struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
 {
     for (size_t i = 0; i < s->n_links; i++) {
@@ -348,7 +349,7 @@ void sessions_run_fixed(struct sessions *s)
             say_hello(s, &s->links[i]);
 }
 
-/* Handles that this peer has taken the run of session `l`. The flags same_run of other sessions
+/* Called when this peer has taken the run of session `l`. The flags same_run of other sessions
  * refer to the run that this peer gave up, so they are cleared. */
 static void run_taken(struct sessions *s, struct link *l)
 {
@@ -386,8 +387,8 @@ static void refuse_text(struct sessions *s, const struct link *l, const struct w
     refuse_run(s, l, &h->record, why);
 }
 
-/* Returns whether some connected peer has this peer's run. In that case a sender with a different
- * run that has not started has to give up its run, even if this peer dialled it. */
+/* Returns whether a connected peer has this peer's run. A sender with a different run that has not
+ * started must then give up its run, even if this peer dialled it. */
 static bool in_company(const struct sessions *s)
 {
     for (size_t i = 0; i < s->n_links; i++)
@@ -401,8 +402,8 @@ static bool in_company(const struct sessions *s)
 static bool agree_on_run(struct sessions *s, struct link *l, const struct wire_hello *h)
 {
     if (!h->has_run) {
-        /* The sender will take this peer's run. If it had another run before, it may have ignored
-         * the run in this peer's earlier HELLO, so the HELLO is sent again. */
+        /* The sender will take this peer's run. If the sender had another run before, it may have
+         * ignored the run in this peer's earlier HELLO, so this peer sends the HELLO again. */
         l->same_run = false;
         if (l->hello && standing(s).has_run)
             say_hello(s, l);
@@ -435,9 +436,9 @@ static bool agree_on_run(struct sessions *s, struct link *l, const struct wire_h
     return false;
 }
 
-/* Stores the round that the other end reports. The pace of the peer is computed from this report
- * and the previous one (round_quorum.c). A report that follows in less than half a heartbeat is too
- * close for that, so it replaces the last one. */
+/* Stores the round that the other end reports. The speed of the peer is computed from this report
+ * and the previous one (round_quorum.c). Two reports within half a heartbeat are too close for
+ * that, so the new report only replaces the last one. */
 static void say_round(struct link *l, uint64_t round, int64_t now_us)
 {
     if (now_us - l->said_us >= HEARTBEAT_US / 2) {
@@ -481,10 +482,10 @@ static void peer_hello(struct sessions *s, struct link *l, const struct wire_hel
 }
 
 /* Handles a HELLO from this peer's own identity. The sender is this process itself, if its address
- * is in the bootstrap list, or another process with a copy of the key. Such a process gets a HELLO
- * with this peer's record as an answer. By these records the two processes find out which of them
- * started later and must end (members_merge()). Such a session never counts as a session with a
- * member (link_talks()). */
+ * is in the bootstrap list, or another process with a copy of the key. Another process gets a HELLO
+ * with this peer's record as an answer. From these records the two processes learn which of them
+ * started later and must end (members_merge()). The session never counts as a session with a member
+ * (link_talks()). */
 static void own_hello(struct sessions *s, const struct link *l, const struct wire_hello *h)
 {
     struct env *v = s->env;

@@ -1,4 +1,5 @@
-/* peer/node/session/sessions.h -- the session table of a node, heartbeats, membership gossip and dialling.
+/* peer/node/session/sessions.h -- the session table of a node, heartbeats, membership gossip and
+ * dialling.
  *
  * A session is an authenticated connection with another process. The table below holds one struct
  * link per session:
@@ -22,9 +23,9 @@
  *    callback.c                 test calls to announced addresses
  *    connection_diagnostics.c   warnings about failed calls
  *
- * Other modules hold `const struct link *` and use the functions below. This module knows nothing
- * of edges, training or mixing. It asks and informs the rest of the node through the functions in
- * struct sessions_owner, which node.c provides.
+ * Other modules hold `const struct link *` and use the functions below. This module does not depend
+ * on edges, training or mixing. It calls the rest of the node through the functions in struct
+ * sessions_owner, which node.c provides.
  */
 #ifndef PEER_NODE_SESSION_SESSIONS_H
 #define PEER_NODE_SESSION_SESSIONS_H
@@ -36,11 +37,12 @@
 #include "peer/node/session/quarantine.h"
 
 enum {
-    /* Number of records per tick and session in a transfer of the whole member table, after the
-     * first batch. The limit exists because a link may be slow and its send queue is bounded. */
+    /* Maximum number of records per tick and session in a transfer of the whole member table. The
+     * first batch may be larger. The limit exists because a link may be slow and its send queue is
+     * bounded. */
     SESSIONS_PIECE = 16,
-    /* Number of membership changes per tick that this peer may forward. A neighbour usually has
-     * about half of them already. */
+    /* Maximum number of membership changes that this peer forwards per tick. A neighbour usually
+     * has about half of them already. */
     SESSIONS_NEWS = 32,
     SESSIONS_KINDS = 48, /* Maximum number of kinds of violations that are counted separately. */
     /* Maximum number of addresses of one bootstrap name. Further addresses are dropped. */
@@ -66,24 +68,23 @@ struct link
     /* True: the other end has answered a request with a model that the certificate of the run does
      * not cover, although its identity is in the certificate: it is a new process of that member. */
     bool uncertified;
-    /* True: nothing has arrived for SILENT_US, so the session does not prove that its member is
+    /* True: nothing has arrived for SILENT_US, so the session is no proof that its member is
      * alive. */
     bool mute;
-    const char *why;  /* Reason for which this peer hung up. NULL: it did not. */
+    const char *why;  /* Why this peer hung up. NULL: it did not. */
     uint32_t number;  /* Driver's number of the session. */
     uint32_t version; /* Protocol version of the session. */
     uint32_t tag;     /* Tag of this peer's dial. 0: the other end opened the session. */
-    /* telling: a transfer of the whole member table to the other end is under way. asked: the other
-     * end requested a STATUS during this transfer. */
+    /* telling: this peer is sending the whole member table to the other end. asked: the other end
+     * requested a STATUS during this transfer. */
     bool telling, asked;
-    /* Cursor of a transfer of the member table by members_tell(): position of the next member to
-     * send. */
+    /* Position of the next member to send in a transfer of the member table (members_tell()). */
     size_t told;
     uint32_t n_new; /* Number of unknown members that the other end announced since new_us. */
     int64_t new_us; /* Start of the minute in which n_new counts, in microseconds. */
     bool told_new;  /* True: the warning about too many new members was printed. */
-    /* Last time that the other end sent a member record with this peer's identity that another
-     * process had signed. 0: never. Written by handshake.c. */
+    /* Last time that the other end sent a record with this peer's identity that another process had
+     * signed. 0: never. Written by handshake.c. */
     int64_t other_us;
     uint8_t id[WIRE_ID_BYTES]; /* Authenticated identity of the other end. */
     /* heard_us: last time that data arrived. up_us: time at which the session opened. */
@@ -95,7 +96,7 @@ struct link
     int64_t before_us; /* Time at which `before` was reported. 0: there was no such report. */
     /* Time at which the other end's worker began its current job. 0: the worker is idle. */
     int64_t busy_since_us;
-    /* Time at which the PING arrived from which busy_since_us was computed. */
+    /* Time at which the last PING arrived. busy_since_us was computed from this PING. */
     int64_t told_busy_us;
     /* Results of the test calls between this peer and the member. Written by callback.c only. */
     struct callback_link callback;
@@ -107,7 +108,7 @@ struct redial
 {
     bool busy;    /* True: a dial is in progress. */
     uint32_t tag; /* Tag of the dial in progress. */
-    /* next_us: earliest time of the next dial. backoff_us: present interval between two dials; 0:
+    /* next_us: earliest time of the next dial. backoff_us: current interval between two dials; 0:
      * no dial has failed yet. dialled_us: time at which the last dial began. */
     int64_t next_us, backoff_us, dialled_us;
 };
@@ -120,11 +121,11 @@ struct contact
      * detector monitors the member. A contact with neither is removed. */
     bool wanted, watched;
     struct redial redial;
-    /* Number of dials made so far. Modulo the number of addresses in the member's record it is the
-     * index of the address to dial next. */
+    /* Number of dials made so far. The next dial goes to the address with the index next_address
+     * modulo the number of addresses in the member's record. */
     uint32_t next_address;
     uint32_t refusals; /* Number of consecutive dials that failed within DIAL_REFUSED_US. */
-    /* Time of the first failed call since the member became a contact, in microseconds. 0: no call
+    /* Time of the first failed dial since the member became a contact, in microseconds. 0: no dial
      * failed. Written by callback.c only. */
     int64_t unmet_us;
 
@@ -137,11 +138,12 @@ struct contact
     int64_t heard_us;
     /* Time at which other members were asked whether they have heard the member. 0: not asked. */
     int64_t asked_us;
-    bool accused; /* True: this peer has accused the member, and it has not refuted that yet. */
+    /* True: this peer has accused the member, and the member has not refuted the accusation yet. */
+    bool accused;
     uint64_t accused_incarnation; /* Incarnation of the member in this peer's last accusation. */
     int64_t spared_us;            /* Time before which this peer does not accuse the member. */
-    /* Delay until the next accusation if the member refutes this peer's accusation. Doubles with
-     * each refutation, from REFUTED_US to REFUTED_MAX_US. */
+    /* Time for which the member is not accused again after its next refutation, in microseconds.
+     * Doubles with each refutation, from REFUTED_US to REFUTED_MAX_US. */
     int64_t spare_us;
 };
 
@@ -170,11 +172,11 @@ struct standing
     /* has_run: this peer has a run that others can take. has_started: it has a model and has
      * started training, so its run can no longer change. */
     bool has_run, has_started;
-    /* True: there is no run yet that others can take, but one is in preparation. Either the members
+    /* True: this peer prepares a run, but other peers cannot take it yet. Either the members
      * exchange column statistics (statistics_aggregation.h), or the initial model of the run is
      * still missing (initial.h). */
     bool gathers;
-    bool finished;    /* True: this peer's model is final, and was stored or could not be stored. */
+    bool finished;    /* True: this peer's model is final, and the attempt to store it is over. */
     struct bytes run; /* Run description as text. Empty if `has_run` is false. */
     uint64_t round;   /* Number of training rounds done. */
     uint64_t beat;    /* Number of rounds done, including rounds of the consensus phase. */
@@ -188,7 +190,7 @@ enum sessions_run {
     SESSIONS_RUN_YIELDS, /* The sender will give up its run and take this peer's. */
     /* The runs differ and this peer's run cannot change any more, so the session is refused. */
     SESSIONS_RUN_STRANGER,
-    /* The run description is invalid, or is for another kind of trainer. */
+    /* The run description is invalid, or it is for another kind of trainer. */
     SESSIONS_RUN_UNREADABLE,
     /* This peer should take the run, but its command-line options contradict the run. It ends. */
     SESSIONS_RUN_CONTRADICTS
@@ -204,7 +206,7 @@ enum sessions_away {
     SESSIONS_STOOD
 };
 
-/* Functions that the node provides to the sessions. Each gets `self` as its first argument. */
+/* Functions of node.c that the sessions call. Each gets `self` as its first argument. */
 struct sessions_owner
 {
     void *self;
@@ -236,8 +238,8 @@ struct sessions
     {
         const char *what; /* Kind of violation, a string literal. */
         uint64_t n;
-        /* Protocol violations by other peers, counted by kind. The last entry counts all further
-     * kinds. */
+        /* Protocol violations by other peers, counted by kind. The last entry counts all kinds for
+         * which there is no entry. */
     } kind[SESSIONS_KINDS];
     uint32_t n_kinds; /* Number of used entries of kind[]. */
     struct quarantine quarantine;
@@ -246,7 +248,8 @@ struct sessions
     int64_t heartbeat_us, entropy_us;
     /* Number of membership changes that may still be forwarded before the next tick. */
     uint32_t n_news;
-    /* Time before which the error about a duplicate of this peer's identity is not repeated. */
+    /* Earliest time at which the error about a duplicate of this peer's identity is printed
+     * again. */
     int64_t cloned_us;
 
     struct admit admit; /* Allow-list and refusals. Written by admit.c only. */
@@ -259,10 +262,11 @@ struct sessions
     /* Dial to one of the dead members. Only busy, tag and dialled_us are used. */
     struct redial dead;
     int64_t dead_redial_us; /* Time at which the next dead member is dialled, in microseconds. */
-    /* Index in the member table at which the search for the next dead member begins, when they are
-     * dialled in turn. */
+    /* Index in the member table at which the search for the next dead member begins, when dead
+     * members are dialled in turn. */
     size_t next_dead;
-    /* Begin of the present interval of DROPPED_US, and number of dropped members dialled in it. */
+    /* Start of the current interval of DIAL_DROPPED_US, and number of dropped members dialled in
+     * it. */
     int64_t dropped_us;
     uint32_t n_dropped;
     uint32_t next_tag; /* Tag of the last dial. Tags are counted up from 1. */
@@ -288,7 +292,7 @@ struct sessions
         uint64_t pair;
         /* Last time at which the two members of `pair` were found, in microseconds. */
         int64_t seen_us;
-        int64_t since_us; /* Time at which the present `pair` was found first, in microseconds. */
+        int64_t since_us; /* Time at which the current `pair` was found first, in microseconds. */
         bool told;        /* True: one of the two members has been refused for its name. */
         bool ours;        /* True: this peer is one of the two members. */
         uint8_t other[WIRE_ID_BYTES]; /* Id of the other member if `ours` is true. */
@@ -324,19 +328,19 @@ void sessions_up(struct sessions *s, const struct node_event *ev);
 void sessions_down(struct sessions *s, const struct node_event *ev);
 void sessions_dial_failed(struct sessions *s, const struct node_event *ev);
 void sessions_resolved(struct sessions *s, const struct node_event *ev);
-/* Handles that data arrived on the driver's link `number`. Returns its session, or NULL if the
- * session has ended or this peer has hung up. The message must then be ignored. */
+/* Called when data arrives on the driver's link `number`. Returns the session. Returns NULL if the
+ * session has ended or this peer has hung up; the message must then be ignored. */
 const struct link *sessions_heard(struct sessions *s, uint32_t number);
 void sessions_hello(struct sessions *s, const struct link *l, const struct wire_hello *h);
 void sessions_members(struct sessions *s, const struct link *l, const struct wire_members *told);
-/* Handles a STATUS_REQ message. The answer is sent after all members, because the sender may want
- * to ask these members next. */
+/* Handles a STATUS_REQ message. If a transfer of the member table is under way, the STATUS is sent
+ * after it, because the sender may want to ask these members next. */
 void sessions_status_req(struct sessions *s, const struct link *l);
 void sessions_ping(struct sessions *s, const struct link *l, const struct wire_ping *ping);
 void sessions_probe(struct sessions *s, const struct link *l, const struct wire_probe *m);
 /* Handles a HEARD message, the answer to a PROBE. */
 void sessions_vouched(struct sessions *s, const struct wire_heard *m);
-/* Does everything that depends on time. Called every TICK_US. */
+/* Runs the timers of this module. Called every TICK_US. */
 void sessions_tick(struct sessions *s);
 
 /* ---- requests of other modules ---- */
@@ -363,7 +367,7 @@ void sessions_leave(struct sessions *s);
 void sessions_hello_all(struct sessions *s);
 /* Sends a new HELLO on all sessions. Called when this peer has got, changed or given up its run. */
 void sessions_run_fixed(struct sessions *s);
-/* Reports on session `l` that this peer's model is final. The message is queued after the last
+/* Tells the other end of `l` that this peer's model is final. The message is queued after the last
  * delta. Does nothing if the model is not final. */
 void sessions_say_finished(struct sessions *s, const struct link *l);
 void sessions_say_finished_all(struct sessions *s);
@@ -380,15 +384,15 @@ void sessions_uncertified(struct sessions *s, const struct link *l);
 
 /* ---- dialling (dial.c) ---- */
 
-/* Makes the member a contact that is wanted, so that sessions_call() can dial it. Returns 0 or
+/* Marks the member as a wanted contact, so that sessions_call() can dial it. Returns 0 or
  * -ENOMEM. */
 int sessions_want(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
 bool sessions_wants(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
-/* Ends the effect of sessions_want(). The member is not dialled any more for this reason. */
+/* Undoes sessions_want(). The failure detector may still dial the member. */
 void sessions_unwant(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
-/* Dials a contact if there is no session with it and the back-off has expired. If this peer's id is
- * greater than the contact's, it waits until DIAL_YIELD_US after lost_us. lost_us is the time, in
- * microseconds, at which the last session with the contact was lost. */
+/* Dials a contact if there is no session with it and the back-off has expired. A peer with the
+ * greater id does not dial before lost_us + DIAL_YIELD_US. lost_us is the time, in microseconds, at
+ * which the last session with the contact was lost. */
 void sessions_call(struct sessions *s, const uint8_t id[WIRE_ID_BYTES], int64_t lost_us);
 /* Allows the next dial to this contact at once. Called after the loss of a session on which an edge
  * was open. */
@@ -405,11 +409,11 @@ const struct link *sessions_to(const struct sessions *s, const uint8_t id[WIRE_I
 int64_t sessions_heard_us(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
 /* Returns whether there is a session with any peer. */
 bool sessions_any(const struct sessions *s);
-/* Returns SESSIONS_CUT or SESSIONS_STOOD if this peer was cut off or paused, and the processes of
- * all missing members have ended since. The evidence is that their hosts have refused all dials of
- * this peer for a while. Returns SESSIONS_THERE otherwise. O(members). */
+/* Returns whether this peer was cut off or paused, and the processes of all dead members have ended
+ * since. The evidence is that their hosts have refused all dials of this peer for a while. If so,
+ * returns SESSIONS_CUT or SESSIONS_STOOD, else SESSIONS_THERE. O(members). */
 enum sessions_away sessions_deserted(const struct sessions *s);
-/* Returns whether a peer with a session has this peer's run and has started it. */
+/* Returns whether a connected peer has this peer's run and has started it. */
 bool sessions_run_begun(const struct sessions *s);
 
 /* ---- internal to sessions.c, handshake.c, dissemination.c, dial.c, failure_detector.c ---- */
@@ -418,11 +422,11 @@ bool sessions_run_begun(const struct sessions *s);
  * identity. */
 enum members_verdict handshake_hello(struct sessions *s, const struct link *l,
                                      const struct record *r);
-/* Handles that the HELLO on `l` was accepted, so that this peer can now endorse the member. */
+/* Called when the HELLO on `l` was accepted. This peer can now endorse the member. */
 void handshake_met(struct sessions *s, const struct link *l);
-/* Merges a member's record into the member table. The other end of `l` forwarded the record. Drops
- * it if that end has announced too many new members. A forged record ends the session. Proof that
- * an older process has this peer's identity ends the node. */
+/* Merges a member's record, which the other end of `l` has forwarded, into the member table. Drops
+ * the record if that end has announced too many new members. A forged record ends the session.
+ * Proof that an older process has this peer's identity ends the node. */
 void handshake_record(struct sessions *s, const struct link *l, const struct record *r);
 /* Signs the endorsements that members need from this peer. */
 void handshake_tick(struct sessions *s);
@@ -435,8 +439,8 @@ void handshake_lost(struct sessions *s, const struct link *l);
 void dissemination_tell_all(struct sessions *s, struct link *l);
 /* Continues the transfers of the member table, and renews the allowance for membership changes. */
 void dissemination_tick(struct sessions *s);
-/* Call members_listener() and members_heard() for the session `l`: the member table tracks which
- * records each session's other end knows. */
+/* Call members_listener() and members_heard() for the session `l`. The member table tracks which
+ * records the other end of each session knows. */
 void dissemination_listens(struct sessions *s, const struct link *l, bool member);
 void dissemination_heard(struct sessions *s, const struct link *l, const struct record *r);
 
@@ -444,19 +448,19 @@ void dial_start(struct sessions *s);
 /* Dials `address`, which must stay valid until the next step. *tag identifies the result. At most
  * NODE_DIALS_MAX dials may be made in one step; the caller checks this. */
 void dial_address(struct sessions *s, const char *address, uint32_t *tag);
-/* Dials the member of record r, which another member announces, if this peer has dropped the member
- * from its table. r must stay valid until the end of the step. */
+/* Dials the member of record r if this peer has dropped the member from its table. Another member
+ * has announced r. r must stay valid until the end of the step. */
 void dial_dropped(struct sessions *s, const struct record *r);
 /* Ends the dial with this tag. `id`: the peer that answered; NULL: the dial failed for the reason
  * `why`. */
 void dial_over(struct sessions *s, uint32_t tag, const uint8_t *id, enum node_why why);
-/* Handles the end of a session without an open edge, or after a violation. Increases the back-off
- * before the next dial to this contact. */
+/* Called when a session ends on which no edge was opened, or which this peer ended for a violation.
+ * Increases the back-off before the next dial to this contact. */
 void dial_in_vain(struct sessions *s, const struct link *l);
 /* Resets the back-off of contact `id` after an edge opened. */
 void dial_opened(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
-/* Allows dials to all bootstrap addresses again. This includes addresses at which this peer's own
- * identity answered, because another process with a copy of it may have answered. */
+/* Allows dials to all bootstrap addresses again, also to those at which this peer's own identity
+ * has answered. The process that answered may be another one with a copy of the identity. */
 void dial_all_again(struct sessions *s);
 /* Starts to resolve each bootstrap name if its next_us has passed. Results arrive in
  * sessions_resolved(). */
@@ -471,15 +475,17 @@ struct contact *dial_add_contact(struct sessions *s, const uint8_t *id);
 /* Removes contacts for which neither `wanted` nor `watched` is true. Makes pointers to contacts
  * invalid. */
 void dial_sift(struct sessions *s);
-/* The process was paused for pause_us (clock.h). Probes that were sent before are sent again. */
+/* Called after this process was paused for pause_us (clock.h). Probes that were sent before the
+ * pause are sent again. */
 void failure_detector_continue(struct sessions *s, int64_t pause_us);
 void failure_detector_tick(struct sessions *s);
 /* Handles the end of a session with a peer. */
 void failure_detector_lost(struct sessions *s, const struct link *l);
 /* Handles the first HELLO on a session with a peer. */
 void failure_detector_met(struct sessions *s, const struct link *l);
-/* Handles that this peer refused member `id` a session, or that the member refused this peer. The
- * call proves that the member is alive, so it is not accused for REFUSAL_VALID_US. */
+/* Called when this peer has refused a session with member `id`, or the member has refused one with
+ * this peer. The attempt proves that the member is alive, so this peer does not accuse it for
+ * REFUSAL_VALID_US. */
 void failure_detector_refused(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
 
 #endif
