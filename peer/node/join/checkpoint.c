@@ -1,4 +1,5 @@
-/* peer/node/join/checkpoint.c -- agrees by gossip on the round count of the next checkpoint. */
+/* peer/node/join/checkpoint.c -- peers agree by gossip on the round count of the next
+ * checkpoint. */
 #include "peer/node/join/checkpoint.h"
 
 void checkpoint_init(struct checkpoint *c, struct env *env)
@@ -17,10 +18,10 @@ static int64_t age_us(const struct checkpoint *c)
     return c->env->now_us - c->last_us;
 }
 
-/* Returns by how many rounds a proposed checkpoint is ahead of the proposer. `reach` is the
- * eccentricity of the proposer. The announcement travels over at most 2 reach hops, at two rounds
- * per hop. All peers thus know it after 4 reach rounds. A checkpoint that was requested because
- * this peer stops (`asked`) uses the shortest lead that reaches all peers. */
+/* Returns the number of rounds between the proposal of a checkpoint and the checkpoint. `reach` is
+ * the eccentricity of the proposer. The announcement travels over at most 2 reach hops, at two
+ * rounds per hop. All peers thus know it after 4 reach rounds. If this peer is about to stop
+ * (`asked`), the number is the smallest one with which the proposal reaches all peers. */
 static uint64_t ahead(uint64_t reach, bool asked)
 {
     return asked ? 4 * reach + 2 : 6 * reach + 6;
@@ -39,10 +40,10 @@ bool checkpoint_word(struct checkpoint_word *w, uint64_t due, uint64_t beat, int
     return due == w->due;
 }
 
-/* Ignores announcements that are too far ahead, because all peers would have no new checkpoint
- * until that round count. The limit is the largest round count that an honest peer can propose. The
- * eccentricity of that peer is at most twice that of this peer, and it is ahead by at most lock
- * step's lead, 2 reach + 16. */
+/* Ignores announcements that are too far ahead, because no peer would take a new checkpoint before
+ * that round count. The limit is the largest round count that an honest peer can propose. The
+ * eccentricity of the proposer is at most twice that of this peer, and the proposer is ahead by at
+ * most lock step's lead, 2 reach + 16. */
 void checkpoint_hear(struct checkpoint *c, uint64_t due, const struct checkpoint_view *v)
 {
     int64_t every_us = c->env->config.checkpoint_us;

@@ -6,8 +6,8 @@
  * peer decides alone. The peers agree as follows, where `reach` is the eccentricity of the
  * proposing peer:
  *
- *   1. A peer whose last checkpoint is older than --checkpoint proposes the round count
- *      `own + 6 reach + 6`. DELTA and BEAT messages carry the proposal to the neighbours.
+ *   1. A peer whose last checkpoint is older than --checkpoint proposes the round count `own + 6
+ *      reach + 6`. DELTA and BEAT messages carry the proposal to the neighbours.
  *   2. Each peer passes on the proposals that it hears. Of two proposals the earlier one counts.
  *   3. Each peer that reaches the agreed round count copies its state. A thread of the driver
  *      writes the copy to disk.
@@ -17,8 +17,8 @@
  * reaches it.
  *
  * Each peer keeps two checkpoints on disk, and a new one replaces the older of them. No two peers
- * may be left without a common checkpoint. If the last checkpoint is not on disk yet, a peer
- * therefore starts no round within 2 reach + 2 rounds of the next one (checkpoint_blocks()).
+ * may be left without a common checkpoint. Therefore, while the last checkpoint is not on disk yet,
+ * a peer starts no round within 2 reach + 2 rounds of the next checkpoint (checkpoint_blocks()).
  *
  * A peer that was asked to stop (graceful_stop.h) proposes a checkpoint at once, and also accepts
  * proposals of its neighbours that it would otherwise ignore.
@@ -26,14 +26,15 @@
  * The last round of training always has a checkpoint. The consensus phase takes none, so that a
  * peer that is stopped there resumes at the end of training.
  *
- * Without lock step each peer takes its checkpoints by itself, when --checkpoint has passed.
+ * Without lock step each peer takes a checkpoint by itself whenever the --checkpoint interval has
+ * passed.
  */
 #ifndef PEER_NODE_JOIN_CHECKPOINT_H
 #define PEER_NODE_JOIN_CHECKPOINT_H
 
 #include "peer/node/env.h"
 
-/* When this peer takes its next checkpoint, and whether the last one is on disk. */
+/* The next checkpoint of this peer, and the state of the last one. */
 struct checkpoint
 {
     struct env *env;
@@ -72,14 +73,16 @@ void checkpoint_init(struct checkpoint *c, struct env *env);
 /* Starts the interval to the next checkpoint. Called when training begins or resumes. */
 void checkpoint_start(struct checkpoint *c);
 
-/* Returns whether a neighbour's announcement `due` (0: none) counts, and stores it in *w if so.
- * `beat` is the round count of this peer, every_us the interval of --checkpoint in microseconds. A
- * peer that was asked to stop uses all announcements and ignores the result. */
+/* Returns whether a neighbour's announcement counts, and stores it in *w if so. `due`: the
+ * announced round count; 0: none. `beat`: round count of this peer. every_us: interval of
+ * --checkpoint, in microseconds. A peer that was asked to stop uses all announcements and ignores
+ * the result. */
 bool checkpoint_word(struct checkpoint_word *w, uint64_t due, uint64_t beat, int64_t now_us,
                      int64_t every_us);
 
-/* Handles the earliest checkpoint `due` that the neighbours announced, a round count. 0: none. Only
- * announcements for which checkpoint_word() returned true may be passed, unless c->asked is set. */
+/* Handles `due`, the round count of the earliest checkpoint that the neighbours announced. 0: none.
+ * Unless c->asked is set, only announcements for which checkpoint_word() returned true may be
+ * passed. */
 void checkpoint_hear(struct checkpoint *c, uint64_t due, const struct checkpoint_view *v);
 
 /* Returns whether the state must be copied now. Called after each job with local steps. Proposes
@@ -90,8 +93,8 @@ bool checkpoint_now(struct checkpoint *c, const struct checkpoint_view *v);
  * of the last checkpoint does not matter. */
 void checkpoint_ask(struct checkpoint *c);
 
-/* Records that a checkpoint of round count `beat` is taken now. It is the agreed one, or one of
- * this peer alone at the end of a stopped run (resume_copy_last()). */
+/* Records that a checkpoint of round count `beat` is taken now. This is the agreed checkpoint, or
+ * one that this peer takes alone when it is stopped (resume_copy_last()). */
 void checkpoint_taken(struct checkpoint *c, uint64_t beat);
 
 /* Records that the checkpoint of round count `beat` is on disk, or that writing it failed. */

@@ -45,17 +45,18 @@ static bool has_run(const struct link *l)
     return link_talks(l) && !l->doomed && l->same_run;
 }
 
-/* Returns the session of the member that is being asked. NULL: none is asked, or it cannot
- * answer. */
+/* Returns the session of the member that is being asked. NULL: no member is asked, or the member
+ * cannot answer. */
 static const struct link *asked(const struct initial *in)
 {
     const struct link *l = in->asks ? sessions_link(in->sessions, in->link) : NULL;
     return l != NULL && has_run(l) && !is_liar(in, l->id) ? l : NULL;
 }
 
-/* Returns the next session after `old` in cyclic order that can be asked, `old` itself if no other
- * session can be asked, NULL if none can. If `old` is NULL, the search starts at a session that
- * depends on this peer's identity, so that peers that lack the model ask different members. */
+/* Returns the next session after `old`, in cyclic order, that can be asked. Returns `old` if only
+ * `old` can be asked, and NULL if no session can be asked. If `old` is NULL, the search starts at a
+ * session that depends on this peer's identity, so that peers that lack the model ask different
+ * members. */
 static const struct link *next_source(const struct initial *in, const struct link *old)
 {
     const struct link *links = in->sessions->links;
@@ -86,9 +87,9 @@ bool initial_alone(const struct initial *in)
     return in->none_us != 0;
 }
 
-/* Handles the case that no session can be asked. The run is given up after INITIAL_ABANDON_US, in
- * two cases: this peer has sessions, but none of their members has the initial model; or it has no
- * session, and no other member is alive. A live member without a session may still be reached
+/* Called when no session can be asked. The run is given up after INITIAL_ABANDON_US in two cases.
+ * Either this peer has sessions, but none of their members has the initial model. Or this peer has
+ * no session, and no other member is alive. A live member without a session may still be reached
  * later. */
 static enum initial_said nobody(struct initial *in)
 {

@@ -43,8 +43,7 @@ enum initial_said {
     INITIAL_NOWHERE /* No member has the model any more, so the run must be given up. */
 };
 
-/* The transfer of the run's initial model. The pieces are written to mixing.x0 of the run
- * context. */
+/* Transfer of the run's initial model. The pieces are written to mixing.x0 of the run context. */
 struct initial
 {
     struct env *env;
@@ -54,12 +53,13 @@ struct initial
     uint32_t link; /* Driver's number of the session with the member that was asked last. */
     bool sole;     /* True: all pieces that have arrived came over the session `link`. */
     size_t n_here; /* Number of pieces that have arrived: the first n_here of the model. */
-    /* Number of pieces, from the first one, that have arrived or were requested on `link`. */
+    /* Number of pieces that have arrived or were requested on `link`: the first n_asked of the
+     * model. */
     size_t n_asked;
-    /* Node time of the last piece, or of the change to `link`, in microseconds. */
+    /* Node time at which the last piece arrived, or at which `link` was chosen, in microseconds. */
     int64_t came_us;
-    /* Node time since which no session can provide the model, in microseconds. 0: some session
-     * can. */
+    /* Node time since which no session can provide the model, in microseconds. 0: a session can
+     * provide it. */
     int64_t none_us;
     struct
     {
@@ -87,8 +87,8 @@ enum initial_said initial_update(struct initial *in);
  * words. */
 const char *initial_take(struct initial *in, const struct link *l, const struct wire_model *m);
 
-/* Returns whether no session can be asked for the model at present. Other members should then be
- * called. */
+/* Returns whether no session can be asked for the model now. The caller should then call other
+ * members. */
 bool initial_alone(const struct initial *in);
 
 /* If programs supply the initial model: returns the session of a member that lacks the run's

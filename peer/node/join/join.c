@@ -38,8 +38,9 @@ bool join_others_resume(const struct join *j)
     return members_tally(v->members)->n_resumed > 0;
 }
 
-/* Hands the complete fetched model to the mixer, which checks all values again. The mixer never
- * holds a part of a model. Returns false if the check fails; the fetch then starts again. */
+/* Passes the fetched model to the mixer, which checks all values again. The model is complete,
+ * because the mixer must never hold an incomplete one. Returns false if the check fails; the fetch
+ * then starts again. */
 static bool take(struct join *j)
 {
     const struct run *run = &j->workshop->run;
@@ -94,9 +95,10 @@ bool join_update(struct join *j, const struct finish_proposal *certificate)
         bool covered = join_has_covered(j, certificate);
         return state_transfer_update(&j->fetch, covered ? certificate : NULL) && take(j);
     }
-    /* No member has begun, so this peer can begin with the run's initial model. This peer waits if
-     * a member that has begun may still be found: while other peers refuse its sessions, while the
-     * bootstrap list has not answered yet, or while other members resume from checkpoints. */
+    /* No known member has begun, so this peer can begin with the run's initial model. But a member
+     * that has begun may still appear. This peer therefore waits while other peers refuse its
+     * sessions, while the bootstrap list has not answered yet, or while other members resume from
+     * checkpoints. */
     state_transfer_close(&j->fetch);
     bool waits = admit_is_refused(&j->sessions->admit)
                  || (v->config.n_bootstrap > 0 && !sessions_any(j->sessions)

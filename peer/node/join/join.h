@@ -9,9 +9,9 @@
  *   no member has begun the run, and the bootstrap list    the run's initial model
  *   has had time to answer
  *
- * The first row comes first: only a peer with the run's initial model can fetch a later model. If
- * all members that have begun are lost during a transfer, the transfer is discarded and the last
- * row applies again.
+ * The rows are checked from top to bottom, because only a peer with the run's initial model can
+ * fetch a later model. If all members that have begun are lost during a transfer, the transfer is
+ * discarded and the last row applies.
  *
  * If all other members have finished, this peer takes their model unchanged as its final model
  * (phases.h).
@@ -41,7 +41,7 @@ struct join
 };
 
 void join_init(struct join *j, struct env *env, struct sessions *s, struct run_context *w);
-/* Starts the time limits for answers from the bootstrap list, and from members that resume from
+/* Starts the time limits of the waits for the bootstrap list and for members that resume from
  * checkpoints. */
 void join_start(struct join *j);
 
@@ -49,23 +49,23 @@ void join_start(struct join *j);
  * too old for the round that the run has reached. */
 void join_again(struct join *j);
 
-/* Continues to obtain a model. Called while the peer has none. Returns true if a fetched model is
- * complete and now is this peer's model; j->round is its round. Returns false in all other cases,
- * also if the peer now begins with the run's initial model (has_model tells). `certificate`: the
- * certificate of the run, or NULL. Once there is one, the model comes from members that it covers, as
- * long as this peer has a session with one of them. */
+/* Continues to obtain a model. Called while the peer has none. Returns true if a fetched model has
+ * just become this peer's model; j->round is its round. Returns false in all other cases, also if
+ * the peer now begins with the run's initial model (j->has_model is then true). `certificate`: the
+ * certificate of the run, or NULL. If it is not NULL, and this peer has a session with a member
+ * that it covers, the model is fetched only from such members. */
 bool join_update(struct join *j, const struct finish_proposal *certificate);
 
 /* Returns whether this peer has a session with a member whose model the certificate covers. */
 bool join_has_covered(const struct join *j, const struct finish_proposal *certificate);
 
 /* Continues to fetch the run's initial model. Called while the run context lacks it. INITIAL_HERE:
- * the initial model is now the peer's model. Later steps find out whether the run has begun without
- * this peer, and fetch a newer model if it has. */
+ * the initial model is now the peer's model. If the run has begun without this peer, later steps
+ * notice this and fetch a newer model. */
 enum initial_said join_initial(struct join *j);
 
-/* Returns a member's session for which the first round must wait, because that member still lacks
- * the run's initial model. NULL: none. */
+/* Returns the session of a member that still lacks the run's initial model, so that the first round
+ * must wait for it. NULL: none. */
 const struct link *join_awaits(const struct join *j);
 
 /* Handles a MODEL message with a piece or with sketches. A wrong message is a protocol violation of
@@ -76,8 +76,8 @@ bool join_model(struct join *j, const struct link *l, const struct wire_model *m
  * must not begin the run from round 0. Always false once --quorum-timeout has passed. */
 bool join_others_resume(const struct join *j);
 
-/* Returns the session with the highest round of this run, without rounds that most members
- * contradict (round_quorum.h). NULL: no member has begun the run. */
+/* Returns the session with the highest round of this run. Rounds that most members contradict do
+ * not count (round_quorum.h). NULL: no member has begun the run. */
 const struct link *join_donor(const struct join *j);
 
 #endif

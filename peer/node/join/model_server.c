@@ -40,13 +40,15 @@ void model_server_release(struct model_server *o)
     look_for_any(o);
     if (o->initial.free != NULL && o->initial.live == 0)
         packet_pool_close(
-            /* Requests for the initial model are rare, so free buffers are not kept. */
+            /* Requests for the initial model are rare, so free buffers are returned to the
+             * system. */
             &o->initial);
     if (o->copy != NULL && o->sessions->env->now_us - o->copy_us > MODEL_SERVER_COPY_US)
         drop_copy(o);
 }
 
-/* An earlier copy may be of the model before the final averaging, so it is dropped. */
+/* A copy that was made earlier may contain the model before the final averaging, so it is
+ * dropped. */
 void model_server_certify(struct model_server *o, bool certified)
 {
     if (o->certified != certified)
@@ -98,8 +100,8 @@ bool model_server_take_piece(struct model_server *o, const struct link *l,
     return true;
 }
 
-/* Returns whether the i-th session has a request for a whole model or layer sketches that can be
- * answered now: it is the session that sent the request, and no answer is in its send queue. */
+/* Returns whether a request for a whole model or layer sketches at index i can be answered now. The
+ * session that sent it must still exist, and must have no answer in its send queue. */
 static bool stands(const struct model_server *o, size_t i)
 {
     const struct link *l = &o->sessions->links[i];
@@ -125,20 +127,21 @@ static bool wants_pieces(const struct model_server *o, size_t i)
     return o->at[i].n_pieces > 0 && l->used && l->number == o->at[i].link;
 }
 
-/* Returns whether the i-th session has a request for a whole model or layer sketches that can be
- * answered now, as stands() does. In addition, an observer's request must wait until the mixing of
- * the round is done (`mixed`), because observers compare models after the mixing of one round. */
+/* Like stands(), but also returns false for an observer's request while the mixing of the round is
+ * not done (`mixed` is false). Observers compare models of several peers, and all of these must be
+ * taken after the mixing. */
 static bool counts(const struct model_server *o, size_t i, bool mixed)
 {
     return stands(o, i) && (mixed || !o->sessions->links[i].observer);
 }
 
-/* Does the work of model_server_due() (model_server.h). `mixed`: the model has done the round's
- * mixing. */
+/* Same as model_server_due() (model_server.h). `mixed`: the round's mixing is already in the
+ * model. */
 static bool any_due(const struct model_server *o, uint64_t round, bool mixed, bool *at_window)
 {
     bool any = false;
-    /* Stays true only if all requests that can be answered are for the start of a drift window. */
+    /* The loop clears *at_window if a request that can be answered is not for the start of a drift
+     * window. */
     *at_window = true;
     for (size_t i = 0; i < o->sessions->n_links && o->any; i++) {
         bool now = o->at[i].round <= round;
@@ -290,8 +293,8 @@ void model_server_copy_pieces(struct model_server *o, uint64_t round)
     model_server_serve_pieces(o);
 }
 
-/* Answers all requests that `model` can answer, and takes ownership of the reference. `model` is a
- * copy of the state before the local steps of `round`. */
+/* Answers all requests that `model` can answer, and takes ownership of the caller's reference.
+ * `model` is a copy of the model before the local steps of `round`. */
 static void serve(struct model_server *o, struct packet *model, uint64_t round, bool mixed)
 {
     bool window = mixing_window_began(&o->workshop->mixing);

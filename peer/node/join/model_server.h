@@ -44,7 +44,7 @@ struct model_server_piece
     uint64_t key;   /* Key of the requested sketches. 0: the piece itself is requested. */
 };
 
-/* Pending requests of other peers for this peer's model, and the buffers that the present step of
+/* Pending requests of other peers for this peer's model, and the buffers that the current step of
  * the node sends. */
 struct model_server
 {
@@ -53,11 +53,12 @@ struct model_server
     struct
     {
         bool wanted; /* True: a request for a whole model or for layer sketches is pending. */
-        /* True: an answer to an observer is in its send queue. The next answer must wait until the
-         * queue has sent this answer. */
+        /* True: the session is an observer's, and an answer is in its send queue. The next answer
+         * must wait until this one is sent. */
         bool on_way;
         /* Driver's number of the session that sent these requests. A later session with the same
-         * index in sessions.links has another number, and the requests are not its own. */
+         * index in sessions.links has another number, which shows that the requests are not from
+         * it. */
         uint32_t link;
         uint64_t round; /* Requested round of the whole model, as in struct wire_model_req. */
         uint64_t key;   /* Key of the requested layer sketches. 0: the model itself is requested. */
@@ -67,7 +68,8 @@ struct model_server
     } at[NODE_LINKS_MAX]; /* Requests by index in sessions.links. */
     /* False: no request of any session is pending, so the loops over all sessions are skipped. */
     bool any;
-    /* True: the certificate of the run covers the present model, and so `copy`. */
+    /* True: the certificate of the run covers this peer's current model, and therefore also
+     * `copy`. */
     bool certified;
     struct packet *held; /* Copy of the model that this step sends, released in the next step. */
     /* Pieces and sketches that this step sends, released in the next step. */
@@ -93,8 +95,8 @@ void model_server_release(struct model_server *o);
  * up. Requests for a whole model stay pending and are answered from the next run. */
 void model_server_forget(struct model_server *o);
 
-/* Records whether the certificate of the run covers the present model. Called in each step. Answers to
- * requests carry this. */
+/* Records whether the certificate of the run covers this peer's current model. Called in each step.
+ * MODEL messages contain this flag. */
 void model_server_certify(struct model_server *o, bool certified);
 
 /* Stores a request for a whole model or for layer sketches. It replaces the pending request of this
@@ -116,16 +118,16 @@ bool model_server_send_initial(struct model_server *o, const struct link *l,
 /* Answers the pending requests for pieces from the copy. Without a copy they stay pending. */
 void model_server_serve_pieces(struct model_server *o);
 
-/* If requests for pieces are pending and no copy exists, makes a copy of the present model, which
- * is of round `round`. Then answers these requests. No job may be running. */
+/* If requests for pieces are pending and no copy exists, copies the current model, which is of
+ * round `round`, and answers these requests. No job may be running. */
 void model_server_copy_pieces(struct model_server *o, uint64_t round);
 
-/* Records that the send queue of session `number` has sent its bulk data. Returns the session if
- * its next request can be answered now, else NULL. */
+/* Called when the send queue of session `number` has sent its bulk data. Returns the session if its
+ * next request can be answered now, else NULL. */
 const struct link *model_server_sent(struct model_server *o, uint32_t number);
 
-/* Returns whether a copy of the model at round `round` would answer a pending request. *at_window
- * is set to true if all those requests are for the start of a drift window. */
+/* Returns whether a copy of the model at round `round` would answer a pending request. Sets
+ * *at_window to true if all such requests are for the start of a drift window. */
 bool model_server_due(const struct model_server *o, uint64_t round, bool *at_window);
 
 /* Sends `model`, a copy of the model at round `round`, to all sessions that requested this round or
@@ -133,15 +135,15 @@ bool model_server_due(const struct model_server *o, uint64_t round, bool *at_win
  * ownership of the caller's reference to `model`. */
 void model_server_serve(struct model_server *o, struct packet *model, uint64_t round);
 
-/* Makes a copy of the present model, which is of round `round`, and answers all requests that this
- * copy can answer. No job may be running. If the round's mixing is not done yet (`mixed` is false),
- * observers are not answered, because they compare models of several peers, which must all be in
- * the same state of the round. */
+/* Copies the current model, which is of round `round`, and answers all requests that this copy can
+ * answer. No job may be running. If the round's mixing is not done yet (`mixed` is false),
+ * observers get no answer. They compare models of several peers, and all of these must be taken
+ * after the mixing. */
 void model_server_serve_idle(struct model_server *o, uint64_t round, bool mixed);
 
-/* Sends a copy of the present model, which is of round `round`, to one session, if that has a
- * pending request and no answer in its send queue. The requested round is not checked. No job may
- * be running. */
+/* Sends a copy of the current model, which is of round `round`, to session l. Does nothing if the
+ * session has no pending request, or has an answer in its send queue. The requested round is not
+ * checked. No job may be running. */
 void model_server_serve_now(struct model_server *o, const struct link *l, uint64_t round);
 
 #endif

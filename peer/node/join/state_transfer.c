@@ -1,4 +1,5 @@
-/* peer/node/join/state_transfer.c -- requests and stages pieces of a model, and judges the whole. */
+/* peer/node/join/state_transfer.c -- requests and stages pieces of a model, and judges the complete
+ * model. */
 #include "peer/node/join/state_transfer.h"
 
 #include "peer/node/mark.h"
@@ -11,7 +12,8 @@
 
 enum {
     NOBODY = PIECE_SOURCES, /* Index that means "no source". */
-    /* A new source may be this many rounds behind usual_round(), plus an eighth of that round. */
+    /* A new source may be LATE_ROUNDS plus an eighth of usual_round() rounds behind
+     * usual_round(). */
     LATE_ROUNDS = 16
 };
 
@@ -261,8 +263,8 @@ static void ask(struct state_transfer *f, size_t k, uint32_t piece, uint64_t key
                   NULL);
 }
 
-/* Returns whether the message answers an open request, and marks the request as answered. *now is
- * false if an earlier fetch sent the request, because the answer may be a model of another run. */
+/* Returns whether the message answers an open request, and marks the request as answered. Sets *now
+ * to false if an earlier fetch sent the request: the answer may then be a model of another run. */
 static bool was_asked(struct state_transfer *f, const struct link *l, const struct wire_model *m,
                       bool *now)
 {
@@ -276,9 +278,9 @@ static bool was_asked(struct state_transfer *f, const struct link *l, const stru
     return false;
 }
 
-/* Returns the piece to request from source k: the first missing one without an open request, else
- * the one whose request to another source is oldest and older than STATE_TRANSFER_PIECE_US.
- * n_pieces: none. */
+/* Returns the piece to request from source k. This is the first missing piece without an open
+ * request. If there is none, it is the piece whose request to another source is the oldest, if
+ * older than STATE_TRANSFER_PIECE_US. n_pieces: no piece. */
 static size_t next_piece(const struct state_transfer *f, size_t k)
 {
     size_t late = f->n_pieces;
@@ -335,8 +337,8 @@ static const char *name_of(const struct state_transfer *f, size_t k)
     return m != NULL ? m->record->name : "a member";
 }
 
-/* Excludes source k, discards its pieces and prints the reason `why`. Also frees all sketches. The
- * pieces that are fetched now must be judged with a key that the sources do not know yet. */
+/* Excludes source k, discards its pieces and prints the reason `why`. Also frees all sketches,
+ * because the next judgement needs a key that the sources do not know yet. */
 static void strike(struct state_transfer *f, size_t k, const char *why)
 {
     env_note(f->env, NOTE_WARNING,
@@ -385,7 +387,7 @@ static const char *take_sketches(struct state_transfer *f, size_t k, const struc
         return "bad MODEL";
     float *own = malloc(m->payload.n);
     if (own == NULL)
-        return NULL; /* Without memory for the sketches they are treated as not received. */
+        return NULL; /* Memory is exhausted. The sketches count as not received. */
     memcpy(own, m->payload.p, m->payload.n);
     if (!vec_finite(own, n)) {
         free(own);
@@ -424,7 +426,7 @@ const char *state_transfer_take(struct state_transfer *f, const struct link *l,
 
 /* ---- the judgement ---- */
 
-/* Returns whether at most one source can be asked, and this one has sent all pieces. */
+/* Returns whether no source can be asked, or only one, and that one has sent all pieces. */
 static bool alone(const struct state_transfer *f)
 {
     size_t n = 0, last = 0;
@@ -456,7 +458,7 @@ static void ask_sketches(struct state_transfer *f)
     }
 }
 
-/* Returns whether all requested sketches have arrived, or the time to wait for them is over. */
+/* Returns whether all requested sketches have arrived, or the wait for them has timed out. */
 static bool answered(const struct state_transfer *f)
 {
     int64_t waited_us = f->key != 0 ? f->env->now_us - f->asked_us : 0;
@@ -529,7 +531,7 @@ static int judge(struct state_transfer *f)
         piece_sketch(f->key, f->staged, n, (uint8_t *)come);
         piece_sketch(f->key, f->workshop->mixing.x0, n, (uint8_t *)initial);
         said = !none_refused(f, &v);
-        f->apart = said == 0 ? apart(&v) : (double)INFINITY; /* No sketches after an exclusion. */
+        f->apart = said == 0 ? apart(&v) : (double)INFINITY; /* An exclusion frees the sketches. */
     }
     free(come);
     free(from);
@@ -566,8 +568,9 @@ bool state_transfer_update(struct state_transfer *f, const struct finish_proposa
     return answered(f) && judge(f) == 0;
 }
 
-/* Returns the round that source s has reached: in its last MODEL, or in its session if that is
- * later. The source may have continued to train while other pieces arrived. */
+/* Returns the round that source s has reached: that of its last MODEL, or the round that its
+ * session reports if it is higher. The source may have continued to train while other pieces
+ * arrived. */
 static uint64_t round_now(const struct state_transfer *f, const struct state_transfer_source *s)
 {
     const struct link *l = sessions_to(f->sessions, s->id);

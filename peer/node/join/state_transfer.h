@@ -1,5 +1,5 @@
-/* peer/node/join/state_transfer.h -- fetches the model of a late joiner, in pieces from several members
- * in parallel.
+/* peer/node/join/state_transfer.h -- fetches the model of a late joiner, in pieces from several
+ * members in parallel.
  *
  * A source is a member of this run that has begun it. Each piece of the model goes through these
  * states:
@@ -22,8 +22,8 @@
  * from a second source, and the copy that arrives first counts. When the session of a source ends,
  * the pieces that it has sent stay valid.
  *
- * The pieces are from different rounds, because the sources continue to train. One message with the
- * whole model would not be better: all of it would be as old as the oldest piece.
+ * The pieces are from different rounds, because the sources continue to train. A single message
+ * with the whole model would be no newer: all of its values would be as old as the oldest piece.
  * gossip/exchange/piece.h explains why a mixture of pieces is a good model, and how it is judged.
  *
  * A source that most other sources contradict is excluded. If two sources contradict each other and
@@ -57,18 +57,19 @@ struct state_transfer_source
     uint32_t link;             /* Driver's number of the newest session with the member. */
     uint8_t id[WIRE_ID_BYTES]; /* Identity of the member. */
     bool struck;               /* True: the source is excluded, and its pieces are discarded. */
-    /* True: requests were open and nothing arrived for STATE_TRANSFER_STALL_US. No further request
-     * is sent to the source until it sends a MODEL, has a new session, or every present source is
-     * silent. */
+    /* True: the source did not answer open requests for STATE_TRANSFER_STALL_US. It gets no further
+     * request until it sends a MODEL, it has a new session, or all connected sources are silent. */
     bool silent;
-    bool asked_own; /* True: sketches of the source's model were requested, or have arrived. */
+    /* True: sketches of the source's model have arrived, or were requested and may still arrive. */
+    bool asked_own;
     /* Sketches of the source's model, PIECE_SKETCH floats per piece. NULL: not received. */
     float *own;
     uint32_t n_asked; /* Number of piece requests that the source has not answered. */
     /* Last time when a MODEL arrived from the source, or when a piece was requested while no other
      * request was open. Node time in microseconds. 0: no piece was requested. */
     int64_t heard_us;
-    /* Round in the last MODEL of the source. Before the first MODEL: round of its session. */
+    /* Round in the last MODEL of the source. Before the first MODEL: the round that its session
+     * reported. */
     uint64_t round;
 };
 
@@ -91,7 +92,7 @@ struct state_transfer
     /* If not NULL, only members whose models this certificate covers are sources. Borrowed. Set by
      * state_transfer_update(). */
     const struct finish_proposal *certificate;
-    /* Number of fetches that were started so far. Identifies the present fetch. */
+    /* Number of fetches that were started so far. Identifies the current fetch. */
     uint64_t n_fetches;
     /* Model under construction. Missing pieces contain the run's initial model. NULL: no fetch. */
     float *staged;
@@ -101,13 +102,13 @@ struct state_transfer
     /* Sources of the fetch. The first n_sources entries are used. */
     struct state_transfer_source source[PIECE_SOURCES];
     size_t n_sources;
-    uint64_t key; /* Key of the requested sketches. 0: no sketches are requested at present. */
+    uint64_t key; /* Key of the requested sketches. 0: no sketches are requested now. */
     /* Largest distance of the judged model from the model of a source, relative to the norm of the
      * judged model. Estimated from sketches. INFINITY: no source has sent sketches. Valid after
      * state_transfer_update() has returned true. */
     double apart;
-    /* begun_us: node time at which the fetch began. asked_us: node time at which sketches with the
-     * present `key` were first requested. In microseconds. */
+    /* begun_us: node time at which the fetch began. asked_us: node time at which sketches with
+     * `key` were first requested. In microseconds. */
     int64_t begun_us, asked_us;
     struct
     {
@@ -154,7 +155,7 @@ const char *state_transfer_take(struct state_transfer *f, const struct link *l,
  * last. 0: no piece was requested from any source. */
 uint64_t state_transfer_round(const struct state_transfer *f);
 
-/* Returns the number of sources that have at least one piece in the fetched model. */
+/* Returns the number of sources that sent at least one piece of the fetched model. */
 size_t state_transfer_givers(const struct state_transfer *f);
 
 #endif

@@ -21,8 +21,8 @@ struct statistics_aggregation_said
     uint8_t id[WIRE_ID_BYTES]; /* Identity of the member. */
     uint64_t boot;             /* Boot id of the member's process. */
     bool founds;               /* True: the member would create a run from the statistics. */
-    bool differs;    /* True: this peer's columns do not match, if the member creates the run. */
-    bool lacks;      /* True: the member's columns do not match, if this peer creates the run. */
+    bool differs;    /* True: this peer's columns would not match a run that the member creates. */
+    bool lacks;      /* True: the member's columns would not match a run that this peer creates. */
     uint64_t serial; /* Serial number of this entry in order of arrival, from 1. */
     bool ours;       /* True: the entry holds the statistics of this peer itself. */
     uint32_t from;   /* Number of the link over which the entry arrived. Unused if `ours` is set. */
@@ -74,7 +74,7 @@ static void sift(struct statistics_aggregation *p)
     p->n = n;
 }
 
-/* Stores statistics, and compares their columns with the own ones. `from`: the session over which
+/* Stores statistics, and compares their columns with this peer's. `from`: the session over which
  * they arrived; NULL: they are this peer's own. If memory is exhausted, nothing is stored. */
 static void keep(struct statistics_aggregation *p, const struct wire_moments *m,
                  const struct link *from)
@@ -157,8 +157,8 @@ void statistics_aggregation_take(struct statistics_aggregation *p, const struct 
 
 /* ---- forwarding ---- */
 
-/* Sends one entry over session l, unless the other end is its member or has sent it. Returns the
- * number of bytes sent, or 0. */
+/* Sends one entry over session l, unless the entry is about the other end or arrived from it.
+ * Returns the number of bytes sent, or 0. */
 static size_t pass_on(struct statistics_aggregation *p, const struct link *l,
                       const struct statistics_aggregation_said *said)
 {
@@ -200,18 +200,18 @@ static void spread(struct statistics_aggregation *p)
 /* The live members and their statistics, in the order of the member table. */
 struct gathering
 {
-    /* Statistics of the i-th member, by i. NULL: they have not arrived. */
+    /* said[i]: statistics of the i-th member. NULL: they have not arrived. */
     const struct statistics_aggregation_said *said[WIRE_MEMBERS_MAX];
     const char *name[WIRE_MEMBERS_MAX];
-    /* n: number of members. n_said: members whose statistics have arrived. n_fit: members with
-     * statistics that match the own ones. */
+    /* n: number of members. n_said: members whose statistics have arrived. n_fit: members whose
+     * columns match this peer's. */
     size_t n, n_said, n_fit;
     /* Statistics of the first member that would create a run. NULL: no member would. */
     const struct statistics_aggregation_said *founder;
     const char *founder_name; /* Name of the member whose statistics `founder` is. */
 };
 
-/* Fills *g with the present members and their statistics. */
+/* Fills *g with the live members and their statistics. */
 static void gather(struct statistics_aggregation *p, struct gathering *g)
 {
     struct env *v = p->env;
@@ -277,8 +277,8 @@ static void tell(struct statistics_aggregation *p, const struct gathering *g)
             g->n_fit, v->config.run.min_peers);
 }
 
-/* Ends the node with an error, because the own columns do not match the columns of the member
- * that creates the run. */
+/* Ends the node with an error, because this peer's columns do not match those of the member that
+ * creates the run. */
 static void part(struct statistics_aggregation *p, const struct gathering *g)
 {
     const struct node_pool *pool = p->env->config.pool;

@@ -1,5 +1,5 @@
-/* peer/node/join/statistics_aggregation.h -- combines column statistics of all members into one run,
- * before there is a run.
+/* peer/node/join/statistics_aggregation.h -- creates the run from the column statistics of all
+ * members.
  *
  * If each peer has data files of its own, inputs must be scaled by the statistics of all files. A
  * peer therefore does not create the run from its own file. Each peer signs the statistics of its
@@ -12,9 +12,9 @@
  *      creator, with matching statistics of --min-peers members:  creates the run, in member order
  *      all other peers:                                           adopt the run from its HELLO
  *
- * The order in which messages arrive does not affect the run if the creator has the statistics of
- * the same members. If two runs are created, peers choose one of them as between any two proposed
- * runs (run_context.h). A peer that joins or returns later adopts the run unchanged.
+ * The run depends only on which members' statistics the creator has, not on the order in which they
+ * arrived. If two runs are created, peers choose one of them by the usual rule (run_context.h). A
+ * peer that joins or returns later adopts the run unchanged.
  *
  * Only the first statistics of each process of a member count. An invalid message is a protocol
  * violation and changes nothing. A peer whose columns do not match those of the creator ends with
@@ -39,22 +39,22 @@ struct statistics_aggregation
     /* For each session, by its index in the session table: serial number of the last entry that was
      * sent over it. */
     uint64_t told[NODE_LINKS_MAX];
-    /* Number of the session to which the entry of told[] with the same index applies. If the
-     * present session has another number, it is new, and nothing was sent over it. */
+    /* Number of the session to which the entry of told[] with the same index applies. A session at
+     * this index with another number is new, and nothing was sent over it. */
     uint32_t number[NODE_LINKS_MAX];
     /* look_us: node time of the next check for entries to forward and for the run. tell_us: node
      * time of the next message about waiting. */
     int64_t look_us, tell_us;
     bool gathers;  /* True: a live member would create a run from the statistics. */
-    bool left_out; /* True: the warning about a member with other columns has been printed. */
+    bool left_out; /* True: the warning that a member has other columns has been printed. */
 };
 
 void statistics_aggregation_init(struct statistics_aggregation *p, struct env *env,
                                  struct sessions *s);
 void statistics_aggregation_close(struct statistics_aggregation *p);
 
-/* Signs and stores the own statistics at the start. Returns true if this peer must not create the
- * run from config.run, but from combined statistics. */
+/* Called at the start: signs and stores this peer's own statistics. Returns true if this peer must
+ * create the run from combined statistics, not from config.run. */
 bool statistics_aggregation_start(struct statistics_aggregation *p);
 
 /* Handles a MOMENTS message. To be called only while there is no run. */
