@@ -62,10 +62,11 @@ static bool job_is_clean(const struct edges *es, uint64_t beat)
 
 /* ---- begin and end of a pass ---- */
 
-/* Returns whether some exchange would be in the model of one end only, if a pass began in this job.
- * Deltas that this job makes are for round count `first`. An exchange that is pending and not ready
- * may have been committed by the neighbour. An exchange that is ready is committed by this job;
- * whether the neighbour's model has it when its pass begins depends on the neighbour's delta:
+/* Returns whether, if a pass began in this job, the model of only one end would contain some
+ * exchange. The deltas of this job are made for round count `first`. If an exchange is pending and
+ * not ready, the neighbour may have committed it. If an exchange is ready, this job commits it.
+ * Whether the neighbour's model contains it when the neighbour's pass begins depends on the
+ * neighbour's delta:
  *
  *   delta was made for   when the neighbour's pass began    the exchange is
  *   before `first`       the delta existed; its job         in both models
@@ -102,9 +103,9 @@ static void begin(struct edges *es, uint64_t first)
     p->over = false;
 }
 
-/* Returns whether this peer's model is still the mean of all models after this job. The mean may be
- * another one if a member joined or died, or an edge was reset, since the pass. These changes do
- * not matter if a member has finished, because it knew that all peers had the mean. */
+/* Returns whether this peer's model is still the mean of all models after this job. The mean may
+ * have changed if a member joined or died, or an edge was reset, since the pass. These changes do
+ * not matter once a member has finished, because that member knew that all peers had the mean. */
 static bool stays(const struct edges *es)
 {
     const struct averaging_pass *p = &es->pass;
@@ -112,9 +113,9 @@ static bool stays(const struct edges *es)
     return p->over && !commits(es) && (same || member_counts_ended(es->env));
 }
 
-/* Returns whether the previous pass is now known to be exact for all peers, although this peer has
- * begun another pass because a report arrived late. The proof is a member that has finished. All
- * exchanges since that pass were between equal models, so they changed nothing. */
+/* Returns whether the previous pass is now known to have been exact at all peers, although this
+ * peer has begun another pass because a report arrived late. A member that has finished is the
+ * proof. All exchanges since that pass were between equal models, so they changed nothing. */
 static bool is_again(const struct edges *es, uint64_t beat)
 {
     const struct averaging_pass *p = &es->pass;

@@ -1,20 +1,20 @@
-/* peer/node/edge/averaging_pass.h -- detects exact averaging passes, which end the consensus phase.
+/* peer/node/edge/averaging_pass.h -- detects exact averaging passes, after which the consensus
+ * phase ends.
  *
  * With the topology base:K and uncompressed models, one pass of R rounds replaces every model by
  * the mean of all models: each element of the product of its mixing matrices is 1/n
- * (topology/base.c). The same is true for one-peer-exponential with 2^m members. No estimate of the
- * consensus distance is needed after such a pass, if every exchange took place in its round, at all
- * peers, and among the same members. A pass with this property is called exact; the code says
- * `clean`.
+ * (topology/base.c). The same is true for one-peer-exponential with 2^m members. A pass is called
+ * *exact* (`clean` in the code) if every exchange took place in its round, at all peers, and among
+ * the same members. After an exact pass no estimate of the consensus distance is needed.
  *
  * T is the round count (edges.h) at the end of training, or at the end of the previous cycle:
  *
  *   round count   T             T+1 ... T+R                T+R+1 ... T+2R+2           next cycle
  *   exchanges     of training   rounds 0 ... R-1 of pass   none; BEATs carry `settled`, hop by hop
  *
- * A delta says whether the pass was exact so far: it carries a number derived from the members and
- * from the round count at which the pass began, or 0. A peer sends the number while all of these
- * conditions hold:
+ * Each delta shows whether the pass was exact so far. If so, the delta carries the *number of the
+ * pass*, which is derived from the members and from the round count at which the pass began.
+ * Otherwise it carries 0. A peer sends the number while all of these conditions hold:
  *
  *   - when the pass began, no exchange was committed at one end only
  *   - in each round, exactly the exchanges that belong to the round were committed
@@ -23,20 +23,19 @@
  *   - no round was skipped or repeated, no edge was reset or distrusted, and the members did not
  *     change
  *
- * The number travels with the models, over the same exchanges. A peer that still has it at the end
- * of the pass therefore knows that all exchanges that contributed to its model were exact, so its
- * model is the mean. The peer does not know this of other models: in the last round, an exchange
- * between two other peers may have failed. Therefore R + 2 rounds without exchanges follow. In
- * these rounds BEATs carry `settled`, and a peer ends the phase when all peers have reported
- * success. R is at least the number of hops between any two peers. If the phase does not end, the
- * next pass begins.
+ * The number travels with the models, over the same exchanges. If a peer still has the number at
+ * the end of the pass, all exchanges that contributed to its model were exact, so its model is the
+ * mean. The peer does not know this of other models, because in the last round an exchange between
+ * two other peers may have failed. Therefore R + 2 rounds without exchanges follow. In these rounds
+ * BEATs carry `settled`, and a peer ends the phase when all peers have reported success. R is at
+ * least the number of hops between any two peers. If the phase does not end, the next pass begins.
  *
  * A pass that is not exact does no harm: its exchanges keep the mean and bring the models together,
  * and estimates from sketches may end the phase.
  *
- * The method trusts every member and is not used with --byzantine. A member that sends a false
- * model leaves different peers with different means. Each of them then reports a consensus, and no
- * estimate shows the difference.
+ * The method trusts every member and is not used with --byzantine. After false models from a
+ * member, different peers may have different means. Each of them would report a consensus, and no
+ * estimate would show the difference.
  */
 #ifndef PEER_NODE_EDGE_AVERAGING_PASS_H
 #define PEER_NODE_EDGE_AVERAGING_PASS_H
@@ -47,7 +46,7 @@
 struct edges;
 struct neighbour;
 
-/* Progress of the present averaging pass at this peer. A part of struct edges. Written by
+/* Progress of the current averaging pass at this peer. Part of struct edges. Written by
  * averaging_pass.c only. */
 struct averaging_pass
 {
@@ -56,28 +55,29 @@ struct averaging_pass
     uint64_t clean;
     uint64_t beat; /* Round count of the next job, if no round is skipped. */
     uint64_t view; /* Hash of the members when the pass began. */
-    /* Number of edge resets plus closures for distrust at this peer, when the pass began. One more
-     * makes the pass inexact. */
+    /* Number of edge resets and closures for distrust at this peer when the pass began. If the
+     * number grows during the pass, the pass is not exact. */
     uint64_t n_amiss;
     double norm2;       /* Squared length of this peer's model when the pass began. */
     bool over;          /* True: an exact pass is complete, so this peer's model is the mean. */
     uint64_t over_beat; /* Round count at the end of the last exact pass. 0: there was none. */
     uint64_t over_view; /* Hash of the members in the last exact pass. */
-    /* Bound on the distance from the mean due to rounding, relative to |x|. 0: not computed yet. */
+    /* Bound on this model's distance from the mean that rounding errors cause, relative to |x|. 0:
+     * not computed yet. */
     double bound;
 };
 
-/* Returns whether the consensus phase has begun and uses exact averaging passes. If not (other
- * topologies, compressed or 16-bit models, fixed gamma other than 1), estimates of the consensus
- * distance end the phase. */
+/* Returns whether the consensus phase has begun and uses exact averaging passes. Without them,
+ * estimates of the consensus distance end the phase: with other topologies, compressed or 16-bit
+ * models, or a fixed gamma other than 1. */
 bool averaging_pass_counts(const struct edges *es);
 
-/* To be called before a job is planned at round count `beat`, after the last change of the edges.
- * Checks the exchanges that the job commits, and ends or begins a pass. */
+/* To be called before a job is planned at round count `beat`, when the edges do not change any more
+ * before the job. Checks the exchanges that the job commits, and ends or begins a pass. */
 void averaging_pass_plan(struct edges *es, uint64_t beat);
 
 /* To be called between jobs, at round count `beat`. Sets `over` if another member has finished,
- * which shows that the last pass was exact for all. */
+ * which proves that the last pass was exact at all peers. */
 void averaging_pass_look(struct edges *es, uint64_t beat);
 /* To be called after a job: computes `bound` when an exact pass is complete. O(dim) at that
  * time. */

@@ -23,7 +23,7 @@ static void begin(struct delayed_exchange *s, const struct edge *e)
 }
 
 /* An edge that was reset, or has sent no delta yet, has no outdated replicas. A short interruption
- * does not matter, because other peers have continued by a few rounds only. */
+ * does not matter, because other peers have done only a few rounds in that time. */
 void delayed_exchange_opened(struct delayed_exchange *s, const struct edge *e, int64_t open_us,
                              int64_t now_us)
 {
@@ -45,8 +45,10 @@ void delayed_exchange_delta(struct delayed_exchange *s, const struct edge *e, ui
     s->came_us = now_us;
 }
 
-/* Returns whether the edge stays stale. After LEAST exchanges both ends have sent new deltas. With
- * a sparse codec the replicas need more exchanges to follow the models, at most MOST. */
+/* Returns whether the edge stays stale. It does for at least LEAST exchanges, after which both ends
+ * have sent new deltas, and for at most MOST exchanges. In between it stays stale until this peer's
+ * last delta leaves little unsent, because with a sparse codec the replicas need several exchanges
+ * to reach the models. */
 static bool goes_on(const struct delayed_exchange *s, const struct edge *e, double most2)
 {
     enum { LEAST = 2, MOST = 64 };

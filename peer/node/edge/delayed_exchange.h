@@ -26,11 +26,11 @@
 
 #include "gossip/exchange/edge.h"
 
-/* Tells whether one edge mixes outdated replicas. `is` and `late` are the states in the table
- * above. */
+/* State of one edge in the table above: stale if `is` is set, late if `late` is set, else
+ * normal. */
 struct delayed_exchange
 {
-    bool is;        /* True: the edge is stale, because its replicas are outdated. */
+    bool is;        /* True: the edge is stale, that is, it mixes outdated replicas. */
     uint64_t since; /* Number of exchanges of the edge that were complete when it became stale. */
     /* Time at which the edge opened or the neighbour's last delta arrived, in microseconds. */
     int64_t came_us;
@@ -41,10 +41,10 @@ struct delayed_exchange
     uint64_t done;
 };
 
-/* Returns whether this peer, at round count `beat`, has done at most 2 rounds since the last delta
- * that it made for the edge. This is the case if both ends were restored from checkpoints of the
- * same round. The edge is then not outdated, however long it was closed. To be used in lock step
- * only. */
+/* Returns whether this peer, at round count `beat`, has done at most 2 rounds since it made its
+ * last delta for the edge. The replicas are then not outdated, however long the edge was closed. An
+ * example is an edge whose two ends were restored from checkpoints of the same round. To be used in
+ * lock step only. */
 bool delayed_exchange_rested(const struct edge *e, uint64_t beat);
 
 /* Records that the edge opens at time now_us. open_us: last time at which it was open. */

@@ -9,9 +9,9 @@
 
 enum { LIARS_MAX = 16 /* Largest --byzantine for which distance_bound_left() gives a bound. */ };
 
-/* Sets *d2 to D^2 and *e2 to E^2 of the edge's last exchange: the squared distance of both
- * replicas, and the squared length of what this peer's delta left unsent. Both are infinite if the
- * edge is not open or had no exchange. */
+/* Sets *d2 and *e2 for the edge's last exchange. *d2 is D^2, the squared distance between the two
+ * replicas. *e2 is E^2, the squared length of what this peer's delta left unsent. Both are infinite
+ * if the edge is not open or had no exchange. */
 static void measure(const struct edge *e, double *d2, double *e2)
 {
     bool has = e->state == EDGE_OPEN && e->prev.payload != NULL && e->gamma.d2 > 0;
@@ -47,8 +47,8 @@ static double reach(const struct edges *es, size_t n_members)
                : along;
 }
 
-/* Returns L, the bound on the distance of this peer to its neighbours, relative to |x|. INFINITY:
- * not known (see distance_bound.h). */
+/* Returns L of this peer, the bound for neighbours (distance_bound.h), relative to |x|. INFINITY:
+ * not known. */
 static double neighbours_bound(const struct edges *es)
 {
     const struct mixing *m = &es->workshop->mixing;
@@ -111,8 +111,9 @@ double distance_bound_left(const struct edges *es)
         const struct neighbour *b = edges_at(es, i);
         const struct member *other = members_find(es->env->members, b->edge.id);
         bool counts = other != NULL && other->record->state == RECORD_FINISHED && !b->aside;
-        /* Without an exchange in the last epoch, the edge has no replica of the neighbour's model. An
-         * edge to a member that has already ended its run opens so if the graph changes. */
+        /* Without an exchange in the last epoch, the edge has no replica of the neighbour's model.
+         * This happens if the graph changes and a new edge leads to a member that has already ended
+         * its run. */
         bool followed = b->edge.b != NULL && b->edge.round > 0;
         if (b->edge.state != EDGE_DONE || !followed || b->distrusted || !counts)
             continue;
@@ -150,8 +151,8 @@ static bool ended_apart(const struct edges *es)
     return false;
 }
 
-/* Returns whether all neighbours have ended near the mean and none is distrusted. The last bound
- * then stays valid. */
+/* Returns whether all neighbours have ended and were near the mean, and none is distrusted. The
+ * last bound then stays valid. */
 static bool all_ended(const struct edges *es)
 {
     for (size_t i = 0; i < es->n; i++) {
@@ -175,9 +176,9 @@ void distance_bound_look(struct distance_bound *c, const struct edges *es, uint6
     c->round = rounds;
     c->now = waits && n_members >= 2 ? neighbours_bound(es) : (double)INFINITY;
     double bound = reach(es, n_members) * fmax(c->now, c->before);
-    /* Open edges connect the remaining members only, not the ones that have ended. After a member
-     * has ended, the bound therefore cannot fall below the target any more, unless `counts` is set.
-     * A bound that was below the target before stays valid, but does not become smaller. */
+    /* Open edges connect only the remaining members, not those that have ended. After a member has
+     * ended, a bound that was above the target therefore stays above it, unless `counts` is set. A
+     * bound that was below the target before stays valid, but does not become smaller. */
     bool ended = member_counts_ended(es->env);
     MARK_IF(ended && !c->counts && bound < c->bound,
             "distance_bound: a smaller bound after an end does not count");

@@ -1,4 +1,5 @@
-/* peer/node/edge/distance_bound.h -- bounds the consensus distance by the distances along the edges.
+/* peer/node/edge/distance_bound.h -- bounds the consensus distance by the distances along the
+ * edges.
  *
  * With this bound the consensus phase does not have to wait for sketches to be aggregated.
  *
@@ -8,8 +9,8 @@
  *
  *   |x_i - x_j|  <=  E_i + D + E_j + D_i + D_j  <=  (L_i + L_j) / 2,   L_i = 3 D_i + 2 E_i
  *
- * Peers agree that L_i <= L for all i in the same way as they agree that all are near by sketches
- * (schedule_settled()). Then there are two bounds:
+ * The peers find out by gossip whether L_i <= L for all i, as they do for distances that are
+ * estimated by sketches (schedule_settled()). If so, there are two bounds:
  *
  *   |x_i - x_j|  <=  (n - 1) L          for any two of n peers that are connected by open edges
  *   Xi           <=  L / sqrt(2 gap)    gap is the spectral gap of W. By the eigenvalues of I - W,
@@ -52,19 +53,20 @@ struct distance_bound
     /* The bound, relative to |x|, while it counts as evidence for consensus. INFINITY otherwise. */
     double bound;
     uint64_t round; /* Round of the consensus phase in which the bound was last updated. */
-    /* L, the bound for neighbours (top of this file), of this peer relative to |x|: in round
-     * `round`, and in the round before it. The larger value is used, because models may overshoot
-     * each other with momentum. Both values stay valid if members leave the graph, which changes
-     * only the factor from L to `bound`. */
+    /* L of this peer, the bound for neighbours (top of this file), relative to |x|. now: in round
+     * `round`. before: in the round before it. The larger value is used, because with momentum
+     * models may move past each other. Both values stay valid if members leave the graph, because
+     * only the factor from L to `bound` changes then. */
     double now, before;
 };
 
-/* Returns whether the bound counts as evidence as soon as it is below the target. This is so if all
- * peers mix by one matrix W with a known spectral gap, in lock step and without --byzantine. */
+/* Returns whether the bound counts as evidence as soon as it is below the target. The conditions
+ * are lock step, no --byzantine, and one constant matrix W by which all peers mix. */
 bool distance_bound_at_once(const struct edges *es);
 
-/* Returns a bound on the consensus distance, relative to |x|. INFINITY: some neighbour that is
- * neither final nor distrusted has no open edge, or no exchange was completed with it. O(dim). */
+/* Returns a bound on the consensus distance, relative to |x|. INFINITY: the edge to some neighbour
+ * is not open or has completed no exchange. Neighbours that are final or distrusted are left out.
+ * O(dim). */
 double distance_bound_bound(const struct edges *es, size_t n_members);
 
 /* Returns a lower bound on the largest distance of any peer from the mean, relative to |x|. One of
@@ -74,20 +76,21 @@ double distance_bound_bound(const struct edges *es, size_t n_members);
  * codec moved equal models apart. O(dim). */
 double distance_bound_apart(const struct edges *es);
 
-/* Returns a bound for neighbours that have finished. Present sketches do not contain their models.
- * One of two models at distance D is at least D / 2 from the mean. The result is D / 2 of the
- * farthest finished neighbour, relative to |x|. The farthest N neighbours (--byzantine N),
- * distrusted neighbours, failed neighbours, and neighbours without an exchange in the last epoch of
- * the edge are left out. 0: no such neighbour. O(dim) per neighbour. */
+/* Returns a lower bound on the largest distance of any peer from the mean, computed from neighbours
+ * that have finished. Sketches made after their end do not contain their models. One of two models
+ * at distance D is at least D / 2 from the mean. The result is D / 2 of the farthest finished
+ * neighbour, relative to |x|. The farthest N neighbours (--byzantine N), distrusted neighbours,
+ * failed neighbours, and neighbours without an exchange in the last epoch of the edge are left out.
+ * 0: no such neighbour. O(dim) per neighbour. */
 double distance_bound_left(const struct edges *es);
 
 /* Resets the bound to unknown. */
 void distance_bound_begin(struct distance_bound *c);
 
 /* Updates the bound after a job of the consensus phase. rounds: rounds of the phase so far.
- * distance: bound on this peer's distance from the mean by sketches. most: the target. The bound is
- * infinite after a neighbour has ended that did not report to be near, because then not all peers
- * are known to be near. */
+ * distance: bound on this peer's distance from the mean by sketches. most: the target. If a
+ * neighbour ended without reporting that it was near the mean, the bound becomes infinite, because
+ * then not all peers are known to be near. */
 void distance_bound_look(struct distance_bound *c, const struct edges *es, uint64_t rounds,
                          double distance, double most);
 

@@ -149,7 +149,8 @@ void edges_close_all(struct edges *es)
     es->view = 0;
 }
 
-/* Sorts the edges by member. Deltas are applied in this order, so equal runs give equal results. */
+/* Sorts the edges by member. Deltas are applied in this order, so that two equal runs give the same
+ * result. */
 static void sort_edges(struct edges *es)
 {
     const struct members *members = es->env->members;
@@ -185,9 +186,9 @@ static void choose(struct edges *es, const struct graph *g, size_t self)
 }
 
 /* Drops the edges that the topology no longer contains. If an exchange is ready, the next job
- * commits it first, because the neighbour may have committed it and a one-sided exchange changes
- * the mean of all models. If the neighbour's delta is missing, the exchange is dropped, although
- * the neighbour may have committed it, because this peer cannot know. */
+ * commits it first. The neighbour may have committed it already, and an exchange that only one end
+ * commits changes the mean of all models. If the neighbour's delta is missing, the exchange is
+ * dropped. The neighbour may have committed it even then, but this peer cannot know. */
 static void drop_unwanted(struct edges *es)
 {
     for (size_t i = es->n; i-- > 0;) {
@@ -262,7 +263,7 @@ static int place_in_trees(struct edges *es, const struct graph *g, uint32_t self
     return err;
 }
 
-/* The graph is a function of the present members. Edges that the new graph still contains keep
+/* The graph is a function of the current members. Edges that the new graph still contains keep
  * their state. Other edges are closed at both ends. */
 void edges_rebuild(struct edges *es)
 {
@@ -369,16 +370,17 @@ void edges_edge_close(struct edges *es, const struct link *l)
 
 /* ---- DELTA ---- */
 
-/* Sets *next, a round count of a planned checkpoint, to `due` if `due` comes earlier. Round counts
- * that are not after `beat` are past and do not count. */
+/* Sets *next to the earlier of two round counts of checkpoints, *next and `due`. Round counts that
+ * are not after `beat` are past and do not count. */
 static void sooner(uint64_t *next, uint64_t due, uint64_t beat)
 {
     if (due > beat && (*next <= beat || due < *next))
         *next = due;
 }
 
-/* Evaluates the checkpoint announcement `due` of neighbour b. An announcement that repeats a known
- * checkpoint does not use up the neighbour's allowance (checkpoint_word()). */
+/* Evaluates the checkpoint announcement `due` of neighbour b. checkpoint_word() limits how many new
+ * checkpoints a neighbour may announce. An announcement that repeats a known checkpoint does not
+ * count towards this limit. */
 static void hear_due(struct edges *es, struct neighbour *b, uint64_t due)
 {
     int64_t every_us = es->env->config.checkpoint_us;
@@ -394,13 +396,13 @@ void edges_delta(struct edges *es, const struct link *l, const struct wire_delta
     struct sketch_message sketch;
     struct neighbour *b = over(es, l);
     if (b == NULL)
-        return; /* The delta is ignored, because this peer has closed the edge since. */
+        return; /* This peer has closed the edge, so the delta is ignored. */
     switch (edge_check(&b->edge, d)) {
     case EDGE_REPEAT:
         return;
     case EDGE_STALE:
-        /* On a session, the EDGE of an epoch precedes its deltas. A delta of another epoch shows
-         * that the ends disagree, so a new EDGE is sent. */
+        /* On a session, the EDGE of an epoch precedes the deltas of this epoch. A delta of another
+         * epoch shows that the two ends are in different epochs, so a new EDGE is sent. */
         b->must_ask |= b->edge.state == EDGE_OPEN;
         return;
     case EDGE_VIOLATION:
@@ -498,9 +500,9 @@ void edges_heard(struct edges *es, const struct link *l)
     b->edge.state = EDGE_OPEN;
     env_debug(es->env, "edge to %s: PAUSED -> OPEN (the neighbour is heard again)",
               env_name(es->env, l->id));
-    /* While the edge was paused, nothing was sent, and a job may have committed an exchange for
-     * which the neighbour lacks the delta. Both deltas are sent again. The neighbour drops a delta
-     * that it has already applied. */
+    /* Nothing was sent while the edge was paused. A job may have committed an exchange in this
+     * time, and the neighbour lacks this peer's delta of it. Both latest deltas are therefore sent
+     * again. The neighbour drops a delta that it has already applied. */
     b->edge.resend_prev = b->edge.prev.payload != NULL;
     b->edge.resend_cur = b->edge.cur.payload != NULL;
     delayed_exchange_opened(&b->stale, &b->edge, b->open_us, es->env->now_us);

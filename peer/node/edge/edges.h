@@ -1,4 +1,5 @@
-/* peer/node/edge/edges.h -- the neighbours of a node in the graph, and the protocol of the edge to each.
+/* peer/node/edge/edges.h -- the neighbours of a node in the graph, and the protocol of the edge to
+ * each.
  *
  * struct edges owns all neighbours, in the order of the member table, and the protocol state of
  * each edge (gossip/exchange/edge.h). Only the files edges*.c, rounds.c, parts.c and
@@ -19,9 +20,9 @@
  *                  sent, and EDGE only after a while (edges_trust.c)
  *   any            the neighbour's model is final (edges_finish())              DONE
  *
- * An edge exists while the topology, which is computed from the present members, contains it. An
- * edge uses the session with its neighbour. If there is no session, edges_update() asks
- * sessions.h to call the neighbour.
+ * An edge exists while the topology, which is computed from the current members, contains it. An
+ * edge uses the session with its neighbour. If there is no session, edges_update() asks sessions.h
+ * to call the neighbour.
  *
  * The *round count* of a peer is the number of rounds that it has done: the rounds of training,
  * then those of the consensus phase. Fields and arguments that hold a round count are named `beat`
@@ -42,7 +43,7 @@
  * that one step of the node sends. */
 enum { EDGES_ROUNDS_MAX = 24, EDGES_PARTS_MAX = 64 };
 
-/* Contents of a BEAT message that a neighbour sent. */
+/* Contents of a BEAT message of a neighbour. */
 struct neighbour_word
 {
     uint64_t beat; /* Round count of the neighbour. 0: no BEAT has arrived. */
@@ -50,19 +51,20 @@ struct neighbour_word
     uint32_t settled;
 };
 
-/* The last BEAT message to a neighbour, kept to limit how often an equal one is repeated. */
+/* The last BEAT message to a neighbour. It is stored to limit how often an equal one is
+ * repeated. */
 struct neighbour_told
 {
     uint32_t link; /* Number of the session on which the BEAT was sent. */
     /* Round count of this peer, and round count of the next checkpoint (0: none), in the BEAT. */
     uint64_t beat, due;
-    /* settled: number of hops in the BEAT within which all peers are near the mean. n: number of
-     * times in a row that an equal BEAT was to be sent, including repetitions that were left
-     * out. */
+    /* settled: the number of hops in the BEAT, within which all peers are near the mean. n: number
+     * of times in a row that an equal BEAT was requested. Some of these repetitions are not
+     * sent. */
     uint32_t settled, n;
 };
 
-/* Fragments of the delta in the making that were sent to a neighbour before the DELTA message
+/* Fragments of an unfinished delta that were sent to a neighbour before the DELTA message
  * (parts.h). */
 struct neighbour_part
 {
@@ -77,14 +79,14 @@ struct neighbour
 {
     struct edge edge;
     const struct link *link; /* Session that the edge uses. NULL: there is none. */
-    bool wanted;             /* True: the topology of the present members contains the edge. */
+    bool wanted;             /* True: the topology of the current members contains the edge. */
     /* True: the consensus phase has begun, and only the topology of training contains the edge. Its
      * pending exchange is completed, and no new one begins (edges_last.c). */
     bool aside;
-    /* True: an EDGE message has to be sent, which asks the neighbour to open the edge. */
+    /* True: an EDGE message must be sent, which asks the neighbour to open the edge. */
     bool must_ask;
     int64_t lost_us; /* Time at which the session was lost. Valid while `link` is NULL. */
-    /* Last time at which the edge was OPEN or DONE. If it never was: time of its creation. */
+    /* Last time at which the edge was OPEN or DONE. If the edge never was: time of its creation. */
     int64_t open_us;
     uint64_t beat; /* Largest round count in an EDGE or BEAT since the edge last opened. */
     /* Last time at which the edge opened, a delta was accepted, or a BEAT raised the neighbour's
@@ -97,19 +99,19 @@ struct neighbour
     /* The neighbour's last announcement of a checkpoint, if this peer took it into account. */
     struct checkpoint_word word;
     struct delayed_exchange stale; /* Tells whether the edge mixes outdated replicas. */
-    /* True: this peer does not wait for the neighbour at present, and the user was informed. */
+    /* True: this peer does not wait for the neighbour now, and the user was informed. */
     bool excused;
-    bool was_excused; /* True: `excused` was true at some time since the edge exists. */
+    bool was_excused; /* True: `excused` has been true at some time since the edge was created. */
     /* Consensus step size of the edge after the last job. This is a copy, because the worker may
      * change edge.gamma while a job runs. */
     double gamma;
     /* In training, the edge stays closed until this time, because the neighbour was distrusted. */
     int64_t barred_us;
     uint32_t n_barred; /* Number of times that the edge was closed for distrust. */
-    /* True: the neighbour was distrusted, and WELL exchanges have not been completed since
+    /* True: the neighbour was distrusted, and fewer than WELL exchanges have been completed since
      * (edges_trust.c). */
     bool distrusted;
-    /* True: the edge stays closed in the consensus phase, unless the distrust ends before that
+    /* True: the edge stays closed in the consensus phase. Cleared if the distrust ends before that
      * phase. */
     bool for_good;
     /* Number of runaways of the edge (gossip/exchange/gamma.h) that were reported to the user. */
@@ -159,33 +161,34 @@ struct edges
     uint64_t due;  /* Round count of this peer's next checkpoint. 0: none. */
     /* Hops around this peer within which all peers are known to be under --final-drift. */
     uint32_t settled;
-    bool last;                  /* True: the consensus phase has begun. */
-    struct averaging_pass pass; /* Present averaging pass. Written by averaging_pass.c only. */
+    bool last; /* True: the consensus phase has begun. */
+    /* The averaging pass that is under way, or the last one. Written by averaging_pass.c only. */
+    struct averaging_pass pass;
     /* Speeds for --local-steps auto, measured in own jobs and received with deltas. */
     struct pace pace;
-    /* Round count of the earliest checkpoint after `beat` that neighbours announced, without
-     * announcements that checkpoint_word() rejects. 0 or at most `beat`: none. */
+    /* Round count of the earliest checkpoint that neighbours announced and checkpoint_word()
+     * accepted. 0: none. A value that is not after `beat` is past and means none, too. */
     uint64_t heard_due;
-    /* Round count of the earliest checkpoint after `beat` that neighbours announced, including
-     * announcements that checkpoint_word() rejects. */
+    /* Like heard_due, but includes announcements that checkpoint_word() rejected. */
     uint64_t heard_any;
     int64_t opened_us; /* Last time at which any edge of this peer opened. */
     /* Last time at which any edge of this peer opened, or a delta was accepted on one of them. */
     int64_t exchange_us;
-    uint64_t n_resets; /* Number of times that some edge began a new epoch after its first. */
+    /* Number of new epochs, over all edges, except the first epoch of each edge. */
+    uint64_t n_resets;
     /* Number of times that some edge was closed for distrust. Edges to neighbours that trained for
      * many more rounds than this peer are not counted. */
     uint64_t n_distrusted;
-    /* Last time at which this peer stopped waiting for a neighbour that it had always waited for
+    /* Last time at which this peer stopped waiting for a neighbour for which it had always waited
      * before. 0: never. */
     int64_t excused_us;
     /* EDGE messages that arrived before this peer could open the edge, by the session's index in
      * the session table. */
     struct early_edge early[NODE_LINKS_MAX];
-    /* Packets with fragments of deltas that the present step of the node sends. */
+    /* Packets with fragments of deltas that the current step of the node sends. */
     struct packet *part[EDGES_PARTS_MAX];
-    /* Number of elements of `part`, and number of bytes of the present job's delta that
-     * parts_send() has handled. */
+    /* n_parts: number of elements of `part`. parts_told: number of bytes of the current job's delta
+     * that parts_send() has handled. */
     size_t n_parts, parts_told;
     /* Total bytes of fragments that were sent before their delta was complete, over all edges. */
     uint64_t bytes_ahead;
@@ -203,7 +206,7 @@ void edges_edge_close(struct edges *es, const struct link *l);
 void edges_delta(struct edges *es, const struct link *l, const struct wire_delta *d);
 void edges_part(struct edges *es, const struct link *l, const struct wire_part *m);
 
-/* Records that a piece of a message arrived on session l, but not the whole message. */
+/* Records that part of a message, but not yet all of it, arrived on session l. */
 void edges_coming(struct edges *es, const struct link *l);
 /* Handles a BEAT message that arrived on session l. An invalid message ends the session. */
 void edges_beat(struct edges *es, const struct link *l, const struct wire_beat *m);
@@ -228,7 +231,7 @@ void edges_tick(struct edges *es);
 
 /* Returns whether the members have changed since the edges were chosen. */
 bool edges_outdated(const struct edges *es);
-/* Chooses the edges for the present members: adds new edges and drops unwanted ones. Must not be
+/* Chooses the edges for the current members: adds new edges and drops unwanted ones. Must not be
  * called while a job runs. */
 void edges_rebuild(struct edges *es);
 /* Brings all edges up to date: attaches sessions, sends EDGE messages, and sends deltas that are
@@ -239,25 +242,26 @@ void edges_update(struct edges *es);
 
 /* Sets edge i to DONE: no further exchange takes place. */
 void edges_finish(struct edges *es, size_t i);
-/* Sets this peer's round count to `beat`, the round count of its next checkpoint to `due` (0:
- * none), and the number of hops within which all peers are near the mean to `settled`. Sends the
- * three values as a BEAT to each neighbour with an open edge, unless a delta to this neighbour,
- * which carries the same values, is about to be sent. With the policy `async` no BEAT is sent. */
+/* Stores three values and announces them. beat: round count of this peer. due: round count of its
+ * next checkpoint; 0: none. settled: number of hops around this peer within which all peers are
+ * near the mean. A BEAT with these values is sent to each neighbour with an open edge, unless a
+ * delta to it, which carries the same values, is about to be sent. With the policy `async` no BEAT
+ * is sent. */
 void edges_say_beat(struct edges *es, uint64_t beat, uint64_t due, uint32_t settled);
-/* Sends the present values as a BEAT to neighbour b. The edge must be open. Equal BEATs are
- * repeated with decreasing frequency. */
+/* Sends the values that edges_say_beat() stored last as a BEAT to neighbour b. The edge must be
+ * open. Equal BEATs are repeated with decreasing frequency. */
 void edges_say_word(struct edges *es, struct neighbour *b);
 /* Starts the consensus phase. Chooses its edges if its topology differs from the topology of
  * training. To be called between jobs. */
 void edges_settle(struct edges *es);
 /* Records whether this peer has stopped waiting for neighbour i. The caller informs the user. */
 void edges_excuse(struct edges *es, size_t i, bool excused);
-/* Adds the task of edge i, that is, what the job does with this edge, to the job that is being
- * planned. */
+/* Adds the task of edge i to the job that is being planned. The task is what the job does with this
+ * edge. */
 void edges_join(struct edges *es, size_t i, const struct mixing_moment *now);
 /* Returns the state of edge i for sketches, to be used by the job that is being planned. */
 struct sketch_pair *edges_sketch(struct edges *es, size_t i);
-/* To be called after a job: copies the consensus step sizes of all edges to the neighbours'
+/* To be called after a job. Copies the consensus step size of each edge to the neighbour's field
  * `gamma`, and drops unwanted edges. */
 void edges_job_done(struct edges *es);
 /* Resets each edge whose two ends were found to have different replicas. */
@@ -266,55 +270,55 @@ void edges_reset_mismatched(struct edges *es);
  * each repetition, and clears the distrust of edges that have behaved well since (edges_trust.c).
  * skipped: number of rounds that this peer has skipped so far. */
 void edges_judge(struct edges *es, uint64_t skipped);
-/* Returns whether the edge to b is kept closed at present because it was distrusted. */
+/* Returns whether the edge to b is kept closed now because b was distrusted. */
 bool edges_bars(const struct edges *es, const struct neighbour *b);
 /* Returns whether b is known to be Byzantine (distrusted or quarantined) and its edge is not
  * open. */
 bool edges_found_out(const struct edges *es, const struct neighbour *b);
-/* Returns whether, since the last call, a runaway of edge i was found: the distance between its two
- * replicas grew without bound (gossip/exchange/gamma.h). */
+/* Returns whether a new runaway of edge i was found since the last call. In a runaway the distance
+ * between the two replicas grows without bound (gossip/exchange/gamma.h). */
 bool edges_new_runaway(struct edges *es, size_t i);
 
 /* ---- checkpoints (resume.h) ---- */
 
 /* Writes the state of all edges to a checkpoint. */
 void edges_write(struct edges *es, struct state *s);
-/* Chooses the edges for the present members, at round count `beat`. If the neighbours are the same
+/* Chooses the edges for the current members, at round count `beat`. If the neighbours are the same
  * as in the checkpoint, restores the state of the edges from the checkpoint. Otherwise all edges
  * start with a reset. */
 void edges_read(struct edges *es, uint64_t beat, struct state *s);
 
 /* ---- internal functions, for edges*.c only (edges_last.c) ---- */
 
-/* Marks the edges that only the topology of training contains (`aside`). n_vertices: number of
- * vertices of the present graph. */
+/* Sets `aside` for the edges that only the topology of training contains. n_vertices: number of
+ * vertices of the current graph. */
 void edges_set_aside(struct edges *es, size_t n_vertices);
 /* Stores a BEAT of neighbour b for neighbour_settled(). */
 void edges_hear_word(struct neighbour *b, const struct wire_beat *m);
 
 /* ---- questions ---- */
 
-/* Returns the specification of the present topology, which may differ between training and the
- * consensus phase. */
+/* Returns the specification of the topology that is used now. It may differ between training and
+ * the consensus phase. */
 const char *edges_topology(const struct edges *es);
 const struct neighbour *edges_at(const struct edges *es, size_t i);
-/* Returns the largest round count known of b, from its messages and from deltas that have arrived
- * but are not committed. */
+/* Returns the largest round count that b has announced in a message. Deltas that have arrived but
+ * are not committed count. */
 uint64_t neighbour_beat(const struct neighbour *b);
 /* Returns the number of hops around b within which all peers are known to be under --final-drift,
  * as announced in b's last committed delta or in a later BEAT. BEATs for round counts after `beat`
  * are ignored, because their time of arrival is not reproducible. */
 uint32_t neighbour_settled(const struct neighbour *b, uint64_t beat);
-/* Computes the spectral gap of the present graph and the momentum, if the graph is constant and they
- * were not computed yet. O(n) per step of an iteration on a graph of n members. Ends the node if
+/* Computes the spectral gap of the current graph, and the momentum, if the graph is constant and
+ * this was not done yet. Iterative; O(n) per iteration on a graph of n members. Ends the node if
  * memory is exhausted. */
 void edges_measure_gap(struct edges *es);
-/* Returns the spectral gap of the present graph's mixing matrix. 0: it was not computed. */
+/* Returns the spectral gap of the current graph's mixing matrix. 0: it was not computed. */
 double edges_gap(const struct edges *es);
 /* Returns the neighbour at the other end of session l, or NULL. */
 const struct neighbour *edges_of(const struct edges *es, const struct link *l);
-/* Returns whether some edge has a replica that is farther than `most`, relative to |x|, from the
- * model (run_context_lags()). */
+/* Returns whether the replica of some edge is farther from the model than `most`, relative to |x|
+ * (run_context_lags()). */
 bool edges_lag(const struct edges *es, double most);
 /* Returns whether an open edge mixes outdated replicas (delayed_exchange.h), so that mixing may
  * move models apart that were close. most2: squared distance that is small enough to ignore. */

@@ -2,10 +2,9 @@
  * carries it. */
 #include "peer/node/edge/edges.h"
 
-/* An equal BEAT may be sent this number of times on a session without a pause. The BEAT is repeated
- * because the neighbour may have had no edge to this peer when the first one arrived. After that,
- * only repetitions 16, 32, 64 and so on are sent, because BEATs may be queued behind a delta that
- * takes a minute. */
+/* The first AGAIN of equal BEATs on a session are all sent, because the neighbour may have had no
+ * edge to this peer when the first one arrived. After that, only repetitions 16, 32, 64 and so on
+ * are sent. Otherwise many BEATs would be queued behind a delta that takes a minute. */
 enum { AGAIN = 8 };
 
 static bool is_worth_saying(const struct edges *es, struct neighbour *b)

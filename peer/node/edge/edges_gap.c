@@ -1,4 +1,5 @@
-/* peer/node/edge/edges_gap.c -- the spectral gap of the present graph, and the momentum derived from it. */
+/* peer/node/edge/edges_gap.c -- computes the spectral gap of the current graph, and the momentum
+ * that follows from it. */
 #include "peer/node/edge/edges.h"
 
 void edges_measure_gap(struct edges *es)

@@ -15,9 +15,9 @@ static void graph_fields(struct edges *es, uint64_t *view, struct state *s)
     state_u64(s, &es->n_resets);
 }
 
-/* Reads or writes the identities of the neighbours. When reading, returns whether they are those of
- * the present edges. The result is false, for example, if an edge was waiting to be dropped when
- * the checkpoint was written. */
+/* Reads or writes the identities of the neighbours. When reading, returns whether the current edges
+ * have the same neighbours. They differ, for example, if an edge was waiting to be dropped when the
+ * checkpoint was written. */
 static bool same_ends(const struct edges *es, struct state *s)
 {
     uint64_t n = es->n;
@@ -62,8 +62,8 @@ void edges_read(struct edges *es, uint64_t beat, struct state *s)
     if (s->failed)
         return;
     es->beat = beat;
-    /* edges_rebuild() adds 1 to `built`, the number of graphs built. The value in the checkpoint is
-     * thereby restored. */
+    /* edges_rebuild() adds 1 to `built`, the number of graphs built. With the 1 subtracted here,
+     * the result is the value in the checkpoint. */
     es->place.built--;
     edges_rebuild(es);
     if (es->env->over || !same_ends(es, s) || es->view != view)

@@ -15,7 +15,7 @@
 
 #include "peer/node/mark.h"
 
-/* Number of exchanges since the edge was opened again after which the distrust ends. */
+/* The distrust ends after this number of exchanges since the edge was opened again. */
 enum { WELL = 32 };
 
 static bool last_phase(const struct edges *es)
@@ -34,10 +34,10 @@ bool edges_found_out(const struct edges *es, const struct neighbour *b)
     return known && b->edge.state != EDGE_OPEN;
 }
 
-/* Returns whether b has trained for more than 5/4 of this peer's rounds. The filter compares b's
- * model with this peer's distance from the initial model, which is too short a measure if this peer
- * was stopped, skipped rounds or, without lock step, was slower. The result depends on b's own
- * claim, so it selects only the message and whether the closure is counted. */
+/* Returns whether b has trained for more than 5/4 of this peer's rounds. The filter measures how
+ * far b's model is away in units of this peer's distance from the initial model. This unit is too
+ * small if this peer was stopped, skipped rounds or, without lock step, was slower. The result
+ * depends on b's own claim, so it selects only the message and whether the closure is counted. */
 static bool is_ahead(const struct edges *es, const struct neighbour *b, uint64_t skipped)
 {
     uint64_t own = es->workshop->mixing.announced.run_round;

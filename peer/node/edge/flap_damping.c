@@ -5,11 +5,11 @@
 
 #include <math.h>
 
-/* Half-life of the penalty, and two limits of the penalty, in seconds. A neighbour is flapping from
- * a penalty above `most_s` until it is `least_s` or less. */
+/* Half-life of the penalty, and two limits of the penalty, in seconds. A neighbour becomes flapping
+ * when its penalty exceeds `most_s`, and stable when the penalty is `least_s` or less. */
 static const double half_life_s = 10, most_s = 3, least_s = 1;
-/* Half-life, in seconds, with which the count of absences decays. A neighbour is absent repeatedly
- * if the count is above `often`. */
+/* Half-life of the count of absences, in seconds. A count above `often` means that the neighbour
+ * was absent several times recently. */
 static const double n_half_life_s = 60, often = 1.4;
 
 struct flap_damping flap_damping_begun(int64_t now_us)

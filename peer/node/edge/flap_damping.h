@@ -11,7 +11,7 @@
  * Examples: a neighbour that is absent for half of the time has a penalty of about 7 s. A single
  * absence of less than 3 s never leads to `flapping`.
  *
- * The number of absences is counted too and decays with a half-life of 60 s. It only selects the
+ * The absences are also counted. The count decays with a half-life of 60 s and only selects the
  * text of the message about the neighbour (wait_log.c).
  */
 #ifndef PEER_NODE_EDGE_FLAP_DAMPING_H
@@ -27,8 +27,8 @@ struct flap_damping
     int64_t at_us;    /* Time of the last update. */
     bool flapping;    /* True: the penalty is too high, so this peer does not wait for it. */
     bool away;        /* True: the neighbour is absent now. */
-    int64_t since_us; /* Start of the present or last absence. */
-    int64_t away_us;  /* Length of the present or last absence until now. */
+    int64_t since_us; /* Start of the current or last absence. */
+    int64_t away_us;  /* Length of the current or last absence so far. */
     double n;         /* Decayed number of absences at time at_us. */
 };
 
@@ -41,7 +41,8 @@ struct flap_damping flap_damping_begun(int64_t now_us);
  * absence if `away` is true. */
 void flap_damping_look(struct flap_damping *a, bool away, int64_t there_us, int64_t now_us);
 
-/* Returns whether the neighbour became absent repeatedly, for example twice within 79 s. */
+/* Returns whether the neighbour was absent several times recently. Two absences count as several if
+ * they begin less than 79 s apart. */
 bool flap_damping_often(const struct flap_damping *a);
 
 #endif

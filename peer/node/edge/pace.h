@@ -13,15 +13,15 @@
  * Deltas carry `mean`. Each received value moves this peer's estimate towards it, and also slightly
  * towards `own`. The members need not be counted, and members that left are forgotten. Estimates of
  * neighbours agree to a few per cent. In a large graph, estimates of distant peers differ, because
- * each peer weighs its own neighbourhood more. A received value is limited to a factor of 16 from
- * `own`. A false value can make neighbours do from 1 to RUN_STEPS_MORE H steps per round and has no
- * other effect.
+ * each peer weighs its own neighbourhood more. A received value is limited to between own / 16 and
+ * 16 own. A false value can change the number of steps of neighbours, from 1 to RUN_STEPS_MORE H,
+ * and has no other effect.
  *
  * A peer with more local steps would have a larger weight in the common model. FedNova (Wang et al.
  * 2020, "Tackling the Objective Inconsistency Problem", section 4) divides each peer's update by
- * its number of steps and multiplies it by the mean number. This peer does the same, with a factor
- * of at most 2: for example, multiplying the update of a few steps by 5 is like 5 times the
- * learning rate.
+ * its number of steps and multiplies it by the mean number. This peer does the same, but with a
+ * factor of at most 2. A larger factor is risky: to multiply the update of a few steps by 5 is like
+ * training with 5 times the learning rate.
  */
 #ifndef PEER_NODE_EDGE_PACE_H
 #define PEER_NODE_EDGE_PACE_H

@@ -1,4 +1,5 @@
-/* peer/node/edge/parts.c -- sends fragments of deltas, and records which edge got how many bytes. */
+/* peer/node/edge/parts.c -- sends fragments of deltas, and records how many bytes were sent over
+ * each edge. */
 #include "peer/node/edge/parts.h"
 
 #include <assert.h>

@@ -16,8 +16,8 @@
 
 #include "peer/node/edge/edges.h"
 
-/* Sends the fragment of the delta that has become ready to each neighbour that can take it. n:
- * number of bytes at the end of the present job's delta that are encoded. */
+/* Sends the newly encoded fragment of the delta to each neighbour that can take it. n: number of
+ * bytes at the end of the current job's delta that are encoded. */
 void parts_send(struct edges *es, size_t n);
 /* Called before the delta `sent` is sent to neighbour b. If fragments of it were sent, sends the
  * rest as a fragment, too. Returns true if the neighbour then has the whole payload, so that the

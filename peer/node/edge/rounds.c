@@ -1,4 +1,5 @@
-/* peer/node/edge/rounds.c -- this peer's edges in each round of a topology that changes by round. */
+/* peer/node/edge/rounds.c -- computes this peer's edges in each round of a topology that changes by
+ * round. */
 #include "peer/node/edge/rounds.h"
 
 #include "peer/node/membership/member_counts.h"
@@ -17,7 +18,7 @@ static struct neighbour *partner(const struct edges *es, uint32_t vertex)
 }
 
 /* Sets the field `turn` of all neighbours: the weight of the edge in each round. A vertex without
- * an edge is skipped. In this case memory for the edge was not available, and the node ends. */
+ * an edge is skipped: memory for the edge was exhausted, and the node is ending. */
 static void take_turns(struct edges *es, const struct round_schedule *r, uint32_t self)
 {
     for (size_t i = 0; i < r->first[r->n_rounds]; i++) {

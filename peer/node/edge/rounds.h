@@ -13,10 +13,11 @@
  * because only complete passes are exact. If whole models are sent, each pass is followed by rounds
  * without exchanges (averaging_pass.h).
  *
- * The two deltas of an exchange say its weight, and the smaller one is used. Both ends therefore
- * use the same weight, even while they know different members, and the mean is kept. One end may
- * have made a delta for an edge that the other end does not use in the round. The other end then
- * answers in its next job. Otherwise the exchange would wait for a whole pass and be outdated.
+ * Both deltas of an exchange contain a mixing weight, and the smaller weight is used. Both ends
+ * therefore use the same weight, even while they know different members, and the mean is kept. If
+ * one end makes a delta for an edge that the other end does not use in the round, the other end
+ * makes its delta in its next job. Otherwise the exchange would wait for a whole pass and be
+ * outdated.
  */
 #ifndef PEER_NODE_EDGE_ROUNDS_H
 #define PEER_NODE_EDGE_ROUNDS_H
