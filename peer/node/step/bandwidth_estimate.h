@@ -1,4 +1,5 @@
-/* peer/node/step/bandwidth_estimate.h -- estimates the bandwidth of the slowest edge, for --bandwidth.
+/* peer/node/step/bandwidth_estimate.h -- estimates the bandwidth of the slowest edge, for
+ * --bandwidth.
  *
  * The estimate sets the lower bound (the floor) of the codec level of --compress auto. The rule is
  * in gossip/exchange/uplink.h.
@@ -8,10 +9,10 @@
  *   compute time of jobs with local steps            bandwidth_estimate_worked()
  *   fixed rate in bytes/s, shared by all open edges  --bandwidth RATE
  *
- * bandwidth_estimate_look() combines the figures since the previous look. With --bandwidth auto, it
+ * bandwidth_estimate_look() combines the figures since its previous call. With --bandwidth auto, it
  * needs new figures of every open edge, because the slowest edge decides. Without figures the floor
- * stays 0, and the consensus distance alone chooses the level. This is the case with --bandwidth
- * off, in the simulator, and on systems that do not report acknowledged bytes.
+ * stays 0, and the consensus distance alone chooses the level. There are no figures with
+ * --bandwidth off, in the simulator, and on systems that do not report acknowledged bytes.
  *
  * The struct belongs to the job (job.h). Only the loop thread uses it.
  */
@@ -51,7 +52,8 @@ struct bandwidth_estimate
 /* Initialises *g without any figures. Called again when a run is given up. */
 void bandwidth_estimate_init(struct bandwidth_estimate *g);
 
-/* Takes a CARRIED event: what a session has carried since its previous CARRIED event. */
+/* Handles a CARRIED event, which reports what a session has carried since its previous CARRIED
+ * event. */
 void bandwidth_estimate_carried(struct bandwidth_estimate *g, const struct edges *es,
                                 const struct node_event *ev);
 
@@ -59,8 +61,8 @@ void bandwidth_estimate_carried(struct bandwidth_estimate *g, const struct edges
 void bandwidth_estimate_worked(struct bandwidth_estimate *g, int64_t us);
 
 /* Called when a job of training is planned in round `now`. If all figures have arrived (with
- * --bandwidth RATE: if 1 s has passed), updates the lower bound of the codec level, and the prices
- * of the levels `l`. */
+ * --bandwidth RATE: if 1 s has passed), sets the lower bound of the codec level, and the price of
+ * each level, in *l. */
 void bandwidth_estimate_look(struct bandwidth_estimate *g, const struct edges *es,
                              struct codec_levels *l, uint64_t now);
 

@@ -9,8 +9,8 @@
 
 enum {
     FIRST = 10,   /* Number of first losses from which loss_mean is computed. */
-    LEAST = 30,   /* In runs with fewer rounds only clear cases count as diverged. */
-    ENOUGH = 100, /* In runs with fewer rounds a model is not expected to have learnt anything. */
+    LEAST = 30,   /* A run with fewer rounds counts as diverged only in clear cases. */
+    ENOUGH = 100, /* A run with fewer rounds is not expected to have learnt anything. */
     /* Samples below which an accuracy may equal the share of the most frequent label by chance. */
     TESTED = 100,
     STREAK = 10 /* In long runs, this number of far too high losses in a row proves divergence. */
@@ -18,7 +18,8 @@ enum {
 
 /* Weight of the newest loss in the moving averages of a peer's training. */
 static const double newest_weight = 0.1;
-/* A loss of fewer samples than this has less weight in the moving average of the losses. */
+/* A loss that is the mean of fewer samples than this has less weight in the moving average of the
+ * losses. */
 static const double steady_samples = 64;
 /* A round counts as worse than an untrained model if its loss is this far above the initial loss,
  * in nats. */
@@ -31,8 +32,8 @@ static const double clear_factor = 3;
 /* In nats. The first loss may be low by chance, so this value, divided by the square root of the
  * number of its samples, is added to it. */
 static const double noise_nats = 2;
-/* A final loss is no success if it is lower than the loss of guessing by at most this share,
- * because unequal class sizes and chance give as much. */
+/* The final loss must be below the loss of guessing by more than this share of it. A smaller gain
+ * may come from unequal class sizes or from chance. */
 static const double guess_share = 0.01;
 /* The models of the peers are too far apart if their relative drift is above this. */
 static const double far_apart = 1;

@@ -8,19 +8,20 @@
  *   loss       In a run of 30 rounds or more: the loss was one nat above the initial loss in most
  *              of the last ten or twenty rounds. Such a model is worse than an untrained one. The
  *              mean of the losses would depend too much on rare large losses of small batches.
- *   clear      In a run of 30 rounds or more: the last ten losses were all three times the initial
+ *   clear In a run of 30 rounds or more: the last ten losses were all three times the initial
  *   loss       loss, and one nat above it. In a shorter run: the last third of the losses, and at
  *              least two of them.
  *   distance   In the last tenth of training the relative drift was above 1, and the drift was
  *              three times its largest value in the third quarter. Mixing no longer held the models
  *              together.
  *
- * The initial loss is the lesser of two values, so that a divergence within the first ten rounds
- * does not raise it: the mean of the first ten losses, and the very first loss. As the first loss
- * may be low by chance, 2 nats / sqrt(number of its samples) are added to it.
+ * The initial loss is the lesser of two values: the mean of the first ten losses, and the very
+ * first loss. A divergence within the first ten rounds would raise the mean, but not the very first
+ * loss. As the first loss may be low by chance, 2 nats / sqrt(number of its samples) are added to
+ * it.
  *
- * The drift at the end of a run says nothing about this, because the consensus phase makes any
- * models equal, also bad ones.
+ * The drift at the end of a run does not show a divergence, because the consensus phase makes all
+ * models equal, even bad ones.
  */
 #ifndef PEER_NODE_STEP_DIVERGENCE_H
 #define PEER_NODE_STEP_DIVERGENCE_H
@@ -44,10 +45,11 @@ struct divergence
     double above;
     uint64_t n_losses;  /* Number of losses so far. */
     uint64_t n_samples; /* Number of samples of the first loss. */
-    uint64_t n_clear;   /* Number of newest losses in a row that were all far too large. */
-    double xi_half;     /* Largest drift Xi in the third quarter of training. NaN: not known. */
-    /* Largest relative drift in the last tenth of training. Only figures count whose absolute drift
-     * Xi is above three times xi_half. INFINITY: the length of the mean model is not known. NaN:
+    /* Number of losses in a row, up to the newest one, that were far too large. */
+    uint64_t n_clear;
+    double xi_half; /* Largest drift Xi in the third quarter of training. NaN: not known. */
+    /* Largest relative drift in the last tenth of training, among the figures with an absolute
+     * drift Xi above three times xi_half. INFINITY: the length of the mean model is not known. NaN:
      * there is no such figure. */
     double drift;
     uint64_t drift_round; /* Round at whose start `drift` was measured. */
@@ -60,10 +62,9 @@ void divergence_init(struct divergence *v);
  * round. Must be called in the order of the rounds. */
 void divergence_loss(struct divergence *v, uint64_t round, double loss, uint64_t n_samples);
 
-/* Adds a drift figure: the drift Xi of the models at the start of `round`, and `relative`, the
- * drift divided by the length of the mean model. n_rounds: length of the run. `relative` not finite
- * while xi is finite: the length of the mean model is not known. A figure may be added more than
- * once. */
+/* Adds a drift figure. xi: the drift Xi of the models at the start of `round`. relative: the drift
+ * divided by the length of the mean model; not finite, while xi is: this length is not known.
+ * n_rounds: length of the run. A figure may be added more than once. */
 void divergence_drift(struct divergence *v, double xi, double relative, uint64_t round,
                       uint64_t n_rounds);
 

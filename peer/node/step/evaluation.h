@@ -32,7 +32,7 @@ enum {
 #define EVALUATION_SPEED                                                                           \
     3.0 /* Number of samples assumed to be evaluated in the time of training on one sample. */
 
-/* Rule that says after which rounds a model is evaluated, and on how many samples. */
+/* After which rounds a model is evaluated, and on how many samples. */
 struct evaluation
 {
     uint64_t every; /* Number of rounds between two evaluations. 0: `parts` decides. */

@@ -21,8 +21,9 @@ bool graceful_stop_waits(struct graceful_stop *h, struct phases *ph)
     }
     if (now_us - h->since_us >= GRACEFUL_STOP_US)
         return false;
-    /* Some members have left without the new checkpoint and have only the previous one. A new one
-     * would be of no use, so this peer ends with the previous one, too. */
+    /* Some members have left before the new checkpoint and have only the previous one. The new
+     * checkpoint would not be common to all members, so this peer ends with the previous one,
+     * too. */
     if (c->taken == h->before && ph->edges->place.n < c->n_members) {
         c->asked = false;
         c->due = 0;

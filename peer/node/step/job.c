@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* PARTS_MAX: most fragments of a delta that are sent early, because a neighbour's queue has room
- * for these and the rest of the delta. */
+/* PARTS_MAX: maximum number of fragments of a delta that are sent early. A neighbour's queue has
+ * room for these and for the rest of the delta. */
 enum { PARTS_MAX = 3 };
 
 void job_init(struct job *j, struct env *env, struct run_context *w, struct edges *es,
@@ -53,8 +53,8 @@ void job_share(struct job *j)
     if (count > j->cap_keys) {
         uint64_t *keys = realloc(j->keys, count * sizeof *keys);
         if (keys == NULL)
-            /* The old assignment of samples stays in use. It is valid, because every sample has an
-             * owner. */
+            /* Memory is exhausted. The old assignment of samples stays in use and is still valid,
+             * because every sample has an owner. */
             return;
         j->keys = keys;
         j->cap_keys = count;
@@ -92,20 +92,22 @@ static void plan_snapshot(struct job *j)
         j->snapshot = packet_get(&j->workshop->models);
 }
 
-/* Ends the node, because it cannot continue with exchanges that are only half planned. */
+/* Ends the node. Memory is exhausted, and a job cannot run if only a part of its exchanges is
+ * planned. */
 static void no_memory(struct job *j)
 {
     env_note(j->env, NOTE_ERROR, "out of memory for a job");
     env_end(j->env, 1);
 }
 
-/* Copies what the worker must know of the edges, because the loop thread may change them. */
+/* Copies what the worker must know of the edges, because the loop thread may change the edges
+ * during the job. */
 static void set_moment(struct job *j)
 {
     struct edges *es = j->edges;
     size_t count = 0;
-    /* Sketches that are averaged by gossip need the spectral gap. After a fault, if
-     * mixing_undisturbed() is false, the drift comes from a tree aggregation, which does not need
+    /* Sketches that are averaged by gossip need the spectral gap. After a fault
+     * (mixing_undisturbed() is false) the drift comes from a tree aggregation, which does not need
      * the gap. In the consensus phase phases.c computes the gap. */
     if (mixing_undisturbed(&j->workshop->mixing))
         edges_measure_gap(es);
@@ -123,7 +125,7 @@ static void set_moment(struct job *j)
         const struct neighbour *b = edges_at(es, i);
         const struct edge *e = &b->edge;
         if (e->state != EDGE_DONE && e->opened)
-            /* This includes edges that were open earlier and are paused now. */
+            /* The list includes edges that were open earlier and are paused now. */
             j->pairs[count++] = edges_sketch(es, i);
         missing |= e->state != EDGE_DONE && !e->opened && b->wanted && !b->aside;
     }
@@ -190,8 +192,9 @@ static void plan_training(struct job *j)
     j->compute_us = j->mix_us = j->evaluate_us = 0;
 }
 
-/* Warns if fewer edges are open than --byzantine needs. Clipping then stops almost all exchange.
- * Neighbours that are proven Byzantine already count as tolerated. */
+/* Warns if fewer edges are open than --byzantine needs, because clipping then stops almost all
+ * exchange. Neighbours that are proven Byzantine count among the N members that --byzantine N
+ * tolerates. */
 static void tell_few(struct job *j, uint32_t degree)
 {
     uint32_t tolerate = j->workshop->run.tolerate, n_barred = j->workshop->mixing.n_barred;
@@ -206,8 +209,8 @@ static void tell_few(struct job *j, uint32_t degree)
 }
 
 /* Returns the momentum of exchanges in the consensus phase, in units of 1 / WIRE_MOMENTUM_ONE. 0:
- * none. With --byzantine there is none, because momentum would amplify the pull of a Byzantine
- * neighbour. Without lock step the best value is not known. */
+ * no momentum. With --byzantine it is 0, because momentum would amplify the pull of a Byzantine
+ * neighbour. Without lock step it is 0, because the best value is not known. */
 static uint32_t momentum(const struct job *j)
 {
     const struct run *run = &j->workshop->run;
@@ -322,9 +325,9 @@ static void weigh_steps(const struct job *j)
         x[i] = w->before[i] + weight * (x[i] - w->before[i]);
 }
 
-/* Called on the worker when the layers from parameter `from` on have their final values. Encodes
- * them and announces the fragment to the loop thread. `from` 0: the local steps are over, and
- * encode() makes the rest of the delta. */
+/* Called on the worker thread when all parameters from index `from` on have their final values.
+ * Encodes them and announces the fragment to the loop thread. `from` 0: the local steps are over,
+ * and encode() makes the rest of the delta. */
 static void layers_done(void *self, size_t from)
 {
     struct job *j = self;
@@ -339,9 +342,9 @@ static void layers_done(void *self, size_t from)
     j->env->config.part(j->env->config.part_self, n);
 }
 
-/* Called on the worker after each batch. Reports progress in evaluations and in the first job,
- * because the job watchdog does not know in advance how long they take. Any other job that takes
- * too long, compared with earlier jobs, counts as stalled. */
+/* Called on the worker thread after each batch. Reports progress in evaluations and in the first
+ * job, because the job watchdog does not know in advance how long they take. No other job reports
+ * progress, so it counts as stalled if it takes much longer than earlier jobs. */
 static void batch_done(void *self)
 {
     struct job *j = self;
@@ -405,8 +408,8 @@ static void encode(struct job *j)
     mask_momentum(w);
 }
 
-/* Computes the evidence of the final model: the model as it is stored, rounded to 16 bits where the
- * trainer holds 16-bit values. */
+/* Computes the evidence of the final model. It is computed from the model as it is stored, that is,
+ * rounded to 16 bits where the trainer holds 16-bit values. */
 static void collect_evidence(struct job *j)
 {
     const struct mixing *m = &j->workshop->mixing;
@@ -484,7 +487,7 @@ void job_over(struct job *j)
 static void serve_snapshot(struct job *j)
 {
     if (j->snapshot != NULL && j->snapshot->len == 0)
-        /* An empty copy was reserved, but not needed, because no drift window began in this job. */
+        /* The packet for the copy was not filled, because no drift window began in this job. */
         packet_release(j->snapshot);
     else if (j->snapshot != NULL)
         model_server_serve(j->orders, j->snapshot, j->round);
@@ -505,7 +508,7 @@ static void tell_rollback(struct job *j)
         rollback_why(r, j->figures.diverged);
 }
 
-/* Returns whether the model cannot be encoded, and then reports that it diverged. */
+/* Returns whether the model cannot be encoded. If so, reports that it diverged. */
 static bool cannot_be_sent(struct job *j)
 {
     if (!j->workshop->mixing.diverged)

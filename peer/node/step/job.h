@@ -1,4 +1,5 @@
-/* peer/node/step/job.h -- the worker's job: plans it, does it on the worker thread, reports its results.
+/* peer/node/step/job.h -- the worker's job: plans it, does it on the worker thread, reports its
+ * results.
  *
  *   idle --job_start() or job_last()--> working --job_work(), on the worker--> job_over(),
  *    ^                                                                         job_done()
@@ -18,9 +19,10 @@
  *                            encode  send Q(x - a)
  *                 2nd job:   steps   x += local steps
  *
- * With --overlap 1 the next round therefore mixes by the models before the local steps, and adds
- * the result to the local steps. In both orders an exchange is equal and opposite at its two ends,
- * so the mean of the models is kept.
+ * With --overlap 1 the deltas therefore describe the models before the local steps. The next round
+ * computes its correction gamma w (b - a) from them, and adds it to the model after the local
+ * steps. In both orders an exchange is equal and opposite at its two ends, so the mean of the
+ * models is kept.
  *
  * With --overlap layer a round is one job with the numbers of --overlap 0. Fragments of its deltas
  * are sent during the backward pass of the last local step (parts.h).
@@ -46,7 +48,7 @@ enum job_part {
     JOB_STEPS  /* The second of two jobs of a round with --overlap 1: evaluation and local steps. */
 };
 
-/* The present or last job of a peer, and what is kept from one job to the next. */
+/* The job of a peer that runs now or ran last, and what is kept from one job to the next. */
 struct job
 {
     struct env *env;
@@ -55,23 +57,25 @@ struct job
     struct phases *phases;
     struct model_server *orders;
     bool working;       /* True: a job has been started and its end was not reported yet. */
-    enum job_part part; /* The part of the round that the present or last job does. */
+    enum job_part part; /* The part of the round that the current or last job does. */
 
-    /* True: in the last job too few edges were open for --byzantine, and the user was warned. */
+    /* True: in the last job fewer edges were open than --byzantine needs, and the user was
+     * warned. */
     bool few;
     bool first; /* True: this peer has done no round of the run before this job. */
-    /* steps: the round to which this job belongs takes local steps. evaluate: that round evaluates
-     * the model. With --overlap 1 both values are equal for the two jobs of the round. */
+    /* steps: the round to which this job belongs takes local steps. evaluate: the round evaluates
+     * the model. With --overlap 1 the two jobs of a round have the same values. */
     bool steps, evaluate;
-    uint32_t n_steps;          /* Number of local steps of the round. */
-    uint64_t round;            /* Rounds of training that were over when the job was planned. */
+    uint32_t n_steps; /* Number of local steps of the round. */
+    /* Number of rounds of training that were over when the job was planned. */
+    uint64_t round;
     uint64_t evaluate_samples; /* Number of samples to evaluate. 0: all held-out samples. */
     uint64_t evaluate_beat;    /* Round count of the model that is evaluated. */
     /* Copy of the model for the model server, which the worker fills after mixing. NULL: no model
      * was requested. */
     struct packet *snapshot;
     bool at_window;    /* True: the copy is made only if a drift window begins with this job. */
-    bool members;      /* True: the trainer has not received the present keys[] yet. */
+    bool members;      /* True: the trainer has not received the current keys[] yet. */
     int members_error; /* Result of the last attempt to pass keys[] to the trainer: 0 or -ENOMEM. */
     uint64_t *keys;    /* Hashes of the names of all live members, for --shard auto. Owned. */
     size_t n_keys, cap_keys;
@@ -92,12 +96,15 @@ struct job
     struct rollback rollback;
     int64_t (*clock_us)(void); /* The worker's clock: monotonic, in microseconds. */
     int64_t signed_us; /* Time of the job's last progress report, or its start, by clock_us(). */
-    /* True: the job is long for a known reason, so the worker reports its progress. */
+    /* True: the job may be long for a known reason, so the worker reports its progress. */
     bool signs;
-    size_t told;      /* Encoded bytes of the present delta that the worker has announced. */
-    uint32_t n_parts; /* Number of fragments of the delta that the worker has announced. */
-    bool ran_away; /* True: training diverged in this job, and x is the model of rollback.round. */
-    bool last;     /* True: this is the last job of the run, which computes `evidence`. */
+    /* Number of encoded bytes of this job's delta that the worker has announced to the loop
+     * thread. */
+    size_t told;
+    uint32_t n_parts; /* Number of fragments of this job's delta that the worker has announced. */
+    /* True: training diverged in this job, and x was set back to the model of rollback.round. */
+    bool ran_away;
+    bool last; /* True: this is the last job of the run, which computes `evidence`. */
     struct finish_evidence evidence; /* Evidence of the final model, for the certificate. */
     struct node_progress figures;    /* Figures that jobs produce, for drivers (node_progress()). */
 };
@@ -105,18 +112,18 @@ struct job
 /* Initialises *j. All pointers are borrowed and must outlive *j. */
 void job_init(struct job *j, struct env *env, struct run_context *w, struct edges *es,
               struct phases *ph, struct model_server *o);
-/* Frees all that belongs to the present run, because the run is given up or the node is closed. No
- * job may be running. */
+/* Frees everything that belongs to the run. Called when the run is given up or the node is closed.
+ * No job may be running. */
 void job_close(struct job *j);
 
-/* Assigns the samples to the members that are live now (--shard auto). The next job passes the
+/* Assigns the samples to the members that are alive now (--shard auto). The next job passes the
  * assignment to the trainer. */
 void job_share(struct job *j);
 
-/* Plans a job of the present phase and requests it from the driver. Without memory the node
- * ends. */
+/* Plans a job of the current phase and requests it from the driver. If memory is exhausted, the
+ * node ends. */
 void job_start(struct job *j);
-/* Plans the last job, which exchanges nothing: it measures the drift and evaluates the model on all
+/* Plans the last job. It exchanges nothing, measures the drift, and evaluates the model on all
  * samples. */
 void job_last(struct job *j);
 /* Does the job. Called on the worker thread. clock_us: a monotonic clock, in microseconds. */
@@ -141,7 +148,7 @@ bool job_is_half_done(const struct job *j);
 void job_go_on(struct job *j);
 
 /* Judges the whole training before the last job and warns if it diverged or if nothing was learnt.
- * A small consensus distance does not show that the model is good. */
+ * This is needed because a small consensus distance does not show that the model is good. */
 void job_judge(struct job *j);
 /* Returns whether training, or mixing in the consensus phase, has diverged. */
 bool job_diverged(const struct job *j);

@@ -1,4 +1,5 @@
-/* peer/node/step/job_figures.c -- turns the results of a job into figures for users. A part of job.c. */
+/* peer/node/step/job_figures.c -- turns the results of a job into figures for users. Belongs to
+ * job.c. */
 #include "peer/node/step/job.h"
 
 #include <math.h>
@@ -18,7 +19,7 @@ static double mean_gamma(const struct edges *es)
     return count > 0 ? sum / (double)count : (double)NAN;
 }
 
-/* Returns whether the drift figure comes from a tree aggregation in the consensus phase. */
+/* Returns whether the latest drift figure comes from a tree aggregation in the consensus phase. */
 static bool surveyed_last(const struct job *j)
 {
     const struct mixing *m = &j->workshop->mixing;
@@ -61,9 +62,10 @@ void job_report(struct job *j)
     p->relative_drift = k->figures.relative;
     p->drift_round = k->figures.round;
     p->own_distance = k->figures.own;
-    /* The final figure is the last tree aggregation of the consensus phase, if there is one.
-     * Otherwise it is the bound on this peer's distance, because the last drift window may be old.
-     * The bound is also used if an averaging pass was exact, or if sketches are not trusted. */
+    /* The final drift figure is that of the last tree aggregation of the consensus phase, if there
+     * is one. Otherwise it is the bound on this peer's distance, because the last drift window may
+     * be old. The bound is also used if an averaging pass was exact, or if sketches are not
+     * trusted. */
     bool passed = j->edges->pass.over;
     bool doubted = j->phases->chain.counts || passed;
     if (j->phases->phase == NODE_FINISHING && surveyed_last(j) && !doubted) {

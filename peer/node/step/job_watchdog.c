@@ -4,9 +4,9 @@
 #include "peer/node/mark.h"
 #include "peer/node/membership/member_counts.h"
 
-/* The usual wait of lock step is an average over PACE_ROUNDS rounds. A single wait counts as at
- * most PACE_MOST times the average plus USUAL_WAIT_US. Because of USUAL_WAIT_US the average can
- * grow from 0. */
+/* The usual wait of lock step is an average over PACE_ROUNDS rounds. A single wait is limited to
+ * PACE_MOST times the average plus USUAL_WAIT_US. Without USUAL_WAIT_US an average of 0 could never
+ * grow. */
 enum { PACE_ROUNDS = 16, PACE_MOST = 4 };
 
 /* A job hangs if it exceeds all of --straggler-timeout, LIMIT_JOBS times the mean job and
@@ -51,13 +51,13 @@ void phases_sign(struct phases *ph)
     ph->signed_us = ph->env->now_us;
 }
 
-/* Returns the state in this peer's member record while its worker is not stalled. */
+/* Returns the state that this peer's member record has while its worker is not stalled. */
 static enum record_state standing(const struct phases *ph)
 {
     return ph->phase < NODE_CONSENSUS ? RECORD_RUNNING : RECORD_TRAINED;
 }
 
-/* The last job of the run has no limit. It evaluates on the whole test set and may be long, but no
+/* The last job of the run has no limit: it evaluates on the whole test set and may be long, but no
  * member waits for it. */
 void phases_watch_job(struct phases *ph)
 {
@@ -88,8 +88,8 @@ void job_watchdog_done(struct phases *ph, int64_t took_us)
     }
 }
 
-/* A wait for an absent neighbour is not typical, so it is cut to a small multiple of the average.
- * The first waits count in full, because there is no reliable average yet. */
+/* A wait for an absent neighbour is not typical, so each wait is limited to a small multiple of the
+ * average. The first waits count in full, because there is no reliable average yet. */
 void job_watchdog_learn_pace(struct phases *ph, const struct schedule_view *v)
 {
     int64_t most_us = PACE_MOST * ph->usual_us + USUAL_WAIT_US;
@@ -100,8 +100,8 @@ void job_watchdog_learn_pace(struct phases *ph, const struct schedule_view *v)
     ph->usual_us += ((measure ? v->idle_us : most_us) - ph->usual_us) / ph->n_paced;
 }
 
-/* The consensus phase waits for a while, because most stalled workers recover within seconds. Their
- * models then take part in the consensus. */
+/* The consensus phase waits for stalled workers for a limited time, because most of them recover
+ * within seconds. Their models then take part in the consensus. */
 bool job_watchdog_awaits(struct phases *ph)
 {
     if (ph->phase != NODE_CONSENSUS || !member_counts_hang(ph->env))

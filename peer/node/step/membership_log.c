@@ -1,4 +1,5 @@
-/* peer/node/step/membership_log.c -- compares member states with the printed ones, prints changes. */
+/* peer/node/step/membership_log.c -- compares the states of members with those printed last, and
+ * prints the changes. */
 #include "peer/node/step/membership_log.h"
 
 #include <stdio.h>
@@ -7,7 +8,8 @@
 
 enum {
     /* Maximum number of messages about one member in a short time. A death and a return need three:
-     * silent, dead, back. A member gains one more message in each MEMBERSHIP_LOG_US. */
+     * silent, dead, back. One more message about the member is allowed after each
+     * MEMBERSHIP_LOG_US. */
     LINES = 4,
     NAMED = 4, /* Maximum number of names in a message. The other members are counted. */
     NAMES = NAMED * (WIRE_NAME_MAX + 2),
@@ -21,8 +23,8 @@ struct group
      * printed. */
     uint32_t n, n_untold;
     char names[NAMES]; /* Names of the first NAMED members, separated by ", ". */
-    /* Least time since this peer heard one of the members, in microseconds. 0: it never heard one
-     * of them. */
+    /* Time since this peer last heard any of the members, in microseconds. 0: it never heard one of
+     * them. */
     int64_t silent_us;
     int64_t dead_us; /* Time until the first of the members is declared dead, in microseconds. */
     /* edge: a member is a neighbour of this peer. died: the last message about a member said that
@@ -53,7 +55,7 @@ static struct membership_log_entry *find(struct membership_log *r, const uint8_t
     return NULL;
 }
 
-/* Returns a new entry, or NULL if memory is exhausted. Then nothing is printed about the member. */
+/* Returns a new entry. NULL: memory is exhausted, and nothing is printed about the member. */
 static struct membership_log_entry *add(struct membership_log *r, const uint8_t *id)
 {
     if (r->n == r->cap) {

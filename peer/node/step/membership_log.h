@@ -22,16 +22,16 @@
 struct membership_log_entry
 {
     uint8_t id[WIRE_ID_BYTES];
-    /* told: the member's state in the last printed message about it. seen: its state at the last
-     * tick. */
+    /* told: state of the member in the last message about it. seen: state of the member at the last
+     * call of membership_log_tick(). */
     enum member_state told, seen;
-    /* Last time that this peer heard the member before it left the state ALIVE, in microseconds. 0:
-     * this peer never heard it. */
+    /* Last time that this peer heard the member before the member left the state ALIVE, in
+     * microseconds. 0: never. */
     int64_t since_us;
     /* Number of changes of the member's state since the last message about it. */
     uint32_t n_untold;
     double lines;     /* Number of messages about the member that are allowed at time lines_us. */
-    int64_t lines_us; /* Time at which `lines`, the allowance, was computed, in microseconds. */
+    int64_t lines_us; /* Time at which `lines` was computed, in microseconds. */
 };
 
 struct membership_log
@@ -49,8 +49,8 @@ struct membership_log
 void membership_log_init(struct membership_log *r, struct env *env, struct sessions *s,
                          const struct edges *es);
 void membership_log_close(struct membership_log *r);
-/* Compares the member table with the last messages and prints the changes. O(members) if the table
- * has changed, else O(1). */
+/* Compares the member table with the last messages and prints the changes. Called at every tick.
+ * O(members) if the table has changed, else O(1). */
 void membership_log_tick(struct membership_log *r);
 
 #endif

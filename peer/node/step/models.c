@@ -6,10 +6,10 @@ bool models_mix(const struct node *n)
     return n->phases.phase == NODE_TRAINING && n->phases.quorum.state != QUORUM_HELD;
 }
 
-/* Between jobs the model can be copied here. During a job the worker owns the model, so the job
- * makes the copy. A request must not wait for the next job, because in lock step the next job may
- * wait for the peer that asks. Before training no copy is made: the cluster's run may still
- * replace the own run and its packets. */
+/* Between jobs the model is copied here. During a job the worker owns the model, so the job makes
+ * the copy. A request must not wait for the next job, because in lock step the next job may wait
+ * for the peer that sent the request. Before training no copy is made, because the cluster's run
+ * may still replace this peer's run and its packets. */
 void models_serve(struct node *n, const struct link *l)
 {
     uint64_t wanted = n->orders.at[l - n->sessions.links].round;

@@ -1,6 +1,7 @@
-/* peer/node/step/models.h -- routes MODEL_REQ and MODEL messages to the modules model_server and join.
+/* peer/node/step/models.h -- routes MODEL_REQ and MODEL messages to the modules model_server and
+ * join.
  *
- * The functions need several modules. They are part of the node itself, like the handlers in
+ * The functions access several modules. They are part of the node itself, like the handlers in
  * node.c.
  */
 #ifndef PEER_NODE_STEP_MODELS_H
@@ -8,8 +9,8 @@
 
 #include "peer/node/state.h"
 
-/* Returns whether the next job mixes before its local steps. The model of a round, as observers
- * compare it, is then the model after this mixing, and does not exist between two jobs. */
+/* Returns whether the next job mixes before its local steps. Observers compare models after the
+ * mixing of a round. Such a model then exists only within a job, not between two jobs. */
 bool models_mix(const struct node *n);
 
 /* Sends the peer at link l the model or the pieces that it has requested, if they are available

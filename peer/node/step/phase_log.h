@@ -10,8 +10,8 @@
 void phase_log_decided(const struct phases *ph, const struct schedule_view *v,
                        const struct schedule_decision *d);
 
-/* Reports the end of the node. Called in the step in which the node ends. `asked`: the user has
- * asked for the end. */
+/* Reports the end of the node. Called in the step in which the node ends. `asked`: the user or the
+ * program has requested the end. */
 void phase_log_left(const struct phases *ph, bool asked);
 
 #endif

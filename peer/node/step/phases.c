@@ -1,4 +1,5 @@
-/* peer/node/step/phases.c -- shows the schedule what this peer knows, and carries out its decisions. */
+/* peer/node/step/phases.c -- collects what this peer knows for the schedule, and carries out the
+ * schedule's decisions. */
 #include "peer/node/step/phases.h"
 
 #include "peer/node/mark.h"
@@ -16,7 +17,7 @@
 /* The target is --final-drift times this factor. It is below 1, because estimates have an error. */
 static const double final_margin = 0.8;
 
-/* A distance is progress if it is below this factor times the least distance so far. */
+/* A distance counts as progress if it is below this factor times the least distance so far. */
 static const double better_factor = 0.9;
 
 enum {
@@ -27,8 +28,8 @@ enum {
     /* Least number of rounds of the consensus phase after the first aborted attempt. */
     PHASES_AGAIN_ROUNDS = 32,
     OLD_ROUNDS = 128, /* Age in rounds above which a bound by sketches is not trusted. */
-    /* After this number of rounds without progress the phase counts as stalled, with or without
-     * drift windows. The same holds after STALL_ROUNDS rounds per vertex of the graph. */
+    /* After this number of rounds without progress, or after STALL_ROUNDS rounds per vertex of the
+     * graph, the phase counts as stalled even without drift windows. */
     STALL_MOST = 5000
 };
 
@@ -112,8 +113,9 @@ static void say_beat(struct phases *ph)
     edges_say_beat(ph->edges, phases_beat(ph), ph->checkpoint.due, ph->settled);
 }
 
-/* Moves this peer to round count `beat`, because the others are too far ahead to wait for it. A
- * peer without a finished round joins there. Any other peer skips rounds, with a warning. */
+/* Moves this peer to round count `beat`, because the others are so far ahead that they do not wait
+ * for it. If this peer has finished no round yet, it joins there. Otherwise it skips rounds, with a
+ * warning. */
 static void claim(struct phases *ph, uint64_t beat)
 {
     uint64_t last = ph->workshop->run.rounds, to = beat < last ? beat : last;
@@ -193,7 +195,8 @@ void phases_job_done(struct phases *ph, bool steps)
     job_watchdog_done(ph, took);
     averaging_pass_done(ph->edges);
     look_at_checkpoint(ph, steps);
-    /* If an edge opened after the early announcement, its neighbour may not have received that. */
+    /* If an edge opened after the early announcement, its neighbour may not have received the
+     * announcement. */
     if (!ph->ahead || ph->edges->opened_us >= ph->ahead_us)
         say_beat(ph);
     ph->say_us = ph->env->now_us + STEP_ANNOUNCE_US;
@@ -202,9 +205,9 @@ void phases_job_done(struct phases *ph, bool steps)
 
 /* ---- the consensus phase ---- */
 
-/* Returns the least bound known in this phase, which stays valid, because mixing alone only reduces
- * distances. Later, larger estimates must not count, because other peers may have ended by the
- * least bound. */
+/* Returns the least bound known in this phase. It stays valid, because mixing alone only reduces
+ * distances. A later, larger estimate must not replace it, because other peers may have ended on
+ * the evidence of the least bound. */
 static double measured(const struct phases *ph)
 {
     double known = fmin(ph->bound, ph->chain.bound);
@@ -213,8 +216,8 @@ static double measured(const struct phases *ph)
 
 double phases_own_distance(const struct phases *ph)
 {
-    /* The bound of an exact averaging pass counts even if ph->left is larger, because the replicas
-     * of neighbours that have ended may be old. */
+    /* The bound of an exact averaging pass counts even if ph->left is larger, because ph->left may
+     * be computed from old replicas of neighbours that have ended. */
     double passed = averaging_pass_bound(ph->edges);
     if (ph->settle_rounds < ph->mix_until)
         return (double)INFINITY;
@@ -235,7 +238,7 @@ static bool known_apart(const struct phases *ph)
            && !(phases_own_distance(ph) <= final_margin * ph->workshop->run.final_drift);
 }
 
-/* Records progress: stores the present values, with which later values are compared. */
+/* Records progress: stores the current values, with which later values are compared. */
 static void better(struct phases *ph)
 {
     ph->better_us = ph->env->now_us;
@@ -247,22 +250,23 @@ static void better(struct phases *ph)
     ph->best_rounds = ph->settle_rounds;
 }
 
-/* Restarts the detection of progress. The earlier least distances do not count any more: they
- * belong to another set of members, or to models that training still changed. */
+/* Restarts the detection of progress. The earlier least distances no longer count, because the
+ * members have changed, or because training still changed the models. */
 static void begin_anew(struct phases *ph)
 {
     ph->best = ph->best_local2 = (double)INFINITY;
     better(ph);
 }
 
-/* Signs of progress in the consensus phase:
+/* Detects progress in the consensus phase. One of these signs is enough:
  *
  *   a smaller distance to the mean or to the neighbours, by better_factor since the last progress
  *   more hops around this peer within which all are near
  *   another graph, or a member that still trains: this peer may wait for it through other peers
  *   a round in which the distance does not count, after an aborted attempt
  *
- * Values that only vary are no progress: noise of a Byzantine member must not delay the end. */
+ * A value that only varies is no progress, because the noise of a Byzantine member must not delay
+ * the end. */
 static void look_for_progress(struct phases *ph)
 {
     double distance = phases_own_distance(ph), local2 = ph->workshop->mixing.local2;
@@ -274,7 +278,7 @@ static void look_for_progress(struct phases *ph)
         better(ph);
 }
 
-/* Returns the time without progress in the consensus phase. 0: too early to judge. */
+/* Returns how long the consensus phase has made no progress. 0: too early to judge. */
 static int64_t stalled_us(const struct phases *ph)
 {
     uint64_t rounds = ph->settle_rounds - ph->best_rounds;
@@ -286,13 +290,14 @@ static int64_t stalled_us(const struct phases *ph)
     bool long_ago = rounds >= STALL_ROUNDS && (windows || last);
     uint64_t most = STALL_ROUNDS * (1 + (uint64_t)ph->edges->place.n);
     bool tried = long_ago || rounds >= STALL_MOST || rounds >= most;
-    /* Time in which this peer waited for a neighbour that it then gave up is not counted. */
+    /* If this peer waited for a neighbour in vain, the time of this wait does not count. */
     int64_t since_us =
         ph->better_us > ph->edges->excused_us ? ph->better_us : ph->edges->excused_us;
     return tried || mute ? ph->env->now_us - since_us : 0;
 }
 
-/* Discards the bound. From now on, only drift windows that begin later count; `anew`: one begins now. */
+/* Discards the bound. From now on, only drift windows that begin later count. `anew`: one begins
+ * now. */
 static void begin_bound(struct phases *ph, bool anew)
 {
     ph->settling_window = run_context_begun(ph->workshop, anew);
@@ -302,9 +307,9 @@ static void begin_bound(struct phases *ph, bool anew)
     ph->bound_resets = ph->edges->n_resets;
 }
 
-/* In lock step all peers begin a drift window now. With other policies the next drift window
- * counts. Called again when the last member has finished training, because until then its local
- * steps change the models. */
+/* Starts the consensus phase. In lock step all peers begin a drift window now. With other policies
+ * the next drift window counts. Called again when the last member has finished training, because
+ * its local steps change the models until then. */
 static void begin_settling(struct phases *ph)
 {
     ph->window_due = lock_step(ph);
@@ -324,10 +329,10 @@ static void enter_settling(struct phases *ph)
     members_set_state(ph->env->members, RECORD_TRAINED);
 }
 
-/* Discards the bounds after something that may move models apart: new members, reset edges, delayed
- * exchanges, or replicas that do not yet follow their model. If members were only removed, the
- * bounds stay valid: no model moves, and the consensus distance of the remaining models is not
- * larger than their root mean square distance to the former mean. */
+/* Discards the bounds after an event that may move models apart: new members, reset edges, delayed
+ * exchanges, or replicas that lag behind their models. If members were only removed, the bounds
+ * stay valid: no model moves, and the consensus distance of the remaining models is at most their
+ * root mean square distance to the former mean. */
 static void forget_outdated(struct phases *ph)
 {
     struct edges *es = ph->edges;
@@ -347,8 +352,8 @@ static void forget_outdated(struct phases *ph)
     begin_bound(ph, false);
 }
 
-/* Updates `near` (the bound is under the target) and `near_round` (round count of the first models
- * with such a bound). */
+/* Updates `near`, whether the bound is under the target, and `near_round`, the round count of the
+ * first models with such a bound. */
 static void look_for_nearness(struct phases *ph)
 {
     bool was = ph->near;
@@ -397,9 +402,9 @@ static void end_edges(struct phases *ph)
     int64_t since = ph->env->now_us - ph->edges->exchange_us;
     for (size_t i = 0; i < ph->edges->n; i++) {
         const struct neighbour *b = edges_at(ph->edges, i);
-        /* A neighbour announces its end after its last delta. If the announcement was lost with a
-         * session, the neighbour's member record also shows the end, but may arrive before the
-         * delta. This peer therefore waits before it uses it. */
+        /* A neighbour announces its end after its last delta. If this announcement was lost with a
+         * session, the member record of the neighbour also shows the end. The record may arrive
+         * before the last delta, so this peer waits before it uses the record. */
         bool quiet = b->link == NULL || since > QUIET_END_US;
         const struct member *m = quiet ? members_find(ph->env->members, b->edge.id) : NULL;
         bool final = m != NULL && record_state_is_final(m->record->state);
@@ -421,8 +426,9 @@ static void follow_members(struct phases *ph)
 }
 
 /* --min-peers matters only for the start of a run, not for joining one that has begun. A peer that
- * gathers for the start becomes an initial member. It then waits until it knows enough of them or one
- * has begun, so that the first members that begin know the voters of the run (quorum.h). */
+ * takes part in the start becomes an initial member. It then waits until it knows enough initial
+ * members or one of them has begun. The first members that begin thus know the voters of the run
+ * (quorum.h). */
 static bool enough_members(struct phases *ph, uint32_t n_live)
 {
     uint32_t needed = ph->workshop->run.min_peers;
@@ -508,7 +514,7 @@ static struct schedule_view see(struct phases *ph, bool diverged)
     v.away = ph->away = run_ended_left_behind(ph);
     if (ph->phase == NODE_JOINING)
         see_gathering(ph, &v);
-    /* The number of members that ended together is needed only for a claim of consensus. */
+    /* Only a claim of consensus needs to know how the other members ended. */
     if (ph->phase == NODE_FINISHING && phases_own_distance(ph) <= run->final_drift)
         v.member_counts_end = member_counts_end(ph->env);
     v.certificate_awaited = ph->certificate_awaited;
@@ -517,8 +523,9 @@ static struct schedule_view see(struct phases *ph, bool diverged)
 
 /* ---- what follows ---- */
 
-/* Returns whether a peer that begins now is an initial member (quorum.h). A single report of a later
- * round may not have moved this peer to that round yet (round_quorum.h). */
+/* Returns whether a peer that begins now is an initial member (quorum.h). Reports of other peers
+ * count as well as this peer's own round, because a single report does not move this peer to a
+ * later round (round_quorum.h). */
 static bool begins_as_initial(const struct phases *ph)
 {
     const struct run *run = &ph->workshop->run;
@@ -560,8 +567,8 @@ static enum phases_next start_job(struct phases *ph, bool steps)
     return PHASES_JOB;
 }
 
-/* Fetches the model to join with. If this peer has a model and the run is too far ahead of it, the
- * model is dropped first. */
+/* Fetches the model with which this peer joins. If this peer has a model, but the run is too far
+ * ahead of it, drops the model first. */
 static enum phases_next get_model(struct phases *ph, const struct schedule_view *v)
 {
     if (v->has_model)
@@ -584,14 +591,14 @@ static enum phases_next follow(struct phases *ph, const struct schedule_view *v,
     if (d->late && !ph->draining && !v->away) {
         MARK("phases: no consensus");
         /* The phase ends without success: some peers are far from the mean, or a Byzantine member
-         * pulls models. Earlier bounds on the distance do not hold then, and only the last drift
-         * figure counts. */
+         * pulls models away. Earlier bounds on the distance are not valid then, and only the last
+         * drift figure counts. */
         ph->unheard = !schedule_confirmed(v, false);
         ph->bound = ph->chain.bound = (double)INFINITY;
         env_note(ph->env, NOTE_WARNING, "the consensus phase ended without reaching --final-drift");
     }
-    /* The neighbours have ended, most of them not near the mean. An old bound by sketches may then
-     * be false, so the distance counts as unknown. */
+    /* The neighbours have ended, and most of them were not near the mean. An old bound by sketches
+     * may then be wrong, so the distance counts as unknown. */
     bool old = !isfinite(ph->chain.bound) && phases_beat(ph) > ph->bound_round + OLD_ROUNDS;
     MARK_IF(d->left && !ph->draining && old && !schedule_confirmed(v, true),
             "phases: an old bound does not count");
@@ -627,9 +634,9 @@ static enum phases_next follow(struct phases *ph, const struct schedule_view *v,
     return PHASES_WAIT;
 }
 
-/* The run has a certificate, but this peer was absent when it was decided and still mixes. The peer
- * fetches a model of members that the certificate covers, and takes it as its final model. The peer
- * keeps its own model until the fetched one is complete. */
+/* Called if the run has a certificate, but this peer still mixes, because it was absent when the
+ * certificate was decided. Fetches a model from members that the certificate covers and takes it as
+ * the final model. This peer keeps its own model until the fetched one is complete. */
 static enum phases_next take_certified(struct phases *ph)
 {
     if (!join_update(ph->join, ph->certificate))

@@ -46,16 +46,18 @@ struct phases
     struct join *join;
     const struct round_protocol *round_protocol; /* Round protocol of the run. Set by node.c. */
 
-    enum node_phase phase; /* Never NODE_LEFT: env->over says that the node has ended. */
-    /* Number of rounds of training that this peer did, skipped, or missed before it joined. */
+    enum node_phase phase; /* Never NODE_LEFT: when the node has ended, env->over is set instead. */
+    /* Number of rounds of training that are over for this peer: done, skipped, or missed before it
+     * joined. */
     uint64_t round;
-    /* Rounds that were over when this peer joined, that it did, and that it skipped. */
+    /* joined: number of rounds that were over when this peer joined. done: rounds that it did.
+     * skipped: rounds that it skipped. */
     uint64_t joined, done, skipped;
     bool resumed; /* True: the model comes from this peer's own checkpoint and may be old. */
     bool taken;   /* True: the model was fetched from other members. */
     bool final;   /* True: the fetched model is final, because all other members had finished. */
     uint64_t settle_rounds; /* Rounds of the consensus phase that are done. */
-    bool steps;             /* True: the present or next job takes local steps. */
+    bool steps;             /* True: the current or next job takes local steps. */
     /* True: no new deltas are made, and exchanges that are half done are completed. */
     bool draining;
     /* Hops around this peer within which all peers are near the mean, by schedule_settled() at the
@@ -66,21 +68,23 @@ struct phases
     /* True: the next job of the consensus phase must begin a new drift window. Set in lock step
      * only, and cleared when that job is planned. */
     bool window_due;
-    /* Time since which this peer has a model and enough members are present to begin. 0: this is
-     * not so now. */
+    /* Time at which this peer first had both a model and enough members to begin. 0: one of the two
+     * is missing. */
     int64_t gathered_us;
-    bool gathers;      /* True: this process has become an initial member of the run (quorum.h). */
-    int64_t missed_us; /* Time since which too few members are present to begin. 0: enough are. */
+    bool gathers; /* True: this process has become an initial member of the run (quorum.h). */
+    /* Time since which too few members are present to begin. 0: enough members are present. */
+    int64_t missed_us;
     int64_t idle_since_us; /* Time at which the last job of this peer ended. */
-    int64_t job_us;        /* Time at which the present job began. 0: no job runs. */
+    int64_t job_us;        /* Time at which the current job began. 0: no job runs. */
     int64_t signed_us;     /* Last time at which a job reported progress. */
     int64_t longest_us;    /* Duration of the longest job so far, without jobs that hung. */
     int64_t worked_us;     /* Total duration so far of all jobs with local steps. */
     /* Usual wait for neighbours before a round in lock step: average over the last rounds, in
      * microseconds. */
     int64_t usual_us;
-    int64_t n_paced; /* Number of rounds that the average `usual_us` covers, at most 16. */
-    int64_t say_us;  /* Time at which this peer, while it waits, announces its round count again. */
+    int64_t n_paced; /* Number of rounds in the average `usual_us`, at most 16. */
+    /* Time at which this peer announces its round count again, if it still waits. */
+    int64_t say_us;
     int64_t wake_us; /* Time at which phases_update() must be called again. INT64_MAX: none. */
     /* Time at which the consensus phase first waited for members with stalled workers. 0: never. */
     int64_t hung_us;
@@ -92,32 +96,36 @@ struct phases
 
     bool away; /* True: the run ended while this peer was absent, so this peer ends, too. */
     struct checkpoint checkpoint;
-    /* True: the next round count has been announced before the end of the round, because only the
-     * round's local steps are left (--overlap). */
+    /* True: the next round count was announced before the end of the round. Only the round's local
+     * steps are left then (--overlap 1). */
     bool ahead;
     /* Time at which the next round count was last announced early (phases_ahead()). */
     int64_t ahead_us;
     bool copies; /* True: the job that just ended must be followed by a copy for a checkpoint. */
 
     struct quorum quorum;
-    /* Limits the round counts that neighbours claim to those that most peers confirm. */
+    /* Filter of the round counts that neighbours claim: counts that most peers do not confirm are
+     * not believed. */
     struct round_quorum believe;
 
-    /* Upper bound on the distance of this peer's model to the mean, relative to the model. The
-     * bound stays valid until an event may move models apart. INFINITY: not known. */
+    /* Upper bound on the distance of this peer's model to the mean, relative to the length of the
+     * model. The bound stays valid until an event that may move models apart. INFINITY: not
+     * known. */
     double bound;
     uint64_t bound_round; /* Round count at which the models were measured for `bound`. */
     /* Hash of the members (edges->view), and number of edge resets, at the last update of
      * `bound`. */
     uint64_t bound_view, bound_resets;
     uint32_t bound_members; /* Number of members of the graph to which `bound` belongs. */
-    /* Lower bound on the largest distance of any peer to the mean, relative to the model. Computed
-     * from the final models of neighbours and from the distances along the edges. */
+    /* Lower bound on the largest distance of any peer to the mean, relative to the length of the
+     * model. Computed from the final models of neighbours and from the distances along the
+     * edges. */
     double left;
     /* True: the distance is not known, and phases_own_distance() is INFINITY. The consensus phase
      * ended without confirmation by the neighbours, or the model has shrunk to nothing. */
     bool unheard;
-    /* Bound on the consensus distance from the edges, for times without figures from sketches. */
+    /* Bound on the consensus distance that is computed from the edges. Used while there are no
+     * figures from sketches. */
     struct distance_bound chain;
     bool near; /* True: the bound on the consensus distance is below the target. */
     /* Round count of the first models that are known to be below the target. */
@@ -142,7 +150,7 @@ struct phases
     const struct finish_proposal *certificate;
     int64_t told_us; /* Reference time for the next message about waiting (wait_log.h). */
     int64_t skip_us; /* No message about skipped rounds is printed before this time. */
-    /* Edges as they are shown to the schedule. Array with room for cap_seen entries. Owned. */
+    /* The schedule's view of the edges. Array with room for cap_seen entries. Owned. */
     struct schedule_edge *seen;
     size_t cap_seen;
     struct waits waits; /* The neighbour for which this peer waits by the last decision. */
@@ -152,7 +160,7 @@ struct phases
 enum phases_next {
     PHASES_WAIT,  /* Nothing. */
     PHASES_BEGUN, /* Tell the other members that training has begun. */
-    PHASES_JOB,   /* Start a job of the present phase. */
+    PHASES_JOB,   /* Start a job of the current phase. */
     /* The model is final. Start the last job, which measures the drift and evaluates the model. */
     PHASES_LAST_JOB,
     PHASES_END /* End the node, because no member needs this peer any more. */
@@ -165,8 +173,9 @@ void phases_close(struct phases *ph);
 /* Starts the timers. Called once, at the first event of the node. */
 void phases_start(struct phases *ph);
 
-/* Looks at the whole state, takes the next decision and returns what the node must do. Must not be
- * called while a job runs. `diverged`: training diverged, which makes more rounds useless. */
+/* Examines the state of all modules, makes the next decision and returns what the node must do.
+ * Must not be called while a job runs. `diverged`: training diverged, so more rounds are
+ * useless. */
 enum phases_next phases_update(struct phases *ph, bool diverged);
 
 /* The attempt of the finish protocol before `attempt` was aborted: the consensus phase continues, for
@@ -174,19 +183,19 @@ enum phases_next phases_update(struct phases *ph, bool diverged);
 void phases_reopen(struct phases *ph, uint32_t attempt);
 /* Called while a job runs. If the worker hangs, announces this to the other members. */
 void phases_watch_job(struct phases *ph);
-/* Reports that the running job makes progress, although it is long. */
+/* Called when the running job reports progress, although it is long. */
 void phases_sign(struct phases *ph);
 
-/* Reports that a model of round ph->join->round was fetched. This peer joins in the middle of the
- * run or at its end. */
+/* Called when a model of round ph->join->round was fetched. This peer joins while the run is under
+ * way, or at its end. */
 void phases_join(struct phases *ph);
 /* Returns whether the job that is being planned must begin a drift window. Clears the request, so
  * it may be called only once per job. */
 bool phases_take_window(struct phases *ph);
-/* Reports that the deltas of this round were sent before its local steps (--overlap). Announces the
- * next round count, because neighbours need nothing more from this peer for it. */
+/* Called when the deltas of this round were sent before its local steps (--overlap 1). Announces
+ * the next round count, because neighbours need nothing more from this peer to reach it. */
 void phases_ahead(struct phases *ph);
-/* Reports that a job is done. `steps`: the job took local steps, so a round of training is over. */
+/* Called when a job is done. `steps`: the job took local steps, so a round of training is over. */
 void phases_job_done(struct phases *ph, bool steps);
 
 /* ---- questions ---- */
@@ -201,10 +210,10 @@ uint64_t phases_beat(const struct phases *ph);
 uint64_t phases_next_beat(const struct phases *ph);
 /* Returns whether lock step must wait until this peer's checkpoint is on disk. */
 bool phases_writes(const struct phases *ph);
-/* Returns for how long the worker has run its present job, in microseconds. 0: no job runs. */
+/* Returns how long the worker has run its current job, in microseconds. 0: no job runs. */
 int64_t phases_busy_us(const struct phases *ph);
-/* Returns for how long the present job has shown no progress, in microseconds. 0: no job runs. This
- * peer and its neighbours judge a stalled worker by this time. */
+/* Returns how long the current job has reported no progress, in microseconds. 0: no job runs. By
+ * this time this peer and its neighbours decide whether the worker is stalled. */
 int64_t phases_stuck_us(const struct phases *ph);
 
 #endif

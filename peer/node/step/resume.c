@@ -52,7 +52,8 @@ static void run_fields(struct run_context *w, struct state *s)
 }
 
 /* Writes or reads the run's initial model if the program supplies it, because the restarted program
- * may supply other values. Skipped while reading if the present initial model is the run's. */
+ * may supply other values. When reading, does nothing if this process already has the run's initial
+ * model. */
 static void initial_fields(struct run_context *w, struct state *s)
 {
     if (w->trainer.begins == NULL || (s->reading && !w->lacks))
@@ -187,7 +188,7 @@ static bool is_ours(const struct resume *r)
 int resume_run(struct resume *r, struct run *run)
 {
     const struct node_config *c = &r->env->config;
-    /* No run is adopted yet, so the buffer for the run description is free. */
+    /* No run is adopted yet, so the buffer for the run description can be used here. */
     struct run_context *text = r->workshop;
     struct state s = *c->resume[0].state;
     char error[RUN_ERROR_MAX];
@@ -285,8 +286,8 @@ enum back {
     BACK_GONE    /* Does not return: it left by announcement, or its name has a new identity. */
 };
 
-/* `then`: record of a member in the checkpoint. Returns whether a live member has its name and
- * another identity. The host of the member has then lost the old identity. */
+/* Returns whether a live member has the name of record `then` and another identity. `then` is the
+ * record of a member of the checkpoint, whose host has lost the old identity in this case. */
 static bool replaced(const struct resume *r, const struct record *then)
 {
     for (size_t i = 0; i < members_count(r->env->members); i++) {
@@ -329,8 +330,8 @@ bool resume_deserted(const struct resume *r)
     return r->resumed && r->n_members > count(r, BACK_GONE) && !r->sessions->seek.met;
 }
 
-/* Returns the longest time to wait for absent members, in microseconds. It is short if the members
- * that are back, including this peer, reach the quorum. */
+/* Returns the longest time to wait for absent members, in microseconds. The time is short if the
+ * members that are back, including this peer, reach the quorum. */
 static int64_t limit_us(const struct resume *r)
 {
     double all = 1.0 + r->n_members - count(r, BACK_GONE);
@@ -350,8 +351,8 @@ static bool over(const struct resume *r)
     return all || r->env->now_us - r->since_us >= limit_us(r);
 }
 
-/* Calls up to CALLS absent members. Only a session proves that a member's process did not restart,
- * and members are otherwise called only for edges, which do not exist yet. */
+/* Calls up to CALLS absent members, because only a session proves that a member's process did not
+ * restart. No other module calls them yet: edges would, but there are none yet. */
 static void call(struct resume *r)
 {
     uint32_t n = 0;
@@ -362,7 +363,7 @@ static void call(struct resume *r)
             continue;
         }
         n++;
-        /* Without memory to call the member, the next step tries again. */
+        /* If memory is exhausted, the next step tries again. */
         if (sessions_want(r->sessions, m->id) == 0)
             sessions_call(r->sessions, m->id, r->since_us);
     }
@@ -413,7 +414,7 @@ static bool is_first(const struct resume *r)
  * A restarted member may have no checkpoint at all: its record then announces none. The number of
  * checkpoints of this peer decides what this means:
  *
- *   this peer has one    the member may have been killed before it wrote its first checkpoint, so
+ *   this peer has one the member may have been killed before it wrote its first checkpoint, so
  *                        this one is not common
  *   this peer has two    in the time of two checkpoints the member must have written one, too. It
  *                        has lost its disk and is ignored here */
@@ -453,17 +454,18 @@ static bool load(struct resume *r, struct state *s)
     state_expect(s, r->phases->round <= r->workshop->run.rounds, "a round after the last");
     if (s->failed)
         return false;
-    /* `resumed` means that the model may be too old for the run. Without lock step the checkpoints
-     * of peers differ in their rounds anyway, so it is not set if all members restarted. */
+    /* `resumed` means that the model may be too old for the run. Without lock step it is not set if
+     * all members restarted, because the checkpoints of peers are of different rounds anyway. */
     r->phases->resumed = r->workshop->run.policy == RUN_SYNC || count(r, BACK_RAN_ON) > 0;
     r->join->has_model = true;
     edges_read(r->edges, phases_beat(r->phases), s);
     return state_end(s) == 0;
 }
 
-/* Used in lock step. Returns a restarted member that continued the run without this peer until both
- * checkpoints of the member were newer than this peer's. Of several such members, returns the one
- * with the newest checkpoint. NULL: no such member or a common checkpoint exists. */
+/* Used in lock step. Returns a restarted member whose checkpoints are both newer than all of this
+ * peer's, because the member continued the run without this peer. Of several such members, returns
+ * the one with the newest checkpoint. NULL: there is no such member, or a common checkpoint
+ * exists. */
 static const struct member *went_on(const struct resume *r)
 {
     const struct node_config *c = &r->env->config;

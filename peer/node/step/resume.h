@@ -11,8 +11,9 @@
  *   - RESUME_US (30 s) have passed, and the members that are back reach the quorum
  *   - --quorum-timeout has passed
  *
- * Then the first row of this table that applies decides. "Restarted members" are those of them that
- * are back. A checkpoint is common if each restarted member has one of the same round count.
+ * Then the first row of this table that applies decides. A *restarted member* is a member of the
+ * checkpoint that is back with a new process. A checkpoint is *common* if each restarted member has
+ * one of the same round count.
  *
  *   situation                                           decision
  *   --------------------------------------------------  -------------------------------------------
@@ -32,9 +33,9 @@
  *
  * In lock step, or if the cluster did not stop, a resumed peer may be late: some peer is ahead of
  * the checkpoint by more rounds than the eccentricity of this peer plus 2. The resumed peer then
- * fetches a model from its neighbours, like every late joiner (join.h). A peer that meets none of
- * the other members continues, but does not claim consensus, because the others may have finished
- * without it. The initial members (quorum.h) are read from the checkpoint.
+ * fetches a model from its neighbours, like every late joiner (join.h). If a resumed peer finds
+ * none of the other members, it continues, but does not claim consensus, because the others may
+ * have finished without it. The initial members (quorum.h) are read from the checkpoint.
  */
 #ifndef PEER_NODE_STEP_RESUME_H
 #define PEER_NODE_STEP_RESUME_H
@@ -83,23 +84,23 @@ void resume_close(struct resume *r);
  * If memory is not available, warns and takes no checkpoint. */
 void resume_copy(struct resume *r);
 /* Takes one more checkpoint when the node is asked to stop, so that no finished round is lost. Does
- * nothing in lock step with neighbours, because there each peer stops at a different round. A
- * checkpoint that no other peer has would replace one that all peers have. */
+ * nothing in lock step with neighbours: each peer stops at a different round there, so a checkpoint
+ * that no other peer has would replace one that all peers have. */
 void resume_copy_last(struct resume *r);
-/* Returns the round count of the copy and moves the copy to *s. The memory that *s had before is
- * reused for the next copy. */
+/* Swaps *s with the copy, and returns the round count of the copy. The memory that *s had before is
+ * used for the next copy. */
 uint64_t resume_take_copy(struct resume *r, struct state *s);
 
 /* Reads the run of the newest checkpoint into *run. Returns 0, or -EINVAL if the checkpoint cannot
  * be used or contradicts the flags of this process. In that case the node has ended. */
 int resume_run(struct resume *r, struct run *run);
 
-/* Starts to wait for the members of the checkpoint. The run of the checkpoint must have been taken
- * before (run_context_take()). */
+/* Starts to wait for the members of the checkpoint. This peer must already have adopted the run of
+ * the checkpoint (run_context_take()). */
 void resume_start(struct resume *r);
 
-/* Returns true if this process resumed a run of several members and no peer has ever said HELLO to
- * it. */
+/* Returns true if this process resumed a run of several members and has received no HELLO of any
+ * peer. */
 bool resume_deserted(const struct resume *r);
 
 /* Continues the wait. Returns false while it lasts, or if the node has ended. Returns true once the

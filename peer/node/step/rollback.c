@@ -115,8 +115,8 @@ static void begin(struct rollback *r, const struct trainer_report *report)
     r->limit = fmax(report->loss, 0) + noise_nats / sqrt(n);
 }
 
-/* Returns whether the loss of some held-out samples is as high as in a divergence. If so, stores it
- * in r->loss. */
+/* Returns whether the loss of SAMPLES held-out samples is as high as in a divergence. If so, stores
+ * this loss in r->loss. */
 static bool led_nowhere(struct rollback *r, const float *x)
 {
     const struct trainer *t = r->trainer;

@@ -1,4 +1,4 @@
-/* peer/node/step/rollback.h -- returns a training that diverges to its last good model, once.
+/* peer/node/step/rollback.h -- returns to the last good model, once, if training diverges.
  *
  *   call             when                              effect
  *   rollback_mark()  before the local steps            copies the model and the trainer's state, if
@@ -19,10 +19,10 @@
  *     samples is as high as in the previous rule. This rule catches the first step of a learning
  *     rate that is far too large.
  *
- * A slower divergence is judged at the end of training (divergence.h). Replicas are not rolled
- * back: for the neighbours, the restored model is a model that a round has moved. The decision
- * depends only on what the trainer reports, so a synchronous run remains a function of its seed. If
- * training does not diverge, this module changes no bit of the model.
+ * A slower divergence is detected at the end of training (divergence.h). Replicas are not rolled
+ * back: to the neighbours, a rollback looks like the update of a round. The decision depends only
+ * on what the trainer reports, so a synchronous run remains a function of its seed. If training
+ * does not diverge, this module changes no bit of the model.
  */
 #ifndef PEER_NODE_STEP_ROLLBACK_H
 #define PEER_NODE_STEP_ROLLBACK_H
@@ -50,11 +50,11 @@ struct rollback
     double norm2; /* |good|^2: squared length of the copy. */
     double most2; /* Largest |x - good|^2 after a round in which training did not diverge. */
     uint32_t n;   /* Number of rollbacks. */
-    uint64_t now; /* Round of the present or last local steps. */
+    uint64_t now; /* Round of the current or last local steps. */
 };
 
-/* Opens *r for trainer t, which must outlive it. Returns 0 or -ENOMEM. rollback_close() also
- * accepts a struct of zeros, and one that rollback_open() could not open. */
+/* Opens *r for trainer t, which must outlive *r. Returns 0 or -ENOMEM. rollback_close() also
+ * accepts a struct of zeros, and one for which rollback_open() failed. */
 int rollback_open(struct rollback *r, const struct trainer *t);
 void rollback_close(struct rollback *r);
 
@@ -62,9 +62,9 @@ void rollback_close(struct rollback *r);
  * the last copy is old enough and x is good. O(n_params) if a copy is due, else O(1). */
 void rollback_mark(struct rollback *r, const float *x, uint64_t round);
 
-/* Called after the local steps, with their report. Returns whether training diverged. If so, x and
- * the trainer's state are now those before the local steps of r->round. If there was no memory for
- * the trainer's state, only x is restored. O(n_params). */
+/* Called after the local steps, with their report. Returns whether training diverged. If so,
+ * restores x and the trainer's state from the copy, which was made before the local steps of
+ * r->round. If there was no memory for the trainer's state, only x is restored. O(n_params). */
 bool rollback_look(struct rollback *r, float *x, const struct trainer_report *report);
 
 /* Saves or restores the figures for the judgement, as fields of the open section of a checkpoint.

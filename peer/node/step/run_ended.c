@@ -7,8 +7,8 @@
 
 /* ---- joining ---- */
 
-/* Prints a message, and returns the present time, from which too few members are present. Never
- * returns 0. */
+/* Prints that too few members are present, and returns the time now, at which this wait begins.
+ * Never returns 0. */
 static int64_t miss(const struct phases *ph)
 {
     if (ph->env->config.was_there)
@@ -40,8 +40,8 @@ void run_ended_waits(struct phases *ph)
 /* ---- training, and the consensus phase ---- */
 
 /* Returns whether, in the consensus phase, all other members have finished and closed their
- * sessions, while the own distance exceeds the target or is not known. No message can come that
- * would change this. */
+ * sessions, while this peer's distance exceeds the target or is not known. No later message can
+ * change this. */
 static bool left_alone(const struct phases *ph)
 {
     return ph->phase == NODE_CONSENSUS && edges_open(ph->edges) == 0 && !sessions_any(ph->sessions)

@@ -17,8 +17,8 @@
 
 #include "peer/node/step/phases.h"
 
-/* Notes, while joining, whether enough members are present to begin (`complete`). Starts or clears
- * the timer ph->missed_us. */
+/* Starts or clears the timer ph->missed_us while joining. `complete`: enough members are present to
+ * begin. */
 void run_ended_gathers(struct phases *ph, bool complete);
 
 /* Ends the node if too few members have been present for --quorum-timeout while joining. Applies

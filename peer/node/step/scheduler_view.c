@@ -11,24 +11,25 @@ static int64_t later(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* Returns the time the neighbour's worker has spent on its present job. 0: idle, or not known. A
- * report that is older than the neighbour's last delta, or than the opening of the edge, is
- * outdated. */
+/* Returns how long the neighbour's worker has run its current job, in microseconds. 0: the worker
+ * is idle, or not known. A report that is older than the neighbour's last delta, or than the
+ * opening of the edge, is outdated. */
 static int64_t busy_us(const struct phases *ph, const struct neighbour *b)
 {
     const struct link *l = b->link;
     return l != NULL && l->told_busy_us > b->stale.came_us ? link_busy_us(l, ph->env->now_us) : 0;
 }
 
-/* Returns the time since the edge was last open. A proven Byzantine neighbour counts as lost for
- * an infinite time, so that no rule waits for it. */
+/* Returns the time since the edge was last open, in microseconds. INT64_MAX: the neighbour is
+ * proven Byzantine, so no rule may wait for it. */
 static int64_t lost_us(const struct phases *ph, const struct neighbour *b)
 {
     return edges_found_out(ph->edges, b) ? INT64_MAX : ph->env->now_us - b->open_us;
 }
 
-/* Returns whether the peer waits for what an exact averaging pass needs from this neighbour. The
- * wait is limited, but covers a session that breaks, and a neighbour that still trains. */
+/* Returns whether this peer waits for the delta or BEAT that an exact averaging pass needs from the
+ * neighbour. The wait is limited, but long enough to survive a broken session, and to wait for a
+ * neighbour that still trains. */
 static bool awaited(const struct phases *ph, const struct neighbour *b)
 {
     if (ph->phase != NODE_CONSENSUS || ph->draining
@@ -51,8 +52,8 @@ static bool awaited(const struct phases *ph, const struct neighbour *b)
  *   otherwise                                      the last exchange that was applied
  *
  * In lock step every peer has the deltas of a round before it continues, so the next exchange may
- * count, and news travels one hop per round. With other policies the number would then depend on
- * the time of arrival. */
+ * count, and the number of hops grows by one per round. With other policies the result would depend
+ * on the time at which the delta arrives. */
 static uint32_t settled(const struct phases *ph, const struct neighbour *b)
 {
     const struct edge *e = &b->edge;
@@ -78,8 +79,9 @@ static struct schedule_edge view_of(const struct phases *ph, const struct neighb
     uint32_t staleness = run_staleness(&ph->workshop->run);
     /* `mute_us`, the time without news from the neighbour, starts at the neighbour's last message,
      * but not before the end of this peer's last job. In training it stays 0 while the neighbour is
-     * not behind. For a neighbour that this peer no longer waits for, it starts at the last message
-     * in any case. Otherwise each job of this peer would restart the time, and with it the wait. */
+     * not behind. For a neighbour that this peer has stopped waiting for, it always starts at the
+     * last message. Otherwise each job of this peer would restart the time, and this peer would
+     * wait again. */
     bool behind = ph->phase != NODE_TRAINING || neighbour_beat(b) + staleness <= phases_beat(ph);
     bool turns = ph->edges->n_rounds > 0;
     bool idle =

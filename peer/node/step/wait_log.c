@@ -12,7 +12,7 @@ static const char *name_of(const struct phases *ph, const struct neighbour *b)
     return m != NULL ? m->record->name : "a neighbour";
 }
 
-/* While joining, a peer waits for no exchange, so no message about one is due. */
+/* A joining peer waits for no exchange, so nothing is printed about exchanges. */
 void wait_log_excused(const struct phases *ph, const struct schedule_view *v)
 {
     if (v->phase == NODE_JOINING)
@@ -61,8 +61,8 @@ int64_t wait_log_quorum(const struct phases *ph)
     return ph->env->now_us + WAIT_LOG_AGAIN_US - WAIT_LOG_US;
 }
 
-/* Writes the reason why neighbour b is behind, as far as this peer can see, to out[]. `seen`: the
- * schedule's view of the edge. A neighbour that sent nothing for WAIT_LOG_ANSWER_US does not
+/* Writes to out[] why neighbour b is behind, as far as this peer knows. `seen`: the schedule's view
+ * of the edge. If the neighbour sent nothing for WAIT_LOG_ANSWER_US, the reason is that it does not
  * answer, because heartbeats are more frequent. */
 static void say_why(const struct phases *ph, const struct neighbour *b,
                     const struct schedule_edge *seen, char out[TELL_WHY])

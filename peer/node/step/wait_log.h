@@ -1,21 +1,21 @@
-/* peer/node/step/wait_log.h -- messages for the user about waiting: for which peers this peer waits, and
- * for which it no longer waits.
+/* peer/node/step/wait_log.h -- messages for the user about waiting: for which peers this peer
+ * waits, and for which it no longer waits.
  *
- * phases.c calls these functions after its decisions. They print messages, and decide nothing.
+ * phases.c calls these functions after its decisions. They only print messages.
  */
 #ifndef PEER_NODE_STEP_WAIT_LOG_H
 #define PEER_NODE_STEP_WAIT_LOG_H
 
 #include "peer/node/step/phases.h"
 
-/* Prints a message for each neighbour for which lock step stops to wait, or waits again. Marks it
- * by edges_excuse(), so that each change is printed once. */
+/* Prints a message for each neighbour for which lock step stops waiting, or starts waiting again.
+ * Records the change with edges_excuse(), so that it is printed once. */
 void wait_log_excused(const struct phases *ph, const struct schedule_view *v);
 
 /* The next two functions return the new value of ph->told_us. The next message about a wait is
  * printed some seconds after this time. */
 
-/* Prints a message about the present state of the quorum. Called when the state has changed. */
+/* Prints a message about the state of the quorum. Called when the state has changed. */
 int64_t wait_log_quorum(const struct phases *ph);
 
 /* Prints what the peer waits for after the decision d, if it has waited long enough for a

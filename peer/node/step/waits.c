@@ -36,8 +36,8 @@ static enum node_waits_for gathering(const struct node *n, struct node_wait *w)
     return n->join.has_model ? NODE_WAITS_EDGES : NODE_WAITS_MODEL;
 }
 
-/* Returns the wait in training and in the consensus phase. While a job runs, ph->waits names no
- * neighbour. */
+/* Returns what this peer waits for in training and in the consensus phase. While a job runs,
+ * ph->waits names no neighbour. */
 static enum node_waits_for mixing(const struct node *n, struct node_wait *w)
 {
     const struct phases *ph = &n->phases;

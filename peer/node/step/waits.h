@@ -35,7 +35,7 @@ struct waits
     uint64_t beat;             /* Step counter of the neighbour when the decision was made. */
 };
 
-/* Records a decision of the schedule. `id`: identity of the neighbour d->for_whom. Unused if the
+/* Records a decision of the schedule. `id`: identity of the neighbour d->for_whom. Ignored if the
  * decision names no neighbour. */
 void waits_decided(struct waits *w, const struct schedule_decision *d, const uint8_t *id);
 
