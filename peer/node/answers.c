@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* The figures of jobs have the values that the last job left. All other figures are computed now,
+/* Figures that a job computes have the values of the last job. All other figures are computed now,
  * because below the quorum there may be no job for a long time. */
 void node_progress(const struct node *n, struct node_progress *p)
 {

@@ -14,7 +14,7 @@
  * one step. Only a step that sends the records of many members needs more. */
 enum { HEADS_FIRST = WIRE_CONTROL_MAX };
 
-/* Opens the member table with the own record and the members of config.known. */
+/* Opens the member table with this peer's record and the members of config.known. */
 static int open_members(struct env *v)
 {
     const struct node_config *c = &v->config;

@@ -6,7 +6,7 @@
  * two exceptions: the member table is changed by its own functions (gossip/members/members.h), and
  * any module may use the scratch memory within one call.
  *
- * The outbox collects the effects of the present step. env_send() copies the head of a message to a
+ * The outbox collects the effects of the current step. env_send() copies the head of a message to a
  * buffer that may move when it grows. Pointers to the heads are therefore set in env_end_step().
  *
  *   env_begin_step() --> env_send(), env_hang_up(), env_note(), ... --> env_end_step()
@@ -23,7 +23,7 @@
 struct env
 {
     struct node_config config;    /* Copy of the configuration that node_open() was given. */
-    int64_t now_us;               /* Node time of the present step (clock.h). */
+    int64_t now_us;               /* Node time of the current step (clock.h). */
     int64_t driver_us;            /* Time of this step on the driver's clock, pauses included. */
     struct rng rng;               /* Random stream for jitter and nonces. */
     struct members *members;      /* The member table. */
@@ -31,7 +31,7 @@ struct env
     int exit_code;                /* Exit code of the node. Valid if `over` is set. */
     char name[WIRE_NAME_MAX + 1]; /* Result of env_name(), valid until its next call. */
 
-    struct node_effects *fx;        /* Effects of the present step. Borrowed from the driver. */
+    struct node_effects *fx;        /* Effects of the current step. Borrowed from the driver. */
     uint8_t *heads;                 /* Buffer with the heads of all messages of the step. */
     size_t n_heads, cap_heads;      /* Used and allocated bytes of `heads`. */
     size_t head_at[NODE_SENDS_MAX]; /* Offset in `heads` of the head of message fx->sends[i]. */
@@ -69,7 +69,7 @@ bool env_hang_up(struct env *v, uint32_t link, bool violation);
  * evaluated. */
 #define env_debug(v, ...)                                                                          \
     ((v)->config.log_debug ? env_note_from(v, __FILE__, NOTE_DEBUG, __VA_ARGS__) : (void)0)
-/* Adds a note of the file `path`. Used by the two macros only. */
+/* Adds a note in the name of the file `path`. Used only by env_note() and env_debug(). */
 void env_note_from(struct env *v, const char *path, enum note_level level, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
@@ -77,7 +77,7 @@ void env_note_from(struct env *v, const char *path, enum note_level level, const
  * of commons->batch. */
 struct wire_members env_batch(struct env *v);
 
-/* Ends the node with this exit code. Effects of the present step are still carried out. Later calls
+/* Ends the node with this exit code. Effects of the current step are still carried out. Later calls
  * have no effect. */
 void env_end(struct env *v, int exit_code);
 

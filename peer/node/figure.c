@@ -1,4 +1,5 @@
-/* peer/node/figure.c -- the rows of the table of figures, and how their values are read. */
+/* peer/node/figure.c -- the rows of the table of figures, and the functions that read their
+ * values. */
 #include "peer/node/figure.h"
 
 #include "gossip/wire/wire.h"
@@ -10,7 +11,7 @@
 
 /* ---- When a value is known ---- */
 
-/* The counters of rounds are 0 before there is a run. Prometheus then shows no value. */
+/* Before there is a run, the counters of rounds are 0, and Prometheus shows no value. */
 static bool in_run(const struct figure_values *v, enum figure_output output)
 {
     return output != FIGURE_PROMETHEUS || v->has_run;
@@ -28,13 +29,14 @@ static bool with_disk(const struct figure_values *v, enum figure_output output)
     return v->has_disk_free;
 }
 
-/* Python gets the round without a drift, too: its fields are integers. */
+/* The fields of Python are integers, so they get the round even if there is no drift figure. */
 static bool with_drift(const struct figure_values *v, enum figure_output output)
 {
     return output == FIGURE_PYTHON || isfinite(v->node.drift);
 }
 
-/* Lines of rounds have an evaluation if it belongs to their round. */
+/* A line of metrics.jsonl shows an evaluation only if the evaluation belongs to the round of the
+ * line. */
 static bool in_evaluated_round(const struct figure_values *v, enum figure_output output)
 {
     return output != FIGURE_METRICS || (v->node.evaluated && v->node.accuracy_samples > 0);
@@ -193,7 +195,7 @@ const struct figure figure_all[] = {
      .help = "Number of samples of the last evaluation, or of bytes for text.",
      .about = "Number of samples of the last evaluation, or of bytes for text. Null if the round was not evaluated."},
 
-    /* Counters of the node, and the reasons for which its training ended. */
+    /* Counters of the node, and the reasons why its training ended. */
     {.name = "open_edges", .unit = "edges", VALUE(node.n_edges), .metric = "open_edges",
      AT(STATUS_JSON, 5), AT(PROMETHEUS, 28),
      .help = "Edges over which models are mixed.",
@@ -281,7 +283,7 @@ const struct figure figure_all[] = {
      AT(PYTHON, 18),
      .help = "Bytes copied between the program's tensors and the memory of libhearsay."},
 
-    /* Fields among the figures that are set by the writer of the output. */
+    /* Fields whose values are set by the writer of the output. */
     {.name = "verdict", .kind = FIGURE_OTHER,
      AT(SUMMARY, 8), AT(LOCAL, 27),
      .help = "How the run ended.",

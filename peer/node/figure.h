@@ -6,9 +6,9 @@
  *                     hearsay_figures_json(), and from it Python       peer/api/hearsay.c
  *                     hearsay fields, and from it peer/docs/json.md    peer/cmd/fields.c
  *
- * A row says which value it shows, and at which place of which outputs. To add a figure, add a row.
- * If no field of struct figure_values has the value yet, also add a field, and set it where the
- * value is measured.
+ * A row names its value, the outputs that show it, and its place in each output. To add a figure,
+ * add a row. If no field of struct figure_values has the value yet, also add a field, and set it
+ * where the value is measured.
  */
 #ifndef PEER_NODE_FIGURE_H
 #define PEER_NODE_FIGURE_H
@@ -17,8 +17,8 @@
 
 struct wire_status;
 
-/* All values of one peer at one time that figures show. figure_init() sets each value to "not
- * known". */
+/* All values of one peer that figures show, at one point in time. figure_init() sets each value to
+ * "not known". */
 struct figure_values
 {
     struct node_progress node;
@@ -27,12 +27,12 @@ struct figure_values
     double final_drift; /* Relative drift at which the consensus phase ends. 0: no such phase. */
     double time_s;      /* Time since the start of the process, in seconds. */
     double age_s;       /* Time since the last job (node_work()) of this peer ended, in seconds. */
-    double busy_s;      /* Time since the present job of the worker began, in seconds. */
-    /* Age of the snapshot from which an HTTP page is made, and `time_s` plus this age, in
-     * seconds. */
+    double busy_s;      /* Time since the current job of the worker began, in seconds. */
+    /* snapshot_age_s: age of the snapshot from which an HTTP page is made. uptime_s: `time_s` plus
+     * this age. In seconds. */
     double snapshot_age_s, uptime_s;
     bool ready;           /* Result of /readyz. */
-    const char *codec;    /* Codec of the peer's present deltas. NULL or "": not known. Borrowed. */
+    const char *codec;    /* Codec of the peer's deltas. NULL or "": not known. Borrowed. */
     uint64_t checkpoints; /* Number of checkpoints that this process has stored. */
     double checkpoint_s;  /* Time that checkpoints took from training, in seconds. */
     /* Number of checkpoints that have failed since the last one was stored. */
@@ -75,7 +75,7 @@ enum figure_kind {
     FIGURE_PHASE  /* figure_phase() of the node. */
 };
 
-/* Whether a figure goes up and down, or only counts up. These are the types of Prometheus. */
+/* Whether a figure can rise and fall (gauge) or only rise (counter), as in Prometheus. */
 enum figure_type { FIGURE_GAUGE, FIGURE_COUNTER };
 
 /* One row of the table. */
@@ -113,12 +113,13 @@ struct figure_value
 /* Sets all counts to 0, all texts to "", and all other numbers to NaN. */
 void figure_init(struct figure_values *v);
 
-/* Adds a figure by name to a STATUS message, if its value is known. Only numbers can be sent. */
+/* Adds a figure with its name to a STATUS message, if its value is known. Only numbers can be
+ * sent. */
 void figure_send(struct wire_status *s, const struct figure *f, const struct figure_values *v);
 /* Adds the figures of FIGURE_STATUS for which a STATUS message has no field of its own. */
 void figure_to_status(struct wire_status *s, const struct figure_values *v);
-/* Fills *v with the content of a peer's STATUS message. Everything else is not known. *s is
- * borrowed. */
+/* Fills *v with the content of a peer's STATUS message. All other values are set to not known. *s
+ * is borrowed. */
 void figure_of_status(struct figure_values *v, const struct wire_status *s);
 
 /* Returns the figure at `place` of an output, counted from 1. NULL: there is none. O(rows). */
@@ -131,12 +132,13 @@ const struct figure *figure_named(const char *name);
 struct figure_value figure_get(const struct figure *f, const struct figure_values *v,
                                enum figure_output output);
 
-/* Returns the value of a figure as a number for Prometheus: of a bool 0 or 1, of a text 1 if there
- * is one. NaN: not known. */
+/* Returns the value of a figure as a number for Prometheus. A bool is 0 or 1. A text is 1 if it is
+ * known. NaN: not known. */
 double figure_number(const struct figure *f, const struct figure_values *v);
 
-/* Returns the name of a phase: "joining", "training", "consensus", "finishing" or "left".
- * `holds`: the peer waits for a quorum, and "training" becomes "no-quorum". */
+/* Returns the name of a phase: "joining", "training", "consensus", "finishing" or "left". If
+ * `holds` is true, the peer waits for a quorum, and the result is "no-quorum" instead of
+ * "training". */
 const char *figure_phase(enum node_phase phase, bool holds);
 
 #endif

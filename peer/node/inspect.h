@@ -2,8 +2,9 @@
  *
  * Only node_n_edges() and node_edge_state() may be called while a job runs on another thread.
  *
- * Between node_work() and the event NODE_WORKED, the job has applied an exchange that the edge does
- * not count yet. node_edge() then returns the vectors, the epoch and the round after this exchange.
+ * Between node_work() and the event NODE_WORKED, the job has applied an exchange, but the edge does
+ * not count it yet. node_edge() returns the vectors, the epoch and the round after this exchange in
+ * that time.
  */
 #ifndef PEER_NODE_INSPECT_H
 #define PEER_NODE_INSPECT_H
@@ -16,14 +17,14 @@ struct node_edge
 {
     uint8_t id[WIRE_ID_BYTES]; /* Identity of the neighbour. */
     enum edge_state state;
-    bool wanted; /* True: the present topology contains the edge. */
+    bool wanted; /* True: the current topology contains the edge. */
     bool linked; /* True: there is a session with the neighbour. */
     /* True while the edge exchanges nothing, because this peer distrusts the data of the other
      * end. */
     bool barred;
     uint64_t epoch, round; /* Epoch of the edge, and number of exchanges committed in the epoch. */
-    /* a: replica of the own model, b: replica of the neighbour's model, after `round` exchanges.
-     * NULL: the edge has no replicas yet, or they are about to be reset. */
+    /* a: replica of this peer's model, b: replica of the neighbour's model, after `round`
+     * exchanges. NULL: the edge has no replicas yet, or they are about to be reset. */
     const float *a, *b;
     bool commits; /* True: the running job commits exchange `round` - 1 of the edge. */
     /* Valid if `commits` is true. The job moves the model x by coefficient (b - a), with a and b as
@@ -44,7 +45,7 @@ struct node_edge_state
 /* Sizes and progress of a node. */
 struct node_size
 {
-    uint32_t n_steps; /* Number of local steps of the present or last job. */
+    uint32_t n_steps; /* Number of local steps of the current or last job. */
     /* Number of links in use, of members, of edges, and of packets in use. */
     size_t n_links, n_members, n_edges, n_packets;
     uint64_t beat;     /* Step counter of this peer. */
@@ -61,7 +62,7 @@ size_t node_n_edges(const struct node *n);
 void node_edge(const struct node *n, size_t i, struct node_edge *e);
 /* Fills *e for the i-th edge, i < node_n_edges(). */
 void node_edge_state(const struct node *n, size_t i, struct node_edge_state *e);
-/* Fills *s with the present sizes and progress of the node. */
+/* Fills *s with the current sizes and progress of the node. */
 void node_size(const struct node *n, struct node_size *s);
 
 #endif

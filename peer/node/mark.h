@@ -1,9 +1,10 @@
 /* peer/node/mark.h -- marks branches of the policy code, to count which of them a test reaches.
  *
- * MARK("x") counts that this line was reached, and MARK_IF(c, "x") counts that it was reached with a
- * true condition c, which must have no side effects. Only the explorer (tests/explore) is compiled
- * with HEARSAY_MARKS and counts. In the program a mark is nothing, and its condition is not
- * evaluated. The name of a mark begins with the name of its module and occurs once.
+ * MARK("x") counts that this line was reached, and MARK_IF(c, "x") counts that it was reached with
+ * a true condition c, which must have no side effects. Only the explorer (tests/explore) is
+ * compiled with HEARSAY_MARKS and counts. In the program a mark expands to nothing, and its
+ * condition is not evaluated. The name of a mark begins with the name of its module and occurs
+ * once.
  */
 #ifndef PEER_NODE_MARK_H
 #define PEER_NODE_MARK_H
@@ -12,7 +13,7 @@
 
 #include <stdint.h>
 
-/* One mark. A program finds all marks through the pointers in the linker's section "marks". */
+/* One mark. The linker's section "marks" contains pointers to all marks. */
 struct mark
 {
     const char *name;

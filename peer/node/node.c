@@ -1,4 +1,5 @@
-/* peer/node/node.c -- the order of the work in a step, and the module that handles each event. */
+/* peer/node/node.c -- calls the modules of the node in each step, and passes each event to the
+ * module that handles it. */
 #include "peer/node/node.h"
 
 #include "peer/node/edge/parts.h"
@@ -40,7 +41,8 @@ static void take_run(struct node *n, const struct run *run)
 
 /* ---- callbacks of the sessions (struct sessions_owner) ---- */
 
-/* Returns what this peer reports about itself. Called for each message, so no value is outdated. */
+/* Sets *s to what this peer reports about itself. Called for each message, so no value is
+ * outdated. */
 static void standing(void *self, struct standing *s)
 {
     const struct node *n = self;
@@ -57,7 +59,8 @@ static void standing(void *self, struct standing *s)
                            .busy_us = phases_stuck_us(&n->phases)};
 }
 
-/* Updates workshop.begun (others have begun the run). It stays set while they are unreachable. */
+/* Updates workshop.begun: other peers have begun the run. The flag stays set while these peers are
+ * unreachable. */
 static void look_who_has_begun(struct node *n)
 {
     struct run_context *w = &n->workshop;
@@ -237,7 +240,8 @@ static void on_status_req(struct node *n, const struct link *l, const struct wir
     sessions_status_req(&n->sessions, l);
 }
 
-/* Column statistics matter only before there is a run. Later, a HELLO gives the sender the run. */
+/* Column statistics are used only before there is a run. Later they are ignored: the sender gets
+ * the run from a HELLO. */
 static void on_moments(struct node *n, const struct link *l, const struct wire_message *m)
 {
     if (!n->workshop.has_run)
@@ -249,7 +253,8 @@ static bool mixes(const struct node *n)
     return n->phases.phase == NODE_TRAINING || n->phases.phase == NODE_CONSENSUS;
 }
 
-/* Handles a message of the round protocol, which completes no round unless this peer is idle. */
+/* Handles a message of the round protocol. The message can complete a round only while this peer is
+ * idle. */
 static void on_round(struct node *n, const struct link *l, const struct wire_message *m)
 {
     round_protocol_hear(&n->round_protocol, &n->sessions, l, &m->round_protocol, n->phases.round,
@@ -302,7 +307,7 @@ static void receive(struct node *n, const struct link *l, const uint8_t *p, size
 
 /* ---- events ---- */
 
-/* Resumes the run of the own checkpoints, even if other peers have another run. */
+/* Resumes the run of this peer's checkpoints, even if other peers have another run. */
 static void go_on(struct node *n)
 {
     struct run run;
@@ -332,13 +337,15 @@ static void start(struct node *n)
     sessions_start(&n->sessions);
 }
 
-/* Ends the node by request, as soon as possible: announces LEFT, and writes the model. */
+/* Ends the node by request, as soon as possible: announces that this peer leaves, and writes the
+ * model. */
 static void stop(struct node *n)
 {
     n->stopping = true;
     if (n->job.working || n->env.over || graceful_stop_waits(&n->halt, &n->phases))
         return;
-    /* A departure of a voter after its vote could make an earlier minority a quorum. */
+    /* A voter does not announce that it leaves after it has voted: with fewer voters, an earlier
+     * minority could become a quorum. */
     if (!certificate_has_voted(n))
         sessions_leave(&n->sessions);
     resume_copy_last(&n->resume);
@@ -347,7 +354,7 @@ static void stop(struct node *n)
 }
 
 /* Abandons a run because no live member has its initial model. Other peers then send their runs
- * again. If there are none, look_for_initial() proposes the own run. */
+ * again. If there are no other peers, look_for_initial() proposes this peer's run. */
 static void give_up_run(struct node *n)
 {
     env_note(&n->env, NOTE_WARNING,
@@ -392,7 +399,8 @@ static void look_for_run(struct node *n)
 static void worked(struct node *n)
 {
     job_over(&n->job);
-    if (job_abandoned(&n->job)) { /* The training program left. node_step() ends the node. */
+    /* The training program has left the run, so node_step() ends the node. */
+    if (job_abandoned(&n->job)) {
         n->halt.at_once = n->stopping = true;
         return;
     }
@@ -480,7 +488,7 @@ static void handle(struct node *n, const struct node_event *ev)
 
 /* ---- time ---- */
 
-/* Node time did not advance, so no timer of this node expires because of the pause. */
+/* Node time did not advance during the pause, so no timer of this node expires because of it. */
 static void continue_after_pause(struct node *n, int64_t pause_us)
 {
     failure_detector_continue(&n->sessions, pause_us);
@@ -505,7 +513,8 @@ static void tick(struct node *n)
     n->next_tick_us = now + TICK_US;
 }
 
-/* Selects the edges again between two jobs only, because the worker uses them. */
+/* Chooses the edges again if the members have changed. Does so between two jobs only, because the
+ * worker uses the edges. */
 static void update_edges(struct node *n)
 {
     if (!n->workshop.ready || !n->join.has_model || n->env.over)
@@ -529,7 +538,8 @@ static void update_phases(struct node *n)
     n->phases.certificate_awaited =
         n->final_model.state != FINAL_MODEL_PENDING && certificate_awaited(n);
     switch (phases_update(&n->phases, job_diverged(&n->job))) {
-    case PHASES_WAIT: /* Sends models that were requested while the previous job ran. */
+    /* No job starts now, so models that were requested during the previous job are sent. */
+    case PHASES_WAIT:
         if (n->phases.phase >= NODE_TRAINING)
             model_server_serve_idle(&n->orders, n->phases.round, !models_mix(n));
         break;
@@ -543,7 +553,8 @@ static void update_phases(struct node *n)
         job_judge(&n->job);
         job_last(&n->job);
         break;
-    case PHASES_END: /* The node ends only after storing the model has succeeded or failed. */
+    /* The node does not end before the model is stored, or storing it has failed. */
+    case PHASES_END:
         if (n->final_model.state == FINAL_MODEL_PENDING)
             break;
         sessions_last_news(&n->sessions);
@@ -561,7 +572,7 @@ static int64_t wake_us(const struct node *n)
     return job > n->env.now_us && job < n->next_tick_us ? job : n->next_tick_us;
 }
 
-/* Handles the event, then lets each module check what is due. Modules have no timers of their
+/* Handles the event, then calls each module to do what is due. Modules have no timers of their
  * own. */
 void node_step(struct node *n, const struct node_event *ev, struct node_effects *fx)
 {

@@ -30,7 +30,8 @@
  *   measured       write a line of metrics
  *
  * Other events report what happens outside: NODE_RECV, NODE_HEARD, NODE_CARRIED, NODE_ADMIT and
- * NODE_STOP. A TIMER that comes too early or twice is harmless, so drivers never cancel one.
+ * NODE_STOP. A NODE_TIMER that comes too early or twice is harmless, so drivers never cancel a
+ * timer.
  *
  * Terms:
  *
@@ -68,7 +69,7 @@ enum {
     NODE_SENDS_MAX = 4096,
     NODE_DIALS_MAX = 32, /* Maximum number of dials that one step starts. */
     /* Maximum number of notes of one step. Further notes are dropped. The last NODE_NOTES_KEPT
-     * places are not used by debug notes. */
+     * places are reserved for notes that are not debug notes. */
     NODE_NOTES_MAX = 64,
     NODE_NOTES_KEPT = 16,
     NODE_NOTE_MAX = 480,  /* Size of a note's text in bytes, with the NUL. */
@@ -78,8 +79,8 @@ enum {
     NODE_LINKS_MAX = 256  /* Maximum number of links at a time. */
 };
 
-/* Type of an event. "Fields": members of struct node_event that are set, in addition to now_us,
- * type and io. */
+/* Type of an event. "Fields" lists the members of struct node_event that are set, in addition to
+ * now_us, type and io. */
 enum node_event_type {
     NODE_START,       /* The first event of a node. Reported exactly once. */
     NODE_TIMER,       /* The time fx.wake_us has been reached. */
@@ -105,9 +106,10 @@ enum node_event_type {
     NODE_STOP
 };
 
-/* Reason why a call did not lead to a session, as far as this peer can tell. */
+/* Why a call did not lead to a session, as far as this peer knows. */
 enum node_why {
-    NODE_WHY_UNKNOWN,     /* None of the other reasons. For example, this peer ended the call. */
+    /* The reason is not one of those below. For example, this peer ended the call. */
+    NODE_WHY_UNKNOWN,
     NODE_WHY_UNRESOLVED,  /* The host name has no address. */
     NODE_WHY_REFUSED,     /* The host answers, but no process listens on the port. */
     NODE_WHY_UNREACHABLE, /* There is no route to the host. */
@@ -127,7 +129,7 @@ enum node_why {
 /* One event for node_step(). All pointers are borrowed for the call. */
 struct node_event
 {
-    int64_t now_us; /* Present time of the driver's monotonic clock. Never decreases. */
+    int64_t now_us; /* Current time of the driver's monotonic clock. Never decreases. */
     enum node_event_type type;
     /* Number of the link that the event is about. The driver chooses it at NODE_LINK_UP and never
      * uses it again for another link. */
@@ -171,7 +173,8 @@ struct node_event
     } heard;
     struct
     {
-        size_t n; /* Bytes at the end of the running job's delta that can be sent. */
+        /* Number of bytes, at the end of the running job's delta, that are ready to be sent. */
+        size_t n;
     } part;
     struct
     {
@@ -191,10 +194,11 @@ struct node_event
         /* Identities on the allow-list: n of them, sorted, without duplicates. */
         const uint8_t (*id)[WIRE_ID_BYTES];
         size_t n;
-        int64_t unix_ms; /* Present time since 1970 in milliseconds. Certificates expire by it. */
+        /* Current time since 1970 in milliseconds, by which certificates expire. */
+        int64_t unix_ms;
     } admit;
-    /* Totals since the start, read with NODE_TIMER and NODE_WORKED only: bytes at the sockets, and
-     * connections refused before authentication. clock_ms: present time since 1970 in milliseconds,
+    /* Set with NODE_TIMER and NODE_WORKED only. Totals since the start: bytes at the sockets, and
+     * connections refused before authentication. clock_ms: current time since 1970 in milliseconds,
      * for STATUS messages; 0: unknown. */
     struct
     {
@@ -247,7 +251,9 @@ struct node_effects
     struct
     {
         uint32_t link;
-        bool violation; /* True: end the link at once. False: send a CLOSE first. */
+        /* True: the other end violated the protocol, so end the link at once. False: send a CLOSE
+         * first. */
+        bool violation;
     } hangups[NODE_LINKS_MAX];
     /* Bootstrap names that the driver must look up. */
     struct
@@ -265,7 +271,8 @@ struct node_effects
     bool write_model; /* True: write node_model() to disk, then report NODE_KEPT. */
     bool exit;        /* True: the node has ended. Stop the loop. */
     int exit_code;    /* Exit code of the process, enum cmd_exit. Valid if `exit` is set. */
-    int64_t wake_us;  /* Driver time at which NODE_TIMER must be reported. INT64_MAX: never. */
+    /* Driver time at which the driver must report NODE_TIMER. INT64_MAX: never. */
+    int64_t wake_us;
 };
 
 struct state; /* Defined in nn/math/state.h. */
@@ -277,7 +284,7 @@ enum node_uplink {
     NODE_UPLINK_RATE  /* config.uplink_rate gives the capacity. */
 };
 
-/* Value of config.evaluate_every with which the length of the run decides when to evaluate. */
+/* Value of config.evaluate_every: evaluations are spread over the run according to its length. */
 #define NODE_EVALUATE_AUTO UINT64_MAX
 
 /* A valid checkpoint that an earlier process of this peer wrote. */
@@ -296,28 +303,28 @@ struct node_part
 };
 
 /* How members with different data files create one run together. Before there is a run, each member
- * sends column statistics of its data, and one member combines the statistics of all members into
- * the run (statistics_aggregation.h). The node handles the statistics as opaque bytes. The
+ * sends column statistics of its data, and one member creates the run from the statistics of all
+ * members (statistics_aggregation.h). The node handles the statistics as opaque bytes. The
  * functions get `self` as their first argument. */
 struct node_pool
 {
     void *self;
-    /* This peer's own statistics, at most WIRE_MOMENTS_MAX bytes. Borrowed until node_close().
-     * Length 0: no statistics are sent. */
+    /* Column statistics of this peer's data, at most WIRE_MOMENTS_MAX bytes. Borrowed until
+     * node_close(). Length 0: no statistics are sent. */
     struct bytes own;
-    /* True: a run that this peer creates is the result of pool(), instead of config.run. Used with
-     * config.found. */
+    /* True: if this peer creates the run, pool() makes it from the statistics. False: it is
+     * config.run. Used with config.found. */
     bool founds;
-    /* Checks statistics from another peer, which may be any bytes. Returns NULL if they are valid,
-     * else a string literal that says what is wrong. */
+    /* Checks bytes that another peer sent as its statistics. Returns NULL if they are valid, else a
+     * string literal that says what is wrong. */
     const char *(*check)(void *self, struct bytes theirs);
-    /* Returns true if the checked statistics of another member do not match the own ones, for
+    /* Returns true if the checked statistics of another member do not match this peer's, for
      * example because the tables have different columns. Then why[] is the reason. `theirs_lead`
-     * true: the own columns must match the other member's, and why[] calls the own columns "found".
-     * False: the other member's columns must match the own ones. */
+     * true: this peer's columns must match the other member's, and why[] calls this peer's columns
+     * "found". False: the other member's columns must match this peer's. */
     bool (*differ)(void *self, struct bytes theirs, bool theirs_lead, char why[NODE_POOL_WHY]);
-    /* Combines the statistics of n >= 1 members, which match the own ones, into a run. Returns 0
-     * and sets *run. On failure returns a negative errno and sets error[] to a sentence. */
+    /* Creates a run from the statistics of n >= 1 members, which match this peer's. Returns 0 and
+     * sets *run. On failure returns a negative errno and sets error[] to a sentence. */
     int (*pool)(void *self, const struct node_part *part, size_t n, struct run *run,
                 char error[RUN_ERROR_MAX]);
 };
@@ -329,8 +336,8 @@ struct node_config
     const char *name;          /* Name of this member: [A-Za-z0-9._-]{1,32}. */
     uint8_t id[WIRE_ID_BYTES]; /* Identity of this peer: its Ed25519 public key. */
     uint64_t boot;             /* Boot id: a random number that is drawn at each process start. */
-    /* First incarnation of the own record. Drivers use the wall clock in milliseconds, so that a
-     * restarted process has a higher incarnation than its predecessor. */
+    /* First incarnation of this peer's record. Drivers use the wall clock in milliseconds, so that
+     * a restarted process has a higher incarnation than its predecessor. */
     uint64_t incarnation;
     uint64_t own_seed; /* Random seed for timer jitter and nonces. */
     /* Port on which this peer listens, such as "7100". The node announces it with the local
@@ -347,14 +354,14 @@ struct node_config
     const struct certificate *certificate;
     const struct record *known; /* Members known from the start: n_known records. */
     uint32_t n_known;
-    /* Member records, and scratch memory (shared_scratch.h), that the nodes of one thread share.
-     * NULL: the node has its own. */
+    /* Storage of member records, and scratch memory (shared_scratch.h), that the nodes of one
+     * thread share. NULL: the node has its own. */
     struct records *records;
     struct shared_scratch *commons;
     int64_t forget_us; /* A dead or departed member is dropped after this time. 0: never. */
 
-    /* Run keys that the user gave, with which a cluster's run must agree. flags.trainer decides
-     * which keys exist. */
+    /* Run keys that the user set. A run that this peer adopts must agree with them. flags.trainer
+     * decides which keys exist. */
     struct run_flags flags;
     bool found;     /* True: this peer may create the run if no other peer has one. */
     struct run run; /* The run that this peer creates, if `found` is set. */
@@ -379,9 +386,9 @@ struct node_config
     void *part_self;   /* First argument of part(). */
     size_t part_least; /* Least number of bytes of a fragment of a delta. 0: the default. */
 
-    /* Called by node_work(), on a thread of the worker, at most once per second, during a job that
-     * may take long for a good reason. The driver must report NODE_SIGNED. NULL: the job watchdog
-     * cannot tell such a job from one that hangs. */
+    /* Called by node_work(), on a thread of the worker, at most once per second, while a job that
+     * may take long makes progress. The driver must report NODE_SIGNED. NULL: the job watchdog
+     * cannot distinguish such a job from one that hangs. */
     void (*sign)(void *self);
     void *sign_self; /* First argument of sign(). */
 
@@ -392,11 +399,11 @@ struct node_config
      * NODE_EVALUATE_AUTO a number that depends on the run. The last evaluation uses all samples. */
     uint64_t evaluate_samples;
 
-    /* Time for which this peer stops local steps below the run's quorum (--quorum-timeout). Then it
-     * continues with a warning. 0: it continues at once. */
+    /* Time for which this peer takes no local steps below the run's quorum (--quorum-timeout).
+     * After that, it trains again, with a warning. 0: it trains again at once. */
     int64_t patience_us;
-    /* A neighbour whose job runs longer than this is no longer waited for (--straggler-timeout). If
-     * jobs usually take long, the limit is higher (job_watchdog.c). 0: there is no limit. */
+    /* No peer waits for a neighbour whose job runs longer than this (--straggler-timeout). If jobs
+     * usually take long, the limit is higher (job_watchdog.c). 0: there is no limit. */
     int64_t worker_limit_us;
 
     enum node_uplink uplink; /* How this peer learns the capacity of its links. */
@@ -410,12 +417,12 @@ struct node_config
     struct node_resume resume[2];
     size_t n_resume;
     /* True: this peer took part in the run before, but has no checkpoint of it. If too few members
-     * are present to begin, the others may have finished the run, so this peer ends after waiting
-     * for patience_us (run_ended.h). */
+     * are present to begin, the others may have finished the run, so this peer ends after
+     * patience_us (run_ended.h). */
     bool was_there;
-    /* Stores the promise of the finish protocol durably (finish/README.md), n bytes. Called within
-     * node_step(), before the message that contains the promise is sent. Returns false if this
-     * failed. NULL: this peer has no disk, so a later process has another identity. */
+    /* Stores the promise of the finish protocol (finish/README.md), n bytes, durably. Called within
+     * node_step(), before the message that contains the promise is sent. Returns false on failure.
+     * NULL: this peer has no disk, so a later process has another identity. */
     bool (*keep_promise)(void *self, const uint8_t *bytes, size_t n);
     void *keep_promise_self; /* First argument of keep_promise(). */
     /* The promise that an earlier process of this peer stored last. Borrowed until node_close().
@@ -428,12 +435,13 @@ struct node_config
 struct node_progress
 {
     enum node_phase phase;
-    /* Rounds of training that are over for this peer, and rounds of the whole run. The equation
-     * round = joined_round + rounds_done + rounds_skipped always holds. */
+    /* round: number of rounds of training that are over for this peer; always equal to joined_round
+     * + rounds_done + rounds_skipped. n_rounds: number of rounds of the run. */
     uint64_t round, n_rounds;
     uint64_t settle_rounds; /* Number of rounds of the consensus phase so far. */
-    /* Round at which this process joined the run; rounds in which it did the local steps;
-     * rounds that it skipped to catch up. */
+    /* joined_round: round at which this process joined the run. rounds_done: number of rounds in
+     * which it did the local steps. rounds_skipped: number of rounds that it skipped to catch
+     * up. */
     uint64_t joined_round, rounds_done, rounds_skipped;
     bool holds;                 /* True: below the quorum, so no local steps are done. */
     uint32_t local_steps;       /* Number of local steps in the last job. 0: the job had none. */
@@ -447,21 +455,22 @@ struct node_progress
     double drift, relative_drift;
     /* Step counter of the models that `drift` describes, before the local steps of that round. */
     uint64_t drift_round;
-    uint64_t drift_age;  /* Age of `drift` in rounds: present step counter minus drift_round. */
+    uint64_t drift_age;  /* Age of `drift` in rounds: current step counter minus drift_round. */
     double own_distance; /* Estimated distance of this peer's model from the mean model. */
     double gamma;        /* Consensus step size gamma: mean over the edges of this peer. */
     const char *rung;    /* Codec of the last deltas, with --compress auto. Else NULL. */
     /* Normalised drift as last measured, and its target, with --compress auto
      * (gossip/exchange/codec_levels.h). */
     double excess, drift_target;
-    /* Why this codec level: "drift", "link" (slow link), "price" (denser is too slow), or NULL. */
+    /* What determines the codec level: "drift"; "link", because the link has room for this level;
+     * or "price", because a denser level is too slow. NULL: the run is without --compress auto. */
     const char *rung_by;
     double goodput; /* Throughput of the slowest edge without latency, in bytes/s. */
     /* Largest relative distance, over the edges, between the running statistics of the two ends.
      * NaN: there was no averaging yet, or the model has no running statistics. */
     double statistics_apart;
-    /* Total times in seconds: of local steps; of applying, mixing and encoding deltas; from the end
-     * of each job to the start of the next one. */
+    /* Total times in seconds. compute_s: of local steps. mix_s: of applying, mixing and encoding
+     * deltas. wait_s: from the end of each job to the start of the next one. */
     double compute_s, mix_s, wait_s;
     uint64_t bytes_sent, bytes_received; /* Total bytes at the sockets, as the driver reported. */
     uint64_t bytes_ahead; /* Bytes of deltas sent during local steps (--overlap layer). */
@@ -495,8 +504,9 @@ void node_step(struct node *n, const struct node_event *ev, struct node_effects 
  * only. */
 void node_work(struct node *n, int64_t (*clock_us)(void));
 
-/* Moves the checkpoint that the last step asked to be written (fx->checkpoint) to *s, and returns
- * its step counter. *s must be zeroed or an earlier checkpoint. Its memory goes to the node. */
+/* Moves the checkpoint that the last step requested to be written (fx->checkpoint) to *s, and
+ * returns its step counter. *s must be zeroed or an earlier checkpoint. The node takes over the
+ * memory of the earlier checkpoint. */
 uint64_t node_checkpoint(struct node *n, struct state *s);
 
 /* ---- what the node reports ---- */
@@ -509,17 +519,18 @@ void node_status(const struct node *n, struct wire_status *s);
 
 /* Reasons for which a node waits. waits.h has the table that selects one. */
 enum node_waits_for {
-    NODE_WAITS_NOTHING, /* The node does not wait: it computes, or pauses to keep its pace. */
-    NODE_WAITS_RUN,     /* The run is not known: another peer has to send its description. */
-    NODE_WAITS_RESUME,  /* Other members have to say from which checkpoints they can resume. */
+    /* The node does not wait: it computes, or pauses between two jobs to limit its speed. */
+    NODE_WAITS_NOTHING,
+    NODE_WAITS_RUN,     /* The run is not known: another peer must send its description. */
+    NODE_WAITS_RESUME,  /* Other members must report from which checkpoints they can resume. */
     NODE_WAITS_MEMBERS, /* Fewer than --min-peers members are present: `have` of `need`. */
     NODE_WAITS_MODEL,   /* A model is being fetched from other peers. */
-    NODE_WAITS_EDGES,   /* The edges have to open before training begins. */
+    NODE_WAITS_EDGES,   /* The edges must open before training begins. */
     NODE_WAITS_QUORUM,  /* Fewer members than the quorum are reachable: `have` of `need`. */
-    /* This peer's last checkpoint or its final model has to be on disk first. */
+    /* This peer's last checkpoint or its final model must be on disk first. */
     NODE_WAITS_DISK,
     NODE_WAITS_NEIGHBOUR, /* The peer `id` has not done the round that lock step requires. */
-    NODE_WAITS_OTHERS,    /* The own model is final, but other members have not finished. */
+    NODE_WAITS_OTHERS,    /* This peer's model is final, but other members have not finished. */
     NODE_WAITS            /* Not a reason: the number of reasons above. */
 };
 
@@ -528,14 +539,15 @@ struct node_wait
 {
     enum node_waits_for what;
     uint8_t id[WIRE_ID_BYTES]; /* With NODE_WAITS_NEIGHBOUR: identity of the peer. */
-    /* Step counter of the peer `id` with NODE_WAITS_NEIGHBOUR. If a round protocol waits: the own
-     * round, for which data of that peer are missing. */
+    /* With NODE_WAITS_NEIGHBOUR: step counter of the peer `id`. If a round protocol waits: this
+     * peer's round, for which data of that peer are missing. */
     uint64_t beat;
     /* Members present and members needed, with NODE_WAITS_MEMBERS and NODE_WAITS_QUORUM. */
     uint32_t have, need;
-    /* Seconds since the own last job ended. With NODE_WAITS_QUORUM: since the quorum was lost. */
+    /* Seconds since this peer's last job ended. With NODE_WAITS_QUORUM: since the quorum was
+     * lost. */
     double since_s;
-    double busy_s; /* Seconds since the own worker began its job. 0: no job runs. */
+    double busy_s; /* Seconds since this peer's worker began its job. 0: no job runs. */
 };
 /* Fills *w with what the node is waiting for now. */
 void node_wait(const struct node *n, struct node_wait *w);
@@ -555,7 +567,7 @@ void node_neighbour(const struct node *n, size_t i, struct node_neighbour *b);
 /* Lists the vertices of the topology in their order: sets at[k] to an index for node_member().
  * Returns the number of vertices. */
 size_t node_vertices(const struct node *n, uint32_t at[WIRE_MEMBERS_MAX]);
-/* Returns the specification of the topology in the present phase, such as "ring". The
+/* Returns the specification of the topology in the current phase, such as "ring". The
  * specification, the run's seed and the vertices determine the edges. NULL: there is no run yet. */
 const char *node_topology(const struct node *n);
 
@@ -567,7 +579,7 @@ struct node_member
     enum member_state state;
     bool own;       /* True: the member is this peer. */
     bool connected; /* True: there is a session with the member. */
-    bool has_round; /* True: the member has reported `round` over the present session. */
+    bool has_round; /* True: the member has reported `round` over the current session. */
     uint64_t round; /* Number of rounds of the run that the member has done. */
 };
 /* Returns the number of members, including this peer. */
@@ -581,20 +593,20 @@ const char *node_violation(const struct node *n, size_t i, uint64_t *count);
 
 struct verdict_facts;
 
-/* Fills *f with the facts from which verdict_judge() (verdict.h) derives how the run ended. Before
- * the end the facts describe an end at this moment. */
+/* Fills *f with the facts from which verdict_judge() (verdict.h) derives how the run ended. If the
+ * run has not ended, the facts describe an end at this moment. */
 void node_facts(const struct node *n, struct verdict_facts *f);
-/* Returns the parameters of the model, and sets its segments and the number of parameters. NULL:
- * the run or its initial model is not known yet. Not to be called while a job runs. */
+/* Returns the parameters of the model, and sets *segments, *n_segments and *n_params. NULL: the run
+ * or its initial model is not known yet. Not to be called while a job runs. */
 const float *node_model(const struct node *n, const struct segment **segments, size_t *n_segments,
                         size_t *n_params);
 
 /* Returns the run. NULL: the run is not known yet. */
 const struct run *node_run(const struct node *n);
 
-/* Return the maximum length in bytes of a control or bulk message that a link may send to this peer
- * now. The driver must end a link that announces a longer message, before it buffers the message.
- * The limit for bulk messages grows when the run becomes known. */
+/* Return the maximum length, in bytes, of a control message and of a bulk message that a link may
+ * send to this peer now. The driver must end a link that announces a longer message, before it
+ * buffers the message. The limit for bulk messages grows when the run becomes known. */
 size_t node_control_max(const struct node *n);
 size_t node_bulk_max(const struct node *n);
 

@@ -1,4 +1,4 @@
-/* peer/node/round_protocol.c -- passes calls to the round protocol of the present run, if it has
+/* peer/node/round_protocol.c -- passes calls to the round protocol of the current run, if it has
  * one. */
 #include "peer/node/round_protocol.h"
 

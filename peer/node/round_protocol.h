@@ -1,4 +1,5 @@
-/* peer/node/round_protocol.h -- the interface of protocols that combine models without edges.
+/* peer/node/round_protocol.h -- the interface of protocols that combine models without edges (a
+ * *round protocol*).
  *
  * With most mixers, exchanges over edges combine the models, and a run has no round protocol. The
  * mixers of gossip/collectives (all-reduce, parameter server) have one: it exchanges messages over
@@ -21,7 +22,7 @@ struct round_protocol_kind
 {
     /* Name of the protocol in messages to the user. */
     const char *name;
-    /* Name of a member's contribution to a round. Used in the message "waiting for NAME, whose PART
+    /* Name of a member's contribution to a round, PART in the message "waiting for NAME, whose PART
      * of round N has not arrived". */
     const char *part;
 
@@ -30,11 +31,11 @@ struct round_protocol_kind
     void *(*open)(struct env *env, struct sessions *s, struct run_context *w);
     /* Frees the state of an instance. To be called before the run is closed. */
     void (*close)(void *self);
-    /* Called when a step of the node begins: releases the packets of the last step, which the
-     * driver has finished reading. */
+    /* Called when a step of the node begins. Releases the packets of the last step, which the
+     * driver has read by now. */
     void (*release)(void *self);
     /* Called at each step of the node in training and in the consensus phase. Continues the
-     * protocol, repeats lost messages, and gives up after a time limit. */
+     * protocol, repeats lost messages, and stops waiting after a time limit. */
     void (*look)(void *self, uint64_t round, bool idle);
     /* Handles a message m that arrived on session l. */
     void (*hear)(void *self, const struct link *l, const struct wire_round_protocol *m,
@@ -53,7 +54,7 @@ struct round_protocol_kind
  * peer/node/collectives. */
 const struct round_protocol_kind *round_protocol_kind_of(const struct mixer *m);
 
-/* The instance of the present run. Written by round_protocol.c only. If the instance has no kind,
+/* The instance of the current run. Written by round_protocol.c only. If the instance has no kind,
  * no function except round_protocol_hear() has an effect, and results are false, NULL or 0. */
 struct round_protocol
 {

@@ -26,7 +26,7 @@ enum sessions_run run_context_judge(const struct run_context *w, const struct wi
     bool begun = started || w->begun;
     bool join = !w->has_run || (!begun && (h->has_started || yields));
     bool stranger = h->has_started ? begun : started && order == 0;
-    /* If only the own run has begun, or neither has, the other peer adopts this peer's run. */
+    /* This peer's run has begun, or neither run has, so the other peer adopts this peer's run. */
     if (!join)
         return stranger ? SESSIONS_RUN_STRANGER : SESSIONS_RUN_YIELDS;
     if (run_check_flags(run, &c->flags, error) != 0) {
@@ -192,8 +192,8 @@ double run_context_distance(const struct run_context *w, uint64_t settling)
     double shrunk = w->mixing.local2 / f->own_local2;
     if (!run_context_known(w, settling))
         return (double)INFINITY;
-    /* The distance between models that are rounded to 16 bits does not shrink as fast as the
-     * distance between the unrounded vectors x. The bound is therefore not reduced. */
+    /* The bound is not reduced for models that are rounded to 16 bits, because their distance does
+     * not shrink as fast as the distance between the unrounded vectors x. */
     if (w->mixing.rounded != NULL || !mixing_undisturbed(&w->mixing) || !(shrunk < 0.25)
         || f->own_begun < settling + 2)
         return run_context_rounded(w, f->own_relative);

@@ -12,7 +12,7 @@
  * the codec levels (job.c). Modules that decide policy read the mixer only by the queries below.
  *
  * A *window* is one measurement of the consensus distance by sketches (gossip/exchange/sketch.h).
- * It gives a figure some rounds after it began.
+ * The result, called a *figure*, is known some rounds after the window began.
  */
 #ifndef PEER_NODE_RUN_CONTEXT_H
 #define PEER_NODE_RUN_CONTEXT_H
@@ -27,9 +27,11 @@ struct run_context
     struct env *env;
     /* has_run: `run` and `run_text` are valid. ready: trainer, mixer and pools of the run exist. */
     bool has_run, ready;
-    bool begun; /* True: other peers have begun the run, and a member is alive. Set by node.c. */
-    /* True: mixing.x0 is not the run's initial model yet, which must be fetched from another peer
-     * (initial.h) or read from a checkpoint (resume.c). */
+    /* True: other peers have begun the run, and at least one other member is alive. Set by
+     * node.c. */
+    bool begun;
+    /* True: mixing.x0 is not the run's initial model yet. The initial model must be fetched from
+     * another peer (initial.h) or read from a checkpoint (resume.c). */
     bool lacks;
     struct run run;
     char run_text[WIRE_RUN_MAX + 1]; /* The run description: n_run_text bytes. */
@@ -63,8 +65,9 @@ struct run_context
  *                                 the runs differ in more than the initial model
  *   has begun      has begun      STRANGER
  *
- * If neither has begun and the runs differ only in the initial model, both peers take the run that
- * is first by layout_compare_initial(). Otherwise both take the run of the peer that was dialled.
+ * If neither run has begun and the runs differ only in the initial model, both peers take the run
+ * that is first by layout_compare_initial(). If they differ in more, both take the run of the peer
+ * that was dialled.
  *
  * `dialled`: this peer dialled the session. `started`: this peer has started its run. Fills *run if
  * the result is TAKEN. Further results: SAME, UNREADABLE, and CONTRADICTS (the run contradicts the
@@ -89,28 +92,28 @@ bool run_context_begins(struct run_context *w);
 bool run_context_valid(const struct run_context *w, const struct wire_delta *d,
                        struct sketch_message *sketch);
 
-/* Sets text[] to the codec of the present deltas, truncated if it is too long. "": there is no run.
- * `settling`: the consensus phase has begun. `rung`: codec level of training with --compress auto,
- * as the last job left it; NULL: the run's codec. */
+/* Sets text[] to the codec of the deltas that are made now, truncated if it is too long. "": there
+ * is no run. `settling`: the consensus phase has begun. `rung`: codec level that the last job of
+ * training used with --compress auto; NULL: the run's codec. */
 void run_context_codec(const struct run_context *w, const char *rung, bool settling,
                        char text[WIRE_CODEC_MAX + 1]);
 
 /* Returns the number of drift windows that have given a figure. */
 uint64_t run_context_window(const struct run_context *w);
-/* Returns whether a drift window that began after the mark `begun` (run_context_begun()) has given
- * a figure. */
+/* Returns whether a drift window that began after the moment `begun` (run_context_begun()) has
+ * given a figure. */
 bool run_context_known(const struct run_context *w, uint64_t begun);
-/* Returns a mark of the present time: all drift windows that begin later have a greater mark.
- * `anew`: the next job will begin a window. */
+/* Returns a number that marks this moment: all drift windows that begin later have a greater
+ * number. `anew`: the next job will begin a window. */
 uint64_t run_context_begun(const struct run_context *w, bool anew);
 
-/* Returns the relative distance `relative`, plus the distance that the rounding to float32 may
- * hide. The change is negligible if `relative` is far above 2^-24 times the square root of the
- * number of neighbours. */
+/* Returns `relative`, a relative distance, plus the distance that the rounding to float32 may hide.
+ * The change is negligible if `relative` is far above 2^-24 times the square root of the number of
+ * neighbours. */
 double run_context_rounded(const struct run_context *w, double relative);
 
-/* Returns an upper bound, in the consensus phase, of this peer's own distance |x_i - mean| /
- * |mean|. INFINITY: no window that began after the mark `settling` has given a figure.
+/* Returns an upper bound, in the consensus phase, of this peer's distance |x_i - mean| / |mean|.
+ * INFINITY: no window that began after the moment `settling` has given a figure.
  *
  * The distance is at most the figure of the last window, because mixing without local steps only
  * reduces it. In lock step the bound can be reduced further after the first window of the consensus
@@ -122,9 +125,9 @@ double run_context_distance(const struct run_context *w, uint64_t settling);
 uint64_t run_context_measured(const struct run_context *w);
 
 /* Returns whether a later drift window shows that `bound` is wrong. `bound` is a bound on the
- * relative distance of the models of step counter `round`. It is wrong if a later window gave a
- * figure of more than twice `bound`. Mixing reduces distances, but a codec that omits much can move
- * equal models apart before it brings them together. */
+ * relative distance of the models of step counter `round`. The bound is wrong if a later window
+ * gave a figure of more than twice `bound`. This can happen although mixing reduces distances: a
+ * codec that omits much can move equal models apart before it brings them together. */
 bool run_context_refutes(const struct run_context *w, uint64_t settling, double bound,
                          uint64_t round);
 
@@ -133,14 +136,14 @@ bool run_context_refutes(const struct run_context *w, uint64_t settling, double 
  * distance. */
 bool run_context_lags(const struct run_context *w, const struct edge *e, double most);
 
-/* Prepares the mixer for the next job of the consensus phase. `apart`: the consensus distance is
- * known to exceed the target. */
+/* Prepares the mixer for the next job of the consensus phase. `apart`: it is known that the
+ * consensus distance exceeds the target. */
 void run_context_settle(struct run_context *w, bool apart);
 
-/* Returns whether the model has become nearly zero in the consensus phase: at most 1/1000 of its
- * norm at the beginning of the phase. Mixing keeps the mean of honest models. Only a member that
- * answers with noise, or with the negative model, can cause this. A relative distance is then
- * meaningless. O(dim). */
+/* Returns whether the model has become nearly zero in the consensus phase: its norm is at most
+ * 1/1000 of that at the beginning of the phase. Mixing keeps the mean of honest models, so only a
+ * member that answers with noise, or with the negative model, can cause this. A relative distance
+ * is then meaningless. O(dim). */
 bool run_context_vanished(struct run_context *w);
 /* Returns |x|^2. O(dim) for the first call after a change of x, else O(1). */
 double run_context_norm2(struct run_context *w);

@@ -6,16 +6,16 @@
 
 #include "peer/node/mark.h"
 
-/* In lock step two peers can be as many rounds apart as there are hops between them. The hops are
- * counted twice, because a ring that loses one edge has twice the hops. LEAD_MORE rounds are added
- * for messages on their way. LEAD_HOPS limits the hops, because a large cluster must not wait for
- * hundreds of rounds. */
+/* Constants of schedule_lead(). In lock step two peers can be as many rounds apart as there are
+ * hops between them. The hops are counted twice, because a ring that loses one edge has twice the
+ * hops. LEAD_MORE rounds are added for messages on their way. LEAD_HOPS limits the hops, so that a
+ * large cluster does not wait for hundreds of rounds. */
 enum { LEAD_HOPS = 64, LEAD_MORE = 16 };
 
 /* Times without news after which a neighbour is stuck, in multiples of the limit of one job. A
- * silent neighbour may itself wait for a peer with a stalled worker. That peer is reported after
- * one limit, so after MUTE_LIMITS limits the fault is the neighbour's. A neighbour that reports
- * that its worker makes progress, for example in a long evaluation, gets MUTE_WORKS limits. */
+ * silent neighbour may itself wait for a peer with a stalled worker. Such a peer is reported after
+ * one limit, so after MUTE_LIMITS limits the neighbour itself is stuck. If the neighbour reports
+ * that its worker makes progress, for example in a long evaluation, MUTE_WORKS limits apply. */
 enum { MUTE_LIMITS = 3, MUTE_WORKS = 30 };
 
 uint64_t schedule_lead(const struct schedule_view *v)
@@ -96,8 +96,9 @@ bool schedule_in_step(const struct schedule_view *v)
     return any;
 }
 
-/* Returns the round count to which this peer must skip, because the run is too far ahead of it.
- * 0: none. A result of the round protocol for a later round also makes the peer skip to it. */
+/* Returns the round count to which this peer must skip, because the run is too far ahead of it. 0:
+ * the peer need not skip. A result of the round protocol for a later round also makes the peer skip
+ * to that round. */
 static uint64_t claim(const struct schedule_view *v)
 {
     uint64_t most = 0;
@@ -134,9 +135,9 @@ static bool has_work(const struct schedule_view *v)
     return false;
 }
 
-/* Returns the job `act` if it may start now. Otherwise the peer waits: for a neighbour, until
- * pace_us have passed since its last job, or because a job without local steps would do nothing. If
- * the peer must skip rounds, it does that first. */
+/* Returns the job `act` if it may start now. If the peer must skip rounds, returns that decision
+ * first. Otherwise the peer waits: for a neighbour, until pace_us have passed since its last job,
+ * or because a job without local steps would do nothing. */
 static struct schedule_decision job(const struct schedule_view *v, enum schedule_act act,
                                     int64_t pace_us)
 {
@@ -156,7 +157,7 @@ static struct schedule_decision job(const struct schedule_view *v, enum schedule
 /* ---- the consensus phase ---- */
 
 /* Returns whether an edge was lost so recently (SCHEDULE_BRIEF_US) that the neighbour will probably
- * be back. Its last announcement still counts. */
+ * return. The neighbour's last announcement still counts then. */
 static bool briefly_lost(const struct schedule_edge *e)
 {
     MARK_IF(!e->open && !e->done && e->lost_us <= SCHEDULE_BRIEF_US,
@@ -164,9 +165,9 @@ static bool briefly_lost(const struct schedule_edge *e)
     return !e->open && !e->done && e->lost_us <= SCHEDULE_BRIEF_US;
 }
 
-/* Returns whether an edge is missing, so that the peer behind it may still be far from the mean. An
- * edge that was lost for more than patience_us does not count: the member behind it mixes with
- * other peers by that time. */
+/* Returns whether an edge is missing, so that the neighbour at its other end may still be far from
+ * the mean. An edge that was lost for more than patience_us does not count, because by then the
+ * neighbour mixes with other peers. */
 static bool incomplete(const struct schedule_view *v, int64_t patience_us)
 {
     for (size_t i = 0; i < v->n_edges; i++) {
@@ -220,8 +221,8 @@ bool schedule_confirmed(const struct schedule_view *v, bool left)
     return 2 * near >= n;
 }
 
-/* Returns whether no neighbour is left to mix with, now or later. A stuck neighbour does not count,
- * because no exchange with it will complete. */
+/* Returns whether there is no neighbour with which this peer can mix, now or later. A stuck
+ * neighbour does not count, because no exchange with it will complete. */
 static bool lonely(const struct schedule_view *v)
 {
     for (size_t i = 0; i < v->n_edges; i++)
@@ -239,8 +240,8 @@ static bool all_settled(const struct schedule_view *v)
     return schedule_settled(v) > (whole ? v->reach : v->n_live);
 }
 
-/* Returns whether some neighbour has not announced this round yet. The announcement may say that a
- * peer is no longer near the mean. */
+/* Returns whether some neighbour has not announced this round yet. The peer must wait for the
+ * announcement, which may say that a peer is no longer near the mean. */
 static bool awaits_word(const struct schedule_view *v)
 {
     for (size_t i = 0; i < v->n_edges; i++)
@@ -330,8 +331,8 @@ static struct schedule_decision gather(const struct schedule_view *v)
     return d;
 }
 
-/* Training. Below the quorum the peer takes no local steps. If it trained alone on a small part of
- * the data, its model would mislead the other peers later. */
+/* Training. Below the quorum the peer takes no local steps, because a model that was trained on a
+ * small part of the data only would harm the models of the other peers later. */
 static struct schedule_decision train(const struct schedule_view *v)
 {
     if (v->round >= v->rounds)

@@ -37,10 +37,10 @@
  * the rounds that it skips. The peer with the least round count never waits for a lag, so waiting
  * never forms a cycle.
  *
- * A peer can be unbound: no edge is open, or the neighbours that are behind come and go. Then it
- * keeps the pace of its earlier rounds with the others. Without this rule it would run at the speed
- * of its own computing. In a run whose rounds wait for the network it could then finish all
- * remaining rounds alone, and the others would have to skip them.
+ * It may happen that a peer has to wait for no neighbour: no edge is open, or the neighbours that
+ * are behind come and go. Such a peer keeps the pace of its earlier rounds with the others. Without
+ * this rule only its own computation would limit its speed. If rounds usually wait for the network,
+ * it could then finish all remaining rounds alone, and the others would have to skip them.
  */
 #ifndef PEER_NODE_SCHEDULE_H
 #define PEER_NODE_SCHEDULE_H
@@ -61,16 +61,16 @@ enum node_phase {
     NODE_LEFT       /* The peer has ended and does nothing more. */
 };
 
-/* Knowledge of this peer about one neighbour. scheduler_view_edge() fills it in, and
+/* What this peer knows about one neighbour. scheduler_view_edges() fills it in, and
  * round_quorum_look() then limits `beat` to what other members confirm. */
 struct schedule_edge
 {
     bool open; /* True: the edge is open, so both ends exchange deltas over it. */
-    /* True: this edge needs nothing more. The neighbour's model is final, or the edge belongs only
-     * to the graph of training and has no half-done exchange. */
+    /* True: nothing more has to be exchanged over this edge. The neighbour's model is final, or the
+     * edge belongs only to the graph of training and has no half-done exchange. */
     bool done;
     /* Time since the edge was last open or done, in microseconds. INT64_MAX: the neighbour is
-     * proven Byzantine and will not be waited for. */
+     * proven Byzantine, and no peer waits for it. */
     int64_t lost_us;
     /* True: the edge's next exchange is complete. This peer's delta is made, and the neighbour's
      * has arrived. */
@@ -85,16 +85,17 @@ struct schedule_edge
     /* True: the next job makes no new delta for this edge. In a graph that changes by round it is
      * not the edge's turn, or the edge belongs only to the graph of training. */
     bool idle;
-    /* True: an exact averaging pass of the consensus phase needs what this edge will bring, so lock
-     * step waits for it (averaging_pass.h). */
+    /* True: an exact averaging pass of the consensus phase needs the next exchange or BEAT of this
+     * edge, so lock step waits for it (averaging_pass.h). */
     bool awaited;
     bool missing; /* True: the edge is not open, so that no averaging pass can be exact. */
     /* True: the graph changes by round, and the neighbour ended at a round count that this peer has
-     * not passed. Its last announcement counts until then. Otherwise the time at which the end
-     * becomes known would affect the result. */
+     * not passed yet. The neighbour's last announcement counts until this peer has passed it.
+     * Otherwise the result would depend on when the end becomes known. */
     bool ends_later;
     bool gathers; /* True: the neighbour is still joining. */
-    /* True: flap damping is active. The neighbour came and went too often to be waited for. */
+    /* True: flap damping is active. The neighbour comes and goes too often, so no peer waits for
+     * it. */
     bool flapping;
     /* Time since the neighbour's worker started its job or last showed progress, as the neighbour
      * announced. 0: the worker is idle, or nothing is known. */
@@ -116,8 +117,8 @@ struct schedule_view
     /* This peer waits for a neighbour that is this many rounds behind, or more: 1 in lock step, N
      * with --policy ssp:N. 0: this peer never waits. */
     uint32_t staleness;
-    /* Rounds of training that this peer did, skipped or missed before it joined, and the number of
-     * rounds of the run. */
+    /* round: number of rounds of training that this peer did, skipped, or missed before it joined.
+     * rounds: number of rounds of the run. */
     uint64_t round, rounds;
     uint64_t beat;   /* Round count of this peer: `round` plus rounds of the consensus phase. */
     int64_t idle_us; /* Time since this peer's last job ended. */
@@ -135,9 +136,11 @@ struct schedule_view
     bool behind;    /* True: the run is under way or over, so this peer must fetch a model. */
     bool final; /* True: all other members have finished, and this peer has taken their model. */
     bool quiet; /* True: all edges are open, and none opened within the last QUIET_US. */
-    int64_t gathered_us; /* Time since this peer has a model and `complete` is true. */
+    /* Time for which this peer has had a model and `complete` has been true. */
+    int64_t gathered_us;
 
-    /* True: the round protocol lacks the result of this round (round_protocol.h). */
+    /* True: this peer waits for the round protocol, which has no result for this round yet
+     * (round_protocol.h). */
     bool waits_round;
     /* Round of the round protocol's latest result. It may be later than this peer's round. 0:
      * none. */
@@ -157,8 +160,10 @@ struct schedule_view
     int64_t stalled_us; /* Time without progress in the consensus phase. 0: too early to judge. */
     /* True: no new deltas are made, and exchanges that are half done are completed. */
     bool draining;
-    bool diverged; /* True: training or mixing diverged, so more gossip is useless. */
-    bool away;     /* True: the run ended without this peer, as far as it can know. */
+    /* True: the losses or the distances between models grow without bound, so more gossip is
+     * useless. */
+    bool diverged;
+    bool away; /* True: the run ended without this peer, as far as it can know. */
     /* True: this peer claims consensus, and a live member has not said yet how it ended. */
     bool member_counts_end;
     bool certificate_awaited; /* True: this peer waits for the certificate of the run. */
@@ -190,7 +195,7 @@ struct schedule_decision
     bool left;       /* True: the consensus phase ends because no neighbour is left to mix with. */
     int64_t wait_us; /* With SCHEDULE_WAIT: decide again after this time. 0: at the next event. */
     /* With SCHEDULE_WAIT: the first neighbour that this peer waits for, an element of `edge`. NULL:
-     * it waits for something else. */
+     * the peer waits for something else. */
     const struct schedule_edge *for_whom;
 };
 
@@ -203,9 +208,10 @@ struct schedule_decision schedule_next(const struct schedule_view *v);
  * all peers are under --final-drift. */
 uint32_t schedule_settled(const struct schedule_view *v);
 
-/* Returns whether at least half of the neighbours announced that they are under --final-drift.
- * `left` false: counts neighbours with open edges. `left` true: counts neighbours that have ended,
- * by their last announcement. True if there is no such neighbour. */
+/* Returns whether at least half of the counted neighbours announced that they are under
+ * --final-drift. `left` false: the neighbours with open edges are counted. `left` true: the
+ * neighbours that have ended are counted, by their last announcement. Returns true if there is no
+ * neighbour to count. */
 bool schedule_confirmed(const struct schedule_view *v, bool left);
 
 /* Returns whether a neighbour is stuck. This is so if its worker runs one job for longer than
@@ -214,8 +220,8 @@ bool schedule_stuck(const struct schedule_view *v, const struct schedule_edge *e
 /* Returns whether lock step does not wait for a neighbour, because it is stuck or flapping. */
 bool schedule_excused(const struct schedule_view *v, const struct schedule_edge *e);
 
-/* Returns whether, in lock step, this peer has neighbours that have not ended, but never has to
- * wait for one of them, now or in the next rounds. */
+/* Returns whether this peer, in lock step, has neighbours that have not ended, but has to wait for
+ * none of them, now or in the next rounds. */
 bool schedule_alone(const struct schedule_view *v);
 /* Returns whether this peer is in step with its neighbours. It may have to wait for one of them,
  * and none of them is more than one round ahead, so this peer is not catching up. */
@@ -225,8 +231,8 @@ bool schedule_in_step(const struct schedule_view *v);
 uint64_t schedule_lead(const struct schedule_view *v);
 
 enum {
-    /* A number of hops above the distance of any two peers in any graph. schedule_settled() returns
-     * SCHEDULE_FAR + 1 if no neighbour limits its result. */
+    /* A number of hops that is larger than the distance of any two peers in any graph.
+     * schedule_settled() returns SCHEDULE_FAR + 1 if no neighbour limits its result. */
     SCHEDULE_FAR = 1 << 30
 };
 

@@ -2,7 +2,7 @@
  *
  * A simulator runs a thousand nodes in one thread. Scratch memory is used within one step only, so
  * one copy is enough, and stays in the processor's caches. Results that would be equal in all nodes
- * are computed once. A node that is alone in its thread has a struct of its own (env.c).
+ * are computed once. If a thread has only one node, the node has a struct of its own (env.c).
  */
 #ifndef PEER_NODE_SHARED_SCRATCH_H
 #define PEER_NODE_SHARED_SCRATCH_H
