@@ -4,8 +4,8 @@
 
 #include "peer/node/env.h"
 
-/* Unless stated otherwise, a function is O(1), because the member table keeps the counts, and
- * ignores members that are not accepted (gossip/members/endorsements.h). */
+/* Unless stated otherwise, the functions are O(1), because the member table keeps the counts. They
+ * ignore members that are not accepted (gossip/members/endorsements.h). */
 
 /* Returns the number of vertices of the topology, including this peer. */
 uint32_t member_counts_vertices(const struct env *v);
@@ -20,16 +20,16 @@ bool member_counts_some(const struct env *v, enum record_state state);
  * counts even if it is dead now. */
 bool member_counts_ended(const struct env *v);
 
-/* Returns whether another member is alive, has not ended its run, and its worker is not stalled.
- * Such a member will either report the end of its run or die. If it has restarted, it needs a model
- * from another member. */
+/* Returns whether there is another member that is alive, has not ended its run, and has a worker
+ * that is not stalled. Such a member will either report the end of its run or die. If the member
+ * has restarted, it needs a model from another member. */
 bool member_counts_end(const struct env *v);
 
 /* Returns whether another member that is neither dead nor has left has a stalled worker. */
 bool member_counts_hang(const struct env *v);
 
-/* Returns whether at least one other member has ended its run, and every other one has ended its
- * run, is dead or has left. */
+/* Returns whether at least one other member has ended its run, and each of the remaining members
+ * has ended its run, is dead or has left. */
 bool member_counts_finished(const struct env *v);
 
 #endif

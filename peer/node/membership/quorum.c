@@ -1,4 +1,5 @@
-/* peer/node/membership/quorum.c -- keeps the list of initial members, and compares it with those present. */
+/* peer/node/membership/quorum.c -- keeps the list of initial members, and compares it with the
+ * members that are present. */
 #include "peer/node/membership/quorum.h"
 
 #include "peer/node/mark.h"
@@ -61,9 +62,10 @@ bool quorum_replaced(const struct members *all, const struct member *m)
     return !lives(m) && is_present(all, m->record->name);
 }
 
-/* Counts the present members, this peer included. A single suspect counts as present while the
- * quorum is there, because most suspects are heard again within seconds. Two suspects at once are
- * probably a network failure. Below the quorum no suspect counts until it is heard. */
+/* Counts the present members, this peer included. In the state THERE a single suspect counts as
+ * present, because most suspects are heard again within seconds. Two suspects at once are probably
+ * a network failure, so they do not count. In the other states no suspect counts until it is
+ * heard. */
 static uint32_t count_live(const struct quorum *q, const struct members *m)
 {
     uint32_t n_live = 0, n_suspects = 0;
@@ -120,7 +122,7 @@ static int add(struct quorum *q, const struct record *r)
     return 0;
 }
 
-/* Returns whether initial member k has left by its own announcement, or is not admitted any more. */
+/* Returns whether initial member k has announced that it left, or is no longer admitted. */
 static bool departed(const struct quorum_member *k, const struct members *m)
 {
     const struct member *e = members_find(m, k->id);
@@ -170,7 +172,7 @@ static bool takes_over(const struct quorum *q, const struct members *m, const st
     return false;
 }
 
-/* Returns whether member e of the table may vote, if it is an initial member. */
+/* Returns whether member e of the table may vote, provided that it is an initial member. */
 static bool stays(const struct member *e)
 {
     return e->counts && !e->refused && e->record->state != RECORD_LEFT;
@@ -220,9 +222,9 @@ static void count(struct quorum *q, const struct members *m)
     q->n_live = count_live(q, m);
 }
 
-/* Sets the time at which the present state began. If the quorum was there for a short time only,
+/* Sets the time at which the current state began. If the state was THERE only for a short time,
  * --quorum-timeout continues where it stopped. Otherwise a member that returns briefly again and
- * again could stop the training of all others without a limit. */
+ * again could stop the training of all other members without a time limit. */
 static void turn(struct quorum *q, enum quorum_state before, int64_t now_us)
 {
     bool moment = before == QUORUM_THERE && now_us - q->since_us < QUORUM_STABLE_US;
