@@ -1,5 +1,5 @@
-/* peer/node/collectives/allreduce.c -- runs an all-reduce over sessions, restarting it if
- * needed. */
+/* peer/node/collectives/allreduce.c -- runs an all-reduce over sessions, and restarts it if a
+ * member or session is lost. */
 #include "peer/node/collectives/allreduce.h"
 
 #include "gossip/collectives/control_arm.h"
@@ -11,7 +11,8 @@
 #include <string.h>
 
 enum {
-    /* Limits for the stored STEPs of one sender: total size in models, and number of messages. */
+    /* Limits for the stored STEPs of one sender: AHEAD_MODELS times the size of a model, and
+     * AHEAD_STEPS messages. */
     AHEAD_MODELS = 4,
     AHEAD_STEPS = 4 * COLLECTIVE_RANKS_MAX
 };
@@ -168,7 +169,7 @@ static void keep_own(struct allreduce *c, const char *why)
     finish(c, c->round);
 }
 
-/* Sets the ranks of the present members. Returns false if there is no session to some member. */
+/* Assigns ranks to the current members. Returns false if there is no session with some member. */
 static bool find_ranks(struct allreduce *c)
 {
     size_t self, n = members_vertices(c->env->members, c->env->vertices, &self);
@@ -212,8 +213,8 @@ static bool is_present(const struct allreduce *c, const struct allreduce_step *s
            && s->step == c->step && env_same_id(s->id, c->at[from].id);
 }
 
-/* Returns the pointer in the list of received messages that refers to the STEP of rank `from` for
- * the present step. NULL: it has not arrived. */
+/* Returns the pointer in the list of received messages that points to the STEP of rank `from` for
+ * the current step. NULL: this STEP has not arrived. */
 static struct allreduce_step **find_step(struct allreduce *c, uint32_t from)
 {
     for (struct allreduce_step **at = &c->steps; *at != NULL; at = &(*at)->next)
@@ -268,7 +269,7 @@ static bool has_come(struct allreduce *c, const struct collective_op *op, size_t
             continue;
         const struct link *l = outbox_link(c->sessions, c->at[op[i].peer].id);
         drop_step(at);
-        if (l != NULL) /* The violation ends the session and thereby this attempt. */
+        if (l != NULL) /* The violation ends the session, and therefore also this attempt. */
             sessions_violation(c->sessions, l, "ROUND_PROTOCOL of another size than its step");
         return false;
     }
@@ -408,9 +409,10 @@ static struct allreduce_step *read_step(struct allreduce *c, const struct link *
     return NULL;
 }
 
-/* Drops the stored STEPs of earlier attempts of the same sender and round. The sender has given these
- * attempts up. A peer that is not in this round yet, for example after a join, would otherwise store
- * the STEPs of all attempts, and take the sender for a violator. */
+/* Drops the stored STEPs of earlier attempts of the same sender and round, because the sender has
+ * given these attempts up. This peer may not have reached the round yet, for example after a join.
+ * It would then store the STEPs of all attempts, exceed its limit, and count this as a violation of
+ * the sender. */
 static void drop_given_up(struct allreduce *c, const uint8_t *id,
                           const struct wire_round_protocol *m)
 {
@@ -483,9 +485,9 @@ static void hear_attempt(struct allreduce *c, const struct link *l,
         outbox_send(c->sessions, l, of_result(c, WIRE_ROUND_PROTOCOL_HAVE), NULL);
 }
 
-/* Handles HAVE. No WANT is sent for the result of the present attempt, which this peer is about to
- * compute itself. Exception: a WANT is sent if the attempt is stuck, because this peer's process
- * before a restart took part in it. */
+/* Handles HAVE. No WANT is sent for the result of the current attempt, because this peer is about
+ * to compute this result itself. Exception: if the attempt is stuck, a WANT is sent. This happens
+ * if this peer has restarted and its earlier process took part in the attempt. */
 static void hear_have(struct allreduce *c, const struct link *l,
                       const struct wire_round_protocol *m)
 {
@@ -517,7 +519,7 @@ static void hear_result(struct allreduce *c, const struct link *l,
     if (m->round < c->round)
         return;
     memcpy(c->stage, m->payload.p, m->payload.n);
-    /* The received result has overwritten the sum of the present attempt in `stage`, so the attempt
+    /* The received result has overwritten the sum of the current attempt in `stage`, so the attempt
      * must not continue. */
     c->started = false;
     if (!vec_finite(c->stage, x->n_floats)

@@ -1,8 +1,9 @@
 /* peer/node/collectives/allreduce.h -- computes the mean of all models after each round
  * (all-reduce).
  *
- * The mixers allreduce and sma use this round protocol. The schedule of messages between the
- * members is a `struct collective` (gossip/collectives/collective.h).
+ * The mixers allreduce and sma use this round protocol. A `struct collective`
+ * (gossip/collectives/collective.h) lists the steps, and the messages of each step between the
+ * members.
  *
  *   job done --> attempt begins --all sessions are up--> step 0, 1, ... --> mean --> next job
  *                      ^                                       |
@@ -19,21 +20,21 @@
  * A rank is the place of a member among the vertices. A STEP names its round, attempt, view (a hash
  * of the members) and step, and is used only if all of them match. A peer that restarts the
  * collective increases the attempt and sends AGAIN to all members. A peer that receives a higher
- * attempt adopts it. Each peer therefore begins each pair of attempt and view once, and its
- * messages for it are unique. Every attempt starts from the models after the local steps. Until its
- * last step it changes only the copy `stage`, so a member that dies does not leave a half-finished
- * sum in the model.
+ * attempt adopts it. Each peer therefore begins each pair of attempt and view at most once, and
+ * sends each STEP of the pair at most once. Every attempt starts from the models after the local
+ * steps. Until its last step, an attempt changes only the copy `stage`, so the model never contains
+ * a half-finished sum if a member dies.
  *
  * When members die, some peers may already have the mean of a round while others do not. The others
- * get it by AGAIN, HAVE, WANT and RESULT. In the same way a member that returns after a long
- * absence takes the result of a later round and skips the rounds before it.
+ * fetch the mean with AGAIN, HAVE, WANT and RESULT. In the same way a member that returns after a
+ * long absence fetches the result of a later round and skips the rounds before it.
  *
- * A member that is alive may be unreachable. After SCHEDULE_LOST_US a peer without a session to it
- * continues with its own model in place of the mean, and prints a warning. The consensus phase
- * brings such models together.
+ * A member may be alive but unreachable. A peer that has had no session with it for
+ * SCHEDULE_LOST_US continues with its own model in place of the mean, and prints a warning. The
+ * consensus phase brings such models together.
  *
- * The members are trusted, as in any all-reduce: all finite values are used. --byzantine is
- * refused.
+ * The members are trusted, as in any all-reduce: all finite values are used. The mixers do not
+ * accept --byzantine.
  */
 #ifndef PEER_NODE_COLLECTIVES_ALLREDUCE_H
 #define PEER_NODE_COLLECTIVES_ALLREDUCE_H
@@ -53,7 +54,7 @@ struct allreduce_step
     float v[];
 };
 
-/* The member that has one rank (place among the vertices) in the present attempt. */
+/* The member with one rank (place among the vertices) in the current attempt. */
 struct allreduce_rank
 {
     uint8_t id[WIRE_ID_BYTES];
@@ -71,19 +72,19 @@ struct allreduce
     bool open; /* True: `stage` and `result` are allocated. */
 
     uint64_t round; /* Latest round for which this peer has begun an all-reduce. 0: none. */
-    /* Number of the present attempt in this round. 0: the first. */
+    /* Number of the current attempt in this round. 0: the first. */
     uint32_t attempt;
     uint64_t view; /* Hash of the members when the attempt began. */
-    /* True: all ranks had sessions, and the steps have begun. `step` is the next step. */
+    /* True: all ranks have had sessions, so the steps have begun. `step` is the current step. */
     bool started;
     /* True: the attempt made no progress for ROUND_PROTOCOL_STALL_US, and all members were asked
      * (message AGAIN). */
     bool stuck;
     bool sent; /* True: this peer has sent its STEP messages of `step`. */
-    /* Number of ranks, rank of this peer, and present step. */
+    /* n: number of ranks. rank: rank of this peer. step: current step. */
     uint32_t n, rank, step;
     struct allreduce_rank at[COLLECTIVE_RANKS_MAX];
-    /* Latest round after `round` that a message named, and the largest attempt of it. */
+    /* Latest round after `round` that a message named, and its largest attempt. */
     uint64_t later_round;
     uint32_t later_attempt;
     /* Last time at which a step was completed or all members were asked (AGAIN), in
@@ -97,13 +98,15 @@ struct allreduce
 
     /* Received STEP messages that are not used yet. */
     struct allreduce_step *steps;
-    /* Vectors of n_floats values: the sum of the present attempt, and the last result. */
+    /* Vectors of n_floats values. stage: the sum of the current attempt. result: the last
+     * result. */
     float *stage, *result;
     uint64_t result_round; /* Round of `result`. 0: there is no result. */
     /* Hash of the members, and number of the attempt, that computed `result`. */
     uint64_t result_view;
     uint32_t result_attempt;
-    /* Number of attempts after the first in all rounds, and number of rounds without a mean. */
+    /* n_again: number of attempts in all rounds, without the first attempt of each. n_alone: number
+     * of rounds without a mean. */
     uint64_t n_again, n_alone;
 
     struct outbox outbox;

@@ -1,4 +1,4 @@
-/* peer/node/collectives/outbox.c -- sends messages, and keeps the packets of one step. */
+/* peer/node/collectives/outbox.c -- sends messages, and holds the packets of one step. */
 #include "peer/node/collectives/outbox.h"
 
 #include <assert.h>

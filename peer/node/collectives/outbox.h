@@ -1,5 +1,5 @@
-/* peer/node/collectives/outbox.h -- sends the messages of a round protocol, and keeps their
- * packets.
+/* peer/node/collectives/outbox.h -- sends the messages of a round protocol, and holds their packets
+ * until the driver has read them.
  *
  * A packet is taken in a step of the node, filled, and sent to any number of members. The driver
  * reads it until the next step begins, which releases it.

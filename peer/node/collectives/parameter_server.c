@@ -131,7 +131,8 @@ static void keep_own(struct parameter_server *s, uint64_t round)
 }
 
 /* Makes the update of `round` at the first call in the round. There is no update (n_push is 0) if
- * the model was fetched, or did not start from the server's answer of the round before. */
+ * the model was fetched, or if the local steps did not start from the server's answer of the round
+ * before. */
 static void make_push(struct parameter_server *s, uint64_t round)
 {
     struct mixing *m = mixing_of(s);
@@ -193,8 +194,8 @@ static int open_answers(const struct parameter_server *s, struct compress **code
     return is_coded(s) ? compress_open(codec, s->workshop->run.compress, t->segments, n) : 0;
 }
 
-/* Starts the server with the last answer to its own worker, or with a model fetched from a
- * neighbour. */
+/* Starts the server. Its first model is the last answer that this peer's worker received from a
+ * server, or a model that this peer fetched from a neighbour. */
 static bool begin_serving(struct parameter_server *s)
 {
     const struct run *run = &s->workshop->run;
@@ -222,8 +223,8 @@ static bool begin_serving(struct parameter_server *s)
     return s->coded != NULL;
 }
 
-/* Returns the time since which there is no session to the member. Records the present time if the
- * session was there until now. */
+/* Returns the time since which there is no session to the member. If the session has just been
+ * lost, this is now, and the time is recorded. */
 static int64_t missing_since(struct parameter_server *s, const uint8_t *id)
 {
     for (uint32_t i = 0; i < s->n_missing; i++)
@@ -248,8 +249,8 @@ static const struct record *at_vertex(const struct parameter_server *s, size_t i
     return members_at(s->env->members, s->env->vertices[i])->record;
 }
 
-/* Asks worker w to report its round (ROLL), once per session, if it has not reported since this
- * peer became the server. A report that it sent before does not count. */
+/* Asks worker w to report its round (ROLL), once per session, if the worker has not reported since
+ * this peer became the server. An earlier report does not count. */
 static void ask_worker(struct parameter_server *s, struct centre_worker *w)
 {
     const struct link *l = w != NULL && !w->spoke ? outbox_link(s->sessions, w->id) : NULL;
@@ -261,8 +262,8 @@ static void ask_worker(struct parameter_server *s, struct centre_worker *w)
                 NULL);
 }
 
-/* Counts the workers for which the server waits: live members that have not finished, except
- * members without a session for more than SCHEDULE_LOST_US. */
+/* Counts the workers for which the server waits: live members that have not finished. Members
+ * without a session for more than SCHEDULE_LOST_US are left out. */
 static void count_workers(struct parameter_server *s)
 {
     size_t self, n = members_vertices(s->env->members, s->env->vertices, &self);
@@ -311,8 +312,8 @@ static struct centre_worker *own_worker(struct parameter_server *s)
     return centre_find(&s->centre, members_self(s->env->members)->id);
 }
 
-/* Reports the server's own worker and takes its update. For other workers, work() does this by
- * messages. */
+/* Gives the round and the update of this peer's own worker to the server. For other workers, work()
+ * does this by messages. */
 static void work_here(struct parameter_server *s, uint64_t round, bool idle)
 {
     struct centre_worker *own = own_worker(s);
@@ -330,8 +331,8 @@ static void work_here(struct parameter_server *s, uint64_t round, bool idle)
         no_memory(s);
 }
 
-/* Sends an answer of the server to the workers for which it is. The server's own worker takes it
- * directly. */
+/* Sends an answer of the server to the workers that the answer names. This peer's own worker takes
+ * it without a message. */
 static void tell_workers(struct parameter_server *s, const struct centre_answer *a)
 {
     const struct mixing *m = mixing_of(s);
@@ -388,8 +389,8 @@ static void serve(struct parameter_server *s, uint64_t round, bool idle)
 
 /* ---- choice of the server ---- */
 
-/* Returns the identity of the server: the member with the first vertex among this peer and the
- * members without a final model. */
+/* Returns the identity of the server. This is the member with the first vertex, among this peer and
+ * the members without a final model. */
 static const uint8_t *find_server(const struct parameter_server *s)
 {
     size_t self, n = members_vertices(s->env->members, s->env->vertices, &self);
@@ -431,8 +432,8 @@ static void hear_worker(struct parameter_server *s, const struct link *l,
     if (w == NULL)
         w = centre_count(&s->centre, l->id);
     if (w == NULL || (!w->spoke && m->word != WIRE_ROUND_PROTOCOL_HERE))
-        /* The worker reports its round (HERE) and sends this message again when it receives
-         * ROLL. */
+        /* The worker has not reported its round to this server yet (HERE), so the message is
+         * ignored. When the worker receives ROLL, it sends HERE and then this message again. */
         return;
     if (m->word == WIRE_ROUND_PROTOCOL_HERE)
         centre_here(&s->centre, w, m->round, m->view);
@@ -476,9 +477,9 @@ static void hear_answer(struct parameter_server *s, const struct link *l,
     sessions_violation(s->sessions, l, "ROUND_PROTOCOL with an answer that is not a model");
 }
 
-/* Handles the model that a worker sent because it has a later answer than the server. The server
- * continues with this model. With the policy `sync` the model also replaces the model of the
- * server's own worker. */
+/* Handles the model of a worker that has a later answer than the server. The server continues with
+ * this model. With the policy `sync` the model also replaces the model of this peer's own
+ * worker. */
 static void take_over(struct parameter_server *s, const struct link *l,
                       const struct wire_round_protocol *m)
 {

@@ -14,14 +14,15 @@
  * rounds, sends ASK. After a lost session these messages are sent again. The server adds each PUSH
  * once.
  *
- * If the server dies, what its compressed answers had omitted so far is lost. The next member
- * becomes the server. It asks all workers for their rounds. If some worker has a later answer than
- * the new server, the server fetches that worker's model. Then all workers start from whole models.
- * The same happens if a member returns and has the first vertex.
+ * If the server dies, the part of the model that its compressed answers have not transmitted yet is
+ * lost. The next member becomes the server. It asks all workers for their rounds. If some worker
+ * has a later answer than the new server, the server fetches that worker's model. Then all workers
+ * start from whole models. The server also changes in this way if a member returns and has the
+ * first vertex.
  *
- * A worker without a session to a live server keeps its own model for a round after
- * SCHEDULE_LOST_US and prints a warning. The server waits equally long for a session to a member.
- * Workers and servers are trusted: all finite values are used.
+ * If a worker has no session to a live server for SCHEDULE_LOST_US, it prints a warning and
+ * continues the round with its own model. The server also waits at most SCHEDULE_LOST_US for a
+ * session to a member. Workers and servers are trusted: all finite values are used.
  */
 #ifndef PEER_NODE_COLLECTIVES_PARAMETER_SERVER_H
 #define PEER_NODE_COLLECTIVES_PARAMETER_SERVER_H
@@ -47,7 +48,7 @@ struct parameter_server
     /* ---- as a worker ---- */
     float *result;         /* Model of the server's last answer: n_floats values. */
     uint64_t result_round; /* Round of `result`. 0: the server has not answered yet. */
-    /* Identity of the present server. */
+    /* Identity of the current server. */
     uint8_t server[WIRE_ID_BYTES];
     /* Number of the session on which this worker reported its round to the server (HERE).
      * PARAMETER_SERVER_NO_LINK: none. */
