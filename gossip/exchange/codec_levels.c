@@ -17,7 +17,7 @@ static const double newest_weight = 0.1;
 static const double coarse = 0.5, fine = 0.2;
 
 /* After FAR_LOOKS drift figures in a row that are above `far_over` times the target, the next
- * denser level is taken whatever the lag is. */
+ * denser level is chosen, whatever the lag is. */
 static const double far_over = 4;
 enum { FAR_LOOKS = 3 };
 
@@ -58,8 +58,8 @@ void codec_levels_mark(struct codec_levels *l, uint64_t round)
 }
 
 /* Returns the moving averages at the start of the window that began at `round`. A drift figure
- * arrives several rounds late and must be compared with the averages of its own window. Returns
- * NULL if these are no longer stored. */
+ * arrives several rounds late and must be compared with the averages of its own window. NULL: these
+ * averages are no longer stored. */
 static const struct codec_levels_mark *mark_at(const struct codec_levels *l, uint64_t round)
 {
     for (uint32_t i = 0; i < CODEC_LEVELS_MARKS; i++)

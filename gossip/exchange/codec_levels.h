@@ -12,11 +12,12 @@
  *
  * |Delta| is the distance by which the local steps of one round move this peer's model. `spread` is
  * a factor of the graph (graph_spread() in topology/topology.h): with exact exchange and
- * independent local steps, models are spread |Delta| apart just before they are mixed. A normalised
- * drift of 1 therefore means that models begin their local steps as far apart as they are after the
- * local steps with exact exchange. The value depends little on the model, the learning rate, the
- * number of local steps or the graph. For LeNet-5, ResNet-20 and a transformer, with 1 and 10 local
- * steps, it was 0.1 to 1 without compression, 1 to 3 with top-10 %, and 8 to 30 with top-1 %.
+ * independent local steps, the consensus distance just before mixing is `spread` times |Delta|. A
+ * normalised drift of 1 therefore means that the models already begin their local steps at the
+ * distance that exact exchange would have at the end of the local steps. The value depends little
+ * on the model, the learning rate, the number of local steps or the graph. For LeNet-5, ResNet-20
+ * and a transformer, with 1 and 10 local steps, it was 0.1 to 1 without compression, 1 to 3 with
+ * top-10 %, and 8 to 30 with top-1 %.
  *
  * Rule, applied at each new figure of the drift (a *look*):
  *
@@ -41,23 +42,25 @@
  * topk:0.01 leaves 29 times the target with 0.14 Xi. Therefore three looks in a row above four
  * times the target select a denser level, whatever the lag is.
  *
- * A look counts only if its figure describes a time after the last change of level. A delta names
- * its level, so each sender chooses for itself, with one level for all its edges. In lock step the
- * choice is a function of the run's seed.
+ * A look counts only if its figure describes a time after the last change of level. Each peer
+ * chooses one level for all its edges, independently of other peers, because a delta names its
+ * level. In lock step the choice is a function of the run's seed.
  *
- * Floor: the level below which saving bytes has no benefit, because the link has room (uplink.h).
- * Deltas use the denser of the floor and the level chosen from the drift. While the floor decides,
- * the drift says nothing about sparser levels, so only denser levels are chosen.
+ * Floor: the sparsest level that is worth using. A sparser level would save bytes without benefit,
+ * because the link has room (uplink.h). Deltas use the denser one of the floor and the level chosen
+ * from the drift. While the floor decides, the drift does not show what a sparser level would do,
+ * so the chosen level only becomes denser.
  *
- * Price: at least 1; a level has a price above 1 if its deltas take longer than the link allows
- * without delay. A level must be worth its price, so the target is multiplied by it: by the price
- * of the denser level when a denser level is considered, and by the price of the present level when
- * a sparser level is considered. Prices are estimated from deltas of another level. A level that
- * was too expensive at CODEC_LEVELS_TRY looks in a row is therefore tried, and its price is
- * measured. Each trial doubles the number of looks before the next trial.
+ * Price: at least 1. The price of a level is above 1 if its deltas take so long that they delay the
+ * round. A level must be worth its price, so the target is multiplied by a price: by that of the
+ * denser level when a denser level is considered, and by that of the current level when a sparser
+ * level is considered. Prices are estimated from deltas of another level. A level that was too
+ * expensive at CODEC_LEVELS_TRY looks in a row is therefore tried, and its price is measured. Each
+ * trial doubles the number of looks before the next trial.
  *
- * Until the first look the drift is unknown and models are close together. The level is the first
- * one, or the densest level below it whose price is at most 2, but not below CODEC_LEVELS_MIDDLE.
+ * Until the first look the drift is unknown, and models are close together. The level is then
+ * CODEC_LEVELS_FIRST (or CODEC_LEVELS_SAFE). If its price is above 2, the level is the densest one
+ * below it with a price of at most 2, but not below CODEC_LEVELS_MIDDLE.
  */
 #ifndef GOSSIP_EXCHANGE_CODEC_LEVELS_H
 #define GOSSIP_EXCHANGE_CODEC_LEVELS_H
@@ -69,15 +72,15 @@ enum {
     CODEC_LEVELS_RUNGS = 8, /* Number of codec levels. */
     /* Level at which a peer begins. Models drift apart fastest in the first rounds. */
     CODEC_LEVELS_FIRST = 3,
-    /* Level at which a peer begins if figures of the drift come more than CODEC_LEVELS_BLIND rounds
-     * apart. The figures of small models are rare, because a sketch is long compared with a
-     * delta, and a denser level of such a model costs few bytes. */
+    /* Level at which a peer begins if there are more than CODEC_LEVELS_BLIND rounds between two
+     * drift figures. The figures of small models are rare, because a sketch is long compared with
+     * their deltas. A denser level costs few bytes for such a model. */
     CODEC_LEVELS_SAFE = 5,
     CODEC_LEVELS_BLIND = 32, /* In rounds. */
     /* Level whose usual delta size is used to plan how often deltas carry sketches. */
     CODEC_LEVELS_MIDDLE = 2,
-    /* A level that was too expensive at this many drift figures in a row is tried. The first
-     * trial takes CODEC_LEVELS_TRY figures. Each trial doubles the number, up to
+    /* A level that was too expensive at this number of drift figures in a row is tried. The number
+     * is CODEC_LEVELS_TRY before the first trial, and each trial doubles it, up to
      * CODEC_LEVELS_TRY_MOST. */
     CODEC_LEVELS_TRY = 8,
     CODEC_LEVELS_TRY_MOST = 512,
@@ -106,17 +109,16 @@ struct codec_levels
 {
     uint32_t rung;  /* Codec level chosen from the drift. */
     uint32_t first; /* Codec level at which the peer begins if no price is too high. */
-    /* Floor, that is the sparsest level that may be used, because the link has room for it
-     * (uplink.h). 0: any level may be used. Not saved in checkpoints. */
+    /* The floor: the sparsest level that may be used, because the link has room for it (uplink.h).
+     * 0: any level may be used. Not saved in checkpoints. */
     uint32_t floor;
-    /* Price of each level, at least 1: above 1 if its deltas delay the round. Not in
-     * checkpoints. */
+    /* Price of each level, at least 1. Above 1: its deltas delay the round. Not in checkpoints. */
     double price[CODEC_LEVELS_RUNGS];
     /* Number of price updates until the price of the level on trial is known. 0: no level is on
      * trial. */
     uint32_t n_trial;
-    /* n_held: number of drift figures in a row at which `held` was true. wait: after this many of
-     * them the expensive level is tried. */
+    /* n_held: number of drift figures in a row at which `held` was true. wait: value of n_held at
+     * which the expensive level is tried. */
     uint32_t n_held, wait;
     /* True: the last drift figure required a denser level, but that level was too expensive. */
     bool held;
@@ -146,8 +148,8 @@ struct state; /* Defined in nn/math/state.h. */
 /* Saves or restores the state as a section of its own. */
 void codec_levels_state(struct codec_levels *l, struct state *s);
 
-/* Returns what determines the level of deltas: "link" (the floor), "price" (the level that the
- * drift requires, or the first level while the drift is unknown, is too expensive), or "drift". */
+/* Returns what determines the level of deltas. "link": the floor. "price": the level that the drift
+ * requires is too expensive; while the drift is unknown, the first level is. "drift": the drift. */
 const char *codec_levels_by(const struct codec_levels *l);
 
 /* Records |Delta|^2, the squared distance of the local steps of one round. */
@@ -172,8 +174,8 @@ void codec_levels_set_prices(struct codec_levels *l, const double price[CODEC_LE
 /* Returns the level of the next deltas, at least the floor. */
 uint32_t codec_levels_rung(const struct codec_levels *l);
 
-/* Uses a figure of the drift: changes the level if the rule requires it. target: the normalised
- * drift to reach. spread: factor of the graph. xi: the consensus distance at the start of round
+/* Handles a drift figure: changes the level if the rule requires it. target: the normalised drift
+ * to reach. spread: factor of the graph. xi: the consensus distance at the start of round
  * `of_round`; NaN: unknown. now: the current round of the run. A figure is ignored if it is unknown
  * or was already used, or if its window started without codec_levels_mark(). */
 void codec_levels_look(struct codec_levels *l, double target, double spread, double xi,

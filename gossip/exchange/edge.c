@@ -1,5 +1,5 @@
-/* gossip/exchange/edge.c -- the protocol of an edge: agrees on epoch and round after a lost
- * session, and checks and stores received deltas. */
+/* gossip/exchange/edge.c -- the protocol of an edge: both ends agree on epoch and round after a
+ * lost session; received deltas are checked and stored. */
 #include "gossip/exchange/edge.h"
 
 #include "nn/math/rng.h"
@@ -28,7 +28,7 @@ void edge_forget_parts(struct edge *e)
     e->got[0].n_parts = e->got[1].n_parts = 0;
 }
 
-/* A new epoch does not resend or apply deltas of the previous epoch. */
+/* In a new epoch, deltas of the previous epoch are neither sent again nor applied. */
 static void forget_deltas(struct edge *e)
 {
     packet_release(e->cur.payload);
@@ -84,11 +84,11 @@ static uint64_t next_epoch(const struct edge *e, uint64_t our_boot)
     return e->low ? rng_at(own, other) | 1 : rng_at(other, own) | 1;
 }
 
-/* Returns whether each end can know all exchanges that the other end has applied. This holds if
- * both ends, or neither end, are still in the state of their checkpoints. If only one end is, it
- * holds only if these same two processes have already continued the epoch together: the other end
- * has then applied only deltas of these two processes, and a delta that is missing here was lost
- * with the session. */
+/* Returns whether each end knows all exchanges that the other end has applied. This is the case if
+ * both ends, or neither of them, are still in the state of their checkpoints. If only one end is in
+ * this state, the same two processes must have continued the epoch together before. The other end
+ * has then applied only deltas of these two processes, and a delta that is missing at this end was
+ * lost with the session. */
 static bool both_know(const struct edge *e)
 {
     bool met = e->met_boot != 0 && e->met_boot == e->theirs.boot;
@@ -96,11 +96,11 @@ static bool both_know(const struct edge *e)
 }
 
 /* Applies rule 3 at the top of edge.h. If this peer is one exchange ahead, the neighbour needs the
- * previous delta (`prev`). If that delta is not stored, the edge is reset. If this peer is one
- * exchange behind, the neighbour has applied this peer's delta of the round. If that delta is not
- * stored, this peer was restored from a checkpoint that is older than the delta. A new delta would
- * differ, so the edge is reset. The other end learns of the reset by an EDGE that its next delta
- * triggers. */
+ * previous delta (`prev`), and the edge is reset if that delta is not stored. If this peer is one
+ * exchange behind, the neighbour has applied this peer's delta of the round (`cur`). If that delta
+ * is not stored, this peer was restored from an older checkpoint. A new delta would differ, so the
+ * edge is reset. The neighbour does not notice the reset now. Its next delta has the wrong epoch,
+ * and this peer answers it with an EDGE. */
 bool edge_agree(struct edge *e, uint64_t our_boot)
 {
     if (!e->asked || !e->heard)
@@ -113,7 +113,7 @@ bool edge_agree(struct edge *e, uint64_t our_boot)
     e->state = EDGE_OPEN;
     if (same && (theirs == e->round || ahead || behind)) {
         /* This edge was restored from a checkpoint. A stored delta may come from an earlier process
-         * of the neighbour, and the present process may compute a different one. The neighbour
+         * of the neighbour, and its current process may compute a different delta. The neighbour
          * sends its deltas again, so the stored ones are dropped. */
         if (e->said)
             e->got[1].full = e->got[0].full = false;
@@ -153,7 +153,7 @@ static enum edge_verdict place_of(const struct edge *e, uint64_t epoch, uint64_t
         return EDGE_STALE;
     if (round < e->round)
         return EDGE_REPEAT;
-    /* The neighbour needs this peer's delta to commit, so it is at most one round ahead. */
+    /* The neighbour cannot commit without this peer's delta, so it is at most one round ahead. */
     if (round > e->round + 1)
         return EDGE_VIOLATION;
     /* This peer has not made its delta of this round, so the neighbour cannot have committed. */
@@ -203,7 +203,7 @@ void edge_store(struct edge *e, const struct wire_delta *d, const struct sketch_
     g->n_bytes = d->payload.n;
     g->head = *d;
     /* The byte ranges of *d point into the received message, which is not kept. The payload's range
-     * is set to the copy. The caller has already copied the sketch. */
+     * therefore has to point to the copy. The caller has already copied the sketch. */
     g->head.payload = (struct bytes){g->bytes, g->n_bytes};
     g->head.sketch = (struct bytes){0};
     g->sketch = *sketch;

@@ -26,11 +26,11 @@
  *
  *    Each exchange is therefore applied exactly once, and no model has to be sent again.
  *
- * EDGE also says whether the sender restored the edge from a checkpoint and has committed nothing
- * since. If only one end is in this state, the other end may have applied an exchange that the
- * checkpoint does not contain, so the edge is RESET. There is one exception: if the same two
- * processes have already continued this epoch over an earlier session, every exchange since then
- * was made between these two processes, and rule 3 applies.
+ * An EDGE message also says whether its sender restored the edge from a checkpoint and has
+ * committed nothing since. If only one end is in this state, the other end may have applied an
+ * exchange that the checkpoint does not contain, so the edge is RESET. There is one exception: if
+ * the same two processes have already continued this epoch over an earlier session, all exchanges
+ * since then were between these two processes, and rule 3 applies.
  *
  * States of an edge (enum edge_state). "Node" means peer/node/edge/edges.c:
  *
@@ -43,8 +43,8 @@
  *   any              node: the neighbour's model is final               DONE
  *   any              edge_close()                                       CLOSED
  *
- * The code is pure: it receives messages and returns verdicts. It does not access the vectors a
- * and b.
+ * The code performs no I/O: it gets received messages and returns verdicts. It does not access the
+ * vectors a and b.
  */
 #ifndef GOSSIP_EXCHANGE_EDGE_H
 #define GOSSIP_EXCHANGE_EDGE_H
@@ -59,7 +59,7 @@
 /* State of an edge. The table at the top of this file lists the transitions. */
 enum edge_state {
     EDGE_CLOSED, /* The edge was never opened, or edge_close() has closed it. */
-    EDGE_ASKING, /* This peer has made its EDGE message; the neighbour's has not arrived yet. */
+    EDGE_ASKING, /* This peer has made its EDGE message, but the neighbour's has not arrived yet. */
     EDGE_OPEN,   /* Both ends have sent EDGE, and exchanges take place. */
     EDGE_PAUSED, /* Exchanges wait, because the session is lost or the neighbour is silent. */
     EDGE_DONE    /* The neighbour's model is final, and no further exchange takes place. */
@@ -68,9 +68,10 @@ enum edge_state {
 /* Codec of one delta. The sender chooses a codec for each delta and names it in the header. The
  * mixer of the run also derives from it what the delta contains (gossip/mixers/mixer.h). */
 enum delta_codec {
-    DELTA_RUN,     /* Codec of the run, given by --compress. */
-    DELTA_FINAL,   /* Codec of the consensus phase, given by --final-compress. */
-    DELTA_CATCHUP, /* Codec of the first delta of an epoch that began in the middle of a run. */
+    DELTA_RUN,   /* Codec of the run, given by --compress. */
+    DELTA_FINAL, /* Codec of the consensus phase, given by --final-compress. */
+    /* Codec of the first delta of an epoch that began while the run was under way. */
+    DELTA_CATCHUP,
     /* First of CODEC_LEVELS_RUNGS codec levels (codec_levels.h). With --compress auto they replace
      * DELTA_RUN. */
     DELTA_RUNG,
@@ -120,13 +121,14 @@ struct edge
 
     /* State of the EDGE messages that open the edge on a session. */
     uint64_t nonce; /* Nonce of the last EDGE sent. */
-    /* Value of `restored` in the last EDGE sent. It is stored here because `restored` may change
-     * when a job commits. */
+    /* Value of `restored` in the last EDGE that this peer sent. `restored` itself may change when a
+     * job commits. */
     bool said;
     bool asked; /* True: this peer has sent EDGE on this session and waits for the neighbour's. */
     bool heard; /* True: the neighbour's EDGE has arrived on this session, and is in `theirs`. */
     struct wire_edge theirs;
-    bool restored; /* True: restored from a checkpoint, and nothing was committed since. */
+    /* True: the edge was restored from a checkpoint, and has committed nothing since. */
+    bool restored;
     /* Boot id of the neighbour's process with which this process last continued the epoch over a
      * new session. 0: never. */
     uint64_t met_boot;
@@ -134,10 +136,12 @@ struct edge
 
     /* True: the next job must restart the replicas a and b and gamma from their initial values. */
     bool reset;
-    /* True: the node has to send `prev` or `cur`. resend_cur is also set for a new delta. */
+    /* True: the node must send `prev` (resend_prev) or `cur` (resend_cur). resend_cur is also set
+     * for a new delta. */
     bool resend_prev, resend_cur;
-    struct edge_sent cur, prev; /* This peer's deltas of round `round` and of the round before. */
-    struct edge_got got[2];     /* The neighbour's delta of round r is in got[r % 2]. */
+    /* cur: this peer's delta of round `round`. prev: its delta of the round before. */
+    struct edge_sent cur, prev;
+    struct edge_got got[2]; /* The neighbour's delta of round r is in got[r % 2]. */
     /* Spare buffer: edge_take() puts it into got[] in place of the buffer that a job takes. */
     uint8_t *spare;
     size_t cap; /* Length of the longest payload, in bytes. */
@@ -154,8 +158,9 @@ struct edge
     struct sketch_pair sketch;   /* State of the estimate of the consensus distance on this edge. */
     struct outlier_filter trust; /* Distances between the two models of this edge so far. */
 
-    /* `settled` and `run_round` are values that the neighbour announced in the delta of the last
-     * committed exchange. A delta that has only arrived does not change them. 0 after a reset. */
+    /* The next two fields are values that the neighbour announced in its delta of the last
+     * committed exchange. A delta that has arrived, but is not committed, does not change them. 0
+     * after a reset. */
     /* Number of hops around the neighbour within which all peers are known to be under
      * --final-drift. */
     uint32_t settled;
@@ -163,7 +168,7 @@ struct edge
     uint64_t run_round;
     /* True: the neighbour's model is final. The node sets EDGE_DONE once no exchange is ready. */
     bool ending;
-    /* Numbers of exchanges and of resets in the life of the edge. The first epoch is no reset. */
+    /* Number of exchanges and number of resets of the edge so far. The first epoch is no reset. */
     uint64_t n_exchanges, n_resets;
     /* Number of comparisons in which the replicas of both ends differed. Cleared by the node. */
     uint64_t n_mismatches;
@@ -196,10 +201,10 @@ bool edge_hear(struct edge *e, const struct wire_edge *m);
  * open now. */
 bool edge_agree(struct edge *e, uint64_t our_boot);
 
-/* Pauses the exchanges. Without link_lost, the session is up but the neighbour is silent, and the
- * node sets EDGE_OPEN when the neighbour is heard again. With link_lost, both ends must send EDGE
- * again. Received fragments of a delta are kept, because the neighbour may still send the other
- * fragments over the same session. */
+/* Pauses the exchanges. link_lost true: both ends must send EDGE again. False: the session is up
+ * but the neighbour is silent, and the node sets EDGE_OPEN when the neighbour is heard again.
+ * Received fragments of a delta are kept, because the neighbour may still send the other fragments
+ * over the same session. */
 void edge_pause(struct edge *e, bool link_lost);
 /* Discards the received fragments of deltas. Called when the session is lost or the neighbour
  * closes the edge, because the neighbour does not continue an unfinished delta after that. */
@@ -214,8 +219,10 @@ enum edge_verdict {
 };
 /* Checks epoch, round and header of a received delta. The caller checks the payload. */
 enum edge_verdict edge_check(const struct edge *e, const struct wire_delta *d);
-/* Checks a fragment of a delta, and stores it if it is accepted. The last bytes of the delta come
- * first. A fragment with `after` = 0 replaces all fragments received before. */
+/* Checks a fragment of a delta, and stores it if it is accepted. Fragments arrive from the end of
+ * the delta to its start: m->after is the number of bytes of the delta that follow the fragment. A
+ * fragment with m->after = 0 is the first one of a delta and replaces all fragments received
+ * before. */
 enum edge_verdict edge_part(struct edge *e, const struct wire_part *m);
 /* Completes a delta that edge_check() accepted. If the delta has no payload, the received fragments
  * become its payload. That payload is valid until the next delta or fragment of this edge. */
@@ -231,8 +238,8 @@ bool edge_wants_delta(const struct edge *e);
  * its `full` is set. */
 const struct edge_got *edge_theirs(const struct edge *e);
 
-/* Returns the payload of the neighbour's delta of the current round for a job. The bytes stay
- * unchanged until the next call, even if messages arrive or the edge is reset. */
+/* Takes the payload of the neighbour's delta of the current round for a job, and returns it. The
+ * bytes stay unchanged until the next call, even if messages arrive or the edge is reset. */
 uint8_t *edge_take(struct edge *e);
 
 /* Saves or restores the edge in the open section of `s`, without the replicas a and b. An own delta

@@ -17,8 +17,8 @@ static const double smoothing = 0.1; /* Weight of the newest contraction in its 
 /* D^2, the squared distance of the replicas, counts as grown if it exceeds `growth` times its value
  * at the end of the last window. */
 static const double growth = 2.25;
-/* An edge runs away if the squared distance of its replicas a and b exceeds `runaway` times |a|^2 +
- * |b|^2. */
+/* An edge is a runaway if the squared distance of its replicas a and b exceeds `runaway` times
+ * |a|^2 + |b|^2. */
 static const double runaway = 1;
 static const double recovery = 1.01; /* Factor by which the upper bound rises in one exchange. */
 
@@ -90,7 +90,7 @@ double gamma_next(struct gamma *g, const struct gamma_exchange *x)
     if (g->fixed)
         return g->value;
     double delta = least_contraction(x);
-    /* Each codec needs its own step size, so gamma restarts when the codec changes. */
+    /* Each pair of codecs needs its own step size, so gamma restarts when a codec changes. */
     if (!g->begun || g->codecs != x->codecs) {
         g->delta = delta;
         g->most = 1;

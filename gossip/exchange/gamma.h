@@ -1,28 +1,35 @@
 /* gossip/exchange/gamma.h -- the consensus step size gamma of one edge.
  *
- * Gamma is fixed by the user, or follows an adaptive rule without parameters. Notation: E_i is
- * |x_i - a| after peer i has encoded its delta, D is |b - a|, rho = sqrt((E_i^2 + E_j^2) / 2) / D
- * is the residual ratio, and delta_i = 1 - E_i^2 / |x_i - a_before|^2 is the contraction that the
- * sender of a delta measured. The rule:
+ * Gamma is fixed by the user, or follows an adaptive rule without parameters. Notation, for the
+ * edge between peers i and j with the models x_i and x_j:
+ *
+ *   a, b      replicas of x_i and x_j on this edge
+ *   E_i       |x_i - a| after peer i has encoded its delta: what the delta leaves unsent
+ *   E_j       |x_j - b|, likewise
+ *   D         |b - a|
+ *   rho       residual ratio, sqrt((E_i^2 + E_j^2) / 2) / D
+ *   delta_i   contraction that peer i measured: 1 - E_i^2 / |x_i - a|^2, with a before its delta
+ *
+ * The rule:
  *
  *   first exchange:   gamma = min(1, 1.5 delta),  delta = min(delta_i, delta_j)
  *   later exchanges:  gamma <- min(1, gamma clip((0.6 / rho)^0.1, 0.9, 1.05)),
  *                     limited to [delta/2, 3 delta/2], with delta averaged over about ten exchanges
  *
- * The bounds by delta exist because rho alone can mislead in two ways. If all peers learn alike,
- * all replicas lag behind their models by the same vector. Rho is then large although the models
- * are close, and would take gamma to 0 (measured: 1e-4 after 100 rounds, where 0.03 was right).
- * If one large component is sent well, it hides the others. Rho is then small and would take gamma
- * to 1, although the other replicas lag. Step sizes found by hand were 0.6 to 1 times the
- * contraction for every codec tried.
+ * The bounds [delta/2, 3 delta/2] exist because rho alone can be misleading in two ways. If all
+ * peers learn alike, all replicas lag behind their models by the same vector. Rho is then large
+ * although the models are close, and would take gamma to 0 (measured: 1e-4 after 100 rounds, where
+ * 0.03 was right). If one large component of the model is transmitted well, it hides the other
+ * components. Rho is then small and would take gamma to 1, although the other components of the
+ * replicas lag. Step sizes found by hand were 0.6 to 1 times the contraction for every codec tried.
  *
- * A *runaway* is an edge on which D grows by half or more in each of GAMMA_WINDOWS windows in
- * a row, until the two models are no closer than unrelated models (D^2 > |a|^2 + |b|^2). Gamma is
+ * A *runaway* is an edge on which D grows by half or more in each of GAMMA_WINDOWS windows in a
+ * row, until the two models are no closer than unrelated models (D^2 > |a|^2 + |b|^2). Gamma is
  * then halved, and its upper bound rises by 1 % per exchange.
  *
- * Rho is taken from the previous exchange, because the mixing pass of that exchange yields D
- * without further cost. Both ends have all inputs bit for bit, and the rule uses only + - * / sqrt,
- * which IEEE 754 rounds alike on every machine. Both ends therefore compute the same gamma, the two
+ * Rho is taken from the previous exchange, because D is a by-product of the mixing in that
+ * exchange. Both ends have all inputs bit for bit, and the rule uses only + - * / sqrt, which IEEE
+ * 754 rounds alike on every machine. Both ends therefore compute the same gamma, the two
  * corrections are equal and opposite, and the mean of all models is kept.
  */
 #ifndef GOSSIP_EXCHANGE_GAMMA_H
@@ -32,11 +39,11 @@
 #include <stdint.h>
 
 enum {
-    /* Number of exchanges of an edge after which the growth of the distance D = |b - a| is measured
-     * again. */
+    /* Length of a window in exchanges. At the end of each window, the growth of the distance D = |b
+     * - a| is measured. */
     GAMMA_WINDOW = 8,
-    /* gamma_judge() is called when the distance D of the replicas has grown in this many successive
-     * windows of GAMMA_WINDOW exchanges. */
+    /* Number of successive windows of GAMMA_WINDOW exchanges in which the distance D of the
+     * replicas must have grown before gamma_judge() is called. */
     GAMMA_WINDOWS = 2
 };
 
@@ -64,8 +71,8 @@ struct gamma
     /* Number of successive windows of GAMMA_WINDOW exchanges in which the distance D = |b - a| of
      * the two replicas grew by half or more. */
     uint32_t grown;
-    /* Number of runaways of this edge (see the top of this file). The owner of the edge warns when
-     * it grows. */
+    /* Number of runaways of this edge (see the top of this file). The owner of the edge prints a
+     * warning when the number grows. */
     uint32_t n_runaways;
 };
 
@@ -89,16 +96,16 @@ void gamma_init(struct gamma *g, double fixed_value);
 double gamma_next(struct gamma *g, const struct gamma_exchange *x);
 
 /* Returns the share of the momentum that this exchange may use, in [0, 1]. The share is 1 if rho is
- * small, and 0 if replicas lag by half of the models' distance or more: momentum would repeat the
- * lag in each round, and models drift apart without bound (seen on a ring of 32). Called before
- * gamma_next(). */
+ * small, and 0 if replicas lag by half of the models' distance or more. Momentum would then repeat
+ * the lag in each round, and the models would move apart without bound (seen on a ring of 32).
+ * Called before gamma_next(). */
 double gamma_bears(const struct gamma *g, const struct gamma_exchange *x);
 
 /* Records d2 = |b - a|^2 of this exchange. Returns true if D has grown in GAMMA_WINDOWS windows in
  * a row, so that the caller must call gamma_judge(). */
 bool gamma_measured(struct gamma *g, double d2);
 
-/* Tests whether the edge runs away. n2: |a|^2 + |b|^2. If D^2 exceeds n2, counts a runaway and
+/* Tests whether the edge is a runaway. n2: |a|^2 + |b|^2. If D^2 exceeds n2, counts a runaway and
  * halves an adaptive gamma; a fixed gamma is not changed. Returns true if gamma was halved. */
 bool gamma_judge(struct gamma *g, double n2);
 

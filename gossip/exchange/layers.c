@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* rounding: largest relative rounding error of a float32. vague: largest relative standard error of
- * a figure that is reported. */
+/* rounding: largest relative rounding error of a float32. vague: largest relative standard error
+ * with which a figure is still reported. */
 static const double rounding = 0x1p-24, vague = 0.1;
 
 /* ---- the parts ---- */
@@ -129,7 +129,7 @@ void layers_sketch(const struct layers *l, uint64_t key, const float *x, float *
 
 /* ---- the measure ---- */
 
-/* Squares that are computed for one part and added up over all parts. */
+/* Squares that are computed for one part, or added up over all parts. */
 struct sums
 {
     /* xi2: squared consensus distance Xi^2. mean2: |mean|^2. norm2: mean of |x_i|^2 over the
@@ -138,7 +138,8 @@ struct sums
     double variance; /* Variance of the estimate xi2. 0: xi2 is exact. */
 };
 
-/* Returns how many floats of a part are compared. */
+/* Returns how many floats of a part of the model are compared between peers: all of them, or the
+ * floats of its sketch. */
 static size_t compared(const struct layers_part *p)
 {
     return is_sketch(p) ? LAYERS_K : p->n;

@@ -5,9 +5,10 @@
  *   parts   [          conv1            |          fc1          ]   layers_cut()
  *   answer  [ conv1's floats as they are | S fc1 (LAYERS_K floats), |fc1|^2 ]
  *
- * This costs nothing unless an observer asks. The observer asks all peers for sketches of one
- * round, with a random key that it draws for this request (struct wire_model_req), and compares the
- * answers itself. Messages of training do not become longer, and no result of a run depends on it.
+ * Sketches of layers cost nothing unless an observer requests them. The observer asks all peers for
+ * sketches of one round, with a random key that it draws for this request (struct wire_model_req),
+ * and compares the answers itself. Messages of training do not become longer, and no result of a
+ * run depends on these requests.
  *
  * A part is a layer: successive tensors whose names are equal up to the last dot. If a model has
  * more than LAYERS_MAX layers, the smallest neighbouring layers are joined. A part with few floats
@@ -16,12 +17,12 @@
  *
  *   Xi^2 = (1/n) sum_i |S x_i - S mean|^2          |x_i - x_j| = |S x_i - S x_j|
  *
- * The relative standard error of such a square is at most sqrt(2 / LAYERS_K) = 8.8 %, so the error
- * of Xi is at most 4.4 %. This is the error of one difference; errors of many different directions
- * partly cancel in the mean. Rounding to float32 adds an error of up to 2^-24 |x|.
+ * The relative standard error of one such square is at most sqrt(2 / LAYERS_K) = 8.8 %, so the
+ * error of the distance is at most 4.4 %. In the mean over many peers, errors of differences in
+ * different directions partly cancel. Rounding to float32 adds an error of up to 2^-24 |x|.
  *
- * layers_measure() also compares whole models, with all parts as they are. Its result is then
- * exact.
+ * layers_measure() can also compare whole models, that is, with all parts as they are. Its result
+ * is then exact.
  */
 #ifndef GOSSIP_EXCHANGE_LAYERS_H
 #define GOSSIP_EXCHANGE_LAYERS_H

@@ -1,17 +1,17 @@
 /* gossip/exchange/outlier_filter.h -- refuses an exchange whose distance is implausible for its
  * edge.
  *
- * The filter is always on and stops only what no honest training does. An exchange moves x by a
- * share of D = |b - a|. Let x0 be the initial model of the run. An exchange is *refused*, and x
- * stays unchanged, if both conditions hold:
+ * The filter is always on and refuses only exchanges that do not occur in honest training. An
+ * exchange moves x by a share of D = |b - a|. Let x0 be the initial model of the run. An exchange
+ * is *refused*, and x stays unchanged, if both conditions hold:
  *
- *   D > OUTLIER_FILTER_TIMES max(largest D of the epoch so far, |x - a|)
- *   D > OUTLIER_FILTER_WAYS |x - x0|
+ *   D > OUTLIER_FILTER_TIMES max(largest D of the epoch so far, |x - a|) D > OUTLIER_FILTER_WAYS |x
+ *   - x0|
  *
- * |x - a| is the difference that the own delta of this exchange had to bridge. In the first
- * exchange of an epoch it is the whole way of the own model from x0, and the neighbour's model has
- * come about as far. Models of one run are therefore never much farther apart, even if all other
- * peers have agreed for a long time and one peer joins late.
+ * |x - a| is the difference that this peer's delta of the exchange had to transmit. In the first
+ * exchange of an epoch it is the whole way of this peer's model from x0, and the neighbour's model
+ * has moved about as far. Honest models of one run are therefore never much farther apart than this
+ * limit, even if one peer joins late, when all others have long been close together.
  *
  * A neighbour can stay below this limit and still do harm. An edge is called *apart* if its D is
  * more than OUTLIER_FILTER_APART times the D of most other edges, and more than half of |x - x0|.
@@ -25,20 +25,19 @@
  * of a healed graph is apart, but its D shrinks.
  *
  * The node closes an edge with a refused or suspect exchange and restarts it later
- * (peer/node/edge/edges_trust.c). After an edge was suspect, an exchange is refused as soon as its D is
- * large enough for an edge that is apart.
+ * (peer/node/edge/edges_trust.c). Once an edge has been suspect, its limit is lower: an exchange is
+ * refused as soon as D is so large that the edge would be apart.
  *
- * All limits depend on the own way |x - x0|, so a peer that has hardly moved cannot judge others.
- * The way grows with the number of rounds, at first with its square. If one of two honest models
- * has trained for at most 5/4 as many rounds as the other, they are less than 2 ways of the shorter
- * one apart. If the neighbour has trained for more rounds than that, its exchange may be refused
- * although it is honest. This happens if the own process was stopped, skipped rounds, or is slow
- * without lock step. A neighbour that was refused during training therefore gets another chance in
- * the consensus phase, where all models have come the whole way. A refused exchange has not moved
- * any model.
+ * All limits depend on this peer's way |x - x0|, so a peer whose model has hardly moved cannot
+ * judge others. The way grows with the number of rounds, at first with its square. If one of two
+ * honest models has trained for at most 5/4 as many rounds as the other, their distance is less
+ * than twice the shorter of their ways. If the neighbour has trained for more rounds than that, its
+ * exchange may be refused although it is honest. This happens if this process was stopped, skipped
+ * rounds, or is slow without lock step. A neighbour that was refused during training therefore gets
+ * another chance in the consensus phase, when all models have trained for all rounds. The refused
+ * exchange has moved no model.
  *
- * The two ends do not agree on these decisions. Each peer decides for itself which exchanges it
- * accepts.
+ * Each peer decides for itself which exchanges it accepts. The two ends of an edge need not agree.
  */
 #ifndef GOSSIP_EXCHANGE_OUTLIER_FILTER_H
 #define GOSSIP_EXCHANGE_OUTLIER_FILTER_H
@@ -47,11 +46,10 @@
 
 enum {
     /* First limit of the distance |b - a|, as a multiple of the largest distance known for the
-     * edge. An exchange is refused if its distance is above this limit and above the limit of
-     * OUTLIER_FILTER_WAYS. */
+     * edge. An exchange is refused if its distance is above this limit and above the second one. */
     OUTLIER_FILTER_TIMES = 32,
     /* Second limit of the distance |b - a|, as a multiple of this peer's distance |x - x0| from the
-     * initial model. See OUTLIER_FILTER_TIMES. */
+     * initial model. */
     OUTLIER_FILTER_WAYS = 2,
     /* An edge is *apart* if its distance exceeds this multiple of the distance of other edges. */
     OUTLIER_FILTER_APART = 16,
@@ -84,11 +82,11 @@ void outlier_filter_begin(struct outlier_filter *t);
  * be mixed. */
 struct outlier_filter_view
 {
-    /* |x - a|^2, the squared distance of the own model from its replica, before the own delta is
-     * added to the replica. */
+    /* |x - a|^2, the squared distance of this peer's model from its replica, before this peer's
+     * delta is added to the replica. */
     double x2;
-    /* |x - x0|^2, the squared distance of the own model from the initial model, measured at most a
-     * few mixings ago. */
+    /* |x - x0|^2, the squared distance of this peer's model from the initial model, measured at
+     * most a few mixings ago. */
     double way2;
     /* Median, over the other edges, of D^2 = |b - a|^2 in their last exchanges. 0: there are no
      * other edges, or the edge was never suspect. */

@@ -1,9 +1,9 @@
 /* gossip/exchange/packet.h -- a pool of byte buffers with reference counts.
  *
- * One encoded delta is sent to several neighbours. It waits in their send queues and is kept by
- * their edges until the delta is known to have arrived. All of them share one buffer. A packet
- * without references returns to its pool, so a run without changes does not allocate. Only the
- * loop thread calls these functions. The worker only writes the bytes of packets that the loop
+ * One encoded delta is sent to several neighbours. The delta waits in several send queues, and the
+ * edges keep it until it is known to have arrived. All queues and edges share one buffer. A packet
+ * without references returns to its pool, so a run in a steady state does not allocate memory. Only
+ * the loop thread calls these functions. The worker only writes the bytes of packets that the loop
  * thread has given to it.
  */
 #ifndef GOSSIP_EXCHANGE_PACKET_H

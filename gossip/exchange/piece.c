@@ -65,8 +65,8 @@ static double dist2(const struct piece_view *v, size_t source, const float *a, c
 }
 
 /* Compares models over the pieces that came from `source`. Returns the squared distance from the
- * model of the source `witness` to the nearest model of a source that is neither of these two. NaN:
- * there is no such source. */
+ * model of source `witness` to the nearest model of a third source. NaN: there is no third
+ * source. */
 static double others2(const struct piece_view *v, size_t source, size_t witness)
 {
     double least2 = (double)NAN;
@@ -79,8 +79,8 @@ static double others2(const struct piece_view *v, size_t source, size_t witness)
     return least2;
 }
 
-/* Returns whether the source `witness` confirms the pieces that came from `source`: these pieces
- * are no farther from the witness's model than models of one run can be. */
+/* Returns whether source `witness` confirms the pieces that came from `source`, that is, whether
+ * these pieces are no farther from the witness's model than models of one run can be. */
 static bool agrees(const struct piece_view *v, size_t source, size_t witness)
 {
     double d2 = dist2(v, source, v->come, v->own[witness]);

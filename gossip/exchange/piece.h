@@ -1,4 +1,5 @@
-/* gossip/exchange/piece.h -- a model in pieces, and the test which sources of pieces are plausible.
+/* gossip/exchange/piece.h -- a model in pieces, and the test whether the sources of the pieces are
+ * plausible.
  *
  *   x:  [ piece 0 | piece 1 | ... | last, shorter ]     piece_floats() floats each, at most 1 MiB
  *
@@ -18,9 +19,9 @@
  * Averaged over all assignments of sources to pieces this is Xi^2, the mean squared distance of one
  * model from the mean.
  *
- * Two models of one run are never much farther apart than their distance from the run's initial
- * model. The distance between two other sources shows how far apart present models are. The limits
- * are PIECE_WAYS and those of outlier_filter.h.
+ * Two honest models of one run are never much farther apart than their distance from the run's
+ * initial model. In addition, the distance between two other sources shows how far apart the models
+ * are now. The limits are PIECE_WAYS and those of outlier_filter.h.
  */
 #ifndef GOSSIP_EXCHANGE_PIECE_H
 #define GOSSIP_EXCHANGE_PIECE_H
@@ -42,8 +43,8 @@ enum {
     PIECE_WAYS = 4
 };
 
-/* Return how a model of n floats is divided: the number of floats of each piece except the last,
- * and the number of pieces. */
+/* Return how a model of n floats is divided. piece_floats(): number of floats of each piece except
+ * the last. piece_count(): number of pieces. */
 size_t piece_floats(size_t n);
 size_t piece_count(size_t n);
 /* Returns the index of the first float of piece p, and sets *n_floats to its number of floats. */

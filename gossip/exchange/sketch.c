@@ -65,21 +65,21 @@ void sketch_project(const struct sketch *k, const float *x, float out[SKETCH_K])
 
 /* ---- windows ---- */
 
-/* A model gets one correction from each neighbour, and each sum is rounded by at most 2^-24 of
- * itself. The values in a sketch are rounded, too. These errors are independent, so their squares
- * add up. Replicas and sketches do not show these errors, so they are added to the figures as a
- * bound. */
+/* A model gets one correction from each neighbour, and each sum is rounded by at most 2^-24 of its
+ * value. The values in a sketch are rounded, too. These errors are independent, so their squares
+ * add up. The figures are computed from replicas and sketches, which do not show these errors. A
+ * bound of the errors is therefore added to the figures. */
 double sketch_rounding(size_t n_pairs)
 {
     return 0x1p-24 * sqrt(1 + (double)n_pairs);
 }
 
-/* Returns a spectral gap from which to derive the window length. `reach` is the largest number of
- * hops from the first member. The guess 3 / reach^2 fits a ring, and is below the gap of a torus.
- * The guess is far too large for a star, or if few edges join two halves of the graph. Too large a
- * gap makes figures wrong, whereas too small a gap only makes windows longer. Therefore 4/5 of the
- * measured gap is used if the measured gap is below the guess. With 4/5 of the gap, the slowest
- * error of the averages has decayed as far as the other errors. */
+/* Returns the spectral gap from which the window length is derived. It is the guess 3 / reach^2, or
+ * 4/5 of the measured gap if the measured gap is below the guess. `reach` is the largest number of
+ * hops from the first member. The guess fits a ring, and is below the gap of a torus. The guess is
+ * far too large for a star, or if only few edges join two halves of the graph. Too large a gap
+ * makes figures wrong, whereas too small a gap only makes windows longer. With 4/5 of the gap, the
+ * slowest error of the averages decays as far as the other errors. */
 static double likely_gap(const struct sketch_moment *now)
 {
     double reach = now->place.reach > 0 ? (double)now->place.reach : 1;
@@ -104,8 +104,8 @@ static void set_pace(struct sketch *k, const struct sketch_moment *now)
     k->n_beats = (uint32_t)ceil(-3.5 / log(rate)) + 2;
 }
 
-/* Begins a window. It also averages the distances v that the previous window found, as u, unless
- * the previous window was cut short. */
+/* Begins a window. The window also averages, as u, the distances v that the previous window found,
+ * unless the previous window was cut short. */
 static void begin_window(struct sketch *k, const float *x, const struct sketch_moment *now)
 {
     bool follows = k->open && !now->anew;
@@ -137,17 +137,19 @@ static double ratio(double distance2, double q)
     return distance2 <= 0 ? 0 : mean2 > 0 ? sqrt(distance2 / mean2) : (double)NAN;
 }
 
-/* Returns whether xi2 cannot be an estimate of Xi^2. Xi^2 is the mean of n squared distances, and
- * own2 is one of them, so n xi2 >= own2. If n xi2 is less than half of own2, a peer reported too
- * small a distance. There is no estimate for a single model either. */
+/* Returns whether xi2 is not a valid estimate of Xi^2, the squared consensus distance. Xi^2 is the
+ * mean of n squared distances. own2, the squared distance of this peer, is one of them, so n xi2
+ * should be at least own2. If n xi2 is less than half of own2, a peer reported too small a
+ * distance. The estimate is also invalid for n = 1, because a single model has no consensus
+ * distance. */
 static bool is_none(double xi2, double own2, uint32_t n)
 {
     return n == 1 || (n > 0 && own2 > 2 * n * xi2);
 }
 
-/* Ends a window after K exchanges and sets two figures: u is Xi^2 at the start of the previous
- * window, and |s - m| is this peer's own distance at the start of this window. n: number of
- * members. */
+/* Ends a window after K exchanges and sets two figures. u is Xi^2 at the start of the previous
+ * window. |s - m| is the distance of this peer's model from the mean at the start of this window.
+ * n: number of members. */
 static void end_window(struct sketch *k, uint32_t n)
 {
     struct sketch_figures *f = &k->figures;
@@ -186,9 +188,9 @@ static void accelerate(struct sketch *k)
  * peers 15]. */
 enum { TAG_WINDOW = 24, TAG_ROUND = 16, TAG_SETTLING = 1 << (TAG_ROUND - 1) };
 
-/* Returns the tag of the next exchange. A tag names members, window and round, and is equal at both
- * ends if both are about to do the same exchange. The round is never 0, so the tag is never 0,
- * which would mean "no message". */
+/* Returns the tag of the next exchange. A tag consists of members, window and round, and is equal
+ * at both ends if both are about to do the same exchange. The round is never 0. The tag is
+ * therefore never 0, which would mean "no message". */
 static uint64_t pair_tag(const struct sketch *k, const struct sketch_pair *p)
 {
     uint64_t window = p->window & ((1u << TAG_WINDOW) - 1);
@@ -242,8 +244,8 @@ static void pair_apply(const struct sketch *k, const struct sketch_message *m, f
     compress_apply(pair_codec(k, m->bytes[0]), m->bytes + 1, m->n - 1, replica);
 }
 
-/* Returns whether the edge's replicas belong to the current window. The set of members needs no
- * check, because another set makes a peer disturbed. */
+/* Returns whether the edge's replicas belong to the current window. The set of members need not be
+ * checked, because a peer becomes disturbed when the set changes. */
 static bool pair_fits(const struct sketch *k, const struct sketch_pair *p)
 {
     return k->open && p->window == k->window;
@@ -318,8 +320,8 @@ bool sketch_valid(const struct sketch *k, const struct sketch_message *m)
     return compress_validate(pair_codec(k, m->bytes[0]), m->bytes + 1, m->n - 1);
 }
 
-/* Stops the averaging. From now on figures come from tree aggregation, because an exchange is
- * missing from the averages here or at a neighbour. */
+/* Stops the averaging, because an exchange is missing from the averages of this peer or of a
+ * neighbour. From now on figures come from tree aggregation. */
 static void disturb(struct sketch *k)
 {
     if (k->disturbed)
@@ -330,8 +332,8 @@ static void disturb(struct sketch *k)
 }
 
 /* Returns whether a squared norm or distance is implausible. Norms of models of one run differ by
- * much less than the limit, so such a value is invented or belongs to no model of the run. While
- * the own norm is 0, every value is accepted. */
+ * much less than the limit, so such a value is false or belongs to no model of the run. While the
+ * norm of this peer's model is 0, every value is accepted. */
 static bool is_absurd(const struct sketch *k, double squared)
 {
     const double most = 1e8;
@@ -375,8 +377,9 @@ void sketch_mix(struct sketch *k, struct sketch_pair *p, double w, const struct 
     pair_apply(k, other, p->b);
     p->round++;
     k->mixed++;
-    /* An implausible message does not change this peer's averages. The neighbour has still applied
-     * the exchange, so the averages of the other peers become wrong by that amount. */
+    /* An implausible message does not change this peer's averages. The neighbour has applied the
+     * exchange nevertheless, so the averages of the other peers become wrong by this peer's missing
+     * part. */
     if (is_absurd(k, fabs((double)other->u)) || is_absurd(k, fabs((double)other->q))
         || is_absurd(k, vec_norm2(p->b, SKETCH_K)))
         return;
@@ -396,10 +399,10 @@ static bool is_over(const struct sketch *k, const struct sketch_moment *now)
     return true;
 }
 
-/* Returns whether averaging is no longer correct at this peer. Averaging needs that each peer has
- * exchanged with every neighbour in every round since the first one, among the same members. A peer
- * that finds a violation tells its neighbours with its next message (put_word()). The news spreads
- * as fast as the error of the averages. */
+/* Returns whether averaging is no longer correct at this peer. Averaging is correct only if each
+ * peer has exchanged with every neighbour in every round since the first one, among the same
+ * members. A peer that finds that this is not so tells its neighbours with its next message
+ * (put_word()). This spreads as fast as the error of the averages. */
 static bool out_of_step(const struct sketch *k, const struct sketch_moment *now)
 {
     bool lost = now->n_pairs == 0 || (now->round > 0 && now->n_commits < now->n_pairs);
@@ -409,7 +412,7 @@ static bool out_of_step(const struct sketch *k, const struct sketch_moment *now)
     return !now->place.lock_step || (lost && !now->draining) || jumped || others;
 }
 
-/* Takes the figures of the newest complete window of tree aggregation, unless the present figures
+/* Takes the figures of the newest complete window of tree aggregation, unless the current figures
  * are as new. */
 static void take_survey(struct sketch *k)
 {
@@ -434,7 +437,7 @@ static void take_survey(struct sketch *k)
     f->own_local2 = s->local2;
 }
 
-/* Updates a peer that uses tree aggregation, after a job: begins a window if it is time, and takes
+/* Called after a job at a peer that uses tree aggregation. Begins a window if one is due, and takes
  * new figures. */
 static void survey(struct sketch *k, const float *x, const struct sketch_moment *now)
 {
@@ -444,8 +447,8 @@ static void survey(struct sketch *k, const float *x, const struct sketch_moment 
     k->began = tree_aggregation_beat(&k->survey, &now->place, now->round);
     if (k->began) {
         sketch_project(k, x, k->s);
-        /* In tree aggregation, is_absurd(), the mixers and the node use the norm of the own model
-         * in place of the mean of |x|^2 over all peers. */
+        /* With tree aggregation there is no mean of |x|^2 over all peers, so is_absurd(), the
+         * mixers and the node use |x|^2 of this peer's model in its place. */
         k->at.q = vec_norm2(x, k->dim);
         tree_aggregation_begin(&k->survey, k->s, k->at.q, now->local2);
     }
@@ -487,7 +490,8 @@ void sketch_beat(struct sketch *k, const float *x, const struct sketch_moment *n
         survey(k, x, now);
         return;
     }
-    /* A job that mixed with no neighbour is no step of the averaging, so it is not counted. */
+    /* If a job mixed with no neighbour, the averages have made no step, so the job is not
+     * counted. */
     if (k->mixed > 0) {
         k->mixed = 0;
         k->beats++;

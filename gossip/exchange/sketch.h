@@ -15,11 +15,11 @@
  *
  * A figure therefore describes a time 2K exchanges ago, and is correct for that time. The usual
  * alternative is dynamic average consensus, m += s(now) - s(before). It has no delay, but its
- * result is always too low, because a peer's newest step is in its own m and in no other. If models
- * mix as fast as sketches do, as with a 4-bit code, it was 14 % too low on a ring of 8. A momentum
- * term (as in second-order diffusion: Muthukrishnan, Ghosh, Schultz 1998) reduces the number of
- * rounds to about its square root. K follows from the spectral gap of the graph. With too few
- * exchanges, a part of each peer's own distance would stay in m.
+ * result is always too low, because a peer's newest step is in its own m and in no other. On a ring
+ * of 8 the result was 14 % too low when models mixed as fast as sketches, as with a 4-bit codec. A
+ * momentum term (as in second-order diffusion: Muthukrishnan, Ghosh, Schultz 1998) reduces the
+ * number of rounds to about its square root. K follows from the spectral gap of the graph. With a
+ * smaller K, m would still contain a part of each peer's own distance.
  *
  * Averaging is correct only if each peer exchanges with every neighbour in every round, among the
  * same members. After one missing exchange the averages are no longer those of the models. A peer
@@ -32,9 +32,9 @@
  *                 (tree_aggregation.h)
  *
  * A disturbed peer stops averaging and takes part in tree aggregation, which depends on no
- * particular exchange. A neighbour learns this from the same exchange that would have brought it a
- * wrong average, and becomes disturbed, too. No wrong average is therefore published. A run without
- * faults has the same figures as it would have without tree aggregation.
+ * particular exchange. A neighbour learns this from the exchange that would otherwise have given it
+ * a wrong average, and becomes disturbed, too. No wrong average is therefore published. In a run
+ * without faults, all figures come from averages by gossip.
  *
  * In messages, m is encoded as its difference from a replica, like the model: the first m of a
  * window uncompressed, later ones with four bits per element.
@@ -67,7 +67,8 @@ struct sketch_moment
     size_t n_pairs;
     double gap; /* Spectral gap of the graph, equal at all peers. 0: not measured. */
     bool alone; /* True: this peer has no edges, because it has no neighbours. */
-    /* True: an edge of the graph has never been open, so the neighbour takes no part. */
+    /* True: an edge of the graph has never been open, so the neighbour takes no part in the
+     * averaging. */
     bool missing;
     uint64_t round; /* Round count of this peer, including rounds of the consensus phase. */
     /* Sum over this peer's edges of |b - a|^2, the squared distance of the two replicas, from the
@@ -98,8 +99,9 @@ struct sketch_figures
      * at the start of the window that produced `own`. */
     double own_local2;
 
-    /* Largest error of |x_i - mean| / |mean| that rounding to float32 can hide. Its square is added
-     * to the square of the figure. 0: this peer has never had a neighbour. */
+    /* Largest part of |x_i - mean| / |mean| that the figures may miss because of rounding to
+     * float32. Its square is added to the square of the figure. 0: this peer has never had a
+     * neighbour. */
     double rounding;
 };
 
@@ -138,8 +140,8 @@ struct sketch
     /* Sum of |b - a|^2, the squared distance of the two replicas, over this peer's edges when the
      * window began. */
     double local2;
-    /* at: the averages now. before: the averages after the last job that mixed ([0]) and after the
-     * one before it ([1]). */
+    /* at: the current averages. before[0]: the averages after the last job that mixed. before[1]:
+     * after the job that mixed before it. */
     struct sketch_average at, before[2];
     size_t mixed; /* Number of exchanges since `beats` was last increased. */
     /* Number of jobs of the current window that mixed with at least one neighbour. */
@@ -213,8 +215,8 @@ void sketch_put(struct sketch *k, struct sketch_pair *p, struct sketch_message *
  * next call of sketch_beat() begins a window. */
 uint64_t sketch_begun(const struct sketch *k, bool anew);
 
-/* Records that the model was replaced by another peer's model of a later round. This peer does not
- * report for tree-aggregation windows that began in the rounds between. */
+/* Records that the model was replaced by another peer's model of a later round. This peer sends no
+ * report for tree-aggregation windows that began in the skipped rounds. */
 void sketch_passed_over(struct sketch *k);
 /* Returns whether a received message is valid for sketch_mix(). Callable from any thread. */
 bool sketch_valid(const struct sketch *k, const struct sketch_message *m);
@@ -224,8 +226,8 @@ bool sketch_valid(const struct sketch *k, const struct sketch_message *m);
 void sketch_mix(struct sketch *k, struct sketch_pair *p, double w, const struct sketch_message *own,
                 const struct sketch_message *other);
 
-/* Returns the error of a relative distance that float32 can hide if a model is corrected by n_pairs
- * neighbours in a round. */
+/* Returns the largest part of a relative distance that figures may miss because of rounding to
+ * float32, if n_pairs neighbours correct a model in a round. */
 double sketch_rounding(size_t n_pairs);
 
 /* Returns the number of bytes that the usual sketch adds to a delta. */

@@ -112,16 +112,16 @@ static bool complete(const struct tree_aggregation *v, const struct tree_aggrega
     return s->began && !s->done && s->n_children == v->place.n_children[tree_of(s->index)];
 }
 
-/* At the root: returns whether Xi has changed little from the time when the window began to now.
- * The rate of change is taken from the previous complete window and this one. */
+/* Called at the root. Returns whether Xi has changed little since the window began. The rate of
+ * change is computed from this window and the previous complete one. */
 static bool is_sharp(const struct tree_aggregation *v, const struct tree_aggregation_slot *s)
 {
     double xi2 = s->sum.dist2 / s->sum.n, rounds = (double)s->round - (double)v->before_round;
     bool known = v->before2 > 0 && xi2 > 0 && rounds > 0;
     double change = known ? 0.5 * fabs(log(xi2 / v->before2)) / rounds : 0;
     if (v->place.lock_step)
-        /* In lock step all peers begin the window at the same round. Xi cannot change meanwhile, so
-         * every result is sharp (tree_aggregation.h). */
+        /* In lock step all peers begin the window at the same round, so Xi does not change while
+         * the window spreads. Every result is sharp (tree_aggregation.h). */
         return true;
     return known && !s->sum.settling && change * (double)(v->round - s->round) <= blur;
 }
@@ -137,8 +137,9 @@ static void settle(struct tree_aggregation *v, struct tree_aggregation_slot *s, 
     v->before_round = s->round;
 }
 
-/* At the root: completes the window if all subtrees have reported. If the number of peers differs
- * from the number of members, reports came from another graph, and the window is dropped. */
+/* Called at the root. Completes the window if all subtrees have reported. If the number of counted
+ * peers differs from the number of members, some reports came from another graph, and the window is
+ * dropped. */
 static void look(struct tree_aggregation *v, struct tree_aggregation_slot *s)
 {
     if (!complete(v, s) || !v->place.root[tree_of(s->index)])
@@ -169,7 +170,7 @@ static void begin_slot(struct tree_aggregation *v, uint64_t index,
     look(v, s);
 }
 
-/* Several windows can begin at once, if this peer skipped rounds. The present model is then used
+/* Several windows can begin at once, if this peer skipped rounds. The current model is then used
  * for all of them. */
 void tree_aggregation_begin(struct tree_aggregation *v, const float s[SKETCH_K], double norm2,
                             double local2)
@@ -213,9 +214,9 @@ void tree_aggregation_pair_reset(struct tree_aggregation_pair *p)
     p->told = 0;
 }
 
-/* Returns the window whose report (to a parent) or result (to a child that has reported) has to be
- * sent over an edge, or NULL. The oldest window is sent first, because it has waited longest and is
- * stored longest. */
+/* Returns the window whose report (to a parent) or result (to a child that has reported) must be
+ * sent next over an edge. NULL: none. The oldest window is sent first, because it has waited
+ * longest and is stored longest. */
 static struct tree_aggregation_slot *due(struct tree_aggregation *v,
                                          const struct tree_aggregation_pair *p)
 {
@@ -258,8 +259,9 @@ enum tree_aggregation_word tree_aggregation_say(struct tree_aggregation *v,
     return TREE_AGGREGATION_CLOCK;
 }
 
-/* Returns the complete index of a window of which a message names only the lower bits. Of all
- * indices with these lower bits, it is the one closest to the latest window at this peer. */
+/* Returns the full index of a window, of which a message contains only the lower bits. Of all
+ * indices with these lower bits, the window has the one that is closest to the latest window at
+ * this peer. */
 static uint64_t whole_index(const struct tree_aggregation *v, uint64_t low)
 {
     uint64_t mask = (UINT64_C(1) << INDEX_BITS) - 1;

@@ -1,12 +1,12 @@
 /* gossip/exchange/tree_aggregation.h -- computes the consensus distance as a sum over a spanning
  * tree.
  *
- * Averaging by gossip (sketch.h) needs every exchange of a window. Tree aggregation needs one
- * report of each peer, at any time. The tree consists of shortest paths (graph_tree() in
+ * Averaging by gossip (sketch.h) needs every exchange of a window. Tree aggregation needs only one
+ * report of each peer, at any time. A tree consists of shortest paths (graph_tree() in
  * topology/topology.h). It is the same at all peers that know the same members, and changes with
  * the members. There are four trees, with roots a quarter of the members apart. Windows use the
- * trees in turn, because a broken edge is seldom part of all trees. A *window* is a point in time
- * that all peers know:
+ * trees in turn, because a broken edge is seldom part of all trees. A *window* is one measurement.
+ * It begins at a point in time that all peers know:
  *
  *   lock step      A window begins at rounds 0, P, 2P, ..., again at the start of the consensus
  *                  phase, and then with a shorter period. All peers compute the same rounds.
@@ -23,10 +23,10 @@
  *           result is passed down hop by hop, and each peer computes its own distance |s - mean|.
  *
  * Sums of squares are combined as in Chan, Golub and LeVeque (1983), so that a distance that is
- * much smaller than the mean keeps its digits. Loss, silence and restarts only delay a report. A
- * report describes what was stored when the window began, no peer is counted twice (`got`), and the
- * root publishes a result only if it has counted all members. A figure is therefore correct for its
- * time, or there is no figure.
+ * much smaller than the mean keeps its digits. A lost message, a silent peer or a restart only
+ * delays a report. A report describes the values that were stored when the window began, no peer is
+ * counted twice (`got`), and the root publishes a result only if it has counted all members. A
+ * figure is therefore correct for its time, or there is no figure.
  *
  * A peer stores several windows in slots. The number of times that 2 divides a window's index
  * selects the slot: slot v holds indices odd * 2^v, each for 2^(v+1) windows.
@@ -37,7 +37,8 @@
  *
  * The last slot holds all other windows.
  *
- * However slow the tree is, some window is therefore stored long enough for its way up and down.
+ * However slow the tree is, some window is therefore stored until its result has travelled up and
+ * down the tree.
  *
  * Without lock step, the start of a window reaches the peers at different times. The root knows how
  * long the reports took, and how fast Xi changes from window to window. A result is called *sharp*
@@ -69,16 +70,16 @@ enum tree_aggregation_role {
 struct tree_aggregation_pair
 {
     enum tree_aggregation_role role[TREE_AGGREGATION_TREES];
-    uint64_t built; /* Version number of the trees to which all fields except `quiet` belong. */
+    /* Version number of the trees for which all other fields, except `quiet`, are valid. */
+    uint64_t built;
     /* For each slot: index of the window for which this child's report was added to the sum. */
     uint64_t got[TREE_AGGREGATION_SLOTS];
     /* For each slot: index of the window for which a report or result was sent over this edge. */
     uint64_t sent[TREE_AGGREGATION_SLOTS];
-    /* Index of the last window whose start was announced over this edge. 1 if no window had begun
-     * at the time of the announcement. 0: nothing was announced. */
+    /* Index of the last window whose start was announced over this edge. 0: nothing was announced.
+     * An announcement before the first window counts as 1. */
     uint64_t told;
-    /* Number of deltas since the last message with a sum, a report or a result, was sent over this
-     * edge. */
+    /* Number of deltas since the last report or result was sent over this edge. */
     uint64_t quiet;
 };
 
@@ -101,7 +102,7 @@ struct tree_aggregation_slot
     /* Sum of |b - a|^2, the squared distance of the two replicas, over this peer's edges when the
      * window began. */
     double local2;
-    float s[SKETCH_K];   /* Sketch of the own model when the window began. */
+    float s[SKETCH_K];   /* Sketch of this peer's model when the window began. */
     uint32_t n_children; /* Number of children that have reported. */
     bool done;           /* True: `sum` is the final sum over all peers. */
     /* True: the window is `done`, and Xi has changed little since the window began ("sharp", see
@@ -124,8 +125,7 @@ struct tree_aggregation_place
      * step. */
     bool root[TREE_AGGREGATION_TREES], lock_step;
     uint64_t n_rounds; /* Number of training rounds. Later rounds belong to the consensus phase. */
-    /* Least number of training deltas on an edge from one message with a sum (report or result) to
-     * the next. */
+    /* Least number of training deltas on an edge between two reports or results. */
     uint64_t pace;
 };
 
@@ -157,7 +157,7 @@ enum tree_aggregation_word {
  * The caller must then call tree_aggregation_begin(). */
 bool tree_aggregation_beat(struct tree_aggregation *v, const struct tree_aggregation_place *place,
                            uint64_t round);
-/* Begins a window. s: sketch S x of the present model. norm2: |x|^2. local2: sum of |b - a|^2 over
+/* Begins a window. s: sketch S x of the current model. norm2: |x|^2. local2: sum of |b - a|^2 over
  * this peer's edges. */
 void tree_aggregation_begin(struct tree_aggregation *v, const float s[SKETCH_K], double norm2,
                             double local2);

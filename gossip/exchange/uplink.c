@@ -51,7 +51,7 @@ static uint32_t fitting(const struct uplink *u, uint32_t most, double s_per_byte
     return most;
 }
 
-/* Lowers the floor to level `to`, and sets how long the old floor is not tried again. */
+/* Lowers the floor to level `to`, and sets for how many looks the old floor is not tried again. */
 static void fall(struct uplink *u, uint32_t to)
 {
     bool short_lived = u->n_kept < u->wait;
@@ -69,8 +69,8 @@ static void rise(struct uplink *u)
     u->n_kept = u->n_up = 0;
 }
 
-/* Returns the highest level to which the floor may rise: one above the present level, and below the
- * level that the floor has recently fallen from. */
+/* Returns the highest level to which the floor may rise. It is one above the current level, and
+ * below the level from which the floor has recently fallen. */
 static uint32_t highest(const struct uplink *u, uint32_t rung)
 {
     uint32_t most = (rung > u->floor ? rung : u->floor) + 1;

@@ -11,9 +11,9 @@
  *              4 ...          |  below the floor: never used, even if the drift allows it
  *              ...            |
  *
- * Budget: the time that the transfers of a round may take. If transfers follow the local steps, it
- * is a tenth of their time. If transfers run during the local steps (--overlap), it is their whole
- * time less one round trip.
+ * Budget: the time that the transfers of a round may take. If transfers follow the local steps, the
+ * budget is a tenth of the time of the local steps. If transfers run during the local steps
+ * (--overlap), the budget is the time of the local steps less one round trip.
  *
  * Time of a level: the bytes of its delta multiplied by the seconds per byte on the slowest edge,
  * because one encoded delta goes to all edges. Seconds per byte are measured in *bursts*. A burst
@@ -28,15 +28,15 @@
  * time, so the measurement includes sharing of the uplink.
  *
  * Price: the time of a level divided by the budget, from 1 (free) to UPLINK_PRICE_MOST. A level
- * above the floor delays the round, so it is used only if the drift is worth its price
- * (codec_levels.h). If transfers follow the local steps, and the transfer of a level takes as
- * long as they do, its price would be 10, and is limited to 8. On a slow link models therefore
- * stay farther apart during training, and rounds stay short. The time of short deltas also includes
- * latency and delays by other processes, so prices can be too high. From time to time a level that
- * seems too expensive is therefore tried and measured.
+ * above the floor delays the round, so it is used only if the drift is large enough to justify its
+ * price (codec_levels.h). Example: transfers follow the local steps, and the transfer of a level
+ * takes as long as the local steps. The price would be 10, and is limited to 8. On a slow link
+ * models therefore stay farther apart during training, and rounds stay short. The measured time of
+ * short deltas also includes latency and delays by other processes, so prices can be too high. From
+ * time to time a level that seems too expensive is therefore tried and measured.
  *
- * Hysteresis: the time of a level is extrapolated from the present level, which is more precise for
- * levels close to it. The floor therefore never rises to more than one level above the present
+ * Hysteresis: the time of a level is extrapolated from the current level, which is more precise for
+ * levels close to it. The floor therefore never rises to more than one level above the current
  * level.
  *
  *   change   condition
@@ -45,12 +45,12 @@
  *   down     UPLINK_DOWN looks in a row at which the floor takes more than the budget; the new
  *            floor is the densest level within the budget
  *
- * After a fall, the old floor is not tried for UPLINK_WAIT looks. This number doubles each time
- * that a floor is kept for fewer looks than its last value, so that an unstable link soon causes
- * few changes.
+ * After the floor has fallen from a level, this level is not tried for UPLINK_WAIT looks. The
+ * number of looks doubles each time that a floor lasts for fewer looks than this number. An
+ * unstable link therefore soon causes few changes.
  *
- * A neighbour that acknowledges late makes its edge look slow. The floor then falls, and the
- * drift chooses, at higher prices. No single neighbour can raise the floor, because the slowest
+ * If a neighbour acknowledges late, its edge looks slow. The floor then falls, and the drift
+ * chooses the level, at higher prices. No single neighbour can raise the floor, because the slowest
  * edge decides.
  *
  * The floor depends on timing. With a floor, a peer's model is not a function of the run's seed.
@@ -63,8 +63,8 @@
 #include <stdint.h>
 
 enum {
-    /* The floor rises after this many calls of uplink_look() in a row at which a higher floor
-     * fits. */
+    /* The floor rises after this number of calls of uplink_look() in a row at which a higher floor
+     * is possible. */
     UPLINK_UP = 3,
     /* The floor falls after this many calls of uplink_look() in a row at which its transfer is too
      * slow. */
@@ -104,15 +104,16 @@ struct uplink
 {
     double bytes[CODEC_LEVELS_RUNGS]; /* Usual number of bytes of a delta of each level. */
     uint32_t floor; /* The floor: the densest level that does not delay the round. 0: no floor. */
-    /* n_up: number of successive calls of uplink_look() at which a higher floor was possible.
-     * n_over: number of successive calls at which a delta of the floor's level took longer than the
-     * budget. */
+    /* n_up: number of calls of uplink_look() in a row, up to the last one, at which a higher floor
+     * was possible. n_over: number of calls in a row at which a delta of the floor's level took
+     * longer than the budget. */
     uint32_t n_up, n_over;
-    /* Highest level that was a possible floor at each of the last n_up calls of uplink_look(). */
+    /* Level to which the floor rises when n_up reaches UPLINK_UP: the densest level that was
+     * possible as a floor at all of the last n_up calls of uplink_look(). */
     uint32_t to;
-    uint32_t left; /* Level of the floor before its last fall. */
-    /* n_wait: number of further calls of uplink_look() for which the level `left` and denser levels
-     * are not tried. wait: value that n_wait got at the last fall of the floor. */
+    uint32_t left; /* Level from which the floor fell last. */
+    /* n_wait: number of further calls of uplink_look() during which the floor does not rise to the
+     * level `left` or above. wait: value to which n_wait was set at the last fall of the floor. */
     uint32_t n_wait, wait;
     uint32_t n_kept; /* Number of calls of uplink_look() since the last rise of the floor. */
     /* Share of the budget that one byte takes: a moving average over n_priced calls of
@@ -133,7 +134,7 @@ double uplink_budget(double compute_s, bool beside, double rtt_s);
 void uplink_prices(const struct uplink *u, double price[CODEC_LEVELS_RUNGS]);
 
 /* Updates floor and prices (a *look*). s_per_byte: seconds per byte on the slowest edge. budget_s:
- * the budget in seconds. rung: present level of deltas. The call does nothing if s_per_byte or
+ * the budget in seconds. rung: current level of deltas. The call does nothing if s_per_byte or
  * budget_s is not finite. */
 void uplink_look(struct uplink *u, double s_per_byte, double budget_s, uint32_t rung);
 
