@@ -1,4 +1,5 @@
-/* peer/node/result/certificate.c -- lets the finish protocol speak over sessions, and see the members. */
+/* peer/node/result/certificate.c -- passes messages between the finish protocol and the sessions,
+ * and lists the members for it. */
 #include "peer/node/result/certificate.h"
 
 #include "peer/node/result/final_model.h"
@@ -65,8 +66,8 @@ static enum finish_status status_of(const struct node *n, const struct member *m
     return r->state == RECORD_STALLED ? FINISH_STALLED : FINISH_MIXING;
 }
 
-/* Lists the members that count for the end of the run: accepted members that have not left, and
- * whose name no other live member has taken over. */
+/* Lists the members that count for the end of the run: accepted members that have not left and
+ * whose name no other live member uses. */
 void certificate_members(const struct node *n, struct finish_proposal *out)
 {
     const struct members *all = n->env.members;
@@ -89,8 +90,8 @@ static void list_members(void *self, struct finish_proposal *out)
     certificate_members(self, out);
 }
 
-/* Voters that the member table has dropped count, too. One of them may have the smallest identity, so
- * that half of the voters are then no quorum. */
+/* Voters that the member table has dropped count, too. One of them may have the smallest identity.
+ * Without it, exactly half of the voters are no quorum. */
 static bool is_quorum(void *self, uint32_t count, uint32_t n_voters, bool has_first)
 {
     const struct node *n = self;
@@ -114,7 +115,8 @@ static bool keep(void *self, const uint8_t *bytes, size_t n)
 
 /* ---- events ---- */
 
-/* Returns the protocol, and creates it at the first call. NULL: out of memory; the node ends. */
+/* Returns the state of the protocol, and creates it at the first call. NULL: memory is exhausted,
+ * and the node ends. */
 static struct finish *protocol(struct node *n)
 {
     struct finish_owner owner = {.self = n,
@@ -140,8 +142,8 @@ static struct finish *protocol(struct node *n)
     return n->certificate.finish;
 }
 
-/* Returns the member with the smallest identity of the other members that are alive and have ended
- * their run. NULL: there is none. */
+/* Returns the coordinator: among the other members that are alive and have ended their run, the one
+ * with the smallest identity. NULL: there is none. */
 static const struct member *coordinator(const struct node *n)
 {
     const struct members *all = n->env.members;
@@ -157,7 +159,7 @@ static const struct member *coordinator(const struct node *n)
 }
 
 /* Dials the coordinator if no wave reaches this peer. Sessions that no edge needs are closed during
- * training, so some peers may have none. */
+ * training, so this peer may have no session by which a wave can reach it. */
 static void look_for_coordinator(struct node *n)
 {
     int64_t heard_us = finish_heard_us(n->certificate.finish);
@@ -168,7 +170,7 @@ static void look_for_coordinator(struct node *n)
         sessions_call(&n->sessions, m->record->id, heard_us);
 }
 
-/* Shows the protocol what the node knows. */
+/* Passes what the node knows (struct finish_view) to the protocol. */
 static void update(struct node *n, struct finish *f)
 {
     const struct members *all = n->env.members;

@@ -1,8 +1,9 @@
 /* peer/node/result/certificate.h -- connects the finish protocol (finish/finish.h) to the node.
  *
- * Decides whether the run ends with a certificate, tells the protocol when the own model is frozen,
- * passes messages between it and the sessions, and lists the members for it. The functions are a
- * part of the node: they read its modules and write `certificate` of struct node.
+ * Decides whether the run ends with a certificate, informs the protocol when this peer's model is
+ * frozen (final and stored), passes messages between the protocol and the sessions, and lists the
+ * members for it. The functions are a part of the node: they read its modules and write
+ * `certificate` of struct node.
  */
 #ifndef PEER_NODE_RESULT_CERTIFICATE_H
 #define PEER_NODE_RESULT_CERTIFICATE_H
@@ -34,17 +35,17 @@ extern const double certificate_margin;
 /* Returns whether a run that ends with success has a certificate: it has a consensus phase, and no
  * member may be Byzantine. No coordinator can be believed in a run with --byzantine. */
 bool certificate_applies(const struct node *n);
-/* Records that the own model is final and stored. */
+/* Records that this peer's model is frozen, that is, final and stored. */
 void certificate_freeze(struct node *n);
 /* Called in each step: coordinates the protocol if this is due, and lets the node mix again if the
  * attempt was aborted. */
 void certificate_update(struct node *n);
 /* Handles a FINISH message. */
 void certificate_heard(struct node *n, const struct link *l, const struct wire_message *m);
-/* Handle the begin of a session with a peer, and its end. */
+/* Handle the start and the end of a session with a peer. */
 void certificate_met(struct node *n, const struct link *l);
 void certificate_lost(struct node *n, const struct link *l);
-/* Frees the protocol. */
+/* Frees the state of the finish protocol. */
 void certificate_close(struct node *n);
 
 /* Returns whether this peer, or an earlier process of it, may have voted on the end of the run. It then
@@ -57,12 +58,13 @@ void certificate_members(const struct node *n, struct finish_proposal *out);
 uint32_t certificate_attempt(const struct node *n);
 /* Returns the certificate of the run, or NULL if this peer does not know one. */
 const struct finish_proposal *certificate_known(const struct node *n);
-/* Returns whether the certificate of the run covers the own model: this process has frozen the model
- * and reported it, or has fetched it from members that the certificate covers. */
+/* Returns whether the certificate of the run covers this peer's model. This is so if this process
+ * has reported the model in the ballot of the certificate, or has fetched the model from members
+ * that the certificate covers. */
 bool certificate_covers(const struct node *n);
 /* Returns whether this peer waits for a certificate: its model is frozen within the target, there
- * is no certificate, enough voters are alive to decide one, and less than --quorum-timeout and 30 s
- * has passed since. */
+ * is no certificate, enough voters are alive to decide one, and less than --quorum-timeout plus 30
+ * s has passed since the model was frozen. */
 bool certificate_awaited(struct node *n);
 
 #endif

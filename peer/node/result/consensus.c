@@ -29,7 +29,7 @@ static double apart2(const float *x, const double *mean, size_t n)
 }
 
 /* Returns the figures of one range of the values (consensus.h). mean: mean of the models in this
- * range, dim values. sum2: sum of |x_i - mean|^2 over the n models. */
+ * range, dim values. sum2: sum of |x_i - mean|^2 over the n models, in this range. */
 static struct consensus_part part_of(const double *mean, size_t dim, double sum2, size_t n)
 {
     struct consensus_part p = consensus_none.trained;

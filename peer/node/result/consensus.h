@@ -6,7 +6,7 @@
  *
  * The trained parameters are at the start of each model (nn/math/vec.h). Their distance is the
  * consensus distance. The running statistics have a distance of their own. Sums are computed in
- * double, in two passes over the models, which need only one model at a time.
+ * double precision, in two passes over the models. Only one model at a time has to be in memory.
  */
 #ifndef PEER_NODE_RESULT_CONSENSUS_H
 #define PEER_NODE_RESULT_CONSENSUS_H

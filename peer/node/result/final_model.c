@@ -13,16 +13,17 @@ static int64_t smaller(int64_t a, int64_t b)
 }
 
 /* Reports this peer's end to the other members. The report must wait until the model is stored or
- * lost, because a peer without a stored model has failed. Whether stored or not, this peer's
- * exchanges are complete at this time. */
+ * lost, because a peer without a stored model has failed. In both cases this peer's exchanges are
+ * complete at this time. */
 static void final_model_end(struct node *n, enum final_model_state state)
 {
     assert(n->final_model.state == FINAL_MODEL_PENDING && state != FINAL_MODEL_PENDING);
     n->final_model.state = state;
-    /* After a second rollback the model is an old one, so the peer has failed. */
+    /* After a second rollback the stored model is an old one, so the peer has failed. */
     bool finished = state == FINAL_MODEL_STORED && n->job.rollback.n <= 1;
     members_set_state(n->env.members, finished ? RECORD_FINISHED : RECORD_FAILED);
-    if (!finished) /* A neighbour may end when it receives the report, and must not count this peer. */
+    /* A neighbour may end as soon as it receives the report, and must not count this peer then. */
+    if (!finished)
         sessions_last_news(&n->sessions);
     sessions_say_finished_all(&n->sessions);
     if (finished)

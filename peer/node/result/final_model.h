@@ -1,4 +1,4 @@
-/* peer/node/result/final_model.h -- stores the final model, and tries again if the disk refuses it.
+/* peer/node/result/final_model.h -- stores the final model, and tries again if the write fails.
  *
  *   state     event                                              next state
  *   --------  -------------------------------------------------  ----------------------------------
@@ -10,9 +10,9 @@
  *
  * The effect write_model of the last job causes the first event KEPT. The time limit begins with
  * the first failed write, and the last write is at the time limit. A peer with a pending model has
- * not ended its run. The other members therefore wait for this peer as they wait for a member that
- * still mixes. The record is FAILED after a second rollback, too (rollback.h), because the stored
- * model is then an old one.
+ * not ended its run. The other members therefore wait for it as they wait for a member that still
+ * mixes. After a second rollback the record is also FAILED (rollback.h), because the stored model
+ * is then an old one.
  *
  * Only final_model.c writes struct final_model.
  */
@@ -26,14 +26,15 @@ struct node;
 enum final_model_state {
     FINAL_MODEL_PENDING, /* There is no final model yet, or it is not stored yet. */
     FINAL_MODEL_STORED,  /* The final model is stored, and the other peers are informed. */
-    FINAL_MODEL_LOST     /* The disk refused the model until the time limit. The peer has failed. */
+    FINAL_MODEL_LOST     /* All writes failed until the time limit. The peer has failed. */
 };
 
 /* Whether the final model is stored, and the time of the next write. All zeros at the start. */
 struct final_model
 {
     enum final_model_state state;
-    int64_t wait_us;  /* Wait after the next failed write, in microseconds. 0: none has failed. */
+    /* Wait after the next failed write, in microseconds. 0: no write has failed. */
+    int64_t wait_us;
     int64_t since_us; /* Node time of the first failed write. Valid if wait_us > 0. */
     int64_t retry_us; /* Node time of the next write. 0: no write is due. */
 };

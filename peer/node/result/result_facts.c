@@ -66,9 +66,9 @@ static bool is_unfinished(const struct node *n, const struct member *m)
            && !env_same_id(r->id, n->env.config.id);
 }
 
-/* Removes the members that came back after this peer's model was final, because their models were
- * not mixed with it. Only their number is known. They are named if exactly this number of members
- * has not finished. */
+/* Removes the members that returned after this peer's model was final, because their models were
+ * not mixed with it. Only the number of these members is known. If exactly this number of members
+ * has not finished, these are the ones, and their names are added. */
 static void drop_late(const struct node *n, struct verdict_facts *f)
 {
     static const char why[] = "returned after the models were final";
@@ -100,7 +100,7 @@ static const char *name_of(const struct node *n, uint64_t key)
 }
 
 /* Replaces the facts about members and distance by those of the certificate. All peers that the
- * certificate covers therefore say the same. */
+ * certificate covers therefore report the same members and the same distance. */
 static void certify(const struct node *n, const struct finish_proposal *p, struct verdict_facts *f)
 {
     f->n_members = p->n;
@@ -138,7 +138,8 @@ static void certify(const struct node *n, const struct finish_proposal *p, struc
         f->distance /= certificate_margin;
 }
 
-/* Returns whether the run has a certificate that does not cover this peer, which has ended. */
+/* Returns whether this peer has ended, and the run has a certificate that does not cover this
+ * peer. */
 static bool is_left_out(const struct node *n)
 {
     return n->final_model.state != FINAL_MODEL_PENDING && certificate_known(n) != NULL

@@ -13,7 +13,7 @@ enum { NAMED = 8 /* Maximum number of names in a list within the sentence. */ };
 /* Tolerance of the quorum. A share such as 0.7 is not exact in binary, so 0.7 * 10 may exceed 7. */
 static const double rounding = 1e-9;
 
-/* Returns the base of the quorum, that is, the number of members to which the share applies. */
+/* Returns the number of members of which f->quorum is a share. */
 static uint32_t base_of(const struct verdict_facts *f)
 {
     return f->n_begun > 0 ? f->n_begun : f->n_members;
@@ -111,15 +111,16 @@ const char *verdict_word(enum verdict_kind kind)
     return "failed";
 }
 
-/* Returns whether all other members have left or died. A single model is not a consensus. */
+/* Returns whether all other members have left or died. The run then has no consensus, because there
+ * is only one model. */
 static bool is_left_over(const struct verdict_facts *f)
 {
     return f->n_among + f->n_failed == 1 && f->n_members + f->n_left > 1;
 }
 
-/* Returns whether exactly half of the members ended together, without the member that has the
- * smallest identity. The other half may have ended with another model, and only the half with that
- * member counts. */
+/* Returns whether exactly half of the members ended together, and the member with the smallest
+ * identity is not one of them. The other half may have ended with another model, and only the half
+ * with the smallest identity counts. */
 static bool is_other_half(const struct verdict_facts *f)
 {
     return f->without_first && 2 * f->n_among == base_of(f);
@@ -208,8 +209,8 @@ static void say_who(struct verdict *o, const struct verdict_facts *f)
         say(o, ")");
 }
 
-/* This peer was away, so its knowledge of the other members may be outdated. The sentence therefore
- * does not claim that silent members are dead, unless some have reported that they finished. */
+/* This peer was away, so its knowledge of the other members may be outdated. Therefore the sentence
+ * says that silent members are dead only if some members have reported that they finished. */
 static void say_away(struct verdict *o, const struct verdict_facts *f)
 {
     say(o, "no consensus: the run ended without this peer, which was away at round %llu of %llu",
@@ -223,14 +224,15 @@ static void say_away(struct verdict *o, const struct verdict_facts *f)
                   f->dead, f->n_dead);
 }
 
-/* Returns the words that say whether the consensus distance is exact, a bound or an estimate. */
+/* Returns the words for the sentence that say whether the consensus distance is exact, a bound or
+ * an estimate. */
 static const char *how(const struct verdict_facts *f)
 {
     return f->exact ? "exact" : f->at_most ? "at most" : "estimated";
 }
 
-/* Appends how many members the quorum needed, and the distance between the models of those that
- * ended. */
+/* Appends the number of members that the quorum needed, and the distance between the models of the
+ * members that ended. */
 static void say_quorum(struct verdict *o, const struct verdict_facts *f)
 {
     double needed = ceil(f->quorum * (double)base_of(f) - rounding);

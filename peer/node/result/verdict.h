@@ -1,9 +1,9 @@
-/* peer/node/result/verdict.h -- decides how a run ended: turns facts into a kind, a sentence and an exit
- * code.
+/* peer/node/result/verdict.h -- decides how a run ended: turns facts into a kind, a sentence and an
+ * exit code.
  *
- * The first row that applies decides. A peer judges by its own knowledge: its consensus distance is
- * an estimate, and dead members are those that it has heard of. `hearsay local` and `hearsay sim`
- * start all peers, and judge by the models themselves.
+ * The first row that applies decides. A peer judges by what it knows: its consensus distance is an
+ * estimate, and dead members are those of which it has heard. `hearsay local` and `hearsay sim`
+ * start all peers, and compute the distance from the models themselves.
  *
  *   fact                                                 kind             exit code
  *   ---------------------------------------------------  ---------------  ---------
@@ -48,8 +48,9 @@ enum verdict_kind {
     VERDICT_CONSENSUS
 };
 
-/* Facts about the end of a run, from the view of one peer or of a judge that started all peers.
- * Initialise with zeros, and `distance` with NaN. Strings are borrowed. */
+/* Facts about the end of a run, as known to one peer, or to the program that started all peers
+ * (`hearsay local`, `hearsay sim`). Initialise with zeros, and `distance` with NaN. Strings are
+ * borrowed. */
 struct verdict_facts
 {
     int failed;           /* Exit code of a failure that ended the process. 0: no failure. */
@@ -58,9 +59,9 @@ struct verdict_facts
     bool lonely;          /* True: a bootstrap list was given, and no other peer was ever met. */
     const char *diverged; /* How training diverged, as a clause. "" or NULL: it did not. */
     bool infinite;        /* True: the last training loss is not finite. */
-    /* Why the model is no better than guessing, as a clause. "" or NULL: it is better. With several
-     * peers: set if it holds for all that ended. Leads to a warning and does not change the kind of
-     * the verdict. */
+    /* Why the model is no better than guessing, as a clause. "" or NULL: it is better. For several
+     * peers: set if it applies to all peers that ended. Causes a warning and does not change the
+     * kind of the verdict. */
     const char *unlearnt;
 
     /* Number of members of the run, without those that left by their own announcement. */
@@ -70,7 +71,7 @@ struct verdict_facts
     /* Number of members that ended the run together with this peer, but could not store their
      * model. They are counted in n_dead, too. */
     uint32_t n_failed;
-    /* Number of members that were present when training began. 0: all n_members were. */
+    /* Number of members that were present when training began. 0: all n_members were present. */
     uint32_t n_begun;
     /* True: the member with the smallest identity, of those present at the beginning, did not end
      * the run with this peer. */
@@ -100,8 +101,8 @@ struct verdict_facts
 
     /* Relative consensus distance |x - mean| / |mean| at the end. NaN or infinite: not known. */
     double distance;
-    /* True: `distance` is not known, because the members have not agreed on a certificate of their
-     * final models (peer/node/finish/README.md). */
+    /* True: `distance` is not known, because there is no certificate: the members have not agreed
+     * on which models are final and how far apart they are (peer/node/finish/README.md). */
     bool uncertified;
     bool at_most;  /* True: `distance` is an upper bound, which may be far above the distance. */
     bool exact;    /* True: `distance` was computed from the models. False: it is an estimate. */
@@ -142,7 +143,7 @@ void verdict_add_absent(struct verdict_facts *f, const char *name, const char *w
 /* Adds a member that finished the run without this peer. */
 void verdict_add_finished(struct verdict_facts *f, const char *name);
 
-/* Facts about one peer, for a judge that started all peers. */
+/* Facts about one peer, for the program that started all peers. */
 struct verdict_peer
 {
     const char *name;
