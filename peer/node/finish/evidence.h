@@ -25,8 +25,8 @@ void finish_evidence_of(struct finish_evidence *e, const float sketch[SKETCH_K],
                         uint64_t hash);
 /* Adds the evidence *b to *a. O(SKETCH_K). */
 void finish_evidence_add(struct finish_evidence *a, const struct finish_evidence *b);
-/* Returns the consensus distance Xi / |mean|. 0 if all models are equal. INFINITY if there is no
- * model, or the estimate of |mean|^2 is not positive. Sets *mean_norm to |mean|. */
+/* Returns the consensus distance Xi / |mean|. 0: all models are equal. INFINITY: there is no model,
+ * or the estimate of |mean|^2 is not positive. Sets *mean_norm to |mean|. */
 double finish_evidence_distance(const struct finish_evidence *e, double *mean_norm);
 
 #endif

@@ -1,15 +1,17 @@
 /* peer/node/finish/finish.c -- single-decree Paxos over waves that aggregate their answers.
  *
- * A peer takes part in one wave at a time: the one with the highest ballot that it has seen. A
- * PROPOSE of a ballot is a later wave than the ASK of the same ballot.
+ * A *wave* is a message that the coordinator sends to its links, that each peer passes on to its
+ * other links, and whose answers return on the same way and are added up. A ballot has two waves,
+ * ASK and then PROPOSE. A peer takes part in one wave at a time: the latest one of the highest
+ * ballot that it has seen.
  *
  *   no wave --message of a higher wave--> asks its other links --all answered--> answers `parent`
  *      ^                                        |                                     |
  *      +----------- session to parent lost -----+                                     |
  *      +------------------------------------------------------------------------------+
  *
- * The coordinator of a ballot is the root of both waves. It has no parent, and decides when all
- * links have answered.
+ * The coordinator of a ballot is the root of both waves. The root has no parent, and makes the
+ * decision when all its links have answered.
  */
 #include "peer/node/finish/finish.h"
 
@@ -38,10 +40,10 @@ enum {
 /* The wave in which this peer takes part. */
 struct wave
 {
-    bool runs; /* True: some link has not answered yet. */
+    bool runs; /* True: at least one link has not answered yet. */
     bool root; /* True: this peer coordinates the ballot. */
     struct wire_ballot ballot;
-    bool proposes;    /* True: the second wave of the ballot. */
+    bool proposes;    /* True: this is the second wave of the ballot (PROPOSE). */
     uint32_t parent;  /* Link from which the wave came. Unused at the root. */
     int64_t begun_us; /* Node time at which the wave reached this peer. */
     size_t n_pending; /* Number of links that have not answered. */
@@ -65,16 +67,17 @@ struct finish
     uint32_t attempt; /* Number of the present attempt. All earlier attempts were aborted. */
     bool frozen;
     int64_t frozen_us; /* Node time of finish_freeze(). */
-    /* Evidence about this peer's model. own.n is 0: the model is not within the target. */
+    /* Evidence of this peer's model. own.n is 0: the model is not within the target. */
     struct finish_evidence own;
 
     /* The acceptor: the highest ballot promised, and the last proposal accepted. */
     struct wire_ballot promised, accepted;
-    /* Highest ballot in which an earlier process of this peer may have reported another model. Proposals
-     * of such a ballot are about that model. Number 0: there was no such process. */
+    /* Highest ballot in which an earlier process of this peer may have reported another model. A
+     * proposal of this or a lower ballot may be about that model. Number 0: there was no such
+     * process. */
     struct wire_ballot earlier;
-    /* As stored by the last process that reported a model: the hash of the model (0: no process has
-     * reported one), and the value of `earlier` of that process. */
+    /* Values that the last process that reported a model has stored: the hash of the model (0: no
+     * process has reported one), and its value of `earlier`. */
     uint64_t reported_hash;
     struct wire_ballot reported_earlier;
     size_t n_proposal;
@@ -84,7 +87,7 @@ struct finish
 
     uint64_t top;     /* Highest number of a ballot that this peer has seen in this attempt. */
     uint64_t ballots; /* Number of ballots that this peer has coordinated. */
-    int64_t next_us;  /* Node time before which this peer begins no ballot. */
+    int64_t next_us;  /* Earliest node time at which this peer begins a ballot. */
     struct wave wave;
 
     bool decided;
@@ -138,7 +141,7 @@ static bool later_wave(const struct wave *w, const struct wire_ballot *b, bool p
 
 /* ---- life ---- */
 
-/* Stores the acceptor. Returns false if this failed. */
+/* Stores the state of the acceptor durably. Returns false on failure. */
 static bool keep_promise(struct finish *f)
 {
     uint8_t bytes[FINISH_PROMISE_MAX];
@@ -151,7 +154,8 @@ static bool keep_promise(struct finish *f)
     return !f->mute;
 }
 
-/* Restores the acceptor from a stored promise. Returns false if the bytes are no promise. */
+/* Restores the state of the acceptor from a stored promise. Returns false if the bytes are no
+ * promise. */
 static bool restore_promise(struct finish *f, struct bytes b)
 {
     if (b.n < FINISH_PROMISE_HEAD || b.n > FINISH_PROMISE_MAX)
@@ -199,7 +203,8 @@ void finish_freeze(struct finish *f, const struct finish_evidence *evidence, int
     if (evidence == NULL)
         return;
     f->own = *evidence;
-    /* A process that resumes from a checkpoint in lock step computes the same bits again. */
+    /* A process that resumes from a checkpoint in lock step computes the same model, bit for bit.
+     * The model of the earlier process is then this model. */
     if (!f->mute && f->reported_hash == evidence->hash)
         f->earlier = f->reported_earlier;
 }
@@ -306,8 +311,9 @@ static void decide(struct finish *f, const uint8_t *p, size_t n, const uint32_t 
 
 /* ---- the acceptor ---- */
 
-/* Prepares the report of the own model in this ballot. Returns whether the peer may report it: an earlier
- * process may have reported another model in lower ballots. */
+/* Prepares the report of this peer's model in this ballot. Returns whether the peer may report it.
+ * It must not if the ballot is not above `earlier`, because an earlier process may have reported
+ * another model in it. */
 static bool prepare_report(struct finish *f, const struct wire_ballot *ballot)
 {
     if (f->own.n == 0 || compare_ballots(ballot, &f->earlier) <= 0)
@@ -317,7 +323,8 @@ static bool prepare_report(struct finish *f, const struct wire_ballot *ballot)
     return true;
 }
 
-/* Adds this peer to the answer. With PROPOSE, its flag says whether it has accepted. */
+/* Adds this peer to the answer. FLAG_VOTES says whether it has promised the ballot (ASK) or
+ * accepted the proposal (PROPOSE). */
 static void add_self(struct finish *f, const struct wire_finish *m)
 {
     struct wave *w = &f->wave;
@@ -347,7 +354,7 @@ static void add_self(struct finish *f, const struct wire_finish *m)
     }
     if (!w->proposes)
         w->n_mixing = !f->frozen && !f->view.stalled;
-    /* A proposal that this peer could not store was not accepted, and perhaps was never sent. */
+    /* If the promise could not be stored, this peer must not report the proposal as accepted. */
     if (!w->proposes && (flags & FLAG_VOTES) != 0) {
         w->accepted = f->accepted;
         w->n_proposal = f->n_proposal;
@@ -359,7 +366,8 @@ static void add_self(struct finish *f, const struct wire_finish *m)
 
 /* ---- waves ---- */
 
-/* Fills *m with the sum of the answers of the wave. */
+/* Fills *m with the answer of this peer: the sum of the answers that it received in the wave, and
+ * its own. */
 static void describe_answer(struct finish *f, struct wire_finish *m, uint8_t mean[4 * SKETCH_K])
 {
     const struct wave *w = &f->wave;
@@ -405,14 +413,14 @@ static void complete_wave(struct finish *f)
     f->owner.send(f->owner.self, f->wave.parent, &m);
 }
 
-/* Lets another coordinator finish its ballot, so that two coordinators do not interrupt each other
- * without end. */
+/* Waits so that another coordinator can finish its ballot. Otherwise two coordinators could
+ * interrupt each other endlessly. */
 static void stand_back(struct finish *f)
 {
     f->next_us = f->view.now_us + (1 + (int64_t)f->view.rank) * FINISH_TAKEOVER_US;
 }
 
-/* Begins a wave at this peer: adds the own answer, and passes the message on. parent NULL: this
+/* Begins a wave at this peer: adds this peer's answer, and passes the message on. parent NULL: this
  * peer is the root. */
 static void begin_wave(struct finish *f, const struct wire_finish *m, const uint32_t *parent)
 {
@@ -485,7 +493,8 @@ static void add_evidence(struct wave *w, const struct wire_finish *m)
     finish_evidence_add(&w->evidence, &e);
 }
 
-/* Adds the answer of a link. An answer that does not fit makes the sum partial. */
+/* Adds the answer of a link. If there is no room for the answer's list of members, the sum is
+ * marked as partial. */
 static void add_answer(struct finish *f, const struct wire_finish *m)
 {
     struct wave *w = &f->wave;
@@ -523,8 +532,9 @@ static bool receive_answer(struct finish *f, uint32_t link, const struct wire_fi
     return true;
 }
 
-/* A peer that already takes part in the wave, or in a later one, answers with the ballot that it
- * has promised. Its own answer goes to the link from which the wave came first. */
+/* A wave may arrive over several links. It begins only at the first of them, which later gets the
+ * answer of this peer. If the peer already takes part in the wave, or in a later one, it answers
+ * the link only with the ballot that it has promised. */
 static void receive_wave(struct finish *f, uint32_t link, const struct wire_finish *m)
 {
     bool proposes = m->word == WIRE_FINISH_PROPOSE;
@@ -621,8 +631,8 @@ static int by_key(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Returns the flags of the member with this key in the sum of the wave, and ABSENT if it is not in
- * the sum. */
+/* Returns the flags of the member with this key in the sum of the wave. FLAG_ABSENT: the sum does
+ * not contain the member. */
 static uint8_t flags_of(const struct wave *w, uint64_t key)
 {
     struct bytes list = {w->members, w->n_members};
@@ -676,14 +686,15 @@ static void propose(struct finish *f, const uint8_t *p, size_t n)
     begin_wave(f, &m, NULL);
 }
 
-/* Returns whether the coordinator has waited long enough for members that live and mix. */
+/* Returns whether the coordinator has waited long enough for members that are alive and still
+ * mix. */
 static bool waited(const struct finish *f)
 {
     return f->view.now_us - f->frozen_us > f->view.patience_us;
 }
 
-/* Returns whether a member that has ended its run has not answered. Its session may be lost for a
- * moment. */
+/* Returns whether a member that has ended its run has not answered. The session with the member may
+ * be lost only briefly, so the coordinator should ask again. */
 static bool lacks_answers(const struct wave *w, const struct finish_proposal *p)
 {
     for (uint32_t i = 0; i < p->n; i++)
@@ -727,14 +738,15 @@ static void end_ask(struct finish *f)
     propose(f, bytes, finish_encode(bytes, p));
 }
 
-/* Returns the time until the next ballot of this coordinator. It doubles with each ballot, three
- * times at most. */
+/* Returns the time until the next ballot of this coordinator. The time doubles with each ballot, at
+ * most three times. */
 static int64_t retry_us(const struct finish *f)
 {
     return FINISH_RETRY_US << (f->ballots < 4 ? f->ballots - 1 : 3);
 }
 
-/* The root has all answers of its wave. */
+/* Called at the root when all answers of its wave have arrived. Continues with the next wave,
+ * decides, or lets a higher ballot go first. */
 static void finish_root(struct finish *f)
 {
     struct wave *w = &f->wave;
@@ -750,8 +762,8 @@ static void finish_root(struct finish *f)
         decide(f, w->proposal, w->n_proposal, NULL);
 }
 
-/* Returns the time after which a wave without an answer is given up. It doubles with each ballot of
- * this peer, because a large or slow network needs more time. */
+/* Returns the time after which this peer gives up a wave that is not completely answered. The time
+ * doubles with each ballot of this peer, because a large or slow network needs more time. */
 static int64_t wave_limit_us(const struct finish *f)
 {
     uint64_t doublings = f->ballots < 4 ? f->ballots : 4;
@@ -770,7 +782,8 @@ static int64_t due_us(const struct finish *f)
 int64_t finish_update(struct finish *f, const struct finish_view *v)
 {
     f->view = *v;
-    /* The numbers of ballots of a mute peer could repeat after its next restart. */
+    /* A mute peer must not coordinate: after its next restart it could use the same ballot numbers
+     * again. */
     if (f->decided || f->mute || !f->frozen || f->own.n == 0)
         return INT64_MAX;
     if (f->wave.runs && v->now_us - f->wave.begun_us < wave_limit_us(f))

@@ -1,7 +1,7 @@
 /* peer/node/finish/finish.h -- the finish protocol of one peer: promises, proposals, certificate.
  *
- * README.md in this folder explains the protocol. The module is pure: it gets messages and the
- * time, and sends messages through a callback. It knows sessions only by the driver's link
+ * README.md in this folder explains the protocol. The module performs no I/O: it gets messages and
+ * the time, and sends messages through a callback. It identifies sessions only by the driver's link
  * numbers.
  *
  *   finish_freeze()     the model of this peer is final and stored
@@ -27,10 +27,11 @@ struct finish_owner
     size_t (*links)(void *self, uint32_t *out, size_t cap);
     void (*send)(void *self, uint32_t link, const struct wire_finish *m);
     /* Lists all members of the run, this peer included, as this peer knows them, in any order.
-     * Their status is what the member table says: for a member that has ended, FINISH_OUTSIDE. */
+     * Their status is taken from the member table. For a member that has ended it is
+     * FINISH_OUTSIDE. */
     void (*members)(void *self, struct finish_proposal *out);
-    /* Returns whether `n` members of the voters are a quorum. `has_first`: the voter with the
-     * smallest identity is one of them. */
+    /* Returns whether n of the n_voters voters are a quorum. `has_first`: the voter with the
+     * smallest identity is one of the n. */
     bool (*quorum)(void *self, uint32_t n, uint32_t n_voters, bool has_first);
     /* Stores the promise of this peer durably, n bytes. Returns false if this failed; the peer then
      * neither votes nor coordinates any more. The next process of this peer gives the bytes to finish_open(). */
@@ -41,15 +42,17 @@ struct finish_owner
 struct finish_view
 {
     int64_t now_us; /* Node time. */
-    /* Number of other members with a smaller identity that are alive and have ended their run.
-     * The coordinator is the peer with rank 0. */
+    /* Number of other members that are alive, have ended their run, and have a smaller identity
+     * than this peer. The coordinator is the peer with rank 0. */
     uint32_t rank;
     /* Number of other members that are alive and have not ended their run. The coordinator waits
      * for them. */
     uint32_t n_unfinished;
-    bool stalled; /* True: the worker of this peer hangs, so no ballot waits for it. */
-    /* The coordinator waits for members that are alive and have not ended their run, for at most this
-     * time after its own model was frozen. */
+    /* True: the worker of this peer hangs, so no coordinator waits until this peer has ended its
+     * run. */
+    bool stalled;
+    /* Longest time, after its own model was frozen, for which the coordinator waits for members
+     * that are alive and have not ended their run. In microseconds. */
     int64_t patience_us;
     /* Largest consensus distance of a certificate, relative to the norm of the mean model. If the
      * distance is larger, the coordinator proposes to abort the attempt. */
@@ -65,11 +68,12 @@ enum {
     FINISH_ATTEMPTS = 4 /* Maximum number of attempts. The last attempt does not abort. */
 };
 
-/* Creates the protocol of a peer that has not ended its run. promise: what an earlier process of
- * this peer stored last, or empty. Returns NULL if memory is exhausted. Bytes that are no promise
- * are treated as a lost promise: this peer neither votes nor coordinates. */
+/* Creates the state of the protocol for a peer that has not ended its run. promise: the bytes that
+ * an earlier process of this peer stored last, or empty. If the bytes are no promise, the promise
+ * counts as lost, and this peer neither votes nor coordinates. Returns NULL if memory is
+ * exhausted. */
 struct finish *finish_open(const struct finish_owner *owner, struct bytes promise);
-/* Frees it. NULL is allowed. */
+/* Frees the state of the protocol. NULL is allowed. */
 void finish_close(struct finish *f);
 
 /* Records that the model is final and stored. `evidence`: its evidence if the peer is within the
@@ -83,7 +87,7 @@ int64_t finish_update(struct finish *f, const struct finish_view *v);
 bool finish_receive(struct finish *f, uint32_t link, const struct wire_finish *m);
 /* Handles a new session: sends the certificate if there is one. */
 void finish_link_up(struct finish *f, uint32_t link);
-/* Handles the end of a session: no answer will come over it. */
+/* Handles the end of a session, over which no answer will arrive any more. */
 void finish_link_down(struct finish *f, uint32_t link);
 
 /* Returns the certificate, or NULL if it is not known. Valid until finish_close(). */

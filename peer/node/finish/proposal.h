@@ -18,8 +18,8 @@
 
 /* Status of a member at the end of a run. */
 enum finish_status {
-    /* The member is in the certificate: its model is frozen, and it ended its consensus phase with
-     * the confirmation of its neighbours that all are under --final-drift. */
+    /* The certificate covers the member: its model is frozen, and it ended its consensus phase when
+     * its neighbours had confirmed that all peers are under --final-drift. */
     FINISH_WITHIN,
     FINISH_OUTSIDE, /* The member's model is frozen, but it did not end within the target. */
     FINISH_MIXING,  /* The member is alive and has not ended its run. */
@@ -42,8 +42,8 @@ struct finish_proposal
 {
     double distance;  /* Consensus distance relative to `mean_norm`. Infinite: unknown. */
     double mean_norm; /* Norm of the mean model. */
-    /* Ballot in which the proposal was made. A later ballot that adopts the proposal does not change
-     * it. The models of the proposal are those that were reported in this ballot. */
+    /* Ballot in which the proposal was made. A later ballot that adopts the proposal keeps this
+     * value. The proposal is about the models that were reported in this ballot. */
     struct wire_ballot origin;
     uint32_t n; /* Number of members, at most WIRE_MEMBERS_MAX. 0: abort the attempt. */
     struct finish_member member[WIRE_MEMBERS_MAX]; /* Sorted by key. */
