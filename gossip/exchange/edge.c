@@ -69,7 +69,7 @@ bool edge_hear(struct edge *e, const struct wire_edge *m)
     e->heard = true;
     e->theirs = *m;
     /* An EDGE message with an odd nonce answers this peer's last EDGE, even if a pause of the edge
-     * has cleared `asked` meanwhile. */
+     * has cleared `asked` since then. */
     if (m->nonce & 1)
         e->asked = true;
     return !e->asked;

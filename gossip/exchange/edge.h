@@ -1,9 +1,9 @@
 /* gossip/exchange/edge.h -- the protocol of one edge: each exchange of deltas is a transaction.
  *
  * The two ends of an edge are this peer i and the neighbour j. Each end stores an epoch E, a round
- * r (the number of exchanges committed in E), and two replicas: a = x_hat(i->j) of the own model
- * and b = x_hat(j->i) of the neighbour's model. It also keeps its own last two deltas, because the
- * neighbour may be one exchange behind:
+ * r (the number of exchanges committed in E), and two replicas: a = x_hat(i->j) of its own model
+ * and b = x_hat(j->i) of the other end's model. Each end also keeps its own last two deltas,
+ * because the other end may be one exchange behind:
  *
  *    own deltas:          [prev: round r-1]   [cur: round r]     kept until the neighbour has them
  *    neighbour's deltas:  [got: round r]      [got: round r+1]   validated, still encoded
@@ -148,7 +148,7 @@ struct edge
 
     /* The fields from `a` to `trust` are data that a job works on. gossip/mixers allocates and
      * frees the vectors. */
-    /* Replica of the own model on this edge. Edges with equal replicas share it. */
+    /* Replica of this peer's model on this edge. Edges with equal replicas share one. */
     struct replica *a;
     float *b; /* Replica of the neighbour's model. */
     /* Change of x by the last exchange over this edge, for momentum. All zeros after a reset. NULL:
@@ -242,8 +242,8 @@ const struct edge_got *edge_theirs(const struct edge *e);
  * bytes stay unchanged until the next call, even if messages arrive or the edge is reset. */
 uint8_t *edge_take(struct edge *e);
 
-/* Saves or restores the edge in the open section of `s`, without the replicas a and b. An own delta
- * is saved as its position in payload[0..n). Restores only into a closed edge to the same
+/* Saves or restores the edge in the open section of `s`, without the replicas a and b. A delta of
+ * this peer is saved as its position in payload[0..n). Restores only into a closed edge to the same
  * neighbour. */
 void edge_fields(struct edge *e, struct packet *const *payload, size_t n, struct state *s);
 

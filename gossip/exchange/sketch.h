@@ -22,8 +22,8 @@
  * smaller K, m would still contain a part of each peer's own distance.
  *
  * Averaging is correct only if each peer exchanges with every neighbour in every round, among the
- * same members. After one missing exchange the averages are no longer those of the models. A peer
- * therefore becomes *disturbed*, permanently, in any of these cases:
+ * same members. After one missing exchange the averages are wrong. A peer therefore becomes
+ * *disturbed*, permanently, in any of these cases:
  *
  *   state         source of figures          leaves the state
  *   undisturbed   averages by gossip         if an exchange, round or member is missing, if the run

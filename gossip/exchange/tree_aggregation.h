@@ -42,7 +42,7 @@
  *
  * Without lock step, the start of a window reaches the peers at different times. The root knows how
  * long the reports took, and how fast Xi changes from window to window. A result is called *sharp*
- * if Xi has changed by at most a tenth meanwhile and no peer has begun its consensus phase. A
+ * if Xi has changed by at most a tenth in this time and no peer has begun its consensus phase. A
  * result that is not sharp gives each peer its own distance, but no figure for users. In lock step
  * all results are sharp.
  */

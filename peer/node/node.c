@@ -32,7 +32,7 @@ static void close_run(struct node *n)
 
 static void take_run(struct node *n, const struct run *run)
 {
-    if (n->workshop.ready) /* The own run was a proposal, which another run replaces. */
+    if (n->workshop.ready) /* This peer's run was only a proposal. Another run replaces it. */
         close_run(n);
     run_context_take(&n->workshop, run);
     if (n->workshop.ready)

@@ -53,9 +53,9 @@ struct run_context
     float *before;
 };
 
-/* Decides between the own run and the run in another peer's HELLO. A run *has begun* if this peer
- * or another live peer has started it. A run that has begun is never replaced, so a late peer joins
- * the first run that it meets.
+/* Decides between this peer's own run and the run in another peer's HELLO. A run *has begun* if
+ * this peer or another live peer has started it. A run that has begun is never replaced, so a late
+ * peer joins the first run that it meets.
  *
  *   own run        other's run    result
  *   none           any            TAKEN: adopt the other's run

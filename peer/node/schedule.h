@@ -163,8 +163,8 @@ struct schedule_view
     /* True: the losses or the distances between models grow without bound, so more gossip is
      * useless. */
     bool diverged;
-    bool away; /* True: the run ended without this peer, as far as it can know. */
-    /* True: this peer claims consensus, and a live member has not said yet how it ended. */
+    bool away; /* True: as far as this peer knows, the run ended without it. */
+    /* True: this peer claims consensus, and a live member has not reported yet how it ended. */
     bool member_counts_end;
     bool certificate_awaited; /* True: this peer waits for the certificate of the run. */
 

@@ -16,8 +16,8 @@ static void graph_fields(struct edges *es, uint64_t *view, struct state *s)
 }
 
 /* Reads or writes the identities of the neighbours. When reading, returns whether the current edges
- * have the same neighbours. They differ, for example, if an edge was waiting to be dropped when the
- * checkpoint was written. */
+ * have the same neighbours. The neighbours differ, for example, if an edge was waiting to be
+ * dropped when the checkpoint was written. */
 static bool same_ends(const struct edges *es, struct state *s)
 {
     uint64_t n = es->n;

@@ -1,4 +1,4 @@
-/* peer/node/edge/flap_damping.h -- detects neighbours that come and go, which no peer waits for.
+/* peer/node/edge/flap_damping.h -- detects neighbours that come and go, for which no peer waits.
  *
  * The penalty of a neighbour is the time for which it was absent, in seconds. It decays with a
  * half-life of 10 s, as in BGP route flap damping. The state `flapping` has a hysteresis:

@@ -39,8 +39,8 @@ static const struct mixing_task *task_of(const struct edges *es, const struct ne
 }
 
 /* Returns whether the fragment in front of the last `after` bytes of the delta can be sent to b.
- * This is so if the edge is open, a delta is made for it in this job, and all earlier fragments
- * were sent on its present session. */
+ * The conditions are that the edge is open, that this job makes a delta for it, and that all
+ * earlier fragments were sent on its current session. */
 static bool takes(const struct edges *es, struct neighbour *b, size_t after)
 {
     const struct edge *e = &b->edge;

@@ -7,7 +7,7 @@
  *   messages                          PART       PART         PART   DELTA without payload
  *
  * The DELTA message makes the fragments valid. A neighbour gets a DELTA with the complete payload
- * if no fragment was sent on its present session, or if the delta is sent again. If training
+ * if no fragment was sent on its current session, or if the delta is sent again. If training
  * diverged in this job, a DELTA with another payload follows the fragments, and its payload alone
  * counts (edge_gather()).
  */

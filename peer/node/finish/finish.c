@@ -312,8 +312,8 @@ static void decide(struct finish *f, const uint8_t *p, size_t n, const uint32_t 
 /* ---- the acceptor ---- */
 
 /* Prepares the report of this peer's model in this ballot. Returns whether the peer may report it.
- * It must not if the ballot is not above `earlier`, because an earlier process may have reported
- * another model in it. */
+ * The peer must not report in a ballot that is not above `earlier`, because an earlier process may
+ * have reported another model in it. */
 static bool prepare_report(struct finish *f, const struct wire_ballot *ballot)
 {
     if (f->own.n == 0 || compare_ballots(ballot, &f->earlier) <= 0)

@@ -119,8 +119,8 @@ static uint32_t *open_on(struct initial *in, uint32_t link)
 }
 
 /* Returns the index of a free counter of open requests. A session keeps its counter until all its
- * requests are answered or the session ends, even if another member is asked meanwhile. There are
- * as many counters as sessions. */
+ * requests are answered or the session ends, even if another member is asked in the meantime. There
+ * are as many counters as sessions. */
 static size_t free_place(const struct initial *in)
 {
     for (size_t i = 0; i < INITIAL_LINKS; i++)

@@ -229,9 +229,9 @@ static void look_for_stalls(struct state_transfer *f)
     }
 }
 
-/* If all present sources are silent, marks the one that has been silent longest as not silent, once
- * its silence exceeds STATE_TRANSFER_RETRY_US. Silent sources are thus asked again one after the
- * other. */
+/* If all connected sources are silent, marks the one that has been silent longest as not silent,
+ * once its silence exceeds STATE_TRANSFER_RETRY_US. Silent sources are thus asked again one after
+ * the other. */
 static void ask_the_silent(struct state_transfer *f)
 {
     size_t oldest = NOBODY;

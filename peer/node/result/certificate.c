@@ -1,5 +1,5 @@
 /* peer/node/result/certificate.c -- passes messages between the finish protocol and the sessions,
- * and lists the members for it. */
+ * and lists the members for the protocol. */
 #include "peer/node/result/certificate.h"
 
 #include "peer/node/result/final_model.h"

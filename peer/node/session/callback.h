@@ -82,7 +82,7 @@ struct callback
 };
 
 /* Prepares the check of a member's addresses when a session opens. Must be called before
- * dial_over(), which would clear the mark of the bootstrap address that was dialled. */
+ * dial_over(), after which this peer no longer knows which bootstrap address it dialled. */
 void callback_opened(struct sessions *s, struct link *l);
 /* Handles the end of the call with this tag. `id`: the peer that answered; NULL: the call failed
  * for the reason `why`. Returns false if the call was not made by callback.c. */

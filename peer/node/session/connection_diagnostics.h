@@ -2,8 +2,8 @@
  * opened.
  *
  * For each bootstrap name this module counts the failed dials and stores the last reason. Names
- * that fail for the same reason share one warning. It is repeated after 10 s, 20 s, 40 s, and so on
- * up to 10 min. The state of this peer determines which failures are printed:
+ * that fail for the same reason share one warning. The warning is repeated after 10 s, 20 s, 40 s,
+ * and so on up to 10 min. The state of this peer determines which failures are printed:
  *
  *   this peer             printed failures
  *   has a session         only those that a user must fix: another cluster key, another protocol

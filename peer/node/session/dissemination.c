@@ -18,7 +18,7 @@ static uint32_t place_of(const struct sessions *s, const struct link *l)
 }
 
 /* Continues a transfer of the whole member table: sends the next members, at most `most`. After the
- * last one it answers a STATUS_REQ that arrived meanwhile. */
+ * last one, answers a STATUS_REQ that arrived during the transfer. */
 static void tell_more(struct sessions *s, struct link *l, uint32_t most)
 {
     struct env *v = s->env;

@@ -192,7 +192,8 @@ enum sessions_run {
     SESSIONS_RUN_STRANGER,
     /* The run description is invalid, or it is for another kind of trainer. */
     SESSIONS_RUN_UNREADABLE,
-    /* This peer should take the run, but its command-line options contradict the run. It ends. */
+    /* This peer should take the run, but its command-line options contradict the run. The peer
+     * ends. */
     SESSIONS_RUN_CONTRADICTS
 };
 

@@ -57,7 +57,7 @@ void bandwidth_estimate_init(struct bandwidth_estimate *g);
 void bandwidth_estimate_carried(struct bandwidth_estimate *g, const struct edges *es,
                                 const struct node_event *ev);
 
-/* Records that a job with local steps computed for `us` microseconds. */
+/* Records that the computation of a job with local steps took `us` microseconds. */
 void bandwidth_estimate_worked(struct bandwidth_estimate *g, int64_t us);
 
 /* Called when a job of training is planned in round `now`. If all figures have arrived (with

@@ -52,8 +52,8 @@ void divergence_init(struct divergence *v)
 
 /* Returns the initial loss: the lesser of the mean of the first losses and the very first loss. If
  * training diverged within the first rounds, the mean is too high, but the very first loss is not.
- * A first loss of few samples may be low by chance, so an allowance is added to it. NaN: this peer
- * was not present from the start. */
+ * A first loss of few samples may be low by chance, so a tolerance (noise_nats) is added to it.
+ * NaN: this peer was not present from the start. */
 static double begun(const struct divergence *v)
 {
     double first = v->loss_first + noise_nats / sqrt((double)v->n_samples);

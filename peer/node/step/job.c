@@ -408,8 +408,8 @@ static void encode(struct job *j)
     mask_momentum(w);
 }
 
-/* Computes the evidence of the final model. It is computed from the model as it is stored, that is,
- * rounded to 16 bits where the trainer holds 16-bit values. */
+/* Computes the evidence of the final model. Uses the model as it is stored: values that the trainer
+ * holds in 16 bits are rounded to 16 bits. */
 static void collect_evidence(struct job *j)
 {
     const struct mixing *m = &j->workshop->mixing;

@@ -290,7 +290,8 @@ static int64_t stalled_us(const struct phases *ph)
     bool long_ago = rounds >= STALL_ROUNDS && (windows || last);
     uint64_t most = STALL_ROUNDS * (1 + (uint64_t)ph->edges->place.n);
     bool tried = long_ago || rounds >= STALL_MOST || rounds >= most;
-    /* If this peer waited for a neighbour in vain, the time of this wait does not count. */
+    /* If this peer waited for a neighbour and then stopped waiting, the time of the wait does not
+     * count. */
     int64_t since_us =
         ph->better_us > ph->edges->excused_us ? ph->better_us : ph->edges->excused_us;
     return tried || mute ? ph->env->now_us - since_us : 0;
