@@ -218,8 +218,8 @@ void edges_heard(struct edges *es, const struct link *l);
 /* Records that the model of the peer at session l is final. The edge becomes DONE once a pending
  * exchange has been committed. */
 void edges_ending(struct edges *es, const struct link *l);
-/* Opens all edges again with an EDGE message, because an attempt of the finish protocol was aborted:
- * this peer and its neighbours mix again. */
+/* Opens all edges again with an EDGE message. Called when an attempt of the finish protocol was
+ * aborted, because this peer and its neighbours then mix again. */
 void edges_reopen(struct edges *es);
 /* To be called when training begins: forgets absences of neighbours before this time. */
 void edges_begin(struct edges *es);

@@ -24,9 +24,9 @@
 
 enum { LINKS_MAX = 256 /* Maximum number of sessions. */ };
 
-/* The number of a ballot has the number of its attempt in the bits from ATTEMPT_SHIFT on, so that
- * ballots of a later attempt are higher. COUNT_MAX: greatest number of a ballot within its attempt. A
- * greater one is a violation, so that numbers never overflow. */
+/* The bits of a ballot's number from ATTEMPT_SHIFT on are the number of its attempt, so that
+ * ballots of a later attempt are higher. The lower bits count the ballots of the attempt, up to
+ * COUNT_MAX. A message with a greater number is a protocol violation, so numbers never overflow. */
 enum { ATTEMPT_SHIFT = 32 };
 #define COUNT_MAX (UINT64_C(1) << 31)
 
@@ -64,7 +64,7 @@ struct finish
 {
     struct finish_owner owner;
     struct finish_view view;
-    uint32_t attempt; /* Number of the present attempt. All earlier attempts were aborted. */
+    uint32_t attempt; /* Number of the current attempt. All earlier attempts were aborted. */
     bool frozen;
     int64_t frozen_us; /* Node time of finish_freeze(). */
     /* Evidence of this peer's model. own.n is 0: the model is not within the target. */
@@ -248,7 +248,8 @@ uint64_t finish_ballots(const struct finish *f)
 
 /* ---- the decision ---- */
 
-/* Sends that the attempt before the present one was aborted: a DECIDED without a proposal. */
+/* Reports over `link` that the attempt before the current one was aborted, with a DECIDED message
+ * that contains no proposal. */
 static void send_aborted(struct finish *f, uint32_t link)
 {
     assert(f->attempt > 0);
@@ -258,8 +259,8 @@ static void send_aborted(struct finish *f, uint32_t link)
     f->owner.send(f->owner.self, link, &m);
 }
 
-/* Begins an attempt, because the attempt before it was aborted. The model is not frozen any more.
- * The promise stays valid: ballots of the new attempt are higher. */
+/* Begins an attempt, because the attempt before it was aborted. This peer's model is no longer
+ * frozen. The promise stays valid, because ballots of the new attempt are higher. */
 static void enter(struct finish *f, uint32_t attempt)
 {
     assert(!f->decided && attempt > f->attempt && attempt < FINISH_ATTEMPTS);
@@ -292,7 +293,8 @@ static void pass_on(struct finish *f, const uint32_t *from)
             send_aborted(f, link[i]);
 }
 
-/* The attempt has a decision: stores the certificate, or begins the next attempt. */
+/* Called when the attempt has a decision. Stores the certificate or, if the decision is to abort,
+ * begins the next attempt. Passes the decision on to all links except `from`. */
 static void decide(struct finish *f, const uint8_t *p, size_t n, const uint32_t *from)
 {
     assert(!f->decided && n <= sizeof f->decided_bytes);
@@ -704,9 +706,10 @@ static bool lacks_answers(const struct wave *w, const struct finish_proposal *p)
     return false;
 }
 
-/* Returns whether the coordinator proposes to abort the attempt: the models of *p are too far apart,
- * and more mixing can bring them closer. A member that has answered that it ended outside the target
- * mixes no more, because it has made no progress for a long time, or its run has diverged. */
+/* Returns whether the coordinator must propose to abort the attempt. It must if the models of *p
+ * are too far apart and more mixing can bring them closer. More mixing cannot help if a member has
+ * answered that it ended outside the target. Such a member mixes no more, because it has made no
+ * progress for a long time, or its run has diverged. */
 static bool may_abort(const struct finish *f, const struct finish_proposal *p)
 {
     bool all_mix = true;
@@ -717,7 +720,7 @@ static bool may_abort(const struct finish *f, const struct finish_proposal *p)
            && p->distance > f->view.target;
 }
 
-/* All answers to an ASK have arrived. */
+/* Called at the root when all answers to an ASK have arrived. */
 static void end_ask(struct finish *f)
 {
     struct wave *w = &f->wave;

@@ -55,7 +55,7 @@ struct finish_view
      * that are alive and have not ended their run. In microseconds. */
     int64_t patience_us;
     /* Largest consensus distance of a certificate, relative to the norm of the mean model. If the
-     * distance is larger, the coordinator proposes to abort the attempt. */
+     * distance of the frozen models is larger, the coordinator proposes to abort the attempt. */
     double target;
 };
 
@@ -63,7 +63,7 @@ struct finish_view
  * up to which earlier processes may have reported other models, and the accepted proposal. */
 enum {
     FINISH_PROMISE_HEAD = 3 * FINISH_BALLOT + 8, /* Number of bytes before the proposal. */
-    /* Largest promise that owner.keep() gets, in bytes. */
+    /* Largest size of a promise that is passed to owner.keep(), in bytes. */
     FINISH_PROMISE_MAX = FINISH_PROMISE_HEAD + WIRE_FINISH_PROPOSAL_MAX,
     FINISH_ATTEMPTS = 4 /* Maximum number of attempts. The last attempt does not abort. */
 };
@@ -76,8 +76,9 @@ struct finish *finish_open(const struct finish_owner *owner, struct bytes promis
 /* Frees the state of the protocol. NULL is allowed. */
 void finish_close(struct finish *f);
 
-/* Records that the model is final and stored. `evidence`: its evidence if the peer is within the
- * target (FINISH_WITHIN). NULL: it is not (FINISH_OUTSIDE). Called at most once in each attempt. */
+/* Records that this peer's model is frozen, that is, final and stored. `evidence`: evidence of the
+ * model, if the peer ended within the target (FINISH_WITHIN). NULL: the peer did not
+ * (FINISH_OUTSIDE). Called at most once in each attempt. */
 void finish_freeze(struct finish *f, const struct finish_evidence *evidence, int64_t now_us);
 /* Records the view for all later calls, and coordinates a ballot if this is due. Returns the node
  * time at which it must be called again. INT64_MAX: not before the next event. */
@@ -96,11 +97,11 @@ const struct finish_proposal *finish_certificate(const struct finish *f);
  * this peer as within because of the model of an earlier process, which this process does not have.
  * A process whose stored promise was lost cannot know this and returns false. O(log n). */
 bool finish_covers(const struct finish *f);
-/* Returns the number of the present attempt, from 0. All earlier attempts were aborted. When the
- * number grows, the model of this peer is not frozen any more. */
+/* Returns the number of the current attempt, from 0. All earlier attempts were aborted. When the
+ * number increases, the model of this peer is no longer frozen. */
 uint32_t finish_attempt(const struct finish *f);
-/* Returns whether this peer has promised a ballot, or does not know whether an earlier process of it
- * has. Such a peer must stay a voter: it must not announce that it leaves. */
+/* Returns whether this peer has promised a ballot, or an earlier process of it may have. Such a
+ * peer must stay a voter: it must not announce that it leaves. */
 bool finish_has_promised(const struct finish *f);
 /* Returns whether this peer neither votes nor coordinates, because its promise could not be stored or
  * read. */

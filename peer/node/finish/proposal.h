@@ -66,9 +66,9 @@ void finish_put_entry(uint8_t *out, uint64_t key, uint8_t flags);
 
 /* Encodes a proposal. Returns the number of bytes, at most WIRE_FINISH_PROPOSAL_MAX. */
 size_t finish_encode(uint8_t out[WIRE_FINISH_PROPOSAL_MAX], const struct finish_proposal *p);
-/* Decodes a proposal. Returns false if the bytes are not a proposal: wrong length, a number that
- * is negative or not a number, no ballot, an unknown status, members that are not sorted, or members of
- * which none is within. *p is then undefined. */
+/* Decodes a proposal. Returns false if the bytes are not a proposal: wrong length, a negative
+ * number or NaN, no ballot, an unknown status, unsorted members, or members without any
+ * FINISH_WITHIN. *p is then undefined. */
 bool finish_decode(struct finish_proposal *p, struct bytes b);
 /* Returns the status of the member with this identity, or FINISH_STATUSES if the proposal does not
  * contain it. O(log n). */

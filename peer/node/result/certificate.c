@@ -58,7 +58,8 @@ static enum finish_status status_of(const struct node *n, const struct member *m
     if (r->state == RECORD_FAILED)
         return FINISH_FAILED;
     bool gone = !own && (m->state == MEMBER_DEAD || m->state == MEMBER_LEFT);
-    /* A member may exit after it has finished. After an abort, however, its model is frozen no more. */
+    /* A member may exit after it has finished, so it counts even if it is gone. After an abort it
+     * does not count, because its model is no longer frozen. */
     if (r->state == RECORD_FINISHED && !(gone && n->certificate.attempt > 0))
         return FINISH_OUTSIDE;
     if (gone)
@@ -174,7 +175,8 @@ static void look_for_coordinator(struct node *n)
 static void update(struct node *n, struct finish *f)
 {
     const struct members *all = n->env.members;
-    /* The rest of the time is left for the ballots. */
+    /* The coordinator waits for other members for at most 2/3 of the limit. The rest of the time is
+     * for the ballots. */
     struct finish_view v = {.now_us = n->env.now_us,
                             .stalled = n->phases.stalled,
                             .patience_us = limit_us(n) / 3 * 2,
@@ -210,8 +212,8 @@ void certificate_freeze(struct node *n)
     update(n, f);
 }
 
-/* If the attempt was aborted, the model of this peer is not final any more: the peer mixes again. A
- * job that runs is completed first. A peer whose model is lost stays failed. */
+/* If the attempt was aborted, this peer's model is no longer final, and the peer mixes again. A
+ * running job is completed first. If the model could not be stored, the peer stays failed. */
 static void follow_attempt(struct node *n)
 {
     uint32_t attempt = finish_attempt(n->certificate.finish);

@@ -17,10 +17,12 @@ struct wire_message;
 /* The certificate of one node. */
 struct certificate_state
 {
-    struct finish *finish; /* NULL: no model is frozen and no FINISH message came. Owned. */
+    struct finish *finish; /* State of the finish protocol. NULL: not needed yet. Owned. */
     uint32_t attempt;      /* Number of the attempt that this peer follows (finish_attempt()). */
-    bool frozen;           /* True: the own model is final and stored, in this attempt. */
-    bool within; /* True: the own model is frozen, and is within the target by its own bound. */
+    bool frozen;           /* True: this peer's model is final and stored in this attempt. */
+    /* True: this peer's model is frozen, and its distance is within the target by this peer's
+     * bound. */
+    bool within;
     int64_t frozen_us; /* Node time of certificate_freeze(). */
     int64_t wake_us;   /* Node time at which certificate_update() must be called again. */
     /* Value of members_changes() for which `enough` was computed. */
@@ -32,12 +34,12 @@ struct certificate_state
  * --final-drift. */
 extern const double certificate_margin;
 
-/* Returns whether a run that ends with success has a certificate: it has a consensus phase, and no
- * member may be Byzantine. No coordinator can be believed in a run with --byzantine. */
+/* Returns whether the run needs a certificate to end with success. This is so if it has a consensus
+ * phase and is without --byzantine, because a Byzantine coordinator could lie. */
 bool certificate_applies(const struct node *n);
 /* Records that this peer's model is frozen, that is, final and stored. */
 void certificate_freeze(struct node *n);
-/* Called in each step: coordinates the protocol if this is due, and lets the node mix again if the
+/* Called in each step. Coordinates a ballot if one is due, and lets the node mix again if the
  * attempt was aborted. */
 void certificate_update(struct node *n);
 /* Handles a FINISH message. */
@@ -54,7 +56,7 @@ bool certificate_has_voted(const struct node *n);
 /* Lists the members of the run and the voters among them, as the finish protocol sees them.
  * O(members). */
 void certificate_members(const struct node *n, struct finish_proposal *out);
-/* Returns the number of the present attempt, from 0 (finish_attempt()). */
+/* Returns the number of the current attempt, from 0 (finish_attempt()). */
 uint32_t certificate_attempt(const struct node *n);
 /* Returns the certificate of the run, or NULL if this peer does not know one. */
 const struct finish_proposal *certificate_known(const struct node *n);

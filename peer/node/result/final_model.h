@@ -42,8 +42,8 @@ struct final_model
 /* Handles the event KEPT. `why`: why the driver could not store the final model. NULL: it is
  * stored. The event is ignored unless this peer is in the finishing phase and waits for it. */
 void final_model_kept(struct node *n, const char *why);
-/* The attempt of the finish protocol was aborted: the peer mixes again, and its next final model
- * replaces the stored one. */
+/* Called when the attempt of the finish protocol was aborted. The peer mixes again, and its next
+ * final model replaces the stored one. */
 void final_model_reopen(struct node *n);
 /* Writes the model again if a write is due. Called in each step of the node. */
 void final_model_update(struct node *n);

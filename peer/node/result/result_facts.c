@@ -15,8 +15,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Returns whether another live member has the name of record r. Its machine has lost the old
- * identity, and has come back with a new one. */
+/* Returns whether another live member has the name of record r. The machine of the member has lost
+ * its old identity and has returned with a new one. */
 static bool replaced(const struct members *all, const struct record *r)
 {
     for (size_t i = 0; i < members_count(all); i++) {

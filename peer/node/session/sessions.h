@@ -372,11 +372,11 @@ void sessions_run_fixed(struct sessions *s);
  * delta. Does nothing if the model is not final. */
 void sessions_say_finished(struct sessions *s, const struct link *l);
 void sessions_say_finished_all(struct sessions *s);
-/* Forgets which peers have reported that their model is final, because an attempt of the finish
- * protocol was aborted. */
+/* Clears `finished` of all sessions. Called when an attempt of the finish protocol was aborted,
+ * because the models of the peers are then no longer final. */
 void sessions_reopen(struct sessions *s);
-/* Reports that an edge opened on this session, so that the member is redialled quickly if the
- * session is lost. */
+/* Called when an edge opens on this session. The member is then redialled quickly if the session is
+ * lost. */
 void sessions_opened(struct sessions *s, const struct link *l);
 
 /* Records that the member of this session has sent a model that the certificate of the run does not

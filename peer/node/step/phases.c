@@ -260,10 +260,12 @@ static void begin_anew(struct phases *ph)
 
 /* Detects progress in the consensus phase. One of these signs is enough:
  *
- *   a smaller distance to the mean or to the neighbours, by better_factor since the last progress
- *   more hops around this peer within which all are near
- *   another graph, or a member that still trains: this peer may wait for it through other peers
- *   a round in which the distance does not count, after an aborted attempt
+ *   - the distance to the mean, or the distance to the neighbours, fell below better_factor times
+ *     the least value so far
+ *   - the number of hops around this peer within which all peers are near the mean increased
+ *   - the graph changed
+ *   - a member still trains, because this peer may be waiting for it through other peers
+ *   - after an aborted attempt: a round was done in which the distance does not count (mix_until)
  *
  * A value that only varies is no progress, because the noise of a Byzantine member must not delay
  * the end. */

@@ -88,8 +88,9 @@ struct phases
     int64_t wake_us; /* Time at which phases_update() must be called again. INT64_MAX: none. */
     /* Time at which the consensus phase first waited for members with stalled workers. 0: never. */
     int64_t hung_us;
-    /* Round of the consensus phase before which the distance of the models does not count. 0: none.
-     * Set when an attempt of the finish protocol is aborted: its estimates were wrong. */
+    /* The distance of the models does not count before this round of the consensus phase. 0: it
+     * always counts. Set when an attempt of the finish protocol is aborted, because the estimates
+     * of the distance were wrong. */
     uint64_t mix_until;
     uint32_t n_ended; /* Number of vertices of the graph when this peer's model became final. */
     bool stalled;     /* True: this peer's worker has run one job for too long. */
@@ -178,8 +179,8 @@ void phases_start(struct phases *ph);
  * useless. */
 enum phases_next phases_update(struct phases *ph, bool diverged);
 
-/* The attempt of the finish protocol before `attempt` was aborted: the consensus phase continues, for
- * at least 32 rounds, doubled for each earlier abort. */
+/* Called when the attempt of the finish protocol before `attempt` was aborted. The consensus phase
+ * continues for at least 32 rounds, doubled for each earlier abort. */
 void phases_reopen(struct phases *ph, uint32_t attempt);
 /* Called while a job runs. If the worker hangs, announces this to the other members. */
 void phases_watch_job(struct phases *ph);
