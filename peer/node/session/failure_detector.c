@@ -289,10 +289,9 @@ static uint32_t missing(const struct sessions *s)
     return n;
 }
 
-/* The other processes have ended if each of this peer's latest dials to dead members was refused,
- * and there were at least as many of them as dead members. A timeout or a success starts the count
- * again. A peer that was cut off waits longer than one that was paused, because the other members
- * may be restarting. */
+/* The other processes have ended if at least as many dials in a row were refused as there are dead
+ * members. A timeout or a success starts the count again. A peer that was cut off waits longer than
+ * one that was paused, because the other members may be restarting. */
 enum sessions_away sessions_deserted(const struct sessions *s)
 {
     uint32_t n = s->away == SESSIONS_THERE || sessions_any(s) ? 0 : missing(s);
