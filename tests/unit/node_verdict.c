@@ -291,6 +291,14 @@ static void test_ends_of_other_kinds(void **state)
     o = judged(&f, VERDICT_FAILED, 1);
     assert_string_equal(o.text, "failed: a file could not be written");
     f = good;
+    f.away = true;
+    f.rounds_claimed = 120;
+    o = judged(&f, VERDICT_AWAY, 3);
+    assert_non_null(strstr(o.text, "without this peer, which had stopped at round 120 of 400;"));
+    f.rounds_claimed = 0; /* Without a checkpoint the peer does not know the round. */
+    o = judged(&f, VERDICT_AWAY, 3);
+    assert_non_null(strstr(o.text, "the run ended without this peer;"));
+    f = good;
     f.target = 0;
     o = judged(&f, VERDICT_UNASKED, 0);
     assert_string_equal(o.text, "no consensus phase was requested, so no consensus is claimed: 8 "

@@ -213,8 +213,10 @@ static void say_who(struct verdict *o, const struct verdict_facts *f)
  * says that silent members are dead only if some members have reported that they finished. */
 static void say_away(struct verdict *o, const struct verdict_facts *f)
 {
-    say(o, "no consensus: the run ended without this peer, which was away at round %llu of %llu",
-        (unsigned long long)f->rounds_claimed, (unsigned long long)f->n_rounds);
+    say(o, "no consensus: the run ended without this peer");
+    if (f->rounds_claimed > 0) /* 0: the process has no checkpoint and does not know the round. */
+        say(o, ", which had stopped at round %llu of %llu", (unsigned long long)f->rounds_claimed,
+            (unsigned long long)f->n_rounds);
     if (f->n_finished > 0)
         say_names(o, "; finished: ", f->finished, f->n_finished);
     if (f->n_dead > 0)
