@@ -201,11 +201,12 @@ void members_set_initial(struct members *m);
 /* Returns the last record of the member that says that it is an initial member. NULL: the table has
  * none. A process that has restarted learns from this record that it is an initial member. */
 const struct record *members_initial(const struct members *m, const uint8_t id[WIRE_ID_BYTES]);
-/* Ends the special treatment of members whose record is final, because the end of the run was
- * aborted. From now on they are monitored like other members, and a dead one is no vertex. O(n). */
+/* Called when the end of the run was aborted. Until then a member whose record is final is not
+ * monitored, and stays a vertex even if it is dead. From now on such members are treated like all
+ * others. O(n). */
 void members_reopen(struct members *m, int64_t now_us);
-/* Returns whether the silence of a member is an accusation. A member whose record is final may have
- * exited, so its silence is none before members_reopen(). */
+/* Returns whether the silence of a member is a reason to accuse it. A member whose record is final may
+ * have exited, so its silence is no such reason before members_reopen(). */
 bool members_watches(const struct members *m, const struct member *e);
 /* Adds an address to the own record if it is new, valid and there is room. Returns whether it
  * was added. */

@@ -90,8 +90,8 @@ __attribute__((format(printf, 2, 3))) static void add_note(char note[SCALE_NOTE_
     memcpy(note + n, sentence, more + 1);
 }
 
-/* Writes how notes call column i: its name in quotes, or without names its number in the file.
- * Numbers of columns begin with 1 and count the label's column. */
+/* Writes the text that stands for column i in a note: its name in quotes or, if the columns have no
+ * names, its number in the file. The first column is 1, and the label's column is counted, too. */
 static void column_title(const struct schema *names, size_t label, size_t i, char text[64])
 {
     if (i < names->names.n)

@@ -1,5 +1,5 @@
-/* peer/node/figure.c -- the rows of the table of figures, and the functions that read their
- * values. */
+/* peer/node/figure.c -- the rows of the table of figures (the values that hearsay reports), and the
+ * functions that read these values. */
 #include "peer/node/figure.h"
 
 #include "gossip/wire/wire.h"

@@ -395,10 +395,11 @@ static int refuse_whole(const struct run *r, const char *key, const char *value,
 static int check_whole(const struct run *r, char error[RUN_ERROR_MAX])
 {
     if (strcmp(r->compress, "none") != 0 && strcmp(r->compress, "fp16") != 0)
-        return refuse_whole(r, "compress", r->compress,
-                            "this mixer averages whole models and never sends later what a codec "
-                            "dropped: expected none or fp16 (--mixer choco accepts any codec)",
-                            error);
+        return refuse_whole(
+            r, "compress", r->compress,
+            "what a codec leaves out of a model would be lost with this mixer: expected "
+            "none or fp16 (--mixer choco accepts any codec)",
+            error);
     if (r->overlap == RUN_OVERLAP_LAYER)
         return refuse_whole(r, "overlap", "layer",
                             "this mixer sends whole models, not layers; use --overlap 1 to send "

@@ -111,8 +111,8 @@ __attribute__((warn_unused_result)) int noise_seal(struct noise_cipher *c, const
                                                    uint8_t *out);
 
 /* Decrypts in[0..n) to out[0..n - NOISE_TAG), which may be the same memory (DecryptWithAd). Returns
- * 0, or -EPROTO if n < NOISE_TAG, the tag is wrong or the nonces are used up. The nonce is then
- * unchanged. */
+ * 0, or -EPROTO if n < NOISE_TAG, the tag is wrong or the nonces are used up. After an error the
+ * nonce is unchanged. */
 __attribute__((warn_unused_result)) int noise_open(struct noise_cipher *c, const uint8_t *ad,
                                                    size_t n_ad, const uint8_t *in, size_t n,
                                                    uint8_t *out);

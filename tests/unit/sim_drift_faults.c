@@ -188,9 +188,10 @@ static void film_init(struct film *f, uint32_t n, const char *topology, const ch
     memset(f->spoke, 0xff, n * sizeof *f->spoke);
 }
 
-/* Stores a peer's model of a round of the consensus phase. When a round begins, this is still the
- * model of the previous round. The job of the round changes the model, which is then stored again.
- * A round in which the model did not change was skipped. */
+/* Called after each step of the simulation in the consensus phase. Stores the peer's model as that of
+ * the round: when the round begins (it is still the model of the round before), and again when the job
+ * has changed it (`moved`). If the next round begins and the model was not changed, the peer has skipped
+ * the round. */
 static void keep_last(uint32_t peer, uint64_t round, bool moved, const float *x)
 {
     uint64_t was = film->last[peer];

@@ -1,8 +1,8 @@
-/* peer/node/collectives/outbox.h -- sends the messages of a round protocol, and holds their packets
- * until the driver has read them.
+/* peer/node/collectives/outbox.h -- sends the messages of a round protocol
+ * (peer/node/round_protocol.h), and holds their packets until the driver has read them.
  *
- * A packet is taken in a step of the node, filled, and sent to any number of members. The driver
- * reads it until the next step begins, which releases it.
+ * In a step of the node, the protocol takes an empty packet from the outbox, fills it and sends it to
+ * any number of members. The driver reads the packet before the next step begins, which releases it.
  */
 #ifndef PEER_NODE_COLLECTIVES_OUTBOX_H
 #define PEER_NODE_COLLECTIVES_OUTBOX_H

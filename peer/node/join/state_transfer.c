@@ -483,12 +483,12 @@ static bool none_refused(struct state_transfer *f, struct piece_view *v)
         if (memchr(v->from, (int)k, f->n_pieces) == NULL)
             continue;
         if (said == PIECE_REFUSED) {
-            strike(f, k, "is contradicted by most others");
+            strike(f, k, "sent pieces that differ from those of most other members");
             return false;
         }
         if (said == PIECE_DISPUTED) {
             size_t other, less = piece_further(v, k, &other) ? k : other;
-            strike(f, less, "and another contradict each other");
+            strike(f, less, "and another member sent different pieces");
             return false;
         }
     }

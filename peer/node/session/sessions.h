@@ -284,7 +284,8 @@ struct sessions
 
     /* The fields from here on are written by failure_detector.c. */
 
-    /* Node time of the last pause of this process of more than SILENT_US. 0: no such pause. */
+    /* Node time at which this process last continued after a pause longer than SILENT_US. 0: there was
+     * no such pause. */
     int64_t stood_us;
     enum sessions_away away; /* How this peer lost its last session. */
     struct
