@@ -654,7 +654,7 @@ void phases_reopen(struct phases *ph, uint32_t attempt)
     assert(attempt > 0 && (ph->phase == NODE_CONSENSUS || ph->phase == NODE_FINISHING));
     ph->draining = ph->final = false;
     ph->n_ended = 0;
-    ph->mix_until = ph->settle_rounds + (PHASES_AGAIN_ROUNDS << (attempt - 1));
+    ph->mix_until = ph->settle_rounds + ((uint64_t)PHASES_AGAIN_ROUNDS << (attempt - 1));
     ph->idle_since_us = ph->told_us = ph->env->now_us;
     enter_settling(ph);
 }
