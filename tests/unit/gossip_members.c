@@ -521,6 +521,29 @@ static void test_finished(void **state)
     members_close(m);
 }
 
+/* After an aborted end of the run, members whose record is final are treated like all others: a dead one
+ * is no vertex, and silence is a reason to accuse a live one. */
+static void test_reopened(void **state)
+{
+    (void)state;
+    struct members *m = open_knowing(3);
+    merge(m, record_in(1, 2, RECORD_FINISHED));
+    merge(m, record_in(2, 2, RECORD_FINISHED));
+    accused(m, accusation(1, 2, 2), 0);
+    members_tick(m, TOY_SUSPECT_US);
+    assert_int_equal(state_of(m, 1), MEMBER_DEAD);
+    uint64_t all = members_view(m);
+    assert_true(is_vertex(m, 1));
+    assert_false(members_watches(m, members_find(m, id_of(2))));
+    members_reopen(m, TOY_SUSPECT_US);
+    assert_false(is_vertex(m, 1));
+    assert_true(is_vertex(m, 2));
+    assert_true(members_view(m) != all);
+    assert_true(members_watches(m, members_find(m, id_of(2))));
+    assert_int_equal(members_tally(m)->n_final, 1); /* The dead member is not counted any more. */
+    members_close(m);
+}
+
 /* A finished member that is refused is removed after a time, and no longer counted among the
  * finished members. */
 static void test_tally_forgets(void **state)
@@ -644,6 +667,7 @@ int main(void)
         cmocka_unit_test(test_session_overrides),
         cmocka_unit_test(test_we_accuse),
         cmocka_unit_test(test_finished),
+        cmocka_unit_test(test_reopened),
         cmocka_unit_test(test_tally_forgets),
         cmocka_unit_test(test_own_record),
         cmocka_unit_test(test_dirty_batches),
