@@ -150,8 +150,8 @@ VEC_CLONES static void mark_sides(uint8_t *restrict mark, const float *restrict 
         mark[i] = (v[i] >= above) | (v[i] <= below);
 }
 
-/* Copies the chosen elements to `pick`. Of the values that equal the threshold of their sign, only the
- * first ones are copied, as many as are still missing (`left` in struct side). */
+/* Copies the chosen elements to `pick`. Of the values that equal the threshold of their sign, only
+ * the first ones are copied, as many as are still missing (`left` in struct side). */
 static void collect_sides(const struct codec_source *s, struct side side[SIDES],
                           struct codec_pick *pick)
 {

@@ -90,8 +90,8 @@ struct quartic_writer
 void quartic_write(struct quartic_writer *w, const uint8_t *src, size_t n_bytes);
 void quartic_finish(struct quartic_writer *w);
 
-/* Returns true if src[0..len) is a valid stream of n digits, in which run bytes replace successive zero
- * bytes, and at least one digit does not stand for the value 0. */
+/* Returns true if src[0..len) is a valid stream of n digits, in which run bytes replace successive
+ * zero bytes, and at least one digit does not stand for the value 0. */
 bool quartic_check_runs(const uint8_t *src, size_t len, size_t n);
 
 /* Reader of a stream in which one run byte stands for several zero bytes in succession. The stream

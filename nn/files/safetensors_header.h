@@ -56,7 +56,7 @@ struct safetensors_tensor
     const char *dtype_name;
 };
 
-/* What the header of a file may contain: model files and checkpoints have different rules. */
+/* Rules for the content of a header. Model files and checkpoints have different rules. */
 struct safetensors_rules
 {
     /* True: only the dtypes F32 and U8 are accepted. False: every dtype is accepted. */

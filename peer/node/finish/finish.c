@@ -335,7 +335,7 @@ static void add_self(struct finish *f, const struct wire_finish *m)
     bool reports = false;
     if (!f->mute && compare_ballots(&w->ballot, &f->promised) >= 0) {
         f->promised = w->ballot;
-        if (attempt_of(&f->accepted) != f->attempt) { /* It belongs to an aborted attempt. */
+        if (attempt_of(&f->accepted) != f->attempt) { /* Accepted in an aborted attempt. */
             f->accepted = (struct wire_ballot){.number = 0};
             f->n_proposal = 0;
         }

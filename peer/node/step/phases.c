@@ -438,8 +438,7 @@ static bool enough_members(struct phases *ph, uint32_t n_live)
     bool joining = ph->round > 0 || sessions_run_begun(ph->sessions);
     if (!joining && (n_live < needed || join_awaits(ph->join) != NULL))
         return false;
-    if (!joining && !ph->gathers) {
-        ph->gathers = true;
+    if (!joining) {
         members_set_initial(ph->env->members);
         follow_members(ph);
     }

@@ -71,7 +71,6 @@ struct phases
     /* Time at which this peer first had both a model and enough members to begin. 0: one of the two
      * is missing. */
     int64_t gathered_us;
-    bool gathers; /* True: this process has become an initial member of the run (quorum.h). */
     /* Time since which too few members are present to begin. 0: enough members are present. */
     int64_t missed_us;
     int64_t idle_since_us; /* Time at which the last job of this peer ended. */
