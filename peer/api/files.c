@@ -64,6 +64,8 @@ int handle_open_files(struct hearsay *h)
     h->config.write_model = write_model;
     h->config.node.keep_promise = run_log_keep_promise;
     h->config.node.keep_promise_self = &h->diary;
+    h->config.node.read_model = run_log_read_model;
+    h->config.node.read_model_self = &h->diary;
     h->config.late_ms = late_ms;
     int code = check_file_names(h);
     return code == HEARSAY_OK ? open_monitor(h) : code;

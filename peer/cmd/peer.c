@@ -356,6 +356,8 @@ static int configure(struct peer *p)
     p->config.write_model = cmd_peer_report_store;
     p->config.node.keep_promise = run_log_keep_promise;
     p->config.node.keep_promise_self = &p->report.diary;
+    p->config.node.read_model = run_log_read_model;
+    p->config.node.read_model_self = &p->report.diary;
     p->config.late_ms = cmd_peer_report_late_ms;
     p->config.trained_on = cmd_peer_report_trained_on;
     int err = settings_uplink(p->o, &p->config.node, error);

@@ -425,6 +425,11 @@ struct node_config
      * NULL: this peer has no disk, so a later process has another identity. */
     bool (*keep_promise)(void *self, const uint8_t *bytes, size_t n);
     void *keep_promise_self; /* First argument of keep_promise(). */
+    /* Reads the model that an earlier process of this peer stored last, into the floats of these
+     * segments. Called within node_step(), and only at a restart with checkpoints. Returns false if
+     * there is none. NULL: this peer has no disk. */
+    bool (*read_model)(void *self, const struct segment *segments, size_t n_segments, float *x);
+    void *read_model_self; /* First argument of read_model(). */
     /* The promise that an earlier process of this peer stored last. Borrowed until node_close().
      * Length 0: none. */
     struct bytes promise;

@@ -133,6 +133,20 @@ bool run_log_keep_promise(void *self, const uint8_t *bytes, size_t n)
     return promise_write(d->dir, bytes, n) == 0;
 }
 
+/* Writes the path of the model file to `path`. Returns false if the path is too long. */
+static bool model_path(const struct run_log *d, char path[OUTDIR_PATH_MAX])
+{
+    return snprintf(path, OUTDIR_PATH_MAX, "%s/%s", d->dir, model_file) < OUTDIR_PATH_MAX;
+}
+
+bool run_log_read_model(void *self, const struct segment *segments, size_t n_segments, float *x)
+{
+    const struct run_log *d = self;
+    char path[OUTDIR_PATH_MAX], error[FILE_ERROR_MAX];
+    return d->dir != NULL && model_path(d, path)
+           && safetensors_read(path, segments, n_segments, x, error) == 0;
+}
+
 /* Returns whether the file has a model of the last round of the node's run. */
 static bool is_final_model(const char *path, const struct node *n)
 {
@@ -171,8 +185,7 @@ const char *run_log_save_model(struct run_log *d, const struct node *n)
     if (d->dir == NULL)
         return NULL;
     claim_directory(d);
-    int length = snprintf(path, sizeof path, "%s/%s", d->dir, model_file);
-    int err = length < (int)sizeof path ? 0 : -ENAMETOOLONG;
+    int err = model_path(d, path) ? 0 : -ENAMETOOLONG;
     if (err < 0) {
         snprintf(d->why, sizeof d->why, "--out %.200s: %s", d->dir, strerror(-err));
     } else if (keeps_model(path, n)) {

@@ -47,14 +47,50 @@ bool checkpoints_keep_promise(void *self, const uint8_t *bytes, size_t n)
     return true;
 }
 
+static void drop_model(struct sim_peer *p)
+{
+    free(p->model);
+    p->model = NULL;
+    p->n_model = 0;
+}
+
+bool checkpoints_keep_model(struct sim_peer *p)
+{
+    const struct segment *segments;
+    size_t n_segments, n;
+    const float *x = node_model(p->node, &segments, &n_segments, &n);
+    float *copy = p->full || x == NULL ? NULL : malloc(n * sizeof *copy);
+    if (copy == NULL)
+        return false;
+    memcpy(copy, x, n * sizeof *copy);
+    drop_model(p);
+    p->model = copy;
+    p->n_model = n;
+    return true;
+}
+
+bool checkpoints_read_model(void *self, const struct segment *segments, size_t n_segments, float *x)
+{
+    const struct sim_peer *p = self;
+    size_t n = 0;
+    for (size_t i = 0; i < n_segments; i++)
+        n += segments[i].n;
+    if (p->model == NULL || p->n_model != n)
+        return false;
+    memcpy(x, p->model, n * sizeof *x);
+    return true;
+}
+
 void checkpoints_wipe(struct sim_peer *p)
 {
+    drop_model(p);
     p->checkpoints.slot[0].beat = p->checkpoints.slot[1].beat = 0;
     drop_promise(p);
 }
 
 void checkpoints_close(struct sim_peer *p)
 {
+    drop_model(p);
     drop_promise(p);
     state_close(&p->checkpoints.slot[0].state);
     state_close(&p->checkpoints.slot[1].state);

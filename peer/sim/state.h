@@ -84,6 +84,9 @@ struct sim_peer
     bool full;
     /* The peer's last promise of the finish protocol. Owned. Length 0: none. */
     struct bytes promise;
+    /* The peer's last stored model, of n_model floats. Owned. NULL: none. */
+    float *model;
+    size_t n_model;
     /* For each fragment of the delta: number of bytes encoded up to its end (NODE_PART). */
     size_t part[SIM_PARTS];
     size_t n_parts;
@@ -180,6 +183,11 @@ void checkpoints_begin_write(struct sim_world *w, struct sim_peer *p);
 void checkpoints_end_write(struct sim_peer *p);
 /* Discards the write because the peer was killed. The two older checkpoints remain. */
 void checkpoints_lose_write(struct sim_peer *p);
+/* Stores the model of the peer's node on its disk. Returns false if the disk is full. */
+bool checkpoints_keep_model(struct sim_peer *p);
+/* Reads the model that the peer `self` (struct sim_peer) stored last (node_config.read_model). */
+bool checkpoints_read_model(void *self, const struct segment *segments, size_t n_segments,
+                            float *x);
 /* Stores a promise of the finish protocol on the disk of the peer `self` (struct sim_peer). Returns
  * false if the disk is full. */
 bool checkpoints_keep_promise(void *self, const uint8_t *bytes, size_t n);

@@ -121,6 +121,8 @@ int sim_start_peer(struct sim_world *w, struct sim_peer *p)
                             .checkpoint_us = w->config.checkpoint_us,
                             .keep_promise = checkpoints_keep_promise,
                             .keep_promise_self = p,
+                            .read_model = checkpoints_read_model,
+                            .read_model_self = p,
                             .promise = p->promise};
     memcpy(c.id, p->id, sizeof c.id);
     checkpoints_resume(p, &c);
@@ -366,7 +368,9 @@ static void carry_out(struct sim_world *w, struct sim_peer *p, const struct node
     if (fx->measured && w->config.measured != NULL)
         w->config.measured(w->config.self, p->index);
     if (fx->write_model)
-        sim_post(w, p, (struct sim_event){.at_us = w->now_us, .type = NODE_KEPT, .flag = !p->full});
+        sim_post(w, p,
+                 (struct sim_event){
+                     .at_us = w->now_us, .type = NODE_KEPT, .flag = checkpoints_keep_model(p)});
     if (fx->exit && !p->ended) {
         p->exit_code = fx->exit_code;
         sim_end_peer(w, p, true);

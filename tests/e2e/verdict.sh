@@ -234,4 +234,37 @@ code=$?
 ends "  --fresh: a new run" voter/summary.json 0 "consensus 0 1/1  estimated"
 check "  and moves the vote away" [ "$(cat voter/old.1/promise)" = x ]
 
+# ---- A process that starts again after the end of the run. ----
+
+# again_peer I: sets `again` to the command of peer I of three. The run is not in lock step, so that a process which
+# continues from a checkpoint does not compute the same model.
+read -r port < <(free_ports 1)
+again_peer()
+{
+    again=("$HEARSAY" peer --name "again-$1" --key cluster.key --model logreg --data glyphs --rounds 400 --local-steps 40 --policy async
+        --min-peers 3 --shard "$(($1 + 1))/3" --checkpoint 0.3s --out "again-$1" --json --seed "$seed"
+        --listen "127.0.0.1:$( [ "$1" = 0 ] && echo "$port" || echo 0)" --bootstrap "127.0.0.1:$port")
+}
+for i in 0 1 2; do
+    again_peer $i
+    start "again-$i" "${again[@]}"
+    again_pid[i]=$started
+done
+# A directory in the place of summary.json: peer 1 cannot write its summary, as if it had been killed before that.
+check "three peers under way, each with a checkpoint" wait_until 20 test -e again-1/checkpoint-0.safetensors
+mkdir again-1/summary.json
+for i in 0 1 2; do
+    finish "${again_pid[$i]}" 120
+done
+ends "three peers" again-0.out 0 "consensus 0 3/3  estimated"
+check "peer 1 cannot write its summary" grep -q summary.json again-1.err
+before=$(sha256sum <again-1/model.safetensors)
+rmdir again-1/summary.json
+again_peer 1
+bounded "${again[@]}" >again.out 2>again.err </dev/null
+code=$?
+ends "  started again after the others have left: the same certificate" again.out 0 "consensus 0 3/3  estimated"
+check "  and the same model" [ "$(sha256sum <again-1/model.safetensors)" = "$before" ]
+check "  and a summary" [ -f again-1/summary.json ]
+
 e2e_end

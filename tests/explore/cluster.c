@@ -195,7 +195,7 @@ static void note(void *self, uint32_t peer, const struct node_note *n)
     /* This message says that a collective could not compute the mean of all models, so the peer
      * keeps its own model. The sum of all models is then not preserved. */
     c->whole &= strstr(n->text, "no mean of all models") == NULL;
-    p->resumes |= strncmp(n->text, "resuming from the checkpoint", 28) == 0;
+    p->resumes |= strncmp(n->text, "resuming from ", 14) == 0;
     if (sscanf(n->text, "joined the run at round %" SCNu64, &p->joined_round) != 1)
         return;
     p->joined = true;

@@ -22,11 +22,11 @@ enum {
 
 /* ---- faults ---- */
 
-static bool someone_trains(const struct cluster *c)
+/* Returns whether an honest peer is in this phase or in an earlier one. */
+static bool is_before(const struct cluster *c, enum node_phase phase)
 {
     for (uint32_t i = 0; i < c->plan.n_peers; i++)
-        if (cluster_honest(c, i) && cluster_alive(c, i)
-            && cluster_progress(c, i).phase <= NODE_TRAINING)
+        if (cluster_honest(c, i) && cluster_alive(c, i) && cluster_progress(c, i).phase <= phase)
             return true;
     return false;
 }
@@ -85,12 +85,14 @@ void cluster_start_again(struct cluster *c, uint32_t i, bool as_new)
     p->starts_us = sim_now_us(c->world) + c->plan.startup_us;
 }
 
-/* Ends a fault that took down peer i: restarts its process. Does nothing if the other peers have
- * finished the run, because the restarted peer would wait for peers that have ended. */
+/* Ends a fault that took down peer i: restarts its process. Does nothing if all other peers have
+ * ended, because the restarted peer would wait for them. A peer that has left by announcement
+ * returns during training only, because it becomes a voter again (peer/node/finish/README.md). */
 static void bring_up(struct cluster *c, uint32_t k, uint32_t i)
 {
     const struct fault *f = &c->plan.fault[k];
-    bool others = someone_trains(c) || all_gone(c);
+    enum node_phase last = f->kind == FAULT_LEAVE ? NODE_TRAINING : NODE_FINISHING;
+    bool others = is_before(c, last) || all_gone(c);
     if (!(c->down[k] & UINT32_C(1) << i) || (cluster_alive(c, i) && f->kind != FAULT_LEAVE)
         || !others)
         return;

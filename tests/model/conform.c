@@ -175,6 +175,8 @@ struct acceptor
     bool reported;     /* True: a process of the member has reported its model. */
     uint64_t model;    /* If `reported`: hash of the last model that the member reported. */
     uint32_t since;    /* If `reported`: in ballots above this one only `model` was reported. */
+    /* Index of the certificate that the member has stored with its promise. 0: none. */
+    uint32_t certificate;
 };
 
 /* The present process of a peer. mute: it has lost its promise, so it may not vote. ended: it has a
@@ -309,10 +311,11 @@ static uint32_t value_of(struct conform *f, struct bytes v)
 }
 
 /* A decoded promise: highest promised ballot, ballot of the accepted proposal, and index of this
- * proposal. */
+ * proposal. If `decided` is true, `value` is the index of the certificate. */
 struct stored
 {
     struct wire_ballot promised, accepted;
+    bool decided;
     uint32_t value;
 };
 
@@ -324,8 +327,9 @@ static bool read_stored(struct conform *f, struct stored *s, struct bytes b)
     if (b.n < FINISH_PROMISE_HEAD)
         return false;
     finish_get_ballot(finish_get_ballot(b.p, &s->promised), &s->accepted);
+    s->decided = b.p[FINISH_PROMISE_HEAD - 1] != 0;
     s->value = value_of(f, (struct bytes){b.p + FINISH_PROMISE_HEAD, b.n - FINISH_PROMISE_HEAD});
-    return s->promised.number > 0 && (s->accepted.number > 0) == (s->value > 0);
+    return s->promised.number > 0 && (s->accepted.number > 0 || s->decided) == (s->value > 0);
 }
 
 /* ---- quorums ---- */
@@ -531,6 +535,12 @@ void conform_kept(struct conform *f, uint32_t peer, struct bytes promise, bool s
     struct stored s;
     bool formed = read_stored(f, &s, promise) && promise.n > 0;
     demand(f, peer, formed, STORED_FORM, 0);
+    /* The certificate is no step of the acceptor. check_certificate() compares it. */
+    if (formed && s.decided) {
+        a->certificate = stored ? s.value : 0;
+        p->mute |= !stored;
+        return;
+    }
     follow_attempt(f, peer);
     demand(f, peer, attempt_of(&s.promised) == p->attempt, IN_ATTEMPT, a->promised);
     /* A proposal that was accepted in an aborted attempt is dropped. */
@@ -680,6 +690,8 @@ static void check_certificate(struct conform *f, uint32_t peer)
                COUNT_QUORUM, b);
         count(f, CONFORM_COUNT);
     }
+    uint32_t kept = f->acceptor[p->acceptor].certificate;
+    demand(f, peer, kept == 0 || kept == value, DECIDED_SAME, b);
     p->ended = true;
     p->value = value;
 }
@@ -759,9 +771,14 @@ void conform_start(struct conform *f, uint32_t peer, const uint8_t id[WIRE_ID_BY
     bool readable = read_stored(f, &s, promise);
     f->process[peer].attempt = readable ? attempt_of(&s.promised) : 0;
     bool same = find_ballot(f, &s.promised) == a->promised
-                && find_ballot(f, &s.accepted) == a->taken
-                && s.value == (a->taken != 0 ? f->ballot[a->taken]->value : 0);
+                && find_ballot(f, &s.accepted) == a->taken && s.decided == (a->certificate != 0)
+                && s.value
+                       == (s.decided       ? a->certificate
+                           : a->taken != 0 ? f->ballot[a->taken]->value
+                                           : 0);
     demand(f, peer, same || !readable, RESUME_PROMISE, a->promised);
+    f->process[peer].ended = readable && s.decided;
+    f->process[peer].value = a->certificate;
     f->process[peer].mute = !readable;
     f->process[peer].earlier = a->promised;
     a->gone = false;

@@ -321,6 +321,88 @@ static void test_coming_back(void **state)
     }
 }
 
+/* Number of bytes of the last promise of each peer, and the callback that stores it. */
+static struct kept_promise
+{
+    bool (*keep)(void *self, const uint8_t *bytes, size_t n);
+    void *self;
+    size_t n;
+} kept_promise[3];
+
+static bool keep_and_count(void *self, const uint8_t *bytes, size_t n)
+{
+    struct kept_promise *k = self;
+    k->n = n;
+    return k->keep(k->self, bytes, n);
+}
+
+static void count_promises(void *self, uint32_t peer, struct node_config *c)
+{
+    impatient(self, peer, c);
+    kept_promise[peer] = (struct kept_promise){c->keep_promise, c->keep_promise_self, 0};
+    c->keep_promise = keep_and_count;
+    c->keep_promise_self = &kept_promise[peer];
+}
+
+static bool all_have_accepted(void)
+{
+    bool all = true;
+    for (uint32_t i = 0; i < 3; i++)
+        all &= kept_promise[i].n > FINISH_PROMISE_HEAD;
+    return all;
+}
+
+static void copy_models(const struct rig *r, float *x)
+{
+    const struct segment *s;
+    size_t n_segments, n;
+    for (uint32_t i = 0; i < 3; i++)
+        memcpy(x + i * r->dim, node_model(sim_node(r->world, i), &s, &n_segments, &n),
+               r->dim * sizeof *x);
+}
+
+/* Two or all three peers are killed after all have accepted the certificate, and
+ * before they know that it is decided. They must take their stored models back, because without lock
+ * step they would compute other models, which the certificate does not cover. */
+static void test_killed_after_acceptance(void **state)
+{
+    (void)state;
+    for (uint32_t n_killed = 2; n_killed <= 3; n_killed++) {
+        struct rig r;
+        float before[3 * 300], after[3 * 300];
+        rig_prepare(&r, 3, "complete");
+        r.config.latency_us = 300 * 1000;
+        r.config.run.policy = RUN_ASYNC;
+        r.config.run.quorum = 0.5;
+        r.config.checkpoint_us = SECOND;
+        r.config.configure = count_promises;
+        rig_open(&r);
+        while (!all_have_accepted() && sim_step(r.world))
+            ;
+        for (uint32_t i = 0; i < 3; i++)
+            assert_null(certificate_known(sim_node(r.world, i)));
+        copy_models(&r, before);
+        for (uint32_t i = 0; i < n_killed; i++)
+            sim_kill(r.world, i);
+        run_until(&r, sim_now_us(r.world) + SECOND / 10);
+        for (uint32_t i = 0; i < n_killed; i++)
+            assert_int_equal(sim_restart(r.world, i), 0);
+        rig_end(&r);
+        for (uint32_t i = 0; i < 3; i++)
+            check(&r, i, VERDICT_CONSENSUS, 3, 3, "");
+        copy_models(&r, after);
+        assert_memory_equal(before, after, sizeof before);
+        /* A process that starts after the end, when no other peer is left, ends with the same result. */
+        sim_kill(r.world, 1);
+        assert_int_equal(sim_restart(r.world, 1), 0);
+        run_until(&r, sim_now_us(r.world) + 40 * (int64_t)SECOND);
+        check(&r, 1, VERDICT_CONSENSUS, 3, 3, "");
+        copy_models(&r, after);
+        assert_memory_equal(before, after, sizeof before);
+        rig_close(&r);
+    }
+}
+
 /* A peer that cannot store its model has failed and belongs to no consensus. The verdicts of the
  * others must not depend on it. */
 static void test_full_disk(void **state)
@@ -524,6 +606,7 @@ int main(void)
         cmocka_unit_test(test_leaving),
         cmocka_unit_test(test_losing_a_member_at_the_end),
         cmocka_unit_test(test_coming_back),
+        cmocka_unit_test(test_killed_after_acceptance),
         cmocka_unit_test(test_stuck),
         cmocka_unit_test(test_away_and_told),
         cmocka_unit_test(test_hung_at_the_end),

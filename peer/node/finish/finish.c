@@ -149,9 +149,22 @@ static bool keep_promise(struct finish *f)
     for (size_t i = 0; i < 8; i++)
         *end++ = (uint8_t)(f->reported_hash >> (8 * i));
     end = finish_put_ballot(end, &f->reported_earlier);
-    memcpy(end, f->proposal, f->n_proposal);
-    f->mute = !f->owner.keep(f->owner.self, bytes, (size_t)(end - bytes) + f->n_proposal);
+    *end++ = f->decided;
+    size_t n = f->decided ? f->n_decided : f->n_proposal;
+    memcpy(end, f->decided ? f->decided_bytes : f->proposal, n);
+    f->mute = !f->owner.keep(f->owner.self, bytes, (size_t)(end - bytes) + n);
     return !f->mute;
+}
+
+/* Takes the decoded proposal `scratch`, whose bytes are `p`, as the certificate of the run. */
+static void take_certificate(struct finish *f, struct bytes p)
+{
+    assert(!f->decided && p.n <= sizeof f->decided_bytes && f->scratch.n > 0);
+    f->decided = true;
+    f->certificate = f->scratch;
+    memcpy(f->decided_bytes, p.p, p.n);
+    f->n_decided = p.n;
+    f->wave.runs = false;
 }
 
 /* Restores the state of the acceptor from a stored promise. Returns false if the bytes are no
@@ -161,16 +174,32 @@ static bool restore_promise(struct finish *f, struct bytes b)
     if (b.n < FINISH_PROMISE_HEAD || b.n > FINISH_PROMISE_MAX)
         return false;
     const uint8_t *p = finish_get_ballot(finish_get_ballot(b.p, &f->promised), &f->accepted);
-    f->reported_hash = 0;
-    for (size_t i = 0; i < 8; i++)
-        f->reported_hash |= (uint64_t)*p++ << (8 * i);
-    p = finish_get_ballot(p, &f->reported_earlier);
-    f->n_proposal = b.n - FINISH_PROMISE_HEAD;
-    memcpy(f->proposal, p, f->n_proposal);
+    f->reported_hash = finish_reported_hash(b);
+    p = finish_get_ballot(p + 8, &f->reported_earlier);
+    uint8_t decided = *p++;
+    struct bytes proposal = {p, b.n - FINISH_PROMISE_HEAD};
     f->top = f->promised.number;
     f->attempt = attempt_of(&f->promised);
-    return is_ballot(&f->promised) && (f->accepted.number > 0) == (f->n_proposal > 0)
-           && (f->n_proposal == 0 || finish_decode(&f->scratch, (struct bytes){p, f->n_proposal}));
+    bool complete = is_ballot(&f->promised)
+                    && (f->accepted.number > 0 || decided != 0) == (proposal.n > 0)
+                    && (proposal.n == 0 || finish_decode(&f->scratch, proposal));
+    if (!complete || decided > 1 || (decided == 1 && f->scratch.n == 0))
+        return false;
+    if (decided == 1)
+        take_certificate(f, proposal);
+    else
+        memcpy(f->proposal, proposal.p, f->n_proposal = proposal.n);
+    return true;
+}
+
+uint64_t finish_reported_hash(struct bytes promise)
+{
+    uint64_t hash = 0;
+    if (promise.n < FINISH_PROMISE_HEAD)
+        return 0;
+    for (size_t i = 0; i < 8; i++)
+        hash |= (uint64_t)promise.p[2 * FINISH_BALLOT + i] << (8 * i);
+    return hash;
 }
 
 struct finish *finish_open(const struct finish_owner *owner, struct bytes promise)
@@ -203,9 +232,9 @@ void finish_freeze(struct finish *f, const struct finish_evidence *evidence, int
     if (evidence == NULL)
         return;
     f->own = *evidence;
-    /* A process that resumes from a checkpoint in lock step computes the same model, bit for bit.
-     * The model of the earlier process is then this model. */
-    if (!f->mute && f->reported_hash == evidence->hash)
+    /* This process has the same model as an earlier process, bit for bit. It has taken the stored model
+     * back, or it has computed the model again from a checkpoint in lock step. */
+    if (finish_has_reported(f, evidence))
         f->earlier = f->reported_earlier;
 }
 
@@ -219,6 +248,11 @@ bool finish_covers(const struct finish *f)
     return f->decided && f->own.n > 0
            && finish_status_of(&f->certificate, f->owner.id) == FINISH_WITHIN
            && compare_ballots(&f->certificate.origin, &f->earlier) > 0;
+}
+
+bool finish_has_reported(const struct finish *f, const struct finish_evidence *e)
+{
+    return !f->mute && f->reported_hash == e->hash;
 }
 
 uint32_t finish_attempt(const struct finish *f)
@@ -297,16 +331,17 @@ static void pass_on(struct finish *f, const uint32_t *from)
  * begins the next attempt. Passes the decision on to all links except `from`. */
 static void decide(struct finish *f, const uint8_t *p, size_t n, const uint32_t *from)
 {
-    assert(!f->decided && n <= sizeof f->decided_bytes);
-    if (!finish_decode(&f->certificate, (struct bytes){p, n}))
+    assert(!f->decided);
+    if (!finish_decode(&f->scratch, (struct bytes){p, n}))
         return;
-    if (f->certificate.n == 0) {
+    if (f->scratch.n == 0) {
         enter(f, f->attempt + 1);
     } else {
-        f->decided = true;
-        memcpy(f->decided_bytes, p, n);
-        f->n_decided = n;
-        f->wave.runs = false;
+        take_certificate(f, (struct bytes){p, n});
+        /* A process that starts again after this peer has ended can then end with the same certificate,
+         * although the other peers are gone. */
+        if (f->promised.number > 0 && !f->mute)
+            (void)keep_promise(f);
     }
     pass_on(f, from);
 }

@@ -60,9 +60,10 @@ struct finish_view
 };
 
 /* A stored promise: the ballot promised, the ballot accepted, the hash of the reported model, the ballot
- * up to which earlier processes may have reported other models, and the accepted proposal. */
+ * up to which earlier processes may have reported other models, one byte that is 1 after the certificate
+ * is decided and else 0, and the accepted proposal or the certificate. */
 enum {
-    FINISH_PROMISE_HEAD = 3 * FINISH_BALLOT + 8, /* Number of bytes before the proposal. */
+    FINISH_PROMISE_HEAD = 3 * FINISH_BALLOT + 9, /* Number of bytes before the proposal. */
     /* Largest size of a promise that is passed to owner.keep(), in bytes. */
     FINISH_PROMISE_MAX = FINISH_PROMISE_HEAD + WIRE_FINISH_PROPOSAL_MAX,
     FINISH_ATTEMPTS = 4 /* Maximum number of attempts. The last attempt does not abort. */
@@ -97,6 +98,12 @@ const struct finish_proposal *finish_certificate(const struct finish *f);
  * this peer as within because of the model of an earlier process, which this process does not have.
  * A process whose stored promise was lost cannot know this and returns false. O(log n). */
 bool finish_covers(const struct finish *f);
+/* Returns the hash of the model that this peer has reported as within the target, as the stored
+ * promise says. 0: no process of this peer has reported a model, or the bytes are no promise. */
+uint64_t finish_reported_hash(struct bytes promise);
+/* Returns whether an earlier process of this peer has reported the model of this evidence as within
+ * the target. */
+bool finish_has_reported(const struct finish *f, const struct finish_evidence *e);
 /* Returns the number of the current attempt, from 0. All earlier attempts were aborted. When the
  * number increases, the model of this peer is no longer frozen. */
 uint32_t finish_attempt(const struct finish *f);

@@ -138,12 +138,14 @@ static void certify(const struct node *n, const struct finish_proposal *p, struc
         f->distance /= certificate_margin;
 }
 
-/* Returns whether this peer has ended, and the run has a certificate that does not cover this
- * peer. */
-static bool is_left_out(const struct node *n)
+/* Returns whether the run has ended without this peer. A certificate that covers this peer's model
+ * excludes it, also if a restarted process finds none of the other peers. */
+static bool is_away(const struct node *n)
 {
-    return n->final_model.state != FINAL_MODEL_PENDING && certificate_known(n) != NULL
-           && !certificate_covers(n);
+    if (certificate_covers(n))
+        return false;
+    bool left_out = n->final_model.state != FINAL_MODEL_PENDING && certificate_known(n) != NULL;
+    return n->phases.away || resume_deserted(&n->resume) || left_out;
 }
 
 void node_facts(const struct node *n, struct verdict_facts *f)
@@ -159,7 +161,7 @@ void node_facts(const struct node *n, struct verdict_facts *f)
         .lonely = connection_diagnostics_lonely(&n->sessions) && !n->resume.resumed,
         .diverged = p->diverged,
         .unlearnt = p->unlearnt,
-        .away = n->phases.away || resume_deserted(&n->resume) || is_left_out(n),
+        .away = is_away(n),
         .infinite = ph->done > 0 && !p->loss_untold && !isfinite(p->loss),
         .distance = (double)NAN,
         .n_rounds = n->workshop.has_run ? run->rounds : 0,

@@ -83,15 +83,21 @@ uint64_t phases_next_beat(const struct phases *ph)
     return phases_beat(ph) + (ph->steps || (ph->phase == NODE_CONSENSUS && !held(ph)));
 }
 
-/* The fetched model is final, because all members with a model have finished. Earlier drift figures
- * are not about this model, so they do not count. */
+/* This peer's model has become final without a consensus phase of this process. `bound`: bound on its
+ * distance. Earlier drift figures are not about this model, so they do not count. */
+static void begin_final(struct phases *ph, double bound)
+{
+    ph->final = true;
+    ph->bound = bound;
+    ph->settling_window = UINT64_MAX;
+}
+
+/* The fetched model is final, because all members with a model have finished. */
 static void take_final(struct phases *ph)
 {
     bool sole = member_counts_vertices(ph->env) == 2;
     MARK("phases: joins with the final model");
-    ph->final = true;
-    ph->bound = sole ? 0 : ph->join->apart;
-    ph->settling_window = UINT64_MAX;
+    begin_final(ph, sole ? 0 : ph->join->apart);
     env_note(ph->env, NOTE_INFO,
              "the other peers have finished: this peer takes their model unchanged");
 }
@@ -105,6 +111,17 @@ void phases_join(struct phases *ph)
     ph->taken = true;
     if (round >= last && (ph->join->certified || member_counts_finished(ph->env)))
         take_final(ph);
+}
+
+void phases_restore_final(struct phases *ph)
+{
+    uint64_t last = ph->workshop->run.rounds;
+    assert(ph->phase == NODE_JOINING && ph->round <= last);
+    ph->done += last - ph->round;
+    ph->round = last;
+    ph->resumed = false;
+    /* The distance that the earlier process measured is lost, but the finish protocol measures it. */
+    begin_final(ph, (double)INFINITY);
 }
 
 static void say_beat(struct phases *ph)

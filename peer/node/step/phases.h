@@ -186,6 +186,9 @@ void phases_watch_job(struct phases *ph);
 /* Called when the running job reports progress, although it is long. */
 void phases_sign(struct phases *ph);
 
+/* Called when this peer has taken back the final model of an earlier process, and the counters of a
+ * checkpoint. The rounds after the checkpoint count as done by this peer. */
+void phases_restore_final(struct phases *ph);
 /* Called when a model of round ph->join->round was fetched. This peer joins while the run is under
  * way, or at its end. */
 void phases_join(struct phases *ph);

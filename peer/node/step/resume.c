@@ -2,6 +2,7 @@
  * which checkpoint a restarted peer resumes. */
 #include "peer/node/step/resume.h"
 
+#include "peer/node/finish/finish.h"
 #include "peer/node/mark.h"
 
 #include "gossip/members/endorsements.h"
@@ -264,6 +265,49 @@ static void read_members(struct resume *r, struct state *s)
         members_know(r->env->members, r->member[i].id, r->env->now_us);
 }
 
+/* Reads the stored model of an earlier process into `x`. Returns whether this is the model that the
+ * process has reported to the finish protocol. */
+static bool read_reported(const struct resume *r, float *x)
+{
+    const struct node_config *c = &r->env->config;
+    const struct trainer *t = &r->workshop->trainer;
+    uint64_t hash = finish_reported_hash(c->promise);
+    return hash != 0 && c->read_model != NULL
+           && c->read_model(c->read_model_self, t->segments, t->n_segments, x)
+           && rng_hash(x, r->workshop->mixing.n_floats * sizeof *x) == hash;
+}
+
+/* Loads the counters of the newest checkpoint `s`, and takes the model `x` back. */
+static void take_back(struct resume *r, struct state *s, const float *x)
+{
+    own_fields(r, s);
+    state_expect(s, r->phases->round <= r->workshop->run.rounds, "a round after the last");
+    state_expect(s, mixing_take_model(&r->workshop->mixing, (const uint8_t *)x) == 0,
+                 "a stored model that is not finite");
+    if (s->failed)
+        return;
+    MARK("resume: takes the stored final model back");
+    run_context_moved(r->workshop);
+    r->join->has_model = true;
+    r->waits = false;
+    phases_restore_final(r->phases);
+    env_note(
+        r->env, NOTE_INFO,
+        "resuming from the stored final model, which an earlier process of this peer has reported");
+}
+
+/* Takes the final model of an earlier process back, if that process has reported the model to the
+ * finish protocol. A certificate may then depend on this model, so that it must not be replaced. */
+static void restore_final(struct resume *r, struct state *s)
+{
+    float *x = calloc(r->workshop->mixing.n_floats, sizeof *x);
+    if (x == NULL)
+        state_no_memory(s);
+    else if (read_reported(r, x))
+        take_back(r, s, x);
+    free(x);
+}
+
 void resume_start(struct resume *r)
 {
     const struct node_config *c = &r->env->config;
@@ -272,6 +316,8 @@ void resume_start(struct resume *r)
     r->since_us = r->told_us = r->env->now_us;
     initial_fields(r->workshop, &s);
     read_members(r, &s);
+    if (!s.failed && r->workshop->ready && !r->workshop->lacks)
+        restore_final(r, &s);
     if (s.failed)
         refuse(r, &s);
 }

@@ -26,6 +26,10 @@
  *   this peer has only one checkpoint                   start the run again from round 0
  *   else                                                resume from the newest checkpoint
  *
+ * A peer whose earlier process has reported its final model to the finish protocol does not wait. If
+ * the stored model is the reported one, a certificate may depend on it. The peer therefore takes the
+ * model back, and is in the finishing phase at once. The counters are those of the newest checkpoint.
+ *
  * Resuming restores the model, the optimiser and all counters of the checkpoint. If the members are
  * the same, the edges are restored, too: both ends report epoch and round of the edge, find them
  * equal, and send their last deltas again. The run then continues bit for bit as without the
@@ -95,8 +99,9 @@ uint64_t resume_take_copy(struct resume *r, struct state *s);
  * be used or contradicts the flags of this process. In that case the node has ended. */
 int resume_run(struct resume *r, struct run *run);
 
-/* Starts to wait for the members of the checkpoint. This peer must already have adopted the run of
- * the checkpoint (run_context_take()). */
+/* Takes back the final model of an earlier process of this peer, or starts to wait for the members
+ * of the checkpoint. This peer must already have adopted the run of the checkpoint
+ * (run_context_take()). */
 void resume_start(struct resume *r);
 
 /* Returns true if this process resumed a run of several members and has received no HELLO of any
