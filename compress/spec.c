@@ -301,8 +301,8 @@ static int parse_positions(struct parser *p, const struct codec_stage *stage, st
     int64_t how;
     const struct codec_selector *f = stage->codec->selector;
     if (f == NULL || f->places != NULL)
-        return refuse_spec(p->error, "%.*s: %s sends no positions", shown(p->text), p->text.at,
-                           stage->codec->name);
+        return refuse_spec(p->error, "%.*s: nothing may follow %s, found /%.*s", shown(p->text),
+                           p->text.at, stage->codec->name, shown(word), word.at);
     if (!read_choice(word, positions_names, &how))
         return refuse_spec(p->error,
                            "%.*s: positions must be auto, rice, ef or "
@@ -324,8 +324,9 @@ static int place_stage(struct parser *p, const struct codec_stage *stage, struct
     if (stage->codec->values != NULL)
         r->coder = *stage;
     else if (r->selector.codec != NULL)
-        return refuse_spec(p->error, "%.*s: only values may follow %s, found %.*s", shown(p->text),
-                           p->text.at, r->selector.codec->name, shown(text), text.at);
+        return refuse_spec(p->error, "%.*s: only a values codec may follow %s, found %.*s",
+                           shown(p->text), p->text.at, r->selector.codec->name, shown(text),
+                           text.at);
     else if (stage->codec->body != NULL)
         r->body = *stage;
     else
@@ -446,8 +447,9 @@ static int check_scope(struct parser *p)
     p->rule->scope = SPEC_LAYER;
     if (!other)
         return 0;
-    return refuse_spec(p->error, "%.*s: %s works on each tensor by itself", shown(p->text),
-                       p->text.at, r->body.codec->name);
+    return refuse_spec(p->error,
+                       "%.*s: scope must be layer, because %s encodes each tensor by itself",
+                       shown(p->text), p->text.at, r->body.codec->name);
 }
 
 /* Parses a rule such as "bias=fp16,scope=layer". An "=" before the first "," ends the match of the
@@ -517,8 +519,8 @@ int spec_parse(struct spec *s, const char *text, char error[COMPRESS_ERROR_MAX])
     } while (skip(&rest, ';'));
     int err = order_rules(&out, text, error);
     if (err == 0 && !spec_print(&out, canonical))
-        err =
-            refuse_spec(error, "the canonical text has more than %d bytes", COMPRESS_SPEC_MAX - 1);
+        err = refuse_spec(error, "with all its defaults, the compressor has more than %d bytes",
+                          COMPRESS_SPEC_MAX - 1);
     if (err == 0)
         *s = out;
     return err;

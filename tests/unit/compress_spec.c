@@ -126,16 +126,16 @@ static void test_errors(void **state)
         {"qsgd:4,fast", "fast: an option must be name=value"},
         {"topk:0.1,round=sr", "round=sr: unknown option round"},
         {"qsgd:4,bits=4", "bits=4: unknown option bits"},
-        {"qsgd:4,levels=16", "qsgd:4,levels=16: levels=16 takes 6 bits with "
-                             "the sign, found 4"},
+        {"qsgd:4,levels=16", "qsgd:4,levels=16: levels=16 needs 6 bits, one of "
+                             "them for the sign, found 4"},
         {"sign+topk:0.1", "sign+topk:0.1: nothing may follow sign, found +topk:0.1"},
-        {"topk:0.1+randk:0.1", "topk:0.1+randk:0.1: only values may follow "
+        {"topk:0.1+randk:0.1", "topk:0.1+randk:0.1: only a values codec may follow "
                                "topk, found randk:0.1"},
         {"topk:0.1+qsgd:4+sign", "topk:0.1+qsgd:4+sign: nothing may follow "
                                  "qsgd, found +sign"},
-        {"sign/ef", "sign/ef: sign sends no positions"},
-        {"topk:0.1+sign/ef", "topk:0.1+sign/ef: sign sends no positions"},
-        {"randk:0.1/ef", "randk:0.1/ef: randk sends no positions"},
+        {"sign/ef", "sign/ef: nothing may follow sign, found /ef"},
+        {"topk:0.1+sign/ef", "topk:0.1+sign/ef: nothing may follow sign, found /ef"},
+        {"randk:0.1/ef", "randk:0.1/ef: nothing may follow randk, found /ef"},
         {"topk:0.1/elias", "topk:0.1/elias: positions must be auto, rice, ef "
                            "or bitmap, found elias"},
         {"topk:0.1/", "topk:0.1/: positions must be auto, rice, ef or bitmap, "
@@ -206,8 +206,8 @@ static void test_bodies(void **state)
         if (c->body == NULL)
             continue;
         snprintf(spec, sizeof spec, "topk:0.1+%s", c->name);
-        snprintf(sentence, sizeof sentence, "%s: only values may follow topk, found %s", spec,
-                 c->name);
+        snprintf(sentence, sizeof sentence, "%s: only a values codec may follow topk, found %s",
+                 spec, c->name);
         check_refused(spec, sentence);
         snprintf(spec, sizeof spec, "%s+sign", c->name);
         snprintf(sentence, sizeof sentence, "%s: nothing may follow %s, found +sign", spec,
@@ -220,7 +220,9 @@ static void test_bodies(void **state)
             continue;
         assert_string_equal(text, plain);
         snprintf(spec, sizeof spec, "%s,scope=model", c->name);
-        snprintf(sentence, sizeof sentence, "%s: %s works on each tensor by itself", spec, c->name);
+        snprintf(sentence, sizeof sentence,
+                 "%s: scope must be layer, because %s encodes each tensor by itself", spec,
+                 c->name);
         check_refused(spec, sentence);
     }
 }
@@ -256,7 +258,7 @@ static void test_long_texts(void **state)
         strcpy(spec + len + 40, "=none;");
     }
     strcat(spec, "none");
-    check_refused(spec, "the canonical text has more than 255 bytes");
+    check_refused(spec, "with all its defaults, the compressor has more than 255 bytes");
 }
 
 /* Writes a random stage: a codec with random values for all its parameters. Returns the length of
