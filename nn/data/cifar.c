@@ -94,7 +94,7 @@ static int store_records(struct batch *b, size_t n, char error[DATA_ERROR_MAX])
     const struct record *r = b->record;
     size_t most = image_set_most(d);
     if (n > most - d->n)
-        return file_error(error, b->path, "found over %zu images, expected at most that", most);
+        return file_error(error, b->path, "found more than %zu images, expected no more", most);
     if (image_set_room(b->set, n, most) < 0)
         return file_no_memory(error, b->path);
     for (size_t i = 0; i < n; i++) {

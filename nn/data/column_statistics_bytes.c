@@ -129,7 +129,7 @@ static void demand(struct in *in, bool ok, const char *wrong)
 static uint64_t get(struct in *in, size_t n_bytes)
 {
     uint64_t v = 0;
-    demand(in, (size_t)(in->end - in->p) >= n_bytes, "moments that are cut off");
+    demand(in, (size_t)(in->end - in->p) >= n_bytes, "column statistics that are cut off");
     if (in->wrong != NULL)
         return 0;
     for (size_t i = 0; i < n_bytes; i++)
@@ -143,7 +143,7 @@ static double get_double(struct in *in)
     uint64_t bits = get(in, sizeof bits);
     double v;
     memcpy(&v, &bits, sizeof v);
-    demand(in, isfinite(v), "moments with a value that is not a number");
+    demand(in, isfinite(v), "column statistics with a value that is not a number");
     return in->wrong == NULL ? v : 0;
 }
 
@@ -153,22 +153,23 @@ static void check_numbers(struct in *in, const struct column_moments *m, uint64_
 {
     double low = m->low, high = m->high, range = high - low;
     double near = SLACK * fmax(fabs(low), fabs(high));
-    demand(in, m->n <= (double)rows, "moments of more numbers than rows");
+    demand(in, m->n <= (double)rows, "column statistics of more numbers than rows");
     demand(in, fabs(low) <= (double)FLT_MAX && fabs(high) <= (double)FLT_MAX,
-           "moments beyond a float's range");
+           "column statistics beyond a float's range");
     demand(in, low <= high && (m->n > 0 || (!(low < 0) && !(high > 0))),
-           "moments with an invalid range");
+           "column statistics with an invalid range");
     demand(in, m->mean >= low - near && m->mean <= high + near,
-           "moments with a mean out of the range");
-    demand(in, m->m2 >= 0, "moments with a negative sum of squares");
+           "column statistics with a mean outside of the range");
+    demand(in, m->m2 >= 0, "column statistics with a negative sum of squares");
     demand(in, m->m2 <= m->n * (range / 2 + near) * (range / 2 + near),
-           "moments with squares beyond the range");
+           "column statistics with a sum of squares beyond the range");
 }
 
 static int get_categories(struct in *in, struct column *c)
 {
     uint32_t n = (uint32_t)get(in, 1);
-    demand(in, n > 0 && n <= COLUMNS_CATEGORIES_MAX, "moments with no categories or too many");
+    demand(in, n > 0 && n <= COLUMNS_CATEGORIES_MAX,
+           "column statistics with no categories or too many");
     if (in->wrong != NULL)
         return 0;
     c->category = malloc(n * sizeof *c->category);
@@ -177,7 +178,7 @@ static int get_categories(struct in *in, struct column *c)
     for (; c->n_categories < n && in->wrong == NULL; c->n_categories++) {
         uint32_t h = (uint32_t)get(in, 4), *at = &c->category[c->n_categories];
         demand(in, h < CATEGORY_END && (c->n_categories == 0 || h > at[-1]),
-               "moments with categories out of order");
+               "column statistics with categories out of order");
         *at = h;
     }
     return 0;
@@ -190,8 +191,8 @@ static int get_column(struct in *in, struct column_statistics *m, size_t i)
     uint32_t form = (uint32_t)get(in, 1);
     uint64_t gaps = get(in, 8);
     demand(in, form <= HASHED && (!m->sparse || form == COLUMN_NUMBERS),
-           "moments with a column of unknown type");
-    demand(in, gaps <= COLUMN_STATISTICS_ROWS_MAX, "moments with too many gaps");
+           "column statistics with a column of unknown type");
+    demand(in, gaps <= COLUMN_STATISTICS_ROWS_MAX, "column statistics with too many gaps");
     if (in->wrong != NULL)
         return 0;
     c->hashed = form == HASHED;
@@ -216,11 +217,11 @@ static void get_list(struct in *in, struct kind_rows *k)
 {
     struct label_set set;
     size_t n = (size_t)get(in, 1);
-    demand(in, n < sizeof k->list, "moments with a list of labels that is too long");
+    demand(in, n < sizeof k->list, "column statistics with a list of labels that is too long");
     for (size_t i = 0; i < n && in->wrong == NULL; i++)
         k->list[i] = (char)get(in, 1);
     demand(in, in->wrong != NULL || label_set_parse(&set, k->list, n) == k->n_classes,
-           "moments with an invalid list of labels");
+           "column statistics with an invalid list of labels");
 }
 
 /* Parses the head of a message into m, *n_columns and *label. Returns what the head says about
@@ -230,32 +231,33 @@ static struct kind_rows get_head(struct in *in, struct column_statistics *m, uin
 {
     struct kind_rows k = {.divide = 1};
     uint64_t version = get(in, 1);
-    demand(in, version == VERSION || version == VERSION_NAMED, "moments of another version");
+    demand(in, version == VERSION || version == VERSION_NAMED,
+           "column statistics of another version");
     m->schema.named = version == VERSION_NAMED;
     uint64_t sparse = get(in, 1), wanted = get(in, 1), scheme = get(in, 1);
     demand(in,
            sparse <= 1 && wanted < COLUMNS_SCALES && (sparse == 1 || wanted != COLUMNS_SCALE_AUTO)
                && (sparse == 0 || wanted == COLUMNS_SCALE_AUTO || wanted == COLUMNS_SCALE_MAX),
-           "moments with an unknown scale");
-    demand(in, sparse == 0 || !m->schema.named, "moments with column names in a libsvm");
+           "column statistics with an unknown scale");
+    demand(in, sparse == 0 || !m->schema.named, "column statistics with column names in a libsvm");
     demand(in, scheme >= LABELS_PM && scheme <= LABELS_LIST,
-           "moments with an unknown label scheme");
+           "column statistics with an unknown label scheme");
     k.n_classes = (uint32_t)get(in, 4);
     demand(in,
            k.n_classes >= 2 && k.n_classes <= DATA_CLASSES_MAX
                && (scheme != LABELS_PM || k.n_classes == 2),
-           "moments with an invalid number of classes");
+           "column statistics with an invalid number of classes");
     k.hash = get(in, 8);
     demand(in, scheme == LABELS_NAMES || k.hash == 0,
-           "moments with a hash of label names, although labels are numbers");
+           "column statistics with a hash of label names, although labels are numbers");
     m->rows = get(in, 8);
     demand(in, m->rows >= 1 && m->rows <= COLUMN_STATISTICS_ROWS_MAX,
-           "moments with an invalid number of rows");
+           "column statistics with an invalid number of rows");
     *label = (uint32_t)get(in, 4);
     *n_columns = (uint32_t)get(in, 4);
     demand(in,
            *n_columns >= 1 && *n_columns <= COLUMN_STATISTICS_COLUMNS_MAX && *label <= *n_columns,
-           "moments with no columns or too many");
+           "column statistics with no columns or too many");
     if (scheme == LABELS_LIST && in->wrong == NULL)
         get_list(in, &k);
     k.scheme = in->wrong == NULL ? (enum labels_scheme)scheme : LABELS_OPEN;
@@ -279,7 +281,7 @@ static int get_names(struct in *in, struct schema *s, uint32_t n_columns)
     uint64_t hash = get(in, 8), n = get(in, 4);
     size_t column[2];
     bool twice = false;
-    demand(in, n <= (uint64_t)(in->end - in->p), "moments that are cut off");
+    demand(in, n <= (uint64_t)(in->end - in->p), "column statistics that are cut off");
     *s = (struct schema){.named = true, .hash = hash};
     if (in->wrong != NULL || n == 0)
         return 0;
@@ -289,22 +291,22 @@ static int get_names(struct in *in, struct schema *s, uint32_t n_columns)
     in->p = end;
     for (uint32_t i = 0; i <= n_columns && err == 0 && in->wrong == NULL; i++) {
         const uint8_t *nul = p < end ? memchr(p, '\0', (size_t)(end - p)) : NULL;
-        demand(in, nul != NULL, "moments with too few names");
+        demand(in, nul != NULL, "column statistics with too few names");
         if (in->wrong != NULL)
             break;
         err = schema_names_add(&l, p, (size_t)(nul - p));
         demand(in, err < 0 || is_spelled(&l, i, p, (size_t)(nul - p)),
-               "moments with a name that is not UTF-8");
+               "column statistics with a name that is not UTF-8");
         p = nul + 1;
     }
-    demand(in, err < 0 || p == end, "moments with too many names");
+    demand(in, err < 0 || p == end, "column statistics with too many names");
     if (err == 0)
         err = schema_names_twice(&l, &twice, column);
-    demand(in, !twice, "moments with a name twice");
+    demand(in, !twice, "column statistics with a name twice");
     if (err == 0 && in->wrong == NULL)
         err = schema_adopt(s, &l, n_columns);
     demand(in, err < 0 || in->wrong != NULL || s->hash == hash,
-           "moments with a wrong hash of names");
+           "column statistics with a wrong hash of names");
     schema_names_close(&l);
     return err;
 }
@@ -336,7 +338,7 @@ int column_statistics_parse(struct column_statistics *m, const uint8_t *p, size_
         err = get_names(&in, &m->schema, n_columns);
     for (size_t i = 0; i < n_columns && err == 0 && in.wrong == NULL; i++)
         err = get_column(&in, m, i);
-    demand(&in, in.p == in.end, "moments with extra bytes at the end");
+    demand(&in, in.p == in.end, "column statistics with extra bytes at the end");
     if (err == 0 && in.wrong != NULL)
         err = -EINVAL;
     *wrong = in.wrong;

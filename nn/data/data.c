@@ -272,15 +272,18 @@ static int open_files(struct data *d, const struct data_spec *s, const char *kin
         err = read_both(d, s, &r, &train, &test, request->trained, error);
     bool all = is_bare(&d->train) || holds_all(d);
     if (err == 0 && is_bare(&d->train) && scale.hash != 0)
-        err = file_error(
-            error, s->path,
-            "found no labels, expected the training files, with these files after test=: the run "
-            "description has no room for the means and scales of so many columns");
+        err = file_error(error, s->path,
+                         "found no labels, expected KIND:TRAINING,test=PATH with the training "
+                         "files and these files: "
+                         "the run description has no room for the means and scales of so many "
+                         "columns, so they are "
+                         "computed from the training files");
     if (err == 0 && d->held_out == DATA_HELD_OTHER && scale.hash != 0)
         err = file_error(error, s->path,
-                         "found files that are not the training files, expected the training "
-                         "files, with these files after test=: the run description has no room "
-                         "for the means and scales of so many columns");
+                         "found files that are not the training files, expected "
+                         "KIND:TRAINING,test=PATH with the training files and these files: the "
+                         "run description has no room for the means and scales of so many columns, "
+                         "so they are computed from the training files");
     if (err == 0)
         err = all ? 0 : validate(d, s->validate, s->path, error);
     if (err == 0 && d->train.shape.form == DATA_IMAGES && !data_kind_fixed(kind))

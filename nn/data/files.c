@@ -532,10 +532,10 @@ static int part_directory(struct files *train, struct files *test, const struct 
     if (err < 0 || train->n > 0)
         return err;
     return file_error(error, s->path,
-                      "found %zu files of held-out data by their names and %zu others%s, "
-                      "expected at least one to train on",
+                      "found no file to train on, expected at least one (held out by their names: "
+                      "%zu files; others: %zu%s)",
                       n_held_out, n - n_held_out,
-                      n > n_held_out ? ", which are the same files or named by test=" : "");
+                      n > n_held_out ? ", which are duplicates or named by test=" : "");
 }
 
 int files_find(struct files *train, struct files *test, const struct data_spec *s,

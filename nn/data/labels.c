@@ -165,10 +165,12 @@ static int note_whole(struct labels *l, int v, char expected[LABELS_WHY_MAX])
     if (v < -1 || v > LABEL_MAX)
         snprintf(expected, LABELS_WHY_MAX, "-1, or 0 to %d", LABEL_MAX);
     else if (v == -1 && others)
-        snprintf(expected, LABELS_WHY_MAX, "0 to %d as in the lines before: -1 goes with +1 alone",
+        snprintf(expected, LABELS_WHY_MAX,
+                 "0 to %d as in the lines before: -1 is allowed only if all labels are -1 or +1",
                  LABEL_MAX);
     else if (!pm && has(l, -1))
-        snprintf(expected, LABELS_WHY_MAX, "-1 or +1: -1 goes with +1 alone");
+        snprintf(expected, LABELS_WHY_MAX,
+                 "-1 or +1: -1 is allowed only if all labels are -1 or +1");
     else {
         l->n_seen += !has(l, v);
         l->seen[v + 1] = true;

@@ -169,8 +169,10 @@ static void note_columns(const struct columns *c, const struct schema *names,
         add_note(note, "more than %d categories in %s: their hash picks one of %d inputs",
                  COLUMNS_CATEGORIES_MAX, list, COLUMNS_BUCKETS);
     if (list_columns(c, names, has_gaps, list) > 0)
-        add_note(note, "%zu empty cells in %s: they count as the column's mean, or as no category",
-                 columns_gaps(c), list);
+        add_note(
+            note,
+            "%zu empty cells in %s: replaced by the mean of the column, or counted as no category",
+            columns_gaps(c), list);
     if (list_columns(c, names, has_unknown, list) > 0)
         add_note(note,
                  "%s: some categories are not in the training set or run, and count as no "

@@ -485,7 +485,7 @@ static int describe(const struct match *m, size_t n, struct schema_found *f)
     const struct schema *s = m->s;
     if (s->has_label && s->names.n > 0 && f->label != SIZE_MAX
         && strcmp(schema_name(m->header, f->label), schema_name(&s->names, s->n)) != 0)
-        append(f->note, sizeof f->note, "%sthe label is column %s, where %s was expected",
+        append(f->note, sizeof f->note, "%sthe label is column %s, not %s as expected",
                f->note[0] != '\0' ? "; " : "", quote_string(schema_name(m->header, f->label)).text,
                quote_string(schema_name(&s->names, s->n)).text);
     return 0;

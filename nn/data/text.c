@@ -74,10 +74,10 @@ int text_parse(struct dataset *d, const struct reader *r, const struct lines_fil
     for (size_t i = 0; i < r->n_paths; i++)
         n_bytes += files[i].n;
     if (n_bytes < (size_t)context + 1)
-        return file_error(error, files->path,
-                          "found %zu bytes%s, expected at least %u: a context and the byte after "
-                          "it",
-                          n_bytes, r->n_paths > 1 ? " in all files" : "", context + 1);
+        return file_error(
+            error, files->path,
+            "found %zu bytes%s, expected at least %u: one sample and the byte after it", n_bytes,
+            r->n_paths > 1 ? " in all files" : "", context + 1);
     size_t n = (n_bytes - 1) / context;
     if (n >= UINT32_MAX)
         return file_error(error, files->path, "found %zu samples, expected at most %u", n,

@@ -298,7 +298,7 @@ static int member_end(struct file *f, char error[FILE_ERROR_MAX])
             "found byte %02x after the gzip data, expected the end of the file or more gzip data",
             *f->z.next_in);
     if (!f->ended && inflateReset(&f->z) != Z_OK)
-        return file_world_error(error, f->path, "cannot inflate", ENOMEM);
+        return file_world_error(error, f->path, "cannot unpack gzip data", ENOMEM);
     return 0;
 }
 
@@ -315,10 +315,10 @@ static int inflate_more(struct file *f, char error[FILE_ERROR_MAX])
     if (z == Z_STREAM_END)
         return member_end(f, error);
     if (z == Z_MEM_ERROR)
-        return file_world_error(error, f->path, "cannot inflate", ENOMEM);
+        return file_world_error(error, f->path, "cannot unpack gzip data", ENOMEM);
     if (z != Z_OK && z != Z_BUF_ERROR)
         return file_error(error, f->path, "gzip data are corrupt: %s",
-                          f->z.msg != NULL ? f->z.msg : "not deflate");
+                          f->z.msg != NULL ? f->z.msg : "not deflate data");
     return 0;
 }
 
@@ -371,7 +371,7 @@ static int read_all(struct file *f, size_t limit, uint8_t **bytes, size_t *n,
             return err;
         *n += got;
         if (*n > limit) {
-            file_error(error, f->path, "found over %zu bytes, expected at most that", limit);
+            file_error(error, f->path, "found more than %zu bytes, expected no more", limit);
             return -EFBIG;
         }
         if (*n < cap)
@@ -474,7 +474,7 @@ static int list_all(DIR *d, const char *dir, size_t most, char **names, size_t *
         if (!lists(d, e->d_name))
             continue;
         if (*n == most) {
-            file_error(error, dir, "found over %zu files, expected at most that", most);
+            file_error(error, dir, "found more than %zu files, expected no more", most);
             return -EFBIG;
         }
         names[*n] = strdup(e->d_name);

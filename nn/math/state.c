@@ -140,7 +140,7 @@ static const struct state_section *find(const struct state *s, const char *name)
 static void finish_section(struct state *s)
 {
     if (s->open != NULL && !s->failed && s->at != s->open->n)
-        fail(s, "%s: %zu bytes, expected %zu", s->open->name, s->open->n, s->at);
+        fail(s, "%s: found %zu bytes, expected %zu", s->open->name, s->open->n, s->at);
 }
 
 static void open_section(struct state *s, const char *name, bool floats)
@@ -153,9 +153,9 @@ static void open_section(struct state *s, const char *name, bool floats)
     if (c == NULL) {
         fail(s, "%s: the section is missing", name);
     } else if (c->floats != floats) {
-        fail(s, "%s: %s, expected %s", name, c->floats ? "F32" : "U8", floats ? "F32" : "U8");
+        fail(s, "%s: found %s, expected %s", name, c->floats ? "F32" : "U8", floats ? "F32" : "U8");
     } else if (c->at > s->n || c->n > s->n - c->at) {
-        fail(s, "%s: the section exceeds the state", name);
+        fail(s, "%s: the section ends after the last byte of the state", name);
     } else {
         s->open = c;
         s->at = 0;
@@ -167,7 +167,7 @@ static bool take(struct state *s, void *p, size_t n)
     if (s->failed)
         return false;
     if (s->open == NULL || n > s->open->n - s->at) {
-        fail(s, "%s: %zu bytes, expected more", s->open != NULL ? s->open->name : "state",
+        fail(s, "%s: found %zu bytes, expected more", s->open != NULL ? s->open->name : "state",
              s->open != NULL ? s->open->n : 0);
         return false;
     }

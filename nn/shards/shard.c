@@ -123,7 +123,7 @@ static int check_split(const struct shard_config *c, const struct dataset *set,
         char text[SHARD_SPLIT_MAX];
         shard_split_print(&c->split, text);
         snprintf(error, DATA_ERROR_MAX,
-                 "found the split %s, expected iid or file: a text has no labels", text);
+                 "found the partition %s, expected iid or file: a text has no labels", text);
         return -EINVAL;
     }
     if (c->spec.mode == SHARD_AUTO)

@@ -180,6 +180,6 @@ wrong "a NUL" 'lr = 1\0\n' '--config: wrong.toml: found a NUL byte'
 refused "no file" '--config: gone.toml: cannot open: No such file' sim --config gone.toml
 refused "a directory" '--config: /: found a directory' sim --config /
 head -c 40000 /dev/zero | tr '\0' '#' >long.toml
-refused "a file that is too long" '--config: long.toml: found over 32767 bytes' sim --config long.toml
+refused "a file that is too long" '--config: long.toml: found more than 32767 bytes' sim --config long.toml
 
 e2e_end

@@ -382,7 +382,7 @@ static void test_bytes(void **state)
     }
     bytes[n] = 0;
     assert_int_equal(parse(bytes, n + 1, &m, &wrong), -EINVAL);
-    assert_string_equal(wrong, "moments with extra bytes at the end");
+    assert_string_equal(wrong, "column statistics with extra bytes at the end");
 }
 
 /* Received statistics that no column of numbers can have are refused, each with its own message. */
@@ -401,47 +401,48 @@ static void test_hostile(void **state)
         bool number;
         const char *wrong;
     } cases[] = {
-        {0, 1, 1, true, "moments of another version"},
-        {1, 2, 1, true, "moments with an unknown scale"},
+        {0, 1, 1, true, "column statistics of another version"},
+        {1, 2, 1, true, "column statistics with an unknown scale"},
         /* In this case libsvm data have scale=standard, which is not allowed. */
-        {1, 1, 1, true, "moments with an unknown scale"},
-        {2, 0, 1, true, "moments with an unknown scale"},
-        {2, 4, 1, true, "moments with an unknown scale"},
-        {3, 0, 1, true, "moments with an unknown label scheme"},
-        {3, 6, 1, true, "moments with an unknown label scheme"},
-        {3, 5, 1, true, "moments with an invalid list of labels"},
-        {4, 1, 4, true, "moments with an invalid number of classes"},
-        {4, 4e9, 4, true, "moments with an invalid number of classes"},
-        {8, 1, 8, true, "moments with a hash of label names, although labels are numbers"},
-        {16, 0, 8, true, "moments with an invalid number of rows"},
-        {16, 2e12, 8, true, "moments with an invalid number of rows"},
-        {24, 6, 4, true, "moments with no columns or too many"},
-        {28, 0, 4, true, "moments with no columns or too many"},
-        {28, 481, 4, true, "moments with no columns or too many"},
-        {28, 4, 4, true, "moments with extra bytes at the end"},
-        {28, 6, 4, true, "moments that are cut off"},
-        {HEAD, 4, 1, true, "moments with a column of unknown type"},
-        {HEAD + 1, 2e12, 8, true, "moments with too many gaps"},
-        {N, 4, 8, true, "moments of more numbers than rows"},
-        {N, 0, 8, true, "moments with an invalid range"},
-        {MEAN, (double)NAN, 8, false, "moments with a value that is not a number"},
-        {MEAN, (double)INFINITY, 8, false, "moments with a value that is not a number"},
-        {MEAN, 11.001, 8, false, "moments with a mean out of the range"},
-        {MEAN, .999, 8, false, "moments with a mean out of the range"},
-        {M2, (double)NAN, 8, false, "moments with a value that is not a number"},
-        {M2, -1e-9, 8, false, "moments with a negative sum of squares"},
+        {1, 1, 1, true, "column statistics with an unknown scale"},
+        {2, 0, 1, true, "column statistics with an unknown scale"},
+        {2, 4, 1, true, "column statistics with an unknown scale"},
+        {3, 0, 1, true, "column statistics with an unknown label scheme"},
+        {3, 6, 1, true, "column statistics with an unknown label scheme"},
+        {3, 5, 1, true, "column statistics with an invalid list of labels"},
+        {4, 1, 4, true, "column statistics with an invalid number of classes"},
+        {4, 4e9, 4, true, "column statistics with an invalid number of classes"},
+        {8, 1, 8, true,
+         "column statistics with a hash of label names, although labels are numbers"},
+        {16, 0, 8, true, "column statistics with an invalid number of rows"},
+        {16, 2e12, 8, true, "column statistics with an invalid number of rows"},
+        {24, 6, 4, true, "column statistics with no columns or too many"},
+        {28, 0, 4, true, "column statistics with no columns or too many"},
+        {28, 481, 4, true, "column statistics with no columns or too many"},
+        {28, 4, 4, true, "column statistics with extra bytes at the end"},
+        {28, 6, 4, true, "column statistics that are cut off"},
+        {HEAD, 4, 1, true, "column statistics with a column of unknown type"},
+        {HEAD + 1, 2e12, 8, true, "column statistics with too many gaps"},
+        {N, 4, 8, true, "column statistics of more numbers than rows"},
+        {N, 0, 8, true, "column statistics with an invalid range"},
+        {MEAN, (double)NAN, 8, false, "column statistics with a value that is not a number"},
+        {MEAN, (double)INFINITY, 8, false, "column statistics with a value that is not a number"},
+        {MEAN, 11.001, 8, false, "column statistics with a mean outside of the range"},
+        {MEAN, .999, 8, false, "column statistics with a mean outside of the range"},
+        {M2, (double)NAN, 8, false, "column statistics with a value that is not a number"},
+        {M2, -1e-9, 8, false, "column statistics with a negative sum of squares"},
         /* Three values in a range of length 10 have a sum of squares of at most 3 (10 / 2)^2 =
          * 75. */
-        {M2, 75.1, 8, false, "moments with squares beyond the range"},
-        {LOW, (double)INFINITY, 8, false, "moments with a value that is not a number"},
-        {HIGH, (double)NAN, 8, false, "moments with a value that is not a number"},
-        {HIGH, 1e39, 8, false, "moments beyond a float's range"},
-        {LOW, -1e39, 8, false, "moments beyond a float's range"},
-        {HIGH, 0, 8, false, "moments with an invalid range"},
-        {WORDS + 9, 0, 1, true, "moments with no categories or too many"},
-        {WORDS + 9, 65, 1, true, "moments with no categories or too many"},
-        {WORDS + 10, 77, 4, true, "moments with categories out of order"},
-        {WORDS + 14, 1 << 18, 4, true, "moments with categories out of order"},
+        {M2, 75.1, 8, false, "column statistics with a sum of squares beyond the range"},
+        {LOW, (double)INFINITY, 8, false, "column statistics with a value that is not a number"},
+        {HIGH, (double)NAN, 8, false, "column statistics with a value that is not a number"},
+        {HIGH, 1e39, 8, false, "column statistics beyond a float's range"},
+        {LOW, -1e39, 8, false, "column statistics beyond a float's range"},
+        {HIGH, 0, 8, false, "column statistics with an invalid range"},
+        {WORDS + 9, 0, 1, true, "column statistics with no categories or too many"},
+        {WORDS + 9, 65, 1, true, "column statistics with no categories or too many"},
+        {WORDS + 10, 77, 4, true, "column statistics with categories out of order"},
+        {WORDS + 14, 1 << 18, 4, true, "column statistics with categories out of order"},
     };
     uint8_t good[512];
     size_t n = print_sample(good, sizeof good);

@@ -488,7 +488,7 @@ static void test_bomb(void **state)
     char error[DATA_ERROR_MAX] = "";
     assert_int_equal(file_read(scratch_path(&s, "bomb.gz"), 100000, NULL, &bytes, &n, error),
                      -EFBIG);
-    assert_non_null(strstr(error, "bomb.gz: found over 100000 bytes"));
+    assert_non_null(strstr(error, "bomb.gz: found more than 100000 bytes"));
     assert_null(bytes);
     assert_int_equal(file_read(scratch_path(&s, "bomb.gz"), BOMB, NULL, &bytes, &n, error), 0);
     assert_int_equal(n, BOMB);

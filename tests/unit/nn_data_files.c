@@ -184,7 +184,10 @@ static void test_wrong_directories(void **state)
     scratch_count(&s, 1);
     refused("csv", "", "found no matching file among 0, expected a table of numbers", s.dir);
     put_table("test.csv", 0, 4);
-    refused("csv", "", "found 1 files of held-out data by their names and 0 others", s.dir);
+    refused("csv", "",
+            "found no file to train on, expected at least one (held out by their names: 1 files; "
+            "others: 0)",
+            s.dir);
     put_table("a.csv", 0, 4);
     put("test", "words\n");
     refused("csv", "",

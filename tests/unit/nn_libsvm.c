@@ -148,8 +148,9 @@ static void test_refused(void **state)
         {"99999999999999999999 1:1", "line 1, label: found \"99999999999999999999\", "
                                      "expected -1, or 0 to 4096"},
         {"0 1:1\n-1 1:1", "line 2, label: found \"-1\", expected 0 to 4096 as in the lines "
-                          "before: -1 goes with +1 alone"},
-        {"-1 1:1\n2 1:1", "line 2, label: found \"2\", expected -1 or +1: -1 goes with +1 alone"},
+                          "before: -1 is allowed only if all labels are -1 or +1"},
+        {"-1 1:1\n2 1:1", "line 2, label: found \"2\", expected -1 or +1: -1 is allowed only if "
+                          "all labels are -1 or +1"},
         {"1 qid:3 1:1", "line 1, entry: found \"qid:3\", expected index:value: ranking "
                         "data (qid) are not supported, because they have no classes"},
         {"1 0:1", "line 1, entry: found \"0:1\", expected index:value with an index of at "

@@ -31,8 +31,9 @@ static void test_standard(void **state)
     check_sample(&d.test, 1, (float[]){0, 2}, 2);
     assert_string_equal(
         d.note,
-        "the label is column \"class\"; 2 empty cells in column \"x\": they count as the column's "
-        "mean, or as no category; the same number in all rows of column \"y\": no model can learn "
+        "the label is column \"class\"; 2 empty cells in column \"x\": replaced by the mean of "
+        "the column, or counted as no category; the same number in all rows of column \"y\": no "
+        "model can learn "
         "from that");
     data_close(&d);
     opened(&d, "a", ",scale=max", NULL);
@@ -373,8 +374,8 @@ static void test_notes_name_columns(void **state)
         d.note,
         "columns are in another order, and are matched by name; the label is column \"rain\"; "
         "categories in column \"city\", with one input for each category: 4 inputs in total; "
-        "2 empty cells in 2 columns (\"city\", \"wind\"): they count as the column's mean, or as "
-        "no category"));
+        "2 empty cells in 2 columns (\"city\", \"wind\"): replaced by the mean of the column, or "
+        "counted as no category"));
     data_close(&d);
     put("a", "small,large,y\n0,0.5,0\n1,1200.5,1\n");
     put("test", "small,large,y\n0,0.5,0\n");

@@ -39,9 +39,9 @@ static void test_kind_fixes_context(void **state)
     dataset_close(&d);
     r.kind = "text/128";
     rows_refuse(&text_format, r, "too short",
-                "f0: found 9 bytes, expected at least 129: a context and the byte after it");
+                "f0: found 9 bytes, expected at least 129: one sample and the byte after it");
     rows_refuse(&text_format, r, "",
-                "f0: found 0 bytes, expected at least 129: a context and the byte after it");
+                "f0: found 0 bytes, expected at least 129: one sample and the byte after it");
 }
 
 /* All files of a directory, including empty ones, form one text. A sample belongs to the file in
@@ -65,7 +65,7 @@ static void test_files(void **state)
     dataset_close(&d);
     n[0] = n[3] = 1;
     assert_int_equal(rows_parse(&text_format, r, &d, text, n, error), -EINVAL);
-    assert_string_equal(error, "f0: found 3 bytes in all files, expected at least 4: a context "
+    assert_string_equal(error, "f0: found 3 bytes in all files, expected at least 4: one sample "
                                "and the byte after it");
     rows_is_empty(&d);
 }
