@@ -257,7 +257,9 @@ static bool base_exact(uint32_t n)
 
 const struct topology topology_base = {
     .name = "base",
-    .help = "base:K -- at most K neighbours, which change every round; exact mean after a pass",
+    .help =
+        "base:K -- at most K neighbours, other ones in each round; all peers hold the exact mean "
+        "after a pass of rounds",
     .canonical = base_canonical,
     .rounds = base_rounds,
     .exact = base_exact,

@@ -123,7 +123,7 @@ static int exponential_build(struct topology_edges *e, const char *arg, uint32_t
 
 const struct topology topology_exponential = {
     .name = "exponential",
-    .help = "exponential -- peer i with i +- 1, 2, 4, 8, ...",
+    .help = "exponential -- peer i is connected to the peers i +- 1, 2, 4, 8, ...",
     .canonical = exponential_canonical,
     .build = exponential_build,
 };

@@ -66,7 +66,7 @@ static int grid_build(struct topology_edges *e, const char *arg, uint32_t n, uin
 
 const struct topology topology_grid = {
     .name = "grid",
-    .help = "grid[:RxC] -- rows and columns, not closed: up to four neighbours per peer",
+    .help = "grid[:RxC] -- a grid with borders: up to four neighbours per peer",
     .canonical = grid_canonical,
     .build = grid_build,
     .peers = topology_sides_peers,
@@ -99,8 +99,8 @@ static int hypercube_build(struct topology_edges *e, const char *arg, uint32_t n
 
 const struct topology topology_hypercube = {
     .name = "hypercube",
-    .help = "hypercube -- peers with numbers that differ in one bit; incomplete unless n is a "
-            "power of two",
+    .help = "hypercube -- each peer is connected to the peers whose numbers differ in one bit; "
+            "incomplete unless the number of peers is a power of two",
     .canonical = hypercube_canonical,
     .build = hypercube_build,
 };

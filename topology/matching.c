@@ -87,8 +87,8 @@ static bool exponential_exact(uint32_t n)
 
 const struct topology topology_one_peer = {
     .name = "one-peer-exponential",
-    .help = "one-peer-exponential -- in round k peer i exchanges with i xor 2^k; exact after a "
-            "pass if there are 2^m peers",
+    .help = "one-peer-exponential -- in round k, peer i exchanges with peer i xor 2^k; 2^m peers "
+            "hold the exact mean after m rounds",
     .canonical = exponential_canonical,
     .rounds = exponential_rounds,
     .exact = exponential_exact,
@@ -124,7 +124,7 @@ static int rotation_rounds(struct topology_turns *t, uint32_t *n_rounds, const c
 
 const struct topology topology_rotation = {
     .name = "rotation",
-    .help = "rotation[:R] -- one-peer-exponential, repeated in R (4) orders of the peers",
+    .help = "rotation[:R] -- one-peer-exponential, repeated in R orders of the peers (default 4)",
     .canonical = rotation_canonical,
     .rounds = rotation_rounds,
     .exact = exponential_exact,
@@ -197,7 +197,7 @@ static bool matching_exact(uint32_t n)
 
 const struct topology topology_matching = {
     .name = "matching",
-    .help = "matching[:K] -- random pairs in each round, from K (8) matchings that are repeated",
+    .help = "matching[:K] -- random pairs in each round; repeats after K rounds (default 8)",
     .canonical = matching_canonical,
     .rounds = matching_rounds,
     .exact = matching_exact,

@@ -36,7 +36,7 @@ static int tree_build(struct topology_edges *e, const char *arg, uint32_t n, uin
 
 const struct topology topology_tree = {
     .name = "tree",
-    .help = "tree[:K] -- each peer has one parent and up to K (2) children",
+    .help = "tree[:K] -- each peer has one parent and up to K children (default 2)",
     .canonical = tree_canonical,
     .build = tree_build,
 };
