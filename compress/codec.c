@@ -31,8 +31,8 @@ const char *codec_level(void)
     return simd_level();
 }
 
-/* The flag SIMD_AHEAD is set, because most callers read through a whole model: prefetching the data
- * ahead then saves time. */
+/* Most callers read through a whole model. The flag SIMD_AHEAD therefore requests that data is
+ * prefetched before it is needed, which saves time. */
 uint32_t codec_load(float *restrict v, const float *x, const float *x_hat, size_t n)
 {
     return simd_load(v, x, x_hat, n, SIMD_AHEAD).max;

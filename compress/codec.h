@@ -100,16 +100,16 @@ enum codec_param_kind {
     CODEC_CHOICE /* One of the words in `choices`, stored as its index in that list. */
 };
 
-/* Value of an argument that the user left out, until its default is filled in. In
- * codec_param.preset, the value means that the parameter has no fixed default: either the user must
- * give the argument, or codec.settle() computes it (codec_param.settled). */
+/* Marks an argument that the user left out, until its default is stored. As codec_param.preset, the
+ * value means that the parameter has no fixed default: the user must give the argument, or
+ * codec.settle() computes it (codec_param.settled). */
 #define CODEC_UNSET INT64_MIN
 
 /* One parameter of a codec, such as the number of bits per value. In the array codec.params the
  * positional parameters come first, then the options. */
 struct codec_param
 {
-    /* Name of the parameter. Error messages show it, and an option is written with it. */
+    /* Name of the parameter in error messages. An option is written ",name=value". */
     const char *name;
     enum codec_param_kind kind;
     /* True: an option, written ",name=value". False: a positional parameter, written ":value". */
@@ -125,18 +125,19 @@ struct codec_param
     const char *wants;
 };
 
-/* Input of an encoder: the difference v = x - x_hat of one unit. The encoder subtracts while it
- * reads, so no vector v is stored unless the codec needs one. */
+/* Input of an encoder: the difference v = x - x_hat of one unit (a part of the model). The encoder
+ * subtracts while it reads, so no vector v is stored unless the codec needs one. */
 struct codec_source
 {
     /* Model x and replica x_hat, n elements each. x_hat is NULL for a replica of zeros: v = x. */
     const float *x, *x_hat;
     size_t n;
     uint64_t key; /* Key of the random number stream for the random choices in this unit. */
-    /* Round of the run. A selector with a warm-up computes its ratio from this number. */
+    /* Number of the round in the run. A selector with a warm-up computes from it which ratio of the
+     * elements to send. */
     uint64_t round;
-    /* True: the caller wants the measured error (struct compress_stat). False: a selector need not
-     * read the elements that it does not choose. */
+    /* True: the caller wants the measured error (struct compress_stat), so all elements must be
+     * read. False: a selector may skip the elements that it does not choose. */
     bool measured;
 };
 
@@ -146,8 +147,8 @@ static inline const float *codec_x_hat(const struct codec_source *s, size_t at)
     return s->x_hat != NULL ? s->x_hat + at : NULL;
 }
 
-/* Returns element `at` of x - x_hat. Adding +0 turns -0 into +0, as simd_load() does, so that every
- * way of reading the difference gives the same bits. */
+/* Returns element `at` of x - x_hat. A difference of -0 becomes +0, as in simd_load(), so that all
+ * functions that compute the difference give the same bits. */
 static inline float codec_difference(const struct codec_source *s, size_t at)
 {
     return (s->x[at] - (s->x_hat != NULL ? s->x_hat[at] : 0.0f)) + 0.0f;
@@ -155,7 +156,8 @@ static inline float codec_difference(const struct codec_source *s, size_t at)
 
 /* ---- Values codecs ---- */
 
-/* One block of the vector to encode. The driver dense.c fills it in for the values codec. */
+/* Input of a values codec: one block of the vector to encode. The driver dense.c sets all
+ * fields. */
 struct codec_block
 {
     const float *v; /* The n elements to encode. No element is -0, and |v[i]| < CODEC_LIMIT. */
@@ -258,19 +260,19 @@ struct codec_selector
     /* Chooses elements of the difference `s` and fills in `pick`. Returns 0, or -ERANGE if an
      * element is not finite or reaches CODEC_LIMIT. */
     int (*select)(const int64_t *arg, const struct codec_source *s, struct codec_pick *pick);
-    /* Computes pick->rest2, for a selector that does not read all elements in select(). The driver
-     * calls measure() only if codec_source.measured is true. Returns 0, or -ERANGE if an element is
-     * not finite or reaches CODEC_LIMIT. NULL: select() itself sets rest2. */
+    /* Computes pick->rest2, the sum of squares of the elements that were not chosen, for a selector
+     * that does not read all elements in select(). The driver calls measure() only if
+     * codec_source.measured is true. Returns 0, or -ERANGE if an element is not finite or reaches
+     * CODEC_LIMIT. NULL: select() itself sets rest2. */
     int (*measure)(const struct codec_source *s, struct codec_pick *pick);
-    /* Derives the k chosen positions again from the seed that a message contains. k is most(n), or
-     * the number in the message if sends_k() returns true. The positions ascend and are below n.
-     * Those with the numbers `at` to `at` + count - 1 are written to index[0..count). A NULL
-     * pointer `places` means that the codec has no seed, because its messages contain the positions
-     * (coding/positions.h). */
+    /* Computes chosen positions from the seed in a message: those with the numbers `at` to `at` +
+     * count - 1, in ascending order, are written to index[0..count). k, the number of all chosen
+     * positions, is most(n), or the number in the message if sends_k() returns true. NULL: messages
+     * of the codec contain the positions (coding/positions.h) and not a seed. */
     void (*places)(const int64_t *arg, uint64_t seed, size_t n, size_t k, size_t at, size_t count,
                    uint32_t *index);
-    /* Returns true if a message with a seed also contains k, the number of chosen elements. If the
-     * pointer is NULL, no message of the codec contains k. */
+    /* Returns true if a message with a seed also contains k, the number of chosen elements. NULL:
+     * no message of the codec contains k. */
     bool (*sends_k)(const int64_t *arg);
 };
 
@@ -283,14 +285,14 @@ struct codec_shape
     size_t n, rows, cols;
 };
 
-/* Memory that the encoder of a body codec works in. The caller owns it. */
+/* Memory that the encoder of a body codec uses. The caller owns it. */
 struct codec_desk
 {
     /* Scratch space, codec_body.scratch() bytes, aligned to 64 bytes. Undefined on entry. */
     void *scratch;
-    /* codec_body.memory() floats of the encoder, which keep their values from one message to the
-     * next. Zeros before the first message. check() and apply() cannot use them, because a receiver
-     * has no such memory. */
+    /* Memory of codec_body.memory() floats, which keep their values from one message to the next.
+     * Zeros before the first message. check() and apply() cannot use them, because a receiver has
+     * no such memory. */
     float *memory;
 };
 
@@ -298,7 +300,7 @@ struct codec_desk
  * arguments of the codec in the order of codec.params. */
 struct codec_body
 {
-    /* True: each tensor is always a unit by itself, as for codecs that encode matrices. */
+    /* True: the codec encodes matrices, so each tensor is always a unit by itself. */
     bool by_tensor;
     /* Size in bytes of a message for a unit of this shape with n >= 1 elements: bound() returns the
      * largest possible size, and nominal() the typical size. */
@@ -348,8 +350,8 @@ struct codec
     /* Formula of delta (contraction) or omega (relative variance) for the default arguments, as
      * text. */
     const char *bound;
-    /* Options that make the codec unbiased, as text. "": it is unbiased with its default arguments.
-     * NULL: no options make it unbiased. */
+    /* Options that make the codec unbiased, as text. "": the codec is unbiased with its default
+     * arguments. NULL: no options make it unbiased. */
     const char *unbiased;
     const char *source; /* Paper that introduced the codec, or software that uses it. */
     /* Parameters of the codec, ended by an entry with name NULL. NULL: no parameters. */
@@ -380,8 +382,9 @@ struct codec_stage
     int64_t arg[CODEC_ARGS_MAX];
 };
 
-/* If a unit has a selector and a values codec, each of the two draws from its own random stream.
- * The keys of both streams are derived from the key of the unit and these numbers. */
+/* Numbers from which the random streams of one unit (part of the model) are derived. Its selector
+ * and its values codec draw from different streams: the key of each stream is computed from the key
+ * of the unit and one of these numbers. */
 enum codec_stream { CODEC_STREAM_SELECT = 1, CODEC_STREAM_VALUES };
 
 /* Writes v[0..n) = x - x_hat, with -0 turned into +0. Returns the bit pattern of the largest
@@ -393,8 +396,8 @@ uint32_t codec_load(float *restrict v, const float *x, const float *x_hat, size_
  * vectorised loop. */
 double codec_sum(const double *v, size_t n);
 
-/* Returns the number of elements that a share of n elements has: ceil(billionths / 1e9 * n). The
- * result is at least 1 if n > 0 and billionths > 0. Requires n < 2^32. */
+/* Converts a share of n elements, given in billionths, to a number of elements: ceil(billionths /
+ * 1e9 * n). The result is at least 1 if n > 0 and billionths > 0. Requires n < 2^32. */
 size_t codec_share(uint64_t billionths, size_t n);
 
 /* Returns the ratio of a selector in a round, in billionths, with a warm-up of `warm` rounds as in

@@ -110,8 +110,8 @@ static size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* Returns what the driver sparse.c needs to know of a unit: its selector, its values codec, and the
- * code of the positions. */
+/* Returns the description of a unit (part of the model) for the driver sparse.c: its selector, its
+ * values codec, and the code of the positions. */
 static struct sparse chain_of(const struct unit *u)
 {
     return (struct sparse){&u->rule->selector, &u->rule->coder, u->rule->positions};

@@ -39,8 +39,8 @@ size_t dense_scratch(const struct codec_stage *c, size_t n)
     return block * batch_of(block);
 }
 
-/* The size of the last block is computed separately. That block may be shorter, and the size of a
- * block is not always proportional to its length. */
+/* The size of the last block is computed separately, because the last block may be shorter, and the
+ * size of a block is not always proportional to its length. */
 size_t dense_size(const struct codec_stage *c, size_t n)
 {
     if (n == 0)

@@ -34,8 +34,8 @@ static bool sends_k(const struct sparse *c)
 
 /* ---- Message sizes ---- */
 
-/* Returns the largest number of bytes that come before the values: the positions of k elements, or
- * the seed and perhaps k. */
+/* Returns the largest number of bytes in a message before the values: the encoded positions of k
+ * elements, or the seed and perhaps k. */
 static size_t places_bound(const struct sparse *c, size_t k, size_t n)
 {
     if (selector_of(c)->places == NULL)
@@ -140,8 +140,8 @@ struct places
     struct positions positions;
 };
 
-/* Reads the start of a message from a selector that sends a seed. Returns false if it is not valid.
- * Every seed is valid, because each seed gives k ascending positions below n. */
+/* Reads the start of a message that has a seed instead of positions. Returns false if the start is
+ * not valid. Every seed is valid, because each seed gives k ascending positions below n. */
 static bool open_seeded(struct places *p, const struct sparse *c, size_t most, const uint8_t *src,
                         size_t len)
 {

@@ -86,9 +86,9 @@ static bool part_is(struct part p, const char *word)
 static bool read_number(struct part p, int places, int64_t *value)
 {
     int64_t sum = 0;
-    /* Digits read after the decimal point, or -1 while the point has not been read. */
+    /* Number of digits read after the decimal point, or -1 while the point has not been read. */
     int after = -1;
-    size_t digits = 0; /* Digits read before the decimal point. */
+    size_t digits = 0; /* Number of digits read before the decimal point. */
     for (size_t i = 0; i < p.len; i++) {
         char c = p.at[i];
         if (c == '.' && after < 0 && places > 0 && i > 0) {
@@ -269,8 +269,8 @@ static int parse_option(struct parser *p, struct part text)
     /* The option is tried with each stage (codec of the rule), in the order in which the stages are
      * written. */
     struct codec_stage *stages[] = {&p->rule->selector, &p->rule->coder, &p->rule->body};
-    /* For the error message: the option of this name in the last stage (codec) that has one. NULL:
-     * no stage has one. */
+    /* For the error message: the option of this name in the last stage (codec) that has such an
+     * option. NULL: no stage has one. */
     const struct codec_param *known = NULL;
     bool twice = false;
     for (size_t i = 0; i < 3; i++) {
@@ -362,8 +362,8 @@ static int parse_chain(struct parser *p, struct part chain)
     return parse_stage(&r->coder, preset, p->error);
 }
 
-/* spec_print() also calls this function, to find out which arguments equal their defaults. The
- * parser calls it to fill them in. */
+/* Fills in the defaults of a stage. The parser calls this function to complete the arguments.
+ * spec_print() calls it to find out which arguments equal their defaults. */
 bool spec_settle(struct codec_stage *stage, char *why, size_t n)
 {
     const struct codec_param *param;

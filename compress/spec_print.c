@@ -189,8 +189,8 @@ static void print_chain(struct printer *p, const struct spec_rule *r)
     print_stage(p, &r->coder);
 }
 
-/* The options of all codecs of the rule are written last. Their order is the order in which the
- * parser assigns options to codecs. */
+/* The options of all codecs of a rule come last, codec by codec. The parser assigns options to
+ * codecs in this order. */
 static void print_rule(struct printer *p, const struct spec_rule *r)
 {
     print_match(p, r);

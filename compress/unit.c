@@ -35,8 +35,8 @@ struct builder
     size_t n_pieces;
 };
 
-/* Starts a unit without elements. Its shape is one row, unless build_rule() sets it to the shape of
- * a tensor. */
+/* Starts a new unit (part of the model), which has no elements yet. Its shape is one row, unless
+ * build_rule() sets it to the shape of a tensor. */
 static struct unit *begin_unit(struct builder *b, const struct spec_rule *r)
 {
     struct unit *unit = &b->u->unit[b->u->n++];
@@ -59,8 +59,8 @@ static void extend_unit(struct builder *b, struct unit *unit, size_t offset, siz
     unit->shape.cols = unit->shape.n;
 }
 
-/* Cuts a segment (tensor) into units of `block` elements. `open` is the unit that the previous
- * segment left unfinished, or NULL. It is filled up first. Returns the last unit, which may be
+/* Cuts a segment (tensor) into units of `block` elements. `open` is the unfinished unit of the
+ * previous segment, or NULL. That unit is filled up first. Returns the last unit, which may be
  * unfinished too. */
 static struct unit *split_segment(struct builder *b, const struct spec_rule *r, struct unit *open,
                                   const struct segment *s)

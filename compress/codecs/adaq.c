@@ -50,8 +50,8 @@ static const struct codec_param adaq_params[] = {
     {.name = NULL},
 };
 
-/* The number of positive values to choose and the number of negative ones are each rounded up, so
- * their sum may exceed the rounded share of all n values by one. */
+/* The numbers of positive and of negative values to choose are rounded up separately. The sum of
+ * the two may therefore exceed the rounded share of all n values by one. */
 static size_t adaq_most(const int64_t *arg, size_t n)
 {
     size_t share = keep_most(arg, n);
@@ -142,7 +142,7 @@ static void search_sides(const struct codec_source *s, const size_t k[SIDES],
     }
 }
 
-/* Marks the values that are chosen: those that are at least `above` or at most `below`. */
+/* Marks the chosen elements: values of at least `above`, and values of at most `below`. */
 VEC_CLONES static void mark_sides(uint8_t *restrict mark, const float *restrict v, size_t n,
                                   float above, float below)
 {
@@ -151,14 +151,15 @@ VEC_CLONES static void mark_sides(uint8_t *restrict mark, const float *restrict 
 }
 
 /* Copies the chosen elements to `pick`. Of the values that equal the threshold of their sign, only
- * the first ones are copied, as many as are still missing (`left` in struct side). */
+ * the first `left` (struct side) are copied. */
 static void collect_sides(const struct codec_source *s, struct side side[SIDES],
                           struct codec_pick *pick)
 {
     float v[CODEC_CHUNK];
     uint8_t mark[CODEC_CHUNK];
     uint32_t local[CODEC_CHUNK];
-    /* If no value of a sign is to be chosen, its threshold is a number that no element reaches. */
+    /* If no value of a sign is to be chosen, the threshold of this sign is a number that no element
+     * reaches. */
     float above = side[0].k > 0 ? bytes_to_float(side[0].key) : CODEC_LIMIT;
     float below = side[1].k > 0 ? -bytes_to_float(side[1].key) : -CODEC_LIMIT;
     pick->k = 0;
@@ -185,9 +186,8 @@ static void collect_sides(const struct codec_source *s, struct side side[SIDES],
 
 /* ---- Candidates ---- */
 
-/* Returns a rank among the `size` sampled values of one sign: the value of this rank is the
- * estimated threshold of the sign. The rank is the expected one plus five standard deviations, so
- * that the threshold is rarely too high. */
+/* Returns the rank of the threshold among the `size` sampled values of one sign. The rank is the
+ * expected one plus five standard deviations, so that the threshold is rarely too high. */
 static size_t rank_of(double share, size_t size)
 {
     double mean = share * (double)size;
@@ -195,8 +195,8 @@ static size_t rank_of(double share, size_t size)
     return rank < size ? rank : size;
 }
 
-/* Returns the number of candidates that there is room for: twice the expected number of candidates.
- * The expectation assumes that both signs have similar values. */
+/* Returns the number of candidates for which memory is reserved: twice the expected number. The
+ * expectation assumes that the positive and the negative values have similar sizes. */
 static size_t room_for(double share, size_t n)
 {
     double m = (double)sample_size(n);

@@ -73,9 +73,9 @@ static bool atomo_pays(const int64_t *arg, const struct codec_shape *shape)
            && shorter(shape) <= BLAS_SVD_MAX;
 }
 
-/* Returns the largest number of triples in a message. The number drawn has mean r and exceeds 4 r +
- * 32 with a probability below 1e-15 (Bernstein's inequality). In that case the smallest triples are
- * left out. */
+/* Returns the largest number of triples in a message. The number of drawn triples has the mean r
+ * and exceeds 4 r + 32 with a probability below 1e-15 (Bernstein's inequality). If more are drawn,
+ * those with the smallest singular values are left out. */
 static size_t most(const int64_t *arg, const struct codec_shape *shape)
 {
     size_t limit = 4 * (size_t)arg[ATOMO_R] + 32;
@@ -96,12 +96,13 @@ static size_t atomo_nominal(const int64_t *arg, const struct codec_shape *shape)
 
 /* ---- Encoding ---- */
 
-/* A singular triple (sigma_i, u_i, v_i) that was drawn. */
+/* One drawn singular triple of the matrix: the singular value sigma_i and its vectors u_i and
+ * v_i. */
 struct triple
 {
     size_t i; /* Index of the triple; sigma_i descends with i. */
-    /* Factor of u_i v_i^T in the decoded matrix. It belongs to the scaled matrix, whose largest
-     * element is in [1, 2). */
+    /* Number by which u_i v_i^T is multiplied in the decoded matrix, before the scaling of the
+     * matrix by a power of two is undone. */
     double scale;
 };
 
@@ -119,7 +120,7 @@ struct spectrum
     size_t n_taken;
 };
 
-/* The arrays in the scratch memory, in their order. */
+/* The arrays in the scratch memory, in the order of their addresses. */
 enum part { PART_A, PART_S, PART_U, PART_VT, PART_WORK, PART_COLUMN, PART_P, PART_TAKEN, PARTS };
 
 /* Computes the size in bytes of each array in the scratch memory, rounded up to a multiple of 64.
@@ -222,8 +223,8 @@ static void draw_triples(struct spectrum *w, const int64_t *arg, size_t rank, si
             w->taken[i].scale *= dot / c2;
 }
 
-/* Writes the factors P and Q of the triples drawn. `back` undoes the scaling of the matrix by a
- * power of two. */
+/* Writes the factors P and Q of the drawn triples. The matrix was multiplied by a power of two
+ * before its decomposition; the factor `back` undoes this. */
 static void put_factors(const struct spectrum *w, const struct codec_shape *shape, double back,
                         uint8_t *dst)
 {

@@ -41,7 +41,8 @@ static inline uint32_t upper_half(uint32_t abs)
     return (abs + 0x7fffu + (abs >> 16 & 1)) >> 16;
 }
 
-/* Writes the codes to dst, and their squared errors times shift^2 to square[] (error2.h). */
+/* Writes the bfloat16 code of each value to dst. Writes the squared rounding error of each value,
+ * multiplied by shift^2 (error2.h), to square[]. */
 VEC_CLONES static void encode_halves(uint8_t *restrict dst, float *restrict square,
                                      const float *restrict v, size_t n, float shift)
 {
@@ -59,7 +60,9 @@ static double bf16_encode(const int64_t *arg, const struct codec_block *b, uint8
 {
     (void)arg;
     if (upper_half(bytes_of_float(b->max)) >= BF16_LIMIT)
-        return -1.0; /* A value just below 2^64 would be rounded to 2^64, which is out of range. */
+        /* A value just below 2^64 would be rounded to 2^64, which no receiver accepts. Encoding
+         * such a block fails. */
+        return -1.0;
     float square[CODEC_CHUNK];
     encode_halves(dst, square, b->v, b->n, error2_shift(b->max));
     return error2_unshift(simd_sum_squares(square, b->n), b->max);

@@ -89,8 +89,8 @@ static struct grid grid_of(unsigned steps, float max)
     return (struct grid){shift, 0.5f * (float)steps / (max * shift), (float)steps};
 }
 
-/* Returns the position c on the grid, clamped to [0, L], because rounding may have moved it out of
- * this range. */
+/* Returns the position c of a value on the grid of codes, clamped to [0, L]. Without the clamp,
+ * rounding of floats could give a position outside of the grid. */
 static inline float clamped(float c, float steps)
 {
     c = c > 0.0f ? c : 0.0f;
@@ -178,8 +178,8 @@ static double codes_error2(const float *v, float *h, size_t n, float scale)
     return e2;
 }
 
-/* Returns true if every decoded value is in range. The largest decoded value is scale * L, where L
- * (`steps`) is the highest level. */
+/* Returns true if every decoded value is below the limit of codecs, CODEC_LIMIT. The largest
+ * decoded value is scale * L, where L (`steps`) is the highest level. */
 static bool in_range(float scale, unsigned steps)
 {
     return scale * (float)steps < CODEC_LIMIT;
@@ -209,7 +209,8 @@ static double dorefa_encode(const int64_t *arg, const struct codec_block *b, uin
 static bool dorefa_check(const int64_t *arg, const uint8_t *src, size_t n)
 {
     uint32_t scale = bytes_get_u32(src);
-    /* Compares bit patterns, so that negative scales, -0 and NaN are rejected too. */
+    /* Scales are compared as bit patterns. Negative scales, -0 and NaN have larger bit patterns
+     * than valid scales, so they are rejected too. */
     if (scale >= CODEC_LIMIT_BITS || !in_range(bytes_to_float(scale), steps_of(arg))
         || !pack_padded(src + 4, n, (unsigned)arg[DOREFA_BITS]))
         return false;

@@ -30,15 +30,15 @@
 enum {
     DYN8_BLOCK /* Index of the argument `block` in `arg`, the array of argument values. */
 };
-enum { DYN8_TOP = 127 }; /* Largest byte of a code, apart from its sign bit. */
+enum { DYN8_TOP = 127 }; /* Largest code without its sign bit. */
 
 static const struct codec_param dyn8_params[] = {
     PARAMS_BLOCK("block", 0),
     {.name = NULL},
 };
 
-/* Largest magnitude of the table before all magnitudes are divided by it. The largest value of a
- * block gets this magnitude, so it is decoded without an error. */
+/* Largest of the 127 magnitudes before they are scaled (0.993). All magnitudes are divided by it,
+ * so that the largest value of a block is decoded without an error. */
 #define LAST (0.1 + 0.9 * 63.5 / 64)
 
 /* Magnitude j of a decade with `parts` magnitudes, divided by the largest magnitude of the table.
@@ -87,15 +87,16 @@ static inline uint32_t nearest(float a)
     STEP_DOWN(1e-6, 1);
 #undef STEP_DOWN
     float zero = a < (float)(ENTRY(1e-6, 1, 0) / 2) ? 0.0f : 1.0f;
-    /* The lower end of a decade, 0.1 of its upper end, has the code `parts`. This determines the
-     * term 8/9 = 1 - 0.1 / 0.9. */
+    /* The code is a linear function of the magnitude within a decade. The lower end of the decade,
+     * 0.1 of its upper end, has the code `parts`. The constant term is therefore parts * 8/9, with
+     * 8/9 = 1 - 0.1 / 0.9. */
     float code = a * slope + parts * (8.0f / 9.0f);
     float last = 2.0f * parts - 0.5f;
     return (uint32_t)(int32_t)((code < last ? code : last) * zero);
 }
 
-/* Computes the codes of n values. shift * inv is 1 / scale. It is given as two factors, because the
- * product may be out of the range of a float. */
+/* Computes the codes of n values after multiplying them by 1 / scale. This factor is given as two
+ * numbers, shift and inv, because their product may be out of the range of a float. */
 VEC_CLONES static void codes_of(uint8_t *restrict code, const float *restrict v, size_t n,
                                 float shift, float inv)
 {
@@ -131,7 +132,7 @@ static double dyn8_encode(const int64_t *arg, const struct codec_block *b, uint8
     return error2_unshift(e2, b->max);
 }
 
-/* Properties of the codes of a block that check() needs. */
+/* Result of a pass over the codes of a block, which check() then tests. */
 struct seen
 {
     uint8_t top;  /* Largest code in the block, without the sign bit. */
@@ -150,8 +151,8 @@ VEC_CLONES static struct seen look_at_codes(const uint8_t *code, size_t n)
     return (struct seen){top, bare};
 }
 
-/* In a valid block with a scale above 0, the largest value has the largest code. A block with such
- * a scale but without that code is rejected. */
+/* If the scale is above 0, the largest value of the block has the largest code. A block without
+ * that code was not written by the encoder and is rejected. */
 static bool dyn8_check(const int64_t *arg, const uint8_t *src, size_t n)
 {
     (void)arg;

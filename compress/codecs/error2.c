@@ -17,8 +17,8 @@ VEC_CLONES static void square_errors(float *restrict square, const float *restri
     }
 }
 
-/* Codecs that decode by a table or a formula call this function after they have decoded the block
- * that they encoded. */
+/* Codecs that decode by a table or a formula measure their error with this function, after they
+ * have decoded the block that they have just encoded. */
 double error2_decoded(const float *v, const float *decoded, size_t n, float shift)
 {
     float square[CODEC_CHUNK];

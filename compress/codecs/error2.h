@@ -20,8 +20,8 @@ static inline float error2_shift(float max)
     return bytes_pow2(-bytes_exponent(max));
 }
 
-/* Divides a sum of squared errors by the square of the factor of error2_shift(), with which each
- * error was multiplied before it was squared. */
+/* Undoes the factor of error2_shift() in a sum of squared errors: divides the sum by the square of
+ * the factor. */
 static inline double error2_unshift(double sum, float max)
 {
     uint64_t bits = (uint64_t)(1023 + 2 * bytes_exponent(max)) << 52;

@@ -13,7 +13,8 @@
 #include <string.h>
 
 enum {
-    /* Largest number of columns that a loop processes together, reading M once for all of them. */
+    /* Largest number of columns that a loop processes together. The loop then reads the matrix M
+     * once for all of them. */
     TOGETHER = 4
 };
 
@@ -61,7 +62,7 @@ static inline __attribute__((always_inline)) void dots(double *restrict sum,
         sum[k] = sum_of(&s[k]);
 }
 
-/* Processes M row by row. Each row gives one element of every column of P. */
+/* Adds M Q to P. The matrix M is processed row by row, because each row of M gives one row of P. */
 VEC_CLONES void factors_add_p(const struct factors *w, const struct matrix_tile *t, const float *v,
                               double back)
 {

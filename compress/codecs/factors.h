@@ -14,8 +14,8 @@
 
 #include "compress/codecs/matrix.h"
 
-/* Number of elements that a loop processes in one step. Also the number of rows in a panel, that is
- * a group of rows which are processed together. */
+/* Number of elements that a loop processes in one step, and number of rows in a panel. A panel is a
+ * group of rows that are processed together. */
 enum { FACTORS_LANES = 16, FACTORS_PANEL = 8 };
 
 /* Matrices of one step of power iteration, for a matrix M of m rows and n columns and for rank

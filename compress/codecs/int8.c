@@ -98,7 +98,7 @@ static double int8_encode_all(const int64_t *arg, const struct codec_block *b, s
         }
         if (scale * (float)INT8_TOP >= CODEC_LIMIT)
             /* The largest |v| is so near to CODEC_LIMIT that its decoded value would reach the
-             * limit. */
+             * limit. Such a block is refused, because no receiver would accept it. */
             return -1.0;
         sum += int8_put(arg, &b[i], scale, &g, dst);
         dst += int8_size(arg, b[i].n);

@@ -124,8 +124,9 @@ static int lc3_encode(const int64_t *arg, const struct codec_shape *shape,
     float m = scale_of(arg, bytes_to_float(sums.max));
     if (!(m < CODEC_LIMIT))
         return -ERANGE;
-    /* The length of the stream comes before the stream, but is known only afterwards. Leave room
-     * for the longest possible length field. */
+    /* The message contains the length of the stream before the stream, but the length is known only
+     * after the stream has been written. Room for the longest possible length is therefore left
+     * free. */
     struct quartic_sent sent = {.n = 0};
     uint8_t *stream = dst + 4 + bytes_varint_size((uint32_t)quartic_size(shape->n));
     size_t stream_len = (size_t)(put_stream(stream, s, m, &sent) - stream);
@@ -147,7 +148,8 @@ static size_t lc3_check(const int64_t *arg, const struct codec_shape *shape, con
     if (len < 4)
         return 0;
     uint32_t m = bytes_get_u32(src);
-    /* Bit patterns are compared, so that negative numbers and NaN are rejected too. */
+    /* The bit pattern of the scale is compared, so that negative scales and NaN are rejected
+     * too. */
     if (m == 0 || m >= CODEC_LIMIT_BITS)
         return 0;
     uint32_t stream_len;

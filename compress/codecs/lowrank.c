@@ -57,7 +57,7 @@ static const struct codec_param lowrank_params[] = {
     {.name = NULL},
 };
 
-/* State of one step of power iteration (see the top of this file) for one tensor. */
+/* State of one step of power iteration, the method of this codec, for one tensor. */
 struct step
 {
     struct codec_shape shape;

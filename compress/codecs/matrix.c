@@ -11,8 +11,8 @@
 
 #include "nn/math/vec.h"
 
-/* Largest allowed element of a column of P. The columns are unit vectors. The excess over 1, the
- * largest element of a unit vector, allows for rounding. */
+/* Largest element that a received factor P may have. The columns of P are unit vectors, with
+ * elements of at most 1. The excess over 1 allows for rounding. */
 #define UNIT_MOST 1.001f
 
 /* Bit pattern of the float infinity. NaN has larger bit patterns. */
@@ -40,8 +40,8 @@ size_t matrix_plain_scratch(const struct codec_shape *shape)
     return 2 * dense_scratch(&plain, shape->n) * sizeof(float);
 }
 
-/* The matrix is encoded as plain floats by the codec `none`. The two working buffers of that codec
- * are in `scratch`. */
+/* The codec `none` encodes the matrix as plain floats. `scratch` holds the two working buffers of
+ * that codec. */
 int matrix_plain_encode(const struct codec_source *s, void *scratch, uint8_t *dst, size_t *len,
                         struct compress_stat *stat)
 {
@@ -168,8 +168,8 @@ void matrix_apply(const struct codec_shape *shape, size_t r, const uint8_t *src,
     }
 }
 
-/* C is computed by the same function as at the receiver, so the error includes the receiver's
- * rounding. */
+/* The decoded matrix C is computed by the same function as at the receiver, so the error includes
+ * the receiver's rounding. */
 double matrix_error2(const struct codec_shape *shape, size_t r, const uint8_t *src,
                      const struct codec_source *s)
 {

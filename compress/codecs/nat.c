@@ -109,7 +109,7 @@ VEC_CLONES static void spread_signs(uint8_t *restrict minus, const uint8_t *rest
     }
 }
 
-/* Result of scanning the bytes of a block in check(). */
+/* Result of a pass over the codes of a block, which check() then tests. */
 struct seen
 {
     uint8_t top;  /* Largest exponent byte in the block. */

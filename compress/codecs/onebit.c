@@ -28,7 +28,8 @@ enum {
 };
 enum {
     ONEBIT_HEAD = 8, /* Number of bytes of the two means. */
-    /* Number of partial sums for each of the two classes of values. */
+    /* Number of partial sums for each of the two classes of values (positive and negative), so that
+     * the loop vectorises. */
     LANES = 16
 };
 
@@ -107,7 +108,8 @@ static double onebit_encode(const int64_t *arg, const struct codec_block *b, uin
     (void)arg;
     struct classes c = {.plus = {0}};
     uint8_t *bits = dst + ONEBIT_HEAD;
-    /* The sign bit of a zero is 0, because no value of a block is -0. */
+    /* The sign bit of a zero is always 0, because -0 is turned into +0 before values are
+     * encoded. */
     simd_sign_put(bits, b->v, b->n);
     size_t whole = b->n / LANES * LANES;
     add_both(&c, b->v, whole);
@@ -139,7 +141,8 @@ static bool onebit_check(const int64_t *arg, const uint8_t *src, size_t n)
     uint32_t plus = bytes_get_u32(src);
     uint32_t minus = bytes_get_u32(src + 4);
     if (plus >= CODEC_LIMIT_BITS || minus >= CODEC_LIMIT_BITS)
-        /* Bit patterns are compared, so that negative means, -0 and NaN are rejected too. */
+        /* The bit patterns of the two means are compared, so that negative means, -0 and NaN are
+         * rejected too. */
         return false;
     size_t n_bytes = onebit_size(arg, n) - ONEBIT_HEAD;
     const uint8_t *bits = src + ONEBIT_HEAD;

@@ -39,7 +39,7 @@
  * get. */
 enum { QNT_Q, QNT_BLOCK };
 enum {
-    K_MAX = 256,        /* Largest number of buckets. */
+    K_MAX = 256,        /* Largest number of buckets, the groups of values that share one code. */
     SAMPLE_MAX = 16384, /* Largest number of sampled values of a block. */
     OCTAVES = 32,       /* Number of exponents that the histogram distinguishes. */
     /* Number of low mantissa bits that the histogram ignores: 16 of 23. */
@@ -125,8 +125,8 @@ struct sample
     uint16_t count[CELLS];
 };
 
-/* Counts every `step`-th value of the block in the histogram. The step is odd, so that the sample
- * has values from every column of a matrix with a power of two as width. */
+/* Counts every `step`-th value of the block in the histogram. `step` is odd: if the block is a
+ * matrix with a power of two as width, an even step would skip some of its columns. */
 static void take_sample(struct sample *s, const struct codec_block *b, float shift)
 {
     *s = (struct sample){0};
@@ -184,7 +184,8 @@ struct mass
     double sum, n;
 };
 
-/* Returns the code of a value v, given its histogram cell. Adds v to the sum of its bucket. */
+/* Returns the code of the value v, given its histogram cell. Also adds v to the sum of the values
+ * that have this code. */
 static inline uint16_t code_one(struct mass *mass, const uint8_t *table, uint16_t cell, float v)
 {
     uint16_t code = table[cell];
@@ -193,7 +194,8 @@ static inline uint16_t code_one(struct mass *mass, const uint8_t *table, uint16_
     return code;
 }
 
-/* Writes the codes of n values. Adds each value to the sum of its bucket. */
+/* Writes the codes of n values. Also adds each value to the sum of the values that have the same
+ * code. */
 static void code_chunk(uint16_t *restrict code, struct mass (*restrict mass)[K_MAX],
                        const uint8_t *restrict table, const uint16_t *restrict cell,
                        const float *restrict v, size_t n)
@@ -251,8 +253,8 @@ static double qnt_encode(const int64_t *arg, const struct codec_block *b, uint8_
         if (bits > 0)
             pack_put(dst + 4 * k + at / 8 * bits, code, count, bits);
     }
-    /* As a difference of sums, e2 has a rounding error of about 1e-12 |v|^2. The difference is used
-     * only if it is much larger than this error. */
+    /* As a difference of sums, e2 has a rounding error of about 1e-12 |v|^2. If e2 is not much
+     * larger than this error, the block is decoded to measure its error. */
     double e2 = b->x2 + put_means(dst, mass, k);
     if (e2 > 1e-6 * b->x2)
         return e2;

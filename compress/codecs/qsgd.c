@@ -284,8 +284,8 @@ VEC_CLONES static unsigned highest(const uint16_t *code, size_t n, unsigned sign
     return bad ? UINT_MAX : top;
 }
 
-/* The highest level that occurs must decode to a value in range. If the scale is 0, all codes must
- * be 0. */
+/* The decoded value of the highest level in the bucket must be in range. If the scale is 0, all
+ * codes must be 0. */
 static bool qsgd_check(const int64_t *arg, const uint8_t *src, size_t n)
 {
     unsigned bits = (unsigned)arg[QSGD_BITS];

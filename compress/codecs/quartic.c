@@ -115,8 +115,8 @@ void quartic_get(const uint8_t *src, size_t n, size_t at, size_t count, float sc
     size_t group = n - start < QUARTIC_GROUP ? n - start : QUARTIC_GROUP;
     size_t m = quartic_size(group);
     src += start / QUARTIC_DIGITS;
-    /* Each iteration decodes those elements that lie in the same fifth of the group, which all are
-     * the same digit of their bytes. */
+    /* A group of digits is divided into five fifths. The elements of one fifth are the same digit
+     * of successive bytes, so each iteration decodes elements of one fifth only. */
     for (size_t in = at - start; count > 0;) {
         size_t fifth = in / m;
         size_t from = in % m;
@@ -128,8 +128,8 @@ void quartic_get(const uint8_t *src, size_t n, size_t at, size_t count, float sc
     }
 }
 
-/* Returns true if byte number i has valid padding: each of its digits past the end of the vector is
- * 1 (the code of the value 0). The byte must be at most 242. */
+/* Returns true if byte number i of the packed digits has valid padding: each of its digits past the
+ * end of the vector is 1 (the code of the value 0). The byte must be at most 242. */
 static bool byte_padded(size_t n, size_t i, uint8_t byte)
 {
     size_t start = i / QUARTIC_BYTES * QUARTIC_GROUP;
@@ -148,8 +148,8 @@ static size_t first_padded(size_t n_bytes)
     return n_bytes > QUARTIC_DIGITS - 1 ? n_bytes - (QUARTIC_DIGITS - 1) : 0;
 }
 
-/* Returns true if no byte is a run byte, that is, above QUARTIC_MAX. Sets *any to true if some
- * digit is not zero. */
+/* Returns true if no byte is above QUARTIC_MAX, that is, no byte stands for a run of zero bytes.
+ * Sets *any to true if some digit is not zero. */
 VEC_CLONES static bool in_range(const uint8_t *src, size_t n_bytes, bool *any)
 {
     unsigned bad = 0;
@@ -175,8 +175,8 @@ bool quartic_check(const uint8_t *src, size_t n, bool *any)
 
 /* ---- Runs ---- */
 
-/* Writes the pending zero bytes. The longest possible runs come first, so that each number of zero
- * bytes has exactly one form. */
+/* Writes the zero bytes that are pending, as run bytes. The longest possible runs come first, so
+ * that each number of zero bytes has exactly one form. */
 static void put_run(struct quartic_writer *w)
 {
     for (; w->zeros >= QUARTIC_RUN_MAX; w->zeros -= QUARTIC_RUN_MAX)
@@ -188,8 +188,8 @@ static void put_run(struct quartic_writer *w)
     w->zeros = 0;
 }
 
-/* For each group of 64 bytes, sets bit i of its mask if byte i is not a zero byte. Runs are then
- * skipped by counting zero bits instead of bytes. */
+/* Sets n masks of 64 bits, one bit for each byte of src: 1 if the byte is not a zero byte. The
+ * writer then finds the length of a run of zero bytes by counting the zero bits of a mask. */
 VEC_CLONES static void masks_of(uint64_t *restrict mask, const uint8_t *restrict src, size_t n)
 {
     uint8_t flag[MASK_BYTES];
@@ -220,8 +220,8 @@ void quartic_write(struct quartic_writer *w, const uint8_t *src, size_t n_bytes)
     size_t whole = n_bytes / MASK_BYTES;
     masks_of(mask, src, whole);
     for (size_t at = 0; at < whole; at++) {
-        /* Number of bytes of this mask, out of 64, that have been written or counted as zero
-         * bytes. */
+        /* Number of bytes, out of the 64 that the mask describes, that have been written or counted
+         * as zero bytes. */
         size_t done = 0;
         for (uint64_t left = mask[at]; left != 0; left &= left - 1) {
             size_t i = (size_t)__builtin_ctzll(left);

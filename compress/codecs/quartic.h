@@ -30,7 +30,7 @@
 
 enum {
     QUARTIC_DIGITS = 5, /* Number of ternary digits in a byte. */
-    /* Number of digits in a group, the digits that are packed by one call. */
+    /* Number of digits in a group. One call packs or unpacks at most one group. */
     QUARTIC_GROUP = QUARTIC_DIGITS * CODEC_CHUNK,
     /* Number of bytes into which a full group of digits is packed. */
     QUARTIC_BYTES = CODEC_CHUNK,
@@ -41,7 +41,8 @@ enum {
     QUARTIC_LANES = 16
 };
 
-/* Returns the number of bytes of n digits without runs. */
+/* Returns the number of bytes of n packed digits, before runs of zero bytes are replaced by run
+ * bytes. */
 static inline size_t quartic_size(size_t n)
 {
     return (n + QUARTIC_DIGITS - 1) / QUARTIC_DIGITS;
@@ -84,14 +85,14 @@ struct quartic_writer
     size_t zeros;
 };
 
-/* quartic_write() appends n_bytes bytes without runs to the stream, which needs room for n_bytes
- * more bytes. quartic_finish() writes the last zero bytes. Afterwards `at` is the end of the
- * stream. */
+/* quartic_write() appends n_bytes packed bytes to the stream and replaces runs of zero bytes by run
+ * bytes. The stream needs room for n_bytes more bytes. quartic_finish() writes the zero bytes that
+ * are still pending. Afterwards `at` is the end of the stream. */
 void quartic_write(struct quartic_writer *w, const uint8_t *src, size_t n_bytes);
 void quartic_finish(struct quartic_writer *w);
 
-/* Returns true if src[0..len) is a valid stream of n digits, in which run bytes replace successive
- * zero bytes, and at least one digit does not stand for the value 0. */
+/* Returns true if src[0..len) is a valid stream of n digits that do not all stand for the value 0.
+ * In a stream, one run byte replaces two or more successive zero bytes. */
 bool quartic_check_runs(const uint8_t *src, size_t len, size_t n);
 
 /* Reader of a stream in which one run byte stands for several zero bytes in succession. The stream

@@ -39,9 +39,10 @@ static const struct codec_param randk_params[] = {
     {.name = NULL},
 };
 
-/* Iterator over the strata. Stratum j consists of the elements `[j * n / k, (j+1) * n / k)`, for 1
- * <= k <= n < 2^32. The iterator holds quotient and remainder, `j * n = from * k + rest`, which
- * avoids a division in each step. */
+/* Iterator over the strata: the vector is cut into k strata, and one random element of each stratum
+ * is chosen. Stratum j consists of the elements `[j * n / k, (j+1) * n / k)`, for 1 <= k <= n <
+ * 2^32. The iterator holds quotient and remainder, `j * n = from * k + rest`, which avoids a
+ * division in each step. */
 struct walk
 {
     /* Seed from which the positions are drawn, index of the next stratum, and number of strata. */
@@ -88,7 +89,7 @@ static void scale_up(struct codec_pick *pick, size_t n)
     pick->scaled = true;
 }
 
-/* Only the k elements that are sent are read here. randk_measure() reads the others. */
+/* This function reads only the k elements that are sent. randk_measure() reads the others. */
 static int randk_select(const int64_t *arg, const struct codec_source *s, struct codec_pick *pick)
 {
     pick->k = keep_count(arg, s->n, s->round);
@@ -107,7 +108,7 @@ static int randk_select(const int64_t *arg, const struct codec_source *s, struct
 
 /* The squares of the chosen elements are subtracted from the sum of all squares, chunk by chunk. If
  * a chosen element is very large, the squares of the other elements in its chunk may be lost in
- * rounding. The sum then has an error of about 1e-16 |v|^2. */
+ * rounding. The result may therefore be wrong by about 1e-16 |v|^2. */
 static int randk_measure(const struct codec_source *s, struct codec_pick *pick)
 {
     const float *taken = pick->scaled ? pick->truth : pick->value;

@@ -23,8 +23,9 @@ size_t sample_size(size_t n)
     return m < SAMPLE_MAX ? m : SAMPLE_MAX;
 }
 
-/* Draws one random element of each stratum, with a fixed key. Equally spaced elements would not be
- * representative, because they could all lie in the same columns of a matrix. */
+/* Draws one random element of each stratum (one of the equal parts of the vector), with a fixed
+ * key. Equally spaced elements would not be representative, because they could all lie in the same
+ * columns of a matrix. */
 void sample_draw(const struct codec_source *s, float *v)
 {
     uint64_t m = sample_size(s->n);

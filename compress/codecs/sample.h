@@ -13,7 +13,8 @@
 /* Returns m, the number of elements in a sample of a vector of n elements. */
 size_t sample_size(size_t n);
 
-/* Copies a sample of the difference `s` to v, sample_size(s->n) elements. They may be NaN. */
+/* Copies a sample of the difference `s` to v, sample_size(s->n) elements. The copied elements may
+ * be NaN. */
 void sample_draw(const struct codec_source *s, float *v);
 
 #endif

@@ -1,7 +1,6 @@
-/* compress/codecs/scan.c -- passes over a difference, shared by several selectors.
- *
- * Each pass computes the difference again. x and x_hat must be read from memory in any case;
- * reading a stored copy of the difference would be additional memory traffic.
+/* compress/codecs/scan.c -- loops over all elements of a difference x - x_hat, shared by several
+ * selectors. Each loop computes the difference again. x and x_hat must be read from memory in any
+ * case; reading a stored copy of the difference would be additional memory traffic.
  */
 #include "compress/codecs/scan.h"
 
@@ -13,8 +12,9 @@
 #include <errno.h>
 
 enum {
-    /* Number of elements that are scanned before the room in `pick` is checked again. CODEC_CHUNK
-     * elements of extra room hold the output of one such step. */
+    /* Number of elements that are scanned before the number of chosen elements is compared with the
+     * size of the output arrays. The arrays have CODEC_CHUNK elements of extra room for the output
+     * of one such step. */
     STEP = CODEC_CHUNK - SIMD_LANES
 };
 
@@ -43,8 +43,8 @@ uint32_t scan_threshold(double t)
     return bytes_of_float(near) + ((double)near < t ? 1 : 0);
 }
 
-/* Room in `pick` is checked once per step, because a step writes at most STEP values and the vector
- * kernel at most SIMD_LANES values after them. */
+/* The room in the output arrays is checked once per step. A step writes at most STEP values, and
+ * the vector kernel writes at most SIMD_LANES unused values after them. */
 int scan_above(const struct codec_source *s, uint32_t threshold, size_t most,
                struct codec_pick *pick)
 {
@@ -70,8 +70,8 @@ static inline uint64_t eight_bits(const uint8_t *mark)
     return bytes_get_u64(mark) * UINT64_C(0x0102040810204080) >> 56;
 }
 
-/* Handles 64 marks at a time. The number of set bits is known before the inner loop, so the CPU
- * mispredicts at most one branch per 64 marks. */
+/* Handles 64 marks (bytes with the value 0 or 1) at a time. The number of set marks is known before
+ * the inner loop, so the CPU mispredicts at most one branch per 64 marks. */
 VEC_CLONES size_t scan_marked(uint8_t *mark, size_t n, uint32_t *index)
 {
     size_t found = 0;

@@ -1,4 +1,5 @@
-/* compress/codecs/scan.h -- passes over a difference, shared by several selectors. */
+/* compress/codecs/scan.h -- loops over all elements of a difference x - x_hat, shared by several
+ * selectors. */
 #ifndef COMPRESS_CODECS_SCAN_H
 #define COMPRESS_CODECS_SCAN_H
 
@@ -16,8 +17,8 @@ int scan_max(const struct codec_source *s, uint32_t *max_bits);
 /* Returns the bit pattern of the smallest float that is at least t, for 0 <= t < CODEC_LIMIT. */
 uint32_t scan_threshold(double t);
 
-/* Chooses all elements of `s` that have a magnitude with a bit pattern of at least `threshold`,
- * except zeros. `pick` must have room for most + CODEC_CHUNK elements. Returns 0, or -ERANGE if an
+/* Chooses all elements of `s`, except zeros, whose magnitude has a bit pattern of at least
+ * `threshold`. `pick` must have room for most + CODEC_CHUNK elements. Returns 0, or -ERANGE if an
  * element is not finite or too large. Returns 1 if more than `most` elements reach the threshold;
  * `pick` is then incomplete. */
 int scan_above(const struct codec_source *s, uint32_t threshold, size_t most,

@@ -22,8 +22,8 @@
 #include <math.h>
 
 enum {
-    /* Number of elements that are scanned before the room in `pick` for more candidates is checked
-     * again. */
+    /* Number of elements that are scanned before the number of candidates is compared with the size
+     * of their arrays. */
     SCAN_CHUNK = 4096,
     /* Number of digits into which the 31 bits of a key (bit pattern of a magnitude) are divided. */
     DIGITS = 3,
@@ -52,8 +52,8 @@ struct radix
     /* Histogram of the digit that the next pass finds, split over two tables. Their sum is the
      * histogram. */
     uint32_t count[2][DIGIT_SIZE];
-    /* The digits of the k-th largest key that have been found, at the bits that they have in the
-     * key. */
+    /* Digits of the k-th largest key that have been found so far, at their place in the key. All
+     * lower bits are 0. */
     uint32_t prefix;
     size_t left;    /* Rank of the k-th largest key among the keys that begin with `prefix`. */
     size_t same;    /* Number of keys that begin with `prefix`. */
@@ -73,7 +73,8 @@ static bool has_prefix(const struct radix *r, uint32_t key)
     return key >> above == r->prefix >> above;
 }
 
-/* Adds the next digit of those keys of v[0..n) that begin with the prefix to the histogram. */
+/* Counts the next digit of those keys of v[0..n) that begin with `prefix`, the digits already
+ * found. */
 static void radix_count(struct radix *r, const float *v, size_t n)
 {
     unsigned shift = digit_shift[r->digit];
@@ -102,8 +103,8 @@ static void radix_next(struct radix *r)
     memset(r->count, 0, sizeof r->count);
 }
 
-/* Removes the elements of v with keys that do not begin with the prefix, so that the next pass is
- * shorter. Returns the number of elements left. */
+/* Removes the elements of v whose keys do not begin with `prefix`, the digits already found. The
+ * next pass is then shorter. Returns the number of elements left. */
 static size_t radix_shrink(const struct radix *r, float *v, size_t n)
 {
     unsigned shift = digit_shift[r->digit - 1];
@@ -133,8 +134,9 @@ static uint32_t kth_key(float *v, size_t n, size_t k, size_t *ties)
 
 /* ---- Sample ---- */
 
-/* Returns the number of sampled elements: sample_size(n) rounded down to whole cache lines, or n.
- * Reading a whole cache line costs as much as reading one element of it. */
+/* Returns the number of sampled elements: sample_size(n) rounded down to whole cache lines, or n if
+ * all elements are sampled. Reading a whole cache line costs as much as reading one element of
+ * it. */
 static size_t lines_size(size_t n)
 {
     size_t s = sample_size(n);
@@ -155,7 +157,8 @@ static size_t sample_rank(size_t n, size_t k)
 }
 
 /* Returns the rank in the sample that gives the upper bound of the k-th largest key: the expected
- * rank minus five standard deviations. Returns 0 if the sample has no such rank. */
+ * rank minus five standard deviations. Returns 0, which means no upper bound, if that rank would be
+ * less than 1 or if the sample has all elements. */
 static size_t sample_rank_above(size_t n, size_t k)
 {
     size_t s = lines_size(n);
@@ -217,8 +220,8 @@ size_t select_line_at(size_t n, size_t j)
     return j * stratum + (size_t)((rng_at(j, 0) >> 32) * span >> 32);
 }
 
-/* Loads the sample of the difference. It may contain NaN. The bounds are then useless, and the scan
- * of all elements reports the error. */
+/* Loads the sample of the difference. If the sample contains NaN, its bounds are useless, but the
+ * scan of all elements then reports the error. */
 VEC_CLONES static void load_lines(float *restrict sample, const struct codec_source *s)
 {
     size_t n_lines = select_lines(s->n);
@@ -275,15 +278,15 @@ static struct guess guess_from(const struct codec_source *s, size_t k, float *sa
 
 /* ---- Scan ---- */
 
-/* Returns a scan that has not started yet. It will collect candidates with a key of at least t in
- * `c`. */
+/* Returns a scan that will collect the candidates with a key of at least t in `c`. The scan has not
+ * started. */
 static struct simd_scan scan_into(const struct scratch *c, uint32_t t)
 {
     return (struct simd_scan){.t = t, .value = c->value, .index = c->index};
 }
 
-/* Collects all candidates of `s`. Returns 0, 1 if there are more candidates than room, or
- * -ERANGE. */
+/* Collects all candidates of the difference `s`. Returns 0, 1 if the arrays are too small for all
+ * candidates, or -ERANGE. */
 static int scan_candidates(const struct codec_source *s, const struct scratch *c,
                            struct simd_scan *found)
 {
@@ -371,8 +374,9 @@ static size_t below_high(const struct simd_scan *found, uint32_t high, float *ne
     return n;
 }
 
-/* Returns the k-th largest key of more than k candidates, and sets *ties as kth_key() does. If the
- * upper bound `high` is right, only the candidates below it are searched. */
+/* Returns the k-th largest key of more than k candidates. Sets *ties to the number of candidates
+ * with exactly this key among the k largest ones. If the upper bound `high` is right, only the
+ * candidates below it are searched. */
 static uint32_t kth_candidate(const struct simd_scan *found, size_t k, uint32_t high, float *near,
                               size_t *ties)
 {
@@ -380,7 +384,8 @@ static uint32_t kth_candidate(const struct simd_scan *found, size_t k, uint32_t 
     size_t above = found->found - n;
     if (above < k)
         return kth_key(near, n, k - above, ties);
-    /* Fewer than k candidates are left, so the upper bound was wrong. Search all candidates. */
+    /* At least k candidates are not below the upper bound, so the bound was too low. All candidates
+     * are searched instead. */
     n = below_high(found, UINT32_MAX, near);
     return kth_key(near, n, k, ties);
 }
@@ -458,15 +463,16 @@ static void collect_crowded(const struct codec_source *s, const struct scratch *
     pick->rest2 = to.rest2;
 }
 
-/* Returns true if all elements with a key of at least `prefix` fit into the room for candidates. */
+/* Returns true if the arrays for candidates have room for all elements with a key of at least
+ * `prefix`. */
 static bool prefix_fits(const struct radix *r, size_t k, const struct scratch *c)
 {
     size_t found = k - r->left + r->same;
     return r->prefix > 0 && found + SCAN_CHUNK + SIMD_LANES <= c->room;
 }
 
-/* Digits are counted until the elements with keys of at least `prefix` fit into the room for
- * candidates. One digit is enough for most vectors. */
+/* Digits of the k-th largest key are found, one per pass, until the arrays for candidates have room
+ * for all elements with a key of at least `prefix`. One digit is enough for most vectors. */
 int select_top_histogram(const struct codec_source *s, size_t k, struct codec_pick *pick)
 {
     assert(k >= 1 && k <= s->n);
@@ -494,9 +500,9 @@ int select_top_histogram(const struct codec_source *s, size_t k, struct codec_pi
     return 0;
 }
 
-/* If there are fewer than k candidates, the lower bound was too high, and histograms are needed.
- * Exception: with a bound of 1, all values that are not zero are candidates, so there are no
- * more. */
+/* If there are fewer than k candidates, the lower bound was too high, and the slower search by
+ * histograms is used. Exception: a lower bound of 1 is never too high, because all values that are
+ * not zero are then candidates. */
 int select_top(const struct codec_source *s, size_t k, struct codec_pick *pick, bool *fell_back)
 {
     assert(k >= 1 && k <= s->n);

@@ -105,7 +105,8 @@ static bool sign_check(const int64_t *arg, const uint8_t *src, size_t n)
     if (arg[SIGN_SCALE] == SCALE_NONE)
         return true;
     uint32_t scale = bytes_get_u32(src);
-    /* Comparing bit patterns also rejects negative scales, -0 and NaN. */
+    /* The bit pattern of the scale is compared, so that negative scales, -0 and NaN are rejected
+     * too. */
     if (scale >= CODEC_LIMIT_BITS)
         return false;
     if (scale != 0)

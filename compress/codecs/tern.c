@@ -128,7 +128,7 @@ static double tern_encode(const int64_t *arg, const struct codec_block *b, uint8
     struct quartic_sent sent = put_digits(arg, b, m, dst + 4);
     double sum = quartic_sum(&sent);
     double k = (double)sent.n;
-    float scale = 0.0f; /* The scale stays 0 if no value of the block is sent. */
+    float scale = 0.0f; /* The scale is 0 if no value of the block becomes plus or minus. */
     if (sent.n > 0)
         scale = arg[TERN_SCALE] == SCALE_LS ? (float)(sum / k) : m;
     bytes_put_float(dst, scale);

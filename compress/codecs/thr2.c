@@ -40,8 +40,8 @@ enum {
 enum { FORM_FREE, FORM_MXNET };
 enum { LANES = 16 };
 
-/* Numbers for the parameter t, in billionths: its default with form=free, its default with
- * form=mxnet, and its largest value. */
+/* The parameter t in billionths: its default with form=free, its default with form=mxnet, and its
+ * largest allowed value. */
 #define T_FREE  INT64_C(800000000)
 #define T_MXNET INT64_C(500000000)
 #define T_MAX   INT64_C(1000000000000)
@@ -148,8 +148,8 @@ static struct sent put_codes(uint8_t *dst, const struct codec_block *b, float t)
         size_t whole = count / LANES * LANES;
         codes_of(code, b->v + at, whole, t, &out);
         if (whole < count) {
-            /* The last values are padded with zeros. Zeros are below the threshold t, so they do
-             * not count as sent. */
+            /* The last values of the block are padded with zeros. Zeros are below the threshold t,
+             * so they do not count as sent. */
             float tail[LANES] = {0};
             memcpy(tail, b->v + at + whole, (count - whole) * sizeof *tail);
             codes_of(code + whole, tail, LANES, t, &out);

@@ -136,8 +136,8 @@ VEC_CLONES static void weigh_chunk(struct weights *restrict w, const float *rest
     *w = l;
 }
 
-/* Computes the sums over all elements for a given kappa. The next kappa is computed from these
- * sums. */
+/* Computes sums over all elements for a given kappa. The next approximation of kappa is computed
+ * from these sums. */
 static void weigh_rest(const struct codec_source *s, double kappa, double *sum, size_t *saturated)
 {
     float v[CODEC_CHUNK];
@@ -202,8 +202,8 @@ VEC_CLONES static void mark_drawn(uint8_t *restrict mark, const float *restrict 
         mark[i] = (double)u[i] < scale * (double)__builtin_fabsf(v[i]);
 }
 
-/* Draws elements and writes their values to pick->truth. Returns false if more than `most` elements
- * were drawn. If `last` is true, the draw stops at `most` elements and returns true. */
+/* Draws elements and writes their values to pick->truth. If more than `most` elements are drawn,
+ * returns false, or, if `last` is true, keeps the first `most` elements and returns true. */
 static bool draw_pick(const struct codec_source *s, double kappa, uint64_t key, size_t most,
                       bool last, struct codec_pick *pick)
 {

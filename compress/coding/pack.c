@@ -10,8 +10,8 @@
 
 #include "nn/math/vec.h"
 
-/* Writes n codes of any size, one by one. Used for the codes that the faster functions leave
- * over. */
+/* Writes n codes of any size, one by one. Used for the last codes, which are too few for the faster
+ * functions. */
 static void put_any(uint8_t *dst, const uint16_t *code, size_t n, unsigned bits)
 {
     uint64_t acc = 0;
@@ -41,7 +41,8 @@ static void get_any(const uint8_t *src, uint16_t *code, size_t n, unsigned bits)
     }
 }
 
-/* Returns two codes as one 32-bit number with the first code in the low half, on any byte order. */
+/* Returns two codes as one 32-bit number. The first code is in the low half, whatever the byte
+ * order of the CPU is. */
 static inline uint32_t two_codes(const uint16_t *code)
 {
     uint32_t w;
@@ -52,7 +53,7 @@ static inline uint32_t two_codes(const uint16_t *code)
     return w;
 }
 
-/* Returns four codes as one 64-bit number with the first code in the lowest 16 bits. */
+/* Returns four codes as one 64-bit number. The first code is in the lowest 16 bits. */
 static inline uint64_t four_codes(const uint16_t *code)
 {
     uint64_t w;
@@ -63,8 +64,8 @@ static inline uint64_t four_codes(const uint16_t *code)
     return w;
 }
 
-/* Packs four 2-bit codes into each byte. w holds four codes, 16 bits apart. Two shifts move them
- * next to each other. */
+/* Packs four 2-bit codes into each byte. The 64-bit word w holds four codes, 16 bits apart, which
+ * two shifts move next to each other. */
 VEC_CLONES static void put_2(uint8_t *restrict dst, const uint16_t *restrict code, size_t n_bytes)
 {
     for (size_t i = 0; i < n_bytes; i++) {
@@ -82,8 +83,8 @@ VEC_CLONES static void get_2(const uint8_t *restrict src, uint16_t *restrict cod
             code[4 * i + j] = src[i] >> (2 * j) & 3;
 }
 
-/* Packs two 4-bit codes into each byte. w holds two codes, 16 bits apart. A shift moves them next
- * to each other. */
+/* Packs two 4-bit codes into each byte. The 32-bit word w holds two codes, 16 bits apart, which a
+ * shift moves next to each other. */
 VEC_CLONES static void put_4(uint8_t *restrict dst, const uint16_t *restrict code, size_t n_bytes)
 {
     for (size_t i = 0; i < n_bytes; i++) {
@@ -112,8 +113,8 @@ VEC_CLONES static void get_8(const uint8_t *restrict src, uint16_t *restrict cod
         code[i] = src[i];
 }
 
-/* Joins four codes into one number. Eight codes take `bits` bytes: codes of up to eight bits fit
- * into one 64-bit word, larger codes need two words. The callers read and write whole words. The
+/* Joins four codes into one number. The callers pack eight codes, which take `bits` bytes, into one
+ * 64-bit word (codes of up to eight bits) or into two words. They read and write whole words. The
  * last codes are left to put_any() and get_any(), which access no byte past the codes. */
 static inline uint64_t join_4(const uint16_t *code, unsigned bits)
 {

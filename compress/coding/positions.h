@@ -53,8 +53,9 @@ size_t positions_put(enum positions_how how, const uint32_t *index, size_t k, si
 struct positions
 {
     size_t n, k;
-    size_t used;   /* Number of bytes of the encoded positions, including k, code and length. */
-    unsigned code; /* Code byte of the encoding. */
+    size_t used; /* Number of bytes of the encoded positions, including k, code and length. */
+    /* Byte that names the code of the positions (Rice, Elias-Fano or bitmap) and its parameter. */
+    unsigned code;
     union
     { /* State of the reader for the code (Rice, Elias-Fano or bitmap) that `code` names. */
         struct rice_reader rice;

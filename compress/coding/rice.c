@@ -28,8 +28,8 @@ static uint64_t worst_bits(uint64_t k, uint64_t n, unsigned b)
     return k * (1 + b) + ((n - k) >> b);
 }
 
-/* Returns the parameter with the smallest worst_bits(). The length is convex in b, so the search
- * stops at the first increase. */
+/* Returns the parameter b for which the longest possible stream (worst_bits()) is the shortest. The
+ * length is convex in b, so the search stops at the first increase. */
 static unsigned worst_best(uint64_t k, uint64_t n)
 {
     unsigned b = 0;
@@ -44,8 +44,9 @@ size_t rice_bound(size_t k, size_t n)
     return (size_t)((worst_bits(k, n, worst_best(k, n)) + 7) / 8);
 }
 
-/* Returns the typical size for random positions. Their gaps have a geometric distribution: P(gap >=
- * m) = q^m with q = 1 - k/n. The mean of gap >> b is therefore x / (1 - x) with x = q^(2^b). */
+/* Returns the size in bytes of a typical stream, for random positions. The gaps between random
+ * positions have a geometric distribution: P(gap >= m) = q^m with q = 1 - k/n. The mean of gap >> b
+ * is therefore x / (1 - x) with x = q^(2^b). */
 size_t rice_nominal(size_t k, size_t n)
 {
     double x = 1.0 - (double)k / (double)n;
@@ -85,8 +86,8 @@ uint64_t rice_bits(const uint32_t *index, size_t k, unsigned b)
     return (uint64_t)k * (1 + b) + highs_of(index, k, b).sum[0];
 }
 
-/* One pass over the gaps gives the lengths for three successive parameters. The search moves up or
- * down until the middle one is the best. */
+/* Finds the parameter with the shortest stream. One pass over the gaps gives the lengths for three
+ * successive parameters. The search moves up or down until the middle one is the best. */
 unsigned rice_best(const uint32_t *index, size_t k, size_t n, uint64_t *bits)
 {
     assert(k >= 1 && k <= n);
@@ -167,7 +168,8 @@ VEC_CLONES void rice_put(const uint32_t *index, size_t k, unsigned b, uint8_t *d
     struct writer w = {.dst = dst, .end = dst + len};
     uint32_t next = 0;
     size_t i = 0;
-    /* Writing two gaps at a time halves the chain of dependent operations. */
+    /* Two gaps are written together, because the CPU then waits for the result of the previous
+     * write only half as often. */
     for (; i + 2 <= k; i += 2) {
         uint64_t n0, n1;
         uint32_t gap0 = index[i] - next;

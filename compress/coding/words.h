@@ -7,7 +7,8 @@
 
 #include "compress/coding/bytes.h"
 
-/* Writes those bytes of a word to dst that lie before `end`. */
+/* Writes a 64-bit word to dst, or only the first bytes of the word if the buffer ends (at `end`)
+ * before its last byte. */
 static inline void words_put(uint8_t *dst, const uint8_t *end, uint64_t word)
 {
     if (end - dst >= 8) {

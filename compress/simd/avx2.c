@@ -13,7 +13,7 @@ const struct simd_table simd_avx2 = {
 
 #else
 
-/* On CPUs other than x86-64 this is the only declaration. ISO C requires at least one. */
+/* ISO C requires a declaration in every file. On CPUs other than x86-64 it is this one. */
 extern int simd_avx2_none;
 
 #endif

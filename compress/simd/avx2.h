@@ -43,7 +43,7 @@ STEP __m256d low_half(__m256 v)
     return _mm256_cvtps_pd(_mm256_castps256_ps128(v));
 }
 
-/* Returns the upper four floats as doubles, see low_half(). */
+/* Returns the upper four floats as doubles, because squares are summed in double. */
 STEP __m256d high_half(__m256 v)
 {
     return _mm256_cvtps_pd(_mm256_extractf128_ps(v, 1));

@@ -23,7 +23,8 @@ STEP void half_step(__m256 e2[2], uint8_t *dst, const float *v, float first, flo
     }
 }
 
-/* The last elements are padded with zeros, which become binary16 zeros and add no error. */
+/* The last elements are padded with zeros. A zero is written as a binary16 zero and adds no
+ * error. */
 AVX2 static float half_put_avx2(uint8_t *restrict dst, const float *restrict v, size_t n,
                                 float first, float second)
 {
@@ -51,8 +52,8 @@ AVX2 static void half_add_avx2(float *restrict y, const uint8_t *restrict src, s
 
 /* ---- Sums of squares ---- */
 
-/* Sixteen floats in two registers: sixteen squares, or the sixteen partial sums (lanes) of
- * simd_sum_squares(). */
+/* Sixteen floats in two registers. They are sixteen squares, or sixteen partial sums (lanes) of
+ * squares. */
 struct squares
 {
     __m256 l[2];
@@ -112,15 +113,15 @@ STEP __m128i pack_bytes(__m256i low, __m256i high)
     return _mm_packus_epi16(_mm256_castsi256_si128(both), _mm256_extracti128_si256(both, 1));
 }
 
-/* Parameters of simd_byte_put() in registers, and the number that rounds a float (ROUND_BIAS in
- * ref.c). */
+/* Parameters of simd_byte_put() in registers, and the constant that is added to a float to round it
+ * (ROUND_BIAS in ref.c). */
 struct byting
 {
     __m256 shift, inv, step, bias;
 };
 
-/* Writes sixteen codes. Adding `bias` to a product rounds it, and the low byte of the sum is the
- * code. Returns the squared errors. */
+/* Writes sixteen values as bytes (codes of int8). Adding `bias` to a product rounds it, and the low
+ * byte of the sum is the code. Returns the squared errors. */
 STEP struct squares byte_step(const struct byting *g, uint8_t *code, const float *v)
 {
     struct squares s;
@@ -183,8 +184,8 @@ struct powering
     __m128i top; /* Largest exponent byte so far, in each lane. */
 };
 
-/* Writes sixteen exponent bytes and their sign bits. `below` holds the bits that are added to the
- * mantissas. Returns the squared errors. */
+/* Rounds sixteen values to powers of two: writes their exponent bytes and sign bits. `below` holds
+ * the numbers that are added to the mantissas to round them. Returns the squared errors. */
 STEP struct squares power_step(struct powering *p, uint8_t *exponent, uint8_t *sign, const float *v,
                                const uint32_t *below)
 {
@@ -293,7 +294,7 @@ const struct simd_cast_table simd_avx2_cast = {
 
 #else
 
-/* On CPUs other than x86-64 this is the only declaration. ISO C requires at least one. */
+/* ISO C requires a declaration in every file. On CPUs other than x86-64 it is this one. */
 extern int simd_avx2_cast_none;
 
 #endif

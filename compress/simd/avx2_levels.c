@@ -186,7 +186,7 @@ const struct simd_levels_table simd_avx2_levels = {
 
 #else
 
-/* On CPUs other than x86-64 this is the only declaration. ISO C requires at least one. */
+/* ISO C requires a declaration in every file. On CPUs other than x86-64 it is this one. */
 extern int simd_avx2_levels_none;
 
 #endif

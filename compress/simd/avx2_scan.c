@@ -5,8 +5,8 @@
 
 /* ---- Scanning ---- */
 
-/* Returns a mask of the eight elements with a bit pattern of |d| of at least t. Adds the squares of
- * the other elements to rest2. */
+/* Returns a mask of those of the eight elements d whose magnitude has a bit pattern of at least t.
+ * Adds the squares of the other elements to rest2. */
 STEP unsigned above(__m256 d, uint32_t t, __m256d rest2[2])
 {
     __m256i key = _mm256_castps_si256(abs_of(d));
@@ -116,7 +116,7 @@ const struct simd_scan_table simd_avx2_scan = {
 
 #else
 
-/* On CPUs other than x86-64 this is the only declaration. ISO C requires at least one. */
+/* ISO C requires a declaration in every file. On CPUs other than x86-64 it is this one. */
 extern int simd_avx2_scan_none;
 
 #endif

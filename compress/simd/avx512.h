@@ -117,7 +117,7 @@ STEP __m512d low_half(__m512 v)
     return _mm512_cvtps_pd(_mm512_castps512_ps256(v));
 }
 
-/* Returns the upper eight floats as doubles. */
+/* Returns the upper eight floats as doubles, because squares are summed in double. */
 STEP __m512d high_half(__m512 v)
 {
     return _mm512_cvtps_pd(_mm512_extractf32x8_ps(v, 1));

@@ -78,15 +78,15 @@ AVX512 static double sum_squares_avx512(const float *square, size_t n)
 
 /* ---- int8 ---- */
 
-/* Parameters of simd_byte_put() in registers, and the number that rounds a float (ROUND_BIAS in
- * ref.c). */
+/* Parameters of simd_byte_put() in registers, and the constant that is added to a float to round it
+ * (ROUND_BIAS in ref.c). */
 struct byting
 {
     __m512 shift, inv, step, bias;
 };
 
-/* Writes up to sixteen codes. Adding `bias` to a product rounds it, and the low byte of the sum is
- * the code. Returns the squared errors. */
+/* Writes up to sixteen values as bytes (codes of int8). Adding `bias` to a product rounds it, and
+ * the low byte of the sum is the code. Returns the squared errors. */
 STEP __m512 byte_step(const struct byting *g, uint8_t *code, const float *v, __mmask16 m)
 {
     __m512 a = _mm512_mul_ps(get(v, m), g->shift);
@@ -131,8 +131,9 @@ struct powering
     __m128i top; /* Largest exponent byte of each lane so far. */
 };
 
-/* Writes up to sixteen exponent bytes and their sign bits. `random` is a constant wherever this
- * function is inlined, so testing it costs nothing. Returns the squared errors. */
+/* Rounds up to sixteen values to powers of two: writes their exponent bytes and sign bits. `random`
+ * is a constant wherever this function is inlined, so testing it costs nothing. Returns the squared
+ * errors. */
 STEP __m512 power_step(struct powering *p, uint8_t *exponent, uint8_t *sign, const float *v,
                        bool random, __mmask16 m)
 {
@@ -220,7 +221,7 @@ const struct simd_cast_table simd_avx512_cast = {
 
 #else
 
-/* On CPUs other than x86-64 this is the only declaration. ISO C requires at least one. */
+/* ISO C requires a declaration in every file. On CPUs other than x86-64 it is this one. */
 extern int simd_avx512_cast_none;
 
 #endif

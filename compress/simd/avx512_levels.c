@@ -48,14 +48,14 @@ STEP __m512 level_random(__m512 a, __m512 u)
     return _mm512_mask_add_ps(low, up, low, _mm512_set1_ps(1.0f));
 }
 
-/* Returns `a`, which is not negative, with the sign of v. Uses one logical instruction with three
- * operands. */
+/* Returns `a`, which is not negative, with the sign of v. One logical instruction with three
+ * operands computes it. */
 STEP __m512 with_sign_of(__m512 a, __m512 v)
 {
     __m512i top = _mm512_set1_epi32((int)0x80000000u);
     return _mm512_castsi512_ps(_mm512_ternarylogic_epi32(
-        /* The constant 0xf8 selects the function a | (v & top), where `top` is the mask of the sign
-         * bit. */
+        /* The logical instruction takes the table of its function as a constant: 0xf8 means a | (v
+         * & top), where `top` is the mask of the sign bit. */
         _mm512_castps_si512(a), _mm512_castps_si512(v), top, 0xf8));
 }
 
@@ -113,7 +113,7 @@ STEP void code_step(struct coding *c, uint16_t *code, const float *q, const floa
 {
     __m512 level = get(q, m);
     __m512i k = _mm512_cvttps_epi32(level);
-    /* The code of a negative level k is sign + |k|, which equals sign - k. */
+    /* The code of a negative level k is the sign bit, `sign`, plus |k|. This equals sign - k. */
     k = _mm512_mask_sub_epi32(k, _mm512_movepi32_mask(k), c->sign, k);
     put_halves(code, m, _mm512_cvtepi32_epi16(k));
     __m512 d = _mm512_sub_ps(get(v, m), _mm512_mul_ps(c->scale, level));
@@ -169,7 +169,7 @@ const struct simd_levels_table simd_avx512_levels = {
 
 #else
 
-/* On CPUs other than x86-64 this is the only declaration. ISO C requires at least one. */
+/* ISO C requires a declaration in every file. On CPUs other than x86-64 it is this one. */
 extern int simd_avx512_levels_none;
 
 #endif

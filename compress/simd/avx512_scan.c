@@ -16,9 +16,10 @@ struct scanning
     size_t found;
 };
 
-/* Appends those elements of a register that reach the threshold to the output. They are moved
- * together in the register and stored as a whole register, for which the caller provides room. A
- * store instruction that moves elements together is many times slower on some CPUs. */
+/* Appends those elements of a register that reach the threshold to the output. The elements are
+ * first moved together in the register. Then the whole register is stored, for which the caller
+ * provides room. A store instruction that moves elements together is many times slower on some
+ * CPUs. */
 STEP void scan_step(struct scanning *g, __m512 d, __m512i index)
 {
     __m512i key = _mm512_castps_si512(abs_of(d));
@@ -70,7 +71,7 @@ AVX512 static uint32_t scan_avx512(struct simd_scan *s, const float *restrict x,
     return _mm512_reduce_max_epu32(max);
 }
 
-/* Handles each candidate's index like its value: the same mask selects both, and both are moved
+/* Each candidate's index is handled like its value: the same mask selects both, and both are moved
  * together. */
 AVX512 static void filter_avx512(struct simd_scan *s, const float *restrict value,
                                  const uint32_t *restrict index, size_t n)
@@ -94,7 +95,7 @@ const struct simd_scan_table simd_avx512_scan = {
 
 #else
 
-/* On CPUs other than x86-64 this is the only declaration. ISO C requires at least one. */
+/* ISO C requires a declaration in every file. On CPUs other than x86-64 it is this one. */
 extern int simd_avx512_scan_none;
 
 #endif

@@ -80,8 +80,8 @@ static void sign_put_ref(uint8_t *restrict dst, const float *restrict v, size_t 
         dst[i / 8] |= (uint8_t)(bytes_of_float(v[i]) >> 31 << (i % 8));
 }
 
-/* Writes the sign bits of a difference that is not stored. The codec sign uses this kernel, because
- * it can write the bits before it knows the scale. */
+/* Writes the sign bits of a difference without storing the difference. Only the codec `sign` uses
+ * this kernel, because it can write the bits before it knows the scale. */
 static struct simd_sums load_signs_ref(uint8_t *restrict dst, const float *restrict x,
                                        const float *restrict x_hat, size_t n, unsigned how)
 {
@@ -157,8 +157,8 @@ static double sum_squares_ref(const float *square, size_t n)
     return sum_lanes(l);
 }
 
-/* Adding this number to a float of magnitude below 2^22 rounds the float. The low bits of the sum
- * are then the nearest integer (ties to even) in two's complement. */
+/* Constant that rounds: adding it to a float of magnitude below 2^22 rounds the float. The low bits
+ * of the sum are then the nearest integer (ties to even) in two's complement. */
 #define ROUND_BIAS 0x1.8p23f
 
 static double byte_put_ref(const struct simd_bytes *g, uint8_t *restrict code,
@@ -298,7 +298,7 @@ static inline void scan_one(struct simd_scan *s, double rest2[SIMD_LANES], size_
 }
 
 /* This kernel writes nothing past the collected elements. Vector kernels do, because they store
- * whole registers. */
+ * whole registers, so callers provide room for that. */
 static uint32_t scan_ref(struct simd_scan *s, const float *restrict x, const float *restrict x_hat,
                          size_t n, uint32_t first)
 {
@@ -314,7 +314,7 @@ static uint32_t scan_ref(struct simd_scan *s, const float *restrict x, const flo
     return max;
 }
 
-/* Scans values that have already been loaded, otherwise like scan_ref(). */
+/* Scans values that have already been loaded. value[i] has the position index[i]. */
 static void filter_ref(struct simd_scan *s, const float *restrict value,
                        const uint32_t *restrict index, size_t n)
 {

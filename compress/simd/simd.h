@@ -115,8 +115,8 @@ struct simd_powers
     bool random;
     uint64_t key;
     size_t first;
-    /* factor: factor of the decoded powers of two. shift: power of two by which errors are
-     * multiplied before they are squared. */
+    /* factor: number by which each power of two is multiplied when it is decoded. shift: power of
+     * two by which errors are multiplied before they are squared. */
     float factor, shift;
     unsigned top; /* Output: the largest exponent byte that was written. */
 };
@@ -154,8 +154,8 @@ struct simd_grid
 };
 struct simd_levels
 {
-    /* Sums over all values: aq of a * q and q2 of q * q, where a is the position of a value on the
-     * grid and q its level. */
+    /* Sums over all values. aq is the sum of a * q, and q2 is the sum of q * q, where a is the
+     * position of a value on the grid and q its level. */
     float aq, q2;
 };
 struct simd_levels simd_round(const struct simd_grid *g, float *restrict q, const float *restrict v,
@@ -180,9 +180,9 @@ float simd_code(const struct simd_coder *c, uint16_t *restrict code, const float
 void simd_nibble_add(float *restrict y, const uint8_t *restrict src, size_t n,
                      const float value[16]);
 
-/* State and output of a scan, which collects the elements v with a bit pattern of |v| of at least
- * t >= 1, and their positions, in ascending order. The arrays need room for SIMD_LANES more
- * elements than are collected. */
+/* State and output of a scan. A scan collects the elements whose magnitude |v| has a bit pattern of
+ * at least t >= 1, and their positions, in ascending order. The arrays need room for SIMD_LANES
+ * more elements than are collected. */
 struct simd_scan
 {
     uint32_t t; /* Threshold t: elements whose |v| has at least this bit pattern are collected. */
@@ -199,7 +199,7 @@ struct simd_scan
 uint32_t simd_scan(struct simd_scan *s, const float *restrict x, const float *restrict x_hat,
                    size_t n, uint32_t first);
 
-/* Scans n values that have already been loaded: value[i] has the position index[i]. */
+/* Scans n values that have already been loaded. value[i] has the position index[i]. */
 void simd_filter(struct simd_scan *s, const float *restrict value, const uint32_t *restrict index,
                  size_t n);
 
