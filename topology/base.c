@@ -49,8 +49,8 @@ struct set
     uint32_t first, stride, n;
 };
 
-/* A block of peers, which stands for one digit of n in base K + 1 (method 2 above): `a` parts of
- * `part` peers each. The block begins at peer `first`. */
+/* A block of peers, which stands for one digit of n in base K + 1 (method 2 at the top of this
+ * file). The block has `a` parts of `part` peers each and begins at peer `first`. */
 struct block
 {
     uint32_t first, a, part;
@@ -67,8 +67,8 @@ static bool find_factors(uint32_t n, uint32_t most, uint32_t len, uint32_t *f)
         return n <= most;
     }
     for (uint32_t d = most < n ? most : n; d >= 2; d--) {
-        /* All `len` remaining factors are at most d, so their product is at most d^len. If that is
-         * less than n, this d and all smaller ones are too small. */
+        /* If the largest of the `len` remaining factors is d, their product is at most d^len. If
+         * d^len is less than n, d and all smaller numbers are too small as the largest factor. */
         double greatest = 1;
         for (uint32_t i = 0; i < len && greatest < n; i++)
             greatest *= d;
@@ -91,7 +91,7 @@ static uint32_t factors(uint32_t n, uint32_t most, uint32_t f[DIGITS_MAX])
     return len;
 }
 
-/* Returns the largest divisor of n that has no prime factor above `most`. */
+/* Returns the largest divisor of n whose prime factors are all at most `most`. */
 static uint32_t smooth_part(uint32_t n, uint32_t most)
 {
     uint32_t left = n;
@@ -138,9 +138,9 @@ static uint32_t simple_rounds(uint32_t n, uint32_t k)
     return len == 1 ? all : all + 1 + cube_rounds(b[0].part, k);
 }
 
-/* Adds one round of a hyper-hypercube of the peers in `s`: an edge of weight 1/f between any two
- * peers whose indices in `s` differ only in one digit. The digit has the base f and the place value
- * `worth`. Returns 0 or -ENOMEM. */
+/* Adds one round of a hyper-hypercube of the peers in `s`. In this round, two peers exchange with
+ * the weight 1/f if their indices in `s` differ only in one digit. That digit has the base f and
+ * the place value `worth`. Returns 0 or -ENOMEM. */
 static int average_digit(struct topology_turns *t, struct set s, uint32_t round, uint32_t f,
                          uint32_t worth)
 {

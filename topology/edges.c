@@ -218,8 +218,8 @@ static int join_parts(struct topology_edges *e, uint32_t n)
         uint32_t b = find_root(parent, e->pair[i][1]);
         parent[a > b ? a : b] = a > b ? b : a;
     }
-    /* Root of the last component that has been connected to the others. At the start this is vertex
-     * 0, the root of the first component. */
+    /* Root (smallest vertex) of the component that was reached last. The next component is
+     * connected to it by an edge. */
     uint32_t last = 0;
     int err = 0;
     for (uint32_t v = 1; v < n && err == 0; v++)

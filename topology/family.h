@@ -33,8 +33,8 @@ struct topology_turns
 /* Appends one edge with its round and weight. Returns 0 or -ENOMEM. */
 int topology_turns_add(struct topology_turns *t, struct round_schedule_edge e);
 
-/* Adds the edges of all rounds of a topology that changes every round to one list. Returns 0 or the
- * error of topology.rounds(). */
+/* Collects the edges of all rounds in one list, for a topology that changes every round. Returns 0
+ * or the error of topology.rounds(). */
 int topology_turns_union(struct topology_edges *e, const struct topology *family, const char *arg,
                          uint32_t n, uint64_t seed);
 
@@ -52,12 +52,12 @@ int topology_no_argument(const char *family, const char *arg, char *out,
                          char error[TOPOLOGY_ERROR_MAX]);
 
 /* Number of rows and columns, for families that arrange the peers in a grid. The argument of such a
- * family is "RxC" or absent. It has three functions:
+ * family is "RxC" or absent. Three functions serve these families:
  *
  * topology_sides_canonical() implements topology.canonical(). topology_sides_peers() returns R * C.
  * topology_sides_for() sets the sides for n peers: R and C if R * C = n, otherwise the factors of n
  * that are closest to each other, provided that the long side is at most twice the short side (16:
- * 4x4, 32: 4x8). It returns false if n has no such factors.
+ * 4x4, 32: 4x8). topology_sides_for() returns false if n has no such factors.
  */
 struct topology_sides
 {

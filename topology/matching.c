@@ -37,8 +37,9 @@ static int exponential_canonical(const char *arg, char *out, size_t cap,
     return topology_no_argument("one-peer-exponential", arg, out, error);
 }
 
-/* Adds the rounds of the topology one-peer-exponential, about log2(n). In the rounds, peer order[i]
- * stands for number i. The rounds are numbered from *n_rounds on, and *n_rounds is increased. */
+/* Adds the rounds of the topology one-peer-exponential, about log2(n), with peer order[i] in the
+ * place of peer i. The rounds get the numbers from *n_rounds on. *n_rounds is increased by the
+ * number of added rounds. */
 static int add_exponential(struct topology_turns *t, uint32_t *n_rounds, const uint32_t *order,
                            uint32_t n)
 {

@@ -56,8 +56,8 @@ int topology_one_number(const struct topology_one *one, const char *arg, char *o
 int topology_refuse(char error[TOPOLOGY_ERROR_MAX], const char *family, const char *found,
                     const char *expected)
 {
-    /* Holds the first bytes of the invalid text, enough to recognise it, and "..." if there are
-     * more. */
+    /* Holds the first bytes of the invalid text, enough to recognise it. If the text is longer,
+     * "..." follows. */
     char shown[48];
     size_t n = 0;
     for (; found[n] != '\0' && n + 4 < sizeof shown; n++)
@@ -106,8 +106,8 @@ static int refuse_kind(const char *spec, char error[TOPOLOGY_ERROR_MAX])
     return topology_refuse(error, "unknown kind", spec, expected);
 }
 
-/* The family writes the canonical form of its argument. This function writes the name and the colon
- * before it. */
+/* The family checks its argument and writes the argument's canonical form. This function writes the
+ * name of the family and the colon before it. */
 int topology_canonical(const char *spec, char canonical[TOPOLOGY_SPEC_MAX],
                        char error[TOPOLOGY_ERROR_MAX])
 {

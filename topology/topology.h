@@ -98,7 +98,7 @@ int topology_edges_text(const char *text, size_t len, char canonical[TOPOLOGY_SP
 
 /* Builds the graph of n peers, which is connected for every n >= 1, because peers join and leave.
  * If the family has no graph of n vertices (regular:4 with n = 4, a torus with prime n), a similar
- * graph of the family is built. The comment on the family says which. Returns 0, -EINVAL (invalid
+ * graph is built, which the comment on the family describes. Returns 0, -EINVAL (invalid
  * specification, n = 0, or degrees with a sum above UINT32_MAX) or -ENOMEM. */
 int graph_build(struct graph *g, const char *spec, uint32_t n, uint64_t seed);
 void graph_close(struct graph *g);
@@ -148,7 +148,7 @@ struct spectrum
 {
     double lambda_2, lambda_n, gap;
 };
-/* Computes *s. Returns 0 or -ENOMEM. */
+/* Computes the extreme eigenvalues of the mixing matrix. Returns 0 or -ENOMEM. */
 int graph_spectrum(const struct graph *g, struct spectrum *s);
 
 /* Returns the momentum m in [0, 1) with which gossip x(k+1) = W x(k) + m (x(k) - x(k-1)) converges

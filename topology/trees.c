@@ -50,8 +50,8 @@ const struct topology topology_tree = {
  * with peer i renumbered as n - 1 - i (n even) or i - 1 (n odd). The leaves of the second tree are
  * inner nodes of the first, except 0. ---- */
 
-/* Returns the parent of peer i > 0 in the first of the two trees, for n peers. If the computed
- * parent has a number of n or more, no such peer exists. Its next ancestor that exists is then
+/* Returns the parent of peer i > 0 in the first of the two trees, for n peers. If the parent in a
+ * tree of unlimited size is n or more, no such peer exists, and its next ancestor below n is
  * returned. */
 static uint32_t above(uint32_t i, uint32_t n)
 {
@@ -60,8 +60,8 @@ static uint32_t above(uint32_t i, uint32_t n)
     return up < n ? (uint32_t)up : left;
 }
 
-/* The second tree has the shape of the first, with other peers. Returns the peer at the place that
- * peer i has in the first tree. */
+/* Returns the peer of the second tree that is in the place of peer i of the first tree. Both trees
+ * have the same shape. */
 static uint32_t second(uint32_t i, uint32_t n)
 {
     return n % 2 == 0 ? n - 1 - i : (i + 1) % n;
