@@ -24,8 +24,8 @@ static void skip_spaces(struct cells *c)
         c->p++;
 }
 
-/* Returns whether the line ends at the read position p. A line ends with a newline, with a carriage
- * return and a newline, or with the file. */
+/* Returns whether the line ends at the read position p. A line ends at a newline, at a carriage
+ * return before a newline, or at the end of the file. */
 static bool at_line_end(const struct cells *c)
 {
     size_t left = (size_t)(c->end - c->p);
@@ -148,8 +148,8 @@ bool cells_is(const struct cells_cell *cell, const uint8_t *text, size_t n)
     return n_own == (n < sizeof own ? n : sizeof own) && memcmp(own, text, n_own) == 0;
 }
 
-/* A text is a word if notation_look() says so. Digits and separators that form no number in any
- * notation are no word, so the result is true for them, as for a number. */
+/* A cell of digits and separators that is no number in any notation is not a word either, so the
+ * result is true for such a cell, as for a number. */
 bool cells_number(const struct cells_cell *cell)
 {
     double v;
@@ -195,9 +195,9 @@ bool cells_find(struct cells *c, size_t column, uint8_t byte, struct cells_cell 
     return false;
 }
 
-/* Returns true if, with this separator, all commas are decimal marks: in the next records, each
- * comma is inside a cell that is a number. Commas in the first record are ignored: the record may
- * be a header, and a column's name may contain a comma. */
+/* Returns true if all commas are decimal marks when `separator` stands between cells: in the next
+ * records, each comma is inside a cell that is a number. Commas in the first record are ignored:
+ * the record may be a header, and a column's name may contain a comma. */
 static bool commas_in_numbers(struct cells c, uint8_t separator)
 {
     size_t n_records = 0, n_numbers = 0;

@@ -12,7 +12,9 @@
 #include "nn/data/lines.h"
 
 enum {
-    CELLS_NAME_MAX = 256 /* Bytes of a column's name that are compared. */
+    /* Number of bytes of a column's name that are compared. The rest of a longer name is
+     * ignored. */
+    CELLS_NAME_MAX = 256
 };
 
 /* Read position in a table: the first byte of a record or of a cell. The caller can read ahead with

@@ -1,5 +1,6 @@
-/* nn/data/column_statistics.c -- pools the column statistics of several peers, compares two of
- * them, and writes the kind (text that describes the data) that follows. */
+/* nn/data/column_statistics.c -- pools the column statistics of several peers, compares the
+ * statistics of two peers, and writes the kind (text that describes the data) for pooled
+ * statistics. */
 #include "nn/data/column_statistics.h"
 
 #include <assert.h>
@@ -220,7 +221,8 @@ int column_statistics_reorder(struct column_statistics *m, const struct schema *
     for (uint32_t i = 0; i < to->n && err == 0; i++) {
         at[i] = m->columns.at[place[i]];
         of[i] = m->of[place[i]];
-        m->columns.at[place[i]].category = NULL; /* at[i] now owns the list of categories. */
+        /* The list of categories belongs to the copy at[i] from now on, so m must not free it. */
+        m->columns.at[place[i]].category = NULL;
     }
     if (err < 0) {
         free(at);

@@ -35,8 +35,8 @@
 #include "nn/data/schema.h"
 
 enum {
-    /* Largest size of the encoded statistics, in bytes. The columns of a wider table do not fit
-     * into a run description either. */
+    /* Largest size of the encoded statistics, in bytes. A table with more columns is also too wide
+     * for a run description. */
     COLUMN_STATISTICS_BYTES_MAX = 24 * 1024,
     COLUMN_STATISTICS_COLUMNS_MAX = COLUMNS_TEXT_MAX / 2,
     COLUMN_STATISTICS_WEIGHT = 64,
@@ -81,7 +81,7 @@ void column_statistics_close(struct column_statistics *m);
 double column_statistics_apart(const struct column_moments *of, size_t n, size_t *low,
                                size_t *high);
 
-/* Computes from the moments the means and scales in m->columns, and if no scale was requested,
+/* Computes the means and scales in m->columns from the moments. If no scale was requested, also
  * decides whether the columns are scaled. */
 void column_statistics_settle(struct column_statistics *m);
 

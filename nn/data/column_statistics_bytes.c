@@ -22,13 +22,14 @@
 #include <string.h>
 
 enum {
-    VERSION = 2,            /* First byte of encoded statistics whose columns have no names. */
-    VERSION_NAMED = 3,      /* First byte if the columns have names. */
-    CATEGORY_END = 1 << 18, /* Greater than the hash of every category (columns_cells.c). */
+    VERSION = 2,       /* First byte of encoded statistics whose columns have no names. */
+    VERSION_NAMED = 3, /* First byte of encoded statistics whose columns have names. */
+    /* A number greater than the hash of every category (columns_cells.c). */
+    CATEGORY_END = 1 << 18,
     HASHED = COLUMN_CATEGORIES + 1
 };
 
-/* Relative tolerance of checks, because sums are rounded. */
+/* Relative tolerance when received statistics are checked, because their sums were rounded. */
 #define SLACK 1e-9
 
 /* ---- Out. ---- */
@@ -224,8 +225,8 @@ static void get_list(struct in *in, struct kind_rows *k)
            "column statistics with an invalid list of labels");
 }
 
-/* Parses the head of a message into m, *n_columns and *label. Returns what the head says about
- * labels and classes, as the fields of struct kind_rows that describe them. */
+/* Parses the head of a message into m, *n_columns and *label. Returns the number of classes and the
+ * description of the labels in a struct kind_rows. */
 static struct kind_rows get_head(struct in *in, struct column_statistics *m, uint32_t *n_columns,
                                  uint32_t *label)
 {

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LETTERS = 3 }; /* Letters of base64 that encode one category. */
+enum { LETTERS = 3 }; /* Number of base64 letters that encode the hash of one category. */
 
 /* If the standard deviation is at most this fraction of the mean, all numbers of the column count
  * as equal, because the rounding of doubles alone can cause such a deviation. */
@@ -109,7 +109,8 @@ void columns_round(double *mean, double *deviation)
     char text[64];
     snprintf(text, sizeof text, "%.1e", *deviation);
     *deviation = strtod(text, NULL);
-    /* Decimal place of the last of the two digits of the deviation. */
+    /* Decimal place of the second of the deviation's two digits. The mean is rounded to the same
+     * place. */
     int last = atoi(strchr(text, 'e') + 1) - 1;
     snprintf(text, sizeof text, "%.0e", *mean);
     int digits = atoi(strchr(text, 'e') + 1) - last;
@@ -137,7 +138,7 @@ static double shortest(double v)
 
 /* Computes mean and scale of one column from its moments. If all numbers are equal, their inputs
  * become 0. Other peers may have different numbers in this column, so the scale is still chosen
- * such that these do not dominate the other columns. */
+ * such that the other peers' numbers do not dominate the other columns. */
 static void settle_scale(struct column *c, enum columns_scale scale, const struct column_moments *s)
 {
     double deviation = s->n > 0 ? sqrt(s->m2 / s->n) : 0;

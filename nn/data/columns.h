@@ -36,7 +36,8 @@
 #include <stdint.h>
 
 enum {
-    /* Largest number of columns. Wider tables have numbers only, not scaled. */
+    /* Largest number of columns of a table that may have categories or scales. A wider table must
+     * contain numbers only, which are not scaled. */
     COLUMNS_MAX_N = 16384,
     /* Largest number of categories that get one input each. In a column with more, a hash selects
      * the input. */
@@ -52,10 +53,10 @@ enum {
 
 #define COLUMNS_FAR 1e6 /* Largest magnitude of a scaled value. Larger values are clamped. */
 
-/* The divisor of the numbers of a column. With COLUMNS_SCALE_STANDARD, the mean is subtracted
- * first. */
+/* Choice of the divisor of a column's numbers. With COLUMNS_SCALE_STANDARD, the mean is subtracted
+ * before the division. */
 enum columns_scale {
-    COLUMNS_SCALE_AUTO,     /* No scale was requested: the format's default applies. */
+    COLUMNS_SCALE_AUTO,     /* No scale was requested: the default of the file format applies. */
     COLUMNS_SCALE_NONE,     /* The divisor is 1. */
     COLUMNS_SCALE_STANDARD, /* The divisor is the standard deviation. */
     COLUMNS_SCALE_MAX,      /* The divisor is the largest magnitude. */
@@ -73,15 +74,19 @@ struct column
      * follows, the column is treated as numbers. */
     enum column_form form;
     double mean, scale; /* Mean and divisor of the column's numbers. */
-    bool hashed; /* True: more than COLUMNS_CATEGORIES_MAX categories, so `category` is empty. */
+    /* True: the column has more than COLUMNS_CATEGORIES_MAX categories, so `category` is empty. */
+    bool hashed;
     uint32_t n_categories; /* Length of `category`. */
     uint32_t *category;    /* Hashes of the categories, ascending. Owned. */
     size_t n_gaps;         /* Number of gaps (missing values) in the files that were read. */
     size_t n_unknown;      /* Number of cells whose category is not in `category`. */
 
     /* Notation of the column's numbers (nn/data/notation.h). */
-    uint32_t ruled_out; /* Notations in which at least one cell cannot be read. */
-    /* Notations in which the cells are read, all with the same decimal mark. 0: plain numbers. */
+    /* Notations (nn/data/notation.h) in which at least one cell of the column is not a number, as a
+     * bit mask. */
+    uint32_t ruled_out;
+    /* Notations in which the numbers of the column are read, as a bit mask. All have the same
+     * decimal mark. 0: plain numbers. */
     uint32_t reading;
     bool point_seen, comma_seen;  /* Whether any cell has a point or a comma. */
     bool has_numbers;             /* True: a number was found in the column, so `unit` is known. */
@@ -91,10 +96,10 @@ struct column
      * keep their precision. For COLUMNS_SCALE_STANDARD, `offset` is the mean of all cells read, or
      * the mean in the kind. Otherwise `offset` is 0. */
     double offset;
-    /* Value that `offset` gets if the commas in the column's numbers turn out to be decimal
+    /* Value that `offset` gets if the commas in the column's numbers are found to be decimal
      * marks. */
     double comma_offset;
-    size_t n_numbers; /* Number of cells that `offset` is the mean of. */
+    size_t n_numbers; /* Number of cells whose mean is `offset`. */
     bool constant;    /* True: all numbers of the training set are equal. */
     /* Cells of the current set (training or held-out): n_set[0] counts cells with an unknown
      * category, n_set[1] cells with a known category. */
@@ -137,7 +142,7 @@ enum columns_cell {
     COLUMNS_WRITTEN, /* A number that only nn/data/notation.h can read, such as "1,957". */
     COLUMNS_WORD,
     COLUMNS_DATE,
-    COLUMNS_BROKEN /* Digits, separators and signs that do not form a number. */
+    COLUMNS_BROKEN /* The text has only digits, separators and signs, but is not a number. */
 };
 enum columns_cell columns_look(const uint8_t *p, size_t n);
 
@@ -158,8 +163,8 @@ void columns_end_set(struct columns *c);
 size_t columns_read_as(struct columns *c, uint8_t separator);
 
 /* Returns the float that a row of the data set stores for a recorded cell. A number is stored minus
- * the column's offset, and a gap among numbers as NAN. A category is stored as 1 + its index, and a
- * gap among categories as 0. */
+ * the column's offset, and a gap in a column of numbers as NAN. A category is stored as 1 + its
+ * index, and a gap in a column of categories as 0. */
 float columns_code(const struct columns *c, size_t i, const uint8_t *p, size_t n);
 
 /* Returns the number of model inputs of all columns. */

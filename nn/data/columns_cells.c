@@ -70,7 +70,8 @@ static bool is_day(const uint8_t *p, const uint8_t *end)
            && (p == end || *p == ' ' || *p == 'T' || *p == ',');
 }
 
-/* Implements columns_look(). Sets *v for a plain number, or *w for a number in another notation. */
+/* Finds out the type of a cell's text, for columns_look(). Sets *v for a plain number, or *w for a
+ * number in another notation. */
 static enum columns_cell look(const uint8_t *p, size_t n, double *v, struct notation_number *w)
 {
     if (number_is(p, n, v))

@@ -62,7 +62,8 @@ static int explain(const struct table *t, const struct cells *c, size_t column, 
  * is set) stores the label's class. */
 static int read_label(struct table *t, const struct cells *c, const struct cells_cell *cell)
 {
-    /* One byte more than the longest name, so that a name that is too long is noticed. */
+    /* Buffer for a label, one byte longer than the longest name, so that a name that is too long is
+     * noticed. */
     uint8_t text[LABELS_NAME_MAX + 1];
     const uint8_t *p = cell->p;
     size_t n = cell->n;
@@ -99,8 +100,8 @@ static void say_column(const struct table *t, size_t column, char where[QUOTE_SH
              named ? quote_bytes(cell.p, cell.n).text : "", named ? ")" : "");
 }
 
-/* Converts a cell of a table without struct columns to a number, divided by kind->divide. Returns
- * 0, or -EINVAL with the expected text in `wanted`. */
+/* Converts a cell to a number and divides it by kind->divide. Used for a table of numbers only,
+ * which has no struct columns. Returns 0, or -EINVAL with the expected text in `wanted`. */
 static int plain_value(const struct table *t, const struct cells_cell *cell, float *x,
                        char wanted[NUMBER_WANTED_MAX])
 {
@@ -112,9 +113,9 @@ static int plain_value(const struct table *t, const struct cells_cell *cell, flo
     return number_to_float(v, t->kind->divide, x) ? 0 : -EINVAL;
 }
 
-/* Used for a table without struct columns: its numbers must have decimal points. Sets t->point_seen
- * if the cell can only be read with a decimal point. If the point may also separate thousands,
- * stores the first such cell in t->unclear. */
+/* Records how points are used in a table of numbers only, which has no struct columns: its numbers
+ * must have decimal points. Sets t->point_seen if the cell can only be read with a decimal point.
+ * If the point may also separate thousands, stores the first such cell in t->unclear. */
 static void note_point(struct table *t, const struct cells *c, const struct cells_cell *cell,
                        size_t column)
 {
@@ -329,8 +330,8 @@ static int settle_numbers(struct table *t, const struct sheet *sheets)
     uint8_t separator = sheets[0].rows.separator;
     for (size_t i = 1; i < t->r->n_paths; i++)
         if (sheets[i].rows.separator != separator)
-            /* The files have different separators, which 0 means. columns_read_as() then does not
-             * use the separator to decide whether commas are decimal marks. */
+            /* The separator 0 means that the files have different separators. columns_read_as()
+             * then does not use the separator to decide whether commas are decimal marks. */
             separator = 0;
     size_t open = columns_read_as(t->columns, separator);
     if (open == t->columns->n)

@@ -14,8 +14,8 @@
 #include <string.h>
 
 enum {
-    /* Number of records after the first one in which its words are searched for, to recognise a
-     * header. */
+    /* To recognise a header, the words of the first record are searched for in this number of later
+     * records. */
     HEADER_RECORDS = 64
 };
 
@@ -80,12 +80,11 @@ static int has_known_word(const struct table *t, struct cells c, bool *known)
 }
 
 /* Sets *header to true if the record at c looks like a header: a column of values has a name, and
- * no cell is a number.
- *
- * A record with a number is a row, so a row with a missing cell is refused and not dropped as a
- * header. A name in the label's column decides nothing, because labels may be names. In a table of
- * words, rows have no numbers either. There, the record is a row if one of its words is known or
- * occurs again in later records. Then the first records of later files are rows, too. */
+ * no cell is a number. A record with a number is a row, so a row with a missing cell is refused and
+ * not dropped as a header. A name in the label's column decides nothing, because labels may be
+ * names. In a table of words, rows have no numbers either. There, the record is a row if one of its
+ * words is known or occurs again in later records. In that case, the first records of later files
+ * are rows, too. */
 static int looks_header(struct table *t, struct cells c, bool *header)
 {
     const struct cells begin = c;
@@ -150,7 +149,7 @@ static int read_cells(const struct table *t, struct cells c, struct schema_names
     return err;
 }
 
-/* Reads names as read_cells() does, but refuses two equal names. */
+/* Reads the column names of a header. Refuses a header with two equal names. */
 static int read_names(const struct table *t, struct cells c, struct schema_names *names)
 {
     bool twice = false;

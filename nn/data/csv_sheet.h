@@ -78,7 +78,7 @@ void csv_sheet_close(struct sheet *sheet);
 /* Makes `sheet` the file whose rows are read next. */
 void csv_sheet_use(struct table *t, const struct sheet *sheet);
 
-/* Returns the index of a column among the values of a row. The column must not be the label's. */
+/* Returns the index of a column's value in a stored row. The column must not be the label's. */
 size_t csv_sheet_place(const struct table *t, size_t column);
 
 /* Writes the error message for a record with the wrong number of cells. Returns -EINVAL. */

@@ -52,8 +52,8 @@ static int parse_spec(struct data_spec *s, const char *spec, char error[DATA_ERR
 }
 
 /* Checks that the data of the spec can have the kind of the run, `wanted`, such as "csv/64x10/0".
- * Sets `kind`, which the readers must follow, to `wanted` if it says more than the spec, else to
- * the kind in the spec. */
+ * Sets `kind`, which the readers must follow, to `wanted` if `wanted` says more than the spec, else
+ * to the kind in the spec. */
 static int check_kind(const struct data_spec *s, const char *spec, const char *wanted,
                       char kind[DATA_KIND_MAX], char error[DATA_ERROR_MAX])
 {
@@ -112,7 +112,7 @@ static void join_labels(struct dataset *train, const struct dataset *test)
 }
 
 /* Decides which samples evaluate a trained model, if the spec names no held-out files. The choice
- * depends on whether these are the files on which the model was trained. */
+ * depends on whether the model was trained on the files of the spec. */
 static void hold_out_of(struct data *d, const struct data_trained *trained)
 {
     if (trained->hash != d->hash)

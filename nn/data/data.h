@@ -51,15 +51,16 @@
 #include "nn/data/sniff.h"
 #include "nn/data/spec.h"
 
-/* Source of the held-out samples. With DATA_HELD_DRAWN and DATA_HELD_FILES a model is never trained
- * on these samples. With DATA_HELD_SHARE it is not, if its training held out the same share of the
+/* Source of the held-out samples. A model is never trained on samples from DATA_HELD_DRAWN and
+ * DATA_HELD_FILES. For DATA_HELD_SHARE this is true if the training held out the same share of the
  * same files. */
 enum data_held_out {
     DATA_HELD_DRAWN, /* Generated glyphs, different from those for training. */
     DATA_HELD_FILES, /* Files recognised by their names, or named by test=. */
     DATA_HELD_SHARE, /* A share of the files' samples (nn/data/split.h). */
     DATA_HELD_OTHER, /* All samples of files that are not the model's training files. */
-    DATA_HELD_NONE   /* All samples of the model's training files: its training held out none. */
+    /* All samples of the model's training files, because the training held out no sample. */
+    DATA_HELD_NONE
 };
 
 /* Training files of a model. */
@@ -75,7 +76,8 @@ struct data
 {
     struct dataset train, test;
     enum data_held_out held_out;
-    double share; /* Share of the samples that DATA_HELD_SHARE holds out; 0 otherwise. */
+    /* Share of the samples that is held out, if the source is DATA_HELD_SHARE. Otherwise 0. */
+    double share;
     /* Sum of the hashes of the training files (struct file_progress), including the samples that
      * are later held out of them. 0: there are no files, because the samples are drawn. */
     uint64_t hash;

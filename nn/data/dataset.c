@@ -54,7 +54,8 @@ static bool take_room(struct dataset *d, size_t n, size_t entries)
     case DATA_ROWS:
         d->stride = entries > 0 ? entries : dim;
         return (d->rows = room(n, d->stride * sizeof *d->rows)) != NULL;
-    case DATA_TEXT: /* One byte more: it is the label of the last sample's last byte. */
+    /* A text has one byte more than its samples: the label of the last sample's last byte. */
+    case DATA_TEXT:
         return n < SIZE_MAX / 2 / dim && (d->text = room(n * dim + 1, 1)) != NULL;
     case DATA_SPARSE:
         d->start = room(n + 1, sizeof *d->start);

@@ -50,7 +50,7 @@ struct dataset
     float value[DATA_CHANNELS_MAX][256];
 
     float *rows; /* DATA_ROWS: n rows of `stride` floats. */
-    /* Floats of a stored row. This is the number of model inputs, unless categories are stored as
+    /* Number of floats of a stored row: the number of model inputs, unless categories are stored as
      * one number each (nn/data/columns.h). */
     size_t stride;
     /* The columns, owned, if some of them hold categories. dataset_sample() needs them to write the

@@ -8,7 +8,8 @@
 
 enum {
     REPLACEMENT = 0xfffd, /* Character that replaces an unpaired UTF-16 surrogate. */
-    PROBE = 64            /* Bytes inspected to recognise UTF-16 without a byte order mark. */
+    /* Number of bytes that are inspected to recognise UTF-16 without a byte order mark. */
+    PROBE = 64
 };
 
 const char *const encoding_name[ENCODINGS] = {

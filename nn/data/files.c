@@ -41,7 +41,8 @@ static char lower(char c)
 static bool is_word(const char *p, size_t n, const char *word)
 {
     size_t i = 0;
-    while (i < n && lower(p[i]) == word[i]) /* Stops at the NUL of a shorter `word`. */
+    /* The NUL of a `word` that is shorter than p[0..n) ends the loop. */
+    while (i < n && lower(p[i]) == word[i])
         i++;
     return i == n && word[n] == '\0';
 }
@@ -222,9 +223,8 @@ static bool keep_images(const char *name, void *arg)
     return idx_names_images(name);
 }
 
-/* Returns whether a file belongs to a list. *arg true: the list of the files whose names say that
- * they are held out. False: the list of all other files. So each file is in exactly one of the two
- * lists. */
+/* Returns whether a file belongs to the list that *arg selects. True: the files whose names say
+ * that they are held out. False: all other files. */
 static bool keep_held_out(const char *name, void *arg)
 {
     return files_held_out(name) == *(bool *)arg;
@@ -348,8 +348,8 @@ int files_partner(const char *path, char found[DATA_SPEC_MAX], char error[DATA_E
     return -ENOENT;
 }
 
-/* Inserts the file of labels that belongs to each file of images into the list `images`, after that
- * file. */
+/* Inserts into the list `images`, after each file of images, the file of labels that belongs to
+ * it. */
 static int pair_up(struct files *images, char error[DATA_ERROR_MAX])
 {
     struct files pairs = {0};

@@ -33,7 +33,8 @@
 #include "nn/data/spec.h"
 
 enum {
-    FILES_HEAD = 64 * 1024 /* Bytes at the beginning of a file that are inspected. */
+    /* Number of bytes at the beginning of a file that are inspected to recognise its format. */
+    FILES_HEAD = 64 * 1024
 };
 
 struct files

@@ -136,9 +136,11 @@ static const struct range pen = {.7f, 1.6f};    /* Half the width of the lines, 
 static const struct range ink = {.45f, 1.f};    /* Grey of the glyph, 0 to 1. */
 static const struct range paper = {0.f, .15f};  /* Grey of the background, 0 to 1. */
 static const struct range grain = {.03f, .13f}; /* Standard deviation of the noise. */
-/* Grey of a distractor line, as a fraction of the glyph's. */
+/* Grey of a distractor (a short line that is no part of the glyph), as a fraction of the glyph's
+ * grey. */
 static const struct range faint = {.2f, .65f};
-static const struct range length = {3.f, 8.f}; /* Length of a distractor line, in pixels. */
+/* Length of a distractor (a short line that is no part of the glyph), in pixels. */
+static const struct range length = {3.f, 8.f};
 
 static float draw(struct rng *r, struct range range)
 {
@@ -193,7 +195,8 @@ static void warp_draw(struct warp *w, struct rng *r)
     float c = cosine(turns), s = sine(turns);
     float sx = draw(r, size_x), sy = sx * draw(r, aspect), k = draw(r, shear);
     if (sy > 10.5f)
-        sy = 10.5f; /* A higher glyph would not fit into the image. */
+        /* The height is limited, because a higher glyph would not fit into the image. */
+        sy = 10.5f;
     w->xx = c * sx;
     w->xy = (c * k - s) * sy;
     w->yx = s * sx;
@@ -238,7 +241,7 @@ static int chain(const struct stroke *s, struct rng *r, struct point out[POINTS_
         p[i].x = s->p[i].x + draw(r, tremor);
         p[i].y = s->p[i].y + draw(r, tremor);
     }
-    /* Straight lines are divided into segments, too, so that the warp can bend them. */
+    /* Straight lines are divided into segments, too, so that the distortion can bend them. */
     bool loop = s->join == LOOP;
     int spans = loop ? s->n : s->n - 1, n = 0;
     for (int i = 0; i < spans; i++) {

@@ -8,10 +8,12 @@
 size_t image_set_most(const struct dataset *d)
 {
     uint64_t n = IMAGE_SET_BYTES_MAX / dataset_dim(d);
-    return n < UINT32_MAX ? (size_t)n : UINT32_MAX - 1; /* Samples are numbered in 32 bits. */
+    /* Sample numbers have 32 bits, which limits the number of images. */
+    return n < UINT32_MAX ? (size_t)n : UINT32_MAX - 1;
 }
 
-/* The result is at least 1: sides are limited, so an image is smaller than IMAGE_SET_STEP. */
+/* The result is at least 1, because the limits of height and width keep an image smaller than
+ * IMAGE_SET_STEP. */
 size_t image_set_step(const struct dataset *d)
 {
     return IMAGE_SET_STEP / dataset_dim(d);

@@ -12,7 +12,7 @@
 #define IMAGE_SET_BYTES_MAX (UINT64_C(8) << 30) /* Largest size of the pixels of a set, in bytes. */
 
 enum {
-    IMAGE_SET_STEP = 4 << 20 /* Bytes of pixels read at a time. */
+    IMAGE_SET_STEP = 4 << 20 /* Number of pixel bytes that are read at a time. */
 };
 
 struct image_set

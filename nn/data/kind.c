@@ -101,8 +101,8 @@ static const char *parse_scheme(const char *p, struct kind_rows *k)
     return NULL;
 }
 
-/* A divisor of pixels as a kind shows it: the shortest text that is read back as the same
- * number. */
+/* Text of the divisor of all values in a kind: the shortest decimal number that is read back as the
+ * same double. */
 struct divide_text
 {
     char text[32];
@@ -383,8 +383,8 @@ bool data_kind_fixed(const char *kind)
     return data_shape(kind, &s) == 0;
 }
 
-/* Returns the family as which a kind is compared with another kind. The files of MNIST are IDX
- * files, so MNIST counts as idx if the other kind is open (such as "idx"). */
+/* Returns the family that counts when a kind is compared with another kind. The files of MNIST are
+ * IDX files, so MNIST counts as idx if the other kind is open (such as "idx"). */
 static const struct kind_family *format_of(const struct kind_family *f, bool open_beside)
 {
     return f == &kind_families[KIND_MNIST] && open_beside ? &kind_families[KIND_IDX] : f;

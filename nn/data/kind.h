@@ -30,7 +30,7 @@ enum {
      * NUL. */
     KIND_BASE_MAX = 64,
     KIND_NAMES_MAX = 25, /* Size of the text "/columns-HASH" in bytes, with the NUL. */
-    /* Bytes of the longest kind, with the NUL. */
+    /* Size of the longest kind in bytes, with the NUL. */
     DATA_KIND_MAX = KIND_BASE_MAX + LABEL_SET_MAX + KIND_NAMES_MAX + 16 + COLUMNS_TEXT_MAX
 };
 
@@ -51,7 +51,8 @@ enum kind_name {
 struct kind_family
 {
     const char *name;
-    /* n_classes is 0 if the shape follows from the text after the family's name. */
+    /* Shape of the samples of this family. n_classes is 0 if each kind of the family has its own
+     * shape, which follows from the text after the family's name. */
     struct data_shape shape;
     /* Mean and deviation of pixel / 255 for each channel. Images only. A kind such as
      * "idx/1x28x28/10/0.2860~0.3530" has its own values: see kind_normalisation(). */
@@ -123,8 +124,8 @@ struct kind_rows
  * family. */
 bool kind_rows_parse(const char *kind, const char *family, struct kind_rows *k);
 
-/* A kind as messages show it: shorter, without the text of the columns and without the hash and
- * tags of the columns' names. */
+/* Short form of a kind for messages, without the text of the columns and without the hash and tags
+ * of the columns' names. */
 struct kind_brief
 {
     char text[128];

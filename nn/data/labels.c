@@ -156,8 +156,9 @@ static bool has(const struct labels *l, int v)
     return l->seen[v + 1];
 }
 
-/* Records a whole number while the scheme is open. -1 is accepted only together with +1. A set of
- * -1, 0 and 1 is therefore refused, and not trained with only two of its classes. */
+/* Records a label that is a whole number, before the scheme of the labels is determined. -1 is
+ * accepted only together with +1. A set of -1, 0 and 1 is therefore refused, and not trained with
+ * only two of its classes. */
 static int note_whole(struct labels *l, int v, char expected[LABELS_WHY_MAX])
 {
     bool pm = v == -1 || v == 1;
@@ -253,9 +254,10 @@ static int settle_open(struct labels *l, char why[LABELS_WHY_MAX])
     l->n_classes = l->n_names > 0           ? l->n_names
                    : l->scheme == LABELS_PM ? 2
                                             : (uint32_t)high + has(l, 0);
-    /* The schemes ZERO and ONE make every whole number up to the largest label a class. If some of
-     * these numbers are no label of any row, the scheme LIST is used instead, which lists the
-     * labels that occur. If the text of the list is too long for a kind, ZERO or ONE is kept. */
+    /* With the schemes ZERO and ONE (labels from 0, labels from 1), every whole number up to the
+     * largest label is a class. If some of these numbers are no label of any row, the scheme LIST
+     * is used instead, which lists the labels that occur. If the text of the list is too long for a
+     * kind, ZERO or ONE is kept. */
     if ((l->scheme == LABELS_ZERO || l->scheme == LABELS_ONE) && l->n_seen < l->n_classes) {
         struct label_set set;
         memcpy(set.has, l->seen + 1, sizeof set.has);
@@ -369,7 +371,7 @@ static bool is_counted(enum labels_scheme s)
     return s == LABELS_ZERO || s == LABELS_ONE || s == LABELS_LIST;
 }
 
-/* Returns the label of a class. The scheme of the labels is ZERO, ONE or LIST: labels are
+/* Returns the label of a class. Only for the schemes ZERO, ONE and LIST, in which labels are
  * numbers. */
 static uint32_t label_of(const struct kind_rows *k, uint32_t class)
 {

@@ -28,8 +28,8 @@
 #include "nn/data/kind.h"
 
 enum {
-    LABELS_NAME_MAX = 128, /* Longest name, in bytes. */
-    LABELS_WHY_MAX = 256   /* Bytes of a partial error message, with the NUL. */
+    LABELS_NAME_MAX = 128, /* Length of the longest name of a class, in bytes. */
+    LABELS_WHY_MAX = 256   /* Size of a partial error message in bytes, with the NUL. */
 };
 
 struct labels; /* The labels that were recorded for one set of rows. Opaque. */

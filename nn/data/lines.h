@@ -40,9 +40,9 @@ __attribute__((warn_unused_result)) int lines_normalise(struct lines_file *files
                                                         bool any, const char **encoding,
                                                         char error[DATA_ERROR_MAX]);
 
-/* Converts the beginning p[0..*n) of a file as lines_normalise() does, but keeps bytes that are not
- * UTF-8. For detection of the format. If nothing has to change, returns p. Otherwise returns *copy
- * and changes *n. The caller frees *copy in both cases. */
+/* Converts the beginning p[0..*n) of a file to UTF-8 with newlines as line ends, but keeps bytes
+ * that are not UTF-8. Used to detect the format of the file. If nothing has to change, returns p.
+ * Otherwise returns *copy and changes *n. The caller frees *copy in both cases. */
 const uint8_t *lines_look(const uint8_t *p, size_t *n, uint8_t **copy);
 
 /* Position of a reader in a file, for error messages. */
@@ -65,9 +65,9 @@ __attribute__((warn_unused_result)) int lines_kind(const struct reader *r, const
                                                    const char *path, struct kind_rows *kind,
                                                    char error[DATA_ERROR_MAX]);
 
-/* Called after a reader's first pass, which has counted the rows. Calls labels_settle(), and puts
- * the file's name before an error message of it. `l` NULL: the rows have no labels. Also refuses
- * more rows than a data set may have. Returns 0, -EINVAL or -ENOMEM. */
+/* Called after a reader's first pass, which has counted the rows. Calls labels_settle(); if this
+ * fails, puts the file's name before the error message. `l` NULL: the rows have no labels. Also
+ * refuses more rows than a data set may have. Returns 0, -EINVAL or -ENOMEM. */
 __attribute__((warn_unused_result)) int lines_settle(struct labels *l, struct kind_rows *kind,
                                                      size_t n_rows, const struct lines_spot *spot);
 

@@ -160,9 +160,9 @@ static bool reads(const char *body, char mark, char group)
     for (size_t i = 0; i < n; i++)
         n_digits += digit(body[i]);
     if (body[n] != '\0')
-        /* A number with an exponent has no thousands separators. The decimal mark does not occur in
-         * body[0..whole), so passing the mark as the separator makes grouped() accept digits
-         * only. */
+        /* A number with an exponent must have only digits before its decimal mark. grouped() with
+         * the decimal mark as separator checks this, because the mark does not occur in
+         * body[0..whole). */
         group = mark;
     return n_digits > 0 && (whole == 0 || grouped(body, whole, group));
 }

@@ -40,14 +40,15 @@ enum notation_look {
 struct notation_number
 {
     uint32_t notations; /* Notations in which the number can be read, as bits. */
-    /* minus: the number is negative. point, comma: the digits contain one. */
+    /* minus: the number is negative. point, comma: the number contains a point or a comma. */
     bool minus, point, comma;
     /* The digits of the number, without sign and unit, with all separators in ASCII. */
     char digits[NUMBER_MAX + 1];
     char unit[NOTATION_UNIT_MAX]; /* Unit of the number. "": none. */
 };
 
-/* Parses p[0..n). *w is complete only if the result is NOTATION_NUMBER. */
+/* Parses the text p[0..n) of a cell as a number. All fields of *w are set only if the result is
+ * NOTATION_NUMBER. */
 enum notation_look notation_look(const uint8_t *p, size_t n, struct notation_number *w);
 
 /* Returns the value of the number w, read in any of `notations`. These bits must all be in

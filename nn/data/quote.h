@@ -19,7 +19,7 @@ struct quote
 /* Returns the quoted text of n bytes. For n = 0 the text is the word nothing, without quotes. */
 struct quote quote_bytes(const uint8_t *bytes, size_t n);
 
-/* Returns the quoted text of a string, as quote_bytes() does. */
+/* Returns the quoted text of a string that ends with a NUL. */
 struct quote quote_string(const char *text);
 
 #endif

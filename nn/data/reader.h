@@ -39,8 +39,8 @@ struct reader
      * must then have all of its names, because the kind has only their hash. */
     const struct labels *names;
     /* csv: types of the columns. All zero: the reader detects the types and stores them here.
-     * Settled: the stored types, from the training set or from a kind, apply. NULL: all columns are
-     * numbers without gaps. */
+     * Settled: these types, which come from the training set or from a kind, apply. NULL: all
+     * columns are numbers without gaps. */
     struct columns *columns;
     /* csv, libsvm: true if labels that are in the files but not in `kind` are added to the kind
      * (labels_more()). */

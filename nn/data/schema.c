@@ -197,8 +197,8 @@ static uint64_t tag_hash(const char *tag)
     return h << (64 - TAG_BITS);
 }
 
-/* Returns the column with this tag, or NOT_THERE if the number of columns with this tag is not
- * one. */
+/* Returns the only column whose name has this tag (short hash of a name). NOT_THERE: no column or
+ * several columns have it. */
 static size_t find_tag(const struct schema_names *l, const struct key *key, const char *tag)
 {
     uint64_t least = tag_hash(tag), most = least | (UINT64_MAX >> TAG_BITS);
@@ -431,8 +431,8 @@ static void match_order(const struct match *m, size_t label)
 }
 
 /* Checks that the column names found in the header, put into the schema's order, have the schema's
- * hash. Then the schema takes these names. Exception: if the schema has a label and these rows have
- * none, the schema does not take the names. */
+ * hash. If so, the schema takes these names. Exception: if the schema has a label and these rows
+ * have none, the schema does not take the names. */
 static int learn(struct schema *s, const struct match *m, size_t n, size_t label)
 {
     struct schema learnt = {0};
@@ -510,8 +510,8 @@ static size_t find_left(const struct match *m, size_t n)
 }
 
 /* Matches a header to a schema that has only a hash of the column names, so the label's column
- * cannot be found by its name. If the rows have labels, the column is the one that label= names, or
- * else the last one. */
+ * cannot be found by its name. If the rows have labels, the label's column is the one that label=
+ * names, or else the last one. */
 static int match_hash(struct schema *s, struct match *m, const struct schema_ask *ask,
                       struct schema_found *f)
 {

@@ -62,8 +62,8 @@ struct schema_ask
 {
     size_t label;  /* Column that label= requests. SIZE_MAX: label= is not given. */
     bool labelled; /* True: rows must have a label. */
-    /* True: a label in the table is not read. If `labelled` and `bare` are both false, the header
-     * decides whether there is a label. */
+    /* True: the label is not read, even if the table has one. If `labelled` and `bare` are both
+     * false, the header decides whether there is a label. */
     bool bare;
 };
 

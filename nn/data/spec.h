@@ -13,7 +13,7 @@
 #include "nn/data/dataset.h"
 
 enum {
-    DATA_SPEC_MAX = 4096 /* Bytes of the longest spec, with the NUL. */
+    DATA_SPEC_MAX = 4096 /* Size of the longest spec in bytes, with the NUL. */
 };
 
 struct data_format;
@@ -23,13 +23,15 @@ struct data_spec
 {
     /* Format that KIND names. NULL: the spec is a PATH without KIND. */
     const struct data_format *format;
-    const char *path;         /* PATH. NULL: none ("glyphs"). */
+    const char *path;         /* PATH of the spec. NULL: the spec is "glyphs", which has no PATH. */
     uint32_t given;           /* Keys in the spec, as bits of enum data_key (nn/data/format.h). */
     const char *test, *label; /* Values of the keys test= and label=. NULL: not given. */
     const char *header;       /* Value of the key header=. "auto": not given. */
-    double holdout, validate, divide; /* Values of these three keys. 0, 0 and 1: not given. */
-    uint32_t features, context;       /* Values of these two keys. 0 and 128: not given. */
-    enum columns_scale scale;         /* Value of the key scale=. COLUMNS_SCALE_AUTO: not given. */
+    /* Values of the keys holdout=, validate= and divide=. 0, 0 and 1: not given. */
+    double holdout, validate, divide;
+    /* Values of the keys features= and context=. 0 and 128: not given. */
+    uint32_t features, context;
+    enum columns_scale scale; /* Value of the key scale=. COLUMNS_SCALE_AUTO: not given. */
     char text[DATA_SPEC_MAX];
 };
 

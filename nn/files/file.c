@@ -37,7 +37,7 @@ struct file
     bool gzip;
     bool ended;    /* gzip: the end of the last member was reached, and its checksum is right. */
     uint64_t size; /* Size on disk when the file was opened. It may grow later. */
-    uint64_t done; /* Bytes on disk that have been read. */
+    uint64_t done; /* Number of bytes on disk that have been read. */
     /* Value of `done` at the last progress report. UINT64_MAX: the end was reported. */
     uint64_t said;
     struct file_progress progress;
@@ -358,7 +358,8 @@ static int read_all(struct file *f, size_t limit, uint8_t **bytes, size_t *n,
     size_t cap = bound < CHUNK ? (size_t)bound + 1 : CHUNK;
     if (!f->gzip && bound < limit)
         /* The buffer has room for one byte more than the file has. A single read then returns the
-         * whole file and, because it does not fill the buffer, also shows the end. */
+         * whole file and, because it does not fill the buffer, also shows that the file has
+         * ended. */
         cap = (size_t)bound + 1;
     for (;;) {
         uint8_t *grown = realloc(*bytes, cap);

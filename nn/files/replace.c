@@ -36,7 +36,7 @@ struct input
 static struct
 {
     atomic_bool on;
-    atomic_flag busy; /* Spin lock for the next fields, which hold the list of inputs. */
+    atomic_flag busy; /* Spin lock that guards the list of inputs: the fields after this one. */
     struct input *at;
     size_t n, cap;
 } inputs = {.busy = ATOMIC_FLAG_INIT};
@@ -68,8 +68,8 @@ void replace_protect_inputs(void)
     atomic_store(&inputs.on, true);
 }
 
-/* If there is no memory for the list, the file is not protected against being replaced, but reading
- * it still succeeds. */
+/* If there is no memory for the list of inputs, the program could replace this file later. Reading
+ * the file still succeeds. */
 void replace_add_input(int fd)
 {
     struct stat st;
@@ -255,7 +255,8 @@ int replace_sync(const char *dir)
     return err;
 }
 
-/* Syncs the directory of a file, because rename() is durable only after that. */
+/* Syncs the directory of a file after rename(). Without this, a crash of the machine could undo
+ * rename(). */
 static int sync_directory_of(const char *path)
 {
     char dir[REPLACE_PATH_MAX];

@@ -197,8 +197,8 @@ static int check_segments(const struct safetensors_header *h, const struct segme
 
 enum { VALUE_BYTES_MAX = 8 };
 
-/* Returns the size of one value of this dtype in bytes, or 0 if the values of this dtype are not
- * read. */
+/* Returns the size in bytes of one value of this dtype, or 0 if hearsay does not read values of
+ * this dtype. */
 static size_t value_bytes(enum safetensors_dtype dtype)
 {
     switch (dtype) {
@@ -268,8 +268,8 @@ static int skip_tensor(struct file *f, const struct safetensors_tensor *t, const
     return err;
 }
 
-/* Reads the values of one tensor and passes them to w->take() in pieces. If values of this dtype
- * are not read, take() gets one empty piece. */
+/* Reads the values of one tensor and passes them to w->take() in pieces. If hearsay does not read
+ * values of this dtype, take() gets one empty piece. */
 static int walk_tensor(struct file *f, const struct safetensors_tensor *t,
                        const struct safetensors_walker *w, const char *path,
                        char error[FILE_ERROR_MAX])

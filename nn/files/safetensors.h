@@ -51,7 +51,8 @@ struct safetensors_info
     /* n_meta: number of metadata pairs. n_tensors: number of tensors, without the counters of batch
      * norms. */
     size_t n_meta, n_tensors;
-    uint64_t n_floats;             /* Number of elements of all these tensors together. */
+    /* Number of elements of all tensors together, without the counters of batch norms. */
+    uint64_t n_floats;
     struct safetensors_meta *meta; /* The n_meta metadata pairs, owned by the struct. */
 };
 

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Size in bytes that no element of a tensor exceeds. The checks for overflow assume this. */
+/* Largest possible size of a tensor's element, in bytes. The checks for overflow assume this
+ * limit. */
 enum { ELEMENT_MAX = 16 };
 
 /* Gets entry i of a JSON array as a number. Returns false if it is not a whole number or is
@@ -60,7 +61,7 @@ static const struct
 {
     const char *name;
     enum safetensors_dtype dtype;
-    uint64_t bytes; /* Bytes of one element. */
+    uint64_t bytes; /* Size of one element in bytes. */
 } dtypes[] = {{"F32", SAFETENSORS_F32, 4},       {"F16", SAFETENSORS_F16, 2},
               {"BF16", SAFETENSORS_BF16, 2},     {"F64", SAFETENSORS_F64, 8},
               {"U8", SAFETENSORS_U8, 1},         {"I8", SAFETENSORS_OTHER, 1},
@@ -174,7 +175,8 @@ static int check_meta(const json_t *meta, const char *path, char error[FILE_ERRO
 static int parse_header(struct safetensors_header *h, const struct safetensors_rules *rules,
                         const char *path, char error[FILE_ERROR_MAX])
 {
-    assert(json_is_object(h->root)); /* The header begins with '{', so the root is an object. */
+    /* The header begins with '{', so the root of the JSON is an object. */
+    assert(json_is_object(h->root));
     size_t n = json_object_size(h->root);
     if (n > rules->tensors_max)
         return file_error(error, path, "header: found %zu tensors, expected at most %zu", n,
@@ -323,13 +325,13 @@ int safetensors_header_put_meta(struct json_t *root, const struct safetensors_me
                             SAFETENSORS_META_MAX);
 }
 
-/* `bad` is not 0 after any error. Allocations need no check: jansson refuses NULL in a later
- * call. */
+/* `bad` collects errors: it is not 0 after any error. Allocations need no check, because jansson
+ * refuses NULL in a later call. */
 int safetensors_header_put(struct json_t *root, const struct safetensors_tensor *t,
                            const char *path, char error[FILE_ERROR_MAX])
 {
     bool floats = t->dtype == SAFETENSORS_F32;
-    assert(floats || t->dtype == SAFETENSORS_U8); /* Only these two dtypes are written. */
+    assert(floats || t->dtype == SAFETENSORS_U8); /* hearsay writes only the dtypes F32 and U8. */
     json_t *shape = json_array();
     uint64_t n = 1;
     int bad = 0;

@@ -14,11 +14,13 @@
 enum {
     /* Size in bytes of the first field of a file, which gives the length of the header. */
     SAFETENSORS_LENGTH = 8,
-    SAFETENSORS_COUNTER = 8,    /* Size in bytes of the counter of batches of a batch norm. */
+    /* Size in bytes of the counter of batches that PyTorch stores with a batch norm. */
+    SAFETENSORS_COUNTER = 8,
     SAFETENSORS_DIMS_MAX = 8,   /* Largest number of dimensions of a tensor in a file. */
     SAFETENSORS_META_MAX = 64,  /* Largest number of metadata pairs. */
     SAFETENSORS_HEADER_MIN = 2, /* Size in bytes of the shortest header: "{}". */
-    SAFETENSORS_ALIGN = 8       /* The header is padded with spaces to a multiple of this. */
+    /* The length of a header is a multiple of this number of bytes. Spaces pad it. */
+    SAFETENSORS_ALIGN = 8
 };
 
 struct json_t; /* JSON value of the library jansson. */
@@ -62,13 +64,13 @@ struct safetensors_rules
     /* True: only the dtypes F32 and U8 are accepted. False: every dtype is accepted. */
     bool bytes;
     size_t tensors_max; /* Largest number of tensors. The metadata count as one tensor. */
-    size_t header_max;  /* Largest header, in bytes of JSON. */
+    size_t header_max;  /* Largest size of a header, in bytes of JSON. */
 };
 
-/* Bytes of a header. */
+/* The text of a header, as it is written to a file. */
 struct safetensors_text
 {
-    char *text; /* Bytes without a NUL at the end. */
+    char *text; /* The bytes of the text, without a NUL at the end. */
     size_t n;
 };
 
@@ -82,7 +84,7 @@ struct safetensors_header
     size_t n, n_counters;
     /* Number of elements of all tensors together, without the counters of batch norms. */
     uint64_t n_elements;
-    uint64_t n_bytes; /* Bytes of data after the header. */
+    uint64_t n_bytes; /* Number of bytes of data after the header. */
 };
 
 /* ---- Reading ---- */

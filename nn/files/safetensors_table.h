@@ -18,7 +18,8 @@
 
 enum {
     SAFETENSORS_TABLE_MAX = STATE_SECTIONS_MAX + 1, /* Largest number of sections of a file. */
-    SAFETENSORS_TABLE_HEADER_MAX = 2 << 20          /* Largest size of the JSON, in bytes. */
+    /* Largest size of the JSON header that lists the sections, in bytes. */
+    SAFETENSORS_TABLE_HEADER_MAX = 2 << 20
 };
 
 /* Writes everything that precedes the data in a file whose data are the bytes of the sections, in

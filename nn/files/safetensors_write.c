@@ -73,7 +73,9 @@ int safetensors_write(const char *path, const float *x, const struct segment *s,
 {
     size_t n_floats = 0;
     for (size_t i = 0; i < n; i++) {
-        assert(s[i].offset == n_floats); /* Segments follow each other without gaps. */
+        /* Segments follow each other without gaps, so a segment begins where the previous one
+         * ends. */
+        assert(s[i].offset == n_floats);
         n_floats += s[i].n;
     }
     struct safetensors_text text;

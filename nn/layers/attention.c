@@ -319,7 +319,7 @@ static void attention_backward(const struct layer *l, const struct layer_pass *p
 }
 
 /* Returns the multiply-adds of the matrix products for one sample. Causal attention uses only the
- * keys up to each query, so they are about half of those of full attention. */
+ * keys up to each query, so this is about half of the number for full attention. */
 static double attention_products(const struct layer *l)
 {
     return (double)l->in.h * (l->in.h + 1.0) * l->out.c;

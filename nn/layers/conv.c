@@ -44,7 +44,7 @@ struct geometry
     size_t h, w, ph, pw, oh, ow;
     /* Number of floats in one row of the kernel, which are consecutive in the map: kernel * c. */
     size_t run;
-    size_t map, out; /* Floats of one sample in the input map and in the output. */
+    size_t map, out; /* Number of floats of one sample, in the input map and in the output. */
     /* wide: floats in a row of the column matrix. rows: number of output rows whose columns are
      * computed at once. */
     size_t wide, rows;
@@ -52,8 +52,8 @@ struct geometry
     float *frame, *weights, *columns;
 };
 
-/* Returns the number of floats, rounded up to whole vectors. The next area of the scratch memory
- * then begins at an aligned address. */
+/* Rounds a number of floats up to whole vectors, so that the next area of the scratch memory begins
+ * at an aligned address. */
 static size_t whole(size_t floats)
 {
     return (floats + LAYER_SLACK - 1) / LAYER_SLACK * LAYER_SLACK;

@@ -55,8 +55,8 @@ enum {
 };
 
 /* Adds the bias to each row. A bias of few columns is repeated 16 times, and 16 rows are processed
- * as one, because a loop over few floats, for example 6, would spend most of its time on starting
- * and ending. */
+ * as one. A loop over few floats, for example 6, would spend most of its time on starting and
+ * ending the loop. */
 void layer_bias(float *v, const float *bias, size_t rows, size_t cols, bool relu_too)
 {
     float period[PERIOD];
@@ -88,7 +88,7 @@ enum {
     SUM_LANES = 16,
     /* Number of columns that are summed at once, with all sums in registers. */
     SUM_COLUMNS = 4 * SUM_LANES,
-    /* Number of rows whose sum is computed in float. It is then added to a double. */
+    /* Number of rows whose sum is computed in float. The sum is then added to a sum in double. */
     SUM_ROWS = 16,
     /* Number of rows that sum_few() processes at once, so that they stay in the cache. */
     SUM_BLOCK = 4 * SUM_ROWS

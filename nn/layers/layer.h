@@ -36,7 +36,8 @@ enum layer_kind {
     LAYER_DENSE,  /* Dense layer: out = in * weight^T + bias, at every position. */
     LAYER_SPARSE, /* Dense layer on sparse rows. Only the first layer of a model. */
     LAYER_CONV,   /* Convolution with a square kernel and zero padding. */
-    /* Normalisation by batch, group or position; then adds `with`; then ReLU if `relu`. */
+    /* Normalisation by batch, group or position. Then the second input `with` is added, and ReLU is
+     * applied if `relu`. */
     LAYER_NORM,
     LAYER_MAXPOOL, /* 2x2 max-pooling with stride 2, for even h and w; then ReLU if `relu`. */
     LAYER_AVGPOOL, /* Average pooling over all positions. */
@@ -120,12 +121,13 @@ struct layer_pass
     const float *in, *with;
     const struct sparse_rows *rows; /* Input of LAYER_SPARSE, which does not use `in`. */
     float *out;
-    float *d_out;         /* Gradient of the output. The layer may overwrite it. */
-    float *d_in, *d_with; /* Gradients of `in` and `with`. NULL: the gradient is not needed. */
+    float *d_out; /* Gradient of the output. The layer may overwrite it. */
+    /* Gradients of the two inputs `in` and `with`. NULL: the gradient is not needed. */
+    float *d_in, *d_with;
     /* True: the gradient is added to d_in or d_with. False: it overwrites them. */
     bool add_in, add_with;
     /* Memory of op->keep() floats that the forward pass writes and the backward pass reads. NULL if
-     * !training. */
+     * the pass is not part of training. */
     float *keep;
     /* Scratch memory of op->scratch() floats. Its content is lost after the call. */
     float *scratch;

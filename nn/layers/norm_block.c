@@ -13,7 +13,7 @@ enum {
     LANES = 16,
     /* Number of columns that are summed at once, with all sums in registers. */
     WIDE = LAYER_NORM_WIDE,
-    /* Number of rows whose sum is computed in float. It is then added to a double. */
+    /* Number of rows whose sum is computed in float. The sum is then added to a sum in double. */
     SHORT = 16
 };
 
@@ -80,8 +80,8 @@ VEC_CLONES static void sum_forward(const struct layer_norm_sums *s, size_t rows,
 
 VEC_CLONES static void sum_backward(const struct layer_norm_sums *s, size_t rows, size_t period)
 {
-    /* Each branch sets `masked` to a constant, so that the compiler removes the test of `masked`
-     * from the loop. */
+    /* `masked` is a constant in each branch, so that the compiler removes the test of `masked` from
+     * the loop. */
     struct layer_norm_sums k = *s;
     k.masked = false;
     if (s->masked) {

@@ -1,5 +1,6 @@
-/* nn/layers/norm_block.h -- inner loops of nn/layers/norm_columns.c, whose first comment defines
- * span and period. Values that are constant per column are repeated to the length of a period. */
+/* nn/layers/norm_block.h -- inner loops of batch and group norm (nn/layers/norm_columns.c). Several
+ * positions are processed as one row, called a *period*. Values that are constant per column
+ * (channel) are repeated to the length of a period. */
 #ifndef NN_LAYERS_NORM_BLOCK_H
 #define NN_LAYERS_NORM_BLOCK_H
 
@@ -7,8 +8,8 @@
 #include <stddef.h>
 
 enum {
-    /* Number of columns that are processed together. A period (see nn/layers/norm_columns.c) is a
-     * multiple of this number. */
+    /* Number of columns that are processed together. A period (several positions that are processed
+     * as one row) is a multiple of this number. */
     LAYER_NORM_WIDE = 32
 };
 

@@ -86,7 +86,8 @@ struct periods
 enum {
     /* Number of floats per column of a period: five arrays of floats and two arrays of doubles. */
     FLOATS_A_COLUMN = 5 + 2 * 2,
-    FLOATS_A_CHANNEL = 3 + 2 * 2 /* Floats per channel, for own[3], d_weight and d_bias. */
+    /* Number of floats per channel, for own[3], d_weight and d_bias. */
+    FLOATS_A_CHANNEL = 3 + 2 * 2
 };
 
 static struct periods periods_in(float *scratch, const struct span *s)
@@ -169,7 +170,7 @@ static void group_statistics(const struct periods *t, double rows, const size_t 
         double off = t->sum[j] / rows, d = (double)t->mean[j] + off - mean;
         squares += t->square[j] - rows * off * off + rows * d * d;
     }
-    /* If squares is NaN, the comparison is false, so the variance becomes NaN and not 0. */
+    /* If `squares` is NaN, the comparison is false, so the variance becomes NaN and not 0. */
     double variance = squares < 0 ? 0 : squares / n;
     own[0] = (float)mean;
     own[1] = (float)(1 / sqrt(variance + LAYER_NORM_EPS));
@@ -200,7 +201,8 @@ static void span_statistics(const struct layer *l, const struct span *s, const s
 }
 
 /* Computes mean and 1 / deviation from the running statistics, for batch norm in evaluation. Mixing
- * the running statistics of several peers can make a variance negative. It then counts as 0. */
+ * the running statistics of several peers can make a variance negative. A negative variance counts
+ * as 0. */
 static void running_statistics(const struct layer *l, const struct layer_pass *p, float *own)
 {
     const float *mean = p->x + l->at[2], *variance = p->x + l->at[3];

@@ -15,7 +15,8 @@ typedef float floats __attribute__((vector_size(64), aligned(4), may_alias));
 
 enum {
     LANES = 16,
-    SHORT = 16 /* Number of rows whose sum is computed in float. It is then added to a double. */
+    /* Number of rows whose sum is computed in float. The sum is then added to a sum in double. */
+    SHORT = 16
 };
 
 /* Returns the sum of the 16 floats of a vector, added in pairs. */

@@ -162,7 +162,7 @@ const struct layer_op layer_maxpool = {
     .backward = maxpool_backward,
 };
 
-/* --- mean over all positions --- */
+/* --- average pooling: the mean over all positions --- */
 
 static void avgpool_forward(const struct layer *l, const struct layer_pass *p)
 {

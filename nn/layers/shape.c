@@ -43,9 +43,9 @@ const struct layer_op layer_flatten = {
     .backward = flatten_backward,
 };
 
-/* --- shortcut: He et al. 2016, section 3.3, option A --- */
+/* --- shortcut of a residual block (He et al. 2016, section 3.3, option A) --- */
 
-/* Returns the index in the input of the position that becomes position (y, x) of sample i's
+/* Returns the index in the input of the position that is copied to position (y, x) of sample i's
  * output. */
 static size_t shortcut_from(const struct layer *l, size_t i, size_t y, size_t x)
 {
@@ -133,7 +133,8 @@ const struct layer_op layer_add = {
 #define GELU_SCALE 1.5957691216057308f /* 2 sqrt(2 / pi) */
 #define GELU_CUBE  0.044715f
 
-/* Returns sigmoid(2 u), the factor of x in the formula of the GELU above. */
+/* Returns the factor by which GELU multiplies x: sigmoid(2 u) with u = sqrt(2 / pi) (x + 0.044715
+ * x^3). */
 static inline float gelu_share(float x)
 {
     return vec_sigmoid(GELU_SCALE * (x + GELU_CUBE * x * x * x));

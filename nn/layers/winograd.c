@@ -12,8 +12,8 @@ enum {
     XI = 16, /* Number of matrices: one for each of the 4x4 elements of a transformed tile. */
     TAPS = 9,
     /* Unused floats after each of the 16 matrices. Without them, the sizes of the matrices would be
-     * powers of two. The same element of all matrices would then be in the same set of the
-     * cache. */
+     * powers of two. The same element of all matrices would then be in the same set of the cache,
+     * and the matrices would evict each other. */
     APART = 16,
     /* Approximate number of transformed weights in one slice (group of output channels that is
      * processed at a time). */

@@ -1,5 +1,6 @@
 /* nn/layers/winograd_transform.c -- the transforms of winograd_simd.inc, compiled once for each
- * vector width of this target. winograd_kernels() returns the widest that this CPU supports. */
+ * vector width of this target. winograd_kernels() returns the transforms with the widest vectors
+ * that this CPU supports. */
 #include "nn/layers/winograd_transform.h"
 
 #include "nn/math/simd.h"

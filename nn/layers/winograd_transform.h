@@ -24,7 +24,7 @@ struct winograd_strip
     size_t channels; /* Number of floats from one position of the map to the next. */
     /* Number of channels to process, starting at the pointers `matrix`, `in` and `out`. */
     size_t columns;
-    size_t apart;  /* Floats from one of the 16 matrices to the next. */
+    size_t apart;  /* Number of floats from one of the 16 matrices to the next. */
     float *matrix; /* In the first of the 16 matrices, the row of the strip's first tile. */
     /* in: rows of the map to read, 4 rows of the inputs or 2 rows of the output's gradient. */
     const float *in[4];
@@ -37,13 +37,13 @@ struct winograd_kernels
 {
     bool (*runs_here)(void);
 
-    /* Transforms the input rows in[0..3] to the matrices of V (nn/layers/winograd.h). For strip y
-     * (the output rows 2y and 2y + 1) they are rows 2y - 1 to 2y + 2 of the map; positions left and
-     * right of the map count as zeros. */
+    /* Transforms the input rows in[0..3] to the matrices of V (nn/layers/winograd.h). The input
+     * rows of strip y (the output rows 2y and 2y + 1) are rows 2y - 1 to 2y + 2 of the map.
+     * Positions left and right of the map count as zeros. */
     void (*strip_in)(const struct winograd_strip *s);
 
     /* Transforms the products, the matrices of M (nn/layers/winograd.h), to the output rows
-     * out[0..1]. For strip y they are rows 2y and 2y + 1 of the map. */
+     * out[0..1]. The output rows of strip y are rows 2y and 2y + 1 of the map. */
     void (*strip_out)(const struct winograd_strip *s);
 
     /* Transforms in[0..1], two rows of the output's gradient, to the 16 matrices. Some signs differ

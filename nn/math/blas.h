@@ -54,7 +54,8 @@ struct blas_svd
 };
 
 enum {
-    /* Limit of k, because LAPACK stores the size of its work space in an int. */
+    /* Largest min(m, n) of a matrix that blas_svd() decomposes. The limit exists because LAPACK
+     * stores the size of its work space in an int. */
     BLAS_SVD_MAX = 16384
 };
 

@@ -63,13 +63,14 @@ enum {
     POWER_EXACT = 22 /* Largest n for which a double represents 10^n exactly. */
 };
 
-/* A parsed decimal number: mantissa * 10^power. `minus`: the number is negative. */
+/* A parsed decimal number: mantissa * 10^power, with a minus sign if `minus` is true. */
 struct decimal
 {
     uint64_t mantissa;
     int power;
     bool minus;
-    /* True: the mantissa contains all digits. False: it was full, so later digits were dropped. */
+    /* True: the mantissa contains all digits of the text. False: the mantissa was full, so later
+     * digits were dropped. */
     bool whole;
 };
 
@@ -216,7 +217,8 @@ void number_real_text(double value, char out[NUMBER_TEXT_MAX])
     }
 }
 
-/* Returns the number N if `choice` is "word:N" and `text` is "word:" with a number, else 0. */
+/* Returns the number in `text` if `choice` has the form "word:N" and `text` is the same word with a
+ * number, such as "word:3". Returns 0 otherwise. */
 static uint32_t numbered(const char *choice, size_t length, const char *text)
 {
     uint32_t n;

@@ -25,11 +25,11 @@ enum {
 const char *number_digits(const char *p, uint64_t most, uint64_t *value);
 
 /* Parses a number from 0 to `most` without leading zeros, so that each number has one spelling.
- * Returns the position after the number, or NULL. */
+ * Returns the position after the number, or NULL if there is no such number. */
 const char *number_plain(const char *p, uint32_t most, uint32_t *value);
 
-/* Parses a number from 1 to `most`, otherwise like number_plain(). Also returns NULL if p is NULL,
- * so that calls can be chained. */
+/* Parses a number from 1 to `most` without leading zeros. Returns the position after the number, or
+ * NULL if there is no such number. Also returns NULL if p is NULL, so that calls can be chained. */
 const char *number_count(const char *p, uint32_t most, uint32_t *value);
 
 /* Parses a text that has only digits. Returns false if it has other characters, or if the number

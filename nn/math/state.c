@@ -1,4 +1,5 @@
-/* nn/math/state.c -- sections of little-endian fields, written and read by the same calls. */
+/* nn/math/state.c -- the saved state of a module, in named sections of little-endian fields. A
+ * module lists its fields once, and the list serves for writing and for reading. */
 #include "nn/math/state.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
-/* nn/math/thread_pool.c -- threads that wait for jobs in a queue. One lock guards the queue. One
- * lock is enough: a job is a whole round of a peer, which takes much longer than the lock is ever
- * held. */
+/* nn/math/thread_pool.c -- threads that wait for jobs in a queue. One lock guards the queue. This
+ * is enough, because a job is a whole round of a peer, which takes much longer than the lock is
+ * ever held. */
 #include "nn/math/thread_pool.h"
 
 #include "nn/math/c_locale.h"
@@ -58,7 +58,7 @@ static void run(struct thread_pool *c, struct thread_pool_job *job, uint32_t mem
     job->run(job->self, member);
     pthread_mutex_lock(&c->lock);
     job->state = THREAD_POOL_DONE;
-    /* Waking one thread is enough, because only the caller waits for this condition. */
+    /* Waking one thread is enough: only the caller waits for the end of a job. */
     pthread_cond_signal(&c->done);
 }
 

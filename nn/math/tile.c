@@ -1,5 +1,5 @@
 /* nn/math/tile.c -- the kernels of tile_simd.inc, compiled once for each vector width of this
- * target. Each call uses the widest that this CPU supports. */
+ * target. Each call uses the kernels with the widest vectors that this CPU supports. */
 #include "nn/math/tile.h"
 
 #include "nn/math/simd.h"
@@ -45,7 +45,8 @@ const struct tile_kernels *const tile_all[] = {
 #endif
     &tile_kernels_4, NULL};
 
-/* Returns the first kernels of the list that this CPU supports. The last ones run on every CPU. */
+/* Returns the first kernels of the list that this CPU supports. The last kernels of the list run on
+ * every CPU. */
 static const struct tile_kernels *choose(void)
 {
     const struct tile_kernels *const *kernels = tile_all;
@@ -64,7 +65,7 @@ size_t tile_lanes(void)
     return choose()->lanes;
 }
 
-/* Plain loops, with which the tests compare all kernels. */
+/* Computes the product with plain loops. The tests compare all kernels with this function. */
 void tile_product_ref(const struct tile_product *t)
 {
     size_t runs = t->runs == 0 ? 1 : t->runs;

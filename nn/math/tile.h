@@ -61,7 +61,7 @@ void tile_product_ref(const struct tile_product *t);
  * supports. */
 struct tile_kernels
 {
-    size_t lanes; /* Floats of a vector: 16 (AVX-512), 8 (AVX2) or 4. */
+    size_t lanes; /* Number of floats in a vector: 16 (AVX-512), 8 (AVX2) or 4. */
     bool (*runs_here)(void);
     void (*product)(const struct tile_product *t);
 };

@@ -66,7 +66,7 @@ static inline float vec_exp(float x)
     float y = vec_math_float(vec_math_bits(e) + power);
     /* A result that would be subnormal becomes 0. */
     y = vec_math_select(x >= -0x1.5d51ecp+6f, y, 0.0f);
-    /* NaN fails the comparison and takes the second value, x + INFINITY, which is NaN. */
+    /* The comparison with NaN is false, so the result is x + INFINITY, which is NaN. */
     return vec_math_select(x <= 0x1.62e42ep+6f, y, x + INFINITY);
 }
 

@@ -11,7 +11,7 @@
 
 int build_last(const struct build *b)
 {
-    return (int)b->m->n_layers - 1; /* LAYER_INPUT, which is -1, if there are no layers. */
+    return (int)b->m->n_layers - 1; /* Without layers, the result is -1, which is LAYER_INPUT. */
 }
 
 struct shape build_shape(const struct build *b, int at)

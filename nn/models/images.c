@@ -178,8 +178,8 @@ static int norm(struct build *b, int with, const char *name)
     return build_add(b, l, name);
 }
 
-/* In torchvision's names each convolution, norm, ReLU and pooling layer has a number, so the count
- * `at` includes layers that are merged into others here. */
+/* In torchvision's names each convolution, norm, ReLU and pooling layer has a number. The count
+ * `at` therefore also includes layers that this program merges into others. */
 int build_vgg11(struct build *b, const struct model_sizes *sizes, char error[MODEL_ERROR_MAX])
 {
     static const uint32_t sides[] = {32, 0};

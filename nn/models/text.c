@@ -51,10 +51,10 @@ static void norm(struct build *b, uint32_t width, const char *name)
     add_per_time(b, (struct layer){BEHIND(LAYER_NORM), .norm = NORM_PLACE}, width, name);
 }
 
-/* Appends a transformer block: attention, then a two-layer MLP. Each of them reads a layer norm of
- * the block's sum and adds its output to the sum. The last dense layer before each addition has
- * initial weights of standard deviation `back`, which is smaller in deeper models (Radford et al.
- * 2019, section 2.3). */
+/* Appends a transformer block: attention, then a two-layer MLP. Each of the two reads a layer norm
+ * of the residual sum and adds its output to this sum. The last dense layer before each addition
+ * has initial weights of standard deviation `back`, which is smaller in deeper models (Radford et
+ * al. 2019, section 2.3). */
 static void block(struct build *b, uint32_t width, double back, const char *name)
 {
     char part[BUILD_NAME_MAX];

@@ -33,7 +33,8 @@ enum shard_mode { SHARD_PART, SHARD_OWN, SHARD_AUTO };
 struct shard_spec
 {
     enum shard_mode mode;
-    uint32_t part, n_parts; /* SHARD_PART: `part` from 0 to n_parts - 1. */
+    /* Index i - 1 of the shard and number n of shards. Only for --shard i/n. */
+    uint32_t part, n_parts;
 };
 
 /* Parses the value of --shard: "i/n", "own" or "auto". Returns 0, or -EINVAL with a message that
@@ -45,16 +46,19 @@ struct shard
 {
     struct shard_spec spec;
     uint64_t seed, peer;  /* Run seed and peer key, which determine the order of samples. */
-    uint32_t local_steps; /* Batches per round, from round `post_local` on. */
-    /* Rounds before this one have only one batch each (post-local SGD). */
+    uint32_t local_steps; /* Number of batches per round, from round `post_local` on. */
+    /* Number of rounds at the start of the run in which a round has only one batch (post-local
+     * SGD). */
     uint64_t post_local;
     struct shard_owners *owners;
     bool owners_mine; /* True: shard_open() made `owners`, shard_close() frees it. */
     size_t n_set;     /* Number of samples of the whole set. */
     size_t count;     /* Number of samples of this shard, at least one. */
-    uint32_t *sample; /* Samples of the shard, ascending. NULL: all samples of the set. */
-    uint32_t *order;  /* The samples of the shard in the order of the epoch `epoch`. */
-    uint64_t epoch;   /* Epoch of order[]. UINT64_MAX: order[] is out of date. */
+    /* Numbers of the samples of the shard, ascending. NULL: the shard has all samples of the
+     * set. */
+    uint32_t *sample;
+    uint32_t *order; /* The samples of the shard in the order of the epoch `epoch`. */
+    uint64_t epoch;  /* Epoch of order[]. UINT64_MAX: order[] is out of date. */
 };
 
 struct shard_config
@@ -62,11 +66,11 @@ struct shard_config
     struct shard_spec spec;
     struct shard_split split;
     uint64_t seed, peer;
-    uint32_t local_steps; /* Batches per round, at least 1. */
+    uint32_t local_steps; /* Number of batches per round, at least 1. */
     /* Number of rounds at the start of the run in which a round has only one batch. */
     uint64_t post_local;
-    /* Table of owners to share. It must have the same set, split and seed. NULL: the shard makes
-     * its own table. */
+    /* Table that assigns each sample to an owner, shared with other shards of the same set, split
+     * and seed. NULL: the shard makes its own table. */
     struct shard_owners *owners;
 };
 

@@ -1,6 +1,6 @@
 /* nn/shards/shard_assignment.c -- assigns samples to parts or to live members. The table stores the
- * last result only to save time. A new table for the same members gives the same result:
- * tests/unit/nn_shard.c compares both. */
+ * last result, but only to save time: a new table for the same members gives the same result, which
+ * tests/unit/nn_shard.c checks. */
 #include "nn/shards/shard_assignment.h"
 
 #include "nn/math/dirichlet.h"
@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Purposes of random streams. Each purpose has its own random numbers, because it is part of the
- * stream's key. */
+/* Uses of random numbers in this file. Each use has its own random stream, because this number is
+ * part of the key of the stream. */
 enum {
     DRAW_COST,
     DRAW_WEIGHT,
@@ -38,13 +38,16 @@ struct shard_owners
     struct shard_split split;
     uint64_t seed;
     enum holds holds;
-    uint32_t n_parts; /* Number of parts, if `holds` is PARTS. */
-    /* Keys of the members, if `holds` is MEMBERS: sorted, without duplicates. */
+    /* Used if `holds` is PARTS, that is, if the samples are assigned to fixed parts: the number of
+     * parts. */
+    uint32_t n_parts;
+    /* Used if `holds` is MEMBERS, that is, if the samples are assigned to live members: the keys of
+     * the members, sorted, without duplicates. */
     uint64_t *keys;
     size_t n_keys;
     uint64_t *owner; /* Owner of each sample: a part, or a member's key. */
-    /* If `holds` is MEMBERS: the cost of each sample for its owner. INFINITY: the sample has no
-     * owner. */
+    /* Used if `holds` is MEMBERS: the cost of each sample for its owner, the member with the lowest
+     * cost. INFINITY: the sample has no owner. */
     double *cost;
     uint32_t *scratch; /* Scratch memory: one number per sample. */
     /* Values of one member for each class. With dirichlet, the random part of a sample's cost is

@@ -33,7 +33,9 @@
 #include "nn/data/dataset.h"
 #include "nn/shards/split.h"
 
-struct shard_owners; /* The table of owners. Opaque. One thread at a time may use it. */
+/* A table that assigns each sample of a set to an owner. Opaque. One thread at a time may use
+ * it. */
+struct shard_owners;
 
 /* Makes a table for `set`, which is borrowed until shard_owners_close(). A split by label needs a
  * set with labels. Returns 0 or -ENOMEM. */

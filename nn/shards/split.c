@@ -20,8 +20,8 @@ static const char *behind(const char *text, const char *prefix)
 
 static bool parse_alpha(const char *number, double *alpha)
 {
-    /* Refuses a sign and an upper-case E. Without this rule, number_real() would accept more
-     * spellings of one number. */
+    /* Refuses a sign and an upper-case E. Otherwise number_real() would accept several spellings of
+     * one number. */
     if (strchr("+-", *number) != NULL || strchr(number, 'E') != NULL || !number_real(number, alpha))
         return false;
     return *alpha >= SHARD_ALPHA_MIN && *alpha <= SHARD_ALPHA_MAX;
@@ -76,7 +76,7 @@ static void print_alpha(double alpha, char text[SHARD_SPLIT_MAX])
     double back = -1;
     for (int digits = 1; digits <= 17 && back != alpha; digits++) {
         snprintf(text, SHARD_SPLIT_MAX, "dirichlet:%.*g", digits, alpha);
-        /* Refuse a spelling with an exponent, such as 1e+02. */
+        /* A spelling with an exponent, such as 1e+02, is refused. */
         back = strchr(number, 'e') != NULL ? -1 : strtod(number, NULL);
     }
 }
