@@ -37,8 +37,8 @@ static void drop_copy(struct centre_worker *w)
     w->copy = NULL;
 }
 
-/* Sets the worker's copy of the model that it was last sent. copy NULL: memory is exhausted or that
- * model is unknown, so the worker's next answer is the whole model. */
+/* Records `copy` as the model that the server sent last to the worker. NULL: there is no memory for
+ * a copy, or that model is unknown. The worker's next answer is then the whole model. */
 static void give_copy(struct centre_worker *w, struct centre_copy *copy)
 {
     if (copy != NULL)
@@ -131,8 +131,9 @@ struct centre_worker *centre_find(struct centre *c, const uint8_t id[WIRE_ID_BYT
     return NULL;
 }
 
-/* Returns a free slot. If there is none, frees and returns the slot of a worker that the server
- * does not wait for (`counts` is false). NULL: there is no such slot. */
+/* Returns a free slot of the table of workers. If no slot is free, frees and returns the slot of a
+ * worker that the server does not wait for (`counts` is false). NULL: the server waits for all
+ * workers in the table. */
 static struct centre_worker *make_room(struct centre *c)
 {
     struct centre_worker *old = NULL;
@@ -322,8 +323,8 @@ static bool is_whole(const struct centre *c, const struct centre_worker *w)
     return c->config.codec == NULL || w->whole || w->clock >= c->config.rounds;
 }
 
-/* In sync mode, returns the copy of the current model that another worker already shares, so that a
- * worker without a copy can share it, too. NULL: no worker was sent the current model yet. */
+/* In sync mode, returns the copy of the current model that other workers have, so that one more
+ * worker can share it. NULL: no worker has the current model yet. */
 static struct centre_copy *of_the_others(const struct centre *c)
 {
     for (uint32_t i = 0; i < c->n_counted && c->config.sync; i++) {
@@ -347,10 +348,10 @@ static void tell_whole(struct centre *c, struct centre_answer *a)
     a->statistics = c->z + dim_of(c);
 }
 
-/* Encodes the difference between the model z and the copy that the answered workers share, and adds
- * the decoded difference to that copy. If workers outside this answer share the copy, the answered
- * workers first get their own one. Returns false if memory is exhausted or the difference is not
- * finite. */
+/* Encodes the difference between the server's model z and `copy`, the model that the workers of
+ * this answer were sent last. Adds the decoded difference to `copy`. If other workers share `copy`,
+ * the workers of this answer first get a duplicate of it. Returns false if memory is exhausted or
+ * the difference is not finite. */
 static bool tell_difference(struct centre *c, struct centre_answer *a, uint8_t *coded)
 {
     const struct mixing *m = c->config.mixing;
@@ -383,8 +384,9 @@ size_t centre_bound(const struct centre *c)
                : statistics_bound(&c->config.mixing->statistics) + compress_bound(c->config.codec);
 }
 
-/* Returns the worker to answer next, or NULL. Workers that share a copy of the model come first: a
- * worker without a copy can then share the copy that their answer updates. */
+/* Returns the worker to answer next, or NULL. A worker with a copy of an older model comes first:
+ * the answer makes that copy the current model. A worker without a copy, which is answered later,
+ * can then share it. */
 static const struct centre_worker *first_due(const struct centre *c, uint64_t least)
 {
     const struct centre_worker *whole = NULL;

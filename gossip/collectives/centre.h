@@ -51,20 +51,21 @@ struct centre_worker
 {
     bool known; /* True: the slot is used by a worker. False: the slot is free. */
     uint8_t id[WIRE_ID_BYTES];
-    /* Used by the caller: session on which the worker was asked how many rounds it has done. */
+    /* Session on which the caller has asked the worker how many rounds it has done. Used by the
+     * caller only. */
     uint64_t asked;
     /* counts: the server waits for this worker. spoke: the worker has reported how many rounds it
      * has done. */
     bool counts, spoke;
     /* clock: number of rounds that the worker has done, as far as the server knows. have: round of
-     * the last answer that the worker had received when it reported. */
+     * the last answer that the worker had, according to its own report. */
     uint64_t clock, have;
     bool waits; /* True: the worker waits for the answer for round `clock`. */
     /* True: the worker has no copy, so its next answer is the whole model. */
     bool whole;
     uint64_t told; /* Round of the last answer that was sent to the worker. */
-    /* Model that the worker has been sent. NULL: the next answer is the whole model, or answers are
-     * not compressed. */
+    /* Copy of the model that the server sent last to the worker. NULL: the next answer is the whole
+     * model, or answers are not compressed. */
     struct centre_copy *copy;
     uint8_t *push; /* Bytes of a push that is not added yet. NULL: none. */
     size_t n_push;
@@ -96,8 +97,8 @@ struct centre
     float *values;     /* Scratch for the running statistics of a push. */
     uint64_t round;    /* In sync mode: last round whose pushes are added to the model z. */
     uint64_t n_pushes; /* Number of pushes added to the model so far. */
-    /* Copy of the initial model, shared by the workers that were sent no answer yet. NULL after the
-     * first push. */
+    /* Copy of the initial model, shared by the workers to which no answer was sent yet. NULL after
+     * the first push. */
     struct centre_copy *initial;
     struct centre_worker *worker;
     /* Workers that the server waits for, in the order of the vertices. */
@@ -109,8 +110,8 @@ struct centre
 int centre_open(struct centre *c, const struct centre_config *config);
 void centre_close(struct centre *c);
 
-/* Sets the model to z, which was the model after `round`. All copies of sent models become invalid,
- * so the next answer to each worker is the whole model. */
+/* Replaces the server's model by z, the model after `round`. All copies of sent models become
+ * invalid, so the next answer to each worker is the whole model. */
 void centre_set(struct centre *c, const float *z, uint64_t round);
 
 /* Define the set of counted workers, those that the server waits for. centre_clear() empties the
@@ -154,12 +155,14 @@ struct centre_answer
     struct centre_worker *to[CENTRE_COUNTED_MAX];
     uint32_t n;
     bool whole;
-    /* The answer is the model after this round. In sync mode it is the server's round, otherwise
-     * the number of rounds that the answered worker has done. */
+    /* Round after which the model of this answer was current. In sync mode it is the server's
+     * round, otherwise the number of rounds that the answered worker has done. */
     uint64_t round;
-    /* The model (dim floats) and the running statistics. Set if `whole` is true. */
+    /* The server's model (dim floats) and its running statistics. Set if the answer is the whole
+     * model. */
     const float *model, *statistics;
-    /* Number of bytes that centre_answer() has written to `coded`. Set if `whole` is false. */
+    /* Number of bytes of the compressed answer that centre_answer() has written to `coded`. Set if
+     * the answer is not the whole model. */
     size_t n_coded;
 };
 

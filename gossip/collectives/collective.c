@@ -76,8 +76,9 @@ static uint32_t butterfly_steps(uint32_t n)
     return log2_up(m) + (m < n ? 2 : 0);
 }
 
-/* m is the largest power of two up to n. Rank r >= m sends its vector to rank r - m in the first
- * step, and receives the result from it in the last step. */
+/* Butterfly schedule. If the number n of ranks is not a power of two, let m be the largest power of
+ * two below n. Rank r >= m sends its vector to rank r - m in the first step, and receives the sum
+ * from it in the last step. */
 static size_t butterfly_ops(uint32_t n, uint32_t rank, uint32_t step, struct collective_op *op)
 {
     uint32_t m = power_below(n), folds = m < n, last = butterfly_steps(n) - 1;
@@ -171,7 +172,7 @@ const struct collective *const collective_all[] = {&ring,          &butterfly,  
 
 void collective_span(size_t dim, uint32_t parts, uint32_t k, size_t *from, size_t *to)
 {
-    /* The first `more` parts have `each` + 1 floats. */
+    /* The first `more` parts of the vector have `each` + 1 floats, the others `each` floats. */
     size_t each = dim / parts, more = dim % parts;
     *from = k * each + (k < more ? k : more);
     *to = *from + each + (k < more);

@@ -61,8 +61,8 @@ struct collective
     /* All functions accept a number n of ranks from 2 to COLLECTIVE_RANKS_MAX. */
     uint32_t (*parts)(uint32_t n); /* Returns the number of parts into which the vector is cut. */
     uint32_t (*steps)(uint32_t n);
-    /* Lists the operations of `rank` in a step: fills op[0..COLLECTIVE_OPS_MAX) and returns
-     * their number. */
+    /* Lists what `rank` sends, adds and sets in a step of the schedule: fills
+     * op[0..COLLECTIVE_OPS_MAX) and returns the number of operations. */
     size_t (*ops)(uint32_t n, uint32_t rank, uint32_t step, struct collective_op *op);
 };
 

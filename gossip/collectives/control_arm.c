@@ -1,6 +1,5 @@
 /* gossip/collectives/control_arm.c -- functions that the baseline mixers share: they send empty
- * deltas in training and take over the results of a round protocol.
- */
+ * deltas in training, and take over the mean of all models or the server's answer. */
 #include "gossip/collectives/control_arm.h"
 
 #include "gossip/mixers/correction.h"
@@ -14,8 +13,8 @@ static struct control_arm *arm_of(const struct mixing *m)
     return m->state;
 }
 
-/* Returns whether deltas with this codec are empty. Deltas with the codec DELTA_RUN are: they only
- * report that the round is done. */
+/* Returns whether deltas with this codec are empty. In training (codec DELTA_RUN) they are: these
+ * deltas only report that the sender has done the round. */
 static bool is_empty(uint32_t codec)
 {
     return codec == DELTA_RUN;
@@ -29,7 +28,7 @@ void control_arm_give(struct mixing *m, const float *result, uint64_t round, uin
     v->view = view;
 }
 
-/* A correction (correction.h) moves no model unless both ends of the edge send one. Once a
+/* A correction (correction.h) has an effect only if both ends of the edge send one. Once a
  * neighbour has sent a correction, this peer therefore sends corrections, too. */
 uint32_t control_arm_plan(struct mixing *m, const struct mixing_task *t,
                           const struct mixing_moment *now)
@@ -63,8 +62,8 @@ void control_arm_mix(struct mixing *m)
     correction_mix(m, are_corrections, NULL);
 }
 
-/* Encodes corrections, or empty deltas. Running statistics are part of the averaged model, so
- * deltas carry none. */
+/* Encodes one delta for each edge: a correction, or an empty delta. Running statistics are part of
+ * the averaged model, so deltas carry none. */
 void control_arm_encode(struct mixing *m)
 {
     const float *statistics = m->x + m->dim;
@@ -83,8 +82,8 @@ void control_arm_settle(struct mixing *m, bool apart)
     arm_of(m)->corrects |= apart;
 }
 
-/* Before the first correction was sent, the replica of an edge does not approximate the model, so
- * the edge counts as lagging. */
+/* Before the first correction was sent, the replica of an edge does not approximate the model. The
+ * function then returns true: the replica lags behind the model. */
 bool control_arm_lags(const struct mixing *m, const struct edge *e, double most)
 {
     const struct edge_sent *s = e->cur.payload != NULL ? &e->cur : &e->prev;

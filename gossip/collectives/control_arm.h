@@ -1,11 +1,11 @@
 /* gossip/collectives/control_arm.h -- code shared by the baseline mixers allreduce, sma and ps.
  *
- * A round protocol (peer/node/round_protocol.h) passes the result of a round to the mixer, and
- * the next mix() uses it. During training the edges of the complete graph carry empty deltas,
- * which keep peers in lock step and carry sketches. The consensus phase normally only verifies
- * that the models are equal. If faults have left models different, the mixer sends corrections
- * (correction.h), like the mixer `average`.
- */
+ * In each round, a protocol in addition to the deltas (peer/node/round_protocol.h) computes a new
+ * model from the models of all peers. It passes this model to the mixer, and the next mix() uses
+ * it. During training the edges of the complete graph carry empty deltas, which keep peers in lock
+ * step and carry sketches (random projections of models, from which the distance of the models is
+ * estimated). The consensus phase normally only verifies that the models are equal. If faults have
+ * left models different, the mixer sends corrections (correction.h), like the mixer `average`. */
 #ifndef GOSSIP_COLLECTIVES_CONTROL_ARM_H
 #define GOSSIP_COLLECTIVES_CONTROL_ARM_H
 
@@ -16,15 +16,15 @@
 struct control_arm
 {
     bool corrects; /* True: deltas of the consensus phase are corrections. */
-    /* Model that a round protocol (such as the all-reduce) computed for the next mix(), n_floats
+    /* Model that the all-reduce or the parameter server computed for the next mix(), n_floats
      * values. NULL: none. */
     const float *result;
     uint64_t round; /* Round of the run after which `result` is the model. */
     uint64_t view;  /* Hash of the members whose models `result` combines, from members_view(). */
 };
 
-/* Passes the result of a round to the next mix(). `result` must stay valid until then. NULL
- * withdraws the last result. */
+/* Passes to the next mix() the model that the all-reduce or the parameter server computed for a
+ * round. `result` must stay valid until then. NULL withdraws the last result. */
 void control_arm_give(struct mixing *m, const float *result, uint64_t round, uint64_t view);
 
 /* Called at the end of a mixer's mix(): forgets the result, and applies the corrections that the

@@ -18,11 +18,11 @@ struct ps
     float *base; /* Last model received from the server, n_floats. */
     /* Round after which the server's model was `base`. 0: the server has not answered yet. */
     uint64_t round;
-    /* Part of the own updates that was not sent to the server, dim floats. NULL without error
+    /* Part of this peer's updates that was not sent to the server, dim floats. NULL without error
      * feedback. */
     float *withheld;
-    /* rest: the part of the updates that is still unsent once the server has added the push of
-     * round `pushed`; `withheld` then becomes `rest`. none: a vector of dim zeros. */
+    /* rest: the value that `withheld` takes when the server has added the push of round `pushed`.
+     * none: a vector of dim zeros. */
     float *rest, *none;
     uint64_t pushed;
 };
@@ -44,8 +44,8 @@ static void close_ps(struct mixing *m)
     free(v);
 }
 
-/* The error memory is not needed if the codec is lossless, because no part of an update stays
- * unsent. */
+/* With a lossless codec no part of an update stays unsent, so no memory for unsent parts is
+ * allocated. */
 static int open_ps(struct mixing *m, const struct mixing_config *config)
 {
     struct ps *v = calloc(1, sizeof *v);
@@ -64,8 +64,8 @@ static int open_ps(struct mixing *m, const struct mixing_config *config)
 }
 
 /* Takes over the server's answer. If it is the answer to the last push, the server has added that
- * push, so `rest` becomes the error memory. An answer of a later round was made without this push,
- * so the memory stays. */
+ * push, so `rest` becomes the unsent part of the updates. An answer of a later round was made
+ * without this push, so the unsent part does not change. */
 static void mix_ps(struct mixing *m)
 {
     struct ps *v = ps_of(m);

@@ -12,12 +12,12 @@
 struct sma
 {
     struct control_arm arm;
-    /* True: the consensus phase has begun, and mix() replaces the model by the centre. */
+    /* True: the consensus phase has begun, so mix() replaces the model by the centre (sma.h). */
     bool ends;
     float pull, momentum;
     float *z, *before; /* The centre and the previous centre, dim floats each. */
-    /* round: round of the mean that moved the centre last; 0: the centre is the initial model.
-     * view: hash of the members that took part in that mean. */
+    /* round: round of the last mean of all models that moved the centre; 0: the centre is the
+     * initial model. view: hash of the members that took part in that mean. */
     uint64_t round, view;
 };
 

@@ -8,20 +8,22 @@ const char *const codec_levels_spec[CODEC_LEVELS_RUNGS] = {
     "topk:0.003+qsgd:4", "topk:0.01+qsgd:4", "topk:0.03+qsgd:4", "topk:0.1+qsgd:4",
     "topk:0.3+qsgd:4",   "qsgd:4",           "qsgd:8",           "fp16"};
 
-/* Weight of the newest value in the moving averages of local steps and lag. */
+/* Weight of the newest round in two moving averages: the squared length of the local steps, and the
+ * squared lag (the part of a model that its delta leaves unsent). */
 static const double newest_weight = 0.1;
 
-/* Limits of the lag of the replicas, as a share of Xi. With a lag below `coarse`, replicas are as
- * good as exact ones. With a lag below `fine`, they stay that good even if the next sparser level
- * is used. */
+/* Limits of the lag (the part of a model that its delta leaves unsent), as a share of the consensus
+ * distance Xi. Below `coarse`, exact replicas would not be better. Below `fine`, this also holds
+ * for the next sparser level. */
 static const double coarse = 0.5, fine = 0.2;
 
-/* After FAR_LOOKS drift figures in a row that are above `far_over` times the target, the next
- * denser level is chosen, whatever the lag is. */
+/* If the drift was above `far_over` times its target FAR_LOOKS times in a row, the next denser
+ * level is chosen, even if compression does not seem to be the cause. */
 static const double far_over = 4;
 enum { FAR_LOOKS = 3 };
 
-/* Highest price of a level that is used while the drift is unknown. */
+/* Highest price of a level (transfer time of a delta, divided by the time that it may take) that is
+ * used while the drift is unknown. */
 static const double dear = 2;
 
 void codec_levels_init(struct codec_levels *l, uint64_t pace)
@@ -57,9 +59,9 @@ void codec_levels_mark(struct codec_levels *l, uint64_t round)
     l->mark[i].lag2 = l->lag2;
 }
 
-/* Returns the moving averages at the start of the window that began at `round`. A drift figure
- * arrives several rounds late and must be compared with the averages of its own window. NULL: these
- * averages are no longer stored. */
+/* Returns the moving averages at the start of the drift window that began at `round`. A drift
+ * figure arrives several rounds after the start of its window, and must be compared with the
+ * averages of that time. NULL: these averages are no longer stored. */
 static const struct codec_levels_mark *mark_at(const struct codec_levels *l, uint64_t round)
 {
     for (uint32_t i = 0; i < CODEC_LEVELS_MARKS; i++)
@@ -79,7 +81,8 @@ const char *codec_levels_by(const struct codec_levels *l)
     return l->floor > l->rung ? "link" : l->held || lowered ? "price" : "drift";
 }
 
-/* Returns the price of a level. A level above the densest one has the price of the densest. */
+/* Returns the price of a codec level. A level above the densest one has the price of the
+ * densest. */
 static double price(const struct codec_levels *l, uint32_t rung)
 {
     return l->price[rung < CODEC_LEVELS_RUNGS ? rung : CODEC_LEVELS_RUNGS - 1];
@@ -111,7 +114,8 @@ static int step(struct codec_levels *l, double ratio, double lag)
     return l->n_low >= 2 ? -1 : 0;
 }
 
-/* Records a change of level. Drift figures of earlier rounds can still arrive, and are ignored. */
+/* Records a change of level. Drift figures of rounds before the change can still arrive, and are
+ * then ignored. */
 static void changed(struct codec_levels *l, uint64_t now)
 {
     l->n_low = l->n_far = l->n_held = 0;

@@ -77,17 +77,17 @@ enum {
      * their deltas. A denser level costs few bytes for such a model. */
     CODEC_LEVELS_SAFE = 5,
     CODEC_LEVELS_BLIND = 32, /* In rounds. */
-    /* Level whose usual delta size is used to plan how often deltas carry sketches. */
+    /* Level whose usual delta size is used to plan how many deltas carry a sketch (sketch.h). */
     CODEC_LEVELS_MIDDLE = 2,
-    /* A level that was too expensive at this number of drift figures in a row is tried. The number
-     * is CODEC_LEVELS_TRY before the first trial, and each trial doubles it, up to
-     * CODEC_LEVELS_TRY_MOST. */
+    /* A level that was too expensive at n drift figures in a row is tried. n is CODEC_LEVELS_TRY
+     * before the first trial. Each trial doubles n, up to CODEC_LEVELS_TRY_MOST. */
     CODEC_LEVELS_TRY = 8,
     CODEC_LEVELS_TRY_MOST = 512,
-    /* Number of price updates that a trial lasts. After them the price of the tried level is
+    /* Number of price updates that the trial of an expensive level lasts. Its price has then been
      * measured. */
     CODEC_LEVELS_TRIAL = 3,
-    /* Number of window starts whose averages are stored (struct codec_levels_mark). */
+    /* Number of drift windows for which the averages at the start of the window are stored (struct
+     * codec_levels_mark). */
     CODEC_LEVELS_MARKS = 4
 };
 
@@ -117,14 +117,14 @@ struct codec_levels
     /* Number of price updates until the price of the level on trial is known. 0: no level is on
      * trial. */
     uint32_t n_trial;
-    /* n_held: number of drift figures in a row at which `held` was true. wait: value of n_held at
-     * which the expensive level is tried. */
+    /* n_held: number of successive drift figures that required a level that was too expensive.
+     * wait: value of n_held at which the expensive level is tried. */
     uint32_t n_held, wait;
     /* True: the last drift figure required a denser level, but that level was too expensive. */
     bool held;
-    /* Number of drift figures in a row that were low enough for a sparser level. */
+    /* Number of successive drift figures that were low enough for a sparser level. */
     uint32_t n_low;
-    /* Number of drift figures in a row that were more than four times the target. */
+    /* Number of successive drift figures that were more than four times the target. */
     uint32_t n_far;
     /* Drift figures of rounds up to this one are ignored: they were already used, or describe a
      * time before the last change of level. */
@@ -136,20 +136,21 @@ struct codec_levels
     /* Normalised drift of the last figure that codec_levels_look() has used. NaN: none yet. */
     double excess;
     struct codec_levels_mark mark[CODEC_LEVELS_MARKS];
-    /* Number of marks made since the start. The newest mark replaces the oldest. */
+    /* Number of calls of codec_levels_mark() so far. The newest mark replaces the oldest. */
     uint32_t n_marks;
 };
 
-/* Initialises the state. pace: expected number of rounds between two figures of the
- * drift. */
+/* Initialises the choice of the codec level. pace: expected number of rounds between two figures of
+ * the drift. */
 void codec_levels_init(struct codec_levels *l, uint64_t pace);
 
-struct state; /* Defined in nn/math/state.h. */
-/* Saves or restores the state as a section of its own. */
+struct state; /* Reads or writes a checkpoint; defined in nn/math/state.h. */
+/* Saves the state to a checkpoint, or restores it, as a section of its own. */
 void codec_levels_state(struct codec_levels *l, struct state *s);
 
-/* Returns what determines the level of deltas. "link": the floor. "price": the level that the drift
- * requires is too expensive; while the drift is unknown, the first level is. "drift": the drift. */
+/* Returns what determines the level of deltas. "link": the floor. "drift": the drift. "price": the
+ * level that the drift requires is too expensive, or, while the drift is unknown, the first level
+ * is too expensive. */
 const char *codec_levels_by(const struct codec_levels *l);
 
 /* Records |Delta|^2, the squared distance of the local steps of one round. */
@@ -158,8 +159,8 @@ void codec_levels_moved(struct codec_levels *l, double motion2);
 /* Records the largest |x - a|^2 that a delta of this round leaves unsent. */
 void codec_levels_lagged(struct codec_levels *l, double lag2);
 
-/* Records the averages at the start of a drift window. The figure of the window arrives several
- * rounds later and is compared with these averages. */
+/* Stores the moving averages (`motion2`, `lag2`) at the start of a drift window. The drift figure
+ * of the window arrives several rounds later and is compared with these averages. */
 void codec_levels_mark(struct codec_levels *l, uint64_t round);
 
 /* Sets the floor, which is the sparsest level that may be used (uplink.h). now: the current round

@@ -28,7 +28,8 @@ void edge_forget_parts(struct edge *e)
     e->got[0].n_parts = e->got[1].n_parts = 0;
 }
 
-/* In a new epoch, deltas of the previous epoch are neither sent again nor applied. */
+/* When an edge begins a new epoch, deltas of the previous epoch are neither sent again nor
+ * applied. */
 static void forget_deltas(struct edge *e)
 {
     packet_release(e->cur.payload);
@@ -126,7 +127,7 @@ bool edge_agree(struct edge *e, uint64_t our_boot)
     }
     e->met_boot = 0;
     forget_deltas(e);
-    e->n_resets += e->opened; /* The first epoch does not count as a reset. */
+    e->n_resets += e->opened; /* The first epoch of an edge does not count as a reset. */
     e->opened = true;
     e->restored = false;
     e->epoch = next_epoch(e, our_boot);
@@ -136,8 +137,8 @@ bool edge_agree(struct edge *e, uint64_t our_boot)
     return true;
 }
 
-/* After silence on a link, the exchange continues where it stopped. After a lost link, both ends
- * must send an EDGE again. */
+/* If a neighbour was only silent, the exchange continues where it stopped. After a lost session,
+ * both ends must send an EDGE again. */
 void edge_pause(struct edge *e, bool link_lost)
 {
     if (link_lost)
@@ -153,10 +154,12 @@ static enum edge_verdict place_of(const struct edge *e, uint64_t epoch, uint64_t
         return EDGE_STALE;
     if (round < e->round)
         return EDGE_REPEAT;
-    /* The neighbour cannot commit without this peer's delta, so it is at most one round ahead. */
+    /* The neighbour cannot commit an exchange without this peer's delta, so it is at most one round
+     * ahead. */
     if (round > e->round + 1)
         return EDGE_VIOLATION;
-    /* This peer has not made its delta of this round, so the neighbour cannot have committed. */
+    /* This peer has not made its delta of the current round, so the neighbour cannot have committed
+     * that round. */
     if (round == e->round + 1 && e->cur.payload == NULL)
         return EDGE_VIOLATION;
     return e->got[round % 2].full ? EDGE_REPEAT : EDGE_ACCEPT;
@@ -198,7 +201,8 @@ void edge_store(struct edge *e, const struct wire_delta *d, const struct sketch_
 {
     struct edge_got *g = &e->got[d->round % 2];
     assert(!g->full && d->payload.n <= e->cap);
-    /* The payload may already lie in this buffer (edge_gather()), so the ranges may overlap. */
+    /* edge_gather() may already have put the payload into this buffer, so source and destination of
+     * the copy may overlap. */
     memmove(g->bytes, d->payload.p, d->payload.n);
     g->n_bytes = d->payload.n;
     g->head = *d;
@@ -229,8 +233,8 @@ uint8_t *edge_take(struct edge *e)
 {
     struct edge_got *g = &e->got[e->round % 2];
     assert(g->full);
-    /* The got[] slot gets the spare buffer, so that a delta of a new epoch can be stored while the
-     * job still reads the taken buffer. */
+    /* The slot of the taken delta gets the spare buffer. A delta of a new epoch can then be stored
+     * while the job still reads the taken buffer. */
     uint8_t *taken = g->bytes;
     g->bytes = e->spare;
     e->spare = taken;
@@ -243,7 +247,8 @@ void edge_advance(struct edge *e)
     e->settled = g->head.settled;
     e->run_round = g->head.run_round;
     g->full = false;
-    /* The neighbour may not have committed yet, so this delta is kept for one more round. */
+    /* The neighbour may not have committed this round yet, so this peer keeps its own delta for one
+     * more round. */
     packet_release(e->prev.payload);
     e->prev = e->cur;
     e->cur.payload = NULL;

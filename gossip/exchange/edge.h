@@ -59,14 +59,16 @@
 /* State of an edge. The table at the top of this file lists the transitions. */
 enum edge_state {
     EDGE_CLOSED, /* The edge was never opened, or edge_close() has closed it. */
-    EDGE_ASKING, /* This peer has made its EDGE message, but the neighbour's has not arrived yet. */
+    /* This peer has made its EDGE message (its epoch and round), but the neighbour's EDGE has not
+     * arrived yet. */
+    EDGE_ASKING,
     EDGE_OPEN,   /* Both ends have sent EDGE, and exchanges take place. */
     EDGE_PAUSED, /* Exchanges wait, because the session is lost or the neighbour is silent. */
     EDGE_DONE    /* The neighbour's model is final, and no further exchange takes place. */
 };
 
 /* Codec of one delta. The sender chooses a codec for each delta and names it in the header. The
- * mixer of the run also derives from it what the delta contains (gossip/mixers/mixer.h). */
+ * codec also tells the mixer of the run what the delta contains (gossip/mixers/mixer.h). */
 enum delta_codec {
     DELTA_RUN,   /* Codec of the run, given by --compress. */
     DELTA_FINAL, /* Codec of the consensus phase, given by --final-compress. */
@@ -93,7 +95,7 @@ struct edge_sent
 /* One delta of the neighbour, validated and copied, but not applied yet. */
 struct edge_got
 {
-    bool full; /* True: a complete delta is stored. */
+    bool full; /* True: the slot holds a complete delta. */
     struct wire_delta head;
     struct sketch_message sketch;
     uint8_t *bytes; /* Buffer with room for the `cap` bytes given to edge_init(). */
@@ -103,8 +105,8 @@ struct edge_got
     size_t n_parts;
 };
 
-struct state;   /* Defined in nn/math/state.h. */
-struct replica; /* Defined in gossip/mixers/replica.h. */
+struct state;   /* Reads or writes a checkpoint; defined in nn/math/state.h. */
+struct replica; /* One replica of a model; defined in gossip/mixers/replica.h. */
 
 /* One edge. Written by edge.c, with two exceptions. gossip/mixers writes what a job changes: `cur`,
  * `reset`, replicas, gamma, sketches and counters. The node (peer/node/edges*.c) clears the resend
@@ -119,7 +121,7 @@ struct edge
     uint64_t epoch; /* Current epoch. 0: none yet, or a reset is requested. */
     uint64_t round; /* Number of exchanges committed in this epoch. */
 
-    /* State of the EDGE messages that open the edge on a session. */
+    /* Progress of the exchange of EDGE messages, which opens the edge on a session. */
     uint64_t nonce; /* Nonce of the last EDGE sent. */
     /* Value of `restored` in the last EDGE that this peer sent. `restored` itself may change when a
      * job commits. */
@@ -141,10 +143,12 @@ struct edge
     bool resend_prev, resend_cur;
     /* cur: this peer's delta of round `round`. prev: its delta of the round before. */
     struct edge_sent cur, prev;
-    struct edge_got got[2]; /* The neighbour's delta of round r is in got[r % 2]. */
-    /* Spare buffer: edge_take() puts it into got[] in place of the buffer that a job takes. */
+    /* Deltas received from the neighbour. Its delta of round r is in got[r % 2]. */
+    struct edge_got got[2];
+    /* Spare buffer of deltas: edge_take() puts it into got[] in place of the buffer that a job
+     * takes. */
     uint8_t *spare;
-    size_t cap; /* Length of the longest payload, in bytes. */
+    size_t cap; /* Length of the longest payload of a delta, in bytes. */
 
     /* The fields from `a` to `trust` are data that a job works on. gossip/mixers allocates and
      * frees the vectors. */
@@ -174,7 +178,8 @@ struct edge
     uint64_t n_mismatches;
     /* Number of exchanges that the outlier filter refused or found suspect. Cleared by the node. */
     uint64_t n_distrusted;
-    /* True: the outlier filter found one of these exchanges suspect. Cleared by the node. */
+    /* True: the outlier filter found one of the exchanges that `n_distrusted` counts suspect.
+     * Cleared by the node. */
     bool suspect;
 };
 

@@ -5,13 +5,14 @@
 
 /* Residual ratio rho (see gamma.h) at which the rule leaves gamma unchanged. */
 static const double target_rho = 0.6;
-/* Smallest and largest factor by which gamma changes in one exchange. */
+/* Smallest and largest factor by which the rule changes gamma in one exchange. */
 static const double most_down = 0.9, most_up = 1.05;
 /* First gamma of an edge, as a multiple of the contraction of its first deltas. */
 static const double first_share = 1.5;
 /* Lower and upper bound of gamma, as multiples of the averaged contraction of the deltas. */
 static const double low = 0.5, high = 1.5;
-/* An exchange uses its whole momentum if rho <= bears_all, and no momentum if rho >= bears_none. */
+/* An exchange uses its whole momentum if the residual ratio rho (gamma.h) is at most bears_all, and
+ * no momentum if rho is at least bears_none. */
 static const double bears_all = 0.2, bears_none = 0.5;
 static const double smoothing = 0.1; /* Weight of the newest contraction in its moving average. */
 /* D^2, the squared distance of the replicas, counts as grown if it exceeds `growth` times its value
@@ -76,7 +77,8 @@ static double correction(double e2, double d2)
     return tenth_root(r);
 }
 
-/* Limits v to the bounds of gamma. If the bounds contradict each other, the upper bound wins. */
+/* Limits the step size v to the bounds of gamma. If the lower bound is above the upper bound, the
+ * upper bound wins. */
 static double confine(const struct gamma *g, double v)
 {
     double least = low * g->delta, greatest = high * g->delta;
@@ -95,8 +97,8 @@ double gamma_next(struct gamma *g, const struct gamma_exchange *x)
         g->delta = delta;
         g->most = 1;
         g->value = confine(g, first_share * delta);
-        /* A threshold codec may send nothing at first. Gamma is then 0, and the rule, which
-         * multiplies gamma, could never leave 0. The next exchange therefore uses the rule for a
+        /* A threshold codec may send nothing at first. Gamma is then 0, and because the rule
+         * multiplies gamma, gamma would stay 0. The next exchange therefore uses the rule for a
          * first exchange. */
         g->begun = g->value > 0 && (x->x2_own > 0 || x->x2_other > 0);
         g->codecs = x->codecs;

@@ -30,8 +30,8 @@ static bool same_layer(const struct segment *s, const struct layers_part *p)
     return strlen(p->name) == n && memcmp(p->name, s->name, n) == 0;
 }
 
-/* Names part `a` after the first layer of `a` and the last layer of `b`, as in "conv1 to fc1".
- * Either part may already contain several layers. */
+/* Sets the name of part `a` to a range of layers: the first layer of `a` and the last layer of `b`,
+ * as in "conv1 to fc1". */
 static void join_names(struct layers_part *a, const struct layers_part *b)
 {
     char name[LAYERS_NAME_MAX];
@@ -129,7 +129,7 @@ void layers_sketch(const struct layers *l, uint64_t key, const float *x, float *
 
 /* ---- the measure ---- */
 
-/* Squares that are computed for one part, or added up over all parts. */
+/* Sums of squares that are computed for one layer of the model, or for all layers together. */
 struct sums
 {
     /* xi2: squared consensus distance Xi^2. mean2: |mean|^2. norm2: mean of |x_i|^2 over the

@@ -51,16 +51,16 @@ struct layers_part
 
 struct layers
 {
-    size_t n;        /* Number of parts in part[]. */
+    size_t n;        /* Number of parts of the model in part[]. */
     size_t n_floats; /* Number of floats of an answer. */
     struct layers_part part[LAYERS_MAX];
 };
 
-/* Divides the trained segments into layers. The result depends only on the arguments, so the
- * observer and the peers obtain the same parts. */
+/* Divides the trained tensors of a model into layers. The result depends only on the arguments, so
+ * the observer and the peers obtain the same parts. */
 void layers_cut(struct layers *l, const struct segment *s, size_t n_segments);
-/* Makes each trained segment a part, for the comparison of whole models. part[] has room for
- * n_segments parts. Returns the number of parts. */
+/* Makes each trained tensor a part of its own, for the comparison of whole models. part[] has room
+ * for n_segments parts. Returns the number of parts. */
 size_t layers_of_segments(struct layers_part *part, const struct segment *s, size_t n_segments);
 
 /* Computes a peer's answer for model x: writes l->n_floats floats to `out`. key: key of the
@@ -70,10 +70,12 @@ void layers_sketch(const struct layers *l, uint64_t key, const float *x, float *
 /* Consensus distance of one part, or of all parts together. */
 struct layers_figure
 {
-    double xi;       /* Consensus distance. NaN: unknown, because sketches cannot resolve it. */
-    double relative; /* xi / |mean|. NaN: xi is unknown, or |mean|^2 is not greater than 0. */
-    double error;    /* Standard error of xi, relative to xi. 0: exact. NaN: xi is unknown. */
-    double apart;    /* Distance of the two models that are farthest apart. NaN: xi is unknown. */
+    double xi; /* Consensus distance. NaN: unknown, because sketches cannot resolve it. */
+    /* Consensus distance xi divided by |mean|, the norm of the mean model. NaN: xi is unknown, or
+     * |mean|^2 is not greater than 0. */
+    double relative;
+    double error; /* Standard error of xi, relative to xi. 0: exact. NaN: xi is unknown. */
+    double apart; /* Distance of the two models that are farthest apart. NaN: xi is unknown. */
     /* Indices in x[] of the two models that are farthest apart. The two indices are equal if no two
      * models differ or xi is unknown. */
     size_t far[2];

@@ -68,8 +68,11 @@ struct outlier_filter
      * included. 0: no exchange yet. */
     double most2;
     double last2; /* D^2 = |b - a|^2 of the last exchange. 0: no exchange yet in this epoch. */
-    double pull;  /* Sum of gamma w of the exchanges since the edge became apart. */
-    /* D^2 = |b - a|^2 of the exchange at which the edge became apart. 0: it is not apart. */
+    /* Sum of gamma w, the share of b - a that moves x, over the exchanges since the edge became
+     * apart. */
+    double pull;
+    /* D^2 = |b - a|^2 of the exchange at which the edge became apart, that is, much longer than
+     * most other edges. 0: it is not apart. */
     double from2;
     bool warned; /* True: the edge was suspect once. */
 };

@@ -104,8 +104,9 @@ static void set_pace(struct sketch *k, const struct sketch_moment *now)
     k->n_beats = (uint32_t)ceil(-3.5 / log(rate)) + 2;
 }
 
-/* Begins a window. The window also averages, as u, the distances v that the previous window found,
- * unless the previous window was cut short. */
+/* Begins a window of averaging, with the sketch of the model x. The window also computes u, the
+ * mean of the squared distances v that the previous window found at each peer. If the previous
+ * window was cut short, there is no v. */
 static void begin_window(struct sketch *k, const float *x, const struct sketch_moment *now)
 {
     bool follows = k->open && !now->anew;
@@ -273,7 +274,9 @@ static void put_word(struct sketch *k, struct sketch_pair *p, struct sketch_mess
         if (!isfinite(out->u) || !isfinite(out->q)
             || compress_encode(k->raw, &in, out->bytes + 1, &out->n, NULL) != 0) {
             *out = (struct sketch_message){.tag = 0};
-            return; /* The model is not finite; encoding its delta reports that. */
+            /* The model is not finite, so it has no sketch. The encoder of the delta reports the
+             * error. */
+            return;
         }
     }
     out->n++;
@@ -300,7 +303,9 @@ void sketch_put(struct sketch *k, struct sketch_pair *p, struct sketch_message *
     if (!isfinite(out->u) || !isfinite(out->q)
         || compress_encode(pair_codec(k, out->bytes[0]), &in, out->bytes + 1, &out->n, NULL) != 0) {
         *out = (struct sketch_message){.tag = 0};
-        return; /* The model is not finite; encoding its delta reports that. */
+        /* The model is not finite, so it has no sketch. The encoder of the delta reports the
+         * error. */
+        return;
     }
     out->n++;
     out->tag = pair_tag(k, p);
@@ -368,7 +373,9 @@ void sketch_mix(struct sketch *k, struct sketch_pair *p, double w, const struct 
     if (k->disturbed)
         return;
     if (own->tag != other->tag || (own->tag != 0 && !pair_fits(k, p))) {
-        disturb(k); /* The neighbour is in another window, so a round is missing somewhere. */
+        /* The neighbour's message is of another window, so one of the two peers has missed a
+         * round. */
+        disturb(k);
         return;
     }
     if (own->tag == 0)
@@ -378,8 +385,8 @@ void sketch_mix(struct sketch *k, struct sketch_pair *p, double w, const struct 
     p->round++;
     k->mixed++;
     /* An implausible message does not change this peer's averages. The neighbour has applied the
-     * exchange nevertheless, so the averages of the other peers become wrong by this peer's missing
-     * part. */
+     * exchange nevertheless, so the averages of the other peers now lack this peer's part of the
+     * exchange and are wrong. */
     if (is_absurd(k, fabs((double)other->u)) || is_absurd(k, fabs((double)other->q))
         || is_absurd(k, vec_norm2(p->b, SKETCH_K)))
         return;

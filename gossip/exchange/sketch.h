@@ -53,7 +53,8 @@ enum {
     SKETCH_BYTES_MAX = 4 * SKETCH_K + 64 /* Largest number of bytes of an encoded sketch. */
 };
 
-/* State of the peer after a job has mixed. Filled in by the node and by mixing_beat(). */
+/* What sketch_beat() needs to know about a peer after a job has mixed. Filled in by the node and by
+ * mixing_beat(). */
 struct sketch_moment
 {
     uint64_t view; /* Number that identifies the current set of members. */
@@ -112,7 +113,8 @@ struct sketch_average
     double u, q;
 };
 
-/* State of one peer's estimate. Written by sketch.c, and by state.c when a checkpoint is read. */
+/* State of one peer's estimate of the consensus distance. Written by sketch.c, and by state.c when
+ * a checkpoint is read. */
 struct sketch
 {
     uint64_t key; /* Key from which the matrix S is derived. */
@@ -123,8 +125,8 @@ struct sketch
     uint64_t last;  /* Round count at the last call of sketch_beat(). */
     /* Index of the tree-aggregation window that produced the figures. 0: no such window. */
     uint64_t surveyed;
-    /* Offset that is added to round counts of tree aggregation, so that own_begun does not decrease
-     * when the figures come from tree aggregation instead of averages. */
+    /* Offset that is added to round counts of tree aggregation. With it, own_begun does not
+     * decrease when tree aggregation replaces averages as the source of figures. */
     uint64_t own_base;
     struct tree_aggregation survey;
 
@@ -190,9 +192,9 @@ struct sketch_message
 int sketch_init(struct sketch *k, uint64_t run_seed, size_t dim);
 void sketch_close(struct sketch *k);
 
-struct state; /* Defined in nn/math/state.h. */
-/* Saves or restores the estimate as a section of its own. The sketch state of each edge (struct
- * sketch_pair) is saved with the edge. */
+struct state; /* Reads or writes a checkpoint; defined in nn/math/state.h. */
+/* Saves the estimate to a checkpoint, or restores it, as a section of its own. The sketch state of
+ * each edge (struct sketch_pair) is saved with the edge. */
 void sketch_state(struct sketch *k, struct state *s);
 
 /* Computes the sketch S x. Cost: one hash per element, O(dim). */
@@ -208,7 +210,8 @@ void sketch_pair_init(struct sketch_pair *p);
 /* Initialises the state of an edge that is reset. The edge keeps its place in the trees. */
 void sketch_pair_reset(struct sketch_pair *p);
 
-/* Writes the message for the next exchange of an edge. Its tag is 0 if there is nothing to send. */
+/* Writes the sketch message for the next exchange of an edge. Its tag is 0 if there is nothing to
+ * send. */
 void sketch_put(struct sketch *k, struct sketch_pair *p, struct sketch_message *out);
 
 /* Returns a number that is less than own_begun of every window that begins from now on. anew: the
@@ -218,11 +221,12 @@ uint64_t sketch_begun(const struct sketch *k, bool anew);
 /* Records that the model was replaced by another peer's model of a later round. This peer sends no
  * report for tree-aggregation windows that began in the skipped rounds. */
 void sketch_passed_over(struct sketch *k);
-/* Returns whether a received message is valid for sketch_mix(). Callable from any thread. */
+/* Returns whether a received sketch message is valid for sketch_mix(). Callable from any thread. */
 bool sketch_valid(const struct sketch *k, const struct sketch_message *m);
 
-/* Commits an exchange with both messages. w: mixing weight of the edge. If the messages belong to
- * different windows, this peer becomes disturbed. */
+/* Mixes this peer's averages with those of the neighbour, after both sketch messages of an exchange
+ * have arrived. w: mixing weight of the edge. If the messages belong to different windows, this
+ * peer becomes disturbed. */
 void sketch_mix(struct sketch *k, struct sketch_pair *p, double w, const struct sketch_message *own,
                 const struct sketch_message *other);
 

@@ -189,7 +189,8 @@ static void head_fields(struct wire_delta *h, struct state *s)
     state_u64(s, &h->epoch);
     state_u64(s, &h->round);
     state_u64(s, &h->run_round);
-    /* `more` and `degree` are stored as one number, as in a DELTA message. */
+    /* The weights `more` and `degree` of a delta are stored as one number, as in a DELTA
+     * message. */
     uint32_t share = h->more << WIRE_MORE_BITS | h->degree;
     state_u32(s, &share);
     h->degree = share & ((1u << WIRE_MORE_BITS) - 1);
@@ -215,7 +216,8 @@ static void message_fields(struct sketch_message *m, struct state *s)
         state_bytes(s, m->bytes, m->n);
 }
 
-/* Returns the index of a delta's payload in payload[0..n), or n if it has no payload. */
+/* Returns at which index of payload[0..n) the payload of this delta is, or n if the delta has no
+ * payload. */
 static uint64_t place_of(const struct edge_sent *d, struct packet *const *payload, size_t n)
 {
     uint64_t at = 0;

@@ -37,7 +37,7 @@ static uint64_t index_at(const struct tree_aggregation_place *p, uint64_t round)
     return trained + 1 + (round - p->n_rounds) / last_period(p);
 }
 
-/* Returns the round at which a window begins, in lock step. */
+/* In lock step, returns the round at which a window begins. */
 static uint64_t round_of(const struct tree_aggregation_place *p, uint64_t index)
 {
     uint64_t trained = p->n_rounds > 0 ? (p->n_rounds - 1) / period(p) + 1 : 0;

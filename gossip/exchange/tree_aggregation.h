@@ -116,7 +116,8 @@ struct tree_aggregation_slot
 /* Position of this peer in the trees, which follow from the set of members. Set by the node. */
 struct tree_aggregation_place
 {
-    uint64_t built; /* Version number of the trees. Changes with trees and members. */
+    /* Version number of the trees. It changes whenever the trees or the members change. */
+    uint64_t built;
     /* n: number of members. depth: depth of the deepest tree in hops, or an upper bound of it. */
     uint32_t n, depth;
     uint32_t reach; /* Number of hops from the first member to the member farthest from it. */

@@ -4,14 +4,15 @@
 
 #include <math.h>
 
-/* Time that transfers may take if they follow the local steps, as a share of the time of these
- * steps. */
+/* Time that the transfers of a round may take if they follow the local steps, as a share of the
+ * time of these steps. */
 static const double share_behind = 0.1;
 
 /* Weight of the newest measurement in the moving average that prices are computed from. */
 static const double newest_weight = 0.2;
 
-/* A level can become the new floor only if its transfer takes at most this share of the budget. */
+/* A level can become the new floor only if the transfer of its delta takes at most this share of
+ * the budget, the time that transfers may take. */
 static const double share_up = 0.8;
 
 void uplink_burst(struct uplink_bursts *b, double bytes, double us)
@@ -51,7 +52,8 @@ static uint32_t fitting(const struct uplink *u, uint32_t most, double s_per_byte
     return most;
 }
 
-/* Lowers the floor to level `to`, and sets for how many looks the old floor is not tried again. */
+/* Lowers the floor to level `to`, and sets for how many calls of uplink_look() the old floor is not
+ * tried again. */
 static void fall(struct uplink *u, uint32_t to)
 {
     bool short_lived = u->n_kept < u->wait;
@@ -79,8 +81,8 @@ static uint32_t highest(const struct uplink *u, uint32_t rung)
     return most < CODEC_LEVELS_RUNGS ? most : CODEC_LEVELS_RUNGS - 1;
 }
 
-/* Updates the average that prices are computed from. The first measurement after a change of level
- * is ignored, because it includes bursts from before the change. */
+/* Updates the average from which prices of codec levels are computed. The first measurement after a
+ * change of level is ignored, because it includes transfers from before the change. */
 static void learn_price(struct uplink *u, double newest, uint32_t rung)
 {
     bool changed = u->budgets_per_byte > 0 && rung != u->of_rung;

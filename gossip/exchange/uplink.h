@@ -76,24 +76,25 @@ enum {
     /* Largest price of a codec level. The drift target is multiplied by the price, so this limit
      * bounds the drift on a slow link. */
     UPLINK_PRICE_MOST = 8,
-    UPLINK_BURST = 256 /* Least number of bytes of a burst that is measured. */
+    /* Least number of bytes of a burst (bytes sent without a pause) whose duration is measured. */
+    UPLINK_BURST = 256
 };
 
 /* ---- measured bursts of a link ---- */
 
-/* Sums over the bursts of a link. Initialise with zeros. */
+/* Sums over the bursts of a link (bytes sent without a pause). Initialise with zeros. */
 struct uplink_bursts
 {
     /* Number of bursts, the sum of their bytes, and the sum of their durations in microseconds. */
     double n, bytes, us;
 };
 
-/* Adds a burst, unless it is shorter than UPLINK_BURST bytes. us: duration of the burst in
- * microseconds. */
+/* Adds the measurement of a burst, unless it is shorter than UPLINK_BURST bytes. us: duration of
+ * the burst in microseconds. */
 void uplink_burst(struct uplink_bursts *b, double bytes, double us);
 
-/* Returns the seconds per byte without latency. rtt_us: least known round-trip time in
- * microseconds; 0: unknown. Returns 0 if all time was latency, so that the speed cannot be
+/* Returns the seconds per byte of a link, without its latency. rtt_us: least known round-trip time
+ * in microseconds; 0: unknown. Returns 0 if all time was latency, so that the speed cannot be
  * measured, and NaN if there were no bursts. */
 double uplink_s_per_byte(const struct uplink_bursts *b, double rtt_us);
 
@@ -108,8 +109,8 @@ struct uplink
      * was possible. n_over: number of calls in a row at which a delta of the floor's level took
      * longer than the budget. */
     uint32_t n_up, n_over;
-    /* Level to which the floor rises when n_up reaches UPLINK_UP: the densest level that was
-     * possible as a floor at all of the last n_up calls of uplink_look(). */
+    /* Level to which the floor rises when n_up reaches UPLINK_UP. It is the densest level that each
+     * of the last n_up calls of uplink_look() found fast enough. */
     uint32_t to;
     uint32_t left; /* Level from which the floor fell last. */
     /* n_wait: number of further calls of uplink_look() during which the floor does not rise to the
@@ -129,13 +130,13 @@ void uplink_init(struct uplink *u, const double bytes[CODEC_LEVELS_RUNGS]);
  * beside: true if transfers run during the local steps (--overlap). rtt_s: round-trip time. */
 double uplink_budget(double compute_s, bool beside, double rtt_s);
 
-/* Computes the price of each level, from 1 to UPLINK_PRICE_MOST. Before the first call of
- * uplink_look() all prices are 1. */
+/* Computes the price of each level, from 1 to UPLINK_PRICE_MOST: the transfer time of its delta,
+ * divided by the time that it may take. Before the first call of uplink_look() all prices are 1. */
 void uplink_prices(const struct uplink *u, double price[CODEC_LEVELS_RUNGS]);
 
-/* Updates floor and prices (a *look*). s_per_byte: seconds per byte on the slowest edge. budget_s:
- * the budget in seconds. rung: current level of deltas. The call does nothing if s_per_byte or
- * budget_s is not finite. */
+/* Updates floor and prices from the measured speed. s_per_byte: seconds per byte on the slowest
+ * edge. budget_s: the budget in seconds. rung: current level of deltas. The call does nothing if
+ * s_per_byte or budget_s is not finite. */
 void uplink_look(struct uplink *u, double s_per_byte, double budget_s, uint32_t rung);
 
 #endif

@@ -84,8 +84,8 @@ static void append_vouches_news(struct members *m, struct wire_members *out, uin
     m->vouches_news = false;
 }
 
-/* Returns whether nothing has to be sent for this slot: its record is the only unsent change, and
- * all listeners (the peers that receive changes) already know the record. */
+/* Returns whether nothing has to be sent for this slot: only its record has changed, and all
+ * listeners (the peers that receive changes) already know the record. */
 static bool is_known(const struct members *m, const struct slot *s)
 {
     return s->news == DISSEMINATION_RECORD && m->audience != 0 && (m->audience & ~s->knows) == 0;
@@ -179,9 +179,9 @@ static bool append_member(const struct members *m, uint16_t place, uint64_t to,
     return true;
 }
 
-/* Fills `out` with the next batch of the whole table. `to`: bit set of the peers that receive it.
- * *cursor counts the members sent so far. After the last member, it also counts the endorsements
- * sent. */
+/* Fills `out` with the next messages of a copy of the whole table. `to`: bit set of the peers that
+ * receive it. *cursor counts the members sent so far. After the last member, it also counts the
+ * endorsements sent. */
 static bool batch(const struct members *m, uint64_t to, size_t *cursor, struct wire_members *out,
                   uint32_t cap)
 {

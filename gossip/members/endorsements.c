@@ -9,9 +9,9 @@
 
 enum {
     NOBODY = SLOT_NONE,
-    /* Maximum number of passes over all members in label_all(). Only long chains of endorsements,
-     * which an attacker can build, need more passes. Members on such chains are treated as in doubt
-     * (known through one member only). */
+    /* Maximum number of passes over all members in label_all(). Only an attacker can build chains
+     * of endorsements that are so long that they need more passes. The members on such a chain are
+     * treated as known through one member only. */
     PASSES = 32
 };
 
@@ -36,9 +36,9 @@ static bool is_gone(const struct members *m, uint16_t place)
     return state == MEMBER_DEAD || state == MEMBER_LEFT;
 }
 
-/* Finds where an endorsement of `member` by `voucher` is stored. *place: the endorsement to
- * overwrite, or NULL to append a new one. Returns false if the voucher already has the maximum
- * number of endorsements and all of them take precedence. */
+/* Finds the place at which an endorsement of `member` by `voucher` is stored. *place: the
+ * endorsement to overwrite, or NULL to append a new one. Returns false if the voucher already has
+ * the maximum number of endorsements and none of them may be overwritten. */
 static bool place_for(const struct members *m, uint16_t voucher, uint16_t member,
                       struct vouch_slot **place)
 {
@@ -138,7 +138,7 @@ void members_know(struct members *m, const uint8_t id[WIRE_ID_BYTES], int64_t no
 struct graph_of_vouches
 {
     const struct members *m;
-    uint32_t n;       /* Number of members in the table. */
+    uint32_t n;       /* Number of members in the member table. */
     uint32_t *out_at; /* Members that member i endorses: out[out_at[i] .. out_at[i + 1]). */
     uint16_t *out;
     /* Members that endorse member i: in[in_at[i] .. in_at[i + 1]). */
@@ -187,10 +187,9 @@ static bool open_graph(struct graph_of_vouches *g, const struct members *m)
     }
     if (!ok)
         return false;
-    /* Sorts the endorsements by endorsing member into out[], and by endorsed member into in[]
-     * (counting sort). At first out_at[i + 2] counts the endorsements by member i. Later out_at[i +
-     * 1] moves from the start to the end of the part of out[] for member i. in_at[] is used in the
-     * same way. */
+    /* Sorts the endorsements into out[] by endorsing member, and into in[] by endorsed member
+     * (counting sort). First out_at[i + 2] counts the endorsements by member i. Then out_at[i + 1]
+     * is the index in out[] at which the next endorsement by member i is written. */
     for (uint32_t i = 0; i < e; i++) {
         g->out_at[m->vouch[i].voucher + 2]++;
         g->in_at[m->vouch[i].member + 2]++;
@@ -276,7 +275,7 @@ static void label_all(struct graph_of_vouches *g)
     }
 }
 
-/* A member in doubt: known through one other member only. */
+/* A member in doubt: all endorsements of it depend on one other member. */
 struct doubtful
 {
     uint16_t place, level;
@@ -293,9 +292,9 @@ static int compare_doubtful(const void *a, const void *b)
     return memcmp(x->id, y->id, WIRE_ID_BYTES);
 }
 
-/* Decides which members are accepted: all that are known through two independent members, and a
- * limited number of the others. Members in doubt that depend on the same member (their label) share
- * one allowance. Returns false if memory is exhausted. */
+/* Decides which members are accepted: all members that are known through two independent members,
+ * and a limited number of members in doubt. The limit applies to all members in doubt that are
+ * known through the same member (their label). Returns false if memory is exhausted. */
 static bool choose(const struct graph_of_vouches *g, bool *counts)
 {
     uint32_t n = 0, allowance = 1 + g->n_firm / ENDORSEMENTS_SHARE;
@@ -328,8 +327,8 @@ static bool is_vouched(const struct graph_of_vouches *g, uint16_t x, const bool 
     return found;
 }
 
-/* Returns whether x would be accepted without an endorsement by this peer, because two members that
- * do not depend on a common third one (their labels differ) endorse x. */
+/* Returns whether x would be accepted without an endorsement by this peer. This is the case if two
+ * members endorse x and these two do not depend on a common third member (their labels differ). */
 static bool is_firm(const struct graph_of_vouches *g, uint16_t x)
 {
     uint16_t label = NOBODY;
@@ -344,8 +343,9 @@ static bool is_firm(const struct graph_of_vouches *g, uint16_t x)
     return false;
 }
 
-/* Stores whether one member is accepted (`counts`) and endorsed by an accepted member (`vouched`).
- * A member that gets the first of these two properties is queued for sending. */
+/* Stores whether one member is accepted (`counts`) and whether an accepted member endorses it
+ * (`vouched`). If neither was true before and one of the two is true now, the member is queued for
+ * sending. */
 static void apply(struct members *m, struct slot *s, bool counts, bool vouched, int64_t now_us)
 {
     struct member *e = &s->member;
@@ -365,7 +365,9 @@ void members_settle(struct members *m, int64_t now_us)
     struct graph_of_vouches g;
     bool *counts = m->unsettled ? calloc(m->table.n, sizeof *counts) : NULL;
     if (counts == NULL)
-        return; /* If memory is exhausted, nothing changes, and the next call tries again. */
+        /* If memory is exhausted, the set of accepted members stays the same, and the next call
+         * computes it again. */
+        return;
     bool opened = open_graph(&g, m);
     if (opened) {
         reach_all(&g);
@@ -427,11 +429,11 @@ static void vouch_for(struct members *m, const struct slot *s)
     size_t n = wire_vouch_signed(msg, sizeof msg, &v);
     assert(n > 0);
     m->crypto.sign(m->crypto.self, msg, n, own.signature);
-    (void)store(m, place, &own); /* If memory is exhausted, a later call makes the endorsement. */
+    /* If memory is exhausted, no endorsement is made now. A later call makes it. */
+    (void)store(m, place, &own);
 }
 
-/* If all members were known from the start of the cluster, no endorsement is needed, and none is
- * made. */
+/* If all members were known from the start of the cluster, no member needs an endorsement. */
 void members_vouch(struct members *m, int64_t now_us)
 {
     members_settle(m, now_us);

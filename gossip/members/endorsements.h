@@ -45,8 +45,8 @@ enum {
      * live members. */
     ENDORSEMENTS_MAX = 32,
     /* A member is in doubt if all paths of endorsements to it lead through one member. Of the
-     * members in doubt behind the same member, one is accepted, plus one for each
-     * ENDORSEMENTS_SHARE members that are accepted without this rule. */
+     * members in doubt behind the same member, at most 1 + n / ENDORSEMENTS_SHARE are accepted. n:
+     * number of members that are not in doubt. */
     ENDORSEMENTS_SHARE = 16,
     /* If more than this number of members at one address have sessions with this peer, this peer
      * endorses no further member at that address. */
@@ -62,7 +62,7 @@ void members_know(struct members *m, const uint8_t id[WIRE_ID_BYTES], int64_t no
 /* Merges one endorsement. It takes effect in the next members_settle(). */
 enum members_verdict members_vouched(struct members *m, const struct vouch *v);
 
-/* Endorses each member that has a session with this peer and needs an endorsement, then calls
+/* Endorses each member that has a session with this peer and has too few endorsements, then calls
  * members_settle(). O(members). */
 void members_vouch(struct members *m, int64_t now_us);
 

@@ -62,8 +62,8 @@ void members_dig_up(struct members *m, const uint8_t *id)
     struct tombstone *t = find_tomb(m, id);
     if (t == NULL)
         return;
-    /* The last tombstone fills the gap. This changes the order of the tombstones, which only
-     * decides which one is overwritten next. */
+    /* The last tombstone moves to the free place. This changes the order of the tombstones, which
+     * only decides which one is overwritten next. */
     *t = m->tomb[--m->n_tombs];
     m->next_tomb = 0;
 }
@@ -97,9 +97,9 @@ static int claim_of(const struct members *m, const struct slot *s)
     return e->state == MEMBER_LEFT ? 1 : e->state == MEMBER_DEAD ? 2 : -1;
 }
 
-/* Returns the member to evict: one of the lowest eviction class (claim_of()). In classes 1 and 2 it
- * is the one that has been gone for the longest time. Members of class 0 are evicted in the order
- * of their slots, cyclically. */
+/* Returns the member to evict, one of the lowest eviction class (claim_of()). Among members that
+ * have left or are dead, it is the one that has been gone for the longest time. Among members
+ * without endorsements, slots are chosen in turn. */
 struct slot *members_victim(struct members *m)
 {
     struct slot *best = NULL;

@@ -59,9 +59,9 @@ struct members
     /* Value of the first `now_us` that was passed to this table, in microseconds. -1: none yet. */
     int64_t began_us;
 
-    /* The next fields are written by dissemination.c only. */
+    /* The fields from `audience` on are written by dissemination.c only. */
     /* Bit set of all listeners (peers that receive changes), from members_audience(). 0: some
-     * listeners are not in the set. */
+     * listeners have no bit in the set. */
     uint64_t audience;
     /* Slots of the n_told records that the last call of members_dirty() returned. */
     uint16_t told[WIRE_BATCH_MAX];

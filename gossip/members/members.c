@@ -16,9 +16,9 @@
 #include <string.h>
 
 enum {
-    /* Amount by which the own incarnation is raised above the incarnation of another process with
-     * the same identity. All records that this process sent before are then lower, so a higher
-     * record can only be its answer to the raised record. */
+    /* A second process with this peer's identity announces some incarnation. This process raises
+     * its own incarnation above that one by this amount, so all its earlier records are lower. A
+     * still higher record is then an answer to the raised record. */
     ABOVE_OTHER = 1000,
 };
 
@@ -159,8 +159,8 @@ static void sift_accusations(struct members *m, struct slot *s)
 
 /* ---- records ---- */
 
-/* Returns how long this process has run, in microseconds, measured from the first time that was
- * passed to this table. */
+/* Returns how long this process has run, in microseconds since the first time that was passed to
+ * this table. */
 static int64_t age_us(struct members *m, int64_t now_us)
 {
     m->began_us = m->began_us < 0 ? now_us : m->began_us;
@@ -189,7 +189,8 @@ static void speak(struct members *m)
     m->crypto.sign(m->crypto.self, msg, n, m->self.signature);
     s->knows = 0;
     members_add_news(m, s, DISSEMINATION_RECORD);
-    /* The time argument is not used here: this peer is never a suspect in its own table. */
+    /* The time argument has no effect here, because this peer is never a suspect in its own
+     * table. */
     members_judge(m, s, 0);
 }
 
@@ -206,10 +207,10 @@ static uint64_t above_other(uint64_t incarnation)
     return incarnation < UINT64_MAX - ABOVE_OTHER ? incarnation + ABOVE_OTHER : incarnation;
 }
 
-/* Merges a record about this peer that this process did not make. The record comes from an earlier
- * process or from a second process with this identity, and the own record must override it. If the
- * record names the boot id of this process, its maker has received the own record, so that maker is
- * a process that is running now. */
+/* Merges a record about this peer that another process has made: an earlier process of this peer,
+ * or a second process with the same identity. The own record must override it. If the other record
+ * names the boot id of this process, the other process has received the own record, so it is
+ * running now. */
 static enum members_verdict merge_self(struct members *m, const struct record *r, int64_t now_us)
 {
     bool regains = r->initial && !m->self.initial;
@@ -517,7 +518,8 @@ void members_refuse(struct members *m, const uint8_t id[WIRE_ID_BYTES], bool ref
         return;
     s->member.refused = refused;
     s->member.connected &= !refused;
-    /* Queues the record for sending. It is sent only if the member is not refused at that time. */
+    /* Queues the record for sending. If the member is refused when the queue is sent, the record is
+     * left out. */
     members_add_news(m, s, DISSEMINATION_RECORD);
     members_judge(m, s, now_us);
 }

@@ -196,20 +196,20 @@ void members_refuse(struct members *m, const uint8_t id[WIRE_ID_BYTES], bool ref
  * incarnation is raised and the record signed again, unless nothing changes. */
 void members_set_state(struct members *m, enum record_state state);
 void members_set_beats(struct members *m, uint64_t newer, uint64_t older);
-/* Marks this peer as an initial member in its own record, for good (struct record). */
+/* Marks this peer in its own record as an initial member, permanently (struct record). */
 void members_set_initial(struct members *m);
-/* Returns the last record of the member that says that it is an initial member. NULL: the table has
- * none. A process that has restarted learns from this record that it is an initial member. */
+/* Returns the last record in which the member says that it is an initial member. NULL: the table
+ * has none. A process that has restarted learns from this record that it is an initial member. */
 const struct record *members_initial(const struct members *m, const uint8_t id[WIRE_ID_BYTES]);
-/* Called when the end of the run was aborted. Until then a member whose record is final is not
- * monitored, and stays a vertex even if it is dead. From now on such members are treated like all
- * others. O(n). */
+/* Called when the end of the run was aborted. Before the call, a member that has announced its end
+ * is not accused of silence, and it stays a vertex of the topology even if it is dead. After the
+ * call, silence and death have the same effects for it as for other members. O(n). */
 void members_reopen(struct members *m, int64_t now_us);
-/* Returns whether the silence of a member is a reason to accuse it. A member whose record is final may
- * have exited, so its silence is no such reason before members_reopen(). */
+/* Returns whether the silence of a member is a reason to accuse it. A member that has announced its
+ * end may have exited, so its silence is no reason before members_reopen() is called. */
 bool members_watches(const struct members *m, const struct member *e);
-/* Adds an address to the own record if it is new, valid and there is room. Returns whether it
- * was added. */
+/* Adds an address to this peer's own record if it is new, valid and there is room. Returns whether
+ * it was added. */
 bool members_add_address(struct members *m, const char *address);
 
 /* Handles deadlines: a suspect becomes DEAD at its deadline. Returns the time of the next
@@ -282,10 +282,10 @@ uint64_t members_known(struct members *m, uint32_t place);
 bool members_tell(struct members *m, uint32_t place, size_t *cursor, struct wire_members *out,
                   uint32_t cap);
 
-/* Fills `out` with the next batch of the whole table, for a new session or for anti-entropy.
- * *cursor is 0 in the first call and is advanced. Returns false at the end. The table may change
- * between calls. At most `cap` records, accusations and endorsements each; cap is from
- * MEMBERS_ACCUSERS to WIRE_BATCH_MAX. */
+/* Fills `out` with the next batch of the whole table, for a new session or for periodic repair of
+ * differences (anti-entropy). *cursor is 0 in the first call and is advanced. Returns false at the
+ * end. The table may change between calls. At most `cap` records, accusations and endorsements
+ * each; cap is from MEMBERS_ACCUSERS to WIRE_BATCH_MAX. */
 bool members_batch(const struct members *m, size_t *cursor, struct wire_members *out, uint32_t cap);
 bool members_told_all(const struct members *m, size_t cursor);
 

@@ -24,7 +24,8 @@
 
 enum {
     RINGS = MEMBERS_RINGS,
-    /* Maximum value of the argument n_alive of monitor_rings_ahead(). */
+    /* Maximum value of n_alive, the number of live successors that monitor_rings_ahead() looks
+     * for. */
     MONITOR_RINGS_ALIVE_MAX = 16,
     /* Maximum number of members that monitor_rings_ahead() returns. */
     MONITOR_RINGS_AHEAD_MAX = 32,

@@ -11,8 +11,8 @@
 
 enum {
     BUCKETS_FIRST = 64, /* Initial number of buckets, a power of two. */
-    /* If the ages of two processes differ by less than this many milliseconds, they count as equal:
-     * each process measures its age at another moment, so a small difference means nothing. */
+    /* Two processes whose ages differ by less than this many milliseconds count as equally old.
+     * Each process measures its age at another moment, so a small difference means nothing. */
     ALIKE_MS = 2 * 1000
 };
 
@@ -91,9 +91,10 @@ bool record_younger(const struct record *ours, const struct record *theirs)
     return apart_ms < 0;
 }
 
-/* Returns the chain for record r. The low bits of a signature serve as its hash. Only a holder of a
- * key that signs many times, to choose these bits, can make a chain long. Such a chain has at most
- * one record for each of WIRE_MEMBERS_MAX members, plus records that are being replaced. */
+/* Returns the chain of the hash table for record r. The low bits of a signature serve as its hash.
+ * Only a holder of a key that signs many times, to choose these bits, can make a chain long. Such a
+ * chain has at most one record for each of WIRE_MEMBERS_MAX members, plus records that are being
+ * replaced. */
 static struct entry **bucket_of(struct entry **bucket, size_t n_buckets, const struct record *r)
 {
     uint64_t h;

@@ -190,7 +190,8 @@ void table_replace(struct table *t, struct slot *s, const struct record *r)
     bool same = memcmp(s->member.record->id, r->id, WIRE_ID_BYTES) == 0;
     if (same && strcmp(s->member.record->name, r->name) == 0) {
         s->member.record = r;
-        /* The order is by name and id, so the new record stays at the old record's place. */
+        /* Members are sorted by name and id, so the new record of a member stays at the place of
+         * its old record. */
         return;
     }
     order_remove(t, table_place(t, s));
@@ -201,7 +202,7 @@ void table_replace(struct table *t, struct slot *s, const struct record *r)
     if (same)
         return;
     stand(&s->member);
-    fill_buckets(t); /* Fills all again: an emptied bucket would end searches for other ids. */
+    fill_buckets(t); /* Enters all ids again: an emptied bucket would end searches for other ids. */
 }
 
 void table_remove(struct table *t, struct slot *s)

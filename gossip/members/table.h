@@ -24,7 +24,7 @@ struct slot
     /* Short hash of the boot id of the member's previous process, for slot_runs_twice(). 0:
      * none. 1: already reported. */
     uint32_t former;
-    uint16_t next_news; /* Next slot in the queue of unsent changes. */
+    uint16_t next_news; /* Next slot in the queue of slots with unsent changes. */
     uint8_t news; /* Bit set of enum dissemination. member.dirty is true if the set is not empty. */
     /* True: the member is a vertex of the topology, and its hash is part of the view. */
     bool vertex : 1;
@@ -34,8 +34,8 @@ struct slot
 
 struct table
 {
-    struct slot *slot; /* Array of n slots, with room for cap. */
-    uint16_t *order;   /* Array of n places, with room for cap. */
+    struct slot *slot; /* Array of the n members in the table, with room for cap. */
+    uint16_t *order;   /* Sorted list: array of n places in slot[], with room for cap. */
     uint16_t *bucket;  /* Hash table of 2 * cap places with open addressing. SLOT_NONE: empty. */
     uint32_t n, cap;
     uint32_t n_namesakes; /* Number of adjacent pairs in order[] with equal names. */
@@ -61,9 +61,9 @@ struct slot *table_add(struct table *t, const struct record *r);
  * accusations. */
 void table_replace(struct table *t, struct slot *s, const struct record *r);
 
-/* Notes that r replaces `old` in the slot. Returns true, once per member, if r is from the process
- * before the last restart: two processes then run with one identity, because the earlier one is
- * still sending records. */
+/* Notes that record r replaces `old` in the slot. Returns true, once per member, if r was made by
+ * the process before the member's last restart. This earlier process is still sending records, so
+ * two processes run with one identity. */
 bool slot_runs_twice(struct slot *s, const struct record *old, const struct record *r);
 /* Removes slot s; the last slot moves to its place. The record must still exist. */
 void table_remove(struct table *t, struct slot *s);

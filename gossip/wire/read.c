@@ -19,7 +19,7 @@
 
 struct cursor
 {
-    const uint8_t *at, *end; /* Position of the next byte, and the end of the message. */
+    const uint8_t *at, *end; /* Position of the next byte to read, and end of the message. */
     bool bad;                /* True: an error was found. Never reset. */
 };
 
@@ -319,8 +319,8 @@ static void read_hello(struct cursor *c, struct wire_message *message)
     demand(c, m->has_run || !m->has_started);
 }
 
-/* The lists always fit: struct wire_batch has room for the largest counts that are accepted
- * here. */
+/* The lists of a MEMBERS message always fit: struct wire_batch has room for the largest counts that
+ * are accepted here. */
 static void read_members(struct cursor *c, struct wire_message *message)
 {
     struct wire_members *m = &message->members;

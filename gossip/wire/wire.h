@@ -92,7 +92,8 @@ enum wire_type {
      * bulk message. */
     WIRE_PART,
     WIRE_MOMENTS, /* Column statistics of a member's data files, exchanged before a run exists. */
-    /* Message of the round protocol of the run (peer/node/round_protocol.h). A bulk message. */
+    /* Message of an all-reduce or a parameter server (peer/node/round_protocol.h). A bulk
+     * message. */
     WIRE_ROUND_PROTOCOL,
     WIRE_CALLBACK, /* Result of the sender's test dial to the receiver's announced addresses. */
     WIRE_TYPE_END
@@ -205,14 +206,14 @@ struct wire_hello
 struct wire_members
 {
     uint32_t n_records, n_accusations, n_vouches;
-    /* Records of the message. For a received message wire_read() fills the array in the reader's
-     * batch; for an outgoing one members_dirty() fills it. */
+    /* Records of a MEMBERS message. For a received message wire_read() fills the array in the
+     * reader's batch; for an outgoing one members_dirty() fills it. */
     struct record *records;
-    /* Accusations of the message, stored like `records`. */
+    /* Accusations of a MEMBERS message, stored like `records`. */
     struct accusation *accusations;
     struct vouch *vouches;
-    /* For the encoder only: bit set of the indices in `records` that it leaves out of the
-     * message. */
+    /* Used for outgoing MEMBERS messages only: bit set of the indices in `records` that are left
+     * out of the message. */
     uint64_t without;
 };
 
@@ -342,16 +343,18 @@ struct wire_part
     struct bytes payload;  /* Bytes of the fragment, at least one. */
 };
 
-/* Kinds of messages of a round protocol. See peer/node/collectives/allreduce.h. */
+/* Kinds of messages of the protocols that compute a model from the models of all peers: the
+ * all-reduce and the parameter server (peer/node/collectives). */
 enum wire_round_protocol_word {
     WIRE_ROUND_PROTOCOL_STEP, /* Payload: data of `step` in the schedule of the all-reduce. */
-    /* Request to retry: the sender does not have the result of `round`, and is at the attempt with
-     * number `attempt`. */
+    /* Request to restart the all-reduce of `round`, of which the sender has no result. `attempt`:
+     * number of the attempt that the sender has reached. */
     WIRE_ROUND_PROTOCOL_AGAIN,
-    /* The sender has the result of `round`. The members of `view` computed it in the attempt with
-     * number `attempt`. */
+    /* The sender has the result of the all-reduce of `round`. The members of `view` computed it in
+     * the attempt with number `attempt`. */
     WIRE_ROUND_PROTOCOL_HAVE,
-    WIRE_ROUND_PROTOCOL_WANT,   /* Requests the result of `round` or of a later round. */
+    /* Requests the result of the all-reduce of `round` or of a later round. */
+    WIRE_ROUND_PROTOCOL_WANT,
     WIRE_ROUND_PROTOCOL_RESULT, /* Payload: the model that resulted from `round`. */
     /* The next kinds are messages to and from the server of --mixer ps
      * (peer/node/collectives/parameter_server.h). */
@@ -374,10 +377,10 @@ struct wire_round_protocol
     enum wire_round_protocol_word word;
     uint64_t round;   /* Round of the run to which the message belongs. */
     uint32_t attempt; /* Number of times that the collective of this round was restarted. */
-    /* Hash of the members that take part, from members_view(). In HERE and ASK: the round of the
-     * last answer that the sender has from the server. */
+    /* Hash of the members that take part, from members_view(). In a HERE or ASK message: the round
+     * of the last answer that the sender has from the parameter server. */
     uint64_t view;
-    uint32_t step; /* Step of the schedule in a STEP message, else 0. */
+    uint32_t step; /* Step of the all-reduce schedule in a STEP message, else 0. */
     /* Little-endian float32 in a STEP (may be empty) and a RESULT. A PUSH and a PULL carry the
      * payload of a delta (gossip/mixers/mixing.h). */
     struct bytes payload;
@@ -415,19 +418,25 @@ struct wire_finish
 {
     enum wire_finish_word word;
     struct wire_ballot ballot; /* Ballot to which the message belongs. A DECIDED belongs to none. */
-    struct wire_ballot promised; /* Highest ballot that a peer of the group has promised. */
-    /* REPORT: highest ballot in which a peer of the group accepted `proposal`. */
+    /* Highest ballot that the sender, or a peer whose answer it has added up, has promised. */
+    struct wire_ballot promised;
+    /* In a REPORT: highest ballot in which the sender, or a peer whose answer it has added up,
+     * accepted `proposal`. */
     struct wire_ballot accepted;
     /* True: a session was lost while answers were collected, so answers may be missing. */
     bool partial;
-    uint32_t n_mixing; /* REPORT: number of peers of the group that have not ended their run. */
-    /* REPORT: number of peers of the group whose model is frozen and within the target distance. */
+    /* In a REPORT: number of peers that have not ended their run, of those that the REPORT
+     * describes. */
+    uint32_t n_mixing;
+    /* In a REPORT: number of peers whose model is frozen and within the target distance, of those
+     * that the REPORT describes. */
     uint32_t n_models;
-    /* REPORT: sum of squared distances of the n_models sketches from their mean, and sum of the
-     * squared norms of the models. */
+    /* In a REPORT: sum of squared distances of the n_models sketches from their mean, and sum of
+     * the squared norms of the models. */
     float dist2, norm2;
-    uint64_t model_hash; /* REPORT: hash of the models if all are equal, else 0. */
-    struct bytes mean;   /* REPORT: mean of the sketches, little-endian float32. */
+    uint64_t model_hash; /* In a REPORT: hash of the models if all are equal, else 0. */
+    /* In a REPORT: mean of the sketches of the models, little-endian float32. */
+    struct bytes mean;
     /* Members, WIRE_FINISH_ENTRY bytes each: the first 8 bytes of the identity, and flags
      * (peer/node/finish/finish.h). */
     struct bytes members;
@@ -462,7 +471,7 @@ struct wire_model
     uint32_t piece;
     /* Key with which the sketches were drawn. 0: the payload has no sketches. */
     uint64_t key;
-    /* True: the floats are those of a model that the certificate of the run covers. */
+    /* True: the floats belong to a model that the certificate of the run covers. */
     bool certified;
     /* The model or piece as little-endian float32, or the sketches if key is not 0. */
     struct bytes payload;
@@ -510,7 +519,8 @@ struct wire_status
                + 1]; /* Codec of the peer's current deltas, truncated if too long. Empty: none. */
     uint32_t n_edges;
     struct wire_status_edge edges[WIRE_EDGES_MAX];
-    uint32_t n_figures; /* Number of figures without a field above. */
+    /* Number of figures that are sent with a name, because they have no field of their own. */
+    uint32_t n_figures;
     struct wire_status_figure figures[WIRE_FIGURES_MAX];
 };
 

@@ -41,7 +41,7 @@ static void begin(struct out *o, uint8_t *p, size_t cap)
     msgpack_packer_init(&o->packer, o, append);
 }
 
-/* Returns the length of the message, or 0 if it did not fit. */
+/* Returns the length of the encoded message, or 0 if it did not fit. */
 static size_t end(const struct out *o)
 {
     return o->full ? 0 : o->n;
@@ -339,7 +339,7 @@ size_t wire_put_moments(uint8_t *out, size_t cap, const struct wire_moments *m)
     return end(&o);
 }
 
-/* Writes a message without fields. */
+/* Writes a message that has a type but no fields. */
 static size_t put_bare(uint8_t *out, size_t cap, enum wire_type type)
 {
     struct out o;
