@@ -1,5 +1,5 @@
-/* tests/golden/compress_hashes.h -- of each compressor's messages and
- * replicas; printed by tests/unit/compress_golden.c. */
+/* tests/golden/compress_hashes.h -- hashes of the messages and replicas of each
+ * compressor. Printed by tests/unit/compress_golden.c. */
 #ifndef TESTS_GOLDEN_COMPRESS_HASHES_H
 #define TESTS_GOLDEN_COMPRESS_HASHES_H
 

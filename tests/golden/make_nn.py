@@ -125,7 +125,7 @@ class Case:
 
 
 def margin(case):
-    """The closest decision of a ReLU or max-pool, relative to its input's rms."""
+    """The smallest difference of values that a ReLU or max-pool compares, relative to the rms of its input."""
     closest = [math.inf]
     relu, pool = F.relu, F.max_pool2d
 
@@ -213,8 +213,8 @@ def header(case, ref, closest):
         f"/* tests/golden/nn_{tag}.h -- what PyTorch computes for {case.spec}"
         + (f", {case.norm} norm" if case.spec.startswith("resnet") else "") + ".",
         " *",
-        " * Written by tests/golden/make_nn.py; tests/unit/nn_golden.h says what is what."
-        + ("" if closest == math.inf else f"\n * No ReLU or max-pool decides by less than {closest:.1e} of the rms."),
+        " * Written by tests/golden/make_nn.py; tests/unit/nn_golden.h defines the format."
+        + ("" if closest == math.inf else f"\n * At each ReLU and max-pool, compared values differ by at least {closest:.1e} of the rms of its input."),
         " */",
         f"#ifndef {guard}", f"#define {guard}", "", '#include "tests/unit/nn_golden.h"', "",
         f"static const struct golden_tensor {tag}_tensors[] = {{",

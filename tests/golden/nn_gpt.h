@@ -1,6 +1,6 @@
 /* tests/golden/nn_gpt.h -- what PyTorch computes for gpt:2x64.
  *
- * Written by tests/golden/make_nn.py; tests/unit/nn_golden.h says what is what.
+ * Written by tests/golden/make_nn.py; tests/unit/nn_golden.h defines the format.
  */
 #ifndef TESTS_GOLDEN_NN_GPT_H
 #define TESTS_GOLDEN_NN_GPT_H

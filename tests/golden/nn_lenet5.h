@@ -1,7 +1,7 @@
 /* tests/golden/nn_lenet5.h -- what PyTorch computes for lenet5.
  *
- * Written by tests/golden/make_nn.py; tests/unit/nn_golden.h says what is what.
- * No ReLU or max-pool decides by less than 3.3e-04 of the rms.
+ * Written by tests/golden/make_nn.py; tests/unit/nn_golden.h defines the format.
+ * At each ReLU and max-pool, compared values differ by at least 3.3e-04 of the rms of its input.
  */
 #ifndef TESTS_GOLDEN_NN_LENET5_H
 #define TESTS_GOLDEN_NN_LENET5_H

@@ -1,6 +1,6 @@
 /* tests/golden/nn_lstm.h -- what PyTorch computes for lstm:2x32.
  *
- * Written by tests/golden/make_nn.py; tests/unit/nn_golden.h says what is what.
+ * Written by tests/golden/make_nn.py; tests/unit/nn_golden.h defines the format.
  */
 #ifndef TESTS_GOLDEN_NN_LSTM_H
 #define TESTS_GOLDEN_NN_LSTM_H

@@ -1,7 +1,7 @@
 /* tests/golden/nn_resnet20.h -- what PyTorch computes for resnet:20, batch norm.
  *
- * Written by tests/golden/make_nn.py; tests/unit/nn_golden.h says what is what.
- * No ReLU or max-pool decides by less than 9.7e-06 of the rms.
+ * Written by tests/golden/make_nn.py; tests/unit/nn_golden.h defines the format.
+ * At each ReLU and max-pool, compared values differ by at least 9.7e-06 of the rms of its input.
  */
 #ifndef TESTS_GOLDEN_NN_RESNET20_H
 #define TESTS_GOLDEN_NN_RESNET20_H

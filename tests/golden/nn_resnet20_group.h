@@ -1,7 +1,7 @@
 /* tests/golden/nn_resnet20_group.h -- what PyTorch computes for resnet:20, group norm.
  *
- * Written by tests/golden/make_nn.py; tests/unit/nn_golden.h says what is what.
- * No ReLU or max-pool decides by less than 1.3e-05 of the rms.
+ * Written by tests/golden/make_nn.py; tests/unit/nn_golden.h defines the format.
+ * At each ReLU and max-pool, compared values differ by at least 1.3e-05 of the rms of its input.
  */
 #ifndef TESTS_GOLDEN_NN_RESNET20_GROUP_H
 #define TESTS_GOLDEN_NN_RESNET20_GROUP_H

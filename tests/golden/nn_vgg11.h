@@ -1,7 +1,7 @@
 /* tests/golden/nn_vgg11.h -- what PyTorch computes for vgg11.
  *
- * Written by tests/golden/make_nn.py; tests/unit/nn_golden.h says what is what.
- * No ReLU or max-pool decides by less than 8.6e-06 of the rms.
+ * Written by tests/golden/make_nn.py; tests/unit/nn_golden.h defines the format.
+ * At each ReLU and max-pool, compared values differ by at least 8.6e-06 of the rms of its input.
  */
 #ifndef TESTS_GOLDEN_NN_VGG11_H
 #define TESTS_GOLDEN_NN_VGG11_H

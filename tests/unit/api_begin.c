@@ -290,9 +290,9 @@ static void test_a_program_that_begins_otherwise_goes_on(void **state)
     unlink(key);
 }
 
-/* A program that was stopped before its first checkpoint can restart in the same output
- * directory with other initial values, although the run that is recorded there had the former
- * values. */
+/* A program was stopped before its first checkpoint, and restarts with other initial values in the
+ * same output directory. The restart must succeed, although the directory records a run with the
+ * former initial values. */
 static void test_a_program_without_a_checkpoint_begins_again(void **state)
 {
     struct rig_peer p;
@@ -365,7 +365,7 @@ static void test_tensors_of_16_bits_take_it_exactly(void **state)
         assert_non_null(good);
         hearsay_close(h[i]);
     }
-    /* All peers hold exactly the initial model, because no peer trains. */
+    /* No peer trains, so all peers must hold exactly the initial model at the end. */
     const uint16_t first[3] = {0x3c00, 0xc100, 0x0001};
     assert_memory_equal(half[0], first, sizeof first);
     assert_memory_equal(half[1], first, sizeof first);

@@ -12,7 +12,7 @@ struct said
     struct rig_peer peer;
     double (*loss)(uint64_t round);
     uint64_t samples;
-    uint64_t turns; /* Number of rounds in which the program was asked to train. */
+    uint64_t turns; /* Number of rounds in which the library asked the program to train. */
     /* Number of rounds whose number was wrong. The number of a round must equal the number of
      * rounds trained before. */
     uint64_t late;
@@ -198,8 +198,8 @@ static void test_figures_as_json(void **state)
     close_all(s);
 }
 
-/* Models of zeros are in consensus, although no distance can be measured relative to their norm
- * 0. */
+/* All models are zeros, so they are in consensus. A distance relative to the norm of the models
+ * cannot be computed, because the norm is 0. */
 static void test_zeros_agree(void **state)
 {
     static struct said s[N];

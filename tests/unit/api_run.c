@@ -107,7 +107,7 @@ static void test_a_timeout_leaves_the_steps_handed_over(void **state)
     assert_int_equal(hearsay_wait(p.h, 0.01), HEARSAY_TIMEOUT);
     hearsay_interrupt(p.h);
     assert_int_equal(hearsay_wait(p.h, -1), HEARSAY_INTERRUPTED);
-    hearsay_close(p.h); /* The peer closes before the run has a second member. */
+    hearsay_close(p.h); /* The program closes its peer before the run has a second member. */
     unlink(key);
 }
 

@@ -49,7 +49,7 @@ static void test_trained_ones_come_first_and_in_place_where_they_lie_so(void **s
     uint64_t layout = tensors_layout(&t);
     tensors_close(&t);
 
-    float wide[12] = {0}; /* A gap of one float lies before the last tensor. */
+    float wide[12] = {0}; /* In memory, a gap of one float lies before the last tensor. */
     add(&t, "a", wide, HEARSAY_FLOAT32, HEARSAY_TRAINED, 3);
     add(&t, "b", wide + 3, HEARSAY_FLOAT32, HEARSAY_TRAINED, 4);
     add(&t, "mean", wide + 7, HEARSAY_FLOAT32, HEARSAY_STATISTIC, 2);
@@ -193,11 +193,11 @@ static void test_a_models_order_is_found_by_names(void **state)
     other[0].dims[0] = 2;
     other[0].dims[1] = 2;
     other[0].n_dims = 2;
-    /* This tensor has another shape than in the model. */
+    /* This tensor has another shape in the caller's list than in the model. */
     assert_int_equal(tensors_lay_as(&t, other, 2, error), -EINVAL);
     assert_non_null(strstr(error, "found the shape 4, expected the model's 2x2"));
     snprintf(other[0].name, sizeof other[0].name, "v");
-    /* The model has another name for this tensor. */
+    /* This tensor has another name in the caller's list than in the model. */
     assert_int_equal(tensors_lay_as(&t, other, 2, error), -EINVAL);
     assert_non_null(strstr(error, "found no tensor v"));
     tensors_close(&t);

@@ -332,8 +332,8 @@ static void test_as_many_sections_as_a_state_may_have(void **unused)
     state_close(&s);
 }
 
-/* Random bytes of a file are changed, and the hashes in it are corrected if its header allows that.
- * If the changed file is accepted nevertheless, its contents must be consistent. */
+/* Random bytes of a file are changed. If the header is still valid, the hashes of the file are
+ * corrected. A changed file that is accepted must have consistent contents. */
 static void test_mutations(void **unused)
 {
     (void)unused;
@@ -363,8 +363,8 @@ static void test_mutations(void **unused)
     free(bytes);
 }
 
-/* A strict reader in Python, written after the documentation of the format. It checks sizes,
- * offsets without gaps, and types. */
+/* A strict reader in Python, written from the documentation of the format alone. The reader checks
+ * sizes, types, and that there are no gaps between offsets. */
 static const char reader[] =
     "import hashlib, json, struct, sys\n"
     "raw = open(sys.argv[1], 'rb').read()\n"

@@ -82,7 +82,7 @@ static void test_what_may_lie_there(void **unused)
     unlink(path);
     assert_int_equal(mkfifo(path, 0600), 0);
     bad_slot_0("found a special file, expected a regular file");
-    assert_int_equal(keep(3), -EEXIST); /* Only regular files are replaced. */
+    assert_int_equal(keep(3), -EEXIST); /* The checkpoint store replaces regular files only. */
     bad_slot_0("found a special file, expected a regular file");
     unlink(path);
     assert_int_equal(keep(3), 0);

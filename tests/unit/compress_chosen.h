@@ -1,4 +1,5 @@
-/* tests/unit/compress_chosen.h -- tests one selector, with buffers of exactly the promised size. */
+/* tests/unit/compress_chosen.h -- tests one selector, the stage of a codec that chooses which
+ * elements are sent. All buffers have exactly the promised size. */
 #ifndef TESTS_UNIT_COMPRESS_CHOSEN_H
 #define TESTS_UNIT_COMPRESS_CHOSEN_H
 

@@ -33,9 +33,9 @@ static void fill(float *v, uint64_t key)
     }
 }
 
-/* Returns whether a codec's messages are equal on all machines. Messages of atomo are not. They
- * depend on singular vectors of LAPACK, whose last bits differ between machines. That does no harm,
- * because only the sender computes them. */
+/* Returns whether a codec's messages are equal on all machines. Messages of atomo are not: they
+ * depend on singular vectors from LAPACK, whose last bits differ between machines. This does no
+ * harm, because only the sender computes singular vectors. */
 static bool has_one_message(const struct tested *t)
 {
     return strcmp(t->codec->name, "atomo") != 0;
@@ -90,8 +90,8 @@ static void test_hashes(void **state)
 
 static int print_table(void)
 {
-    printf("/* tests/golden/compress_hashes.h -- of each compressor's messages "
-           "and\n * replicas; printed by tests/unit/compress_golden.c. */\n"
+    printf("/* tests/golden/compress_hashes.h -- hashes of the messages and replicas of each\n"
+           " * compressor. Printed by tests/unit/compress_golden.c. */\n"
            "#ifndef TESTS_GOLDEN_COMPRESS_HASHES_H\n"
            "#define TESTS_GOLDEN_COMPRESS_HASHES_H\n\n"
            "#include <stdint.h>\n\n"

@@ -177,7 +177,7 @@ static void test_mutations(void **state)
             honest_close(&h);
         }
     }
-    assert_true(passed > 50 * n_specs); /* Many mutations are valid messages. */
+    assert_true(passed > 50 * n_specs); /* Many of the random changes result in valid messages. */
 }
 
 /* Tests chosen messages of compressors with a known layout. */
@@ -234,8 +234,9 @@ static void test_chosen(void **state)
         {"topk:0.1", 20, 9, {1, 1, 3, 1, 0x1e, 0, 0, 0x80, 0x7f}, false},
         {"topk:0.1", 20, 10, {1, 0x81, 0, 3, 1, 0x1e, 0, 0, 0x80, 0x3f}, false},
         {"topk:0.1", 20, 10, {1, 1, 3, 2, 0x1e, 0, 0, 0, 0x80, 0x3f}, false},
-        /* Refused: the position above, in encodings that are not canonical. They have another Rice
-         * parameter, so that the stream is longer or equally long, or another position code. */
+        /* Refused: other encodings of the position in the first of these topk messages. They have
+         * another Rice parameter, with which the stream is not shorter, or another code of
+         * positions. */
         {"topk:0.1", 20, 9, {1, 1, 4, 1, 0x1f, 0, 0, 0x80, 0x3f}, false},
         {"topk:0.1", 20, 9, {1, 1, 5, 1, 0x1f, 0, 0, 0x80, 0x3f}, false},
         {"topk:0.1", 20, 9, {1, 1, 32, 1, 0x1f, 0, 0, 0x80, 0x3f}, false},
@@ -250,8 +251,8 @@ static void test_chosen(void **state)
         {"topk:0.1", 20, 4, {1, 1, 4, 0xff}, false},
         {"topk:0.1", 20, 7, {1, 0xff, 0xff, 0xff, 0xff, 0x0f, 4}, false},
         {"topk:0.1", 20, 8, {1, 1, 4, 0xff, 0xff, 0xff, 0xff, 0x0f}, false},
-        /* Elias-Fano code: high parts, then low parts. Positions 15 and 19 are valid, the others
-         * are not. */
+        /* Messages with positions in Elias-Fano code: high parts, then low parts. Positions 15 and
+         * 19 are valid, the others are not. */
         {"topk:0.1/ef", 20, 10, {1, 1, 36, 2, 1, 15, 0, 0, 0x80, 0x3f}, true},
         {"topk:0.1/ef", 20, 10, {1, 1, 36, 2, 2, 3, 0, 0, 0x80, 0x3f}, true},
         {"topk:0.1/ef", 20, 10, {1, 1, 36, 2, 2, 4, 0, 0, 0x80, 0x3f}, false},

@@ -198,7 +198,8 @@ static void test_orthonormal(void **state)
         }
 }
 
-/* Two holders of a replica stay equal over rounds in which x moves and x_hat follows. */
+/* Two peers apply the same messages to their copies of the replica x_hat. The copies must stay
+ * equal bit for bit over several rounds, in which the model x changes. */
 static void test_replicas(void **state)
 {
     (void)state;

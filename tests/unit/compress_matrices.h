@@ -111,8 +111,8 @@ static const size_t matrix_shapes[][2] = {{1, 1},   {1, 37},   {37, 1},    {2, 3
 
 enum { MATRIX_SHAPES = sizeof matrix_shapes / sizeof matrix_shapes[0], MATRIX_CELLS = 120 * 256 };
 
-/* A message must state its error, which may not exceed the vector. `plain`: factors would not be
- * half as large as the matrix, so the matrix is sent as it is. */
+/* The error that a message states must be right, and at most as large as the vector. `plain`: the
+ * codec sends the matrix as it is, because its factors would not be half as large. */
 static inline void check_message(struct bench_rig *r, const float *v, bool plain, const char *what)
 {
     double x2 = vec_norm2(v, r->n), e2 = vec_dist2(v, r->out, r->n);

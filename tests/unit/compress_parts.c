@@ -34,7 +34,8 @@ static void fill_segments(void)
     }
 }
 
-/* Makes x known from index `from` on: in hidden[], the values before it are NaN. */
+/* Makes the values of x known from index `from` on. In hidden[] the values before this index are
+ * NaN. */
 static void show(size_t from)
 {
     for (size_t k = 0; k < N; k++)
@@ -104,8 +105,8 @@ static void parts_are_the_message(void **state)
         same(list[i].spec, false);
         same(list[i].spec, true);
     }
-    /* Here the units, that is tensors which one codec compresses, are not in the order of the
-     * vector. */
+    /* In this test, the units (tensors that one codec compresses together) are not in the order of
+     * the vector. */
     same("qsgd:4;bias=fp16", true);
     same("topk:0.1;conv1.*=int8;<20=none", false);
 }
@@ -156,7 +157,7 @@ static void the_next_one_begins_anew(void **state)
     assert_int_equal(n, m);
     assert_memory_equal(whole, parts, n);
     compress_begin(b);
-    /* This message is never finished. */
+    /* The test encodes only some fragments of this message. */
     assert_int_equal(compress_part(b, &in, 310, piece, &m), 0);
     assert_int_equal(compress_encode(b, &in, parts, &m, &t), 0);
     assert_int_equal(n, m);

@@ -253,18 +253,18 @@ static void test_round_trips(void **state)
         size_t n = sizes[s];
         for (size_t i = 0; i < sizeof share / sizeof share[0]; i++)
             check_set(random_set(&r, n, share[i]), n);
-        set[0] = (uint32_t)n - 1; /* The set has a single position, the last possible one. */
+        set[0] = (uint32_t)n - 1; /* The set consists of the last possible position only. */
         check_set(1, n);
         set[0] = 0;
         check_set(1, n);
         for (size_t k = 1; k < n; k = 3 * k + 1) {
-            for (size_t i = 0; i < k; i++) /* The set is the first k positions. */
+            for (size_t i = 0; i < k; i++) /* The set consists of the first k positions. */
                 set[i] = (uint32_t)i;
             check_set(k, n);
-            /* All positions but one are at the start. The other is the last possible one. */
+            /* The set has the first positions, and in addition the last possible one. */
             set[k - 1] = (uint32_t)n - 1;
             check_set(k, n);
-            for (size_t i = 0; i < k; i++) /* The set is the last k positions. */
+            for (size_t i = 0; i < k; i++) /* The set consists of the last k positions. */
                 set[i] = (uint32_t)(n - k + i);
             check_set(k, n);
         }
@@ -448,7 +448,7 @@ static void test_noise(void **state)
         accepted[h] += check_foreign(hows[h], n, n, bytes, len);
     }
     for (size_t h = 0; h < HOWS; h++)
-        /* Some random streams must be valid, or the test shows nothing. */
+        /* Some of the random streams must be valid, so that the test covers valid streams. */
         assert_true(accepted[h] > 100);
 }
 

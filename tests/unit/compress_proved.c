@@ -177,7 +177,7 @@ static double each_level(const struct outcome *o, size_t i)
 }
 
 /* All claims about one compressor. Claims about relative errors are not tested with subnormal
- * values, because there a float itself has no bounded relative error. */
+ * values, because the relative error of a subnormal float is not bounded. */
 static const struct claim
 {
     const char *spec;

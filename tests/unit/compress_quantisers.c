@@ -77,7 +77,8 @@ static const struct
     {"qnt", 1, 0},
     {"qnt:2", 1, 0},
     {"qnt:32:256", 1, 0},
-    {"nat", (7.0 / 9) * (7.0 / 9), 0}, /* This bound holds for every random draw, even the worst. */
+    /* The bound of the error holds for every random draw, even the worst. */
+    {"nat", (7.0 / 9) * (7.0 / 9), 0},
     {"nat,round=near", 1.0 / 9, 0},
     {"nat,scale=raw", 1, 0},
     {"nat,round=near,scale=inv1w", 0.167, 0},

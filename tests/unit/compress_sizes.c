@@ -188,7 +188,8 @@ static void test_bound_of_gaps(void **state)
             v[n - 1] = 2.0f;
             assert_int_equal(rig_code(&r, 0, v), 0);
             assert_true(r.out[n - 1] == 2.0f);
-            /* Even this message has at most 1.2 times the nominal size plus 8 bytes. */
+            /* For these positions, too, the message has at most 1.2 times the nominal size plus 8
+             * bytes. */
             if (strcmp(specs[i], "topk:0.01") == 0)
                 assert_true((double)r.len <= 8.0 + 1.2 * (double)compress_nominal(r.c));
             rig_close(&r);

@@ -174,8 +174,8 @@ static void test_nothing(void **state)
 
 /* ---- a sampled quantile ---- */
 
-/* If the threshold is sampled, the selection contains the largest values and all ties of the
- * smallest selected one. Otherwise it equals the selection of topk. */
+/* If the threshold is computed from a sample, the selection contains the largest values and all
+ * ties of the smallest selected one. If not, the selection equals that of topk. */
 static void check_aji(size_t n, int kind)
 {
     for (size_t j = 0; j < SHARES; j++) {

@@ -327,7 +327,7 @@ static void test_draws(void **state)
         struct bench_rig r;
         rig_open(&r, random[i], 3000);
         for (size_t j = 0; j < 3000; j++)
-            /* Most values are equal, so only random draws tell them apart. */
+            /* Most values are equal, so messages differ only by their random draws. */
             v[j] = j % 1000 == 0 ? 1.0f : 0.4f;
         assert_int_equal(rig_code(&r, 1, v), 0);
         memcpy(first, r.out, sizeof first);

@@ -269,7 +269,8 @@ static const struct
     {"thr2", 5, 7, {1, ONE, 0xbe, 0x0b}, false}, /* Refused: the padding is not 0. */
     {"thr2", 5, 7, {1, ONE, 0x3e, 0x2b}, false}, /* Refused: the padding is not 0. */
     {"thr2", 5, 7, {1, ONE, 0x3e, 0x8b}, false}, /* Refused: the padding is not 0. */
-    {"thr2", 5, 7, {1, ONE, 0, 0}, false},       /* Refused: all zeros, but a scale. */
+    /* Refused: all values are 0, but the scale is not. */
+    {"thr2", 5, 7, {1, ONE, 0, 0}, false},
     {"thr2", 5, 7, {1, ZERO, 0, 0}, true},
     {"thr2", 5, 7, {1, ZERO, 0x02, 0}, false},
     {"thr2", 5, 7, {1, MINUS_ONE, 0x3e, 0x0b}, false},
@@ -305,7 +306,8 @@ static const struct
     {"tern", 7, 7, {1, ONE, 241, 235}, false},
     {"tern", 7, 7, {1, ONE, 243, 238}, false},
     {"tern", 7, 7, {1, ONE, 255, 238}, false},
-    {"tern", 7, 7, {1, ONE, 121, 121}, false}, /* Refused: all zeros, but the scale is not 0. */
+    /* Refused: all values are 0, but the scale is not. */
+    {"tern", 7, 7, {1, ONE, 121, 121}, false},
     {"tern", 7, 7, {1, ZERO, 121, 121}, true},
     {"tern", 7, 7, {1, ZERO, 1, 4}, false},
     {"tern", 7, 7, {1, MINUS_ONE, 1, 4}, false},

@@ -9,7 +9,7 @@
 /* ---- in step, and out of it ---- */
 
 /* In lock step, an exchange costs one encoding and one packet for all edges together. An edge that
- * misses a round gets a replica of its own. It shares the common replica again only after a reset
+ * misses a round gets a replica of its own, and shares the common replica again only after a reset
  * of all edges. */
 static void test_replicas(void **state)
 {
@@ -31,16 +31,19 @@ static void test_replicas(void **state)
     float *was = malloc(DIM * sizeof *was);
     assert_non_null(was);
     hold(&w, 0, 3, true);
-    /* The deltas of round 4 arrived before edge 3 was held, so every edge commits once more. */
+    /* The deltas of round 4 had arrived before edge 3 stopped delivering messages, so every edge
+     * commits once more. */
     for (uint64_t t = 0; t < 4; t++) {
         beat(&w);
         memcpy(was, p->e[3].a->v, t == 0 ? DIM * sizeof *was : 0);
-        /* The held edge keeps its replica. The other edges continue with a common one. */
+        /* Edge 3, which delivers no messages, keeps its replica. The other edges continue with a
+         * common replica. */
         assert_int_equal(distinct_replicas(&w, 0), t < 1 ? 1 : 2);
         assert_int_equal(distinct_replicas(&w, 1), 1);
         assert_memory_equal(was, p->e[3].a->v, DIM * sizeof *was);
         assert_int_equal(p->e[3].a->refs, t < 1 ? 3 : 1);
-        /* No delta is made for the held edge, so there is one encoding per round. */
+        /* No delta is made for edge 3, which delivers no messages. Each round therefore has one
+         * encoding. */
         assert_int_equal(p->n_encoded, 6 + t);
         check_replicas(&w);
     }
@@ -51,7 +54,8 @@ static void test_replicas(void **state)
     for (uint64_t t = 0; t < 5; t++) {
         uint64_t encoded = p->n_encoded;
         beat(&w);
-        /* The edge that was held keeps its own replica. Each round therefore has two encodings. */
+        /* Edge 3 delivers messages again, but keeps its own replica. Each round therefore has two
+         * encodings. */
         assert_int_equal(p->n_encoded, encoded + 2);
         check_replicas(&w);
     }
@@ -326,7 +330,7 @@ static void hash_run(bool tamper)
                 }
         beat(&w);
     }
-    /* Both ends detect that their replicas differ. */
+    /* Both ends must detect that their replicas differ. */
     assert_int_equal(edge_to(&w, 0, 1)->n_mismatches, tamper);
     assert_int_equal(edge_to(&w, 1, 0)->n_mismatches, tamper);
     assert_int_equal(edge_to(&w, 0, 2)->n_mismatches, 0);

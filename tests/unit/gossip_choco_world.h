@@ -1,7 +1,8 @@
-/* tests/unit/gossip_choco_world.h -- the numbers of Edge-CHOCO, or of another mixer, without a
- * node.
+/* tests/unit/gossip_choco_world.h -- runs Edge-CHOCO, or another mixer, on up to WORLD_MOST peers
+ * without nodes and network.
  *
- * Up to WORLD_MOST peers, each two joined by an edge. The test orders their jobs and deliveries.
+ * Every two peers are joined by an edge. The test decides in which order jobs run and messages are
+ * delivered.
  *
  *   job_start = plan, mix, local step, encode        job_finish = finish, send
  *
@@ -80,7 +81,7 @@ struct world
     /* Messages that are under way, by sender and receiver. */
     struct parcel queue[MOST][MOST][QUEUE];
     uint32_t waiting[MOST][MOST];
-    bool held[MOST][MOST]; /* The edge delivers nothing. */
+    bool held[MOST][MOST]; /* True: the edge delivers no messages. */
     float step;
     /* Makes the local steps of a peer. NULL: local steps are noise of size `step`. */
     void (*local)(struct world *w, uint32_t i, float *x);
@@ -112,7 +113,8 @@ static inline struct edge *edge_to(struct world *w, uint32_t i, uint32_t j)
     return &w->peer[i].e[j];
 }
 
-/* Both ends of the edge between i and j ask for it and agree. anew: a new epoch begins. */
+/* Both ends of the edge between peers i and j send their EDGE messages and agree on an epoch. anew:
+ * a new epoch begins. */
 static inline void agree(struct world *w, uint32_t i, uint32_t j, bool anew)
 {
     struct wire_edge a, b;
@@ -427,8 +429,8 @@ static inline void world_end(struct world *w)
     world_close(w);
 }
 
-/* Makes 1,500 random events of four peers: jobs, messages, held links and, if wanted, resets. Then
- * delivers all messages. */
+/* Makes 1,500 random events of four peers: jobs, messages, edges that stop delivering, and, if
+ * wanted, resets. Then delivers all messages. */
 static inline void random_events(struct world *w, bool resets)
 {
     for (int t = 0; t < 1500; t++) {

@@ -212,7 +212,7 @@ static void limit_is_by_what_was_seen(void **state)
     assert_true(limit2(&t, 4, 1, 0) == 4 * times2);
     /* The distances on other edges have no influence before outlier_filter_warn() is called. */
     assert_true(limit2(&t, 4, 1, 1e-3) == 4 * times2);
-    /* All models agree, but one peer comes late. */
+    /* All models agree except one, because its peer joins late. */
     assert_true(limit2(&t, 1e-9, 1, 0) == ways2);
     assert_false(outlier_filter_saw(&t, 9, 0.2, false));
     assert_false(outlier_filter_saw(&t, 1, 0.2, false));
@@ -253,7 +253,7 @@ static void suspects_go_away(void **state)
     (void)state;
     assert_false(outlier_filter_saw(&t, 1, 1e-3, true));
     assert_false(outlier_filter_saw(&t, 0.99 * grown2, 1e-3, true));
-    /* All neighbours have moved away, so this one is not suspect. */
+    /* All neighbours have moved away, so no single one is suspect. */
     assert_false(outlier_filter_saw(&t, 2 * grown2, 1e-3, false));
     assert_false(outlier_filter_saw(&t, 2 * grown2, 1e-3, true));
     assert_false(outlier_filter_saw(&t, 2 * grown2 * grown2, 1e-3, true));

@@ -64,12 +64,14 @@ static void test_runs_twice(void **state)
     struct record r = unsigned_record(0, 10), n = unsigned_record(0, 20);
     n.boot = 99;
     assert_int_equal(merge(m, signed_record(r)), MEMBERS_NEWS);
-    /* For other peers, the second process looks like a restart of the first. */
+    /* For other peers, a second process with the same identity looks like a restart of the
+     * first. */
     assert_int_equal(merge(m, signed_record(n)), MEMBERS_NEWS);
     r.incarnation = 30;
     assert_int_equal(merge(m, signed_record(r)), MEMBERS_TWICE);
     n.incarnation = 40;
-    /* The duplicate has been reported already, so this is ordinary news. */
+    /* The duplicate identity has been reported already, so this record counts as an ordinary
+     * change. */
     assert_int_equal(merge(m, signed_record(n)), MEMBERS_NEWS);
     members_close(m);
 }

@@ -44,7 +44,8 @@ static void test_table(void **state)
         {{0.499, 0.499, 0.7, 0.1, 0.6, 0.1, 0.1, 0.7}, {3, 2, 2, 2, 2, 2, 1, 1}},
         /* The next step to a sparser level needs two new estimates. */
         {{0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.7, 0.7}, {3, 2, 2, 1, 1, 0, 0, 0}},
-        /* A low drift before a step to a denser level does not count after this step. */
+        /* A low drift estimate before a change to a denser level does not count after the
+         * change. */
         {{0.1, 3, 0.1, 0.1, 1.5, 0.1, 0.5, 0.1}, {3, 5, 5, 4, 5, 5, 5, 5}},
         {{0.1, 1.5, 0.1, 0.7, 0.1, 0.1, 0.1, 0.1}, {3, 4, 4, 4, 4, 3, 3, 2}},
         /* The level never exceeds 7, the densest. */
@@ -104,7 +105,7 @@ static void test_lag(void **state)
 }
 
 /* The drift stays over the target although the lag of the replicas is small. The level must not
- * become sparser. It becomes denser at the third estimate in a row that is over four times the
+ * become sparser, and must become denser at the third estimate in a row that is over four times the
  * target. */
 static void test_far_over(void **state)
 {
@@ -130,8 +131,8 @@ static void test_far_over(void **state)
 }
 
 /* The price of a level is the time of its deltas relative to the budget. A level of price p is used
- * only if the drift exceeds p times the target. It is replaced by a sparser level if the drift is
- * under half of that limit. Prices change nothing else. */
+ * only if the drift exceeds p times the target. The level is replaced by a sparser one if the drift
+ * is under half of that limit. Prices change nothing else. */
 static void test_prices(void **state)
 {
     static const struct
@@ -230,7 +231,7 @@ static void test_dear_from_the_start(void **state)
     codec_levels_init(&l, 1);
     look(&l, 1, 0.7, 10, 13);
     codec_levels_set_prices(&l, price[2], 20);
-    /* After a drift estimate, prices alone do not change the level. */
+    /* After a drift estimate, a change of prices alone does not change the level. */
     assert_int_equal(l.rung, CODEC_LEVELS_FIRST);
 }
 
@@ -268,7 +269,8 @@ static void test_old_figures(void **state)
     for (uint64_t of = 9; of <= 21; of++)
         look(&l, 1, 9, of, 22);
     assert_int_equal(l.rung, 2);
-    look(&l, 1, 0.1, 22, 30); /* This is the first low estimate, which changes nothing yet. */
+    /* This is the first low drift estimate. A single low estimate changes nothing. */
+    look(&l, 1, 0.1, 22, 30);
     assert_int_equal(l.rung, 2);
     look(&l, 1, 9, 22, 31);
     assert_int_equal(l.rung, 2);
@@ -288,7 +290,7 @@ static void test_old_figures(void **state)
 }
 
 /* The normalised drift is the distance divided by the graph's spread and by the length of a round's
- * local steps. That length is the one at the start of the estimate's window. */
+ * local steps. The length is measured at the start of the estimate's window. */
 static void test_unit(void **state)
 {
     struct codec_levels l;
@@ -312,9 +314,9 @@ static void test_unit(void **state)
     assert_int_equal(l.rung, CODEC_LEVELS_FIRST);
 }
 
-/* A drift estimate is ignored if it cannot be normalised. That is the case if its window began
- * before this peer's first local steps or is no longer remembered, or if the peer has no
- * neighbour. */
+/* A drift estimate is ignored if it cannot be normalised. Reasons: its window began before this
+ * peer's first local steps, or so long ago that the length of the steps is no longer stored, or the
+ * peer has no neighbour. */
 static void test_no_unit(void **state)
 {
     struct codec_levels l;

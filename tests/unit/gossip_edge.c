@@ -44,7 +44,8 @@ static void test_story(void **state)
     assert_true(b->got[0].full && b->got[1].full);
     edge_pause(b, false); /* End b pauses the edge, as if nothing had arrived for a while. */
     assert_int_equal(b->state, EDGE_PAUSED);
-    assert_true(edge_ready(b)); /* On a paused edge, a complete exchange may still be committed. */
+    /* A complete exchange may still be committed while the edge is paused. */
+    assert_true(edge_ready(b));
     job_start(&w, 1);
     assert_false(w.end[1].job.encode); /* No delta is made for a paused edge. */
     job_finish(&w, 1);
@@ -361,8 +362,8 @@ static void test_take(void **state)
     packet_pool_close(&pool);
 }
 
-/* The new epoch is a function of the boot ids and nonces of both ends. It is equal at both ends and
- * never 0. */
+/* The new epoch is a function of the boot ids and nonces of both ends, is equal at both ends, and
+ * is never 0. */
 static void test_epochs(void **state)
 {
     uint8_t id[2][WIRE_ID_BYTES] = {{1}, {2}};
@@ -426,7 +427,7 @@ static void test_rounds_apart(void **state)
 
 /* An edge restored from a checkpoint continues only if the other end was restored, too. A process
  * that was not restarted may have applied an exchange that the restored end no longer knows. The
- * next commit ends this restriction. It does not apply if the same two processes have already
+ * restriction ends with the next commit, and does not apply if the same two processes have already
  * continued the edge. */
 static void test_restored(void **state)
 {

@@ -107,7 +107,7 @@ static void test_ghosts(void **state)
             n_count += members_find(m, id[i])->counts;
         assert_true(n_count >= 1);
     }
-    /* Few of the invented members are forwarded. */
+    /* Few records of invented members are forwarded to other peers. */
     struct wire_members out = batch();
     uint32_t n_told = 0;
     for (size_t cursor = 0; members_batch(m, &cursor, &out, WIRE_BATCH_MAX);)
@@ -164,8 +164,8 @@ static uint32_t n_vouches_told(struct members *m)
     return n;
 }
 
-/* A peer endorses members with which it has a session. It does so only if they have too few
- * endorsements, and if few endorsed members share an address. */
+/* A peer endorses a member with which it has a session if the member has too few endorsements, and
+ * if few endorsed members share its address. */
 static void test_own_vouches(void **state)
 {
     (void)state;
@@ -275,8 +275,7 @@ static void test_who_gives_way(void **state)
         assert_null(members_find(m, id_of(order[i])));
     }
     (void)told(m, NEWCOMER + 1004, 1);
-    /* All remaining members of the full table are alive, so none of them makes room for a new
-     * member. */
+    /* All remaining members of the full table are alive, so no member is removed for a new one. */
     assert_null(members_find(m, id_of(NEWCOMER + 1004)));
     members_close(m);
 }
@@ -335,10 +334,12 @@ static void test_forget(void **state)
     check_invariants(m);
     drain(m);
 
-    assert_int_equal(told(m, 2, 1), MEMBERS_OLD); /* The tombstone rejects this old record. */
+    /* The tombstone of the removed member rejects this old record. */
+    assert_int_equal(told(m, 2, 1), MEMBERS_OLD);
     assert_int_equal(told(m, 9, 1), MEMBERS_OLD);
     assert_null(members_find(m, id_of(2)));
-    assert_int_equal(told(m, 4, 2), MEMBERS_NEWS); /* This record is newer than the tombstone. */
+    /* The incarnation of this record is higher than that of the tombstone. */
+    assert_int_equal(told(m, 4, 2), MEMBERS_NEWS);
     struct accusation a;
     struct record back = record(2, 1), other = record(7, 1);
     assert_false(members_revive(m, &other, &a));

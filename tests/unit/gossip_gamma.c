@@ -196,7 +196,7 @@ static void test_smoothing(void **state)
         gamma_measured(&g, 1e-9);
         double got = gamma_next(&g, t % 2 ? &x : &y);
         near(g.delta, 0.7 - 0.5 * pow(0.9, t), 1e-12);
-        /* Gamma begins at 3 delta/2. It falls by a tenth per exchange, down to delta/2. */
+        /* Gamma begins at 3 delta/2, and falls by a tenth per exchange, down to delta/2. */
         if (t > 6)
             near(got, g.delta / 2, 1e-12);
     }
@@ -212,7 +212,8 @@ static void test_cap(void **state)
         near(next(&g, 0), 1, 0);
         gamma_measured(&g, 1);
     }
-    (void)next(&g, 4); /* The error of this exchange is large. It affects gamma in the next one. */
+    /* The large error of this exchange affects gamma in the next exchange only. */
+    (void)next(&g, 4);
     gamma_measured(&g, 1);
     near(next(&g, 4), 0.9, 1e-15);
     gamma_measured(&g, 1);
@@ -308,7 +309,8 @@ static void test_nothing_came_through(void **state)
  * does. */
 static bool window(struct gamma *g, double d2)
 {
-    for (int t = 1; t < GAMMA_WINDOW; t++) /* Distances within the window are ignored. */
+    /* Distances that are measured within the window have no effect. */
+    for (int t = 1; t < GAMMA_WINDOW; t++)
         assert_false(gamma_measured(g, t % 2 ? 1e30 : 0));
     return gamma_measured(g, d2);
 }

@@ -60,7 +60,8 @@ static void test_merge_verdicts(void **state)
     (void)state;
     struct members *m = open_knowing(2);
     drain(m);
-    members_expect(m, (struct record[]){record(1, 5), record(9, 5)}, 2); /* Peer 9 is unknown. */
+    /* Peer 9 is not in the member table. */
+    members_expect(m, (struct record[]){record(1, 5), record(9, 5)}, 2);
     assert_int_equal(merge(m, record(1, 1)), MEMBERS_OLD);
     assert_int_equal(merge(m, record(1, 0)), MEMBERS_OLD);
     struct record r = record(1, 5);
@@ -78,7 +79,8 @@ static void test_merge_verdicts(void **state)
     assert_int_equal(members_count(m), 3);
     assert_int_equal(members_find(m, id_of(1))->record->incarnation, 1);
     struct wire_members out = batch();
-    assert_false(members_dirty(m, &out, WIRE_BATCH_MAX)); /* Rejected records are not sent on. */
+    /* Rejected records are not sent to other members. */
+    assert_false(members_dirty(m, &out, WIRE_BATCH_MAX));
     assert_int_equal(merge(m, record(1, 5)), MEMBERS_NEWS);
     r = record(1, 5);
     r.incarnation = 7; /* The changed record keeps a signature that was verified before. */
@@ -86,7 +88,8 @@ static void test_merge_verdicts(void **state)
     assert_int_equal(merge(m, record(1, UINT64_MAX)), MEMBERS_NEWS);
     assert_int_equal(merge(m, record(1, 6)), MEMBERS_OLD);
     assert_true(members_dirty(m, &out, WIRE_BATCH_MAX));
-    assert_int_equal(out.n_records, 1); /* Only the newest record is sent, and only once. */
+    /* If a member has several records, only the newest is sent, and only once. */
+    assert_int_equal(out.n_records, 1);
     assert_int_equal(out.records[0].incarnation, UINT64_MAX);
     members_close(m);
 }
@@ -142,12 +145,14 @@ static void test_about_me(void **state)
     forged.signature[1] ^= 1;
     assert_int_equal(merge(m, forged), MEMBERS_FORGED);
     assert_int_equal(members_self(m)->incarnation, 10);
-    assert_int_equal(merge(m, record(0, 20)), MEMBERS_ABOUT_ME); /* Record of an earlier process. */
+    /* An earlier process of this peer has made this record. */
+    assert_int_equal(merge(m, record(0, 20)), MEMBERS_ABOUT_ME);
     assert_int_equal(members_self(m)->incarnation, 21);
     struct record clone = unsigned_record(0, 21);
     clone.boot = 99;
     assert_int_equal(merge(m, signed_record(clone)), MEMBERS_ABOUT_ME);
-    assert_int_equal(members_self(m)->incarnation, 1022); /* Exceeds the duplicate's incarnation. */
+    /* The new incarnation is above the duplicate's. */
+    assert_int_equal(members_self(m)->incarnation, 1022);
     /* This peer's record is signed again and will be sent to the others. */
     struct record now = unsigned_record(0, 1022);
     now.over = 99;
@@ -158,7 +163,8 @@ static void test_about_me(void **state)
     assert_int_equal(out.records[0].incarnation, 1022);
     assert_int_equal(merge(m, record(0, UINT64_MAX - 1)), MEMBERS_ABOUT_ME);
     assert_int_equal(members_self(m)->incarnation, UINT64_MAX);
-    clone.incarnation = UINT64_MAX; /* This is the largest incarnation, and must not overflow. */
+    /* This record has the largest incarnation, which must not overflow. */
+    clone.incarnation = UINT64_MAX;
     assert_int_equal(merge(m, signed_record(clone)), MEMBERS_ABOUT_ME);
     assert_int_equal(members_self(m)->incarnation, UINT64_MAX);
     members_set_state(m, RECORD_FINISHED);
@@ -191,7 +197,7 @@ static void test_earlier_process_was_initial(void **state)
         struct wire_members out = batch();
         assert_true(members_dirty(m, &out, WIRE_BATCH_MAX));
         assert_true(out.n_records == 1 && out.records[0].initial);
-        /* Later records of this process keep the mark. */
+        /* Later records of this process also say that it is an initial member. */
         members_set_state(m, RECORD_TRAINED);
         assert_true(members_self(m)->initial);
         members_close(m);
@@ -246,7 +252,8 @@ static void test_listeners(void **state)
     assert_int_equal(out.n_records, 1);
     assert_int_equal(members_known(m, 0), 1);
     assert_int_equal(members_known(m, 1), 0);
-    assert_int_equal(members_known(m, 1), 1); /* The last members_known() marked it as sent. */
+    /* members_known() has already marked this record as sent to listener 1. */
+    assert_int_equal(members_known(m, 1), 1);
     assert_int_equal(members_known(m, MEMBERS_LISTENERS), 0);
     merge(m, record(1, 6)); /* No listener knows this newer record. */
     assert_true(next_news(m, &out));
@@ -256,7 +263,8 @@ static void test_listeners(void **state)
     members_heard(m, 0, &said);
     members_heard(m, 1, &said);
     assert_false(next_news(m, &out));
-    members_audience(m, 0); /* From now on, there are listeners that the table does not track. */
+    /* From now on, the table has more listeners (peers that receive changes) than it tracks. */
+    members_audience(m, 0);
     merge(m, record(1, 8));
     members_heard(m, 0, &said);
     assert_true(next_news(m, &out));
@@ -308,7 +316,8 @@ static void test_refute(void **state)
     assert_int_equal(members_self(m)->incarnation, 1);
     assert_int_equal(accused(m, accusation(0, 1, 1), 0), MEMBERS_ABOUT_ME);
     assert_int_equal(members_self(m)->incarnation, 2);
-    assert_int_equal(accused(m, accusation(0, 2, 1), 0), MEMBERS_OLD); /* An outdated accusation. */
+    /* The accusation names an old incarnation. */
+    assert_int_equal(accused(m, accusation(0, 2, 1), 0), MEMBERS_OLD);
     assert_int_equal(state_of(m, 0), MEMBER_ALIVE);
     struct wire_members out = batch();
     assert_true(members_dirty(m, &out, WIRE_BATCH_MAX));
@@ -404,7 +413,7 @@ static void test_accusation_waits(void **state)
     assert_int_equal(out.n_records, 1);
     assert_int_equal(out.n_accusations, 1);
     assert_int_equal(accused(m, accusation(1, 4, 7), 0),
-                     MEMBERS_NEWS); /* It displaces the accusation of a later incarnation. */
+                     MEMBERS_NEWS); /* This accusation displaces one of a later incarnation. */
     assert_int_equal(members_find(m, id_of(1))->n_accusers, 2);
     members_tick(m, TOY_CONFIRMED_US);
     assert_int_equal(state_of(m, 1), MEMBER_DEAD);
@@ -568,12 +577,13 @@ static void test_own_record(void **state)
     drain(m);
     assert_true(members_add_address(m, "[::1]:7100"));
     assert_int_equal(members_self(m)->incarnation, 2);
-    assert_false(members_add_address(m, "[::1]:7100")); /* The address is already in the list. */
+    /* The address is already in this peer's list. */
+    assert_false(members_add_address(m, "[::1]:7100"));
     assert_false(members_add_address(m, "[::1]:0"));
     assert_false(members_add_address(m, ""));
     assert_true(members_add_address(m, "b:1"));
     assert_true(members_add_address(m, "c:1"));
-    assert_false(members_add_address(m, "d:1")); /* The address list is full. */
+    assert_false(members_add_address(m, "d:1")); /* This peer's list of addresses is full. */
     assert_int_equal(members_self(m)->incarnation, 4);
     members_set_state(m, RECORD_RUNNING);
     assert_int_equal(members_self(m)->incarnation, 4);
@@ -631,7 +641,8 @@ static void test_full(void **state)
     assert_int_equal(members_count(m), WIRE_MEMBERS_MAX);
     assert_int_equal(merge(m, record(1500, 1)), MEMBERS_FULL);
     assert_int_equal(merge(m, record_in(1500, 1, RECORD_LEFT)), MEMBERS_FULL);
-    assert_int_equal(merge(m, record(1, 2)), MEMBERS_NEWS); /* Known members are still updated. */
+    /* Records of members in a full table are still updated. */
+    assert_int_equal(merge(m, record(1, 2)), MEMBERS_NEWS);
     check_invariants(m);
     assert_int_equal(merge(m, record_in(700, 2, RECORD_LEFT)), MEMBERS_NEWS);
     assert_int_equal(merge(m, record_in(1500, 1, RECORD_LEFT)), MEMBERS_FULL);

@@ -467,8 +467,8 @@ static void check_cluster(uint64_t seed)
     check_agreed(&c, 3, MEMBER_DEAD);
     assert_true(members_view(c.m[9]) != whole);
 
-    /* Peer 3 comes back over one link. It receives a batch of records with the accusations against
-     * it, and refutes them. Peer 3 must then be alive in all tables. */
+    /* Peer 3 comes back over one link. The peer receives a batch of records with the accusations
+     * against it, and refutes them. Peer 3 must then be alive in all tables. */
     c.down[3] = false;
     set_session(&c, 3, 4, true);
     struct wire_members news = batch();

@@ -178,8 +178,8 @@ static void test_verdicts(void **state)
     float two[] = {1, -10};
     size_t other;
     set_scene(&s, 2, two, 0.02f);
-    /* Source 1 reports a long local update. It explains the distance between the two sources, so
-     * source 0 is confirmed. */
+    /* Source 1 reports a long local update, which explains the distance between the two sources.
+     * Source 0 is therefore confirmed. */
     assert_int_equal(piece_judge(&s.v, 0), PIECE_CONFIRMED);
     assert_int_equal(piece_judge(&s.v, 1), PIECE_DISPUTED);
     assert_true(piece_further(&s.v, 1, &other));

@@ -140,8 +140,9 @@ static void test_lock_step(void **state)
     lock_step_on("edges:0-1,0-2,1-2,0-3,3-4,4-5,4-6,5-6,5-7,6-7");
 }
 
-/* The first step of a window has no momentum, because no step comes before it. It mixes raw values,
- * so that the result is the weighted average of the neighbours' sketches, up to rounding. */
+/* The first step of a window has no momentum, because no step comes before it. The step mixes raw
+ * values, so that the result is the weighted average of the neighbours' sketches, up to
+ * rounding. */
 static void test_first_beat_is_plain(void **state)
 {
     struct cluster c;
@@ -458,7 +459,7 @@ static void test_hostile_averages(void **state)
                 m->n++;
             }
             if (!sketch_valid(&c.k[0], m))
-                /* Restores the original message, because its receiver would refuse the changed
+                /* Restores the original message, because a neighbour would refuse the changed
                  * one. */
                 *m = said;
         }

@@ -1,5 +1,5 @@
-/* tests/unit/gossip_sketch_world.h -- the sketches of eight peers on a small graph, driven by the
- * test.
+/* tests/unit/gossip_sketch_world.h -- averages the sketches of eight peers on a small graph. The
+ * test makes each step itself, without nodes.
  *
  * A step has the order of a job: both ends mix what they have sent each other, then the step is
  * taken, then the next messages are made. */

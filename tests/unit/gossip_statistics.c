@@ -85,7 +85,7 @@ static void test_truncations(void **state)
     uint8_t out[HEAD + 3] = {0};
     (void)state;
     (void)statistics_put(&s, true, x, out);
-    /* The bytes after the statistics belong to the delta and are not checked. */
+    /* The bytes after the running statistics belong to the delta and are not checked. */
     for (size_t len = 0; len <= sizeof out; len++)
         assert_int_equal(check(&s, out, len), len < HEAD ? SIZE_MAX : HEAD);
     (void)statistics_put(&s, false, x, out);
@@ -206,7 +206,7 @@ static void test_in_step(void **state)
     statistics_mix(&s, x);
     for (size_t k = 0; k < N; k++)
         near(x[k], 8 + 0.25 * 4 - 0.5 * 6);
-    fill(x, 8); /* The terms of the previous job must not count again. */
+    fill(x, 8); /* Terms of the previous job must not count again in this job. */
     term_of(&s, 0.25, 8, 0);
     term_of(&s, 0.25, 8, 4);
     term_of(&s, 0.25, 8, 100);
@@ -328,7 +328,8 @@ static void test_floor(void **state)
     /* The variance of this end is 0.1 now, although it sent 10 before. Each job may at most halve
      * the variance. */
     static const struct job own_least[] = {
-        /* 0.1 - 4.5 is negative: stored as x = 0.05, owed = 4.45. */
+        /* The result of averaging, 0.1 - 4.5, is negative. Half of 0.1 is stored as x, and the rest
+         * of the decrease as owed: x = 0.05, owed = 4.45. */
         {{10, 10}, {1, 10}, 0.05, 4.45},
         /* The exchanges cancel out. `owed` falls by 0.025, the amount taken from x. */
         {{10, 1}, {1, 10}, 0.025, 4.425},
@@ -340,8 +341,7 @@ static void test_floor(void **state)
      * (`second`). The floor is half of it, 0.1. */
     static const struct job first[] = {{{10, 3}, {0.2f, 3}, 0.1, 1}},
                             second[] = {{{3, 10}, {3, 0.2f}, 0.1, 1}};
-    /* The full sum would give 0.3. That is positive, but under the floor 0.5, half of the smallest
-     * variance. */
+    /* The full sum, 0.3, is positive, but under the floor 0.5, half of the smallest variance. */
     static const struct job positive[] = {{{2.4f, 5}, {1, 5}, 0.5, 0.2}};
     /* The floor is 0.1, half of the smallest variance. The result 1.1 is above it, so nothing is
      * owed. */
@@ -388,7 +388,8 @@ static void test_apart(void **state)
     term_of(&s, 0.25, 2, 6); /* This edge has the largest relative distance, (6 - 2) / 2. */
     term_of(&s, 0.25, 2, 1);
     statistics_mix(&s, x);
-    near((float)statistics_apart(&s), 2); /* On that edge the own value is 2 and the distance 4. */
+    /* The edge with the largest relative distance has the own value 2 and the distance 4. */
+    near((float)statistics_apart(&s), 2);
     statistics_mix(&s, x);
     near((float)statistics_apart(&s), 2); /* A job without exchanges keeps the result. */
     term_of(&s, 0.25, 4, 3);              /* A new averaging replaces the result. */

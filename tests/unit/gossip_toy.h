@@ -112,7 +112,7 @@ static inline struct members *open_in(struct records *set, uint32_t number, uint
     return m;
 }
 
-/* Opens a member table that belongs to peer-0. It knows peers 0 to n, all with incarnation 1. */
+/* Opens a member table of peer-0 that knows peers 0 to n, all with incarnation 1. */
 static inline struct members *open_knowing(uint32_t n)
 {
     struct members *m = open_in(NULL, 0, 1);

@@ -168,7 +168,7 @@ static void test_round_trip_empty(void **state)
     assert_int_equal(back.payload.n + back.sketch.n, 0);
 }
 
-/* The largest message of each type is within the limit of its lane. */
+/* The largest message of each type is within the limit for its kind, bulk or control message. */
 static void test_sizes(void **state)
 {
     (void)state;
@@ -181,8 +181,9 @@ static void test_sizes(void **state)
     }
     struct wire_delta d = sample_delta(false);
     size_t head = wire_put_delta(buffer, CAP, &d);
-    assert_true(head <= 62); /* `clean` takes 9 bytes in an exact averaging pass, and else 1. */
-    d.hash = UINT64_MAX;     /* Every 64 rounds, a hash of the replicas is sent with the delta. */
+    /* The field `clean` takes 9 bytes in an exact averaging pass, else 1. */
+    assert_true(head <= 62);
+    d.hash = UINT64_MAX; /* Every 64 rounds, a hash of the replicas is sent with the delta. */
     assert_true(wire_put_delta(buffer, CAP, &d) <= 73);
     d = sample_delta(true);
     assert_true(wire_put_delta(buffer, CAP, &d) <= WIRE_HEAD_MAX + WIRE_SKETCH_MAX);

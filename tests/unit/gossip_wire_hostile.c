@@ -364,7 +364,8 @@ static void test_bad_hello(void **state)
 {
     (void)state;
     struct wire_hello h = sample_hello(false);
-    h.role = WIRE_OBSERVER; /* The HELLO of an observer needs no member record. */
+    /* The HELLO of an observer contains no member record, and is accepted. */
+    h.role = WIRE_OBSERVER;
     assert_true(check_sound(buffer, wire_put_hello(buffer, CAP, &h)));
     h.role = (enum wire_role)2;
     assert_refused(buffer, wire_put_hello(buffer, CAP, &h));

@@ -6,8 +6,8 @@
 
 #include <pthread.h>
 
-/* PUBLISHED: number of snapshots that are written. LONG: number of history points in each snapshot.
- * It is so large that the reader would notice a half-written snapshot. */
+/* PUBLISHED: number of snapshots that are written. LONG: number of history points in each snapshot,
+ * so large that the reader would notice a half-written snapshot. */
 enum { PUBLISHED = 3000, LONG = 800 };
 
 static struct snapshot_exchange board;

@@ -227,7 +227,7 @@ static void test_words(void **state)
     /* Together the members have 65 categories, one more than the limit, so the column maps
      * categories to inputs by hash. */
     check_words(0, 40, 40, 25, 0, true, 0);
-    /* In this case one member alone has more than 64 categories. */
+    /* Case: one member alone has more than 64 categories. */
     check_words(0, 3, 100, 70, 0, true, 0);
     /* With one possible Byzantine member, categories that only one of three members has are
      * ignored. */
@@ -403,7 +403,7 @@ static void test_hostile(void **state)
     } cases[] = {
         {0, 1, 1, true, "column statistics of another version"},
         {1, 2, 1, true, "column statistics with an unknown scale"},
-        /* In this case libsvm data have scale=standard, which is not allowed. */
+        /* Case: libsvm data have scale=standard, which is not allowed. */
         {1, 1, 1, true, "column statistics with an unknown scale"},
         {2, 0, 1, true, "column statistics with an unknown scale"},
         {2, 4, 1, true, "column statistics with an unknown scale"},

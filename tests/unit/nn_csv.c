@@ -367,8 +367,9 @@ static void test_looks(void **state)
         {"1;2\n3;4\n5;", true, true},
         {"1;2\n3;4\n5", true, false},
         {"1\t2\tx y\n", true, true},
-        {"0.5,1,2,3,", false, true}, /* This first part of one long line is recognised as CSV. */
-        /* This whole file, a header without rows, is not recognised as CSV. */
+        /* The text is the first part of one long line, and is recognised as CSV. */
+        {"0.5,1,2,3,", false, true},
+        /* The text is a whole file, a header without rows, and is not recognised as CSV. */
         {"a,b,c\n", true, false},
         {"a,b,1\nc,d,1\n", true, false},
         {"Well, then,\nhe said, go\n", true, false},

@@ -118,7 +118,8 @@ static void test_directory(void **state)
     scratch_count(&s, 1);
     put_table("b.csv", 10, 2);
     scratch_put_gz(&s, "a.gz", "1,0\n2,1\n", 8);
-    /* This file comes after a.gz, because a compressed file sorts as its name without .gz. */
+    /* The reader takes this file after a.gz, because a compressed file is sorted as its name
+     * without .gz. */
     put_table("a-b", 20, 1);
     put_table("c.test.csv", 30, 2);
     put("README.md", "Nothing but\nwords\n");
@@ -203,7 +204,8 @@ static void test_wrong_directories(void **state)
     scratch_remove(&s, "a.csv");
     refused("csv", "", "a.csv.gz", "not a gzip file");
     scratch_count(&s, 1);
-    /* The directory has only this file. It is read as CSV, so the CSV reader reports the error. */
+    /* This is the only file of the directory. The file is read as CSV, so the CSV reader reports
+     * the error. */
     put("only.csv", "1\n2\n");
     refused("csv", "", "only.csv: line 1: found 1 cell", "expected at least 2");
     assert_int_equal(symlink("nowhere", scratch_path(&s, "b.csv")), 0);
@@ -330,8 +332,8 @@ static void test_split_sparse(void **state)
     refused("libsvm", "", "rows", "expected at least 2");
 }
 
-/* The end of a text is held out. It overlaps the training part in one byte, the target of the
- * last training sample. */
+/* The last part of a text is held out. The two parts overlap in one byte, the target of the last
+ * training sample. */
 static void test_split_text(void **state)
 {
     (void)state;

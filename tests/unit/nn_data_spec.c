@@ -136,7 +136,7 @@ static void test_options(void **state)
         refused(wrong[i][0], wrong[i][1]);
 }
 
-/* A path in a spec may contain commas. It ends before the next known option. */
+/* A path in a spec may contain commas. The path ends before the next known option. */
 static void test_parse(void **state)
 {
     (void)state;
@@ -396,8 +396,8 @@ static void test_random(void **state)
     assert_true(n_right > 1000);
 }
 
-/* This test runs last. The tests before it have not looked at any file. data_open() does look at
- * files, which shows that looks are counted. */
+/* This test runs last, because data_open() opens files. The test shows that the calls of open() and
+ * stat() are counted, and that the tests before it made none. */
 static void test_no_file(void **state)
 {
     (void)state;

@@ -22,7 +22,7 @@
 #include "nn/models/model.h"
 
 /* Tolerances. PyTorch's own float32 results differ from its float64 results by at most a tenth of
- * them (tests/golden/make_nn.py prints how much). The tolerances leave room for sums in another
+ * the tolerances (tests/golden/make_nn.py prints how much). They leave room for sums in another
  * order and for Winograd's transforms, and are far below the effect of a wrong term, a missing bias
  * or a transposed tensor. */
 #define GOLDEN_LOSS  1e-5 /* Tolerance of the loss, relative to the loss. */
@@ -31,9 +31,14 @@
 /* Tolerance of one value of a gradient, relative to the root mean square of its tensor. */
 #define GOLDEN_VALUE 5e-4
 #define GOLDEN_FLOOR                                                                               \
-    1e-6 /* Added to GOLDEN_GRAD and GOLDEN_VALUE, relative to the model's largest gradient norm. */
+/* Tolerance that is added to GOLDEN_GRAD and GOLDEN_VALUE, relative to the model's largest
+     * gradient norm. */
+1e-6
 
-enum { GOLDEN_ALL_OF = 32, GOLDEN_SPREAD = 16 };
+    enum {
+        GOLDEN_ALL_OF = 32,
+        GOLDEN_SPREAD = 16
+    };
 
 struct golden_tensor
 {

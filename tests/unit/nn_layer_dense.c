@@ -68,8 +68,8 @@ static void test_sparse(void **state)
     check_all(dense(LAYER_SPARSE, 50, 130));
 }
 
-/* A NaN in an input row makes all outputs of this row NaN, even after the ReLU. It changes no other
- * row. */
+/* A NaN in an input row makes all outputs of this row NaN, even after the ReLU, and changes no
+ * other row. */
 static void check_nan(enum layer_kind kind)
 {
     struct gradient_bed b;

@@ -261,7 +261,7 @@ static void test_kinds(void **state)
                           .hash = 1,
                           .divide = 1.2345678901234567e-300};
     char text[DATA_KIND_MAX];
-    /* This data kind is one byte longer than DATA_KIND_MAX allows. */
+    /* The data kind is one byte longer than DATA_KIND_MAX allows. */
     assert_false(kind_rows_print(&k, "csv", text));
 }
 

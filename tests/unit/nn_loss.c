@@ -27,8 +27,8 @@ static void test_by_hand(void **state)
     const double want[6] = {0.0625, -0.375, 0.3125, 0.0625, 0.125, -0.1875};
     for (size_t i = 0; i < 6; i++)
         assert_true(ref_near((double)d[i], want[i], 1e-6));
-    /* The two rows now belong to a batch of 8 rows, not of 2. The gradient of the mean loss is
-     * therefore a fourth of the former one. */
+    /* The gradient of two rows is computed again as if they belonged to a batch of 8 rows, not of
+     * 2. The gradient of the mean loss must then be a fourth as large. */
     b.n_mean = 8;
     assert_true(loss_softmax(&b, d).sum == loss.sum);
     for (size_t i = 0; i < 6; i++)

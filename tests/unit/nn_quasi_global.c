@@ -17,7 +17,7 @@ static double centre(uint32_t i, size_t k)
     return 2 * (double)rng_unit_at(rng_key(i, RNG_TEST, 31, 0), k) - 1;
 }
 
-/* Returns the learning rate of a round. It rises and falls, and the number of local steps also
+/* Returns the learning rate of a round, which rises and falls. The number of local steps also
  * varies by round. */
 static double rate(uint64_t round)
 {

@@ -522,7 +522,7 @@ static void see(void *self, const struct safetensors_tensor *t, const double *v,
 }
 
 /* safetensors_walk() visits whole tensors in order, including tensors that are read in several
- * pieces, have 0 floats or are not finite. It skips counters. */
+ * pieces, have 0 floats or are not finite. Counters are skipped. */
 static void test_walk(void **state)
 {
     (void)state;
@@ -592,7 +592,8 @@ int main(void)
         cmocka_unit_test(test_write_errors),
         cmocka_unit_test(test_truncations),
         cmocka_unit_test(test_mutations),
-        cmocka_unit_test(test_metadata_are_no_input), /* Last, because the protection stays on. */
+        /* This test runs last, because the protection of input files cannot be switched off. */
+        cmocka_unit_test(test_metadata_are_no_input),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

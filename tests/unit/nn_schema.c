@@ -242,8 +242,8 @@ static void test_wide_tables_have_a_hash(void **state)
     data_close(&wide);
 }
 
-/* The data kind "csv" fixes no columns. It accepts a known order of columns, such as the order in
- * the initial model. */
+/* With the data kind "csv", which fixes no columns, the caller can give the order of the columns,
+ * for example the order in the initial model. */
 static void test_an_open_kind_takes_a_known_order(void **state)
 {
     (void)state;

@@ -354,8 +354,8 @@ static void test_auto_fair(void **state)
         for (size_t j = 0; j < 8; j++)
             if (j != k)
                 others[n++] = keys[j];
-        /* The list of members lacks the peer's own key, which is added. It also has a duplicate,
-         * which counts once. */
+        /* The list of members lacks the peer's own key, which is added, and has a duplicate, which
+         * counts once. */
         others[n] = others[0];
         assert_int_equal(shard_members(&s, others, 8, keys[k]), 0);
         assert_int_equal(s.count, with_own);

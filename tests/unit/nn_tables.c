@@ -252,8 +252,8 @@ static void test_absent_classes(void **state)
     opened(&d, "a", "", kind);
     assert_true(d.train.labels[0] == 2);
     data_close(&d);
-    /* A peer may have only a part of the run's files. It counts the labels of its held-out set as
-     * classes, too. */
+    /* A peer that has only a part of the run's files also counts the labels of its held-out set as
+     * classes. */
     put("a", "1,0\n2,5\n3,5\n");
     put("test", "1,7\n2,0\n3,1\n");
     snprintf(spec, sizeof spec, "csv:%s/a,test=%s/test", s.dir, s.dir);
@@ -360,8 +360,8 @@ static void test_sparse(void **state)
     data_close(&d);
 }
 
-/* Notes call columns by their names. The numbers of columns in a file do not matter: the held-out
- * file has its columns in another order than the training file. */
+/* Warnings and notes name a column by its name, not by its number: the held-out file has its
+ * columns in another order than the training file. */
 static void test_notes_name_columns(void **state)
 {
     (void)state;

@@ -192,7 +192,7 @@ static void test_points_of_a_file(void **state)
     struct data d;
     char kind[DATA_KIND_MAX];
     scratch_count(&s, 1);
-    /* This is the format of the wine quality set of UCI. */
+    /* The file has the format of the wine quality set of UCI. */
     put("a", "f;v;d;y\n7;0.27;1.001;0\n8;0.30;1.713;1\n");
     put("test", "f;v;d;y\n7;0.27;1.002;0\n");
     opened(&d, "a", ",scale=none", NULL);

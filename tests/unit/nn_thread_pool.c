@@ -12,7 +12,8 @@
 
 enum { JOBS = 500 };
 
-/* One job. It has no lock, so that a race found here is a fault of the thread pool. */
+/* One job of a thread pool. A job has no lock, so a race that is found here is a fault of the
+ * thread pool. */
 struct task
 {
     struct thread_pool_job job;
@@ -58,7 +59,7 @@ static void test_orders(void **state)
     (void)state;
     for (uint32_t n = 1; n <= 5; n++) {
         check_order(n, 1);
-        check_order(n, JOBS - 1); /* In this case the jobs are awaited in reverse order. */
+        check_order(n, JOBS - 1); /* Case: the jobs are awaited in reverse order. */
         check_order(n, 7);
     }
 }

@@ -279,7 +279,7 @@ static void test_fresh(void **state)
     put("peer-x/model.safetensors", "not ours");
     put("summary.json", "{}");
     put("identity.key", "secret");
-    /* At i == 2 the only file of a run in the directory is run.txt. */
+    /* In the second pass of this loop, run.txt is the only file of a run in the directory. */
     for (int i = 1; i <= 2; i++) {
         char old[32];
         snprintf(old, sizeof old, "old.%d", i);

@@ -6,7 +6,7 @@
 
 enum { TEXTS = 65536 };
 
-static char notes[TEXTS]; /* Notes of peer 0, one per line: level, module, text. */
+static char notes[TEXTS]; /* Debug notes of peer 0, one per line: level, module, text. */
 static size_t n_notes_bytes;
 static uint32_t n_debug;
 
@@ -84,7 +84,7 @@ static void test_changes_of_state_are_reported(void **state)
     expect("-1 phase_log phase FINISHING -> LEFT (the peer has ended, exit code 0)\n");
 }
 
-/* Without config.log_debug there are none, and the run is the same. */
+/* Without config.log_debug there are no debug notes, and the run is the same. */
 static void test_notes_do_not_change_a_run(void **state)
 {
     (void)state;

@@ -39,7 +39,7 @@ struct film
     FILE *dump; /* File to which all compared drifts are written, to draw a picture. NULL: none. */
 };
 
-/* Record of the running test. It is global, because callbacks receive only a rig. */
+/* Record of the running test. The variable is global, because callbacks receive only a rig. */
 static struct film *film;
 
 static void keep(uint32_t peer, uint64_t round, const float *x)
@@ -188,10 +188,10 @@ static void film_init(struct film *f, uint32_t n, const char *topology, const ch
     memset(f->spoke, 0xff, n * sizeof *f->spoke);
 }
 
-/* Called after each step of the simulation in the consensus phase. Stores the peer's model as that of
- * the round: when the round begins (it is still the model of the round before), and again when the job
- * has changed it (`moved`). If the next round begins and the model was not changed, the peer has skipped
- * the round. */
+/* Called after each step of the simulation in the consensus phase. Stores x as the peer's model of
+ * the round when the round begins, and again when a job has changed the model (`moved`). If no job
+ * changed the model before the next round, the peer skipped the round, and its stored model is
+ * deleted. */
 static void keep_last(uint32_t peer, uint64_t round, bool moved, const float *x)
 {
     uint64_t was = film->last[peer];

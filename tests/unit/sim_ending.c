@@ -199,7 +199,7 @@ static void test_no_quorum(void **state)
         run_until(&r, t);
         held |= rig_progress(&r, 0).holds;
     }
-    /* Below the quorum, the peer stops training (`holds`) only until its quorum timeout. */
+    /* A peer below the quorum stops training (`holds`), but only until its quorum timeout. */
     assert_true(held && !rig_progress(&r, 0).holds);
     rig_end(&r);
     check(&r, 0, VERDICT_NO_QUORUM, 1, 4, "peer-1 peer-2 peer-3");
@@ -447,7 +447,7 @@ static void patient(void *self, uint32_t peer, struct node_config *c)
     c->worker_limit_us = 2 * SECOND;
 }
 
-/* Peer 2 was away while the others finished and left. It must end within `within_us` of its return,
+/* Peer 2 was away while the others finished and left. Within `within_us` of its return, it must end
  * with the verdict that the run ended without it. */
 static void check_away(struct rig *r, int64_t within_us, uint32_t n_finished, uint32_t n_dead)
 {

@@ -38,12 +38,13 @@ static void death(const char *compress, enum run_policy policy)
     uint64_t before = rig_progress(&r, 0).round;
     sim_kill(r.world, 3);
     run_until(&r, 11 * SECOND);
-    /* The neighbours of the dead peer notice the end of the session at once and do not wait. */
+    /* The neighbours of the dead peer notice at once that their sessions have ended, and do not
+     * wait for it. */
     if (policy == RUN_SYNC)
         assert_true(rig_progress(&r, 0).round >= before + 15);
     run_until(&r, 30 * SECOND);
     assert_int_equal(rig_progress(&r, 0).n_live, 7);
-    /* The other peers have closed the ring without the dead peer. */
+    /* The remaining peers form a ring without the dead peer. */
     for (uint32_t i = 0; i < 8; i++)
         if (i != 3)
             assert_int_equal(rig_progress(&r, i).n_edges, 2);
@@ -59,9 +60,9 @@ static void test_death(void **state)
     death("qsgd:4", RUN_ASYNC);
 }
 
-/* A peer dies and is restarted with the same command. It must get the current model instead of
- * beginning at round 0. At the end the consensus distance of all peers must be within the target.
- * */
+/* A peer dies and is restarted with the same command. The restarted peer must get the current model
+ * instead of beginning at round 0. At the end the consensus distance of all peers must be within
+ * the target. */
 static void rejoin(int64_t away_us, enum run_policy policy)
 {
     struct rig r;

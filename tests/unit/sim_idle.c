@@ -2,7 +2,7 @@
  * whatever it waits for. */
 #include "sim_rig.h"
 
-/* MOST: largest number of events per second that a node may handle when idle. */
+/* MOST: largest number of events per second that an idle node may handle. */
 enum { PEERS = 3, SECOND = 1000 * 1000, WAIT = 60, MOST = 40 };
 
 static void run_until(struct rig *r, int64_t t_us)

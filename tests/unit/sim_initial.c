@@ -456,8 +456,9 @@ static void open_two_runs(struct rig *r, const char *order)
     least = "5";
 }
 
-/* Two pairs of peers have begun different runs, and a new peer knows both. It must join the first
- * run that it meets and stay there. The peers of the other run must not become members. */
+/* Two pairs of peers have begun different runs, and a new peer knows both. The new peer must join
+ * the first run that it meets and stay there. The peers of the other run must not become
+ * members. */
 static void test_who_meets_two_runs_joins_one(void **state)
 {
     static const char *const orders[] = {"01234", "20134", "43210"};
@@ -505,8 +506,8 @@ static void test_order(void **state)
 
 /* ---- Another kind of run ---- */
 
-/* A run description with the keys of another trainer is recognised as such. It is not taken for an
- * invalid text. */
+/* A run description with the keys of another trainer is recognised as a run of another trainer, not
+ * as an invalid text. */
 static void test_other_kind(void **state)
 {
     static const struct run_key other_keys[] = {{.name = "zeal"}, {.name = NULL}};

@@ -139,7 +139,8 @@ static void test_same_seed(void **state)
     static int was[PEERS][ROUNDS + 1];
     (void)state;
 #ifdef HEARSAY_SANITIZED
-    /* With sanitizers, the second run is left out. It has the same network as the first. */
+    /* With sanitizers the second run is left out, because its network is the same as in the first
+     * run. */
     const int step = 2;
 #else
     const int step = 1;

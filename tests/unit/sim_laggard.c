@@ -1,6 +1,6 @@
 /* tests/unit/sim_laggard.c -- a process is killed when others have finished or are about to, and
- * returns. It must end with the model of the finished peers, or report that it does not have that
- * model. */
+ * returns. The returned process must end with the model of the finished peers, or report that it
+ * does not have that model. */
 #include "nn/math/vec.h"
 #include "peer/node/result/verdict.h"
 #include "peer/run/exit.h"
@@ -95,7 +95,7 @@ static void check(const struct rig *r, uint32_t peer, enum verdict_kind kind, ui
         fail_msg("peer-%u: '%s', expected %s of %u", peer, o.text, verdict_word(kind), n_among);
 }
 
-/* The peer returns while the finished peers still run. It must take over their model and their
+/* The peer returns while the finished peers still run, and must take over their model and their
  * consensus. */
 static void test_comes_back_in_time(void **state)
 {
@@ -120,7 +120,7 @@ static void test_comes_back_in_time(void **state)
 }
 
 /* The peer returns at once, while some of the others have finished and some are in the consensus
- * phase. It must end in consensus. */
+ * phase. The returned peer must end in consensus. */
 static void test_comes_back_at_once(void **state)
 {
     (void)state;

@@ -46,7 +46,7 @@ static void run_until(struct rig *r, int64_t t_us)
 }
 
 /* Four peers train for 15 s, at 50 ms or more per round. Then a fifth peer starts for the first
- * time. It must train in the round of the others and with their learning rate. */
+ * time. The fifth peer must train in the round of the others and with their learning rate. */
 static void late(const char *topology, enum run_policy policy)
 {
     struct rig r;

@@ -172,8 +172,8 @@ static void test_cut_sessions(void **state)
     }
 }
 
-/* A peer dies and returns. It has lost its error feedback, and its replicas start again from the
- * initial model. */
+/* A peer dies and returns without its error feedback, the stored parts of updates that were not
+ * sent. Its replicas start again from the initial model. */
 static void test_death_and_return(void **state)
 {
     (void)state;

@@ -285,8 +285,8 @@ static void test_told_to_end_while_coming_back(void **state)
         }
 }
 
-/* A peer is asked to stop, but cannot finish its round, because a neighbour is silent. It must
- * still stop. */
+/* A peer is asked to stop, but cannot finish its round, because a neighbour is silent. The peer
+ * must still stop. */
 static void test_one_is_told_to_end(void **state)
 {
     struct rig r;

@@ -59,7 +59,7 @@ struct rig
     double *error2;    /* Exact sum over peers of |x_i - mean|^2, for each round. */
     uint64_t n_errors; /* Number of rounds whose error is in error2. */
     struct sim_world *world;
-    bool quiet; /* The test provokes error messages, so they are not printed. */
+    bool quiet; /* True: the test provokes error messages, so they are not printed. */
     /* loud: all messages of the peers are printed. lost: peer `dead` has died and is not counted.
      * */
     bool loud, lost;

@@ -245,9 +245,9 @@ static void test_staleness(void **state)
 
 /* ---- faults ---- */
 
-/* A worker or the server dies at various times. It stays away, returns at once as it was, or
- * returns as a new process without a checkpoint. The models of the live peers must end within the
- * target of the consensus distance. */
+/* A worker or the server dies at various times. The dead process stays away, returns at once as it
+ * was, or returns as a new process without a checkpoint. The models of the live peers must end
+ * within the target of the consensus distance. */
 static void test_deaths_and_restarts(void **state)
 {
     enum { N = 5 };
@@ -308,8 +308,8 @@ static void test_who_is_waited_for(void **state)
     }
 }
 
-/* A worker cannot reach the server for 40 s. It must continue alone and then return to the other
- * peers. */
+/* A worker cannot reach the server for 40 s. The worker must continue alone, and return to the
+ * other peers after this time. */
 static void test_a_link_that_is_cut(void **state)
 {
     struct rig r;

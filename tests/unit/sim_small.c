@@ -38,9 +38,9 @@ static void test_one(void **state)
     }
 }
 
-/* Checks the distance of the models from their mean in each round t. It must equal the distance of
- * the vectors `W^t c` from their mean, where W is the mixing matrix and c has the optima. W gives
- * the same weight to each neighbour in a grid of rows x cols. */
+/* Checks the distance of the models from their mean in each round t. This distance must equal the
+ * distance of the vectors `W^t c` from their mean, where W is the mixing matrix and c has the
+ * optima. W gives the same weight to each neighbour in a grid of rows x cols. */
 static void as_by_hand(const char *topology, uint32_t rows, uint32_t cols, const char *mixer)
 {
     struct rig r;

@@ -99,7 +99,9 @@ static void test_cut_sessions(void **state)
     uint64_t n_owed = cut("ring", "topk:0.1", RUN_SYNC, 1) + cut("regular:3", "qsgd:4", RUN_SYNC, 2)
                       + cut("ring", "topk:0.1", RUN_ASYNC, 3)
                       + cut("complete", "sign:64", RUN_ASYNC, 7);
-    assert_true(n_owed > 0); /* Otherwise pending changes were not tested. */
+    /* Fails if no change of a statistic was pending, because pending changes were then not
+     * tested. */
+    assert_true(n_owed > 0);
 }
 
 /* ---- the drift is of the weights ---- */

@@ -7,7 +7,7 @@ enum { N = 9, DIM = 257 };
 
 struct seen
 {
-    struct rig rig; /* Must be the first member: the trainer's `self` points to it. */
+    struct rig rig; /* First member of the struct, because the trainer's `self` points to it. */
     uint64_t figures;
     /* Number of jobs of each thread, written by that thread only. */
     uint32_t threads[THREAD_POOL_MAX];

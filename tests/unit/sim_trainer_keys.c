@@ -282,7 +282,8 @@ static void its_keys_are_flags_help_and_text(void **state)
                               "topology=ring\n");
     struct run back;
     assert_int_equal(run_from_text(&back, &quadratic_keys, text, n, why), 0);
-    /* Another trainer, or no trainer, must refuse the run description. */
+    /* A run description with the keys of this trainer must be refused by another trainer and
+     * without a trainer. */
     assert_int_equal(run_from_text(&back, &sgd_keys, text, n, why), -EINVAL);
     assert_string_equal(why, "--curvature: no such flag");
     assert_int_equal(run_from_text(&back, NULL, text, n, why), -EINVAL);

@@ -55,8 +55,8 @@ static void open_scene(struct rig *r, const struct scene *s)
 }
 
 /* Rows of the table. Row 1: training ends before an excluded peer is tried again. Row 2: training
- * continues for long after that. Row 3: the late peer skips thousands of rounds, which the others
- * do together. */
+ * continues for long after the excluded peer was tried again. Row 3: the late peer skips thousands
+ * of rounds, which the others do together. */
 static const struct scene scenes[] = {
     {3, "ring", RUN_ASYNC, 0, 3000, {2000, 8000, 32000, 512000}, 800000},
     {4, "ring", RUN_ASYNC, 0, 20000, {2000, 8000, 32000, 512000}, 2000000},

@@ -301,8 +301,8 @@ static void test_small_world(void **state)
     struct graph g = build("small-world", 1000, SEED);
     for (uint32_t v = 0; v < 1000; v++)
         stayed += has_edge(&g, v, (v + 1) % 1000) + has_edge(&g, v, (v + 2) % 1000);
-    /* The end of an edge may be rewired to its former place. The upper bound of the number of ends
-     * that stay is therefore larger by 8. */
+    /* An end of an edge that is rewired may get its former place again. The upper bound of the
+     * number of ends that stay is therefore larger by 8. */
     assert_in_range(stayed, 1800 - 67, 1800 + 67 + 8);
     assert_int_equal(n_edges(&g), 2000);
     /* Before edges are rewired, this ring has the diameter 250. */

@@ -35,8 +35,8 @@ static void test_canonical(void **state)
     expect("path", "path");
     expect("grid", "grid");
     expect("grid:04x8", "grid:4x8");
-    /* The canonical text of "tree" is "tree:2". It contains the default value, because a later
-     * version may change the default. */
+    /* The canonical text of "tree" is "tree:2". The text contains the default value, because a
+     * later version may change the default. */
     expect("tree", "tree:2");
     expect("tree:03", "tree:3");
     expect("trees", "trees");

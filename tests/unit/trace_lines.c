@@ -21,7 +21,8 @@ static void take(void *self, const char *line)
     snprintf(lines[n_lines++], sizeof *lines, "%s", line);
 }
 
-/* Knows one peer: its identity begins with 2. */
+/* Callback that names peers: the peer whose identity begins with 2 is "two", and other peers have
+ * no name. */
 static bool name_two(void *self, const uint8_t id[WIRE_ID_BYTES], char out[TRACE_NAME_SIZE])
 {
     (void)self;
@@ -162,7 +163,8 @@ static void test_all_events(void **state)
     trace_close(t);
 }
 
-/* The names of epochs continue to count, although only the last ones are remembered. */
+/* A trace remembers only the last epochs, but the numbers in the names of epochs must continue to
+ * count. */
 static void test_many_epochs_and_peers(void **state)
 {
     enum { EPOCHS = 3000 };
@@ -184,7 +186,8 @@ static void test_many_epochs_and_peers(void **state)
     trace_close(t);
 }
 
-/* A peer that starts again has no sessions: a message on an old link has no known sender. */
+/* A peer that has restarted has no sessions. The trace must not name the sender of a message on a
+ * link from before the restart. */
 static void test_a_start_forgets_sessions(void **state)
 {
     struct trace *t;
@@ -198,7 +201,7 @@ static void test_a_start_forgets_sessions(void **state)
     trace_close(t);
 }
 
-/* More sessions than a node accepts, and any bytes from them, do no harm. */
+/* The trace must accept more sessions than a node does, and any bytes from them. */
 static void test_outside_data_have_limits(void **state)
 {
     struct trace *t;

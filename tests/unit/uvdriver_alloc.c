@@ -63,7 +63,7 @@ static void test_messages_allocate_nothing(void **state)
         fail_msg("%zu allocations in %d rounds", n, ROUNDS - WARM_ROUNDS);
     a.script = b.script = NULL;
     alloc_once();
-    assert_int_equal(alloc_calls, before + 1); /* Checks that allocations are counted at all. */
+    assert_int_equal(alloc_calls, before + 1); /* Checks that allocations are counted. */
     fake_exit(&a);
     fake_exit(&b);
     FAKE_RUN_UNTIL(uv_driver_done(a.driver) && uv_driver_done(b.driver));

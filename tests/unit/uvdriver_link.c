@@ -53,7 +53,8 @@ static void test_session_and_clean_end(void **state)
     assert_int_equal(a.n_clean, 1);
     assert_int_equal(b.n_clean, 1);
 
-    /* This second session gets another link number. At its end, both sides send CLOSE at once. */
+    /* A second session between the two drivers gets another link number. The session ends when both
+     * sides send CLOSE at the same time. */
     fake_dial(&b, a.address, 78);
     FAKE_RUN_UNTIL(a.n_up == 2 && b.n_up == 2);
     assert_int_not_equal(b.link[0], b.link[1]);
@@ -269,7 +270,8 @@ static void test_control_queue_is_bounded(void **state)
     connect_both();
     for (uint32_t i = 0; i < 10; i++)
         b.asks.sends[i] = (struct node_send){.link = b.link[0], .head = big, .n_head = sizeof big};
-    /* 128 KiB of the 600,000 bytes are encrypted. The rest exceeds the limit of 256 KiB. */
+    /* 128 KiB of the 600,000 bytes leave the queue of control messages at once. The rest exceeds
+     * the limit of the queue, 256 KiB. */
     b.asks.n_sends = 10;
     fake_poke(&b);
     FAKE_RUN_UNTIL(a.n_down == 1 && b.n_down == 1);

@@ -305,7 +305,7 @@ static void peer_script(struct fake *f, const struct node_event *ev, struct node
     }
     assert_int_equal(m.type, WIRE_STATUS_REQ);
     struct wire_model answer = {.round = 7, .payload = {model->bytes, model->len}};
-    /* This first message has random contents, which the client must ignore. */
+    /* The first message of this script has random contents, which the client must ignore. */
     fx->sends[fx->n_sends++] =
         (struct node_send){.link = ev->link, .head = noise, .n_head = sizeof noise};
     fx->sends[fx->n_sends++] =
@@ -472,8 +472,8 @@ static void test_child_is_stopped(void **state)
     close_cluster(&c);
 }
 
-/* A child must end when its parent dies. It notices the end of the pipe that the parent holds open,
- * which the test closes here. */
+/* A child process must end when its parent dies. The child notices the end of the pipe that the
+ * parent holds open, which the test closes here. */
 static void test_leash(void **state)
 {
     (void)state;

@@ -283,7 +283,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_looks_are_counted, fake_setup, fake_teardown),
         cmocka_unit_test(test_words_come_ever_more_seldom),
     };
-    /* This process has both ends of each connection, so it needs many descriptors. */
+    /* The test process has both ends of each connection, so it needs many file descriptors. */
     if (!fake_descriptors(800))
         return 77;
     return cmocka_run_group_tests(tests, NULL, NULL);

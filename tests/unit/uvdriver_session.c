@@ -18,7 +18,8 @@ static void init_both(void)
     fake_init(&b, 'b');
 }
 
-/* Adds a control message of n bytes to the effects of b's next step. Its first byte is `first`. */
+/* Adds a control message of n bytes to the effects of b's next step. The first byte of the message
+ * is `first`. */
 static void ask_control(uint8_t first, size_t n)
 {
     static uint8_t bytes[8][60000];
@@ -103,9 +104,9 @@ static void note_order(struct fake *f, const struct node_event *ev, struct node_
         order[f->n_recv - 1] = ev->recv.bytes[0];
 }
 
-/* A chunk with a control message may have room left. It must not be filled with bulk messages while
- * another control message waits. Two chunks may be in transit, so the third message is the first to
- * wait. */
+/* A chunk with a control message may have room left. The chunk must not be filled with bulk
+ * messages while another control message waits. Two chunks may be in transit, so the third message
+ * is the first to wait. */
 static void test_bulk_waits_for_all_control(void **state)
 {
     (void)state;
@@ -216,7 +217,7 @@ static void note_turns(struct fake *f, const struct node_event *ev, struct node_
 }
 
 /* A node that wakes up late must receive the messages that have arrived before it receives the
- * timer event. Otherwise it would take live peers for silent. */
+ * timer event. If the timer event came first, the node would take live peers for silent. */
 static void test_late_wake_reads_first(void **state)
 {
     (void)state;

@@ -98,7 +98,8 @@ static void knock(int fd, uint32_t i)
     assert_true(n >= 0);
 }
 
-/* Returns whether the other end has closed the connection. Fails if it has sent a byte before. */
+/* Returns whether the other end has closed the connection. Fails if the other end has sent a
+ * byte. */
 static bool ended_silently(int fd)
 {
     char byte;
@@ -204,7 +205,7 @@ static void test_recorded_message_is_answered_once(void **state)
     close(first);
     FAKE_RUN_UNTIL(uv_driver_counts(a.driver)->strangers == 4);
     channel_close(&c);
-    fake_dial(&b, a.address, 2); /* Another peer can still connect. */
+    fake_dial(&b, a.address, 2); /* A peer with the cluster key can still connect. */
     FAKE_RUN_UNTIL(a.n_up == 2);
     fake_part(&a, &b);
 }
@@ -304,8 +305,7 @@ static void test_no_file_descriptors(void **state)
     uint32_t n = 0;
     open_with_session(FAKE_GENEROUS_MS);
     for (n = 0; n < 4; n++)
-        /* These connections wait in the backlog, because the loop does not run before
-         * hold_all(). */
+        /* The connections wait in the backlog, because the loop does not run before hold_all(). */
         fd[n] = connect_raw();
     uint32_t n_hold = hold_all(hold, &before);
     ping(a.n_recv);
@@ -366,7 +366,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_no_descriptor_for_the_copy, fake_setup, fake_teardown),
         cmocka_unit_test_setup_teardown(test_no_socket_to_listen_on, fake_setup, fake_teardown),
     };
-    /* This process has both ends of each connection, so it needs many descriptors. */
+    /* The test process has both ends of each connection, so it needs many file descriptors. */
     if (!fake_descriptors(800))
         return 77;
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -141,7 +141,8 @@ static int listen_at(int family, uint16_t *port)
         close(fd);
         return -1;
     }
-    /* This also reads the port of an IPv6 address: sin6_port has the same offset as sin_port. */
+    /* The code also reads the port of an IPv6 address, because sin6_port has the same offset as
+     * sin_port. */
     *port = ntohs(a.v4.sin_port);
     return fd;
 }
@@ -180,7 +181,7 @@ static void sieve_all_of(struct syn_filter *s, const char *text, int fd)
     none.pass_per_s = 0;
     syn_filter_init(s, &none, 0);
     knock(s, text, 1000);
-    /* Other addresses, so that the filter program has several entries. */
+    /* Addresses of other senders, so that the filter program has several entries. */
     knock(s, "192.0.2.77:1", 1000);
     knock(s, "[2001:db8::1]:1", 1000);
     assert_true(syn_filter_turn(s, 250));
@@ -216,8 +217,8 @@ static void test_the_kernel_drops(void **state)
     close(fd);
 }
 
-/* A connection that is established while a filter is active inherits its program. It must work
- * nevertheless. */
+/* A connection that is established while a filter is active inherits the program of the filter. The
+ * connection must work nevertheless. */
 static void test_who_comes_through_stands(void **state)
 {
     (void)state;

@@ -106,7 +106,8 @@ static void test_versions(void **state)
     fake_part(&a, &b);
 }
 
-/* Another program listens at the address. It sends nothing, its own reply, or half a reply. */
+/* Another program listens at the address. This program sends nothing, its own reply, or half a
+ * reply. */
 static void test_others_answer(void **state)
 {
     (void)state;
