@@ -197,8 +197,8 @@ static void bench_top(struct yard *y)
            slow >= TARGET_SLACK * target ? "ok" : "SHORT");
 }
 
-/* Measures randk without the error measurement. randk then reads only the coordinates that it
- * sends. */
+/* Measures the codec randk without its error measurement. Without this measurement randk reads only
+ * the coordinates that it sends. */
 static void bench_unmeasured(struct yard *y)
 {
     static const char *const specs[] = {"randk", "randk:0.1"};

@@ -118,8 +118,8 @@ static inline bool read_positions(enum positions_how how, const uint8_t *src, si
     return proper;
 }
 
-/* Measures each coder of positions. It encodes the positions of a random subset, which has this
- * `share` of the numbers 0 to n - 1. */
+/* Measures each coder of positions on the positions of a random subset, which has this `share` of
+ * the numbers 0 to n - 1. */
 static inline void bench_positions(size_t n, double share, double rice_put, double rice_get)
 {
     uint32_t *index = malloc(n * sizeof *index);

@@ -53,7 +53,7 @@ enum { N_TARGETS = sizeof speed_targets / sizeof speed_targets[0] };
  * Gelem/s, and for the histogram method as a share of axpy. Targets of Rice coding: millions of
  * positions per second. */
 #define TARGET_QUICKSELECT 8.0
-#define TARGET_TOPK_GELEM  1.0 /* This target is checked only if axpy reaches 2 Gelem/s. */
+#define TARGET_TOPK_GELEM  1.0 /* The target is checked only if axpy reaches 2 Gelem/s. */
 static const double target_histogram[PLACES] = {0.117, 0.32};
 #define TARGET_RICE_PUT 500.0
 #define TARGET_RICE_GET 250.0

@@ -236,7 +236,9 @@ int main(int argc, char **argv)
     bool up = false;
     for (uint64_t incarnation = 1; now_s() < end;) {
         if (!up && (!open_session((uint16_t)atoi(argv[1])) || !say_hello(incarnation))) {
-            (void)poll(NULL, 0, 200); /* Wait 200 ms: the peer may refuse sessions for a while. */
+            /* Waits 200 ms before the next dial, because the peer may refuse sessions for a
+             * while. */
+            (void)poll(NULL, 0, 200);
             continue;
         }
         up = true;

@@ -11,10 +11,12 @@
 
 enum {
     LIST_US = 2 * PLAN_SECOND, /* Longest time until a changed allow-list has reached every peer. */
-    /* Of two processes with the same identity or name, the one that started later must end. If they
-     * started within this time of each other, the checks accept that either ends. */
+    /* Of two processes with the same identity or name, the one that started later must end. If the
+     * difference of their start times is less than this, the checks accept that either process
+     * ends. */
     ALIKE_US = 3 * PLAN_SECOND,
-    /* A peer that was refused may still end within this time after its return to the allow-list. */
+    /* After its return to the allow-list, a peer that was refused before may still end within this
+     * time. */
     BACK_US = 15 * PLAN_SECOND,
     /* Time limit after a change of the allow-list: until then a peer must drop the members that are
      * not on the list. */
@@ -71,7 +73,8 @@ void plan_draw_admission(struct plan *p)
 {
     struct rng r = rng_stream(rng_key(p->seed, RNG_TEST, 0xe8, 4));
     double length_s = fmax(1e-6 * (double)p->step_us * (double)(p->rounds * p->local_steps), 1);
-    /* All peers start with the run description, because peer 0 may be excluded. */
+    /* All peers start with the run description. Peer 0 may be excluded, so the others cannot get
+     * the description from it. */
     p->guests = false;
     if (p->n_peers < 3)
         p->n_peers++;

@@ -52,8 +52,8 @@ static void compare(struct cluster *c, uint32_t i, uint32_t j, const struct exch
         if (x->a != y->b || x->b != y->a)
             cluster_wrong(c, WRONG_REPLICAS, "%" PRIu32 " and %" PRIu32 " differ at round %" PRIu64,
                           i, j, x->round);
-        /* An end that rejects or clips a delta mixes with another coefficient than the other end,
-         * so the coefficients are not compared. */
+        /* If an end rejects or clips a delta, the two ends mix with different coefficients. The
+         * coefficients are then not compared. */
         bool both = isfinite(x->coefficient) && isfinite(y->coefficient) && c->plan.tolerate == 0
                     && (c->plan.liars == 0 || (x->coefficient != 0 && y->coefficient != 0));
         if (both && memcmp(&x->coefficient, &y->coefficient, sizeof x->coefficient) != 0)
@@ -89,7 +89,8 @@ void check_exchanges(struct cluster *c, uint32_t peer)
 /* ---- each event ---- */
 
 /* Fails if a peer has more than 20 sessions per second and known peer, because this is a sign of an
- * endless loop of dials. Also clears c->whole if some peer was declared dead. */
+ * endless loop of dials. Also clears c->whole (each exchange was applied at both ends) if some peer
+ * was declared dead. */
 void check_event(struct cluster *c, uint32_t peer, const struct node_event *ev)
 {
     struct watched *w = &c->peer[peer];
@@ -437,7 +438,8 @@ bool check_whole(struct cluster *c, bool tell)
         if (!cluster_honest(c, i))
             continue;
         if (!cluster_alive(c, i) && !c->peer[i].absent && !cluster_parted(c, i))
-            return true; /* A peer has ended, so the others may be any number of rounds apart. */
+            /* A peer has ended, so the difference in rounds between the others is not limited. */
+            return true;
         if (!cluster_alive(c, i) || cluster_parted(c, i) || check_stranded(c, i))
             continue;
         enum node_phase phase = cluster_progress(c, i).phase;
@@ -453,7 +455,7 @@ bool check_whole(struct cluster *c, bool tell)
 
 /* ---- the end ---- */
 
-/* Returns whether mixing leaves the mean of all models unchanged. It does not with the mixers
+/* Returns whether mixing leaves the mean of all models unchanged. The mean changes with the mixers
  * `average` and `ps`, which apply a part of each update later (error feedback), and with `sma`,
  * which adds momentum to its centre. */
 static bool keeps_mean(const struct mixer *m)

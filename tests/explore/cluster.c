@@ -144,7 +144,8 @@ static void evaluate(void *self, const float *x, uint64_t most, struct trainer_r
 {
     struct watched *p = self;
     float *spoiled = (float *)(uintptr_t)x;
-    bool final = most == 0; /* Only a final model is evaluated on all samples. */
+    /* A trainer evaluates only a final model on all samples, so this model is final. */
+    bool final = most == 0;
     for (size_t k = 0; k < p->cluster->plan.dim && final && p->spoils; k++) {
         p->cluster->moved[k] -= (double)x[k];
         spoiled[k] *= k % 2 == 0 ? 1.02f : 0.98f;
@@ -224,7 +225,9 @@ static void watch(void *self, uint32_t peer, const struct node_event *ev, uint32
     struct cluster *c = self;
     (void)other;
     if (c->trace != NULL) {
-        struct node_event at = *ev; /* Copy with world time, because the peers' clocks differ. */
+        /* Copy of the event with the time of the simulation, because the clocks of the peers
+         * differ. */
+        struct node_event at = *ev;
         at.now_us = sim_now_us(c->world);
         trace_event(c->trace_peer[peer], sim_node(c->world, peer), &at);
     }

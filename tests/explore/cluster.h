@@ -118,13 +118,13 @@ struct watched
     uint64_t n_lives;
     uint64_t seen;    /* Step counter of the peer at the last check. */
     int64_t moved_us; /* Time at which `seen` last changed. */
-    /* Step counter that the peer had at the time `beat_us`. */
+    /* Step counter that the peer had at the time `beat_us` of its last progress. */
     uint64_t beat;
     /* A fault stops or slows the peer's loop or worker, or a job that began during such a fault is
      * not done yet. */
     bool hurt;
-    /* Last time at which the peer made progress, or need not make progress because of a fault or
-     * its phase. */
+    /* Time at which the peer last made progress, or last had a reason not to: a fault, or its
+     * phase. */
     int64_t beat_us;
     uint64_t n_sessions; /* Number of sessions begun since `second_us`. */
     int64_t second_us;
@@ -132,7 +132,7 @@ struct watched
     float target[DIM_MAX];
     struct exchange (*kept)[KEPT]; /* One row per peer: the last exchanges with that peer. */
     uint32_t *n_kept;
-    /* Models at the start of each round, before its local steps: (rounds + 1) x dim. */
+    /* Models of the peer at the start of each round, before its local steps: (rounds + 1) x dim. */
     float *history;
     uint8_t *has;
     uint32_t *counted; /* Set of members that the peer counted at the start of each round. */
@@ -159,7 +159,7 @@ struct cluster
     uint32_t down[PLAN_FAULTS_MAX]; /* For each fault, the set of peers that it has taken down. */
     /* For each fault, the set of peers whose event loop or worker it stops or slows now. */
     uint32_t hurt[PLAN_FAULTS_MAX];
-    /* True if no peer had ended when the checks that follow the last fault by 30 s were made. */
+    /* True: no peer had ended when the checks 30 s after the last fault were made. */
     bool settled;
     /* With `liveness`: the set of peers that are cut off or stopped permanently, and those of them
      * that were training at that time. */
@@ -207,7 +207,7 @@ void cluster_set_run(struct run *r, const struct plan *p);
  * names. Bit i is peer i. */
 uint32_t cluster_told(const struct cluster *c);
 
-/* In course.c: runs a plan from beginning to end. */
+/* Runs a plan from beginning to end (course.c). */
 void course_run(struct cluster *c);
 
 /* Functions of checks.c. check_event() runs before the node gets an event, check_exchanges() after
@@ -221,7 +221,7 @@ void check_progress(struct cluster *c, uint32_t peer);
 /* Checks that every peer makes progress. Runs at least every 0.1 s of simulated time. */
 void check_pace(struct cluster *c);
 /* Returns whether all edges between live peers are open, no peer is joining, and all peers agree on
- * the members. With `tell`, each violation is also reported as a failure. */
+ * the members. With `tell`, each condition that does not hold is also reported as a failure. */
 bool check_whole(struct cluster *c, bool tell);
 /* Returns whether the peer is still joining and no honest peer that it knew at its start is alive,
  * so that it cannot continue. */
@@ -270,16 +270,16 @@ void admission_settled(struct cluster *c);
 /* Returns how many live peers may refuse this peer, or be refused by it, because a token has
  * expired. */
 uint32_t admission_forgotten(const struct cluster *c, uint32_t peer);
-/* In course.c: kills the process of this peer, if it has one, and starts another. as_new: with a
- * new identity. */
+/* Kills the process of this peer, if it has one, and starts another (course.c). as_new: with a new
+ * identity. */
 void cluster_start_again(struct cluster *c, uint32_t peer, bool as_new);
 
-/* In course.c: returns the time in microseconds that a collective needs in a round for its
- * messages, which are sent one after the other. 0: the mixer uses no collective. */
+/* Returns the time in microseconds that a collective (such as an all-reduce) needs in a round for
+ * its messages, which are sent one after the other (course.c). 0: the mixer uses no collective. */
 double course_exchange_us(const struct plan *p);
 
-/* In course.c: returns whether the peer's loop or worker stopped permanently, so that the peer
- * cannot end. */
+/* Returns whether the peer's loop or worker stopped permanently, so that the peer cannot end
+ * (course.c). */
 bool course_is_lost(const struct cluster *c, uint32_t peer);
 
 /* Functions of liveness.c. liveness_part() runs when a fault begins, liveness_late() if the run is

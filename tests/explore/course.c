@@ -13,8 +13,9 @@
 enum {
     SLICE_US = 100 * 1000,
     SETTLED_US = 30 * PLAN_SECOND,
-    /* Additional time in microseconds if two processes share a name. One process ends 10 s after
-     * they met. Peers that refused the other process dial it again up to 5 s later. */
+    /* Time in microseconds that a run may take longer if two processes share a name. One process
+     * ends 10 s after they met. Peers that refused the other process dial it again up to 5 s
+     * later. */
     DOUBLES_US = 15 * PLAN_SECOND,
     REPAIRED_US = 11 * PLAN_SECOND,
     EVENTS_MAX = 20 * 1000 * 1000
@@ -336,8 +337,8 @@ static bool too_late(const struct cluster *c)
 {
     uint32_t ended = 0, left = 0, stranded = 0;
     for (uint32_t i = 0; i < c->plan.n_peers; i++) {
-        /* Byzantine peers, and peers that were killed so late that they are not restarted, count as
-         * ended too. */
+        /* Byzantine peers count as ended. So do peers that were killed so late that they are not
+         * restarted. */
         if (!cluster_alive(c, i)) {
             ended++;
             continue;
@@ -355,7 +356,8 @@ static bool too_late(const struct cluster *c)
     return guests || (ended > 0 && (left < c->plan.min_peers || left == stranded));
 }
 
-/* In a collective, about two messages per peer are sent one after the other in each round. */
+/* In an all-reduce or with a parameter server, about two messages per peer are sent one after the
+ * other in each round. */
 double course_exchange_us(const struct plan *p)
 {
     double line = p->bytes_per_s > 0 ? 4e6 * p->dim / p->bytes_per_s : 0;
@@ -464,8 +466,8 @@ void course_run(struct cluster *c)
             settled = never;
         }
         if ((next == n && all_over(c)) || (c->out->wrong & 1u << WRONG_STORM))
-            /* WRONG_STORM was reported, an endless loop of new sessions. The simulation would take
-             * hours to reach the end of the run. */
+            /* WRONG_STORM was reported: some peer opens new sessions in an endless loop. The
+             * simulation would take hours to reach the end of the run. */
             break;
         if (next == n && now > limit && too_late(c))
             break;

@@ -38,9 +38,10 @@ struct child
 {
     pid_t pid;
     int fd;
-    uint64_t next, seed; /* next: first seed of the child. seed: seed that the child runs now. */
+    /* next: first seed that the child process runs. seed: seed that the child process runs now. */
+    uint64_t next, seed;
     bool busy;
-    uint32_t number; /* Row of the counters of marks (marks.h). */
+    uint32_t number; /* Row of this child process in the table of counters of marks (marks.h). */
 };
 
 struct tally
@@ -144,8 +145,8 @@ static void start(const struct options *o, struct child *c)
     c->busy = true;
 }
 
-/* Handles the end of a child process. If it crashed, the seed that it was running has failed, and
- * another child continues after that seed. */
+/* Handles the end of a child process. If the child crashed, the seed that it was running has
+ * failed, and another child continues after that seed. */
 static void end(const struct options *o, struct tally *t, struct child *c)
 {
     int status;

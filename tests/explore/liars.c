@@ -70,7 +70,8 @@ void plan_draw_liars(struct plan *p)
     while (attack_all[n_attacks].name != NULL)
         n_attacks++;
     snprintf(p->attack, PLAN_TEXT, "%s", attack_all[rng_below(&r, n_attacks)].name);
-    p->mixer = p->collective = 0; /* CHOCO is the mixer that the attacks target. */
+    /* The attacks of Byzantine peers target the mixer CHOCO, so the plan uses this mixer. */
+    p->mixer = p->collective = 0;
     if (plan_chance(&r, 0.5)) {
         draw_tolerance(p, &r);
         n = 1 + (uint32_t)rng_below(&r, p->tolerate);
@@ -160,8 +161,8 @@ bool liars_excuse(const struct cluster *c)
     const struct attack *a = c->config.attack;
     struct run run;
     cluster_set_run(&run, &c->plan);
-    /* With exact averaging passes a peer does not bound the consensus distance from its edges, so
-     * it does not notice the attack. */
+    /* With exact averaging passes a peer computes no bound of the consensus distance from its
+     * edges, so it does not notice the attack. */
     bool else_wrong =
         c->plan.n_faults > 0 || c->plan.async || round_schedule_of(run_final_topology(&run));
     return c->plan.tolerate > 0 || (a != NULL && (a->lie == ATTACK_MODEL || else_wrong));

@@ -141,7 +141,7 @@ static bool began_with_all(const struct cluster *c, const struct verdict_facts *
     return n_begun > 2 * (uint32_t)__builtin_popcount(c->parted);
 }
 
-/* Returns whether peer j is an initial member, as node n knows them. */
+/* Returns whether peer j is an initial member of the run, according to node n. */
 static bool is_initial(const struct cluster *c, const struct node *n, uint32_t j)
 {
     const struct quorum *q = &n->phases.quorum;

@@ -14,7 +14,8 @@
 /* The linker defines these two symbols: the begin and the end of the section "marks". */
 extern struct mark *const __start_marks[], *const __stop_marks[];
 
-static uint64_t *counter; /* One row per child process, with one counter per mark. */
+/* Table of counters: one row per child process, with one counter per mark. */
+static uint64_t *counter;
 static uint32_t n_rows;
 
 static size_t n_marks(void)

@@ -25,7 +25,8 @@ int64_t plan_end_us(const struct plan *p)
     for (uint32_t i = 0; i < p->n_faults; i++) {
         const struct fault *f = &p->fault[i];
         int64_t until = f->at_us + (f->for_us == PLAN_EVER ? 0 : f->for_us);
-        double late = 0; /* Duration of the fault's effects after its end, in microseconds. */
+        /* Time for which the effects of a fault last after its end, in microseconds. */
+        double late = 0;
         if (f->kind == FAULT_RESET)
             late = 1e6 * fmax(f->x, f->y);
         else if (f->kind == FAULT_SLOW && f->for_us != PLAN_EVER)

@@ -26,7 +26,7 @@ enum {
 #define PLAN_EVER INT64_MAX
 
 /* Kinds of faults. A fault begins at the time `at_us` and lasts for `for_us`. A and B are its two
- * sets of peers, x and y its parameters. */
+ * sets of peers; x and y are numbers, its parameters. */
 enum fault_kind {
     FAULT_KILL,    /* The processes of peers A are killed and later started again. */
     FAULT_REPLACE, /* The processes of peers A are killed and return with new identities. */
@@ -81,7 +81,7 @@ struct plan
     int64_t step_us, latency_us, jitter_us;
     int64_t startup_us; /* Time for which a restarted process accepts connections before it runs. */
     double step_spread, bytes_per_s, cut_rate;
-    int64_t start_us[PLAN_PEERS_MAX]; /* Time at which the process of each peer starts first. */
+    int64_t start_us[PLAN_PEERS_MAX]; /* Time at which each peer is started for the first time. */
     /* Error of the clock rate of each peer, in parts per million of world time. */
     double clock_ppm[PLAN_PEERS_MAX];
     /* Values of --quorum, --quorum-timeout and --straggler-timeout. */
@@ -91,11 +91,12 @@ struct plan
     char attack[PLAN_TEXT]; /* Attack of the peers in `liars` (peer/sim/attack.h). "": none. */
     uint32_t liars;         /* Set of Byzantine peers: bit i is peer i. */
     uint32_t tolerate;      /* Value of --byzantine. */
-    /* The cluster has an allow-list of all peers that are not revoked and have no token. */
+    /* True: the cluster has an allow-list of all peers that are not revoked and have no token. */
     bool listed;
     uint32_t tokens; /* Set of peers that are not on the allow-list and have a token. */
     double token_s;  /* Lifetime of the tokens, in seconds from the beginning. */
-    bool liveness;   /* A minority of peers is lost, and the rest must end (liveness.c). */
+    /* True: a minority of the peers is lost permanently, and the rest must end (liveness.c). */
+    bool liveness;
     double forget_s; /* Value of --member-ttl, in seconds. 0: off. */
     uint32_t n_faults;
     struct fault fault[PLAN_FAULTS_MAX];

@@ -23,28 +23,29 @@
 #include <string.h>
 
 enum feature {
-    FEATURE_CROWD,   /* Up to 24 peers; without this feature up to 8. */
-    FEATURE_MIXER,   /* Any mixer; without this feature the mixer CHOCO. */
-    FEATURE_GRAPH,   /* Any topology, including topologies that change by round. */
-    FEATURE_LAST,    /* Another topology in the consensus phase. */
-    FEATURE_CODEC,   /* Any codec; without this feature the codec qsgd:4. */
+    FEATURE_CROWD,   /* Feature: up to 24 peers. Without it up to 8. */
+    FEATURE_MIXER,   /* Feature: any mixer. Without it the mixer CHOCO. */
+    FEATURE_GRAPH,   /* Feature: any topology, including topologies that change by round. */
+    FEATURE_LAST,    /* Feature: another topology in the consensus phase than in training. */
+    FEATURE_CODEC,   /* Feature: any codec. Without it the codec qsgd:4. */
     FEATURE_ASYNC,   /* --policy async. */
     FEATURE_OVERLAP, /* --overlap. */
-    FEATURE_STEPS,   /* More than one local step in a round. */
-    FEATURE_DIM,     /* A model so large that the peers estimate the consensus distance. */
-    FEATURE_FEW,     /* Training begins before all peers have joined. */
-    FEATURE_NAMES,   /* Peers find each other by bootstrap names. */
-    FEATURE_QUORUM,  /* Another quorum and another --quorum-timeout. */
-    FEATURE_NETWORK, /* Jitter and limited bandwidth. */
-    FEATURE_LOSS,    /* Deltas are lost with their sessions. */
-    FEATURE_SPEEDS,  /* Peers have different speeds. */
-    FEATURE_STARTUP, /* A restarted process accepts connections for a time before it runs. */
-    FEATURE_STARTS,  /* Peers start at different times. */
-    FEATURE_CLOCKS,  /* Clocks run at different rates. */
+    FEATURE_STEPS,   /* Feature: more than one local step in a round. */
+    FEATURE_DIM,     /* Feature: a model so large that the peers estimate the consensus distance. */
+    FEATURE_FEW,     /* Feature: training begins before all peers have joined. */
+    FEATURE_NAMES,   /* Feature: peers find each other by bootstrap names. */
+    FEATURE_QUORUM,  /* Feature: values of --quorum and --quorum-timeout other than the defaults. */
+    FEATURE_NETWORK, /* Feature: a network with jitter and limited bandwidth. */
+    FEATURE_LOSS,    /* Feature: deltas are lost with their sessions. */
+    FEATURE_SPEEDS,  /* Feature: peers have different speeds. */
+    /* Feature: a restarted process accepts connections for a time before it runs. */
+    FEATURE_STARTUP,
+    FEATURE_STARTS, /* Feature: peers start at different times. */
+    FEATURE_CLOCKS, /* Feature: clocks run at different rates. */
     FEATURES
 };
 
-enum { COLLECTS_MAX = 8 /* Largest number of peers with a collective or a parameter server. */ };
+enum { COLLECTS_MAX = 8 /* Largest number of peers with an all-reduce or a parameter server. */ };
 
 enum place { PLACE_ANYWHERE, PLACE_START, PLACE_JOINS, PLACE_END };
 
@@ -146,7 +147,7 @@ static void draw_algorithm(struct swarm *s, struct plan *p)
     while (collective_all[n_collectives] != NULL)
         n_collectives++;
     p->mixer = has(s, FEATURE_MIXER) ? (uint32_t)rng_below(r, n_mixers) : 0;
-    /* A round of a collective takes up to n^2 messages, so large clusters would take most of the
+    /* A round of an all-reduce takes up to n^2 messages, so large clusters would take most of the
      * time of all seeds. */
     if (mixer_all[p->mixer]->round_protocol && p->n_peers > COLLECTS_MAX) {
         p->n_peers = COLLECTS_MAX;

@@ -5,7 +5,7 @@
 #define TESTS_FUZZ_DATA_TARGET_H
 
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* Needed for memfd_create(). */
+#define _GNU_SOURCE /* Makes the headers declare memfd_create(). */
 #endif
 
 #include "nn/data/data.h"

@@ -148,8 +148,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
     return 0;
 }
 
-/* Inserts whole operations at the end or as the whole input, because random bytes rarely form
- * valid ones. Otherwise mutates the bytes. */
+/* Inserts whole operations at the end or as the whole input, because random bytes rarely form valid
+ * ones. In other cases mutates the bytes. */
 size_t LLVMFuzzerCustomMutator(uint8_t *p, size_t n, size_t max, unsigned seed)
 {
     static const uint8_t shake[] = {1, 0, 0}, hello[] = {4, 1, 0, 0};

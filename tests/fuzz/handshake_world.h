@@ -39,10 +39,10 @@ static struct
     struct uv_link link;
     struct replay answered;
     struct channel_identity ours, theirs;
-    struct channel evil; /* The other end of the connection, also if the peer under test dials. */
+    struct channel evil; /* The other end of the connection, whichever end dials. */
     uint32_t number;
     bool node_knows; /* The node has received LINK_UP for the link. */
-    /* listed: the peer under test has a members file. over: the node has ended. */
+    /* listed: the peer under test has an allow-list of members. over: the node has ended. */
     bool listed, over;
     uint8_t list[2][WIRE_ID_BYTES];
     size_t n_list;
