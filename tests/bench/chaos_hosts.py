@@ -1,18 +1,18 @@
-"""chaos_hosts.py -- hosts that can be harmed, and the peers on them, for the benches of faults.
+"""chaos_hosts.py -- hosts with faults, and the peers on them, for the benchmarks of faults.
 
-A host is a network namespace on a bridge, which has a namespace of its own, so that nothing of it is seen
-outside and all of it goes when the namespaces do:
+A host is a network namespace on a bridge. The bridge is in a namespace of its own, so that nothing is visible outside,
+and everything is removed with the namespaces:
 
     10.77.0.1        10.77.0.2               10.77.0.N        10.77.0.254
     namespace 0      namespace 1     ...     namespace N-1    hearsay status
         |                |                       |                |
         +--------- veth pairs, tbf at both ends, on one bridge ---+
 
-Links are shaped, so that the rate of rounds is theirs and a run leaves the cores to others; a control group
-a host (cpu, version 1), where there is one, bounds what its peer may compute. It needs root, ip, tc and nft.
+The rate of links is limited, so that links and not CPU cores determine the time of a round. If the machine has control
+groups (cpu, version 1), one per host limits the CPU time of its peer. Needs root, ip, tc and nft.
 
-A cut is a drop rule of nftables in the host's namespace. TCP sees what it sees where a cable is pulled: no
-reset, only silence, and retransmissions with growing pauses.
+A cut is a drop rule of nftables in the host's namespace. For TCP it is like an unplugged cable: no reset, only silence,
+and retransmissions at growing intervals.
 """
 import atexit
 import json
@@ -31,8 +31,8 @@ ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith(("OPENBLA
 ENVIRONMENT["OPENBLAS_NUM_THREADS"] = "1"
 CONTROL_GROUP = "/sys/fs/cgroup/cpu"
 PORT = 7100
-OPEN_KBIT = 1000000  # A link that is not shaped to speak of.
-STATUS_S = 15  # A status that takes longer is none.
+OPEN_KBIT = 1000000  # A rate so high that the link is practically not limited.
+STATUS_S = 15  # Time limit of `hearsay status`, in seconds. A command that takes longer counts as no answer.
 
 
 def run(*command, stdin=None):
@@ -59,7 +59,7 @@ def check_needs():
 # ---- The network. ----
 
 class Network:
-    """n hosts on a bridge. Cuts are named by whoever makes them, and may overlap."""
+    """n hosts on a bridge. Each cut of a link has a name, chosen by the caller, and cuts may overlap."""
 
     def __init__(self, n, tag, kbit):
         self.kbit = kbit
@@ -81,13 +81,15 @@ class Network:
             self.shape(i, kbit)
 
     def shape(self, i, kbit):
-        """Both directions of a host's link; what waits is 0.4 s of it at most, the rest is dropped."""
+        """Limits the rate of a host's link in both directions. Packets that would wait longer than 0.4 s are
+        dropped."""
         for place, device in ((self.hosts[i], "eth0"), (self.bridge, f"p{i}")):
             run("tc", "-n", place, "qdisc", "replace", "dev", device, "root", "tbf", "rate", f"{kbit}kbit", "burst",
                 f"{max(8000, kbit * 2)}", "latency", "400ms")
 
     def cut(self, i, name, ways, other=None):
-        """Drop what comes "in", goes "out" or "both", of everybody or of one other host."""
+        """Drops packets that a host receives ("in"), sends ("out"), or both ("both"): all, or those of one other
+        host."""
         which = "" if other is None else address(other)
         rules = []
         if ways in ("in", "both"):
@@ -120,7 +122,7 @@ def address(i):
 
 
 class Cores:
-    """A control group of a host, which bounds its computing; none where there are none, or no bound is asked for."""
+    """A control group that limits the CPU time of a host's peer. Does nothing without control groups or a limit."""
 
     def __init__(self, name, share):
         self.path = os.path.join(CONTROL_GROUP, name) if share and os.access(CONTROL_GROUP, os.W_OK) else None
@@ -147,7 +149,7 @@ class Cores:
             except FileNotFoundError:
                 return
             except OSError:
-                time.sleep(0.02)  # A process that has just ended is still in it.
+                time.sleep(0.02)  # A process that has just ended is still in the control group for a moment.
 
 
 # ---- The data: small, and made here, so that a start costs a few milliseconds. ----
@@ -164,20 +166,20 @@ def write_data(path, seed=1, samples=4000, features=64, classes=10):
 # ---- The peers. ----
 
 class Peer:
-    """One place of the cluster: a process, or none for now."""
+    """One peer of the cluster. It may have no process at the moment."""
 
     def __init__(self, i):
         self.i = i
         self.process = None
-        self.life = 0  # How often it was started.
+        self.life = 0  # Number of times that the peer was started.
         self.since = 0.0
-        self.holds = set()  # Who stops it.
+        self.holds = set()  # Names of the faults that stop the process now.
         self.killed = False
-        self.code = None  # Of the end that was its own.
+        self.code = None  # Exit code of a process that ended by itself.
 
 
 class Cluster:
-    """n peers, one a host, all by the same command whenever they start."""
+    """n peers, one per host. Every start of a peer uses the same command."""
 
     def __init__(self, folder, n, flags, kbit, cores=0.0, tag="c", seed=1):
         self.folder = folder
@@ -222,7 +224,7 @@ class Cluster:
         return process is not None and process.poll() is None
 
     def kill(self, i):
-        """SIGKILL; False where there is nothing to kill."""
+        """Kills the process with SIGKILL. Returns False if there is no process."""
         peer = self.peers[i]
         if not self.running(i):
             return False
@@ -249,7 +251,7 @@ class Cluster:
             self.signal(i, signal.SIGCONT)
 
     def reap(self):
-        """Who ended by itself since the last call, as (peer, exit code)."""
+        """Returns (peer, exit code) of each process that has ended by itself since the last call."""
         ended = []
         for peer in self.peers:
             if peer.process is not None and peer.process.poll() is not None:
@@ -259,7 +261,7 @@ class Cluster:
         return ended
 
     def status(self, through=None):
-        """The members by name as `hearsay status --json` tells them; {} where nobody answers."""
+        """Returns the members by name, as `hearsay status --json` prints them. {}: no peer answers."""
         bootstrap = self.bootstrap if through is None else f"{address(through)}:{PORT}"
         try:
             done = subprocess.run(["ip", "netns", "exec", self.network.bridge, HEARSAY, "status", "--bootstrap", bootstrap,
@@ -270,13 +272,14 @@ class Cluster:
             return {}
 
     def open_links(self, cores=0.2):
-        """Links as fast as they go, and more computing: for the end of a run, when nothing is measured any more."""
+        """Removes the limit of all links and raises the limit of CPU time: for the end of a run, when nothing is
+        measured."""
         for i in range(self.n):
             self.network.shape(i, OPEN_KBIT)
             self.cores[i].limit(cores)
 
     def calm(self):
-        """No fault is left but what is dead."""
+        """Ends all faults except that killed processes are not started again."""
         for i in range(self.n):
             for name in list(self.network.cuts[i]):
                 self.network.mend(i, name)
@@ -285,7 +288,8 @@ class Cluster:
             self.signal(i, signal.SIGCONT)
 
     def await_end(self, seconds):
-        """Waits until all have ended by themselves; False where some have not."""
+        """Waits until all processes have ended by themselves. Returns False if some have not ended after this
+        time."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             self.reap()
@@ -310,7 +314,7 @@ class Cluster:
     # ---- What must hold at the end. ----
 
     def complaints(self, rounds):
-        """All that is wrong with the way the run ended; the exact drift is in self.drift."""
+        """Returns all errors of the end of the run, as texts. Sets self.drift to the exact consensus distance."""
         wrong = []
         models = []
         for i, peer in enumerate(self.peers):
@@ -331,7 +335,7 @@ class Cluster:
         return wrong
 
     def count_complaints(self, i):
-        """Lines of metrics whose counts do not add up, in every life."""
+        """Yields the lines of all metrics files of a peer whose counts of rounds do not add up."""
         for name in sorted(os.listdir(self.out(i))):
             if not name.startswith("metrics"):
                 continue
@@ -359,7 +363,8 @@ def summary_complaints(s, rounds, n):
 
 
 def edges_open(member, wanted=None):
-    """Are all edges of a member open, and so many as are wanted?"""
+    """Returns whether all edges of a member are open and, if `wanted` is given, whether it has this number of
+    edges."""
     edges = member.get("edges") or []
     return bool(edges) and all(e["state"] == "open" for e in edges) and (wanted is None or len(edges) == wanted)
 
@@ -373,7 +378,7 @@ def resident_kib(pid):
 
 
 def slope(points):
-    """Least squares of (x, y): y per x."""
+    """Returns the slope (y per x) of the least-squares line through points (x, y)."""
     n = len(points)
     if n < 3:
         return math.nan

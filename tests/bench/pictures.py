@@ -1,4 +1,5 @@
-"""pictures.py -- hearsay.lab.drawing for the scripts that draw, or `drawing = None` and WHY there is none."""
+"""pictures.py -- imports hearsay.lab.drawing for the scripts that draw. If this fails, `drawing` is None, and WHY
+has the reason."""
 import os
 import sys
 

@@ -1,24 +1,24 @@
 #!/usr/bin/python3
-"""One process of PyTorch's side of tests/bench/race: DDP over gloo, or local SGD, or no exchange at all.
+"""One PyTorch process of tests/bench/race: DDP over gloo, local SGD, or no exchange.
 
   race_ddp.py DATA JOB EXCHANGE --rank I --peers N --steps S --master ADDRESS:PORT --out DIR ...
 
 EXCHANGE is one of
 
-    alone      none: what computing alone takes
-    ddp        DistributedDataParallel as it comes
-    fp16       with the hook that sends halves
-    powersgd   with PowerSGD of rank 2 (Vogels et al. 2019), error feedback and warm start
-    powersgd-one  the same, all gradients in one bucket: of several it begins collectives in callbacks, in
-               another order at each process, and gloo ends such processes
-    hook:SPEC  with hearsay.ddp_hook(SPEC), of the Python package beside peer/api
-    local      local SGD: parameters averaged after every ten steps
+    alone      no exchange: the time of computing alone
+    ddp        DistributedDataParallel with its defaults
+    fp16       DDP with the hook that sends 16-bit floats
+    powersgd   DDP with PowerSGD of rank 2 (Vogels et al. 2019), error feedback and warm start
+    powersgd-one  the same with all gradients in one bucket. With several buckets PowerSGD begins collectives in
+               callbacks, in a different order at each process, and gloo ends such processes
+    hook:SPEC  DDP with hearsay.ddp_hook(SPEC) of the Python package in peer/api
+    local      local SGD: parameters are averaged after every ten steps
 
-The recipes are those of tests/bench/train_pytorch. Process I takes the I-th of N equal parts of one
-permutation of the data. DIR/steps gets a line when a step is done: the monotonic clock, so that what a
-kill leaves counts, too. Models that are to be evaluated are copies of process 0's, set aside (this
-takes no time worth counting) and evaluated when training is over: DIR/curve.json. With --trace a line
-has the process's CPU seconds, the bytes of the host's loopback and the batch's loss, too.
+Training settings are the ones of tests/bench/train_pytorch. Process I has part I of a permutation of the data, which is
+divided into N equal parts. The process appends the monotonic clock to DIR/steps after each step, so that steps before a
+kill count, too. Process 0 copies the models that are evaluated, in negligible time, and evaluates the copies after
+training: DIR/curve.json. With --trace a line of DIR/steps also has the CPU seconds of the process, the bytes of the
+host's loopback and the loss of the batch.
 """
 import argparse
 import importlib.machinery
@@ -38,7 +38,7 @@ from torch.distributed.algorithms.model_averaging.averagers import PeriodicModel
 HERE = os.path.dirname(os.path.abspath(__file__))
 LOCAL_STEPS = 10
 RANK = 2
-EXACT_STEPS = 2  # Before PowerSGD begins: as few as it takes.
+EXACT_STEPS = 2  # Number of steps before PowerSGD begins, the least that it accepts.
 
 
 def load_recipes():
@@ -54,7 +54,7 @@ models = recipes.models
 
 
 class Part:
-    """The samples of one process: every N-th of a permutation that all draw alike."""
+    """The samples of one process: every N-th of a permutation that is the same in all processes."""
 
     def __init__(self, whole, rank, peers, seed):
         self.whole = whole
@@ -69,12 +69,12 @@ class Part:
 
 
 def distributed(module, exchange):
-    """What forward and backward go through, and what is to be done after a step."""
+    """Returns the module for forward and backward, and a function to call after each step."""
     if exchange == "alone":
         return module, lambda: None
     if exchange == "local":
         averager = PeriodicModelAverager(period=LOCAL_STEPS, warmup_steps=0)
-        averager.step = 1  # Its own count averages before the first step is ten steps old.
+        averager.step = 1  # The averager would average once before ten steps are done, if its counter began at 0.
         return module, lambda: averager.average_parameters(module.parameters())
     if exchange == "powersgd-one":
         dist._DEFAULT_FIRST_BUCKET_BYTES = 1 << 30
@@ -95,7 +95,7 @@ def copy_of(module):
 
 
 def train(job, args, train_set, shape, classes, log):
-    """The model, and copies of it by step. Only process 0 makes them."""
+    """Trains. Returns the model, and copies of it by step, which only process 0 makes."""
     torch.manual_seed(args.seed)
     rng = np.random.default_rng((args.seed, args.rank))
     module = models.init(job["model"], models.model(job["model"], shape=shape, classes=classes, context=recipes.CONTEXT))
@@ -125,14 +125,14 @@ def train(job, args, train_set, shape, classes, log):
 
 
 def evaluate(module, images, kept, test):
-    """(step, loss in nats, share right) of every copy."""
+    """Yields (step, loss in nats, share of right answers) for each copy of the model."""
     for step, values in kept.items():
         module.load_state_dict(values)
         yield (step, *recipes.evaluate(module, test, images))
 
 
 def carried():
-    """Bytes that this host's loopback has sent."""
+    """Returns the number of bytes that the loopback of this host has sent."""
     with open("/proc/net/dev") as f:
         return next(int(line.split(":")[1].split()[8]) for line in f if line.strip().startswith("lo:"))
 
@@ -173,7 +173,7 @@ def main():
     curve = list(evaluate(module, images, kept, test))
     with open(os.path.join(args.out, "curve.json"), "w") as f:
         json.dump(curve, f)
-    os._exit(0)  # gloo's threads may wait for processes that have gone.
+    os._exit(0)  # Ends without clean-up, because gloo's threads may wait for processes that have ended.
 
 
 if __name__ == "__main__":

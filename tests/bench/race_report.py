@@ -1,4 +1,4 @@
-"""race_report.py -- what tests/bench/race found, as race.json, race.csv, a table (race.md) and pictures."""
+"""race_report.py -- writes the results of tests/bench/race: race.json, race.csv, a table (race.md) and pictures."""
 import csv
 import json
 import math
@@ -30,7 +30,8 @@ def load(out):
 # ---- Figures. ----
 
 def score(task, row):
-    """Of a row of a curve: per cent right, or bits a character. None where it has none."""
+    """Returns the score in a row of a curve: percentage of right answers or, for text, bits per character. None:
+    not known."""
     _, loss, right = row
     if not task["text"]:
         return 100 * right
@@ -38,7 +39,7 @@ def score(task, row):
 
 
 def target(book):
-    """What is to be reached, or None where nobody said and DDP did not run."""
+    """Returns the score to reach. None: the task has no fixed target, and DDP was not run."""
     task = book["task"]
     if task["target"] is not None:
         return task["target"]
@@ -53,12 +54,12 @@ def curve_name(arm, link=""):
 
 
 def curve_of(book, name, link):
-    """The arm's on this link where it has one of its own, else the one for all links; None where nobody looked."""
+    """Returns the arm's curve for this link if it has one, else its curve for all links. None: not measured."""
     return book["curves"].get(curve_name(name, link)) or book["curves"].get(name)
 
 
 def steps_to_target(book, name, link):
-    """None where the arm never gets there, or nobody looked."""
+    """Returns the step at which an arm reaches the target. None: it never does, or its curve was not measured."""
     goal, rows, task = target(book), curve_of(book, name, link), book["task"]
     if goal is None or not rows:
         return None
@@ -74,7 +75,7 @@ def clocks(book, name, link):
 
 
 def alone_of(book, arm):
-    """The name of the arm that computes what this one does, without exchange."""
+    """Returns the name of the arm of the same program that makes no exchange."""
     for other in book["arms"]:
         if other["alone"] and other["side"] == arm["side"]:
             return other["name"]
@@ -82,14 +83,14 @@ def alone_of(book, arm):
 
 
 def ratio(book, name, other, link, field="ms"):
-    """The median over turns of what one arm takes, in units of what the other takes in the same turn."""
+    """Returns the ratio of a figure of two arms: the median over turns of the ratios within a turn."""
     others = {c["turn"]: c[field] for c in clocks(book, other, link)} if other else {}
     ratios = [c[field] / others[c["turn"]] for c in clocks(book, name, link) if others.get(c["turn"])]
     return median(ratios) if ratios else None
 
 
 def measured(clock, step):
-    """Seconds by which all processes had done this step; None where the clock stopped before."""
+    """Returns the seconds after which all processes had done this step. None: the clock stopped before."""
     done = clock.get("done_s") or [[0, 0]]
     return interpolate(step, *zip(*done)) if done[-1][0] >= step else None
 
@@ -146,14 +147,14 @@ def table(book):
 
 
 def seconds_of(book, side, link):
-    """name -> seconds to the target, of the arms of a side that get there, fastest first."""
+    """Returns a dict from the arms of a program that reach the target to their seconds, fastest first."""
     found = {arm["name"]: f["seconds"] for arm in book["arms"] if arm["side"] == side and (f := figures(book, arm, link))
              and "seconds" in f}
     return dict(sorted(found.items(), key=lambda item: item[1]))
 
 
 def goals(book):
-    """Sentences on what the race is run for: every arm of hearsay, also those that miss it."""
+    """Returns sentences that compare every arm of hearsay with the goals of the comparison."""
     ours = [arm for arm in book["arms"] if arm["side"] == "hearsay" and not arm["alone"]]
     for link, most in (("100Mbit", 1.1), ("1Mbit", 1.5)):
         times = [f"`{arm['name']}` {t:.2f}" for arm in ours if (t := ratio(book, arm["name"], alone_of(book, arm), link))]
@@ -178,7 +179,8 @@ def table_csv(book, out):
 # ---- The picture. ----
 
 def picture(book, link):
-    """Test error against seconds, both logarithmic, with a dot where a curve reaches the target. None without curves."""
+    """Draws the test error over time on logarithmic axes. A dot marks where a curve reaches the target. None: no
+    curves."""
     task, goal, fig = book["task"], target(book), None
     for i, arm in enumerate(book["arms"]):
         f, rows = figures(book, arm, link), curve_of(book, arm["name"], link)
@@ -214,7 +216,7 @@ def picture(book, link):
 
 
 def show(book, out):
-    """Prints the table, draws the pictures. An exit code."""
+    """Prints the table and draws the pictures. Returns the exit code."""
     text = table(book)
     with open(os.path.join(out, "race.md"), "w") as f:
         f.write(text)

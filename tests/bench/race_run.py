@@ -1,8 +1,9 @@
-"""race_run.py -- one race of one arm: starts its processes, each on a host of its own, and tells what a step took.
+"""race_run.py -- one measurement of one arm: starts each of its processes on a host of its own, and measures its steps.
 
-While it runs, every tenth of a second: the CPU time of all processes, and the bytes that their hosts have sent
-(whole packets, as the interface counts them). A process keeps a line a step (hearsay's metrics.jsonl, PyTorch's
-steps); what a step took is taken from these, between a first step that all have done and the last that any has.
+Every tenth of a second, the CPU time of all processes and the bytes that their hosts have sent are recorded (whole
+packets, as the network interface counts them). A process writes one line per step (hearsay: metrics.jsonl, PyTorch:
+steps). The time of a step is computed from these lines, from a first step that all processes have done to the last step
+that all have done.
 """
 import atexit
 import json
@@ -16,23 +17,25 @@ import chaos_hosts as hosts
 import race_tasks as tasks
 
 TICK_S = 0.1
-PIECE = 20  # Steps. What a step took is the median over pieces of so many: local SGD talks in every tenth.
-LEAST_STEPS = 6  # However long they take.
-BEGIN_S = 180  # For the first step: PyTorch takes long to be loaded eight times.
-END_S = 900  # For evaluations, and the last phase, when a run is whole.
-WHOLE_S = 3600  # The longest that a clock with --whole runs.
+# Number of steps in a piece. The time of a step is the median over pieces, because local SGD exchanges in every
+# tenth step only.
+PIECE = 20
+LEAST_STEPS = 6  # Least number of steps of a measurement, however long they take.
+BEGIN_S = 180  # Time limit for the first step, in seconds: eight processes take long to load PyTorch.
+END_S = 900  # Time limit in seconds for evaluations and the consensus phase, for a run that is not stopped.
+WHOLE_S = 3600  # Time limit of a clock with --whole, in seconds.
 CLOCK_TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 WIRE = os.path.join(os.path.dirname(hosts.HEARSAY), "tests/bench_wire")
 
 
 def shape(namespace, device, kbit):
-    """No bursts: what is sent at once beyond a millisecond of the rate waits; what waits is 80 ms or 100 kB at most."""
+    """Limits the rate of a device. A burst may be one millisecond long. A queue holds 80 ms or at least 100 kB."""
     hosts.run("tc", "-n", namespace, "qdisc", "replace", "dev", device, "root", "tbf", "rate", f"{kbit}kbit", "burst",
               str(max(3200, kbit // 8)), "limit", str(max(100000, kbit * 10)))
 
 
 class Links(hosts.Network):
-    """Hosts on a bridge."""
+    """Hosts on a bridge, with links of limited rate."""
 
     def shape(self, i, kbit):
         shape(self.hosts[i], "eth0", kbit)
@@ -44,7 +47,7 @@ class Links(hosts.Network):
 
 
 class LongLinks:
-    """Hosts whose packets are under way for delay_ms: between them is bench_wire.c in place of a bridge."""
+    """Hosts with a delay of delay_ms between them. bench_wire.c forwards their packets in place of a bridge."""
 
     def __init__(self, n, tag, delay_ms):
         self.delay_us = round(1000 * delay_ms)
@@ -81,7 +84,7 @@ class LongLinks:
 # ---- What processes leave. ----
 
 def lines_of(path):
-    """The whole lines of a file that may still be written."""
+    """Returns the complete lines of a file to which a process may still write."""
     try:
         with open(path) as f:
             return f.read().split("\n")[:-1]
@@ -90,13 +93,14 @@ def lines_of(path):
 
 
 def hearsay_steps(folder, arm, since):
-    """Times at which 0, H, 2 H, ... steps were done, by the monotonic clock. Nobody says when the
-    first round began: it is taken to have been as long as the median."""
+    """Returns the times of the monotonic clock at which 0, H, 2 H, ... steps were done. The start of the first
+    round is not recorded, so this round is assumed to take the median time."""
     times = {}
     for text in lines_of(os.path.join(folder, "metrics.jsonl")):
         line = json.loads(text)
         if line.get("rounds_done"):
-            times.setdefault(line["rounds_done"], since + line["time_s"])  # The last phase repeats the last round.
+            # The consensus phase repeats the number of the last round, so only its first line counts.
+            times.setdefault(line["rounds_done"], since + line["time_s"])
     times = list(times.values())
     gaps = sorted(b - a for a, b in zip(times, times[1:]))
     return [times[0] - gaps[len(gaps) // 2]] + times if gaps else []
@@ -110,7 +114,8 @@ STEPS = {tasks.HEARSAY: hearsay_steps, tasks.TORCH: torch_steps}
 
 
 def hearsay_curve(folder, arm):
-    """(step, loss in nats, share right) of every evaluation on the way, without losses, and of the final model."""
+    """Yields (step, loss in nats, share of right answers) for each evaluation. Only the one of the final model has
+    a loss."""
     for line in lines_of(os.path.join(folder, "metrics.jsonl")):
         r = json.loads(line)
         if r.get("accuracy") is not None and r["phase"] == "training" and r["round"] < r["rounds"]:
@@ -131,7 +136,7 @@ CURVES = {tasks.HEARSAY: hearsay_curve, tasks.TORCH: torch_curve}
 # ---- Measuring. ----
 
 def interpolate(at, xs, ys):
-    """ys at `at`, linear between xs, which ascend; constant beyond."""
+    """Returns y at x = `at` by linear interpolation. xs ascends. Outside of xs, the nearest y is returned."""
     if at <= xs[0]:
         return ys[0]
     for k in range(1, len(xs)):
@@ -147,7 +152,7 @@ def cpu_s(pid):
 
 
 def sent_bytes(pid):
-    """What the interface of the process's namespace has sent."""
+    """Returns the number of bytes that the interface eth0 in the namespace of a process has sent."""
     with open(f"/proc/{pid}/net/dev") as f:
         for line in f:
             name, _, counts = line.partition(":")
@@ -157,7 +162,7 @@ def sent_bytes(pid):
 
 
 class Log:
-    """Counts the lines of a file that grows."""
+    """Counts the lines of a growing file."""
 
     def __init__(self, path):
         self.path, self.at, self.lines = path, 0, 0
@@ -175,12 +180,12 @@ class Log:
 
 
 class Race:
-    """The processes of one arm, from their start to their end."""
+    """The processes of one measurement of an arm, from start to end."""
 
     def __init__(self, task, arm, network, spec, folder):
         self.task, self.arm, self.folder, self.spec = task, arm, folder, spec
         self.n = task.peers
-        self.samples = []  # (time, CPU seconds of all, bytes sent by all)
+        self.samples = []  # Samples: (time, CPU seconds of all processes, bytes sent by all hosts).
         self.last = [(0.0, 0)] * self.n
         self.processes, self.since = [], []
         name = "metrics.jsonl" if arm.side == tasks.HEARSAY else "steps"
@@ -211,11 +216,11 @@ class Race:
             try:
                 self.last[i] = (cpu_s(process.pid), sent_bytes(process.pid))
             except (OSError, IndexError):
-                pass  # It has just ended: what it had counts.
+                pass  # A process that has just ended keeps its last counts.
         self.samples.append((now, sum(c for c, _ in self.last), sum(b for _, b in self.last)))
 
     def done_steps(self):
-        """So many local steps have all done, by the lines that they have written."""
+        """Returns the number of local steps that all processes have done, according to their lines."""
         least = min(log.count() for log in self.logs) - 1
         return least * (self.arm.local_steps if self.arm.side == tasks.HEARSAY else 1)
 
@@ -227,7 +232,7 @@ class Race:
                 raise RuntimeError(f"{self.arm.name}: process {i} ended with {process.returncode}: {said}")
 
     def wait(self, limit_s, steps=math.inf):
-        """Until all have ended, or have done so many steps, or have trained for so long."""
+        """Waits until all processes have ended, have done `steps` steps, or have trained for limit_s seconds."""
         start, begun = time.monotonic(), None
         while any(p.poll() is None for p in self.processes):
             self.check()
@@ -251,11 +256,12 @@ class Race:
             process.wait()
 
     def timelines(self):
-        """Of each process the times at which 0, H, 2 H, ... steps were done."""
+        """Returns for each process the times at which 0, H, 2 H, ... steps were done."""
         return [STEPS[self.arm.side](self.out(i), self.arm, self.since[i]) for i in range(self.n)]
 
     def figures(self, skip):
-        """What a step took, without the first `skip`, or a third where few were done; None where there is nothing left."""
+        """Returns the figures of a step, without the first `skip` steps (at most a third of all). None: too few
+        steps."""
         h = self.arm.local_steps
         lines = self.timelines()
         rounds = min(len(t) for t in lines) - 1
@@ -281,7 +287,8 @@ class Race:
 
     @staticmethod
     def done_s(lines, h):
-        """[step, seconds] by which every process had done that step, counted from the start of the slowest one."""
+        """Returns a list of [step, seconds after which all processes had done it]. Time begins when the last
+        process begins."""
         begin = max(t[0] for t in lines)
         return [[k * h, max(t[k] for t in lines) - begin] for k in range(min(len(t) for t in lines)) if k * h % PIECE == 0]
 
@@ -291,7 +298,7 @@ def grid(begin, end, n=400):
 
 
 def piece_times(times, at):
-    """Seconds a step, of each piece of PIECE steps."""
+    """Returns the seconds per step for each piece of PIECE steps."""
     pieces = []
     edge = at[0]
     while edge + PIECE <= at[-1] + 1e-9:
@@ -309,7 +316,8 @@ def median(values):
 # ---- The two kinds of races. ----
 
 def learn(task, arm, network, spec, folder, kbit):
-    """The curve of an arm: [step, loss, share right] of the worst peer, every so many steps. Nothing is timed."""
+    """Returns the curve of an arm: [step, loss, share of right answers] of the worst peer. Times are not
+    measured."""
     network.shape_all(kbit)
     race = Race(task, arm, network, dict(spec, evaluate_every=task.every), folder)
     try:
@@ -322,7 +330,7 @@ def learn(task, arm, network, spec, folder, kbit):
 
 
 def clock(task, arm, network, spec, folder, kbit, steps, limit_s, skip):
-    """What a step of an arm takes on links of this rate: of so many, or of those that come within a limit."""
+    """Measures the steps of an arm on links of this rate: `steps` steps, or those within limit_s seconds."""
     network.shape_all(kbit)
     race = Race(task, arm, network, dict(spec, evaluate_every=0), folder)
     try:

@@ -1,8 +1,8 @@
-"""race_tasks.py -- what tests/bench/race trains, the arms that race, and the command of one host of each.
+"""race_tasks.py -- the tasks of tests/bench/race, its arms, and the command that each host runs.
 
-A task fixes model, data, batch, peers, and how many local steps there are; both sides do the same. An arm is
-a way to train it: hearsay with some flags, PyTorch with a way to exchange, or either without any exchange.
-A round of an arm with H local steps is H steps, so that every arm computes the same.
+A task is a model, data, a batch size, a number of peers and a number of local steps, the same for hearsay and PyTorch.
+An arm is a way to train a task: hearsay with some flags, PyTorch with a kind of exchange, or either without exchange.
+A round of an arm with H local steps counts as H steps, so that every arm makes the same number of steps.
 """
 import dataclasses
 import os
@@ -14,7 +14,7 @@ import chaos_hosts as hosts
 
 HEARSAY, TORCH = "hearsay", "PyTorch"
 MASTER_PORT = 29500
-ALL = 1000000  # Samples of an evaluation: more than any test set has.
+ALL = 1000000  # Number of samples of an evaluation, above the size of every test set.
 RACE_DDP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "race_ddp.py")
 
 
@@ -22,17 +22,20 @@ RACE_DDP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "race_ddp.py
 class Task:
     name: str
     title: str
-    job: str  # The same in tests/bench/train_pytorch, which has its optimiser and its rates.
-    data: str  # Below DATA.
-    kind: str  # Of --data.
+    job: str  # Name of the job in tests/bench/train_pytorch, which has the optimiser and the learning rates.
+    data: str  # Folder in DATA.
+    kind: str  # Kind of data, for --data.
     peers: int
     steps: int
     batch: int
     flags: str
-    every: int  # Steps between evaluations; what every number of local steps divides.
-    target: float  # To reach, of the worst peer, in per cent;
-    less: float = None  # where there is no fixed one: so much worse than what DDP ends with, in per cent or, of text, bits.
-    text: bool = False  # Held to the loss of the final model: a peer's metrics have no other.
+    every: int  # Steps between evaluations. Every number of local steps must divide it.
+    target: float  # Accuracy in per cent that the worst peer must reach.
+    # If there is no fixed target: by how much the score may be worse than that of DDP at its end, in per cent or,
+    # for text, bits.
+    less: float = None
+    # True: the score is the loss of the final model. The metrics of a peer have no loss on the test set.
+    text: bool = False
 
 
 TASKS = {t.name: t for t in (
@@ -49,18 +52,19 @@ TASKS = {t.name: t for t in (
 class Arm:
     name: str
     side: str
-    flags: str = ""  # Of hearsay peer; of PyTorch: the kind of exchange in race_ddp.py.
+    flags: str = ""  # Flags of hearsay peer or, for PyTorch, the kind of exchange in race_ddp.py.
     local_steps: int = 1
     alone: bool = False
-    needs: str = ""  # An option that hearsay peer has to know.
-    by_link: bool = False  # What it sends, and so its curve, depends on the link.
+    needs: str = ""  # Option that hearsay peer must have for this arm.
+    by_link: bool = False  # True: the messages, and therefore the curve, depend on the link.
 
 
 ARMS = {a.name: a for a in (
     Arm("hearsay-alone", HEARSAY, alone=True),
-    Arm("default", HEARSAY, by_link=True),  # Links have a say in its codec.
+    Arm("default", HEARSAY, by_link=True),  # The choice of the codec depends on the link.
     Arm("default-H10", HEARSAY, local_steps=10, by_link=True),
-    Arm("auto", HEARSAY, "--bandwidth off"),  # The drift alone: one curve for all links.
+    # The choice of the codec depends on the drift only, so one curve is valid for all links.
+    Arm("auto", HEARSAY, "--bandwidth off"),
     Arm("auto-overlap", HEARSAY, "--overlap 1 --bandwidth off", needs="--overlap"),
     Arm("auto-layer", HEARSAY, "--overlap layer --bandwidth off", needs="layer"),
     Arm("none", HEARSAY, "--compress none"),
@@ -75,7 +79,7 @@ ARMS = {a.name: a for a in (
 
 
 def custom(text):
-    """NAME=FLAGS of the command line: one more arm of hearsay. --local-steps N may be among the flags."""
+    """Makes one more arm of hearsay from NAME=FLAGS on the command line. FLAGS may contain --local-steps N."""
     name, _, flags = text.partition("=")
     words = flags.split()
     local_steps = 1
@@ -87,12 +91,12 @@ def custom(text):
 
 
 def runs_here(arm):
-    """Does the program know the option that the arm needs?"""
+    """Returns whether the program has the option that the arm needs."""
     return arm.needs in subprocess.run([hosts.HEARSAY, "peer", "--help"], capture_output=True, text=True).stdout
 
 
 def torch_python():
-    """A python3 that has PyTorch with gloo, or None."""
+    """Returns a python3 that has PyTorch with gloo, or None."""
     probe = "import torch.distributed as d; assert d.is_available() and d.is_gloo_available()"
     for python in (sys.executable, shutil.which("python3"), "/usr/bin/python3"):
         if python and subprocess.run([python, "-c", probe], capture_output=True).returncode == 0:
@@ -101,7 +105,7 @@ def torch_python():
 
 
 def hearsay_command(task, arm, i, n, spec, folder):
-    """The i-th of n peers; `spec` has data, steps, evaluate_every, key, seed."""
+    """Returns the command of peer i of n. `spec` has data, steps, evaluate_every, key, seed."""
     warmup = min(100, max(1, task.steps // 10))
     command = [hosts.HEARSAY, "peer", "--listen", f"0.0.0.0:{hosts.PORT}", "--key", spec["key"], "--name", f"peer-{i}",
                "--data", f"{task.kind}:{os.path.join(spec['data'], task.data)}", "--shard", f"{i + 1}/{n}", "--batch",

@@ -1,7 +1,7 @@
-"""truth_draw.py -- the pictures of tests/bench/truth: outcome against bytes, one picture per task.
+"""truth_draw.py -- the pictures of tests/bench/truth: accuracy or loss against bytes, one picture per task.
 
-Each point is a codec. Colour and shape are the number of local steps (H). The frontier is the best outcome for at most
-that many bytes. An outcome much worse than the others is a hollow point at the edge, with its value.
+Each point is a codec. Colour and shape show the number of local steps (H). The frontier line is the best result with at
+most that many bytes. A result that is much worse than the others is a hollow point at the edge, with its value.
 """
 import os
 import statistics
@@ -10,11 +10,12 @@ import pictures as lab
 import truth_tasks as tasks
 
 SHAPES = "osDv^P"
-FAR = 5  # Outcomes farther from the best than this many median distances are drawn at the edge.
+# A result is drawn at the edge if its distance from the best one exceeds this multiple of the median distance.
+FAR = 5
 
 
 def edge(values, best):
-    """The worst value that is drawn in its place."""
+    """Returns the worst value that is drawn at its true place."""
     far = FAR * statistics.median(abs(v - best) for v in values)
     return max((v for v in values if abs(v - best) <= far), key=lambda v: abs(v - best))
 
@@ -51,7 +52,8 @@ def picture(task, cells):
 
 
 def pictures(cells, out):
-    """Draws each task that has an outcome. The pictures' paths, and a sentence about why none could be drawn, or None."""
+    """Draws each task that has a result. Returns the paths of the pictures, and the reason why none could be drawn
+    or None."""
     paths = []
     for task in tasks.TASKS if lab.drawing else ():
         mine = [c for c in cells if c.task is task and not c.failed]

@@ -1,14 +1,15 @@
-"""truth_report.py -- the tables of tests/bench/truth: from the records of its runs to rows, Markdown and a summary.
+"""truth_report.py -- makes the tables of tests/bench/truth from the records of its runs: rows, Markdown and a summary.
 
-A cell is a task, a number of local steps (H) and a codec; it has a record for each seed. Its outcome is
-that of the peer that does worst: accuracy, or for text the test loss in nats a character. How much worse
-it is than `none` is taken seed by seed at the same H, in points of accuracy or bits a character.
+A cell is a task, a number of local steps (H) and a codec. A cell has one record per seed. Its result is that of the
+worst peer: accuracy or, for text, the test loss in nats per character. Its loss relative to the codec `none` is computed
+for each seed at the same H, in percentage points of accuracy or in bits per character.
 """
 import math
 
 import truth_tasks as tasks
 
-POINTS, BITS = 0.3, 0.01  # What a default may lose on a task: points of accuracy, bits a character.
+# Largest loss that a default codec may have on a task: in percentage points of accuracy, and in bits per character.
+POINTS, BITS = 0.3, 0.01
 OK = "ok"
 
 
@@ -38,12 +39,13 @@ class Cell:
         self.dense, self.worse, self.front = None, {}, False
 
     def values(self, key):
-        """Of the closing objects: what is a number of them."""
+        """Returns the values of a key in the results of all runs, without missing ones."""
         found = [(r["result"] or {}).get(key) for r in self.records.values()]
         return [v for v in found if finite(v)]
 
     def compare(self, dense):
-        """Takes `none` at the same H: how much worse each seed is, in points or bits."""
+        """Computes, for each seed, how much worse this cell is than `none` at the same H: in percentage points or
+        bits."""
         self.dense = dense
         sign = 1 / math.log(2) if self.task.text else -1
         for seed, r in self.records.items():
@@ -53,7 +55,8 @@ class Cell:
 
     @property
     def loses(self):
-        """The mean over seeds; infinity for what failed, None where there is nothing to compare with."""
+        """Returns the mean loss over seeds relative to `none`. Infinite: a run failed. None: there is nothing to
+        compare with."""
         return math.inf if self.failed else mean(list(self.worse.values()))
 
     @property
@@ -67,17 +70,18 @@ def scored(record):
 
 
 def score(record, task):
-    """As the tables show it: % or nats."""
+    """Returns the result as the tables show it: accuracy in % or loss in nats."""
     return record["tested"]["loss"] if task.text else 100 * record["tested"]["accuracy"]
 
 
 def order(codec):
-    """Codecs in the order of the grid; those of other calls behind them."""
+    """Sort key of a codec: codecs of the grid in their order, then all others."""
     return tasks.CODECS.index(codec) if codec in tasks.CODECS else len(tasks.CODECS), codec
 
 
 def cells_of(records):
-    """All cells in the tables' order: task, H, codec; compared with `none`, those on their task's front marked."""
+    """Returns all cells in the order of the tables: task, H, codec. Compares them with `none`, and marks the cells
+    on the frontier of their task."""
     groups = {}
     for r in records:
         groups.setdefault((r["task"], r["local_steps"], r["codec"]), []).append(r)
@@ -93,13 +97,14 @@ def cells_of(records):
 
 
 def beats(a, b):
-    """Whether `a` is the reason not to take `b`: fewer bytes at no less accuracy."""
+    """Returns whether cell `a` is better than `b`: it sends fewer bytes, and its result is at least as good."""
     return a.bytes < b.bytes and (a.score <= b.score if a.task.text else a.score >= b.score)
 
 
 def noise(cells):
-    """Standard error of a cell's `loses`: the differences' variance over seeds, pooled over the codecs. None for one
-    seed. Cells far from `none` say little of noise: the half with the smaller differences is taken."""
+    """Returns the standard error of a cell's mean loss: from the variance over seeds, pooled over codecs. None:
+    there is one seed. Cells with large losses say little about the variance, so only the half of the cells with the
+    smaller losses is used."""
     near = sorted((c for c in cells if len(c.worse) > 1 and not c.failed and c.codec != tasks.DENSE),
                   key=lambda c: abs(c.loses))
     near = near[:(len(near) + 1) // 2]
@@ -120,7 +125,7 @@ def unit(text):
 
 
 def lost(value, text):
-    """A difference as a change: what is worse is negative for points, positive for bits."""
+    """Returns a loss as text, as a change of the score: negative points of accuracy, or positive bits."""
     if value == math.inf:
         return "failed"
     digits = 4 if text else 2
@@ -128,7 +133,7 @@ def lost(value, text):
 
 
 def table(cells):
-    """Markdown of one task and H."""
+    """Returns the Markdown table of one task and H."""
     task = cells[0].task
     seeds = sorted({s for c in cells for s in c.records})
     form = "{:.4f}" if task.text else "{:.2f}"
@@ -153,7 +158,8 @@ def table(cells):
 
 
 def largest(cells, text):
-    """The largest loss of those cells that are of text, or not, as text with its task."""
+    """Returns the largest loss of the cells with text data, or of those with other data, as text with the name of
+    the task."""
     found = [c for c in cells if c.task.text == text and c.loses is not None]
     if not found:
         return "-"
@@ -162,7 +168,7 @@ def largest(cells, text):
 
 
 def summary(cells):
-    """Markdown: each codec over all tasks, and the default that follows."""
+    """Returns the Markdown summary: each codec over all tasks, and the resulting default."""
     least = [c for c in cells if c.local_steps == 1 and c.loses is not None]
     lines = ["| codec | largest loss at H=1: points | bits a character | at all H: points | bits a character "
              "| fewer bytes than `none` by, H=1 | all H | tasks at H=1 |", "|---" * 8 + "|"]
@@ -177,8 +183,8 @@ def summary(cells):
 
 
 def default(least):
-    """The codec that sends least of those that lose no more than is allowed on any task at H=1: by the means, and by
-    the means less one standard error."""
+    """Returns a sentence that names the default: of the codecs with a small enough loss on every task at H=1, the
+    one that sends least. States it for the mean losses, and for the mean losses less one standard error."""
     wanted = {c.task.name for c in least if c.codec == tasks.DENSE}
     if not wanted:
         return "The default: not known before `none` has run at H=1."
@@ -203,7 +209,7 @@ def default(least):
 def markdown(cells, left_out):
     lines = ["# Accuracy against bytes", "",
              "The peer that does worst, on the whole test set; H: local steps between exchanges, at equal computing; "
-             "MB: sent by all peers together, the last phase included. "
+             "MB: sent by all peers together, including the consensus phase. "
              "`*`: no other row of the task, at any H, has fewer bytes and no less accuracy.", ""]
     if left_out:
         lines += [f"{left_out} runs that were made with other flags or another effort are left out.", ""]
@@ -223,7 +229,8 @@ RESULT = ("accuracy_min", "accuracy_max", "bytes_sent", "rounds", "settle_rounds
 
 
 def tsv(cells):
-    """A line a run, in full precision; accuracy_min and _max are of those test images that all peers saw."""
+    """Returns one line per run, in full precision. accuracy_min and accuracy_max are for the test images that all
+    peers evaluated."""
     lines = [[*TSV, "accuracy", "loss", "bits_per_character", "worse_than_none", "fewer_than_none", "front", *RESULT,
               "gamma_min", "gamma_max", "wall_s"]]
     for c in cells:

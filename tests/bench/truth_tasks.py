@@ -1,19 +1,18 @@
-"""truth_tasks.py -- what tests/bench/truth trains: the tasks, the codecs, and the cut-down data sets.
+"""truth_tasks.py -- the tasks of tests/bench/truth, their codecs, and the reduced data sets.
 
-A task fixes the model, the data, the peers and the number of local steps; a run of it adds a codec, the
-local steps between exchanges (H) and a seed. Rounds are steps / H: for every H the same computing is
-done, and bytes fall with H.
+A task is a model, data, a number of peers and a number of local steps. A run adds a codec, the number H of local steps
+between exchanges, and a seed. The number of rounds is steps / H. The amount of computing is therefore the same for
+every H, and bytes decrease with H.
 
-The sets are cut so that one dense run takes a minute or two of one slow core, where the published
-figures of these models take days: fewer training images, one to ten passes over them (VGG-11, the dearest,
-has its batch doubled, since every round moves 9 million parameters), a small transformer and a small LSTM.
-Learning is well under way at the end, not over. What the table compares is codecs at equal computing, not
-models with the state of the art. A cut set keeps the format of the whole one, so that the program reads it
-as any other.
+Published figures of these models take days. Here the data are reduced so that a run without compression takes one or two
+minutes on a slow core: fewer training images, one to ten passes over them, a small transformer and a small LSTM.
+VGG-11, which takes longest, has the batch size doubled, because each round moves 9 million parameters. At the end,
+training has made much progress but has not converged. The table compares codecs at equal computing, and not models with
+the best published ones. A reduced data set has the format of the whole set, so the program reads it as any other.
 
-Test sets are whole. But all peers are looked at on the first `glance` test images only, and the one
-that does worst there is then evaluated on all of them: the peers hold the same model but for the drift,
-so that evaluating each on the whole set would cost as much as the training and say nothing new.
+Test sets are not reduced. But all peers are evaluated on the first `glance` test images only, and the worst of them on
+all test images. The models of the peers are nearly equal, and evaluating each on the whole set would cost as much as
+the training.
 """
 import dataclasses
 import gzip
@@ -26,23 +25,27 @@ CODECS = (DENSE, "fp16", "qsgd:4", "sign", "tern", "topk:0.1+qsgd:4", "topk:0.05
           "topk:0.01+qsgd:4", "lowrank:2", "auto")
 LOCAL_STEPS = (1, 4, 10)
 SEEDS = (1, 2)
-STEPS_UNIT = 20  # Of a task's steps: what every number of local steps above divides.
-WARMUP = 100  # Local steps, and at most a tenth of all: what the program itself takes where H is 1.
+# The number of local steps of a task is a multiple of this number. Every number of local steps per round divides
+# it.
+STEPS_UNIT = 20
+# Steps of the warm-up, at most a tenth of all steps. The same values as the program's default with H = 1.
+WARMUP = 100
 
 
 @dataclasses.dataclass(frozen=True)
 class Task:
     name: str
     title: str
-    data: str  # Folder below DATA.
-    kind: str  # Of --data.
-    samples: int  # Kept of the training set; 0: all.
+    data: str  # Folder in DATA.
+    kind: str  # Kind of data, for --data.
+    samples: int  # Number of training samples that are kept. 0: all.
     peers: int
     batch: int
-    steps: int  # Local steps of each peer.
-    seconds: float  # Of a dense run on one core of 2.5 GHz: the first guess of what a grid takes.
+    steps: int  # Number of local steps of each peer.
+    # Seconds of a run without compression on one core of 2.5 GHz: the first estimate of the remaining time.
+    seconds: float
     flags: str
-    glance: int = 0  # Test images on which all peers are looked at; 0: all.
+    glance: int = 0  # Number of test images on which all peers are evaluated. 0: all.
     text: bool = False
 
     def steps_at(self, effort):
@@ -70,11 +73,11 @@ BY_NAME = {t.name: t for t in TASKS}
 # ---- Cutting. ----
 
 class Missing(Exception):
-    """A set that is not there, or is not what its name says."""
+    """A data set does not exist, or does not have the format that its name says."""
 
 
 def contents(folder, name):
-    """A file's bytes, be it packed or not."""
+    """Returns the bytes of a file, which may be compressed by gzip."""
     for path, how in ((os.path.join(folder, name + ".gz"), gzip.open), (os.path.join(folder, name), open)):
         if os.path.exists(path):
             try:
@@ -86,14 +89,14 @@ def contents(folder, name):
 
 
 def pack(folder, name, data):
-    """Writes a .gz that is the same bytes each time."""
+    """Writes a .gz file. Equal data give equal files."""
     with open(os.path.join(folder, name + ".gz"), "wb") as f, gzip.GzipFile("", "wb", 6, f, 0) as z:
         z.write(data)
 
 
 def idx_cut(data, n):
-    """The first n entries of an IDX file: two zero bytes, the type (unsigned bytes), the number of dimensions, then
-    each dimension as four bytes, the entries' number first."""
+    """Returns the first n entries of an IDX file. The format is: two zero bytes, the type (unsigned bytes), the
+    number of dimensions, and each dimension as four bytes, the number of entries first."""
     shape = [int.from_bytes(data[4 + 4 * i:8 + 4 * i], "big") for i in range(data[3])]
     n = min(n, shape[0])
     size = 1
@@ -103,7 +106,7 @@ def idx_cut(data, n):
     return data[:4] + n.to_bytes(4, "big") + data[8:head] + data[head:head + n * size]
 
 
-CIFAR_RECORD = 1 + 3 * 32 * 32  # Label, then planes of red, green and blue.
+CIFAR_RECORD = 1 + 3 * 32 * 32  # Bytes of a CIFAR-10 record: label, then the planes of red, green and blue.
 
 
 def cut_mnist(source, out, samples, glance):
@@ -116,7 +119,7 @@ def cut_mnist(source, out, samples, glance):
 
 
 def cut_cifar10(source, out, samples, glance):
-    """The first records, taken from the batches in turn as they are numbered."""
+    """Writes the first records of the batch files, in the order of the numbers of the files."""
     left = samples or 50000
     for i in range(1, 6):
         if left > 0:
@@ -131,8 +134,8 @@ CUT = {"mnist": cut_mnist, "cifar10": cut_cifar10}
 
 
 def prepare(task, root, out):
-    """Makes the task's sets below `out` where they are not yet there. Returns the --data of training and that of the
-    evaluation afterwards. Raises Missing."""
+    """Makes the reduced data sets of a task in `out` if they do not exist. Returns the --data values for training
+    and for evaluation. Raises Missing."""
     source = os.path.join(root, task.data)
     if task.kind == "text":
         path = os.path.join(source, "input.txt")
