@@ -50,7 +50,7 @@ sees()
     gossip/exchange) rooms='gossip/wire compress topology' ;;
     gossip/mixers) rooms='gossip/wire gossip/exchange compress topology' ;;
     gossip/collectives) rooms='gossip/mixers gossip/wire gossip/exchange compress topology' ;;
-    peer/run) rooms='gossip/collectives gossip/mixers gossip/exchange gossip/wire compress topology' ;; # Not nn: the run keys of a trainer are in peer/sgd.
+    peer/run) rooms='gossip/collectives gossip/mixers gossip/exchange gossip/wire compress topology' ;; # nn is not allowed: the run keys of a trainer are in peer/sgd.
     peer/sgd) rooms='peer/run nn/models nn/data nn/shards nn/train' ;;
     peer/secure) ;;
     peer/admission) rooms='peer/secure gossip/wire' ;;
@@ -64,14 +64,14 @@ sees()
     peer/node/step) rooms="$node_base peer/node/finish peer/node/membership peer/node/session peer/node/join peer/node/edge" ;;
     peer/node/result) rooms="$node_base $node_modules" ;;
     peer/node) rooms="$node_base $node_modules" ;;
-    peer/node/collectives) rooms="$node_base $node_modules gossip/collectives" ;; # No other module of the node includes this one.
+    peer/node/collectives) rooms="$node_base $node_modules gossip/collectives" ;; # No other module of the node may include this one.
     peer/trace) rooms='peer/node peer/node/result peer/node/finish peer/run gossip/exchange gossip/members gossip/wire compress topology nn/files' ;;
     peer/output) rooms='peer/run gossip/wire nn/files' ;;
     peer/progress) ;;
     peer/sim) rooms='peer/run peer/secure peer/checkpoints peer/node peer/node/result gossip/mixers gossip/exchange gossip/wire' ;; # gossip/mixers: the simulated Byzantine peers are mixers.
     peer/uv) rooms='peer/run peer/secure peer/admission peer/checkpoints peer/node peer/node/step gossip/exchange gossip/wire' ;;
     peer/api) rooms='peer/run peer/sgd peer/secure peer/checkpoints peer/output peer/node peer/node/result peer/uv peer/sim peer/run_log gossip/exchange gossip/mixers gossip/wire compress nn/models nn/files nn/data nn/shards nn/train' ;;
-    peer/http) rooms='peer/run peer/node peer/uv gossip/members gossip/exchange gossip/wire topology' ;; # peer/uv: the JSON functions of metrics.h.
+    peer/http) rooms='peer/run peer/node peer/uv gossip/members gossip/exchange gossip/wire topology' ;; # peer/uv is allowed for the JSON functions of metrics.h.
     peer/run_log) rooms='peer/http peer/output peer/run peer/checkpoints peer/secure peer/node peer/node/result peer/uv gossip/wire nn/files nn/data' ;; # Files and HTTP page of a peer.
     peer/cmd) rooms='peer/trace peer/api peer/run_log peer/http peer/run peer/sgd peer/secure peer/admission peer/checkpoints peer/output peer/progress peer/node peer/node/session peer/node/step peer/node/result peer/sim peer/uv gossip/mixers gossip/exchange gossip/members'
         rooms+=' gossip/wire compress topology nn/models nn/files nn/data nn/shards nn/train nn/math' ;;

@@ -23,7 +23,7 @@ import sys
 
 LIMIT = 6.0  # Percent of the comments or paragraphs of a folder that may have a trait.
 FEWEST = 20  # Folders with fewer comments are counted in their parent only.
-# These folders are rewritten together with the protocol.
+# Folders whose comments are rewritten together with the protocol, and are not checked yet.
 LATER = {"peer/node", "gossip/exchange"}
 
 OPENERS = """it its that those this-one these who whom whose whoever what nobody somebody anybody so-many so-much so-long so-far

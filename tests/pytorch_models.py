@@ -1,10 +1,9 @@
-"""The textbook modules in PyTorch that the models of nn/ are held to.
+"""The models of nn/ as PyTorch modules, for comparison.
 
   model("resnet:20", norm="batch", shape=(3, 32, 32), classes=10, context=128)
 
-Their parameters' names are those of the model files (README): the golden
-values, tests/e2e/pytorch.sh and the benches all build them here, so that there
-is one reading of each. For PyTorch 1.13.
+Names of parameters are the ones in hearsay's model files. The golden values, tests/e2e/pytorch.sh and the benchmarks
+all use this file, so that each model has only one definition in PyTorch. Written for PyTorch 1.13.
 """
 import math
 import re
@@ -17,7 +16,7 @@ BYTES = 256
 
 
 class Dense(nn.Module):
-    """logreg and mlp: fc1, fc2, ... with ReLU between."""
+    """The models logreg and mlp: layers fc1, fc2, ... with ReLU between them."""
 
     def __init__(self, sizes):
         super().__init__()
@@ -33,7 +32,7 @@ class Dense(nn.Module):
 
 
 class LeNet5(nn.Module):
-    """LeCun et al. 1998, with ReLU and max-pooling."""
+    """LeNet-5 (LeCun et al. 1998), with ReLU and max-pooling."""
 
     def __init__(self, channels, size, classes):
         super().__init__()
@@ -57,7 +56,7 @@ def norm_of(kind, channels):
 
 
 class VGG11(nn.Module):
-    """Simonyan, Zisserman 2015, configuration A; torchvision's numbering."""
+    """VGG-11 (Simonyan, Zisserman 2015, configuration A), with the layer numbers of torchvision."""
 
     def __init__(self, classes, norm=None):
         super().__init__()
@@ -89,14 +88,14 @@ class Block(nn.Module):
 
     def forward(self, x):
         out = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)))))
-        if self.grows:  # Option A: no parameters.
+        if self.grows:  # A shortcut without parameters (option A of the ResNet paper).
             quarter = out.shape[1] // 4
             x = F.pad(x[:, :, ::2, ::2], (0, 0, 0, 0, quarter, quarter))
         return F.relu(out + x)
 
 
 class ResNet(nn.Module):
-    """He et al. 2016, section 4.2: 6k + 2 layers."""
+    """ResNet for CIFAR-10 (He et al. 2016, section 4.2) with 6k + 2 layers."""
 
     def __init__(self, depth, classes, norm):
         super().__init__()
@@ -120,7 +119,7 @@ class ResNet(nn.Module):
 
 
 class LSTM(nn.Module):
-    """As in PyTorch's word_language_model, on bytes."""
+    """An LSTM on bytes, as in PyTorch's word_language_model."""
 
     def __init__(self, depth, width):
         super().__init__()
@@ -175,7 +174,7 @@ class GPTBlock(nn.Module):
 
 
 class GPT(nn.Module):
-    """Radford et al. 2019, on bytes; minGPT's and nanoGPT's names."""
+    """GPT (Radford et al. 2019) on bytes, with the names of minGPT and nanoGPT."""
 
     def __init__(self, depth, width, context):
         super().__init__()
@@ -198,7 +197,7 @@ class GPT(nn.Module):
 
 
 def model(spec, norm="batch", shape=(1, 28, 28), classes=10, context=128):
-    """The module that a model spec of hearsay names. `shape`: c, h, w."""
+    """Returns the module for a model spec of hearsay. `shape`: channels, height, width."""
     kind, _, rest = spec.partition(":")
     numbers = [int(n) for n in re.findall(r"\d+", rest)]
     if kind == "logreg":
@@ -219,9 +218,9 @@ def model(spec, norm="batch", shape=(1, 28, 28), classes=10, context=128):
 
 
 def init(spec, module):
-    """As hearsay begins: what the modules do by themselves, but He et al.'s
-    normal for the convolutions of resnet and vgg11, and N(0, 0.02) for gpt,
-    whose projections back begin smaller, by the number of additions."""
+    """Draws initial values as hearsay does. These are the defaults of the modules, with three exceptions: He et
+    al.'s normal distribution for the convolutions of resnet and vgg11, N(0, 0.02) for gpt, and a smaller deviation
+    for those projections of gpt whose outputs are added to the residual stream."""
     for name, m in module.named_modules():
         if spec.startswith(("resnet", "vgg11")) and isinstance(m, nn.Conv2d):
             nn.init.kaiming_normal_(m.weight, mode="fan_in", nonlinearity="relu")
@@ -240,7 +239,7 @@ def is_text(spec):
 
 
 def groups(module, weight_decay):
-    """Parameters for an optimiser: no decay on biases and norms."""
+    """Returns parameter groups for an optimiser. Biases and normalisation layers have no weight decay."""
     decays, spared = [], []
     for p in module.parameters():
         (decays if p.dim() > 1 else spared).append(p)
@@ -248,5 +247,5 @@ def groups(module, weight_decay):
 
 
 def mean_loss(logits, labels):
-    """Over all rows: of a text, over all bytes of all samples."""
+    """Returns the mean loss over all rows. For a text model, a row is a byte of a sample."""
     return F.cross_entropy(logits.reshape(-1, logits.shape[-1]), labels.reshape(-1))

@@ -60,7 +60,7 @@ for spec in auto+sign "auto;bias=none" auto:2; do
     refuses "--compress $spec" "--compress: found '${spec/+/\\+}', expected auto without options: it chooses codecs by the consensus distance" \
         local --compress "$spec"
 done
-rungs=$("$HEARSAY" topology ring --peers 8 --model lenet5 --json) # Without --compress: auto.
+rungs=$("$HEARSAY" topology ring --peers 8 --model lenet5 --json) # Without --compress, the codec is auto.
 check "topology: auto has the bytes of each rung" python3 - "$rungs" <<'END'
 import json, sys
 o = json.loads(sys.argv[1])
@@ -363,7 +363,7 @@ start lost "$HEARSAY" peer --listen 127.0.0.1:0 --bootstrap no-such-host.invalid
     "${run[@]}" --out lost
 lost=$started
 check "a name that does not resolve is a warning" wait_until 20 grep -q no-such-host.invalid lost.err
-check "  and the peer lives" alive "$lost" # Its exit code is checked below.
+check "  and the peer lives" alive "$lost" # The exit code of this peer is checked later.
 for pid in "$lost" "$a"; do
     kill -TERM "$pid"
     check "SIGTERM ends it with exit code 0" finish "$pid" 60

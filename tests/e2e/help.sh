@@ -182,7 +182,7 @@ done
 tail -n 1 peer-0.out | cat - <(sed -n 3,4p peer-0.out) >peer.1
 fields peer peer.1
 
-# A peer that waits for a second member.
+# Starts a peer that waits for a second member, for the fields of commands that ask a peer.
 start lone "$HEARSAY" peer --name lone --listen "127.0.0.1:${port[0]}" --bootstrap "127.0.0.1:${port[0]}" \
     --key key --model logreg --data mnist:digits --min-peers 2 --rounds 10 --out lone
 gathers() { "$HEARSAY" status --bootstrap "127.0.0.1:${port[0]}" --key key --json >status.2 2>status.err && grep -q '"here"' status.2; }

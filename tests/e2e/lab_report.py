@@ -71,7 +71,7 @@ class Page(html.parser.HTMLParser):
     def __init__(self):
         super().__init__()
         self.open = []
-        self.cells = []  # (run or peer, figure, value, text)
+        self.cells = []  # Cells of the tables: (run or peer, figure, value, text).
         self.row = None
         self.cell = None
         self.ids = set()

@@ -235,7 +235,7 @@ def test_peers_of_different_runs_are_refused():
 
 def test_links_and_pipes_are_refused():
     put("d/peer-0/metrics.jsonl", ROW)
-    os.symlink("/etc", "d/elsewhere")  # Is ignored, because the name is not peer-N.
+    os.symlink("/etc", "d/elsewhere")  # This link is ignored, because its name is not peer-N.
     hearsay.lab.load("d")
     for name, to, why in (("peer-1", "peer-0", "d/peer-1: found a symbolic link, which is not followed, expected a directory"),
                           ("summary.json", "/etc/passwd", "d/summary.json: found a symbolic link"),
@@ -356,7 +356,7 @@ def test_directories_of_experiments():
     put("o/x/lr-3/seed-1/summary.json", '{"round": 1}')
     assert [r.label for r in hearsay.lab.load_all(["o"])][:3] == ["x, lr-1, seed 1", "x, seed 2", "x, seed 10"]
     assert [r.label for r in hearsay.lab.load_all(["o/y%2Fz", "o/x/lr-1/seed-1", "o/x/lr-1/seed-1.log"])] == ["y%2Fz, seed 1", "seed-1"]
-    put("s/seed-1/metrics.jsonl", ROW)  # As in a sweep of `train` over seeds only, without KEY=VALUE.
+    put("s/seed-1/metrics.jsonl", ROW)  # The directory of a sweep of `train` over seeds only, without KEY=VALUE.
     put("s/.lock", "1")
     assert [r.label for r in hearsay.lab.load_all(["s"])] == ["s, seed 1"]
     os.makedirs("e/seed-1")

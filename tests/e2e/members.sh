@@ -128,7 +128,7 @@ echo "# a session was cut after $took ms"
 check "  soon: $took ms" within "$took" 0 $((1000 * patience))
 check "  and ends, as nobody has it" ended_with "$pb" 'no peer admits this peer' b
 check "  whoever came by a token of a's stays" trains c
-printf '%s a\n%s b\n' "${id[a]}" "${id[b]}" >members.txt # Overwritten in place, not replaced by a rename.
+printf '%s a\n%s b\n' "${id[a]}" "${id[b]}" >members.txt # The file is overwritten in place, not replaced by a rename.
 wait_until 10 said 'members.txt: changed, now lists 2 identities' a.err
 peer b "$pb" b-again --members members.txt --out b
 check "who is in it again is back" trains b

@@ -8,7 +8,7 @@ e2e_begin
 tools="$root/tests/e2e"
 check "tables are drawn" python3 "$tools/tables.py" data
 check "keygen" eval '"$HEARSAY" key new key 2>keygen.err'
-theirs=63.00 # Accuracy of logistic regression with scikit-learn 1.2.1, in percent.
+theirs=63.00 # Accuracy of logistic regression by scikit-learn 1.2.1, in percent.
 for python in python3 /usr/bin/python3 ""; do
     [ -n "$python" ] && "$python" -c 'import sklearn' 2>/dev/null && break
 done

@@ -58,7 +58,7 @@ cp deb/libhearsay_*.deb tree/libhearsay.deb && cp deb/libhearsay-dev_*.deb tree/
 check "apt installs the library, and what programs are built with" eval \
     'inside apt-get -qq -y --no-install-recommends install /libhearsay.deb /libhearsay-dev.deb >library.out 2>&1'
 check "  the loader finds it" eval 'inside ldconfig -p | grep -q "libhearsay.so.0 "'
-libdir=$(cd tree/usr && dirname "$(find lib -name libhearsay.so.0)") # lib or lib/TRIPLET, such as lib/x86_64-linux-gnu.
+libdir=$(cd tree/usr && dirname "$(find lib -name libhearsay.so.0)") # The library is in lib or lib/TRIPLET, such as lib/x86_64-linux-gnu.
 inside ldd "/usr/$libdir/libhearsay.so.0" >ldd.out
 check "  it lacks no library, and takes none of the build's" eval 'grep -q libsodium ldd.out && ! grep -qE "not found|/build/" ldd.out'
 for file in include/hearsay.h "$libdir/libhearsay.so" "$libdir/libhearsay.a" "$libdir/pkgconfig/hearsay.pc" \

@@ -71,7 +71,7 @@ for r in rows:
     p = {n: float(r["p_" + n]) for n in names}
     assert abs(sum(p.values()) - 1) < 1e-4 and max(p, key=p.get) == r["label"] and abs(p[r["label"]] - float(r["probability"])) < 1e-5, r
 right = sum(r["label"] == t["kind"] for r, t in zip(rows, truth))
-assert right >= 80, right # In percent. Guessing gives 33, and unscaled columns give little more.
+assert right >= 80, right # Accuracy in percent. Guessing gives 33, and unscaled columns give little more.
 PY
 label few "$model" --data csv:old.csv,test=late.csv
 bounded "$HEARSAY" eval "$model" --data csv:late.csv,test=late.csv --json >late.json 2>late.err

@@ -227,7 +227,7 @@ def in_cells(notebook, directory):
     said = cell("peer.leave(); print(peer.exit_code, peer.verdict)")
     assert said.startswith("0 stopped"), said
 
-    # local(): all processes end, and the next ones start.
+    # A second call of local() in the kernel: the processes of the first call have ended, and new ones start.
     cell("import threading\n"
          "def watch():\n"
          "    while len(glob.glob(hearsay_dir + '/[0-9]')) < 3: time.sleep(0.05)\n"

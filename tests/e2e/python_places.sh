@@ -8,7 +8,7 @@ take_python
 e2e_begin
 export PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 PYDEVD_DISABLE_FILE_VALIDATION=1
 export PYTHONPATH=$root/peer/api/python HEARSAY_LIBRARY=$library
-export HOME=$work IPYTHONDIR=$work/ipython JUPYTER_RUNTIME_DIR=$work/jupyter # Ignores the caller's configuration.
+export HOME=$work IPYTHONDIR=$work/ipython JUPYTER_RUNTIME_DIR=$work/jupyter # With these directories Jupyter ignores the caller's configuration.
 
 while read -r name text; do
     bounded "$python" "$root/tests/e2e/python_places.py" "$name" >"$name.out" 2>"$name.err"

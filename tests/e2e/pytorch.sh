@@ -34,7 +34,7 @@ hearsay()
 # logits and accuracy.
 models_agree()
 {
-    name=$1 # Prefix of the files that hearsay() writes.
+    name=$1 # Prefix of the names of the files that the function hearsay() writes.
     local set=$2 data=$3 model=$4
     shift 4
     hearsay train --model "$model" --data "$data" --rounds 12 --batch 16 --seed "$seed" "$@" --out "$name"

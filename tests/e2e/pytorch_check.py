@@ -31,7 +31,7 @@ import pytorch_sets as sets  # noqa: E402
 import torch  # noqa: E402
 
 CONTEXT = sets.CONTEXT
-TOLERANCE = 1e-4  # Of logits, relative to the largest logit.
+TOLERANCE = 1e-4  # Tolerance of a logit, relative to the largest logit.
 # Tolerances of trained models, relative to the distance from the initial to the final model. TRAINED_SMOOTH: for each tensor of
 # a model without ReLUs. TRAINED: for a model with ReLUs as a whole. With ReLUs even PyTorch in float32 and in float64 differ by
 # up to 2 %, because a rounding error can switch a ReLU.

@@ -163,7 +163,7 @@ check "--member-ttl '5d'" eval \
 setsid "$HEARSAY" "${run[@]}" --checkpoint 1h --evaluate-every 0 --out asked --json >>asked.out 2>>asked.err </dev/null &
 pid=$!
 wait_until 60 lines asked/peer-0/metrics.jsonl 500
-echoed INT "$pid" "-$pid" # To the process and its group, as timeout(1) does. Must count as one request.
+echoed INT "$pid" "-$pid" # SIGINT to the process and to its group, as timeout(1) sends it, must count as one request.
 wait "$pid" 2>/dev/null
 check "Ctrl-C ends with 130" [ $? = 130 ]
 check "  it is said that peers stop" grep -q 'stopping: each peer finishes its step and takes a checkpoint' asked.err

@@ -6,7 +6,7 @@
 e2e_begin
 
 check "keygen" eval '"$HEARSAY" key new cluster.key 2>keygen.err'
-export HEARSAY # For the shells that full_disk starts.
+export HEARSAY # The shells that full_disk starts use this variable.
 run=(--key cluster.key --model logreg --rounds 1 --out out)
 
 # short TEXT CODE REGEX LIMITS ARGS...: under `ulimit LIMITS`, hearsay ARGS ends with exit code CODE and a matching

@@ -50,7 +50,7 @@ check "  and says so: $(tail -n 1 past.err)" \
     grep -qE '^hearsay drift: round 1 is over; compared round [0-9]+ instead$' past.err
 check "hearsay drift of a round that is over: models are compared" \
     within "$(figures json past.out exact.relative_drift)" 1e-9 1
-# If an estimate happens to be of the same round, this check does not apply.
+# The check does not apply if all estimates happen to be of the same round.
 check "  and an estimate of another round has no part in mean and ratio" python3 -c '
 import json, sys
 j = json.load(open("past.out"))

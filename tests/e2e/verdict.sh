@@ -43,7 +43,7 @@ for way in sim local; do
         eval "tail -n 1 away.out | grep -q '^no consensus: the run diverged: the training loss ended at'"
     bounded "$HEARSAY" $way --peers 3 "${run[@]}" --model mlp:784-64-10 --lr 1000 --warmup 0 --json >away.out 2>away.err </dev/null
     code=$?
-    ends "$way, of figures that are not finite" away.out 3 "diverged 3 3/3  exact" # Distance of the last good models.
+    ends "$way, of figures that are not finite" away.out 3 "diverged 3 3/3  exact" # The distance is the one of the last good models.
     bounded "$HEARSAY" $way --peers 3 "${run[@]}" --final-drift 0 --json >unasked.out 2>unasked.err </dev/null
     code=$?
     ends "$way --final-drift 0" unasked.out 0 "not-requested 0 3/3  exact"

@@ -12,7 +12,7 @@ FEATURES, CLASSES = 20, 4
 
 
 def rows(n, seed):
-    """Four clouds of points."""
+    """Returns n points of four clusters, and their labels."""
     rng = np.random.default_rng(seed)
     centres = np.random.default_rng(0).standard_normal((CLASSES, FEATURES))
     y = rng.integers(0, CLASSES, n)
@@ -38,7 +38,8 @@ def train(rank, connect):
             g = softmax(x @ model["weight"] + model["bias"])
             loss = -np.log(g[np.arange(len(g)), y]).mean()
             g[np.arange(len(g)), y] -= 1
-            model["weight"] -= 0.1 * x.T @ g / len(x)  # In place: the library looks at this memory.
+            # The array is changed in place, because the library reads this memory.
+            model["weight"] -= 0.1 * x.T @ g / len(x)
             model["bias"] -= 0.1 * g.mean(0)
             peer.step(loss, len(x))
     return f"{peer.verdict}; accuracy {peer.accuracy:.3f}, {peer.figures().bytes_copied} bytes copied"

@@ -24,7 +24,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 
 def net():
-    torch.manual_seed(1)  # For figures that can be had again; peers would begin alike without it.
+    torch.manual_seed(1)  # Makes the results reproducible. Peers begin with the same model even without this line.
 
     def block(before, after):
         return [nn.Conv2d(before, after, 3, padding=1, bias=False), nn.BatchNorm2d(after), nn.ReLU(), nn.MaxPool2d(2)]
@@ -33,7 +33,7 @@ def net():
 
 
 def read(paths):
-    """Binary batches: a byte of label and 3 x 32 x 32 of pixels each."""
+    """Reads binary batches: each image has one byte of label and 3 x 32 x 32 bytes of pixels."""
     raw = b"".join((gzip.open if path.endswith(".gz") else open)(path, "rb").read() for path in sorted(paths))
     both = torch.frombuffer(bytearray(raw), dtype=torch.uint8).view(-1, 3073)
     mean, std = torch.tensor([0.4914, 0.4822, 0.4465]), torch.tensor([0.2470, 0.2435, 0.2616])
@@ -69,7 +69,7 @@ def train(rank, connect, args):
     with connect(model, optimizer, evaluate=evaluate) as peer:
         loader = DataLoader(train_set, batch_size=args.batch, shuffle=True, num_workers=args.workers)
         for x, y in peer.shard(loader):
-            for group in optimizer.param_groups:  # A cosine over the run's rounds.
+            for group in optimizer.param_groups:  # The learning rate falls as a cosine over the rounds of the run.
                 group["lr"] = args.lr * 0.5 * (1 + math.cos(math.pi * peer.round / max(1, peer.rounds)))
             optimizer.zero_grad()
             loss = F.cross_entropy(model(x), y)

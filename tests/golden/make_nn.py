@@ -1,18 +1,16 @@
 #!/usr/bin/python3
-"""Makes tests/golden/nn_*.h: what PyTorch computes for the models of nn/.
+"""Makes tests/golden/nn_*.h: the results of PyTorch for the models of nn/.
 
   tests/golden/make_nn.py [--tries N] [NAME ...]
 
-The modules are those of tests/pytorch_models.py, in double precision, so that
-only our own rounding counts. Parameters and inputs come from a hash of (tensor's
-name, number of the element) that tests/unit/nn_golden.c computes, too; its
-twins are key() and unit().
+The modules of tests/pytorch_models.py are run in double precision, so that only hearsay has rounding errors. Parameters
+and inputs are computed from a hash of a tensor's name and an element's index. tests/unit/nn_golden.c computes the same
+hash as key() and unit() here.
 
-A ReLU or max-pool that decides otherwise in float than in double moves whole
-gradients, and with half a million of them one is always close. So the salt of
-the hash is the one of --tries whose closest decision is the clearest; it is
-printed, as is what PyTorch's own float32 makes of the same values, in units of
-the test's tolerances: that is what they are ten times or more of.
+If a ReLU or max-pool decides differently in float32 and in double, whole gradients differ. With half a million of them,
+some decision is always close. Of --tries salts of the hash, the script therefore uses the one whose closest decision
+is farthest from a tie, and prints it. It also prints the errors of PyTorch's own float32 results in units of the test's
+tolerances, which are at least ten times these errors.
 """
 import argparse
 import math
@@ -29,8 +27,8 @@ sys.path.insert(0, os.path.join(HERE, ".."))
 import pytorch_models as models  # noqa: E402
 
 CONTEXT = 16
-ALL_OF = 32  # Tensors of up to so many values are listed whole ...
-SPREAD = 16  # ... of others so many values, evenly spread.
+ALL_OF = 32  # A tensor of at most this number of values is listed completely.
+SPREAD = 16  # For a longer tensor, this number of values is listed, evenly spaced.
 CASES = {  # name: (spec, norm, samples, shape c h w)
     "lenet5": ("lenet5", "batch", 3, (1, 28, 28)),
     "vgg11": ("vgg11", "batch", 4, (3, 32, 32)),
@@ -40,12 +38,12 @@ CASES = {  # name: (spec, norm, samples, shape c h w)
     "lstm": ("lstm:2x32", "batch", 3, (1, CONTEXT, 1)),
     "gpt": ("gpt:2x64", "batch", 4, (1, CONTEXT, 1)),
 }
-# As tests/unit/nn_golden.h has them.
+# The tolerances of tests/unit/nn_golden.h.
 TOLERANCE_LOSS, TOLERANCE_LOGIT, TOLERANCE, FLOOR = 1e-5, 1e-4, 1e-4, 1e-6
 
 
 def key(name, salt):
-    """FNV-1a of the name, begun with the salt."""
+    """Returns the FNV-1a hash of the name, which starts with the salt."""
     h = 2166136261 ^ salt
     for byte in name.encode():
         h = (h ^ byte) * 16777619 & 0xFFFFFFFF
@@ -53,7 +51,7 @@ def key(name, salt):
 
 
 def bits(k, n):
-    """n pseudo-random words: a counter through MurmurHash3's finaliser."""
+    """Returns n pseudo-random words: a counter through the finaliser of MurmurHash3."""
     x = np.uint32(k) + np.arange(n, dtype=np.uint32) * np.uint32(0x9E3779B1)
     x = (x ^ x >> 16) * np.uint32(0x85EBCA6B)
     x = (x ^ x >> 13) * np.uint32(0xC2B2AE35)
@@ -61,12 +59,13 @@ def bits(k, n):
 
 
 def unit(k, n):
-    """n floats in [-1, 1), exact."""
+    """Returns n floats in [-1, 1), without rounding."""
     return (bits(k, n) >> 8).astype(np.float32) * np.float32(2**-23) - np.float32(1)
 
 
 def centre_and_scale(name, shape):
-    """Signals neither fade nor grow on the way through."""
+    """Returns centre and half-width of the range of a parameter's values, so that activations keep their size from
+    layer to layer."""
     part = name.split(".")[-1]
     if part == "running_mean":
         return 0.0, 0.25
@@ -74,7 +73,7 @@ def centre_and_scale(name, shape):
         return 1.0, 0.5
     if part.startswith("bias"):
         return 0.0, 0.125
-    if len(shape) == 1:  # The weight of a norm.
+    if len(shape) == 1:  # The weight of a normalisation layer.
         return 1.0, 0.25
     if "wte" in name or "wpe" in name or "encoder" in name:
         return 0.0, 1.0
@@ -106,7 +105,7 @@ class Case:
             self.x = torch.from_numpy(unit(k, count)).to(dtype).view(self.n, *self.shape)
 
     def run(self):
-        """Loss, logits in training and evaluation, and every gradient."""
+        """Returns the loss, the logits in training and in evaluation, and every gradient."""
         m = self.module
         before = {k: v.clone() for k, v in self.tensors.items() if "running" in k}
         with torch.no_grad():
@@ -117,7 +116,7 @@ class Case:
         grads = {}
         parameters = dict(m.named_parameters())
         for k, v in self.tensors.items():
-            # Of running statistics: (running - of this batch).
+            # For running statistics, the gradient is their distance from the statistics of the batch.
             grads[k] = (before[k] - v) / 0.1 if k in before else parameters[k].grad
         flat = {k: g.detach().double().numpy().ravel() for k, g in grads.items()}
         return dict(loss=float(loss), logits=logits.detach().double().numpy(), tested=tested.double().numpy(),
@@ -161,7 +160,7 @@ def clearest_salt(name, tries):
 
 
 def spread(n, count):
-    """Where the listed values of a tensor of n lie."""
+    """Returns the indices of the listed values of a tensor with n values."""
     return np.arange(n) if n <= ALL_OF else np.arange(count) * n // count
 
 
@@ -174,7 +173,7 @@ def dots(logits, salt):
 
 
 def worst_of_float32(name, salt, ref):
-    """PyTorch's float32 against its float64, in the test's tolerances."""
+    """Returns the errors of PyTorch's float32 results relative to float64, in units of the test's tolerances."""
     got = Case(name, salt, torch.float32).run()
     largest = np.abs(ref["logits"]).max()
     worst = dict(loss=abs(got["loss"] / ref["loss"] - 1) / TOLERANCE_LOSS,
@@ -191,7 +190,7 @@ def worst_of_float32(name, salt, ref):
 
 
 def real(v, digits=7):
-    """A number as C writes it."""
+    """Returns a number as a C constant."""
     word = f"{v:.{digits}g}"
     return word if set(word) & set(".e") else word + ".0"
 
