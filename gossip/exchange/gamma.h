@@ -101,8 +101,9 @@ double gamma_next(struct gamma *g, const struct gamma_exchange *x);
  * Called before gamma_next(). */
 double gamma_bears(const struct gamma *g, const struct gamma_exchange *x);
 
-/* Records d2 = |b - a|^2 of this exchange. Returns true if D has grown in GAMMA_WINDOWS windows in
- * a row, so that the caller must call gamma_judge(). */
+/* Records d2 = D^2, where D = |b - a| is the distance of the two replicas in this exchange. Returns
+ * true if D has grown in GAMMA_WINDOWS windows in a row, so that the caller must call
+ * gamma_judge(). */
 bool gamma_measured(struct gamma *g, double d2);
 
 /* Tests whether the edge is a runaway. n2: |a|^2 + |b|^2. If D^2 exceeds n2, counts a runaway and

@@ -1,5 +1,5 @@
-/* gossip/exchange/sketch.c -- averages sketches by gossip in windows, and derives the figures of
- * the consensus distance. */
+/* gossip/exchange/sketch.c -- averages sketches (random projections of the models) by gossip, and
+ * computes the consensus distance from the averages. */
 #include "gossip/exchange/sketch.h"
 
 #include "nn/math/rng.h"

@@ -156,9 +156,9 @@ uint64_t members_known(struct members *m, uint32_t place)
 
 /* ---- the whole table ---- */
 
-/* Appends a member's record with some of its endorsements, so that the receiver does not reject the
- * member as unendorsed. A receiver that already knows the record gets only the accusations here.
- * All endorsements follow after the last record. */
+/* Appends a member's record with some of its endorsements, without which the receiver would reject
+ * the member. If the receiver already knows the record, appends only accusations. The other
+ * endorsements are sent after the records of all members. */
 static bool append_member(const struct members *m, uint16_t place, uint64_t to,
                           struct wire_members *out, uint32_t cap)
 {

@@ -125,7 +125,8 @@ static void test_who_leaves_is_gone_and_the_others_go_on(void **state)
         rig_join(&p[i]);
     assert_int_equal(p[2].code, HEARSAY_OVER);
     assert_non_null(strstr(hearsay_verdict(p[2].h), "stop"));
-    assert_int_equal(p[2].rounds, 19); /* 19 rounds: the peer left before its 20th round. */
+    /* The peer did 19 rounds, because it left before its 20th round. */
+    assert_int_equal(p[2].rounds, 19);
     struct hearsay_figures f = {.size = sizeof f};
     assert_int_equal(hearsay_figures(p[2].h, &f), HEARSAY_OK);
     assert_int_equal(f.rounds_done, 19);
@@ -486,7 +487,7 @@ static void test_a_checkpoint_holds_the_callers_bytes(void **state)
     assert_int_equal(p.code, HEARSAY_OVER);
     assert_int_equal(access(file, F_OK), 0);
     hearsay_close(p.h);
-    /* The run in this output directory has finished, so hearsay_open() fails. */
+    /* A new hearsay_open() fails, because the run in this output directory has finished. */
     rig_init(&p, 0, false, text);
     assert_int_equal(hearsay_open(p.h), HEARSAY_USAGE);
     assert_non_null(strstr(hearsay_error(p.h), "finished"));

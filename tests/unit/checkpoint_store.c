@@ -77,7 +77,7 @@ static void test_what_may_lie_there(void **unused)
     assert_int_equal(symlink(checkpoint_store_name(1), path), 0);
     bad_slot_0("found a symbolic link, expected a regular file");
     assert_int_equal(keep(3), -EEXIST);
-    assert_int_equal(unlink(path), 0); /* The symbolic link is still there. */
+    assert_int_equal(unlink(path), 0); /* The symbolic link must still exist. */
     assert_int_equal(symlink(checkpoint_store_name(1), path), 0);
     unlink(path);
     assert_int_equal(mkfifo(path, 0600), 0);
@@ -135,7 +135,8 @@ static void test_the_owner(void **unused)
     (void)unused;
     check_owner(NULL, "a", "0123456789", NULL);
     check_owner("0123456789", "a", "0123456789", NULL);
-    check_owner("0123456789", NULL, "0123456789", NULL); /* The peer was started without --name. */
+    /* This peer was started without --name. */
+    check_owner("0123456789", NULL, "0123456789", NULL);
     check_owner("0123456789", "a", "0123456780",
                 "found a checkpoint of a (key 01234567), expected one of a (key 01234567); start "
                 "each peer with its own directory");

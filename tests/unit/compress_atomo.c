@@ -95,19 +95,21 @@ static void test_unbiased(void **state)
     known = (struct known){.m = 8, .n = 8, .k = 8, .sigma = {4, 3, 2.5, 2, 1.5, 1, 0.7, 0.3}};
     known_make(&known, 11);
     for (size_t i = 0; i < 8; i++) {
-        p[i] = known.sigma[i] / 15.0; /* The singular values sum to 15. */
+        /* The singular values sum to 15, so dividing by 15 gives probabilities. */
+        p[i] = known.sigma[i] / 15.0;
         one[i] = 1.0;
     }
     double z = largest_z(4096, p, one);
     if (!(z < 5.0))
         fail_msg("biased: z %.2f", z);
-    /* The weights p_i undo the factor 1 / p_i of the codec, so the test must fail. */
+    /* Weighted by the probabilities p_i, the means lack the codec's factor 1 / p_i. The test for
+     * bias must detect this. */
     z = largest_z(4096, p, p);
     if (!(z > 5.0))
         fail_msg("the test would pass a codec without 1 / p: z %.2f", z);
 }
 
-/* Means over many messages for one matrix. */
+/* Means over many messages that encode one matrix. */
 struct means
 {
     double rest, count; /* Mean of |v - C(v)|^2 / |v|^2, and mean number of triples per message. */
@@ -271,7 +273,7 @@ static void test_most(void **state)
     bytes[0] = 1;
     for (unsigned count = 1; count <= M + 1; count++) {
         bytes[1] = (uint8_t)count;
-        size_t len = 3 + 4 * count * (M + N); /* The second matrix has an empty message. */
+        size_t len = 3 + 4 * count * (M + N); /* The message of the second matrix is empty. */
         bytes_put_float(bytes + len - 5, 1.0f);
         assert_int_equal(compress_validate(rig.c, bytes, len), count <= M);
         bytes_put_float(bytes + len - 5, 0.0f);

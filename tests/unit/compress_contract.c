@@ -52,7 +52,7 @@ static void end_of_test(void)
     assert_int_equal(found, 0);
 }
 
-/* Compares a reported squared length with the exact one. */
+/* Compares the squared length that a codec reports with the exact one. */
 static bool agrees(double measured, double exact, double x2)
 {
     return fabs(measured - exact) <= 1e-5 * exact + 1e-12 * x2;

@@ -27,7 +27,9 @@ struct honest
     struct compress *c;
     size_t n, len;
     uint8_t *bytes;
-    float *out; /* Output of exactly n floats, so that a sanitizer detects a write beyond them. */
+    /* Buffer of exactly n floats for decoded values, so that a sanitizer detects a write beyond
+     * it. */
+    float *out;
 };
 
 /* Opens a compressor for three tensors: as one unit, as three units (scope=layer), or with the
@@ -188,7 +190,7 @@ static void test_chosen(void **state)
     {
         const char *spec;
         size_t n, len;
-        uint8_t bytes[24]; /* Bytes that are not listed are 0. */
+        uint8_t bytes[24]; /* Bytes of the message that are not listed are 0. */
         bool proper;
     } cases[] = {
         {"none", 1, 1, {0}, true},

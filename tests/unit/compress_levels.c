@@ -12,8 +12,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* A long vector is left out where it would be slow: sanitizers and -O0 make this test ten times as
- * slow, and the long vector shows nothing new there. */
+/* A long vector is left out of slow builds: sanitizers and -O0 make this test ten times as slow,
+ * and the long vector tests nothing that depends on the build. */
 #if defined(HEARSAY_SANITIZED) || !defined(__OPTIMIZE__)
 #define N_MAX 9000
 #else
@@ -224,7 +224,7 @@ static void test_threads(void **state)
         assert_int_equal(pthread_create(&w[i].thread, NULL, work, &w[i]), 0);
     for (size_t i = 0; i < THREADS; i++)
         assert_int_equal(pthread_join(w[i].thread, NULL), 0);
-    work(&w[THREADS]); /* The main thread makes the same hashes alone. */
+    work(&w[THREADS]); /* The main thread alone must compute the same hashes. */
     for (size_t i = 0; i < THREADS; i++)
         for (size_t s = 0; s < n_specs; s++)
             if (w[i].digest[s] != w[THREADS].digest[s])
@@ -234,7 +234,7 @@ static void test_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        /* This test runs first, because it also selects the instruction set. */
+        /* This test runs first, because it also selects the instruction set for the others. */
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_levels),
     };

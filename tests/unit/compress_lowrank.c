@@ -271,7 +271,7 @@ static void test_refusals(void **state)
         assert_int_equal(rig_code(&one, draw, scaled), -ERANGE);
         scaled[draw * 600] = 0x1p64f;
         assert_int_equal(rig_code(&one, draw, scaled), -ERANGE);
-        /* Each value is valid, but a sum of two exceeds the limit. */
+        /* Each value of the two factors is valid, but a sum of two products exceeds the limit. */
         for (size_t i = 0; i < CELLS; i++)
             scaled[i] = i < 90 ? copysignf(0x1.fp63f, v[i]) : 0.0f;
         assert_int_equal(rig_code(&one, draw, scaled), -ERANGE);

@@ -50,7 +50,7 @@ struct known
     float x[CELLS_MAX];
 };
 
-/* Computes u, v and x from m, n, k and sigma. */
+/* Computes the singular vectors u and v and the matrix x from the fields m, n, k and sigma. */
 static inline void known_make(struct known *w, uint64_t seed)
 {
     assert(w->m <= SIDE_MAX && w->n <= SIDE_MAX);

@@ -42,18 +42,18 @@ static inline size_t mutate(struct rng *r, uint8_t *m, size_t len, size_t room)
     size_t at = rng_below(r, len + 1);
     size_t some = 1 + rng_below(r, 8);
     switch (rng_below(r, 9)) {
-    case 0: /* Sets a byte to one with a special meaning. */
+    case 0: /* Sets a byte to a value that some codec treats specially. */
         if (at < len)
             m[at] = mutate_bytes[rng_below(r, sizeof mutate_bytes)];
         break;
-    case 1: /* Sets one of the first 12 bytes, where counts and parameters are. */
+    case 1: /* Sets one of the first 12 bytes of the message, where counts and parameters are. */
         m[rng_below(r, len < 12 ? len : 12)] = (uint8_t)rng_u64(r);
         break;
-    case 2: /* Writes a run of one byte. */
+    case 2: /* Overwrites a part of the message with a run of one byte. */
         for (size_t i = at; i < len && i < at + some; i++)
             m[i] = mutate_bytes[at % sizeof mutate_bytes];
         break;
-    case 3: /* Removes some bytes. */
+    case 3: /* Removes some bytes from the message. */
         some = some < len - at ? some : len - at;
         memmove(m + at, m + at + some, len - at - some);
         len -= some;
@@ -65,7 +65,7 @@ static inline size_t mutate(struct rng *r, uint8_t *m, size_t len, size_t room)
             m[at + i] = (uint8_t)rng_u64(r);
         len += some;
         break;
-    case 5: /* Flips one bit. */
+    case 5: /* Flips one bit of the message. */
         if (at < len)
             m[at] ^= (uint8_t)(1u << rng_below(r, 8));
         break;

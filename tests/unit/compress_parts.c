@@ -79,7 +79,7 @@ static void same(const char *spec, bool layers)
     assert_int_equal(open(&a, spec, segments, SEGMENTS), 0);
     assert_int_equal(open(&b, spec, segments, SEGMENTS), 0);
     assert_true(compress_bound(a) <= sizeof whole);
-    /* Several messages, because some codecs remember the last one. */
+    /* Encodes several messages, because some codecs remember the last one. */
     for (uint64_t draw = 0; draw < MESSAGES; draw++) {
         vector_fill(x, N, VECTOR_GAUSS, draw);
         struct compress_input in = {.draw = draw, .round = 5, .x = x, .x_hat = x_hat};

@@ -65,14 +65,15 @@ static const struct pin
     {"qsgd:4:512:l2,round=sr,scale=inv1w", GAUSS, 0.329, 0.005},
     {"qsgd:8:512:l2,round=sr", GAUSS, 0.995, 0.002},
     {"qsgd:2,round=sr", GAUSS, 0.388, 0.005},
-    {"qsgd:2", GAUSS, 0.4395, 0.005}, /* The figure was measured with 2^24 values. */
+    {"qsgd:2", GAUSS, 0.4395, 0.005}, /* The contraction was measured with 2^24 values. */
     /* Counter-example: this codec is unbiased, but no contraction. Its error is larger than that of
      * sending nothing. */
     {"qsgd:4:512:l2,round=sr,scale=raw", GAUSS, -0.58, 0.02},
     {"int8", GAUSS, 0.99996, 0.00002},
     {"int8:4096", GAUSS, 0.9999, 0.00005},
     {"dyn8", GAUSS, 0.999, 0.0008},
-    {"qnt", GAUSS, 0.99926, 0.0001}, /* Computed from the quantiles of the normal distribution. */
+    /* The contraction is computed from the quantiles of the normal distribution. */
+    {"qnt", GAUSS, 0.99926, 0.0001},
     {"qnt:16", GAUSS, 0.97778, 0.001},
     {"bf16", GAUSS, 1.0, 0x1p-16},
     {"nat", GAUSS, 0.923, 0.005},
@@ -80,7 +81,7 @@ static const struct pin
     {"onebit", GAUSS, 0.636, 0.005},
     {"tern,round=sr", GAUSS, 0.49, 0.005},
     {"tern,round=sr,scale=raw", GAUSS, -0.009, 0.005},
-    /* For Gaussian data, the contraction equals that of qsgd:2. */
+    /* For Gaussian data, the contraction of tern:512,clip=0 equals that of qsgd:2. */
     {"tern:512,clip=0", GAUSS, 0.4395, 0.005},
     {"tern:512,clip=0,round=sr", GAUSS, 0.388, 0.005},
     {"3lc", GAUSS, 0.089, 0.02},
@@ -88,7 +89,7 @@ static const struct pin
     {"wangni:0.1", GAUSS, 0.157, 0.005},
     {"wangni:0.1,scale=raw", GAUSS, -4.4, 0.1},
     {"randk:0.1,scale=unbiased", GAUSS, -8.0, 0.1},
-    /* For Gaussian data, the contraction equals that of topk:0.1. */
+    /* For Gaussian data, the contraction of aji:0.1 equals that of topk:0.1. */
     {"aji:0.1", GAUSS, 0.4393, 0.005},
     {"lowrank:1", GAUSS, 0.0078, 0.0005},
     {"lowrank:4", GAUSS, 0.031, 0.001},

@@ -22,7 +22,7 @@ enum {
     N_MAX = 20000,
     N_COST = 1000000,
     ROOM = 1 << 16,
-    HEAD_MAX = 11 /* Largest head: two varints and a byte. */
+    HEAD_MAX = 11 /* Largest size of the head of encoded positions: two varints and a byte. */
 };
 
 static const enum positions_how hows[] = {POSITIONS_AUTO, POSITIONS_RICE, POSITIONS_EF,
@@ -196,8 +196,8 @@ static bool check_foreign(enum positions_how how, size_t most, size_t n, const u
     return true;
 }
 
-/* Encodes and decodes set[0..k) with each code, and checks that decoding fails if the limit of
- * positions or of their values is lower. */
+/* Encodes and decodes set[0..k) with each code. Checks that decoding fails if the limit of the
+ * number of positions, or of their values, is lower. */
 static void check_set(size_t k, size_t n)
 {
     static const size_t steps[] = {CODEC_CHUNK, 1, 3, 513};
@@ -375,7 +375,8 @@ static void test_bounds(void **state)
             assert_memory_equal(back, set, k * sizeof *set);
         }
         assert_true(length[0] <= length[1] && length[0] <= length[2] && length[0] <= length[3]);
-        uint64_t bits; /* Length of the stream alone. positions_bound() also counts the head. */
+        /* Length of the stream without its head, which positions_bound() also counts. */
+        uint64_t bits;
         rice_best(set, k, n, &bits);
         assert_true((bits + 7) / 8 <= rice_bound(most, n));
     }
@@ -424,7 +425,7 @@ static void test_edits(void **state)
         }
 }
 
-/* Decodes random streams, each behind a head that may be valid. */
+/* Decodes random streams, each after a head that may be valid. */
 static void test_noise(void **state)
 {
     (void)state;
@@ -470,11 +471,12 @@ static void test_rules(void **state)
     memcpy(set, some, sizeof some);
     size_t len = positions_put(POSITIONS_BITMAP, set, K, N, bytes);
     assert_int_equal(len, 3 + 13);
-    bytes[3] |= 1; /* Adds position 0 as the sixth position. */
+    bytes[3] |= 1; /* Sets the bit of position 0, so that the bitmap has six positions, not five. */
     refused(POSITIONS_BITMAP, N, len, "a bit too many");
-    bytes[3] &= 0xf6; /* Removes positions 0 and 3: four are left. */
+    /* Clears the bits of positions 0 and 3, so that the bitmap has four positions. */
+    bytes[3] &= 0xf6;
     refused(POSITIONS_BITMAP, N, len, "a bit too few");
-    bytes[3 + 12] |= 0x10; /* Sets a padding bit, that of position 100. */
+    bytes[3 + 12] |= 0x10; /* Sets the bit of position 100, which is padding. */
     refused(POSITIONS_BITMAP, N, len, "a bit in the padding");
 
     len = positions_put(POSITIONS_EF, set, K, N, bytes);

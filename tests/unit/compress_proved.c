@@ -154,14 +154,15 @@ static double each_int8(const struct outcome *o, size_t i)
     return fmin(size_of(o, i), o->max / 254.0);
 }
 
-/* The relative error is at most 2^-11. Values below 2^-28 of the largest one have an absolute error
- * of at most 2^-38 of it. */
+/* Bound of the error of fp16: 2^-11 of the value, but at least 2^-38 of the block's largest
+ * value. */
 static double each_fp16(const struct outcome *o, size_t i)
 {
     return fmax(0x1p-11 * size_of(o, i), 0x1p-38 * o->max);
 }
 
-/* The relative error depends on how many decades the value is below the largest one. */
+/* Bound of the error of dyn8, relative to the value. The bound depends on how many decades the
+ * value is below the block's largest value. */
 static double each_dyn8(const struct outcome *o, size_t i)
 {
     double a = size_of(o, i) / o->max;

@@ -51,15 +51,16 @@ static void test_bf16_rounding(void **state)
 {
     (void)state;
     static const struct becomes pairs[] = {
-        {1.0f + 0x1p-8f, 1.0f}, /* Ties are rounded to even. */
+        /* The value is halfway between two bf16 values, and is rounded to the even one. */
+        {1.0f + 0x1p-8f, 1.0f},
         {1.0f + 0x1.8p-7f, 1.0f + 0x1p-6f},
         {-1.0f - 0x1.02p-8f, -1.0f - 0x1p-7f},
         {1.0f + 0x1.fep-9f, 1.0f},
-        {0x1.ffp0f, 2.0f}, /* Rounding up the mantissa carries into the exponent. */
+        {0x1.ffp0f, 2.0f}, /* The rounded mantissa overflows, so the exponent increases by 1. */
         {-0x1.fep63f, -0x1.fep63f},
         {0x1.fefffep63f, 0x1.fep63f},
         {0x1p-126f, 0x1p-126f},
-        {0x1p-133f, 0x1p-133f}, /* Subnormals are multiples of 2^-133. */
+        {0x1p-133f, 0x1p-133f}, /* Subnormal bf16 values are multiples of 2^-133. */
         {0x1.8p-133f, 0x1p-132f},
         {0x1p-134f, 0.0f},
         {-0x1p-134f, 0.0f},
@@ -169,7 +170,7 @@ static void test_dyn8_entries(void **state)
     (void)state;
     static const int64_t arg[CODEC_ARGS_MAX] = {0};
     const struct codec_values *f = find("dyn8")->values;
-    uint8_t message[4 + 256] = {0, 0, 0x40, 0x40}; /* The scale of this message, a float, is 3. */
+    uint8_t message[4 + 256] = {0, 0, 0x40, 0x40}; /* The scale of this message is the float 3. */
     float out[256];
     for (unsigned i = 0; i < 256; i++)
         message[4 + i] = (uint8_t)i;
@@ -194,7 +195,7 @@ static void test_dyn8_nearest(void **state)
     v[0] = -7.5f;
     for (size_t i = 1; i < N; i++)
         v[i] = (float)(7.5 * pow(10.0, -7.5 * rng_unit(&rng)) * (i % 2 == 0 ? 1 : -1));
-    for (size_t z = 1; z < 7; z++) /* Values at the limits between two decades. */
+    for (size_t z = 1; z < 7; z++) /* Values of dyn8 at the limits between two decades. */
         v[z] = (float)(7.5 * 0.1028 * pow(10.0, 1 - (double)z));
     assert_int_equal(rig_code(&r, 1, v), 0);
     assert_true(r.out[0] == v[0]);

@@ -193,7 +193,8 @@ static void test_rules(void **state)
         {"none;conv=sign:0;fc?.w*=topk:0.05/ef",
          {{"13579", "none"}, {"02", "sign:0"}, {"468", "topk:0.05/ef"}}},
         {"fp16;*1*=sign", {{"236789", "fp16"}, {"0145", "sign"}}},
-        {"fp16;*=sign", {{"0123456789", "sign"}}}, /* `*` leaves no tensor for the default rule. */
+        /* The rule `*` matches every tensor, so none is left for the default rule. */
+        {"fp16;*=sign", {{"0123456789", "sign"}}},
         {"fp16;fc2.weight=sign;conv*=none", {{"45789", "fp16"}, {"6", "sign"}, {"0123", "none"}}},
         {"fp16;fc=sign;<1=none", {{"0123456789", "fp16"}}},
         {"fp16;<6=none;<7=sign", {{"023456789", "fp16"}, {"1", "sign"}}},
@@ -213,7 +214,8 @@ static void test_layer_scope(void **state)
     static struct tested list[SPECS_MAX];
     size_t n_specs = specs_all(list);
     vector_fill(v, D, VECTOR_LAPLACE, 2);
-    memset(v + lenet[2].offset, 0, 2400 * sizeof *v); /* One tensor has only zeros. */
+    /* One of the tensors consists of zeros only. */
+    memset(v + lenet[2].offset, 0, 2400 * sizeof *v);
     for (size_t i = 0; i < n_specs; i++) {
         static const char *const names[] = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
         char spec[SPEC_LONG];
@@ -259,8 +261,8 @@ static void test_block_scope(void **state)
     }
 }
 
-/* A unit may consist of tensors that are not adjacent. It changes only these tensors, whatever
- * x_hat is. */
+/* A unit may consist of tensors that are not adjacent. Its message changes only these tensors,
+ * whatever x_hat is. */
 static void test_pieces(void **state)
 {
     (void)state;
@@ -274,7 +276,8 @@ static void test_pieces(void **state)
         rig_open_model(&r, spec, lenet, N_LAYERS);
         vector_fill(v, D, VECTOR_LAPLACE, 5);
         memcpy(r.out, v, sizeof v);
-        for (size_t j = 1; j < N_LAYERS; j += 2) /* For the biases, x equals x_hat. */
+        /* For the biases, x equals x_hat, so their difference is 0. */
+        for (size_t j = 1; j < N_LAYERS; j += 2)
             memcpy(x + lenet[j].offset, v + lenet[j].offset, lenet[j].n * sizeof *x);
         struct compress_input in = {.draw = 3, .x = x, .x_hat = v};
         assert_int_equal(compress_encode(r.c, &in, r.bytes, &r.len, &r.stat), 0);

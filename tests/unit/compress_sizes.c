@@ -23,7 +23,8 @@ static void test_exact_sizes(void **state)
         size_t len;
     } sizes[] = {
         {"none", 4000000 + 1},
-        {"fp16", 2000000 + 977 + 1}, /* 977 bytes are exponents, one per block of 1024 values. */
+        /* 977 bytes of the message are exponents, one per block of 1024 values. */
+        {"fp16", 2000000 + 977 + 1},
         {"sign:0", 125004 + 1},
         {"sign", 125000 + 4 * 1954 + 1},
         {"qsgd:4", 507816 + 1},
@@ -139,7 +140,7 @@ static void fill_odd(struct rng *r, size_t n)
         v[at] = (float)rng_normal(r);
     }
     for (size_t i = 0; how >= 3 && i < n; i++)
-        if (rng_below(r, 8) < how) /* Gives long runs of one code. */
+        if (rng_below(r, 8) < how) /* Makes long runs of one code. */
             v[i] = how == 3 ? 1.0f : v[i] * 0x1p40f;
 }
 

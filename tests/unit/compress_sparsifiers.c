@@ -227,7 +227,8 @@ static void test_aji(void **state)
     for_all(check_aji);
 
     chosen_open(&c, "aji", N_MAX);
-    for (uint64_t seed = 0; seed < 3; seed++) { /* The selected share is near the requested 1 %. */
+    /* The share of selected positions is near the requested 1 %. */
+    for (uint64_t seed = 0; seed < 3; seed++) {
         vector_fill(v, N_MAX, seed == 0 ? VECTOR_GAUSS : VECTOR_LAPLACE, seed);
         assert_int_equal(chosen_select(&c, v, N_MAX, 1, 0), 0);
         double part = (double)c.pick.k / N_MAX;

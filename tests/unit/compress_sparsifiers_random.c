@@ -36,7 +36,8 @@ static bool unbiased(const struct moments *m, const double var[D])
     size_t free = 0;
     for (size_t i = 0; i < D; i++) {
         double off = fabs(m->sum[i] / DRAWS - (double)v[i]);
-        if (var[i] == 0.0) { /* An element without variance is not random, so it must be exact. */
+        /* An element whose variance is 0 is not random, so it must be exact. */
+        if (var[i] == 0.0) {
             if (!(off <= 1e-6 * fabs((double)v[i])))
                 return false;
             continue;
@@ -73,7 +74,7 @@ static void test_randk_unbiased(void **state)
         if (!(fabs(measured - omega) <= 0.05 * omega))
             fail_msg("%s: omega %g, not %g", known[j].spec, measured, omega);
         draw_many(known[j].biased, &m);
-        assert_false(unbiased(&m, var)); /* The biased variant must fail the test. */
+        assert_false(unbiased(&m, var)); /* A biased variant of the codec must fail the test. */
     }
 }
 
@@ -88,7 +89,8 @@ static void test_randk_strata(void **state)
     double hits = 0.0;
     for (size_t i = 0; i < N; i++)
         v[i] = 1.0f;
-    rig_open(&r, "randk:0.1,scale=unbiased", N); /* 7 strata of 8 or 9 positions each. */
+    /* The 61 positions form 7 strata of 8 or 9 positions each. */
+    rig_open(&r, "randk:0.1,scale=unbiased", N);
     for (uint64_t draw = 0; draw < DRAWS; draw++) {
         assert_int_equal(rig_code(&r, draw, v), 0);
         for (size_t i = 0; i < N; i++) {

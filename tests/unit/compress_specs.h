@@ -15,11 +15,11 @@
 enum { SPECS_MAX = 160, SPEC_LONG = COMPRESS_SPEC_MAX + 32 };
 
 enum spec_trait {
-    SPEC_RANDOM = 1, /* A message depends on the random draw. */
-    /* The codec has an absolute constant, as in its paper, so C(2^k x) is not 2^k C(x). */
+    SPEC_RANDOM = 1, /* Trait: the message depends on the random draw. */
+    /* Trait: the codec has an absolute constant, as in its paper, so C(2^k x) is not 2^k C(x). */
     SPEC_UNSCALED = 2,
-    SPEC_MUTE = 4, /* The codec may send nothing for a vector that is not zero. */
-    SPEC_LOOSE = 8 /* The codec contracts on average, but not in each draw. */
+    SPEC_MUTE = 4, /* Trait: the codec may send nothing for a vector that is not zero. */
+    SPEC_LOOSE = 8 /* Trait: the codec contracts on average, but not in each draw. */
 };
 
 /* One compressor under test. */

@@ -54,7 +54,8 @@ static void test_pinned_contraction(void **state)
         /* For Laplace data, the threshold 1 gives the best contraction: 2/e = .7358. */
         {"thr2:1", .7924, .7358, .360, .005},
         {"dorefa", .9984, .9947, .817, .002},
-        {"dorefa:1", .6366, .500, .085, .005}, /* dorefa:1 equals the sign codec. */
+        /* dorefa:1 gives the same values as the codec sign. */
+        {"dorefa:1", .6366, .500, .085, .005},
         {"dorefa:6,round=sr", .9968, .9894, .784, .002},
         {"tern", .6316, .656, .552, .005},
         {"tern,round=sr", .492, .493, .381, .005},
@@ -260,7 +261,7 @@ static double worst_z(const char *spec, unsigned steps, bool centred, bool swap)
         double a = ((double)v[i] + offset) / step;
         double f = a - floor(a);
         if (f < 1e-4 || f > 1.0 - 1e-4)
-            continue; /* The largest value is sent exactly. */
+            continue; /* The largest value must be sent exactly. */
         double sd = step * sqrt(f * (1.0 - f) / DRAWS);
         worst = fmax(worst, fabs(sum[i] / DRAWS - (double)v[i]) / sd);
     }
@@ -384,7 +385,8 @@ static void test_out_of_range(void **state)
     struct bench_rig r;
     rig_open(&r, "3lc:1.75", 6000);
     vector_fill(v, 6000, VECTOR_GAUSS, 1);
-    v[7] = 0x1.2p63f; /* 1.75 times this value is 0.984 * 2^64, just under the limit 2^64. */
+    /* With the option 1.75, this value is sent as 0.984 * 2^64, just under the limit 2^64. */
+    v[7] = 0x1.2p63f;
     assert_int_equal(rig_code(&r, 1, v), 0);
     v[7] = 0x1.3p63f;
     assert_int_equal(rig_code(&r, 1, v), -ERANGE);

@@ -365,7 +365,9 @@ static void test_chosen(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct bench_rig r;
         rig_open(&r, cases[i].spec, cases[i].n);
-        uint8_t *exact = malloc(cases[i].len); /* A sanitizer detects reads beyond this block. */
+        /* The block has exactly the size of the message, so that a sanitizer detects reads beyond
+         * it. */
+        uint8_t *exact = malloc(cases[i].len);
         assert_non_null(exact);
         memcpy(exact, cases[i].bytes, cases[i].len);
         bool proper = compress_validate(r.c, exact, cases[i].len);

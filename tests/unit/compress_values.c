@@ -105,7 +105,7 @@ static void test_level_overflow(void **state)
         }
     }
     assert_true(short_of < 1000);
-    /* The naive formula fails with these data, so the test can detect it. */
+    /* The naive formula gives wrong levels for these data, so the test would detect it. */
     assert_true(naive > 1000000);
 }
 

@@ -23,7 +23,8 @@ enum vector_kind {
     VECTOR_HUGE_TINY,
     VECTOR_DENORMAL,
     VECTOR_TIES,
-    VECTOR_SPARSE, /* Mostly zeros, like gradients of weights with dead inputs. */
+    /* Test vector that consists mostly of zeros, like gradients of weights with dead inputs. */
+    VECTOR_SPARSE,
     VECTOR_KINDS
 };
 
@@ -69,7 +70,9 @@ static inline void vector_fill(float *v, size_t n, enum vector_kind kind, uint64
 
 enum {
 #ifdef HEARSAY_SANITIZED
-    RIG_GUARD = 0, /* No guard bytes: a sanitizer detects each access beyond a block. */
+    /* Builds with sanitizers need no guard bytes: a sanitizer detects each access beyond a
+     * block. */
+    RIG_GUARD = 0,
 #else
     RIG_GUARD = 64,
 #endif

@@ -18,7 +18,7 @@ static const struct segment segments[] = {
 
 struct bench
 {
-    struct mixing mixing; /* The part of the mixing state that the server reads. */
+    struct mixing mixing; /* The part of struct mixing that the server reads. */
     struct centre centre;
     uint8_t id[N][WIRE_ID_BYTES];
     float told[N][DIM]; /* Model of each worker, after all answers that it has received. */
@@ -146,7 +146,7 @@ static void test_a_death_in_a_round(void **state)
     push(&b, 1, 1, 5);
     assert_int_equal(look(&b), 3);
     assert_true(b.told[0][0] == 4);
-    /* Worker 2 returns and repeats its old push, which is too late to count. */
+    /* Worker 2 returns and repeats its old push. The push is too late to count. */
     (void)centre_count(&b.centre, b.id[2]);
     centre_here(&b.centre, worker(&b, 2), 1, 0);
     assert_int_equal(push(&b, 2, 1, 300), CENTRE_TAKEN);
@@ -216,10 +216,10 @@ static void test_pushes_count_once(void **state)
     for (size_t n = 0; n < sizeof rubbish; n++)
         assert_int_equal(centre_push(&b.centre, worker(&b, 0), 1, rubbish, n), CENTRE_BAD);
     assert_int_equal(push(&b, 0, 1, 3), CENTRE_TAKEN);
-    /* A worker must not push again before it has the answer to its last push. */
+    /* A worker must not push again before it has received the answer to its last push. */
     assert_int_equal(push(&b, 0, 2, 3), CENTRE_BAD);
     assert_int_equal(look(&b), 1);
-    /* Worker 0 reports again: it has not received the answer. */
+    /* Worker 0 reports that it has not received the last answer. */
     centre_here(&b.centre, worker(&b, 0), 1, 0);
     assert_int_equal(push(&b, 0, 1, 3), CENTRE_TAKEN);
     b.n_whole = 0;
@@ -260,7 +260,8 @@ static void test_copies(void **state)
     }
     close_bench(&b);
 
-    open_bench(&b, "topk:0.25", false, false, 0); /* Asynchronous workers share no copy. */
+    /* With mode async, workers share no copy of their model at the server. */
+    open_bench(&b, "topk:0.25", false, false, 0);
     all_here(&b);
     b.varied = true;
     for (uint64_t c = 1; c < ROUNDS - 1; c++)
@@ -269,7 +270,7 @@ static void test_copies(void **state)
             assert_int_equal(look(&b), 1u << i);
             assert_memory_equal(worker(&b, i)->copy->v, b.told[i], sizeof b.told[i]);
         }
-    /* All workers began with the initial model, so no worker needs a complete model. */
+    /* All workers began with the initial model, so the server sends no complete model. */
     assert_int_equal(b.n_whole, 0);
     close_bench(&b);
 }

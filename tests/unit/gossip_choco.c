@@ -24,7 +24,8 @@ static void test_replicas(void **state)
         assert_int_equal(p->e[1].a->refs, 3);
         assert_ptr_equal(p->e[1].cur.payload, p->e[3].cur.payload);
         assert_int_equal(p->e[1].cur.payload->refs, 3);
-        /* Packets in use: the current delta, and from the second round on also the previous one. */
+        /* Packets in use: this round's delta and, from the second round on, also the previous
+         * round's delta. */
         assert_int_equal(p->c.packets.live, t == 0 ? 1 : 2);
         check_replicas(&w);
     }
@@ -182,7 +183,7 @@ static void test_reset_overtakes_job(void **state)
     assert_int_equal(p->e[1].n_exchanges, done);
     assert_int_equal(p->e[1].round, 0);
     assert_null(p->e[1].cur.payload);
-    /* Edge 2 was not reset, so the exchange of the job counts there. */
+    /* Edge 2 was not reset, so its exchange in this job counts. */
     assert_int_equal(p->e[2].n_exchanges, done + 1);
     assert_non_null(p->e[2].cur.payload);
     beats(&w, 5);
@@ -267,7 +268,8 @@ static void test_rungs(void **state)
         delta = g->delta;
         value = g->value;
     }
-    w.peer[1].codec = DELTA_FINAL; /* If one end changes its codec, gamma restarts. */
+    /* If one end of an edge changes its codec, gamma restarts at both ends. */
+    w.peer[1].codec = DELTA_FINAL;
     beats(&w, 2);
     check_replicas(&w);
     w.peer[0].codec = DELTA_FINAL;
@@ -325,7 +327,7 @@ static void hash_run(bool tamper)
                 if (i != j && t > 0) {
                     const struct edge *e = edge_to(&w, i, j);
                     assert_int_equal(e->cur.head.hash != 0, e->cur.head.round == MIXING_HASH_EVERY);
-                    /* The hashes have been sent, but not compared. */
+                    /* The hashes of the replicas have been sent, but not compared. */
                     assert_int_equal(e->n_mismatches, 0);
                 }
         beat(&w);
@@ -462,7 +464,7 @@ static void test_packets(void **state)
     packet_release(p);
     assert_int_equal(pool.live, 1);
     struct packet *again = packet_get(&pool);
-    assert_ptr_equal(again, p); /* The released packet is reused. */
+    assert_ptr_equal(again, p); /* A packet that was released is used again. */
     assert_int_equal(again->len, 0);
     packet_release(NULL);
     packet_release(again);

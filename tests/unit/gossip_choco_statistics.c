@@ -157,7 +157,7 @@ static void test_valid(void **state)
         assert_non_null(spoilt);
         for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
             memcpy(spoilt, good, n);
-            /* Replaces the last statistic, which is a variance. */
+            /* Replaces the last statistic of the message, which is a variance. */
             memcpy(spoilt + 1 + 4 * (STATS - 1), &bad[i], 4);
             assert_false(mixing_valid(c, DELTA_RUN, spoilt, n));
         }

@@ -85,7 +85,7 @@ struct world
     float step;
     /* Makes the local steps of a peer. NULL: local steps are noise of size `step`. */
     void (*local)(struct world *w, uint32_t i, float *x);
-    /* Called after each encoding. NULL: not called. */
+    /* Function that is called after each encoding. NULL: none. */
     void (*encoded)(struct world *w, uint32_t i);
     struct rng rng;
     double sum[DIM]; /* Sum of all models x, as local steps alone would change it. */
@@ -332,7 +332,8 @@ static inline void check_replicas(struct world *w)
             const struct edge *x = edge_to(w, i, j), *y = edge_to(w, j, i);
             if (i == j || x->round != y->round || x->reset || y->reset || w->peer[i].works
                 || w->peer[j].works)
-                /* One end is a round ahead, or its job runs, so the replicas may differ. */
+                /* One end of the edge is a round ahead, or its job runs, so the replicas of the two
+                 * ends may differ. */
                 continue;
             assert_memory_equal(x->a->v, y->b, DIM * sizeof(float));
             assert_memory_equal(&x->gamma.value, &y->gamma.value, sizeof x->gamma.value);
@@ -448,7 +449,7 @@ static inline void random_events(struct world *w, bool resets)
         else
             hold(w, i, j, rng_below(&w->rng, 4) == 0);
         check_replicas(w);
-        /* The mean is not checked, because some exchanges are half done. */
+        /* The mean is not checked, because some exchanges are done at one end only. */
         check_statistics(w, (double)INFINITY);
     }
     memset(w->held, 0, sizeof w->held);

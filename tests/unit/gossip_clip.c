@@ -158,7 +158,7 @@ static void clipped_pass_is_the_twins(void **state)
         fill_pass(&p, &rng, n);
         if (n > 0 && trial % 3 == 0)
             p.term[rng_below(&rng, n)].limit2 = 3 * DIM;
-        /* The random limit is below, among or above the distances of the terms. */
+        /* The random limit of the distance is below, among or above the distances of the terms. */
         bool limited = tolerate > 0 && trial % 2 == 0;
         double most2 = limited ? DIM * exp(3 * rng_normal(&rng)) : (double)INFINITY;
         plain_pass(&p, n, tolerate, most2);
@@ -208,7 +208,8 @@ static void limit_is_by_what_was_seen(void **state)
                  apart2 = OUTLIER_FILTER_APART * OUTLIER_FILTER_APART;
     const double ways2 = OUTLIER_FILTER_WAYS * OUTLIER_FILTER_WAYS;
     (void)state;
-    assert_true(limit2(&t, 0, 0, 0) == 0); /* No distance is known yet, so there is no limit. */
+    /* No distance is known on this edge yet, so exchanges have no limit. */
+    assert_true(limit2(&t, 0, 0, 0) == 0);
     assert_true(limit2(&t, 4, 1, 0) == 4 * times2);
     /* The distances on other edges have no influence before outlier_filter_warn() is called. */
     assert_true(limit2(&t, 4, 1, 1e-3) == 4 * times2);

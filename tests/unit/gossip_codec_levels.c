@@ -42,7 +42,7 @@ static void test_table(void **state)
         /* A drift under half of the target moves one level sparser, at the second estimate in a
          * row. */
         {{0.499, 0.499, 0.7, 0.1, 0.6, 0.1, 0.1, 0.7}, {3, 2, 2, 2, 2, 2, 1, 1}},
-        /* The next step to a sparser level needs two new estimates. */
+        /* Two further low estimates are needed before the next step to a sparser level. */
         {{0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.7, 0.7}, {3, 2, 2, 1, 1, 0, 0, 0}},
         /* A low drift estimate before a change to a denser level does not count after the
          * change. */
@@ -193,7 +193,8 @@ static void test_trials(void **state)
         assert_int_equal(l.rung, 4);
         for (uint32_t k = 0; k < 20; k++, t++)
             look(&l, 1, 1.5, 10 * t + 10, 10 * t + 13);
-        assert_int_equal(l.rung, 4); /* The trial goes on: the level's price is not measured yet. */
+        /* The trial continues, because the level's price is not measured yet. */
+        assert_int_equal(l.rung, 4);
         for (uint32_t k = 0; k < CODEC_LEVELS_TRIAL; k++)
             codec_levels_set_prices(&l, dear, 0);
         for (uint32_t k = 0; k < 2; k++, t++)

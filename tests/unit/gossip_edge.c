@@ -33,7 +33,8 @@ static void test_story(void **state)
     assert_true(edge_ready(a));
     assert_int_equal(a->round, 0);
     job_start(&w, 0);
-    assert_int_equal(a->round, 0); /* The job commits the exchange of round 0 only when it ends. */
+    /* The job commits the exchange of round 0 at its end, not before. */
+    assert_int_equal(a->round, 0);
     job_finish(&w, 0);
     assert_int_equal(a->round, 1);
     assert_int_equal(a->n_exchanges, 1);
@@ -42,7 +43,7 @@ static void test_story(void **state)
     deliver(&w, 0);
     assert_int_equal(b->round, 0);
     assert_true(b->got[0].full && b->got[1].full);
-    edge_pause(b, false); /* End b pauses the edge, as if nothing had arrived for a while. */
+    edge_pause(b, false); /* End b pauses the edge, as after a silence of the other end. */
     assert_int_equal(b->state, EDGE_PAUSED);
     /* A complete exchange may still be committed while the edge is paused. */
     assert_true(edge_ready(b));
@@ -139,7 +140,7 @@ static void test_cut_everywhere(void **state)
 enum trouble {
     CUTS = 1,     /* Sessions break. */
     RESTARTS = 2, /* An end restarts and loses all state. */
-    REASKS = 4    /* Ends send EDGE again, or close and reopen the edge, in a session. */
+    REASKS = 4    /* Both ends send EDGE again in a session, or close and reopen the edge. */
 };
 
 static void random_event(struct world *w, int trouble)
@@ -180,7 +181,7 @@ static void random_runs(int trouble, uint64_t n_seeds)
         for (int i = 0; i < 1500; i++)
             random_event(&w, trouble);
         uint64_t before = w.end[0].e.n_resets + w.end[1].e.n_resets;
-        /* The first pass may still reset the edge; the second must not. */
+        /* The first of two runs without faults may still reset the edge. The second must not. */
         for (int i = 0; i < 2; i++) {
             run_fair(&w, 2);
             uint64_t after = w.end[0].e.n_resets + w.end[1].e.n_resets;
@@ -281,7 +282,7 @@ static void test_verdicts(void **state)
     assert_int_equal(edge_check(&e, &d), EDGE_ACCEPT);
     d.epoch = 76;
     assert_int_equal(edge_check(&e, &d), EDGE_STALE);
-    d.round = 9; /* If the epoch is wrong, other errors of the delta do not matter. */
+    d.round = 9; /* If the epoch of a delta is wrong, its other errors do not matter. */
     d.degree = 0;
     assert_int_equal(edge_check(&e, &d), EDGE_STALE);
     d = good, d.codec = DELTA_CODECS;
@@ -382,7 +383,7 @@ static void test_epochs(void **state)
             assert_false(edge_agree(&e[k], boot[k]));
             assert_false(edge_hear(&e[k], &m[1 - k]));
             assert_true(edge_agree(&e[k], boot[k]));
-            /* Each pair of EDGE messages leads to only one agreement. */
+            /* Each pair of EDGE messages is evaluated only once. */
             assert_false(edge_agree(&e[k], boot[k]));
         }
         assert_true(e[0].epoch != 0 && e[0].epoch == e[1].epoch);

@@ -53,8 +53,9 @@ struct job
 {
     bool runs, commit, encode;
     uint64_t epoch, round;
-    const uint8_t *theirs; /* Payload that the job took from the edge. */
-    uint8_t copy[PAYLOAD]; /* Copy of *theirs, to detect a change. */
+    const uint8_t *theirs; /* Payload of the other end's delta that the job took from the edge. */
+    /* Copy of that payload, to detect a change: *theirs must stay equal to it. */
+    uint8_t copy[PAYLOAD];
     size_t n;
     uint64_t other;
     struct packet *ours;
@@ -81,7 +82,7 @@ struct world
     struct queue queue[2];
     bool up;
     struct rng rng;
-    uint64_t n_edges_sent, limit; /* limit: no delta is made for this round or a later one. */
+    uint64_t n_edges_sent, limit; /* limit: no delta is made for this round and all later ones. */
     uint64_t seed;
 };
 
@@ -106,7 +107,7 @@ static inline void end_ask(struct world *w, int k, bool anew)
     put(w, k, &m);
 }
 
-/* Like edges_update(): sends the deltas of an edge that are marked to be sent (again). */
+/* Sends the deltas of an edge that are marked to be sent, as edges_update() in the node does. */
 static inline void end_send(struct world *w, int k)
 {
     struct end *d = &w->end[k];
@@ -329,13 +330,13 @@ static inline void link_up(struct world *w)
     }
 }
 
-/* Kills an end, as by SIGKILL, and starts it again without any memory. */
+/* Kills an end of the edge without warning, and starts it again without any memory. */
 static inline void restart(struct world *w, int k)
 {
     struct end *d = &w->end[k];
     cut(w);
     notice_loss(w, k);
-    job_finish(w, k); /* Finishes the job, so that nothing leaks. */
+    job_finish(w, k); /* Finishes the job of the killed end, so that no memory leaks. */
     if (d->present)
         edge_close(&d->e);
     d->boot++;

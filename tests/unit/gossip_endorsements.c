@@ -51,7 +51,8 @@ static void test_a_record_is_nobody(void **state)
     struct accusation a = accusation(1, 3, 1);
     assert_int_equal(members_accused(m, &a, 0), MEMBERS_OLD);
     assert_int_equal(vouched(m, 3, 3), MEMBERS_FORGED);
-    assert_int_equal(vouched(m, 4, 3), MEMBERS_OLD); /* The endorsing member 4 is unknown. */
+    /* Member 4, which made this endorsement, is not in the table. */
+    assert_int_equal(vouched(m, 4, 3), MEMBERS_OLD);
     assert_int_equal(vouched(m, 1, 4), MEMBERS_OLD);
     struct vouch v = vouch(1, 3);
     v.signature[0] ^= 1;
@@ -181,7 +182,7 @@ static void test_own_vouches(void **state)
     (void)vouched(m, 1, NEWCOMER + 1);
     (void)vouched(m, 2, NEWCOMER + 1);
     meet(m, NEWCOMER + 1, 0);
-    /* Two endorsements are enough, so this peer adds none. */
+    /* Two endorsements of a member are enough, so this peer adds none. */
     assert_int_equal(n_vouches_told(m), 2);
     for (uint32_t i = 0; i < ENDORSEMENTS_AT_ADDRESS + 3; i++) {
         struct record r = unsigned_record(GHOST + i, 1);

@@ -87,7 +87,8 @@ static void test_then(void **state)
         {0, 1, 1.05},      /* For a residual ratio of 0 the factor is limited to 1.05. */
         {100, 1, 0.9},     /* For a residual ratio of 10 the factor is limited to 0.9. */
         {1, 1e-300, 0.9},
-        /* The replicas are equal (D is 0), so there is no residual ratio, and gamma stays. */
+        /* The two replicas are equal (D is 0), so there is no residual ratio, and gamma must not
+         * change. */
         {1, 0, 1},
     };
     (void)state;
@@ -143,7 +144,7 @@ static void test_bounds(void **state)
         int rho2;
         double want;
     } row[] = {
-        /* Between the bounds, the residual ratio rho alone determines gamma. */
+        /* If gamma is between its bounds, it depends on the residual ratio rho alone. */
         {0.4, 0.4, 1, LARGE, 0.36},
         {0.4, 0.4, 1, SMALL, 0.42},
         /* Gamma is never below delta/2 = 0.2, however large the residual ratio is. */
@@ -315,8 +316,8 @@ static bool window(struct gamma *g, double d2)
     return gamma_measured(g, d2);
 }
 
-/* gamma_measured() asks for gamma_judge() after two windows in a row in which D^2, the squared
- * distance of the replicas, grew by a factor above 2.25. */
+/* gamma_measured() must return true, so that gamma_judge() is called, after two windows in a row in
+ * which D^2, the squared distance of the replicas, grew by a factor above 2.25. */
 static void test_growth(void **state)
 {
     static const struct
@@ -329,7 +330,7 @@ static void test_growth(void **state)
         {{1, 2.25, 5.0625, 11.390625, 25, 50}, {0, 0, 0, 0, 0, 0}},
         /* D^2 must grow in two consecutive windows. */
         {{1, 3, 3, 9, 27, 81}, {0, 0, 0, 0, 1, 1}},
-        /* D^2 grows enough in every other window only, so gamma_judge() need not be called. */
+        /* D^2 grows enough in every other window only, so gamma_measured() must return false. */
         {{1, 3, 6, 18, 36, 108}, {0, 0, 0, 0, 0, 0}},
         {{9, 3, 1, 3, 9, 27}, {0, 0, 0, 0, 1, 1}},
         /* An increase of D^2 from 0 does not count as growth. */
@@ -343,7 +344,7 @@ static void test_growth(void **state)
         for (int k = 0; k < 6; k++)
             if (window(&g, row[i].d2[k]) != row[i].want[k])
                 fail_msg("row %zu, window %d", i, k);
-        /* Only gamma_judge() counts runaways, and nothing calls it here. */
+        /* Only gamma_judge() counts runaways, and this test does not call it. */
         assert_int_equal(g.n_runaways, 0);
     }
 }
@@ -364,14 +365,15 @@ static void test_runaway(void **state)
     assert_false(gamma_judge(&g, (double)NAN));
     near(g.most, 1, 0);
     assert_int_equal(g.n_runaways, 0);
-    /* The distance still grows, so gamma_judge() is asked for after each further window. */
+    /* The distance still grows, so gamma_measured() returns true after each further window. */
     assert_true(window(&g, 27));
     assert_true(gamma_judge(&g, 26.9));
     assert_int_equal(g.n_runaways, 1);
     near(g.most, 0.3, 1e-12);
     near(g.value, 0.6, 1e-12); /* The limit 0.3 takes effect in the next exchange. */
     near(next(&g, 0.6), 0.3, 1e-12);
-    /* After a runaway, D^2 must grow in two more windows before gamma_judge() is asked for. */
+    /* After a runaway, D^2 must grow in two more windows before gamma_measured() returns true
+     * again. */
     assert_false(window(&g, 81));
     assert_true(window(&g, 243));
     assert_true(gamma_judge(&g, 1));

@@ -41,7 +41,8 @@ static void test_order(void **state)
         assert_string_equal(members_at(m, i)->record->name, want[i]);
     }
     check_invariants(m);
-    /* Equal names are sorted by id. A new name changes the member's place and the view. */
+    /* Members with equal names are sorted by id. A new name changes the member's place and the view
+     * (the hash of the set of members). */
     uint64_t view = members_view(m);
     struct record r = unsigned_record(10, 2);
     strcpy(r.name, "a");
@@ -68,7 +69,7 @@ static void test_merge_verdicts(void **state)
     r.signature[0] ^= 1;
     assert_int_equal(merge(m, r), MEMBERS_FORGED);
     r = record(1, 5);
-    strcpy(r.address[0], "10.9.9.9:7100"); /* The record is changed after it was signed. */
+    strcpy(r.address[0], "10.9.9.9:7100"); /* The record was changed after it was signed. */
     assert_int_equal(merge(m, r), MEMBERS_FORGED);
     r = record(9, 5);
     r.signature[63] ^= 0x80;
@@ -151,7 +152,7 @@ static void test_about_me(void **state)
     struct record clone = unsigned_record(0, 21);
     clone.boot = 99;
     assert_int_equal(merge(m, signed_record(clone)), MEMBERS_ABOUT_ME);
-    /* The new incarnation is above the duplicate's. */
+    /* The new incarnation is above the one of the duplicate. */
     assert_int_equal(members_self(m)->incarnation, 1022);
     /* This peer's record is signed again and will be sent to the others. */
     struct record now = unsigned_record(0, 1022);

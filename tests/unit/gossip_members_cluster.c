@@ -260,7 +260,8 @@ static void ref_counts(const struct arrows *a, bool *counts)
         n_firm += away[x] != UINT32_MAX && gate[x] == x;
     }
     for (uint32_t x = 1; x < N_GRAPH; x++) {
-        /* Number of members with the same gate (see ref_gate()) that are preferred to x. */
+        /* Number of members that are preferred to member x, among those with the same gate (see
+         * ref_gate()). */
         uint32_t before = 0;
         for (uint32_t y = 1; y < N_GRAPH; y++)
             before += away[y] != UINT32_MAX && gate[y] == gate[x] && gate[y] != y

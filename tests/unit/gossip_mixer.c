@@ -264,9 +264,10 @@ static void mask(struct world *world, uint32_t i)
     for (size_t k = 0; k < DIM; k++) {
         touched[i][k] |= sent[k] != 0;
         n += sent[k] != 0;
-        if (sent[k] != 0) /* Sending a value clears its velocity and its memory. */
+        if (sent[k] != 0) /* If a value is sent, its velocity and its unsent rest must be 0. */
             assert_true(velocity[i][k] == 0 && average_withheld(c)[k] == 0);
-        else if (!touched[i][k]) /* The memory has all updates of a value that was never sent. */
+        /* If a value was never sent, its unsent rest is the sum of all its updates. */
+        else if (!touched[i][k])
             assert_true(fabs((double)average_withheld(c)[k] - done[i][k]) <= 1e-5);
     }
     assert_int_equal(n, 7); /* The codec sends 2 % of 333 values, rounded up. */
@@ -286,7 +287,8 @@ static void test_dgc(void **state)
     size_t left = 0;
     for (size_t k = 0; k < DIM; k++)
         left += !touched[0][k];
-    assert_in_range(left, 1, DIM - 100); /* Some values must have been sent, and some never. */
+    /* Some values must have been sent, and some must never have been sent. */
+    assert_in_range(left, 1, DIM - 100);
     world_close(&w);
 }
 
@@ -304,7 +306,7 @@ static double largest_gap(void)
     return worst;
 }
 
-/* An edge that was out of step gets the missed updates later. The models must then be equal again,
+/* An edge that missed rounds gets the missed updates later. The models must then be equal again,
  * and contain all updates. */
 static void test_catches_up(void **state)
 {
@@ -346,7 +348,8 @@ static void test_alone(void **state)
     float withheld[DIM], was[DIM];
     struct peer *p = &w.peer[0];
     hold(&w, 0, 1, true);
-    /* Deltas that had arrived are committed. After this step both ends of the held edge wait. */
+    /* Deltas that had arrived before are still committed. After this step both ends of the edge
+     * without messages wait. */
     beat(&w);
     memcpy(withheld, average_withheld(&p->c), sizeof withheld);
     for (int t = 0; t < 3; t++) {

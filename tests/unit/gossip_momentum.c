@@ -66,7 +66,8 @@ static void test_any_order(void **state)
     for_seeds(check_any_order, 6);
 }
 
-/* The smaller momentum of the two ends is used. An end without momentum turns it off for both. */
+/* An exchange uses the smaller momentum of its two ends. An end without momentum turns it off for
+ * both. */
 static void test_lesser_counts(void **state)
 {
     struct world w;

@@ -200,7 +200,7 @@ static void test_witnesses(void **state)
     (void)state;
     set_scene(&s, 4, scale, 0.02f);
     s.v.own[1] = s.v.own[3] = NULL;
-    /* Source 2 reports that it has not trained. */
+    /* Source 2 reports a local update of 0, as if it had not trained. */
     memcpy(s.own[2], s.initial, SKETCHES * sizeof *s.initial);
     assert_int_equal(piece_judge(&s.v, 0), PIECE_DISPUTED);
     s.v.own[1] = s.own[1];

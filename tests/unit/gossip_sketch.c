@@ -419,7 +419,7 @@ static void test_valid(void **state)
         assert_true(sketch_valid(k, &m));
         if (t > 0)
             continue;
-        /* The message is a raw sketch. Its last float becomes NaN. */
+        /* The message contains a raw sketch. The test changes its last float to NaN. */
         float nan = (float)NAN;
         m = good;
         memcpy(m.bytes + m.n - sizeof nan, &nan, sizeof nan);

@@ -31,7 +31,8 @@ static inline void fill(float *x, size_t n, uint64_t seed)
 
 /* ---- a cluster ---- */
 
-struct slot /* One edge: the sketches that both ends sent, and which ends have committed them. */
+/* One edge: the sketch messages that both ends sent, and which of the ends have committed them. */
+struct slot
 {
     uint32_t i, j;
     struct sketch_pair pair[2];
@@ -97,7 +98,7 @@ static inline void cluster_init(struct cluster *c, const char *topology, bool lo
     for (uint32_t i = 0; i < N; i++) {
         open_peer(c, i);
         fill(c->x[i], DIM, 50 + i);
-        /* Makes the mean much larger than the consensus distance. */
+        /* The constant makes the mean model much longer than the consensus distance. */
         for (size_t d = 0; d < DIM; d++)
             c->x[i][d] = 3 + c->x[i][d];
     }
@@ -161,7 +162,7 @@ static inline void beat_one(struct cluster *c, uint32_t i)
 static inline void say(struct cluster *c, struct slot *s)
 {
     if (s->full && !(s->done[0] && s->done[1]))
-        return; /* The edge's previous exchange is not complete. */
+        return; /* One of the two ends has not done the previous exchange of this edge yet. */
     for (int end = 0; end < 2; end++) {
         sketch_put(&c->k[end == 0 ? s->i : s->j], &s->pair[end], &s->said[end]);
         assert_true(sketch_valid(&c->k[0], &s->said[end]));

@@ -56,7 +56,8 @@ static void test_goodput_bounds(void **state)
     assert_true(uplink_s_per_byte(&latency, 40000) == 0);
     assert_true(uplink_s_per_byte(&latency, 50000) == 0);
     carry(&many, 10, 60000, 1e6, 0);
-    carry(&many, 100, 25, 1e6, 44000); /* Heartbeats, acknowledged late, must not count. */
+    /* Heartbeats, which are acknowledged late, must not count as bursts. */
+    carry(&many, 100, 25, 1e6, 44000);
     near_rate(&many, 0, 1e6);
 }
 
@@ -157,7 +158,7 @@ static void test_prices(void **state)
     for (int i = 0; i < CODEC_LEVELS_RUNGS; i++)
         assert_true(fabs(price[i] - fmin(fmax(1, u.bytes[i] / 32), UPLINK_PRICE_MOST)) < 1e-12);
     assert_true(price[2] == 1 && price[3] == 2 && price[4] == UPLINK_PRICE_MOST);
-    look(&u, 1e9, 3); /* The link is fast in one measurement only. */
+    look(&u, 1e9, 3); /* In one measurement only, the link is fast. */
     uplink_prices(&u, price);
     assert_true(price[3] > 1.5 && price[3] < 1.7);
     for (int i = 0; i < 40; i++)

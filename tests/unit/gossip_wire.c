@@ -54,7 +54,7 @@ static void check_delta(bool large)
     assert_memory_equal(&m.mean_norm2, &want.mean_norm2, sizeof m.mean_norm2);
     assert_int_equal(m.sketch.n, want.sketch.n);
     assert_int_equal(m.payload.n, want.payload.n);
-    /* The payload is read in place, at the end of the buffer. */
+    /* The payload lies at the end of the buffer, and the message points to it there. */
     assert_ptr_equal(m.payload.p, buffer + n - m.payload.n);
     if (m.sketch.n > 0)
         assert_memory_equal(m.sketch.p, want.sketch.p, m.sketch.n);
@@ -82,7 +82,7 @@ static void check_rest(bool large)
     size_t n_part = sample(WIRE_PART, large);
     struct wire_part part = read_sound(buffer, n_part)->part;
     assert_true(part.epoch == v && part.round == v - 1 && part.after == v - 2);
-    /* The payload is read in place, at the end of the buffer. */
+    /* The payload lies at the end of the buffer, and the message points to it there. */
     assert_ptr_equal(part.payload.p, buffer + n_part - part.payload.n);
     size_t n_round = sample(WIRE_ROUND_PROTOCOL, large);
     struct wire_round_protocol round = read_sound(buffer, n_round)->round_protocol;

@@ -83,7 +83,7 @@ static void test_hostile_values(void **state)
                {3, {0xdc, 0xff, 0xff}},
                {1, {0x9f}}, /* The header of an array of 15 elements, which do not follow. */
                {2, {0x91, 0xdc}},
-               /* Strings with a length that exceeds the message. */
+               /* Strings whose length exceeds the message. */
                {5, {0xdb, 0xff, 0xff, 0xff, 0xff}},
                {6, {0xc6, 0x00, 0x00, 0x00, 0x02, 0x61}},
                {4, {0xc5, 0x00, 0x02, 0x61}},
@@ -383,7 +383,7 @@ static void test_bad_hello(void **state)
     assert_refused(buffer, wire_put_hello(buffer, CAP, &h));
     h = sample_hello(false);
     size_t n = wire_put_hello(buffer, CAP, &h);
-    assert_int_equal(buffer[4], 0xc3); /* 0xc3: has_run is true. */
+    assert_int_equal(buffer[4], 0xc3); /* The byte 0xc3 encodes true, the value of has_run. */
     buffer[4] = 0xc2;
     assert_refused(buffer, n);
 }
@@ -416,7 +416,8 @@ static void test_bad_delta(void **state)
     struct wire_model m = {.round = 1, .payload = {raw, 5}};
     assert_refused(buffer,
                    recode_with_payload(buffer, CAP, wire_put_model(buffer, CAP, &m), m.payload));
-    /* Refused: the sketches of piece 0 alone, because sketches are of all pieces. */
+    /* Refused: a request for the sketches of piece 0 alone, because sketches are always of all
+     * pieces. */
     m = (struct wire_model){.round = 1, .key = 1, .payload = {raw, 4}};
     assert_refused(buffer,
                    recode_with_payload(buffer, CAP, wire_put_model(buffer, CAP, &m), m.payload));

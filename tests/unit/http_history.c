@@ -25,7 +25,7 @@ static bool same(double a, double b)
     return a == b || (isnan(a) && isnan(b));
 }
 
-/* Checks that all values of the point belong to its round. */
+/* Checks that all values of a history point belong to the point's round. */
 static void check_point(const struct history_point *p)
 {
     struct history_point want = point_of(p->round);

@@ -96,7 +96,8 @@ static inline void rig_snapshot(struct snapshot *s)
     s->member[0].vertex = 1;
     s->member[1].vertex = SNAPSHOT_NO_VERTEX;
     s->wait = (struct node_wait){.what = NODE_WAITS_NEIGHBOUR, .beat = 411, .since_s = 3.5};
-    memset(s->wait.id, 0x22, WIRE_ID_BYTES); /* Identity of the neighbour on edge[0], as bytes. */
+    /* Identity of the neighbour on the first edge of the snapshot, as bytes. */
+    memset(s->wait.id, 0x22, WIRE_ID_BYTES);
     strcpy(s->graph.topology, "ring");
     s->graph.n_vertices = 3;
     s->graph.n_edges = 2;

@@ -136,7 +136,8 @@ static void test_svd(void **state)
     for (size_t i = 0; i < N_SIZES * N_SIZES; i++)
         check_svd(sizes[i % N_SIZES], sizes[i / N_SIZES], a);
     for (size_t i = 0; i < CELLS; i++)
-        a[i] = i == 40 ? 1e6f : 1; /* The matrix is all ones but for one entry, so its rank is 2. */
+        /* The matrix consists of ones, except for one entry, so its rank is 2. */
+        a[i] = i == 40 ? 1e6f : 1;
     check_svd(15, 33, a);
     a[3] = NAN;
     float s[3], u[9], vt[9];

@@ -317,7 +317,8 @@ static void test_texts(void **state)
     assert_false(columns_check("1~2", COLUMNS_SCALE_NONE, 1));
 }
 
-/* A text form that does not fit into the buffer is truncated, and its full length is returned. */
+/* A text form that does not fit into the buffer is cut, and the length of the complete text is
+ * returned. */
 static void test_cut_text(void **state)
 {
     (void)state;

@@ -75,7 +75,7 @@ static struct layer make_layer(struct shape_of s, struct options of)
                       .pad = s.pad,
                       .bias = of.bias,
                       .relu = of.relu};
-    l.at[0] = 3; /* An arbitrary offset of the weights in the parameter vector. */
+    l.at[0] = 3; /* Arbitrary place of the layer's weights in the parameter vector. */
     l.at[1] = 3 + (size_t)s.c * s.o * s.kernel * s.kernel + 2;
     return l;
 }

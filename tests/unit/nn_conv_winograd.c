@@ -64,7 +64,8 @@ static struct winograd_strip strip(void)
     return s;
 }
 
-/* Value of channel FIRST + c at column x of row i. 0: outside of the map. */
+/* Returns the value of channel FIRST + c at column x of row i, or 0 if this position is outside of
+ * the map. */
 static double place(size_t i, size_t x, size_t c)
 {
     return x < W ? (double)rows[i][x * C + FIRST + c] : 0;

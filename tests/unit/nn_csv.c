@@ -56,7 +56,7 @@ static void test_shapes(void **state)
         const char *text, *header, *label, *kind;
         double divide;
         uint16_t first, last;
-        float value; /* First number of the first row of data. */
+        float value; /* First number of the first row of data in the table. */
     } cases[] = {
         {"1,2,0\n3,4,1\n", "auto", NULL, "csv/2x2/0", 1, 0, 1, 1},
         {"1;2;0\n3;4;1", "auto", NULL, "csv/2x2/0", 1, 0, 1, 1},

@@ -286,7 +286,7 @@ static void test_split_names(void **state)
     assert_int_equal(named(d.train.names, "ash"), 0);
     assert_int_equal(named(d.test.names, "oak"), 2);
     data_close(&d);
-    put("a.test.csv", "x,kind\n9,oak\n"); /* A test file need not have all class names. */
+    put("a.test.csv", "x,kind\n9,oak\n"); /* A test file need not contain samples of all classes. */
     opened(&d, "csv", "");
     assert_true(d.train.n == 4 && d.test.n == 1 && d.test.labels[0] == 2);
     data_close(&d);
@@ -555,7 +555,7 @@ static void test_sniff_sorted(void **state)
     images[7] = 1;
     images[11] = images[15] = 28;
     for (size_t i = 16; i < 16 + 784; i += 8)
-        images[i] = 255; /* The images now have about the mean brightness of MNIST. */
+        images[i] = 255; /* The brightness of the images is now about the mean of MNIST. */
     for (uint32_t classes = 12; classes >= 4; classes -= 2) {
         for (uint32_t i = 0; i < N; i++)
             labels[8 + i] = (uint8_t)(i * classes / N);

@@ -35,7 +35,7 @@ struct right
     const char *kind;
     /* Number of labels in an image record. 0: IDX, with labels in files of their own. */
     size_t n_labels;
-    bool shortens; /* True if a truncated copy of a file may still be a valid file. */
+    bool shortens; /* True: a truncated copy of a file may still be a valid file. */
     struct blob blob[BLOBS_MAX];
 };
 

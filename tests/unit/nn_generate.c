@@ -87,7 +87,8 @@ static void the_window_is_the_last_of_the_text(void **state)
     assert_int_equal(model_init(&m, "lstm:8", MODEL_BATCH_NORM, &shape, error), 0);
     float *x = calloc(m.n_params, sizeof *x);
     model_params(&m, 3, x);
-    static const char text[] = "forgotten, the last"; /* The window of 8 bytes holds "the last". */
+    /* The context window of 8 bytes holds "the last". */
+    static const char text[] = "forgotten, the last";
     struct generate_config config = {.m = &m, .x = x, .temperature = 1, .seed = 5};
     int byte[3][12];
     for (int way = 0; way < 3; way++) {
@@ -125,8 +126,8 @@ static void bytes_are_made_printable(void **state)
         {"\xc3(", NO "("},
         {"\xe2\x82", NO},
         {"\xe2\x82\xc3\xa9", NO "\xc3\xa9"},
-        {"\xc2\x9b", NO NO},               /* A control character: CSI, U+009B. */
-        {"\xe0\x80\x80", NO NO NO},        /* An overlong encoding of U+0000. */
+        {"\xc2\x9b", NO NO},               /* The bytes encode a control character: CSI, U+009B. */
+        {"\xe0\x80\x80", NO NO NO},        /* The bytes are an overlong encoding of U+0000. */
         {"\xed\xa0\x80", NO NO NO},        /* A surrogate: U+D800. */
         {"\xf4\x90\x80\x80", NO NO NO NO}, /* Beyond U+10FFFF. */
         {"\xf0\x9f\x98", NO},

@@ -108,7 +108,7 @@ static inline size_t ref_norm_set(const struct layer *l, size_t i)
 
 struct ref_moments
 {
-    double n, mean, var; /* var: the biased variance. */
+    double n, mean, var; /* var: the biased variance, which divides by the number of values. */
 };
 
 static inline void ref_norm_moments(const struct layer *l, const struct gradient_values *v,

@@ -225,7 +225,7 @@ static void test_looks(void **state)
         {"-1 3:1 11:1\n+1 5:1\n", true, true},
         /* A text that is cut off within a token is recognised as libsvm data. */
         {"-1 3:1 11:1\n+1 5:1 6", false, true},
-        /* As a whole file, this text has an invalid last token and is not recognised as libsvm
+        /* The text is a whole file. Its last token is invalid, so it is not recognised as libsvm
          * data. */
         {"-1 3:1 11:1\n+1 5:1 6", true, false},
         /* The beginning of one long line is recognised as libsvm data. */

@@ -83,7 +83,7 @@ static void test_below_edges(void **state)
         assert_true(x < n);
         lowest += x < n / 3;
     }
-    /* The expected number is 1000. The range is +- 4.6 standard deviations. */
+    /* The expected number of draws in each bin is 1000. The range is +- 4.6 standard deviations. */
     assert_in_range(lowest, 880, 1120);
 }
 
@@ -99,7 +99,7 @@ static void test_normal(void **state)
         sum2 += x * x;
         sum4 += x * x * x * x;
     }
-    /* The tolerances of the moments are about five standard errors. */
+    /* The tolerances of mean and variance are about five standard errors. */
     assert_true(fabs(sum / n) <= 0.02);
     assert_true(fabs(sum2 / n - 1) <= 0.03);
     assert_true(fabs(sum4 / n - 3) <= 0.2);
@@ -137,7 +137,8 @@ static void test_shuffle_is_fair(void **state)
     }
     static const size_t orders[] = {5, 7, 11, 15, 19, 21};
     for (size_t i = 0; i < 6; i++)
-        /* The expected number is 1000. The range is +- 4.5 standard deviations. */
+        /* The expected number of occurrences of each order is 1000. The range is +- 4.5 standard
+         * deviations. */
         assert_in_range(count[orders[i]], 870, 1130);
 }
 

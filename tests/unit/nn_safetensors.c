@@ -52,8 +52,9 @@ static void test_round_trip(void **state)
     (void)state;
     scratch_count(&s, 1);
     write_model("m");
-    write_model("m");                          /* The second write replaces the existing file. */
-    assert_int_equal(scratch_count(&s, 0), 1); /* No temporary file is left. */
+    /* The second write of the file replaces the first file. */
+    write_model("m");
+    assert_int_equal(scratch_count(&s, 0), 1); /* No temporary file may be left. */
     float y[N_PARAMS];
     char error[FILE_ERROR_MAX] = "";
     assert_int_equal(safetensors_read(scratch_path(&s, "m"), segments, N_SEGMENTS, y, error), 0);
@@ -386,7 +387,7 @@ static void test_write_errors(void **state)
     assert_int_equal(safetensors_write(scratch_path(&s, "m"), x, segments, N_SEGMENTS, bad, error),
                      -EINVAL);
     assert_non_null(strstr(error, "expected UTF-8"));
-    float y[N_PARAMS]; /* The refused write has left the existing file unchanged. */
+    float y[N_PARAMS]; /* The refused write must leave the existing file unchanged. */
     assert_int_equal(safetensors_read(scratch_path(&s, "m"), segments, N_SEGMENTS, y, error), 0);
     assert_int_equal(scratch_count(&s, 0), 1);
 }

@@ -128,7 +128,7 @@ static void does_nan_reach_the_end(void **state)
     (void)state;
     struct sequence b;
     sequence_open(&b, lstm(3, 5, 4), 2);
-    b.inf[1 * 3] = NAN; /* This is the first input of sample 0 at time 1. */
+    b.inf[1 * 3] = NAN; /* Index of the first input of sample 0 at time 1. */
     sequence_forward(&b);
     for (size_t i = 0; i < b.n_out; i++)
         assert_true(!!isnan(b.p.out[i]) == (i >= 5 && i < 20));

@@ -289,7 +289,7 @@ static void check_auto(const struct shard_split *split)
         }
         memcpy(before, after, sizeof before);
     }
-    /* The ten members that left now return together. */
+    /* All ten members that left return at the same time. */
     owners_of(all, MEMBERS, split, shared, after);
     owners_of(all, MEMBERS, split, NULL, fresh);
     assert_memory_equal(after, fresh, sizeof after);
@@ -297,10 +297,10 @@ static void check_auto(const struct shard_split *split)
         bool stayed = false;
         for (size_t j = 0; j < n; j++)
             stayed |= after[i] == keys[j];
-        /* No member but the returned ones gains samples. */
+        /* Only the returned members may gain samples. */
         assert_true(!stayed || after[i] == before[i]);
     }
-    /* The list of members is now replaced by two new members. */
+    /* The list of members is replaced by two new members. */
     uint64_t other[2] = {all[0] + 1, all[1] + 1};
     owners_of(other, 2, split, shared, after);
     owners_of(other, 2, split, NULL, fresh);

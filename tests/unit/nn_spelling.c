@@ -40,8 +40,8 @@ static void the_nearest_is_found_in_any_order(void **state)
     }
 }
 
-/* The longer a name is, the more mistakes are allowed. A shorter name with fewer mistakes is not
- * suggested if they are too many for its length. */
+/* The number of mistakes that are allowed in a misspelt name grows with its length. A short name is
+ * not suggested if it has too many mistakes for its length, even if a longer name has more. */
 static void what_is_near_enough_comes_first(void **state)
 {
     (void)state;

@@ -111,7 +111,7 @@ static void test_words(void **state)
     struct data d;
     scratch_count(&s, 1);
     put("a",
-        /* Words of the first row occur in later rows, so it is not a header. */
+        /* The words of the first row also occur in later rows, so the row is not a header. */
         "p,x,1\ne,y,2\np,y,3\ne,?,4\n");
     put("test", "e,x,1\np,z,2\n");
     opened(&d, "a", ",label=1", NULL);
@@ -133,13 +133,13 @@ static void test_words(void **state)
         d.note, "the label is column 1; categories in column 2, with one input for each category: "
                 "3 inputs in total; 1 empty cells in column 2"));
     data_close(&d);
-    /* Words of the first row occur in later rows, so it is not a header. */
+    /* The words of the first row also occur in later rows, so the row is not a header. */
     put("a", "p,x,s\ne,y,t\np,x,t\n");
     put("test", "e,x,s\n");
     opened(&d, "a", ",label=1", NULL);
     assert_true(d.train.n == 3 && d.test.n == 1 && d.train.shape.channels == 4);
     data_close(&d);
-    /* The words of the first row do not occur again, so it is a header. */
+    /* The words of the first row do not occur in later rows, so the row is a header. */
     put("a", "colour,size,y\nred,x,0\nblue,x,1\n");
     put("test", "red,x,0\n");
     opened(&d, "a", "", NULL);

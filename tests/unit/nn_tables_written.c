@@ -27,9 +27,9 @@ static void test_notations(void **state)
         {";", {"0,134", "-1,250", "3"}, {0.134f, -1.25f, 3}},
         {";", {"0,134", "1,250", "2,5"}, {0.134f, 1.25f, 2.5f}},
         {",", {"\"1,957.25\"", "\"12\"", "-3.5"}, {1957.25f, 12, -3.5f}},
-        /* The comma separates cells here, so it cannot be a decimal mark. */
+        /* In this table the comma separates cells, so it cannot be a decimal mark. */
         {",", {"\"1,957\"", "\"12\"", "3"}, {1957, 12, 3}},
-        /* The comma does not separate cells here, so it is a decimal mark. */
+        /* In this table the comma does not separate cells, so it is a decimal mark. */
         {";", {"1,957", "12", "3"}, {1.957f, 12, 3}},
         /* Groups of thousands do not begin with 0, so the point is a decimal mark. */
         {";", {"1.713", "0.250", "3"}, {1.713f, 0.25f, 3}},

@@ -10,7 +10,7 @@
 
 enum {
     RUN = 4096,
-    STEP = 4099 /* Distance between consecutive tested floats, in bit patterns. */
+    STEP = 4099 /* The test takes every STEP-th float, counted in bit patterns. */
 };
 
 typedef void (*run_fn)(float *restrict to, const float *restrict x);

@@ -106,7 +106,7 @@ static void test_states(void **state)
     outdir_close(&d);
 }
 
-/* Opening a FIFO without O_NONBLOCK would block. */
+/* Opening the FIFO must not block. Without O_NONBLOCK it would. */
 static void test_pipes_are_refused(void **state)
 {
     static const char *const names[] = {"run.txt", "summary.json", ".lock", "metrics.jsonl",
@@ -151,7 +151,7 @@ static void test_foreign_files(void **state)
     assert_int_equal(look(ours), OUTDIR_UNKNOWN_RUN);
     assert_string_equal(why, "peer-3");
     assert_int_equal(look(alone), OUTDIR_NEW);
-    put("run.txt", ""); /* An empty run.txt names no run. */
+    put("run.txt", ""); /* An empty run.txt does not name a run. */
     assert_int_equal(look(ours), OUTDIR_UNKNOWN_RUN);
 }
 
@@ -239,7 +239,7 @@ static void test_killed(void **state)
         if (outdir_open(&d, dir, why) == 0)
             (void)!write(ends[1], "x", 1);
         close(leash[1]);
-        /* The child waits until its parent closes the pipe or ends. */
+        /* The child keeps the directory open until its parent closes the pipe or ends. */
         (void)!read(leash[0], &byte, 1);
         _exit(1);
     }

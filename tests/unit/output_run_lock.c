@@ -56,7 +56,8 @@ static void test_differences(void **state)
     } rows[] = {
         {"", "", "", 0},
         {"a=1\nb=2\n", "a=1\nb=2\n", "", 0},
-        {"a=1\nb=2\n", "b=2\na=1", "", 0}, /* The order of lines is ignored. */
+        /* The order of the lines in a run description is ignored. */
+        {"a=1\nb=2\n", "b=2\na=1", "", 0},
         {"lr=0.02\nn=3\n", "lr=0.05\nn=3\n", "lr=0.02 there, 0.05 here", 1},
         {"a=1\nb=2\n", "a=2\nb=3\n", "a=1 there, 2 here; b=2 there, 3 here", 2},
         {"a=1\n", "a=1\n--peers=4\n", "--peers=none there, 4 here", 1},

@@ -69,7 +69,8 @@ static void check(const char *topology, const char *compress, const char *mixer,
     run_to(&r, WARM_ROUNDS);
     n_in_steps = n_in_work = n_steps = 0;
     run_to(&r, ROUNDS);
-    assert_true(n_steps > 9 * (ROUNDS - WARM_ROUNDS)); /* Checks that steps were counted. */
+    /* Checks that the steps of the node were counted. */
+    assert_true(n_steps > 9 * (ROUNDS - WARM_ROUNDS));
     if (n_in_steps + n_in_work > 0)
         fail_msg("%s on a %s, %s: %zu allocations in steps, %zu in jobs", compress, topology, mixer,
                  n_in_steps, n_in_work);

@@ -269,7 +269,7 @@ static void who_was_barred_is_tried_once_more_in_the_last_phase(void **state)
     (void)state;
     rig_unscaled(&r, 20);
     r.config.step_us = r.config.latency_us = 100 * 1000;
-    /* Makes the consensus phase last longer than an edge stays closed. */
+    /* With these settings the consensus phase lasts longer than an edge stays closed. */
     r.config.run.final_drift = 1e-12;
     rig_run(&r, UINT64_MAX);
     /* An edge is tried three times in training, which ends before the fourth trial, and once more
@@ -286,7 +286,8 @@ static void specs_are_read(void **state)
     static const struct
     {
         const char *spec;
-        /* One digit per peer; "1" marks a Byzantine one. NULL: the spec is refused. */
+        /* Attack of each peer as one digit; "1" marks a Byzantine peer. NULL: the spec is
+         * refused. */
         const char *who;
         const char *why;
     } rows[] = {{"huge", "00000001", NULL},

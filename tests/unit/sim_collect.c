@@ -104,7 +104,7 @@ static void test_bytes_are_the_formula(void **state)
     }
 }
 
-/* A peer dies at various times. The others must end with one model and lose no round. */
+/* A peer dies at various times. The remaining peers must end with one model and do all rounds. */
 static void test_deaths(void **state)
 {
     enum { N = 5 };
@@ -119,7 +119,7 @@ static void test_deaths(void **state)
             while (rig_progress(&r, dead).round < 3 + dead)
                 assert_true(sim_step(r.world));
             uint64_t more = sim_events(r.world) + 7 * (c + 1) + 3 * dead;
-            rig_run(&r, more); /* Stops in the middle of an all-reduce. */
+            rig_run(&r, more); /* The run is stopped in the middle of an all-reduce. */
             sim_kill(r.world, dead);
             rig_run(&r, MOST);
             rig_ended_well(&r, 0);

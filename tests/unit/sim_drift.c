@@ -10,8 +10,8 @@ enum { LARGE = 0, SHORT_RUNS_STEP = 6 };
 enum { LARGE = 1, SHORT_RUNS_STEP = 1 };
 #endif
 
-/* Makes a run with noisy steps, and compares at least ten estimates of the drift with exact
- * ones. */
+/* Simulates a run with noisy local steps, and compares at least ten estimates of the drift with
+ * exact ones. */
 static void drift_is_right(const char *topology, uint32_t n, const char *compress, size_t dim)
 {
     struct rig r;
@@ -110,7 +110,7 @@ static void settles(const char *topology, uint32_t n, const char *compress, doub
     print_message("%-11s n=%-3u %-18s consensus phase %3llu rounds, drift %.2g, "
                   "target %.2g\n",
                   topology, n, compress, (unsigned long long)most, c.trained.relative, target);
-    /* The consensus phase ended because its target was reached, not because of its limit of
+    /* The consensus phase must end because its target was reached, not because of its limit of
      * rounds. */
     assert_true(most <= 200);
     if (!(c.trained.relative <= target))

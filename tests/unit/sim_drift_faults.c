@@ -123,7 +123,8 @@ static void judge(uint32_t peer, const struct node_progress *p)
     double off = INFINITY, relative_off = 0, truth = 0;
     for (int how = 0; how < 4; how++) {
         double relative, xi = exact(peer, p->drift_round, how & 1, how & 2, &relative);
-        /* Sketches are floats, which cannot resolve a distance below this. */
+        /* The published distance comes from sketches of float32 values, which cannot resolve a
+         * smaller distance. */
         double norm = xi / relative, least = 1e-6;
         double here = xi == p->drift ? 0 : fabs(p->drift - xi) / fmax(xi, least * norm);
         if (here < off) {

@@ -254,7 +254,7 @@ static void test_clock_rates(void **state)
     rig_run(&r, UINT64_MAX);
     rig_ended_well(&r, 1e-3);
     assert_true(clocks.worst <= 1);
-    /* After 50 s of world time the fast clock is 2.5 s ahead. */
+    /* After 50 s of simulated time the fast clock is 2.5 s ahead. */
     assert_true(clocks.last_us[2] - clocks.last_us[1] > 2 * SECOND);
     rig_close(&r);
 }

@@ -9,8 +9,8 @@
 
 enum { SECOND = 1000 * 1000, DIM = 320 * 1000, RATE = 80 * 1000, SOURCES = 4 };
 
-/* Factors by which the values in MODEL messages from the Byzantine source are multiplied on
- * arrival. */
+/* A Byzantine source: factors by which the simulation multiplies the values in its MODEL
+ * messages. */
 struct lie
 {
     uint32_t liar;

@@ -8,13 +8,13 @@
 
 enum { PEERS = 4, DIM = 300, SECOND = 1000000 };
 
-/* What happened in the last run. */
+/* Events of the last simulated run. */
 static struct
 {
     /* Number of warnings that the model is not stored, of messages that it is stored after all, and
      * of errors that it is lost. */
     uint32_t n_warned, n_late, n_lost;
-    int64_t failed_us; /* World time of the first failed write. */
+    int64_t failed_us; /* Simulated time of the first failed write. */
     uint32_t n_writes; /* Number of writes of the peer with the full disk. */
     struct sim_world *const *world;
 } seen;

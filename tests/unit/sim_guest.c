@@ -52,7 +52,7 @@ static bool valid(const struct mixing *m, uint32_t codec, const uint8_t *message
     return codec == DELTA_RUN && mixing_decodes(m, codec, message, n);
 }
 
-/* The replica becomes the model that was sent. */
+/* Sets the replica to the model that was sent. */
 static void apply(const struct mixing *m, uint32_t codec, const uint8_t *message, size_t n,
                   float *replica)
 {

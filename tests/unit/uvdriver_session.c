@@ -289,8 +289,8 @@ static void test_slots_kept_for_dialling(void **state)
     close(fd[0]);
     close(fd[1]);
     FAKE_RUN_UNTIL(uv_driver_counts(a.driver)->strangers == 2);
-    /* The session that a dialled takes one slot, so only one of the two closed connections makes
-     * room. */
+    /* The session that driver a has dialled takes one slot. Of the two slots of the closed
+     * connections, only one is therefore free for a waiting connection. */
     FAKE_RUN_UNTIL(uv_driver_counts(a.driver)->accepted == 5);
     for (int i = 2; i < 6; i++)
         close(fd[i]);
