@@ -67,7 +67,7 @@ static void watch(void *self, uint32_t peer, const struct node_event *ev, uint32
     relabel &= m.model.piece != 4;
 }
 
-static float drawn; /* Value added to the initial model of each program. */
+static float drawn; /* Constant that each program adds to the initial values of its model. */
 
 static void fill(void *self, float *x)
 {
@@ -329,7 +329,7 @@ static void test_another_one_has_it(void **state)
     prepare(&r, 4, "01234");
     r.config.configure = bring_first;
     rig_open(&r);
-    /* The cuts keep peers 2 and 3 from fetching the model from the founder. */
+    /* Cut paths keep peers 2 and 3 from fetching the initial model from the founder. */
     sim_cut(r.world, 0, 2, true);
     sim_cut(r.world, 0, 3, true);
     while (n_taken[1] == 0)
@@ -497,7 +497,7 @@ static void test_order(void **state)
     assert_true(layout_compare_initial(&run[1], &run[0]) > 0);
     assert_int_equal(layout_compare_initial(&run[0], &run[0]), 0);
     assert_int_equal(layout_compare_initial(&run[0], &run[2]), 0);
-    /* The run descriptions run[1] and run[2] also differ in min_peers. */
+    /* The two run descriptions differ in min_peers, too. */
     assert_int_equal(layout_compare_initial(&run[1], &run[2]), 0);
     layout_copy_initial(&run[1], &run[0]);
     assert_int_equal(layout_compare_initial(&run[1], &run[0]), 0);
@@ -526,7 +526,7 @@ static void test_other_kind(void **state)
      * not take it for the run of another trainer. */
     assert_false(run_text_is_of_other_trainer(&layout_keys, text, n, found, &expected));
     assert_false(run_text_is_of_other_trainer(NULL, text, n, found, &expected));
-    /* `topology` is a key of the core, not of a trainer. */
+    /* `topology` is a run key that belongs to no trainer. */
     const char *last = strstr(text, "\ntopology=");
     assert_non_null(last);
     for (size_t less = 0; less <= (size_t)(last - text) + 1; less++)

@@ -3,7 +3,8 @@
 #include "sim_rig.h"
 
 #include "gossip/exchange/codec_levels.h"
-/* The test reads the interval of sketches, which a node does not report. */
+/* The test reads the interval of sketches from the node's internal state, because a node does not
+ * report it. */
 #include "peer/node/state.h"
 
 enum { PEERS = 4, FLOATS = 10000, ROUNDS = 600, QUIET = 300 };
@@ -74,7 +75,7 @@ static void test_up_and_down(void **state)
             int change = rung[0][t] - rung[0][t - 1];
             assert_true(t == 1 || (change >= -1 && change <= 2));
         }
-        struct node_progress p; /* The consensus phase must not change the level. */
+        struct node_progress p; /* The consensus phase must not change the codec level. */
         node_progress(sim_node(r.world, 0), &p);
         assert_int_equal(place(p.rung), last[k]);
         rig_close(&r);

@@ -63,7 +63,7 @@ static void late(const char *topology, enum run_policy policy)
     run_until(&r, 15 * SECOND);
     assert_int_equal(count[LATE], 0);
     uint64_t others = last[0];
-    /* The warm-up of the learning rate is over for the other peers. */
+    /* For the other peers, the warm-up of the learning rate is over. */
     assert_true(others > 150);
     assert_int_equal(sim_restart(r.world, LATE), 0);
     run_until(&r, 25 * SECOND);

@@ -6,8 +6,8 @@
 
 enum { PEERS = 3, DIM = 60000, ROUNDS = 6, MOST_WORDS = 16 };
 
-/* Number of step announcements from one peer to another since the last delta between them, and the
- * largest such number of the run. */
+/* n_words: number of step announcements from one peer to another since the last delta between them.
+ * most_words: the largest such number of the run. */
 static uint32_t n_words[PEERS][PEERS], most_words;
 static uint64_t n_deltas;
 
@@ -36,14 +36,14 @@ static void the_queue_stays_short(void **state)
     r.config.watch = count;
     r.config.step_us = 100 * 1000;
     r.config.latency_us = 1000;
-    /* The two edges of a peer share its link. */
+    /* The two edges of a peer share the bandwidth of its link. */
     r.config.bytes_per_s = 2.0 * DIM * sizeof(float) / 60;
     r.config.run.rounds = ROUNDS;
     r.config.run.quorum = 0.5;
     rig_run(&r, UINT64_MAX);
     print_message("%.0f s, %llu deltas, at most %u words behind one\n",
                   (double)sim_now_us(r.world) * 1e-6, (unsigned long long)n_deltas, most_words);
-    /* Checks that the deltas took long to send. */
+    /* Checks that a delta took about a minute on its link. */
     assert_true((double)sim_now_us(r.world) * 1e-6 > 30.0 * ROUNDS);
     assert_true(n_deltas >= 2 * PEERS * (ROUNDS - 1));
     assert_true(most_words <= MOST_WORDS);

@@ -54,7 +54,7 @@ static struct mixed train(const char *topology, const char *compress, bool memor
 }
 
 /* In a complete graph every update reaches all peers, so the models are equal up to rounding. With
- * error feedback they converge. */
+ * error feedback, they also converge to the mean of the optima. */
 static void test_complete(void **state)
 {
     (void)state;
@@ -75,8 +75,8 @@ static void test_other_graphs(void **state)
     assert_true(ring.error <= 0.05 && torus.error <= 1e-3);
 }
 
-/* Returns how many peers have moved their model towards other models. Only such a peer has a
- * gamma. */
+/* Returns how many peers have moved their model towards other models, which only a peer with a
+ * gamma has done. */
 static uint32_t n_corrected(const struct rig *r)
 {
     uint32_t count = 0;
@@ -185,8 +185,8 @@ static void test_death_and_return(void **state)
         rig_open(&r);
         run_until(&r, 10 * SECOND);
         sim_kill(r.world, 2);
-        /* Peer 2 is away for 1 s, or with k = 1 for 15 s. Only in the second case do the others
-         * take it for dead. */
+        /* Peer 2 is away for 1 s (k = 0) or 15 s (k = 1). Only after 15 s do the others take it for
+         * dead. */
         run_until(&r, (k == 0 ? 11 : 25) * SECOND);
         assert_int_equal(sim_restart(r.world, 2), 0);
         rig_run(&r, UINT64_MAX);

@@ -118,7 +118,7 @@ void __wrap_node_work(struct node *n, int64_t (*clock_us)(void))
 
 /* ---- the run ---- */
 
-static uint32_t n_errors; /* Number of error messages. */
+static uint32_t n_errors; /* Number of error messages of the nodes. */
 
 static void listen(void *self, uint32_t peer, const struct node_note *note)
 {
@@ -232,7 +232,8 @@ static void each(const char *compress, uint32_t mixer, enum run_policy policy, s
     failing = 0;
     print_message("%s: %zu of %zu allocations, %zu runs ended well all the same\n", compress,
                   n_runs, all, n_well);
-    assert_true(n_well < n_runs); /* At least one failed allocation made a run end with an error. */
+    /* At least one failed allocation must make a run end with an error. */
+    assert_true(n_well < n_runs);
 }
 
 static void test_one_fails(void **state)

@@ -62,8 +62,8 @@ static double farthest(const struct rig *r)
     return worst;
 }
 
-/* Checks that no peer reports a bound below the largest real distance from the mean. Figures from
- * sketches may be below by some rounding errors. */
+/* Checks that no peer reports a bound of its distance that is below the largest real distance from
+ * the mean. If the bound comes from sketches, it may be lower by some rounding errors. */
 static void bounds_hold(const struct rig *r)
 {
     const double roundings = 5e-7;

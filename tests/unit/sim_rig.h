@@ -46,7 +46,7 @@ struct rig
     float eta, noise;
     uint64_t quiet_from; /* From this round on, the noise is a hundredth of `noise`. 0: never. */
     size_t n_means, n_variances;
-    float scale;   /* Scale of the random numbers from which statistics are made. */
+    float scale;   /* Size of the random numbers from which statistics are made. */
     float lowest;  /* Smallest variance that a local step has found in its model. */
     double *moved; /* Sum over all peers of the local updates of each float. NULL: not recorded. */
     struct rig_peer *peers;

@@ -64,7 +64,7 @@ static bool run_to(struct story *s, int64_t t_us)
     return sim_run_to(s->r.world, t_us);
 }
 
-/* The dialling end must see the session begin LAG before the other end. */
+/* The dialling end must see the beginning of the session LAG earlier than the other end. */
 static void test_handshake(void **state)
 {
     static struct story s;
@@ -161,12 +161,12 @@ static void test_dials(void **state)
     sim_power_off(s.r.world, 2);
     s.n = 0;
     run_to(&s, 8 * SECOND);
-    /* The nodes receive no event about the end of the session. */
+    /* The nodes receive no event when the session ends. */
     assert_null(first(&s, 0, 0, NODE_LINK_DOWN));
     assert_null(first(&s, 0, 0, NODE_DIAL_FAILED));
     run_to(&s, 40 * SECOND);
     const struct seen *down = first(&s, 0, 0, NODE_LINK_DOWN);
-    assert_non_null(down); /* The failure detection of the nodes ends the session. */
+    assert_non_null(down); /* The nodes' own failure detection ends the session. */
     const struct seen *failed = first(&s, down->at_us, 0, NODE_DIAL_FAILED);
     assert_non_null(failed);
     assert_true(failed->at_us >= down->at_us + 3 * SECOND);

@@ -122,12 +122,12 @@ static void test_resumed_from_the_older(void **unused)
     world_open(&w, 1);
     w.beat = 8;
     for (int i = 0; i < 2; i++)
-        assert_int_equal(keep(&w), 0); /* Writes checkpoints 9 and 10. */
+        assert_int_equal(keep(&w), 0); /* Writes the checkpoints of steps 9 and 10. */
     assert_true(restart(&w, &f) == 10);
     checkpoint_store_set_newest(&w.s, f.slot[1]);
     checkpoint_store_found_close(&f);
     w.beat = 9;
-    /* Writes a second checkpoint 10, which replaces the first one. */
+    /* Writes a second checkpoint of step 10, which replaces the first one. */
     assert_int_equal(keep(&w), 0);
     assert_true(restart(&w, &f) == 10);
     assert_true(f.n == 2 && f.image[1].label.beat == 9);
@@ -180,7 +180,7 @@ static void test_both_bad(void **unused)
         sim_disk_file(&w.d, checkpoint_store_name(i), &n)[100] ^= 1;
     assert_true(restart(&w, &f) == 0);
     assert_true(f.n == 0 && f.n_bad == 2 && f.bad[0].slot == 0 && f.bad[1].slot == 1);
-    assert_int_equal(sim_disk_files(&w.d), 2); /* The store does not delete the corrupt files. */
+    assert_int_equal(sim_disk_files(&w.d), 2); /* The store must not delete the corrupt files. */
     checkpoint_store_found_close(&f);
     for (int i = 0; i < 2; i++)
         assert_int_equal(keep(&w), 0);
@@ -259,7 +259,8 @@ static void test_disk_full(void **unused)
         w.d.space = two + more;
         assert_int_equal(keep(&w), -ENOSPC);
         assert_non_null(strstr(w.error, "cannot write: No space left on device"));
-        assert_int_equal(sim_disk_bytes(&w.d), two); /* The store has deleted the temporary file. */
+        /* The store must have deleted the temporary file. */
+        assert_int_equal(sim_disk_bytes(&w.d), two);
     }
     assert_true(restart(&w, &f) == 2);
     assert_int_equal(f.n, 2);

@@ -23,7 +23,7 @@ static void rig_small(struct rig *r, uint32_t n, const char *topology, const cha
 }
 
 /* A single peer must exchange with no other and end normally, with every mixer but sma. (With sma,
- * its average model pulls the peer.) */
+ * the centre, which has momentum, pulls the peer's model.) */
 static void test_one(void **state)
 {
     static const char *const mixer[] = {"choco", "average", "dpsgd", "allreduce", "ps"};

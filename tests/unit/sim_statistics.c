@@ -3,8 +3,8 @@
  * and the drift must not include them. */
 #include "sim_rig.h"
 
-/* The test reads pending changes of statistics from the state, because a node does not report
- * them. */
+/* The test reads pending changes of statistics from the mixer's state, because a node does not
+ * report them. */
 #include "peer/node/state.h"
 
 static double size(const double *v, size_t n)

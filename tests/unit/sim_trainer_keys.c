@@ -145,7 +145,8 @@ struct world
     struct sim_config config;
     struct sim_world *sim;
     struct run_flags joining; /* Flags that are given to the last peer. */
-    bool joins;               /* The last peer brings no run and joins the run of the cluster. */
+    /* True: the last peer brings no run description and joins the run of the cluster. */
+    bool joins;
     struct quadratic seen[PEERS + 1];
     uint64_t seed;
     struct bowl_of
@@ -153,7 +154,7 @@ struct world
         struct world *world;
         uint32_t index;
     } member[PEERS + 1];
-    char said[NODE_NOTE_MAX]; /* Text of the last error. */
+    char said[NODE_NOTE_MAX]; /* Text of the last error message. */
 };
 
 static float center(uint32_t peer, size_t k)

@@ -10,7 +10,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* A prime number: in nested loops over 3 codecs or 5 orders, the cases that run differ in both. */
+/* The share is a prime number. In nested loops over 3 codecs or 5 orders, the cases that run
+ * therefore include different codecs and orders. */
 enum { SANITIZED_SHARE = 7 };
 
 static inline uint64_t test_share(void)

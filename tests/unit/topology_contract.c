@@ -142,7 +142,7 @@ static void test_all_families_are_tested(void **state)
     }
 }
 
-/* Distances between all vertices, in hops, by the algorithm of Floyd and Warshall. */
+/* Computes the distances between all vertices, in hops, by the algorithm of Floyd and Warshall. */
 static void oracle(const struct graph *g, uint32_t hops[SMALL][SMALL])
 {
     for (uint32_t a = 0; a < g->n; a++)
@@ -233,7 +233,7 @@ static void test_degrees(void **state)
     expect_degree("torus", 16, 4);
     /* 8 peers form a torus of 2 x 4, in which each peer has three neighbours. */
     expect_degree("torus", 8, 3);
-    /* A grid has no sides for 13 peers, because 13 is prime. The torus is therefore twisted. */
+    /* 13 is prime, so 13 peers do not form a grid. The torus is therefore twisted. */
     expect_degree("torus", 13, 4);
     /* With the sides 2x7 in the spec, the torus of 14 peers is not twisted. */
     expect_degree("torus:2x7", 14, 3);

@@ -65,7 +65,8 @@ static void test_circulants(void **state)
     }
     circulant("ring", 1000);
     circulant("exponential", 1000);
-    circulant("torus", 997); /* 997 is prime, so the torus is twisted, and circulant. */
+    /* 997 is prime, so the torus of 997 peers is twisted and a circulant graph. */
+    circulant("torus", 997);
 }
 
 /* The matrix of a star is 1 - L / n, and its Laplacian L has the eigenvalues 0, 1 (n - 2 times)

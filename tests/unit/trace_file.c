@@ -81,7 +81,8 @@ static void test_lines_are_written_at_once(void **state)
     trace_file_close(&f);
 }
 
-/* A line that a killed process left without its end does not swallow the next one. */
+/* The last line of a killed process may lack its newline. The first line of the next process must
+ * still begin a line of its own. */
 static void test_a_torn_line_is_ended(void **state)
 {
     char path[128];

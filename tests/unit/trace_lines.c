@@ -91,7 +91,7 @@ static void test_a_line_has_time_peer_and_event(void **state)
     trace_close(t);
 }
 
-/* A peer that no name is known for is shown by the first bytes of its identity. */
+/* A peer whose name is not known is shown by the first bytes of its identity. */
 static void test_an_unknown_peer_has_a_name(void **state)
 {
     struct trace *t;
@@ -120,7 +120,8 @@ static void test_messages_in_words(void **state)
     trace_close(t);
 }
 
-/* Deltas that follow each other are left out; a repeated delta, a gap and a new epoch are not. */
+/* A delta that directly follows the previous one is left out of the trace. A repeated delta, a gap
+ * and a new epoch are not. */
 static void test_repetitions_are_left_out(void **state)
 {
     struct trace *t;
@@ -143,7 +144,7 @@ static void test_repetitions_are_left_out(void **state)
     trace_close(t);
 }
 
-/* With `all`, nothing is left out, and times have microseconds. */
+/* With the option `all`, nothing is left out of the trace, and times have microseconds. */
 static void test_all_events(void **state)
 {
     struct trace *t;

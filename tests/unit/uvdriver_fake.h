@@ -24,7 +24,8 @@
 
 enum {
     FAKE_LINKS = 8,
-    WATCHDOG_MS = 240 * 1000, /* Ends a test that hangs. A test that passes takes far less time. */
+    /* Time limit that ends a test that hangs. A test that passes takes far less time. */
+    WATCHDOG_MS = 240 * 1000,
     TICK_MS = 20,
     /* Time limit in milliseconds for waits that must not time out, however busy the machine is. */
     FAKE_GENEROUS_MS = 120 * 1000
@@ -80,7 +81,7 @@ int node_open(struct node **n, const struct node_config *config)
     return 0;
 }
 
-/* The fake node never asks the driver for a checkpoint. */
+/* Returns 0, because the fake node never has a checkpoint to write. */
 uint64_t node_checkpoint(struct node *n, struct state *s)
 {
     (void)n, (void)s;
@@ -346,7 +347,7 @@ static int fake_setup(void **state)
     return uv_loop_init(&fake_loop);
 }
 
-/* No handle may be left on the loop. */
+/* No handle may be left on the event loop. */
 static int fake_teardown(void **state)
 {
     (void)state;

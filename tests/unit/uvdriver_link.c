@@ -109,8 +109,8 @@ static uint8_t pattern(uint32_t which, size_t i)
     return (uint8_t)(i * 31 + which * 7 + (i >> 8) * 13);
 }
 
-/* Checks a received message. Its first byte is the lane, the rest a pattern. The expected length of
- * each message is known. */
+/* Checks a received message. Its first byte is the lane (bulk or control), and the rest is a
+ * pattern. The expected length of each message is known. */
 static void check_message(struct fake *f, const struct node_event *ev, struct node_effects *fx)
 {
     (void)f;
@@ -213,7 +213,7 @@ static void test_control_overtakes_bulk(void **state)
     n_order = 0;
     a.script = note_order;
     connect_both();
-    send_bulk(&b, N_SIZES - 1); /* Sends 5 MiB in the bulk lane first. */
+    send_bulk(&b, N_SIZES - 1); /* First sends 5 MiB as a bulk message. */
     send_control(&b, 3);
     FAKE_RUN_UNTIL(n_order == 2);
     assert_int_equal(order[0], 2);
@@ -250,7 +250,7 @@ static void test_over_long_message(void **state)
 {
     (void)state;
     init_both();
-    a.bulk_max = 65520; /* Message 7, of sizes[7] bytes, is the longest one that is accepted. */
+    a.bulk_max = 65520; /* Message 7 has the largest size that is accepted. */
     a.script = check_message;
     next_bulk = next_control = 0;
     connect_both();

@@ -141,7 +141,7 @@ static void test_spare(void **state)
     assert_int_equal(init_loop(), 0);
     with_limit(RLIMIT_NOFILE, 9, init_loop, -EMFILE);
     assert_int_equal(init_loop(), 0);
-#ifndef HEARSAY_SANITIZED /* A sanitizer's threads need more memory than this limit. */
+#ifndef HEARSAY_SANITIZED /* In builds with sanitizers, threads need more memory than this limit. */
     with_limit(RLIMIT_AS, 1 << 20, uv_spare_pool, -EAGAIN);
 #endif
     assert_int_equal(uv_spare_pool(), 0);
@@ -352,7 +352,7 @@ static bool client_is_up(void *self)
 static bool client_done(void *self)
 {
     (void)self;
-    /* The peer runs in this thread, too, so its loop must be run here. */
+    /* The peer runs in the same thread as the client, so the test must run its loop. */
     uv_run(&fake_loop, UV_RUN_NOWAIT);
     return seen_end == 1;
 }
@@ -454,7 +454,7 @@ static void test_child_speaks_and_ends(void **state)
     run_child(&c, "echo one; echo two; printf half; exit 3", 1);
     assert_true(c.child[0].port > 0);
     FAKE_RUN_UNTIL(n_children_ended == 1);
-    assert_int_equal(n_lines, 2); /* Text without a newline is not a line. */
+    assert_int_equal(n_lines, 2); /* Text without a newline does not count as a line. */
     assert_string_equal(last_line, "two");
     assert_int_equal(c.child[0].status, 3);
     close_cluster(&c);

@@ -210,7 +210,8 @@ static void note_turns(struct fake *f, const struct node_event *ev, struct node_
 {
     if (ev->type == NODE_RECV && order[0] == 0) {
         order[0] = 'r';
-        fx->wake_us = 0; /* The node still wants to be woken, so a TIMER event must follow. */
+        /* The node has set a time at which it wants to be woken, so a TIMER event must follow. */
+        fx->wake_us = 0;
     }
     if (ev->type == NODE_TIMER && f->n_timer > 2 && order[0] == 0)
         order[0] = 't';
@@ -232,7 +233,7 @@ static void test_late_wake_reads_first(void **state)
     a.script = note_turns;
     int64_t begin = uv_worker_clock_us();
     while (uv_worker_clock_us() < begin + 3000)
-        ; /* Wait until the timer must fire. */
+        ; /* Waits until the time of the timer has passed. */
     FAKE_RUN_UNTIL(order[0] != 0);
     assert_int_equal(order[0], 'r');
     FAKE_RUN_UNTIL(a.n_timer > 2); /* The timer event must come after the message, not be lost. */
@@ -324,7 +325,7 @@ static void client_ended(void *self, uint32_t tag, uint32_t session)
 static bool client_done(void *self)
 {
     (void)self;
-    /* The peer runs in this thread, too, so its loop must be run here. */
+    /* The peer runs in the same thread as the client, so the test must run its loop. */
     uv_run(&fake_loop, UV_RUN_NOWAIT);
     return seen_end > 0;
 }

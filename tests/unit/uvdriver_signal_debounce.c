@@ -19,10 +19,11 @@ static void test_twice(void **state)
         {SIGTERM, BEGIN, false},
         {SIGTERM, BEGIN, true},
         {SIGTERM, BEGIN + UV_TWICE_US - 1, true},
-        /* Echoes do not extend the interval after the first signal. */
+        /* Echoes of a signal do not extend the interval after the first signal. */
         {SIGTERM, BEGIN + UV_TWICE_US, false},
         {SIGTERM, BEGIN + UV_TWICE_US + 1, true},
-        {SIGINT, BEGIN + UV_TWICE_US + 2, false}, /* A signal of another number is a new request. */
+        /* A signal with another number counts as a new request. */
+        {SIGINT, BEGIN + UV_TWICE_US + 2, false},
         {SIGINT, BEGIN + UV_TWICE_US + 3, true},
         {SIGINT, BEGIN + 3 * UV_TWICE_US, false},
     };
@@ -43,7 +44,7 @@ static void test_signals_at_the_end(void **state)
     fake_init(&leashed, 'l');
     assert_int_equal(pipe(leash), 0);
     alone.config.signals = leashed.config.signals = true;
-    leashed.config.leash_fd = leash[0]; /* The driver takes over the descriptor. */
+    leashed.config.leash_fd = leash[0]; /* The driver takes over the file descriptor. */
     fake_open(&alone);
     fake_exit(&alone);
     FAKE_RUN_UNTIL(uv_driver_done(alone.driver));

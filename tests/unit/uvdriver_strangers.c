@@ -84,9 +84,9 @@ static void knock(int fd, uint32_t i)
         break; /* The stranger closes its sending side early. */
     case 5:
         n = write(fd, junk, CHANNEL_MSG1);
-        break; /* The length is that of a first message, but the contents are not. */
+        break; /* The bytes have the length of a first message, but random contents. */
     case 6:
-        n = write(fd, junk, CHANNEL_MSG1 - 1); /* The first message lacks one byte. */
+        n = write(fd, junk, CHANNEL_MSG1 - 1); /* The first message is one byte too short. */
         n = n < 0 ? n : shutdown(fd, SHUT_WR);
         break;
     case 7: { /* The stranger resets the connection. */

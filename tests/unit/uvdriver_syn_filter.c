@@ -53,8 +53,8 @@ static void test_a_flood_is_sieved(void **state)
     (void)state;
     struct syn_filter s;
     syn_filter_init(&s, &limits, 5000);
-    knock(&s, "192.0.2.1:1", 1250); /* 5,000 connections per second: a flood. */
-    knock(&s, "192.0.2.2:1", 250);  /* 1,000 connections per second, exactly the limit. */
+    knock(&s, "192.0.2.1:1", 1250); /* A flood: 5,000 connections per second. */
+    knock(&s, "192.0.2.2:1", 250);  /* Exactly the limit: 1,000 connections per second. */
     knock(&s, "[2001:db8::1]:1", 2500);
     assert_false(syn_filter_turn(&s, 5249));
     assert_false(syn_filter_is_on(&s));
@@ -79,7 +79,7 @@ static void test_it_ends_with_the_flood(void **state)
     knock(&s, "192.0.2.1:1", 1250);
     assert_true(syn_filter_turn(&s, 250));
     for (uint64_t t = 500; t < 5000; t += 250) {
-        /* About 250 connections per second pass. */
+        /* About 250 connections per second pass the filter. */
         knock(&s, "192.0.2.1:1", t % 500 != 0 ? 55 : 70);
         assert_false(syn_filter_turn(&s, t));
         assert_true(syn_filter_is_on(&s));
@@ -104,7 +104,7 @@ static void test_the_worst_is_found_among_many(void **state)
     struct syn_filter s;
     char text[32];
     syn_filter_init(&s, &limits, 0);
-    /* The first SYN_FILTER_PLACES addresses fill the table. */
+    /* The first SYN_FILTER_PLACES addresses fill the table of addresses. */
     for (uint32_t i = 0; i < SYN_FILTER_PLACES; i++) {
         snprintf(text, sizeof text, "10.1.0.%u:1", (unsigned)i);
         knock(&s, text, 1);
@@ -239,7 +239,7 @@ static void test_who_comes_through_stands(void **state)
      * socket had inherited the filter. */
     assert_int_equal(syn_filter_attach(&s, accepted), 0);
     assert_int_equal(send(there, &byte, 1, 0), 1);
-    /* The loopback delivers the byte at once. */
+    /* On the loopback, the byte arrives at once. */
     assert_int_equal(recv(accepted, &byte, 1, MSG_DONTWAIT), 1);
     close(there);
     close(accepted);

@@ -7,7 +7,7 @@
 static struct fake a, b;
 static struct uplink_bursts heard; /* Sum of all bursts that b's node has received. */
 static double least_rtt_us;
-static uint32_t n_heard; /* Number of events with bursts for b's node. */
+static uint32_t n_heard; /* Number of events in which b's node received bursts. */
 
 static void note_carried(struct fake *f, const struct node_event *ev, struct node_effects *fx)
 {

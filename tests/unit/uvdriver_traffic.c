@@ -36,7 +36,8 @@ static void add(struct traffic *t, uint32_t peer, uint64_t sent, uint64_t receiv
     traffic_add(t, id, sent, received);
 }
 
-/* As long as the table has a row for each peer, no count is lost, whatever the order. */
+/* As long as the table has a row for each peer, no count is lost, in whatever order peers are
+ * counted. */
 static void test_sums(void **state)
 {
     (void)state;

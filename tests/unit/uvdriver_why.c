@@ -180,7 +180,7 @@ static void test_handshakes_that_do_not_end(void **state)
     assert_int_equal(shutdown(fd, SHUT_WR), 0);
     FAKE_RUN_UNTIL(n_strangers() == 1);
     assert_int_equal(a.n_notes, 0);
-    assert_int_equal(recv(fd, answer, 1, 0), 0); /* Peer a has sent no byte back. */
+    assert_int_equal(recv(fd, answer, 1, 0), 0); /* Peer a must not have sent a byte back. */
     close(fd);
     fd = knock_with_key();
     FAKE_RUN_UNTIL(recv(fd, answer, sizeof answer, MSG_DONTWAIT | MSG_PEEK) == CHANNEL_MSG2);

@@ -34,7 +34,7 @@ struct world
     uv_loop_t loop;
     struct uv_writer writer;
     struct state state;
-    struct uv_writer_result result; /* Result of the last write. */
+    struct uv_writer_result result; /* Result of the last write of a checkpoint. */
     int n_done;
 };
 
@@ -181,8 +181,8 @@ static void test_kept(void **unused)
         given = w.state.bytes;
         assert_int_equal(uv_writer_keep(&w.writer, &w.state, &label), 0);
         assert_true(w.state.bytes != given && w.state.n == 0 && w.state.n_sections == 0);
-        /* From the second write on, the state gets back the memory that the previous checkpoint
-         * used. */
+        /* From the second write on, the writer returns the memory of the previous checkpoint to the
+         * state, which uses it again. */
         assert_true((w.state.bytes != NULL) == (i > 1));
         wait_until_done(i);
         assert_int_equal(w.result.err, 0);
@@ -319,7 +319,7 @@ static void test_a_disk_that_does_not_answer(void **unused)
     assert_false(last);
     uv_sem_post(&w.slow.go_on);
     assert_int_equal(uv_writer_close(&w.writer, LONG_US, LONG_US, &r, &last), 0);
-    /* The write has ended now, and its checkpoint is complete. */
+    /* The write has ended, so its checkpoint must be complete. */
     assert_true(last && r.err == 0 && newest(&n) == 5);
 }
 
