@@ -3,10 +3,10 @@
  *
  *   x_i(t+1/2) = x_i(t) after H local steps        x_i(t+1) = mean over all j of x_j(t+1/2)
  *
- * Models are averaged, not gradients. With H = 1 both give the same result up to rounding: all
- * peers start from the same x, so the mean of x - eta g_j is x - eta mean(g_j). This also holds
- * with momentum (including Nesterov) and weight decay, because a velocity is linear in the
- * gradients. With --clip, Adam or H > 1 the algorithm is local SGD (Stich 2019).
+ * Models are averaged, not gradients. With H = 1, averaging gradients would give the same result up
+ * to rounding: all peers start from the same x, so the mean of x - eta g_j is x - eta mean(g_j).
+ * This also holds with momentum (including Nesterov) and weight decay, because a velocity is linear
+ * in the gradients. With --clip, Adam or H > 1 the algorithm is local SGD (Stich 2019).
  *
  * peer/node/collectives/allreduce.h computes the sum with one of the schedules of collective.h
  * and passes the mean to the mixer as the result of the round (control_arm.h).

@@ -1,4 +1,5 @@
-/* gossip/collectives/centre.c -- the parameter server: adds pushes and produces answers. */
+/* gossip/collectives/centre.c -- the parameter server of --mixer ps: adds the updates that workers
+ * push, and makes the answers to them. */
 #include "gossip/collectives/centre.h"
 
 #include "nn/math/rng.h"
@@ -231,7 +232,7 @@ enum centre_verdict centre_push(struct centre *c, struct centre_worker *w, uint6
 
 /* ---- adding pushes ---- */
 
-/* Adds one push to c->sum: a model update and the values of running statistics. */
+/* Adds the push of a worker to c->sum: a model update and the values of running statistics. */
 static void add_push(struct centre *c, struct centre_worker *w)
 {
     const struct mixing *m = c->config.mixing;

@@ -49,7 +49,7 @@ struct centre_copy
 
 struct centre_worker
 {
-    bool known; /* True: the slot is used by a worker. False: the slot is free. */
+    bool known; /* True: the slot of the table belongs to a worker. False: the slot is free. */
     uint8_t id[WIRE_ID_BYTES];
     /* Session on which the caller has asked the worker how many rounds it has done. Used by the
      * caller only. */
@@ -67,13 +67,13 @@ struct centre_worker
     /* Copy of the model that the server sent last to the worker. NULL: the next answer is the whole
      * model, or answers are not compressed. */
     struct centre_copy *copy;
-    uint8_t *push; /* Bytes of a push that is not added yet. NULL: none. */
+    uint8_t *push; /* Bytes of the worker's push that is not added to the model yet. NULL: none. */
     size_t n_push;
 };
 
 struct centre_config
 {
-    /* Exchange state of the server's peer. Pushes are encoded with its DELTA_RUN codec. Must
+    /* Mixing data of the peer that is the server. Pushes are encoded with its codec DELTA_RUN. Must
      * outlive struct centre. */
     const struct mixing *mixing;
     /* Codec of answers. centre_open() takes ownership. NULL: answers are whole models. */
@@ -86,14 +86,15 @@ struct centre_config
      * `bounded` is true. */
     uint32_t staleness;
     const float *z; /* Model with which the server starts, n_floats values. */
-    /* Round after which the server's model was z. 0: z is the initial model of the run. */
+    /* Round of the run after which `z` is the model. 0: z is the initial model of the run. */
     uint64_t round;
 };
 
 struct centre
 {
     struct centre_config config;
-    float *z, *sum;    /* The model, and the sum of pushes to add: n_floats each. */
+    /* z: the server's model. sum: the sum of pushes that are to be added to it. n_floats each. */
+    float *z, *sum;
     float *values;     /* Scratch for the running statistics of a push. */
     uint64_t round;    /* In sync mode: last round whose pushes are added to the model z. */
     uint64_t n_pushes; /* Number of pushes added to the model so far. */
@@ -106,7 +107,8 @@ struct centre
     uint32_t n_counted;
 };
 
-/* Returns 0 or -ENOMEM. After an error nothing is left open and the codec is closed. */
+/* Opens the server. Returns 0 or -ENOMEM. After an error nothing is left open, and the codec is
+ * closed. */
 int centre_open(struct centre *c, const struct centre_config *config);
 void centre_close(struct centre *c);
 
@@ -146,8 +148,8 @@ enum centre_verdict centre_push(struct centre *c, struct centre_worker *w, uint6
 
 /* ---- results ---- */
 
-/* Adds those stored pushes to the model that the mode (sync, ssp or async) allows to add now.
- * O(dim) per push. */
+/* Adds stored pushes to the model, as far as the mode (sync, ssp or async) allows it now. O(dim)
+ * per push. */
 void centre_add(struct centre *c);
 
 struct centre_answer

@@ -43,9 +43,12 @@ enum {
 };
 
 enum collective_act {
-    COLLECTIVE_SEND, /* Send the rank's own vector part `part` to rank `peer`. */
-    COLLECTIVE_ADD,  /* Add the vector part that `peer` sent in this step to `part`. */
-    COLLECTIVE_SET   /* Replace `part` by the vector part that `peer` sent in this step. */
+    COLLECTIVE_SEND, /* Operation: send part `part` of the rank's own vector to rank `peer`. */
+    /* Operation: add the part that `peer` sent in this step to part `part` of the rank's vector. */
+    COLLECTIVE_ADD,
+    /* Operation: replace part `part` of the rank's vector by the part that `peer` sent in this
+     * step. */
+    COLLECTIVE_SET
 };
 
 struct collective_op
@@ -58,7 +61,7 @@ struct collective_op
 struct collective
 {
     const char *name;
-    /* All functions accept a number n of ranks from 2 to COLLECTIVE_RANKS_MAX. */
+    /* All functions of a schedule accept a number n of ranks from 2 to COLLECTIVE_RANKS_MAX. */
     uint32_t (*parts)(uint32_t n); /* Returns the number of parts into which the vector is cut. */
     uint32_t (*steps)(uint32_t n);
     /* Lists what `rank` sends, adds and sets in a step of the schedule: fills

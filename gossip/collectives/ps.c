@@ -1,5 +1,5 @@
-/* gossip/collectives/ps.c -- the parameter-server worker: makes pushes, and takes over the
- * answers. */
+/* gossip/collectives/ps.c -- the worker of --mixer ps: makes pushes for the parameter server, and
+ * takes over its answers. */
 #include "gossip/collectives/ps.h"
 
 #include "gossip/collectives/control_arm.h"
@@ -15,7 +15,7 @@
 struct ps
 {
     struct control_arm arm;
-    float *base; /* Last model received from the server, n_floats. */
+    float *base; /* Last model that the worker received from the server, n_floats. */
     /* Round after which the server's model was `base`. 0: the server has not answered yet. */
     uint64_t round;
     /* Part of this peer's updates that was not sent to the server, dim floats. NULL without error

@@ -1,4 +1,5 @@
-/* gossip/collectives/sma.c -- the SMA mixer: moves the centre and pulls the model towards it. */
+/* gossip/collectives/sma.c -- the SMA mixer: moves the centre (a common model near the mean of all
+ * models) and pulls the peer's model towards it. */
 #include "gossip/collectives/sma.h"
 
 #include "gossip/collectives/control_arm.h"
@@ -15,7 +16,8 @@ struct sma
     /* True: the consensus phase has begun, so mix() replaces the model by the centre (sma.h). */
     bool ends;
     float pull, momentum;
-    float *z, *before; /* The centre and the previous centre, dim floats each. */
+    /* The present centre, and the centre before its last move, dim floats each. */
+    float *z, *before;
     /* round: round of the last mean of all models that moved the centre; 0: the centre is the
      * initial model. view: hash of the members that took part in that mean. */
     uint64_t round, view;

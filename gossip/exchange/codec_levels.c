@@ -1,4 +1,5 @@
-/* gossip/exchange/codec_levels.c -- the list of codec levels, and the rule for changing level. */
+/* gossip/exchange/codec_levels.c -- the list of codec levels of --compress auto, and the rule that
+ * changes the level. */
 #include "gossip/exchange/codec_levels.h"
 
 #include <math.h>
@@ -35,7 +36,7 @@ void codec_levels_init(struct codec_levels *l, uint64_t pace)
         l->price[i] = 1;
 }
 
-/* Updates a moving average. The first value replaces the initial 0. */
+/* Updates a moving average with a new value. The first value replaces the initial 0. */
 static void average(double *mean, double newest)
 {
     *mean = *mean > 0 ? *mean + newest_weight * (newest - *mean) : newest;

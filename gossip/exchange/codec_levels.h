@@ -83,8 +83,8 @@ enum {
      * before the first trial. Each trial doubles n, up to CODEC_LEVELS_TRY_MOST. */
     CODEC_LEVELS_TRY = 8,
     CODEC_LEVELS_TRY_MOST = 512,
-    /* Number of price updates that the trial of an expensive level lasts. Its price has then been
-     * measured. */
+    /* Number of price updates that the trial of an expensive level lasts. The price of the level
+     * has then been measured. */
     CODEC_LEVELS_TRIAL = 3,
     /* Number of drift windows for which the averages at the start of the window are stored (struct
      * codec_levels_mark). */
@@ -97,8 +97,8 @@ extern const char *const codec_levels_spec[CODEC_LEVELS_RUNGS];
 /* A mark: the moving averages `motion2` and `lag2` at the start of one drift window. */
 struct codec_levels_mark
 {
-    uint64_t round; /* Round of the run at which the window began. */
-    /* Values of the fields `motion2` and `lag2` of struct codec_levels when the window began.
+    uint64_t round; /* Round of the run at which the drift window of this mark began. */
+    /* Values of the fields `motion2` and `lag2` of struct codec_levels when the drift window began.
      * motion2 is 0 if this mark is unused. */
     double motion2, lag2;
 };
@@ -176,9 +176,9 @@ void codec_levels_set_prices(struct codec_levels *l, const double price[CODEC_LE
 uint32_t codec_levels_rung(const struct codec_levels *l);
 
 /* Handles a drift figure: changes the level if the rule requires it. target: the normalised drift
- * to reach. spread: factor of the graph. xi: the consensus distance at the start of round
- * `of_round`; NaN: unknown. now: the current round of the run. A figure is ignored if it is unknown
- * or was already used, or if its window started without codec_levels_mark(). */
+ * to reach. spread: factor of the graph (graph_spread()). xi: the consensus distance at the start
+ * of round `of_round`; NaN: unknown. now: the current round of the run. A figure is ignored if it
+ * is unknown or was already used, or if its window started without codec_levels_mark(). */
 void codec_levels_look(struct codec_levels *l, double target, double spread, double xi,
                        uint64_t of_round, uint64_t now);
 

@@ -69,8 +69,8 @@ bool edge_hear(struct edge *e, const struct wire_edge *m)
 {
     e->heard = true;
     e->theirs = *m;
-    /* An EDGE message with an odd nonce answers this peer's last EDGE, even if a pause of the edge
-     * has cleared `asked` since then. */
+    /* An EDGE message with an odd nonce answers this peer's last EDGE, even if the edge was paused
+     * after that and `asked` is false. */
     if (m->nonce & 1)
         e->asked = true;
     return !e->asked;
@@ -114,7 +114,7 @@ bool edge_agree(struct edge *e, uint64_t our_boot)
     e->state = EDGE_OPEN;
     if (same && (theirs == e->round || ahead || behind)) {
         /* This edge was restored from a checkpoint. A stored delta may come from an earlier process
-         * of the neighbour, and its current process may compute a different delta. The neighbour
+         * of the neighbour, whose present process may compute a different delta. The neighbour
          * sends its deltas again, so the stored ones are dropped. */
         if (e->said)
             e->got[1].full = e->got[0].full = false;
@@ -147,7 +147,8 @@ void edge_pause(struct edge *e, bool link_lost)
         e->state = EDGE_PAUSED;
 }
 
-/* Decides whether a delta or fragment of this epoch and round is expected. */
+/* Decides whether a delta or fragment with this epoch and round is expected now, a repeat, of
+ * another epoch, or impossible. */
 static enum edge_verdict place_of(const struct edge *e, uint64_t epoch, uint64_t round)
 {
     if (epoch != e->epoch || e->epoch == 0)
@@ -206,8 +207,8 @@ void edge_store(struct edge *e, const struct wire_delta *d, const struct sketch_
     memmove(g->bytes, d->payload.p, d->payload.n);
     g->n_bytes = d->payload.n;
     g->head = *d;
-    /* The byte ranges of *d point into the received message, which is not kept. The payload's range
-     * therefore has to point to the copy. The caller has already copied the sketch. */
+    /* The byte ranges of *d point into the received message, which is not kept. The range of the
+     * payload must therefore point to the copy. The caller has already copied the sketch. */
     g->head.payload = (struct bytes){g->bytes, g->n_bytes};
     g->head.sketch = (struct bytes){0};
     g->sketch = *sketch;

@@ -95,13 +95,13 @@ struct edge_sent
 /* One delta of the neighbour, validated and copied, but not applied yet. */
 struct edge_got
 {
-    bool full; /* True: the slot holds a complete delta. */
+    bool full; /* True: this slot holds a complete delta of the neighbour. */
     struct wire_delta head;
     struct sketch_message sketch;
     uint8_t *bytes; /* Buffer with room for the `cap` bytes given to edge_init(). */
     size_t n_bytes; /* Length of the payload at the start of `bytes`, if `full`. */
-    /* Number of payload bytes received in fragments so far. They lie at the end of `bytes`. Used
-     * only while `full` is false. */
+    /* Number of payload bytes of the delta that have arrived in fragments. They lie at the end of
+     * `bytes`. Used only while `full` is false. */
     size_t n_parts;
 };
 
@@ -115,7 +115,8 @@ struct replica; /* One replica of a model; defined in gossip/mixers/replica.h. *
 struct edge
 {
     uint8_t id[WIRE_ID_BYTES]; /* Identity of the neighbour. */
-    bool low;                  /* True: this peer's identity is smaller than the neighbour's. */
+    /* True: this peer's identity is less than the neighbour's, byte by byte. */
+    bool low;
     enum edge_state state;
 
     uint64_t epoch; /* Current epoch. 0: none yet, or a reset is requested. */
@@ -134,7 +135,7 @@ struct edge
     /* Boot id of the neighbour's process with which this process last continued the epoch over a
      * new session. 0: never. */
     uint64_t met_boot;
-    bool opened; /* True: the edge has had an epoch. */
+    bool opened; /* True: this edge has had an epoch. */
 
     /* True: the next job must restart the replicas a and b and gamma from their initial values. */
     bool reset;
@@ -155,12 +156,13 @@ struct edge
     /* Replica of this peer's model on this edge. Edges with equal replicas share one. */
     struct replica *a;
     float *b; /* Replica of the neighbour's model. */
-    /* Change of x by the last exchange over this edge, for momentum. All zeros after a reset. NULL:
-     * no exchange of this edge has had momentum. */
+    /* Change of the model x by the last exchange over this edge, for momentum. All zeros after a
+     * reset. NULL: no exchange of this edge has had momentum. */
     float *velocity;
-    struct gamma gamma;          /* Consensus step size of the edge. */
-    struct sketch_pair sketch;   /* State of the estimate of the consensus distance on this edge. */
-    struct outlier_filter trust; /* Distances between the two models of this edge so far. */
+    struct gamma gamma;        /* Consensus step size of the edge. */
+    struct sketch_pair sketch; /* State of the estimate of the consensus distance on this edge. */
+    /* State of the outlier filter: distances between the two models of this edge so far. */
+    struct outlier_filter trust;
 
     /* The next two fields are values that the neighbour announced in its delta of the last
      * committed exchange. A delta that has arrived, but is not committed, does not change them. 0
@@ -174,12 +176,13 @@ struct edge
     bool ending;
     /* Number of exchanges and number of resets of the edge so far. The first epoch is no reset. */
     uint64_t n_exchanges, n_resets;
-    /* Number of comparisons in which the replicas of both ends differed. Cleared by the node. */
+    /* Number of times that a comparison showed different replicas at the two ends. Cleared by the
+     * node. */
     uint64_t n_mismatches;
     /* Number of exchanges that the outlier filter refused or found suspect. Cleared by the node. */
     uint64_t n_distrusted;
-    /* True: the outlier filter found one of the exchanges that `n_distrusted` counts suspect.
-     * Cleared by the node. */
+    /* True: at least one of the exchanges in `n_distrusted` was found suspect by the outlier
+     * filter. Cleared by the node. */
     bool suspect;
 };
 
@@ -217,10 +220,10 @@ void edge_forget_parts(struct edge *e);
 
 /* Result of checking a received delta or fragment. */
 enum edge_verdict {
-    EDGE_ACCEPT,   /* The delta is expected. edge_store() stores it. */
-    EDGE_REPEAT,   /* The delta is already stored or applied, and is dropped. */
-    EDGE_STALE,    /* The delta belongs to another epoch, and is dropped. */
-    EDGE_VIOLATION /* A correct peer cannot have sent this delta. */
+    EDGE_ACCEPT,   /* Result: the delta is expected. edge_store() stores it. */
+    EDGE_REPEAT,   /* Result: the delta is already stored or applied, and is dropped. */
+    EDGE_STALE,    /* Result: the delta belongs to another epoch, and is dropped. */
+    EDGE_VIOLATION /* Result: a correct peer cannot have sent this delta. */
 };
 /* Checks epoch, round and header of a received delta. The caller checks the payload. */
 enum edge_verdict edge_check(const struct edge *e, const struct wire_delta *d);

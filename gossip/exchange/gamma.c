@@ -9,19 +9,21 @@ static const double target_rho = 0.6;
 static const double most_down = 0.9, most_up = 1.05;
 /* First gamma of an edge, as a multiple of the contraction of its first deltas. */
 static const double first_share = 1.5;
-/* Lower and upper bound of gamma, as multiples of the averaged contraction of the deltas. */
+/* Lower and upper bound of gamma, as multiples of the moving average of the contraction. */
 static const double low = 0.5, high = 1.5;
 /* An exchange uses its whole momentum if the residual ratio rho (gamma.h) is at most bears_all, and
  * no momentum if rho is at least bears_none. */
 static const double bears_all = 0.2, bears_none = 0.5;
-static const double smoothing = 0.1; /* Weight of the newest contraction in its moving average. */
-/* D^2, the squared distance of the replicas, counts as grown if it exceeds `growth` times its value
+/* Weight of the newest contraction in the moving average of contractions. */
+static const double smoothing = 0.1;
+/* The squared distance D^2 of the replicas counts as grown if it exceeds `growth` times its value
  * at the end of the last window. */
 static const double growth = 2.25;
 /* An edge is a runaway if the squared distance of its replicas a and b exceeds `runaway` times
  * |a|^2 + |b|^2. */
 static const double runaway = 1;
-static const double recovery = 1.01; /* Factor by which the upper bound rises in one exchange. */
+/* Factor by which the upper bound of gamma rises in one exchange after a runaway. */
+static const double recovery = 1.01;
 
 void gamma_init(struct gamma *g, double fixed_value)
 {
@@ -64,8 +66,8 @@ static double tenth_root(double r)
     return y;
 }
 
-/* Returns the factor for gamma: (target_rho / rho)^0.1, limited to most_down and most_up. If an
- * argument is NaN, the result is most_down. */
+/* Returns the factor by which gamma changes: (target_rho / rho)^0.1, limited to most_down and
+ * most_up. If an argument is NaN, the result is most_down. */
 static double correction(double e2, double d2)
 {
     double rho = sqrt(e2 / 2.0 / d2);
@@ -107,8 +109,8 @@ double gamma_next(struct gamma *g, const struct gamma_exchange *x)
         g->delta += smoothing * (delta - g->delta);
         g->value = confine(g, g->value * change);
     }
-    /* Stores the values that the rule needs in the next exchange. gamma_measured() sets d2 after
-     * mixing. */
+    /* Stores the values of this exchange that the rule needs in the next one. gamma_measured() sets
+     * d2 after mixing. */
     g->e2 = x->e2_own + x->e2_other;
     g->d2 = 0;
     g->most = g->most * recovery < 1 ? g->most * recovery : 1;

@@ -52,8 +52,9 @@ struct gamma
 {
     double value; /* Step size of the last exchange, or the fixed step size. */
     bool fixed;   /* True: the user has set a constant step size, so the rule is not used. */
-    bool begun;   /* True: the adaptive rule has a start value greater than 0. */
-    /* Number of the pair of codecs of the last exchange. Gamma restarts if the pair changes. */
+    bool begun;   /* True: the adaptive rule has a start value of gamma greater than 0. */
+    /* Number that identifies the pair of codecs of the last exchange. Gamma restarts if the pair
+     * changes. */
     uint32_t codecs;
     /* E_i^2 + E_j^2: the squared residuals |x - a|^2 of both ends after the last exchange's
      * deltas. */

@@ -1,4 +1,5 @@
-/* gossip/exchange/layers.c -- divides a model into layers, sketches them and compares answers. */
+/* gossip/exchange/layers.c -- divides a model into layers, sketches them, and computes the
+ * consensus distance of each layer from the sketches of all peers. */
 #include "gossip/exchange/layers.h"
 
 #include "nn/math/rng.h"
@@ -42,7 +43,7 @@ static void join_names(struct layers_part *a, const struct layers_part *b)
     memcpy(a->name, name, sizeof name);
 }
 
-/* Joins the two neighbouring parts that have the fewest floats together. */
+/* Joins the two neighbouring parts that have the fewest floats together into one part. */
 static void join_smallest(struct layers *l)
 {
     size_t best = 0;
@@ -135,7 +136,8 @@ struct sums
     /* xi2: squared consensus distance Xi^2. mean2: |mean|^2. norm2: mean of |x_i|^2 over the
      * models, or 0 for a part that is not sketched. */
     double xi2, mean2, norm2;
-    double variance; /* Variance of the estimate xi2. 0: xi2 is exact. */
+    /* Variance of the estimate xi2 of the squared consensus distance. 0: xi2 is exact. */
+    double variance;
 };
 
 /* Returns how many floats of a part of the model are compared between peers: all of them, or the
@@ -153,9 +155,9 @@ static double dist2_to_mean(const float *x, const double *mean, size_t n)
     return sum;
 }
 
-/* Computes the sums of one part of n answers or models x[]. `mean` is scratch memory. For a sketch,
- * |mean|^2 is computed from the norms that the peers sent, which have no sketch error: the mean of
- * |x_i|^2 equals |mean|^2 + Xi^2. */
+/* Computes the sums of squares of one part from the n answers or models x[]. `mean` is scratch
+ * memory. For a sketch, |mean|^2 is computed from the norms that the peers sent, which have no
+ * sketch error: the mean of |x_i|^2 equals |mean|^2 + Xi^2. */
 static struct sums sum_part(const struct layers_part *p, const float *const *x, size_t n,
                             double *mean)
 {

@@ -34,7 +34,7 @@
 #include <stdint.h>
 
 enum {
-    LAYERS_MAX = 64, /* Largest number of parts (layers) of an answer. */
+    LAYERS_MAX = 64, /* Largest number of parts (layers) of a peer's answer. */
     LAYERS_K = 256,  /* Number of floats of a sketch, without the squared norm. */
     /* Size of a part's name in bytes, with the final NUL: "conv1", or "conv1 to fc2". */
     LAYERS_NAME_MAX = 2 * SEGMENT_NAME_MAX + 8
@@ -52,7 +52,7 @@ struct layers_part
 struct layers
 {
     size_t n;        /* Number of parts of the model in part[]. */
-    size_t n_floats; /* Number of floats of an answer. */
+    size_t n_floats; /* Number of floats of a peer's answer. */
     struct layers_part part[LAYERS_MAX];
 };
 
@@ -74,7 +74,8 @@ struct layers_figure
     /* Consensus distance xi divided by |mean|, the norm of the mean model. NaN: xi is unknown, or
      * |mean|^2 is not greater than 0. */
     double relative;
-    double error; /* Standard error of xi, relative to xi. 0: exact. NaN: xi is unknown. */
+    /* Standard error of the consensus distance xi, relative to xi. 0: exact. NaN: xi is unknown. */
+    double error;
     double apart; /* Distance of the two models that are farthest apart. NaN: xi is unknown. */
     /* Indices in x[] of the two models that are farthest apart. The two indices are equal if no two
      * models differ or xi is unknown. */

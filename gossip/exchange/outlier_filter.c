@@ -1,5 +1,5 @@
-/* gossip/exchange/outlier_filter.c -- the distance limit of an exchange, and the test whether an
- * edge is suspect. */
+/* gossip/exchange/outlier_filter.c -- computes the distance limit of an exchange, and tests whether
+ * an edge is suspect. */
 #include "gossip/exchange/outlier_filter.h"
 
 static double larger(double a, double b)

@@ -55,8 +55,8 @@ enum {
     OUTLIER_FILTER_APART = 16,
     /* Factor by which the distance of an edge that is apart may grow before the edge is suspect. */
     OUTLIER_FILTER_GROWN = 4,
-    /* An edge that is apart in successive exchanges becomes suspect when the sum of their gamma w
-     * exceeds this value. */
+    /* An edge that is apart in successive exchanges becomes suspect when the sum of gamma w over
+     * these exchanges exceeds this value. */
     OUTLIER_FILTER_PULL = 8
 };
 
@@ -74,22 +74,22 @@ struct outlier_filter
     /* D^2 = |b - a|^2 of the exchange at which the edge became apart, that is, much longer than
      * most other edges. 0: it is not apart. */
     double from2;
-    bool warned; /* True: the edge was suspect once. */
+    bool warned; /* True: this edge has been suspect before. */
 };
 
-/* Restarts the filter for a new epoch of the edge. If the edge was suspect once, `most2` and
+/* Restarts the filter for a new epoch of the edge. If the edge has been suspect before, `most2` and
  * `warned` keep their values. */
 void outlier_filter_begin(struct outlier_filter *t);
 
-/* Distances that this peer can measure without trusting the neighbour, when an exchange is about to
- * be mixed. */
+/* Distances that this peer can measure without trusting the neighbour, just before an exchange is
+ * mixed. */
 struct outlier_filter_view
 {
     /* |x - a|^2, the squared distance of this peer's model from its replica, before this peer's
      * delta is added to the replica. */
     double x2;
-    /* |x - x0|^2, the squared distance of this peer's model from the initial model, measured at
-     * most a few mixings ago. */
+    /* |x - x0|^2, the squared distance of this peer's model from the initial model. The value may
+     * be a few mixings old. */
     double way2;
     /* Median, over the other edges, of D^2 = |b - a|^2 in their last exchanges. 0: there are no
      * other edges, or the edge was never suspect. */
@@ -100,8 +100,8 @@ struct outlier_filter_view
  * distance is known yet. */
 double outlier_filter_limit2(const struct outlier_filter *t, const struct outlier_filter_view *v);
 
-/* Returns whether an edge with the squared distance d2 is apart from another edge, which has the
- * squared distance other2. way2: |x - x0|^2. */
+/* Returns whether an edge is apart, that is, much longer than another edge. d2: squared distance of
+ * the edge. other2: that of the other edge. way2: |x - x0|^2. */
 bool outlier_filter_apart(double d2, double other2, double way2);
 
 /* Records an exchange that was mixed. d2: |b - a|^2 of the exchange. pull: gamma w, the share of b

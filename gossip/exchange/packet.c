@@ -11,7 +11,8 @@ void packet_pool_init(struct packet_pool *pool, size_t cap)
 
 void packet_pool_close(struct packet_pool *pool)
 {
-    /* No packet may be in use, because its user would access freed memory. */
+    /* No packet may be in use when the pool is closed, because its user would access freed
+     * memory. */
     assert(pool->live == 0);
     while (pool->free != NULL) {
         struct packet *p = pool->free;
@@ -29,7 +30,9 @@ struct packet *packet_get(struct packet_pool *pool)
     else if ((p = malloc(sizeof *p + pool->cap)) == NULL)
         return NULL;
     *p = (struct packet){.refs = 1, .cap = pool->cap, .pool = pool};
-    pool->live++; /* packet_pool_close() asserts 0, which finds packets that were never released. */
+    /* packet_pool_close() asserts that this count is 0, and so detects packets that were never
+     * released. */
+    pool->live++;
     return p;
 }
 

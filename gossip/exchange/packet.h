@@ -14,8 +14,9 @@
 
 struct packet
 {
-    uint32_t refs;   /* Number of references. 0: the packet is in the pool's free list. */
-    size_t len, cap; /* Bytes that are used, and bytes that `bytes` has room for. */
+    uint32_t refs; /* Number of references. 0: the packet is in the pool's free list. */
+    /* len: number of bytes that are used. cap: number of bytes for which `bytes` has room. */
+    size_t len, cap;
     struct packet_pool *pool;
     struct packet *next; /* Next packet in the pool's free list. */
     uint8_t bytes[];
@@ -23,7 +24,7 @@ struct packet
 
 struct packet_pool
 {
-    struct packet *free; /* List of packets without references. */
+    struct packet *free; /* List of the packets without references. */
     size_t cap;          /* Bytes that each packet has room for. */
     size_t live;         /* Number of packets with at least one reference. */
 };

@@ -1,4 +1,5 @@
-/* gossip/exchange/piece.c -- divides a model into pieces, sketches them and compares sources. */
+/* gossip/exchange/piece.c -- divides a model into pieces, sketches them, and compares the pieces of
+ * different sources. */
 #include "gossip/exchange/piece.h"
 
 #include "gossip/exchange/outlier_filter.h"

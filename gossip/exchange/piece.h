@@ -35,9 +35,10 @@ enum {
     /* Least number of floats of a piece, unless the model is smaller. A shorter piece would not
      * arrive faster. */
     PIECE_FLOATS_MIN = 16 * 1024,
-    PIECE_PARTS = 16,   /* Number of pieces, if neither limit on their size applies. */
-    PIECE_SKETCH = 64,  /* Number of floats of the sketch of one piece. */
-    PIECE_SOURCES = 16, /* Largest number of sources of one model. */
+    PIECE_PARTS = 16,  /* Number of pieces of a model if neither limit on their size applies. */
+    PIECE_SKETCH = 64, /* Number of floats of the sketch of one piece. */
+    /* Largest number of members from which the pieces of one model are fetched. */
+    PIECE_SOURCES = 16,
     /* Largest plausible distance of two models, as a multiple of a model's distance from the
      * initial model. */
     PIECE_WAYS = 4
@@ -65,7 +66,7 @@ struct piece_view
     size_t n_pieces, n_sources;
     const uint8_t *from; /* For each piece, the number of the source that sent it. */
     /* Sketches of the pieces that arrived, of the initial model, and of each source's own model.
-     * own[k] is NULL if source k has not sent its sketches or was excluded. */
+     * The sketch of a source is NULL if the source has not sent it or was excluded. */
     const float *come, *initial, *own[PIECE_SOURCES];
 };
 
@@ -77,7 +78,9 @@ enum piece_verdict {
     /* Only one other source has sent sketches, and it contradicts the judged pieces. Either of the
      * two sources may be wrong. */
     PIECE_DISPUTED,
-    PIECE_REFUSED /* At least two other sources have sent sketches, and most of them disagree. */
+    /* At least two other sources have sent sketches, and most of these contradict the judged
+     * pieces. */
+    PIECE_REFUSED
 };
 
 /* Judges all pieces that came from `source` by the sketches of the other sources. */

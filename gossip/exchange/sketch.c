@@ -87,12 +87,12 @@ static double likely_gap(const struct sketch_moment *now)
     guess = guess < 0.5 ? guess : 0.5;
     /* All peers must choose the same value, although each machine rounds the measured gap
      * differently. Because of the factor 0.999, all peers use the guess if gap and guess are equal
-     * up to rounding. */
+     * up to rounding errors. */
     bool narrow = now->gap > 0 && now->gap < 0.999 * guess;
     return narrow ? 0.8 * now->gap : guess;
 }
 
-/* Sets the momentum and the length of a window from the spectral gap. */
+/* Sets the momentum of the averaging and the length of a window from the spectral gap. */
 static void set_pace(struct sketch *k, const struct sketch_moment *now)
 {
     double lambda = 1 - likely_gap(now);
@@ -222,8 +222,8 @@ void sketch_pair_reset(struct sketch_pair *p)
 /* First byte of a sketch message: the kind of the message, and how its other bytes are encoded. */
 enum pair_coding {
     PAIR_RAW,   /* Average m, uncompressed. */
-    PAIR_FINE,  /* The message holds the average m, with four bits per element. */
-    PAIR_CLOCK, /* The kinds from here on are messages of tree aggregation. */
+    PAIR_FINE,  /* Encoding: the message holds the average m, with four bits per element. */
+    PAIR_CLOCK, /* The encodings from here on belong to messages of tree aggregation. */
     PAIR_UP,
     PAIR_DOWN,
     PAIR_BLURRED,
@@ -245,8 +245,8 @@ static void pair_apply(const struct sketch *k, const struct sketch_message *m, f
     compress_apply(pair_codec(k, m->bytes[0]), m->bytes + 1, m->n - 1, replica);
 }
 
-/* Returns whether the edge's replicas belong to the current window. The set of members need not be
- * checked, because a peer becomes disturbed when the set changes. */
+/* Returns whether the replicas of the averages on this edge belong to the current window. The set
+ * of members need not be checked, because a peer becomes disturbed when the set changes. */
 static bool pair_fits(const struct sketch *k, const struct sketch_pair *p)
 {
     return k->open && p->window == k->window;
@@ -397,7 +397,7 @@ void sketch_mix(struct sketch *k, struct sketch_pair *p, double w, const struct 
 
 /* ---- a window ends, another begins ---- */
 
-/* Returns whether each edge has done the n_beats exchanges of the window. */
+/* Returns whether each edge has done the n_beats exchanges of the current window. */
 static bool is_over(const struct sketch *k, const struct sketch_moment *now)
 {
     for (size_t i = 0; i < now->n_pairs; i++)
@@ -515,7 +515,7 @@ void sketch_beat(struct sketch *k, const float *x, const struct sketch_moment *n
 
 size_t sketch_nominal(const struct sketch *k)
 {
-    /* The header of the delta has about 24 bytes for the sketch: tag, u, q and a length. */
+    /* The header of a delta has about 24 bytes for the sketch: tag, u, q and a length. */
     return compress_nominal(k->fine) + 24;
 }
 

@@ -62,8 +62,10 @@ struct sketch_moment
     struct tree_aggregation_place place;
     bool draining;    /* True: this peer makes no new deltas. */
     size_t n_commits; /* Number of exchanges that the job committed. */
-    bool anew;        /* True: a window must begin now, because the caller needs a recent figure. */
-    /* States of the n_pairs edges that have had an epoch and are not EDGE_DONE. */
+    /* True: a window of averaging must begin now, because the caller needs a recent figure. */
+    bool anew;
+    /* States of the n_pairs edges that take part: those that have had an epoch and are not
+     * EDGE_DONE. */
     struct sketch_pair *const *pair;
     size_t n_pairs;
     double gap; /* Spectral gap of the graph, equal at all peers. 0: not measured. */
@@ -106,7 +108,8 @@ struct sketch_figures
     double rounding;
 };
 
-/* The values that are averaged in a window: m, u and q, as defined at the top of this file. */
+/* The values that are averaged in a window: m, u and q, which the comment at the top of this file
+ * defines. */
 struct sketch_average
 {
     float m[SKETCH_K];
@@ -145,10 +148,10 @@ struct sketch
     /* at: the current averages. before[0]: the averages after the last job that mixed. before[1]:
      * after the job that mixed before it. */
     struct sketch_average at, before[2];
-    size_t mixed; /* Number of exchanges since `beats` was last increased. */
+    size_t mixed; /* Number of exchanges of the current window since `beats` was last increased. */
     /* Number of jobs of the current window that mixed with at least one neighbour. */
     uint32_t beats;
-    uint32_t n_beats; /* K: number of exchanges per edge after which the window ends. */
+    uint32_t n_beats; /* K: number of exchanges per edge after which a window of averaging ends. */
     double momentum;  /* Momentum coefficient of the averaging. 0: none. */
 
     /* The fields v, q_done and round_done describe the previous window. */
@@ -159,10 +162,12 @@ struct sketch
     uint64_t round_done; /* Round count when the previous window began. */
 
     struct sketch_figures figures;
-    struct compress *raw, *fine; /* Codecs of sketches: uncompressed, and four bits per element. */
+    /* Codecs of sketch messages: uncompressed, and with four bits per element. */
+    struct compress *raw, *fine;
 };
 
-/* State of one edge. a: replica of this peer's average m. b: replica of the neighbour's average. */
+/* Sketch state of one edge. a: replica of this peer's average m. b: replica of the neighbour's
+ * average. */
 struct sketch_pair
 {
     float a[SKETCH_K], b[SKETCH_K];
@@ -234,7 +239,7 @@ void sketch_mix(struct sketch *k, struct sketch_pair *p, double w, const struct 
  * float32, if n_pairs neighbours correct a model in a round. */
 double sketch_rounding(size_t n_pairs);
 
-/* Returns the number of bytes that the usual sketch adds to a delta. */
+/* Returns the number of bytes that a sketch with four bits per element adds to a delta. */
 size_t sketch_nominal(const struct sketch *k);
 /* Returns the number of bytes that a report or result of tree aggregation adds to a delta. */
 size_t sketch_word_bytes(const struct sketch *k);

@@ -1,4 +1,5 @@
-/* gossip/exchange/tree_aggregation.c -- begins windows, combines reports and chooses messages. */
+/* gossip/exchange/tree_aggregation.c -- begins measurement windows, combines the reports of
+ * subtrees, and chooses the message to send. */
 #include "gossip/exchange/tree_aggregation.h"
 
 #include <math.h>
@@ -6,8 +7,8 @@
 
 enum { INDEX_BITS = 24 };
 
-/* A result counts as sharp if Xi changes by at most this share while its window spreads to all
- * peers. */
+/* Largest relative change of Xi for which a result is "sharp": Xi may change by this share while
+ * its window spreads to all peers. */
 static const double blur = 0.1;
 
 /* ---- windows ---- */
@@ -45,8 +46,8 @@ static uint64_t round_of(const struct tree_aggregation_place *p, uint64_t index)
                             : p->n_rounds + (index - trained - 1) * last_period(p);
 }
 
-/* Returns the slot of a window: the number of times that 2 divides its index, at most the last
- * slot. */
+/* Returns the slot in which a window is stored: the number of times that 2 divides its index, at
+ * most the last slot. */
 static size_t slot_of(uint64_t index)
 {
     size_t v = 0;
@@ -57,7 +58,8 @@ static size_t slot_of(uint64_t index)
     return v;
 }
 
-/* Returns the tree of a window. The windows of each slot use the trees in turn. */
+/* Returns the number of the tree that a window uses. The windows of each slot use the trees in
+ * turn. */
 static size_t tree_of(uint64_t index)
 {
     return (index >> (slot_of(index) + 1)) % TREE_AGGREGATION_TREES;
@@ -90,7 +92,7 @@ bool tree_aggregation_beat(struct tree_aggregation *v, const struct tree_aggrega
 
 /* ---- sums ---- */
 
-/* Adds the sum b to the sum a. */
+/* Adds the sum b, over other peers, to the sum a. */
 static void add(struct tree_aggregation_sum *a, const struct tree_aggregation_sum *b)
 {
     double share = (double)b->n / ((double)a->n + (double)b->n), apart2 = 0;
@@ -112,8 +114,8 @@ static bool complete(const struct tree_aggregation *v, const struct tree_aggrega
     return s->began && !s->done && s->n_children == v->place.n_children[tree_of(s->index)];
 }
 
-/* Called at the root. Returns whether Xi has changed little since the window began. The rate of
- * change is computed from this window and the previous complete one. */
+/* Called at the root of a tree. Returns whether Xi has changed little since the window began. The
+ * rate of change is computed from this window and the previous complete one. */
 static bool is_sharp(const struct tree_aggregation *v, const struct tree_aggregation_slot *s)
 {
     double xi2 = s->sum.dist2 / s->sum.n, rounds = (double)s->round - (double)v->before_round;
@@ -137,9 +139,9 @@ static void settle(struct tree_aggregation *v, struct tree_aggregation_slot *s, 
     v->before_round = s->round;
 }
 
-/* Called at the root. Completes the window if all subtrees have reported. If the number of counted
- * peers differs from the number of members, some reports came from another graph, and the window is
- * dropped. */
+/* Called at the root of a tree. Completes the window if all subtrees have reported. If the number
+ * of counted peers differs from the number of members, some reports came from another graph, and
+ * the window is dropped. */
 static void look(struct tree_aggregation *v, struct tree_aggregation_slot *s)
 {
     if (!complete(v, s) || !v->place.root[tree_of(s->index)])
@@ -151,7 +153,7 @@ static void look(struct tree_aggregation *v, struct tree_aggregation_slot *s)
     settle(v, s, is_sharp(v, s));
 }
 
-/* Begins one window in its slot, with this peer's own values. */
+/* Begins one window in its slot, with the values of this peer. */
 static void begin_slot(struct tree_aggregation *v, uint64_t index,
                        const struct tree_aggregation_slot *own)
 {
@@ -270,8 +272,8 @@ static uint64_t whole_index(const struct tree_aggregation *v, uint64_t low)
                                                          : v->clock + ahead - mask - 1;
 }
 
-/* Adds a child's report. The child may be a round ahead, so its report may be the first value in
- * the slot. */
+/* Adds a child's report to the sum of its window. The child may be a round ahead, so its report may
+ * be the first value in the slot. */
 static void hear_up(struct tree_aggregation *v, struct tree_aggregation_pair *p, uint64_t index,
                     const struct tree_aggregation_sum *sum)
 {

@@ -55,13 +55,13 @@
 
 enum {
     SKETCH_K = 256,             /* Number of floats of a sketch. */
-    TREE_AGGREGATION_SLOTS = 8, /* Number of windows that a peer stores. */
+    TREE_AGGREGATION_SLOTS = 8, /* Number of windows that a peer stores, one per slot. */
     TREE_AGGREGATION_TREES = 4  /* Number of spanning trees, which the windows use in turn. */
 };
 
 /* Role of a neighbour in a tree, seen from this peer. */
 enum tree_aggregation_role {
-    TREE_AGGREGATION_ASIDE,  /* The edge is not part of the tree. */
+    TREE_AGGREGATION_ASIDE,  /* The edge to the neighbour is not part of the tree. */
     TREE_AGGREGATION_PARENT, /* The neighbour is this peer's parent. */
     TREE_AGGREGATION_CHILD   /* The neighbour is a child of this peer. */
 };
@@ -83,10 +83,10 @@ struct tree_aggregation_pair
     uint64_t quiet;
 };
 
-/* Sum over the sketches of n peers. */
+/* Sum over n peers: their sketches, and the squares for the consensus distance. */
 struct tree_aggregation_sum
 {
-    uint32_t n;           /* Number of peers. 0: empty. */
+    uint32_t n;           /* Number of peers in the sum. 0: the sum is empty. */
     bool settling;        /* True: at least one of the peers is in its consensus phase. */
     float mean[SKETCH_K]; /* Mean of the sketches s. */
     double dist2;         /* Sum of the squared distances |s - mean|^2 of the n sketches. */
@@ -96,14 +96,14 @@ struct tree_aggregation_sum
 /* One window that a slot stores. */
 struct tree_aggregation_slot
 {
-    uint64_t index; /* Index of the window. 0: the slot is empty. */
+    uint64_t index; /* Index of the window in this slot. 0: the slot is empty. */
     bool began;     /* True: the window has begun at this peer, and `sum` includes its model. */
     uint64_t round; /* Round count when the window began. */
     /* Sum of |b - a|^2, the squared distance of the two replicas, over this peer's edges when the
      * window began. */
     double local2;
     float s[SKETCH_K];   /* Sketch of this peer's model when the window began. */
-    uint32_t n_children; /* Number of children that have reported. */
+    uint32_t n_children; /* Number of children that have reported for the window. */
     bool done;           /* True: `sum` is the final sum over all peers. */
     /* True: the window is `done`, and Xi has changed little since the window began ("sharp", see
      * the top of this file). */
@@ -121,12 +121,13 @@ struct tree_aggregation_place
     /* n: number of members. depth: depth of the deepest tree in hops, or an upper bound of it. */
     uint32_t n, depth;
     uint32_t reach; /* Number of hops from the first member to the member farthest from it. */
-    uint32_t n_children[TREE_AGGREGATION_TREES]; /* Number of children of this peer in each tree. */
+    /* Number of children of this peer in each of the trees. */
+    uint32_t n_children[TREE_AGGREGATION_TREES];
     /* root: whether this peer is the root of each tree. lock_step: whether the run is in lock
      * step. */
     bool root[TREE_AGGREGATION_TREES], lock_step;
     uint64_t n_rounds; /* Number of training rounds. Later rounds belong to the consensus phase. */
-    /* Least number of training deltas on an edge between two reports or results. */
+    /* Least number of training deltas on an edge between two messages with a report or a result. */
     uint64_t pace;
 };
 
@@ -146,11 +147,13 @@ struct tree_aggregation
 /* Kind of a tree-aggregation message that a delta carries over an edge. */
 enum tree_aggregation_word {
     TREE_AGGREGATION_NOTHING, /* The delta carries no tree-aggregation message. */
-    TREE_AGGREGATION_CLOCK,   /* A window has begun. The message has no sum. */
-    TREE_AGGREGATION_UP,      /* Report of a child to its parent. */
-    /* Sharp result (see the top of this file), from a parent to its child. */
+    TREE_AGGREGATION_CLOCK,   /* Message: a window has begun. It carries no sum. */
+    TREE_AGGREGATION_UP,      /* Message: report of a child to its parent. */
+    /* Message from a parent to its child: a sharp result, whose Xi is exact enough for users (see
+     * the top of this file). */
     TREE_AGGREGATION_DOWN,
-    /* Result that is not sharp (see the top of this file), from a parent to its child. */
+    /* Message from a parent to its child: a result that is not sharp, so users do not see its Xi
+     * (see the top of this file). */
     TREE_AGGREGATION_BLURRED
 };
 

@@ -85,7 +85,8 @@ enum {
 /* Sums over the bursts of a link (bytes sent without a pause). Initialise with zeros. */
 struct uplink_bursts
 {
-    /* Number of bursts, the sum of their bytes, and the sum of their durations in microseconds. */
+    /* n: number of bursts. bytes: sum of their bytes. us: sum of their durations in
+     * microseconds. */
     double n, bytes, us;
 };
 
@@ -112,7 +113,7 @@ struct uplink
     /* Level to which the floor rises when n_up reaches UPLINK_UP. It is the densest level that each
      * of the last n_up calls of uplink_look() found fast enough. */
     uint32_t to;
-    uint32_t left; /* Level from which the floor fell last. */
+    uint32_t left; /* Level from which the floor has fallen last. */
     /* n_wait: number of further calls of uplink_look() during which the floor does not rise to the
      * level `left` or above. wait: value to which n_wait was set at the last fall of the floor. */
     uint32_t n_wait, wait;

@@ -79,7 +79,7 @@ static void append_vouches_news(struct members *m, struct wire_members *out, uin
         append_vouch(m, v, out);
         v->news = false;
     }
-    /* All changed endorsements were sent, so the flag vouches_news is cleared. The flag is set
+    /* All changed endorsements were sent, so the flag `vouches_news` is cleared. The flag is set
      * again when an endorsement is added or the set of accepted members changes. */
     m->vouches_news = false;
 }

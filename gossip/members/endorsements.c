@@ -149,9 +149,9 @@ struct graph_of_vouches
     uint16_t *reached; /* Reachable members, the nearest to this peer first. */
     /* Index of each member in `reached`. A dominator comes before the members that it dominates. */
     uint16_t *rank;
-    /* Some members lie on every path from this peer to a member. dominator: the last of them before
-     * the member, or this peer if there is none. label: the first of them, or the member itself if
-     * there is none. NOBODY: the member is not reachable. */
+    /* Some members lie on every path from this peer to a member. dominator: of these, the last one
+     * before the member; this peer if there is none. label: of these, the first one; the member
+     * itself if there is none. NOBODY: the member is not reachable. */
     uint16_t *dominator, *label;
     uint32_t n_reached, n_firm;
 };

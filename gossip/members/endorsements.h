@@ -59,7 +59,7 @@ enum {
  * `id` is unknown. */
 void members_know(struct members *m, const uint8_t id[WIRE_ID_BYTES], int64_t now_us);
 
-/* Merges one endorsement. It takes effect in the next members_settle(). */
+/* Merges one endorsement, which takes effect in the next members_settle(). */
 enum members_verdict members_vouched(struct members *m, const struct vouch *v);
 
 /* Endorses each member that has a session with this peer and has too few endorsements, then calls

@@ -12,7 +12,7 @@
 #include "gossip/members/table.h"
 
 enum {
-    SELF = 0 /* Slot of this peer's own record, which is always added first. */
+    SELF = 0 /* Slot of this peer's own record. It is always the first slot. */
 };
 
 /* Parts of a member's state that may have to be sent to other members: bits of slot.news. */
@@ -27,8 +27,8 @@ struct vouch_slot
     uint8_t signature[WIRE_SIGNATURE_BYTES];
 };
 
-/* Tombstone: the id and the last incarnation of a dropped member. Records of the member up to
- * this incarnation are ignored. */
+/* Tombstone of a dropped member: its id and last incarnation. Records of the member up to this
+ * incarnation are ignored. */
 struct tombstone
 {
     uint8_t id[WIRE_ID_BYTES];
@@ -43,19 +43,21 @@ struct members
     struct members_crypto crypto;
     struct records *records; /* Store of records: owned, or shared with other tables. */
     bool owns_records;
-    struct record self; /* Record of slot SELF. Not in `records`, because the own record changes. */
+    /* This peer's own record. It is not in the store `records`, because it changes. */
+    struct record self;
     struct table table;
     /* First and last slot of the queue of slots with unsent changes, oldest change first. */
     uint16_t first_news, last_news;
-    /* Counts of members by state. `tallied` of struct member says which counts include a member. */
+    /* Counts of members by state. The field `tallied` of struct member says which counts include a
+     * member. */
     struct members_tally tally;
     /* Sum of the hashes of all vertices of the topology. A sum does not depend on the order in
      * which vertices were added. */
     uint64_t view;
     int64_t due_us; /* Earliest deadline of a suspect, in microseconds. */
-    /* Change counter: number of calls that may have changed the state of a member. */
+    /* Change counter: number of calls so far that may have changed the state of a member. */
     uint64_t n_changes;
-    bool reopened; /* True: members_reopen() was called. */
+    bool reopened; /* True: the end of the run was aborted (members_reopen()). */
     /* Value of the first `now_us` that was passed to this table, in microseconds. -1: none yet. */
     int64_t began_us;
 
@@ -67,15 +69,15 @@ struct members
     uint16_t told[WIRE_BATCH_MAX];
     uint32_t n_told;
 
-    /* The next fields are written by endorsements.c only. */
+    /* The fields from `vouch` on are written by endorsements.c only. */
     /* Array of n_vouches endorsements, in no order. It has room for cap_vouches. */
     struct vouch_slot *vouch;
     uint32_t n_vouches, cap_vouches;
     bool unsettled;    /* True: members_settle() must recompute which members are accepted. */
     bool vouches_news; /* True: some endorsements may have to be sent. */
-    bool strangers;    /* True: some member was not in the cluster from its start. */
+    bool strangers;    /* True: at least one member was not in the cluster from its start. */
 
-    /* The next fields are written by forget.c only. */
+    /* The fields from `tomb` on are written by forget.c only. */
     /* Array of n_tombs tombstones. If all TOMBSTONES_MAX are used, next_tomb is the oldest. */
     struct tombstone *tomb;
     uint32_t n_tombs, cap_tombs, next_tomb;
@@ -101,9 +103,9 @@ void members_untally(struct members *m, struct slot *s);
  * queue of unsent changes, unless it is already in the queue. */
 void members_add_news(struct members *m, struct slot *s, enum dissemination news);
 
-/* Removes the member at `place` from the endorsements: drops all endorsements by it and of it. The
- * member at place `moved` has moved to `place`, so its endorsements are renamed. If `moved` equals
- * `place`, no member moved. */
+/* Removes a member from the stored endorsements: drops all endorsements by the member at `place`
+ * and of it. The member at place `moved` has moved to `place`, so its endorsements are renamed. If
+ * `moved` equals `place`, no member moved. */
 void vouches_drop(struct members *m, uint16_t place, uint16_t moved);
 
 /* ---- forget.c ---- */

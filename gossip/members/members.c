@@ -139,8 +139,8 @@ void members_judge(struct members *m, struct slot *s, int64_t now_us)
     tally(m, s, tally_of(m, s));
 }
 
-/* Drops accusations that name an earlier incarnation than the member's new record. Accusations that
- * name the incarnation of the new record begin to count. */
+/* Drops accusations of a member that name an earlier incarnation than its new record. Accusations
+ * that name the incarnation of the new record begin to count. */
 static void sift_accusations(struct members *m, struct slot *s)
 {
     struct member *e = &s->member;
@@ -237,8 +237,8 @@ static enum members_verdict merge_self(struct members *m, const struct record *r
     return record_younger(&m->self, r) ? MEMBERS_CLONE : MEMBERS_CLONED;
 }
 
-/* Replaces a member's record by a later one. A higher incarnation makes the accusations of
- * former incarnations invalid; this is how a member refutes them. */
+/* Replaces a member's record by a later one. If the later record has a higher incarnation,
+ * accusations of former incarnations become invalid. In this way a member refutes accusations. */
 static enum members_verdict replace_record(struct members *m, struct slot *s,
                                            const struct record *r, int64_t now_us)
 {

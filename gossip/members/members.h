@@ -45,7 +45,8 @@ struct member
     /* Array of n_accusers accusations. Some may name a later incarnation than `record` has.
      * NULL: none. */
     struct accusation *accusation;
-    /* SUSPECT: time at which the member becomes DEAD. DEAD, LEFT: time of that change. */
+    /* In state SUSPECT: time at which the member becomes DEAD. In state DEAD or LEFT: time at which
+     * it reached this state. */
     int64_t dead_at_us;
     /* Positions on the monitor rings (monitor_rings.h), computed from the id. */
     uint64_t place[MEMBERS_RINGS];
@@ -57,9 +58,10 @@ struct member
     bool connected : 1;
     /* True: the member is in another run or not admitted. Set by members_refuse(). */
     bool refused : 1;
-    bool dirty : 1; /* True: changed since the last members_dirty() that returned the member. */
+    bool dirty : 1; /* True: the member has changed since members_dirty() last returned it. */
 
-    /* The next flags are set by members_settle(); `known` is set by members_know(). */
+    /* The flags from `known` on are set by members_settle(), except that members_know() sets
+     * `known`. */
     /* True: the member was known from the start of the cluster, so it is accepted. */
     bool known : 1;
     /* True: enough other members endorse it, so it is accepted and may be a vertex. */
@@ -164,7 +166,7 @@ void members_close(struct members *m);
  */
 enum members_verdict members_merge(struct members *m, const struct record *r, int64_t now_us);
 
-/* Prefetches the slots of n records that will be merged next. Changes nothing. */
+/* Prefetches into the cache the slots of n records that will be merged next. Changes nothing. */
 void members_expect(const struct members *m, const struct record *r, uint32_t n);
 
 /* Merges one accusation. An accusation of this peer's current incarnation is refuted: the own
@@ -230,11 +232,11 @@ const struct member *members_find(const struct members *m, const uint8_t id[WIRE
  * with this peer's place. Returns the number of vertices. */
 size_t members_vertices(const struct members *m, uint32_t *at, size_t *self_at);
 
-/* Returns a hash of the ids and names of the vertices, equal in tables with equal vertices.
- * Never 0. O(1). */
+/* Returns a hash of the ids and names of all vertices. Tables with equal vertices have equal
+ * hashes. Never 0. O(1). */
 uint64_t members_view(const struct members *m);
 
-/* Returns the current counts, which are updated with each change. O(1). */
+/* Returns the current numbers of members by state, which are updated with each change. O(1). */
 const struct members_tally *members_tally(const struct members *m);
 
 /* Returns whether any two members have the same name, whatever their states are. O(1). */

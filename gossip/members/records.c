@@ -68,8 +68,9 @@ bool record_equal(const struct record *a, const struct record *b)
     return true;
 }
 
-/* Returns whether r replaces `old`, a record of the same member. The higher incarnation wins,
- * then the later state. The byte order decides the rest, so that all tables agree. */
+/* Returns whether r replaces `old`, a record of the same member. The record with the higher
+ * incarnation wins, then the one with the later state. If both are equal, the order of the bytes
+ * decides, so that all tables agree. */
 bool record_supersedes(const struct record *r, const struct record *old)
 {
     if (r->incarnation != old->incarnation)

@@ -30,7 +30,8 @@ const struct record *records_find(const struct records *s, const struct record *
  * is exhausted. */
 const struct record *records_hold(struct records *s, const struct record *r);
 
-/* Drops a reference from records_hold(). The last one frees the record. r may be NULL. */
+/* Drops a reference that records_hold() gave. A record without references is freed. r may be
+ * NULL. */
 void records_release(struct records *s, const struct record *r);
 
 enum { SIGNED_MAX = 2048 }; /* Maximum number of bytes that a signature covers. */

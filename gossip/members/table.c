@@ -60,8 +60,8 @@ static const uint16_t *first_bucket(const struct table *t, const uint8_t *id)
     return &t->bucket[i & (2 * t->cap - 1)];
 }
 
-/* Prefetches the first two cache lines of each record, which hold the fields that are compared
- * first. */
+/* Prefetches into the CPU cache the first two cache lines of each record, which hold the fields
+ * that are compared first. */
 void table_expect(const struct table *t, const struct record *r, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
@@ -152,8 +152,8 @@ static void order_add(struct table *t, uint16_t at, uint32_t n)
     t->n_namesakes += pairs_at(t, i, n + 1);
 }
 
-/* Removes slot `at` from the order. Called before its record changes, because the search uses
- * the record. */
+/* Removes slot `at` from the sorted order. Must be called before the slot's record changes, because
+ * the search uses the record. */
 static void order_remove(struct table *t, uint16_t at)
 {
     uint32_t i = rank(t, t->slot[at].member.record, t->n);

@@ -17,8 +17,8 @@ enum { SLOT_NONE = UINT16_MAX };
 struct slot
 {
     struct member member;
-    /* Last record that says that the member is initial, if the present record does not. NULL: none.
-     * Holds a reference. */
+    /* The member's last record that says that it is an initial member, if the present record does
+     * not say so. NULL: none. Holds a reference. */
     const struct record *marked;
     uint64_t knows; /* Bit set of the listeners that know the record (dissemination.c). */
     /* Short hash of the boot id of the member's previous process, for slot_runs_twice(). 0:
@@ -38,15 +38,16 @@ struct table
     uint16_t *order;   /* Sorted list: array of n places in slot[], with room for cap. */
     uint16_t *bucket;  /* Hash table of 2 * cap places with open addressing. SLOT_NONE: empty. */
     uint32_t n, cap;
-    uint32_t n_namesakes; /* Number of adjacent pairs in order[] with equal names. */
+    /* Number of adjacent pairs of members in order[] that have equal names. */
+    uint32_t n_namesakes;
 };
 
 /* Returns the slot of `id`, or NULL. The pointer is valid until table_reserve(), which may move
  * all slots but keeps their places. */
 struct slot *table_find(const struct table *t, const uint8_t *id);
 
-/* Prefetches the slots of n records that are looked up next. In a simulator many tables share
- * the cache, so slots are rarely in it; prefetching overlaps the cache misses. */
+/* Prefetches into the CPU cache the slots of n records that are looked up next. In a simulator many
+ * tables share the cache, so slots are rarely in it; prefetching overlaps the cache misses. */
 void table_expect(const struct table *t, const struct record *r, uint32_t n);
 
 /* Reserves room for one more slot; asserts n < WIRE_MEMBERS_MAX. Returns false if memory is

@@ -279,7 +279,7 @@ struct wire_refused
  * messages: continue, resend, or start a new epoch (gossip/exchange/edge.h). */
 struct wire_edge
 {
-    /* Epoch of the edge at the sender. 0: none, or the sender requests a reset. */
+    /* Epoch of the edge at the sender. 0: there is none, or the sender requests a reset. */
     uint64_t epoch;
     uint64_t round; /* Number of exchanges committed in `epoch`. */
     /* Random number, new in each message, from which the next epoch is derived. */
@@ -295,7 +295,7 @@ struct wire_delta
 {
     uint64_t epoch;
     uint64_t round; /* Round of the epoch to which the delta belongs. */
-    /* Rounds that the sender has done, including those of the consensus phase. */
+    /* Number of rounds that the sender has done, including rounds of the consensus phase. */
     uint64_t run_round;
     /* Number of edges over which the sender mixes in this round. The sender's weight for the
      * edge is (1 + more) / (1 + degree); the lesser weight of both ends is used. */
@@ -403,11 +403,12 @@ struct wire_ballot
 };
 
 enum wire_finish_word {
-    WIRE_FINISH_ASK,      /* First step of a ballot: asks all peers for promises and evidence. */
-    WIRE_FINISH_PROPOSE,  /* Second step of a ballot: asks all peers to accept `proposal`. */
-    WIRE_FINISH_REPORT,   /* Answer to an ASK. */
-    WIRE_FINISH_ACCEPTED, /* Answer to a PROPOSE. */
-    WIRE_FINISH_DECIDED,  /* `proposal` is the certificate of the run. */
+    WIRE_FINISH_ASK,     /* First step of a ballot: asks all peers for promises and evidence. */
+    WIRE_FINISH_PROPOSE, /* Second step of a ballot: asks all peers to accept `proposal`. */
+    /* Answer to an ASK: describes the sender and the peers whose answers it has added up. */
+    WIRE_FINISH_REPORT,
+    WIRE_FINISH_ACCEPTED, /* Answer to a PROPOSE: describes the same group of peers as a REPORT. */
+    WIRE_FINISH_DECIDED,  /* The message carries the certificate of the run as `proposal`. */
     WIRE_FINISH_END
 };
 
@@ -504,7 +505,7 @@ struct wire_status
     double loss, accuracy;
     /* Estimated consensus distance, absolute and relative to the norm of the mean model. */
     double drift, relative_drift;
-    /* Step counter of the models that `drift` describes, and the number of rounds since then. */
+    /* Step counter of the models to which `drift` refers, and the number of rounds since then. */
     uint64_t drift_round, drift_age;
     uint64_t bytes_sent, bytes_received; /* Bytes counted at the sockets of all links. */
     uint64_t n_strangers, n_violations;

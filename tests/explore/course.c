@@ -393,7 +393,8 @@ static bool ends_in_deaths(const struct plan *p)
     return any && deaths;
 }
 
-/* Returns whether no fault takes down some peer, so that a restarted peer finds the run there. */
+/* Returns whether at least one peer is taken down by no fault. A restarted peer then finds the run
+ * at that peer. */
 static bool someone_lives_on(const struct plan *p)
 {
     uint32_t gone = 0;

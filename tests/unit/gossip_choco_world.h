@@ -88,11 +88,12 @@ struct world
     /* Function that is called after each encoding. NULL: none. */
     void (*encoded)(struct world *w, uint32_t i);
     struct rng rng;
-    double sum[DIM]; /* Sum of all models x, as local steps alone would change it. */
+    double sum[DIM]; /* Sum of all models x, as it would be if only local steps had changed them. */
     bool statistics;
     uint64_t with; /* Each delta carries statistics with the probability `with` / 3. */
     struct rng statistics_rng;
-    double statistics_sum[STATS]; /* Sum of all statistics, as local steps alone would change it. */
+    /* Sum of all statistics, as it would be if only local steps had changed them. */
+    double statistics_sum[STATS];
 };
 
 enum { TRAINED = 2, SEGMENTS = 4 };

@@ -427,7 +427,7 @@ struct cluster
     struct statistics s[PEERS];
     float x[PEERS][N];
     struct exchange e[PEERS][PEERS]; /* Exchanges, indexed by [lower peer][higher peer]. */
-    /* Sum of each statistic over all peers, as local steps alone would have changed it. */
+    /* Sum of each statistic over all peers, as it would be if only local steps had changed them. */
     double sum[N];
     double owed;     /* Largest amount that any peer has owed so far. */
     uint64_t floors; /* Number of times that a value was owed after a job. */

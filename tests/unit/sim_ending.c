@@ -151,9 +151,9 @@ static void test_death_during_the_consensus_phase(void **state)
     }
 }
 
-/* The final model of a peer is not within the bound that the peer has computed. The final models are then
- * above the target, and the first attempt of the finish protocol is aborted. The peers mix on, and end
- * with consensus in the second attempt. */
+/* The final model of a peer is not within the bound that the peer has computed. The final models
+ * are then above the target, and the first attempt of the finish protocol is aborted. The peers
+ * continue to mix, and end with consensus in the second attempt. */
 static void test_final_models_apart_mix_on(void **state)
 {
     enum { N = 5 };

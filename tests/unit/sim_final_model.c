@@ -63,8 +63,9 @@ static void say_verdict(const struct rig *r, uint32_t peer, char text[VERDICT_TE
 }
 
 /* Runs four peers. The disk of peer 0 refuses the model from the start until full_us after the
- * first failed write. Peer 0 must end with `own` and `code`, the others with `others` and code 0.
- * Returns the time from the first failed write to the end of the other peers, in microseconds. */
+ * first failed write. Peer 0 must end with the verdict `own` and exit code `code`, and the others
+ * with the verdict `others` and exit code 0. Returns the time from the first failed write to the
+ * end of the other peers, in microseconds. */
 static int64_t end_with(const char *topology, double final_drift, int64_t limit_us, int64_t full_us,
                         int code, const char *own, const char *others)
 {
