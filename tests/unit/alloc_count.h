@@ -1,6 +1,6 @@
-/* tests/unit/alloc_count.h -- counts all calls of the allocator in `alloc_calls`. Works on glibc
- * in builds without sanitizers, because glibc also exports its allocator as __libc_malloc() and
- * so on. Elsewhere ALLOC_COUNTS is 0, and tests skip with a message. */
+/* tests/unit/alloc_count.h -- counts all calls of the allocator in `alloc_calls`. Works on glibc in
+ * builds without sanitizers, because glibc also exports its allocator as __libc_malloc() and so on.
+ * In other builds ALLOC_COUNTS is 0, and tests that count are skipped with a message. */
 #ifndef TESTS_UNIT_ALLOC_COUNT_H
 #define TESTS_UNIT_ALLOC_COUNT_H
 

@@ -42,8 +42,8 @@ static void same_bits(const char *spec, const float *a, const float *b)
 }
 
 /* A second codec with the same spec and seed must give the same bytes. compress_apply() must add
- * the same values to a replica. The reported fraction of the squared distance that remains must be
- * right. */
+ * the same values to a replica. The codec reports which fraction of the squared distance between
+ * model and replica remains, and this must be right. */
 static void one_codec(const char *spec, bool contracts)
 {
     struct hearsay_codec *c = open_codec(spec), *d = open_codec(spec);

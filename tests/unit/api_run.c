@@ -1,6 +1,6 @@
 /* tests/unit/api_run.c -- programs that train their own models with libhearsay: over TCP and
- * simulated, with and without copies of the model, early leaves, values that are not finite,
- * evaluations and checkpoints. */
+ * simulated, with and without copies of the model, peers that leave early, values that are not
+ * finite, evaluations and checkpoints. */
 #include "tests/unit/api_rig.h"
 
 #include <sys/wait.h>

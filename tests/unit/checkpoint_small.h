@@ -1,5 +1,5 @@
 /* tests/unit/checkpoint_small.h -- small checkpoints for tests: states that depend on one number,
- * files of them in one block, and manifests with correct hashes. */
+ * checkpoint files of these states in one block of memory, and manifests with correct hashes. */
 #ifndef TESTS_UNIT_CHECKPOINT_SMALL_H
 #define TESTS_UNIT_CHECKPOINT_SMALL_H
 
@@ -80,9 +80,9 @@ static inline uint8_t *small_file(const struct state *s, const struct checkpoint
     return bytes;
 }
 
-/* Corrects the hashes of a checkpoint file, whatever else is wrong with it. They are in the
- * manifest, which is the last tensor of the file. Returns false if the header cannot be read, or if
- * the last tensor has another size than a manifest. */
+/* Corrects the hashes of a checkpoint file, whatever else is wrong with the file. The hashes are in
+ * the manifest, which is the last tensor of the file. Returns false if the header cannot be read,
+ * or if the last tensor has another size than a manifest. */
 static inline bool small_seal(uint8_t *bytes, size_t n)
 {
     struct safetensors_table t;

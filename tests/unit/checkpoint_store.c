@@ -107,9 +107,9 @@ static void test_a_directory(void **unused)
     assert_int_equal(keep(3), 0);
 }
 
-/* Stores two checkpoints of the peer "a". The second one has the owner key `owner` (NULL: none).
- * Checks whether a peer with the name own_name and the key own_key accepts both. words: part of the
- * expected message. NULL: both are accepted. */
+/* Stores two checkpoints of the peer "a", the second one with the owner key `owner` (NULL: no key).
+ * Then opens them as a peer with the name own_name and the key own_key. words: NULL: both
+ * checkpoints must be accepted. Else: part of the expected error message. */
 static void check_owner(const char *owner, const char *own_name, const char *own_key,
                         const char *words)
 {

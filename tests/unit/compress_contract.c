@@ -1,5 +1,5 @@
-/* tests/unit/compress_contract.c -- tests the common contract of all compressors: sizes, vectors,
- * replicas and errors. */
+/* tests/unit/compress_contract.c -- tests the rules that all compressors keep: sizes of messages,
+ * kinds of vectors, equal replicas, and errors. */
 #include "tests/unit/compress_specs.h"
 #include "tests/unit/compress_vectors.h"
 
@@ -123,9 +123,9 @@ static void check_repeats(struct bench_rig *r, const struct tested *t, const flo
     free(first);
 }
 
-/* A vector that is not zero must not be lost as a whole. A contraction always sends something. A
- * vector of one element, or of equal elements, is sent by every codec that does not select
- * elements. */
+/* A vector that is not zero must not be lost as a whole. A codec that is a contraction always sends
+ * something. Every codec that does not select elements must send a vector of one element, and a
+ * vector of equal elements. */
 static void check_speaks(const struct bench_rig *r, const struct tested *t, double x2)
 {
     if (!(x2 > 0.0) || at_kind == VECTOR_DENORMAL || (t->traits & SPEC_MUTE))

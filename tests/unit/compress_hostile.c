@@ -1,5 +1,5 @@
 /* tests/unit/compress_hostile.c -- tests messages of hostile peers: they must be refused, or decode
- * to finite values without a write outside x_hat. */
+ * to finite values without a write outside of the replica x_hat. */
 #include "tests/unit/compress_mutate.h"
 #include "tests/unit/compress_specs.h"
 #include "tests/unit/compress_vectors.h"

@@ -1,5 +1,5 @@
-/* tests/unit/compress_lowrank.c -- tests the codec `lowrank`: projections, warm start, degenerate
- * matrices, and invalid factors. */
+/* tests/unit/compress_lowrank.c -- tests the codec `lowrank`: projections, start from the previous
+ * factor (warm start), degenerate matrices, and invalid factors. */
 #include "tests/unit/compress_matrices.h"
 
 #include <errno.h>

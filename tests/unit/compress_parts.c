@@ -1,5 +1,5 @@
-/* tests/unit/compress_parts.c -- tests encoding in fragments: the fragments together are the
- * message.
+/* tests/unit/compress_parts.c -- tests the encoding of a message in fragments: joined, the
+ * fragments must equal the message that is encoded at once.
  *
  * The last fragment is encoded first. Every codec is tested in every scope and with x known from
  * random positions on. Values that are not known yet must not be read. */

@@ -1,8 +1,8 @@
 /* tests/unit/compress_pinned.c -- tests the contraction of each compressor on standard data.
  *
- * Data: 65,536 independent elements, mean of 8 seeds. Figures are analytic if there is a formula
- * (sign: 2/pi and 1/2, topk: 2 (t phi(t) + Q(t))). The others were measured with an independent
- * program. */
+ * The data have 65,536 independent elements, and results are means of 8 seeds. Expected figures are
+ * analytic if there is a formula (sign: 2/pi and 1/2, topk: 2 (t phi(t) + Q(t))). The others were
+ * measured with an independent program. */
 #include "tests/unit/compress_specs.h"
 #include "tests/unit/compress_vectors.h"
 

@@ -1,7 +1,7 @@
 /* tests/unit/compress_quantisers.c -- tests the codecs bf16, int8, dyn8, qnt and nat.
  *
- * Tested are sizes, contraction, pinned figures, scaling and randomness. Single bytes are tested in
- * compress_quantisers_wire.c. */
+ * Tested are sizes, contraction, expected contractions, scaling and randomness. Single bytes are
+ * tested in compress_quantisers_wire.c. */
 #include "tests/unit/compress_vectors.h"
 
 #include "compress/codec.h"

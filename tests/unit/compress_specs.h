@@ -1,7 +1,7 @@
 /* tests/unit/compress_specs.h -- the compressors that tests loop over.
  *
  * The list has every codec of codec_all[] with its defaults, every way to send the positions of a
- * selector, and the specs below. A new codec is tested without a change here. */
+ * selector, and some more specs. A new codec is tested without a change of this file. */
 #ifndef TESTS_UNIT_COMPRESS_SPECS_H
 #define TESTS_UNIT_COMPRESS_SPECS_H
 

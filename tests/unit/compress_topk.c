@@ -125,8 +125,8 @@ static void test_fast_path(void **state)
 }
 
 /* The fast selection finds its threshold in a sample. Large values only at the sampled positions
- * make the threshold far too high. Small values only there make it far too low, so that too many
- * candidates pass. In both cases the selection must fall back to the plain one. */
+ * make the threshold far too high. Small values only at these positions make it far too low, so
+ * that too many candidates pass. In both cases the selection must fall back to the plain one. */
 static void test_forced_fallback(void **state)
 {
     (void)state;

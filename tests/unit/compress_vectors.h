@@ -1,4 +1,5 @@
-/* tests/unit/compress_vectors.h -- test vectors, and a test bed for compressors. */
+/* tests/unit/compress_vectors.h -- test vectors of several kinds, and a compressor with its buffers
+ * for tests. */
 #ifndef TESTS_UNIT_COMPRESS_VECTORS_H
 #define TESTS_UNIT_COMPRESS_VECTORS_H
 

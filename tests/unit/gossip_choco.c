@@ -67,8 +67,8 @@ static void test_replicas(void **state)
     world_close(&w);
 }
 
-/* Each edge of peer 0 in turn delivers no message for three rounds and then continues. Because it
- * missed rounds, each of these edges needs its own replica. */
+/* Each edge of peer 0 in turn delivers no message for three rounds and then continues. An edge that
+ * has missed rounds needs its own replica. */
 static void test_every_edge_alone(void **state)
 {
     struct world w;

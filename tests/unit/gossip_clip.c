@@ -74,8 +74,9 @@ static void threshold_is_the_twins(void **state)
     }
 }
 
-/* Each neighbour has the same weight, and one of four may be Byzantine. The threshold is the
- * second-smallest distance in training, and the second-largest in the consensus phase. */
+/* Each neighbour has the same weight, and one of four may be Byzantine. The clipping threshold is
+ * the second-smallest distance of the neighbours in training, and the second-largest in the
+ * consensus phase. */
 static void four_neighbours(void **state)
 {
     static const double d2[][6] = {{1, 2, 3, 4, 2, 3},

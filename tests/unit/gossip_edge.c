@@ -211,8 +211,8 @@ static void test_random(void **state)
 }
 
 /* Simulates that both processes are killed and restarted from checkpoints of the same moment.
- * Deltas that were received but not applied are lost. Returns false if an end is not in a state to
- * restart. */
+ * Deltas that were received but not applied are lost. Returns false if an end cannot restart from a
+ * checkpoint now. */
 static bool restore_both(struct world *w)
 {
     for (int k = 0; k < 2; k++)
@@ -396,8 +396,9 @@ static void test_epochs(void **state)
 }
 
 /* In one epoch, one end may be one exchange ahead of the other. A larger difference means that
- * something was lost, and the edge is reset. The edge is also reset if the other end is ahead, so has
- * applied this end's delta of round 5, and this end was restored without that delta. */
+ * something was lost, and the edge is reset. The edge is also reset if the other end is ahead, and
+ * has therefore applied this end's delta of round 5, which this end has lost by a restart from a
+ * checkpoint. */
 static void test_rounds_apart(void **state)
 {
     (void)state;

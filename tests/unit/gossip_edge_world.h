@@ -1,5 +1,6 @@
-/* tests/unit/gossip_edge_world.h -- the two ends of one edge, to test its protocol: as a story,
- * with a cut at every possible point, and with random events against invariants.
+/* tests/unit/gossip_edge_world.h -- the two ends of one edge, to test its protocol: in one scenario
+ * step by step, with lost sessions at every possible point, and with random events and checks of
+ * invariants.
  *
  *   end 0 --queue[0]--> end 1       messages of one session, in order;
  *   end 0 <--queue[1]-- end 1       a cut loses messages that are under way
@@ -431,7 +432,7 @@ static inline void run_fair(struct world *w, uint64_t more)
 
 /* Checks a run in which only links broke: once an exchange was done, the epoch must not have
  * changed. (If the very first EDGE message was lost, only one end has an epoch, and the edge is
- * reset. That costs nothing.) */
+ * reset, which costs nothing.) */
 static inline void check_one_epoch(const struct world *w)
 {
     const struct end *a = &w->end[0], *b = &w->end[1];

@@ -1,7 +1,7 @@
 /* tests/unit/gossip_exact.c -- tests the mixer `dpsgd`, which averages whole models.
  *
- * Tested are its results for logistic regression, the mean in any order of events, and the change
- * to the consensus phase. */
+ * Tested are its results for logistic regression, that the mean of the models is kept in any order
+ * of events, and the change to the consensus phase. */
 #define WORLD_MOST 8
 #include "gossip/mixers/dpsgd.h"
 #include "gossip_choco_world.h"

@@ -59,8 +59,8 @@ static void test_first(void **state)
     }
 }
 
-/* Returns a gamma of 0.25, in the middle of its bounds delta/2 = 0.125 and 3 delta/2 = 0.375. It
- * has had an exchange, after which |x - a|^2, for the model x and its replica a, is e2 at each end.
+/* Returns a gamma of 0.25, in the middle of its bounds delta/2 = 0.125 and 3 delta/2 = 0.375. One
+ * exchange has been done. After it |x - a|^2, for the model x and its replica a, is e2 at each end.
  * The squared distance |b - a|^2 of the two replicas is d2. */
 static struct gamma begun(double e2, double d2)
 {
@@ -306,8 +306,7 @@ static void test_nothing_came_through(void **state)
 /* ---- a runaway ---- */
 
 /* Runs a window of GAMMA_WINDOW exchanges. The last one measures the squared distance d2 of the
- * replicas. Only this last one may make gamma_measured() ask for gamma_judge(). Returns whether it
- * does. */
+ * replicas. Only for this last one may gamma_measured() return true. Returns its result. */
 static bool window(struct gamma *g, double d2)
 {
     /* Distances that are measured within the window have no effect. */

@@ -531,8 +531,8 @@ static void test_finished(void **state)
     members_close(m);
 }
 
-/* After an aborted end of the run, members whose record is final are treated like all others: a dead one
- * is no vertex, and silence is a reason to accuse a live one. */
+/* After an aborted end of the run, a member whose record is final has no special rights: if it is
+ * dead, it is no vertex, and if it is alive, silence is a reason to accuse it. */
 static void test_reopened(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* tests/unit/gossip_piece.c -- tests the pieces of a model, and which of several sources of pieces
- * is believed. */
+/* tests/unit/gossip_piece.c -- tests the pieces of a model, and which sources of pieces a joining
+ * peer believes. */
 #include "gossip/exchange/piece.h"
 #include "nn/math/rng.h"
 
@@ -152,7 +152,7 @@ static void end_scene(struct scene *s)
 
 /* Honest sources confirm each other if their pieces are near each other, or at a distance that
  * their local updates explain. A Byzantine source is refused if three other sources contradict it,
- * and disputed if only one does. It cannot get other sources refused. */
+ * and disputed if only one does. The Byzantine source cannot get other sources refused. */
 static void test_verdicts(void **state)
 {
     static const float lies[] = {-10, 10, 100, -1, 1e18f};

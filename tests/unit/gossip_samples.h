@@ -1,4 +1,5 @@
-/* tests/unit/gossip_samples.h -- a small and a large message of every type. */
+/* tests/unit/gossip_samples.h -- makes a small and a large sample message of every type, for tests
+ * of the message reader and writer. */
 #ifndef TESTS_GOSSIP_SAMPLES_H
 #define TESTS_GOSSIP_SAMPLES_H
 
@@ -359,8 +360,8 @@ static inline void assert_msgpack(const uint8_t *p, size_t n)
     msgpack_unpacked_destroy(&value);
 }
 
-/* Checks that bytes which the reader accepts are also accepted by msgpack-c, and that writing
- * them is a fixed point. Returns whether the reader accepted them. */
+/* Checks that bytes which the reader accepts are also accepted by msgpack-c, and that reading and
+ * writing the result again does not change it. Returns whether the reader accepted them. */
 static inline bool check_sound(const uint8_t *p, size_t n)
 {
     static uint8_t twice[CAP];

@@ -1,5 +1,5 @@
-/* tests/unit/gossip_tree_aggregation.c -- tests tree aggregation: the sum contains each member
- * once, and no other peer.
+/* tests/unit/gossip_tree_aggregation.c -- tests tree aggregation (sums over a spanning tree): the
+ * sum must contain each member once, and no other peer.
  *
  * One peer is under test, and the test plays its neighbours. */
 #include "gossip/exchange/tree_aggregation.h"

@@ -36,8 +36,8 @@ static void check_point(const struct history_point *p)
 }
 
 /* Checks the history after `i` rounds: its size is limited, its points are in order, and each group
- * of `stride` rounds has one point. That point is the last evaluated round of the group. If no
- * round of the group was evaluated, it is the last round of the group. */
+ * of `stride` rounds has one point. This point is the last evaluated round of the group or, if no
+ * round of the group was evaluated, the last round of the group. */
 static void check(const struct history *h, uint64_t i)
 {
     uint64_t stride = (uint64_t)1 << h->thinned;

@@ -51,8 +51,8 @@ static void draw_rows(uint64_t seed, float *rows)
 }
 
 /* Divides the rows at random into parts, one for each member, and draws the order of pooling. Two
- * parts have one row. No part has more rows than COLUMN_STATISTICS_WEIGHT times the median part.
- * test_weight() tests larger parts. */
+ * parts have one row each. No part has more rows than COLUMN_STATISTICS_WEIGHT times the median
+ * part, because test_weight() tests larger parts. */
 static void cut(uint64_t seed, size_t end[PARTS], size_t order[PARTS])
 {
     enum { LEAST = 5 };

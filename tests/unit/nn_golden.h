@@ -22,9 +22,9 @@
 #include "nn/models/model.h"
 
 /* Tolerances. PyTorch's own float32 results differ from its float64 results by at most a tenth of
- * the tolerances (tests/golden/make_nn.py prints how much). They leave room for sums in another
- * order and for Winograd's transforms, and are far below the effect of a wrong term, a missing bias
- * or a transposed tensor. */
+ * the tolerances (tests/golden/make_nn.py prints how much). The tolerances leave room for sums in
+ * another order and for Winograd's transforms, and are far below the effect of a wrong term, a
+ * missing bias or a transposed tensor. */
 #define GOLDEN_LOSS  1e-5 /* Tolerance of the loss, relative to the loss. */
 #define GOLDEN_LOGIT 1e-4 /* Tolerance of a logit, relative to the largest logit. */
 #define GOLDEN_GRAD  1e-4 /* Tolerance of `norm` and `dot` of a gradient, relative to its norm. */

@@ -1,6 +1,6 @@
-/* tests/unit/nn_layers_done.c -- a trainer with a callback reports layers as final during the last
- * step. The model has the same bits as without the callback, and reported layers do not change
- * afterwards. */
+/* tests/unit/nn_layers_done.c -- a trainer with a callback reports layers as final during its last
+ * step of a round. The model has the same bits as without the callback, and reported layers do not
+ * change afterwards. */
 #include "nn_training.h"
 
 struct seen

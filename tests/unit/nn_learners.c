@@ -1,6 +1,6 @@
-/* tests/unit/nn_learners.c -- several learners in one process: learners.h and the trainer
- * against the algorithm of CROSSBOW as in its paper, in double precision. The bits do not depend
- * on the number of threads or a restart, and one learner gives the same bits as the plain
+/* tests/unit/nn_learners.c -- several learners in one process: learners.h and the trainer are
+ * compared with the algorithm of the CROSSBOW paper in double precision. The bits of a model do not
+ * depend on the number of threads or a restart, and one learner gives the same bits as the plain
  * trainer. */
 #include "nn/train/learners.h"
 

@@ -1,6 +1,6 @@
 /* tests/unit/nn_lines.c -- parsers of numbers, of quoted cells, and of the part of a data kind that
- * has features, classes and labels. They must refuse a text or read it as a slower implementation
- * does. */
+ * has features, classes and labels. The parsers must refuse a text or read it as a slower
+ * implementation does. */
 #include "nn/data/labels.h"
 
 #include "nn/data/quote.h"

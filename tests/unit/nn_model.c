@@ -1,6 +1,6 @@
-/* tests/unit/nn_model.c -- models: specs, segments, memory plans, and the gradient of the mean
- * loss by the whole network, segment by segment, against central differences. Layers have tests
- * of their own, and nn_golden.c compares whole models with PyTorch. */
+/* tests/unit/nn_model.c -- models: specs, segments, memory plans, and the gradient of the mean loss
+ * by each segment of the parameters, compared with central differences. Layers have tests of their
+ * own, and nn_golden.c compares whole models with PyTorch. */
 #include "tests/unit/nn_model.h"
 
 static void refused_for(const char *spec, const struct data_shape *data, const char *word)
@@ -535,7 +535,7 @@ static void test_forward_only(void **state)
 }
 
 /* A training plan of a deep network keeps the outputs of all layers, but gradients share memory.
- * The plan therefore has less than 1.3 times as many floats before its scratch memory as all
+ * Without its scratch memory, the plan therefore has less than 1.3 times as many floats as all
  * outputs together. */
 static void test_plan_shares(void **state)
 {

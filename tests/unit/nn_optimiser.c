@@ -1,5 +1,5 @@
 /* tests/unit/nn_optimiser.c -- learning rates are compared with hand-computed values, and optimiser
- * steps with a scalar loop. */
+ * steps with a loop over single values. */
 #include "nn/train/optimiser.h"
 
 #include "nn/math/rng.h"

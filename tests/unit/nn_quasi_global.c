@@ -1,6 +1,6 @@
-/* tests/unit/nn_quasi_global.c -- quasi-global momentum: the algorithm of the paper on peers
- * that are averaged, the momentum after an exchange has changed the trainer's model, a restart,
- * and the eigenvalues for which differences between models vanish. */
+/* tests/unit/nn_quasi_global.c -- quasi-global momentum: comparison with the algorithm of the
+ * paper, the momentum after an exchange has changed the trainer's model, a restart, and for which
+ * eigenvalues of the mixing matrix differences between models vanish. */
 #include "nn/train/quasi_global.h"
 
 #include "nn/math/state.h"

@@ -236,8 +236,9 @@ static void test_evaluate(void **state)
     bed_close(&wide);
 }
 
-/* If the test set is sorted by label, an evaluation of a part of it still uses all labels. This
- * model always predicts class 0, so its accuracy shows that. */
+/* If the test set is sorted by label, an evaluation of a part of it must still use all labels. The
+ * model of this test always predicts class 0, so the accuracy is the share of this class in the
+ * part. */
 static void test_evaluate_part(void **state)
 {
     (void)state;

@@ -140,8 +140,9 @@ static uint32_t classes_of(const uint32_t owner[N], uint32_t k, size_t *count)
     return n;
 }
 
-/* The split "label:K" sorts the samples by label and gives each part K pieces of equal size. Here a
- * piece is smaller than a class, so it has one class, or two at a border between classes. */
+/* The split "label:K" sorts the samples by label and gives each part K pieces of equal size. In
+ * this test a piece is smaller than a class, so it has one class, or two at a border between
+ * classes. */
 static void test_label_parts(void **state)
 {
     (void)state;

@@ -39,8 +39,8 @@ static void test_sums(void **state)
     }
 }
 
-/* In an update, each element has only one possible rounding. The results of fast and naive code
- * therefore have equal bits. Floats after the end do not change. */
+/* In an update such as x += a y, each element is rounded in only one way, so fast and naive code
+ * give equal bits. Floats after the end do not change. */
 static void test_updates(void **state)
 {
     (void)state;

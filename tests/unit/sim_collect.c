@@ -1,5 +1,5 @@
-/* tests/unit/sim_collect.c -- --mixer allreduce in simulated nodes: means, bytes, deaths, lost
- * sessions. */
+/* tests/unit/sim_collect.c -- mixer allreduce in simulated nodes: the models are the mean, bytes
+ * equal the formula, and faults (deaths, lost sessions, stopped peers). */
 #include "gossip/collectives/collective.h"
 #include "gossip/mixers/mixer.h"
 #include "sim_rig.h"
@@ -171,7 +171,7 @@ static void test_lost_sessions(void **state)
 }
 
 /* A peer is stopped. The others must report that they wait for a peer, and at least one must name
- * the stopped peer. When it continues, all must end well. */
+ * the stopped peer. When the stopped peer continues, all must end well. */
 static void test_who_is_waited_for(void **state)
 {
     enum { N = 4, STOPPED = 2 };

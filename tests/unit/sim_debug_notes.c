@@ -1,5 +1,5 @@
-/* tests/unit/sim_debug_notes.c -- debug notes of a node: phases, edges, sessions, checkpoints; and
- * no change of a run by them. */
+/* tests/unit/sim_debug_notes.c -- debug notes of a node (lines of --log-level debug): phases,
+ * edges, sessions and checkpoints are noted, and the notes do not change the run. */
 #include "peer/node/env.h"
 
 #include "sim_rig.h"

@@ -2,8 +2,8 @@
  * the consensus phase. */
 #include "sim_rig.h"
 
-/* With sanitizers, tests take five times as long, and wrong figures are not what sanitizers look
- * for. The largest model and most of the short runs are therefore left out. */
+/* With sanitizers, tests take five times as long, and sanitizers do not detect wrong figures. The
+ * largest model and most of the short runs are therefore left out. */
 #ifdef HEARSAY_SANITIZED
 enum { LARGE = 0, SHORT_RUNS_STEP = 6 };
 #else

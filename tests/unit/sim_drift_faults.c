@@ -336,7 +336,7 @@ static void test_kills(void **state)
 
 /* Combines faults on a ring: 5 % of the deltas are lost with their sessions, and a peer dies and
  * returns. DRIFT_PICTURE=FILE writes the input of deploy/picture-drift: lines of peer, round,
- * estimated and exact relative drift, and behind an empty line the exact drift of every round. */
+ * estimated and exact relative drift, and after an empty line the exact drift of every round. */
 static void test_churn(void **state)
 {
     struct film f;

@@ -270,7 +270,7 @@ static void test_leaving(void **state)
 }
 
 /* One peer has ended its consensus phase, and another peer leaves or dies before the others end
- * theirs. The others knew that all were within the target, and must not lose this knowledge: no
+ * theirs. The others knew that all models were within the target, and must keep this knowledge: no
  * later measurement can include the model of the peer that has ended. */
 static void test_losing_a_member_at_the_end(void **state)
 {

@@ -92,9 +92,9 @@ static void test_rejoin(void **state)
 }
 
 /* The network is slow, and both neighbours of peer 4 stop. Its edges to them are paused until they
- * count as dead. Peer 4 must not train at full speed meanwhile: it could do the rest of the run in
- * a second, and the others would skip these rounds. Afterwards the number of events must be normal,
- * which shows that no timer for its pace remains. */
+ * count as dead. Peer 4 must not train at full speed meanwhile: if it did, it could do the rest of
+ * the run in a second, and the others would skip these rounds. Afterwards the number of events must
+ * be normal, which shows that no timer for its pace remains. */
 static void test_nobody_runs_away_alone(void **state)
 {
     struct rig r;

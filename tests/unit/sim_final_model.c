@@ -110,7 +110,7 @@ static int64_t end_with(const char *topology, double final_drift, int64_t limit_
 }
 
 /* The disk is full for 5 s. The writes after 0, 1 and 3 s fail, and the write after 7 s succeeds.
- * The other peers wait for it, and all peers claim the same consensus. */
+ * The other peers wait for peer 0, and all peers claim the same consensus. */
 static void test_full_for_5_s(void **state)
 {
     (void)state;
@@ -122,8 +122,8 @@ static void test_full_for_5_s(void **state)
     assert_in_range(over_us, 7 * SECOND, 10 * SECOND);
 }
 
-/* The disk is full until the end. Peer 0 fails after its --quorum-timeout of 10 s, with writes after
- * 0, 1, 3, 7 and 10 s. The others learn that and do not count it. */
+/* The disk is full until the end. Peer 0 fails after its --quorum-timeout of 10 s, with writes
+ * after 0, 1, 3, 7 and 10 s. The others learn that peer 0 has failed, and do not count it. */
 static void test_full_for_ever(void **state)
 {
     (void)state;

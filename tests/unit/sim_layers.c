@@ -1,5 +1,5 @@
-/* tests/unit/sim_layers.c -- --overlap layer: fragments of a delta are sent while the last local
- * step is still in its backward pass.
+/* tests/unit/sim_layers.c -- --the option --overlap layer: fragments of a delta are sent while the
+ * last local step is still in its backward pass.
  *
  * Models must equal those without overlap, bit for bit. Also tested: the time that is saved,
  * faults, and runs that send no fragments. */
@@ -218,9 +218,9 @@ static double round_steps(enum run_overlap overlap, uint32_t local_steps, double
     return us / (double)r.config.step_us;
 }
 
-/* --overlap layer must hide half a local step of transfer time, and not more, however many local
- * steps a round has. The simulator assumes that fragments are ready when the second half of the
- * last step begins. */
+/* --With --overlap layer, half a local step of the transfer must take place during local steps, and
+ * not more, however many local steps a round has. The simulator assumes that fragments are ready
+ * when the second half of the last step begins. */
 static void half_a_step_is_hidden(void **state)
 {
     static const struct

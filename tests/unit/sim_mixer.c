@@ -121,7 +121,7 @@ static void test_last_phase(void **state)
 }
 
 /* Rarely a session is cut, and one edge misses a delta. The models of the edge's two ends then
- * differ, perhaps after a measurement window of the drift has ended. Either all peers or none must
+ * differ, and the last measurement of the drift may not show this. Either all peers or none must
  * begin to move models together, because one peer alone cannot. */
 static void test_last_phase_with_cuts(void **state)
 {

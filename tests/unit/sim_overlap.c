@@ -1,4 +1,5 @@
-/* tests/unit/sim_overlap.c -- --overlap 1: deltas are exchanged during the local steps.
+/* tests/unit/sim_overlap.c -- --the option --overlap 1: deltas are exchanged during the local
+ * steps.
  *
  * Tests how long rounds take, how much the drift grows, and that the mean is kept. sim_choco.c
  * tests that the result is delayed mixing, and sim_resume.c that a run continues after a

@@ -1,7 +1,7 @@
 /* tests/unit/sim_pass.c -- a consensus phase with a graph of its own.
  *
- * With base:K, one exact averaging pass ends the phase for all peers. A pass that is not exact ends
- * nothing. */
+ * With base:K, one exact averaging pass (rounds after which all models are the exact mean) ends the
+ * phase for all peers. A pass that is not exact ends no phase. */
 #include "sim_rig.h"
 #include "test_share.h"
 

@@ -26,8 +26,9 @@ static void slow(double delta_s)
     for (uint32_t i = 0; i < PEERS; i++) {
         struct node_progress p = rig_progress(&r, i);
         assert_int_equal(p.rounds_skipped, 0);
-        /* In every round, a peer must exchange once with each of its two neighbours. The last exchange is
-         * missing if the peer takes the certified model of the others before it. */
+        /* In every round, a peer must exchange once with each of its two neighbours. The last
+         * exchange does not take place if the peer takes the certified model of the others
+         * instead. */
         assert_true(p.exchanges >= 2 * (ROUNDS - 1));
     }
     rig_close(&r);

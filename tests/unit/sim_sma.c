@@ -1,5 +1,5 @@
-/* tests/unit/sim_sma.c -- --mixer sma in simulated nodes: the paper's update, deaths, restarts,
- * lost sessions. */
+/* tests/unit/sim_sma.c -- mixer sma in simulated nodes: comparison with the update of the paper,
+ * deaths, restarts, and lost sessions. */
 #include "gossip/collectives/sma.h"
 #include "sim_rig.h"
 

@@ -1,5 +1,5 @@
-/* tests/unit/sim_trust.c -- honest peers that were behind the others. They must not be distrusted
- * or distrust the others, and all must end well.
+/* tests/unit/sim_trust.c -- honest peers that were behind the others. No peer may distrust such a
+ * peer, such a peer may not distrust the others, and all must end well.
  *
  * Peer i minimises |x - c_i|^2 / 2 (sim_rig.h) by very small steps. A model after two rounds and a
  * model after a hundred rounds are farther apart than OUTLIER_FILTER_TIMES times the distance that

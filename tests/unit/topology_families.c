@@ -291,9 +291,9 @@ static void test_joined(void **state)
     }
 }
 
-/* Ends of edges that are not rewired stay on the ring. Each of the 2,000 ends of 1,000 peers is
- * rewired with probability P = 0.1. The number of rewired ends must be within five standard
- * deviations, about 67, of its expected value. */
+/* In a small-world graph, ends of edges that are not rewired stay on the ring. Each of the 2,000
+ * ends of 1,000 peers is rewired with probability P = 0.1. The number of rewired ends must be
+ * within five standard deviations, about 67, of its expected value. */
 static void test_small_world(void **state)
 {
     uint32_t stayed = 0;
@@ -348,7 +348,7 @@ static void test_momentum(void **state)
         double worst = fmax(root_of(s.lambda_2, m), root_of(s.lambda_n, m));
         assert_true(m >= 0 && m < 1);
         /* At the best momentum, the quadratic equation of root_of() has two equal roots. A rounding
-         * error of 1e-16 is then under a square root and becomes 1e-8. */
+         * error of 1e-16 under its square root then becomes 1e-8. */
         if (!(fabs(worst - sqrt(m)) <= 1e-7))
             fail_msg("%s, n = %u: %.12g, want %.12g", known[i].spec, known[i].n, worst, sqrt(m));
         for (double other = 0; other < 1; other += 1.0 / 64)

@@ -1,12 +1,11 @@
 /* tests/unit/topology_round_schedule.c -- the rounds of a pass: they keep the contract of
  * round_schedule.h, and a pass of base:K gives every peer exactly the mean.
  *
- * The product of the matrices of a pass is computed modulo two primes. Its elements are in [0, 1].
- * They are fractions whose denominators divide D, the product over the rounds of the common
- * denominator of each round's weights. An element x / D therefore differs from 1/n by y / (D n)
- * with |y| <= D n. If y is 0 modulo both primes, and D n is less than the product of the primes,
- * then y is 0 and the element is exactly 1/n.
- */
+ * The product of the matrices of a pass is computed modulo two primes. Its elements are fractions
+ * in [0, 1]. Their denominators divide D, the product of the common denominators of the weights of
+ * each round. An element x / D therefore differs from 1/n by y / (D n) with |y| <= D n. If y is 0
+ * modulo both primes, and D n is less than the product of the primes, then y is 0 and the element
+ * is exactly 1/n. */
 #include "topology/round_schedule.h"
 #include "topology/topology.h"
 

@@ -1,4 +1,5 @@
-/* tests/unit/trace_lines.c -- the lines of a trace: times, names, messages, and what is left out. */
+/* tests/unit/trace_lines.c -- the lines of a trace of protocol events: times, names, messages, and
+ * what is left out. */
 #include "peer/trace/trace.h"
 
 #include <setjmp.h>

@@ -1,4 +1,5 @@
-/* tests/unit/trace_log_line.c -- the line of a message of --log-level: levels, dates, one line. */
+/* tests/unit/trace_log_line.c -- the line that --log-level writes for a message: levels, dates, and
+ * that a message is one line. */
 #include "peer/trace/log_line.h"
 
 #include "nn/math/rng.h"

@@ -31,8 +31,8 @@ enum {
     FAKE_GENEROUS_MS = 120 * 1000
 };
 
-/* A label of this length is invalid, so that the lookup fails locally. Even a name of .invalid may
- * be sent to a DNS server, and a server that does not answer takes minutes. */
+/* A label of this length is invalid, so that the lookup fails locally. Even a name that ends with
+ * .invalid may be sent to a DNS server, and without an answer the lookup takes minutes. */
 #define FAKE_NO_NAME                                                                               \
     "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx.invalid:7100"
 

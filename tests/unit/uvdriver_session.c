@@ -147,8 +147,8 @@ static void test_bulk_queue_is_bounded(void **state)
     }
 }
 
-/* A clean end of the session does not wait for bulk messages: those in the queue are dropped. Two
- * chunks of control messages are in transit before that. */
+/* A clean end of the session does not wait for bulk messages: those in the queue are dropped. In
+ * this test, two chunks of control messages are in transit before the end. */
 static void test_hangup_drops_bulk(void **state)
 {
     (void)state;

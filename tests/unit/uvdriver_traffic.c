@@ -1,5 +1,5 @@
-/* tests/unit/uvdriver_traffic.c -- tests the byte counts per peer, also with more peers than
- * rows. */
+/* tests/unit/uvdriver_traffic.c -- tests the byte counts per peer, also with more peers than the
+ * table has rows. */
 #include "peer/uv/traffic.h"
 
 #include "nn/math/rng.h"
