@@ -285,8 +285,8 @@ struct wire_edge
     /* Random number, new in each message, from which the next epoch is derived. */
     uint64_t nonce;
     uint64_t boot; /* Boot id of the sender's process. */
-    /* Step counter of the sender, counted as in run_round of a DELTA. The receiver then does not
-     * wait for rounds that the sender has done long ago. */
+    /* Step counter of the sender, counted as in run_round of a DELTA. The receiver learns from it
+     * which rounds the sender has done, and does not wait for them. */
     uint64_t run_round;
     bool restored; /* True: the sender restored the edge from a checkpoint. */
 };

@@ -55,7 +55,8 @@ static void test_links(void **state)
     }
     put_table("d.test.csv", 30, 4);
     link_to("a.csv", "d.test.csv",
-            /* A held-out file must not be used for training because it also has another name. */
+            /* A held-out file that also has another name must not be used for training under that
+             * name. */
             false);
     link_to("e.test.csv", "d.test.csv", true);
     assert_int_equal(open_all(&d), 0);

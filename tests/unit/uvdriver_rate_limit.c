@@ -50,9 +50,9 @@ static void test_calm_is_not_limited(void **state)
     assert_false(rate_limit_is_thick(&c, 10000));
 }
 
-/* One address floods. Its own rate applies only above the total rate of all addresses in calm
- * times, so about as many of its connections are accepted as this total rate allows. Other
- * addresses keep their own rates. */
+/* One address floods. The limit per address applies only while all addresses together exceed
+ * calm_per_s, so about calm_per_s of the flood's connections per second are accepted. Other
+ * addresses keep their own limits. */
 static void test_each_address_pays_for_itself(void **state)
 {
     (void)state;
