@@ -325,8 +325,8 @@ uint32_t admission_forgotten(const struct cluster *c, uint32_t peer)
 
 static bool is_outside(const struct cluster *c, uint32_t peer)
 {
-    /* A revoked peer is not outside if a listed peer has the same identity, because this identity
-     * is still on the list. */
+    /* A revoked peer does not count as off the allow-list if a listed peer has the same identity,
+     * because this identity is still on the list. */
     for (uint32_t i = 0; i < c->plan.n_peers; i++)
         if (!(c->revoked & UINT32_C(1) << i)
             && memcmp(sim_id(c->world, i), sim_id(c->world, peer), WIRE_ID_BYTES) == 0)

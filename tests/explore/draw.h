@@ -21,7 +21,7 @@ bool draw_is_idle(const struct plan *p, const struct fault *f);
  * to 5 s. Lowers min_peers to the number of peers that stay. */
 void draw_leave_some(struct plan *p);
 
-/* In swarm.c: draws a plan of version 2. */
+/* Draws a plan of version 2 (swarm.c). */
 void draw_swarm(struct plan *p, uint64_t seed);
 
 #endif

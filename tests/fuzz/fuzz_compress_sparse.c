@@ -1,5 +1,5 @@
-/* tests/fuzz/fuzz_compress_sparse.c -- fuzzes the decoders of positions and of the values at
- * them. */
+/* tests/fuzz/fuzz_compress_sparse.c -- fuzzes the decoders of sparse messages: positions, and the
+ * values at these positions. */
 #include "tests/fuzz/compress_target.h"
 
 static bool in_family(const struct codec *codec)
