@@ -99,7 +99,7 @@ for command in local sim; do
         $command --topology torus:3x4 --peers 8 --rounds 1
     refuses "$command: edges for others" '--topology: edges:.* is for 3 peers, but --peers is 4' \
         $command --topology edges:0-1,1-2 --peers 4 --rounds 1
-    check "$command --help: --min-peers is as many as --peers" \
+    check "$command --help: the default of --min-peers is --peers" \
         eval '"$HEARSAY" $command --help all | grep -A 1 -e --min-peers | grep -q "default: all of --peers"'
 done
 for command in "topology edges:0-1,2-3" "sim --topology edges:0-1,2-3 --peers 4 --model logreg --rounds 1" \
@@ -109,17 +109,17 @@ for command in "topology edges:0-1,2-3" "sim --topology edges:0-1,2-3 --peers 4 
     check "${command%% *}: edges that do not connect all peers" \
         grep -q 'warning: the edges of the topology do not connect all 4 peers: 1 more edge joins them$' joined.err
 done
-check "topology: edges that do connect them are no cause for words" eval \
+check "topology: edges that connect all peers cause no message" eval \
     '"$HEARSAY" topology edges:0-1,1-2 2>joined.err >joined.out && [ ! -s joined.err ]'
 printf '0 1\n1 2 # a line\n' >line.edges
 refuses "sim: a file of edges for others" '--topology: edges:0-1,1-2 is for 3 peers, but --peers is 2' \
     sim --topology edges:line.edges --peers 2 --rounds 1
-check "sim: a file of edges for as many" eval \
+check "sim: a file of edges for the same number of peers is accepted" eval \
     '"$HEARSAY" sim --topology edges:line.edges --peers 3 --min-peers 2 --model logreg --rounds 1 >edges.out 2>edges.err'
-check "  whose drift is exact, and unknown or of some round as it is estimated" eval \
+check "  the exact drift is printed, and an estimated drift is unknown or names its round" eval \
     'grep -qE "[0-9.e+-]+ exact, (unknown|[0-9.e+-]+ @[0-9]+) estimated" edges.err && ! grep -qi nan edges.err edges.out'
 bounded "$HEARSAY" sim --peers 80 --topology ring --model logreg --rounds 3 --json >long.out 2>long.err </dev/null
-check "sim: a consensus phase of $(figures json long.out settle_rounds) rounds is told in $(wc -l <long.err) lines" eval \
+check "sim: a consensus phase of $(figures json long.out settle_rounds) rounds prints only $(wc -l <long.err) lines" eval \
     '[ "$(figures json long.out settle_rounds)" -gt 150 ] && [ "$(wc -l <long.err)" -lt 50 ]'
 HEARSAY_PEERS=0 refuses "HEARSAY_PEERS=0" 'peers' local
 check "a misspelt variable is named" eval \
@@ -279,11 +279,11 @@ refuses "--init of no model" '--init: zero.safetensors: not a safetensors file' 
 # ---- Keys, ports, names, runs. ----
 
 check "keygen" eval '"$HEARSAY" key new cluster.key 2>keygen.err'
-check "  the key is ours alone" [ "$(stat -c %a cluster.key)" = 600 ]
+check "  only the owner can read the key file" [ "$(stat -c %a cluster.key)" = 600 ]
 refuses "key new over a key that is there" 'cluster.key' key new cluster.key
 refuses "an unknown command of a family" 'unknown command key make .see hearsay key --help' key make cluster.key
 refuses "  also behind help" 'unknown command key make' help key make
-check "  which lists the commands of the family" [ "$("$HEARSAY" key --help | grep -cE '^  key (new|identity|invite)  ')" = 3 ]
+check "  the error lists the commands of the group" [ "$("$HEARSAY" key --help | grep -cE '^  key (new|identity|invite)  ')" = 3 ]
 # Former names of commands still work.
 check "keygen is key new" eval '"$HEARSAY" keygen former.key 2>former.err && [ "$(stat -c %a:%s former.key)" = 600:65 ]'
 check "identity is key identity" eval '[[ $("$HEARSAY" identity former.identity 2>/dev/null) =~ ^[0-9a-f]{64}$ ]]'
@@ -312,14 +312,14 @@ observe=(--bootstrap "127.0.0.1:$port" --key cluster.key --exact --json)
 later=$(($(last_round a/metrics.jsonl) + 2000))
 check "drift --exact --round $later ends with 0" eval '"$HEARSAY" drift "${observe[@]}" --round $later >one.out 2>one.err'
 check "  and is of that round" [ "$(figures json one.out exact.round_min)" = "$later" ]
-check "  and unknown: a single model is no distance from anything" \
+check "  the distance of a single model is unknown" \
     [ "$(figures json one.out exact.relative_drift) $(figures json one.out ratio)" = "None None" ]
 refuses "a port in use" "$port" peer --listen "127.0.0.1:$port" --key cluster.key "${run[@]}"
 refuses "a port of no kind" '99999' peer --listen 127.0.0.1:99999 --key cluster.key "${run[@]}"
 join=(--listen "127.0.0.1:$spare" --bootstrap "127.0.0.1:$port" --key cluster.key --data mnist:good --out b)
 refuses "a flag that contradicts the run (model)" 'model.*(lenet5.*mlp|mlp.*lenet5)' peer "${join[@]}" --model lenet5
 refuses "a flag that contradicts the run (rounds)" 'rounds.*(77.*1000000|1000000.*77)' peer "${join[@]}" --rounds 77
-check "the peer trains on" alive "$a"
+check "the peer continues to train" alive "$a"
 start b "$HEARSAY" peer "${join[@]}" --compress "qsgd:4;fc4.*=none"
 b=$started
 check "a rule for a tensor of the run's model, not of the default one, joins" wait_until 30 round_at_least b/metrics.jsonl 1
@@ -344,7 +344,7 @@ check "--drift-target that contradicts the run: $(tail -n 1 joins.err)" eval '[ 
 joins "$port" 0.5
 check "--drift-target of a run of one codec: $(tail -n 1 joins.err)" eval '[ $status = 2 ] && tail -n 1 joins.err |
     grep -q -e "--drift-target: only with --compress auto, .*, and the cluster.s run has compress=qsgd:4"'
-check "--drift-target alone, with nobody to join, begins a run: auto is the default" eval \
+check "a first peer with only --drift-target creates a run, because auto is the default codec" eval \
     'timeout 60 "$HEARSAY" peer --listen 127.0.0.1:0 --key cluster.key --data mnist:good --epochs 0.1 --out c \
         --drift-target 0.5 --json 2>begins.err | tail -n 1 | grep -q "drift-target=0.5"'
 refuses "--factor-masking alone, with nobody to join" '--factor-masking: only with --mixer average' \
@@ -363,12 +363,12 @@ start lost "$HEARSAY" peer --listen 127.0.0.1:0 --bootstrap no-such-host.invalid
     "${run[@]}" --out lost
 lost=$started
 check "a name that does not resolve is a warning" wait_until 20 grep -q no-such-host.invalid lost.err
-check "  and the peer lives" alive "$lost" # The exit code of this peer is checked later.
+check "  and the peer continues" alive "$lost" # The exit code of this peer is checked later.
 for pid in "$lost" "$a"; do
     kill -TERM "$pid"
     check "SIGTERM ends it with exit code 0" finish "$pid" 60
 done
 check "  and leaves a model" [ -s a/model.safetensors ]
-check "who never trained knows of no drift" eval 'grep -q "drift unknown" lost.err && ! grep -qi nan lost.err'
+check "a peer that never trained reports no drift" eval 'grep -q "drift unknown" lost.err && ! grep -qi nan lost.err'
 
 e2e_end

@@ -76,7 +76,7 @@ check "an older model file has no column names" python3 "$tools/columns.py" forg
 bounded "$HEARSAY" eval old.safetensors --data csv:train.csv,test=test.csv --json >eval.json 2>eval.err
 check "  its columns are taken in order, with a note" \
     eval '[ "$(accuracy eval.json)" = "$(accuracy test.json)" ] && grep -q "does not name its columns" eval.err'
-check "  and inspect says so" grep -q '^columns    the model file does not name its columns' <("$HEARSAY" inspect old.safetensors)
+check "  inspect prints that the model file does not name its columns" grep -q '^columns    the model file does not name its columns' <("$HEARSAY" inspect old.safetensors)
 
 bounded "$HEARSAY" train --model logreg --lr 1e-9 --init $m --data csv:own1_turned.csv,test=test.csv --rounds 1 --out init >init.out 2>init.err
 bounded "$HEARSAY" eval init/model.safetensors --data csv:train.csv,test=turned.csv --json >init.json 2>init.err

@@ -8,7 +8,7 @@ e2e_begin
 # ---- --version. ----
 
 check "--version begins with the version" [ "$("$HEARSAY" --version | head -n 1 | grep -cE '^hearsay [0-9]+\.[0-9]+\.[0-9]+$')" = 1 ]
-check "  and every library is named with its own" [ "$("$HEARSAY" --version \
+check "  --version prints the version of every library" [ "$("$HEARSAY" --version \
     | grep -cE '^(libuv|libsodium|OpenBLAS|msgpack|zlib|jansson) +[0-9]+\.[0-9]')" = 6 ]
 check "--version --json says the same" python3 - "$HEARSAY" <<'END'
 import json, subprocess, sys
@@ -23,15 +23,15 @@ for line, (name, value) in zip(lines[1:], facts.items()):
 assert facts["compiler"].split()[0] in ("gcc", "clang"), facts
 END
 "$HEARSAY" --version --yaml >version.out 2>version.err
-check "--version takes nothing else" [ $? = 2 ]
-check "  and says so" grep -qx "hearsay --version: found '--yaml', expected --json or nothing" version.err
+check "--version with another argument is refused" [ $? = 2 ]
+check "  the error names the argument" grep -qx "hearsay --version: found '--yaml', expected --json or nothing" version.err
 "$HEARSAY" completion fish >fish.out 2>fish.err
 check "only bash" [ "$?:$(cat fish.err):$(cat fish.out)" = "2:hearsay completion: found 'fish', expected bash:" ]
 
 # ---- Completion. ----
 
 check "the script is printed" eval '"$HEARSAY" completion bash >completion.bash'
-check "  and is quiet where it is sourced" [ -z "$(bash -u -c '. ./completion.bash' 2>&1)" ]
+check "  sourcing the script prints nothing" [ -z "$(bash -u -c '. ./completion.bash' 2>&1)" ]
 ln -s "$HEARSAY" hearsay
 mkdir -p sets/mnist sets/other
 : >sets/model.safetensors

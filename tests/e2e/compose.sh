@@ -81,8 +81,8 @@ results()
         accuracy=$(figures json "$host/summary.json" accuracy)
         "$HEARSAY" eval "$host/model.safetensors" --data glyphs --json >eval.out 2>eval.err
         evaluated=$(figures json eval.out accuracy)
-        check "$name: its accuracy: $accuracy by its own word" within "$accuracy" 0.97 1
-        check "$name: its accuracy: $evaluated by hearsay eval" within "$evaluated" 0.97 1
+        check "$name: accuracy $accuracy in its summary" within "$accuracy" 0.97 1
+        check "$name: accuracy $evaluated by hearsay eval" within "$evaluated" 0.97 1
         models+=("$host/model.safetensors")
     done
     read -r _ relative _ < <(figures drift "${models[@]}")
@@ -108,7 +108,7 @@ before=$(sums)
 check "again: up" eval 'dc up -d --no-build >again-up.out 2>&1'
 check "again: all end" wait_until 60 over
 check "again: each says that it has finished" [ "$(dc logs peer 2>/dev/null | grep -c 'this run has already finished')" = 4 ]
-check "again: with the exit code of then" [ "$(docker inspect -f '{{.State.ExitCode}}' "${ids[@]}" | sort -u)" = 0 ]
+check "again: the exit code is that of the finished run" [ "$(docker inspect -f '{{.State.ExitCode}}' "${ids[@]}" | sort -u)" = 0 ]
 check "again: what they left is as it was: $(wc -l <<<"$before") files" [ "$(sums)" = "${before:-nothing}" ]
 
 begin killed
@@ -166,7 +166,7 @@ further()
 {
     fetch "$victim" && round_at_least "$host/metrics.jsonl" $((at + 20))
 }
-check "always: it goes on behind round $at" wait_until 90 further
-check "always: and is the member that it was" [ "$(docker logs "$victim" 2>&1 | grep -oE '[^ ]+ is [0-9a-f]{64}$' | uniq | wc -l)" = 1 ]
+check "always: it continues after round $at" wait_until 90 further
+check "always: it is the same member" [ "$(docker logs "$victim" 2>&1 | grep -oE '[^ ]+ is [0-9a-f]{64}$' | uniq | wc -l)" = 1 ]
 
 e2e_end

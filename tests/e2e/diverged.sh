@@ -9,7 +9,7 @@ for way in sim local; do
     bounded "$HEARSAY" "$way" "${run[@]}" --out "$way" --json >"$way.out" 2>"$way.err" </dev/null
     check "$way: --gamma 2 ends by itself with 3" [ $? = 3 ]
     check "  and says why" grep -q 'the run diverged: the models diverged from each other in the consensus phase at gamma 2' "$way.err"
-    check "  and not that it agreed" within "$(figures json "$way.out" relative_drift)" 1 1e30
+    check "  and reports no consensus" within "$(figures json "$way.out" relative_drift)" 1 1e30
     said=$(figures json "$way.out" peers.0.diverged)
     check "  and in JSON: $said" [ "$said" = "the models diverged from each other in the consensus phase at gamma 2" ]
     check "  soon: $(figures json "$way.out" settle_rounds) rounds of the consensus phase" \
@@ -23,11 +23,11 @@ for way in sim local; do
         --out "$way-early" --json >early.out 2>early.err </dev/null
     check "$way: --lr 1000 ends with 3" [ $? = 3 ]
     check "  soon: $(figures json early.out rounds) rounds" within "$(figures json early.out rounds)" 1 20
-    check "  having gone back once" grep -q 'training ran away (the loss is .*): back to the model of round 0, this once' early.err
-    check "  and says so, and that it began near 2.3" \
+    check "  after one return to an earlier model" grep -q 'training ran away (the loss is .*): back to the model of round 0, this once' early.err
+    check "  the verdict reports the divergence, and that the loss began near 2.3" \
         grep -q 'the run diverged: the training loss ended at [0-9.e+]*, having begun at 2\.[0-9]*; the model is of round 0\.' early.err
     check "  in JSON, too" grep -q '"diverged": *"the training loss ended at' early.out
-    check "  what is left is a model: loss $(figures json early.out peers.0.test_loss)" \
+    check "  the stored model is usable: loss $(figures json early.out peers.0.test_loss)" \
         within "$(figures json early.out peers.0.test_loss)" 2 3
     check "  in a file" "$HEARSAY" eval "$way-early/peer-0/model.safetensors" --data glyphs
 done
@@ -43,14 +43,14 @@ check "  by their losses" grep -q 'the training loss ended at [0-9.e+]*, having 
 check "train at --lr 1000 ends with 3" [ $? = 3 ]
 check "  and says why" \
     grep -q 'the run diverged: the training loss ended at [0-9.e+]*, having begun at 2\.[0-9]*; the model is of round 0\.' train.err
-check "  and how good what is left is" within "$(figures json train.out test_loss)" 2 3
+check "  and prints the accuracy of the stored model" within "$(figures json train.out test_loss)" 2 3
 check "  in JSON, too" grep -q '"diverged": "the training loss ended at' train.out
 check "  and keeps the model" [ -s train/model.safetensors ]
 "$HEARSAY" train --model logreg --data glyphs --rounds 60 --seed "$seed" --json >train.out 2>train.err
 check "train at the default --lr ends with 0" [ $? = 0 ]
 check "  and diverged is null" [ "$(figures json train.out diverged)" = None ]
 
-check "  and so is unlearnt" [ "$(figures json train.out unlearnt)" = None ]
+check "  and unlearnt is null" [ "$(figures json train.out unlearnt)" = None ]
 
 # With a learning rate of 1e-9 the model does not change. The run ends with 0 and says that the model is no better than
 # guessing.

@@ -19,8 +19,8 @@ observe=(--bootstrap "127.0.0.1:$pa" --key cluster.key)
 bounded "$HEARSAY" drift "${observe[@]}" --exact --round 1000000000 --timeout 1 --json >far.out 2>far.err
 code=$?
 check "drift of a round that does not come in time: exit code $code" [ "$code" = 1 ]
-check "  and says so: $(head -n 1 far.err)" grep -q 'warning: not every peer sent its model in time$' far.err
-check "  the estimates are told nevertheless" python3 -c '
+check "  with a warning: $(head -n 1 far.err)" grep -q 'warning: not every peer sent its model in time$' far.err
+check "  the estimates are printed nevertheless" python3 -c '
 import json
 j = json.load(open("far.out"))
 assert len(j["peers"]) == 3 and j["exact"] is None and j["drift"] > 0, j'
@@ -33,7 +33,7 @@ check "status has them, too" [ "$(grep -cE '[0-9] @[0-9]+, [0-9]+ ago +[^ ]+ +[0
 
 # Text output. With --watch one line per measurement, without escape sequences, with the names of the two peers that are
 # farthest apart.
-check "  and our own look, with the two that are farthest" \
+check "  and the measurement of this command, with the two peers that are farthest apart" \
     grep -qE '^farthest +of round [0-9]+ +peer-[0-2] and peer-[0-2]: [0-9]' plain.out
 bounded "$HEARSAY" drift "${observe[@]}" --watch --interval 0.2 --count 3 >watch.out 2>watch.err
 code=$?
@@ -79,10 +79,10 @@ for got in layer["drift"], s["sketches"]["drift"]:
 bounded "$HEARSAY" drift "${observe[@]}" --layers --round 3 >past.out 2>past.err
 code=$?
 check "layers of a round that is past: exit code $code, $(cat past.err)" [ "$code" = 1 ]
-check "  and says so" grep -qE '^hearsay drift: round 3 is over; received sketches of round [0-9]+|of different rounds' past.err
+check "  the error names the round" grep -qE '^hearsay drift: round 3 is over; received sketches of round [0-9]+|of different rounds' past.err
 start stopped "$HEARSAY" drift "${observe[@]}" --watch --interval 0.2
 watching=$started
-check "a look comes" wait_until 60 grep -q 'farthest' stopped.out
+check "a measurement is printed" wait_until 60 grep -q 'farthest' stopped.out
 kill -INT "$watching"
 finish "$watching" 30
 check "Ctrl-C ends a watch with what it has: exit code $code" [ "$code" = 130 ]
@@ -111,9 +111,9 @@ held()
 import json, sys
 sys.exit(sum(m.get("holds", False) for m in json.load(open("status.out"))["members"]) != 2)'
 }
-check "two of three hold" wait_until 60 held
+check "two of three peers lack the quorum" wait_until 60 held
 finish "$waiting" 60
-check "a peer that is gone has not sent its model: $(head -n 1 gone.err)" \
+check "the model of a dead peer is missing: $(head -n 1 gone.err)" \
     grep -q 'warning: not every peer sent its model in time$' gone.err
 
 # Two peers without a quorum may have stopped in different rounds. One peer alone has one round, but makes no estimates,
@@ -123,7 +123,7 @@ wait "${pid[1]}" 2>/dev/null
 forget "${pid[1]}"
 bounded "$HEARSAY" drift "${observe[@]}" --exact --round 1 --timeout 86400 --json >held.out 2>held.err
 code=$?
-check "drift of a peer that holds: exit code $code, $(tail -n 1 held.err)" [ "$code" = 1 ]
+check "drift of a peer without quorum: exit code $code, $(tail -n 1 held.err)" [ "$code" = 1 ]
 check "  its model came: $(figures json held.out exact.models)" [ "$(figures json held.out exact.models)" = 1 ]
 
 kill -TERM "${pid[0]}"
@@ -132,7 +132,7 @@ check "it ends with 0" [ "$code" = 0 ]
 
 # With --policy async, the estimates of the peers are of different rounds.
 start async "$HEARSAY" local --peers 3 --policy async --model logreg --data glyphs --rounds 1000000 --seed "$seed" --out async
-check "three peers of no lock step" wait_until 60 round_at_least async/peer-0/metrics.jsonl 200
+check "three peers without lock step" wait_until 60 round_at_least async/peer-0/metrics.jsonl 200
 first=$(sed -n 's/.*3 peers, \(127.0.0.1:[0-9]*\) .*/\1/p' async.err)
 # shellcheck disable=SC2317 # Called by wait_until.
 differ()
@@ -173,7 +173,7 @@ first=$(sed -n 's/.*3 peers, \(127.0.0.1:[0-9]*\) .*/\1/p' run.err)
 bounded "$HEARSAY" drift --bootstrap "$first" --key run/cluster.key --watch --interval 0.2 >over.out 2>over.err
 code=$?
 check "a watch ends with the run: exit code $code, $(tail -n 1 over.err)" [ "$code" = 0 ]
-check "  and says the last figure" grep -qE 'the run is over; the last figure: round [0-9]+, drift ' over.err
+check "  and prints the last figure" grep -qE 'the run is over; the last figure: round [0-9]+, drift ' over.err
 finish "$running" 60
 "$HEARSAY" drift --layers run/peer-*/model.safetensors --json >files.json 2>files.err
 check "drift of files: $(figures json files.json relative_drift)" python3 -c '

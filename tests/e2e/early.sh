@@ -15,7 +15,7 @@ read -r dead < <(free_ports 1)
 bounded "$HEARSAY" peer --listen 127.0.0.1:0 --key cluster.key --bootstrap "127.0.0.1:$dead" --name late \
     --data csv:bad.csv --shard own --out bad >bad.out 2>bad.err
 code=$?
-check "bad data end it before it looks for anybody: $(tail -n 1 bad.err | cut -c 1-120)" eval \
+check "a peer with bad data ends before it contacts another peer: $(tail -n 1 bad.err | cut -c 1-120)" eval \
     '[ "$code" = 2 ] && grep -q "^hearsay peer: --data: .*bad.csv.* 301" bad.err'
 
 # A peer that cannot take part in the run must not become a member.
@@ -36,9 +36,9 @@ wrong "another model" "^hearsay peer: --model lenet5 contradicts the cluster's r
 head -n 200 bad.csv >some.csv
 wrong "other data" "^hearsay peer: --data csv contradicts the cluster's run, which has data=glyphs" --data csv:some.csv
 wrong "a share that is none of it" "^hearsay peer: --threads: found 64, expected at most the value of --batch, 32" --threads 64
-check "the first was alone all the time" eval '! grep -q "\"live\": [2-9]" first/metrics.jsonl'
+check "the first peer has had no other member" eval '! grep -q "\"live\": [2-9]" first/metrics.jsonl'
 start right "$HEARSAY" peer --listen 127.0.0.1:0 --key cluster.key --bootstrap "127.0.0.1:$port" --name right --out right --model logreg
-check "  until somebody joined who could" wait_until 60 grep -q '"live": 2,' first/metrics.jsonl
+check "  until a peer with valid data joined" wait_until 60 grep -q '"live": 2,' first/metrics.jsonl
 kill -KILL "$started"
 finish "$started" 10
 

@@ -21,7 +21,7 @@ equal()
     done
     read -r _ relative _ < <(figures drift "sim-$name"/peer-{0,1,2,3}/model.safetensors)
     echo "# $name: relative drift ${relative-none}"
-    check "$name: the same figures, written alike" python3 - "$name" <<'PY'
+    check "$name: the same figures in the same form" python3 - "$name" <<'PY'
 import json, sys
 figures = ("loss", "accuracy", "drift", "relative_drift", "drift_round", "own_distance", "gamma", "settle_rounds",
     "rung", "drift_excess", "drift_target")
@@ -60,7 +60,7 @@ equal overlap --topology ring --overlap 1 --compress topk:0.05 --local-steps 3
 equal overlap-norms --topology ring --overlap 1 --compress qsgd:4 --model resnet:8 --rounds 10 --batch 8
 # Deltas are sent layer by layer. Over TCP a layer is sent when it is encoded, in the simulator at a computed time.
 equal layers --topology ring --overlap layer --compress qsgd:8
-check "layers: bytes went ahead, in the simulator most of them" python3 - <<'PY'
+check "layers: bytes were sent early, in the simulator most of them" python3 - <<'PY'
 import json
 for way, least in (("local", 0), ("sim", 0.5)):
     ahead = [json.loads(open(f"{way}-layers/peer-{i}/metrics.jsonl").read().splitlines()[-1])["bytes_ahead"] for i in range(4)]
@@ -78,14 +78,14 @@ rungs()
 }
 for way in local sim; do
     bounded "$HEARSAY" $way --peers 4 --model logreg --data glyphs --rounds 3 --seed "$seed" >few.out 2>few.err </dev/null
-    check "$way: the closing words name the codec that auto chose" \
+    check "$way: the last message names the codec that auto chose" \
         grep -q '^codec of the last rounds: qsgd:4, chosen by --compress auto$' few.out
     check "  and that three rounds were too few for the target" grep -q 'the consensus distance was not known during training' few.out
 done
 for i in 0 1 2 3; do
     rungs local $i >local.rungs
     rungs sim $i >sim.rungs
-    check "auto: peer $i takes the same rungs, $(cut -d ' ' -f 2 sim.rungs | uniq | tr '\n' ' ')" cmp local.rungs sim.rungs
+    check "auto: peer $i chooses the same levels, $(cut -d ' ' -f 2 sim.rungs | uniq | tr '\n' ' ')" cmp local.rungs sim.rungs
     check "  of which it has changed some" [ "$(cut -d ' ' -f 2 sim.rungs | uniq | wc -l)" -ge 2 ]
 done
 # Runs with several learners per process.

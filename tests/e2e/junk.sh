@@ -37,7 +37,7 @@ check "the run has begun" wait_until 60 round_at_least noisy/peer-0/metrics.json
 before=$(memory "$a")
 start junk python3 "$root/tests/e2e/junk.py" "$pa" "$count" "$seed"
 junk=$started
-check "$count strangers get not one byte" finish "$junk" 200
+check "$count connections without the key get no byte" finish "$junk" 200
 echo "# $(cat junk.out)"
 during=$(last_round noisy/peer-0/metrics.jsonl)
 check "the run is not over yet (round $during)" alive "$a"
@@ -46,7 +46,7 @@ check "memory: $before KiB before, $after KiB after" within $((after - before)) 
 check "disturbed: peer 0 ends with 0" finish "$a" 300
 check "disturbed: peer 1 ends with 0" finish "$b" 60
 strangers=$(figures json noisy/peer-0/summary.json strangers)
-check "its counter of strangers: $strangers" within "$strangers" $((count * 9 / 10)) "$count"
+check "connections without the key that it counted: $strangers" within "$strangers" $((count * 9 / 10)) "$count"
 check "  and without any: 0" [ "$(figures json quiet/peer-0/summary.json strangers)" = 0 ]
 for i in 0 1; do
     check "peer $i: the same model as undisturbed" \

@@ -145,7 +145,7 @@ for i in 0 1 2; do
 done
 ends "a smaller run --fresh" 0 'moved the earlier run to killed/old.1' local --peers 2 --model logreg --rounds 5 --out killed --fresh
 check "  has its own peers only" [ -s killed/peer-1/model.safetensors -a ! -e killed/peer-2 ]
-check "  the larger one's are aside" cmp killed/old.1/peer-2/model.safetensors sim/peer-2/model.safetensors
+check "  the directories of the larger run are moved" cmp killed/old.1/peer-2/model.safetensors sim/peer-2/model.safetensors
 
 # ---- hearsay peer. ----
 
@@ -217,12 +217,12 @@ start full "$HEARSAY" peer --listen 127.0.0.1:0 --key cluster.key "${full[@]}" -
 pid=$started
 check "a peer trains" wait_until 60 round_at_least full/metrics.jsonl 1
 limit "$pid" 100000
-check "its model cannot be written: it says so" wait_until 120 grep -q 'full: warning: the final model is not stored, retrying for 600 s (--quorum-timeout): .*model.safetensors: cannot write: File too large$' full.err
-check "  it goes on" alive "$pid"
-check "  and leaves no half" eval '! ls full | grep -q tmp'
+check "if its model cannot be written, the peer warns" wait_until 120 grep -q 'full: warning: the final model is not stored, retrying for 600 s (--quorum-timeout): .*model.safetensors: cannot write: File too large$' full.err
+check "  and continues" alive "$pid"
+check "  and leaves no incomplete file" eval '! ls full | grep -q tmp'
 limit "$pid" -1
 check "  until there is room: it ends with 0" finish "$pid" 60
-check "  and says so" grep -q 'full: warning: the final model is stored, after retries for [0-9]* s$' full.err
+check "  and reports the late write" grep -q 'full: warning: the final model is stored, after retries for [0-9]* s$' full.err
 # shellcheck disable=SC2016
 check "  it is a model" eval '"$HEARSAY" eval full/model.safetensors --data glyphs >eval.out 2>eval.err'
 ends "  and that run has finished" 0 'already finished' peer --listen 127.0.0.1:0 --key cluster.key "${full[@]}" --name full --out full
@@ -232,17 +232,17 @@ start part "$HEARSAY" peer --listen 127.0.0.1:0 --key cluster.key "${full[@]}" -
 pid=$started
 check "a peer trains" wait_until 60 round_at_least part/metrics.jsonl 1
 limit "$pid" $(($(stat -c %s part/metrics.jsonl) + 100)) # The next line is longer, so only a part is written.
-check "its metrics cannot be written: it says so" wait_until 120 grep -q 'part: warning: cannot write part/metrics.jsonl: file too large; its lines are kept in memory$' part.err
+check "if its metrics cannot be written, the peer warns" wait_until 120 grep -q 'part: warning: cannot write part/metrics.jsonl: file too large; its lines are kept in memory$' part.err
 check "  no line is torn" figures lines part/metrics.jsonl
 sleep 1
 limit "$pid" -1
 finish "$pid" 120
-check "  once they can be, it says how many were late, and ends with 0: $(grep 'late' part.err)" eval \
+check "  when there is room again, it reports the number of late lines and ends with 0: $(grep 'late' part.err)" eval \
     '[ "$code" = 0 ] && [ "$(grep -c "part: part/metrics.jsonl is written again: [0-9]* lines were late$" part.err)" = 1 ]'
 # shellcheck disable=SC2016
 check "  all rounds have a line" eval \
     '[ "$(jq -s "[.[] | select(.start | not) | select(.settle_rounds == 0) | .round] | unique | length" part/metrics.jsonl)" -ge 15 ]'
-check "  that is all it says of it" [ "$(grep -c 'metrics.jsonl' part.err)" = 2 ]
+check "  and prints no other message about them" [ "$(grep -c 'metrics.jsonl' part.err)" = 2 ]
 
 # metrics.jsonl cannot be written until the end of the run. The peer stores its model and waits for space for the lines.
 # In this run the lines need more space than the model.
@@ -252,7 +252,7 @@ pid=$started
 check "a peer trains" wait_until 60 round_at_least lasting/metrics.jsonl 60
 limit "$pid" "$(stat -c %s lasting/metrics.jsonl)"
 check "its model is written, its lines wait" wait_until 120 grep -q 'lasting: warning: cannot write metrics.jsonl: its new lines stay in memory; retrying for [56][0-9]* s$' lasting.err
-check "  the model is there, the end is not" eval 'alive "$pid" && [ -s lasting/model.safetensors ] && [ ! -e lasting/summary.json ]'
+check "  the model is stored, and the peer still waits" eval 'alive "$pid" && [ -s lasting/model.safetensors ] && [ ! -e lasting/summary.json ]'
 limit "$pid" -1
 finish "$pid" 60
 check "  then all is written: exit code $code" eval '[ "$code" = 0 ] && grep -q "lines were late$" lasting.err'
@@ -279,7 +279,7 @@ pid=$started
 check "a peer trains" wait_until 60 round_at_least lossy/metrics.jsonl 60
 limit "$pid" "$(stat -c %s lossy/metrics.jsonl)"
 finish "$pid" 60
-check "its last lines are lost, it ends with 1, and says so: $(tail -n 1 lossy.err)" eval \
+check "the last lines are lost, which is reported, and the exit code is 1: $(tail -n 1 lossy.err)" eval \
     '[ "$code" = 1 ] && grep -q "lossy: failed: [0-9]* lines of metrics.jsonl could not be written; the model is stored$" lossy.err'
 check "  the run has finished: $(figures json lossy/summary.json finished) $(figures json lossy/summary.json exit_code)" \
     [ "$(figures json lossy/summary.json finished) $(figures json lossy/summary.json exit_code)" = "True 1" ]
@@ -335,7 +335,7 @@ check "a peer's disk takes no model" wait_until 120 grep -q 'peer-1: .*the final
 rmdir later-local/peer-1/model.safetensors
 finish "$started" 120
 check "  until later: exit code $code" [ "$code" = 0 ]
-check "  it says so" grep -q 'peer-1: .*the final model is stored, after retries for ' later-local.err
+check "  it reports the late write" grep -q 'peer-1: .*the final model is stored, after retries for ' later-local.err
 check "  $(value later-local/summary.json verdict.text)" \
     eval 'value later-local/summary.json verdict.text | grep -q "^consensus of 3 of 3 peers "'
 

@@ -150,16 +150,16 @@ for i in 0 1 2 3; do
 done
 check "  by the name server's answers" grep -q '^peers.hearsay.svc.cluster.local A 4$' dns.out
 kill -STOP "${pod[3]}"
-check "a pod whose process stands still does not live" eval '! lives 3'
+check "the liveness probe of a pod with a stopped process fails" eval '! lives 3'
 kill -CONT "${pod[3]}"
-check "  until it goes on" wait_until 30 lives 3
+check "  and succeeds when the process continues" wait_until 30 lives 3
 
 check "a pod that is deleted leaves at SIGTERM, with 0" stop_pod 2
 at=$(last_round out-2/metrics.jsonl)
-check "  and the others go on" wait_until 60 round_at_least out-0/metrics.jsonl $((at + 5))
+check "  and the others continue" wait_until 60 round_at_least out-0/metrics.jsonl $((at + 5))
 start_pod 2 10.79.0.22
 check "it comes back at another address with its volume" wait_until 60 alive_peers 4
-check "  behind round $at" wait_until 60 round_at_least out-2/metrics.jsonl $((at + 1))
+check "  and continues after round $at" wait_until 60 round_at_least out-2/metrics.jsonl $((at + 1))
 check "  as the same member" [ "$(grep -oE 'peer-2 is [0-9a-f]{64}' pod-2.err)" = "peer-2 is $("$HEARSAY" key identity out-2/identity.key)" ]
 
 for i in 4 5; do
@@ -177,10 +177,10 @@ mkdir ended && "$HEARSAY" peer --listen 127.0.0.1:0 --key memory-0/cluster.key -
     --rounds 5 --out ended >ended.out 2>ended.err
 check "a run of one ends" [ $? = 0 ]
 start again env -i PATH="$work/bin:$PATH" HEARSAY_OUT="$work/ended" HEARSAY_KEY="$work/none/key" SECRET_KEY=none sh start.sh
-check "a pod of a finished run says so" wait_until 20 grep -q '^this run has finished: "text"' again.out
+check "a pod of a finished run reports it" wait_until 20 grep -q '^this run has finished: "text"' again.out
 check "  and stays" alive "$started"
 check "    and lives for the probe" inside 0 env -i PATH="$PATH" "${env[@]}" HEARSAY_OUT="$work/ended" bash live.sh
-check "    as one that is gone does not" eval '! lives 0'
+check "    and the probe of a pod that has ended fails" eval '! lives 0'
 kill -TERM "$started"
 check "  until it is deleted, at once" finish "$started" 5
 e2e_end

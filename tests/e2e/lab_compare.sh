@@ -60,7 +60,7 @@ check "mean, deviation, the paired t-test, budgets, the choice of lr" unit stati
 
 HEARSAY_LIBRARY=$library PYTHONPATH=$root/peer/api/python start killed "$python" -m hearsay.lab compare arms.toml --hearsay "$HEARSAY" --out out --jobs 1
 pid=$started
-check "it trains" wait_until 60 eval 'ls out/*/*/*/summary.json 2>/dev/null | grep -q .'
+check "the first run trains" wait_until 60 eval 'ls out/*/*/*/summary.json 2>/dev/null | grep -q .'
 compare second arms.toml --out out
 check "a second one in the same directory is refused" eval '[ "$code" = 2 ] && grep -q "^hearsay-lab: --out: .*in use by process $pid" second.err'
 inner=$(children_of "$pid")
@@ -87,7 +87,7 @@ check "  and a table for LaTeX" eval '[ "$(grep -c "\\\\pm.*\\\\\\\\$" table.tex
 compare csv arms.toml --out out --csv
 check "  and CSV" cmp csv.out out/compare.csv
 compare csvfile arms.toml --out out --csv runs.csv
-check "  in a file, beside the table" eval '[ "$code" = 0 ] && cmp runs.csv out/compare.csv && cmp table.out csvfile.out'
+check "  in a file, in addition to the table" eval '[ "$code" = 0 ] && cmp runs.csv out/compare.csv && cmp table.out csvfile.out'
 compare csvstdout arms.toml --out out --csv -
 check "  and - is stdout" cmp csvstdout.out out/compare.csv
 HEARSAY_LR=0.3 HEARSAY_ROUNDS=3 compare env arms.toml --out out

@@ -23,7 +23,7 @@ check "a run of 3" [ $? = 0 ]
 strange="a<b>&'\"\`x\`\$y\$ü"
 bounded "$HEARSAY" sim --peers 12 "${few[@]}" --rounds 20 --topology torus --out "$strange" >sim.out 2>sim.err </dev/null
 check "a simulated run of 12, in a directory of a strange name" [ $? = 0 ]
-check "load() and what is made of it" units
+check "unit tests of load(), drawing and reports" units
 
 # ---- The page ----
 
@@ -98,7 +98,7 @@ done
 lab sweep lr=0.01,0.05 --seeds 2 --out swept -- sim --peers 2 "${few[@]:0:6}" --rounds 20 >swept.out 2>swept.err </dev/null
 check "a sweep" [ $? = 0 ]
 lab report swept/*/seed-* --csv all.csv >skip.out 2>skip.err
-check "log files beside the runs are skipped, with one note" eval \
+check "log files next to the runs are skipped, with one note" eval \
     '[ "$(wc -l <skip.err)" = 1 ] && grep -q "skipped 4 paths without results of a run: swept/lr=0.01/seed-1.log, " skip.err && [ "$(cat skip.out)" = all.csv ]'
 lab report swept >swept.out 2>swept.err
 check "the directory of a sweep: a page of all its runs" [ "$? $(cat swept.out) $(wc -l <swept.err)" = "0 swept/report.html 0" ]
@@ -142,7 +142,7 @@ check "  makes a figure and a table" eval '[ "$(head -c 4 book/accuracy.pdf)" = 
 
 # ---- Existing files ----
 
-check "its own page is replaced" lab report ring --out one.html
+check "a page that hearsay-lab has written is replaced" lab report ring --out one.html
 echo "my notes" >notes.html
 for flag in --out --csv --latex; do
     lab report ring "$flag" notes.html >notes.out 2>notes.err

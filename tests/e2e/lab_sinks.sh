@@ -58,7 +58,7 @@ start first "$HEARSAY" "${run[@]}" --rounds 100000000
 first=$started
 check "the figures of a run come while it trains" wait_until 60 points_at_least live/peer-1 loss 20
 check "  and its drift" wait_until 60 points_at_least live/peer-1 relative_drift 2
-check "  the run goes on" alive "$first"
+check "  the run continues" alive "$first"
 kill -INT "$first"
 finish "$first" 60
 check "interrupted" [ "$code" = 130 ]
@@ -83,7 +83,7 @@ kill -INT "$follower"
 finish "$follower" 60
 check "  until Ctrl-C: exit code 130, no traceback" [ "$code $(grep -c Traceback follow.err)" = "130 0" ]
 lab tensorboard out --logdir idle --follow --every 0.1 --idle 2 >idle.out 2>idle.err </dev/null
-check "a run that was interrupted: --idle ends the follower, and it says so" eval \
+check "a run that was interrupted: --idle ends the follower, with a message" eval \
     '[ "$(wc -l <idle.err)" = 1 ] && grep -q "^hearsay-lab: out: no metrics.jsonl has grown for 2 s and there is no summary.json" idle.err'
 check "  with all rounds" reader live idle/peer-1 out/peer-1
 start short env HEARSAY_LIBRARY="$library" PYTHONPATH="$root/peer/api/python" "$python" -m hearsay.lab tensorboard short --logdir ended \

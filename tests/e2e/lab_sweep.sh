@@ -71,7 +71,7 @@ check "  and the table has a line for each setting, and the best" eval \
     '[ "$(grep -cE "^lr=0\.[0-9]+,momentum=[0-9.]+ +2 of 2 +[0-9.]+ % \+- [0-9]+\.[0-9]+ " again.out)" = 4 ] &&
      grep -q "^best accuracy: $(figures json grid.out best)," again.out && grep -q "^runs: 8 of 8 done$" again.out'
 sweep csv --seeds 2 --out grid lr=0.001,0.05 momentum=0,0.9 --csv grid.csv -- "${short[@]}" --seed="$seed"
-check "  and CSV in a file, beside the table" eval '[ "$code" = 0 ] && cmp again.out csv.out && [ "$(wc -l <grid.csv)" = 9 ]'
+check "  and CSV in a file, in addition to the table" eval '[ "$code" = 0 ] && cmp again.out csv.out && [ "$(wc -l <grid.csv)" = 9 ]'
 for form in "--csv -" --csv; do
     # shellcheck disable=SC2086 # The variable holds several words.
     sweep csv2 --seeds 2 --out grid lr=0.001,0.05 momentum=0,0.9 $form -- "${short[@]}" --seed="$seed"

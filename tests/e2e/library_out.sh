@@ -86,9 +86,9 @@ done
 check "members and edges agree" metrics edges "${at[@]}"
 ./least_squares 3 listen=127.0.0.1:0 key=cluster.key rounds=3 min-peers=1 metrics="$page_0" >taken.out 2>taken.err
 code=$?
-check "a port that is taken is said: $(cat taken.err)" \
+check "a port in use is reported: $(cat taken.err)" \
     [ "$code $(cat taken.err)" = "2 --metrics: cannot listen on $page_0: Address already in use" ]
-check "an address that is none, too" eval '! ./least_squares 3 key=cluster.key rounds=3 metrics=nowhere 2>none.err &&
+check "an invalid address, too" eval '! ./least_squares 3 key=cluster.key rounds=3 metrics=nowhere 2>none.err &&
     grep -q "^--metrics: found .nowhere., expected PORT or HOST:PORT$" none.err'
 
 # ---- The programs are killed and started again. ----
@@ -110,8 +110,8 @@ for i in 0 1; do
     ours[i]=$started
 done
 for i in 0 1; do
-    check "peer $i goes on with its file" wait_until 60 eval '[ "$(starts $i)" = 2 ]'
-    check "  behind a checkpoint's round" eval 'grep "\"start\"" run/p$i/metrics.jsonl | tail -n 1 | grep -qE "\"from_round\": [1-9]"'
+    check "peer $i continues its metrics file" wait_until 60 eval '[ "$(starts $i)" = 2 ]'
+    check "  after the round of a checkpoint" eval 'grep "\"start\"" run/p$i/metrics.jsonl | tail -n 1 | grep -qE "\"from_round\": [1-9]"'
 done
 for i in 0 1; do
     forget "${ours[i]}"
@@ -150,12 +150,12 @@ check "  and so is the summary, of a run that has finished" [ "$(figures json fu
 check "  with the lines that were taken" eval '[ "$(last_round full/metrics.jsonl)" -ge 100 ]'
 mkdir -p dir/model.safetensors
 ./least_squares 1 listen=127.0.0.1:0 key=cluster.key rounds=3 min-peers=1 out=dir >dir.out 2>dir.err
-check "where a file cannot be written it says so at once: $(cat dir.err)" grep -q 'out: cannot write dir/model.safetensors: ' dir.err
+check "a file that cannot be written is reported at the start: $(cat dir.err)" grep -q 'out: cannot write dir/model.safetensors: ' dir.err
 
 # hearsay inspect shows the model file. hearsay eval refuses it, because only the program can run the model.
-check "hearsay inspect says whose model it is: $("$HEARSAY" inspect alone/model.safetensors | grep '^run')" \
+check "hearsay inspect names the program of the model: $("$HEARSAY" inspect alone/model.safetensors | grep '^run')" \
     eval '"$HEARSAY" inspect alone/model.safetensors | grep -q "^run .*: a program.s own model, seed="'
 check "  and has the run's number" eval '"$HEARSAY" inspect alone/model.safetensors --json | jq -e ".run_id != null and .model == null" >inspect.jq'
-check "hearsay eval refuses it in a sentence" eval \
+check "hearsay eval refuses it with one sentence" eval \
     '"$HEARSAY" eval alone/model.safetensors --data glyphs 2>eval.err; [ $? = 2 ] && grep -q "belongs to a program that uses the library" eval.err'
 e2e_end

@@ -15,12 +15,12 @@ for i in 0 1 2 3; do
     check "peer $i: metrics.jsonl, ${lines:-no} lines" within "$lines" 300 100000
     models+=("out/peer-$i/model.safetensors")
 done
-check "there is no peer more" [ ! -e out/peer-4 ]
+check "there are no other peers" [ ! -e out/peer-4 ]
 read -r _ relative n_params _ < <(figures drift "${models[@]}")
 check "the models read as safetensors: ${n_params-no} parameters" [ "${n_params-0}" = 7850 ]
 said=$(figures json run.out relative_drift)
 check "exact relative drift ${relative-none} <= 1.15e-3" within "${relative-none}" 0 1.15e-3
-check "the closing object says the same: $said" \
+check "the JSON object at the end has the same drift: $said" \
     within "$(awk -v a="$said" -v b="${relative-0}" 'BEGIN { print (b > 0 ? a / b : "none") }')" 0.999 1.001
 check "the closing object has 4 peers" [ "$(figures json run.out peers)" = 4 ]
 worst=$(figures json run.out accuracy_min)
@@ -28,7 +28,7 @@ check "accuracy of the worst peer: $worst" within "$worst" 0.6 1
 for i in 0 1 2 3; do
     "$HEARSAY" eval "out/peer-$i/model.safetensors" --data glyphs --json >eval.out 2>eval.err
     evaluated=$(figures json eval.out accuracy)
-    check "peer $i: eval of its model, $evaluated, is what the run said" \
+    check "peer $i: the accuracy by eval, $evaluated, equals that of the run" \
         within "$(awk -v a="$evaluated" -v b="$(figures json run.out peers.$i.accuracy)" 'BEGIN { print a - b }')" -1e-6 1e-6
 done
 "$HEARSAY" eval out/peer-0/model.safetensors --data glyphs >eval.out 2>eval.err
@@ -52,8 +52,8 @@ few=(--peers 2 --model logreg --data glyphs --rounds 20 --seed "$seed" --json)
 TMPDIR=$PWD/scratch bounded "$HEARSAY" local "${few[@]}" >few.out 2>few.err </dev/null
 check "without --out it ends with 0" [ $? = 0 ]
 check "  leaves nothing behind" [ -z "$(ls scratch)" ]
-check "  says so: out is $(figures json few.out out)" grep -q '"out": *null' few.out
-check "  and has said so at its start" grep -q 'deleted if the run ends in consensus' few.err
+check "  and the result names no directory: out is $(figures json few.out out)" grep -q '"out": *null' few.out
+check "  and announces that at its start" grep -q 'deleted if the run ends in consensus' few.err
 TMPDIR=$PWD/scratch bounded "$HEARSAY" local "${few[@]}" --lr 1000 >few.out 2>few.err </dev/null
 check "without consensus it ends with 3" [ $? = 3 ]
 check "  and its models are kept" [ -s "$(figures json few.out out)/peer-0/model.safetensors" ]
@@ -148,7 +148,7 @@ check "  and SIGTERM ends it" wait_until 60 none_alive "$parent" "${children[@]}
 
 endless killed
 kill -KILL "$parent"
-check "SIGKILL of the parent: its children are gone" wait_until 60 none_alive "${children[@]}"
+check "SIGKILL of the parent: no child remains" wait_until 60 none_alive "${children[@]}"
 
 endless bereft
 kill -KILL "${children[2]}"
@@ -158,7 +158,7 @@ decided()
 {
     ! alive "$parent" || round_at_least bereft/peer-0/metrics.jsonl $((at + 100))
 }
-check "one child killed: the run ends or goes on" wait_until 120 decided # No process may remain in either case.
+check "one child killed: the run ends or continues" wait_until 120 decided # No process may remain in either case.
 if alive "$parent"; then
     ok "one child killed: the others go on"
     kill -TERM "$parent"

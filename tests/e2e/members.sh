@@ -49,23 +49,23 @@ check "a broken file is refused at the start" ended_with "$pa" 'broken.txt: line
 peer a "$pa" a --members members.txt --out a
 peer b "$pb" b --members members.txt --out b
 check "listed peers train" trains a
-check "  each says who it is" grep -q "a is ${id[a]}" a.err
+check "  each prints its identity" grep -q "a is ${id[a]}" a.err
 check "  and neither has refused the other's question for the run" eval '! grep -q "refused an observer" a.err b.err'
 
 peer c "$pc" c-unlisted --out c
-check "one that holds the key only ends with 2" \
+check "a peer with only the cluster key ends with 2" \
     ended_with "$pc" "does not admit this peer: identity ${id[c]} is not in its members file" c-unlisted
-check "  and is told of at the other end" grep -qE "refused c: its identity ${id[c]} is not in" a.err b.err
+check "  and the other end reports it" grep -qE "refused c: its identity ${id[c]} is not in" a.err b.err
 check "  and has not trained" [ ! -s c/metrics.jsonl ]
-check "  and says no more than that: nothing of silence or quorum" \
+check "  and prints no message about silence or a quorum" \
     eval '! grep -qE "silent|quorum|waiting for members|hangs up" c-unlisted.err'
 
 observe=(--bootstrap "127.0.0.1:$pa" --key cluster.key --json)
-check "nor does status see anything with the key alone" \
+check "status with the cluster key alone shows nothing" \
     eval '! bounded "$HEARSAY" status "${observe[@]}" >status.out 2>status.err'
 check "  and says why: $(tail -n 1 status.err)" grep -q "a admits only identities on its allow-list" status.err
 bounded "$HEARSAY" status "${observe[@]}" --identity b/identity.key >status.out 2>status.err
-check "  but with a member's: $(figures json status.out members) members" \
+check "  with a member's identity it shows $(figures json status.out members) members" \
     [ "$(figures json status.out members)" = 2 ]
 
 probe=(bounded "$HEARSAY" probe "127.0.0.1:$pa" --key cluster.key)
@@ -86,24 +86,24 @@ check "an empty token is refused at the start" ended_with "$pc" "token: found ''
 peer c "$pc" c-none --out c --token "@token.empty"
 check "  so is an empty file" ended_with "$pc" 'token: found 0 characters' c-none
 
-check "an odd time is refused" eval '! "$HEARSAY" key invite --identity a/identity.key --for 1y 2>invite.err'
+check "an invalid time is refused" eval '! "$HEARSAY" key invite --identity a/identity.key --for 1y 2>invite.err'
 "$HEARSAY" key invite --identity a/identity.key --for 1s >token.late
 "$HEARSAY" key invite --identity a/identity.key --for 1h --out token
-check "a token's file is its owner's alone" eval '[ "$(stat -c %a token)" = 600 ]'
+check "only its owner can read the token file" eval '[ "$(stat -c %a token)" = 600 ]'
 check "  and is not overwritten" \
     eval '! "$HEARSAY" key invite --identity a/identity.key --out token 2>invite.err && grep -q "token: the file exists" invite.err'
 "$HEARSAY" key invite --identity d/identity.key >token.unlisted
 peer c "$pc" c-damaged --out c --token "$(sed 's/.\{9\}$/AAAAAAAAA/' token)"
 check "a damaged token is refused at the start" ended_with "$pc" 'token that is damaged' c-damaged
 peer c "$pc" c-issuer --out c --token "@token.unlisted"
-check "a token of one that is not in the file does not help" \
+check "a token of an issuer that is not in the file does not admit a peer" \
     ended_with "$pc" 'does not admit this peer: the signer of its token is not' c-issuer
 peer c "$pc" c-late --out c --token "@token.late" # This token was valid for one second and has expired.
-check "nor does one whose time is over" \
+check "an expired token does not admit a peer" \
     ended_with "$pc" 'does not admit this peer: its token has expired' c-late
-check "  told at the other end, too" grep -qE 'refused c .*: its token has expired' a.err b.err
+check "  the other end reports it, too" grep -qE 'refused c .*: its token has expired' a.err b.err
 peer c "$pc" c --members members.txt --out c --token "@token"
-check "a good one does: it trains with the others" trains c
+check "a valid token admits the peer, which trains with the others" trains c
 bounded "$HEARSAY" status "${observe[@]}" --identity b/identity.key >status.out 2>status.err
 check "  of $(figures json status.out members) members" [ "$(figures json status.out members)" = 3 ]
 
@@ -114,24 +114,24 @@ said()
     grep -qE "$1" "$2"
 }
 echo garbage >>members.txt
-check "a file that is broken is said" wait_until 10 said 'members.txt: line 4: found .garbage.' a.err
+check "an invalid members file is reported" wait_until 10 said 'members.txt: line 4: found .garbage.' a.err
 mv members.txt away.txt
-check "  so is one that is gone" wait_until 10 said 'members.txt: No such file' a.err
+check "  a missing members file, too" wait_until 10 said 'members.txt: No such file' a.err
 check "  and nothing has changed" trains c
-check "  for nobody" eval '! grep -q "member no longer" a.err b.err c.err'
+check "  for any peer" eval '! grep -q "member no longer" a.err b.err c.err'
 printf '%s a\n' "${id[a]}" >next.txt
 begun=$(now_ms)
 mv next.txt members.txt
-check "who is no longer in it is out" wait_until 10 said "b \(${id[b]:0:8}\) is no longer a member" a.err
+check "a peer that is removed from the file is no longer a member" wait_until 10 said "b \(${id[b]:0:8}\) is no longer a member" a.err
 took=$(($(now_ms) - begun))
 echo "# a session was cut after $took ms"
 check "  soon: $took ms" within "$took" 0 $((1000 * patience))
-check "  and ends, as nobody has it" ended_with "$pb" 'no peer admits this peer' b
-check "  whoever came by a token of a's stays" trains c
+check "  and ends, because no peer admits it" ended_with "$pb" 'no peer admits this peer' b
+check "  a peer that was admitted by a's token stays" trains c
 printf '%s a\n%s b\n' "${id[a]}" "${id[b]}" >members.txt # The file is overwritten in place, not replaced by a rename.
 wait_until 10 said 'members.txt: changed, now lists 2 identities' a.err
 peer b "$pb" b-again --members members.txt --out b
-check "who is in it again is back" trains b
+check "a peer that is listed again is a member again" trains b
 
 # ---- names ----
 
@@ -140,17 +140,17 @@ wait_until 10 said 'members.txt: changed, now lists 3 identities' b-again.err
 peer b "$pd" twin --members members.txt --out d
 check "a second b ends with 2" \
     ended_with "$pd" "this peer, ${id[d]:0:8}: the name b belongs to ${id[b]:0:8}" twin
-check "  told at the other end, too" \
+check "  the other end reports it, too" \
     grep -qE "refused b \(${id[d]:0:8}\): that name belongs to ${id[b]:0:8}" a.err b-again.err c.err
-check "  while the first one trains on" trains b
+check "  while the first one continues to train" trains b
 kill -KILL "${pid[pb]}"
 wait "${pid[pb]}" 2>/dev/null
 peer b "$pd" heir --members members.txt --out d
-check "whose name nobody has any more may have it" trains d
+check "a name that no peer has any more can be used" trains d
 kill -KILL "${pid[pd]}"
 wait "${pid[pd]}" 2>/dev/null
 peer b "$pb" b-third --members members.txt --out b
-check "b is back under its name" trains b
+check "b returns under its name" trains b
 
 # ---- copies of an identity ----
 
@@ -170,14 +170,14 @@ for list in "127.0.0.1:$pa" "127.0.0.1:$pa,127.0.0.1:$pb"; do
     check "a copy of b ends with 2" \
         ended_with "$pd" 'another process uses this peer.s identity and started earlier' copy
     # Either the original b detects the copy by the copy's last message, or a detects it and closes the connection.
-    check "  the others say so, too" wait_until 10 found_out
-    check "  and trains on" trains b
+    check "  the other peers report it, too" wait_until 10 found_out
+    check "  and the original continues to train" trains b
 done
 kill -KILL "${pid[pb]}"
 wait "${pid[pb]}" 2>/dev/null
 peer b "$pb" b-fourth --members members.txt --out b
-check "a restart is no copy" trains b
-check "  nobody says so" eval '! grep -q "uses this peer.s identity" b-fourth.err'
+check "a restarted peer does not count as a copy" trains b
+check "  no peer reports a copy" eval '! grep -q "uses this peer.s identity" b-fourth.err'
 
 for port in "$pa" "$pb" "$pc"; do
     kill "${pid[port]}"

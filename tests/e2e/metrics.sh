@@ -39,7 +39,7 @@ begin()
 {
     start "p$1" "$HEARSAY" peer --name "p$1" --listen "127.0.0.1:${port[$1]}" "${run[@]}" --metrics 0 --out "p$1"
     peer[$1]=$started
-    check "peer $1 says where its figures are" wait_until 60 grep -q 'figures are at http://127' "p$1.err"
+    check "peer $1 prints the URL of its figures" wait_until 60 grep -q 'figures are at http://127' "p$1.err"
     at[$1]=$(sed -nE 's|.*figures are at (http://127.0.0.1:[0-9]+)/metrics.*|\1|p' "p$1.err" | head -n 1)
 }
 
@@ -77,7 +77,7 @@ for i in 0 1 2 3; do
     check "  /metrics is what /status.json is" metrics text "${at[$i]}"
 done
 check "members, edges and their bytes agree" metrics edges "${at[@]}"
-check "hearsay status says the same of who is there" eval '"$HEARSAY" status --bootstrap "127.0.0.1:${port[0]}" \
+check "hearsay status shows the same members" eval '"$HEARSAY" status --bootstrap "127.0.0.1:${port[0]}" \
     --key ours.key --json >status.json'
 for i in 0 1 2 3; do
     check "  the id of $i" grep -q "\"name\":\"p$i\",\"id\":\"$(metrics field "${at[$i]}/status.json" id)\"" status.json

@@ -226,7 +226,7 @@ for command, key in (("train", "out"), ("local", "out"), ("inspect", "file"), ("
         assert json.load(f)[key].startswith("odd??"), command'
 
 bounded "$HEARSAY" predict "$model" >/dev/full 2>full.err
-check "predict: a full disk is told" [ $? = 1 ]
+check "predict: a full disk is reported" [ $? = 1 ]
 
 # ---- PyTorch loads a model with the code of the page ----
 
@@ -256,7 +256,7 @@ for spec in lstm:32 gpt:1x32; do
     name=${spec%:*}
     run "$name" train --model "$spec" --data "text:period.txt,context=32" --optimiser adam --lr 0.01 --batch 8 --rounds 80 --seed "$seed" --out "$name"
     run continued generate "$name/model.safetensors" --prompt "$(printf 'abcdefghij%.0s' 1 2 3 4 5)abc" --length 57 --temperature 0
-    check "generate: $name goes on with a period" [ "$(cat continued.out)" = "$(printf 'abcdefghij%.0s' 1 2 3 4 5 6 7 8 9 10 11)" ]
+    check "generate: $name continues with a period" [ "$(cat continued.out)" = "$(printf 'abcdefghij%.0s' 1 2 3 4 5 6 7 8 9 10 11)" ]
 done
 run drawn generate gpt/model.safetensors --length 100 --temperature 5 --seed 7 --raw
 run again generate gpt/model.safetensors --length 100 --temperature 5 --seed 7 --raw

@@ -132,7 +132,7 @@ late=$started
 for i in 0 1 2; do
     check "peer $i with words of its own ends in consensus" finish "${pid[i]}" 60
 done
-check "so does who came late" finish "$late" 60
+check "a late peer, too" finish "$late" 60
 bounded "$HEARSAY" train --model logreg --data csv:data/gaps --rounds 1 --out gaps >gaps.out 2>gaps.err
 for one in towns-0 towns-1 towns-2 late; do
     check "$one has the words of the whole set: $(data_of "$one" | cut -c 1-40)" [ "$(data_of "$one")" = "$(data_of gaps)" ]
@@ -157,8 +157,8 @@ code=$?
 check "columns of another sort are refused: $(grep -o 'data csv.*' unlike.err | head -n 1 | cut -c 1-100)" \
     eval '[ $code = 2 ] && grep -q "data csv:unlike.csv: column \"[a-z]*\": found categories, expected numbers (according to a, which fixes the run)" unlike.err'
 check "  and left out" wait_until 60 grep -q 'the data of b do not match this peer.s data: column "[a-z]*": found categories, expected numbers' first.err
-check "  which is waited on, and said" wait_until 60 grep -q 'waiting for members: the column statistics of 1 of 2 (--min-peers) have arrived' first.err
+check "  and the peer reports that it waits for them" wait_until 60 grep -q 'waiting for members: the column statistics of 1 of 2 (--min-peers) have arrived' first.err
 kill -TERM "$first"
-check "who waits ends when told to" finish "$first" 60
+check "a waiting peer ends when it is stopped" finish "$first" 60
 
 e2e_end

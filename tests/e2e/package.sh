@@ -25,7 +25,7 @@ for file in ./usr/bin/hearsay ./usr/share/man/man1/hearsay.1.gz ./usr/share/bash
     ./usr/share/doc/hearsay/examples/kubernetes/statefulset.yaml; do
     check "  with $file" grep -qxF "$file" <<<"$files"
 done
-check "  all of it root's" [ "$(dpkg-deb -c "$deb" | awk '{ print $2 }' | sort -u)" = root/root ]
+check "  all files belong to root" [ "$(dpkg-deb -c "$deb" | awk '{ print $2 }' | sort -u)" = root/root ]
 if command -v lintian >/dev/null; then
     # Known complaints of lintian that are suppressed: the maintainer has no e-mail address; the package name has no library
     # version while the version is 0; ldconfig is called twice; paths have no architecture triplet.
@@ -60,7 +60,7 @@ check "apt installs the library, and what programs are built with" eval \
 check "  the loader finds it" eval 'inside ldconfig -p | grep -q "libhearsay.so.0 "'
 libdir=$(cd tree/usr && dirname "$(find lib -name libhearsay.so.0)") # The library is in lib or lib/TRIPLET, such as lib/x86_64-linux-gnu.
 inside ldd "/usr/$libdir/libhearsay.so.0" >ldd.out
-check "  it lacks no library, and takes none of the build's" eval 'grep -q libsodium ldd.out && ! grep -qE "not found|/build/" ldd.out'
+check "  all its libraries are found, none in the build directory" eval 'grep -q libsodium ldd.out && ! grep -qE "not found|/build/" ldd.out'
 for file in include/hearsay.h "$libdir/libhearsay.so" "$libdir/libhearsay.a" "$libdir/pkgconfig/hearsay.pc" \
     share/doc/libhearsay-dev/examples/least_squares.c; do
     check "  with /usr/$file" [ -e "tree/usr/$file" ]
@@ -130,5 +130,5 @@ for variable in $(sed -nE 's/^#?(HEARSAY_[A-Z_]+)=.*/\1/p' tree/usr/share/doc/he
 done
 
 check "apt removes it" eval 'inside apt-get -qq -y purge hearsay hearsay-lab libhearsay libhearsay-dev python3-hearsay >purge.out 2>&1'
-check "  and nothing of it stays" [ -z "$(find tree/usr tree/etc tree/var/lib/dpkg/info -name '*hearsay*')" ]
+check "  and no file remains" [ -z "$(find tree/usr tree/etc tree/var/lib/dpkg/info -name '*hearsay*')" ]
 e2e_end

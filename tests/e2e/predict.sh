@@ -60,7 +60,7 @@ label beside "$model" --data csv:old.csv,test=bare.csv --probabilities
 for name in alone told beside; do
     check "  the same to the byte as of the rows with labels" cmp labelled.csv "$name.csv"
 done
-check "  that there are no labels is said" grep -q '^100 samples of csv/5x3/names-[0-9a-f]*/standard, without labels$' alone.err
+check "  a message says that there are no labels" grep -q '^100 samples of csv/5x3/names-[0-9a-f]*/standard, without labels$' alone.err
 check "names, and probabilities that are ones of three classes" python3 - <<'PY'
 import csv
 rows, truth = list(csv.DictReader(open("alone.csv"))), list(csv.DictReader(open("rows.csv")))
@@ -94,7 +94,7 @@ write("former.safetensors", {k: v for k, v in meta.items() if k not in ("classes
 write("false.safetensors", dict(meta, classes="a\nb\nc"))
 PY
 label former former.safetensors --data csv:bare.csv
-check "  classes are numbers then, which is said" eval \
+check "  classes are then numbers, with a note" eval \
     'grep -q "has no class names; labels are class numbers" former.err && [ "$(cut -d, -f2 former.csv | sed 1d | sort -u | paste -sd,)" = 0,1,2 ]'
 label false false.safetensors --data csv:bare.csv
 check "  names that are not the run's are left aside, with a warning" eval 'cmp -s false.csv former.csv && grep -q "warning: false.safetensors: its class names do not match its run" false.err'
@@ -118,7 +118,7 @@ used "the training file" 40 share "$model" csv:old.csv
 used "  packed" 40 share "$model" csv:old.csv.gz
 used "  under another name" 40 share "$model" elsewhere.csv
 used "labelled rows that were never trained on" 100 other "$model" csv:rows.csv
-check "  and a note of predict says so" grep -q 'labelled all rows of --data, which are not the training files' used.err
+check "  and predict prints a note" grep -q 'labelled all rows of --data, which are not the training files' used.err
 used "  with a share" 50 share "$model" csv:rows.csv,holdout=0.5
 used "  as held-out files" 100 files "$model" csv:old.csv,test=rows.csv
 bounded "$HEARSAY" train --model logreg --data csv:old.csv,test=rows.csv --rounds 10 --out whole >whole.out 2>whole.err

@@ -47,7 +47,7 @@ check "probe: a good peer: every step" probe 0 '^clock +ok' "127.0.0.1:$good" --
 for step in name tcp key version run members; do
     check "  $step is ok" grep -qE "^$step +ok" probe.out
 done
-check "  whose run it is" grep -q 'good trains run [0-9a-f]\{16\}: model=logreg data=glyphs' probe.out
+check "  and the run of the peer" grep -q 'good trains run [0-9a-f]\{16\}: model=logreg data=glyphs' probe.out
 check "  in JSON" eval '"$HEARSAY" probe "127.0.0.1:$good" --key ours.key --json >good.json'
 check "    all is well" [ "$(figures json good.json failed)" = None ]
 check "    its clock is ours" within "$(figures json good.json clock_s)" -5 5
@@ -55,7 +55,7 @@ check "    its name" [ "$(figures json good.json name)" = good ]
 check "probe: without a key it is not more than TCP" probe 0 'give --key' "127.0.0.1:$good"
 check "probe: another key" probe 1 '^key +FAILED.*does not have the same cluster key' "127.0.0.1:$good" --key theirs.key
 check "  tcp is ok" grep -qE '^tcp +ok' probe.out
-check "  and the peer says so" wait_until 20 grep -q 'not encrypted with this cluster key' good.err
+check "  and the peer reports it" wait_until 20 grep -q 'not encrypted with this cluster key' good.err
 check "  but not of the probe that only connected" [ "$(grep -c 'was refused' good.err)" = 1 ]
 check "probe: nothing listens" probe 1 '^tcp +FAILED.*connection refused' "127.0.0.1:$none" --key ours.key
 check "probe: a mute listener" probe 1 '^key +FAILED.*sends nothing' "127.0.0.1:$mute" --key ours.key --timeout 1
@@ -72,19 +72,19 @@ check "probe: no address" probe 2 'HOST:PORT|missing' --key ours.key
 start lost "$HEARSAY" peer --listen "127.0.0.1:$other" --name lost --key theirs.key "${run[@]}" --out lost \
     --bootstrap "127.0.0.1:$good,127.0.0.1:$none,127.0.0.1:$mute"
 lost_pid=$started
-check "a peer of another key says so" wait_until 60 grep -q "no session with 127.0.0.1:$good: .*same cluster key" lost.err
+check "a peer with another cluster key reports it" wait_until 60 grep -q "no session with 127.0.0.1:$good: .*same cluster key" lost.err
 check "  and that nothing listens elsewhere" wait_until 60 grep -q "no session with 127.0.0.1:$none: .*refused" lost.err
-check "  and that somebody is mute" wait_until 60 grep -q "no session with 127.0.0.1:$mute: .*sends nothing" lost.err
+check "  and that another address sends nothing" wait_until 60 grep -q "no session with 127.0.0.1:$mute: .*sends nothing" lost.err
 kill -TERM "$lost_pid"
 check "  it ends" finish "$lost_pid" 60
-check "  alone, and says so" grep -q 'alone during the whole run' lost.err
-check "who waits for a run with a path that is none hears of it at once" eval \
+check "  alone, and reports it" grep -q 'alone during the whole run' lost.err
+check "a peer that waits for a run reports a path that does not exist at once" eval \
     'bounded "$HEARSAY" peer --listen 127.0.0.1:0 --name typo --key ours.key --data mnist:no-such-dir --out typo \
         --bootstrap "127.0.0.1:$none" 2>typo.err; [ $? = 2 ] && grep -q "cannot read no-such-dir" typo.err'
 start few "$HEARSAY" peer --listen 127.0.0.1:0 --name few --key ours.key "${run[@]}" --out few --min-peers 8 \
     --bootstrap "127.0.0.1:$none"
 few_pid=$started
-check "who waits for members says for how many, and where it looks" wait_until 60 \
+check "a peer that waits for members reports their number and the addresses that it contacts" wait_until 60 \
     grep -q "waiting for members: 1 of 8 (--min-peers) are here; looking for more at 127.0.0.1:$none" few.err
 for pid in "$few_pid" "$good_pid"; do
     kill -TERM "$pid"
@@ -93,11 +93,11 @@ done
 start own "$HEARSAY" peer --listen "127.0.0.1:$other" --name own --key ours.key "${run[@]}" --out own \
     --bootstrap "127.0.0.1:$other"
 own_pid=$started
-check "who has only itself in its list is told so" wait_until 60 \
+check "a peer whose bootstrap list has only itself gets a warning" wait_until 60 \
     grep -q "names only this peer (127.0.0.1:$other)" own.err
 kill -TERM "$own_pid"
 check "  it ends with 0" finish "$own_pid" 60
-check "who was given no list was not alone" eval '! grep -q "alone from" good.err'
+check "a peer without a bootstrap list gets no warning" eval '! grep -q "alone from" good.err'
 kill "$mute_pid" "$http_pid"
 
 e2e_end

@@ -43,7 +43,7 @@ for how in "train" "local --peers 2" "sim --peers 2"; do
     check "  and few lines: $(wc -l <"$name.err")" [ "$(wc -l <"$name.err")" -le 40 ]
     check "  no nan or inf" eval '! grep -qiwE "nan|inf" "$name.err" "$name.out" "$dir/metrics.jsonl"'
 done
-check "those who ask for other rounds and samples get them" eval '
+check "options select other rounds and samples" eval '
     bounded "$HEARSAY" sim --peers 2 "${run[@]}" --rounds 30 --evaluate-every 7 --evaluate-samples 33 --out asked >asked.out 2>&1 &&
     [ "$(jq -c "select(.accuracy_round != null and .accuracy_round < 30) | [.accuracy_round, .accuracy_samples]" \
         asked/peer-0/metrics.jsonl | tr "\n" " ")" = "[7,33] [14,33] [21,33] [28,33] " ]'

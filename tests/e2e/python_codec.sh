@@ -41,7 +41,7 @@ else
     echo "# left out: there is no cc here"
 fi
 check "codecs need neither numpy nor PyTorch" codec bare
-check "every codec adds what it said, to numpy's arrays" codec numpy
+check "every codec adds to numpy arrays, with the error that it reports" codec numpy
 check "what is not contiguous float32 of the right size is refused by name" codec refusals
 check "threads may share a codec" codec threads
 

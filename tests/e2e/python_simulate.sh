@@ -20,8 +20,8 @@ check "a slow network changes virtual time, and no bit of a synchronous run" sim
 check "figures of a 16-bit model describe the arrays of the program" simulate held
 check "an exception of one peer reaches the program, and ends the others" simulate raises
 check "so does one before the run" simulate raises_early
-check "what is wrong with an option is said" simulate option
-check "shapes that differ are refused, and nobody waits" simulate shapes
+check "the error for an option names what is wrong" simulate option
+check "different shapes are refused, and no peer waits" simulate shapes
 check "Ctrl-C ends it" simulate interrupt
-check "a program without connect() is told so" simulate without
+check "a program without connect() gets an error" simulate without
 e2e_end

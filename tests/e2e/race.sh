@@ -34,12 +34,12 @@ figures()
 race --train-steps 40 --arms hearsay-alone,auto,default,ddp --out race >race.out 2>race.err
 check "a race of two peers runs" test $? = 0
 check "all arms have a clock" figures '[.clocks[].arm] == ["hearsay-alone", "auto", "default", "ddp"]'
-check "both sides have curves of the same steps, and the link has a say in one" \
+check "hearsay and PyTorch have curves of the same steps, and one arm has a curve per link" \
     figures '.curves | (.auto | length) == 4 and (.ddp | map(.[0])) == [10, 20, 30, 40] and (.["default@10Mbit"] | length) == 4'
 # A step of DDP with two processes sends the gradient once, 247 kB, plus headers. A single process sends nothing.
 check "bytes are those of the algorithm" \
     figures '.clocks | map({(.arm): .bytes}) | add | .["hearsay-alone"] < 100 and .ddp > 240000 and .ddp < 290000'
-check "the clock says when each step was done" \
+check "the clock has the time of each step" \
     figures '.clocks | map(select(.arm == "ddp")) | .[0].done_s | .[0] == [0, 0] and .[-1][0] == 40 and .[-1][1] > .[-2][1]'
 check "there is a table" grep -qF '| `ddp` |' race/race.md
 
@@ -47,14 +47,14 @@ check "there is a table" grep -qF '| `ddp` |' race/race.md
     >ended.out 2>ended.err &
 ended=$!
 pids+=("$ended")
-check "a second one races" wait_until 60 test -s ended/run/peer-1/metrics.jsonl
-check "links are as slow as they are said to be" \
+check "a second arm runs" wait_until 60 test -s ended/run/peer-1/metrics.jsonl
+check "links have the configured rate" \
     sh -c "tc -n hs$ended-r-1 qdisc show dev eth0 | grep -q 'rate 10Mbit'"
 check "both ways" sh -c "tc -n hs$ended-r qdisc show dev p1 | grep -q 'rate 10Mbit'"
 peers=$(pgrep -fc "$PWD/ended/run")
 kill -INT "$ended"
 wait "$ended"
-check "ended by a signal it says so" test $? = 130
-check "there were two peers, and none is left" test "$peers:$(pgrep -fc "$PWD/ended/run")" = 2:0
-check "no namespace is left" test -z "$(ip netns list | grep "^hs$ended-")"
+check "a run that is ended by a signal exits with 130" test $? = 130
+check "there were two peers, and no process remains" test "$peers:$(pgrep -fc "$PWD/ended/run")" = 2:0
+check "no namespace remains" test -z "$(ip netns list | grep "^hs$ended-")"
 e2e_end

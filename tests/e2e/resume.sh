@@ -45,17 +45,17 @@ RANDOM=$SEED
 for k in 1 2 3; do
     killed killed $((300 + RANDOM % 900))
 done
-check "the same command goes on (SEED=$SEED)" eval \
+check "the same command continues the run (SEED=$SEED)" eval \
     'bounded "$HEARSAY" "${run[@]}" --out killed >killed.out 2>killed.err'
-check "and says so" grep -q "resuming the run in killed" killed.err
+check "and reports it" grep -q "resuming the run in killed" killed.err
 check "from a checkpoint" eval \
     '[ "$(sed -n "/\"start\"/{n;p}" killed/peer-0/metrics.jsonl | tail -n 1 | jq .round)" -gt 100 ]'
 check "to the same models, bit for bit (SEED=$SEED)" eval '[ "$(tensors whole)" = "$(tensors killed)" ]'
 check "consensus, and no round skipped" grep -q "consensus of 3 of 3 .*no round skipped" killed.out
 told=$(jq -r '"\(.checkpoints) checkpoints, \(.checkpoint_s) s"' killed/peer-0/summary.json)
-check "what they took is told: $told" eval \
+check "the time for checkpoints is reported: $told" eval \
     'jq -e ".checkpoints > 0 and .checkpoint_s > 0 and .checkpoint_s < .time_s" killed/peer-0/summary.json >/dev/null'
-check "checkpoints are gone at the end" eval '! ls killed/peer-*/checkpoint-* 2>/dev/null'
+check "no checkpoint remains at the end" eval '! ls killed/peer-*/checkpoint-* 2>/dev/null'
 
 # ---- A damaged checkpoint: all peers resume from the older one. ----
 
@@ -72,7 +72,7 @@ newest = max(paths, key=beat)
 b = bytearray(open(newest, "rb").read())
 b[len(b) // 2] ^= 1
 open(newest, "wb").write(b)'
-check "a flipped bit is said" eval \
+check "a flipped bit is reported" eval \
     'bounded "$HEARSAY" "${run[@]}" --out damaged >damaged.out 2>damaged.err;
      grep -q "a checkpoint is damaged and will not be used" damaged.err'
 check "and changes nothing" eval '[ "$(tensors whole)" = "$(tensors damaged)" ]'
@@ -166,7 +166,7 @@ wait_until 60 lines asked/peer-0/metrics.jsonl 500
 echoed INT "$pid" "-$pid" # SIGINT to the process and to its group, as timeout(1) sends it, must count as one request.
 wait "$pid" 2>/dev/null
 check "Ctrl-C ends with 130" [ $? = 130 ]
-check "  it is said that peers stop" grep -q 'stopping: each peer finishes its step and takes a checkpoint' asked.err
+check "  a message says that the peers stop" grep -q 'stopping: each peer finishes its step and takes a checkpoint' asked.err
 check "  which is not taken for two requests" eval '! grep -q "killing all peers now" asked.err'
 check "  and how to go on: $(tail -n 1 asked.err | cut -c 1-120)" grep -qE \
     '^hearsay local: interrupted at round [0-9]+ of [0-9]+: the same command resumes from round [0-9]+$' asked.err
@@ -187,7 +187,7 @@ b[len(b) // 3] ^= 4
 open("flipped", "wb").write(b)' "$newest"
 check "  and a flipped bit is found" eval '! python3 read.py flipped >flipped.out 2>&1 && grep -q damaged flipped.out'
 first=$(tail -qn 1 asked/peer-?/metrics.jsonl | jq -s 'map(.bytes_sent) | add')
-check "the same command goes on" eval \
+check "the same command continues the run" eval \
     'bounded "$HEARSAY" "${run[@]}" --out asked --json >asked.out 2>asked.err'
 check "  to the same models, bit for bit" eval '[ "$(tensors whole)" = "$(tensors asked)" ]'
 check "  from there" grep -q "^hearsay local: resuming the run in asked, from round $at of " asked.err
@@ -220,18 +220,18 @@ start single "$HEARSAY" "${alone[@]}"
 wait_until 60 lines single/metrics.jsonl 50
 echoed INT "$started" # Several signals within milliseconds count as one request.
 finish "$started" 30
-check "a peer alone says from where it goes on: $(tail -n 1 single.err)" eval \
+check "a single peer reports from which round it continues: $(tail -n 1 single.err)" eval \
     'at=$(jq .resumes_at single/summary.json) && [ "$at" = "$(jq .round single/summary.json)" ] && jq -e .interrupted single/summary.json >single.jq &&
     grep -q "s: the same command resumes from round $at$" single.err'
 start single "$HEARSAY" "${alone[@]}"
-check "  and goes on there" eval 'wait_until 30 grep -q "resuming from the checkpoint of round $at " single.err'
+check "  and continues there" eval 'wait_until 30 grep -q "resuming from the checkpoint of round $at " single.err'
 kill -KILL "$started"
 wait "$started" 2>/dev/null
 forget "$started"
 rm -rf mixed && cp -r single mixed
 mixed_peer=(peer --listen 127.0.0.1:0 --key killed/cluster.key --model logreg --data glyphs --rounds 1000000 --out mixed)
 start renamed "$HEARSAY" "${mixed_peer[@]}" --name t
-check "peer: the same identity goes on under another name" eval 'wait_until 30 grep -q "resuming from the checkpoint of round $at " renamed.err'
+check "peer: the same identity continues under another name" eval 'wait_until 30 grep -q "resuming from the checkpoint of round $at " renamed.err'
 kill -KILL "$started"
 wait "$started" 2>/dev/null
 forget "$started"
@@ -290,7 +290,7 @@ for pid in "$gone" "$started"; do
 done
 start back "${back[@]}"
 finish "$started" 60
-check "who comes back alone claims no consensus: $(tail -n 1 back.err | cut -c 1-100)" eval \
+check "a peer that returns alone claims no consensus: $(tail -n 1 back.err | cut -c 1-100)" eval \
     '[ "$code" = 3 ] && grep -q "no consensus: the run ended without this peer.* gone; .*no round" back.err'
 check "  and replaces the model that it stored when it was stopped earlier: $(grep 'not stored' back.err)" eval \
     '[ -s earlier.safetensors ] && ! cmp -s earlier.safetensors back/model.safetensors && ! grep -q "not stored" back.err'

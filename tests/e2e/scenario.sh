@@ -80,21 +80,21 @@ flags='--threads 1' sim faults "${faults[@]}"
 check "  the same with one thread, bit for bit" \
     [ "$(jq -S 'del(.seconds)' before.json | sha256sum)" = "$(jq -S 'del(.seconds)' faults.json | sha256sum)" ]
 sim killed 'at = "1 kill 2"'
-check "who is killed for good is dead in the verdict" [ "$(of killed '.verdict.dead[0]')" = peer-2 ]
+check "a peer that is killed permanently is dead in the verdict" [ "$(of killed '.verdict.dead[0]')" = peer-2 ]
 check "  and of seven figures none is its" [ "$(of killed '.peers[2].killed, (.peers[2]|has("loss"))' | xargs)" = "true false" ]
 rounds=4000 flags='--min-peers 4' sim late 'at = "0 kill 5"' 'at = "10 restart 5"'
-check "who is killed at 0 comes late: $(of late .verdict.text)" grep -q 'peer-5 joined at round [1-9]' late.json
+check "a peer that is killed at time 0 joins late: $(of late .verdict.text)" grep -q 'peer-5 joined at round [1-9]' late.json
 sim leaves 'at = "1 leave 4"'
-check "who leaves does not hold up the others" [ "$(of leaves '.peers[0].exit_code')" = 0 ]
+check "a peer that leaves does not delay the others" [ "$(of leaves '.peers[0].exit_code')" = 0 ]
 check "  and is no member in the end" [ "$(of leaves '.verdict | "\(.n_among) of \(.n_members) \(.dead | length)"')" = "7 of 7 0" ]
-check "  and the table says who" [ "$(of leaves '[.peers[] | select(.left) | .name] | join(" ")')" = peer-4 ]
+check "  and the table names it" [ "$(of leaves '[.peers[] | select(.left) | .name] | join(" ")')" = peer-4 ]
 sim leave 'at = "1 leave 1-6"'
 check "two are left of eight: consensus of them ($(of leave .verdict.text))" [ "$code" = 0 ]
 check "  at a drift that is theirs" within "$(of leave .relative_drift)" 0 1e-3
 check "  and accuracies that are" \
     [ "$(of leave '[.accuracy_min, .accuracy_max] == ([.peers[0, 7].accuracy] | [min, max])')" = true ]
 sim left_dead 'at = "1 leave 1-3"' 'at = "1 kill 4"'
-check "of who is killed and who leaves, one is dead" \
+check "of a killed peer and a leaving peer, only the killed one is dead" \
     [ "$(of left_dead '.verdict | "\(.n_among) of \(.n_members) \(.dead)"')" = '4 of 5 ["peer-4"]' ]
 sim gone 'at = "1 leave *"'
 stopped='.verdict.kind == "stopped" and .verdict.n_among == 0 and .accuracy_min == null and
@@ -102,16 +102,16 @@ stopped='.verdict.kind == "stopped" and .verdict.n_among == 0 and .accuracy_min 
 check "all leave: no consensus is claimed" jq -e "$stopped and .rounds > 0 and .rounds < 400" gone.json
 sim early 'at = "0.05 leave *"'
 check "  nor where no round is done" jq -e "$stopped and .rounds == 0" early.json
-check "  it says so" [ "$(of early .verdict.text)" = "stopped at round 0 of 400, no consensus claimed" ]
+check "  the verdict names the round" [ "$(of early .verdict.text)" = "stopped at round 0 of 400, no consensus claimed" ]
 
 # ---- runs that cannot begin ----
 
 sim vain 'at = "0.05 leave 1"'
-check "who leaves before the begin is missed: an end, with 2" [ "$code" = 2 ]
+check "a run without a peer that left before the start ends with 2" [ "$code" = 2 ]
 said="failed: the run never starts: 7 of the 8 peers of --min-peers are present, and no other peer will start"
 check "  that says how many are there" [ "$(of vain .verdict.text)" = "$said" ]
 check "  soon" within "$(of vain .simulated_s)" 0 200
-check "  and nobody is said to make no progress" [ ! -s vain.err ]
+check "  and no peer is reported as making no progress" [ ! -s vain.err ]
 sim cut_off 'at = "0 cut * *"'
 check "  nor does one begin where peers never meet" [ "$code" = 2 ]
 sim lone 'at = "0 cut 0 *"'
@@ -120,14 +120,14 @@ check "  nor without a peer that never meets the others" [ "$code $(of lone .ver
 sim mended 'at = "0 cut * *"' 'at = "300 heal * *"'
 check "  but where paths are there again, it does" [ "$code $(of mended .verdict.n_among)" = "0 8" ]
 sim awaited 'at = "0 kill 1"' 'at = "300 restart 1"'
-check "  and who is to come is waited for" [ "$(of awaited '.simulated_s > 300')" = true ]
+check "  and a peer that starts later is waited for" [ "$(of awaited '.simulated_s > 300')" = true ]
 
 # ---- kills of all peers ----
 
 sim outage 'at = "1 kill *"' 'at = "2 restart *"'
-check "all lose power, and begin anew" [ "$(of outage .verdict.n_among)" = 8 ]
+check "all peers lose power, and the run starts again" [ "$(of outage .verdict.n_among)" = 8 ]
 sim dark 'at = "1 kill *"'
-check "nobody is left: no success ($code)" [ "$code" = 1 ]
+check "no peer remains: no success ($code)" [ "$code" = 1 ]
 
 # ---- invalid scenario files ----
 

@@ -60,7 +60,7 @@ goes_on()
     wait_until 60 lines "killed-$name/peer-0/metrics.jsonl" 700
     kill -9 -- "-$pid" # Kills the process group of the parent, which contains the peers.
     wait "$pid" 2>/dev/null
-    check "$name: killed, the same command goes on" eval \
+    check "$name: after a kill, the same command continues the run" eval \
         'bounded "$HEARSAY" "${run[@]}" --out "killed-$name" >"killed-$name.out" 2>"killed-$name.err"'
     check "  from a checkpoint" eval \
         '[ "$(sed -n "/\"start\"/{n;p}" "killed-$name/peer-0/metrics.jsonl" | tail -n 1 | figures_round)" -gt 100 ]'
@@ -121,7 +121,7 @@ for threads in 1 3; do
         --out train-$threads/peer-0 --json >train-$threads.out 2>train-$threads.err </dev/null
     check "train: three learners, $threads threads" [ $? = 0 ]
 done
-check "  whose models are the same bits" [ "$(tensors train-1)" = "$(tensors train-3)" ]
+check "  and the models have the same bits" [ "$(tensors train-1)" = "$(tensors train-3)" ]
 check "  of as many samples as they saw" [ "$(figures json train-1.out epochs)" = 0.48 ]
 for rounds in 1 2; do
     bounded "$HEARSAY" train --model logreg --rounds $rounds --learners 4 --batch 512 --momentum 0 --clip 0.002 --lr 1 \

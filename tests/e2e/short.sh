@@ -47,7 +47,7 @@ if ! grep -qE "__[at]san_init" "$HEARSAY"; then # Sanitizers need terabytes of a
     (ulimit -v 100000 && exec timeout -s TERM 2 "$HEARSAY" peer "${run[@]}" --listen 127.0.0.1:0 \
         --bootstrap 127.0.0.1:9) >short.out 2>short.err </dev/null
     status=$?
-    check "peer: little memory, and nobody at a numeric address: $status" [ "$status" -le 124 ]
+    check "peer: little memory, and no peer at a numeric address: $status" [ "$status" -le 124 ]
     for command in train "sim --peers 2" "local --peers 2" "peer --listen 127.0.0.1:0 --key cluster.key"; do
         # shellcheck disable=SC2086 # The variable holds several words.
         short "${command%% *}: a model that does not fit" 1 "out of memory for the (trainer|model's activations)" "-v 400000" \
@@ -86,7 +86,7 @@ if command -v prlimit >/dev/null; then
     prlimit --pid "$started" --fsize=16384
     finish "$started" 60
     check "  its model may not be written, and it ends by no signal: $code" [ "$code" = 1 ]
-    check "  and says so: $(grep 'model.safetensors' limited.err)" grep -q 'model.safetensors.*File too large' limited.err
+    check "  and reports it: $(grep 'model.safetensors' limited.err)" grep -q 'model.safetensors.*File too large' limited.err
     check "  and that it has failed" eval "tail -n 1 limited.err | grep -q ': failed: model.safetensors and [0-9]* lines of metrics.jsonl could not be written'"
 fi
 

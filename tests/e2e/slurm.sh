@@ -78,7 +78,7 @@ check "sbatch takes four tasks" submit --rounds 30
 check "  which end" wait_until 60 over
 check "  well: $(state)" [ "$(state)" = COMPLETED ]
 check "  in consensus of four" verdicts "hearsay-$job" 4
-check "  with a key that nobody else reads" [ "$(stat -c %a "hearsay-$job/cluster.key")" = 600 ]
+check "  with a key that only its owner can read" [ "$(stat -c %a "hearsay-$job/cluster.key")" = 600 ]
 check "  and four models" [ "$(ls "hearsay-$job"/rank-{0,1,2,3}/model.safetensors | wc -l)" = 4 ]
 
 export RUN_DIR=$work/again
@@ -99,7 +99,7 @@ further()
 {
     round_at_least again/rank-0/metrics.jsonl $((stopped + 5))
 }
-check "submitted again it goes on behind round $stopped" wait_until 60 further
+check "submitted again, the run continues after round $stopped" wait_until 60 further
 check "  all four from their checkpoints" [ "$(grep -cE "resuming from the checkpoint of round [1-9]" job.log)" = 4 ]
 scancel --signal=TERM "$job"
 check "  until it is cancelled" wait_until 60 over

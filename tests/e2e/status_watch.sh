@@ -47,7 +47,7 @@ names()
     "$HEARSAY" status --bootstrap "$bootstrap" --key cluster.key >status.out 2>status.err
     grep -qE 'joining: 1 of 3 \(--min-peers\), waiting for 2 more: b \(unreachable\)' status.out
 }
-check "who is known and gone is named" wait_until 30 names
+check "known members that are dead are named" wait_until 30 names
 peer b "$pb"
 peer c "$pc"
 check "three train" wait_until 60 says '^3 members: 3 training    round [0-9]+'
@@ -97,11 +97,11 @@ done
 
 if command -v script >/dev/null; then
     script -qec "'$HEARSAY' top --bootstrap '$bootstrap' --key cluster.key --interval 0.5 --count 2" screen >/dev/null 2>&1
-    check "a terminal gets a screen of its own, and its own back" \
+    check "a terminal gets a separate screen, and its former screen at the end" \
         eval 'grep -q "$(printf "\033")\[?1049h" screen && grep -q "$(printf "\033")\[?1049l" screen'
     check "  and cut lines are whole again" eval '[ "$(grep -c "^name " screen)" -ge 1 ] && grep -q "$(printf "\033")\[?7h" screen'
 fi
-check "nobody there: 1" eval '"$HEARSAY" status --watch --bootstrap 127.0.0.1:1 --key cluster.key --count 1 2>none.err; [ $? = 1 ]'
+check "no peer answers: exit code 1" eval '"$HEARSAY" status --watch --bootstrap 127.0.0.1:1 --key cluster.key --count 1 2>none.err; [ $? = 1 ]'
 check "an interval of nothing: 2" \
     eval '"$HEARSAY" status --watch --bootstrap "$bootstrap" --key cluster.key --interval 0 2>bad.err; [ $? = 2 ]'
 for name in a b c; do

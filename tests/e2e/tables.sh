@@ -53,10 +53,10 @@ learns near -1 97.38 logreg csv:data/near --lr 0.1
 if [ -n "${MUSHROOMS:-}" ]; then
     learns mushrooms 0 100.00 logreg csv:data/mushrooms,label=1 --lr 0.1
     learns mushrooms 0 100.00 mlp:116-64-2 csv:data/mushrooms,label=1
-    check "letters become inputs, and that is said" \
+    check "letters become inputs, with a note" \
         grep -q 'categories in 22 columns .*116 inputs in total; 2480 empty cells in column 12' mushrooms.err
 fi
-check "gaps are told" grep -q 'the label is column "class"; categories in column "town".*2421 empty cells in 4 columns ("town", "height", "income", "share")' gaps.err
+check "missing cells are reported" grep -q 'the label is column "class"; categories in column "town".*2421 empty cells in 4 columns ("town", "height", "income", "share")' gaps.err
 
 # Means and scales come from the model file. Any file with the same columns can be evaluated.
 mkdir one
@@ -78,7 +78,7 @@ check "  gives the accuracy of the file with decimal points: $(percent comma.jso
 
 # Without scaling, the table cannot be learnt, and a warning says so before the training.
 bounded "$HEARSAY" train --model logreg --data csv:data/cover,scale=none --rounds 200 --out raw --json >raw.json 2>raw.err
-check "without scales that is said: $(head -n 1 raw.err | cut -c 1-90)" \
+check "missing scaling is reported: $(head -n 1 raw.err | cut -c 1-90)" \
     grep -q 'warning: the values of column [0-9]* are [0-9]* times as large as those of column [0-9]*, and nothing is scaled' raw.err
 
 printf 'x,day,y\n1,2019-03-04,0\n2,2019-03-05,1\n' >dates.csv

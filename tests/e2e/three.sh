@@ -46,7 +46,7 @@ check "  both figures being of one state: ratio $ratio" within "$ratio" 0.5 2
 observe=(--bootstrap "127.0.0.1:$pa" --key cluster.key --exact --round 1)
 bounded "$HEARSAY" drift "${observe[@]}" --json >past.out 2>past.err
 check "hearsay drift of a round that is over ends with 1" [ $? = 1 ]
-check "  and says so: $(tail -n 1 past.err)" \
+check "  and reports it: $(tail -n 1 past.err)" \
     grep -qE '^hearsay drift: round 1 is over; compared round [0-9]+ instead$' past.err
 check "hearsay drift of a round that is over: models are compared" \
     within "$(figures json past.out exact.relative_drift)" 1e-9 1
@@ -69,7 +69,7 @@ kill -KILL "${pid[1]}"
 wait "${pid[1]}" 2>/dev/null
 killed=$(now_ms)
 at=$(last_round peer-0/metrics.jsonl)
-check "peer 1 is killed at round $at: peer 0 goes on" wait_until 60 round_at_least peer-0/metrics.jsonl $((at + 5))
+check "peer 1 is killed at round $at: peer 0 continues" wait_until 60 round_at_least peer-0/metrics.jsonl $((at + 5))
 check "  and peer 2" wait_until 60 round_at_least peer-2/metrics.jsonl $((at + 5))
 echo "# 5 rounds further after $(($(now_ms) - killed)) ms"
 

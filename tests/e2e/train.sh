@@ -132,9 +132,9 @@ run init-local local --peers 2 "${mnist[@]}" "${still[@]}" --final-drift 0 --ini
     --out init-local
 same "local --init" "$(value init-local accuracy_min)" "$(value epochs test_accuracy)"
 run further train "${mnist[@]}" --rounds 5 --init epochs/model.safetensors --out further --json
-check "--init goes on from there: $(value further test_loss)" \
+check "--init continues from that model: $(value further test_loss)" \
     within "$(value further test_loss)" 0 "$(awk "BEGIN { print 1.2 * $(value epochs test_loss) + 0.02 }")"
-check "  and its run says so" grep -aq 'init=[0-9a-f]\{16\}' further/model.safetensors
+check "  and its run description names the model" grep -aq 'init=[0-9a-f]\{16\}' further/model.safetensors
 
 check "keygen" "$HEARSAY" key new cluster.key
 read -r port spare < <(free_ports 2)

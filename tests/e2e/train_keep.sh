@@ -42,7 +42,7 @@ once()
 }
 
 check "never interrupted" eval 'bounded "$HEARSAY" "${run[@]}" --out whole >whole.out 2>whole.err'
-check "  its checkpoints are gone" eval '! there whole'
+check "  no checkpoint remains" eval '! there whole'
 
 # ---- A run that is killed. ----
 
@@ -54,7 +54,7 @@ for k in 1 2 3; do
     wait "$started" 2>/dev/null
     forget "$started"
 done
-check "killed three times, the same command goes on" eval \
+check "killed three times, the same command continues the run" eval \
     'bounded "$HEARSAY" "${run[@]}" --out killed >killed.out 2>killed.err'
 check "  $(head -n 1 killed.err)" grep -qE '^hearsay train: resuming from the checkpoint of round [1-9][0-9]* of 20000 in killed$' killed.err
 same "  and ends" killed
@@ -73,15 +73,15 @@ finish "$started" 60
 at=$(jq .round stopped.out)
 check "SIGTERM at round $at: exit code 130" [ "$code" = 130 ]
 check "  $(tail -n 1 stopped.err)" grep -q "^hearsay train: interrupted at round $at of 20000, .*; the same command resumes from round $at$" stopped.err
-check "  --json says so" jq -e '.interrupted and .resumes_at == .round and (.test_loss == null) == (.test_round == null) and .exit_code == 130 and (.finished | not)' stopped.out
-check "  and goes on there" eval 'bounded "$HEARSAY" "${run[@]}" --out stopped --json >again.out 2>again.err;
+check "  --json reports it" jq -e '.interrupted and .resumes_at == .round and (.test_loss == null) == (.test_round == null) and .exit_code == 130 and (.finished | not)' stopped.out
+check "  and continues there" eval 'bounded "$HEARSAY" "${run[@]}" --out stopped --json >again.out 2>again.err;
     grep -q "checkpoint of round $at of 20000" again.err && jq -e "(.interrupted | not) and .resumes_at == null" again.out >again.jq'
 same "  and ends" stopped
 start none "$HEARSAY" "${run[@]}" --out none --checkpoint off
 wait_until 60 test -s none/metrics.jsonl
 kill -INT "$started"
 finish "$started" 60
-check "--checkpoint off writes none, and that is said" eval '! there none && grep -q "the same command starts again" none.err'
+check "--checkpoint off writes no checkpoint, and a message says so" eval '! there none && grep -q "the same command starts again" none.err'
 
 # ---- Damaged checkpoints, and checkpoints that cannot be written. ----
 
@@ -97,7 +97,7 @@ for path in glob.glob("bad/checkpoint-?.safetensors"):
     b = bytearray(open(path, "rb").read())
     b[len(b) // 2] ^= 1
     open(path, "wb").write(b)'
-check "damaged ones are said to be, and it begins again" eval 'bounded "$HEARSAY" "${run[@]}" --out bad >bad.out 2>bad.err;
+check "damaged checkpoints are reported, and training begins again" eval 'bounded "$HEARSAY" "${run[@]}" --out bad >bad.out 2>bad.err;
     grep -q "a checkpoint is damaged and will not be used" bad.err && grep -q "has no checkpoint: it begins again" bad.err'
 same "  and ends" bad
 start peer "$HEARSAY" local --peers 2 --model mlp:784-32-10 --rounds 1000000 --seed "$seed" --checkpoint 0.1s --out peers
@@ -133,7 +133,7 @@ told()
     wait "$started" 2>/dev/null
     forget "$started"
     n=$(grep -c 'cannot write: File exists.*(1*[0-9] so far)$' "$name.err")
-    check "$1: checkpoints that cannot be written are told of $n times" \
+    check "$1: checkpoints that cannot be written are reported $n times" \
         [ "$n" -ge 1 -a "$n" -le $((2 + ($(now_ms) - begin) / 10000)) ]
 }
 told no-room 15 "${run[@]}" --rounds 100000000

@@ -90,5 +90,5 @@ lines = [json.loads(l) for l in open("peer-0/metrics.jsonl") if l.endswith("}\n"
 after = [l for l in lines if l.get("round", 0) > int(sys.argv[1])]
 sys.exit(not after or any(l["rung"] in ("qsgd:8", "fp16") for l in after[-5:]))
 END
-check "the rungs are told" grep -q '^codec of the last rounds: .* chosen by --compress auto' log-0.err
+check "the codec levels are reported" grep -q '^codec of the last rounds: .* chosen by --compress auto' log-0.err
 e2e_end

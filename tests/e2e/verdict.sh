@@ -56,7 +56,7 @@ bounded "$HEARSAY" peer --listen 127.0.0.1:0 --key cluster.key "${run[@]}" --nam
     >alone.out 2>alone.err </dev/null
 code=$?
 ends "one peer alone" alone/summary.json 0 "consensus 0 1/1  estimated"
-check "  and says so last" \
+check "  and reports it at the end" \
     eval "tail -n 1 alone.err | grep -q '^hearsay peer: alone: consensus of 1 of 1 peer at relative drift 0'"
 start stopped "$HEARSAY" peer --listen 127.0.0.1:0 --key cluster.key "${run[@]}" --rounds 1000000 --name stopped --out stopped
 check "another trains" wait_until 60 round_at_least stopped/metrics.jsonl 5
@@ -80,7 +80,7 @@ check "a guest waits for a run" wait_until 60 waits
 kill -TERM "$started"
 finish "$started" 60
 check "  and ends without: $(grep ' round ' guest.err)" grep -qE '^left  round -  [0-9.]+ s  loss -' guest.err
-check "  and says so: $(tail -n 1 guest.err)" \
+check "  and reports it: $(tail -n 1 guest.err)" \
     eval "tail -n 1 guest.err | grep -q '^hearsay peer: guest: stopped while it waited for a run; alone during the whole run: '"
 
 # ---- All peers end with 0, but one model file is changed before the parent compares the models. ----
