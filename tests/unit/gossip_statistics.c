@@ -429,8 +429,10 @@ struct cluster
     struct exchange e[PEERS][PEERS]; /* Exchanges, indexed by [lower peer][higher peer]. */
     /* Sum of each statistic over all peers, as it would be if only local steps had changed them. */
     double sum[N];
-    double owed;     /* Largest amount that any peer has owed so far. */
-    uint64_t floors; /* Number of times that a value was owed after a job. */
+    /* Largest amount that was in `owed` of any peer so far, to be subtracted later. */
+    double owed;
+    /* Number of times that a job left a part of a change in `owed`, to be subtracted later. */
+    uint64_t floors;
     struct rng rng;
 };
 

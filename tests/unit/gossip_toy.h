@@ -1,4 +1,5 @@
-/* tests/unit/gossip_toy.h -- members that are made from a number, and a toy signature. */
+/* tests/unit/gossip_toy.h -- makes members for tests. A number determines all data of a member, and
+ * signatures are toy ones without cryptography. */
 #ifndef TESTS_GOSSIP_TOY_H
 #define TESTS_GOSSIP_TOY_H
 

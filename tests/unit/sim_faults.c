@@ -94,7 +94,7 @@ static void test_rejoin(void **state)
 /* The network is slow, and both neighbours of peer 4 stop. Its edges to them are paused until they
  * count as dead. Peer 4 must not train at full speed meanwhile: if it did, it could do the rest of
  * the run in a second, and the others would skip these rounds. Afterwards the number of events must
- * be normal, which shows that no timer for its pace remains. */
+ * be normal, which shows that the timer that slowed peer 4 down has stopped. */
 static void test_nobody_runs_away_alone(void **state)
 {
     struct rig r;
