@@ -16,15 +16,16 @@ enum { BACKLOG = 512 };
 const struct uv_accept_limits uv_accept_limits_default = {
     .half_open = 64,
     .per_address = 8,
-    /* The limit for loopback addresses is larger than per_address, because many peers of one host
-     * may start at the same time, and all of them connect from such an address. */
+    /* Limit of half-open connections from loopback addresses. It is larger than `per_address`,
+     * because many peers of one host may start at the same time and connect to each other over
+     * loopback. */
     .per_loopback = 64,
     .reserve = 32,
     .rest_ms = 250,
     .batch_ms = 10,
     .crowd = {.calm_per_s = 200,
-              /* A burst of up to 400 connections is not limited, because hundreds of peers may
-               * start at the same time. */
+              /* A burst of up to 400 connections is accepted without a limit per address, because
+               * hundreds of peers may start at the same time. */
               .calm_burst = 400,
               .per_s = 10,
               .burst = 32,
@@ -186,7 +187,7 @@ static void take_connection(struct uv_accept *a)
         return;
     }
     if (l->state != UV_LINK_HANDSHAKE)
-        return; /* let_in() has ended the link because its first message was invalid. */
+        return; /* let_in() has already ended the link, because its first message was invalid. */
     if (a->n_half_open >= a->limits.half_open)
         evict_one(a);
     count(a, l);
@@ -220,8 +221,8 @@ static void on_connection(uv_stream_t *server, int status)
     uint64_t now_ms = uv_now(a->net->loop);
     bool thick = rate_limit_is_thick(&a->crowd, now_ms) || syn_filter_is_on(&a->sieve);
     if (status == 0 && now_ms > a->batch_ms + 1 && thick) {
-        /* Not accepting this connection stops libuv from polling the listening socket. on_batch()
-         * accepts the connection after batch_ms. */
+        /* While this connection is not accepted, libuv does not poll the listening socket.
+         * on_batch() accepts the connection after batch_ms. */
         a->pausing = true;
         uv_timer_start(&a->batch, on_batch, a->limits.batch_ms, 0);
     } else if (status == 0) {

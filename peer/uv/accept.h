@@ -33,11 +33,13 @@ struct uv_accept_limits
 {
     /* Largest number of half-open connections, at most UV_ACCEPT_HALF_OPEN_MAX. */
     uint32_t half_open;
-    uint32_t per_address; /* Largest number of half-open connections of one address. */
+    uint32_t per_address; /* Largest number of half-open connections of one remote address. */
     /* Largest number of half-open connections from this host's loopback addresses. */
     uint32_t per_loopback;
     uint32_t reserve; /* Number of free slots that only outgoing connections may use. */
-    uint32_t rest_ms; /* Pause in accepting after file descriptors have run out, in milliseconds. */
+    /* After file descriptors have run out, no connection is accepted for this time, in
+     * milliseconds. */
+    uint32_t rest_ms;
     uint32_t batch_ms;
     struct rate_limit_limits crowd;
     struct syn_filter_limits sieve;
@@ -50,8 +52,9 @@ struct uv_accept_counts
     /* Accepted connections that ended before their handshake was complete. Includes `refused` and
      * `evicted`. */
     uint64_t strangers;
-    uint64_t refused; /* Connections closed because their address was over a limit. */
-    uint64_t evicted; /* Half-open connections replaced by a newer connection. */
+    /* Connections that were closed because their remote address exceeded a limit. */
+    uint64_t refused;
+    uint64_t evicted; /* Half-open connections that were closed in favour of a newer connection. */
     uint64_t rests;   /* Number of pauses because file descriptors had run out. */
 };
 

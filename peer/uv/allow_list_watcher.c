@@ -78,7 +78,9 @@ static bool same(const struct uv_roster_mark *a, const struct uv_roster_mark *b)
 static void tell_node(struct uv_roster *r)
 {
     uv_timeval64_t now;
-    int64_t unix_ms = 0; /* If the clock cannot be read, time 0 makes no certificate expire. */
+    /* If the clock cannot be read, the time is taken as 0, so that no certificate counts as
+     * expired. */
+    int64_t unix_ms = 0;
     if (uv_gettimeofday(&now) == 0)
         unix_ms = now.tv_sec * 1000 + now.tv_usec / 1000;
     uv_feed(r->driver, &(struct node_event){.type = NODE_ADMIT,

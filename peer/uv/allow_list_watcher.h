@@ -21,7 +21,7 @@ enum { UV_ROSTER_MS = 200, UV_ROSTER_ERROR_MAX = 512 };
 /* Properties by which a changed file is recognised. */
 struct uv_roster_mark
 {
-    int err; /* Result of stat(): 0 or a negative errno. */
+    int err; /* Result of stat() on the members file: 0 or a negative errno. */
     uint64_t device, inode, size;
     int64_t modified_ns, changed_ns;
 };
@@ -33,7 +33,7 @@ struct uv_roster
     uv_timer_t timer;
     struct uv_driver *driver;
     const char *path;
-    struct allow_list file; /* The list that the node received last. */
+    struct allow_list file; /* The allow-list that the node received last. */
     struct uv_roster_mark seen, taken;
 };
 

@@ -102,8 +102,8 @@ int uv_client_open(struct uv_client **out, const uint8_t *psk,
     return 0;
 }
 
-/* Runs when the time limit of uv_client_wait() has passed. libuv polls after it has run the timers,
- * and without uv_stop() this poll would block. */
+/* Runs when the time limit of uv_client_wait() has passed. Calls uv_stop(), because otherwise libuv
+ * would go on to wait for the sockets without a limit. */
 static void on_late(uv_timer_t *timer)
 {
     struct uv_client *c = timer->data;
@@ -179,8 +179,8 @@ void uv_client_hangup(struct uv_client *c, uint32_t session)
     uv_link_hangup(&c->slot[session], true);
 }
 
-/* Completes lookups of numeric addresses, which libuv does not resolve and so does not report.
- * Returns the result of done(). */
+/* Reports the results of lookups of numeric addresses. libuv does not report them, because such an
+ * address needs no lookup. Returns the result of done(). */
 static bool ripen(struct uv_client *c, bool (*done)(void *self))
 {
     for (uint32_t i = 0; i < UV_CLIENT_LOOKUPS_MAX; i++)

@@ -31,7 +31,8 @@ struct uv_client_calls
     /* The session ended, or the dial failed. `tag`: the value passed to uv_client_dial().
      * `session` is UINT32_MAX if the dial failed. */
     void (*ended)(void *self, uint32_t tag, uint32_t session);
-    /* Called before ended() if a dial failed. `l` is the failed link. May be NULL. */
+    /* Called before ended() if a dial failed. `l` is the failed link. A client that does not need
+     * this call sets the pointer to NULL. */
     void (*failed)(void *self, uint32_t tag, const struct uv_link *l);
     /* A lookup has ended with n addresses. The client does not dial any of them by itself. */
     void (*resolved)(void *self, uint32_t tag, const union uv_address *a, uint32_t n);
@@ -46,9 +47,9 @@ __attribute__((warn_unused_result)) int uv_client_open(struct uv_client **c, con
  * until the other ends have answered, at most uv_link_limits.drain_ms (1 s). */
 void uv_client_close(struct uv_client *c);
 
-/* uv_client_resolve() starts a name lookup, and uv_client_dial() starts a dial. The result is
- * reported later by resolved(), or by up() or ended(). `tag` is passed to the callback. Both return
- * 0 or a negative errno. */
+/* uv_client_resolve() starts a name lookup, whose result is passed to resolved(). uv_client_dial()
+ * starts a dial, whose result is reported by up() or ended(). Both pass `tag` to the callback, and
+ * return 0 or a negative errno. */
 __attribute__((warn_unused_result)) int uv_client_resolve(struct uv_client *c, uint32_t tag,
                                                           const char *address);
 __attribute__((warn_unused_result)) int uv_client_dial(struct uv_client *c, uint32_t tag,

@@ -19,7 +19,7 @@
 enum {
     UV_CLUSTER_LISTEN_FD = 3,
     UV_CLUSTER_LEASH_FD = 4,
-    /* Bytes of the buffer for one line of output. Longer lines are dropped. */
+    /* Size of the buffer for one line of a child's output, in bytes. Longer lines are dropped. */
     UV_CLUSTER_LINE_MAX = 16 * 1024,
     UV_CLUSTER_KILL_MS = 5000 /* Milliseconds from SIGTERM to SIGKILL. */
 };
@@ -47,7 +47,8 @@ struct uv_cluster
 {
     uv_loop_t *loop;
     struct uv_cluster_child *child;
-    uint32_t n, n_busy; /* n_busy: number of children that run or have unread output. */
+    /* n: number of children. n_busy: number of children that run or have unread output. */
+    uint32_t n, n_busy;
     int leash[2];
     uv_timer_t timer;
     bool stopping;

@@ -13,13 +13,13 @@
 #include <unistd.h>
 
 enum {
-    /* Deadline of a stop. Closing the links takes up to 0.5 s more, so that a stop takes 5 s at
-     * most. */
+    /* Time limit of a stop, in milliseconds. Closing the links takes up to 0.5 s more, so that a
+     * stop takes 5 s at most. */
     STOP_MS = 4200,
     /* Time limit at a stop for a checkpoint that is being written, in microseconds. */
     FINISH_US = 3 * 1000 * 1000,
-    /* After FINISH_US the writer thread is told to abandon the checkpoint. Time limit for the
-     * thread to do so, in microseconds. */
+    /* Time limit for the writer thread to abandon a checkpoint, in microseconds. It begins after
+     * FINISH_US, when the thread is told to do so. */
     LIMIT_US = 1000 * 1000,
     N_HANDLES = 8 /* Number of handles in struct uv_driver. close_handles() lists them. */
 };
@@ -151,8 +151,8 @@ void uv_driver_end(struct uv_driver *d, int exit_code)
     uv_timer_start(&d->end, on_end, ms, 0);
 }
 
-/* Runs if the node has not ended within stop_ms. Writes the node's model, unless the worker thread
- * is using it. */
+/* Runs during a stop, if the node has not ended within stop_ms. Writes the node's model, unless the
+ * worker thread is using it. */
 static void on_overdue(uv_timer_t *timer)
 {
     struct uv_driver *d = timer->data;

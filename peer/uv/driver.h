@@ -113,7 +113,8 @@ const struct uv_accept_counts *uv_driver_counts(const struct uv_driver *d);
  * had no session while many other peers connected (traffic.h). */
 void uv_driver_traffic(const struct uv_driver *d, const uint8_t id[WIRE_ID_BYTES], uint64_t *sent,
                        uint64_t *received);
-/* Returns how many connections ended before they were sessions, for the reason `kind`. */
+/* Returns how many connections were rejected or lost before they became sessions, for the reason
+ * `kind`. */
 uint64_t uv_driver_refused(const struct uv_driver *d, enum rejection_log_kind kind);
 /* Returns the number of checkpoints that could not be written since the last successful one. */
 uint64_t uv_driver_unkept(const struct uv_driver *d);

@@ -79,7 +79,8 @@ static void on_up(void *self, struct uv_link *l)
     l->number = next_number(d, l);
     d->n_up++;
     if (d->n_up > NODE_LINKS_MAX || d->exiting) {
-        l->number = 0; /* 0 is no valid session number, so the node gets no events of this link. */
+        /* The node gets no events of this link, because 0 is no valid session number. */
+        l->number = 0;
         uv_link_hangup(l, true);
         return;
     }

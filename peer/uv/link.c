@@ -49,7 +49,7 @@ static void on_closed(uv_handle_t *h)
         finish(l);
 }
 
-/* Returns the reason for the end of a link that ended during connecting or handshake. */
+/* Returns why a link ended that never became a session. */
 static enum node_why why(const struct uv_link *l, int error)
 {
     bool late = error == -ETIMEDOUT;

@@ -163,7 +163,7 @@ void uv_link_send(struct uv_link *l, bool bulk, const uint8_t *head, size_t n_he
 void uv_link_hangup(struct uv_link *l, bool politely);
 
 /* Returns the throughput measurements of an open link since the last call
- * (gossip/exchange/uplink.h). n = 0: none, or the throughput is not measured. *rtt_us: smallest
+ * (gossip/exchange/uplink.h). The result has n = 0 if there was no measurement. *rtt_us: smallest
  * round-trip time, in microseconds. */
 struct uplink_bursts uv_link_carried(struct uv_link *l, double *rtt_us);
 
@@ -176,7 +176,7 @@ static inline void uv_link_count(struct uv_link *l, uint64_t sent, uint64_t rece
     l->net->bytes_received += received;
 }
 
-/* For peer/uv/session.c: ends the link at once. `error` and `clean` as in struct uv_link. */
+/* For peer/uv/session.c: ends the link at once, and stores `error` and `clean` in the link. */
 void uv_link_end(struct uv_link *l, int error, bool clean);
 
 #endif

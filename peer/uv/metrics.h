@@ -24,20 +24,20 @@
 #define UV_METRICS_ROUNDS 1000
 #define UV_METRICS_GAP_S  0.1
 
-/* State of uv_metrics_due(), which limits how often lines are written. */
+/* State of uv_metrics_due(), which limits how often lines of metrics.jsonl are written. */
 struct uv_metrics_pace
 {
     double next_s; /* Time from which the next line is written, in seconds. */
 };
 
-/* Returns whether the line of round *g must be written at time_s, and updates *p. Each round has a
- * line, except after UV_METRICS_ROUNDS rounds of the consensus phase: from then on one line is
- * written every UV_METRICS_GAP_S. The caller must keep a line that is not written, because it may
- * be the last line of the phase, which is always written. */
+/* Returns whether the line of round *g must be written to metrics.jsonl at time_s, and updates *p.
+ * After UV_METRICS_ROUNDS rounds of the consensus phase, the result is true once per
+ * UV_METRICS_GAP_S. Before that it is true for each round. The caller must keep a line that is not
+ * written: the last line of the phase is always written, and this may be it. */
 bool uv_metrics_due(struct uv_metrics_pace *p, const struct node_progress *g, double time_s);
 
-/* Returns the name of an enum edge_state: "closed", "asking", "open", "paused" or "done". The
- * value may come from another peer; any other value gives "unknown". */
+/* Returns the name of a value of enum edge_state: "closed", "asking", "open", "paused" or "done".
+ * The value may come from another peer, and an undefined value gives "unknown". */
 const char *uv_metrics_edge(uint32_t state);
 
 /* Returns a JSON string of a text that may be invalid UTF-8, such as a path. If the text is not

@@ -24,13 +24,14 @@ struct rate_limit_limits
         /* Rate (per second) and burst of connections from all addresses together. While connections
          * arrive more slowly, no address is limited. */
         calm_burst;
-    /* Rate and burst per address, applied while all addresses together exceed calm_per_s. */
+    /* Rate per second and burst of connections from one address. The limit applies while all
+     * addresses together exceed calm_per_s. */
     uint32_t per_s, burst;
-    /* Rate and burst of connections from loopback addresses. Larger, because many peers may run on
-     * this host. */
+    /* Rate per second and burst of connections from loopback addresses. These limits are larger
+     * than those of other addresses, because many peers may run on this host. */
     uint32_t loopback_per_s, loopback_burst;
-    /* Per address that exceeds its rate: maximum number of first handshake messages that are
-     * decrypted per second. */
+    /* Largest number of first handshake messages per second that are decrypted for an address that
+     * exceeds its rate. */
     uint32_t looks_per_s;
 };
 
@@ -50,7 +51,8 @@ struct rate_limit_entry
 struct rate_limit
 {
     struct rate_limit_limits limits;
-    /* Random secret, so that an attacker cannot choose addresses that share a set of the table. */
+    /* Random secret in the hash of addresses. An attacker therefore cannot choose addresses that
+     * share a set of the table. */
     uint64_t salt;
     struct rate_limit_bucket all;
     struct rate_limit_entry at[RATE_LIMIT_SETS][RATE_LIMIT_WAYS];
@@ -62,8 +64,8 @@ void rate_limit_init(struct rate_limit *c, const struct rate_limit_limits *limit
                      uint64_t now_ms);
 enum rate_limit_welcome rate_limit_knock(struct rate_limit *c, const union uv_address *a,
                                          uint64_t now_ms);
-/* Returns whether the first handshake message of a connection from an address over its rate (HASTY)
- * may be decrypted now (limit looks_per_s). */
+/* Returns whether a first handshake message may be decrypted now (limit looks_per_s). Used for
+ * connections from an address that exceeds its rate (RATE_LIMIT_HASTY). */
 bool rate_limit_look(struct rate_limit *c, const union uv_address *a, uint64_t now_ms);
 /* Returns whether connections arrive faster than calm_per_s. */
 bool rate_limit_is_thick(const struct rate_limit *c, uint64_t now_ms);

@@ -52,7 +52,9 @@ int uv_resolve_split(const char *address, bool allow_any_port, char host[UV_RESO
     if (end < begin || !host_ok(begin, n))
         return -EINVAL;
     if (!v6 && memchr(begin, ':', n))
-        return -EINVAL; /* In an IPv6 address without brackets, the colon of the port is unclear. */
+        /* An IPv6 address without brackets is refused, because it does not show which colon
+         * precedes the port. */
+        return -EINVAL;
     memcpy(host, begin, n);
     host[n] = '\0';
     *port = number;

@@ -74,8 +74,8 @@ bool uv_resolve_wildcard(const union uv_address *a);
 /* Returns whether the address is a multicast address or 255.255.255.255, also in IPv4-mapped form.
  * TCP cannot connect to such an address. */
 bool uv_resolve_group(const union uv_address *a);
-/* Returns the addresses of both ends of a socket. All zero: unknown, such as `remote` of a
- * listening socket. */
+/* Returns the addresses of both ends of a socket. An unknown address is all zero, such as `remote`
+ * of a listening socket. */
 void uv_resolve_names(const uv_tcp_t *tcp, union uv_address *local, union uv_address *remote);
 
 #endif

@@ -200,8 +200,8 @@ static void on_written(uv_write_t *request, int status)
         l->net->sent(l->net->self, l);
 }
 
-/* Called before bytes are sent. If no sent bytes are unacknowledged, the throughput probe ends the
- * current burst of its measurement. */
+/* Called before bytes are sent. If the other end has acknowledged all bytes sent so far, the
+ * throughput probe ends the current burst of its measurement. */
 static void look(struct uv_link *l)
 {
     struct uv_session *s = l->session;
@@ -275,7 +275,8 @@ static int take_plain(struct uv_link *l, enum channel_kind kind, const uint8_t *
     case CHANNEL_CLOSE:
         uv_link_end(l, 0, true);
         return 0;
-    /* channel_open() has already changed the decryption key, so nothing remains to do. */
+    /* A REKEY record needs no action here, because channel_open() has already changed the
+     * decryption key. */
     case CHANNEL_REKEY:
         return 0;
     case CHANNEL_CONTROL:

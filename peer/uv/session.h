@@ -74,7 +74,7 @@ struct uv_session
     uint32_t n_spare;
     struct uv_session_chunk chunk[UV_SESSION_CHUNKS];
     uv_shutdown_t shutdown;
-    bool closing; /* True: a CLOSE record must be sent after the control queue. */
+    bool closing; /* True: a CLOSE record must be sent after the messages of the control queue. */
     bool closed;  /* True: the CLOSE record was sealed. */
     int fd;       /* File descriptor of the socket. */
     struct uv_carried carried;

@@ -77,7 +77,9 @@ static int cut_list(const struct options *o, const char *option, uint32_t max,
                           (unsigned)max);
         list->at[list->n++] = one;
     }
-    if (list->n == 0) /* Without an address the peer would start a new run. */
+    /* An empty list of addresses is refused, because a peer without addresses would start a new
+     * run. */
+    if (list->n == 0)
         return refuse(error, -EINVAL, "--%s: found '%.80s', expected HOST:PORT,...", option, text);
     return 0;
 }
@@ -321,7 +323,8 @@ int settings_identity(struct settings *s, struct uv_driver_config *c, const char
     char why[KEYFILE_ERROR_MAX];
     uint8_t seed[KEYFILE_BYTES];
     int err, lock = -1;
-    /* A new key could not continue the run of the checkpoints. */
+    /* If the peer has checkpoints, a missing identity file is an error: a peer with a new key could
+     * not resume from them. */
     if (path != NULL && owner != NULL && access(path, F_OK) != 0) {
         size_t n_digits = strspn(owner, "0123456789abcdef");
         return refuse(error, -ENOKEY,

@@ -32,8 +32,8 @@ struct uv_carried
 
 /* Starts to measure the connection `fd`. Earlier traffic is not counted. */
 void uv_carried_init(struct uv_carried *c, int fd);
-/* Called before something is sent. If no sent bytes are unacknowledged, the current burst has ended
- * and is recorded. */
+/* Called before something is sent. If the other end has acknowledged all bytes sent so far, the
+ * current burst has ended and is recorded. */
 void uv_carried_look(struct uv_carried *c, int fd);
 /* Returns the bursts since the last call. A burst that is still in progress is cut here. */
 struct uplink_bursts uv_carried_take(struct uv_carried *c, int fd);

@@ -25,7 +25,9 @@ struct uv_worker
     /* Protected by the mutex, like the next four fields. True: a job waits for the worker. */
     bool posted;
     bool finished;
-    bool gets_on; /* True: progress of the job, from uv_worker_sign(), is not reported yet. */
+    /* True: the job has called uv_worker_sign(), and the loop thread has not reported this progress
+     * yet. */
+    bool gets_on;
     /* Latest value passed to uv_worker_part() and not yet reported by part_ready(). 0: none. */
     size_t part;
     bool quit;

@@ -28,15 +28,17 @@ struct uv_writer_result
     int64_t cpu_us;
 };
 
-struct uv_writer_job; /* State that both threads access. */
+struct uv_writer_job; /* State that the loop thread and the writer thread share. */
 
 struct uv_writer
 {
     struct uv_writer_job *job;
     uv_async_t async;
-    void (*done)(void *self, const struct uv_writer_result *r); /* Called on the loop thread. */
+    /* Called on the loop thread when a checkpoint was written or could not be written. */
+    void (*done)(void *self, const struct uv_writer_result *r);
     void *self;
-    /* Totals of all checkpoints that have ended. Used by the loop thread only. */
+    /* Totals of all writes that have ended: stored checkpoints, failed checkpoints, stored bytes.
+     * Used by the loop thread only. */
     uint64_t n_kept, n_failed, n_bytes;
     int64_t time_us, cpu_us;
 };
