@@ -430,7 +430,8 @@ static int check_pairs(const struct run *r, char error[RUN_ERROR_MAX])
 }
 
 /* Checks the keys of a run with a mixer that uses a collective or a parameter server. A collective
- * sums the whole models of all members: --compress must be none, and every two need a session. */
+ * sums the whole models of all members. Therefore --compress must be none, and each pair of members
+ * needs a session. */
 static int check_collective(const struct run *r, char error[RUN_ERROR_MAX])
 {
     const char *why = strcmp(r->compress, "none") != 0 && !is_parameter_server(r)

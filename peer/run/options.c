@@ -83,7 +83,8 @@ static void collect_rows(struct options *o, const struct command *command)
         if (!options_takes_key(command, key->name))
             continue;
         assert(o->n < OPTIONS_MAX);
-        /* Any text is accepted here. run_flags_set() checks the value later, by the run key. */
+        /* The parser accepts any text as the value of a run key, and run_flags_set() checks the
+         * value later. */
         struct option_row *row = &o->run_rows[o->n_run_rows++];
         *row = (struct option_row){.name = key->name,
                                    .kind = OPTION_TEXT,
@@ -117,8 +118,9 @@ static bool is_rival(const struct option_row *row, const struct option_row *of)
     return row->rival != NULL && strcmp(row->rival, of->name) == 0;
 }
 
-/* Returns whether a rival of option `v` was given in a source of higher precedence than `source`.
- * Of two options that exclude each other, either one may name the other as the rival in its row. */
+/* Returns whether an option that excludes option `v` was given in a source of higher precedence
+ * than `source`. Of two options that exclude each other, only one has a row that names the
+ * other. */
 static bool excluding_option_wins(const struct options *o, const struct option_value *v,
                                   enum option_source source)
 {
@@ -260,8 +262,8 @@ static int take_value(struct options *o, struct option_value *v, const char *tex
     }
     if (is_run_row(o, v->row) && take_run_flag(o, v->row->name, &text, error) != 0) {
         if (source == OPTION_ENVIRONMENT) {
-            /* The message names the flag, but the user has set an environment variable. Put the
-             * variable's name in front. */
+            /* The message names the flag, but the user has set an environment variable. The name of
+             * the variable is therefore put in front. */
             char why[OPTIONS_ERROR_MAX];
             memcpy(why, error, sizeof why);
             snprintf(error, OPTIONS_ERROR_MAX, "%s: %.*s", place(v->row, source, where),
@@ -494,8 +496,9 @@ static int read_environment(struct options *o, char error[OPTIONS_ERROR_MAX])
 
 /* ---- The --config file. ---- */
 
-/* Stores one setting of the --config file, unless the command line or the environment has set that
- * option or a rival. `seen`: for each option, the line of the file that sets it; 0: none so far. */
+/* Stores one setting of the --config file. Ignores the setting if the command line or the
+ * environment has set this option, or an option that excludes it. `seen`: for each option, the line
+ * of the file that sets it; 0: none so far. */
 static int take_setting(struct options *o, const struct options_setting *s, unsigned *seen,
                         char error[OPTIONS_ERROR_MAX])
 {

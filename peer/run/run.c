@@ -23,7 +23,7 @@ const struct run_key *run_key_at(const struct run_trainer *t, size_t place)
 {
     const struct run_key *key = t != NULL ? t->keys : run_core_keys;
     for (size_t i = 0; i <= place; i++, key++) {
-        /* After the trainer's last key, continue with the core keys. */
+        /* The core keys follow the last key of the trainer. */
         if (key->name == NULL && t != NULL) {
             t = NULL;
             key = run_core_keys;
@@ -390,9 +390,9 @@ int run_from_flags(struct run *r, const struct run_flags *f, char error[RUN_ERRO
     return err;
 }
 
-/* A given flag without effect depends on another key (run_key.of). If that other key was given,
- * too, the two flags contradict each other in every run. If it was not given, a cluster's run may
- * have the value that the flag needs, and the flag is called an orphan. */
+/* A flag has no effect if another key (run_key.of) does not have the value that the flag needs. If
+ * both were given, they contradict each other in every run. If only the flag was given, the run of
+ * a cluster may still have the value that the flag needs: the flag is then called an orphan. */
 bool run_flags_orphan(const struct run_flags *f, char why[RUN_ERROR_MAX])
 {
     struct run r;

@@ -213,7 +213,7 @@ struct run_key
      * with a message in `error`. */
     int (*canonical)(const char *value, char out[RUN_VALUE_MAX], char error[RUN_ERROR_MAX]);
 
-    /* The fields that follow are optional: in most rows they are NULL or false. */
+    /* The fields from `former` on are optional: in most rows they are NULL or false. */
 
     /* Former name of the key, which flags may still use. The run description always uses the former
      * name, so that the description does not change between versions. NULL: none. */
@@ -236,9 +236,9 @@ struct run_key
      * flags accepts any run. */
     bool is_per_peer;
 
-    /* Returns whether the key has no effect in the run `r`. A user may not give such a key. Its
-     * canonical value is the default, so that equal runs have equal texts. NULL: the key always has
-     * an effect. */
+    /* Returns whether the key has no effect in the run `r`. Such a key is refused if the user gives
+     * it. Its canonical value is the default, so that equal runs have equal texts. NULL: the key
+     * always has an effect. */
     bool (*useless)(const struct run *r);
     const char *of; /* Name of the other key whose value decides whether this key has an effect. */
     /* Error message if the key is given although it has no effect. */
