@@ -56,17 +56,18 @@ enum {
     CHANNEL_OVERHEAD = CHANNEL_HEADER + 1 + 16 /* Bytes that channel_seal() adds to the data. */
 };
 
-/* Kind of a record. A message is split into records of one lane, and its last record has the END
- * kind. Control records may come between the bulk records of a message, so that a heartbeat does
- * not wait for the end of a model. */
+/* Kind of a record. A link has two lanes, one of bulk messages and one of control messages. A
+ * message is split into records of its lane, and its last record has the END kind. Control records
+ * may come between the bulk records of a message, so that a heartbeat does not wait for the end of
+ * a model. */
 enum channel_kind {
     CHANNEL_CONTROL = 1,
     CHANNEL_CONTROL_END,
     CHANNEL_BULK,
     CHANNEL_BULK_END,
     CHANNEL_REKEY, /* The sender's next record uses the next key (Noise REKEY). Has no data. */
-    /* Authenticated end of the session. Has no data, and no record follows. A connection that
-     * ends without it ended abnormally. */
+    /* Authenticated end of the session. Has no data, and no record follows. A connection that ends
+     * without this record has failed. */
     CHANNEL_CLOSE
 };
 
@@ -162,8 +163,8 @@ __attribute__((warn_unused_result)) int channel_open(struct channel *c, const ui
                                                      enum channel_kind *kind);
 
 /* Sign a message, and verify a signature, with an identity (Ed25519, detached). The message must
- * begin with a domain string that no other kind of signed message has. "hearsay static key" is
- * taken. */
+ * begin with a domain string that no other kind of signed message has. The domain string "hearsay
+ * static key" is in use already. */
 void channel_sign(const struct channel_identity *id, const uint8_t *msg, size_t n, uint8_t sig[64]);
 bool channel_verify(const uint8_t pk[32], const uint8_t *msg, size_t n, const uint8_t sig[64]);
 

@@ -122,7 +122,8 @@ static void mix_key_and_hash(struct noise *s, const uint8_t input[NOISE_KEY])
     new_key(s);
 }
 
-/* Returns the number of bytes that EncryptAndHash adds in the present state. */
+/* Returns the number of bytes that EncryptAndHash adds to a plaintext: the size of the tag, or 0
+ * before the first key. */
 static size_t tag_size(const struct noise *s)
 {
     return s->cipher.keyed ? NOISE_TAG : 0;
@@ -159,7 +160,7 @@ static int mix_dh(struct noise *s, const uint8_t *sk, const uint8_t *pk)
 {
     uint8_t shared[NOISE_KEY];
     /* A low-order point gives an all-zero shared secret. crypto_scalarmult() refuses such points,
-     * except in some builds of libsodium, for which the second check is. */
+     * except in some builds of libsodium. The second check covers these builds. */
     bool good = crypto_scalarmult(shared, sk, pk) == 0 && !sodium_is_zero(shared, sizeof shared);
     if (good)
         mix_key(s, shared);

@@ -104,15 +104,15 @@ __attribute__((warn_unused_result)) int noise_read(struct noise *s, const uint8_
  * handshake. */
 void noise_split(const struct noise *s, struct noise_cipher *send, struct noise_cipher *recv);
 
-/* Encrypts m[0..n) to out[0..n + NOISE_TAG), which may be the same memory (EncryptWithAd). Returns
- * 0, or -EPROTO if all nonces are used up. `ad` may be NULL if n_ad is 0. */
+/* Encrypts m[0..n) to out[0..n + NOISE_TAG) (EncryptWithAd). `m` and `out` may be the same memory.
+ * Returns 0, or -EPROTO if no nonce is left. `ad` may be NULL if n_ad is 0. */
 __attribute__((warn_unused_result)) int noise_seal(struct noise_cipher *c, const uint8_t *ad,
                                                    size_t n_ad, const uint8_t *m, size_t n,
                                                    uint8_t *out);
 
-/* Decrypts in[0..n) to out[0..n - NOISE_TAG), which may be the same memory (DecryptWithAd). Returns
- * 0, or -EPROTO if n < NOISE_TAG, the tag is wrong or the nonces are used up. After an error the
- * nonce is unchanged. */
+/* Decrypts in[0..n) to out[0..n - NOISE_TAG) (DecryptWithAd). `in` and `out` may be the same
+ * memory. Returns 0 and increments the nonce. Returns -EPROTO and leaves the nonce unchanged if n <
+ * NOISE_TAG, the tag is wrong or no nonce is left. */
 __attribute__((warn_unused_result)) int noise_open(struct noise_cipher *c, const uint8_t *ad,
                                                    size_t n_ad, const uint8_t *in, size_t n,
                                                    uint8_t *out);
