@@ -16,8 +16,8 @@ enum {
     HEALTH_TEXT = 160
 };
 
-/* Return whether the peer is healthy, or ready, at now_us (by the clock of taken_us). Write the
- * reason to `text`, which may be NULL. */
+/* Both functions return whether the peer is healthy, or ready, at the time now_us of the monotonic
+ * clock, in microseconds. They write the reason to `text`, which may be NULL. */
 bool health_live(const struct snapshot *s, int64_t now_us, char text[HEALTH_TEXT]);
 bool health_ready(const struct snapshot *s, int64_t now_us, char text[HEALTH_TEXT]);
 

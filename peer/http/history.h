@@ -37,7 +37,7 @@ struct history
     /* Number of points in `point`. */
     size_t n;
     uint64_t thinned; /* Number of times that the stride has doubled. The stride is 2^thinned. */
-    /* Number of rounds so far in the current group of `stride` rounds. */
+    /* Number of rounds that have been added to the current group of `stride` rounds. */
     uint64_t n_here;
     /* The round of the current group that will be stored: the last evaluated one, or the last one.
      * It becomes point[n] when the group is complete. */

@@ -17,7 +17,8 @@
 
 #define PROMETHEUS_TYPE "text/plain; version=0.0.4; charset=utf-8"
 
-/* Appends all metrics. now_us is the present time by the clock of taken_us. */
+/* Appends all metrics. now_us is the present time of the monotonic clock, in microseconds, which
+ * the snapshot's time `taken_us` also uses. */
 void prometheus_write(struct text *t, const struct snapshot *s, int64_t now_us);
 
 #endif

@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 enum {
-    /* Large enough that a burst of connections does not make the kernel drop the SYN of an honest
-     * client. */
+    /* Number of connections that may wait in the kernel to be accepted. It is so large that a burst
+     * of connections does not make the kernel drop the SYN packet of an honest client. */
     BACKLOG = 512,
     /* Lifetime of a cached response in microseconds. A newer snapshot ends it earlier. */
     KEPT_US = 1000 * 1000,
@@ -94,7 +94,8 @@ static void add_client(struct server *s, int fd)
     }
     if (n >= SERVER_CLIENTS) {
         shutdown(s->client[oldest].fd, SHUT_RDWR);
-        /* The largest sequence number: this connection is not chosen again as the oldest one. */
+        /* The oldest connection, which is being closed, gets the largest sequence number, so that
+         * it is not chosen again as the oldest one. */
         s->client[oldest].since = UINT64_MAX;
     }
     if (free_one < 0)

@@ -58,7 +58,9 @@ struct snapshot_graph
 
 struct snapshot_count
 {
-    const char *what; /* Reason that is counted, such as "slow". A string literal. */
+    /* Name of what is counted: a kind of protocol violation, or a reason such as "slow" for which
+     * connections were refused. A string literal. */
+    const char *what;
     uint64_t n;
 };
 
@@ -74,7 +76,8 @@ struct snapshot
      * to the codec's text is not valid here, because the text is in an array of this struct:
      * snapshot_figures() sets the pointer in the copy that it makes. */
     struct figure_values figures;
-    char run[WIRE_RUN_MAX + 1], run_id[SNAPSHOT_RUN_ID + 1]; /* Valid if figures.has_run. */
+    /* Run description and id of the run. Valid if figures.has_run is true. */
+    char run[WIRE_RUN_MAX + 1], run_id[SNAPSHOT_RUN_ID + 1];
     char codec[WIRE_CODEC_MAX + 1];
 
     uint32_t n_members, n_edges, n_violations, n_refused;
@@ -90,8 +93,8 @@ struct snapshot
     struct history history;
 };
 
-/* Copies the figures of a snapshot for a page that is made at the time now_us of the same clock as
- * `taken_us`. Ages grow by the age of the snapshot. *v borrows *s. */
+/* Copies the figures of a snapshot for a page that is made at now_us, in microseconds of the
+ * monotonic clock. Ages are increased by the age of the snapshot. *v borrows *s. */
 void snapshot_figures(struct figure_values *v, const struct snapshot *s, int64_t now_us);
 
 /* Returns the name of a member's state: "alive", "suspect", "dead" or "left". */

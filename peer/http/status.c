@@ -206,8 +206,8 @@ static json_t *object_of(const struct snapshot *s, int64_t now_us)
     set(j, "violations_by_reason", counts_of(s->violation, s->n_violations));
     set(j, "refused_connections", counts_of(s->refused, s->n_refused));
     set(j, "members", members_of(s));
-    /* The list has every edge, open or not, as in `hearsay status`. The key open_edges gives the
-     * number of open edges only. */
+    /* The list `edges` has every edge, open or not, as in `hearsay status`. The key open_edges
+     * gives the number of open edges only. */
     set(j, "edges", edges_of(s));
     set(j, "timers", uv_metrics_timers());
     return j;
@@ -220,7 +220,8 @@ void status_write(struct text *t, struct status_history *h, const struct snapsho
     char *object = j != NULL ? json_dumps(j, JSON_COMPACT | JSON_REAL_PRECISION(DIGITS)) : NULL;
     json_decref(j);
     t->failed |= object == NULL;
-    if (object != NULL) /* Without the closing brace of the object, because more keys follow. */
+    /* The object is written without its closing brace, because more keys follow. */
+    if (object != NULL)
         text_add(t, "%.*s", (int)strlen(object) - 1, object);
     add_graph(t, &s->graph);
     add_history(t, h, &s->history);

@@ -18,7 +18,8 @@ struct status_history
     uint64_t thinned;
 };
 
-/* Appends the object and a newline. now_us is the present time by the clock of taken_us. */
+/* Appends the object and a newline. now_us is the present time of the monotonic clock, in
+ * microseconds, which the snapshot's time `taken_us` also uses. */
 void status_write(struct text *t, struct status_history *h, const struct snapshot *s,
                   int64_t now_us);
 
