@@ -127,13 +127,14 @@ struct hearsay
     char codec[256];
     /* Result of the last hearsay_figures_json(). NULL: none. */
     char *figures_said;
-    /* Copy of `codec` for hearsay_figures() on the caller's thread. */
+    /* Name of the codec, copied for hearsay_figures() on the caller's thread. */
     char codec_said[256];
     /* Run description. "": the run is not known yet. */
     char run_text[WIRE_RUN_MAX + 1];
     uint64_t copied; /* Bytes copied between tensors and flat vector so far. */
     uint64_t n_rounds, seed;
-    uint64_t *keys; /* Keys of the live members, for the option "shard". */
+    /* Shard keys of the live members. hearsay_share() uses them to assign samples to members. */
+    uint64_t *keys;
     size_t n_keys;
     /* own_key: shard key of this peer. shares: number of changes of the member list so far, the
      * result of hearsay_shares(). */

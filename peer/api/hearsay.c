@@ -154,7 +154,8 @@ int hearsay_set(struct hearsay *h, const char *name, const char *value)
     char text[96];
     size_t n = 0;
     for (; name[n] != '\0' && n < sizeof text - 1; n++)
-        /* Programs in C and Python may write names with underscores. */
+        /* An underscore in the name of an option counts as a hyphen, because names in Python cannot
+         * contain hyphens. */
         text[n] = name[n] == '_' ? '-' : name[n];
     text[n] = '\0';
     char *word = malloc(n + strlen(value) + 4);

@@ -212,7 +212,9 @@ static int take_model(struct hearsay *h, const struct run *run, char error[RUN_E
     model_close(&h->model);
     h->model = (struct model){0};
     int err = data_shape(v->data, &shape);
-    assert(err == 0); /* The data kind of a run is fixed, so it always has a shape. */
+    /* The call cannot fail, because the data kind of a complete run determines the shape of the
+     * samples. */
+    assert(err == 0);
     err = model_init(&h->model, v->model, v->norm, &shape, why);
     if (err < 0) {
         snprintf(error, RUN_ERROR_MAX, "--model: %.300s", why);
