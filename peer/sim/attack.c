@@ -66,7 +66,7 @@ static void claim_push(const struct attack_scene *s, float *out)
         out[k] = s->victim[k] + (rng_at(s->fixed, k) & 1 ? step : -step);
 }
 
-/* Returns value k of the mean model of the victim and its honest neighbours. */
+/* Returns element k of the mean of the models of the victim and its honest neighbours. */
 static double mean_at(const struct attack_scene *s, size_t k)
 {
     double sum = (double)s->victim[k];

@@ -190,8 +190,9 @@ static void encode(struct mixing *m)
         m->task[i].sketch = false;
     if (lie_of(a) == ATTACK_ROUNDS)
         m->announced.run_round = false_round(a, m->announced.run_round);
-    /* In these attacks the attacker also announces that all peers around it are under the target.
-     * Attacks by sketches can then delay the end of the run only by their sketches. */
+    /* In these attacks the attacker also announces that the consensus distance of all peers around
+     * it is under the target. The attack on sketches can therefore delay the end of the run by its
+     * sketches only. */
     if (lie_of(a) == ATTACK_SETTLED || lie_of(a) == ATTACK_MUTE || lie_of(a) == ATTACK_SKETCH)
         m->announced.settled = SCHEDULE_FAR;
     if (lie_of(a) == ATTACK_UNSETTLED)

@@ -61,7 +61,8 @@ void sim_heap_push(struct sim_heap *h, struct sim_event e);
 struct sim_event sim_heap_pop(struct sim_heap *h);
 void sim_heap_close(struct sim_heap *h);
 
-/* Events that wait for a condition rather than a time, in order of arrival. */
+/* Events that wait for a condition instead of a time, such as the end of a cut, in order of
+ * arrival. */
 struct sim_queue
 {
     struct sim_event *at;

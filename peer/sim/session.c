@@ -276,7 +276,8 @@ static void go_up(struct sim_world *w, struct sim_peer *p, uint32_t link, int si
     struct sim_link *l = &w->links[link];
     bool in_time = w->now_us - l->dialled_us < SIM_GIVE_UP_US && !l->over;
     if (!sim_lives(p) || p->boot != l->boot[side] || l->state[side] != SIM_END_NONE || !in_time) {
-        /* A dialler that was stopped may get the answer only after the dial has timed out. */
+        /* If the dialler was stopped, the answer may arrive after the dial has timed out. The dial
+         * then fails. */
         if (side == 0)
             fail_dial(w, p, link, false);
         if (l->state[side] == SIM_END_NONE)

@@ -67,13 +67,15 @@ struct sim_peer
     /* Factor by which the peer's local steps take longer, constant during the run (step_spread and
      * straggler of struct sim_config). */
     double slowness;
-    double fault; /* Additional factor of this kind, set by sim_slow(). 1: normal speed. */
+    /* Further factor by which the peer's jobs take longer, set by sim_slow(). 1: normal speed. */
+    double fault;
     /* Relative error of the rate of the peer's clock (sim_set_clock()). 0: exact. */
     double clock_error;
     uint64_t sent, received;
     /* Times at which the host's uplink and downlink have sent all queued bytes, in microseconds. */
     int64_t up_us, down_us;
-    const char *seed_name[NODE_SEEDS_MAX]; /* Names that the peer has asked to resolve. */
+    /* Bootstrap names that the peer has asked the simulated network to resolve. */
+    const char *seed_name[NODE_SEEDS_MAX];
     bool ended;
     bool asked; /* True: the peer has been asked to leave. */
     int exit_code;
