@@ -19,7 +19,9 @@ static char *class_names(const struct labels *classes)
     char *text = classes != NULL ? labels_join(classes) : NULL;
     json_t *valid =
         text != NULL && strlen(text) <= DIARY_MODEL_CLASSES_MAX ? json_string(text) : NULL;
-    if (valid == NULL) { /* No names, or a text that is too long or not UTF-8. */
+    /* The model file gets no class names, because there are none, or their text is too long or not
+     * UTF-8. */
+    if (valid == NULL) {
         free(text);
         text = NULL;
     }
