@@ -25,13 +25,14 @@ static const char run_file[] = "run.txt", model_file[] = "model.safetensors",
                   summary_file[] = "summary.json", metrics_file[] = "metrics.jsonl",
                   lock_file[] = ".lock";
 
-/* Files of a run that move to `old.N` with it, in this order. run.txt is not in the list, because
- * it moves last (move_all()). */
+/* Files of an earlier run that move to the directory `old.N`, in this order. run.txt is not in the
+ * list, because it moves last (move_all()). */
 static const char *const result_files[] = {
     summary_file, model_file, metrics_file,
     /* Checkpoint files of peer/checkpoints/checkpoint_store.h. */
     "checkpoint-0.safetensors", "checkpoint-1.safetensors",
-    /* The vote on the end of this run (promise.h). In another run it would be a vote on other models. */
+    /* This peer's vote on the end of the run (promise.h). A new run must not find it, because the
+     * vote is about the models of the old run. */
     "promise"};
 enum { N_RESULTS = sizeof result_files / sizeof *result_files };
 
