@@ -36,8 +36,8 @@ double progress_rate_left_s(const struct progress_rate *g, uint64_t total)
     return (double)(total - g->last.done) / progress_rate_rate(g);
 }
 
-/* The first call only starts the clock. The first line comes after the first tenth of the work or
- * the first silent interval. */
+/* The first call of progress_rate_line_due() only starts the clock. The first line comes after the
+ * first tenth of the work, or after the first interval without a line. */
 bool progress_rate_line_due(struct progress_rate *g, uint64_t done, uint64_t total, uint64_t more,
                             double now_s)
 {
