@@ -46,7 +46,7 @@ void log_time_text(int64_t unix_ms, char out[LOG_TIME_SIZE])
     int64_t era = days / 146097, of_era = days % 146097;
     int64_t year = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
     int64_t of_year = of_era - (365 * year + year / 4 - year / 100);
-    int64_t month = (5 * of_year + 2) / 153; /* 0 is March. */
+    int64_t month = (5 * of_year + 2) / 153; /* Month of a year that begins in March. 0: March. */
     int64_t day = of_year - (153 * month + 2) / 5 + 1;
     int64_t calendar_month = month < 10 ? month + 3 : month - 9;
     snprintf(out, LOG_TIME_SIZE,
