@@ -66,9 +66,10 @@ struct cmd_compressors
 __attribute__((warn_unused_result)) int cmd_compressors_measure(
     struct cmd_compressors *t, char error[CMD_COMPRESSORS_ERROR_MAX]);
 
-/* The next three functions use the formulas at the top of this file. The first two return the
- * seconds of one exchange at bandwidth t->uplink, with and without compression. The third returns
- * the bandwidth in bits per second below which compression pays; 0: it never pays. */
+/* All three functions use the formulas in the head of this file. cmd_compressors_with() and
+ * cmd_compressors_without() return the seconds of one exchange at bandwidth t->uplink, with and
+ * without compression. cmd_compressors_pays_below() returns the bandwidth in bits per second below
+ * which compression pays; 0: it never pays. */
 double cmd_compressors_with(const struct cmd_compressors *t, const struct cmd_compressors_row *r);
 double cmd_compressors_without(const struct cmd_compressors *t);
 double cmd_compressors_pays_below(const struct cmd_compressors *t,

@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Files that a run writes under --out. A trace of this name would be mixed with them. */
+/* Files that a run writes under --out. --trace refuses these names, because the lines of the trace
+ * would be mixed with the contents of such a file. */
 static const char *const run_files[] = {"run.txt",
                                         "identity.key",
                                         "cluster.key",

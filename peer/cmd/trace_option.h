@@ -27,7 +27,7 @@ enum { CMD_TRACE_WARNING = 512 };
 struct cmd_trace
 {
     const char *path;    /* Value of --trace. NULL: there is no trace. */
-    struct trace *trace; /* NULL: there is no trace. */
+    struct trace *trace; /* The open trace. NULL: --trace was not given. */
     struct trace_file file;
     char warning[CMD_TRACE_WARNING]; /* Warning that is not printed yet. "": none. */
 };

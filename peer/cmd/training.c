@@ -113,7 +113,8 @@ int cmd_training_data(struct cmd_training *t, const char *kind, uint64_t seed,
     int err = check_kind(t, kind, error);
     if (err < 0)
         return err;
-    /* Data in memory are used again, unless they are generated data and the seed has changed. */
+    /* Data that are in memory already are not read again, unless they are generated data and the
+     * seed has changed. */
     if (t->has_data && data_kind_agrees(t->data.train.kind, kind)
         && (t->seed == seed || strcmp(kind, "glyphs") != 0))
         return 0;
