@@ -147,15 +147,15 @@ static int read_lines(const char *text, size_t n, uint8_t (*id)[WIRE_ID_BYTES], 
         if (found < 0)
             return found;
         if (found > 0 && *n_ids == ALLOW_LIST_IDS_MAX)
-            return allow_list_refuse(error,
-                                     "line %zu: found one identity more, expected at most %d",
-                                     number, ALLOW_LIST_IDS_MAX);
+            return allow_list_refuse(
+                error,
+                "line %zu: found more identities than the list may have, expected at most %d",
+                number, ALLOW_LIST_IDS_MAX);
         if (found > 0)
             memcpy(id[(*n_ids)++], one, sizeof one);
         at += length + 1;
     }
-    return *n_ids > 0 ? 0
-                      : allow_list_refuse(error, "found no identity in it, expected one a line");
+    return *n_ids > 0 ? 0 : allow_list_refuse(error, "found no identity, expected one per line");
 }
 
 /* Parses into a new list, and replaces *f only after the whole text was parsed, so that *f is

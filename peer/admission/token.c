@@ -62,8 +62,8 @@ int token_certify(struct certificate *c, const char *text, const uint8_t id[WIRE
     uint8_t raw[TOKEN_BYTES], msg[SIGNED_MAX], sk[64];
     if (!decode(raw, text)) {
         snprintf(error, TOKEN_ERROR_MAX,
-                 "found %zu characters that are not a token, expected the %d that hearsay key "
-                 "invite prints",
+                 "found %zu characters that are not a token, expected the %d characters of a "
+                 "token, as hearsay key invite prints it",
                  strlen(text), TOKEN_TEXT);
         sodium_memzero(raw, sizeof raw);
         return -EINVAL;
@@ -83,7 +83,8 @@ int token_certify(struct certificate *c, const char *text, const uint8_t id[WIRE
     sodium_memzero(sk, sizeof sk);
     if (!sound) {
         snprintf(error, TOKEN_ERROR_MAX,
-                 "found a token that is damaged, expected one that its issuer has signed");
+                 "found a damaged token: the signature of its issuer does not match; expected the "
+                 "token as hearsay key invite printed it");
         return -EINVAL;
     }
     *c = made;

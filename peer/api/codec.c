@@ -130,7 +130,8 @@ int hearsay_codec_open(struct hearsay_codec **out, const char *spec,
 {
     C_LOCALE_HERE;
     if (out == NULL)
-        return refuse(error, HEARSAY_USAGE, "c is NULL, expected a place for the codec");
+        return refuse(error, HEARSAY_USAGE,
+                      "c is NULL, expected a pointer in which the codec can be stored");
     *out = NULL;
     struct hearsay_codec *c = calloc(1, sizeof *c);
     if (c == NULL)

@@ -293,7 +293,8 @@ static int take_run(struct hearsay *h)
         snprintf(error, sizeof error, "%s",
                  c->run.rounds == 0
                      ? "--rounds: not given, and --bootstrap names no peer to take the run from"
-                     : "--data: expected a fixed kind, such as mnist or cifar10");
+                     : "--data: expected a kind that determines the shape of the samples, such as "
+                       "mnist or cifar10");
     }
     return err == 0 ? HEARSAY_OK : handle_fail(h, handle_code(err), "%s", error);
 }

@@ -113,7 +113,8 @@ static void state(void *self, struct state *s)
     state_u64(s, &h->kept_round);
     state_size(s, &n);
     if (s->reading) {
-        state_expect(s, n <= s->n, "the state has fewer bytes of the caller than it says");
+        state_expect(s, n <= s->n,
+                     "the data of hearsay_keep() are shorter than their recorded size");
         if (s->failed)
             return;
         uint8_t *bytes = malloc(n > 0 ? n : 1);
@@ -152,12 +153,12 @@ static void describe_first_difference(const struct tensors *t, const char *their
     bool all = n > 0 && n < TENSORS_OUTLINED;
     if (n == 0 || (i == n && !all) || (i == t->n && i == n)) {
         snprintf(out, TENSORS_ERROR_MAX,
-                 "the first difference is in a name, shape, type, role "
-                 "or the order");
+                 "the first difference is in the name, shape, type, role or order of the tensors");
         return;
     }
     if (i == t->n) {
-        snprintf(out, TENSORS_ERROR_MAX, "found %zu, expected %zu%s", i, n, all ? "" : " or more");
+        snprintf(out, TENSORS_ERROR_MAX, "found %zu tensors, expected %zu%s", i, n,
+                 all ? "" : " or more");
         return;
     }
     tensors_describe(t, i, what);

@@ -94,7 +94,7 @@ int checkpoint_file_build(struct checkpoint_file_pieces *m, const struct state *
 {
     assert(!s->reading);
     if (s->failed)
-        return file_error(error, path, "cannot write a state that failed: %s", s->why);
+        return file_error(error, path, "the state of the peer cannot be saved: %s", s->why);
     int err = copy_sections(m, s);
     if (err < 0)
         return file_world_error(error, path, "cannot write", -err);
@@ -150,7 +150,7 @@ static int get_value(const struct safetensors_table *t, const char *key, const c
     *value = safetensors_meta_value(t->meta, t->n_meta, key);
     return *value != NULL
                ? 0
-               : file_error(error, path, "__metadata__.%s: found none, expected one", key);
+               : file_error(error, path, "__metadata__.%s: found no value, expected one", key);
 }
 
 /* Parses a decimal number in canonical form: no sign, no spaces, no leading zeros. */
@@ -237,11 +237,11 @@ static int check_hashes(const struct safetensors_table *t, const uint8_t *bytes,
     for (size_t i = 0; i + 1 < t->n && wrong == NULL; i++)
         if (!has_hash(data + t->section[i].at, t->section[i].n, manifest + (i + 1) * HASH_BYTES))
             wrong = t->section[i].name;
-    return wrong == NULL ? 0
-                         : file_error(error, path,
-                                      "%s: its bytes are not those that were written (found "
-                                      "another hash than expected)",
-                                      wrong);
+    return wrong == NULL
+               ? 0
+               : file_error(error, path,
+                            "%s: damaged, because its bytes do not match the hash in the file",
+                            wrong);
 }
 
 /* The hashes are checked before the label (run, peer and step counter) is read, so that a damaged

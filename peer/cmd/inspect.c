@@ -253,7 +253,7 @@ static void print_file(const struct cmd_inspect *in)
             printf("run        %s: model=%s data=%s seed=%" PRIu64 "\n", id,
                    sgd_values(&in->run)->model, in->kind, in->run.seed);
     } else
-        printf("run        %s\n", in->run_why[0] ? in->run_why : "none among the metadata");
+        printf("run        %s\n", in->run_why[0] ? in->run_why : "not described in the metadata");
     print_column_names(in);
     if (round != NULL && in->has_run)
         printf("round      %s of %" PRIu64 "\n", run_quote(q, round), in->run.rounds);

@@ -118,8 +118,9 @@ int cmd_inspect_spec(struct cmd_inspect *in, const struct options *o, const char
     int norm = number_choice("batch|group|layer", options_text(o, "norm"));
     assert(norm >= 0); /* The parser of options refuses any other value of --norm. */
     if (options_given(o, "norm") && !model_has_norm(spec))
-        return cmd_fail(o, CMD_USAGE,
-                        "--norm: only with a model that has norms, such as resnet:20");
+        return cmd_fail(
+            o, CMD_USAGE,
+            "--norm: only with a model that has normalisation layers, such as resnet:20");
     int code = options_given(o, "data") ? find_kind(o, kind) : CMD_OK;
     if (code != CMD_OK)
         return code;

@@ -147,8 +147,8 @@ int cmd_loaded_run(struct cmd_loaded *l, const struct options *o, const char *ki
                         path);
     if (given(o, "norm") && !options_given(o, "model"))
         return cmd_fail(o, CMD_USAGE,
-                        "--norm: only allowed with --model, because the model file "
-                        "already names its norms");
+                        "--norm: only allowed with --model, because the model file already names "
+                        "its normalisation layers");
     int code = read_data_spec(o, l);
     if (code != CMD_OK)
         return code;

@@ -36,7 +36,7 @@
 #define CMD_ROW_MODEL_NORM                                                                         \
     {                                                                                              \
         .name = "norm", .kind = OPTION_TEXT, .arg = "batch|group|layer",                           \
-        .help = "with --model: its norms (default batch)"                                          \
+        .help = "with --model: its normalisation layers (default batch)"                           \
     }
 
 /* A saved model, its run and its data. Initialise with zeros. */

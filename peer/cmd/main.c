@@ -70,7 +70,7 @@ static const struct command commands[] = {
     {.name = "train",
      .group = "More ways to train",
      .usage = "[options]",
-     .summary = "train alone: the same training with no peers",
+     .summary = "train in one process, without other peers",
      .notes = "examples:\n"
               "  hearsay train --model lenet5 --data mnist:DIR --epochs 10 --out lenet5\n"
               "  hearsay train --model logreg --data libsvm:a9a,test=a9a.t --lr 0.5\n"
@@ -111,9 +111,8 @@ static const struct command commands[] = {
     {.name = "probe",
      .usage = "HOST:PORT [--key FILE] [--json]",
      .summary = "test the connection to one peer: name, TCP, key, version, run, clock",
-     .notes = "example:\n"
-              "  hearsay probe a.example:7100 --key cluster.key\n"
-              "Exit code 0: every step works, at one of the addresses at least; 1: one does not.\n",
+     .notes = "example:\n  hearsay probe a.example:7100 --key cluster.key\nExit code 0: each step "
+              "worked for at least one address; 1: a step failed for all.\n",
      .rows = cmd_probe_rows,
      .stray = "key",
      .run = cmd_probe},

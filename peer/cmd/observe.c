@@ -377,8 +377,8 @@ int cmd_observe(struct cmd_observe *w, const struct options *o)
         n_answers += w->member[i].answered;
     if (n_answers == 0 && w->refused_by[0] != '\0')
         return cmd_fail(o, CMD_FAILED,
-                        "%s admits only identities on its allow-list; give the secret key of one "
-                        "with --identity FILE",
+                        "%s admits only identities on its allow-list; give the secret key of a "
+                        "listed identity with --identity FILE",
                         w->refused_by);
     if (n_answers == 0)
         return cmd_fail(

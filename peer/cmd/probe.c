@@ -325,7 +325,7 @@ static void say_run(struct probe *p)
     if (p->refused) {
         say(p, STEP_RUN, false, took, "%s admits only identities on its allow-list: %s", p->name,
             p->has_identity ? "the identity of --identity is not on it"
-                            : "give the secret key of a listed one with --identity FILE");
+                            : "give the secret key of a listed identity with --identity FILE");
     } else if (!p->greeted && p->ended) {
         say(p, STEP_RUN, false, took, "%s", connection_diagnostics_why(NODE_WHY_UNWELCOME));
     } else if (!p->greeted || !p->answered) {

@@ -75,8 +75,8 @@ static void say(struct simulation *s, const struct gathering *g)
     uint32_t here = g->have < g->n ? g->have : g->n;
     if (g->n < g->need)
         snprintf(s->never_begins, sizeof s->never_begins,
-                 "the run never starts: %u of the %u peers of --min-peers are present, and no "
-                 "other peer will start",
+                 "the run never starts: %u of the %u peers that --min-peers requires are present, "
+                 "and no other peer will start",
                  g->n, g->need);
     else if (g->need > 0)
         snprintf(s->never_begins, sizeof s->never_begins,

@@ -336,8 +336,8 @@ static void print_spectrum(const struct figures *f)
     printf("lambda_n      %.9f\n", f->spectrum.lambda_n);
     printf("spectral gap  %.6g\n", f->spectrum.gap);
     printf("best gamma    %.4f (without compression)\n", f->gamma);
-    printf("rounds        %.0f to 1/%.0f of the consensus distance, %.0f at the best gamma "
-           "(without compression)\n",
+    printf("rounds        %.0f until 1/%.0f of the consensus distance remains, %.0f with the best "
+           "gamma (without compression)\n",
            f->rounds, target, f->gamma_rounds);
     printf("momentum      %.4f in the consensus phase, which then takes about %.0f rounds\n",
            f->momentum, f->momentum_rounds);
@@ -547,7 +547,7 @@ int cmd_topology(const struct options *o)
     if (made_for && made_for != n)
         fprintf(stderr,
                 "hearsay topology: %.100s is for %" PRIu32 " peers; with %" PRIu32
-                " it is adapted\n",
+                " the graph is adapted\n",
                 f.spec, made_for, n);
     struct graph g;
     int err = graph_build(&g, f.spec, n, options_uint(o, "seed"));

@@ -21,9 +21,11 @@ bool health_live(const struct snapshot *s, int64_t now_us, char text[HEALTH_TEXT
 {
     int64_t silent_us = now_us - s->taken_us;
     if (s->number == 0)
-        return say(text, true, "starting: it reads its data, or asks the cluster for its run");
+        return say(text, true,
+                   "starting: the peer reads its data, or asks the cluster for the run");
     if (silent_us > HEALTH_SILENT_US)
-        return say(text, false, "its loop has said nothing for %.0f s", (double)silent_us * 1e-6);
+        return say(text, false, "the event loop has not responded for %.0f s",
+                   (double)silent_us * 1e-6);
     return say(text, true, "alive");
 }
 
@@ -58,9 +60,9 @@ bool health_ready(const struct snapshot *s, int64_t now_us, char text[HEALTH_TEX
         return say(text, true, "consensus: round %" PRIu64 " of the consensus phase",
                    p->settle_rounds);
     case NODE_FINISHING:
-        return say(text, true, "finishing: its model is final");
+        return say(text, true, "finishing: the model of this peer is final");
     case NODE_LEFT:
         break;
     }
-    return say(text, false, "it has left the run");
+    return say(text, false, "left: this peer has left the run");
 }

@@ -99,7 +99,8 @@ static void write_run(struct text *t, const struct snapshot *s)
     char value[RUN_SPEC_MAX];
     if (!s->figures.has_run)
         return;
-    write_head(t, "run_info", gauge, "The run that this peer takes part in, by some of its keys.");
+    write_head(t, "run_info", gauge,
+               "The run of this peer: its id and some of its options, as labels.");
     text_add(t, "hearsay_run_info");
     write_label(t, "{", "run_id", s->run_id);
     for (size_t i = 0; i < sizeof key / sizeof *key; i++) {
@@ -111,9 +112,9 @@ static void write_run(struct text *t, const struct snapshot *s)
 
 static void write_info(struct text *t, const struct snapshot *s)
 {
-    write_head(t, "build_info", gauge, "The release of this program.");
+    write_head(t, "build_info", gauge, "Version of this program, as a label.");
     write_one(t, "build_info", "version", HEARSAY_VERSION, 1);
-    write_head(t, "peer_info", gauge, "This peer: its name and its identity.");
+    write_head(t, "peer_info", gauge, "Name and identity of this peer, as labels.");
     text_add(t, "hearsay_peer_info");
     write_label(t, "{", "name", s->name);
     write_label(t, ",", "id", s->id);
@@ -121,7 +122,8 @@ static void write_info(struct text *t, const struct snapshot *s)
     write_run(t, s);
     if (s->codec[0] == '\0')
         return;
-    write_head(t, "codec_info", gauge, "Codec of this peer's deltas, and what chose it.");
+    write_head(t, "codec_info", gauge,
+               "Codec of this peer's deltas and the reason for its choice, as labels.");
     text_add(t, "hearsay_codec_info");
     write_label(t, "{", "codec", s->codec);
     write_label(t, ",", "by", s->figures.node.rung_by != NULL ? s->figures.node.rung_by : "run");
@@ -149,7 +151,7 @@ static void write_counts(struct text *t, const char *name, const char *help,
 
 static void write_members(struct text *t, const struct snapshot *s)
 {
-    write_head(t, "members", gauge, "Members that this peer knows, by what it holds of them.");
+    write_head(t, "members", gauge, "Number of members that this peer knows, by state.");
     for (uint32_t i = 0; i < SNAPSHOT_STATES; i++)
         write_one(t, "members", "state", snapshot_member_state((enum member_state)i),
                   s->in_state[i]);
@@ -175,17 +177,19 @@ static void write_edges(struct text *t, const struct snapshot *s)
     const struct snapshot_edge *end = s->edge + s->n_edges;
     if (s->n_edges == 0)
         return;
-    write_head(t, "edge_open", gauge, "1 where models are mixed over this edge, else 0.");
+    write_head(t, "edge_open", gauge,
+               "1 if this edge is open, so that models are mixed over it; else 0.");
     for (const struct snapshot_edge *e = s->edge; e < end; e++)
         write_edge(t, "edge_open", e, NULL, e->state == EDGE_OPEN);
-    write_head(t, "edge_round", gauge, "Exchanges that were committed in the edge's epoch.");
+    write_head(t, "edge_round", gauge,
+               "Exchanges over this edge that both ends have applied since its last reset.");
     for (const struct snapshot_edge *e = s->edge; e < end; e++)
         write_edge(t, "edge_round", e, NULL, (double)e->round);
     write_head(t, "edge_gamma", gauge, "Consensus step size of this edge.");
     for (const struct snapshot_edge *e = s->edge; e < end; e++)
         write_edge(t, "edge_gamma", e, NULL, e->gamma);
     write_head(t, "edge_bytes_total", counter,
-               "Bytes at the sockets of sessions with this neighbour.");
+               "Bytes sent to or received from this neighbour, counted at the sockets.");
     for (const struct snapshot_edge *e = s->edge; e < end; e++) {
         write_edge(t, "edge_bytes_total", e, "sent", (double)e->bytes_sent);
         write_edge(t, "edge_bytes_total", e, "received", (double)e->bytes_received);
@@ -208,10 +212,10 @@ void prometheus_write(struct text *t, const struct snapshot *s, int64_t now_us)
     write_figures(t, &v);
     write_members(t, s);
     write_counts(t, "violations_by_reason_total",
-                 "Messages that no correct peer sends, by what was wrong.", s->violation,
-                 s->n_violations);
+                 "Received protocol violations (messages that no correct peer sends), by reason.",
+                 s->violation, s->n_violations);
     write_counts(t, "refused_connections_total",
-                 "Connections that became no session, by how they ended.", s->refused,
+                 "Connections that ended before they became sessions, by reason.", s->refused,
                  s->n_refused);
     write_edges(t, s);
 }

@@ -104,10 +104,11 @@ void routes_answer(struct routes *r, const char *method, const char *path, const
     const struct route *found = find(path);
     *a = (struct routes_answer){.place = -1};
     if (!is_read(method)) {
-        refuse(a, 405, "only GET and HEAD are served here");
+        refuse(a, 405, "found another method, expected GET or HEAD");
         a->allow = "GET, HEAD";
     } else if (found == NULL) {
-        refuse(a, 404, "there are /, /metrics, /status.json, /healthz and /readyz here");
+        refuse(a, 404,
+               "found an unknown path, expected /, /metrics, /status.json, /healthz or /readyz");
     } else {
         a->type = found->type;
         a->place = found->place;

@@ -24,8 +24,8 @@
           "Each time this interval has passed, the node checks the timers of sessions, members "   \
           "and edges.")                                                                            \
     TIMER(PAUSE_US, 2 * TICK_US,                                                                   \
-          "If the process wakes up more than this time too late, it was paused, and the pause "    \
-          "does not count for timers.")                                                            \
+          "If the process wakes up later than planned by more than this time, it was paused, "     \
+          "and the pause does not count for timers.")                                              \
     /* ---- Failure detector ---- */                                                               \
     TIMER(HEARTBEAT_US, 500 * 1000,                                                                \
           "Each time this interval has passed, the peer sends a PING on each session.")            \
@@ -50,8 +50,8 @@
           "The delay of REFUTED_US doubles up to this time, however often a member has refuted "   \
           "accusations made by this peer.")                                                        \
     TIMER(MONITOR_GRACE_US, 3 * 1000 * 1000,                                                       \
-          "Once any member has ended its run, the silence of a member that this peer begins to "   \
-          "monitor counts only after this time.")                                                  \
+          "Once any member has ended its run, the silence of a newly monitored member counts "     \
+          "only after this time.")                                                                 \
     TIMER(DEAD_LINK_US, 6 * 1000 * 1000,                                                           \
           "A session with a peer on which nothing has arrived for this time is closed, and the "   \
           "peer is dialled again.")                                                                \
@@ -249,15 +249,15 @@
     TIMER(SKIP_WARNING_US, 10 * 1000 * 1000,                                                       \
           "After this time, the warning about skipped rounds may be printed again.")               \
     TIMER(QUORUM_STABLE_US, 30 * 1000 * 1000,                                                      \
-          "Once the quorum has lasted for this time, its next loss starts --quorum-timeout from "  \
-          "0.")                                                                                    \
+          "If the quorum is lost after it has lasted for this time, --quorum-timeout starts "      \
+          "from 0 again.")                                                                         \
     TIMER(SCHEDULE_HOLD_US, 500 * 1000,                                                            \
           "A peer below the quorum starts its next job, which only mixes, after this time.")       \
     TIMER(JOB_PROGRESS_US, 1000 * 1000,                                                            \
           "Each time this interval has passed, a worker in its first job or in an evaluation "     \
           "reports progress.")                                                                     \
     TIMER(USUAL_WAIT_US, 1000,                                                                     \
-          "A single wait counts in the average wait of lock step as at most four times this "      \
+          "In the average wait of lock step, a longer wait counts only as four times the "         \
           "average plus this time.")                                                               \
     TIMER(WAIT_LOG_US, 5 * 1000 * 1000,                                                            \
           "If this peer waits for this time, it prints what it waits for.")                        \
@@ -268,18 +268,19 @@
     TIMER(WAIT_LOG_ANSWER_US, 2 * 1000 * 1000,                                                     \
           "A neighbour that has sent nothing for this time is reported as not answering.")         \
     TIMER(ROUND_PROTOCOL_STALL_US, 1000 * 1000,                                                    \
-          "If an attempt of the round protocol makes no progress for this time, all members are "  \
-          "asked again.")                                                                          \
+          "If an attempt of the round protocol (the exchange of a mixer without edges) makes no "  \
+          "progress for this time, all members are asked again.")                                  \
     TIMER(ROUND_PROTOCOL_REQUEST_US, 1000 * 1000,                                                  \
-          "After this time, a peer may repeat a request or a report of the round protocol.")       \
+          "After this time, a peer may repeat a request or a report of the round protocol (the "   \
+          "exchange of a mixer without edges).")                                                   \
     TIMER(ROUND_PROTOCOL_REPORTS_US, 250 * 1000,                                                   \
-          "After this time, a new server of the round protocol asks the members that have not "    \
-          "reported to it.")                                                                       \
+          "After this time, a new server of the round protocol (the exchange of a mixer without "  \
+          "edges) asks the members that have not reported to it.")                                 \
     /* ---- Consensus phase and end of the run ---- */                                             \
     TIMER(SCHEDULE_STALL_US, 30 * 1000 * 1000,                                                     \
-          "At or above the quorum, the consensus phase ends after this time without progress; "    \
-          "the finishing phase ends this time after the last job, unless a certificate is "        \
-          "awaited.")                                                                              \
+          "The consensus phase of a peer with quorum ends after this time without progress, and "  \
+          "the finishing phase ends this time after the last job, unless the peer waits for a "    \
+          "certificate.")                                                                          \
     TIMER(SCHEDULE_LOST_US, 15 * 1000 * 1000,                                                      \
           "If a neighbour has no session for this time, this peer stops waiting for it, even if "  \
           "other members report that it is alive.")                                                \
@@ -290,29 +291,29 @@
           "A peer in the consensus phase that waits for slow trainers or a lost edge starts its "  \
           "next job after this time.")                                                             \
     TIMER(QUIET_END_US, 2 * 1000 * 1000,                                                           \
-          "If no exchange takes place for this time, this peer believes a neighbour's member "     \
-          "record that says that the neighbour has finished.")                                     \
+          "If no exchange takes place for this time, this peer accepts a member record that "      \
+          "says that a neighbour has finished.")                                                   \
     TIMER(FINISH_RETRY_US, 300 * 1000,                                                             \
-          "A coordinator begins its next ballot after this time, doubled for each earlier "        \
-          "ballot, three times at most.")                                                          \
+          "The coordinator of the finish protocol begins its next ballot (attempt to reach "       \
+          "agreement) after this time, doubled for each earlier ballot, three times at most.")     \
     TIMER(FINISH_WAVE_US, 2 * 1000 * 1000,                                                         \
-          "A wave that lacks answers is given up after this time, doubled for each ballot that "   \
-          "this peer has begun, the present one included, four times at most.")                    \
+          "The coordinator gives up a wave (a question to all members) that lacks answers after "  \
+          "this time, doubled for each ballot that it has begun, four times at most.")             \
     TIMER(FINISH_TAKEOVER_US, 3 * 1000 * 1000,                                                     \
-          "If there is no certificate after this time, the member with the next rank "             \
-          "coordinates, too.")                                                                     \
+          "If the finish protocol has no certificate after this time, the member with the next "   \
+          "rank coordinates, too.")                                                                \
     TIMER(FINISH_LONELY_US, 1000 * 1000,                                                           \
-          "If no wave reaches a peer with a frozen model for this time, the peer dials the "       \
-          "coordinator.")                                                                          \
+          "If a peer with a final model receives no question of the finish protocol for this "     \
+          "time, the peer dials the coordinator.")                                                 \
     TIMER(GRACEFUL_STOP_US, 2500 * 1000,                                                           \
-          "A peer that was asked to stop leaves after this time, even without one more "           \
-          "checkpoint.")                                                                           \
+          "A peer that was asked to stop leaves after this time, even if the last checkpoint is "  \
+          "not written.")                                                                          \
     TIMER(FINAL_MODEL_RETRY_US, 1000 * 1000,                                                       \
-          "A final model that the disk refused is written again after this time, doubled for "     \
-          "each failed write.")                                                                    \
+          "If a final model could not be written, the peer tries again after this time, doubled "  \
+          "for each failed write.")                                                                \
     TIMER(FINAL_MODEL_RETRY_MAX_US, 10 * 1000 * 1000,                                              \
-          "The delay of FINAL_MODEL_RETRY_US doubles up to this time, however often the disk "     \
-          "refused the model.")
+          "The delay of FINAL_MODEL_RETRY_US doubles up to this time, however often the write "    \
+          "has failed.")
 /* clang-format on */
 
 #define TIMER_ENUMERATOR(name, period_us, purpose) name = (period_us),

@@ -241,7 +241,7 @@ static int take_run_flag(struct options *o, const char *name, const char **text,
 static int add_operand(struct options *o, struct option_value *v, char error[OPTIONS_ERROR_MAX])
 {
     if (o->n_operands == OPTIONS_OPERANDS_MAX) {
-        snprintf(error, OPTIONS_ERROR_MAX, "more than %d of %s", OPTIONS_OPERANDS_MAX,
+        snprintf(error, OPTIONS_ERROR_MAX, "found more than %d values of %s", OPTIONS_OPERANDS_MAX,
                  v->row->kind == OPTION_OPERAND ? v->row->arg : v->row->name);
         return -EINVAL;
     }

@@ -476,10 +476,10 @@ int run_from_text(struct run *r, const struct run_trainer *t, const char *text, 
         return err;
     key = open_key(&parsed, value);
     if (key != NULL) {
-        snprintf(error, RUN_ERROR_MAX,
-                 "the run description has %s=%.100s, which leaves the "
-                 "shapes of the data open",
-                 key->name, value);
+        snprintf(
+            error, RUN_ERROR_MAX,
+            "the run description has %s=%.100s, which does not determine the shapes of the data",
+            key->name, value);
         return -EINVAL;
     }
     if (run_text(&parsed, again) != n || memcmp(again, text, n) != 0) {

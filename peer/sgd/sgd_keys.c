@@ -220,7 +220,7 @@ static const struct run_key keys[] = {
      .help = "normalisation layers of resnet and vgg11:bn: over the batch, over groups of 8 channels (better if shards have few labels), or over all channels",
      .choices = "batch|group|layer", FIELD(norm),
      .useless = lacks_norms, .of = "model",
-     .why = "only with a --model that has norms, such as resnet:20 or vgg11:bn"},
+     .why = "only with a --model that has normalisation layers, such as resnet:20 or vgg11:bn"},
     {.name = "init", .kind = RUN_TEXT, .fallback = "none",
      .help = "hash of the model file of --init; none: the initial model is random",
      .canonical = canonical_init, FIELD(init)},

@@ -65,7 +65,7 @@ CASES = [
     ("a restart counts from nothing", {series("rounds_skipped_total"): "5x110 0x9"}, []),
     ("below the quorum", {series("below_quorum"): "1x120"}, ["BelowQuorum"]),
     ("members are missing from the start", phase("joining"), ["NotBegun"]),
-    ("training ran away", {series("diverged"): "1x120"}, ["Diverged"]),
+    ("training diverged", {series("diverged"): "1x120"}, ["Diverged"]),
     ("the disk is nearly full", {series("disk_free_bytes"): "9e8x120"}, ["Disk"]),
     ("checkpoints fail", {series("checkpoints_failed"): "1x120"}, ["Disk"]),
     ("lines of metrics wait", {series("lines_missing"): "3x120"}, ["Disk"]),

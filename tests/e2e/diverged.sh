@@ -23,7 +23,7 @@ for way in sim local; do
         --out "$way-early" --json >early.out 2>early.err </dev/null
     check "$way: --lr 1000 ends with 3" [ $? = 3 ]
     check "  soon: $(figures json early.out rounds) rounds" within "$(figures json early.out rounds)" 1 20
-    check "  after one return to an earlier model" grep -q 'training ran away (the loss is .*): back to the model of round 0, this once' early.err
+    check "  after one return to an earlier model" grep -q 'training diverged (the loss is .*) and returns to the model of round 0; if it diverges again' early.err
     check "  the verdict reports the divergence, and that the loss began near 2.3" \
         grep -q 'the run diverged: the training loss ended at [0-9.e+]*, having begun at 2\.[0-9]*; the model is of round 0\.' early.err
     check "  in JSON, too" grep -q '"diverged": *"the training loss ended at' early.out

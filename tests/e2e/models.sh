@@ -148,7 +148,7 @@ refused "inspect: neither file nor spec" 'no file of that name, and no model "re
 refused "inspect: a file that is not there" 'nothing.safetensors: .*No such file' inspect nothing.safetensors
 refused "inspect: a directory" 'found a directory' inspect ./trained
 refused "inspect: data that do not fit the spec" 'takes images' inspect resnet:20 --data text/128
-refused "inspect: --norm of a model without" '^hearsay inspect: --norm: only with a model that has norms' inspect lenet5 --norm group
+refused "inspect: --norm of a model without" '^hearsay inspect: --norm: only with a model that has normalisation layers' inspect lenet5 --norm group
 
 # ---- A file of another model ----
 

@@ -108,7 +108,7 @@ check "  the verdict names the round" [ "$(of early .verdict.text)" = "stopped a
 
 sim vain 'at = "0.05 leave 1"'
 check "a run without a peer that left before the start ends with 2" [ "$code" = 2 ]
-said="failed: the run never starts: 7 of the 8 peers of --min-peers are present, and no other peer will start"
+said="failed: the run never starts: 7 of the 8 peers that --min-peers requires are present, and no other peer will start"
 check "  that says how many are there" [ "$(of vain .verdict.text)" = "$said" ]
 check "  soon" within "$(of vain .simulated_s)" 0 200
 check "  and no peer is reported as making no progress" [ ! -s vain.err ]

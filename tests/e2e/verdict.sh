@@ -225,7 +225,7 @@ rm voter/summary.json
 printf x >voter/promise
 start voter "$HEARSAY" "${voter[@]}"
 check "a stored vote that cannot be read is reported" wait_until 60 grep -q \
-    'warning.* the stored vote of this peer on the end of the run cannot be read: it does not vote' voter.err
+    'warning.* the stored vote of this peer on the end of the run cannot be read: this peer does not vote' voter.err
 kill -KILL "$started"
 finish "$started" 60
 check "  and stays in place" [ "$(cat voter/promise)" = x ]

@@ -305,7 +305,7 @@ static void test_tensors_that_differ_are_refused_by_name(void **state)
         "floats, "
         "40 "
         "of them trained",
-        "found 2, expected 3; found 40 floats, 40 of them trained, expected 41 and 41",
+        "found 2 tensors, expected 3; found 40 floats, 40 of them trained, expected 41 and 41",
         "found d (float32 of 1, trained) after the 3 tensors of the run; found 42 floats",
     };
     const uint64_t one[] = {1};

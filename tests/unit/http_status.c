@@ -233,7 +233,8 @@ static void test_health(void **state)
         {NODE_FINISHING, true, false, 8, 0, true, true, "finishing"},
         {NODE_LEFT, true, false, 8, 0, true, false, "left"},
         {NODE_TRAINING, true, false, 8, HEALTH_SILENT_US, true, true, "training"},
-        {NODE_TRAINING, true, false, 8, HEALTH_SILENT_US + 1, false, false, "nothing for 10 s"},
+        {NODE_TRAINING, true, false, 8, HEALTH_SILENT_US + 1, false, false,
+         "not responded for 10 s"},
     };
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
         char text[HEALTH_TEXT];

@@ -63,8 +63,8 @@ static void test_broken_files(void **state)
     {
         const char *text, *why;
     } files[] = {
-        {"", "found no identity in it"},
-        {"\n# nobody\n", "found no identity in it"},
+        {"", "found no identity"},
+        {"\n# nobody\n", "found no identity"},
         {"abc\n", "line 1: found 'abc' (3 characters), expected an identity of 64"},
         {ID_A "\n" ID_A "0\n", "line 2: found '"},
         {ID_A "\n\n" ID_B "x", "line 3: found '"},
@@ -105,7 +105,8 @@ static void test_limits(void **state)
                 k == LINE - 1 ? '\n' : "0123456789abcdef"[rng_at(key, i * LINE + k) % 16];
     struct allow_list f = {0};
     assert_int_equal(allow_list_parse(&f, text, (ALLOW_LIST_IDS_MAX + 1) * LINE, why), -EINVAL);
-    assert_string_equal(why, "line 4097: found one identity more, expected at most 4096");
+    assert_string_equal(
+        why, "line 4097: found more identities than the list may have, expected at most 4096");
     assert_int_equal(allow_list_parse(&f, text, ALLOW_LIST_IDS_MAX * LINE, why), 0);
     assert_int_equal(f.n, ALLOW_LIST_IDS_MAX);
     for (size_t i = 1; i < f.n; i++)

@@ -581,7 +581,7 @@ static void test_many(void **state)
         strcat(line, " b");
     accept_(&gatherer, line);
     assert_int_equal(options_operands(&o, &rest), OPTIONS_OPERANDS_MAX);
-    refuse(&gatherer, strcat(line, " b"), "more than 256 of REST");
+    refuse(&gatherer, strcat(line, " b"), "found more than 256 values of REST");
 }
 
 /* An option takes its former name on the command line, in the environment and in a file. Help does

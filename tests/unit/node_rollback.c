@@ -174,8 +174,9 @@ static void test_no_first_loss(void **state)
     assert_true(train(&r, 7, x, 1, (double)NAN));
     assert_int_equal(r.round, 7);
     rollback_say(&r, said);
-    assert_string_equal(said, "round 7: training ran away (the loss is not a number): back to the "
-                              "model of round 7, this once");
+    assert_string_equal(said,
+                        "round 7: training diverged (the loss is not a number) and returns to the "
+                        "model of round 7; if it diverges again, the run ends");
     assert_true(isnan(r.first));
     assert_false(train(&r, 8, x, 1, 0.5));
     assert_true(train(&r, 9, x, 1, 1e3));
@@ -183,9 +184,9 @@ static void test_no_first_loss(void **state)
     assert_string_equal(
         why, "the training loss ended at 1000, having begun at 0.5; the model is of round 7");
     rollback_say(&r, said);
-    assert_string_equal(said,
-                        "round 9: training ran away (the loss is 1000, and began at 0.5): back to "
-                        "the model of round 7, for the second time: the run ends");
+    assert_string_equal(
+        said, "round 9: training diverged (the loss is 1000, and began at 0.5) and returns "
+              "to the model of round 7; it has diverged before, so the run ends");
     assert_true(train(&r, 10, x, 1, (double)INFINITY));
     rollback_why(&r, why);
     assert_string_equal(

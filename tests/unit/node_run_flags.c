@@ -541,7 +541,7 @@ static void open_kinds_agree_with_fixed_ones(void **state)
     int length = snprintf(changed, sizeof changed, "%.*slibsvm%s", (int)(at - text), text,
                           at + strlen("libsvm/123x2/pm"));
     assert_int_equal(run_from_text(&back, &sgd_keys, changed, (size_t)length, error), -EINVAL);
-    assert_non_null(strstr(error, "leaves the shapes of the data open"));
+    assert_non_null(strstr(error, "does not determine the shapes of the data"));
 }
 
 /* run_with_flags() keeps the run's value of each flag that is not given. A flag that gives the

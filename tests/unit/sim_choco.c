@@ -259,8 +259,8 @@ static void runs_away(double gamma, const char *text)
 static void test_runaway(void **state)
 {
     (void)state;
-    runs_away(0, "gamma lowered to 0.0");
-    runs_away(0.05, "gamma is fixed at 0.05");
+    runs_away(0, "(gamma) is lowered to 0.0");
+    runs_away(0.05, "(gamma) is fixed at 0.05");
 }
 
 /* In 30 % of the exchanges a delta is lost, and its session with it. The mean must be kept. */

@@ -83,7 +83,7 @@ static void count_parts(void *self, uint32_t peer, const struct node_event *ev, 
 static void count_runaways(void *self, uint32_t peer, const struct node_note *note)
 {
     (void)self;
-    n_runaways += peer == 0 && strstr(note->text, "ran away") != NULL;
+    n_runaways += peer == 0 && strstr(note->text, "training diverged") != NULL;
 }
 
 static void open_layers(struct rig *r, const char *topology, const char *compress,

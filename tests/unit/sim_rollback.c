@@ -33,10 +33,10 @@ static int make(void *self, uint32_t peer, const struct run *run, struct trainer
 static void hear(void *self, uint32_t peer, const struct node_note *note)
 {
     (void)self;
-    bool back = strstr(note->text, "training ran away") != NULL;
+    bool back = strstr(note->text, "training diverged") != NULL;
     assert_true(!back || peer == BAD);
     n_back += back;
-    n_ends += strstr(note->text, "for the second time: the run ends") != NULL;
+    n_ends += strstr(note->text, "it has diverged before, so the run ends") != NULL;
 }
 
 static void run(struct rig *r, uint64_t first, uint64_t second)

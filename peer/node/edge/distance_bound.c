@@ -194,8 +194,8 @@ void distance_bound_look(struct distance_bound *c, const struct edges *es, uint6
     if (late && !c->counts) {
         MARK("distance_bound: bound by the edges alone");
         env_note(es->env, NOTE_WARNING,
-                 "sketches are missing or impossible: the consensus distance is estimated from the "
-                 "edges alone and is below %.2e",
+                 "sketches (projections of models) are missing or invalid: the consensus distance "
+                 "is estimated from the exchanges with neighbours alone, and is below %.2e",
                  bound);
         c->counts = true;
     }

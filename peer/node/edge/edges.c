@@ -631,7 +631,11 @@ void edges_reset_mismatched(struct edges *es)
         if (b->edge.n_mismatches == 0)
             continue;
         b->edge.n_mismatches = 0;
-        env_note(es->env, NOTE_WARNING, "replicas differ on an edge: reset");
+        env_note(
+            es->env, NOTE_WARNING,
+            "the replicas (copies of models) at the two ends of the edge with %s differ: both ends "
+            "reset them",
+            env_name(es->env, b->edge.id));
         b->edge.epoch = 0;
         b->must_ask = true;
     }

@@ -39,7 +39,8 @@ static void tell_memory(const struct edges *es)
     for (size_t i = 0; i < es->n; i++)
         n += es->at[i]->wanted;
     env_note(es->env, NOTE_INFO,
-             "%s: %zu partners in the %u rounds of a cycle; their replicas take %.1f MB",
+             "%s: this peer has %zu partners in a cycle of %u rounds; the copies of their models "
+             "take %.1f MB",
              edges_topology(es), n, es->n_rounds, (double)(n * bytes) * 1e-6);
 }
 

@@ -409,7 +409,7 @@ const char *state_transfer_take(struct state_transfer *f, const struct link *l,
             continue;
         if (f->certificate != NULL && !m->certified) {
             MARK("state_transfer: a covered member has another model");
-            strike(f, k, "does not have its certified model any more");
+            strike(f, k, "no longer has the final model that it certified");
             sessions_uncertified(f->sessions, l);
             return NULL;
         }
@@ -488,7 +488,7 @@ static bool none_refused(struct state_transfer *f, struct piece_view *v)
         }
         if (said == PIECE_DISPUTED) {
             size_t other, less = piece_further(v, k, &other) ? k : other;
-            strike(f, less, "and another member sent different pieces");
+            strike(f, less, "sent pieces that differ from those of another member");
             return false;
         }
     }

@@ -109,8 +109,8 @@ static bool keep(void *self, const uint8_t *bytes, size_t n)
     bool kept = c->keep_promise == NULL || c->keep_promise(c->keep_promise_self, bytes, n);
     if (!kept)
         env_note(&node->env, NOTE_WARNING,
-                 "the vote of this peer on the end of the run could not be written to its disk: it "
-                 "does not vote");
+                 "the vote of this peer on the end of the run could not be written to its disk: "
+                 "this peer does not vote");
     return kept;
 }
 
@@ -137,8 +137,8 @@ static struct finish *protocol(struct node *n)
     }
     if (finish_is_mute(n->certificate.finish))
         env_note(&n->env, NOTE_WARNING,
-                 "the stored vote of this peer on the end of the run cannot be read: it does not "
-                 "vote");
+                 "the stored vote of this peer on the end of the run cannot be read: this peer "
+                 "does not vote");
     n->certificate.attempt = finish_attempt(n->certificate.finish);
     return n->certificate.finish;
 }

@@ -469,9 +469,10 @@ static void tell_runaways(struct job *j)
                      "the models diverged from each other in the consensus phase at gamma %.3g",
                      g->value);
         env_note(j->env, NOTE_WARNING,
-                 "round %llu: the distance to %s grows every round: gamma %s %.3g",
+                 "round %llu: the distance to the model of %s grows every round: the consensus "
+                 "step size (gamma) %s %.3g",
                  (unsigned long long)j->round, m != NULL ? m->record->name : "a neighbour",
-                 g->fixed ? "is fixed at" : "lowered to", g->fixed ? g->value : g->most);
+                 g->fixed ? "is fixed at" : "is lowered to", g->fixed ? g->value : g->most);
     }
 }
 

@@ -235,7 +235,7 @@ static void read_members(struct resume *r, struct state *s)
     uint32_t n = 0;
     state_section(s, "members");
     state_u32(s, &n);
-    state_expect(s, n <= WIRE_MEMBERS_MAX, "more members than there can be");
+    state_expect(s, n <= WIRE_MEMBERS_MAX, "it lists more members than a cluster can have");
     if (s->failed)
         return;
     r->member = calloc(n + 1, sizeof *r->member);
@@ -252,7 +252,7 @@ static void read_members(struct resume *r, struct state *s)
     while (!s->failed && state_more(s)) {
         size_t len = 0;
         state_size(s, &len);
-        state_expect(s, len <= sizeof message, "a message too long");
+        state_expect(s, len <= sizeof message, "it contains a message that is too long");
         if (s->failed)
             return;
         state_bytes(s, message, len);
@@ -497,7 +497,8 @@ static const struct node_resume *choose(const struct resume *r)
 static bool load(struct resume *r, struct state *s)
 {
     own_fields(r, s);
-    state_expect(s, r->phases->round <= r->workshop->run.rounds, "a round after the last");
+    state_expect(s, r->phases->round <= r->workshop->run.rounds,
+                 "its round is after the last round of the run");
     if (s->failed)
         return false;
     /* `resumed` means that the model may be too old for the run. Without lock step it is not set if

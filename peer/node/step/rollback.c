@@ -169,12 +169,13 @@ static const char *begun(const struct rollback *r, const char *words, char out[4
 void rollback_say(const struct rollback *r, char out[ROLLBACK_TEXT])
 {
     char loss[NUMBER_TEXT_MAX], first[48];
-    snprintf(
-        out, ROLLBACK_TEXT,
-        "round %llu: training ran away (the loss is %s%s): back to the model of round %llu, %s",
-        (unsigned long long)r->now, number_said(r->loss, loss), begun(r, ", and began at", first),
-        (unsigned long long)r->round,
-        r->n == 1 ? "this once" : "for the second time: the run ends");
+    snprintf(out, ROLLBACK_TEXT,
+             "round %llu: training diverged (the loss is %s%s) and returns to the model of round "
+             "%llu; %s",
+             (unsigned long long)r->now, number_said(r->loss, loss),
+             begun(r, ", and began at", first), (unsigned long long)r->round,
+             r->n == 1 ? "if it diverges again, the run ends"
+                       : "it has diverged before, so the run ends");
 }
 
 void rollback_why(const struct rollback *r, char why[DIVERGENCE_TEXT])

@@ -16,7 +16,7 @@ class Figures:
 
     # Made by deploy/man from figure_all[] of peer/node/figure.c. Do not edit: run deploy/man.
     round: int = 0  # Rounds of training that this peer has done or skipped, or that were over before it joined.
-    rounds: int = 0  # Rounds of the whole run.
+    rounds: int = 0  # Total number of training rounds of the run.
     settle_rounds: int = 0  # Rounds of the consensus phase that are done.
     rounds_done: int = 0  # Rounds whose local steps this peer did.
     rounds_skipped: int = 0  # Rounds that this peer skipped to catch up with the others.
