@@ -49,7 +49,7 @@ static void on_recv(void *self, struct uv_link *l, const uint8_t *p, size_t n)
 
 static void on_sent(void *self, struct uv_link *l)
 {
-    (void)self; /* Never called, because observers send no bulk messages. */
+    (void)self; /* The client never gets this callback, because observers send no bulk messages. */
     (void)l;
 }
 

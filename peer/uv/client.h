@@ -23,18 +23,19 @@ struct uv_client;
 struct uv_client_calls
 {
     void *self;
-    /* A session is open, and HELLO has been sent. */
+    /* Called when a session is open and HELLO has been sent. */
     void (*up)(void *self, uint32_t tag, uint32_t session, const uint8_t id[WIRE_ID_BYTES]);
-    /* A message was received. *m is borrowed for the call. Invalid messages are dropped without
-     * a call. */
+    /* Called when a message was received. *m is borrowed for the call. Invalid messages are dropped
+     * without a call. */
     void (*message)(void *self, uint32_t session, const struct wire_message *m);
-    /* The session ended, or the dial failed. `tag`: the value passed to uv_client_dial().
-     * `session` is UINT32_MAX if the dial failed. */
+    /* Called when a session has ended or a dial has failed. `tag`: the value passed to
+     * uv_client_dial(). `session` is UINT32_MAX if the dial failed. */
     void (*ended)(void *self, uint32_t tag, uint32_t session);
     /* Called before ended() if a dial failed. `l` is the failed link. A client that does not need
      * this call sets the pointer to NULL. */
     void (*failed)(void *self, uint32_t tag, const struct uv_link *l);
-    /* A lookup has ended with n addresses. The client does not dial any of them by itself. */
+    /* Called when a lookup has ended with n addresses. The client does not dial any of them by
+     * itself. */
     void (*resolved)(void *self, uint32_t tag, const union uv_address *a, uint32_t n);
 };
 

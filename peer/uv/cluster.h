@@ -54,7 +54,8 @@ struct uv_cluster
     bool stopping;
     void *self;
     void (*line)(void *self, uint32_t i, char *text);
-    void (*ended)(void *self, uint32_t i); /* The process has ended, and all its output was read. */
+    /* Called when child process i has ended and all its output was read. */
+    void (*ended)(void *self, uint32_t i);
 };
 
 /* Makes n listening sockets and the pipe. Returns 0 or a negative errno; after an error nothing

@@ -62,8 +62,8 @@ struct uv_driver_config
     /* Initial contents of the members file. uv_driver_start() takes ownership. */
     struct allow_list *listed;
 
-    /* Callbacks. Each may be NULL. They run on the loop thread within a step, so they must not
-     * call the driver. */
+    /* Callbacks of the driver's owner, and their first argument. Each may be NULL. They run on the
+     * loop thread within a step, so they must not call the driver. */
     void *self;
     /* Receives a message for the user. `module`: name of the source file that sends it. */
     void (*note)(void *self, enum note_level level, const char *module, const char *text);

@@ -71,8 +71,8 @@ struct uv_driver
     bool polled;
     /* True: node_step() or its effects are running, so uv_feed() must not be called. */
     bool feeding;
-    /* Result of the last write_model effect. NULL: the model is stored, or config->write_model is
-     * NULL. Otherwise the reason why not. */
+    /* Why the last write_model effect has not stored the model. NULL: the model is stored, or
+     * config->write_model is NULL. */
     const char *unstored;
     /* True: node and links have ended, but config->late_ms() has asked the driver not to close
      * yet. */

@@ -104,8 +104,9 @@ void uv_link_hangup(struct uv_link *l, bool politely)
     case UV_LINK_HANDSHAKE:
         break;
     case UV_LINK_DRAINING:
+        /* Nothing remains to do for a link that is ending already: CLOSE is queued or sent. */
         if (politely)
-            return; /* The link is ending already: CLOSE is queued or sent. */
+            return;
         break;
     case UV_LINK_FREE:
     case UV_LINK_CLOSED:

@@ -109,7 +109,7 @@ struct uv_link
     /* Cause of the end: 0 or a negative errno. -EPROTO: invalid bytes. */
     int error;
     enum node_why why; /* Reason for the end of a link that was never a session. */
-    /* If `why` is NODE_WHY_VERSION: versions that the other end supports. */
+    /* Versions that the other end supports. Valid if `why` is NODE_WHY_VERSION. */
     struct channel_versions theirs;
     uint32_t number;                     /* Number of the session, set by the owner. */
     uint32_t tag;                        /* Value that the owner passed to the dial. */
@@ -124,7 +124,7 @@ struct uv_link
     bool began; /* True: begin_channel() has initialised `channel`. */
     struct uv_session *session;
 
-    /* The fields from here on are used by the dial and the handshake only. */
+    /* All fields from `connect` on are used by the dial and the handshake only. */
     uv_connect_t connect;
     union uv_address address[UV_LINK_DIAL_MAX];
     uint32_t n_addresses, next_address;

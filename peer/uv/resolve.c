@@ -51,9 +51,9 @@ int uv_resolve_split(const char *address, bool allow_any_port, char host[UV_RESO
     size_t n = (size_t)(end - begin);
     if (end < begin || !host_ok(begin, n))
         return -EINVAL;
+    /* An IPv6 address without brackets is refused, because it does not show which colon precedes
+     * the port. */
     if (!v6 && memchr(begin, ':', n))
-        /* An IPv6 address without brackets is refused, because it does not show which colon
-         * precedes the port. */
         return -EINVAL;
     memcpy(host, begin, n);
     host[n] = '\0';
@@ -180,7 +180,7 @@ void uv_resolve_ripe(struct uv_resolve *r)
 {
     if (!r->ripe)
         return;
-    /* done() may start the next lookup, which overwrites r->answer. */
+    /* r->answer is copied, because done() may start the next lookup, which overwrites it. */
     union uv_address answer = r->answer;
     r->ripe = r->busy = false;
     r->done(r, &answer, 1);

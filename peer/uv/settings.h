@@ -53,8 +53,8 @@ struct settings
 int settings_begin(struct settings *s, struct uv_driver_config *c, char error[SETTINGS_ERROR_MAX]);
 int settings_addresses(struct settings *s, struct uv_driver_config *c,
                        char error[SETTINGS_ERROR_MAX]);
-/* Must be called after settings_addresses(). Calls settings_move() if the default port is in
- * use. */
+/* Sets the listening address of *c. If the default port is in use, calls settings_move(). Must be
+ * called after settings_addresses(). */
 int settings_listen(struct settings *s, struct uv_driver_config *c, char error[SETTINGS_ERROR_MAX]);
 /* Called if the default port is in use: sets the listening port in `c` to the next free one. Does
  * nothing unless --listen is missing and the bootstrap list names the default port of this machine.

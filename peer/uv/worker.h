@@ -22,7 +22,8 @@ struct uv_worker
     struct node *node;
     /* Used by the loop thread only. True: a job was posted, and done() has not been called yet. */
     bool busy;
-    /* Protected by the mutex, like the next four fields. True: a job waits for the worker. */
+    /* True: a job waits for the worker. `posted` and the next four fields are protected by the
+     * mutex. */
     bool posted;
     bool finished;
     /* True: the job has called uv_worker_sign(), and the loop thread has not reported this progress

@@ -21,13 +21,14 @@ struct uv_writer_job
     uv_thread_t thread;
     uv_mutex_t mutex;
     uv_cond_t cond; /* Signalled when `stage`, `quit` or `gone` changes. */
-    /* Protected by the mutex, like the next three fields. NULL: the loop no longer listens. */
+    /* Handle by which the writer thread wakes up the loop. NULL: the loop no longer listens.
+     * `async` and the next three fields are protected by the mutex. */
     uv_async_t *async;
     enum stage stage;
     bool quit;
     bool gone; /* True: the thread has ended. */
-    /* The fields from here on belong to the writer thread while `stage` is POSTED, and to the loop
-     * thread otherwise. */
+    /* All fields from `slots` on belong to the writer thread while `stage` is POSTED, and to the
+     * loop thread otherwise. */
     struct checkpoint_store *slots;
     struct state state;
     /* Label of the checkpoint to write. `text` holds the strings of the label. */

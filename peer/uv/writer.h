@@ -16,7 +16,7 @@
 
 #include <uv.h>
 
-/* Result of writing one checkpoint. */
+/* Outcome of the write of one checkpoint. */
 struct uv_writer_result
 {
     uint64_t beat;
