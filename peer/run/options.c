@@ -58,7 +58,7 @@ bool options_takes_key(const struct command *command, const char *name)
     const char *const *key = command->keys;
     while (key != NULL && *key != NULL && strcmp(*key, name) != 0)
         key++;
-    /* If the command has no table of keys (NULL), it takes all run keys. */
+    /* A command without a table of keys (NULL) takes all run keys. */
     return key == NULL || *key != NULL;
 }
 

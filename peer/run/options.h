@@ -237,9 +237,10 @@ bool options_named(const struct option_row *row, const char *name);
 /* Returns whether `name` is a run key that the command takes. */
 bool options_takes_key(const struct command *command, const char *name);
 
-/* The next four functions return the value of the option `name`. If the option was not given and
- * has no default, the result is NULL for a text, 0 for a number, and false for a flag. The values
- * of run keys are texts. Asserts that the command has an option of this name. */
+/* Each of the functions from options_text() to options_flag() returns the value of the option
+ * `name`. If the option was not given and has no default, the result is NULL for a text, 0 for a
+ * number, and false for a flag. The values of run keys are texts. Asserts that the command has an
+ * option of this name. */
 const char *options_text(const struct options *o, const char *name);
 uint64_t options_uint(const struct options *o, const char *name);
 double options_real(const struct options *o, const char *name);

@@ -27,7 +27,7 @@ struct page
 static void put(struct page *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void put(struct page *p, const char *format, ...)
 {
-    if (p->out == NULL) /* Without a buffer, put_options() only counts the options. */
+    if (p->out == NULL) /* put_options() has no buffer if it only counts the options. */
         return;
     va_list args;
     va_start(args, format);
@@ -211,7 +211,7 @@ static void put_topics(struct page *p, const struct command *command, size_t n, 
         size_t before = p->n;
         put(p, "\n%s:\n", topics[topic].heading);
         if (put_options(p, command, topic) == 0)
-            p->n = before; /* If the topic has no options, remove its heading again. */
+            p->n = before; /* The heading of a topic without options is removed again. */
     }
     p->out[p->n] = '\0';
     put(p, "\n");

@@ -92,12 +92,13 @@ static void put_field(struct run *r, const struct run_key *key, const char *cano
         memcpy(field, canonical, strlen(canonical) + 1);
         break;
     case RUN_UINT:
-        /* If the text is a word such as "auto", the field stays 0. */
+        /* A text that is no number is a word such as "auto", for which the field stays 0. */
         if (number_whole(canonical, &whole))
             put_integer(field, key->size, whole);
         break;
     case RUN_REAL:
-        if (number_real(canonical, &real)) /* If the text is the word "auto", the field stays 0. */
+        /* A text that is no number is the word "auto", for which the field stays 0. */
+        if (number_real(canonical, &real))
             memcpy(field, &real, sizeof real);
         break;
     case RUN_CHOICE:

@@ -36,8 +36,8 @@
 enum run_policy { RUN_SYNC, RUN_ASYNC, RUN_SSP };
 
 enum {
-    /* Size of the text of any value, in bytes with the NUL. The longest values are topologies that
-     * list their edges. */
+    /* Size of the buffer for the value of any run key, in bytes with the NUL. The longest values
+     * are topologies that list their edges. */
     RUN_VALUE_MAX = 1400,
     /* Size of a canonical text value other than a topology, in bytes with the NUL. */
     RUN_SPEC_MAX = 256,
@@ -90,8 +90,8 @@ struct run
     bool error_feedback, factor_masking;
     /* Number of Byzantine neighbours that each peer must tolerate (--byzantine). 0: none. */
     uint32_t tolerate;
-    /* With `tolerate` > 0: largest distance by which all neighbours together may move a peer's
-     * model in one round. The unit is the length of the peer's own local update. 0: no limit. */
+    /* Largest distance by which all neighbours together may move a peer's model in one round, used
+     * if `tolerate` > 0. The unit is the length of the peer's own local update. 0: no limit. */
     double pull;
     /* True: each edge adapts its consensus step size during the run. False: all edges use
      * `gamma`. */
