@@ -116,7 +116,8 @@ struct channel
     /* Handshake messages 1 that were answered before, to detect copies. Borrowed until the
      * handshake ends. NULL: copies are not detected. */
     struct replay *answered;
-    struct noise noise; /* State of the handshake. All zero after it ended. */
+    /* State of the Noise handshake. All bytes are zero after the handshake has ended. */
+    struct noise noise;
     struct noise_cipher send, recv;
 };
 
