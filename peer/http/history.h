@@ -17,7 +17,7 @@
 
 enum { HISTORY_MAX = 1000 /* Largest number of points, including the newest. */ };
 
-/* Values of one round, as in struct node_progress. NaN: not known. */
+/* Figures of one round, taken from struct node_progress. NaN: not known. */
 struct history_point
 {
     uint64_t round, settle_rounds;

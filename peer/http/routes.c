@@ -58,8 +58,8 @@ static const struct route
 {
     const char *path, *type;
     unsigned (*write)(struct routes *r, struct text *t, const struct snapshot *s, int64_t now_us);
-    /* Index of the cache entry for this path, as in struct routes_answer. Only expensive answers
-     * are cached. -1: the answer is not cached. */
+    /* Index of the cache entry that may keep the answer for this path. Only expensive answers are
+     * kept. -1: the answer is not kept. */
     int place;
     const char *policy;
 } route[] = {

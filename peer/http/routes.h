@@ -23,9 +23,11 @@ struct routes
 
 struct routes_answer
 {
-    unsigned status;    /* HTTP status code: 200, 404, ... */
-    const char *type;   /* Content-Type. */
-    const char *allow;  /* With status 405: value of the Allow header. Else NULL. */
+    unsigned status;  /* HTTP status code: 200, 404, ... */
+    const char *type; /* Content-Type. */
+    /* Value of the Allow header, which an answer with status 405 has. NULL with any other
+     * status. */
+    const char *allow;
     const char *policy; /* Content-Security-Policy of a page for browsers. Else NULL. */
     struct text body;   /* Body of the answer. The caller calls text_close() on it. */
     /* Index of the cache entry in which this answer may be kept. While the snapshot is the same,
