@@ -54,10 +54,11 @@ struct hearsay
     struct options *o;
     /* Tensors of hearsay_tensor(). */
     struct tensors tensors;
-    /* Callback of hearsay_on_note(), or NULL, and its first argument. */
+    /* Callback for messages, set by hearsay_on_note(), and its first argument. NULL: none. */
     void (*note)(void *self, int level, const char *text);
     void *note_self;
-    /* Callback of hearsay_on_evaluate(), or NULL, and its first argument. */
+    /* Callback for evaluations, set by hearsay_on_evaluate(), and its first argument. NULL:
+     * none. */
     int (*evaluate)(void *self, uint64_t samples, struct hearsay_score *score);
     void *evaluate_self;
 
@@ -125,7 +126,7 @@ struct hearsay
     /* Latest figures of the node, in the member `node`. */
     struct figure_values seen;
     char codec[256];
-    /* Result of the last hearsay_figures_json(). NULL: none. */
+    /* JSON text that the last hearsay_figures_json() returned. NULL: none. */
     char *figures_said;
     /* Name of the codec, copied for hearsay_figures() on the caller's thread. */
     char codec_said[256];
@@ -205,7 +206,7 @@ void handle_leave(struct hearsay *h);
 /* Joins the peer's thread and closes driver and event loop. If the thread has not ended yet, only
  * sets `stuck`. */
 void handle_stop(struct hearsay *h);
-/* Callbacks of the driver, called on the peer's thread. */
+/* Callbacks that the peer's thread passes to the driver (struct uv_driver_config). */
 void handle_note(void *self, enum note_level level, const char *module, const char *text);
 void handle_measured(void *self, const struct node_progress *p);
 

@@ -131,7 +131,7 @@ void hearsay_close(struct hearsay *h)
     free(h);
 }
 
-/* If the option `name` was set before, removes that value. */
+/* Removes the value of the option `name` that an earlier call has set, if there is one. */
 static void drop_word(struct hearsay *h, const char *name, size_t n)
 {
     for (size_t i = 0; i < h->n_words; i++)
@@ -153,9 +153,9 @@ int hearsay_set(struct hearsay *h, const char *name, const char *value)
                            name != NULL ? name : "NULL");
     char text[96];
     size_t n = 0;
+    /* An underscore in the name of an option counts as a hyphen, because names in Python cannot
+     * contain hyphens. */
     for (; name[n] != '\0' && n < sizeof text - 1; n++)
-        /* An underscore in the name of an option counts as a hyphen, because names in Python cannot
-         * contain hyphens. */
         text[n] = name[n] == '_' ? '-' : name[n];
     text[n] = '\0';
     char *word = malloc(n + strlen(value) + 4);

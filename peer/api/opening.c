@@ -408,8 +408,9 @@ static int configure(struct hearsay *h)
     h->config.self = h;
     h->config.note = handle_note;
     h->config.measured = handle_measured;
+    /* The peer makes no evaluations if the program has set no callback with
+     * hearsay_on_evaluate(). */
     if (h->evaluate == NULL)
-        /* Without the callback of hearsay_on_evaluate() there are no evaluations. */
         h->config.node.evaluate_every = 0;
     return HEARSAY_OK;
 }

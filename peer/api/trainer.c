@@ -31,7 +31,7 @@ static bool begins(void *self, const float *x)
     const struct hearsay *h = self;
     char hash[LAYOUT_BEGIN];
     handle_begin_hash(h, x, hash);
-    /* In `hash` and `begin_of_run` the first digit is a rank. The hash begins after it. */
+    /* The first digit of `hash` and of `begin_of_run` is the peer's rank, and is not compared. */
     return strcmp(hash + 1, h->begin_of_run + 1) == 0;
 }
 
