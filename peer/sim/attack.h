@@ -33,13 +33,14 @@ struct attack_scene
      * including this attacker. */
     size_t n, n_liars;
     size_t dim;
-    uint64_t key;   /* Seed of the attacker's random numbers; changes in each round. */
-    uint64_t fixed; /* Seed of the attacker's random numbers that are equal in all rounds. */
+    /* Seed of those random numbers of the attacker that differ from round to round. */
+    uint64_t key;
+    uint64_t fixed; /* Seed of those random numbers of the attacker that are equal in all rounds. */
 };
 
 /* Statements that an attack falsifies in addition to its model. */
 enum attack_lie {
-    ATTACK_MODEL,  /* Only the claimed model is false. */
+    ATTACK_MODEL,  /* The attacker falsifies no statement, only its claimed model. */
     ATTACK_ROUNDS, /* All messages claim that the attacker has done all rounds. */
     ATTACK_MUTE,   /* Deltas carry no sketch, so the consensus distance cannot be estimated. */
     ATTACK_SKETCH, /* Sketches are noise with ten times the norm of the model. */

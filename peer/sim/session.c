@@ -312,8 +312,9 @@ static void take_fin(struct sim_world *w, struct sim_event *e, int side)
 {
     struct sim_link *l = &w->links[e->link];
     bool has = has_end(w, l, side);
+    /* The session ended before the dialled end knew that it was up. */
     if (l->state[side] == SIM_END_NONE && side == 1)
-        l->state[side] = SIM_END_GONE; /* The session ended before it was up at the dialled end. */
+        l->state[side] = SIM_END_GONE;
     if (!has)
         return;
     if (l->state[1 - side] == SIM_END_DRAINING && l->state[side] == SIM_END_UP)

@@ -181,9 +181,10 @@ static inline bool sim_lives(const struct sim_peer *p)
 /* Starts to write the state of the node as a checkpoint. NODE_WRITTEN follows after
  * sim_config.disk_us. */
 void checkpoints_begin_write(struct sim_world *w, struct sim_peer *p);
-/* Ends the write: the new checkpoint replaces the older of the two. */
+/* Ends the write of a checkpoint, which replaces the older of the peer's two stored checkpoints. */
 void checkpoints_end_write(struct sim_peer *p);
-/* Discards the write because the peer was killed. The two older checkpoints remain. */
+/* Discards a checkpoint whose write a kill has interrupted. The two older checkpoints of the peer
+ * remain. */
 void checkpoints_lose_write(struct sim_peer *p);
 /* Stores the model of the peer's node on its disk. Returns false if the disk is full. */
 bool checkpoints_keep_model(struct sim_peer *p);

@@ -565,7 +565,8 @@ void sim_totals(const struct sim_world *w, uint32_t peer, uint64_t *sent, uint64
     *received = w->peers[peer].received;
 }
 
-/* Context of model_of(): the models that sim_drift() compares, in the order of the peers. */
+/* Argument of the callback model_of(): the models that sim_drift() compares, in the order of the
+ * peers. */
 struct models
 {
     const float **x;
