@@ -76,7 +76,7 @@ struct run_log
     char why[FILE_ERROR_MAX];
     /* Message that names the files that could not be written. */
     char failure[192];
-    /* State of the retries that write the metrics lines at the end. */
+    /* Times and intervals of the retries that write metrics lines at the end of the run. */
     struct retry retry;
 };
 
