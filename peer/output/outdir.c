@@ -361,7 +361,7 @@ static int check_writable(const char *path)
             return !S_ISDIR(st.st_mode) ? -ENOTDIR : access(part, W_OK | X_OK) < 0 ? -errno : 0;
         if (errno != ENOENT)
             return -errno;
-        /* If `part` exists as a symbolic link to a missing target, mkdir() would fail. */
+        /* A symbolic link to a missing target is refused, because mkdir() would fail. */
         if (lstat(part, &st) == 0)
             return -ENOTDIR;
         char *slash = strrchr(part, '/');
