@@ -59,8 +59,9 @@ struct trace
 {
     struct trace_config config;
     struct trace_peer *peers;
-    uint64_t epoch[EPOCHS]; /* Epoch number k is in epoch[k % EPOCHS]. */
-    uint64_t n_epochs;      /* Number of epochs that have got a name so far. */
+    /* Ring of the epochs that have a name: the epoch with the name ek is in epoch[k % EPOCHS]. */
+    uint64_t epoch[EPOCHS];
+    uint64_t n_epochs; /* Number of epochs that have got a name so far. */
     struct wire_batch batch;
     char line[TRACE_LINE_SIZE];
 };
