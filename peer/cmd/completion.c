@@ -103,7 +103,8 @@ static const char *const script[] = {
     "complete -F _hearsay hearsay\n",
 };
 
-/* Context of print_row(): name of the command that is being printed, with "_" for a blank. */
+/* Argument of the callback print_row(): name of the command that is being printed, with "_" for a
+ * blank. */
 struct rows
 {
     const char *command;

@@ -18,8 +18,8 @@ enum {
 static const double clock_s = 20e-6; /* Least duration of a measurement, in seconds. */
 /* The measurement of an operation is repeated until this time has passed, in seconds. */
 static const double repeat_s = 0.1;
-/* After this time, in seconds, no further measurement of the same operation starts. At least one
- * measurement is completed. */
+/* Once an operation has been measured for this time, in seconds, it is not measured again. At least
+ * one measurement is completed. */
 static const double repeats_max_s = 2.0;
 
 /* Round number that is passed to the encoders. In such a late round, no sparse codec is still in

@@ -194,8 +194,8 @@ int cmd_drift(const struct options *o)
         code = options_flag(o, "watch") ? drift_watch(&d) : once(&d);
     drift_comparison_close(&d.look);
     cmd_observe_close(&d.w);
-    /* After CMD_FAILED a message was printed already. It may be about stdout, so cmd_finish() would
-     * report the same error again. */
+    /* CMD_FAILED means that a message was printed already. The message may be about stdout, so
+     * cmd_finish() would report the same error again. */
     int flushed = code == CMD_FAILED ? code : cmd_finish(o);
     return code != CMD_OK ? code : flushed;
 }

@@ -272,7 +272,7 @@ void drift_average(struct drift *d)
         d->relative += m->status.relative_drift;
         d->n_estimates++;
     }
-    /* If no peer has an estimate, this divides 0 by 0, and the means are NaN. */
+    /* The means are NaN if no peer has an estimate, because 0 is then divided by 0. */
     d->xi /= d->n_estimates;
     d->relative /= d->n_estimates;
 }

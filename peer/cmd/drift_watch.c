@@ -21,7 +21,7 @@
 
 enum { GONE_LOOKS = 5, GONE_S = 1 };
 
-/* Result of the last comparison that gave a consensus distance. */
+/* Figures of the last comparison of models that gave a consensus distance. */
 struct last
 {
     bool any, exact;
@@ -103,8 +103,8 @@ int drift_watch(struct drift *d)
     for (uint64_t k = 1;; k++) {
         bool up = any_session_up(&d->w);
         n_gone = up ? 0 : n_gone + 1;
-        /* No peer had a session at the last `n_gone` comparisons. From the second of these
-         * comparisons on, each lost peer has been dialled again at least once. */
+        /* At the last `n_gone` comparisons, this command had no session with any peer. From the
+         * second of these comparisons on, each lost peer has been dialled again at least once. */
         if (n_gone > 1 && run_has_ended(&d->w))
             return end(&last, "the run is over", CMD_OK);
         if (n_gone == GONE_LOOKS)

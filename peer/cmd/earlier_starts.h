@@ -27,7 +27,7 @@ struct cmd_earlier_starts
  * the last start in the file. */
 void cmd_earlier_starts_add(struct cmd_earlier_starts *p, const char *dir, bool but_last);
 
-/* State of a local run at the time of its interruption. */
+/* State of a local run when it was interrupted: output directory and rounds. */
 struct cmd_local_stop
 {
     const char *out; /* Output directory of the run. */

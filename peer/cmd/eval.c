@@ -45,7 +45,7 @@ const struct option_row cmd_eval_rows[] = {
 };
 /* clang-format on */
 
-/* State of the command. evaluation_close() frees everything in it. */
+/* State of `hearsay eval`. evaluation_close() frees everything in it. */
 struct evaluation
 {
     struct cmd_loaded loaded;

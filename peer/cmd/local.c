@@ -256,7 +256,8 @@ static void on_ended(void *self, uint32_t i)
                      more);
         l->result.failed |= !l->begun || !was_killed(k);
         l->bad_input |= k->status == CMD_USAGE;
-        if (!l->begun) /* No peer has trained, so the other peers would wait forever for peer i. */
+        /* The run cannot begin without peer i, and the other peers would wait for it forever. */
+        if (!l->begun)
             uv_cluster_stop(&l->cluster);
     }
     finish_if_all_ended(l);
@@ -620,7 +621,7 @@ int cmd_local(const struct options *o)
         return cmd_fail(o, CMD_FAILED, "out of memory");
     l.result.is_temporary = !options_given(o, "out");
     int code = CMD_OK;
-    /* With --check, only the first two steps run: check() and look(). */
+    /* The option --check runs only the first two steps: check() and look(). */
     size_t n_steps = checks ? 2 : sizeof steps / sizeof *steps;
     for (size_t i = 0; i < n_steps && code == CMD_OK && !l.dir.finished; i++)
         code = steps[i](&l);

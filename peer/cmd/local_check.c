@@ -239,8 +239,9 @@ static int check_peers(const struct options *o, const char *out, const struct ru
     return code;
 }
 
-/* After the run has finished, checks that the directory of each peer holds the result of that peer.
- * A missing directory is no error. Returns CMD_OK, or CMD_USAGE after a message on stderr. */
+/* Checks that the directory of each peer holds the result of that peer. Called for a run that has
+ * finished. A missing directory is no error. Returns CMD_OK, or CMD_USAGE after a message on
+ * stderr. */
 static int check_finished(const struct options *o, const char *out)
 {
     char dir[CMD_PATH_MAX], name[32];

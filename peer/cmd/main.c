@@ -339,8 +339,7 @@ static int unknown_subcommand(int argc, char **argv)
     return help ? print_end(stdout) : CMD_USAGE;
 }
 
-/* If argv[0] is a former name of a command, replaces it by the two words with which the command is
- * called now. */
+/* Replaces a former name of a command in argv[0] by the two words of its present name. */
 static void apply_alias(int *argc, char ***argv)
 {
     for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++)
@@ -530,8 +529,8 @@ int main(int argc, char **argv)
     keep_streams_apart();
     unblock_signals();
     replace_protect_inputs();
-    /* With SIGXFSZ ignored, exceeding the file size limit is a write error and does not kill the
-     * process. */
+    /* SIGXFSZ is ignored, so that exceeding the file size limit is a write error and does not kill
+     * the process. */
     signal(SIGXFSZ, SIG_IGN);
     if (argc < 2) {
         program_help(stderr);

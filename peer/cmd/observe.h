@@ -23,8 +23,8 @@ struct cmd_observed
     /* calling: a call to the member's announced addresses is in progress. called: that call has
      * ended. */
     bool calling, called;
-    /* If `called`: reason why the call to the announced addresses failed. NODE_WHY_UNKNOWN: the
-     * member answered. */
+    /* Reason why the call to the member's announced addresses failed. NODE_WHY_UNKNOWN: the member
+     * answered. Valid if `called` is true. */
     enum node_why call;
     /* True if the member ended the last session with a CLOSE message. False: it ended by a timeout
      * or an error. */

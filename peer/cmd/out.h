@@ -50,7 +50,8 @@ struct cmd_out
 int cmd_out_examine(struct cmd_out *out, const struct options *o, const char *dir,
                     const struct run_identity_flag *flags, const struct run *run);
 
-/* Does the same as cmd_out_examine(), but with the text that is already in out->text. */
+/* Compares the directory again with the text that is already in out->text. Results and messages are
+ * those of cmd_out_examine(). */
 int cmd_out_reexamine(struct cmd_out *out);
 
 /* Creates and locks the output directory, and examines it again under the lock. With --fresh moves

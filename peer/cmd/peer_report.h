@@ -33,7 +33,8 @@ struct cmd_peer_report
     bool over;
     /* Training data of the peer. The model file takes its class names from them. */
     const struct cmd_training *training;
-    char trained_on[DIARY_MODEL_TRAINED_MAX]; /* Result of cmd_peer_report_trained_on(). */
+    /* Text that identifies the training data, for cmd_peer_report_trained_on(). */
+    char trained_on[DIARY_MODEL_TRAINED_MAX];
 };
 
 /* Initialises the report. Called at the start of the process, because `time_s` in metrics.jsonl
@@ -44,7 +45,7 @@ void cmd_peer_report_open(struct cmd_peer_report *r, const struct options *o);
  * message. */
 int cmd_peer_report_open_trace(struct cmd_peer_report *r);
 
-/* The next functions are callbacks of the driver. `self`: the report. */
+/* Callbacks of the driver, up to cmd_peer_report_trained_on(). `self`: the report. */
 void cmd_peer_report_note(void *self, enum note_level level, const char *module, const char *text);
 void cmd_peer_report_watch(void *self, const struct node *n, const struct node_event *ev);
 void cmd_peer_report_stepped(void *self, const struct node *n, const struct node_event *ev,

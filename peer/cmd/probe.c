@@ -106,7 +106,8 @@ struct probe
     uint32_t n_announced;
     /* looked_up: the lookup of an announced address has ended. called: the call to it has ended. */
     bool looked_up, called;
-    /* Result of the call to an announced address. NODE_WHY_UNKNOWN: the same peer answered. */
+    /* Reason why the call to an announced address failed. NODE_WHY_UNKNOWN: the same peer
+     * answered. */
     enum node_why call;
     uint32_t n_members; /* Number of members in the peer's list, without members that have left. */
 };
@@ -202,8 +203,10 @@ static void on_failed(void *self, uint32_t tag, const struct uv_link *l)
     uint64_t begin_ns = l->reached_ns != 0 ? l->reached_ns : p->begun_ns;
     if (l->reached_ns != 0)
         say_tcp(p, l);
+    /* Without --key, the command tests only the TCP connection, so the test of this address ends
+     * here. */
     if (!p->has_key && l->reached_ns != 0)
-        return; /* Without a key, only the TCP connection is tested. */
+        return;
     if (failed == STEP_VERSION) {
         say(p, STEP_KEY, true, since(begin_ns), "both ends hold the cluster key");
         say(p, STEP_VERSION, false, since(begin_ns),

@@ -86,8 +86,8 @@ void cmd_progress_codecs_add(struct cmd_progress_codecs *r, const char *rung, do
         return;
     while (i < r->n_specs && strcmp(r->spec[i], rung) != 0)
         i++;
+    /* r->spec is never full, because it has an entry for every codec level. */
     if (i == CMD_PROGRESS_LEVELS)
-        /* Never reached, because r->spec has an entry for every codec level. */
         return;
     r->spec[i] = rung;
     r->n_specs += i == r->n_specs;

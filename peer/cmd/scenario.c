@@ -26,8 +26,8 @@ struct values
 struct rule
 {
     bool is_link;
-    /* Peers to which this line of the file applies, as arrays of n flags. `b`: the peers at the
-     * other ends of a link; NULL in a `peer` line. */
+    /* Peers to which this line of the scenario file applies, as arrays of n flags. `b`: the peers
+     * at the other ends of a link; NULL in a `peer` line. */
     bool *a, *b;
     struct values v;
 };

@@ -363,8 +363,8 @@ static int open_peers(struct simulation *s, struct run *run)
     s->peers[0].init_path = options_text(s->o, "init");
     int err =
         cmd_training_complete_run(&s->peers[0], &flags, options_real(s->o, "epochs"), run, error);
-    /* If --rounds is given, the data were not needed to compute the number of rounds. Read them
-     * now, so that an error in the data is found. */
+    /* The data are read now, so that an error in them is found. With --rounds they were not needed
+     * to compute the number of rounds. */
     if (err == 0)
         err = cmd_training_data(&s->peers[0], sgd_values(run)->data, run->seed, error);
     return err < 0 ? cmd_fail(s->o, cmd_exit_of(err), "%s", error) : CMD_OK;
@@ -470,7 +470,8 @@ static int prepare(struct simulation *s, struct run *run)
  * only one is set, glibc keeps the other at its small default. */
 static void keep_memory(void)
 {
-#ifdef M_TRIM_THRESHOLD /* Only glibc has these two thresholds of malloc(). */
+/* Only glibc has the two thresholds M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of malloc(). */
+#ifdef M_TRIM_THRESHOLD
     mallopt(M_TRIM_THRESHOLD, INT_MAX);
     mallopt(M_MMAP_THRESHOLD, 32 << 20); /* The largest value that glibc accepts. */
 #endif

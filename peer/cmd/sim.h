@@ -56,8 +56,9 @@ struct simulation
     /* Number of lines that could not be written to the metrics files of the peers. */
     uint64_t n_lines_lost;
     bool failed;
-    /* State of sim_joining.c, in microseconds of simulated time. look_us: time of the next check.
-     * gather_us: time since which all peers have only been joining; -1: this is not the case. */
+    /* Times for sim_joining.c, in microseconds of simulated time. look_us: time of the next check.
+     * gather_us: time since which all live peers have only been joining; -1: at least one peer is
+     * not joining. */
     int64_t look_us, gather_us;
     char never_begins[160]; /* Reason why the run will never begin. "": no reason known. */
 };

@@ -26,7 +26,9 @@ struct sim_notes
     struct
     {
         uint64_t kind, count;
-        char text[SIM_NOTES_TEXT]; /* Text of the first note of this kind. */
+        /* Text of the first note of this kind. A kind is a group of notes that differ only in
+         * digits. */
+        char text[SIM_NOTES_TEXT];
     } at[SIM_NOTES_KINDS];
 };
 

@@ -23,8 +23,8 @@ struct result
     struct verdict outcome;
 };
 
-/* Context of ended_model(). `which`: the peers that took part until the end of the run, and so have
- * a final model. */
+/* Argument of the callback ended_model(). `which`: numbers of the peers that took part until the
+ * end of the run, and so have a final model. */
 struct ended
 {
     const struct simulation *s;
@@ -74,7 +74,7 @@ static void compare(const struct simulation *s, struct consensus *c)
     for (uint32_t i = 0; i < s->n && e.which != NULL; i++)
         if (has_ended(s, i, &code) && !has_left(s, i) && !s->liar[i])
             e.which[n++] = i;
-    /* Without models, or if memory is short, the distance stays unknown. */
+    /* The consensus distance stays unknown if there are no models or memory is short. */
     if (n > 0
         && node_model(sim_node(s->world, e.which[0]), &segments, &n_segments, &n_params) != NULL)
         (void)!consensus_measure(c, n, segments_trained(segments, n_segments), n_params,

@@ -159,8 +159,8 @@ int cmd_status_watch(const struct options *o)
     }
     cmd_observe_close(&t->w);
     free(t);
-    /* After CMD_FAILED a message was printed already. It may be about stdout, so cmd_finish() would
-     * report the same error again. */
+    /* CMD_FAILED means that a message was printed already. The message may be about stdout, so
+     * cmd_finish() would report the same error again. */
     int flushed = code == CMD_FAILED ? code : cmd_finish(o);
     return code != CMD_OK ? code : flushed;
 }

@@ -22,8 +22,8 @@
 #include <string.h>
 #include <uv.h>
 
-/* With --evaluate-every, the number of samples of an evaluation is limited by the number of samples
- * that were trained on since the last evaluation. This is the least value of the limit. */
+/* Least value of the limit on the samples of an evaluation. With --evaluate-every, the limit is the
+ * number of samples that were trained on since the last evaluation. */
 enum { TEST_LEAST = 1000 };
 
 /* clang-format off */
@@ -48,7 +48,8 @@ const struct option_row cmd_train_rows[] = {
 };
 /* clang-format on */
 
-/* State of the command. This variable is static, because the struct is too large for the stack. */
+/* State of `hearsay train`. This variable is static, because the struct is too large for the
+ * stack. */
 static struct cmd_train only;
 
 const char *const cmd_train_keys[] = {"model",     "norm",
@@ -312,7 +313,7 @@ static int run_all(struct cmd_train *t)
     static int (*const steps[])(struct cmd_train *) = {fix_run, look, make_trainer, open_out,
                                                        train};
     bool checks = options_flag(t->o, "check");
-    /* With --check, only the first three steps run: fix_run(), look() and make_trainer(). */
+    /* The option --check runs only the first three steps: fix_run(), look() and make_trainer(). */
     size_t n_steps = checks ? 3 : sizeof steps / sizeof *steps;
     int64_t us;
     int code = CMD_OK;

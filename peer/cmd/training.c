@@ -320,7 +320,8 @@ static int check_rules(const struct run *run, const char *flag, const char *spec
                        char error[RUN_ERROR_MAX])
 {
     struct model m;
-    if (strchr(spec, ';') == NULL) /* Only a spec with a semicolon has rules for single tensors. */
+    /* A spec without a semicolon has no rules for single tensors, so there is nothing to check. */
+    if (strchr(spec, ';') == NULL)
         return 0;
     int err = cmd_training_model(&m, run, error);
     if (err < 0)
