@@ -91,9 +91,10 @@ void uv_driver_defaults(struct uv_driver_config *c);
 
 /* Part of the driver that could not be opened, for an error message. */
 enum uv_driver_part {
-    UV_DRIVER_DOOR,  /* The listening socket. */
-    UV_DRIVER_LEASH, /* The pipe of config.leash_fd. */
-    UV_DRIVER_REST   /* Anything else: memory, the node, a thread or a signal handler. */
+    UV_DRIVER_DOOR,  /* The listening socket could not be opened. */
+    UV_DRIVER_LEASH, /* The pipe of config.leash_fd could not be opened. */
+    /* Another part could not be opened: memory, the node, a thread or a signal handler. */
+    UV_DRIVER_REST
 };
 
 /* Binds the listening socket, then opens the node. The config is borrowed as long as the driver

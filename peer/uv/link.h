@@ -37,7 +37,7 @@ enum uv_link_state {
     UV_LINK_HANDSHAKE,
     UV_LINK_OPEN,
     UV_LINK_DRAINING, /* This side has sent CLOSE, or has queued it. */
-    UV_LINK_CLOSED    /* The handles are closing. */
+    UV_LINK_CLOSED    /* The connection has ended, and its libuv handles are closing. */
 };
 
 struct uv_link_limits

@@ -42,7 +42,7 @@ struct uv_resolve
      * borrowed for the call. n == 0: the name does not resolve, or the lookup was cancelled. */
     void (*done)(struct uv_resolve *r, const union uv_address *a, uint32_t n);
     void *self;
-    uint32_t tag; /* Free for use by the caller. */
+    uint32_t tag; /* Value that the caller may use to identify the lookup. */
 };
 
 /* Splits "host:port". Returns 0 or -EINVAL: no port, a port outside 1..65535 (0 is valid if

@@ -40,7 +40,7 @@ struct settings
     struct channel_identity identity;
     bool locks; /* True: the identity's file is locked by the descriptor `lock`. */
     int lock;
-    struct certificate certificate; /* Certificate made from --token. */
+    struct certificate certificate; /* Certificate made from the token of --token. */
     struct allow_list listed;       /* Contents of the file of --members. */
     struct members_crypto crypto;
 };
@@ -62,8 +62,8 @@ int settings_listen(struct settings *s, struct uv_driver_config *c, char error[S
  * may take the new port before uv_driver_open() binds it. If uv_driver_open() then fails with
  * -EADDRINUSE, call both functions again. */
 bool settings_move(struct settings *s, struct uv_driver_config *c);
-/* Writes to error[] why uv_driver_open() failed at UV_DRIVER_DOOR with `err`, and which --listen to
- * use instead. */
+/* Writes to error[] why the driver cannot listen on its address (`err`: a negative errno), and
+ * which --listen to use instead. */
 void settings_not_listening(const struct settings *s, const struct uv_driver_config *c, int err,
                             char error[SETTINGS_ERROR_MAX]);
 int settings_name(struct settings *s, struct uv_driver_config *c, char error[SETTINGS_ERROR_MAX]);

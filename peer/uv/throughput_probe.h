@@ -26,7 +26,7 @@ struct uv_carried
 {
     /* Counters of the connection when they were last read: acknowledged bytes and busy time. */
     uint64_t acked, busy_us;
-    struct uplink_bursts bursts; /* Bursts since the last uv_carried_take(). */
+    struct uplink_bursts bursts; /* Bursts measured since the last uv_carried_take(). */
     double rtt_us;               /* Smallest round-trip time in microseconds. 0: unknown. */
 };
 

@@ -17,7 +17,8 @@ struct traffic
     struct
     {
         uint8_t id[WIRE_ID_BYTES];
-        uint64_t sent, received; /* Bytes over sessions that have ended. */
+        /* Bytes sent to and received from the peer in sessions that have ended. */
+        uint64_t sent, received;
         /* Sequence number of the peer's last session among the ended sessions of all peers. 0: the
          * row is free. */
         uint64_t counted;

@@ -26,7 +26,7 @@ struct uv_writer_job
     uv_async_t *async;
     enum stage stage;
     bool quit;
-    bool gone; /* True: the thread has ended. */
+    bool gone; /* True: the writer thread has ended. */
     /* All fields from `slots` on belong to the writer thread while `stage` is POSTED, and to the
      * loop thread otherwise. */
     struct checkpoint_store *slots;
