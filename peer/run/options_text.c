@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum {
-    ENV_PREFIX = 8,   /* Length of "HEARSAY_". */
+    ENV_PREFIX = 8,   /* Length of the prefix "HEARSAY_" of environment variables. */
     ENV_NAME_MAX = 64 /* Size of the buffer for "HEARSAY_...", in bytes with the NUL. */
 };
 

@@ -75,7 +75,7 @@ struct run
     double drift_target;
     /* Codec of the consensus phase. The value "auto" has already been replaced by a codec. */
     char final_compress[RUN_SPEC_MAX];
-    /* Topology during training. */
+    /* Topology of the graph during training. */
     char topology[RUN_VALUE_MAX];
     /* Topology during the consensus phase. RUN_SAME: the topology of training. */
     char final_topology[RUN_VALUE_MAX];
