@@ -131,7 +131,7 @@ void channel_speak(struct channel *c, struct channel_versions ours);
 /* Makes a responder refuse replayed handshakes: a message 1 that is in `answered` is refused, and
  * any other is added to `answered`. Called before the first message. */
 void channel_remember(struct channel *c, struct replay *answered);
-void channel_close(struct channel *c); /* Wipes all secrets. */
+void channel_close(struct channel *c); /* Wipes all secrets of the channel. */
 
 /* Returns the number of handshake bytes that the channel waits for. 0: the channel is open or has
  * failed, or it must write first. */

@@ -59,7 +59,7 @@ struct noise_config
     bool initiator;
     const uint8_t *prologue;
     size_t n_prologue;
-    const uint8_t *s_sk, *s_pk;         /* Static key pair. */
+    const uint8_t *s_sk, *s_pk;         /* Static key pair of this end. */
     const uint8_t *e_sk;                /* Ephemeral secret key: 32 fresh random bytes. */
     const uint8_t *psk[NOISE_PSKS_MAX]; /* Pre-shared keys, in the order of their tokens. */
 };
@@ -83,7 +83,8 @@ void noise_close(struct noise *s); /* Wipes all secrets of the handshake. */
  * Both return false after the last message and after a failure. */
 bool noise_writes(const struct noise *s);
 bool noise_reads(const struct noise *s);
-bool noise_done(const struct noise *s); /* Returns whether all messages were processed. */
+/* Returns whether all messages of the handshake were processed. */
+bool noise_done(const struct noise *s);
 
 /* Returns the number of bytes that the next message has in addition to its payload. */
 size_t noise_overhead(const struct noise *s);

@@ -36,8 +36,8 @@ enum {
 struct replay
 {
     uint8_t key[REPLAY_KEY];
-    uint32_t young;                 /* Index of the table that new entries go to. */
-    uint32_t n_young;               /* Number of entries in the young table. */
+    uint32_t young;   /* Index of the table that new entries go to. */
+    uint32_t n_young; /* Number of entries in the young table, which gets the new entries. */
     uint64_t slot[2][REPLAY_SLOTS]; /* The two tables of entries. 0: the slot is free. */
 };
 
