@@ -14,7 +14,7 @@
 extern const char live_html[]; /* The page: live_html_bytes bytes, and a NUL. */
 extern const size_t live_html_bytes;
 
-/* Value of the Content-Security-Policy header. */
+/* Value of the Content-Security-Policy header of the live page. */
 extern const char live_policy[];
 
 #endif

@@ -69,7 +69,7 @@ static void write_label(struct text *t, const char *before, const char *label, c
     write_value(t, value);
 }
 
-/* Appends a line hearsay_NAME{LABEL="VALUE"} NUMBER. */
+/* Appends a sample line of the form hearsay_NAME{LABEL="VALUE"} NUMBER. */
 static void write_one(struct text *t, const char *name, const char *label, const char *value,
                       double number)
 {

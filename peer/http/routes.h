@@ -24,7 +24,7 @@ struct routes
 struct routes_answer
 {
     unsigned status;  /* HTTP status code: 200, 404, ... */
-    const char *type; /* Content-Type. */
+    const char *type; /* Value of the Content-Type header. */
     /* Value of the Allow header, which an answer with status 405 has. NULL with any other
      * status. */
     const char *allow;

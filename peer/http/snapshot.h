@@ -37,7 +37,7 @@ struct snapshot_edge
 {
     /* Name and identity of the neighbour. "": not known. */
     char name[WIRE_NAME_MAX + 1], id[SNAPSHOT_ID + 1];
-    uint32_t state; /* Value of enum edge_state. */
+    uint32_t state; /* State of the edge: a value of enum edge_state. */
     uint64_t round, resets;
     double gamma;
     /* Bytes of all sessions of this peer with the neighbour, counted at the sockets. */
@@ -73,8 +73,8 @@ struct snapshot
     char name[WIRE_NAME_MAX + 1], id[SNAPSHOT_ID + 1];
 
     /* Figures of the peer. The texts `rung` and `rung_by` are string literals or NULL. The pointer
-     * to the codec's text is not valid here, because the text is in an array of this struct:
-     * snapshot_figures() sets the pointer in the copy that it makes. */
+     * to the codec's text is not valid in a snapshot: snapshot_figures() sets it in the copy that
+     * it makes. */
     struct figure_values figures;
     /* Run description and id of the run. Valid if figures.has_run is true. */
     char run[WIRE_RUN_MAX + 1], run_id[SNAPSHOT_RUN_ID + 1];
