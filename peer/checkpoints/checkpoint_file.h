@@ -51,7 +51,7 @@ struct checkpoint_file_label
  * checkpoint_file_build(). */
 struct checkpoint_file_pieces
 {
-    const struct state *state; /* Saved state, borrowed. */
+    const struct state *state; /* Saved state that the file will hold. Borrowed. */
     /* Header of the file: length and JSON. */
     struct safetensors_text head;
     /* Table of `n_sections` sections: the sections of the state, then the manifest. */

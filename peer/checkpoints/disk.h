@@ -28,7 +28,7 @@ struct disk
     int (*close)(void *self, int file); /* Closes the file, even if the call returns an error. */
     /* Renames a file atomically and replaces the file `to` if there is one. */
     int (*rename)(void *self, const char *from, const char *to);
-    /* Deletes a file. */
+    /* Deletes the file with this name. */
     int (*unlink)(void *self, const char *name);
     /* Makes renames and deletions in the directory durable. */
     int (*sync_dir)(void *self);
