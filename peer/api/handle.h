@@ -47,12 +47,12 @@ struct hearsay
     char error[HANDLE_ERROR_MAX];
 
     /* ---- Given by the caller ---- */
-    /* Options as "--name=value", owned. */
+    /* Options that the program has set, each as "--name=value". Owned. */
     char *word[HANDLE_WORDS_MAX];
     size_t n_words;
     /* Parsed options, owned. NULL: the handle is not open. */
     struct options *o;
-    /* Tensors of hearsay_tensor(). */
+    /* Tensors that the program has added with hearsay_tensor(). */
     struct tensors tensors;
     /* Callback for messages, set by hearsay_on_note(), and its first argument. NULL: none. */
     void (*note)(void *self, int level, const char *text);
@@ -83,7 +83,7 @@ struct hearsay
     float *begin;
     /* Hash of the run's initial model. Unused if `by_model` is true. */
     char begin_of_run[LAYOUT_BEGIN];
-    uint8_t *kept; /* Data of hearsay_keep(), `n_kept` bytes, owned. */
+    uint8_t *kept; /* Data that the program has passed to hearsay_keep(): `n_kept` bytes, owned. */
     size_t n_kept;
     /* Number of complete rounds of the run at the time when `kept` was stored. */
     uint64_t kept_round;

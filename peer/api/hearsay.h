@@ -142,10 +142,10 @@ HEARSAY_EXPORT int hearsay_set(struct hearsay *h, const char *name, const char *
  * the library is loaded. */
 struct hearsay_option
 {
-    const char *name;     /* Name, such as "min-peers". */
+    const char *name;     /* Name of the option, such as "min-peers". */
     const char *values;   /* Form or choices of the value: "HOST:PORT,..." or "false|true". */
-    const char *fallback; /* Default value. NULL: none. */
-    const char *about;    /* Meaning, as one phrase. */
+    const char *fallback; /* Default value of the option. NULL: none. */
+    const char *about;    /* Meaning of the option, as one phrase. */
     int needs_model;      /* 1: the option is allowed only with the option "model". 0: always. */
 };
 /* Writes the description of option number `i`, counted from 0, to `*out`. May be called from any
@@ -215,7 +215,7 @@ HEARSAY_EXPORT int hearsay_on_note(struct hearsay *h,
 /* Result of an evaluation on test data. */
 struct hearsay_score
 {
-    double loss;      /* Mean loss over the samples. */
+    double loss;      /* Mean loss over the evaluated samples. */
     double accuracy;  /* Share of correctly classified samples, in [0, 1]. NaN: not measured. */
     uint64_t samples; /* Number of evaluated samples. */
 };
@@ -429,8 +429,8 @@ struct hearsay_figures
     double gamma;            /* Consensus step size, as a mean over the edges. */
     uint32_t n_live;         /* Number of live members, including this peer. */
     uint32_t n_edges;        /* Number of open edges, which connect this peer with neighbours. */
-    uint64_t bytes_sent;     /* Bytes sent, counted at the sockets. */
-    uint64_t bytes_received; /* Bytes received, counted at the sockets. */
+    uint64_t bytes_sent;     /* Bytes that this peer sent, counted at the sockets. */
+    uint64_t bytes_received; /* Bytes that this peer received, counted at the sockets. */
     uint64_t bytes_copied;   /* Bytes copied between your tensors and the library's memory. */
     double compute_s;        /* Total time of your local steps, in seconds. */
     double mix_s;            /* Total time of applying and encoding deltas, in seconds. */

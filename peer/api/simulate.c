@@ -20,7 +20,7 @@ struct simulation
     /* Array of config.n_peers handles. The handles are borrowed. */
     struct hearsay **handle;
     uv_thread_t thread;
-    uv_mutex_t lock; /* Guards `n_open`. */
+    uv_mutex_t lock; /* Guards `n_open`, which all callers' threads change. */
     uint32_t n_open; /* Number of handles that are not closed. */
 };
 

@@ -27,11 +27,11 @@ enum { TENSORS_MAX = 65536, TENSORS_ERROR_MAX = 384 };
 struct tensor
 {
     char name[HEARSAY_NAME_MAX + 1];
-    void *data; /* Elements, in the caller's memory. */
+    void *data; /* Elements of the tensor, in the caller's memory. */
     enum hearsay_type type;
     enum hearsay_role role;
     uint32_t n_dims, dims[HEARSAY_DIMS_MAX];
-    size_t n;      /* Number of elements. */
+    size_t n;      /* Number of elements of the tensor. */
     size_t offset; /* Offset in x, in floats. Set by tensors_lay(). */
 };
 
@@ -44,7 +44,7 @@ struct tensors
     /* Segments of the `n` tensors in the order of x. NULL before tensors_lay(). */
     struct segment *segment;
     size_t n_floats, dim; /* n_floats: length of x. dim: length of the trained part of x. */
-    /* Begin of the caller's memory, if it is used as x. NULL: x is a copy of the tensors. */
+    /* Start of the caller's tensors, if their memory is used as the vector x. NULL: x is a copy. */
     float *flat;
     /* Bytes copied between the tensors and the flat vector so far. */
     uint64_t bytes_copied;

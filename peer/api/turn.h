@@ -36,7 +36,7 @@ enum { TURN_NOTES = 256, TURN_NOTE_MAX = 240 };
 /* State that the caller's thread and the peer's worker thread share. */
 struct turn
 {
-    uv_mutex_t mutex; /* Guards all fields except `interrupted`. */
+    uv_mutex_t mutex; /* Guards all fields of this struct except `interrupted`. */
     uv_cond_t cond;
     /* Side that has the tensors now. */
     enum turn_side of;
