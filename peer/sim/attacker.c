@@ -22,7 +22,7 @@ struct attacker
     struct sim_world *world;
     uint32_t peer;
     const float **honest; /* Scratch array of n_peers pointers to models. */
-    float *claim;         /* Scratch for one model. */
+    float *claim;         /* Scratch memory for one claimed model. */
 };
 
 static struct attacker *of(const struct mixing *m)

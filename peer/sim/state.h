@@ -137,7 +137,7 @@ struct sim_world
     struct sim_peer *peers;
     struct record *known;
     struct records *records;        /* Record store shared by all nodes' member tables. */
-    struct shared_scratch *commons; /* Scratch data shared by all nodes. */
+    struct shared_scratch *commons; /* Scratch memory that all nodes of the world share. */
     struct sim_link *links;
     uint32_t n_links, cap_links;
     struct thread_pool *crew;
