@@ -12,7 +12,7 @@ struct checkpoint_head
     bool there; /* True if the file exists and its header can be read. */
     /* Step counter of the peer at the checkpoint. 0: not known. */
     uint64_t round;
-    char name[WIRE_NAME_MAX + 1]; /* Name of the peer. */
+    char name[WIRE_NAME_MAX + 1]; /* Name of the peer that wrote the checkpoint. */
     /* Public key of the peer in hexadecimal. "": not known. */
     char owner[2 * WIRE_ID_BYTES + 1];
 };

@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Size of a message, in bytes. */
+/* Size of a message for the user, in bytes. */
 enum { DIARY_LINES_NEWS = 512 };
 
 /* One metrics.jsonl that is being written. */
@@ -35,7 +35,7 @@ struct run_log_lines
     bool warned;  /* True while lines wait and the user has been warned. */
     /* Severity of the message `news`. */
     enum note_level level;
-    /* Message for the user. "": none. */
+    /* Message for the user about the disk. "": none. */
     char news[DIARY_LINES_NEWS];
 };
 

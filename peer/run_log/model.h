@@ -36,7 +36,7 @@ struct diary_model
     /* Run in which the model was trained. */
     const struct run *run;
     uint64_t round; /* Number of rounds for which the model has been trained. */
-    /* Name of the peer. */
+    /* Name of the peer that trained the model. */
     const char *name;
     struct run_log_source source;
 };

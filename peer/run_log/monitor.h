@@ -26,7 +26,7 @@ enum {
 struct diary_monitor
 {
     struct server *server; /* HTTP server. NULL: --metrics is not given. */
-    /* Files of this peer, borrowed. */
+    /* Run log of this peer, which knows its files. Borrowed. */
     const struct run_log *diary;
     /* Identity of this peer, borrowed. */
     const uint8_t *id;
