@@ -29,7 +29,7 @@ static const char run_file[] = "run.txt", model_file[] = "model.safetensors",
  * list, because it moves last (move_all()). */
 static const char *const result_files[] = {
     summary_file, model_file, metrics_file,
-    /* Checkpoint files of peer/checkpoints/checkpoint_store.h. */
+    /* Checkpoint files, as peer/checkpoints/checkpoint_store.h names them. */
     "checkpoint-0.safetensors", "checkpoint-1.safetensors",
     /* This peer's vote on the end of the run (promise.h). A new run must not find it, because the
      * vote is about the models of the old run. */

@@ -8,7 +8,7 @@
 
 #include "gossip/wire/wire.h"
 
-/* A stored promise. */
+/* A promise of the finish protocol, read from its file. */
 struct promise
 {
     size_t n; /* Number of bytes of the promise. 0: no promise is stored. */
