@@ -42,7 +42,7 @@ void log_time_text(int64_t unix_ms, char out[LOG_TIME_SIZE])
 {
     assert(unix_ms >= 0);
     int64_t ms = unix_ms % 1000, seconds = unix_ms / 1000, in_day = seconds % 86400;
-    int64_t days = seconds / 86400 + 719468; /* Days since 0000-03-01. */
+    int64_t days = seconds / 86400 + 719468; /* Number of days since 1 March of the year 0. */
     int64_t era = days / 146097, of_era = days % 146097;
     int64_t year = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
     int64_t of_year = of_era - (365 * year + year / 4 - year / 100);

@@ -17,7 +17,7 @@ enum {
     LOG_LINE_SIZE = 8192 /* Size of a line in bytes, with the NUL. Longer lines are cut. */
 };
 
-/* Returns "error", "warning", "info" or "debug". */
+/* Returns the name of a log level: "error", "warning", "info" or "debug". */
 const char *log_level_name(enum note_level level);
 /* Finds the level with this name. Returns false if there is none. */
 bool log_level_read(const char *name, enum note_level *level);

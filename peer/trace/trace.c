@@ -19,8 +19,10 @@ enum {
     EPOCHS = 1024,
     /* For each traced peer: number of other peers whose last delta is remembered. */
     DELTAS_MAX = 1024,
-    EVENT_TEXT = 256,  /* Size of the text of an event without a message. */
-    STATE_TEXT = 4096, /* Size of the text of phase and edges. */
+    /* Size of the buffer for the text of an event that is not a message, in bytes. */
+    EVENT_TEXT = 256,
+    /* Size of the buffer for the text that describes phase and edges of a peer, in bytes. */
+    STATE_TEXT = 4096,
 };
 
 /* A session of the traced peer with another peer. */

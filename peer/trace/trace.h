@@ -34,7 +34,7 @@ struct trace_config
      * has this identity. NULL: names come from the member table of the node. A peer that is not in
      * this table is named by the first bytes of its identity, such as #1a2b3c4d. */
     bool (*name)(void *self, const uint8_t id[WIRE_ID_BYTES], char out[TRACE_NAME_SIZE]);
-    void *self;        /* First argument of both functions. */
+    void *self;        /* First argument of the functions `line` and `name`. */
     bool all;          /* True: all events are written, with times in microseconds. */
     int64_t origin_us; /* Driver time, in microseconds, that is written as 0 s. */
 };
