@@ -10,7 +10,7 @@
 
 enum {
     TEXT = 40,
-    MARGIN = 2 /* Number of spaces between two columns. */
+    MARGIN = 2 /* Number of spaces between two columns of a printed table. */
 };
 
 /* ---- Text forms of numbers ---- */

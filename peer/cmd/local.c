@@ -81,7 +81,7 @@ struct local
     const struct options *o;
     uint32_t n;
     char out[CMD_PATH_MAX], key[CMD_PATH_MAX], program[CMD_PATH_MAX];
-    struct cmd_out dir; /* Output directory of --out. */
+    struct cmd_out dir; /* Output directory that --out names. */
     /* For each peer: true if it finished in an earlier start, although the run as a whole did not.
      * Such a peer is started again with --fresh. */
     bool again[PEERS_MAX];

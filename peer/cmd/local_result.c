@@ -266,7 +266,7 @@ static void judge(struct cmd_local_result *r)
 
 /* ---- Output ---- */
 
-/* Totals over all peers. */
+/* Figures of the run, summed or compared over all peers. */
 struct totals
 {
     double accuracy_min, accuracy_max;

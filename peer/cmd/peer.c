@@ -78,7 +78,7 @@ struct peer
     struct settings settings;
     const char *out;
     char out_default[WIRE_NAME_MAX + 16];
-    struct cmd_out dir; /* Output directory of --out. */
+    struct cmd_out dir; /* Output directory that --out names. */
     struct promise promise;
     struct cmd_checkpoint checkpoint;
     struct uv_driver_config config;

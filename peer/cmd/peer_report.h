@@ -23,7 +23,7 @@ struct cmd_peer_report
     struct run_log diary;         /* Writer of the files under --out. */
     struct diary_monitor monitor; /* HTTP server for the figures of --metrics. */
     struct cmd_progress progress;
-    struct cmd_trace trace;        /* File of --trace. */
+    struct cmd_trace trace;        /* File in which the option --trace writes the trace. */
     struct trace_peer *trace_peer; /* Writer of this peer's events. NULL: there is no trace. */
     /* Relative consensus distance at which the consensus phase ends (--final-drift). 0: not
      * known. */

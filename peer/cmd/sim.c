@@ -473,7 +473,8 @@ static void keep_memory(void)
 /* Only glibc has the two thresholds M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of malloc(). */
 #ifdef M_TRIM_THRESHOLD
     mallopt(M_TRIM_THRESHOLD, INT_MAX);
-    mallopt(M_MMAP_THRESHOLD, 32 << 20); /* The largest value that glibc accepts. */
+    /* 32 MiB is the largest threshold for mmap() that glibc accepts. */
+    mallopt(M_MMAP_THRESHOLD, 32 << 20);
 #endif
 }
 

@@ -51,7 +51,7 @@ struct simulation
     double exact_s, drift_s;
     bool ended; /* True if the progress line for the end of peer 0 has been shown. */
     struct sim_notes notes;
-    struct cmd_trace trace;         /* File of --trace. */
+    struct cmd_trace trace;         /* File in which the option --trace writes the trace. */
     struct trace_peer **trace_peer; /* Writers of the peers' events. NULL: there is no trace. */
     /* Number of lines that could not be written to the metrics files of the peers. */
     uint64_t n_lines_lost;

@@ -196,9 +196,8 @@ static int read_run(const struct options *o, struct run *run, char error[RUN_ERR
         if (options_given(o, names[i])
             && run_flags_set(&flags, names[i], options_text(o, names[i]), error))
             return CMD_USAGE;
-    /* The default codec depends on whether the topology changes from round to round, so the run
-     * needs such a topology. A fixed topology is left out, because it may be too large for a run
-     * description. */
+    /* The run gets the topology only if the topology changes from round to round, because the
+     * default codec depends on this. A fixed topology may be too large for a run description. */
     if (round_schedule_of(options_text(o, "spec")) && !options_given(o, "compress")
         && run_flags_set(&flags, "topology", options_text(o, "spec"), error))
         return CMD_USAGE;

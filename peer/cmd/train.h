@@ -33,7 +33,7 @@
 
 #include <stdio.h>
 
-/* Sums over several local steps. */
+/* Sums of loss, accuracy and time over several local steps. */
 struct cmd_train_sums
 {
     /* Sums of loss and accuracy, both weighted by the number of samples, and sum of the time in

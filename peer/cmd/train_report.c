@@ -13,7 +13,7 @@
 #include <sys/resource.h>
 #include <uv.h>
 
-static const double bit = 0.69314718055994530942; /* One bit in nats: ln 2. */
+static const double bit = 0.69314718055994530942; /* One bit of information in nats: ln 2. */
 
 /* ---- Figures ---------------------------------------------------------- */
 
