@@ -13,8 +13,8 @@ static int64_t miss(const struct phases *ph)
 {
     if (ph->env->config.was_there)
         env_note(ph->env, NOTE_INFO,
-                 "was in this run before but has no checkpoint of it: waiting for the other "
-                 "members, for at most --quorum-timeout (%.0f s)",
+                 "this peer was in the run before, but has no checkpoint of it: waiting for the "
+                 "other members, for at most --quorum-timeout (%.0f s)",
                  (double)ph->env->config.patience_us * 1e-6);
     return ph->env->now_us > 0 ? ph->env->now_us : 1;
 }
