@@ -26,9 +26,9 @@ struct rates
 {
     float lr, decay;
     float momentum; /* Momentum factor. Adam: beta1. */
-    /* SGD with constant (`held`) momentum: factor of m in the update. */
+    /* SGD with constant momentum (MOMENTUM_HELD): factor of m in the update. */
     float pull;
-    /* Adam: 1 - beta1. SGD with `held` momentum: factor of the gradient in the update. */
+    /* With constant momentum: factor of the gradient in the update. Otherwise Adam's 1 - beta1. */
     float gain;
     float beta2, gain2; /* beta2 and 1 - beta2 of Adam. */
     float spread;       /* 1 / sqrt(1 - beta2^t). */
@@ -79,7 +79,7 @@ VEC_CLONES static void step_nesterov(const struct place *p, const struct rates *
     }
 }
 
-/* SGD with constant momentum (`held`): the steps read m and do not change it. With Nesterov's form
+/* SGD with constant momentum (MOMENTUM_HELD): the steps read m and do not change it. With Nesterov's form
  * `gain` is 1 + mu and `pull` is mu^2, where mu is the momentum factor. Without it `gain` is 1 and
  * `pull` is mu. */
 VEC_CLONES static void step_held(const struct place *p, const struct rates *r, size_t n)
@@ -105,6 +105,22 @@ VEC_CLONES static void step_adam(const struct place *p, const struct rates *r, s
         v[i] = k.beta2 * v[i] + k.gain2 * (g * g);
         x[i] = (x[i] - k.shrink * x[i])
                - k.lr * m[i] / (sqrtf(v[i]) * k.spread + (float)OPTIMISER_ADAM_EPS);
+    }
+}
+
+/* A step of Adam or AdamW with constant moments: as step_adam(), but the moments that contain this
+ * step's gradient are not stored. */
+VEC_CLONES static void step_adam_held(const struct place *p, const struct rates *r, size_t n)
+{
+    float *restrict x = p->x;
+    const float *restrict grad = p->grad, *restrict m = p->m, *restrict v = p->v;
+    struct rates k = *r;
+    for (size_t i = 0; i < n; i++) {
+        float g = grad[i] + k.decay * x[i];
+        float first = k.momentum * m[i] + k.gain * g;
+        float second = k.beta2 * v[i] + k.gain2 * (g * g);
+        x[i] = (x[i] - k.shrink * x[i])
+               - k.lr * first / (sqrtf(second) * k.spread + (float)OPTIMISER_ADAM_EPS);
     }
 }
 
@@ -147,7 +163,7 @@ static struct rates rates_of(const struct optimiser *o, const struct optimiser_s
         return r;
     }
     r.lr = (float)(s->lr / (1 - pow(o->momentum, (double)s->t)));
-    r.gain = (float)(1 - o->momentum);
+    r.gain = (float)(o->use == MOMENTUM_HELD ? 1 : 1 - o->momentum);
     r.beta2 = (float)o->beta2;
     r.gain2 = (float)(1 - o->beta2);
     r.spread = (float)(1 / sqrt(1 - pow(o->beta2, (double)s->t)));
@@ -165,9 +181,9 @@ static void step_segment(const struct optimiser *o, const struct place *p, const
     switch (o->kind) {
     case OPTIMISER_SGD:
         /* Without momentum, m would be equal to the gradient, so it is not stored. */
-        if (o->momentum == 0)
+        if (o->momentum == 0 || o->use == MOMENTUM_IGNORED)
             step_bare(p, r, n);
-        else if (o->held)
+        else if (o->use == MOMENTUM_HELD)
             step_held(p, r, n);
         else if (o->nesterov)
             step_nesterov(p, r, n);
@@ -176,7 +192,10 @@ static void step_segment(const struct optimiser *o, const struct place *p, const
         return;
     case OPTIMISER_ADAM:
     case OPTIMISER_ADAMW:
-        step_adam(p, r, n);
+        if (o->use == MOMENTUM_HELD)
+            step_adam_held(p, r, n);
+        else
+            step_adam(p, r, n);
         return;
     }
     assert(false);
@@ -188,7 +207,8 @@ void optimiser_step(const struct optimiser *o, const struct optimiser_step *s)
 {
     assert(o->momentum >= 0 && o->momentum < 1 && o->weight_decay >= 0);
     assert(o->kind == OPTIMISER_SGD
-           || (o->beta2 >= 0 && o->beta2 < 1 && s->v != NULL && s->t >= 1));
+           || (o->use != MOMENTUM_IGNORED && o->beta2 >= 0 && o->beta2 < 1 && s->v != NULL
+               && s->t >= 1));
     const struct rates rates[2] = {rates_of(o, s, false), rates_of(o, s, true)};
     const struct rates statistics = {.lr = (float)OPTIMISER_STATISTICS};
     for (size_t i = 0; i < s->n_segments; i++) {

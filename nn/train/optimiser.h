@@ -5,7 +5,8 @@
  *   sgd     g = gradient + decay * x
  *           m = momentum * m + g            (PyTorch's form, dampening 0)
  *           x = x - lr * (nesterov ? g + momentum * m : m)
- *           held: the same update of x, but m keeps the value from before the step
+ *           MOMENTUM_HELD: the same update of x, but m keeps the value from before the step
+ *           MOMENTUM_IGNORED: x = x - lr * g
  *   adam    g = gradient + decay * x        (Kingma, Ba 2015, algorithm 1)
  *           m = beta1 * m + (1 - beta1) * g;  v = beta2 * v + (1 - beta2) * g^2
  *           x = x - lr * (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps)
@@ -49,13 +50,21 @@ enum optimiser_kind { OPTIMISER_SGD, OPTIMISER_ADAM, OPTIMISER_ADAMW };
 /* Factor by which running statistics move in a step, as in PyTorch's batch norm. */
 #define OPTIMISER_STATISTICS 0.1
 
+/* How a step uses the momentum m, and with Adam the second moment v. */
+enum momentum_use {
+    MOMENTUM_UPDATED, /* The step updates m and v, and then uses them. */
+    /* The step does not change m and v. Adam then has the formulas of quasi_global.h. */
+    MOMENTUM_HELD,
+    MOMENTUM_IGNORED /* SGD only: the step does not use m. */
+};
+
 struct optimiser
 {
     enum optimiser_kind kind;
     double momentum; /* Momentum factor, in [0, 1). Adam: beta1. */
     double beta2;    /* Adam only: factor of the second moment, in [0, 1). */
     bool nesterov;   /* SGD only: Nesterov's momentum. */
-    bool held;       /* SGD only: the steps use m and do not change it (quasi_global.h). */
+    enum momentum_use use;
     double weight_decay;
     double clip; /* Largest norm of the gradient of one step. 0: no limit. */
 };

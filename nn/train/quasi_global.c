@@ -1,52 +1,43 @@
-/* nn/train/quasi_global.c -- computes the momentum from the change of the model over a round. */
+/* nn/train/quasi_global.c -- moments that follow the change of the model over a round. */
 #include "nn/train/quasi_global.h"
 
-#include "nn/math/state.h"
 #include "nn/math/vec.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-int quasi_global_init(struct quasi_global *q, size_t n)
+/* Sets `m = mu * m + share * (from - to)`. `from` and `to` are the models before and after a round,
+ * mu is the momentum factor, and `share` is (1 - mu) / way. */
+VEC_CLONES static void learn_sgd(float *restrict m, const float *restrict from,
+                                 const float *restrict to, float mu, float share, size_t n)
 {
-    *q = (struct quasi_global){.begin = calloc(n, sizeof *q->begin), .n = n};
-    return q->begin != NULL ? 0 : -ENOMEM;
+    for (size_t i = 0; i < n; i++)
+        m[i] = mu * m[i] + share * (from[i] - to[i]);
 }
 
-void quasi_global_close(struct quasi_global *q)
-{
-    free(q->begin);
-    *q = (struct quasi_global){.begin = NULL};
-}
-
-/* Sets `m = mu * m + share * (from - to)`, and then `from = to`. `from` and `to` are the models at
- * the start of two successive rounds, mu is the momentum factor, and `share` is (1 - mu) / way. */
-VEC_CLONES static void learn(float *restrict m, float *restrict from, const float *restrict to,
-                             float mu, float share, size_t n)
+/* Updates both moments of Adam by the change `from - to`, scaled by `scale` to length 1. */
+VEC_CLONES static void learn_adam(float *restrict m, float *restrict v, const float *restrict from,
+                                  const float *restrict to, float beta1, float beta2, float scale,
+                                  size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        m[i] = mu * m[i] + share * (from[i] - to[i]);
-        from[i] = to[i];
+        float d = scale * (from[i] - to[i]);
+        m[i] = beta1 * m[i] + (1 - beta1) * d;
+        v[i] = beta2 * v[i] + (1 - beta2) * (d * d);
     }
 }
 
-void quasi_global_begin(struct quasi_global *q, const float *x, uint64_t round, double way,
-                        double mu, float *m)
+static void learn(const struct round_change *c)
 {
-    if (q->way > 0 && round == q->round + 1)
-        learn(m, q->begin, x, (float)mu, (float)((1 - mu) / q->way), q->n);
-    else
-        memcpy(q->begin, x, q->n * sizeof *x);
-    q->round = round;
-    q->way = way;
+    const struct optimiser *o = c->optimiser;
+    if (o->kind == OPTIMISER_SGD) {
+        learn_sgd(c->m, c->begin, c->x, (float)o->momentum, (float)((1 - o->momentum) / c->way),
+                  c->n);
+        return;
+    }
+    double length = sqrt(vec_dist2(c->begin, c->x, c->n));
+    learn_adam(c->m, c->v, c->begin, c->x, (float)o->momentum, (float)o->beta2,
+               (float)(1 / (length + OPTIMISER_ADAM_EPS)), c->n);
 }
 
-void quasi_global_state(struct quasi_global *q, struct state *s)
-{
-    state_u64(s, &q->round);
-    state_f64(s, &q->way);
-    state_expect(s, isfinite(q->way) && q->way >= 0, "the path length of a round is not a number");
-    state_floats(s, q->begin, q->n, "optimizer.begin");
-}
+const struct momentum_kind momentum_qg = {
+    .name = "qg", .use = MOMENTUM_HELD, .adam = true, .learn = learn};

@@ -189,7 +189,10 @@ static void run_step(struct step *step)
 {
     const struct sgd_config *c = &step->t->config;
     struct sgd_scratch *s = c->scratch;
-    step->update.t = ++step->t->t;
+    if (c->optimiser.use == MOMENTUM_UPDATED)
+        step->t->t++;
+    /* Moments that are held are updated only temporarily, by this step's gradient. */
+    step->update.t = step->t->t + (c->optimiser.use == MOMENTUM_UPDATED ? 0 : 1);
     parallel_for_run(s->team, step_gradient, step);
     if (step->by_layer) {
         step_others(step);
@@ -300,9 +303,9 @@ static void trainer_steps(void *self, float *x, uint64_t round, uint32_t n_steps
                                    .v = t->second,
                                    .lr = schedule_lr(&c->schedule, round)}};
     *report = (struct trainer_report){0};
-    if (c->optimiser.held)
-        quasi_global_begin(&t->global, x, round, step.update.lr * n_steps, c->optimiser.momentum,
-                           t->momentum);
+    if (t->change.kind != NULL
+        && round_momentum_begin(&t->change, &c->optimiser, &step.update, round, n_steps))
+        t->t++;
     for (uint32_t i = 0; i < n_steps; i++) {
         step.position = shard_step(c->shard, round, i) * c->batch * c->learners;
         if (c->learners > 1) {
@@ -378,8 +381,8 @@ static void trainer_state(void *self, struct state *s)
     size_t n = t->config.model->n_params;
     state_section(s, "optimizer");
     state_u64(s, &t->t);
-    if (t->config.optimiser.held)
-        quasi_global_state(&t->global, s);
+    if (t->change.kind != NULL)
+        round_momentum_state(&t->change, s);
     if (t->config.learners > 1) {
         learner_states(t, s);
         return;
@@ -507,7 +510,7 @@ static int open_scratch(struct sgd_trainer *t)
     return err;
 }
 
-/* Allocates the momentum of each learner, and the state of quasi-global momentum or of several
+/* Allocates the momentum of each learner, and the state of the kind of momentum or of several
  * learners. */
 static int open_memory(struct sgd_trainer *t)
 {
@@ -524,8 +527,8 @@ static int open_memory(struct sgd_trainer *t)
     t->second = adam ? calloc(all, sizeof *t->second) : NULL;
     if (t->momentum == NULL || (adam && t->second == NULL))
         return -ENOMEM;
-    if (c->optimiser.held)
-        return quasi_global_init(&t->global, n_trained);
+    if (c->momentum->learn != NULL)
+        return round_momentum_init(&t->change, c->momentum, n_trained);
     return c->learners > 1 ? learners_init(&t->learners, &several) : 0;
 }
 
@@ -540,7 +543,10 @@ int sgd_trainer_init(struct sgd_trainer *t, const struct sgd_config *config,
         return -EINVAL;
     t->config.learners = config->learners > 0 ? config->learners : 1;
     assert(config->batch > 0 && t->config.learners <= LEARNERS_MAX);
-    assert(t->config.learners == 1 || !config->optimiser.held);
+    if (config->momentum == NULL)
+        t->config.momentum = &momentum_local;
+    t->config.optimiser.use = t->config.momentum->use;
+    assert(t->config.learners == 1 || t->config.momentum->learn == NULL);
     int err = config->scratch != NULL ? 0 : open_scratch(t);
     if (err)
         return err;
@@ -558,7 +564,7 @@ void sgd_trainer_close(struct sgd_trainer *t)
 {
     free(t->momentum);
     free(t->second);
-    quasi_global_close(&t->global);
+    round_momentum_close(&t->change);
     learners_close(&t->learners);
     sgd_scratch_close(t->own);
     memset(t, 0, sizeof *t);

@@ -25,7 +25,7 @@
  * batches j, K + j, 2K + j, ... of the shard's sequence, so together the learners use each sample
  * once per epoch.
  *
- * With `held` of struct optimiser, the momentum is quasi-global (quasi_global.h): it changes when a
+ * With a kind of momentum other than momentum_local (momentum_kind.h), the momentum changes when a
  * round begins and is constant during the steps.
  */
 #ifndef NN_TRAIN_SGD_TRAINER_H
@@ -37,7 +37,7 @@
 #include "nn/shards/shard.h"
 #include "nn/train/learners.h"
 #include "nn/train/optimiser.h"
-#include "nn/train/quasi_global.h"
+#include "nn/train/round_momentum.h"
 #include "nn/train/sgd_scratch.h"
 #include "nn/train/trainer.h"
 
@@ -57,12 +57,14 @@ struct sgd_config
     /* Number of threads, if `scratch` is NULL. 0: one thread. At most `batch` threads are used, or
      * at most `learners` threads if there are several learners. */
     uint32_t threads;
+    /* Optimiser of the local steps. sgd_trainer_init() sets optimiser.use by `momentum`. */
     struct optimiser optimiser;
+    const struct momentum_kind *momentum; /* Kind of momentum. NULL: momentum_local. */
     struct schedule schedule;
     struct augment augment;
     double label_smoothing; /* Label smoothing in training. Evaluations do not use it. */
-    /* Number of learners. 0: one learner. With several learners, optimiser.held must be false, and
-     * the function of watch() is never called. */
+    /* Number of learners. 0: one learner. With several learners, the kind of momentum must be local,
+     * and the function of watch() is never called. */
     uint32_t learners;
     double learner_momentum; /* Momentum of the centre, if there are several learners. */
 };
@@ -75,9 +77,10 @@ struct sgd_trainer
     float *momentum;
     /* Adam's second moments: n_params floats per learner. NULL: the optimiser is SGD. */
     float *second;
-    uint64_t t; /* Number of steps so far. */
-    /* State of the quasi-global momentum, used if optimiser.held is true. Otherwise all zero. */
-    struct quasi_global global;
+    /* Number of updates of the moments so far. momentum_local: number of steps so far. */
+    uint64_t t;
+    /* State of a kind of momentum other than momentum_local. With momentum_local all zero. */
+    struct round_momentum change;
     struct learners learners; /* State of several learners. All zero: one learner. */
     struct sgd_scratch *own;
     /* Function that watch() of struct trainer has set for the next call of steps(). NULL: none. */

@@ -3,6 +3,7 @@
 #include "peer/run/core.h"
 
 #include "compress/compress.h"
+#include "gossip/collectives/allreduce.h"
 #include "gossip/collectives/collective.h"
 #include "gossip/collectives/ps.h"
 #include "gossip/collectives/sma.h"
@@ -181,6 +182,19 @@ static bool sends_whole(const struct run *r)
 bool run_may_overshoot(const struct run *r)
 {
     return !r->gamma_auto && r->gamma > 1;
+}
+
+const char *run_mixing_varies(const struct run *r)
+{
+    const struct mixer *m = mixer_all[r->mixer];
+    return m->updates && m != &mixer_allreduce
+               ? "needs --mixer choco, dpsgd or allreduce: an exchange must average models"
+           : round_schedule_of(r->topology) ? "needs a --topology with the same edges in every "
+                                              "round, such as ring or exponential"
+           : r->policy != RUN_SYNC ? "needs --policy sync: all edges must exchange in every round"
+           : r->overlap == RUN_OVERLAP_ROUND
+               ? "cannot be combined with --overlap 1: an exchange must end before the next round"
+               : NULL;
 }
 
 /* Returns true for the mixers allreduce, sma and ps, which combine models by a collective or a

@@ -170,6 +170,10 @@ static inline uint32_t run_staleness(const struct run *r)
  * possible only with a fixed consensus step size above 1. */
 bool run_may_overshoot(const struct run *r);
 
+/* Returns NULL if every round of training mixes models with the same matrix, apart from faults and
+ * members that join or leave. Otherwise returns which other value of which key this would need. */
+const char *run_mixing_varies(const struct run *r);
+
 /* Returns the topology of the consensus phase. */
 static inline const char *run_final_topology(const struct run *r)
 {

@@ -7,6 +7,7 @@
 #include "nn/data/data.h"
 #include "nn/shards/shard.h"
 #include "nn/train/learners.h"
+#include "nn/train/round_momentum.h"
 #include "peer/run/key.h"
 
 #include <assert.h>
@@ -110,6 +111,12 @@ static bool is_adam(const struct run *r)
     return sgd_values(r)->optimiser != OPTIMISER_SGD;
 }
 
+/* Returns whether --nesterov has no effect. The momentum of decentlam is not part of a step. */
+static bool has_no_nesterov(const struct run *r)
+{
+    return is_adam(r) || momentum_kind_all[sgd_values(r)->momentum_kind]->use == MOMENTUM_IGNORED;
+}
+
 static bool has_one_learner(const struct run *r)
 {
     return sgd_values(r)->learners == 1;
@@ -121,40 +128,43 @@ static bool lacks_norms(const struct run *r)
     return !model_has_norm(sgd_values(r)->model);
 }
 
-/* Checks the keys that quasi-global momentum needs. The momentum is computed from the change of the
- * model over a whole round, which includes mixing. All rounds must therefore have the same number
- * of steps. No exchange may move a model past its neighbours' mean, because then the contribution
- * of mixing to the momentum would not decay (nn/train/quasi_global.h). */
-static int check_global(const struct run *r, char error[RUN_ERROR_MAX])
+/* Checks the keys that a kind of momentum other than `local` needs. The momentum is computed from
+ * the change of the model over a whole round, which includes mixing. All rounds must therefore have
+ * the same number of steps. No exchange may move a model past its neighbours' mean, because then the
+ * contribution of mixing to the momentum may not decay (nn/train/quasi_global.h, decentlam.h). */
+static int check_momentum_kind(const struct run *r, char error[RUN_ERROR_MAX])
 {
     const struct sgd_values *v = sgd_values(r);
+    const struct momentum_kind *kind = momentum_kind_all[v->momentum_kind];
     const char *why =
-        v->momentum == 0 ? "needs a --momentum above 0"
+        v->momentum == 0            ? "needs a --momentum above 0"
+        : is_adam(r) && !kind->adam ? "needs --optimiser sgd"
         : r->local_steps == 0
             ? "needs a number for --local-steps, not auto: the momentum needs rounds with "
               "equally many steps"
         : r->factor_masking    ? "cannot be combined with --factor-masking true: it resets the "
-                                 "momentum of local steps, which qg does not have"
+                                 "momentum of local steps, which only the kind local has"
         : run_may_overshoot(r) ? "needs a --gamma of at most 1, such as --gamma 1: with a larger "
                                  "step size, an exchange overshoots the neighbours' mean and the "
                                  "momentum grows"
-                               : NULL;
-    if (!v->quasi_global || why == NULL)
+        : kind->needs_constant_mixing ? run_mixing_varies(r)
+                                      : NULL;
+    if (kind->learn == NULL || why == NULL)
         return 0;
-    snprintf(error, RUN_ERROR_MAX, "--momentum-kind qg: %s", why);
+    snprintf(error, RUN_ERROR_MAX, "--momentum-kind %s: %s", kind->name, why);
     return -EINVAL;
 }
 
-/* Checks which other keys are allowed if a process has several learners. Quasi-global momentum is
- * refused, because each learner and their common centre (nn/train/learners.h) already have a
- * momentum. Layer-wise overlap is refused, because a layer of the centre has its final value only
+/* Checks which other keys are allowed if a process has several learners. A --momentum-kind other
+ * than local is refused, because each learner and their common centre (nn/train/learners.h) already
+ * have a momentum. Layer-wise overlap is refused, because a layer of the centre has its final value only
  * after the last learner's step. */
 static int check_learners(const struct run *r, char error[RUN_ERROR_MAX])
 {
     const struct sgd_values *v = sgd_values(r);
     const char *why = NULL;
-    if (v->quasi_global)
-        why = "cannot be combined with --momentum-kind qg: each learner has its own momentum";
+    if (momentum_kind_all[v->momentum_kind]->learn != NULL)
+        why = "needs --momentum-kind local: each learner has its own momentum";
     else if (r->overlap == RUN_OVERLAP_LAYER)
         why = "cannot be combined with --overlap layer: a layer of the average is complete only "
               "when all learners have finished it";
@@ -177,7 +187,7 @@ static int check(const struct run *r, char error[RUN_ERROR_MAX])
                  v->clip);
         return -EINVAL;
     }
-    int err = check_global(r, error);
+    int err = check_momentum_kind(r, error);
     if (err == 0)
         err = check_learners(r, error);
     if (err != 0)
@@ -255,10 +265,8 @@ static const struct run_key keys[] = {
      .help = "momentum of SGD; beta1 of Adam",
      .low = 0, .high = 0.9999, FIELD(momentum)},
     {.name = "momentum-kind", .kind = RUN_CHOICE, .fallback = "local",
-     .help = "source of SGD's momentum: local: the peer's own steps; qg (quasi-global): the change of its model over a whole round, exchange included; better if shards differ",
-     .choices = "local|qg", FIELD(quasi_global),
-     .useless = is_adam, .of = "optimiser",
-     .why = "only with --optimiser sgd"},
+     .help = "source of the momentum: local: the peer's own steps; qg (quasi-global) and decentlam (SGD only, constant --topology): the change of its model over a whole round, exchange included; better if shards differ",
+     .choices = "local|qg|decentlam", FIELD(momentum_kind)},
     {.name = "beta2", .kind = RUN_REAL, .fallback = "0.999",
      .help = "beta2 of Adam",
      .low = 0, .high = 0.999999, FIELD(beta2),
@@ -267,8 +275,8 @@ static const struct run_key keys[] = {
     {.name = "nesterov", .kind = RUN_CHOICE, .fallback = "true",
      .help = "Nesterov momentum with SGD",
      .choices = "false|true", FIELD(nesterov),
-     .useless = is_adam, .of = "optimiser",
-     .why = "only with --optimiser sgd"},
+     .useless = has_no_nesterov, .of = "optimiser",
+     .why = "only with --optimiser sgd and a --momentum-kind other than decentlam"},
     {.name = "label-smoothing", .kind = RUN_REAL, .fallback = "0",
      .help = "share of each training label that is spread over all classes",
      .low = 0, .high = 0.9, FIELD(label_smoothing)},

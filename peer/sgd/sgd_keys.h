@@ -42,10 +42,10 @@ struct sgd_values
     /* Learning rate, momentum (Adam: beta1) and weight decay. */
     double lr, momentum, weight_decay;
     double beta2; /* Adam's beta2. Used by Adam and AdamW. */
-    /* Nesterov momentum, for SGD only. Other optimisers ignore the field, which is then true. */
+    /* Nesterov momentum, for SGD only. Other optimisers and the momentum kind decentlam ignore the
+     * field, which is then true. */
     bool nesterov;
-    /* Quasi-global momentum, for SGD only. With other optimisers the field is false. */
-    bool quasi_global;
+    uint32_t momentum_kind; /* Index in momentum_kind_all[] (nn/train/round_momentum.h). */
     /* Share of each training label that is spread over all classes, 0 to 0.9. */
     double label_smoothing;
     /* Gradient clipping: no gradient has a norm above clip / sqrt(min_peers * learners). 0: no

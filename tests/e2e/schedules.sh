@@ -72,14 +72,16 @@ figures_round()
     python3 -c 'import json, sys; print(json.load(sys.stdin)["round"])'
 }
 
-# ---- quasi-global momentum ----
+# ---- momentum from the change of the model over a round ----
 
 equal qg --topology ring --momentum-kind qg --partition label:2 --local-steps 3
 equal qg-dpsgd --topology ring --mixer dpsgd --gamma 1 --momentum-kind qg --nesterov false --overlap 1
+equal qg-adamw --topology ring --optimiser adamw --lr 0.001 --momentum-kind qg --partition label:2 --local-steps 3
+equal decentlam --topology ring --momentum-kind decentlam --partition label:2 --local-steps 3 --compress qsgd:4
 equal local-dpsgd --topology ring --mixer dpsgd --gamma 1 --nesterov false --overlap 1
 check "qg: it is another training than with momentum of one's own" \
     [ "$(tensors sim-qg-dpsgd)" != "$(tensors sim-local-dpsgd)" ]
-check "qg: under label skew models are nearer to each other" python3 - "$HEARSAY" "$seed" <<'PY'
+check "qg, decentlam: under label skew models are nearer to each other" python3 - "$HEARSAY" "$seed" <<'PY'
 import json, subprocess, sys
 def apart(kind):
     subprocess.run([sys.argv[1], "sim", "--peers", "8", "--topology", "ring", "--mixer", "dpsgd", "--gamma", "1",
@@ -88,13 +90,22 @@ def apart(kind):
     drift = [json.loads(line).get("relative_drift") for line in open(f"skew-{kind}/peer-0/metrics.jsonl")]
     drift = [d for d in drift[100:200] if d]
     return sum(drift) / len(drift)
-local, qg = apart("local"), apart("qg")
-print(f"# relative drift in training: {local:.3g} with momentum of one's own, {qg:.3g} with qg")
-assert qg < 0.7 * local
+local, qg, lam = apart("local"), apart("qg"), apart("decentlam")
+print(f"# relative drift in training: {local:.3g} with momentum of one's own, {qg:.3g} with qg, {lam:.3g} with decentlam")
+assert qg < 0.7 * local and lam < 0.7 * local
 PY
 goes_on qg --momentum-kind qg --compress qsgd:4
+goes_on qg-adam --optimiser adam --lr 0.001 --momentum-kind qg --compress qsgd:4
+goes_on decentlam --momentum-kind decentlam --compress qsgd:4
 refuses "qg without momentum" 'momentum-kind qg: needs a --momentum above 0' --momentum-kind qg --momentum 0
-refuses "qg of Adam" 'momentum-kind: only with --optimiser sgd' --momentum-kind qg --optimiser adam
+refuses "decentlam of Adam" 'momentum-kind decentlam: needs --optimiser sgd' --momentum-kind decentlam --optimiser adam
+refuses "decentlam on a graph that changes" 'momentum-kind decentlam: needs a --topology with the same edges' \
+    --momentum-kind decentlam --topology base:1
+refuses "decentlam and a delayed exchange" 'momentum-kind decentlam: cannot be combined with --overlap 1' \
+    --momentum-kind decentlam --overlap 1
+refuses "decentlam without lock step" 'momentum-kind decentlam: needs --policy sync' --momentum-kind decentlam --policy async
+refuses "nesterov of decentlam" 'nesterov: only with .*a --momentum-kind other than decentlam' \
+    --momentum-kind decentlam --nesterov true
 refuses "qg where each does what it can" 'momentum-kind qg: needs a number for --local-steps' \
     --momentum-kind qg --local-steps auto
 refuses "qg with factor masking" 'momentum-kind qg: cannot be combined with --factor-masking' --momentum-kind qg \
@@ -105,7 +116,7 @@ refuses "qg and an exchange that overshoots" 'momentum-kind qg: needs a --gamma 
 # ---- several learners in a process ----
 
 goes_on learners --learners 3 --compress qsgd:4
-refuses "learners and qg" 'learners 2: cannot be combined with --momentum-kind qg' --learners 2 --momentum-kind qg
+refuses "learners and qg" 'learners 2: needs --momentum-kind local' --learners 2 --momentum-kind qg
 refuses "learners and their layers" 'learners 2: cannot be combined with --overlap layer' --learners 2 --overlap layer
 refuses "momentum of no centre" 'learner-momentum: only with --learners above 1' --learner-momentum 0.5
 refuses "more learners than there may be" 'learners' --learners 65

@@ -84,16 +84,19 @@ static void step_ref(const struct optimiser *o, const struct segment *seg, struc
     }
     double g = gradient + (o->kind == OPTIMISER_ADAMW ? 0 : decay * e->x);
     if (o->kind == OPTIMISER_SGD) {
-        double m = o->momentum * e->m + g;
-        e->x -= lr * (o->nesterov ? g + o->momentum * m : m);
-        e->m = o->held ? e->m : m;
+        double mu = o->use == MOMENTUM_IGNORED ? 0 : o->momentum, m = mu * e->m + g;
+        e->x -= lr * (o->nesterov ? g + mu * m : m);
+        e->m = o->use == MOMENTUM_UPDATED ? m : e->m;
         return;
     }
+    bool held = o->use == MOMENTUM_HELD;
     if (o->kind == OPTIMISER_ADAMW)
         e->x -= lr * decay * e->x;
-    e->m = o->momentum * e->m + (1 - o->momentum) * g;
-    e->v = o->beta2 * e->v + (1 - o->beta2) * g * g;
-    e->x -= lr * (e->m / (1 - pow(o->momentum, t))) / (sqrt(e->v / (1 - pow(o->beta2, t))) + 1e-8);
+    double m = o->momentum * e->m + (held ? 1 : 1 - o->momentum) * g;
+    double v = o->beta2 * e->v + (1 - o->beta2) * g * g;
+    e->x -= lr * (m / (1 - pow(o->momentum, t))) / (sqrt(v / (1 - pow(o->beta2, t))) + 1e-8);
+    e->m = held ? e->m : m;
+    e->v = held ? e->v : v;
 }
 
 /* Compares STEPS optimiser steps with the scalar loop, on a weight of n_weight floats, a bias of 5
@@ -112,10 +115,14 @@ static void check_steps(const struct optimiser *o, size_t n_weight)
     noise(1, 0, wide, x, n);
     for (size_t i = 0; i < n; i++)
         e[i] = (struct element){.x = wide[i]};
-    if (o->held)
+    bool constant = o->use != MOMENTUM_UPDATED;
+    if (constant)
         noise(3, 0, wide, m, n);
-    for (size_t i = 0; i < n && o->held; i++)
+    for (size_t i = 0; i < n && constant; i++) {
         e[i].m = wide[i];
+        v[i] = o->kind == OPTIMISER_SGD ? 0 : (float)(0.1 + wide[i] * wide[i]);
+        e[i].v = (double)v[i];
+    }
     for (uint64_t t = 1; t <= STEPS; t++) {
         double lr = 0.1 / (double)t;
         noise(2, t, wide, grad, n);
@@ -154,11 +161,22 @@ static void test_steps(void **state)
         {.momentum = 0.9, .nesterov = true},
         {.weight_decay = 0.1},
         {.momentum = 0.5, .nesterov = true, .weight_decay = 0.3},
-        {.momentum = 0.9, .held = true},
-        {.momentum = 0.7, .nesterov = true, .weight_decay = 0.3, .held = true},
+        {.momentum = 0.9, .use = MOMENTUM_HELD},
+        {.momentum = 0.7, .nesterov = true, .weight_decay = 0.3, .use = MOMENTUM_HELD},
+        {.momentum = 0.9, .nesterov = true, .weight_decay = 0.3, .use = MOMENTUM_IGNORED},
         {.kind = OPTIMISER_ADAM, .momentum = 0.9, .beta2 = 0.999},
         {.kind = OPTIMISER_ADAM, .momentum = 0.8, .beta2 = 0.9, .weight_decay = 0.2},
         {.kind = OPTIMISER_ADAMW, .momentum = 0.9, .beta2 = 0.95, .weight_decay = 0.3},
+        {.kind = OPTIMISER_ADAM,
+         .momentum = 0.8,
+         .beta2 = 0.9,
+         .weight_decay = 0.2,
+         .use = MOMENTUM_HELD},
+        {.kind = OPTIMISER_ADAMW,
+         .momentum = 0.9,
+         .beta2 = 0.95,
+         .weight_decay = 0.3,
+         .use = MOMENTUM_HELD},
     };
     static const size_t sizes[] = {1, 2, 3, 7, 8, 15, 16, 17, 31, 33, 100, 1023};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)

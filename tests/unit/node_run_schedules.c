@@ -1,46 +1,83 @@
 /* tests/unit/node_run_schedules.c -- tests of run flags for momentum, pairs, learners and local
  * steps: which combinations are allowed. */
+#include "nn/train/round_momentum.h"
 #include "tests/unit/node_run_flags.h"
 
-/* Combinations with --momentum-kind qg (quasi-global momentum). The error message gives the
- * reason. */
+/* Combinations with each --momentum-kind. The error message gives the reason. */
 static void momentum_is_of_a_kind(void **state)
 {
     static const struct
     {
         const char *flags[4][2];
-        const char *why; /* Part of the error message. NULL: the flags are accepted. */
-    } rows[] = {{{{"seed", "1"}}, NULL},
-                {{{"mixer", "dpsgd"}}, NULL},
-                {{{"mixer", "dpsgd"}, {"topology", "base:1"}}, NULL},
-                {{{"mixer", "dpsgd"}, {"policy", "async"}}, NULL},
-                {{{"mixer", "allreduce"}, {"topology", "complete"}, {"compress", "none"}}, NULL},
-                {{{"mixer", "average"}, {"compress", "topk:0.1"}}, NULL},
-                {{{"overlap", "1"}, {"local-steps", "7"}}, NULL},
-                {{{"momentum", "0"}}, "--momentum-kind qg: needs a --momentum above 0"},
-                {{{"local-steps", "auto"}}, "needs a number for --local-steps, not auto"},
-                {{{"mixer", "average"}, {"compress", "topk:0.1"}, {"factor-masking", "true"}},
-                 "cannot be combined with --factor-masking true"},
-                {{{"mixer", "dpsgd"}, {"gamma", "1.3"}}, "needs a --gamma of at most 1"},
-                {{{"gamma", "1.01"}}, "needs a --gamma of at most 1"},
-                {{{"optimiser", "adam"}}, "--momentum-kind: only with --optimiser sgd"}};
+        /* Parts of the error messages. NULL: the flags are accepted. */
+        const char *qg, *decentlam;
+    } rows[] = {
+        {{{"seed", "1"}}, NULL, NULL},
+        {{{"mixer", "dpsgd"}}, NULL, NULL},
+        {{{"mixer", "dpsgd"}, {"topology", "base:1"}},
+         NULL,
+         "needs a --topology with the same edges"},
+        {{{"topology", "rotation:2"}, {"mixer", "gossip"}},
+         NULL,
+         "needs a --topology with the same"},
+        {{{"topology", "exponential"}, {"final-topology", "base:1"}}, NULL, NULL},
+        {{{"mixer", "dpsgd"}, {"policy", "async"}}, NULL, "needs --policy sync"},
+        {{{"mixer", "allreduce"}, {"topology", "complete"}, {"compress", "none"}}, NULL, NULL},
+        {{{"mixer", "sma"}}, NULL, "needs --mixer choco, dpsgd or allreduce"},
+        {{{"mixer", "average"}, {"compress", "topk:0.1"}}, NULL, "needs --mixer choco, dpsgd or"},
+        {{{"overlap", "1"}, {"local-steps", "7"}}, NULL, "cannot be combined with --overlap 1"},
+        {{{"overlap", "layer"}, {"local-steps", "7"}}, NULL, NULL},
+        {{{"momentum", "0"}}, "needs a --momentum above 0", "needs a --momentum above 0"},
+        {{{"local-steps", "auto"}},
+         "needs a number for --local-steps",
+         "needs a number for --local"},
+        {{{"mixer", "average"}, {"compress", "topk:0.1"}, {"factor-masking", "true"}},
+         "cannot be combined with --factor-masking true",
+         "cannot be combined with --factor-masking true"},
+        {{{"mixer", "dpsgd"}, {"gamma", "1.3"}}, "--gamma of at most 1", "--gamma of at most 1"},
+        {{{"gamma", "1.01"}}, "needs a --gamma of at most 1", "needs a --gamma of at most 1"},
+        {{{"optimiser", "adam"}}, NULL, "needs --optimiser sgd"},
+        {{{"optimiser", "adamw"}}, NULL, "needs --optimiser sgd"},
+        {{{"nesterov", "false"}},
+         NULL,
+         "--nesterov: only with --optimiser sgd and a --momentum-kind"}};
     (void)state;
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < 2 * sizeof rows / sizeof rows[0]; i++) {
+        const char *name = i % 2 == 0 ? "qg" : "decentlam";
+        const char *why = i % 2 == 0 ? rows[i / 2].qg : rows[i / 2].decentlam;
         struct run_flags f = {.trainer = &sgd_keys};
         struct run r;
         set(&f, "rounds", "500");
         set(&f, "min-peers", "8");
-        for (size_t k = 0; k < 4 && rows[i].flags[k][0] != NULL; k++)
-            set(&f, rows[i].flags[k][0], rows[i].flags[k][1]);
+        for (size_t k = 0; k < 4 && rows[i / 2].flags[k][0] != NULL; k++)
+            set(&f, rows[i / 2].flags[k][0], rows[i / 2].flags[k][1]);
         assert_int_equal(run_from_flags(&r, &f, error), 0);
-        assert_false(sgd_values(&r)->quasi_global);
-        set(&f, "momentum-kind", "qg");
+        assert_ptr_equal(momentum_kind_all[sgd_values(&r)->momentum_kind], &momentum_local);
+        set(&f, "momentum-kind", name);
         int err = run_from_flags(&r, &f, error);
-        if (err != (rows[i].why != NULL ? -EINVAL : 0)
-            || (err != 0 && strstr(error, rows[i].why) == NULL))
-            fail_msg("row %zu: %d, \"%s\"", i, err, err != 0 ? error : "");
-        assert_true(err != 0 || sgd_values(&r)->quasi_global);
+        if (err != (why != NULL ? -EINVAL : 0) || (err != 0 && strstr(error, why) == NULL)
+            || (err != 0 && strstr(error, name) == NULL))
+            fail_msg("row %zu, %s: %d, \"%s\"", i / 2, name, err, err != 0 ? error : "");
+        assert_true(err != 0
+                    || strcmp(momentum_kind_all[sgd_values(&r)->momentum_kind]->name, name) == 0);
     }
+}
+
+/* The choices of --momentum-kind have the names and the order of momentum_kind_all[]. */
+static void momentum_kinds_have_names(void **state)
+{
+    (void)state;
+    size_t n = 0;
+    while (momentum_kind_all[n] != NULL) {
+        struct run_flags f = {.trainer = &sgd_keys};
+        struct run r;
+        set(&f, "rounds", "500");
+        set(&f, "min-peers", "8");
+        set(&f, "momentum-kind", momentum_kind_all[n]->name);
+        assert_int_equal(run_from_flags(&r, &f, error), 0);
+        assert_int_equal(sgd_values(&r)->momentum_kind, n++);
+    }
+    assert_true(n == 3);
 }
 
 /* The mixer gossip takes the mean of two models. It needs a topology of pairs, and no --gamma other
@@ -90,24 +127,24 @@ static void learners_are_several(void **state)
     {
         const char *flags[4][2];
         const char *why; /* Part of the error message. NULL: the flags are accepted. */
-    } rows[] = {{{{"learners", "4"}}, NULL},
-                {{{"learners", "64"}, {"mixer", "sma"}, {"learner-momentum", "0"}}, NULL},
-                {{{"learners", "2"},
-                  {"mixer", "average"},
-                  {"compress", "topk:0.1"},
-                  {"factor-masking", "true"}},
-                 NULL},
-                {{{"learners", "2"}, {"local-steps", "auto"}, {"overlap", "0"}}, NULL},
-                {{{"learners", "2"}, {"overlap", "1"}, {"optimiser", "adam"}}, NULL},
-                {{{"learners", "1"}, {"momentum-kind", "qg"}}, NULL},
-                {{{"learners", "1"}, {"overlap", "layer"}}, NULL},
-                {{{"learners", "2"}, {"momentum-kind", "qg"}},
-                 "--learners 2: cannot be combined with --momentum-kind qg"},
-                {{{"learners", "3"}, {"overlap", "layer"}},
-                 "--learners 3: cannot be combined with --overlap layer"},
-                {{{"learner-momentum", "0.5"}}, "--learner-momentum: only with --learners above 1"},
-                {{{"learners", "1"}, {"learner-momentum", "0.9"}},
-                 "--learner-momentum: only with --learners above 1"}};
+    } rows[] = {
+        {{{"learners", "4"}}, NULL},
+        {{{"learners", "64"}, {"mixer", "sma"}, {"learner-momentum", "0"}}, NULL},
+        {{{"learners", "2"},
+          {"mixer", "average"},
+          {"compress", "topk:0.1"},
+          {"factor-masking", "true"}},
+         NULL},
+        {{{"learners", "2"}, {"local-steps", "auto"}, {"overlap", "0"}}, NULL},
+        {{{"learners", "2"}, {"overlap", "1"}, {"optimiser", "adam"}}, NULL},
+        {{{"learners", "1"}, {"momentum-kind", "qg"}}, NULL},
+        {{{"learners", "1"}, {"overlap", "layer"}}, NULL},
+        {{{"learners", "2"}, {"momentum-kind", "qg"}}, "--learners 2: needs --momentum-kind local"},
+        {{{"learners", "3"}, {"overlap", "layer"}},
+         "--learners 3: cannot be combined with --overlap layer"},
+        {{{"learner-momentum", "0.5"}}, "--learner-momentum: only with --learners above 1"},
+        {{{"learners", "1"}, {"learner-momentum", "0.9"}},
+         "--learner-momentum: only with --learners above 1"}};
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct run_flags f = {.trainer = &sgd_keys};
@@ -164,7 +201,8 @@ static void post_local_has_steps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(momentum_is_of_a_kind), cmocka_unit_test(pairs_want_pairs),
-        cmocka_unit_test(learners_are_several), cmocka_unit_test(post_local_has_steps)};
+        cmocka_unit_test(momentum_is_of_a_kind), cmocka_unit_test(momentum_kinds_have_names),
+        cmocka_unit_test(pairs_want_pairs), cmocka_unit_test(learners_are_several),
+        cmocka_unit_test(post_local_has_steps)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

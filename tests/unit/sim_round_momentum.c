@@ -1,7 +1,10 @@
-/* tests/unit/sim_quasi_global.c -- quasi-global momentum in simulated nodes: the textbook's
- * distances in every round, with different mixers; and lost sessions, a death and a return. */
+/* tests/unit/sim_round_momentum.c -- quasi-global and DecentLaM momentum in simulated nodes: the
+ * textbook's distances in every round, with different mixers; lossy codecs; and lost sessions, a
+ * death and a return. */
 #include "gossip/mixers/mixer.h"
+#include "nn/train/decentlam.h"
 #include "nn/train/quasi_global.h"
+#include "nn/train/round_momentum.h"
 #include "sim_rig.h"
 
 enum { PEERS = 8, DIM = 100, ROUNDS = 60 };
@@ -10,7 +13,8 @@ static const double mu = 0.9;
 
 /* ---- a bowl with that momentum ---- */
 
-static struct quasi_global global[PEERS];
+static const struct momentum_kind *kind;
+static struct round_momentum change[PEERS];
 static float momentum[PEERS][DIM];
 
 static void steps(void *self, float *x, uint64_t round, uint32_t n_steps,
@@ -20,11 +24,17 @@ static void steps(void *self, float *x, uint64_t round, uint32_t n_steps,
     const struct rig *r = p->rig;
     float *m = momentum[p->index];
     const float *c = r->c + p->index * r->dim;
+    const struct optimiser o = {.momentum = mu, .use = kind->use};
+    struct segment all = {.n = DIM, .trained = true};
+    float grad[DIM];
+    struct optimiser_step step = {&all, 1, x, grad, m, NULL, 0, (double)r->eta};
+    (void)round_momentum_begin(&change[p->index], &o, &step, round, n_steps);
     rig_record(p->rig, p->index, x, round);
-    quasi_global_begin(&global[p->index], x, round, (double)r->eta * n_steps, mu, m);
-    for (uint32_t s = 0; s < n_steps; s++)
+    for (uint32_t s = 0; s < n_steps; s++) {
         for (size_t k = 0; k < DIM; k++)
-            x[k] -= r->eta * (x[k] - c[k] + (float)mu * m[k]);
+            grad[k] = x[k] - c[k];
+        optimiser_step(&o, &step);
+    }
     *report = (struct trainer_report){.n_samples = 1};
 }
 
@@ -32,10 +42,10 @@ static int make_trainer(void *self, uint32_t peer, const struct run *run, struct
                         char error[RUN_ERROR_MAX])
 {
     int err = rig_trainer(self, peer, run, t, error);
-    quasi_global_close(&global[peer]);
+    round_momentum_close(&change[peer]);
     memset(momentum[peer], 0, sizeof momentum[peer]);
     t->steps = steps;
-    return err != 0 ? err : quasi_global_init(&global[peer], DIM);
+    return err != 0 ? err : round_momentum_init(&change[peer], kind, DIM);
 }
 
 static uint32_t mixer_at(const char *name)
@@ -47,7 +57,7 @@ static uint32_t mixer_at(const char *name)
     return i;
 }
 
-static void rig_global(struct rig *r, const char *mixer, const char *topology, uint32_t n_steps)
+static void rig_open_kind(struct rig *r, const char *mixer, const char *topology, uint32_t n_steps)
 {
     rig_init(r, PEERS, DIM, topology, "none", 1);
     r->config.run.mixer = mixer_at(mixer);
@@ -58,11 +68,11 @@ static void rig_global(struct rig *r, const char *mixer, const char *topology, u
     r->eta = 0.02f;
 }
 
-static void close_global(struct rig *r)
+static void rig_close_kind(struct rig *r)
 {
     rig_close(r);
     for (uint32_t i = 0; i < PEERS; i++)
-        quasi_global_close(&global[i]);
+        round_momentum_close(&change[i]);
 }
 
 /* ---- against the textbook ---- */
@@ -84,8 +94,9 @@ static void naive_begin(struct naive *v, const char *topology)
     graph_close(&g);
 }
 
-/* Makes one round of Lin et al. 2021: local steps, then the exchange, then an update of the
- * momentum buffer. The update uses the change of the model by local steps and exchange together. */
+/* Makes one round: local steps, then the exchange, then an update of the momentum buffer. The update
+ * uses the change of the model by local steps and exchange together. qg: Lin et al. 2021.
+ * decentlam: the momentum is then added to the model (decentlam.h). */
 static void naive_round(struct naive *v, const struct rig *r, uint32_t n_steps)
 {
     static double begin[PEERS][DIM], made[PEERS][DIM];
@@ -94,13 +105,18 @@ static void naive_round(struct naive *v, const struct rig *r, uint32_t n_steps)
     for (uint32_t i = 0; i < PEERS; i++)
         for (uint32_t s = 0; s < n_steps; s++)
             for (size_t k = 0; k < DIM; k++)
-                v->x[i][k] -= eta * (v->x[i][k] - (double)r->c[i * DIM + k] + mu * v->m[i][k]);
+                v->x[i][k] -= eta
+                              * (v->x[i][k] - (double)r->c[i * DIM + k]
+                                 + (kind == &momentum_qg ? mu * v->m[i][k] : 0));
     memcpy(made, v->x, sizeof made);
     for (uint32_t i = 0; i < PEERS; i++)
         for (size_t k = 0; k < DIM; k++) {
             for (uint32_t j = 0; j < PEERS; j++)
                 v->x[i][k] += v->w[i][j] * (made[j][k] - made[i][k]);
-            v->m[i][k] = mu * v->m[i][k] + (1 - mu) * (begin[i][k] - v->x[i][k]) / (eta * n_steps);
+            double share = kind == &momentum_qg ? (1 - mu) / (eta * n_steps) : 1;
+            v->m[i][k] = mu * v->m[i][k] + share * (begin[i][k] - v->x[i][k]);
+            if (kind == &momentum_decentlam)
+                v->x[i][k] = begin[i][k] - v->m[i][k];
         }
 }
 
@@ -116,7 +132,7 @@ static void as_naive(const char *mixer, const char *topology, uint32_t n_steps)
 {
     static struct naive v;
     struct rig r;
-    rig_global(&r, mixer, topology, n_steps);
+    rig_open_kind(&r, mixer, topology, n_steps);
     rig_recording(&r);
     rig_run(&r, UINT64_MAX);
     rig_ended_well(&r, 1e-3);
@@ -125,33 +141,37 @@ static void as_naive(const char *mixer, const char *topology, uint32_t n_steps)
     for (uint64_t t = 0; t < ROUNDS; t++) {
         double want = naive_error2(&v);
         if (!(fabs(r.error2[t] - want) <= 1e-3 * (want + 1e-6)))
-            fail_msg("%s, %s, %u steps, round %d: squared error %g, expected %g", mixer, topology,
-                     n_steps, (int)t, r.error2[t], want);
+            fail_msg("%s, %s, %s, %u steps, round %d: squared error %g, expected %g", kind->name,
+                     mixer, topology, n_steps, (int)t, r.error2[t], want);
         naive_round(&v, &r, n_steps);
     }
     /* The models stay apart during training, because the peers have different optima. */
     assert_true(r.error2[ROUNDS - 1] > 1e-4);
-    close_global(&r);
+    rig_close_kind(&r);
 }
 
 static void test_textbook(void **state)
 {
     (void)state;
-    as_naive("dpsgd", "ring", 1);
-    as_naive("dpsgd", "ring", 5);
-    as_naive("dpsgd", "torus", 3);
-    as_naive("choco", "ring", 4);
+    for (size_t i = 0; momentum_kind_all[i] != NULL; i++) {
+        kind = momentum_kind_all[i];
+        if (kind->learn == NULL)
+            continue;
+        as_naive("dpsgd", "ring", 1);
+        as_naive("dpsgd", "ring", 5);
+        as_naive("dpsgd", "torus", 3);
+        as_naive("choco", "ring", 4);
+    }
 }
 
 /* ---- faults ---- */
 
 /* Deltas are lost, and a peer dies and returns without its momentum. All must agree in the end,
  * near the minimum of the mean of the losses. */
-static void test_death_and_return(void **state)
+static void die_and_return(void)
 {
-    (void)state;
     struct rig r;
-    rig_global(&r, "dpsgd", "ring", 1);
+    rig_open_kind(&r, "dpsgd", "ring", 1);
     r.config.step_us = 50 * 1000;
     r.config.run.rounds = 900;
     r.config.cut_rate = 0.02;
@@ -166,8 +186,18 @@ static void test_death_and_return(void **state)
     rig_ended_well(&r, 1e-3);
     double error = rig_mean_error(&r);
     if (!(error <= 0.05))
-        fail_msg("the mean is off by %g", error);
-    close_global(&r);
+        fail_msg("%s: the mean is off by %g", kind->name, error);
+    rig_close_kind(&r);
+}
+
+static void test_death_and_return(void **state)
+{
+    (void)state;
+    for (size_t i = 0; momentum_kind_all[i] != NULL; i++) {
+        kind = momentum_kind_all[i];
+        if (kind->learn != NULL)
+            die_and_return();
+    }
 }
 
 int main(void)

@@ -1,0 +1,55 @@
+/* nn/train/momentum_kind.h -- one kind of momentum (--momentum-kind).
+ *
+ * `local` momentum sums the gradients of a peer's own steps. If peers have different data, it points
+ * in another direction than the common progress of all peers. The other kinds compute the momentum
+ * from the change of the model over a whole round, which includes the exchange and needs no
+ * message:
+ *
+ *   round t     x(t)  --H local steps-->  y(t)  --exchange-->  W y(t)
+ *
+ *   kind        learns from    local steps             described in
+ *   local       gradients      update the momentum     optimiser.h
+ *   qg          x(t) - W y(t)  use constant momentum   quasi_global.h
+ *   decentlam   x(t) - W y(t)  have no momentum        decentlam.h
+ *
+ * Here x(t) is the model before the local steps of round t, and W the mixing matrix of the exchange.
+ * A kind learns when the next round begins, because only then is the model after the exchange known.
+ * It uses the learning rate and the number of local steps of the finished round. A peer that skipped
+ * a round or has just joined lacks x(t) or W y(t): the momentum then does not change.
+ *
+ * To add a kind, define a const struct momentum_kind, add it to momentum_kind_all[]
+ * (round_momentum.c) and to the choices of the run key `momentum-kind` (peer/sgd/sgd_keys.c).
+ */
+#ifndef NN_TRAIN_MOMENTUM_KIND_H
+#define NN_TRAIN_MOMENTUM_KIND_H
+
+#include "nn/train/optimiser.h"
+
+/* Input and output of learn(): vectors of n trained parameters. */
+struct round_change
+{
+    const float *begin; /* Model x(t) before the local steps of round t. */
+    float *x; /* In: model W y(t) after the exchange. Out: model of the next local steps. */
+    float *m; /* Momentum. Adam: first moment. */
+    float *v; /* Adam: second moment. SGD: NULL. */
+    size_t n;
+    double way; /* Learning rate of round t times its number of local steps. Above 0. */
+    const struct optimiser *optimiser;
+};
+
+/* One kind of momentum. The table is constant. */
+struct momentum_kind
+{
+    const char *name; /* Value of --momentum-kind. */
+    enum momentum_use use;
+    /* True: the kind also works with Adam and AdamW. False: with SGD only. */
+    bool adam;
+    /* True: models diverge unless each round mixes with the same matrix W. The topology, the edges
+     * that commit and the delay of an exchange must then not change from round to round. */
+    bool needs_constant_mixing;
+    /* Updates momentum and model from the change of the model over a round. NULL: the local steps
+     * update the momentum. */
+    void (*learn)(const struct round_change *c);
+};
+
+#endif
