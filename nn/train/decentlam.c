@@ -21,5 +21,8 @@ static void learn(const struct round_change *c)
     add_momentum(c->m, c->begin, c->x, (float)c->optimiser->momentum, c->n);
 }
 
-const struct momentum_kind momentum_decentlam = {
-    .name = "decentlam", .use = MOMENTUM_IGNORED, .needs_constant_mixing = true, .learn = learn};
+const struct momentum_kind momentum_decentlam = {.name = "decentlam",
+                                                 .use = MOMENTUM_IGNORED,
+                                                 .most = 0.95,
+                                                 .needs_constant_mixing = true,
+                                                 .learn = learn};

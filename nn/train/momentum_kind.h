@@ -42,10 +42,12 @@ struct momentum_kind
 {
     const char *name; /* Value of --momentum-kind. */
     enum momentum_use use;
+    double most; /* Largest momentum factor for which the kind is stable with faults. */
     /* True: the kind also works with Adam and AdamW. False: with SGD only. */
     bool adam;
-    /* True: models diverge unless each round mixes with the same matrix W. The topology, the edges
-     * that commit and the delay of an exchange must then not change from round to round. */
+    /* True: models diverge unless each round mixes with nearly the same matrix W. The topology, the
+     * edges that commit and the delay of an exchange must then not change from round to round, and
+     * the codec must leave out little. */
     bool needs_constant_mixing;
     /* Updates momentum and model from the change of the model over a round. NULL: the local steps
      * update the momentum. */

@@ -40,4 +40,4 @@ static void learn(const struct round_change *c)
 }
 
 const struct momentum_kind momentum_qg = {
-    .name = "qg", .use = MOMENTUM_HELD, .adam = true, .learn = learn};
+    .name = "qg", .use = MOMENTUM_HELD, .most = 1, .adam = true, .learn = learn};

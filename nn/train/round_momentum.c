@@ -12,7 +12,7 @@
 #include <string.h>
 
 const struct momentum_kind momentum_local = {
-    .name = "local", .use = MOMENTUM_UPDATED, .adam = true};
+    .name = "local", .use = MOMENTUM_UPDATED, .most = 1, .adam = true};
 
 const struct momentum_kind *const momentum_kind_all[] = {&momentum_local, &momentum_qg,
                                                          &momentum_decentlam, NULL};

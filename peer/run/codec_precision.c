@@ -19,6 +19,9 @@ static const double fine_bytes_per_float = 0.6;
  * topology changes by round. */
 static const double most_left_out = 0.1;
 
+/* Largest such share with a momentum that needs constant mixing. */
+static const double most_left_out_of_momentum = 0.006;
+
 /* Returns the shape of the sample tensor. It replaces the real model, because a run description
  * does not describe the model's tensors. */
 static struct segment nominal_segment(void)
@@ -46,7 +49,9 @@ int codec_precise_for_consensus(const char *codec, bool *fine)
     return 0;
 }
 
-int codec_precise_for_rounds(const char *codec, bool *keeps)
+/* Sets `*keeps` to whether the codec leaves out at most the share `most` of |x|^2 of the sample
+ * tensor. Returns 0, or a negative errno and `*keeps` is unchanged. */
+static int leaves_out_at_most(const char *codec, double most, bool *keeps)
 {
     struct segment one = nominal_segment();
     struct compress *c;
@@ -62,9 +67,19 @@ int codec_precise_for_rounds(const char *codec, bool *keeps)
     struct compress_input in = {.x = x, .x_hat = x != NULL ? x + NOMINAL_FLOATS : NULL};
     err = x == NULL || out == NULL ? -ENOMEM : compress_encode(c, &in, out, &len, &stat);
     if (err == 0)
-        *keeps = stat.e2 <= most_left_out * stat.x2;
+        *keeps = stat.e2 <= most * stat.x2;
     free(x);
     free(out);
     compress_close(c);
     return err;
+}
+
+int codec_precise_for_rounds(const char *codec, bool *keeps)
+{
+    return leaves_out_at_most(codec, most_left_out, keeps);
+}
+
+int codec_precise_for_momentum(const char *codec, bool *keeps)
+{
+    return leaves_out_at_most(codec, most_left_out_of_momentum, keeps);
 }

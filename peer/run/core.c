@@ -133,13 +133,16 @@ static const char *fallback_of_topology(const struct run_flags *f)
  *   mixer sums updates                             qsgd:4: auto adjusts the codec to the consensus
  *                                                  distance, which does not depend on these deltas
  *   topology changes by round                      qsgd:4: only precise codecs work
+ *   trainer needs a precise codec                  qsgd:4
  *   otherwise                                      auto */
 static const char *fallback_of_compress(const struct run_flags *f)
 {
     const struct mixer *mixer = mixer_named(run_flags_value(f, "mixer"));
     if (mixer != NULL && (mixer->whole || mixer->round_protocol))
         return "none";
-    if (round_schedule_of(run_flags_value(f, "topology")) || (mixer != NULL && mixer->updates))
+    if (round_schedule_of(run_flags_value(f, "topology")) || (mixer != NULL && mixer->updates)
+        || (f->trainer != NULL && f->trainer->needs_precise_codec != NULL
+            && f->trainer->needs_precise_codec(f)))
         return fine_codec;
     return RUN_AUTO;
 }
@@ -187,14 +190,21 @@ bool run_may_overshoot(const struct run *r)
 const char *run_mixing_varies(const struct run *r)
 {
     const struct mixer *m = mixer_all[r->mixer];
-    return m->updates && m != &mixer_allreduce
-               ? "needs --mixer choco, dpsgd or allreduce: an exchange must average models"
-           : round_schedule_of(r->topology) ? "needs a --topology with the same edges in every "
-                                              "round, such as ring or exponential"
-           : r->policy != RUN_SYNC ? "needs --policy sync: all edges must exchange in every round"
-           : r->overlap == RUN_OVERLAP_ROUND
-               ? "cannot be combined with --overlap 1: an exchange must end before the next round"
-               : NULL;
+    bool keeps = false;
+    if (m->updates && m != &mixer_allreduce)
+        return "needs --mixer choco, dpsgd or allreduce: an exchange must average models";
+    if (round_schedule_of(r->topology))
+        return "needs a --topology with the same edges in every round, such as ring or exponential";
+    if (r->policy != RUN_SYNC)
+        return "needs --policy sync: all edges must exchange in every round";
+    if (r->overlap == RUN_OVERLAP_ROUND)
+        return "cannot be combined with --overlap 1: an exchange must end before the next round";
+    /* A codec that cannot be set up counts as one that is too lossy. */
+    if (strcmp(r->compress, RUN_AUTO) != 0 && codec_precise_for_momentum(r->compress, &keeps) == 0
+        && keeps)
+        return NULL;
+    return "needs a precise codec in --compress, such as none, fp16, int8 or qsgd:4, and not auto: "
+           "models diverge if deltas leave much out";
 }
 
 /* Returns true for the mixers allreduce, sma and ps, which combine models by a collective or a
@@ -530,7 +540,7 @@ int run_core_check(const struct run *r, char error[RUN_ERROR_MAX])
 /* clang-format off */
 const struct run_key run_core_keys[] = {
     {.name = "compress", .kind = RUN_TEXT, .fallback = RUN_AUTO,
-     .help = "compressor of the deltas: auto chooses it by the consensus distance (--drift-target; qsgd:4 with --mixer average or --topology base:K); or none, fp16, sign, qsgd:BITS, topk:SHARE, randk:SHARE, topk:SHARE+qsgd:BITS, ... (see hearsay compressors)",
+     .help = "compressor of the deltas: auto chooses it by the consensus distance (--drift-target; qsgd:4 with --mixer average, --topology base:K or --momentum-kind decentlam); or none, fp16, sign, qsgd:BITS, topk:SHARE, randk:SHARE, topk:SHARE+qsgd:BITS, ... (see hearsay compressors)",
      .word = RUN_AUTO, .canonical = canonical_compress, RUN_FIELD(compress),
      .fallback_by = fallback_of_compress},
     {.name = "drift-target", .kind = RUN_REAL, .fallback = "1",

@@ -170,8 +170,9 @@ static inline uint32_t run_staleness(const struct run *r)
  * possible only with a fixed consensus step size above 1. */
 bool run_may_overshoot(const struct run *r);
 
-/* Returns NULL if every round of training mixes models with the same matrix, apart from faults and
- * members that join or leave. Otherwise returns which other value of which key this would need. */
+/* Returns NULL if every round of training mixes models with nearly the same matrix, apart from faults
+ * and members that join or leave: the edges and the delay are constant, and the codec leaves out very
+ * little. Otherwise returns which other value of which key this would need. */
 const char *run_mixing_varies(const struct run *r);
 
 /* Returns the topology of the consensus phase. */
@@ -267,6 +268,9 @@ struct run_trainer
     /* Checks the trainer's keys for combinations of values that are not allowed. Returns 0, or
      * -EINVAL with a message. NULL: no check. */
     int (*check)(const struct run *r, char error[RUN_ERROR_MAX]);
+    /* Returns whether the default of the key `compress` must be a precise codec, because the trainer
+     * refuses auto with these flags. NULL: never. */
+    bool (*needs_precise_codec)(const struct run_flags *f);
 };
 
 /* Returns the run key with index `place`. The keys of the trainer `t` (may be NULL) come first,

@@ -6,6 +6,7 @@
 
 #include "nn/data/data.h"
 #include "nn/shards/shard.h"
+#include "nn/train/decentlam.h"
 #include "nn/train/learners.h"
 #include "nn/train/round_momentum.h"
 #include "peer/run/key.h"
@@ -137,7 +138,10 @@ static int check_momentum_kind(const struct run *r, char error[RUN_ERROR_MAX])
     const struct sgd_values *v = sgd_values(r);
     const struct momentum_kind *kind = momentum_kind_all[v->momentum_kind];
     const char *why =
-        v->momentum == 0            ? "needs a --momentum above 0"
+        v->momentum == 0 ? "needs a --momentum above 0"
+        : v->momentum > kind->most
+            ? "needs a --momentum of at most 0.95: with more, lossy codecs and lost sessions make "
+              "models diverge"
         : is_adam(r) && !kind->adam ? "needs --optimiser sgd"
         : r->local_steps == 0
             ? "needs a number for --local-steps, not auto: the momentum needs rounds with "
@@ -296,4 +300,12 @@ static const struct run_key keys[] = {
     {.name = NULL}};
 /* clang-format on */
 
-const struct run_trainer sgd_keys = {.keys = keys, .check = check};
+/* The momentum decentlam is unstable with coarse codecs (nn/train/decentlam.h). */
+static bool needs_precise_codec(const struct run_flags *f)
+{
+    const char *name = run_flags_value(f, "momentum-kind");
+    return strcmp(name, momentum_decentlam.name) == 0;
+}
+
+const struct run_trainer sgd_keys = {
+    .keys = keys, .check = check, .needs_precise_codec = needs_precise_codec};

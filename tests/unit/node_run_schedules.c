@@ -27,6 +27,13 @@ static void momentum_is_of_a_kind(void **state)
         {{{"mixer", "average"}, {"compress", "topk:0.1"}}, NULL, "needs --mixer choco, dpsgd or"},
         {{{"overlap", "1"}, {"local-steps", "7"}}, NULL, "cannot be combined with --overlap 1"},
         {{{"overlap", "layer"}, {"local-steps", "7"}}, NULL, NULL},
+        {{{"momentum", "0.95"}}, NULL, NULL},
+        {{{"momentum", "0.96"}}, NULL, "needs a --momentum of at most 0.95"},
+        {{{"compress", "qsgd:4"}}, NULL, NULL},
+        {{{"compress", "topk:0.95"}}, NULL, NULL},
+        {{{"compress", "auto"}}, NULL, "needs a precise codec in --compress"},
+        {{{"compress", "qsgd:3"}}, NULL, "needs a precise codec in --compress"},
+        {{{"compress", "topk:0.8"}}, NULL, "needs a precise codec in --compress"},
         {{{"momentum", "0"}}, "needs a --momentum above 0", "needs a --momentum above 0"},
         {{{"local-steps", "auto"}},
          "needs a number for --local-steps",
@@ -63,7 +70,8 @@ static void momentum_is_of_a_kind(void **state)
     }
 }
 
-/* The choices of --momentum-kind have the names and the order of momentum_kind_all[]. */
+/* The choices of --momentum-kind have the names and the order of momentum_kind_all[]. A kind that
+ * needs precise codecs has one as default. */
 static void momentum_kinds_have_names(void **state)
 {
     (void)state;
@@ -75,7 +83,10 @@ static void momentum_kinds_have_names(void **state)
         set(&f, "min-peers", "8");
         set(&f, "momentum-kind", momentum_kind_all[n]->name);
         assert_int_equal(run_from_flags(&r, &f, error), 0);
-        assert_int_equal(sgd_values(&r)->momentum_kind, n++);
+        assert_int_equal(sgd_values(&r)->momentum_kind, n);
+        /* The default codec is accepted with every kind. */
+        bool precise = momentum_kind_all[n++]->needs_constant_mixing;
+        assert_true(strncmp(r.compress, precise ? "qsgd:4" : "auto", precise ? 6 : 5) == 0);
     }
     assert_true(n == 3);
 }

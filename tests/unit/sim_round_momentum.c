@@ -57,9 +57,10 @@ static uint32_t mixer_at(const char *name)
     return i;
 }
 
-static void rig_open_kind(struct rig *r, const char *mixer, const char *topology, uint32_t n_steps)
+static void rig_open_kind(struct rig *r, const char *mixer, const char *topology, const char *codec,
+                          double gamma, uint32_t n_steps)
 {
-    rig_init(r, PEERS, DIM, topology, "none", 1);
+    rig_init(r, PEERS, DIM, topology, codec, gamma);
     r->config.run.mixer = mixer_at(mixer);
     r->config.run.rounds = ROUNDS;
     r->config.run.local_steps = n_steps;
@@ -132,7 +133,7 @@ static void as_naive(const char *mixer, const char *topology, uint32_t n_steps)
 {
     static struct naive v;
     struct rig r;
-    rig_open_kind(&r, mixer, topology, n_steps);
+    rig_open_kind(&r, mixer, topology, "none", 1, n_steps);
     rig_recording(&r);
     rig_run(&r, UINT64_MAX);
     rig_ended_well(&r, 1e-3);
@@ -164,6 +165,48 @@ static void test_textbook(void **state)
     }
 }
 
+/* ---- lossy codecs, with the adaptive consensus step size ---- */
+
+/* Returns the mean of the squared distance between the models in the last 50 rounds of training. */
+static double distance2(const char *topology, const char *codec, uint32_t n_steps)
+{
+    struct rig r;
+    double sum = 0;
+    rig_open_kind(&r, "choco", topology, codec, 0, n_steps);
+    r.config.run.rounds = 400;
+    rig_recording(&r);
+    rig_run(&r, UINT64_MAX);
+    rig_ended_well(&r, 1e-3);
+    double error = rig_mean_error(&r);
+    if (!(error <= 0.05))
+        fail_msg("%s, %s: the mean is off by %g", kind->name, codec, error);
+    for (uint64_t t = 350; t < 400; t++)
+        sum += r.error2[t] / 50;
+    rig_close_kind(&r);
+    return sum;
+}
+
+/* The codecs that are allowed with a kind of momentum do not increase the distance between models.
+ * With a coarser codec the models diverge if the kind needs constant mixing. */
+static void test_codecs(void **state)
+{
+    (void)state;
+    static const char *const topology[] = {"ring", "exponential"}, *const codec[] = {"qsgd:4",
+                                                                                     "int8"};
+    for (size_t i = 0; momentum_kind_all[i] != NULL; i++)
+        for (size_t k = 0; k < 2 * 2 && momentum_kind_all[i]->learn != NULL; k++) {
+            kind = momentum_kind_all[i];
+            uint32_t n_steps = k < 2 ? 1 : 5;
+            double exact = distance2(topology[k % 2], "none", n_steps);
+            for (size_t c = 0; c < 2; c++) {
+                double d2 = distance2(topology[k % 2], codec[c], n_steps);
+                if (!(d2 <= 1.1 * exact))
+                    fail_msg("%s, %s, %u steps, %s: squared distance %g, with none %g", kind->name,
+                             topology[k % 2], n_steps, codec[c], d2, exact);
+            }
+        }
+}
+
 /* ---- faults ---- */
 
 /* Deltas are lost, and a peer dies and returns without its momentum. All must agree in the end,
@@ -171,7 +214,7 @@ static void test_textbook(void **state)
 static void die_and_return(void)
 {
     struct rig r;
-    rig_open_kind(&r, "dpsgd", "ring", 1);
+    rig_open_kind(&r, "dpsgd", "ring", "none", 1, 1);
     r.config.step_us = 50 * 1000;
     r.config.run.rounds = 900;
     r.config.cut_rate = 0.02;
@@ -203,6 +246,7 @@ static void test_death_and_return(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_textbook),
+                                       cmocka_unit_test(test_codecs),
                                        cmocka_unit_test(test_death_and_return)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
