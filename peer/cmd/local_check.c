@@ -6,6 +6,7 @@
 #include "peer/cmd/files.h"
 #include "peer/cmd/metrics_ports.h"
 #include "peer/cmd/peers.h"
+#include "peer/cmd/skew_advice.h"
 #include "peer/cmd/training.h"
 #include "peer/run_log/checkpoint_heads.h"
 #include "peer/uv/identity.h"
@@ -43,7 +44,10 @@ int cmd_local_check(const struct options *o, struct run_flags *flags, struct run
     if (err == 0)
         err = cmd_training_model(model, run, error);
     cmd_training_close(&training);
-    return err < 0 ? cmd_fail(o, cmd_exit_of(err), "%s", error) : CMD_OK;
+    if (err < 0)
+        return cmd_fail(o, cmd_exit_of(err), "%s", error);
+    cmd_skew_advice(o, shard, n, flags, run);
+    return CMD_OK;
 }
 
 /* ---- Directories of the peers ---- */

@@ -22,6 +22,7 @@
 #include "peer/cmd/out.h"
 #include "peer/cmd/peer_report.h"
 #include "peer/cmd/peers.h"
+#include "peer/cmd/skew_advice.h"
 #include "peer/cmd/training.h"
 #include "peer/output/promise.h"
 #include "peer/uv/fd_reserve.h"
@@ -215,7 +216,12 @@ static int take_run(struct peer *p)
     }
     if (err == 0)
         err = settings_uplink_fits(p->o, &c->run, error);
-    return err < 0 ? cmd_fail(p->o, cmd_exit_of(err), "%s", error) : CMD_OK;
+    if (err < 0)
+        return cmd_fail(p->o, cmd_exit_of(err), "%s", error);
+    /* `hearsay local` gives the advice itself, once for all its peers. */
+    if (!options_given(p->o, "parent-fd"))
+        cmd_skew_advice(p->o, options_text(p->o, "shard"), 0, &c->flags, &c->run);
+    return CMD_OK;
 }
 
 /* ---- The output directory ---- */

@@ -17,6 +17,7 @@
 #include "peer/cmd/log.h"
 #include "peer/cmd/out.h"
 #include "peer/cmd/peers.h"
+#include "peer/cmd/skew_advice.h"
 #include "peer/cmd/stop.h"
 #include "peer/cmd/training.h"
 #include "peer/output/disk_reservation.h"
@@ -367,7 +368,10 @@ static int open_peers(struct simulation *s, struct run *run)
      * to compute the number of rounds. */
     if (err == 0)
         err = cmd_training_data(&s->peers[0], sgd_values(run)->data, run->seed, error);
-    return err < 0 ? cmd_fail(s->o, cmd_exit_of(err), "%s", error) : CMD_OK;
+    if (err < 0)
+        return cmd_fail(s->o, cmd_exit_of(err), "%s", error);
+    cmd_skew_advice(s->o, options_text(s->o, "shard"), s->n, &flags, run);
+    return CMD_OK;
 }
 
 /* Checks --bandwidth. At a rate below SIM_LEAST_BYTES_PER_S the arrival time of a message, in

@@ -104,6 +104,8 @@ refuses "decentlam on a graph that changes" 'momentum-kind decentlam: needs a --
 refuses "decentlam and a delayed exchange" 'momentum-kind decentlam: cannot be combined with --overlap 1' \
     --momentum-kind decentlam --overlap 1
 refuses "decentlam without lock step" 'momentum-kind decentlam: needs --policy sync' --momentum-kind decentlam --policy async
+refuses "decentlam and coarse deltas" 'momentum-kind decentlam: needs a precise codec in --compress' \
+    --momentum-kind decentlam --compress topk:0.1
 refuses "nesterov of decentlam" 'nesterov: only with .*a --momentum-kind other than decentlam' \
     --momentum-kind decentlam --nesterov true
 refuses "qg where each does what it can" 'momentum-kind qg: needs a number for --local-steps' \
@@ -112,6 +114,32 @@ refuses "qg with factor masking" 'momentum-kind qg: cannot be combined with --fa
     --mixer average --compress topk:0.1 --factor-masking true
 refuses "qg and an exchange that overshoots" 'momentum-kind qg: needs a --gamma of at most 1' \
     --momentum-kind qg --mixer dpsgd --gamma 1.3 --peers 8
+
+# ---- advice for shards that differ ----
+
+# advises N ARGS...: hearsay ARGS prints N lines of advice on stderr.
+advises()
+{
+    local n=$1 args
+    shift
+    args=("$@" --model logreg --batch 1 --rounds 1 --final-drift 0 --seed "$seed")
+    bounded "$HEARSAY" "${args[@]}" >advice.out 2>advice.err </dev/null
+    check "${*:1:7}: advice is given $n times" \
+        [ "$?: $(grep -c 'note: the data of the peers differ .*--topology base:1 --momentum-kind qg' advice.err)" = "0: $n" ]
+}
+advises 1 sim --peers 6 --partition dirichlet:0.1
+check "  with its reason" grep -qF '(--partition dirichlet:0.1)' advice.err
+advises 1 local --peers 6 --partition label:2
+advises 0 sim --peers 6
+advises 0 sim --peers 4 --partition label:2
+advises 0 sim --peers 6 --partition label:2 --topology ring
+advises 0 sim --peers 6 --partition label:2 --momentum-kind local
+advises 0 sim --peers 6 --partition label:2 --momentum 0
+advises 0 sim --peers 6 --partition label:2 --mixer allreduce --topology complete --compress none
+"$HEARSAY" key new advice.key 2>advice.err
+advises 1 peer --shard own --key advice.key --listen 127.0.0.1:0 --out advice-1
+check "  with its reason" grep -qF '(--shard own)' advice.err
+advises 0 peer --shard own --topology ring --key advice.key --listen 127.0.0.1:0 --out advice-2
 
 # ---- several learners in a process ----
 

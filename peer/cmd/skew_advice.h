@@ -1,0 +1,20 @@
+/* peer/cmd/skew_advice.h -- tells the user which settings help if the shards of the peers differ. */
+#ifndef PEER_CMD_SKEW_ADVICE_H
+#define PEER_CMD_SKEW_ADVICE_H
+
+#include "peer/cmd/cmd.h"
+#include "peer/run/run.h"
+
+/* Prints a note on stderr with the settings for shards that differ, and what they reached in a
+ * measurement. `flags`: the run flags that the user gave. `run`: the run that begins with them.
+ * `shard`: the value of --shard. `n`: number of peers, 0 if it is not known.
+ * Prints nothing in these cases:
+ *
+ *   - The shards are a random split: --partition iid, and --shard other than own.
+ *   - The user gave --topology or --momentum-kind.
+ *   - There are at most 4 peers: the graphs of so few peers hardly differ.
+ *   - The run would be refused with these settings, for example with --mixer allreduce. */
+void cmd_skew_advice(const struct options *o, const char *shard, uint32_t n,
+                     const struct run_flags *flags, const struct run *run);
+
+#endif
