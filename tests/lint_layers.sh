@@ -80,13 +80,13 @@ sees()
 }
 
 # door FILE: sets $extra to a regular expression of the headers that FILE may include in addition to those of sees(): headers
-# of third-party libraries, of files and of sockets, and for peer/node the interface of the trainer.
+# of third-party libraries, of files and of sockets, and for peer/node the interface of the trainer and the outer optimiser.
 door()
 {
     extra=
     case $1 in
     peer/node/finish/*) extra='"peer/node/timers\.h"' ;; # The table of all timers and delays of the node.
-    peer/node/*) extra='"nn/train/trainer\.h"' ;;
+    peer/node/*) extra='"nn/train/(trainer|outer_optimiser)\.h"' ;;
     nn/math/blas.c) extra='<cblas\.h>' ;;
     nn/math/parallel_for.c | nn/math/thread_pool.c) extra='<pthread\.h>' ;;
     nn/math/c_locale.*) extra='<(locale|pthread)\.h>' ;;

@@ -3,7 +3,7 @@
  * The command uses the trainer, the run description and the files of a peer. Its result is, bit for
  * bit, the result of `hearsay local --peers 1` with the same flags.
  *
- * Ctrl-C or SIGTERM ends the command after the current step, with exit code 130. A checkpoint and
+ * Ctrl-C or SIGTERM ends the command after the current round, with exit code 130. A checkpoint and
  * the present model are written, but no result, and the same command resumes from the checkpoint. A
  * second signal ends the command immediately.
  */
@@ -13,6 +13,7 @@
 #include "peer/cmd/files.h"
 #include "peer/cmd/log.h"
 #include "peer/cmd/stop.h"
+#include "peer/run/outer.h"
 #include "peer/sgd/sgd_keys.h"
 
 #include <errno.h>
@@ -62,6 +63,7 @@ const char *const cmd_train_keys[] = {"model",     "norm",
                                       "nesterov",  "label-smoothing",
                                       "clip",      "weight-decay",
                                       "warmup",    "schedule",
+                                      "outer",     "local-steps",
                                       NULL};
 
 /* ---- Before training ---- */
@@ -84,7 +86,13 @@ static int fix_run(struct cmd_train *t)
     if (err == 0)
         err = cmd_training_complete_run(&t->training, &flags, options_real(o, "epochs"), &t->run,
                                         error);
-    return err < 0 ? cmd_fail(o, cmd_exit_of(err), "%s", error) : CMD_OK;
+    if (err < 0)
+        return cmd_fail(o, cmd_exit_of(err), "%s", error);
+    if (t->run.local_steps == 0)
+        return cmd_fail(o, CMD_USAGE,
+                        "--local-steps: found auto, expected a number: auto compares the speeds of "
+                        "several peers");
+    return CMD_OK;
 }
 
 /* Checks that --out belongs to this run or to no run. This step comes before the trainer is made,
@@ -96,6 +104,17 @@ static int look(struct cmd_train *t)
         return CMD_OK;
     const struct run_identity_flag flags[] = {{"data", options_text(t->o, "data")}, {NULL, NULL}};
     return cmd_out_examine(&t->dir, t->o, t->out, flags, &t->run);
+}
+
+/* Opens the outer optimiser, if the run has one. Returns 0 or -ENOMEM. */
+static int open_outer(struct cmd_train *t)
+{
+    struct run_outer o = run_outer_of(&t->run);
+    size_t n = segments_trained(t->trainer.segments, t->trainer.n_segments);
+    if (o.lr == 0)
+        return 0;
+    t->before = malloc(n * sizeof *t->before);
+    return t->before != NULL ? outer_optimiser_init(&t->outer, o.lr, o.momentum, n) : -ENOMEM;
 }
 
 /* Creates the trainer and the initial model. Returns CMD_OK, or an exit code after a message on
@@ -110,11 +129,11 @@ static int make_trainer(struct cmd_train *t)
     if (t->x == NULL)
         return cmd_fail(t->o, CMD_FAILED, "out of memory");
     t->trainer.init(t->trainer.self, t->x);
-    if (rollback_open(&t->rollback, &t->trainer) != 0)
+    if (rollback_open(&t->rollback, &t->trainer) != 0 || open_outer(t) != 0)
         return cmd_fail(t->o, CMD_FAILED, "out of memory");
     divergence_init(&t->verdict);
     t->planned = !options_given(t->o, "evaluate-every");
-    t->plan = evaluation_plan(t->run.rounds, sgd_samples(&t->run));
+    t->plan = evaluation_plan(t->run.rounds, cmd_train_round_samples(t));
     t->next_test = options_uint(t->o, "evaluate-every");
     t->schedule = t->training.sgd.config.schedule;
     t->samples = t->training.data.train.n;
@@ -159,18 +178,19 @@ static int open_out(struct cmd_train *t)
  * rounds of the run. */
 static uint64_t end_of_epoch(const struct cmd_train *t)
 {
-    uint64_t rounds =
-        ((t->epoch + 1) * t->samples + sgd_samples(&t->run) - 1) / sgd_samples(&t->run);
+    uint64_t each = cmd_train_round_samples(t);
+    uint64_t rounds = ((t->epoch + 1) * t->samples + each - 1) / each;
     return rounds < t->run.rounds ? rounds : t->run.rounds;
 }
 
-static void add(struct cmd_train_sums *s, const struct trainer_report *r, double spent)
+static void add(struct cmd_train_sums *s, const struct trainer_report *r, uint32_t n_steps,
+                double spent)
 {
     s->loss += r->loss * (double)r->n_samples;
     s->accuracy += r->accuracy * (double)r->n_samples;
     s->rows += r->n_samples;
     s->seconds += spent;
-    s->steps++;
+    s->steps += n_steps;
 }
 
 /* Reports that training diverged and has returned to an earlier model. If training has diverged
@@ -185,16 +205,25 @@ static void report_rollback(struct cmd_train *t)
         rollback_why(&t->rollback, t->diverged);
 }
 
-static void step(struct cmd_train *t)
+/* Takes the local steps of a round, and the outer step. */
+static void train_round(struct cmd_train *t)
 {
     struct trainer_report r;
     uint64_t begin = uv_hrtime();
+    uint32_t n_steps = run_steps(&t->run);
+    bool outer = t->outer.u != NULL;
     rollback_mark(&t->rollback, t->x, t->round);
-    t->trainer.steps(t->trainer.self, t->x, t->round, 1, &r);
+    if (outer)
+        memcpy(t->before, t->x, t->outer.n * sizeof *t->x);
+    t->trainer.steps(t->trainer.self, t->x, t->round, n_steps, &r);
+    if (outer)
+        outer_optimiser_step(&t->outer, t->x, t->before, t->round);
     bool ran_away = rollback_look(&t->rollback, t->x, &r);
+    if (ran_away && outer)
+        outer_optimiser_reset(&t->outer);
     double spent = (double)(uv_hrtime() - begin) * 1e-9;
-    add(&t->since, &r, spent);
-    add(&t->all, &r, spent);
+    add(&t->since, &r, n_steps, spent);
+    add(&t->all, &r, n_steps, spent);
     if (ran_away)
         report_rollback(t);
     else
@@ -206,7 +235,7 @@ static void step(struct cmd_train *t)
  * number of samples is limited, so that an evaluation is short compared with training. */
 static void evaluate(struct cmd_train *t)
 {
-    uint64_t trained = (t->round - t->tested_at) * sgd_samples(&t->run);
+    uint64_t trained = (t->round - t->tested_at) * cmd_train_round_samples(t);
     uint64_t most = (trained + 1) / 2 > TEST_LEAST ? (trained + 1) / 2 : TEST_LEAST;
     if (t->planned)
         most = t->plan.samples;
@@ -221,7 +250,7 @@ static void evaluate(struct cmd_train *t)
  * as many epochs as planned evaluations. In a shorter run they also happen within epochs. */
 static bool by_epochs(const struct cmd_train *t)
 {
-    return t->run.rounds * sgd_samples(&t->run) >= t->plan.parts * t->samples;
+    return t->run.rounds * cmd_train_round_samples(t) >= t->plan.parts * t->samples;
 }
 
 /* Returns true if it is time to evaluate the model: at the end of the run, and before the end as
@@ -238,8 +267,8 @@ static bool is_due(const struct cmd_train *t)
 
 static void end_epoch(struct cmd_train *t)
 {
-    /* A batch may be larger than the training set, so several epochs may end in one step. */
-    t->epoch = t->round * sgd_samples(&t->run) / t->samples;
+    /* A round may have more samples than the training set, so several epochs may end in it. */
+    t->epoch = t->round * cmd_train_round_samples(t) / t->samples;
     if (is_due(t)) {
         evaluate(t);
         t->next_test = t->epoch + options_uint(t->o, "evaluate-every");
@@ -247,7 +276,7 @@ static void end_epoch(struct cmd_train *t)
     cmd_train_write_line(t);
 }
 
-static void end_step(struct cmd_train *t)
+static void end_round(struct cmd_train *t)
 {
     if (t->round >= end_of_epoch(t)) {
         end_epoch(t);
@@ -264,8 +293,8 @@ static int train(struct cmd_train *t)
     t->begin_ns = uv_hrtime();
     cmd_progress_open(&t->progress, stderr);
     while (t->round < t->run.rounds && !cmd_stop_asked() && t->diverged[0] == '\0') {
-        step(t);
-        end_step(t);
+        train_round(t);
+        end_round(t);
         if (t->diverged[0] == '\0')
             cmd_train_checkpoint_round(t);
     }
@@ -350,6 +379,8 @@ int cmd_train(const struct options *o)
     cmd_train_checkpoint_close(&only, only.over);
     cmd_out_close(&only.dir);
     free(only.x);
+    free(only.before);
+    outer_optimiser_close(&only.outer);
     rollback_close(&only.rollback);
     cmd_training_close(&only.training);
     return code;

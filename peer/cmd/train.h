@@ -21,6 +21,7 @@
 #ifndef PEER_CMD_TRAIN_H
 #define PEER_CMD_TRAIN_H
 
+#include "nn/train/outer_optimiser.h"
 #include "peer/cmd/cmd.h"
 #include "peer/cmd/out.h"
 #include "peer/cmd/progress.h"
@@ -54,7 +55,9 @@ struct cmd_train
     struct run run;
     struct schedule schedule;
     struct trainer trainer;
-    float *x;
+    struct outer_optimiser outer; /* State of --outer. All zero: none. */
+    /* x: the model. before: with --outer, the model before the local steps of the round. */
+    float *x, *before;
     uint64_t round, epoch; /* Number of rounds and number of epochs that are done. */
     /* Schedule that decides when to evaluate the model. Used only if --evaluate-every is not
      * given. */
@@ -78,7 +81,7 @@ struct cmd_train
     bool fresh;
     uint64_t begin_ns;
     struct cmd_progress progress;
-    struct divergence verdict; /* Divergence detector, which receives the loss of every step. */
+    struct divergence verdict; /* Divergence detector, which receives the loss of every round. */
     /* Copy of a good model, to which training returns if it diverges. If it diverges a second time,
      * the run ends. */
     struct rollback rollback;
@@ -94,7 +97,13 @@ struct cmd_train
     bool is_text;
 };
 
-/* Shows the progress of training after a local step if cmd_progress_due(), or in any case with
+/* Returns the number of samples of a round. */
+static inline uint64_t cmd_train_round_samples(const struct cmd_train *t)
+{
+    return (uint64_t)sgd_samples(&t->run) * run_steps(&t->run);
+}
+
+/* Shows the progress of training after a round if cmd_progress_due(), or in any case with
  * `force`. Call cmd_train_end_line() before any other output; it leaves the progress line on the
  * terminal. */
 void cmd_train_show(struct cmd_train *t, bool force);

@@ -40,7 +40,7 @@ static void fields(struct cmd_train *t, struct state *s)
     state_u64(s, &t->next_test);
     state_expect(s, t->round <= t->run.rounds && t->tested_at <= t->round,
                  "its round is after the last round");
-    state_expect(s, t->epoch <= t->round * sgd_samples(&t->run) / t->samples,
+    state_expect(s, t->epoch <= t->round * cmd_train_round_samples(t) / t->samples,
                  "its epoch is larger than its round allows");
     sums_fields(&t->since, s);
     sums_fields(&t->all, s);
@@ -49,6 +49,7 @@ static void fields(struct cmd_train *t, struct state *s)
     state_floats(s, t->x, t->trainer.n_params, "model");
     if (t->trainer.state != NULL)
         t->trainer.state(t->trainer.self, s);
+    outer_optimiser_state(&t->outer, s);
 }
 
 /* ---- At the start ---- */

@@ -30,7 +30,7 @@ static double mean_accuracy(const struct cmd_train_sums *s)
 /* Returns the number of epochs (passes over the data) that `rounds` rounds make. */
 static double epochs(const struct cmd_train *t, uint64_t rounds)
 {
-    return (double)(rounds * sgd_samples(&t->run)) / (double)t->samples;
+    return (double)(rounds * cmd_train_round_samples(t)) / (double)t->samples;
 }
 
 /* Returns the number of epochs that the user asked for. A run may train a little more, because it

@@ -6,6 +6,7 @@
 #include "nn/math/vec.h"
 #include "peer/run/exit.h"
 #include "peer/run/layout_keys.h"
+#include "peer/run/outer.h"
 
 #include <errno.h>
 #include <math.h>
@@ -34,6 +35,15 @@ enum sessions_run run_context_judge(const struct run_context *w, const struct wi
         return SESSIONS_RUN_CONTRADICTS;
     }
     return SESSIONS_RUN_TAKEN;
+}
+
+/* Frees the mixer, and the vectors that the local steps of a job need. */
+static void close_mixing(struct run_context *w)
+{
+    mixing_close(&w->mixing);
+    outer_optimiser_close(&w->outer);
+    free(w->before);
+    w->before = NULL;
 }
 
 /* Builds the mixer. It has one codec per phase, and with --compress auto one per codec level,
@@ -70,15 +80,18 @@ static int open_mixing(struct run_context *w)
     if (err != 0)
         return err;
     codec_levels_init(&w->ladder, w->mixing.survey_pace);
-    bool watches = by_drift || r->pull > 0 || r->local_steps == 0;
+    struct run_outer outer = run_outer_of(r);
+    bool watches = by_drift || r->pull > 0 || r->local_steps == 0 || outer.lr > 0;
     w->before = watches ? malloc(w->mixing.dim * sizeof *w->before) : NULL;
-    if (watches && w->before == NULL) {
-        mixing_close(&w->mixing);
+    if (outer.lr > 0)
+        err = outer_optimiser_init(&w->outer, outer.lr, outer.momentum, w->mixing.dim);
+    if (err != 0 || (watches && w->before == NULL)) {
+        close_mixing(w);
         return -ENOMEM;
     }
     w->trainer.init(w->trainer.self, w->mixing.x0);
     w->lacks = !run_context_begins(w);
-    packet_pool_init(&w->models, mixing_model_bytes(&w->mixing));
+    packet_pool_init(&w->models, run_context_floats(w) * sizeof(float));
     layers_cut(&w->layers, w->trainer.segments, w->trainer.n_segments);
     size_t piece = piece_bytes_max(w->mixing.n_floats),
            sketches = w->layers.n_floats * sizeof(float);
@@ -113,11 +126,9 @@ void run_context_close(struct run_context *w)
 {
     if (!w->ready)
         return;
-    mixing_close(&w->mixing);
+    close_mixing(w);
     packet_pool_close(&w->models);
     packet_pool_close(&w->pieces);
-    free(w->before);
-    w->before = NULL;
     w->ready = w->lacks = false;
 }
 
@@ -129,6 +140,59 @@ bool run_context_begins(struct run_context *w)
     w->lacks = false;
     mixing_start(&w->mixing);
     return true;
+}
+
+/* ---- copies of the model for other peers ---- */
+
+/* Returns the number of floats of u that a copy contains. */
+static size_t outer_floats(const struct run_context *w)
+{
+    return w->run.tolerate == 0 ? w->outer.n : 0;
+}
+
+size_t run_context_floats(const struct run_context *w)
+{
+    return w->mixing.n_floats + outer_floats(w);
+}
+
+void run_context_copy_model(const struct run_context *w, struct packet *out)
+{
+    mixing_copy_model(&w->mixing, out);
+    if (outer_floats(w) > 0)
+        memcpy(out->bytes + out->len, w->outer.u, outer_floats(w) * sizeof *w->outer.u);
+}
+
+size_t run_context_model_pieces(const struct run_context *w)
+{
+    return piece_count(w->mixing.n_floats);
+}
+
+size_t run_context_pieces(const struct run_context *w)
+{
+    size_t n = outer_floats(w);
+    return run_context_model_pieces(w) + (n > 0 ? piece_count(n) : 0);
+}
+
+size_t run_context_piece_at(const struct run_context *w, size_t p, size_t *n)
+{
+    size_t n_model = run_context_model_pieces(w);
+    return p < n_model ? piece_at(w->mixing.n_floats, p, n)
+                       : w->mixing.n_floats + piece_at(outer_floats(w), p - n_model, n);
+}
+
+int run_context_take_model(struct run_context *w, const float *copy)
+{
+    struct mixing *m = &w->mixing;
+    int err = mixing_take_model(m, (const uint8_t *)copy);
+    w->has_norm2 = false;
+    if (err == 0 && outer_floats(w) > 0
+        && !outer_optimiser_take(&w->outer, copy + m->n_floats, m->x, m->x0))
+        env_note(w->env, NOTE_WARNING,
+                 "the outer momentum of the other members is not plausible: this peer begins "
+                 "with 0");
+    else if (w->outer.u != NULL && (err != 0 || outer_floats(w) == 0))
+        outer_optimiser_reset(&w->outer);
+    return err;
 }
 
 /* ---- queries ---- */

@@ -19,6 +19,7 @@
 
 #include "gossip/exchange/layers.h"
 #include "gossip/mixers/mixing.h"
+#include "nn/train/outer_optimiser.h"
 #include "peer/node/session/sessions.h"
 
 /* The run of one node. */
@@ -44,12 +45,13 @@ struct run_context
     struct layers layers; /* Layers of the model. Observers may request sketches of them. */
     /* True: --compress auto is used, so `ladder` (the codec levels) chooses the codec of deltas. */
     bool by_drift;
-    struct codec_levels ladder; /* Codec levels of --compress auto. */
-    double norm2;               /* Squared norm |x|^2 of the model. Valid if has_norm2 is set. */
-    bool has_norm2;             /* True: the model has not changed since `norm2` was computed. */
-    double settling2;           /* |x|^2 when the consensus phase began. 0: it has not begun. */
-    /* Copy of x before the local steps of a job, with --compress auto, --max-pull or --local-steps
-     * auto. Else NULL. */
+    struct codec_levels ladder;   /* Codec levels of --compress auto. */
+    double norm2;                 /* Squared norm |x|^2 of the model. Valid if has_norm2 is set. */
+    bool has_norm2;               /* True: the model has not changed since `norm2` was computed. */
+    double settling2;             /* |x|^2 when the consensus phase began. 0: it has not begun. */
+    struct outer_optimiser outer; /* State of --outer. All zero: none. */
+    /* Copy of x before the local steps of a job, with --compress auto, --max-pull, --local-steps
+     * auto or --outer. Else NULL. */
     float *before;
 };
 
@@ -84,6 +86,29 @@ void run_context_close(struct run_context *w);
 /* Returns whether mixing.x0 is the run's initial model. If so, clears `lacks` and sets the model x
  * to x0. O(n_params). */
 bool run_context_begins(struct run_context *w);
+
+/* ---- copies of the model for other peers ----
+ *
+ * A member that joins late fetches the outer momentum u (nn/train/outer_optimiser.h) with the model,
+ * as further pieces (gossip/exchange/piece.h):
+ *
+ *   [ model x: run_context_model_pieces() pieces | u: the remaining pieces ]
+ *
+ * With --byzantine u is not sent, because no peer could check it: each peer has its own u. */
+
+/* Copies the model in its stored precision, and u, to `out`. out->len is the length of the model
+ * only; u follows it. */
+void run_context_copy_model(const struct run_context *w, struct packet *out);
+/* Return the number of floats of a copy: the model and u; and its number of pieces: of the model,
+ * and of the model and u together. */
+size_t run_context_floats(const struct run_context *w);
+size_t run_context_model_pieces(const struct run_context *w);
+size_t run_context_pieces(const struct run_context *w);
+/* Returns the index of the first float of piece p of a copy, and sets *n to its number of floats. */
+size_t run_context_piece_at(const struct run_context *w, size_t p, size_t *n);
+/* Replaces the model and u by a copy: run_context_floats() floats. Returns 0. If the model is not
+ * valid, returns -EINVAL, and x is the initial model. If only u is implausible, u becomes 0. */
+int run_context_take_model(struct run_context *w, const float *copy);
 
 /* ---- queries ---- */
 

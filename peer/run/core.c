@@ -12,6 +12,7 @@
 #include "nn/math/spelling.h"
 #include "peer/run/codec_precision.h"
 #include "peer/run/key.h"
+#include "peer/run/outer.h"
 #include "topology/round_schedule.h"
 #include "topology/topology.h"
 
@@ -105,6 +106,18 @@ static int canonical_final_graph(const char *value, char out[RUN_VALUE_MAX],
                                  char error[RUN_ERROR_MAX])
 {
     return canonical_graph("final-topology", value, out, error);
+}
+
+/* Checks an outer optimiser and writes its canonical text. */
+static int canonical_outer(const char *value, char out[RUN_VALUE_MAX], char error[RUN_ERROR_MAX])
+{
+    struct run_outer o;
+    if (!run_outer_parse(value, &o))
+        return run_refuse(error, "outer", value,
+                          "none, or nesterov:LR:MOMENTUM with 0 < LR <= 10 and 0 <= MOMENTUM <= "
+                          "0.999, such as nesterov:0.7:0.9");
+    run_outer_text(&o, out);
+    return 0;
 }
 
 /* ---- Values that depend on other keys. ---- */
@@ -474,6 +487,25 @@ static int check_collective(const struct run *r, char error[RUN_ERROR_MAX])
     return -EINVAL;
 }
 
+/* Checks which other keys are allowed with an outer optimiser. All mixers that keep the mean of the
+ * models are allowed. */
+static int check_outer(const struct run *r, char error[RUN_ERROR_MAX])
+{
+    const char *why =
+        r->overlap == RUN_OVERLAP_LAYER
+            ? "cannot be combined with --overlap layer: layers would be sent before the outer "
+              "step; expected 0 or 1"
+        : !has_no_centre(r) ? "cannot be combined with --mixer sma: its central model already has "
+                              "a momentum over rounds (--centre-momentum)"
+        : r->factor_masking ? "cannot be combined with --factor-masking true: masking resets only "
+                              "the momentum of local steps"
+                            : NULL;
+    if (why == NULL || !run_has_outer(r))
+        return 0;
+    snprintf(error, RUN_ERROR_MAX, "--outer %.40s: %s", r->outer, why);
+    return -EINVAL;
+}
+
 /* Checks the core keys for combinations that are not allowed. The mixers average, allreduce, sma
  * and ps need a fixed codec and the same number of local steps on all peers. Except for ps they
  * also need lock step, because all updates of a round must start from the same model. The other
@@ -532,6 +564,8 @@ int run_core_check(const struct run *r, char error[RUN_ERROR_MAX])
         err = check_rota(r, error);
     if (err == 0 && run_changes_graph(r))
         err = check_final_graph(r, error);
+    if (err == 0)
+        err = check_outer(r, error);
     return err != 0 ? err : check_tolerate(r, error);
 }
 
@@ -620,6 +654,9 @@ const struct run_key run_core_keys[] = {
      .min = 0, .max = ROUNDS_MAX, RUN_FIELD(post_local),
      .useless = has_one_step, .of = "local-steps",
      .why = "only with --local-steps above 1"},
+    {.name = "outer", .kind = RUN_TEXT, .fallback = "none",
+     .help = "outer optimiser, applied to the local update of each round before the exchange: none, or nesterov:LR:MOMENTUM (DiLoCo) with the outer learning rate and momentum; for many --local-steps, such as nesterov:0.7:0.9, or nesterov:0.7:0.5 with sparse compressors",
+     .canonical = canonical_outer, RUN_FIELD(outer)},
     {.name = "final-drift", .kind = RUN_REAL, .fallback = "0.001",
      .help = "relative consensus distance at which the consensus phase ends; 0: no consensus phase; at least 2e-7, because of float32 rounding",
      .low = 0, .high = 1, RUN_FIELD(final_drift)},

@@ -41,7 +41,8 @@ enum {
     RUN_VALUE_MAX = 1400,
     /* Size of a canonical text value other than a topology, in bytes with the NUL. */
     RUN_SPEC_MAX = 256,
-    RUN_KEY_MAX = 32, /* Largest length of a key's name in a run description, in bytes. */
+    RUN_OUTER_MAX = 80, /* Size of the text of an outer optimiser, in bytes with the NUL. */
+    RUN_KEY_MAX = 32,   /* Largest length of a key's name in a run description, in bytes. */
     /* Largest number of keys of the core and one trainer together. */
     RUN_KEYS_MAX = 48,
     RUN_OWN_MAX = 2304, /* Largest size of the struct with a trainer's values, in bytes. */
@@ -116,6 +117,8 @@ struct run
     /* Number of rounds at the beginning in which each peer does only one local step (post-local
      * SGD). */
     uint64_t post_local;
+    /* Outer optimiser, such as "nesterov:0.7:0.9" (peer/run/outer.h). "none" or "": none. */
+    char outer[RUN_OUTER_MAX];
     /* Consensus distance relative to |x_mean| at which the consensus phase ends. 0: the run has no
      * consensus phase. */
     double final_drift;

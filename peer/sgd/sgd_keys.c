@@ -10,6 +10,7 @@
 #include "nn/train/learners.h"
 #include "nn/train/round_momentum.h"
 #include "peer/run/key.h"
+#include "peer/run/outer.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -146,8 +147,11 @@ static int check_momentum_kind(const struct run *r, char error[RUN_ERROR_MAX])
         : r->local_steps == 0
             ? "needs a number for --local-steps, not auto: the momentum needs rounds with "
               "equally many steps"
-        : r->factor_masking    ? "cannot be combined with --factor-masking true: it resets the "
-                                 "momentum of local steps, which only the kind local has"
+        : r->factor_masking ? "cannot be combined with --factor-masking true: it resets the "
+                              "momentum of local steps, which only the kind local has"
+        : run_has_outer(r)
+            ? "cannot be combined with --outer: the momentum of a round's change would "
+              "grow by the outer step"
         : run_may_overshoot(r) ? "needs a --gamma of at most 1, such as --gamma 1: with a larger "
                                  "step size, an exchange overshoots the neighbours' mean and the "
                                  "momentum grows"

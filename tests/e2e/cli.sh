@@ -148,7 +148,8 @@ done
 # ---- Options of training. ----
 
 refuses "train: a flag of peers" '--policy.*hearsay local' train --policy sync
-refuses "train: another, with its value attached" '--local-steps.*hearsay local' train --local-steps=2
+refuses "train: another, with its value attached" '--post-local.*hearsay local' train --post-local=2
+refuses "train: local steps by the speed of other peers" '--local-steps: found auto, expected a number' train --local-steps auto
 refuses "train: American spelling" '--optimizer.*--optimiser' train --optimizer adam
 for command in train local sim "peer --listen 127.0.0.1:0 --key keygen.key"; do
     # shellcheck disable=SC2086

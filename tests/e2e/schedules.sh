@@ -141,6 +141,30 @@ advises 1 peer --shard own --key advice.key --listen 127.0.0.1:0 --out advice-1
 check "  with its reason" grep -qF '(--shard own)' advice.err
 advises 0 peer --shard own --topology ring --key advice.key --listen 127.0.0.1:0 --out advice-2
 
+# ---- an outer optimiser ----
+
+equal outer --topology ring --outer nesterov:0.7:0.9 --local-steps 5 --optimiser adamw --lr 0.002 --compress qsgd:4
+equal outer-none --topology ring --local-steps 5 --optimiser adamw --lr 0.002 --compress qsgd:4
+check "outer: it is another training than without" [ "$(tensors sim-outer)" != "$(tensors sim-outer-none)" ]
+equal outer-overlap --topology ring --outer nesterov:0.7:0.5 --local-steps 3 --overlap 1 --compress topk:0.1
+equal outer-allreduce --mixer allreduce --outer nesterov:0.7:0.9 --local-steps 4 --lr 0.003
+equal outer-ps --mixer ps --outer nesterov:0.7:0.5 --local-steps 4
+goes_on outer --outer nesterov:0.7:0.5 --local-steps 3 --compress qsgd:4
+for way in train local; do
+    peers=() out=one-$way
+    [ $way = train ] && out=one-train/peer-0 || peers=(--peers 1)
+    bounded "$HEARSAY" $way "${peers[@]}" --model mlp:784-32-10 --rounds 60 --local-steps 4 --outer nesterov:0.7:0.9 \
+        --seed "$seed" --out "$out" >one-$way.out 2>one-$way.err </dev/null
+    check "outer: hearsay $way of one peer" [ $? = 0 ]
+done
+check "  the same model" [ "$(tensors one-train)" = "$(tensors one-local)" ]
+refuses "an outer optimiser that does not exist" "outer: found 'adam:1:0.9', expected none, or nesterov:LR:MOMENTUM" \
+    --outer adam:1:0.9
+refuses "outer and layers" 'outer nesterov:0.7:0.9: cannot be combined with --overlap layer' --outer nesterov:0.7:0.9 \
+    --overlap layer
+refuses "outer and a centre" 'outer nesterov:0.7:0.9: cannot be combined with --mixer sma' --outer nesterov:0.7:0.9 --mixer sma
+refuses "outer and qg" 'momentum-kind qg: cannot be combined with --outer' --outer nesterov:0.7:0.9 --momentum-kind qg
+
 # ---- several learners in a process ----
 
 goes_on learners --learners 3 --compress qsgd:4

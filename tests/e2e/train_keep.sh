@@ -6,8 +6,8 @@
 e2e_begin
 command -v jq >/dev/null || skip "there is no jq here"
 
-run=(train --model mlp:784-32-10 --rounds 20000 --batch 20 --seed "$seed" --checkpoint 0.05s
-    --optimiser adam --lr 0.001 --evaluate-every 3)
+run=(train --model mlp:784-32-10 --rounds 20000 --batch 10 --seed "$seed" --checkpoint 0.05s
+    --optimiser adam --lr 0.001 --evaluate-every 3 --local-steps 2 --outer nesterov:0.7:0.5)
 
 # there DIR: succeeds if DIR has a checkpoint. newer DIR FILE: succeeds if DIR has a checkpoint that is newer than FILE.
 there()

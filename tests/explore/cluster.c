@@ -3,6 +3,7 @@
 
 #include "compress/compress.h"
 #include "nn/math/rng.h"
+#include "peer/node/state.h"
 #include "topology/round_schedule.h"
 #include "topology/topology.h"
 
@@ -105,16 +106,29 @@ static void init_model(void *self, float *x)
         x[k] = 1;
 }
 
+/* Adds to c->moved[] by how much this round moves the model: by the local steps, which have changed
+ * `before` to x, or with --outer by the outer step that follows. */
+static void add_moved(struct watched *p, const float *before, const float *x, uint64_t round)
+{
+    struct cluster *c = p->cluster;
+    const struct outer_optimiser *o = &sim_node(c->world, p->index)->workshop.outer;
+    bool continues = o->u != NULL && (o->round == UINT64_MAX || o->round == round);
+    for (size_t k = 0; k < c->plan.dim; k++) {
+        double d = (double)x[k] - (double)before[k];
+        double u = (continues ? o->momentum * (double)o->u[k] : 0) + d;
+        c->moved[k] += o->u != NULL ? o->lr * (d + o->momentum * u) : d;
+    }
+}
+
 static void steps(void *self, float *x, uint64_t round, uint32_t n, struct trainer_report *report)
 {
     struct watched *p = self;
     struct cluster *c = p->cluster;
+    const float *before = p->history + round * c->plan.dim;
     memcpy(p->history + round * c->plan.dim, x, c->plan.dim * sizeof *x);
     p->has[round] = 1;
     p->counted[round] = check_counted(c, p->index);
     p->done++;
-    for (size_t k = 0; k < c->plan.dim; k++)
-        c->moved[k] -= (double)x[k];
     uint64_t key = rng_key(c->plan.seed, RNG_TEST, p->index, round);
     /* The last segment of the model is updated first, as in backpropagation. */
     for (size_t i = 2; i-- > 0;) {
@@ -128,8 +142,7 @@ static void steps(void *self, float *x, uint64_t round, uint32_t n, struct train
             p->done_layer(p->done_arg, g->offset);
     }
     p->done_layer = NULL;
-    for (size_t k = 0; k < c->plan.dim; k++)
-        c->moved[k] += (double)x[k];
+    add_moved(p, before, x, round);
     *report = (struct trainer_report){.loss = 1, .n_samples = 32};
 }
 
@@ -330,6 +343,7 @@ void cluster_set_run(struct run *r, const struct plan *p)
                       .tolerate = p->tolerate,
                       .overlap = p->overlap,
                       .local_steps = p->local_steps};
+    snprintf(r->outer, sizeof r->outer, "%s", p->outer[0] != '\0' ? p->outer : "none");
     set_spec(r->compress, p->compress);
     set_spec(r->final_compress, "qsgd:4");
     /* With --byzantine the consensus phase uses the graph of training. If the consensus phase has

@@ -207,6 +207,18 @@ static void draw_last(struct plan *p, uint64_t seed)
     snprintf(p->final_topology, PLAN_TEXT, "%s", has ? plan_choose(&r, topology) : RUN_SAME);
 }
 
+void draw_outer(struct plan *p, uint64_t seed)
+{
+    struct rng r = rng_stream(rng_key(seed, RNG_TEST, 0xe8, 17));
+    bool precise = strcmp(p->compress, "none") == 0 || strcmp(p->compress, "qsgd:4") == 0;
+    if (!plan_chance(&r, 0.2))
+        return;
+    snprintf(p->outer, PLAN_TEXT, "nesterov:0.7:%s",
+             precise && plan_chance(&r, 0.5) ? "0.9" : "0.5");
+    if (!plan_is_valid(p))
+        p->outer[0] = '\0';
+}
+
 static void draw_first(struct plan *p, uint64_t seed)
 {
     struct rng r = rng_stream(rng_key(seed, RNG_TEST, 0xe8, 0));
@@ -223,6 +235,7 @@ static void draw_first(struct plan *p, uint64_t seed)
     draw_overlap(p, seed);
     draw_rota(p, seed);
     draw_last(p, seed);
+    draw_outer(p, seed);
     uint32_t n = (uint32_t)rng_below(&r, 7);
     for (uint32_t i = 0; i < n; i++) {
         struct fault *f = &p->fault[p->n_faults];

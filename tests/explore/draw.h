@@ -21,6 +21,11 @@ bool draw_is_idle(const struct plan *p, const struct fault *f);
  * to 5 s. Lowers min_peers to the number of peers that stay. */
 void draw_leave_some(struct plan *p);
 
+/* Gives some plans an outer optimiser (--outer), if their run allows it. Draws from a random stream
+ * of its own, so that older seeds still give the same plans otherwise. Called after all other parts
+ * of the run are drawn. */
+void draw_outer(struct plan *p, uint64_t seed);
+
 /* Draws a plan of version 2 (swarm.c). */
 void draw_swarm(struct plan *p, uint64_t seed);
 

@@ -139,6 +139,8 @@ void plan_print(const struct plan *p, FILE *f)
         fprintf(f, "final-topology %s\n", p->final_topology);
     if (p->overlap > 0)
         fprintf(f, "overlap %" PRIu32 "\n", p->overlap);
+    if (p->outer[0] != '\0')
+        fprintf(f, "outer %s\n", p->outer);
     if (p->checkpoint_s > 0)
         fprintf(f, "checkpoint %g\ndisk-us %" PRId64 "\n", p->checkpoint_s, p->disk_us);
     if (p->tolerate > 0)
@@ -274,6 +276,7 @@ static bool read_setting(struct plan *p, const char *key, const char *value)
                  {"cut-rate", NULL, NULL, &p->cut_rate, NULL},
                  {"topology", NULL, NULL, NULL, p->topology},
                  {"final-topology", NULL, NULL, NULL, p->final_topology},
+                 {"outer", NULL, NULL, NULL, p->outer},
                  {"compress", NULL, NULL, NULL, p->compress}};
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         if (strcmp(table[i].key, key) != 0)

@@ -111,6 +111,9 @@ static bool simpler(struct plan *p, int what)
         memset(p->clock_ppm, 0, sizeof p->clock_ppm);
         return true;
     case 12:
+        p->outer[0] = '\0';
+        return true;
+    case 13:
         memset(p->start_us, 0, sizeof p->start_us);
         return true;
     default:
@@ -119,7 +122,7 @@ static bool simpler(struct plan *p, int what)
     }
 }
 
-enum { SIMPLER = 14 };
+enum { SIMPLER = 15 };
 
 /* Replaces plan p by the changed plan q, if q differs and still fails. */
 static bool try(struct plan *p, const struct plan *q, uint32_t kind, struct explored *out)

@@ -310,6 +310,7 @@ void draw_swarm(struct plan *p, uint64_t seed)
     s.place = place[rng_below(&s.rng, sizeof place / sizeof *place)];
     draw_sizes(&s, p);
     draw_algorithm(&s, p);
+    draw_outer(p, seed);
     draw_network(&s, p);
     draw_starts(&s, p);
     s.length_us = plan_draw_us(&s.rng, 4, 90);

@@ -132,6 +132,7 @@ static void text_is_as_documented(void **state)
                               "nesterov=true\n"
                               "norm=group\n"
                               "optimiser=adamw\n"
+                              "outer=none\n"
                               "overlap=0\n"
                               "policy=sync\n"
                               "post-local=1000\n"

@@ -1,6 +1,7 @@
 /* tests/unit/node_run_schedules.c -- tests of run flags for momentum, pairs, learners and local
  * steps: which combinations are allowed. */
 #include "nn/train/round_momentum.h"
+#include "peer/run/outer.h"
 #include "tests/unit/node_run_flags.h"
 
 /* Combinations with each --momentum-kind. The error message gives the reason. */
@@ -89,6 +90,97 @@ static void momentum_kinds_have_names(void **state)
         assert_true(strncmp(r.compress, precise ? "qsgd:4" : "auto", precise ? 6 : 5) == 0);
     }
     assert_true(n == 3);
+}
+
+/* Each text of --outer must have one canonical spelling, or be refused with the expected form. */
+static void outer_texts(void **state)
+{
+    static const struct
+    {
+        const char *text, *canonical; /* NULL: the text is refused. */
+    } rows[] = {{"none", "none"},
+                {"nesterov:0.7:0.9", "nesterov:0.7:0.9"},
+                {"nesterov:1:0", "nesterov:1:0"},
+                {"nesterov:.70:5e-1", "nesterov:0.7:0.5"},
+                {"nesterov:10:0.999", "nesterov:10:0.999"},
+                {"nesterov:1:-0", "nesterov:1:0"},
+                {"nesterov:0:0.9", NULL},
+                {"nesterov:-1:0.9", NULL},
+                {"nesterov:10.1:0.9", NULL},
+                {"nesterov:0.7:1", NULL},
+                {"nesterov:0.7:-0.1", NULL},
+                {"nesterov:0.7", NULL},
+                {"nesterov:0.7:", NULL},
+                {"nesterov::0.9", NULL},
+                {"nesterov:0.7:0.9:1", NULL},
+                {"nesterov:0.7 :0.9", NULL},
+                {"nesterov:nan:0.9", NULL},
+                {"nesterov", NULL},
+                {"none:1:0", NULL},
+                {"adam:0.7:0.9", NULL}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct run_flags f = {.trainer = &sgd_keys};
+        int err = run_flags_set(&f, "outer", rows[i].text, error);
+        if (rows[i].canonical == NULL) {
+            assert_int_equal(err, -EINVAL);
+            assert_non_null(strstr(error, "expected none, or nesterov:LR:MOMENTUM"));
+        } else if (err != 0 || strcmp(run_flags_value(&f, "outer"), rows[i].canonical) != 0) {
+            fail_msg("%s: %d, \"%s\"", rows[i].text, err, run_flags_value(&f, "outer"));
+        }
+    }
+}
+
+/* Combinations with --outer. The error message gives the reason. */
+static void outer_needs_the_mean(void **state)
+{
+    static const struct
+    {
+        const char *flags[4][2];
+        const char *why; /* Part of the error message. NULL: the flags are accepted. */
+    } rows[] = {{{{"local-steps", "30"}, {"optimiser", "adamw"}}, NULL},
+                {{{"overlap", "1"}, {"local-steps", "7"}}, NULL},
+                {{{"local-steps", "auto"}}, NULL},
+                {{{"policy", "async"}}, NULL},
+                {{{"policy", "ssp:3"}}, NULL},
+                {{{"mixer", "dpsgd"}}, NULL},
+                {{{"mixer", "gossip"}}, NULL},
+                {{{"mixer", "average"}, {"compress", "topk:0.1"}}, NULL},
+                {{{"mixer", "allreduce"}}, NULL},
+                {{{"mixer", "ps"}}, NULL},
+                {{{"learners", "2"}}, NULL},
+                {{{"byzantine", "1"}, {"topology", "complete"}, {"max-pull", "1"}}, NULL},
+                {{{"overlap", "layer"}},
+                 "--outer nesterov:0.7:0.9: cannot be combined with "
+                 "--overlap layer"},
+                {{{"mixer", "sma"}},
+                 "--outer nesterov:0.7:0.9: cannot be combined with --mixer "
+                 "sma"},
+                {{{"mixer", "average"}, {"compress", "topk:0.1"}, {"factor-masking", "true"}},
+                 "cannot be combined with --factor-masking true"},
+                {{{"momentum-kind", "qg"}}, "--momentum-kind qg: cannot be combined with --outer"},
+                {{{"momentum-kind", "decentlam"}},
+                 "--momentum-kind decentlam: cannot be combined with --outer"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct run_flags f = {.trainer = &sgd_keys};
+        struct run r;
+        set(&f, "rounds", "500");
+        set(&f, "min-peers", "8");
+        for (size_t k = 0; k < 4 && rows[i].flags[k][0] != NULL; k++)
+            set(&f, rows[i].flags[k][0], rows[i].flags[k][1]);
+        assert_int_equal(run_from_flags(&r, &f, error), 0);
+        assert_false(run_has_outer(&r));
+        set(&f, "outer", "nesterov:0.7:0.9");
+        int err = run_from_flags(&r, &f, error);
+        if (err != (rows[i].why != NULL ? -EINVAL : 0)
+            || (err != 0 && strstr(error, rows[i].why) == NULL))
+            fail_msg("row %zu: %d, \"%s\"", i, err, err != 0 ? error : "");
+        if (err == 0) {
+            struct run_outer o = run_outer_of(&r);
+            assert_true(o.lr == 0.7 && o.momentum == 0.9);
+        }
+    }
 }
 
 /* The mixer gossip takes the mean of two models. It needs a topology of pairs, and no --gamma other
@@ -213,7 +305,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(momentum_is_of_a_kind), cmocka_unit_test(momentum_kinds_have_names),
-        cmocka_unit_test(pairs_want_pairs), cmocka_unit_test(learners_are_several),
+        cmocka_unit_test(outer_texts),           cmocka_unit_test(outer_needs_the_mean),
+        cmocka_unit_test(pairs_want_pairs),      cmocka_unit_test(learners_are_several),
         cmocka_unit_test(post_local_has_steps)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

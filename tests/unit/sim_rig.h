@@ -245,6 +245,7 @@ static inline void rig_init(struct rig *r, uint32_t n, size_t dim, const char *t
     snprintf(run->final_compress, sizeof run->final_compress, "%s", canonical);
     snprintf(run->topology, sizeof run->topology, "%s", topology);
     snprintf(run->final_topology, sizeof run->final_topology, "%s", RUN_SAME);
+    snprintf(run->outer, sizeof run->outer, "none");
     r->segment[0] = (struct segment){
         .name = "x", .n = dim, .rows = 1, .cols = dim, .n_dims = 1, .trained = true};
     r->peers = calloc(n, sizeof *r->peers);

@@ -45,8 +45,7 @@ static bool take(struct join *j)
 {
     const struct run *run = &j->workshop->run;
     size_t n = state_transfer_givers(&j->fetch);
-    int err = mixing_take_model(&j->workshop->mixing, (const uint8_t *)j->fetch.staged);
-    run_context_moved(j->workshop);
+    int err = run_context_take_model(j->workshop, j->fetch.staged);
     j->round = round_quorum_joined(j->sessions, state_transfer_round(&j->fetch));
     j->apart = j->fetch.apart;
     j->certified = j->fetch.certificate != NULL;

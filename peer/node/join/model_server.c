@@ -88,9 +88,8 @@ bool model_server_take_piece(struct model_server *o, const struct link *l,
                              const struct wire_model_req *m)
 {
     size_t i = (size_t)(l - o->sessions->links);
-    const struct mixing *mixing = &o->workshop->mixing;
     bool ready = o->workshop->ready && !l->observer;
-    if (!ready || (m->key == 0 && m->piece >= piece_count(mixing->n_floats)))
+    if (!ready || (m->key == 0 && m->piece >= run_context_pieces(o->workshop)))
         return false;
     begin_orders(o, i);
     if (o->at[i].n_pieces == MODEL_SERVER_PIECES)
@@ -200,17 +199,18 @@ static void send_model(struct model_server *o, size_t i, struct packet *model, u
                   wire_put_model(head, sizeof head, &m), model);
 }
 
-/* Writes the requested piece of the model x of n floats, or the sketches of all pieces, to
- * `out`. */
-static void fill_piece(const struct model_server_piece *q, const float *x, size_t n,
-                       struct packet *out)
+/* Writes the requested piece of a copy (run_context.h), or the sketches of all pieces of its model,
+ * to `out`. */
+static void fill_piece(const struct run_context *w, const struct model_server_piece *q,
+                       const float *x, struct packet *out)
 {
+    size_t n = w->mixing.n_floats;
     if (q->key != 0) {
         out->len = piece_count(n) * PIECE_SKETCH * sizeof(float);
         piece_sketch(q->key, x, n, out->bytes);
         return;
     }
-    size_t n_floats, at = piece_at(n, q->piece, &n_floats);
+    size_t n_floats, at = run_context_piece_at(w, q->piece, &n_floats);
     out->len = n_floats * sizeof(float);
     memcpy(out->bytes, x + at, out->len);
 }
@@ -226,7 +226,7 @@ static bool send_piece(struct model_server *o, size_t i)
     struct packet *copy = room ? packet_get(&o->workshop->pieces) : NULL;
     if (copy == NULL)
         return false;
-    fill_piece(q, x, o->workshop->mixing.n_floats, copy);
+    fill_piece(o->workshop, q, x, copy);
     uint8_t head[WIRE_HEAD_MAX];
     struct wire_model m = {
         .round = o->copy_round, .piece = q->piece, .key = q->key, .certified = o->certified};
@@ -252,7 +252,7 @@ bool model_server_send_initial(struct model_server *o, const struct link *l,
         return true;
     struct model_server_piece q = {.piece = m->piece};
     struct wire_model out = {.round = WIRE_ROUND_INITIAL, .piece = m->piece};
-    fill_piece(&q, w->mixing.x0, w->mixing.n_floats, copy);
+    fill_piece(w, &q, w->mixing.x0, copy);
     out.payload.p = packet_bytes(copy, &out.payload.n);
     sessions_send(o->sessions, l, true, head, wire_put_model(head, sizeof head, &out), copy);
     o->held_piece[o->n_held_pieces++] = copy;
@@ -287,7 +287,7 @@ void model_server_copy_pieces(struct model_server *o, uint64_t round)
 {
     struct packet *now = waits_for_copy(o) ? packet_get(&o->workshop->models) : NULL;
     if (now != NULL) {
-        mixing_copy_model(&o->workshop->mixing, now);
+        run_context_copy_model(o->workshop, now);
         set_copy(o, now, round);
     }
     model_server_serve_pieces(o);
@@ -324,7 +324,7 @@ void model_server_serve_idle(struct model_server *o, uint64_t round, bool mixed)
     struct packet *now = packet_get(&o->workshop->models);
     if (now == NULL)
         return;
-    mixing_copy_model(&o->workshop->mixing, now);
+    run_context_copy_model(o->workshop, now);
     serve(o, now, round, mixed);
 }
 
@@ -334,7 +334,7 @@ void model_server_serve_now(struct model_server *o, const struct link *l, uint64
     struct packet *now = stands(o, i) ? packet_get(&o->workshop->models) : NULL;
     if (now == NULL)
         return;
-    mixing_copy_model(&o->workshop->mixing, now);
+    run_context_copy_model(o->workshop, now);
     send_model(o, i, now, round);
     o->held = now;
 }

@@ -51,11 +51,17 @@ static size_t n_floats(const struct state_transfer *f)
     return f->workshop->mixing.n_floats;
 }
 
+/* Returns the number of pieces that are judged by sketches: those of the model. */
+static size_t n_judged(const struct state_transfer *f)
+{
+    return run_context_model_pieces(f->workshop);
+}
+
 static bool begin(struct state_transfer *f)
 {
     size_t bytes = mixing_model_bytes(&f->workshop->mixing);
-    f->n_pieces = piece_count(n_floats(f));
-    f->staged = malloc(bytes);
+    f->n_pieces = run_context_pieces(f->workshop);
+    f->staged = calloc(run_context_floats(f->workshop), sizeof *f->staged);
     f->piece = calloc(f->n_pieces, sizeof *f->piece);
     if (f->staged == NULL || f->piece == NULL) {
         state_transfer_close(f);
@@ -357,7 +363,7 @@ static void strike(struct state_transfer *f, size_t k, const char *why)
 static const char *take_piece(struct state_transfer *f, size_t k, const struct wire_model *m)
 {
     const struct mixing *mixing = &f->workshop->mixing;
-    size_t n, at = piece_at(n_floats(f), m->piece, &n);
+    size_t n, at = run_context_piece_at(f->workshop, m->piece, &n);
     struct state_transfer_piece *q = &f->piece[m->piece];
     if (m->payload.n != n * sizeof(float))
         return "bad MODEL";
@@ -368,7 +374,10 @@ static const char *take_piece(struct state_transfer *f, size_t k, const struct w
     memcpy(f->staged + at, m->payload.p, m->payload.n);
     if (!vec_finite(f->staged + at, n)
         || !statistics_proper(&mixing->statistics, f->staged + mixing->dim)) {
-        memcpy(f->staged + at, mixing->x0 + at, m->payload.n);
+        if (at < n_floats(f))
+            memcpy(f->staged + at, mixing->x0 + at, m->payload.n);
+        else
+            memset(f->staged + at, 0, m->payload.n);
         return "MODEL is not finite";
     }
     q->here = true;
@@ -380,7 +389,7 @@ static const char *take_piece(struct state_transfer *f, size_t k, const struct w
 static const char *take_sketches(struct state_transfer *f, size_t k, const struct wire_model *m)
 {
     struct state_transfer_source *s = &f->source[k];
-    size_t n = f->n_pieces * PIECE_SKETCH;
+    size_t n = n_judged(f) * PIECE_SKETCH;
     if (m->key != f->key || s->own != NULL)
         return NULL; /* Not needed: the sketches are for an old key, or have arrived before. */
     if (m->payload.n != n * sizeof *s->own)
@@ -480,7 +489,7 @@ static bool none_refused(struct state_transfer *f, struct piece_view *v)
 {
     for (size_t k = 0; k < f->n_sources; k++) {
         enum piece_verdict said = piece_judge(v, k);
-        if (memchr(v->from, (int)k, f->n_pieces) == NULL)
+        if (memchr(v->from, (int)k, v->n_pieces) == NULL)
             continue;
         if (said == PIECE_REFUSED) {
             strike(f, k, "sent pieces that differ from those of most other members");
@@ -513,18 +522,18 @@ static double apart(const struct piece_view *v)
 /* Judges the complete model. Returns 0: accepted; 1: a source was excluded; -1: out of memory. */
 static int judge(struct state_transfer *f)
 {
-    size_t n = n_floats(f), n_sketch = f->n_pieces * PIECE_SKETCH;
+    size_t n = n_floats(f), n_pieces = n_judged(f), n_sketch = n_pieces * PIECE_SKETCH;
     float *come = malloc(2 * n_sketch * sizeof *come);
-    uint8_t *from = malloc(f->n_pieces);
+    uint8_t *from = malloc(n_pieces);
     int said = -1;
     if (come != NULL && from != NULL) {
         float *initial = come + n_sketch;
-        struct piece_view v = {.n_pieces = f->n_pieces,
+        struct piece_view v = {.n_pieces = n_pieces,
                                .n_sources = f->n_sources,
                                .from = from,
                                .come = come,
                                .initial = initial};
-        for (size_t p = 0; p < f->n_pieces; p++)
+        for (size_t p = 0; p < n_pieces; p++)
             from[p] = f->piece[p].from;
         for (size_t k = 0; k < f->n_sources; k++)
             v.own[k] = f->source[k].struck ? NULL : f->source[k].own;

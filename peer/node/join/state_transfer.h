@@ -31,6 +31,9 @@
  * excluded. Nothing shows which of the two lies, and the nearer model does less harm. A single
  * source is not judged, because there is nothing to compare it with.
  *
+ * With --outer the pieces of the outer momentum follow those of the model (run_context.h). They are
+ * not judged, because each peer has another momentum.
+ *
  * The fetched model is staged in memory of its own and is used only when it is complete. Memory:
  * one model, and the sketches of up to PIECE_SOURCES models.
  *
@@ -94,7 +97,8 @@ struct state_transfer
     const struct finish_proposal *certificate;
     /* Number of fetches that were started so far. Identifies the current fetch. */
     uint64_t n_fetches;
-    /* Model under construction. Missing pieces contain the run's initial model. NULL: no fetch. */
+    /* Model and outer momentum under construction (run_context.h). Missing pieces contain the run's
+     * initial model, or 0. NULL: no fetch. */
     float *staged;
     /* Progress of each piece: array of n_pieces entries. NULL: no fetch. */
     struct state_transfer_piece *piece;

@@ -319,7 +319,7 @@ static void weigh_steps(const struct job *j)
 {
     const struct run_context *w = j->workshop;
     float *x = w->mixing.x, weight = (float)pace_weight(j->n_steps, run_steps(&w->run));
-    if (w->run.local_steps > 0 || j->ran_away || weight == 1)
+    if (w->run.local_steps > 0 || weight == 1)
         return;
     for (size_t i = 0; i < w->mixing.dim; i++)
         x[i] = w->before[i] + weight * (x[i] - w->before[i]);
@@ -361,8 +361,8 @@ void job_part(struct job *j, size_t n)
         parts_send(j->edges, n);
 }
 
-/* Takes the local steps. If training diverged, returns to the last good model. Measures how far the
- * model moved, for --compress auto and --max-pull. */
+/* Takes the local steps and the outer step. If training diverged, returns to the last good model.
+ * Measures how far the model moved, for --compress auto and --max-pull. */
 static void train(struct job *j)
 {
     struct run_context *w = j->workshop;
@@ -376,10 +376,14 @@ static void train(struct job *j)
     t->steps(t->self, w->mixing.x, j->round, j->n_steps, &j->trained);
     if (j->trained.abandoned)
         return;
+    weigh_steps(j);
+    if (w->outer.u != NULL)
+        outer_optimiser_step(&w->outer, w->mixing.x, w->before, j->round);
     j->ran_away = rollback_look(&j->rollback, w->mixing.x, &j->trained);
     if (j->ran_away)
         mixing_drop_parts(&w->mixing);
-    weigh_steps(j);
+    if (j->ran_away && w->outer.u != NULL)
+        outer_optimiser_reset(&w->outer);
     double step2 = w->before != NULL ? vec_dist2(w->mixing.x, w->before, dim) : 0;
     if (w->by_drift)
         codec_levels_moved(&w->ladder, step2);
@@ -394,7 +398,7 @@ static void mix(struct job *j)
     mixing_mix(&w->mixing);
     mixing_beat(&w->mixing, &j->moment);
     if (j->snapshot != NULL && (!j->at_window || mixing_window_began(&w->mixing)))
-        mixing_copy_model(&w->mixing, j->snapshot);
+        run_context_copy_model(w, j->snapshot);
     if (w->by_drift && mixing_window_began(&w->mixing))
         codec_levels_mark(&w->ladder, j->round);
 }

@@ -41,7 +41,7 @@ void resume_close(struct resume *r)
  *   ladder     codec levels, only with --compress auto
  *   graph      topology and neighbours
  *
- * The mixer, the trainer and the edges add sections of their own. */
+ * The mixer, the trainer, the outer optimiser and the edges add sections of their own. */
 
 static void run_fields(struct run_context *w, struct state *s)
 {
@@ -123,6 +123,7 @@ static void own_fields(struct resume *r, struct state *s)
         codec_levels_state(&w->ladder, s);
     if (w->trainer.state != NULL)
         w->trainer.state(w->trainer.self, s);
+    outer_optimiser_state(&w->outer, s);
 }
 
 void resume_copy(struct resume *r)

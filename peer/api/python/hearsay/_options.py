@@ -29,6 +29,7 @@ class RunOptions(TypedDict, total=False):
     gamma: Union[float, str, None]
     policy: Optional[str]
     overlap: Optional[Count]
+    outer: Optional[str]
     post_local: Optional[int]
     final_drift: Optional[float]
     final_compress: Optional[str]

@@ -1,0 +1,50 @@
+/* peer/run/outer.c -- parses and prints the value of the run key `outer`. */
+#include "peer/run/outer.h"
+
+#include "nn/math/number.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Largest learning rate and momentum. With a larger momentum, a constant update would be amplified
+ * more than 1,000 times. */
+static const double most_lr = 10, most_momentum = 0.999;
+
+bool run_outer_parse(const char *value, struct run_outer *o)
+{
+    static const char name[] = "nesterov:";
+    char lr[RUN_OUTER_MAX];
+    *o = (struct run_outer){.lr = 0};
+    if (strcmp(value, "none") == 0)
+        return true;
+    const char *first = value + sizeof name - 1;
+    const char *colon = strncmp(value, name, sizeof name - 1) == 0 ? strchr(first, ':') : NULL;
+    size_t n = colon != NULL ? (size_t)(colon - first) : sizeof lr;
+    if (n >= sizeof lr)
+        return false;
+    memcpy(lr, first, n);
+    lr[n] = '\0';
+    return number_real(lr, &o->lr) && number_real(colon + 1, &o->momentum) && o->lr > 0
+           && o->lr <= most_lr && o->momentum >= 0 && o->momentum <= most_momentum;
+}
+
+void run_outer_text(const struct run_outer *o, char *out)
+{
+    char lr[NUMBER_TEXT_MAX], momentum[NUMBER_TEXT_MAX];
+    static_assert(sizeof "nesterov::" + 2 * NUMBER_TEXT_MAX <= (size_t)RUN_OUTER_MAX, "fits");
+    number_real_text(o->lr, lr);
+    number_real_text(o->momentum + 0.0, momentum); /* Writes -0 as 0. */
+    if (o->lr > 0)
+        snprintf(out, RUN_OUTER_MAX, "nesterov:%s:%s", lr, momentum);
+    else
+        snprintf(out, RUN_OUTER_MAX, "none");
+}
+
+struct run_outer run_outer_of(const struct run *r)
+{
+    struct run_outer o = {.lr = 0};
+    bool valid = r->outer[0] == '\0' || run_outer_parse(r->outer, &o);
+    assert(valid);
+    return o;
+}

@@ -1,0 +1,29 @@
+/* peer/run/outer.h -- the value of the run key `outer`: "none" or "nesterov:LR:MOMENTUM". */
+#ifndef PEER_RUN_OUTER_H
+#define PEER_RUN_OUTER_H
+
+#include "peer/run/run.h"
+
+/* Parameters of the outer optimiser (nn/train/outer_optimiser.h). */
+struct run_outer
+{
+    /* Outer learning rate, above 0 and at most 10. 0: the run has no outer optimiser. */
+    double lr;
+    double momentum; /* Outer momentum, from 0 to 0.999. */
+};
+
+/* Parses a value of the key. Returns false if it is not one, and *o is then undefined. */
+bool run_outer_parse(const char *value, struct run_outer *o);
+/* Writes the canonical text, at most RUN_OUTER_MAX bytes with the NUL. */
+void run_outer_text(const struct run_outer *o, char *out);
+
+/* Returns the outer optimiser of a run. */
+struct run_outer run_outer_of(const struct run *r);
+
+/* Returns whether the run has an outer optimiser. */
+static inline bool run_has_outer(const struct run *r)
+{
+    return run_outer_of(r).lr > 0;
+}
+
+#endif
