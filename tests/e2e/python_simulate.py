@@ -57,6 +57,38 @@ def network():
     assert drawn[0] == drawn[1] != drawn[2], "what the run's seed draws is another"
 
 
+def outer():
+    """With the training loop of the program, the mean of the models follows the recursion of DiLoCo: u <- 0.9 u + D, and
+    x <- x + 0.7 (D + 0.9 u)."""
+    n, rounds, steps = 4, 20, 3
+    optima = np.random.default_rng(3).standard_normal((n, 50))
+    begun = np.zeros((rounds, n, 50))
+
+    def walk(rank, connect):
+        model = {"w": np.zeros(50, np.float32)}
+        peer = connect(model)
+        k = 0
+        while not peer.over:
+            if k % steps == 0:
+                begun[k // steps, rank] = model["w"]
+            model["w"] -= (0.05 * (model["w"] - optima[rank])).astype(np.float32)
+            peer.step()
+            k += 1
+        return k, peer.exit_code
+
+    for compress in "none", "qsgd:4", "topk:0.1":
+        found = hearsay.simulate(n, walk, rounds=rounds, local_steps=steps, topology="ring", compress=compress, outer="nesterov:0.7:0.9")
+        assert found == [(rounds * steps, 0)] * n, found
+        x, u = np.zeros(50), np.zeros(50)
+        for t in range(rounds):
+            off = float(abs(begun[t].mean(0) - x).max())
+            assert off <= 1e-5, f"{compress}, round {t}: the mean is {off} off"
+            d = -(1 - 0.95**steps) * (x - optima.mean(0))
+            u = 0.9 * u + d
+            x = x + 0.7 * (d + 0.9 * u)
+        assert float(abs(begun[-1]).max()) > 0.5, "the models did not move"
+
+
 def held():
     """The consensus distance of 16-bit models is that of the rounded arrays in the program, which the test computes exactly."""
     models = {}

@@ -17,6 +17,7 @@ simulate()
 check "64 peers have the same bits in two runs, copy nothing and agree" simulate twice
 check "four have the bits of four processes over TCP" simulate cluster
 check "a slow network changes virtual time, and no bit of a synchronous run" simulate network
+check "an outer optimiser follows DiLoCo's recursion with the training loop of the program" simulate outer
 check "figures of a 16-bit model describe the arrays of the program" simulate held
 check "an exception of one peer reaches the program, and ends the others" simulate raises
 check "so does one before the run" simulate raises_early
