@@ -30,15 +30,11 @@
 #define GOLDEN_GRAD  1e-4 /* Tolerance of `norm` and `dot` of a gradient, relative to its norm. */
 /* Tolerance of one value of a gradient, relative to the root mean square of its tensor. */
 #define GOLDEN_VALUE 5e-4
-#define GOLDEN_FLOOR                                                                               \
-/* Tolerance that is added to GOLDEN_GRAD and GOLDEN_VALUE, relative to the model's largest
-     * gradient norm. */
-1e-6
+/* Tolerance that is added to GOLDEN_GRAD and GOLDEN_VALUE, relative to the model's largest gradient
+ * norm. */
+#define GOLDEN_FLOOR 1e-6
 
-    enum {
-        GOLDEN_ALL_OF = 32,
-        GOLDEN_SPREAD = 16
-    };
+enum { GOLDEN_ALL_OF = 32, GOLDEN_SPREAD = 16 };
 
 struct golden_tensor
 {
