@@ -178,8 +178,8 @@
           "quarantine is as short as the first.")                                                  \
     /* ---- Edges ---- */                                                                          \
     TIMER(EDGE_REFUSED_US, 500 * 1000,                                                             \
-          "An edge that was closed because of an impossible model opens again after this time, "   \
-          "doubled for each earlier closure.")                                                     \
+          "An edge that was closed because the neighbour sent a model that no correct peer can "   \
+          "have opens again after this time, doubled for each earlier closure.")                   \
     TIMER(EDGE_SUSPECT_US, 5 * 1000 * 1000,                                                        \
           "An edge that was closed because its ends stay farther apart than those of other edges " \
           "opens again after this time, doubled for each earlier closure.")                        \
