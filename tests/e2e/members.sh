@@ -94,7 +94,7 @@ check "  and is not overwritten" \
     eval '! "$HEARSAY" key invite --identity a/identity.key --out token 2>invite.err && grep -q "token: the file exists" invite.err'
 "$HEARSAY" key invite --identity d/identity.key >token.unlisted
 peer c "$pc" c-damaged --out c --token "$(sed 's/.\{9\}$/AAAAAAAAA/' token)"
-check "a damaged token is refused at the start" ended_with "$pc" 'token that is damaged' c-damaged
+check "a damaged token is refused at the start" ended_with "$pc" 'damaged token' c-damaged
 peer c "$pc" c-issuer --out c --token "@token.unlisted"
 check "a token of an issuer that is not in the file does not admit a peer" \
     ended_with "$pc" 'does not admit this peer: the signer of its token is not' c-issuer
