@@ -205,9 +205,10 @@ void certificate_freeze(struct node *n)
     if (f == NULL)
         return;
     /* A model that was taken back after a restart was within the target by the measurement of the
-     * earlier process. */
+     * earlier process. A peer that was absent at the end has no model of the consensus phase, only of
+     * training. */
     bool near = distance <= n->workshop.run.final_drift || finish_has_reported(f, &n->job.evidence);
-    n->certificate.within = near && !job_diverged(&n->job) && n->job.rollback.n <= 1;
+    n->certificate.within = near && !ph->away && !job_diverged(&n->job) && n->job.rollback.n <= 1;
     n->certificate.frozen = true;
     n->certificate.frozen_us = n->env.now_us;
     finish_freeze(f, n->certificate.within ? &n->job.evidence : NULL, n->env.now_us);
