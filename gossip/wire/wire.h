@@ -426,8 +426,7 @@ struct wire_finish
     struct wire_ballot accepted;
     /* True: a session was lost while answers were collected, so answers may be missing. */
     bool partial;
-    /* In a REPORT: number of peers that have not ended their run, of those that the REPORT
-     * describes. */
+    /* In a REPORT: number of peers that still mix, of those that the REPORT describes. */
     uint32_t n_mixing;
     /* In a REPORT: number of peers whose model is frozen and within the target distance, of those
      * that the REPORT describes. */

@@ -110,7 +110,7 @@ static const struct
     [ADOPT_BEST] = {"PROPOSE", "source[b] = source[best[b]]",
                     "a coordinator proposes the highest accepted proposal"},
     [INVENT_QUORUM] = {"PROPOSE", "quorum(members_of(models[b]))",
-                       "a quorum is within in a new proposal"},
+                       "a quorum is within in a new certificate"},
     [INVENT_MODELS] = {"PROPOSE", "proposal[b] = models[b]",
                        "the members within of a new proposal are those that have reported it"},
     [INVENT_ORIGIN] = {"PROPOSE", "source[b] = b",
@@ -466,12 +466,12 @@ static void propose(struct conform *f, uint32_t peer, uint32_t b, uint32_t value
     }
     x->source = b;
     struct bytes v = {f->value[value].bytes, f->value[value].n};
-    demand(f, peer, is_quorum(f, peer, b, heard_within), INVENT_QUORUM, b);
     if (is_abort(f, value)) {
         demand(f, peer, attempt_of(&x->id) + 1 < FINISH_ATTEMPTS, INVENT_ABORT, b);
         count(f, CONFORM_ABORT);
         return;
     }
+    demand(f, peer, is_quorum(f, peer, b, heard_within), INVENT_QUORUM, b);
     demand(f, peer, has_models(f, b, v), INVENT_MODELS, b);
     demand(f, peer, find_ballot(f, &f->proposal.origin) == b, INVENT_ORIGIN, b);
     count(f, CONFORM_INVENT);

@@ -163,9 +163,15 @@ hidden byte agreement, own, s1, s2, s3, is_within, covers;
 #define may_adopt(b) (best[b] != 0 && quorum(promises[b]))
 #endif
 #ifdef MUT_NO_ADOPT
-#define may_invent(b) (quorum(promises[b]) && quorum(members_of(models[b])))
+#define may_invent(b) quorum(promises[b])
 #else
-#define may_invent(b) (best[b] == 0 && quorum(promises[b]) && quorum(members_of(models[b])))
+#define may_invent(b) (best[b] == 0 && quorum(promises[b]))
+#endif
+#define may_commit(b) (may_invent(b) && quorum(members_of(models[b])))
+#ifdef MUT_HASTY_ABORT
+#define may_abort(b) (best[b] == 0)
+#else
+#define may_abort(b) may_invent(b)
 #endif
 #if defined MUT_LEAVE_PROMISED
 #define may_leave(i) (!has(mute, i))
@@ -295,13 +301,13 @@ inline abandon(i, b) {
   FREEZE_WITHIN(i, may_answer(i, b), report(i, b))
 
 /* PROPOSE: the coordinator adopts the highest accepted proposal, or makes a new one: COMMIT, or ABORT if the models
- * are too far apart, which the model does not know. */
+ * are too far apart, or if peers are overdue. The model knows neither. ABORT needs no quorum within. */
 #define PROPOSE(b) \
   :: d_step { stage[b] == ASKING && is_here(owner(b)) && may_adopt(b) -> \
        stage[b] = PROPOSED; source[b] = source[best[b]]; forget_reports(b) } \
-  :: d_step { stage[b] == ASKING && is_here(owner(b)) && may_invent(b) -> \
+  :: d_step { stage[b] == ASKING && is_here(owner(b)) && may_commit(b) -> \
        stage[b] = PROPOSED; source[b] = b; proposal[b] = models[b]; forget_reports(b) } \
-  :: d_step { SPLIT < BALLOTS && !second(b) && stage[b] == ASKING && is_here(owner(b)) && may_invent(b) -> \
+  :: d_step { SPLIT < BALLOTS && !second(b) && stage[b] == ASKING && is_here(owner(b)) && may_abort(b) -> \
        stage[b] = PROPOSED; source[b] = b; forget_reports(b) }
 
 /* PROPOSE arrives, and ACCEPTED returns. */

@@ -20,7 +20,8 @@ enum {
     PEERS_MAX = 6,
     QUEUE = 4096,
     MESSAGE_MAX = 16384,
-    MODEL = 8
+    MODEL = 8,
+    ROUNDS_MAX = 3 /* Value of finish_view.max_rounds. */
 };
 
 /* A message on its way. */
@@ -38,8 +39,10 @@ struct peer
     struct finish *finish; /* NULL: the process has crashed. */
     uint32_t attempt;      /* Number of the attempt to which the three fields below belong. */
     bool frozen, within;
-    bool stored;   /* True: an earlier process has frozen its model. */
-    float covered; /* Model of the process that the certificate covers. 0: none so far. */
+    bool stores;       /* True: while it is not frozen, the peer only tries to store its model. */
+    uint64_t n_rounds; /* Number of rounds that the peer has mixed. */
+    bool stored;       /* True: an earlier process has frozen its model. */
+    float covered;     /* Model of the process that the certificate covers. 0: none so far. */
     /* The stored promise. full: it cannot be stored. */
     size_t n_promise;
     uint8_t promise[FINISH_PROMISE_MAX];
@@ -316,7 +319,12 @@ static void freeze(struct world *w, uint32_t i, bool within)
 static void update(struct world *w, uint32_t i)
 {
     struct peer *p = &w->peer[i];
-    struct finish_view v = {.now_us = w->now_us, .patience_us = PATIENCE_US, .target = w->target};
+    struct finish_view v = {.now_us = w->now_us,
+                            .mixes = !p->frozen && !p->stores,
+                            .n_rounds = p->n_rounds,
+                            .max_rounds = ROUNDS_MAX,
+                            .patience_us = PATIENCE_US,
+                            .target = w->target};
     if (p->finish == NULL)
         return;
     for (uint32_t k = 0; k < w->n; k++) {
@@ -411,6 +419,8 @@ static void take_step(struct world *w, bool faults)
         w->now_us += FINISH_TAKEOVER_US;
     else if (what == 98 && a >= w->n_safe && draw(w, 4) == 0)
         w->peer[a].full = !w->peer[a].full;
+    else if (what == 99)
+        w->peer[a].n_rounds += ROUNDS_MAX;
     check(w);
 }
 
@@ -610,6 +620,112 @@ static void test_attempts_are_limited(void **state)
     }
 }
 
+/* Opens a world of 5 connected peers with equal models, of which the first n_frozen are frozen within
+ * the target. The others mix. */
+static void open_mixing(struct world *w, uint32_t n_frozen)
+{
+    open_world(w, 1, 5);
+    for (uint32_t i = 0; i < 5; i++)
+        for (uint32_t k = 0; k < i; k++)
+            connect(w, i, k);
+    for (uint32_t i = 0; i < n_frozen; i++)
+        freeze(w, i, true);
+}
+
+/* Peer 0 coordinates after some time. */
+static void coordinate(struct world *w, int64_t us)
+{
+    w->now_us += us;
+    update(w, 0);
+    deliver_all(w);
+}
+
+static void mix(struct world *w, uint32_t from, uint32_t to)
+{
+    for (uint32_t i = from; i <= to; i++)
+        w->peer[i].n_rounds += ROUNDS_MAX + 1;
+}
+
+/* If members still mix after FINISH_MIXING_US and ROUNDS_MAX rounds, the coordinator aborts the
+ * attempt, without a quorum within. A member that has mixed for fewer rounds is slow: no abort. */
+static void test_overdue_members_abort_the_attempt(void **state)
+{
+    (void)state;
+    struct world w;
+    open_mixing(&w, 2);
+    mix(&w, 2, 4); /* These rounds were before the first ASK. */
+    coordinate(&w, FINISH_MIXING_US - 1);
+    assert_int_equal(finish_ballots(w.peer[0].finish), 0);
+    coordinate(&w, 1);
+    assert_int_equal(finish_ballots(w.peer[0].finish), 1);
+    mix(&w, 2, 3);
+    coordinate(&w, FINISH_TAKEOVER_US);
+    assert_int_equal(finish_ballots(w.peer[0].finish), 2);
+    assert_int_equal(finish_attempt(w.peer[0].finish), 0);
+    mix(&w, 4, 4);
+    coordinate(&w, FINISH_TAKEOVER_US);
+    for (uint32_t i = 0; i < 5; i++) {
+        assert_int_equal(finish_attempt(w.peer[i].finish), 1);
+        freeze(&w, i, true);
+    }
+    coordinate(&w, FINISH_TAKEOVER_US);
+    for (uint32_t i = 0; i < 5; i++) {
+        assert_non_null(finish_certificate(w.peer[i].finish));
+        assert_int_equal(finish_count(finish_certificate(w.peer[i].finish), FINISH_WITHIN), 5);
+    }
+    close_world(&w);
+}
+
+/* In the last attempt the coordinator waits for members that mix, and then certifies the others. */
+static void test_last_attempt_waits_for_members_that_mix(void **state)
+{
+    (void)state;
+    struct world w;
+    open_mixing(&w, 3);
+    for (uint32_t k = 0; k + 1 < FINISH_ATTEMPTS; k++) {
+        for (uint32_t i = 0; i < 3; i++)
+            freeze(&w, i, true);
+        coordinate(&w, FINISH_MIXING_US);
+        mix(&w, 3, 4);
+        coordinate(&w, FINISH_TAKEOVER_US);
+        assert_int_equal(finish_attempt(w.peer[0].finish), k + 1);
+    }
+    for (uint32_t i = 0; i < 3; i++)
+        freeze(&w, i, true);
+    uint64_t n = finish_ballots(w.peer[0].finish);
+    coordinate(&w, PATIENCE_US - 1);
+    assert_int_equal(finish_ballots(w.peer[0].finish), n);
+    mix(&w, 3, 4);
+    coordinate(&w, 2);
+    assert_non_null(finish_certificate(w.peer[0].finish));
+    assert_int_equal(finish_count(finish_certificate(w.peer[0].finish), FINISH_WITHIN), 3);
+    close_world(&w);
+}
+
+/* No attempt is aborted because of members that only store their models, and none if a member has
+ * ended outside the target: more mixing does not help. */
+static void test_abort_needs_members_that_more_mixing_helps(void **state)
+{
+    (void)state;
+    for (int outside = 0; outside < 2; outside++) {
+        struct world w;
+        open_mixing(&w, 3);
+        if (outside)
+            freeze(&w, 4, false);
+        else
+            w.peer[3].stores = w.peer[4].stores = true;
+        coordinate(&w, FINISH_MIXING_US);
+        mix(&w, 3, 4);
+        coordinate(&w, FINISH_TAKEOVER_US);
+        assert_true(finish_ballots(w.peer[0].finish) >= 2);
+        assert_null(finish_certificate(w.peer[0].finish));
+        coordinate(&w, PATIENCE_US);
+        assert_int_equal(finish_attempt(w.peer[0].finish), 0);
+        assert_non_null(finish_certificate(w.peer[0].finish));
+        close_world(&w);
+    }
+}
+
 /* A process that starts again continues in the attempt of its promise. */
 static void test_restart_keeps_the_attempt(void **state)
 {
@@ -740,6 +856,9 @@ int main(void)
         cmocka_unit_test(test_models_apart_abort_the_attempt),
         cmocka_unit_test(test_absent_peer_learns_the_abort),
         cmocka_unit_test(test_attempts_are_limited),
+        cmocka_unit_test(test_overdue_members_abort_the_attempt),
+        cmocka_unit_test(test_last_attempt_waits_for_members_that_mix),
+        cmocka_unit_test(test_abort_needs_members_that_more_mixing_helps),
         cmocka_unit_test(test_restart_keeps_the_attempt),
         cmocka_unit_test(test_lost_promise_takes_the_vote),
         cmocka_unit_test(test_certificate_does_not_cover_a_later_process),

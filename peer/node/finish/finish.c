@@ -34,7 +34,8 @@ enum { ATTEMPT_SHIFT = 32 };
 enum {
     FLAG_WITHIN = 1,
     FLAG_VOTES = 2,
-    FLAG_ABSENT = 4 /* Never sent: the member has not answered. */
+    FLAG_OVERDUE = 4, /* The member still mixes, but should have ended (add_mixing()). */
+    FLAG_ABSENT = 8   /* Never sent: the member has not answered. */
 };
 
 /* The wave in which this peer takes part. */
@@ -89,6 +90,10 @@ struct finish
     uint64_t ballots; /* Number of ballots that this peer has coordinated. */
     int64_t next_us;  /* Earliest node time at which this peer begins a ballot. */
     struct wave wave;
+    /* True: this peer mixed when an ASK of this attempt reached it. asked_rounds: number of rounds
+     * of its consensus phase at the first of them. */
+    bool asked;
+    uint64_t asked_rounds;
 
     bool decided;
     struct finish_proposal certificate;
@@ -302,6 +307,7 @@ static void enter(struct finish *f, uint32_t attempt)
     f->frozen = false;
     f->own = (struct finish_evidence){.n = 0};
     f->wave.runs = false;
+    f->asked = false;
     f->top = first_number(attempt);
     f->next_us = 0;
 }
@@ -360,6 +366,21 @@ static bool prepare_report(struct finish *f, const struct wire_ballot *ballot)
     return true;
 }
 
+/* If this peer still mixes, adds this to the answer to an ASK. Returns FLAG_OVERDUE if the peer has
+ * mixed for more rounds since the first ASK than it needs to end like the coordinator, else 0. The
+ * rounds are counted, because the time of a round depends on the model and the links. */
+static uint8_t add_mixing(struct finish *f)
+{
+    const struct finish_view *v = &f->view;
+    if (f->frozen || !v->mixes)
+        return 0;
+    f->wave.n_mixing = 1;
+    if (!f->asked)
+        f->asked_rounds = v->n_rounds;
+    f->asked = true;
+    return v->n_rounds - f->asked_rounds > v->max_rounds ? FLAG_OVERDUE : 0;
+}
+
 /* Adds this peer to the answer. FLAG_VOTES says whether it has promised the ballot (ASK) or
  * accepted the proposal (PROPOSE). */
 static void add_self(struct finish *f, const struct wire_finish *m)
@@ -390,7 +411,7 @@ static void add_self(struct finish *f, const struct wire_finish *m)
         w->evidence = f->own;
     }
     if (!w->proposes)
-        w->n_mixing = !f->frozen && !f->view.stalled;
+        flags |= add_mixing(f);
     /* If the promise could not be stored, this peer must not report the proposal as accepted. */
     if (!w->proposes && (flags & FLAG_VOTES) != 0) {
         w->accepted = f->accepted;
@@ -741,18 +762,38 @@ static bool lacks_answers(const struct wave *w, const struct finish_proposal *p)
     return false;
 }
 
-/* Returns whether the coordinator must propose to abort the attempt. It must if the models of *p
- * are too far apart and more mixing can bring them closer. More mixing cannot help if a member has
- * answered that it ended outside the target. Such a member mixes no more, because it has made no
- * progress for a long time, or its run has diverged. */
+/* Returns whether members still mix, and all of them are overdue. A slow member is not overdue: a
+ * round may take minutes. */
+static bool all_overdue(const struct wave *w)
+{
+    struct bytes list = {w->members, w->n_members};
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < w->n_members / WIRE_FINISH_ENTRY; i++) {
+        uint8_t flags;
+        finish_entry(list, i, &flags);
+        n += (flags & FLAG_OVERDUE) != 0;
+    }
+    return n > 0 && n == w->n_mixing;
+}
+
+/* Returns whether more mixing can bring the models of *p closer, and another attempt is left. More
+ * mixing cannot help if a member has answered that it ended outside the target. Such a member mixes
+ * no more, because it has made no progress for a long time, or its run has diverged. */
 static bool may_abort(const struct finish *f, const struct finish_proposal *p)
 {
     bool all_mix = true;
     for (uint32_t i = 0; i < p->n; i++)
         all_mix &= p->member[i].status != FINISH_OUTSIDE
                    || flags_of(&f->wave, p->member[i].key) == FLAG_ABSENT;
-    return all_mix && f->attempt + 1 < FINISH_ATTEMPTS && isfinite(p->distance)
-           && p->distance > f->view.target;
+    return all_mix && f->attempt + 1 < FINISH_ATTEMPTS;
+}
+
+/* Returns whether the coordinator waits for more answers, or for members that have not ended. */
+static bool awaits_members(const struct finish *f, const struct finish_proposal *p)
+{
+    const struct wave *w = &f->wave;
+    bool lacks = w->partial || lacks_answers(w, p);
+    return (lacks || w->n_mixing > 0 || f->view.n_unfinished > 0) && !waited(f);
 }
 
 /* Called at the root when all answers to an ASK have arrived. */
@@ -766,13 +807,17 @@ static void end_ask(struct finish *f)
         propose(f, w->proposal, w->n_proposal);
         return;
     }
-    if (!promises || !look_at_voters(f, p, FLAG_WITHIN) || w->evidence.n == 0
-        || ((w->n_mixing > 0 || w->partial || lacks_answers(w, p)) && !waited(f)))
+    if (!promises)
         return;
+    bool within = look_at_voters(f, p, FLAG_WITHIN) && w->evidence.n > 0;
+    bool certifies = within && !awaits_members(f, p), overdue = all_overdue(w);
     p->distance = finish_evidence_distance(&w->evidence, &p->mean_norm);
     p->origin = w->ballot;
-    if (may_abort(f, p))
+    bool apart = certifies && isfinite(p->distance) && p->distance > f->view.target;
+    if ((apart || overdue) && may_abort(f, p))
         p->n = 0;
+    else if (!certifies)
+        return;
     propose(f, bytes, finish_encode(bytes, p));
 }
 
@@ -808,12 +853,16 @@ static int64_t wave_limit_us(const struct finish *f)
     return FINISH_WAVE_US << doublings;
 }
 
-/* Returns the node time at which this peer may coordinate. */
+/* Returns the node time at which this peer may coordinate. While members still mix, the first
+ * ballot can only abort the attempt, which the last attempt does not. */
 static int64_t due_us(const struct finish *f)
 {
+    int64_t patience_us = f->view.patience_us;
+    if (f->attempt + 1 < FINISH_ATTEMPTS && patience_us > FINISH_MIXING_US)
+        patience_us = FINISH_MIXING_US;
     int64_t us = f->frozen_us + (int64_t)f->view.rank * FINISH_TAKEOVER_US;
-    if (f->view.n_unfinished > 0 && us < f->frozen_us + f->view.patience_us)
-        us = f->frozen_us + f->view.patience_us;
+    if (f->view.n_unfinished > 0 && us < f->frozen_us + patience_us)
+        us = f->frozen_us + patience_us;
     return us > f->next_us ? us : f->next_us;
 }
 

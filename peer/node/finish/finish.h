@@ -48,9 +48,13 @@ struct finish_view
     /* Number of other members that are alive and have not ended their run. The coordinator waits
      * for them. */
     uint32_t n_unfinished;
-    /* True: the worker of this peer hangs, so no coordinator waits until this peer has ended its
-     * run. */
-    bool stalled;
+    /* True: the consensus phase of this peer is not over, and its worker does not hang. False if
+     * the peer only evaluates or stores its final model. */
+    bool mixes;
+    uint64_t n_rounds; /* Number of rounds of its consensus phase that this peer has done. */
+    /* Most rounds that this peer mixes, in a run without faults, after another peer has frozen its
+     * model. */
+    uint64_t max_rounds;
     /* Longest time, after its own model was frozen, for which the coordinator waits for members
      * that are alive and have not ended their run. In microseconds. */
     int64_t patience_us;

@@ -15,6 +15,12 @@
  * target is therefore 3 standard deviations below the target. */
 const double certificate_margin = 0.85;
 
+/* In lock step two peers of a run without faults end their consensus phases at most as many rounds
+ * apart as their eccentricities differ, which is less than the hops to the farthest peer. The hops
+ * are counted twice, and MIXING_ROUNDS rounds are added for exchanges that are half done. Without
+ * lock step this is true for the peer with the slowest rounds. */
+enum { MIXING_ROUNDS = 16 };
+
 bool certificate_applies(const struct node *n)
 {
     const struct run *run = &n->workshop.run;
@@ -175,10 +181,13 @@ static void look_for_coordinator(struct node *n)
 static void update(struct node *n, struct finish *f)
 {
     const struct members *all = n->env.members;
+    const struct phases *ph = &n->phases;
     /* The coordinator waits for other members for at most 2/3 of the limit. The rest of the time is
      * for the ballots. */
     struct finish_view v = {.now_us = n->env.now_us,
-                            .stalled = n->phases.stalled,
+                            .mixes = ph->phase <= NODE_CONSENSUS && !ph->stalled,
+                            .n_rounds = ph->settle_rounds,
+                            .max_rounds = 2 * (uint64_t)ph->edges->eccentricity + MIXING_ROUNDS,
                             .patience_us = limit_us(n) / 3 * 2,
                             .target = certificate_margin * n->workshop.run.final_drift};
 
@@ -227,7 +236,7 @@ static void follow_attempt(struct node *n)
     if (members_self(n->env.members)->state == RECORD_FAILED)
         return;
     env_note(&n->env, NOTE_WARNING,
-             "the final models are farther apart than --final-drift: the consensus phase continues "
+             "the final models are not within --final-drift yet: the consensus phase continues "
              "(attempt %u of %u)",
              attempt + 1, (unsigned)FINISH_ATTEMPTS);
     final_model_reopen(n);
