@@ -10,8 +10,8 @@
  *   CONSENSUS  mixes without local steps; slows down below the quorum, as in training
  *       |
  *       v      all peers are known to be under --final-drift, or there is no progress
- *   draining   (part of CONSENSUS) makes no new deltas; completes exchanges that are half done
- *       |
+ *   draining   (part of CONSENSUS) makes no new deltas; completes exchanges that are half done. If
+ *       |      the bound on the distance is discarded now, the peer mixes again.
  *       v      the model is final: it is measured, evaluated and written
  *   FINISHING  neighbours may still need the last deltas of this peer
  *       |

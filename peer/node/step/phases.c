@@ -368,6 +368,9 @@ static void forget_outdated(struct phases *ph)
     ph->bound_members = es->place.n;
     if (!moved)
         return;
+    MARK_IF(ph->draining, "phases: mixes again, the bounds were discarded");
+    /* The peer was about to end because all peers were near, which is not known any more. */
+    ph->draining = false;
     distance_bound_begin(&ph->chain);
     begin_bound(ph, false);
 }
