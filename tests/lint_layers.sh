@@ -248,6 +248,13 @@ for file in {nn,topology,compress,gossip,peer}/ {nn,topology,compress,gossip,pee
     [ -f "${file}README.md" ] || complain "${file}README.md: what lives here, what it may see, where the next one goes"
 done
 
+# A header *_state.h defines the state of a module. Only the .c files of its own folder include it, apart from peer/node/state.h,
+# which holds pointers, and these unit tests, which build or read such a state. The list should become empty.
+state_tests='tests/unit/(node_callback.c|node_connection_diagnostics.c|node_hostile_world.h|node_membership_log.c|node_round_quorum.c)'
+strangers=$(grep -nE '^[[:space:]]*#[[:space:]]*include "peer/node/.*_state\.h"' {peer,tests}/*/*.[ch] {peer,tests}/*/*/*.[ch] /dev/null \
+    | grep -vE "^$state_tests:" | awk -F '[:"]' '{ a = $1; b = $4; sub(/\/[^\/]*$/, "", a); sub(/\/[^\/]*$/, "", b); if (a != b || $1 ~ /h$/) print }')
+[ -z "$strangers" ] || complain "$strangers: the state of another module"
+
 # The node uses all-reduce, model averaging and the parameter server only through the interface
 # peer/node/round_protocol.h, so the files of peer/node must not contain their names.
 arms='allreduce|all-reduce|collectives?|sma|ps|parameter.server|centre(_[a-z_]+)?'

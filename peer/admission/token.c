@@ -83,7 +83,7 @@ int token_certify(struct certificate *c, const char *text, const uint8_t id[WIRE
     sodium_memzero(sk, sizeof sk);
     if (!sound) {
         snprintf(error, TOKEN_ERROR_MAX,
-                 "found a damaged token: the signature of its issuer does not match; expected the "
+                 "found a damaged token: the signature of its issuer does not match, expected the "
                  "token as hearsay key invite printed it");
         return -EINVAL;
     }

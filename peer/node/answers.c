@@ -11,25 +11,27 @@
  * because below the quorum there may be no job for a long time. */
 void node_progress(const struct node *n, struct node_progress *p)
 {
-    *p = n->job.figures;
+    const struct edges_status edges = edges_status(n->edges);
+    const struct phases_status phases = phases_status(n->phases);
+    *p = *job_figures(n->job);
     p->n_live = members_tally(n->env.members)->n_vertices;
-    p->n_edges = (uint32_t)edges_open(&n->edges);
-    p->holds = n->phases.quorum.state == QUORUM_HELD;
-    p->phase = n->env.over ? NODE_LEFT : n->phases.phase;
-    p->round = n->resume.waits ? n->env.config.resume[0].beat : n->phases.round;
+    p->n_edges = (uint32_t)edges_count_open(n->edges);
+    p->holds = quorum_is_held(n->quorum);
+    p->phase = n->env.over ? NODE_LEFT : phases.phase;
+    p->round = resume_is_waiting(n->resume) ? n->env.config.resume[0].beat : phases.round;
     p->n_rounds = n->workshop.has_run ? n->workshop.run.rounds : 0;
-    p->settle_rounds = n->phases.settle_rounds;
-    p->drift_age = phases_beat(&n->phases) - p->drift_round;
-    p->joined_round = n->phases.joined;
-    p->rounds_done = n->phases.done;
-    p->rounds_skipped = n->phases.skipped;
+    p->settle_rounds = phases.settle_rounds;
+    p->drift_age = phases_beat(n->phases) - p->drift_round;
+    p->joined_round = phases.joined;
+    p->rounds_done = phases.done;
+    p->rounds_skipped = phases.skipped;
     p->bytes_sent = n->bytes_sent;
     p->bytes_received = n->bytes_received;
     p->strangers = n->n_strangers;
-    p->resets = n->edges.n_resets;
-    p->distrusted = n->edges.n_distrusted;
-    p->bytes_ahead = n->edges.bytes_ahead;
-    p->violations = n->sessions.n_violations;
+    p->resets = edges.n_resets;
+    p->distrusted = edges.n_distrusted;
+    p->bytes_ahead = edges.bytes_ahead;
+    p->violations = sessions_violations(n->sessions);
 }
 
 void node_status(const struct node *n, struct wire_status *s)
@@ -38,6 +40,7 @@ void node_status(const struct node *n, struct wire_status *s)
     figure_init(&v);
     node_progress(n, &v.node);
     const struct node_progress p = v.node;
+    int64_t idle_us = n->env.now_us - phases_status(n->phases).idle_since_us;
     *s = (struct wire_status){.round = p.round,
                               .n_rounds = p.n_rounds,
                               .phase = p.phase,
@@ -55,12 +58,12 @@ void node_status(const struct node *n, struct wire_status *s)
                               .rounds_done = p.rounds_done,
                               .rounds_skipped = p.rounds_skipped,
                               .joined_round = p.joined_round,
-                              .age_s = (double)(n->env.now_us - n->phases.idle_since_us) * 1e-6,
+                              .age_s = (double)idle_us * 1e-6,
                               .holds = p.holds,
                               .clock_ms = n->clock_ms};
     run_context_codec(&n->workshop, p.rung, p.phase == NODE_CONSENSUS, s->codec);
-    for (size_t i = 0; i < n->edges.n && s->n_edges < WIRE_EDGES_MAX; i++) {
-        const struct neighbour *b = edges_at(&n->edges, i);
+    for (size_t i = 0; i < edges_count(n->edges) && s->n_edges < WIRE_EDGES_MAX; i++) {
+        const struct neighbour *b = edges_at(n->edges, i);
         const struct edge *e = &b->edge;
         struct wire_status_edge *out = &s->edges[s->n_edges++];
         memcpy(out->id, e->id, WIRE_ID_BYTES);
@@ -82,7 +85,7 @@ size_t node_vertices(const struct node *n, uint32_t at[WIRE_MEMBERS_MAX])
 
 const char *node_topology(const struct node *n)
 {
-    return n->workshop.has_run ? edges_topology(&n->edges) : NULL;
+    return n->workshop.has_run ? edges_topology(n->edges) : NULL;
 }
 
 size_t node_members(const struct node *n)
@@ -93,7 +96,7 @@ size_t node_members(const struct node *n)
 void node_member(const struct node *n, size_t i, struct node_member *m)
 {
     const struct member *e = members_at(n->env.members, i);
-    const struct link *l = sessions_to(&n->sessions, e->record->id);
+    const struct link *l = sessions_to(n->sessions, e->record->id);
     bool own = env_same_id(e->record->id, n->env.config.id);
     bool says = l != NULL && l->same_run && l->said_us != 0;
     *m = (struct node_member){.id = e->record->id,
@@ -107,10 +110,7 @@ void node_member(const struct node *n, size_t i, struct node_member *m)
 
 const char *node_violation(const struct node *n, size_t i, uint64_t *count)
 {
-    if (i >= n->sessions.n_kinds)
-        return NULL;
-    *count = n->sessions.kind[i].n;
-    return n->sessions.kind[i].what;
+    return sessions_violation_kind(n->sessions, i, count);
 }
 
 const float *node_model(const struct node *n, const struct segment **segments, size_t *n_segments,

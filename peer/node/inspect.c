@@ -8,14 +8,14 @@
 
 size_t node_n_edges(const struct node *n)
 {
-    return n->workshop.ready ? n->edges.n : 0;
+    return n->workshop.ready ? edges_count(n->edges) : 0;
 }
 
 /* Returns the running job's task for the edge. NULL: no job runs, or the job has no task for this
  * edge. */
 static const struct mixing_task *task_of(const struct node *n, const struct edge *e)
 {
-    for (size_t i = 0; n->job.working && i < n->workshop.mixing.n_tasks; i++)
+    for (size_t i = 0; job_is_running(n->job) && i < n->workshop.mixing.n_tasks; i++)
         if (n->workshop.mixing.task[i].edge == e)
             return &n->workshop.mixing.task[i];
     return NULL;
@@ -35,13 +35,13 @@ static float coefficient_of(const struct node *n, const struct mixing_task *task
 
 void node_edge(const struct node *n, size_t i, struct node_edge *out)
 {
-    const struct neighbour *b = edges_at(&n->edges, i);
+    const struct neighbour *b = edges_at(n->edges, i);
     const struct edge *e = &b->edge;
     const struct mixing_task *t = task_of(n, e);
     *out = (struct node_edge){.state = e->state,
                               .wanted = b->wanted,
                               .linked = b->link != NULL,
-                              .barred = edges_bars(&n->edges, b),
+                              .barred = edges_bars(n->edges, b),
                               .epoch = t != NULL ? t->epoch : e->epoch,
                               .round = t != NULL ? t->round + t->commit : e->round,
                               .coefficient = NAN,
@@ -57,7 +57,7 @@ void node_edge(const struct node *n, size_t i, struct node_edge *out)
 
 void node_edge_state(const struct node *n, size_t i, struct node_edge_state *out)
 {
-    const struct edge *e = &edges_at(&n->edges, i)->edge;
+    const struct edge *e = &edges_at(n->edges, i)->edge;
     *out = (struct node_edge_state){.id = e->id, .state = e->state, .round = e->round};
 }
 
@@ -66,15 +66,16 @@ void node_size(const struct node *n, struct node_size *s)
     *s = (struct node_size){.n_members = members_count(n->env.members),
                             .n_edges = node_n_edges(n),
                             .n_packets = n->workshop.ready ? n->workshop.mixing.packets.live : 0,
-                            .beat = phases_beat(&n->phases),
-                            .trains = n->job.working && n->job.steps && n->job.part != JOB_AHEAD,
-                            .ahead = n->job.working && n->job.part == JOB_AHEAD,
-                            .n_steps = n->job.n_steps};
+                            .beat = phases_beat(n->phases),
+                            .trains = job_is_running(n->job) && job_takes_steps(n->job)
+                                      && !job_is_ahead(n->job),
+                            .ahead = job_is_ahead(n->job),
+                            .n_steps = job_n_steps(n->job)};
     size_t self;
     uint32_t at[WIRE_MEMBERS_MAX];
     s->n_vertices = members_vertices(n->env.members, at, &self);
-    for (size_t i = 0; i < NODE_LINKS_MAX; i++)
-        s->n_links += n->sessions.links[i].used;
+    for (size_t i = 0; i < sessions_slots(n->sessions); i++)
+        s->n_links += sessions_at(n->sessions, i)->used;
 }
 
 bool node_counts(const struct node *n, const uint8_t id[WIRE_ID_BYTES])

@@ -21,12 +21,12 @@
 /* Closes each module before the modules that it uses (state.h). */
 static void close_run(struct node *n)
 {
-    edges_close_all(&n->edges);
+    edges_close_all(n->edges);
     round_protocol_close(&n->round_protocol);
-    job_close(&n->job);
-    model_server_forget(&n->orders);
+    job_drop(n->job);
+    model_server_forget(n->orders);
     certificate_close(n);
-    join_again(&n->join);
+    join_again(n->join);
     run_context_close(&n->workshop);
 }
 
@@ -36,7 +36,7 @@ static void take_run(struct node *n, const struct run *run)
         close_run(n);
     run_context_take(&n->workshop, run);
     if (n->workshop.ready)
-        round_protocol_open(&n->round_protocol, &n->env, &n->sessions, &n->workshop);
+        round_protocol_open(&n->round_protocol, &n->env, n->sessions, &n->workshop);
 }
 
 /* ---- callbacks of the sessions (struct sessions_owner) ---- */
@@ -47,16 +47,16 @@ static void standing(void *self, struct standing *s)
 {
     const struct node *n = self;
     const struct run_context *w = &n->workshop;
-    bool began = n->phases.phase != NODE_JOINING;
+    bool began = phases_phase(n->phases) != NODE_JOINING;
     bool has_run = w->has_run && !w->lacks; /* `lacks`: this peer cannot send the initial model. */
     *s = (struct standing){.has_run = has_run,
-                           .has_started = n->join.has_model && began,
-                           .gathers = n->pooling.gathers || w->lacks,
+                           .has_started = join_has_model(n->join) && began,
+                           .gathers = statistics_aggregation_gathers(n->pooling) || w->lacks,
                            .finished = n->final_model.state != FINAL_MODEL_PENDING,
                            .run = {(const uint8_t *)w->run_text, has_run ? w->n_run_text : 0},
-                           .round = n->phases.round,
-                           .beat = phases_beat(&n->phases),
-                           .busy_us = phases_stuck_us(&n->phases)};
+                           .round = phases_round(n->phases),
+                           .beat = phases_beat(n->phases),
+                           .busy_us = phases_stuck_us(n->phases)};
 }
 
 /* Updates workshop.begun: other peers have begun the run. The flag stays set while these peers are
@@ -65,13 +65,14 @@ static void look_who_has_begun(struct node *n)
 {
     struct run_context *w = &n->workshop;
     w->begun =
-        w->has_run && (sessions_run_begun(&n->sessions) || w->begun) && member_counts_live(&n->env);
+        w->has_run && (sessions_run_begun(n->sessions) || w->begun) && member_counts_live(&n->env);
 }
 
 static enum sessions_run their_run(void *self, const struct wire_hello *h, bool dialled)
 {
     struct node *n = self;
-    bool started = n->workshop.has_run && (n->resume.resumed || n->phases.phase != NODE_JOINING);
+    bool started = n->workshop.has_run
+                   && (resume_has_checkpoint(n->resume) || phases_phase(n->phases) != NODE_JOINING);
     struct run run;
     look_who_has_begun(n);
     enum sessions_run said = run_context_judge(&n->workshop, h, dialled, started, &run);
@@ -89,13 +90,13 @@ static void session_met(void *self, const struct link *l)
 
 static void session_lost(void *self, const struct link *l)
 {
-    edges_lost(&((struct node *)self)->edges, l);
+    edges_lost(((struct node *)self)->edges, l);
     certificate_lost(self, l);
 }
 
 static void session_finished(void *self, const struct link *l)
 {
-    edges_ending(&((struct node *)self)->edges, l);
+    edges_ending(((struct node *)self)->edges, l);
 }
 
 /* Returns whether session l may be closed: in training, if no edge uses it. In other phases members
@@ -103,7 +104,8 @@ static void session_finished(void *self, const struct link *l)
 static bool session_surplus(void *self, const struct link *l)
 {
     const struct node *n = self;
-    return n->phases.phase == NODE_TRAINING && n->edges.n > 0 && edges_of(&n->edges, l) == NULL;
+    return phases_phase(n->phases) == NODE_TRAINING && edges_count(n->edges) > 0
+           && edges_of(n->edges, l) == NULL;
 }
 
 static void say_status(void *self, const struct link *l)
@@ -112,7 +114,7 @@ static void say_status(void *self, const struct link *l)
     struct env *v = &n->env;
     struct wire_status s;
     node_status(n, &s);
-    sessions_send(&n->sessions, l, false, v->commons->message,
+    sessions_send(n->sessions, l, false, v->commons->message,
                   wire_put_status(v->commons->message, sizeof v->commons->message, &s), NULL);
 }
 
@@ -128,20 +130,49 @@ static int open_machines(struct node *n, const struct node_config *config)
                                          .finished = session_finished,
                                          .surplus = session_surplus,
                                          .status = say_status};
+    int err = env_open(&n->env, config);
+    if (err == 0)
+        err = sessions_open(&n->sessions, &n->env, &owner);
+    if (err != 0)
+        return err;
     n->workshop.env = &n->env;
     n->certificate.wake_us = INT64_MAX;
-    statistics_aggregation_init(&n->pooling, &n->env, &n->sessions);
-    edges_init(&n->edges, &n->env, &n->sessions, &n->workshop);
-    membership_log_init(&n->roll, &n->env, &n->sessions, &n->edges);
-    join_init(&n->join, &n->env, &n->sessions, &n->workshop);
-    model_server_init(&n->orders, &n->sessions, &n->workshop);
-    phases_init(&n->phases, &n->env, &n->sessions, &n->workshop, &n->edges, &n->join);
-    n->phases.round_protocol = &n->round_protocol;
-    job_init(&n->job, &n->env, &n->workshop, &n->edges, &n->phases, &n->orders);
-    resume_init(&n->resume, &n->env, &n->sessions, &n->workshop, &n->edges, &n->join, &n->phases,
-                &n->job);
-    int err = env_open(&n->env, config);
-    return err != 0 ? err : sessions_open(&n->sessions, &n->env, &owner);
+    n->pooling = statistics_aggregation_open(&n->env, n->sessions);
+    n->edges = edges_open(&n->env, n->sessions, &n->workshop);
+    n->roll = membership_log_open(&n->env, n->sessions, n->edges);
+    n->join = join_open(&n->env, n->sessions, &n->workshop);
+    n->quorum = quorum_open();
+    n->halt = graceful_stop_open();
+    n->checkpoint = checkpoint_open(&n->env);
+    n->orders = model_server_open(&n->env, n->sessions, &n->workshop);
+    n->phases = phases_open(&n->env, n->sessions, &n->workshop, n->edges, n->join, n->checkpoint,
+                            n->quorum, &n->round_protocol);
+    n->job = job_open(&n->env, n->sessions, &n->workshop, n->edges, n->phases, n->orders);
+    n->resume =
+        resume_open(&n->env, n->sessions, &n->workshop, n->edges, n->join, n->phases, n->job);
+    bool all = n->pooling != NULL && n->phases != NULL && n->job != NULL && n->roll != NULL
+               && n->resume != NULL && n->halt != NULL && n->edges != NULL && n->join != NULL
+               && n->quorum != NULL && n->checkpoint != NULL && n->orders != NULL;
+    return all ? 0 : -ENOMEM;
+}
+
+/* Frees the modules and *n. Also used after open_machines() failed: some modules may be NULL. */
+static void close_machines(struct node *n)
+{
+    graceful_stop_close(n->halt);
+    job_close(n->job);
+    resume_close(n->resume);
+    phases_close(n->phases);
+    model_server_close(n->orders);
+    checkpoint_close(n->checkpoint);
+    quorum_close(n->quorum);
+    join_close(n->join);
+    membership_log_close(n->roll);
+    edges_close(n->edges);
+    statistics_aggregation_close(n->pooling);
+    sessions_close(n->sessions);
+    env_close(&n->env);
+    free(n);
 }
 
 int node_open(struct node **out, const struct node_config *config)
@@ -153,7 +184,7 @@ int node_open(struct node **out, const struct node_config *config)
         return -ENOMEM;
     int err = open_machines(n, config);
     if (err != 0)
-        node_close(n);
+        close_machines(n);
     else
         *out = n;
     return err;
@@ -163,81 +194,79 @@ void node_close(struct node *n)
 {
     if (n == NULL)
         return;
-    assert(!n->job.working);
+    assert(!job_is_running(n->job));
     close_run(n);
-    model_server_close(&n->orders);
-    resume_close(&n->resume);
-    phases_close(&n->phases);
-    membership_log_close(&n->roll);
-    statistics_aggregation_close(&n->pooling);
-    sessions_close(&n->sessions);
-    env_close(&n->env);
-    free(n);
+    close_machines(n);
 }
 
 /* ---- messages ---- */
 
 static void on_hello(struct node *n, const struct link *l, const struct wire_message *m)
 {
-    sessions_hello(&n->sessions, l, &m->hello);
+    sessions_hello(n->sessions, l, &m->hello);
 }
 
 static void on_members(struct node *n, const struct link *l, const struct wire_message *m)
 {
-    sessions_members(&n->sessions, l, &m->members);
+    sessions_members(n->sessions, l, &m->members);
 }
 
 static void on_ping(struct node *n, const struct link *l, const struct wire_message *m)
 {
-    sessions_ping(&n->sessions, l, &m->ping);
+    sessions_ping(n->sessions, l, &m->ping);
 }
 
 static void on_edge(struct node *n, const struct link *l, const struct wire_message *m)
 {
-    edges_edge(&n->edges, l, &m->edge);
+    edges_edge(n->edges, l, &m->edge);
 }
 
 static void on_edge_close(struct node *n, const struct link *l, const struct wire_message *m)
 {
     (void)m;
-    edges_edge_close(&n->edges, l);
+    edges_edge_close(n->edges, l);
 }
 
 static void on_delta(struct node *n, const struct link *l, const struct wire_message *m)
 {
-    edges_delta(&n->edges, l, &m->delta);
+    edges_delta(n->edges, l, &m->delta);
 }
 
 static void on_part(struct node *n, const struct link *l, const struct wire_message *m)
 {
-    edges_part(&n->edges, l, &m->part);
+    edges_part(n->edges, l, &m->part);
 }
 
 static void on_beat(struct node *n, const struct link *l, const struct wire_message *m)
 {
-    edges_beat(&n->edges, l, &m->beat);
+    edges_beat(n->edges, l, &m->beat);
 }
 
 static void on_probe(struct node *n, const struct link *l, const struct wire_message *m)
 {
-    sessions_probe(&n->sessions, l, &m->probe);
+    sessions_probe(n->sessions, l, &m->probe);
 }
 
 static void on_refused(struct node *n, const struct link *l, const struct wire_message *m)
 {
-    admit_refused(&n->sessions, l, &m->refused);
+    admit_refused(n->sessions, l, &m->refused);
 }
 
 static void on_heard(struct node *n, const struct link *l, const struct wire_message *m)
 {
     (void)l;
-    sessions_vouched(&n->sessions, &m->heard);
+    sessions_vouched(n->sessions, &m->heard);
+}
+
+static void on_callback(struct node *n, const struct link *l, const struct wire_message *m)
+{
+    callback_came(n->sessions, l, &m->callback);
 }
 
 static void on_status_req(struct node *n, const struct link *l, const struct wire_message *m)
 {
     (void)m;
-    sessions_status_req(&n->sessions, l);
+    sessions_status_req(n->sessions, l);
 }
 
 /* Column statistics are used only before there is a run. Later they are ignored: the sender gets
@@ -245,20 +274,20 @@ static void on_status_req(struct node *n, const struct link *l, const struct wir
 static void on_moments(struct node *n, const struct link *l, const struct wire_message *m)
 {
     if (!n->workshop.has_run)
-        statistics_aggregation_take(&n->pooling, l, &m->moments);
+        statistics_aggregation_take(n->pooling, l, &m->moments);
 }
 
 static bool mixes(const struct node *n)
 {
-    return n->phases.phase == NODE_TRAINING || n->phases.phase == NODE_CONSENSUS;
+    return phases_phase(n->phases) == NODE_TRAINING || phases_phase(n->phases) == NODE_CONSENSUS;
 }
 
 /* Handles a message of the round protocol. The message can complete a round only while this peer is
  * idle. */
 static void on_round(struct node *n, const struct link *l, const struct wire_message *m)
 {
-    round_protocol_hear(&n->round_protocol, &n->sessions, l, &m->round_protocol, n->phases.round,
-                        mixes(n) && !n->job.working);
+    round_protocol_hear(&n->round_protocol, n->sessions, l, &m->round_protocol,
+                        phases_round(n->phases), mixes(n) && !job_is_running(n->job));
 }
 
 /* Handler and error text of each message type. NULL: the type is a protocol violation. */
@@ -285,7 +314,7 @@ static const struct
                                [WIRE_PART] = {on_part, false, "bad PART"},
                                [WIRE_MOMENTS] = {on_moments, false, "bad MOMENTS"},
                                [WIRE_ROUND_PROTOCOL] = {on_round, false, "bad ROUND_PROTOCOL"},
-                               [WIRE_CALLBACK] = {callback_came, false, "bad CALLBACK"},
+                               [WIRE_CALLBACK] = {on_callback, false, "bad CALLBACK"},
                                [WIRE_FINISH] = {certificate_heard, false, "bad FINISH"}};
 
 /* Parses a message and calls its handler. All messages of a node pass through this function. */
@@ -296,11 +325,11 @@ static void receive(struct node *n, const struct link *l, const uint8_t *p, size
     bool in_turn = l->observer ? handler_of[m.type].observers_too
                                : l->hello || m.type == WIRE_HELLO || m.type == WIRE_NONE;
     if (!in_turn)
-        sessions_violation(&n->sessions, l, "message in the wrong phase");
+        sessions_violation(n->sessions, l, "message in the wrong phase");
     else if (!readable)
-        sessions_violation(&n->sessions, l, handler_of[m.type].unreadable);
+        sessions_violation(n->sessions, l, handler_of[m.type].unreadable);
     else if (handler_of[m.type].handle == NULL)
-        sessions_violation(&n->sessions, l, "unexpected message");
+        sessions_violation(n->sessions, l, "unexpected message");
     else
         handler_of[m.type].handle(n, l, &m);
 }
@@ -311,20 +340,20 @@ static void receive(struct node *n, const struct link *l, const uint8_t *p, size
 static void go_on(struct node *n)
 {
     struct run run;
-    if (resume_run(&n->resume, &run) != 0)
+    if (resume_run(n->resume, &run) != 0)
         return;
     take_run(n, &run);
     if (!n->env.over)
-        resume_start(&n->resume);
+        resume_start(n->resume);
 }
 
 static void start(struct node *n)
 {
-    phases_start(&n->phases);
-    join_start(&n->join);
+    phases_start(n->phases);
+    join_start(n->join);
     if (n->env.config.n_resume > 0)
         go_on(n);
-    else if (statistics_aggregation_start(&n->pooling))
+    else if (statistics_aggregation_start(n->pooling))
         env_note(
             &n->env, NOTE_INFO,
             "the run starts once the column statistics of %u members (--min-peers) have arrived",
@@ -334,7 +363,7 @@ static void start(struct node *n)
     else
         env_note(&n->env, NOTE_INFO, "waiting for a run from the bootstrap list");
     n->next_tick_us = n->env.now_us;
-    sessions_start(&n->sessions);
+    sessions_start(n->sessions);
 }
 
 /* Ends the node by request, as soon as possible: announces that this peer leaves, and writes the
@@ -342,14 +371,14 @@ static void start(struct node *n)
 static void stop(struct node *n)
 {
     n->stopping = true;
-    if (n->job.working || n->env.over || graceful_stop_waits(&n->halt, &n->phases))
+    if (job_is_running(n->job) || n->env.over || graceful_stop_waits(n->halt, n->phases))
         return;
     /* A voter does not announce that it leaves after it has voted: with fewer voters, an earlier
      * minority could become a quorum. */
     if (!certificate_has_voted(n))
-        sessions_leave(&n->sessions);
-    resume_copy_last(&n->resume);
-    n->env.fx->write_model = n->join.has_model;
+        sessions_leave(n->sessions);
+    resume_copy_last(n->resume);
+    n->env.fx->write_model = join_has_model(n->join);
     env_end(&n->env, 0);
 }
 
@@ -362,7 +391,7 @@ static void give_up_run(struct node *n)
     close_run(n);
     n->workshop.has_run = false;
     n->given_up_us = n->env.now_us;
-    sessions_run_fixed(&n->sessions);
+    sessions_run_fixed(n->sessions);
 }
 
 static void look_for_initial(struct node *n)
@@ -372,13 +401,13 @@ static void look_for_initial(struct node *n)
         n->given_up_us = 0;
     if (!n->workshop.has_run && alone && n->env.config.found) {
         take_run(n, &n->env.config.run);
-        sessions_run_fixed(&n->sessions);
+        sessions_run_fixed(n->sessions);
     }
-    if (!n->workshop.lacks || n->resume.waits)
+    if (!n->workshop.lacks || resume_is_waiting(n->resume))
         return;
-    enum initial_said said = join_initial(&n->join);
+    enum initial_said said = join_initial(n->join);
     if (said == INITIAL_HERE)
-        sessions_run_fixed(&n->sessions);
+        sessions_run_fixed(n->sessions);
     else if (said == INITIAL_NOWHERE)
         give_up_run(n);
 }
@@ -387,34 +416,35 @@ static void look_for_initial(struct node *n)
 static void look_for_run(struct node *n)
 {
     struct run run;
-    if (!n->workshop.has_run && statistics_aggregation_look(&n->pooling, &run)) {
+    if (!n->workshop.has_run && statistics_aggregation_look(n->pooling, &run)) {
         take_run(n, &run);
-        sessions_run_fixed(&n->sessions);
+        sessions_run_fixed(n->sessions);
     }
     if (n->workshop.has_run)
-        statistics_aggregation_close(&n->pooling);
+        statistics_aggregation_forget(n->pooling);
 }
 
 /* Handles the end of a job. The job of the finishing phase is the last, so its model is written. */
 static void worked(struct node *n)
 {
-    job_over(&n->job);
+    job_over(n->job);
     /* The training program has left the run, so node_step() ends the node. */
-    if (job_abandoned(&n->job)) {
-        n->halt.at_once = n->stopping = true;
+    if (job_abandoned(n->job)) {
+        n->stopping = true;
+        graceful_stop_at_once(n->halt);
         return;
     }
-    if (!job_done(&n->job))
+    if (!job_done(n->job))
         return;
-    if (job_is_half_done(&n->job)) {
-        phases_ahead(&n->phases);
+    if (job_is_half_done(n->job)) {
+        phases_ahead(n->phases);
         return;
     }
-    phases_job_done(&n->phases, n->job.steps);
+    phases_job_done(n->phases, job_takes_steps(n->job));
     n->env.fx->measured = true;
-    if (n->phases.copies)
-        resume_copy(&n->resume);
-    n->env.fx->write_model |= n->phases.phase == NODE_FINISHING;
+    if (phases_status(n->phases).copies)
+        resume_copy(n->resume);
+    n->env.fx->write_model |= phases_phase(n->phases) == NODE_FINISHING;
 }
 
 static void handle(struct node *n, const struct node_event *ev)
@@ -427,40 +457,40 @@ static void handle(struct node *n, const struct node_event *ev)
     case NODE_TIMER:
         break;
     case NODE_SENT:
-        l = model_server_sent(&n->orders, ev->link);
+        l = model_server_sent(n->orders, ev->link);
         if (l != NULL)
             models_serve(n, l);
         break;
     case NODE_LINK_UP:
-        sessions_up(&n->sessions, ev);
+        sessions_up(n->sessions, ev);
         break;
     case NODE_LINK_DOWN:
-        sessions_down(&n->sessions, ev);
+        sessions_down(n->sessions, ev);
         break;
     case NODE_DIAL_FAILED:
-        connection_diagnostics_failed(&n->sessions, ev);
-        sessions_dial_failed(&n->sessions, ev);
+        connection_diagnostics_failed(n->sessions, ev);
+        sessions_dial_failed(n->sessions, ev);
         break;
     case NODE_RESOLVED:
-        sessions_resolved(&n->sessions, ev);
+        sessions_resolved(n->sessions, ev);
         break;
     case NODE_RECV:
-        l = sessions_heard(&n->sessions, ev->link);
+        l = sessions_heard(n->sessions, ev->link);
         if (l == NULL)
             break;
-        edges_heard(&n->edges, l);
+        edges_heard(n->edges, l);
         receive(n, l, ev->recv.bytes, ev->recv.len);
         break;
     case NODE_HEARD:
-        l = sessions_heard(&n->sessions, ev->link);
+        l = sessions_heard(n->sessions, ev->link);
         if (l != NULL && ev->heard.record)
-            edges_coming(&n->edges, l);
+            edges_coming(n->edges, l);
         break;
     case NODE_PART:
-        job_part(&n->job, ev->part.n);
+        job_part(n->job, ev->part.n);
         break;
     case NODE_SIGNED:
-        phases_sign(&n->phases);
+        phases_sign(n->phases);
         break;
     case NODE_WORKED:
         worked(n);
@@ -469,18 +499,19 @@ static void handle(struct node *n, const struct node_event *ev)
         final_model_kept(n, ev->kept.why);
         break;
     case NODE_ADMIT:
-        admit_list(&n->sessions, ev);
+        admit_list(n->sessions, ev);
         break;
     case NODE_WRITTEN:
-        checkpoint_written(&n->phases.checkpoint, ev->written.beat);
+        checkpoint_written(n->checkpoint, ev->written.beat);
         env_debug(&n->env, "writing the checkpoint of round %llu has ended",
                   (unsigned long long)ev->written.beat);
         break;
     case NODE_CARRIED:
-        bandwidth_estimate_carried(&n->job.goodput, &n->edges, ev);
+        job_carried(n->job, ev);
         break;
     case NODE_STOP: /* A second NODE_STOP does not wait for a checkpoint. */
-        n->halt.at_once = n->stopping;
+        if (n->stopping)
+            graceful_stop_at_once(n->halt);
         stop(n);
         break;
     }
@@ -491,13 +522,13 @@ static void handle(struct node *n, const struct node_event *ev)
 /* Node time did not advance during the pause, so no timer of this node expires because of it. */
 static void continue_after_pause(struct node *n, int64_t pause_us)
 {
-    failure_detector_continue(&n->sessions, pause_us);
+    failure_detector_continue(n->sessions, pause_us);
     /* A joining peer may read its data set within one step, which looks like a pause. */
-    if (pause_us > SILENT_US && n->phases.phase != NODE_JOINING)
+    if (pause_us > SILENT_US && phases_phase(n->phases) != NODE_JOINING)
         env_note(&n->env, NOTE_WARNING,
                  "round %llu: this process was paused for %.0f s; the other peers may have "
                  "continued without it",
-                 (unsigned long long)n->phases.round, (double)pause_us * 1e-6);
+                 (unsigned long long)phases_round(n->phases), (double)pause_us * 1e-6);
 }
 
 static void tick(struct node *n)
@@ -505,11 +536,11 @@ static void tick(struct node *n)
     int64_t now = n->env.now_us;
     if (now < n->next_tick_us)
         return;
-    sessions_tick(&n->sessions);
-    edges_tick(&n->edges);
-    membership_log_tick(&n->roll);
-    if (n->job.working)
-        phases_watch_job(&n->phases);
+    sessions_tick(n->sessions);
+    edges_tick(n->edges);
+    membership_log_tick(n->roll);
+    if (job_is_running(n->job))
+        phases_watch_job(n->phases);
     n->next_tick_us = now + TICK_US;
 }
 
@@ -517,47 +548,47 @@ static void tick(struct node *n)
  * worker uses the edges. */
 static void update_edges(struct node *n)
 {
-    if (!n->workshop.ready || !n->join.has_model || n->env.over)
+    if (!n->workshop.ready || !join_has_model(n->join) || n->env.over)
         return;
-    if (!n->job.working && edges_outdated(&n->edges)) {
-        edges_rebuild(&n->edges);
-        job_share(&n->job);
+    if (!job_is_running(n->job) && edges_outdated(n->edges)) {
+        edges_rebuild(n->edges);
+        job_share(n->job);
     }
-    edges_update(&n->edges);
+    edges_update(n->edges);
 }
 
 static void update_phases(struct node *n)
 {
-    if (n->job.working || n->env.over || !n->workshop.ready)
+    if (job_is_running(n->job) || n->env.over || !n->workshop.ready)
         return;
-    if (job_is_half_done(&n->job)) {
-        job_go_on(&n->job);
+    if (job_is_half_done(n->job)) {
+        job_go_on(n->job);
         return;
     }
-    n->phases.certificate = certificate_known(n);
-    n->phases.certificate_awaited =
-        n->final_model.state != FINAL_MODEL_PENDING && certificate_awaited(n);
-    switch (phases_update(&n->phases, job_diverged(&n->job))) {
+    struct phases_input in = {.diverged = job_diverged(n->job),
+                              .certificate = certificate_known(n)};
+    in.certificate_awaited = n->final_model.state != FINAL_MODEL_PENDING && certificate_awaited(n);
+    switch (phases_update(n->phases, &in)) {
     /* No job starts now, so models that were requested during the previous job are sent. */
     case PHASES_WAIT:
-        if (n->phases.phase >= NODE_TRAINING)
-            model_server_serve_idle(&n->orders, n->phases.round, !models_mix(n));
+        if (phases_phase(n->phases) >= NODE_TRAINING)
+            model_server_serve_idle(n->orders, phases_round(n->phases), !models_mix(n));
         break;
     case PHASES_BEGUN:
-        sessions_hello_all(&n->sessions);
+        sessions_hello_all(n->sessions);
         break;
     case PHASES_JOB:
-        job_start(&n->job);
+        job_start(n->job);
         break;
     case PHASES_LAST_JOB:
-        job_judge(&n->job);
-        job_last(&n->job);
+        job_judge(n->job);
+        job_last(n->job);
         break;
     /* The node does not end before the model is stored, or storing it has failed. */
     case PHASES_END:
         if (n->final_model.state == FINAL_MODEL_PENDING)
             break;
-        sessions_last_news(&n->sessions);
+        sessions_last_news(n->sessions);
         env_end(&n->env, result_facts_code(n));
         break;
     }
@@ -565,7 +596,7 @@ static void update_phases(struct node *n)
 
 static int64_t wake_us(const struct node *n)
 {
-    int64_t job = n->phases.wake_us;
+    int64_t job = phases_status(n->phases).wake_us;
     if (n->env.over)
         return INT64_MAX;
     job = n->certificate.wake_us < job ? n->certificate.wake_us : job;
@@ -579,8 +610,8 @@ void node_step(struct node *n, const struct node_event *ev, struct node_effects 
     int64_t pause_us, now_us = node_clock_now(&n->clock, ev->now_us, n->next_tick_us, &pause_us);
     bool was_over = n->env.over;
     env_begin_step(&n->env, now_us, ev->now_us, fx);
-    model_server_release(&n->orders);
-    parts_release(&n->edges);
+    model_server_release(n->orders);
+    parts_release(n->edges);
     round_protocol_release(&n->round_protocol);
     n->clock_ms = ev->io.clock_ms;
     if (ev->type == NODE_WORKED || ev->type == NODE_TIMER) {
@@ -593,38 +624,39 @@ void node_step(struct node *n, const struct node_event *ev, struct node_effects 
     if (!n->env.over)
         handle(n, ev);
     else if (ev->type == NODE_WORKED)
-        job_over(&n->job);
-    if (!n->env.over && n->stopping && !n->job.working)
+        job_over(n->job);
+    if (!n->env.over && n->stopping && !job_is_running(n->job))
         stop(n);
     if (!n->env.over) {
         final_model_update(n);
         certificate_update(n);
-        model_server_certify(&n->orders, certificate_covers(n));
+        model_server_certify(n->orders, certificate_covers(n));
         tick(n);
-        sessions_news(&n->sessions);
+        sessions_news(n->sessions);
         look_for_run(n);
         look_for_initial(n);
-        if (!n->resume.waits || resume_look(&n->resume)) {
+        if (!resume_is_waiting(n->resume) || resume_look(n->resume)) {
             update_edges(n);
             if (mixes(n) && !n->env.over)
-                round_protocol_look(&n->round_protocol, n->phases.round, !n->job.working);
+                round_protocol_look(&n->round_protocol, phases_round(n->phases),
+                                    !job_is_running(n->job));
             update_phases(n);
         }
     }
     if (n->env.over && !was_over)
-        phase_log_left(&n->phases, n->stopping);
+        phase_log_left(n->phases, n->stopping);
     env_end_step(&n->env);
-    fx->exit = n->env.over && !n->job.working;
+    fx->exit = n->env.over && !job_is_running(n->job);
     fx->exit_code = n->env.exit_code;
     fx->wake_us = node_clock_driver_us(&n->clock, wake_us(n));
 }
 
 void node_work(struct node *n, int64_t (*clock_us)(void))
 {
-    job_work(&n->job, clock_us);
+    job_work(n->job, clock_us);
 }
 
 uint64_t node_checkpoint(struct node *n, struct state *s)
 {
-    return resume_take_copy(&n->resume, s);
+    return resume_take_copy(n->resume, s);
 }

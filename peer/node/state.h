@@ -8,10 +8,12 @@
  *   workshop        the run, its trainer, model and mixer                  env
  *   edges           neighbours, and the protocol of each edge              sessions, workshop
  *   join            the model with which this peer begins                  sessions, workshop
+ *   checkpoint      the next checkpoint                                    env
+ *   quorum          initial members, and whether enough are present        env
  *   orders          copies of the model for other peers                    sessions, workshop
  *   round_protocol  averaging of models in rounds, without edges           sessions, workshop
- *   phases          phase, rounds, decision when the next job may begin    edges, join,
- *                                                                          round_protocol
+ *   phases          phase, rounds, decision when the next job may begin    edges, join, checkpoint,
+ *                                                                          quorum, round_protocol
  *   job             the worker's job                                       edges, orders, phases
  *   roll            messages about silent, dead and returned members       sessions, edges
  *   halt            a requested end: waits for one more checkpoint         phases
@@ -19,14 +21,18 @@
  *   certificate     agreement on the end of the run (finish/finish.h)      all of the above
  *   final_model     storing the final model, and the end of this peer      all of the above
  *
- * Each field is written by the files of its own module only. A module knows only modules above it
- * in this table. node.c passes events between the modules. The header is included by node.c, by the
- * few other files that read several modules, and by tests.
+ * Each field is written by the files of its own module only. A pointer belongs to the node:
+ * node_open() allocates the module, whose struct is private. A module knows only modules above it in
+ * this table. node.c passes events between the modules. The header is included by node.c, by the few
+ * other files that read several modules, and by tests.
  */
 #ifndef PEER_NODE_STATE_H
 #define PEER_NODE_STATE_H
 
 #include "peer/node/clock.h"
+#include "peer/node/join/checkpoint.h"
+#include "peer/node/join/join.h"
+#include "peer/node/join/model_server.h"
 #include "peer/node/join/statistics_aggregation.h"
 #include "peer/node/result/certificate.h"
 #include "peer/node/result/final_model.h"
@@ -39,18 +45,20 @@ struct node
 {
     struct env env;
     struct node_clock clock;
-    struct sessions sessions;
-    struct statistics_aggregation pooling;
+    struct sessions *sessions;
+    struct statistics_aggregation *pooling;
     struct run_context workshop;
-    struct edges edges;
-    struct join join;
-    struct model_server orders;
+    struct edges *edges;
+    struct join *join;
+    struct checkpoint *checkpoint;
+    struct quorum *quorum;
+    struct model_server *orders;
     struct round_protocol round_protocol;
-    struct phases phases;
-    struct job job;
-    struct membership_log roll;
-    struct resume resume;
-    struct graceful_stop halt;
+    struct phases *phases;
+    struct job *job;
+    struct membership_log *roll;
+    struct resume *resume;
+    struct graceful_stop *halt;
     struct certificate_state certificate; /* Written by certificate.c only. */
     struct final_model final_model;
 

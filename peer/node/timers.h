@@ -304,7 +304,7 @@
           "rank coordinates, too.")                                                                \
     TIMER(FINISH_MIXING_US, 5 * 1000 * 1000,                                                       \
           "If members still mix, the coordinator of the finish protocol begins its first ballot "  \
-          "after this time, except in the last attempt. It aborts the attempt if all these "       \
+          "after this time, except in the last attempt, and aborts the attempt if all these "      \
           "members are overdue.")                                                                  \
     TIMER(FINISH_LONELY_US, 1000 * 1000,                                                           \
           "If a peer with a final model receives no question of the finish protocol for this "     \

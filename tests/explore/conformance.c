@@ -45,7 +45,7 @@ static void list_members(void *self, uint32_t peer, struct finish_proposal *out)
 static uint32_t n_voters(void *self, uint32_t peer)
 {
     const struct node *n = node_of(self, peer);
-    return quorum_voters(&n->phases.quorum, n->env.members, NULL);
+    return quorum_voters(n->quorum, n->env.members, NULL);
 }
 
 static bool is_frozen(void *self, uint32_t peer)

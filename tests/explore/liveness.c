@@ -144,11 +144,7 @@ static bool began_with_all(const struct cluster *c, const struct verdict_facts *
 /* Returns whether peer j is an initial member of the run, according to node n. */
 static bool is_initial(const struct cluster *c, const struct node *n, uint32_t j)
 {
-    const struct quorum *q = &n->phases.quorum;
-    bool initial = false;
-    for (uint32_t i = 0; i < q->n; i++)
-        initial |= memcmp(q->initial[i].id, sim_id(c->world, j), WIRE_ID_BYTES) == 0;
-    return initial;
+    return quorum_is_initial(n->quorum, sim_id(c->world, j));
 }
 
 bool liveness_majority(const struct cluster *c, const struct node *n)

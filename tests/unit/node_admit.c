@@ -26,7 +26,7 @@ static void list(const uint8_t *who)
         id[ev.admit.n][0] = who[ev.admit.n];
     ev.admit.id = (const uint8_t(*)[WIRE_ID_BYTES])id;
     ev.admit.unix_ms = unix_ms;
-    admit_list(&rig.s, &ev);
+    admit_list(rig.s, &ev);
 }
 
 static void begin_listed(const uint8_t *who)
@@ -50,7 +50,7 @@ static struct record invited(uint8_t who, uint8_t issuer, int64_t expires_ms)
 static void hello_with(const struct link *l, const struct record *r)
 {
     struct wire_hello h = {.version = WIRE_VERSION, .role = WIRE_PEER, .record = *r};
-    sessions_hello(&rig.s, l, &h);
+    sessions_hello(rig.s, l, &h);
 }
 
 static enum member_state state_of(uint8_t who)
@@ -110,7 +110,7 @@ static void test_listed_or_not(void **state)
     struct accusation a = {.accused = {LOW}, .accuser = {STRANGER}, .incarnation = 1};
     struct wire_members told = {
         .n_records = 1, .n_accusations = 1, .records = &r, .accusations = &a};
-    sessions_members(&rig.s, low, &told);
+    sessions_members(rig.s, low, &told);
     assert_int_equal(state_of(STRANGER), MEMBER_LEFT);
     end();
 }
@@ -146,7 +146,7 @@ static void test_certificates(void **state)
         const struct link *low = up(LOW, false);
         hello(low, 1);
         struct wire_members told = {.n_records = 1, .records = &r};
-        sessions_members(&rig.s, low, &told);
+        sessions_members(rig.s, low, &told);
         bool member = cases[i].why < 0 || cases[i].late;
         assert_int_equal(state_of(STRANGER), member ? MEMBER_ALIVE : MEMBER_LEFT);
         /* A peer that is a member already is accepted even after its certificate has expired. */
@@ -230,7 +230,7 @@ static void test_own_identity(void **state)
 static void observe(const struct link *l)
 {
     struct wire_hello h = {.version = WIRE_VERSION, .role = WIRE_OBSERVER};
-    sessions_hello(&rig.s, l, &h);
+    sessions_hello(rig.s, l, &h);
 }
 
 static void test_observers(void **state)
@@ -269,7 +269,7 @@ static void test_taken_name(void **state)
         hello(high, 1);
         if (k == 1) { /* The heartbeats of HIGH have stopped. */
             step_at(rig.env.now_us + SILENT_US + 1);
-            sessions_tick(&rig.s);
+            sessions_tick(rig.s);
         } else if (k == 2) {
             down(high);
         }
@@ -359,23 +359,23 @@ static void test_being_refused(void **state)
             /* The members that refuse the node give two different reasons in turn. */
             no.why = turn % 20 == 0 ? REFUSED_EXPIRED : REFUSED_UNLISTED;
             step_at(rig.env.now_us + TICK_US);
-            sessions_heard(&rig.s, friend->number);
+            sessions_heard(rig.s, friend->number);
             if (turn % 10 == 0 && !(k == 2 && turn > 20)) {
                 const struct link *l = up(HIGH, true);
                 hello(l, 1);
-                admit_refused(&rig.s, l, &no);
+                admit_refused(rig.s, l, &no);
                 assert_true(l->doomed);
                 down(l);
             }
-            sessions_tick(&rig.s);
+            sessions_tick(rig.s);
             for (uint32_t i = 0; i < rig.fx.n_notes; i++)
                 n_notes += strstr(rig.fx.notes[i].text, "refuse") != NULL
                            || strstr(rig.fx.notes[i].text, "admit") != NULL;
             if (k != 1 && turn < 80)
-                assert_true(admit_is_refused(&rig.s.admit));
+                assert_true(sessions_are_refused(rig.s));
         }
         assert_int_equal(rig.env.over, k == 0);
-        assert_int_equal(admit_is_refused(&rig.s.admit), k == 0);
+        assert_int_equal(sessions_are_refused(rig.s), k == 0);
         if (k == 0) {
             assert_int_equal(rig.env.exit_code, 2);
             assert_in_range(rig.env.now_us - begun, REFUSED_END_US, REFUSED_END_US + 2 * SECOND);

@@ -2,6 +2,7 @@
  * not work. */
 #include "tests/unit/node_lone_world.h"
 
+#include "peer/node/session/sessions_state.h"
 #include "peer/node/state.h"
 
 enum { LOW_ID = 0x10, ROUNDS = 1000000 };
@@ -24,7 +25,7 @@ static struct lone *called_by(uint32_t n)
  * of that dial. NULL: no such call runs. */
 static const char *call_to(const struct lone *w, uint32_t who, uint32_t *tag)
 {
-    const struct callback *b = &w->node->sessions.callback;
+    const struct callback *b = &w->node->sessions->callback;
     for (uint32_t i = 0; i < CALLBACK_CALLS; i++)
         if (b->call[i].busy && b->call[i].link == (uint32_t)w->actor[who].link) {
             *tag = b->call[i].tag;

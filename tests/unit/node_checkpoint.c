@@ -13,14 +13,16 @@ enum { SECOND = 1000 * 1000, EVERY = 30 * SECOND, REACH = 4 };
 struct rig
 {
     struct env env;
-    struct checkpoint c;
+    struct checkpoint *c;
 };
 
 static void rig_init(struct rig *r, int64_t age_us)
 {
+    checkpoint_close(r->c);
     *r = (struct rig){.env = {.config = {.checkpoint_us = EVERY}}};
-    checkpoint_init(&r->c, &r->env);
-    checkpoint_start(&r->c);
+    r->c = checkpoint_open(&r->env);
+    assert_non_null(r->c);
+    checkpoint_start(r->c);
     r->env.now_us = age_us;
 }
 
@@ -33,50 +35,52 @@ static struct checkpoint_view at(uint64_t beat)
 static void hear(struct rig *r, uint64_t due, uint64_t beat)
 {
     struct checkpoint_view v = at(beat);
-    checkpoint_hear(&r->c, due, &v);
+    checkpoint_hear(r->c, due, due, &v);
 }
 
 static bool now(struct rig *r, uint64_t beat)
 {
     struct checkpoint_view v = at(beat);
-    return checkpoint_now(&r->c, &v);
+    return checkpoint_now(r->c, &v);
 }
 
 static void test_proposed_once_old(void **state)
 {
-    struct rig r;
+    struct rig r = {0};
     (void)state;
     rig_init(&r, EVERY - 1);
     assert_false(now(&r, 10));
-    assert_int_equal(r.c.due, 0);
+    assert_int_equal(checkpoint_due(r.c), 0);
     r.env.now_us = EVERY;
     assert_false(now(&r, 11));
-    assert_int_equal(r.c.due, 11 + 6 * REACH + 6);
+    assert_int_equal(checkpoint_due(r.c), 11 + 6 * REACH + 6);
     for (uint64_t beat = 12; beat < 11 + 6 * REACH + 6; beat++)
         assert_false(now(&r, beat));
     assert_true(now(&r, 11 + 6 * REACH + 6));
+    checkpoint_close(r.c);
 }
 
 /* A checkpoint is due in the last round of training, however old the previous one is. No checkpoint
  * is proposed for a later step. */
 static void test_not_behind_the_last_round(void **state)
 {
-    struct rig r;
+    struct rig r = {0};
     (void)state;
     rig_init(&r, EVERY);
     assert_false(now(&r, 1000 - 6 * REACH - 7));
-    assert_int_equal(r.c.due, 999);
+    assert_int_equal(checkpoint_due(r.c), 999);
     rig_init(&r, 0);
     assert_false(now(&r, 1000 - 6 * REACH - 7));
-    assert_int_equal(r.c.due, 0);
+    assert_int_equal(checkpoint_due(r.c), 0);
     assert_false(now(&r, 1000 - 6 * REACH - 6));
-    assert_int_equal(r.c.due, 1000);
+    assert_int_equal(checkpoint_due(r.c), 1000);
     assert_false(now(&r, 999));
     assert_true(now(&r, 1000));
     rig_init(&r, EVERY);
     r.env.config.checkpoint_us = 0;
     assert_false(now(&r, 999));
-    assert_int_equal(r.c.due, 0);
+    assert_int_equal(checkpoint_due(r.c), 0);
+    checkpoint_close(r.c);
 }
 
 /* If peers announce several steps for the next checkpoint, the earliest counts, in whatever order
@@ -85,7 +89,7 @@ static void test_not_behind_the_last_round(void **state)
  * announced. */
 static void test_words_of_others(void **state)
 {
-    struct rig r;
+    struct rig r = {0};
     (void)state;
     rig_init(&r, EVERY);
     hear(&r, 90, 50);
@@ -93,11 +97,12 @@ static void test_words_of_others(void **state)
     hear(&r, 85, 50);
     hear(&r, 50, 50);
     hear(&r, 0, 50);
-    assert_int_equal(r.c.due, 80);
+    assert_int_equal(checkpoint_due(r.c), 80);
     assert_true(now(&r, 80));
-    checkpoint_taken(&r.c, 80);
+    checkpoint_taken(r.c, 80);
     hear(&r, 120, 81);
-    assert_int_equal(r.c.due, 120);
+    assert_int_equal(checkpoint_due(r.c), 120);
+    checkpoint_close(r.c);
 }
 
 /* A neighbour may announce a step for a checkpoint once in half of the checkpoint interval. While
@@ -123,96 +128,137 @@ static void test_one_word_of_a_neighbour(void **state)
 static void test_far_away(void **state)
 {
     enum { MOST = 50 + 2 * REACH + 16 + 12 * REACH + 6 };
-    struct rig r;
+    struct rig r = {0};
     (void)state;
     rig_init(&r, EVERY);
     hear(&r, MOST + 1, 50);
     hear(&r, UINT64_MAX, 50);
-    assert_int_equal(r.c.due, 0);
+    assert_int_equal(checkpoint_due(r.c), 0);
     hear(&r, MOST, 50);
-    assert_int_equal(r.c.due, MOST);
+    assert_int_equal(checkpoint_due(r.c), MOST);
+    checkpoint_close(r.c);
 }
 
 /* The node has skipped the round of a checkpoint, so that checkpoint is cancelled. */
 static void test_missed(void **state)
 {
-    struct rig r;
+    struct rig r = {0};
     (void)state;
     rig_init(&r, EVERY - 1);
     hear(&r, 80, 50);
     assert_false(now(&r, 81));
-    assert_int_equal(r.c.due, 0);
+    assert_int_equal(checkpoint_due(r.c), 0);
+    checkpoint_close(r.c);
 }
 
 /* A peer that was asked to stop wants one checkpoint first, whatever the age of the last one. The
  * checkpoint is due as soon as its announcement can have reached all peers. */
 static void test_asked_for_at_an_end(void **state)
 {
-    struct rig r;
+    struct rig r = {0};
     (void)state;
     rig_init(&r, 0);
-    checkpoint_ask(&r.c);
+    checkpoint_ask(r.c);
     assert_false(now(&r, 10));
-    assert_int_equal(r.c.due, 10 + 4 * REACH + 2);
+    assert_int_equal(checkpoint_due(r.c), 10 + 4 * REACH + 2);
     hear(&r, 20, 11); /* Another peer, which also stops, announces an earlier step. */
     assert_true(now(&r, 20));
-    checkpoint_taken(&r.c, 20);
-    checkpoint_written(&r.c, 20);
+    checkpoint_taken(r.c, 20);
+    checkpoint_written(r.c, 20);
     assert_false(now(&r, 21));
-    assert_int_equal(r.c.due, 0);
+    assert_int_equal(checkpoint_due(r.c), 0);
+    checkpoint_close(r.c);
+}
+
+/* A neighbour announces a checkpoint that checkpoint_word() rejects. Only a peer that was asked to
+ * stop follows the announcement. After checkpoint_cancel() no checkpoint is due. */
+static void test_rejected_words_count_at_an_end(void **state)
+{
+    struct rig r = {0};
+    struct checkpoint_view v = at(10);
+    (void)state;
+    rig_init(&r, 0);
+    checkpoint_hear(r.c, 0, 20, &v);
+    assert_int_equal(checkpoint_due(r.c), 0);
+    checkpoint_ask(r.c);
+    checkpoint_hear(r.c, 0, 20, &v);
+    assert_int_equal(checkpoint_due(r.c), 20);
+    checkpoint_cancel(r.c);
+    checkpoint_hear(r.c, 0, 20, &v);
+    assert_int_equal(checkpoint_due(r.c), 0);
+    checkpoint_close(r.c);
+}
+
+/* The largest number of vertices since the last checkpoint is remembered. */
+static void test_members_are_counted_from_the_last_one(void **state)
+{
+    struct rig r = {0};
+    (void)state;
+    rig_init(&r, 0);
+    checkpoint_members(r.c, 5);
+    checkpoint_members(r.c, 4);
+    assert_true(checkpoint_lost_members(r.c, 4));
+    assert_false(checkpoint_lost_members(r.c, 5));
+    checkpoint_taken(r.c, 20);
+    checkpoint_members(r.c, 4);
+    assert_false(checkpoint_lost_members(r.c, 4));
+    checkpoint_close(r.c);
 }
 
 static void test_disk_is_waited_for(void **state)
 {
-    struct rig r;
+    struct rig r = {0};
     struct checkpoint_view v = at(80);
     (void)state;
     rig_init(&r, EVERY);
     hear(&r, 80, 50);
     assert_true(now(&r, 80));
-    checkpoint_taken(&r.c, 80);
-    assert_false(checkpoint_blocks(&r.c, &v));
+    checkpoint_taken(r.c, 80);
+    assert_false(checkpoint_blocks(r.c, &v));
     r.env.now_us += EVERY;
     hear(&r, 150, 80);
     v.beat = 150 - 2 * REACH - 3;
-    assert_false(checkpoint_blocks(&r.c, &v));
+    assert_false(checkpoint_blocks(r.c, &v));
     v.beat++;
-    assert_true(checkpoint_blocks(&r.c, &v));
+    assert_true(checkpoint_blocks(r.c, &v));
     /* The disk reports that a checkpoint of another step is stored. */
-    checkpoint_written(&r.c, 79);
-    assert_true(checkpoint_blocks(&r.c, &v));
-    checkpoint_written(&r.c, 80);
-    assert_false(checkpoint_blocks(&r.c, &v));
+    checkpoint_written(r.c, 79);
+    assert_true(checkpoint_blocks(r.c, &v));
+    checkpoint_written(r.c, 80);
+    assert_false(checkpoint_blocks(r.c, &v));
+    checkpoint_close(r.c);
 }
 
 static void test_without_lock_step(void **state)
 {
-    struct rig r;
+    struct rig r = {0};
     struct checkpoint_view v = at(80);
     (void)state;
     v.lock_step = false;
     rig_init(&r, EVERY - 1);
-    assert_false(checkpoint_now(&r.c, &v));
+    assert_false(checkpoint_now(r.c, &v));
     r.env.now_us++;
-    assert_true(checkpoint_now(&r.c, &v));
-    checkpoint_taken(&r.c, 80);
+    assert_true(checkpoint_now(r.c, &v));
+    checkpoint_taken(r.c, 80);
     r.env.now_us += EVERY;
     /* The disk has not reported yet that the last checkpoint is stored. */
-    assert_false(checkpoint_now(&r.c, &v));
-    assert_false(checkpoint_blocks(&r.c, &v));
-    checkpoint_written(&r.c, 80);
-    assert_true(checkpoint_now(&r.c, &v));
+    assert_false(checkpoint_now(r.c, &v));
+    assert_false(checkpoint_blocks(r.c, &v));
+    checkpoint_written(r.c, 80);
+    assert_true(checkpoint_now(r.c, &v));
+    checkpoint_close(r.c);
 }
 
 static void test_off(void **state)
 {
-    struct rig r;
+    struct rig r = {0};
     (void)state;
     rig_init(&r, 1000 * (int64_t)EVERY);
     r.env.config.checkpoint_us = 0;
     hear(&r, 80, 50);
     assert_false(now(&r, 80));
-    assert_int_equal(r.c.due, 0);
+    assert_int_equal(checkpoint_due(r.c), 0);
+    checkpoint_close(r.c);
 }
 
 int main(void)
@@ -225,6 +271,8 @@ int main(void)
         cmocka_unit_test(test_far_away),
         cmocka_unit_test(test_missed),
         cmocka_unit_test(test_asked_for_at_an_end),
+        cmocka_unit_test(test_rejected_words_count_at_an_end),
+        cmocka_unit_test(test_members_are_counted_from_the_last_one),
         cmocka_unit_test(test_disk_is_waited_for),
         cmocka_unit_test(test_without_lock_step),
         cmocka_unit_test(test_off),

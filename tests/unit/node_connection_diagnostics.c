@@ -3,6 +3,7 @@
 #include "tests/unit/node_lone_world.h"
 
 #include "peer/node/result/verdict.h"
+#include "peer/node/session/sessions_state.h"
 #include "peer/node/state.h"
 
 enum { LOW_ID = 0x10, ROUNDS = 1000000 };
@@ -36,10 +37,10 @@ static void resolve(struct lone *w, uint32_t seed)
 static void fails(struct lone *w, uint32_t seed, enum node_why why)
 {
     resolve(w, seed);
-    struct node_event ev = {
-        .type = NODE_DIAL_FAILED,
-        .dial = {w->node->sessions.seeds[seed].at[0].tag, why, WIRE_VERSION + 1, WIRE_VERSION + 2}};
-    assert_true(w->node->sessions.seeds[seed].at[0].busy);
+    struct node_event ev = {.type = NODE_DIAL_FAILED,
+                            .dial = {w->node->sessions->seeds[seed].at[0].tag, why,
+                                     WIRE_VERSION + 1, WIRE_VERSION + 2}};
+    assert_true(w->node->sessions->seeds[seed].at[0].busy);
     lone_step(w, &ev);
     lone_run(w, SECOND / 5);
 }
@@ -193,7 +194,7 @@ static void test_own_address_only(void **state)
     for (uint32_t n = 1; n <= 2; n++) {
         struct lone *w = alone(n);
         resolve(w, 0);
-        w->node->sessions.seeds[0].at[0].self = true;
+        w->node->sessions->seeds[0].at[0].self = true;
         lone_run(w, 2 * SECOND);
         assert_int_equal(lone_said(w, "names only this peer"), 0);
         lone_run(w, 60 * SECOND);

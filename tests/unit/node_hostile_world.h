@@ -19,6 +19,7 @@
 #include "compress/compress.h"
 #include "gossip/exchange/edge.h"
 #include "peer/node/node.h"
+#include "peer/node/session/sessions_state.h"
 #include "peer/node/state.h"
 #include "tests/unit/gossip_toy.h"
 #include "tests/unit/node_due.h"
@@ -112,7 +113,7 @@ static inline uint32_t connect_ends(struct world *w, uint32_t from, uint32_t to,
         memcpy(ev.up.id, w->key[w->link[number].end[1 - k]], WIRE_ID_BYTES);
         /* The hostile peer violates the protocol hundreds of times here, so its quarantine is
          * lifted with each session. */
-        w->node[who]->sessions.quarantine = (struct quarantine){0};
+        w->node[who]->sessions->quarantine = (struct quarantine){0};
         step(w, who, &ev);
     }
     return number;

@@ -1,5 +1,6 @@
 /* tests/unit/node_membership_log.c -- tests of the messages about members that are silent, dead,
  * back or gone: one line each, and a limited number of lines. */
+#include "peer/node/session/sessions_state.h"
 #include "peer/node/state.h"
 
 #include "tests/unit/gossip_toy.h"
@@ -9,8 +10,8 @@ struct rig
     struct env env;
     struct node_effects fx;
     struct sessions sessions;
-    struct edges edges;
-    struct membership_log roll;
+    struct edges *edges;
+    struct membership_log *roll;
     char said[64][NODE_NOTE_MAX];
     uint32_t n_said;
 };
@@ -22,13 +23,17 @@ static void rig_open(struct rig *r, uint32_t n)
     memcpy(r->env.config.id, members_self(r->env.members)->id, WIRE_ID_BYTES);
     r->env.fx = &r->fx;
     r->env.now_us = SECOND;
-    r->sessions.env = r->edges.env = &r->env;
-    membership_log_init(&r->roll, &r->env, &r->sessions, &r->edges);
+    r->sessions.env = &r->env;
+    r->edges = edges_open(&r->env, &r->sessions, NULL);
+    assert_non_null(r->edges);
+    r->roll = membership_log_open(&r->env, &r->sessions, r->edges);
+    assert_non_null(r->roll);
 }
 
 static void rig_close(struct rig *r)
 {
-    membership_log_close(&r->roll);
+    membership_log_close(r->roll);
+    edges_close(r->edges);
     members_close(r->env.members);
 }
 
@@ -38,7 +43,7 @@ static void look(struct rig *r, int64_t now_us)
     r->env.now_us = now_us;
     r->fx.n_notes = 0;
     members_tick(r->env.members, now_us);
-    membership_log_tick(&r->roll);
+    membership_log_tick(r->roll);
     for (uint32_t i = 0; i < r->fx.n_notes; i++) {
         assert_true(r->n_said < 64);
         memcpy(r->said[r->n_said++], r->fx.notes[i].text, NODE_NOTE_MAX);

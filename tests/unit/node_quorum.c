@@ -51,9 +51,9 @@ static bool look(struct quorum *q, const struct members *m, int64_t now_us)
 
 static void expect(const struct quorum *q, enum quorum_state s, uint32_t n_live, uint32_t n_members)
 {
-    assert_int_equal(q->state, s);
-    assert_int_equal(q->n_live, n_live);
-    assert_int_equal(q->n_members, n_members);
+    assert_int_equal(quorum_status(q).state, s);
+    assert_int_equal(quorum_status(q).n_live, n_live);
+    assert_int_equal(quorum_status(q).n_members, n_members);
 }
 
 /* Four of eight members are a quorum, three are not. After --quorum-timeout the node trains again
@@ -61,31 +61,32 @@ static void expect(const struct quorum *q, enum quorum_state s, uint32_t n_live,
 static void test_held_and_resigned(void **state)
 {
     (void)state;
-    struct quorum q = {.initial = NULL};
+    struct quorum *q = quorum_open();
+    assert_non_null(q);
     struct members *m = open_initial(7);
-    assert_false(look(&q, m, 0));
-    assert_int_equal(q.state, QUORUM_THERE);
-    begin(&q, m, 0);
+    assert_false(look(q, m, 0));
+    assert_int_equal(quorum_status(q).state, QUORUM_THERE);
+    begin(q, m, 0);
     for (uint32_t i = 1; i <= 4; i++)
         kill_peer(m, i, i);
-    assert_false(look(&q, m, 10));
-    expect(&q, QUORUM_THERE, 4, 8);
+    assert_false(look(q, m, 10));
+    expect(q, QUORUM_THERE, 4, 8);
     kill_peer(m, 5, 20);
-    assert_true(look(&q, m, 30));
-    expect(&q, QUORUM_HELD, 3, 8);
-    assert_false(look(&q, m, 30 + PATIENCE - 1));
-    assert_true(look(&q, m, 30 + PATIENCE));
-    expect(&q, QUORUM_RESIGNED, 3, 8);
-    assert_false(look(&q, m, 30 + 9 * (int64_t)PATIENCE));
+    assert_true(look(q, m, 30));
+    expect(q, QUORUM_HELD, 3, 8);
+    assert_false(look(q, m, 30 + PATIENCE - 1));
+    assert_true(look(q, m, 30 + PATIENCE));
+    expect(q, QUORUM_RESIGNED, 3, 8);
+    assert_false(look(q, m, 30 + 9 * (int64_t)PATIENCE));
     struct record r = record(9, 1);
     assert_int_equal(members_merge(m, &r, 0), MEMBERS_NEWS);
     /* A new member, known only by its record, does not count before a peer has had a session with
      * it. */
-    assert_false(look(&q, m, 30 + 9 * (int64_t)PATIENCE));
+    assert_false(look(q, m, 30 + 9 * (int64_t)PATIENCE));
     members_know(m, r.id, 0);
-    assert_true(look(&q, m, 30 + 9 * (int64_t)PATIENCE));
-    expect(&q, QUORUM_THERE, 4, 8);
-    quorum_close(&q);
+    assert_true(look(q, m, 30 + 9 * (int64_t)PATIENCE));
+    expect(q, QUORUM_THERE, 4, 8);
+    quorum_close(q);
     members_close(m);
 }
 
@@ -94,29 +95,30 @@ static void test_held_and_resigned(void **state)
 static void test_moments(void **state)
 {
     (void)state;
-    struct quorum q = {.initial = NULL};
+    struct quorum *q = quorum_open();
+    assert_non_null(q);
     struct members *m = open_initial(1);
     int64_t now = 100 * (int64_t)SECOND;
-    begin(&q, m, 0);
+    begin(q, m, 0);
     for (uint64_t k = 0; k < 3; k++) {
         int64_t stays = k < 2 ? SECOND : 31 * (int64_t)SECOND;
         kill_peer(m, 1, now);
-        assert_true(look_at(&q, m, 1, now));
-        assert_int_equal(q.state, QUORUM_HELD);
+        assert_true(look_at(q, m, 1, now));
+        assert_int_equal(quorum_status(q).state, QUORUM_HELD);
         int64_t spent = k < 2 ? (int64_t)k * PATIENCE / 4 : PATIENCE / 2;
-        assert_int_equal(now - q.since_us, spent);
+        assert_int_equal(now - quorum_status(q).since_us, spent);
         now += PATIENCE / 4;
-        assert_false(look_at(&q, m, 1, now));
+        assert_false(look_at(q, m, 1, now));
         struct record r = record(1, 2 + 2 * k);
         assert_int_equal(members_merge(m, &r, now), MEMBERS_NEWS);
-        assert_true(look_at(&q, m, 1, now));
-        assert_int_equal(q.state, QUORUM_THERE);
+        assert_true(look_at(q, m, 1, now));
+        assert_int_equal(quorum_status(q).state, QUORUM_THERE);
         now += stays;
     }
     kill_peer(m, 1, now);
-    assert_true(look_at(&q, m, 1, now));
-    assert_int_equal(now, q.since_us);
-    quorum_close(&q);
+    assert_true(look_at(q, m, 1, now));
+    assert_int_equal(now, quorum_status(q).since_us);
+    quorum_close(q);
     members_close(m);
 }
 
@@ -131,40 +133,43 @@ static void suspect(struct members *m, uint32_t number, int64_t now_us)
 static void test_suspects(void **state)
 {
     (void)state;
-    struct quorum q = {.initial = NULL};
+    struct quorum *q = quorum_open();
+    assert_non_null(q);
     struct members *m = open_initial(3);
-    begin(&q, m, 0);
+    begin(q, m, 0);
     kill_peer(m, 1, 0);
     kill_peer(m, 2, 0);
     suspect(m, 3, 20 * SECOND);
     /* Two of four members are dead. The other two are a quorum, as long as the silent one may be
      * alive. */
-    assert_false(look(&q, m, 20 * SECOND));
-    expect(&q, QUORUM_THERE, 2, 4);
+    assert_false(look(q, m, 20 * SECOND));
+    expect(q, QUORUM_THERE, 2, 4);
     members_tick(m, 20 * SECOND + TOY_SUSPECT_US);
-    assert_true(look(&q, m, 40 * SECOND));
-    expect(&q, QUORUM_HELD, 1, 4);
-    quorum_close(&q);
+    assert_true(look(q, m, 40 * SECOND));
+    expect(q, QUORUM_HELD, 1, 4);
+    quorum_close(q);
     members_close(m);
 
+    q = quorum_open();
+    assert_non_null(q);
     m = open_initial(3);
-    begin(&q, m, 0);
+    begin(q, m, 0);
     suspect(m, 1, 1);
     suspect(m, 2, SECOND);
-    assert_false(look(&q, m, SECOND));
-    expect(&q, QUORUM_THERE, 2, 4);
+    assert_false(look(q, m, SECOND));
+    expect(q, QUORUM_THERE, 2, 4);
     suspect(m, 3, SECOND);
-    assert_true(look(&q, m, SECOND));
-    expect(&q, QUORUM_HELD, 1, 4);
+    assert_true(look(q, m, SECOND));
+    expect(q, QUORUM_HELD, 1, 4);
     members_tick(m, 1 + TOY_SUSPECT_US);
     assert_int_equal(state_of(m, 1), MEMBER_DEAD);
     assert_int_equal(state_of(m, 2), MEMBER_SUSPECT);
-    assert_false(look(&q, m, 9 * SECOND));
+    assert_false(look(q, m, 9 * SECOND));
     /* Member 3 refutes the accusation, so the quorum returns. */
     assert_int_equal(merge(m, record_in(3, 2, RECORD_RUNNING)), MEMBERS_NEWS);
-    assert_true(look(&q, m, 9 * SECOND));
-    expect(&q, QUORUM_THERE, 2, 4);
-    quorum_close(&q);
+    assert_true(look(q, m, 9 * SECOND));
+    expect(q, QUORUM_THERE, 2, 4);
+    quorum_close(q);
     members_close(m);
 }
 
@@ -173,18 +178,19 @@ static void test_suspects(void **state)
 static void test_who_counts(void **state)
 {
     (void)state;
-    struct quorum q = {.initial = NULL};
+    struct quorum *q = quorum_open();
+    assert_non_null(q);
     struct members *m = open_initial(7);
-    begin(&q, m, 0);
+    begin(q, m, 0);
     for (uint32_t i = 1; i <= 6; i++)
         assert_int_equal(merge(m, record_in(i, 2, RECORD_LEFT)), MEMBERS_NEWS);
-    assert_false(look(&q, m, 1));
-    expect(&q, QUORUM_THERE, 2, 2);
+    assert_false(look(q, m, 1));
+    expect(q, QUORUM_THERE, 2, 2);
     assert_int_equal(merge(m, record_in(7, 2, RECORD_FINISHED)), MEMBERS_NEWS);
     kill_peer(m, 7, 3);
-    assert_false(look(&q, m, 4));
-    expect(&q, QUORUM_THERE, 2, 2);
-    quorum_close(&q);
+    assert_false(look(q, m, 4));
+    expect(q, QUORUM_THERE, 2, 2);
+    quorum_close(q);
     members_close(m);
 }
 
@@ -192,19 +198,20 @@ static void test_who_counts(void **state)
 static void test_replaced(void **state)
 {
     (void)state;
-    struct quorum q = {.initial = NULL};
+    struct quorum *q = quorum_open();
+    assert_non_null(q);
     struct members *m = open_initial(3);
-    begin(&q, m, 0);
+    begin(q, m, 0);
     struct record r = unsigned_record(9, 1);
     strcpy(r.name, "peer-2");
     assert_int_equal(merge(m, signed_record(r)), MEMBERS_NEWS);
-    assert_false(look(&q, m, 0));
+    assert_false(look(q, m, 0));
     /* The old identity with this name is not known to be dead, so it counts, too. */
-    expect(&q, QUORUM_THERE, 5, 4);
+    expect(q, QUORUM_THERE, 5, 4);
     kill_peer(m, 2, 1);
-    assert_false(look(&q, m, 9 * SECOND));
-    expect(&q, QUORUM_THERE, 4, 4);
-    quorum_close(&q);
+    assert_false(look(q, m, 9 * SECOND));
+    expect(q, QUORUM_THERE, 4, 4);
+    quorum_close(q);
     members_close(m);
 }
 
@@ -225,7 +232,8 @@ static void test_voters(void **state)
 {
     (void)state;
     for (int initial = 0; initial < 2; initial++) {
-        struct quorum q = {.initial = NULL};
+        struct quorum *q = quorum_open();
+        assert_non_null(q);
         struct members *m = initial ? open_initial(4) : open_in(NULL, 0, 1);
         for (uint32_t i = 1; i <= 4 && !initial; i++)
             assert_int_equal(merge(m, initial_in(i, 1, RECORD_RUNNING)), MEMBERS_NEWS);
@@ -233,27 +241,27 @@ static void test_voters(void **state)
         assert_int_equal(merge(m, initial_in(2, 2, RECORD_STALLED)), MEMBERS_NEWS);
         assert_int_equal(merge(m, initial_in(4, 2, RECORD_LEFT)), MEMBERS_NEWS);
         assert_int_equal(merge(m, record(5, 1)), MEMBERS_NEWS);
-        begin(&q, m, 0);
+        begin(q, m, 0);
         uint32_t n_voters = 3 + (uint32_t)initial;
-        assert_false(look(&q, m, 0));
-        expect(&q, QUORUM_THERE, 3, n_voters);
-        assert_int_equal(votes(&q, m, 0), initial);
-        assert_true(votes(&q, m, 1) && votes(&q, m, 2) && votes(&q, m, 3));
-        assert_true(!votes(&q, m, 4) && !votes(&q, m, 5));
+        assert_false(look(q, m, 0));
+        expect(q, QUORUM_THERE, 3, n_voters);
+        assert_int_equal(votes(q, m, 0), initial);
+        assert_true(votes(q, m, 1) && votes(q, m, 2) && votes(q, m, 3));
+        assert_true(!votes(q, m, 4) && !votes(q, m, 5));
         /* The next process of member 1 does not know yet that it is an initial member. */
         assert_int_equal(merge(m, record(1, 3)), MEMBERS_NEWS);
-        assert_false(look(&q, m, 1));
-        assert_true(votes(&q, m, 1));
+        assert_false(look(q, m, 1));
+        assert_true(votes(q, m, 1));
         /* The record of an initial member arrives after training has begun. */
         assert_int_equal(merge(m, initial_in(6, 1, RECORD_RUNNING)), MEMBERS_NEWS);
-        assert_false(look(&q, m, 2));
-        expect(&q, QUORUM_THERE, 5, n_voters + 1);
+        assert_false(look(q, m, 2));
+        expect(q, QUORUM_THERE, 5, n_voters + 1);
         /* Member 3 is not admitted any more. */
         members_refuse(m, id_of(3), true, 3);
-        assert_false(look(&q, m, 3));
-        assert_true(!votes(&q, m, 3));
-        expect(&q, QUORUM_THERE, 4, n_voters);
-        quorum_close(&q);
+        assert_false(look(q, m, 3));
+        assert_true(!votes(q, m, 3));
+        expect(q, QUORUM_THERE, 4, n_voters);
+        quorum_close(q);
         members_close(m);
     }
 }
@@ -263,22 +271,23 @@ static void test_voters(void **state)
 static void test_name_is_taken_over(void **state)
 {
     (void)state;
-    struct quorum q = {.initial = NULL};
+    struct quorum *q = quorum_open();
+    assert_non_null(q);
     struct members *m = open_initial(3);
     struct record r = unsigned_record(9, 1);
     strcpy(r.name, "peer-2");
-    begin(&q, m, 0);
+    begin(q, m, 0);
     assert_int_equal(merge(m, signed_record(r)), MEMBERS_NEWS);
-    assert_true(!votes(&q, m, 9) && votes(&q, m, 2));
+    assert_true(!votes(q, m, 9) && votes(q, m, 2));
     kill_peer(m, 2, 1);
-    assert_false(look(&q, m, 1));
-    assert_true(votes(&q, m, 9) && !votes(&q, m, 2));
-    assert_int_equal(quorum_voters(&q, m, NULL), 4);
+    assert_false(look(q, m, 1));
+    assert_true(votes(q, m, 9) && !votes(q, m, 2));
+    assert_int_equal(quorum_voters(q, m, NULL), 4);
     members_tick(m, TOY_SUSPECT_US + 2 * TOY_FORGET_US);
     assert_null(members_find(m, id_of(2)));
-    assert_true(votes(&q, m, 9));
-    assert_int_equal(quorum_voters(&q, m, NULL), 4);
-    quorum_close(&q);
+    assert_true(votes(q, m, 9));
+    assert_int_equal(quorum_voters(q, m, NULL), 4);
+    quorum_close(q);
     members_close(m);
 }
 
@@ -286,17 +295,18 @@ static void test_name_is_taken_over(void **state)
 static void test_no_initial_member_is_left(void **state)
 {
     (void)state;
-    struct quorum q = {.initial = NULL};
+    struct quorum *q = quorum_open();
+    assert_non_null(q);
     struct members *m = open_in(NULL, 0, 1);
     assert_int_equal(merge(m, initial_in(1, 1, RECORD_RUNNING)), MEMBERS_NEWS);
     assert_int_equal(merge(m, record(2, 1)), MEMBERS_NEWS);
-    begin(&q, m, 0);
-    assert_int_equal(quorum_voters(&q, m, NULL), 1);
+    begin(q, m, 0);
+    assert_int_equal(quorum_voters(q, m, NULL), 1);
     assert_int_equal(merge(m, initial_in(1, 2, RECORD_LEFT)), MEMBERS_NEWS);
-    assert_false(look(&q, m, 1));
-    assert_int_equal(quorum_voters(&q, m, NULL), 2);
-    assert_true(votes(&q, m, 0) && !votes(&q, m, 1) && votes(&q, m, 2));
-    quorum_close(&q);
+    assert_false(look(q, m, 1));
+    assert_int_equal(quorum_voters(q, m, NULL), 2);
+    assert_true(votes(q, m, 0) && !votes(q, m, 1) && votes(q, m, 2));
+    quorum_close(q);
     members_close(m);
 }
 
@@ -304,19 +314,20 @@ static void test_no_initial_member_is_left(void **state)
 static void test_first(void **state)
 {
     (void)state;
-    struct quorum q = {.initial = NULL};
+    struct quorum *q = quorum_open();
+    assert_non_null(q);
     struct members *m = open_initial(20);
-    begin(&q, m, 0);
+    begin(q, m, 0);
     const uint8_t *least = id_of(0);
     for (uint32_t i = 1; i <= 20; i++)
         least = memcmp(id_of(i), least, WIRE_ID_BYTES) < 0 ? id_of(i) : least;
-    assert_memory_equal(quorum_first(&q, m), least, WIRE_ID_BYTES);
+    assert_memory_equal(quorum_first(q, m), least, WIRE_ID_BYTES);
     members_accuse(m, least, 0);
     members_tick(m, TOY_SUSPECT_US);
     members_tick(m, TOY_SUSPECT_US + 2 * TOY_FORGET_US);
     assert_null(members_find(m, least));
-    assert_memory_equal(quorum_first(&q, m), least, WIRE_ID_BYTES);
-    quorum_close(&q);
+    assert_memory_equal(quorum_first(q, m), least, WIRE_ID_BYTES);
+    quorum_close(q);
     members_close(m);
 }
 
@@ -325,21 +336,22 @@ static void test_first(void **state)
 static void test_dropped(void **state)
 {
     (void)state;
-    struct quorum q = {.initial = NULL};
+    struct quorum *q = quorum_open();
+    assert_non_null(q);
     struct members *m = open_initial(4);
-    begin(&q, m, 0);
+    begin(q, m, 0);
     kill_peer(m, 1, 0);
     kill_peer(m, 2, 0);
     kill_peer(m, 3, 0);
     assert_int_equal(merge(m, record_in(4, 2, RECORD_LEFT)), MEMBERS_NEWS);
-    assert_true(look(&q, m, 1));
-    expect(&q, QUORUM_HELD, 1, 4);
+    assert_true(look(q, m, 1));
+    expect(q, QUORUM_HELD, 1, 4);
     members_tick(m, TOY_SUSPECT_US + 2 * TOY_FORGET_US);
     assert_null(members_find(m, id_of(1)));
     assert_null(members_find(m, id_of(4)));
-    assert_false(look(&q, m, 2)); /* --quorum-timeout is not over. */
-    expect(&q, QUORUM_HELD, 1, 4);
-    quorum_close(&q);
+    assert_false(look(q, m, 2)); /* --quorum-timeout is not over. */
+    expect(q, QUORUM_HELD, 1, 4);
+    quorum_close(q);
     members_close(m);
 }
 
@@ -347,24 +359,25 @@ static void test_dropped(void **state)
 static void test_hung(void **state)
 {
     (void)state;
-    struct quorum q = {.initial = NULL};
+    struct quorum *q = quorum_open();
+    assert_non_null(q);
     struct members *m = open_initial(2);
-    begin(&q, m, 0);
+    begin(q, m, 0);
     assert_int_equal(merge(m, record_in(1, 2, RECORD_STALLED)), MEMBERS_NEWS);
-    assert_false(look(&q, m, 1));
-    expect(&q, QUORUM_THERE, 2, 3);
+    assert_false(look(q, m, 1));
+    expect(q, QUORUM_THERE, 2, 3);
     assert_int_equal(merge(m, record_in(2, 2, RECORD_STALLED)), MEMBERS_NEWS);
-    assert_true(look(&q, m, 2));
-    expect(&q, QUORUM_HELD, 1, 3);
+    assert_true(look(q, m, 2));
+    expect(q, QUORUM_HELD, 1, 3);
     /* The member that hangs is now silent, too. A single silent member normally counts as present,
      * but not this one, because its worker hangs. */
     members_accuse(m, id_of(2), 3);
-    assert_false(look(&q, m, 3));
-    expect(&q, QUORUM_HELD, 1, 3);
+    assert_false(look(q, m, 3));
+    expect(q, QUORUM_HELD, 1, 3);
     assert_int_equal(merge(m, record_in(1, 3, RECORD_RUNNING)), MEMBERS_NEWS);
-    assert_true(look(&q, m, 4));
-    expect(&q, QUORUM_THERE, 2, 3);
-    quorum_close(&q);
+    assert_true(look(q, m, 4));
+    expect(q, QUORUM_THERE, 2, 3);
+    quorum_close(q);
     members_close(m);
 }
 
@@ -378,8 +391,7 @@ static void test_needed(void **state)
                {0.7, 10, 7}, {0.1, 3, 1}, {0.5, 2, 1}, {0.51, 2, 2}};
     (void)state;
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
-        struct quorum q = {.n_members = row[i].n};
-        assert_int_equal(quorum_needed(&q, row[i].share), row[i].needed);
+        assert_int_equal(quorum_needed(row[i].n, row[i].share), row[i].needed);
     }
 }
 

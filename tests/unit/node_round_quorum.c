@@ -2,6 +2,8 @@
  * later round does not move the others, a majority does. */
 #include "peer/node/session/round_quorum.h"
 
+#include "peer/node/session/sessions_state.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -19,7 +19,7 @@ enum { LOW = 1, OURS = 5, HIGH = 9, SECOND = 1000 * 1000 };
 struct rig
 {
     struct env env;
-    struct sessions s;
+    struct sessions *s;
     struct node_effects fx;
     struct standing standing;
     /* Result of the rig's callback that judges the run in a HELLO. Set by the test. */
@@ -131,12 +131,12 @@ static inline void begin(void)
     assert_int_equal(env_open(&rig.env, &c), 0);
     assert_int_equal(sessions_open(&rig.s, &rig.env, &owner), 0);
     step_at(100 * SECOND);
-    sessions_start(&rig.s);
+    sessions_start(rig.s);
 }
 
 static inline void end(void)
 {
-    sessions_close(&rig.s);
+    sessions_close(rig.s);
     env_close(&rig.env);
 }
 
@@ -146,21 +146,21 @@ static inline const struct link *up(uint8_t who, bool dialled)
     ev.up.id[0] = who;
     ev.up.dialled = dialled;
     ev.up.version = WIRE_VERSION;
-    sessions_up(&rig.s, &ev);
-    return sessions_link(&rig.s, rig.next_link);
+    sessions_up(rig.s, &ev);
+    return sessions_link(rig.s, rig.next_link);
 }
 
 static inline void down(const struct link *l)
 {
     struct node_event ev = {.type = NODE_LINK_DOWN, .link = l->number};
-    sessions_down(&rig.s, &ev);
+    sessions_down(rig.s, &ev);
 }
 
 static inline void hello(const struct link *l, uint64_t boot)
 {
     struct wire_hello h = {.version = WIRE_VERSION, .role = WIRE_PEER, .has_run = true};
     h.record = record(l->id[0], boot);
-    sessions_hello(&rig.s, l, &h);
+    sessions_hello(rig.s, l, &h);
 }
 
 /* Returns whether the step sends a message of this type over the link. Stores the message in *m. */
@@ -181,10 +181,10 @@ static inline bool sent(uint32_t link, enum wire_type type, struct wire_message 
 static inline void tick(const struct link *friend, bool refuse)
 {
     step_at(rig.env.now_us + TICK_US);
-    sessions_heard(&rig.s, friend->number);
-    sessions_tick(&rig.s);
+    sessions_heard(rig.s, friend->number);
+    sessions_tick(rig.s);
     for (uint32_t i = 0; i < rig.fx.n_dials && refuse; i++)
-        sessions_dial_failed(&rig.s, &(struct node_event){.dial = {.tag = rig.fx.dials[i].tag}});
+        sessions_dial_failed(rig.s, &(struct node_event){.dial = {.tag = rig.fx.dials[i].tag}});
 }
 
 #endif

@@ -72,12 +72,12 @@ static void bounds_hold(const struct rig *r)
         const struct node *node = sim_node(r->world, i);
         if (node == NULL)
             continue;
-        double said = phases_own_distance(&node->phases);
+        double said = phases_own_distance(node->phases);
         if (!(worst <= said + roundings) || !(said <= r->config.run.final_drift))
             fail_msg("peer-%u says at most %g, and some model is %g from the mean", i, said, worst);
-        if (!(worst <= averaging_pass_bound(&node->edges)))
+        if (!(worst <= averaging_pass_bound(node->edges)))
             fail_msg("a pass leaves at most %g, and some model is %g from the mean",
-                     averaging_pass_bound(&node->edges), worst);
+                     averaging_pass_bound(node->edges), worst);
     }
 }
 
@@ -89,7 +89,7 @@ static bool all_began(const struct rig *r)
     for (uint32_t i = 0; i < r->config.n_peers; i++) {
         struct node_progress p = rig_progress(r, i);
         all &= p.joined_round == 0 && p.rounds_skipped == 0
-               && sim_node(r->world, i)->edges.n_distrusted == 0;
+               && edges_status(sim_node(r->world, i)->edges).n_distrusted == 0;
     }
     return all;
 }
@@ -109,7 +109,7 @@ static void run_looking_at_passes(struct rig *r)
     rig_open(r);
     while (sim_step(r->world))
         for (uint32_t i = 0; i < n; i++) {
-            const struct averaging_pass *p = &sim_node(r->world, i)->edges.pass;
+            const struct averaging_pass *p = edges_pass(sim_node(r->world, i)->edges);
             if (!p->over || !(p->bound > 0) || seen[i] == p->over_beat || !all_began(r))
                 continue;
             double d2 = 0;

@@ -179,13 +179,13 @@ static uint64_t n_with, n_checked;
 static void note_with(void *self, uint32_t peer)
 {
     const struct node *n = sim_node(((struct rig *)self)->world, peer);
-    if (peer != 0 || n->phases.phase != NODE_TRAINING || n->edges.n == 0)
+    if (peer != 0 || phases_phase(n->phases) != NODE_TRAINING || edges_count(n->edges) == 0)
         return;
-    const struct edge_sent *s = &edges_at(&n->edges, 0)->edge.cur;
+    const struct edge_sent *s = &edges_at(n->edges, 0)->edge.cur;
     assert_non_null(s->payload);
-    assert_int_equal(s->head.run_round, n->phases.round);
+    assert_int_equal(s->head.run_round, phases_round(n->phases));
     assert_int_equal(s->payload->bytes[0],
-                     (n->phases.round - 1) % n->workshop.mixing.statistics_every == 0);
+                     (phases_round(n->phases) - 1) % n->workshop.mixing.statistics_every == 0);
     n_with += s->payload->bytes[0];
     n_checked++;
 }

@@ -24,7 +24,8 @@ static int edges_open_of(const struct rig *r, uint32_t peer, uint32_t n_live)
     const struct node *n = sim_node(r->world, peer);
     size_t self;
     static uint32_t at[WIRE_MEMBERS_MAX];
-    return members_vertices(n->env.members, at, &self) == n_live ? (int)edges_open(&n->edges) : -1;
+    return members_vertices(n->env.members, at, &self) == n_live ? (int)edges_count_open(n->edges)
+                                                                 : -1;
 }
 
 /* Returns whether each live peer knows n_live members, and the ring is closed over these

@@ -1,6 +1,8 @@
 /* peer/node/edge/averaging_pass.c -- checks in each job whether an averaging pass is still exact. */
 #include "peer/node/edge/averaging_pass.h"
 
+#include "peer/node/edge/edges_state.h"
+
 #include "nn/math/rng.h"
 #include "nn/math/vec.h"
 #include "peer/node/edge/rounds.h"

@@ -1,6 +1,8 @@
 /* peer/node/edge/distance_bound.c -- computes the bound on the consensus distance from the edges. */
 #include "peer/node/edge/distance_bound.h"
 
+#include "peer/node/edge/edges_state.h"
+
 #include "nn/math/vec.h"
 #include "peer/node/mark.h"
 #include "peer/node/membership/member_counts.h"

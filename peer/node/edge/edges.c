@@ -2,6 +2,7 @@
  * messages. */
 #include "peer/node/edge/edges.h"
 
+#include "peer/node/edge/edges_state.h"
 #include "peer/node/edge/parts.h"
 #include "peer/node/edge/rounds.h"
 #include "peer/node/timers.h"
@@ -13,15 +14,70 @@
 #include <stdlib.h>
 #include <string.h>
 
-void edges_init(struct edges *es, struct env *env, struct sessions *s, struct run_context *w)
+struct edges *edges_open(struct env *env, struct sessions *s, struct run_context *w)
 {
-    *es = (struct edges){.env = env, .sessions = s, .workshop = w};
+    struct edges *es = calloc(1, sizeof *es);
+    if (es != NULL)
+        *es = (struct edges){.env = env, .sessions = s, .workshop = w};
+    return es;
+}
+
+void edges_close(struct edges *es)
+{
+    assert(es == NULL || (es->n == 0 && es->at == NULL && es->n_parts == 0));
+    free(es);
 }
 
 /* ---- questions ---- */
 
+size_t edges_count(const struct edges *es)
+{
+    return es->n;
+}
+
+struct edges_status edges_status(const struct edges *es)
+{
+    return (struct edges_status){.view = es->view,
+                                 .n_members = es->place.n,
+                                 .eccentricity = es->eccentricity,
+                                 .n_rounds = es->n_rounds,
+                                 .momentum = es->momentum,
+                                 .spread = es->spread,
+                                 .pace = es->pace.mean,
+                                 .heard_due = es->heard_due,
+                                 .heard_any = es->heard_any,
+                                 .opened_us = es->opened_us,
+                                 .exchange_us = es->exchange_us,
+                                 .excused_us = es->excused_us,
+                                 .n_resets = es->n_resets,
+                                 .n_distrusted = es->n_distrusted,
+                                 .bytes_ahead = es->bytes_ahead};
+}
+
+const struct tree_aggregation_place *edges_place(const struct edges *es)
+{
+    return &es->place;
+}
+
+const struct averaging_pass *edges_pass(const struct edges *es)
+{
+    return &es->pass;
+}
+
+uint32_t edges_local_steps(const struct edges *es, uint32_t average, uint32_t most)
+{
+    return pace_steps(&es->pace, average, most);
+}
+
+void edges_worked(struct edges *es, uint32_t steps, int64_t took_us)
+{
+    assert(steps > 0);
+    pace_worked(&es->pace, steps, took_us);
+}
+
 const struct neighbour *edges_at(const struct edges *es, size_t i)
 {
+    assert(i < es->n);
     return es->at[i];
 }
 
@@ -57,7 +113,7 @@ bool edges_stale(struct edges *es, double most2)
     return any;
 }
 
-size_t edges_open(const struct edges *es)
+size_t edges_count_open(const struct edges *es)
 {
     size_t open = 0;
     for (size_t i = 0; i < es->n; i++)
@@ -332,7 +388,7 @@ static void ask(struct edges *es, struct neighbour *b)
 
 static struct early_edge *early(struct edges *es, const struct link *l)
 {
-    return &es->early[l - es->sessions->links];
+    return &es->early[sessions_slot(es->sessions, l)];
 }
 
 /* Returns whether run_round is a round count that a peer of this run can have. */

@@ -2,9 +2,9 @@
  * each.
  *
  * struct edges owns all neighbours, in the order of the member table, and the protocol state of
- * each edge (gossip/exchange/edge.h). Only the files edges*.c, rounds.c, parts.c and
- * averaging_pass.c write it. During a job the mixer also changes the edges that take part. Other
- * modules read `const struct neighbour *`.
+ * each edge (gossip/exchange/edge.h). It is defined in edges_state.h. Only the files edges*.c,
+ * rounds.c, parts.c and averaging_pass.c write it. During a job the mixer also changes the edges
+ * that take part. Other modules read `const struct neighbour *` and struct edges_status.
  *
  * States of an edge (enum edge_state). An EDGE message asks the neighbour to open the edge:
  *
@@ -38,10 +38,14 @@
 #include "peer/node/join/checkpoint.h"
 #include "peer/node/run_context.h"
 
-/* EDGES_ROUNDS_MAX: largest number of rounds in a pass of a topology that changes by round
- * (ROUND_SCHEDULE_ROUNDS_MAX). EDGES_PARTS_MAX: largest number of packets with fragments of deltas
- * that one step of the node sends. */
-enum { EDGES_ROUNDS_MAX = 24, EDGES_PARTS_MAX = 64 };
+enum {
+    /* Largest number of rounds in a pass of a topology that changes by round
+     * (ROUND_SCHEDULE_ROUNDS_MAX). */
+    EDGES_ROUNDS_MAX = 24,
+    /* Largest number of rounds of the consensus phase that this peer accepts in a message. An
+     * honest peer ends the phase long before. */
+    EDGES_BEATS_MORE = 1 << 24
+};
 
 /* Contents of a BEAT message of a neighbour. */
 struct neighbour_word
@@ -123,78 +127,48 @@ struct neighbour
     uint32_t turn[EDGES_ROUNDS_MAX];
 };
 
-/* Largest number of rounds of the consensus phase that this peer accepts in a message. An honest
- * peer ends the phase long before. */
-enum { EDGES_BEATS_MORE = 1 << 24 };
+/* The edges of this peer. */
+struct edges;
 
-/* The last EDGE that arrived on a session while this peer had no edge to the sender or kept the
- * edge closed. It is used if the edge is opened later. */
-struct early_edge
+/* What other modules know of the graph and of all edges together. */
+struct edges_status
 {
-    bool heard;    /* True: the message in `edge` is valid. */
-    uint32_t link; /* Number of the session on which the EDGE arrived. */
-    struct wire_edge edge;
-};
-
-struct edges
-{
-    struct env *env;
-    struct sessions *sessions;
-    struct run_context *workshop;
-    struct neighbour **at; /* The neighbours, in the order of the member table. */
-    size_t n, cap;         /* Number of neighbours in `at`, and for how many it has room. */
     /* Hash of the members (members_view()) for which the edges were chosen. 0: none chosen yet. */
     uint64_t view;
+    uint32_t n_members;    /* Number of vertices of the graph, this peer included. */
+    uint32_t eccentricity; /* Hops from this peer to the farthest member. */
     /* Number of rounds in a pass of the topology. 0: the topology is constant (rounds.h). */
     uint32_t n_rounds;
-    bool exact;            /* True: one pass computes the exact mean (struct round_schedule). */
-    uint32_t eccentricity; /* Hops from this peer to the farthest member. */
-    /* Place of this peer in the spanning trees along which sketches are added up. */
-    struct tree_aggregation_place place;
-    /* Number of the graph (place.built) for which `gap` and `momentum` were computed. */
-    uint64_t measured;
-    /* Spectral gap of the mixing matrix, and momentum of the consensus phase derived from it. */
-    double gap, momentum;
+    double momentum; /* Momentum of the consensus phase. Valid if edges_gap() is not 0. */
     /* graph_spread() at this peer's vertex (topology/topology.h). Set with --compress auto only. */
     double spread;
-    uint64_t beat; /* Round count of this peer, as phases.c last reported it. */
-    uint64_t due;  /* Round count of this peer's next checkpoint. 0: none. */
-    /* Hops around this peer within which all peers are known to be under --final-drift. */
-    uint32_t settled;
-    bool last; /* True: the consensus phase has begun. */
-    /* The averaging pass that is under way, or the last one. Written by averaging_pass.c only. */
-    struct averaging_pass pass;
-    /* Speeds for --local-steps auto, measured in own jobs and received with deltas. */
-    struct pace pace;
+    /* Mean speed of the peers in local steps per second, as estimated for --local-steps auto. */
+    double pace;
     /* Round count of the earliest checkpoint that neighbours announced and checkpoint_word()
-     * accepted. 0: none. A value that is not after `beat` is past and means none, too. */
+     * accepted. 0: none. A value that is not after this peer's round count means none, too. */
     uint64_t heard_due;
     /* Like heard_due, but includes announcements that checkpoint_word() rejected. */
     uint64_t heard_any;
     int64_t opened_us; /* Last time at which any edge of this peer opened. */
     /* Last time at which any edge of this peer opened, or a delta was accepted on one of them. */
     int64_t exchange_us;
+    /* Last time at which this peer stopped waiting for a neighbour for which it had always waited
+     * before. 0: never. */
+    int64_t excused_us;
     /* Number of new epochs, over all edges, except the first epoch of each edge. */
     uint64_t n_resets;
     /* Number of times that some edge was closed for distrust. Edges to neighbours that trained for
      * many more rounds than this peer are not counted. */
     uint64_t n_distrusted;
-    /* Last time at which this peer stopped waiting for a neighbour for which it had always waited
-     * before. 0: never. */
-    int64_t excused_us;
-    /* EDGE messages that arrived before this peer could open the edge, by the session's index in
-     * the session table. */
-    struct early_edge early[NODE_LINKS_MAX];
-    /* Packets with fragments of deltas that the current step of the node sends. */
-    struct packet *part[EDGES_PARTS_MAX];
-    /* n_parts: number of elements of `part`. parts_told: number of bytes of the current job's delta
-     * that parts_send() has handled. */
-    size_t n_parts, parts_told;
     /* Total bytes of fragments that were sent before their delta was complete, over all edges. */
     uint64_t bytes_ahead;
 };
 
-void edges_init(struct edges *es, struct env *env, struct sessions *s, struct run_context *w);
+/* Returns a peer without edges, or NULL if memory is exhausted. The pointers are borrowed. */
+struct edges *edges_open(struct env *env, struct sessions *s, struct run_context *w);
+/* Frees *es after edges_close_all(). NULL is allowed. */
+void edges_close(struct edges *es);
+/* Drops all edges without messages. Called when the run is given up. */
 void edges_close_all(struct edges *es);
 
 /* ---- events ---- */
@@ -223,8 +197,6 @@ void edges_ending(struct edges *es, const struct link *l);
 void edges_reopen(struct edges *es);
 /* To be called when training begins: forgets absences of neighbours before this time. */
 void edges_begin(struct edges *es);
-/* Pauses the edge to b (edge_pause()). `why`: the reason for a debug note. */
-void edges_pause(struct edges *es, struct neighbour *b, bool link_lost, const char *why);
 /* Pauses edges after SILENT_US without a message on their session, and updates the flap damping. To
  * be called at every tick. */
 void edges_tick(struct edges *es);
@@ -248,9 +220,6 @@ void edges_finish(struct edges *es, size_t i);
  * delta to it, which carries the same values, is about to be sent. With the policy `async` no BEAT
  * is sent. */
 void edges_say_beat(struct edges *es, uint64_t beat, uint64_t due, uint32_t settled);
-/* Sends the values that edges_say_beat() stored last as a BEAT to neighbour b. The edge must be
- * open. Equal BEATs are repeated with decreasing frequency. */
-void edges_say_word(struct edges *es, struct neighbour *b);
 /* Starts the consensus phase. Chooses its edges if its topology differs from the topology of
  * training. To be called between jobs. */
 void edges_settle(struct edges *es);
@@ -264,6 +233,8 @@ struct sketch_pair *edges_sketch(struct edges *es, size_t i);
 /* To be called after a job. Copies the consensus step size of each edge to the neighbour's field
  * `gamma`, and drops unwanted edges. */
 void edges_job_done(struct edges *es);
+/* Records that a job with `steps` local steps took took_us microseconds (pace_worked()). */
+void edges_worked(struct edges *es, uint32_t steps, int64_t took_us);
 /* Resets each edge whose two ends were found to have different replicas. */
 void edges_reset_mismatched(struct edges *es);
 /* To be called after a job. Closes each edge that the job distrusted, for a time that doubles with
@@ -287,14 +258,6 @@ void edges_write(struct edges *es, struct state *s);
  * as in the checkpoint, restores the state of the edges from the checkpoint. Otherwise all edges
  * start with a reset. */
 void edges_read(struct edges *es, uint64_t beat, struct state *s);
-
-/* ---- internal functions, for edges*.c only (edges_last.c) ---- */
-
-/* Sets `aside` for the edges that only the topology of training contains. n_vertices: number of
- * vertices of the current graph. */
-void edges_set_aside(struct edges *es, size_t n_vertices);
-/* Stores a BEAT of neighbour b for neighbour_settled(). */
-void edges_hear_word(struct neighbour *b, const struct wire_beat *m);
 
 /* ---- questions ---- */
 
@@ -323,7 +286,16 @@ bool edges_lag(const struct edges *es, double most);
 /* Returns whether an open edge mixes outdated replicas (delayed_exchange.h), so that mixing may
  * move models apart that were close. most2: squared distance that is small enough to ignore. */
 bool edges_stale(struct edges *es, double most2);
-/* Returns the number of open edges. */
-size_t edges_open(const struct edges *es);
+/* Returns the number of edges, and of those that are open. */
+size_t edges_count(const struct edges *es);
+size_t edges_count_open(const struct edges *es);
+/* Returns the present state of all edges together. */
+struct edges_status edges_status(const struct edges *es);
+/* Returns this peer's place in the spanning trees along which sketches are added up. */
+const struct tree_aggregation_place *edges_place(const struct edges *es);
+/* Returns the averaging pass that is under way, or the last one. */
+const struct averaging_pass *edges_pass(const struct edges *es);
+/* With --local-steps auto: returns the number of local steps in the next round (pace_steps()). */
+uint32_t edges_local_steps(const struct edges *es, uint32_t average, uint32_t most);
 
 #endif

@@ -1,5 +1,5 @@
 /* peer/node/edge/edges_away.c -- records which absent neighbours this peer does not wait for. */
-#include "peer/node/edge/edges.h"
+#include "peer/node/edge/edges_state.h"
 
 void edges_excuse(struct edges *es, size_t i, bool excused)
 {

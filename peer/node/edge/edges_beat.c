@@ -1,6 +1,6 @@
 /* peer/node/edge/edges_beat.c -- sends this peer's round count to neighbours (BEAT) when no delta
  * carries it. */
-#include "peer/node/edge/edges.h"
+#include "peer/node/edge/edges_state.h"
 
 /* The first AGAIN of equal BEATs on a session are all sent, because the neighbour may have had no
  * edge to this peer when the first one arrived. After that, only repetitions 16, 32, 64 and so on

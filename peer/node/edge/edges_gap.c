@@ -1,6 +1,6 @@
 /* peer/node/edge/edges_gap.c -- computes the spectral gap of the current graph, and the momentum
  * that follows from it. */
-#include "peer/node/edge/edges.h"
+#include "peer/node/edge/edges_state.h"
 
 void edges_measure_gap(struct edges *es)
 {

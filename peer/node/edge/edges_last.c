@@ -8,7 +8,7 @@
  * committed the exchange. The two ends continue to send each other BEATs, so that peers in the
  * consensus phase stay in lock step with neighbours that still train.
  */
-#include "peer/node/edge/edges.h"
+#include "peer/node/edge/edges_state.h"
 
 const char *edges_topology(const struct edges *es)
 {

@@ -1,6 +1,6 @@
 /* peer/node/edge/edges_state.c -- writes all edges to a checkpoint and restores them. */
+#include "peer/node/edge/edges_state.h"
 #include "nn/math/state.h"
-#include "peer/node/edge/edges.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -11,7 +11,7 @@
  *   and does not come closer                                not correct it
  *   WELL exchanges since the last closure                   open
  */
-#include "peer/node/edge/edges.h"
+#include "peer/node/edge/edges_state.h"
 
 #include "peer/node/mark.h"
 
@@ -30,7 +30,7 @@ bool edges_bars(const struct edges *es, const struct neighbour *b)
 
 bool edges_found_out(const struct edges *es, const struct neighbour *b)
 {
-    bool known = edges_bars(es, b) || quarantine_knows(&es->sessions->quarantine, b->edge.id);
+    bool known = edges_bars(es, b) || sessions_knows_violator(es->sessions, b->edge.id);
     return known && b->edge.state != EDGE_OPEN;
 }
 

@@ -2,6 +2,8 @@
  * each edge. */
 #include "peer/node/edge/parts.h"
 
+#include "peer/node/edge/edges_state.h"
+
 #include <assert.h>
 #include <string.h>
 
@@ -56,6 +58,11 @@ static bool takes(const struct edges *es, struct neighbour *b, size_t after)
             .link = b->link->number, .epoch = e->epoch, .round = round, .n = 0};
     return b->part.n == after && b->part.link == b->link->number && b->part.epoch == e->epoch
            && b->part.round == round;
+}
+
+void parts_begin(struct edges *es)
+{
+    es->parts_told = 0;
 }
 
 void parts_send(struct edges *es, size_t n)

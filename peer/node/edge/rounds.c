@@ -2,6 +2,8 @@
  * round. */
 #include "peer/node/edge/rounds.h"
 
+#include "peer/node/edge/edges_state.h"
+
 #include "peer/node/membership/member_counts.h"
 #include "topology/round_schedule.h"
 

@@ -2,9 +2,34 @@
  * checkpoint. */
 #include "peer/node/join/checkpoint.h"
 
-void checkpoint_init(struct checkpoint *c, struct env *env)
+#include <assert.h>
+#include <stdlib.h>
+
+/* The next checkpoint of this peer, and the state of the last one. */
+struct checkpoint
 {
-    *c = (struct checkpoint){.env = env};
+    struct env *env;
+    uint64_t due;   /* Round count of the next agreed checkpoint. 0: none is agreed. */
+    bool writing;   /* True: the last checkpoint is not on disk yet. */
+    uint64_t taken; /* Round count of the last checkpoint of this process. 0: none was taken. */
+    /* Node time of the last checkpoint, or of the start of training, in microseconds. */
+    int64_t last_us;
+    /* Largest number of vertices in the graph since the last checkpoint. */
+    uint32_t n_members;
+    bool asked; /* True: this peer was asked to stop and wants a checkpoint as soon as possible. */
+};
+
+struct checkpoint *checkpoint_open(struct env *env)
+{
+    struct checkpoint *c = calloc(1, sizeof *c);
+    if (c != NULL)
+        c->env = env;
+    return c;
+}
+
+void checkpoint_close(struct checkpoint *c)
+{
+    free(c);
 }
 
 void checkpoint_start(struct checkpoint *c)
@@ -44,8 +69,10 @@ bool checkpoint_word(struct checkpoint_word *w, uint64_t due, uint64_t beat, int
  * that round count. The limit is the largest round count that an honest peer can propose. The
  * eccentricity of the proposer is at most twice that of this peer, and the proposer is ahead by at
  * most lock step's lead, 2 reach + 16. */
-void checkpoint_hear(struct checkpoint *c, uint64_t due, const struct checkpoint_view *v)
+void checkpoint_hear(struct checkpoint *c, uint64_t heard_due, uint64_t heard_any,
+                     const struct checkpoint_view *v)
 {
+    uint64_t due = c->asked ? heard_any : heard_due;
     int64_t every_us = c->env->config.checkpoint_us;
     uint64_t reach = v->reach, most = v->beat + 2 * reach + 16 + ahead(2 * reach, false);
     if (every_us <= 0 || due <= v->beat || due > most)
@@ -81,11 +108,46 @@ void checkpoint_ask(struct checkpoint *c)
     c->asked = true;
 }
 
+void checkpoint_cancel(struct checkpoint *c)
+{
+    assert(c->asked);
+    c->asked = false;
+    c->due = 0;
+}
+
+void checkpoint_members(struct checkpoint *c, uint32_t n_members)
+{
+    if (n_members > c->n_members)
+        c->n_members = n_members;
+}
+
+bool checkpoint_lost_members(const struct checkpoint *c, uint32_t n_members)
+{
+    return n_members < c->n_members;
+}
+
+uint64_t checkpoint_due(const struct checkpoint *c)
+{
+    return c->due;
+}
+
+uint64_t checkpoint_last(const struct checkpoint *c)
+{
+    return c->taken;
+}
+
+bool checkpoint_is_writing(const struct checkpoint *c)
+{
+    return c->writing;
+}
+
 void checkpoint_taken(struct checkpoint *c, uint64_t beat)
 {
+    assert(!c->writing);
     c->asked = false;
     c->writing = true;
     c->taken = beat;
+    c->n_members = 0;
     c->last_us = c->env->now_us;
     if (c->due <= beat)
         c->due = 0;

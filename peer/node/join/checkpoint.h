@@ -35,18 +35,7 @@
 #include "peer/node/env.h"
 
 /* The next checkpoint of this peer, and the state of the last one. */
-struct checkpoint
-{
-    struct env *env;
-    uint64_t due;   /* Round count of the next agreed checkpoint. 0: none is agreed. */
-    bool writing;   /* True: the last checkpoint is not on disk yet. */
-    uint64_t taken; /* Round count of the last checkpoint of this process. 0: none was taken. */
-    /* Node time of the last checkpoint, or of the start of training, in microseconds. */
-    int64_t last_us;
-    /* Largest number of vertices in the graph since the last checkpoint. Written by phases.c. */
-    uint32_t n_members;
-    bool asked; /* True: this peer was asked to stop and wants a checkpoint as soon as possible. */
-};
+struct checkpoint;
 
 /* The last announcement of a checkpoint by a neighbour that this peer took into account. A
  * neighbour may announce one new checkpoint in each half of the --checkpoint interval. While it is
@@ -68,7 +57,11 @@ struct checkpoint_view
     bool lock_step; /* True: the run is in lock step (--policy sync). */
 };
 
-void checkpoint_init(struct checkpoint *c, struct env *env);
+/* Returns the state of a peer without checkpoints, or NULL if memory is exhausted. `env` is
+ * borrowed. */
+struct checkpoint *checkpoint_open(struct env *env);
+/* Frees *c. NULL is allowed. */
+void checkpoint_close(struct checkpoint *c);
 
 /* Starts the interval to the next checkpoint. Called when training begins or resumes. */
 void checkpoint_start(struct checkpoint *c);
@@ -80,10 +73,11 @@ void checkpoint_start(struct checkpoint *c);
 bool checkpoint_word(struct checkpoint_word *w, uint64_t due, uint64_t beat, int64_t now_us,
                      int64_t every_us);
 
-/* Handles `due`, the round count of the earliest checkpoint that the neighbours announced. 0: none.
- * Unless c->asked is set, only announcements for which checkpoint_word() returned true may be
- * passed. */
-void checkpoint_hear(struct checkpoint *c, uint64_t due, const struct checkpoint_view *v);
+/* Handles the announcements of the neighbours. heard_due: the earliest round count for which
+ * checkpoint_word() returned true. heard_any: the earliest round count that any neighbour announced,
+ * which counts if this peer was asked to stop. 0: none. */
+void checkpoint_hear(struct checkpoint *c, uint64_t heard_due, uint64_t heard_any,
+                     const struct checkpoint_view *v);
 
 /* Returns whether the state must be copied now. Called after each job with local steps. Proposes
  * the next checkpoint if the last one is old enough. */
@@ -92,6 +86,8 @@ bool checkpoint_now(struct checkpoint *c, const struct checkpoint_view *v);
 /* Makes the next checkpoint due as soon as possible, because this peer was asked to stop. The age
  * of the last checkpoint does not matter. */
 void checkpoint_ask(struct checkpoint *c);
+/* Withdraws checkpoint_ask() and the next checkpoint, because not all members would have it. */
+void checkpoint_cancel(struct checkpoint *c);
 
 /* Records that a checkpoint of round count `beat` is taken now. This is the agreed checkpoint, or
  * one that this peer takes alone when it is stopped (resume_copy_last()). */
@@ -103,5 +99,18 @@ void checkpoint_written(struct checkpoint *c, uint64_t beat);
 /* Returns whether this peer must not start another round in lock step, because its last checkpoint
  * is not on disk and the next checkpoint is due soon. */
 bool checkpoint_blocks(const struct checkpoint *c, const struct checkpoint_view *v);
+
+/* Records that the graph has n_members vertices after a job. */
+void checkpoint_members(struct checkpoint *c, uint32_t n_members);
+/* Returns whether the graph, which has n_members vertices now, had more vertices at some time since
+ * the last checkpoint. */
+bool checkpoint_lost_members(const struct checkpoint *c, uint32_t n_members);
+
+/* Returns the round count of the next agreed checkpoint. 0: none is agreed. */
+uint64_t checkpoint_due(const struct checkpoint *c);
+/* Returns the round count of the last checkpoint of this process. 0: none was taken. */
+uint64_t checkpoint_last(const struct checkpoint *c);
+/* Returns whether the last checkpoint is not on disk yet. */
+bool checkpoint_is_writing(const struct checkpoint *c);
 
 #endif

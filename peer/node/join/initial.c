@@ -5,11 +5,58 @@
 #include "nn/math/vec.h"
 #include "peer/node/membership/member_counts.h"
 
+#include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
-void initial_init(struct initial *in, struct env *env, struct sessions *s, struct run_context *w)
+enum {
+    INITIAL_WINDOW = 4,             /* Maximum number of requested pieces that have not arrived. */
+    INITIAL_LINKS = NODE_LINKS_MAX, /* Number of sessions with a counter of open requests. */
+    INITIAL_LIARS = 16 /* Maximum number of members that are excluded at the same time. */
+};
+
+/* Transfer of the run's initial model. */
+struct initial
 {
-    *in = (struct initial){.env = env, .sessions = s, .workshop = w, .sole = true};
+    struct env *env;
+    struct sessions *sessions;
+    struct run_context *workshop;
+    bool asks;     /* True: a member was asked for pieces, over the session `link`. */
+    uint32_t link; /* Driver's number of the session with the member that was asked last. */
+    bool sole;     /* True: all pieces that have arrived came over the session `link`. */
+    size_t n_here; /* Number of pieces that have arrived: the first n_here of the model. */
+    /* Number of pieces that have arrived or were requested on `link`: the first n_asked of the
+     * model. */
+    size_t n_asked;
+    /* Node time at which the last piece arrived, or at which `link` was chosen, in microseconds. */
+    int64_t came_us;
+    /* Node time since which no session can provide the model, in microseconds. 0: a session can
+     * provide it. */
+    int64_t none_us;
+    struct
+    {
+        /* Driver's number of a session, and number of unanswered requests for pieces on it. */
+        uint32_t link, n;
+    } open[INITIAL_LINKS];
+    struct
+    {
+        uint8_t id[WIRE_ID_BYTES]; /* Identity of a member that sent a model with a wrong hash. */
+        int64_t until_us;          /* Node time until which the member is not asked. */
+    } liar[INITIAL_LIARS];
+    size_t next_liar; /* Number of exclusions so far. The ring liar[] overwrites the oldest one. */
+};
+
+struct initial *initial_open(struct env *env, struct sessions *s, struct run_context *w)
+{
+    struct initial *in = calloc(1, sizeof *in);
+    if (in != NULL)
+        *in = (struct initial){.env = env, .sessions = s, .workshop = w, .sole = true};
+    return in;
+}
+
+void initial_close(struct initial *in)
+{
+    free(in);
 }
 
 /* Discards all pieces of the initial model, and restarts the time limit INITIAL_STALL_US. */
@@ -59,12 +106,11 @@ static const struct link *asked(const struct initial *in)
  * members. */
 static const struct link *next_source(const struct initial *in, const struct link *old)
 {
-    const struct link *links = in->sessions->links;
-    size_t n = in->sessions->n_links;
-    size_t first = old != NULL ? (size_t)(old - links) + 1
+    size_t n = sessions_slots(in->sessions);
+    size_t first = old != NULL ? sessions_slot(in->sessions, old) + 1
                                : (size_t)rng_hash(in->env->config.id, WIRE_ID_BYTES) % (n + 1);
     for (size_t i = 0; i < n; i++) {
-        const struct link *l = &links[(first + i) % n];
+        const struct link *l = sessions_at(in->sessions, (first + i) % n);
         if (has_run(l) && !is_liar(in, l->id))
             return l;
     }
@@ -94,9 +140,9 @@ bool initial_alone(const struct initial *in)
 static enum initial_said nobody(struct initial *in)
 {
     bool any = false;
-    for (size_t i = 0; i < in->sessions->n_links && !any; i++)
+    for (size_t i = 0; i < sessions_slots(in->sessions) && !any; i++)
         /* Sessions with excluded members count, because those may be asked again later. */
-        any = has_run(&in->sessions->links[i]);
+        any = has_run(sessions_at(in->sessions, i));
     if (any)
         in->none_us = 0;
     else if (in->none_us == 0)
@@ -160,6 +206,7 @@ const char *initial_take(struct initial *in, const struct link *l, const struct 
         return "bad MODEL";
     memcpy(w->mixing.x0 + at, m->payload.p, m->payload.n);
     in->n_here++;
+    assert(in->n_here <= in->n_asked);
     in->came_us = in->env->now_us;
     return NULL;
 }
@@ -208,6 +255,8 @@ enum initial_said initial_update(struct initial *in)
 {
     const struct link *l = asked(in);
     size_t n_pieces = piece_count(in->workshop->mixing.n_floats);
+    assert(in->workshop->ready && in->workshop->lacks);
+    assert(in->n_here <= in->n_asked && in->n_asked <= n_pieces);
     bool stalls = l != NULL && in->env->now_us - in->came_us > INITIAL_STALL_US;
     if (l != NULL && in->n_here == n_pieces)
         return judge(in, l);
@@ -228,8 +277,9 @@ enum initial_said initial_update(struct initial *in)
 const struct link *initial_awaited(const struct initial *in)
 {
     const struct run_context *w = in->workshop;
-    for (size_t i = 0; i < in->sessions->n_links && w->ready && w->trainer.begins != NULL; i++) {
-        const struct link *l = &in->sessions->links[i];
+    for (size_t i = 0; i < sessions_slots(in->sessions) && w->ready && w->trainer.begins != NULL;
+         i++) {
+        const struct link *l = sessions_at(in->sessions, i);
         if (link_talks(l) && !l->doomed && !l->same_run
             && in->env->now_us - l->up_us < in->env->config.patience_us)
             return l;

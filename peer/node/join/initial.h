@@ -23,18 +23,12 @@
  * not ask it for the model. A member that has a session with such a peer also waits for it before
  * the first round, up to --quorum-timeout (initial_awaited()).
  *
- * Only initial.c writes struct initial. Only join.c uses it.
+ * Only join.c uses this header.
  */
 #ifndef PEER_NODE_JOIN_INITIAL_H
 #define PEER_NODE_JOIN_INITIAL_H
 
 #include "peer/node/run_context.h"
-
-enum {
-    INITIAL_WINDOW = 4,             /* Maximum number of requested pieces that have not arrived. */
-    INITIAL_LINKS = NODE_LINKS_MAX, /* Number of sessions with a counter of open requests. */
-    INITIAL_LIARS = 16 /* Maximum number of members that are excluded at the same time. */
-};
 
 /* Result of one call of initial_update(). */
 enum initial_said {
@@ -44,37 +38,13 @@ enum initial_said {
 };
 
 /* Transfer of the run's initial model. The pieces are written to mixing.x0 of the run context. */
-struct initial
-{
-    struct env *env;
-    struct sessions *sessions;
-    struct run_context *workshop;
-    bool asks;     /* True: a member was asked for pieces, over the session `link`. */
-    uint32_t link; /* Driver's number of the session with the member that was asked last. */
-    bool sole;     /* True: all pieces that have arrived came over the session `link`. */
-    size_t n_here; /* Number of pieces that have arrived: the first n_here of the model. */
-    /* Number of pieces that have arrived or were requested on `link`: the first n_asked of the
-     * model. */
-    size_t n_asked;
-    /* Node time at which the last piece arrived, or at which `link` was chosen, in microseconds. */
-    int64_t came_us;
-    /* Node time since which no session can provide the model, in microseconds. 0: a session can
-     * provide it. */
-    int64_t none_us;
-    struct
-    {
-        /* Driver's number of a session, and number of unanswered requests for pieces on it. */
-        uint32_t link, n;
-    } open[INITIAL_LINKS];
-    struct
-    {
-        uint8_t id[WIRE_ID_BYTES]; /* Identity of a member that sent a model with a wrong hash. */
-        int64_t until_us;          /* Node time until which the member is not asked. */
-    } liar[INITIAL_LIARS];
-    size_t next_liar; /* Number of exclusions so far. The ring liar[] overwrites the oldest one. */
-};
+struct initial;
 
-void initial_init(struct initial *in, struct env *env, struct sessions *s, struct run_context *w);
+/* Returns a transfer that has not started, or NULL if memory is exhausted. The pointers are
+ * borrowed. */
+struct initial *initial_open(struct env *env, struct sessions *s, struct run_context *w);
+/* Frees *in. NULL is allowed. */
+void initial_close(struct initial *in);
 
 /* Forgets the pieces and the member that was asked. Excluded members stay excluded. */
 void initial_forget(struct initial *in);

@@ -4,11 +4,43 @@
 #include "peer/node/mark.h"
 #include "peer/node/session/round_quorum.h"
 
-void join_init(struct join *j, struct env *env, struct sessions *s, struct run_context *w)
+#include <assert.h>
+#include <stdlib.h>
+
+/* How this peer obtains its model. */
+struct join
 {
+    struct env *env;
+    struct sessions *sessions;
+    struct run_context *workshop;
+    bool has_model;               /* True: this peer has a model with which it can train. */
+    struct join_fetched fetched;  /* The last model that was fetched completely. */
+    struct state_transfer *fetch; /* Transfer of a model from members that have begun the run. */
+    struct initial *initial;      /* Transfer of the run's initial model. */
+    int64_t begun_us;             /* Node time of join_start(), in microseconds. */
+};
+
+struct join *join_open(struct env *env, struct sessions *s, struct run_context *w)
+{
+    struct join *j = calloc(1, sizeof *j);
+    if (j == NULL)
+        return NULL;
     *j = (struct join){.env = env, .sessions = s, .workshop = w};
-    state_transfer_init(&j->fetch, env, s, w);
-    initial_init(&j->initial, env, s, w);
+    j->fetch = state_transfer_open(env, s, w);
+    j->initial = initial_open(env, s, w);
+    if (j->fetch != NULL && j->initial != NULL)
+        return j;
+    join_close(j);
+    return NULL;
+}
+
+void join_close(struct join *j)
+{
+    if (j == NULL)
+        return;
+    state_transfer_close(j->fetch);
+    initial_close(j->initial);
+    free(j);
 }
 
 void join_start(struct join *j)
@@ -20,8 +52,8 @@ void join_again(struct join *j)
 {
     MARK("join: drops its model");
     j->has_model = false;
-    state_transfer_close(&j->fetch);
-    initial_forget(&j->initial);
+    state_transfer_drop(j->fetch);
+    initial_forget(j->initial);
 }
 
 const struct link *join_donor(const struct join *j)
@@ -44,43 +76,46 @@ bool join_others_resume(const struct join *j)
 static bool take(struct join *j)
 {
     const struct run *run = &j->workshop->run;
-    size_t n = state_transfer_givers(&j->fetch);
-    int err = run_context_take_model(j->workshop, j->fetch.staged);
-    j->round = round_quorum_joined(j->sessions, state_transfer_round(&j->fetch));
-    j->apart = j->fetch.apart;
-    j->certified = j->fetch.certificate != NULL;
-    state_transfer_close(&j->fetch);
+    struct state_transfer_result r;
+    state_transfer_result(j->fetch, &r);
+    int err = run_context_take_model(j->workshop, r.model);
+    j->fetched = (struct join_fetched){.round = round_quorum_joined(j->sessions, r.round),
+                                       .apart = r.apart,
+                                       .certified = r.certified};
+    state_transfer_drop(j->fetch);
     MARK_IF(err == 0, "join: takes a fetched model");
     if (err != 0)
         return false;
     j->has_model = true;
+    uint64_t round = j->fetched.round < run->rounds ? j->fetched.round : run->rounds;
     env_note(j->env, NOTE_INFO,
              "joined the run at round %llu of %llu, with a model fetched from %zu member%s",
-             (unsigned long long)(j->round < run->rounds ? j->round : run->rounds),
-             (unsigned long long)run->rounds, n, n == 1 ? "" : "s");
+             (unsigned long long)round, (unsigned long long)run->rounds, r.n_givers,
+             r.n_givers == 1 ? "" : "s");
     return true;
 }
 
 enum initial_said join_initial(struct join *j)
 {
-    enum initial_said said = initial_update(&j->initial);
-    if (initial_alone(&j->initial))
-        state_transfer_seek(&j->fetch);
+    assert(j->workshop->lacks);
+    enum initial_said said = initial_update(j->initial);
+    if (initial_alone(j->initial))
+        state_transfer_seek(j->fetch);
     j->has_model = said == INITIAL_HERE;
     if (j->has_model)
-        state_transfer_close(&j->fetch);
+        state_transfer_drop(j->fetch);
     return said;
 }
 
 const struct link *join_awaits(const struct join *j)
 {
-    return initial_awaited(&j->initial);
+    return initial_awaited(j->initial);
 }
 
 bool join_has_covered(const struct join *j, const struct finish_proposal *certificate)
 {
-    for (size_t i = 0; i < j->sessions->n_links && certificate != NULL; i++)
-        if (state_transfer_is_source(&j->sessions->links[i], certificate))
+    for (size_t i = 0; i < sessions_slots(j->sessions) && certificate != NULL; i++)
+        if (state_transfer_is_source(sessions_at(j->sessions, i), certificate))
             return true;
     return false;
 }
@@ -92,18 +127,18 @@ bool join_update(struct join *j, const struct finish_proposal *certificate)
         return false;
     if (join_donor(j) != NULL) {
         bool covered = join_has_covered(j, certificate);
-        return state_transfer_update(&j->fetch, covered ? certificate : NULL) && take(j);
+        return state_transfer_update(j->fetch, covered ? certificate : NULL) && take(j);
     }
     /* No known member has begun, so this peer can begin with the run's initial model. But a member
      * that has begun may still appear. This peer therefore waits while other peers refuse its
      * sessions, while the bootstrap list has not answered yet, or while other members resume from
      * checkpoints. */
-    state_transfer_close(&j->fetch);
-    bool waits = admit_is_refused(&j->sessions->admit)
+    state_transfer_drop(j->fetch);
+    bool waits = sessions_are_refused(j->sessions)
                  || (v->config.n_bootstrap > 0 && !sessions_any(j->sessions)
                      && v->now_us - j->begun_us < START_ALONE_US);
-    MARK_IF(admit_is_refused(&j->sessions->admit), "join: waits, because peers refuse this peer");
-    MARK_IF(waits && !admit_is_refused(&j->sessions->admit), "join: waits for the bootstrap list");
+    MARK_IF(sessions_are_refused(j->sessions), "join: waits, because peers refuse this peer");
+    MARK_IF(waits && !sessions_are_refused(j->sessions), "join: waits for the bootstrap list");
     MARK_IF(!waits && !join_others_resume(j), "join: begins with the initial model");
     j->has_model = !waits && !join_others_resume(j);
     return false;
@@ -112,10 +147,27 @@ bool join_update(struct join *j, const struct finish_proposal *certificate)
 bool join_model(struct join *j, const struct link *l, const struct wire_model *model)
 {
     bool initial = model->round == WIRE_ROUND_INITIAL;
+    assert(l->hello && !l->observer);
     const char *wrong =
-        initial ? initial_take(&j->initial, l, model) : state_transfer_take(&j->fetch, l, model);
+        initial ? initial_take(j->initial, l, model) : state_transfer_take(j->fetch, l, model);
     if (wrong != NULL)
         sessions_violation(j->sessions, l, wrong);
-    return wrong == NULL && !j->has_model && j->fetch.active
-           && join_update(j, j->fetch.certificate);
+    return wrong == NULL && !j->has_model && state_transfer_is_active(j->fetch)
+           && join_update(j, state_transfer_certificate(j->fetch));
+}
+
+void join_resumed(struct join *j)
+{
+    assert(!state_transfer_is_active(j->fetch));
+    j->has_model = true;
+}
+
+bool join_has_model(const struct join *j)
+{
+    return j->has_model;
+}
+
+const struct join_fetched *join_fetched(const struct join *j)
+{
+    return &j->fetched;
 }

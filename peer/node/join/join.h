@@ -15,8 +15,6 @@
  *
  * If all other members have finished, this peer takes their model unchanged as its final model
  * (phases.h).
- *
- * Only join.c writes struct join.
  */
 #ifndef PEER_NODE_JOIN_JOIN_H
 #define PEER_NODE_JOIN_JOIN_H
@@ -25,22 +23,21 @@
 #include "peer/node/join/state_transfer.h"
 
 /* How this peer obtains its model. */
-struct join
+struct join;
+
+/* What is known of a model that was fetched from members that have begun the run. */
+struct join_fetched
 {
-    struct env *env;
-    struct sessions *sessions;
-    struct run_context *workshop;
-    bool has_model; /* True: this peer has a model with which it can train. */
-    uint64_t round; /* Round of the fetched model. Valid after join_update() has returned true. */
-    /* Distance of the fetched model from the models of its sources, as in struct state_transfer. */
-    double apart;
-    bool certified; /* True: all sources of the fetched model are covered by the certificate. */
-    struct state_transfer fetch; /* Transfer of a model from members that have begun the run. */
-    struct initial initial;      /* Transfer of the run's initial model. */
-    int64_t begun_us;            /* Node time of join_start(), in microseconds. */
+    uint64_t round; /* Round of the model. */
+    double apart;   /* Distance from the models of its sources (struct state_transfer_result). */
+    bool certified; /* True: the certificate covers all sources of the model. */
 };
 
-void join_init(struct join *j, struct env *env, struct sessions *s, struct run_context *w);
+/* Returns the state of a peer without a model, or NULL if memory is exhausted. The pointers are
+ * borrowed. */
+struct join *join_open(struct env *env, struct sessions *s, struct run_context *w);
+/* Frees *j after join_again(). NULL is allowed. */
+void join_close(struct join *j);
 /* Starts the time limits of the waits for the bootstrap list and for members that resume from
  * checkpoints. */
 void join_start(struct join *j);
@@ -50,8 +47,8 @@ void join_start(struct join *j);
 void join_again(struct join *j);
 
 /* Continues to obtain a model. Called while the peer has none. Returns true if a fetched model has
- * just become this peer's model; j->round is its round. Returns false in all other cases, also if
- * the peer now begins with the run's initial model (j->has_model is then true). `certificate`: the
+ * just become this peer's model (join_fetched()). Returns false in all other cases, also if the peer
+ * now begins with the run's initial model (join_has_model() is then true). `certificate`: the
  * certificate of the run, or NULL. If it is not NULL, and this peer has a session with a member
  * that it covers, the model is fetched only from such members. */
 bool join_update(struct join *j, const struct finish_proposal *certificate);
@@ -79,5 +76,14 @@ bool join_others_resume(const struct join *j);
 /* Returns the session with the highest round of this run. Rounds that most members contradict do
  * not count (round_quorum.h). NULL: no member has begun the run. */
 const struct link *join_donor(const struct join *j);
+
+/* Records that this peer has the model of its own checkpoint. No transfer may be under way. */
+void join_resumed(struct join *j);
+
+/* Returns whether this peer has a model with which it can train. */
+bool join_has_model(const struct join *j);
+/* Returns what is known of the fetched model. Valid after join_update() has returned true, until the
+ * next fetch is complete. */
+const struct join_fetched *join_fetched(const struct join *j);
 
 #endif

@@ -3,17 +3,81 @@
 
 #include "gossip/exchange/piece.h"
 
+#include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
-void model_server_init(struct model_server *o, struct sessions *s, struct run_context *w)
+enum {
+    MODEL_SERVER_PIECES = 4, /* Maximum number of pending requests for pieces per session. */
+    /* Maximum number of pieces and sketches that are sent in one step. Further requests stay
+     * pending until the next step. */
+    MODEL_SERVER_HELD = 64
+};
+
+/* One request for a piece of the model, or for the sketches of all its pieces. */
+struct model_server_piece
 {
-    *o = (struct model_server){.sessions = s, .workshop = w};
+    uint32_t piece; /* Index of the piece. WIRE_PIECE_WHOLE if key is not 0. */
+    uint64_t key;   /* Key of the requested sketches. 0: the piece itself is requested. */
+};
+
+/* Pending requests of other peers for this peer's model, and the buffers that the current step of
+ * the node sends. */
+struct model_server
+{
+    struct env *env;
+    struct sessions *sessions;
+    struct run_context *workshop;
+    struct
+    {
+        bool wanted; /* True: a request for a whole model or for layer sketches is pending. */
+        /* True: the session is an observer's, and an answer is in its send queue. The next answer
+         * must wait until this one is sent. */
+        bool on_way;
+        /* Driver's number of the session that sent these requests. A later session with the same
+         * index in sessions.links has another number, which shows that the requests are not from
+         * it. */
+        uint32_t link;
+        uint64_t round; /* Requested round of the whole model, as in struct wire_model_req. */
+        uint64_t key;   /* Key of the requested layer sketches. 0: the model itself is requested. */
+        uint32_t n_pieces; /* Number of pending requests in `piece`. */
+        /* Pending requests for pieces, oldest first. */
+        struct model_server_piece piece[MODEL_SERVER_PIECES];
+    } at[NODE_LINKS_MAX]; /* Requests by slot of the session. */
+    /* False: no request of any session is pending, so the loops over all sessions are skipped. */
+    bool any;
+    /* True: the certificate of the run covers this peer's current model, and therefore also
+     * `copy`. */
+    bool certified;
+    struct packet *held; /* Copy of the model that this step sends, released in the next step. */
+    /* Pieces and sketches that this step sends, released in the next step. */
+    struct packet *held_piece[MODEL_SERVER_HELD];
+    uint32_t n_held_pieces;
+    /* Buffers for pieces of the initial model. They outlive the run, because some may still be in a
+     * send queue when the run is given up. */
+    struct packet_pool initial;
+    struct packet *copy; /* Copy of the model from which pieces are cut. NULL: none. */
+    uint64_t copy_round; /* Round of the model in `copy`. */
+    int64_t copy_us;     /* Node time at which `copy` was made, in microseconds. */
+};
+
+struct model_server *model_server_open(struct env *env, struct sessions *s, struct run_context *w)
+{
+    struct model_server *o = calloc(1, sizeof *o);
+    if (o == NULL)
+        return NULL;
+    *o = (struct model_server){.env = env, .sessions = s, .workshop = w};
     packet_pool_init(&o->initial, PIECE_FLOATS_MAX * sizeof(float));
+    return o;
 }
 
 void model_server_close(struct model_server *o)
 {
+    if (o == NULL)
+        return;
+    assert(o->held == NULL && o->copy == NULL && o->n_held_pieces == 0);
     packet_pool_close(&o->initial);
+    free(o);
 }
 
 static void drop_copy(struct model_server *o)
@@ -26,7 +90,7 @@ static void drop_copy(struct model_server *o)
 static void look_for_any(struct model_server *o)
 {
     bool any = false;
-    for (size_t i = 0; i < o->sessions->n_links && o->any && !any; i++)
+    for (size_t i = 0; i < sessions_slots(o->sessions) && o->any && !any; i++)
         any = o->at[i].wanted || o->at[i].n_pieces > 0;
     o->any = any;
 }
@@ -43,7 +107,7 @@ void model_server_release(struct model_server *o)
             /* Requests for the initial model are rare, so free buffers are returned to the
              * system. */
             &o->initial);
-    if (o->copy != NULL && o->sessions->env->now_us - o->copy_us > MODEL_SERVER_COPY_US)
+    if (o->copy != NULL && o->env->now_us - o->copy_us > MODEL_SERVER_COPY_US)
         drop_copy(o);
 }
 
@@ -60,14 +124,14 @@ void model_server_forget(struct model_server *o)
 {
     model_server_release(o);
     drop_copy(o);
-    for (size_t i = 0; i < o->sessions->n_links; i++)
+    for (size_t i = 0; i < sessions_slots(o->sessions); i++)
         o->at[i].n_pieces = 0;
 }
 
 /* Drops the requests of an earlier session that had the same index. */
 static void begin_orders(struct model_server *o, size_t i)
 {
-    const struct link *l = &o->sessions->links[i];
+    const struct link *l = sessions_at(o->sessions, i);
     if (o->at[i].link == l->number)
         return;
     o->at[i].on_way = o->at[i].wanted = false;
@@ -77,7 +141,7 @@ static void begin_orders(struct model_server *o, size_t i)
 
 void model_server_take(struct model_server *o, const struct link *l, const struct wire_model_req *m)
 {
-    size_t i = (size_t)(l - o->sessions->links);
+    size_t i = sessions_slot(o->sessions, l);
     begin_orders(o, i);
     o->at[i].wanted = o->any = true;
     o->at[i].round = m->round;
@@ -87,7 +151,7 @@ void model_server_take(struct model_server *o, const struct link *l, const struc
 bool model_server_take_piece(struct model_server *o, const struct link *l,
                              const struct wire_model_req *m)
 {
-    size_t i = (size_t)(l - o->sessions->links);
+    size_t i = sessions_slot(o->sessions, l);
     bool ready = o->workshop->ready && !l->observer;
     if (!ready || (m->key == 0 && m->piece >= run_context_pieces(o->workshop)))
         return false;
@@ -103,18 +167,18 @@ bool model_server_take_piece(struct model_server *o, const struct link *l,
  * session that sent it must still exist, and must have no answer in its send queue. */
 static bool stands(const struct model_server *o, size_t i)
 {
-    const struct link *l = &o->sessions->links[i];
+    const struct link *l = sessions_at(o->sessions, i);
     return o->at[i].wanted && !o->at[i].on_way && l->used && l->number == o->at[i].link;
 }
 
 const struct link *model_server_sent(struct model_server *o, uint32_t number)
 {
-    for (size_t i = 0; i < o->sessions->n_links; i++) {
+    for (size_t i = 0; i < sessions_slots(o->sessions); i++) {
         if (o->at[i].link != number)
             continue;
         o->at[i].on_way = false;
         if (stands(o, i))
-            return &o->sessions->links[i];
+            return sessions_at(o->sessions, i);
     }
     return NULL;
 }
@@ -122,7 +186,7 @@ const struct link *model_server_sent(struct model_server *o, uint32_t number)
 /* Returns whether the i-th session has pending requests for pieces. */
 static bool wants_pieces(const struct model_server *o, size_t i)
 {
-    const struct link *l = &o->sessions->links[i];
+    const struct link *l = sessions_at(o->sessions, i);
     return o->at[i].n_pieces > 0 && l->used && l->number == o->at[i].link;
 }
 
@@ -131,7 +195,7 @@ static bool wants_pieces(const struct model_server *o, size_t i)
  * taken after the mixing. */
 static bool counts(const struct model_server *o, size_t i, bool mixed)
 {
-    return stands(o, i) && (mixed || !o->sessions->links[i].observer);
+    return stands(o, i) && (mixed || !sessions_at(o->sessions, i)->observer);
 }
 
 /* Same as model_server_due() (model_server.h). `mixed`: the round's mixing is already in the
@@ -142,7 +206,7 @@ static bool any_due(const struct model_server *o, uint64_t round, bool mixed, bo
     /* The loop clears *at_window if a request that can be answered is not for the start of a drift
      * window. */
     *at_window = true;
-    for (size_t i = 0; i < o->sessions->n_links && o->any; i++) {
+    for (size_t i = 0; i < sessions_slots(o->sessions) && o->any; i++) {
         bool now = o->at[i].round <= round;
         if (wants_pieces(o, i) && o->copy == NULL) {
             any = true;
@@ -194,8 +258,8 @@ static void send_model(struct model_server *o, size_t i, struct packet *model, u
         return;
     m.payload.p = packet_bytes(model, &m.payload.n);
     o->at[i].wanted = false;
-    o->at[i].on_way = o->sessions->links[i].observer;
-    sessions_send(o->sessions, &o->sessions->links[i], true, head,
+    o->at[i].on_way = sessions_at(o->sessions, i)->observer;
+    sessions_send(o->sessions, sessions_at(o->sessions, i), true, head,
                   wire_put_model(head, sizeof head, &m), model);
 }
 
@@ -231,7 +295,7 @@ static bool send_piece(struct model_server *o, size_t i)
     struct wire_model m = {
         .round = o->copy_round, .piece = q->piece, .key = q->key, .certified = o->certified};
     m.payload.p = packet_bytes(copy, &m.payload.n);
-    sessions_send(o->sessions, &o->sessions->links[i], true, head,
+    sessions_send(o->sessions, sessions_at(o->sessions, i), true, head,
                   wire_put_model(head, sizeof head, &m), copy);
     o->held_piece[o->n_held_pieces++] = copy;
     memmove(o->at[i].piece, o->at[i].piece + 1, --o->at[i].n_pieces * sizeof o->at[i].piece[0]);
@@ -261,7 +325,7 @@ bool model_server_send_initial(struct model_server *o, const struct link *l,
 
 void model_server_serve_pieces(struct model_server *o)
 {
-    for (size_t i = 0; i < o->sessions->n_links && o->copy != NULL && o->any; i++)
+    for (size_t i = 0; i < sessions_slots(o->sessions) && o->copy != NULL && o->any; i++)
         while (wants_pieces(o, i))
             if (!send_piece(o, i))
                 return;
@@ -271,7 +335,7 @@ void model_server_serve_pieces(struct model_server *o)
 static bool waits_for_copy(const struct model_server *o)
 {
     bool any = false;
-    for (size_t i = 0; i < o->sessions->n_links && o->any && !any; i++)
+    for (size_t i = 0; i < sessions_slots(o->sessions) && o->any && !any; i++)
         any = wants_pieces(o, i);
     return any && o->copy == NULL;
 }
@@ -280,7 +344,7 @@ static void set_copy(struct model_server *o, struct packet *model, uint64_t roun
 {
     o->copy = model;
     o->copy_round = round;
-    o->copy_us = o->sessions->env->now_us;
+    o->copy_us = o->env->now_us;
 }
 
 void model_server_copy_pieces(struct model_server *o, uint64_t round)
@@ -298,7 +362,7 @@ void model_server_copy_pieces(struct model_server *o, uint64_t round)
 static void serve(struct model_server *o, struct packet *model, uint64_t round, bool mixed)
 {
     bool window = mixing_window_began(&o->workshop->mixing);
-    for (size_t i = 0; i < o->sessions->n_links; i++)
+    for (size_t i = 0; i < sessions_slots(o->sessions); i++)
         if (counts(o, i, mixed)
             && (o->at[i].round <= round || (o->at[i].round == WIRE_ROUND_WINDOW && window)))
             send_model(o, i, model, round);
@@ -328,13 +392,16 @@ void model_server_serve_idle(struct model_server *o, uint64_t round, bool mixed)
     serve(o, now, round, mixed);
 }
 
-void model_server_serve_now(struct model_server *o, const struct link *l, uint64_t round)
+void model_server_serve_now(struct model_server *o, const struct link *l, uint64_t round,
+                            bool any_round)
 {
-    size_t i = (size_t)(l - o->sessions->links);
-    struct packet *now = stands(o, i) ? packet_get(&o->workshop->models) : NULL;
-    if (now == NULL)
+    size_t i = sessions_slot(o->sessions, l);
+    assert(o->held == NULL); /* At most one copy of the whole model is sent per step. */
+    bool now = stands(o, i) && (any_round || o->at[i].round <= round);
+    struct packet *copy = now ? packet_get(&o->workshop->models) : NULL;
+    if (copy == NULL)
         return;
-    run_context_copy_model(o->workshop, now);
-    send_model(o, i, now, round);
-    o->held = now;
+    run_context_copy_model(o->workshop, copy);
+    send_model(o, i, copy, round);
+    o->held = copy;
 }

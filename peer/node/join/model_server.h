@@ -22,69 +22,20 @@
  * While a job runs, the worker owns the model, and a job may take long. Therefore one copy of the
  * whole model is made for the first request for a piece, between two jobs or by the job itself. All
  * requests for pieces within the next MODEL_SERVER_COPY_US are answered from this copy.
- *
- * Only model_server.c writes struct model_server.
  */
 #ifndef PEER_NODE_JOIN_MODEL_SERVER_H
 #define PEER_NODE_JOIN_MODEL_SERVER_H
 
 #include "peer/node/run_context.h"
 
-enum {
-    MODEL_SERVER_PIECES = 4, /* Maximum number of pending requests for pieces per session. */
-    /* Maximum number of pieces and sketches that are sent in one step. Further requests stay
-     * pending until the next step. */
-    MODEL_SERVER_HELD = 64
-};
-
-/* One request for a piece of the model, or for the sketches of all its pieces. */
-struct model_server_piece
-{
-    uint32_t piece; /* Index of the piece. WIRE_PIECE_WHOLE if key is not 0. */
-    uint64_t key;   /* Key of the requested sketches. 0: the piece itself is requested. */
-};
-
 /* Pending requests of other peers for this peer's model, and the buffers that the current step of
  * the node sends. */
-struct model_server
-{
-    struct sessions *sessions;
-    struct run_context *workshop;
-    struct
-    {
-        bool wanted; /* True: a request for a whole model or for layer sketches is pending. */
-        /* True: the session is an observer's, and an answer is in its send queue. The next answer
-         * must wait until this one is sent. */
-        bool on_way;
-        /* Driver's number of the session that sent these requests. A later session with the same
-         * index in sessions.links has another number, which shows that the requests are not from
-         * it. */
-        uint32_t link;
-        uint64_t round; /* Requested round of the whole model, as in struct wire_model_req. */
-        uint64_t key;   /* Key of the requested layer sketches. 0: the model itself is requested. */
-        uint32_t n_pieces; /* Number of pending requests in `piece`. */
-        /* Pending requests for pieces, oldest first. */
-        struct model_server_piece piece[MODEL_SERVER_PIECES];
-    } at[NODE_LINKS_MAX]; /* Requests by index in sessions.links. */
-    /* False: no request of any session is pending, so the loops over all sessions are skipped. */
-    bool any;
-    /* True: the certificate of the run covers this peer's current model, and therefore also
-     * `copy`. */
-    bool certified;
-    struct packet *held; /* Copy of the model that this step sends, released in the next step. */
-    /* Pieces and sketches that this step sends, released in the next step. */
-    struct packet *held_piece[MODEL_SERVER_HELD];
-    uint32_t n_held_pieces;
-    /* Buffers for pieces of the initial model. They outlive the run, because some may still be in a
-     * send queue when the run is given up. */
-    struct packet_pool initial;
-    struct packet *copy; /* Copy of the model from which pieces are cut. NULL: none. */
-    uint64_t copy_round; /* Round of the model in `copy`. */
-    int64_t copy_us;     /* Node time at which `copy` was made, in microseconds. */
-};
+struct model_server;
 
-void model_server_init(struct model_server *o, struct sessions *s, struct run_context *w);
-/* Frees the buffers of the initial model. All other buffers must have been released. */
+/* Returns a server without requests, or NULL if memory is exhausted. The pointers are borrowed. */
+struct model_server *model_server_open(struct env *env, struct sessions *s, struct run_context *w);
+/* Frees *o and the buffers of the initial model. All other buffers must have been released. NULL is
+ * allowed. */
 void model_server_close(struct model_server *o);
 
 /* Releases the buffers that the previous step has sent, and the copy for pieces if it is older than
@@ -142,8 +93,9 @@ void model_server_serve(struct model_server *o, struct packet *model, uint64_t r
 void model_server_serve_idle(struct model_server *o, uint64_t round, bool mixed);
 
 /* Sends a copy of the current model, which is of round `round`, to session l. Does nothing if the
- * session has no pending request, or has an answer in its send queue. The requested round is not
- * checked. No job may be running. */
-void model_server_serve_now(struct model_server *o, const struct link *l, uint64_t round);
+ * session has no pending request, has an answer in its send queue, or requested a later round. If
+ * `any_round` is true, the requested round does not matter. No job may be running. */
+void model_server_serve_now(struct model_server *o, const struct link *l, uint64_t round,
+                            bool any_round);
 
 #endif

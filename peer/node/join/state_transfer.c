@@ -17,10 +17,107 @@ enum {
     LATE_ROUNDS = 16
 };
 
-void state_transfer_init(struct state_transfer *f, struct env *env, struct sessions *s,
-                         struct run_context *w)
+enum {
+    STATE_TRANSFER_WINDOW = 2, /* Maximum number of open piece requests at one source. */
+    /* Number of requests that are remembered. A MODEL message is accepted only as an answer to one
+     * of them. */
+    STATE_TRANSFER_QUESTIONS = 64
+};
+
+/* Whether a source is asked for pieces. */
+enum source_state {
+    SOURCE_USED, /* The source is asked for pieces while it has a session. */
+    /* The source did not answer open requests for STATE_TRANSFER_STALL_US. It gets no further
+     * request until it sends a MODEL, it has a new session, or all connected sources are silent. */
+    SOURCE_SILENT,
+    SOURCE_STRUCK /* The source is excluded, and its pieces are discarded. Final. */
+};
+
+/* A member that was asked for pieces. The entry stays when the session with the member ends. */
+struct state_transfer_source
 {
-    *f = (struct state_transfer){.env = env, .sessions = s, .workshop = w};
+    uint32_t link;             /* Driver's number of the newest session with the member. */
+    uint8_t id[WIRE_ID_BYTES]; /* Identity of the member. */
+    enum source_state state;
+    /* True: sketches of the source's model have arrived, or were requested and may still arrive. */
+    bool asked_own;
+    /* Sketches of the source's model, PIECE_SKETCH floats per piece. NULL: not received. */
+    float *own;
+    uint32_t n_asked; /* Number of piece requests that the source has not answered. */
+    /* Last time when a MODEL arrived from the source, or when a piece was requested while no other
+     * request was open. Node time in microseconds. 0: no piece was requested. */
+    int64_t heard_us;
+    /* Round in the last MODEL of the source. Before the first MODEL: the round that its session
+     * reported. */
+    uint64_t round;
+};
+
+/* Progress of one piece of the model. */
+struct state_transfer_piece
+{
+    bool here;        /* True: the piece is present in state_transfer.staged. */
+    uint8_t from;     /* Index of the source that sent the piece. Valid if `here` is true. */
+    uint32_t asked;   /* Bit k is set if source k has an open request for the piece. */
+    int64_t asked_us; /* Node time of the last request for the piece, in microseconds. */
+};
+
+/* The transfer of one model. */
+struct state_transfer
+{
+    struct env *env;
+    struct sessions *sessions;
+    struct run_context *workshop;
+    bool active; /* True from the start of a fetch until state_transfer_drop(). */
+    /* If not NULL, only members whose models this certificate covers are sources. Borrowed. Set by
+     * state_transfer_update(). */
+    const struct finish_proposal *certificate;
+    /* Number of fetches that were started so far. Identifies the current fetch. */
+    uint64_t n_fetches;
+    /* Model under construction. Missing pieces contain the run's initial model. NULL: no fetch. */
+    float *staged;
+    /* Progress of each piece: array of n_pieces entries. NULL: no fetch. */
+    struct state_transfer_piece *piece;
+    size_t n_pieces;
+    /* Sources of the fetch. The first n_sources entries are used. */
+    struct state_transfer_source source[PIECE_SOURCES];
+    size_t n_sources;
+    uint64_t key; /* Key of the requested sketches. 0: no sketches are requested now. */
+    /* Largest distance of the judged model from the model of a source, relative to the norm of the
+     * judged model. Estimated from sketches. INFINITY: no source has sent sketches. Valid after
+     * state_transfer_update() has returned true. */
+    double apart;
+    /* begun_us: node time at which the fetch began. asked_us: node time at which sketches with
+     * `key` were first requested. In microseconds. */
+    int64_t begun_us, asked_us;
+    struct
+    {
+        /* Driver's number of the session, and index of the requested piece. If link is UINT32_MAX,
+         * the request has been answered. */
+        uint32_t link, piece;
+        /* key: 0 for a piece, else the key of the requested sketches. fetch: value of n_fetches
+         * when the request was sent. */
+        uint64_t key, fetch;
+    } question[STATE_TRANSFER_QUESTIONS]; /* Ring of the last requests. */
+    uint32_t n_questions;                 /* Number of requests that were ever sent. */
+    /* Members with which this peer wants a session until state_transfer_drop(). The first n_wanted
+     * entries are used. */
+    uint8_t wanted[STATE_TRANSFER_SOURCES][WIRE_ID_BYTES];
+    size_t n_wanted;
+};
+
+struct state_transfer *state_transfer_open(struct env *env, struct sessions *s,
+                                           struct run_context *w)
+{
+    struct state_transfer *f = calloc(1, sizeof *f);
+    if (f != NULL)
+        *f = (struct state_transfer){.env = env, .sessions = s, .workshop = w};
+    return f;
+}
+
+void state_transfer_close(struct state_transfer *f)
+{
+    assert(f == NULL || (!f->active && f->staged == NULL && f->n_wanted == 0));
+    free(f);
 }
 
 static void forget_sketches(struct state_transfer *f)
@@ -33,7 +130,7 @@ static void forget_sketches(struct state_transfer *f)
     f->key = 0;
 }
 
-void state_transfer_close(struct state_transfer *f)
+void state_transfer_drop(struct state_transfer *f)
 {
     forget_sketches(f);
     while (f->n_wanted > 0)
@@ -64,7 +161,7 @@ static bool begin(struct state_transfer *f)
     f->staged = calloc(run_context_floats(f->workshop), sizeof *f->staged);
     f->piece = calloc(f->n_pieces, sizeof *f->piece);
     if (f->staged == NULL || f->piece == NULL) {
-        state_transfer_close(f);
+        state_transfer_drop(f);
         env_note(f->env, NOTE_ERROR, "out of memory for a neighbour's model");
         env_end(f->env, 1);
         return false;
@@ -87,7 +184,7 @@ static const struct link *link_of(const struct state_transfer *f, size_t k)
 /* Returns whether source k is not excluded and has a session, so that requests can be sent. */
 static bool is_there(const struct state_transfer *f, size_t k)
 {
-    return !f->source[k].struck && link_of(f, k) != NULL;
+    return f->source[k].state != SOURCE_STRUCK && link_of(f, k) != NULL;
 }
 
 bool state_transfer_is_source(const struct link *l, const struct finish_proposal *certificate)
@@ -101,16 +198,16 @@ bool state_transfer_is_source(const struct link *l, const struct finish_proposal
  * median is used because a single member may report any round. */
 static uint64_t usual_round(const struct state_transfer *f)
 {
-    const struct link *links = f->sessions->links;
     uint64_t round[NODE_LINKS_MAX];
     size_t n = 0;
-    for (size_t i = 0; i < NODE_LINKS_MAX; i++) {
-        if (!state_transfer_is_source(&links[i], f->certificate))
+    for (size_t i = 0; i < sessions_slots(f->sessions); i++) {
+        const struct link *l = sessions_at(f->sessions, i);
+        if (!state_transfer_is_source(l, f->certificate))
             continue;
         size_t at = n++;
-        for (; at > 0 && round[at - 1] > links[i].round; at--)
+        for (; at > 0 && round[at - 1] > l->round; at--)
             round[at] = round[at - 1];
-        round[at] = links[i].round;
+        round[at] = l->round;
     }
     return n > 0 ? round[n / 2] : 0;
 }
@@ -138,13 +235,14 @@ static size_t source_of(const struct state_transfer *f, const uint8_t *id)
 static const struct link *best_new(const struct state_transfer *f, uint64_t least)
 {
     const struct link *best = NULL;
-    for (size_t i = 0; i < NODE_LINKS_MAX; i++) {
-        const struct link *l = &f->sessions->links[i];
+    for (size_t i = 0; i < sessions_slots(f->sessions); i++) {
+        const struct link *l = sessions_at(f->sessions, i);
         if (!state_transfer_is_source(l, f->certificate) || l->round < least
             || (best != NULL && l->round <= best->round))
             continue;
         size_t k = source_of(f, l->id);
-        bool lost = k < f->n_sources && !f->source[k].struck && link_of(f, k) == NULL;
+        bool lost =
+            k < f->n_sources && f->source[k].state != SOURCE_STRUCK && link_of(f, k) == NULL;
         if (lost || (k == f->n_sources && k < PIECE_SOURCES))
             best = l;
     }
@@ -159,7 +257,7 @@ static size_t add_sources(struct state_transfer *f)
     uint64_t usual = usual_round(f), slack = LATE_ROUNDS + usual / 8;
     size_t n = 0;
     for (size_t k = 0; k < f->n_sources; k++)
-        n += is_there(f, k) && !f->source[k].silent;
+        n += is_there(f, k) && f->source[k].state != SOURCE_SILENT;
     while (n < STATE_TRANSFER_SOURCES
            && (l = best_new(f, usual > slack ? usual - slack : 0)) != NULL) {
         size_t k = source_of(f, l->id);
@@ -171,7 +269,7 @@ static size_t add_sources(struct state_transfer *f)
         }
         free_pieces(f, k);
         s->link = l->number;
-        s->silent = false;
+        s->state = SOURCE_USED;
         s->asked_own = s->own != NULL;
         n++;
     }
@@ -230,7 +328,8 @@ static void look_for_stalls(struct state_transfer *f)
         bool stalled = f->env->now_us - s->heard_us > STATE_TRANSFER_STALL_US;
         if (!stalled && is_there(f, k))
             continue;
-        s->silent |= stalled;
+        if (stalled)
+            s->state = SOURCE_SILENT;
         free_pieces(f, k);
     }
 }
@@ -244,13 +343,13 @@ static void ask_the_silent(struct state_transfer *f)
     for (size_t k = 0; k < f->n_sources; k++) {
         if (!is_there(f, k))
             continue;
-        if (!f->source[k].silent)
+        if (f->source[k].state != SOURCE_SILENT)
             return;
         if (oldest == NOBODY || f->source[k].heard_us < f->source[oldest].heard_us)
             oldest = k;
     }
     if (oldest != NOBODY && f->env->now_us - f->source[oldest].heard_us > STATE_TRANSFER_RETRY_US)
-        f->source[oldest].silent = false;
+        f->source[oldest].state = SOURCE_USED;
 }
 
 /* ---- questions ---- */
@@ -323,7 +422,7 @@ static void ask_pieces(struct state_transfer *f)
 {
     for (uint32_t n = 0; n < STATE_TRANSFER_WINDOW; n++)
         for (size_t k = 0; k < f->n_sources; k++)
-            if (is_there(f, k) && !f->source[k].silent && f->source[k].n_asked <= n)
+            if (is_there(f, k) && f->source[k].state != SOURCE_SILENT && f->source[k].n_asked <= n)
                 ask_piece(f, k);
 }
 
@@ -350,7 +449,8 @@ static void strike(struct state_transfer *f, size_t k, const char *why)
     env_note(f->env, NOTE_WARNING,
              "%s %s: the model pieces from it are discarded and fetched from other members",
              name_of(f, k), why);
-    f->source[k].struck = true;
+    assert(f->source[k].state != SOURCE_STRUCK);
+    f->source[k].state = SOURCE_STRUCK;
     free_pieces(f, k);
     for (size_t p = 0; p < f->n_pieces; p++)
         if (f->piece[p].here && f->piece[p].from == k)
@@ -414,7 +514,7 @@ const char *state_transfer_take(struct state_transfer *f, const struct link *l,
         return "MODEL not asked for";
     for (size_t k = 0; k < f->n_sources && now; k++) {
         struct state_transfer_source *s = &f->source[k];
-        if (s->link != l->number || s->struck)
+        if (s->link != l->number || s->state == SOURCE_STRUCK)
             continue;
         if (f->certificate != NULL && !m->certified) {
             MARK("state_transfer: a covered member has another model");
@@ -425,7 +525,7 @@ const char *state_transfer_take(struct state_transfer *f, const struct link *l,
         const char *wrong = m->key != 0 ? take_sketches(f, k, m) : take_piece(f, k, m);
         if (wrong != NULL)
             return wrong;
-        s->silent = false;
+        s->state = SOURCE_USED;
         s->heard_us = f->env->now_us;
         s->round = m->round;
         break;
@@ -536,7 +636,7 @@ static int judge(struct state_transfer *f)
         for (size_t p = 0; p < n_pieces; p++)
             from[p] = f->piece[p].from;
         for (size_t k = 0; k < f->n_sources; k++)
-            v.own[k] = f->source[k].struck ? NULL : f->source[k].own;
+            v.own[k] = f->source[k].state == SOURCE_STRUCK ? NULL : f->source[k].own;
         piece_sketch(f->key, f->staged, n, (uint8_t *)come);
         piece_sketch(f->key, f->workshop->mixing.x0, n, (uint8_t *)initial);
         said = !none_refused(f, &v);
@@ -558,7 +658,7 @@ static bool any_source(const struct state_transfer *f)
 bool state_transfer_update(struct state_transfer *f, const struct finish_proposal *certificate)
 {
     if (f->active && f->certificate != certificate)
-        state_transfer_close(f);
+        state_transfer_drop(f);
     f->certificate = certificate;
     if (!f->active && (round_quorum_furthest(f->sessions, UINT32_MAX) == NULL || !begin(f)))
         return false;
@@ -570,7 +670,7 @@ bool state_transfer_update(struct state_transfer *f, const struct finish_proposa
         ask_pieces(f);
         /* No source in the full table can be asked, so the next call must start a new fetch. */
         if (!any_source(f) && f->n_sources == PIECE_SOURCES)
-            state_transfer_close(f);
+            state_transfer_drop(f);
         return false;
     }
     ask_sketches(f);
@@ -586,13 +686,15 @@ static uint64_t round_now(const struct state_transfer *f, const struct state_tra
     return l != NULL && l->round > s->round ? l->round : s->round;
 }
 
-uint64_t state_transfer_round(const struct state_transfer *f)
+/* Returns the lower median of the rounds that the sources reported last. 0: no piece was requested
+ * from any source. */
+static uint64_t round_of(const struct state_transfer *f)
 {
     uint64_t round[PIECE_SOURCES];
     size_t n = 0;
     for (size_t k = 0; k < f->n_sources; k++) {
         const struct state_transfer_source *s = &f->source[k];
-        if (s->struck || s->heard_us == 0)
+        if (s->state == SOURCE_STRUCK || s->heard_us == 0)
             continue;
         uint64_t now = round_now(f, s);
         size_t at = n++;
@@ -603,7 +705,8 @@ uint64_t state_transfer_round(const struct state_transfer *f)
     return n > 0 ? round[(n - 1) / 2] : 0;
 }
 
-size_t state_transfer_givers(const struct state_transfer *f)
+/* Returns the number of sources that sent at least one piece of the model. */
+static size_t count_givers(const struct state_transfer *f)
 {
     size_t n = 0;
     for (size_t k = 0; k < f->n_sources; k++) {
@@ -613,4 +716,24 @@ size_t state_transfer_givers(const struct state_transfer *f)
         n += gave;
     }
     return n;
+}
+
+void state_transfer_result(const struct state_transfer *f, struct state_transfer_result *r)
+{
+    assert(f->active && all_here(f));
+    *r = (struct state_transfer_result){.model = f->staged,
+                                        .round = round_of(f),
+                                        .n_givers = count_givers(f),
+                                        .apart = f->apart,
+                                        .certified = f->certificate != NULL};
+}
+
+bool state_transfer_is_active(const struct state_transfer *f)
+{
+    return f->active;
+}
+
+const struct finish_proposal *state_transfer_certificate(const struct state_transfer *f)
+{
+    return f->certificate;
 }

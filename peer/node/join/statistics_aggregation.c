@@ -4,6 +4,7 @@
 
 #include "peer/run/exit.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,19 +32,55 @@ struct statistics_aggregation_said
     uint8_t bytes[];                         /* The encoded statistics. */
 };
 
-void statistics_aggregation_init(struct statistics_aggregation *p, struct env *env,
-                                 struct sessions *s)
+/* The stored statistics. */
+struct statistics_aggregation
 {
-    *p = (struct statistics_aggregation){.env = env, .sessions = s};
+    struct env *env;
+    struct sessions *sessions;
+    /* Stored statistics: n entries in order of arrival. */
+    struct statistics_aggregation_said **said;
+    size_t n, cap;   /* Used and allocated length of said[]. */
+    uint64_t serial; /* Serial number of the last entry. 0: none. */
+    /* For each session, by its index in the session table: serial number of the last entry that was
+     * sent over it. */
+    uint64_t told[NODE_LINKS_MAX];
+    /* Number of the session to which the entry of told[] with the same index applies. A session at
+     * this index with another number is new, and nothing was sent over it. */
+    uint32_t number[NODE_LINKS_MAX];
+    /* look_us: node time of the next check for entries to forward and for the run. tell_us: node
+     * time of the next message about waiting. */
+    int64_t look_us, tell_us;
+    bool gathers;  /* True: a live member would create a run from the statistics. */
+    bool left_out; /* True: the warning that a member has other columns has been printed. */
+};
+
+struct statistics_aggregation *statistics_aggregation_open(struct env *env, struct sessions *s)
+{
+    struct statistics_aggregation *p = calloc(1, sizeof *p);
+    if (p != NULL)
+        *p = (struct statistics_aggregation){.env = env, .sessions = s};
+    return p;
 }
 
 void statistics_aggregation_close(struct statistics_aggregation *p)
+{
+    if (p != NULL)
+        statistics_aggregation_forget(p);
+    free(p);
+}
+
+void statistics_aggregation_forget(struct statistics_aggregation *p)
 {
     for (size_t i = 0; i < p->n; i++)
         free(p->said[i]);
     free(p->said);
     p->said = NULL;
     p->n = p->cap = 0;
+}
+
+bool statistics_aggregation_gathers(const struct statistics_aggregation *p)
+{
+    return p->gathers;
 }
 
 /* ---- storing ---- */
@@ -105,6 +142,7 @@ static void keep(struct statistics_aggregation *p, const struct wire_moments *m,
     bool both = !said->ours && pool->own.n > 0;
     said->differs = both && pool->differ(pool->self, m->payload, true, why);
     said->lacks = both && pool->differ(pool->self, m->payload, false, why);
+    assert(p->n < p->cap);
     p->said[p->n++] = said;
     if (!said->lacks || !pool->founds || p->left_out)
         return;
@@ -179,8 +217,8 @@ static size_t pass_on(struct statistics_aggregation *p, const struct link *l,
  * because the receiver may not know the member. */
 static void spread(struct statistics_aggregation *p)
 {
-    for (size_t k = 0; k < NODE_LINKS_MAX; k++) {
-        const struct link *l = &p->sessions->links[k];
+    for (size_t k = 0; k < sessions_slots(p->sessions); k++) {
+        const struct link *l = sessions_at(p->sessions, k);
         size_t sent = 0;
         if (!link_talks(l) || l->doomed)
             continue;
@@ -257,7 +295,7 @@ static void tell(struct statistics_aggregation *p, const struct gathering *g)
     struct env *v = p->env;
     bool ours = g->founder != NULL && g->founder->ours;
     char names[NAMES];
-    if (v->now_us < p->tell_us || g->founder == NULL || admit_is_refused(&p->sessions->admit))
+    if (v->now_us < p->tell_us || g->founder == NULL || sessions_are_refused(p->sessions))
         return;
     p->tell_us = v->now_us + STATISTICS_LOG_AGAIN_US;
     list(g, false, names);
@@ -301,6 +339,7 @@ static bool fix(struct statistics_aggregation *p, const struct gathering *g, str
     for (size_t i = 0; i < g->n && parts != NULL; i++)
         if (g->said[i] != NULL && !g->said[i]->lacks)
             parts[n++] = (struct node_part){g->name[i], {g->said[i]->bytes, g->said[i]->n}};
+    assert(parts == NULL || n == g->n_fit);
     int err = parts != NULL ? pool->pool(pool->self, parts, n, run, error) : -ENOMEM;
     free(parts);
     if (err < 0) {

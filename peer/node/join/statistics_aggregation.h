@@ -25,32 +25,12 @@
 
 #include "peer/node/session/sessions.h"
 
-struct statistics_aggregation_said; /* Column statistics that one process of one member has sent. */
+/* The stored statistics. */
+struct statistics_aggregation;
 
-/* The stored statistics. Written by statistics_aggregation.c only. */
-struct statistics_aggregation
-{
-    struct env *env;
-    struct sessions *sessions;
-    /* Stored statistics: n entries in order of arrival. */
-    struct statistics_aggregation_said **said;
-    size_t n, cap;   /* Used and allocated length of said[]. */
-    uint64_t serial; /* Serial number of the last entry. 0: none. */
-    /* For each session, by its index in the session table: serial number of the last entry that was
-     * sent over it. */
-    uint64_t told[NODE_LINKS_MAX];
-    /* Number of the session to which the entry of told[] with the same index applies. A session at
-     * this index with another number is new, and nothing was sent over it. */
-    uint32_t number[NODE_LINKS_MAX];
-    /* look_us: node time of the next check for entries to forward and for the run. tell_us: node
-     * time of the next message about waiting. */
-    int64_t look_us, tell_us;
-    bool gathers;  /* True: a live member would create a run from the statistics. */
-    bool left_out; /* True: the warning that a member has other columns has been printed. */
-};
-
-void statistics_aggregation_init(struct statistics_aggregation *p, struct env *env,
-                                 struct sessions *s);
+/* Returns an empty store, or NULL if memory is exhausted. The pointers are borrowed. */
+struct statistics_aggregation *statistics_aggregation_open(struct env *env, struct sessions *s);
+/* Frees *p. NULL is allowed. */
 void statistics_aggregation_close(struct statistics_aggregation *p);
 
 /* Called at the start: signs and stores this peer's own statistics. Returns true if this peer must
@@ -65,5 +45,11 @@ void statistics_aggregation_take(struct statistics_aggregation *p, const struct 
  * creator and has enough statistics. To be called in each step while there is no run. Returns true
  * if *run was created. May end the node. */
 bool statistics_aggregation_look(struct statistics_aggregation *p, struct run *run);
+
+/* Drops all stored statistics. Called once there is a run. */
+void statistics_aggregation_forget(struct statistics_aggregation *p);
+
+/* Returns whether a live member would create a run from the statistics. */
+bool statistics_aggregation_gathers(const struct statistics_aggregation *p);
 
 #endif

@@ -5,11 +5,58 @@
 #include "peer/node/mark.h"
 #include "peer/node/timers.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* An initial member. The member table drops members some time after they have died or left, so the
+ * facts that the quorum needs are stored here. */
+struct quorum_member
+{
+    uint8_t id[WIRE_ID_BYTES];
+    char name[WIRE_NAME_MAX + 1];
+    /* True: according to its last entry in the member table, the member has announced that it left,
+     * or the allow-list no longer admits it. */
+    bool departed;
+};
+
+/* The quorum of one node. */
+struct quorum
+{
+    /* The n initial members that this peer knows, sorted by identity. Room for `cap`. Owned. */
+    struct quorum_member *initial;
+    uint32_t n, cap;
+    bool begun;         /* True: training has begun. */
+    uint32_t n_members; /* Number of voters. */
+    uint32_t n_live;    /* Number of members that are present now, this peer included. */
+    uint64_t followed;  /* Version of the member table at the last quorum_follow(). */
+    /* The versions of the member table and the state for which n_members and n_live were
+     * counted. */
+    struct
+    {
+        uint64_t changes, view;
+        enum quorum_state state;
+    } counted;
+    enum quorum_state state;
+    int64_t since_us; /* As in struct quorum_status. */
+    /* Length of the last period in the state HELD, in microseconds. Set when that period ends. */
+    int64_t held_us;
+};
+
+struct quorum *quorum_open(void)
+{
+    return calloc(1, sizeof(struct quorum));
+}
+
+void quorum_close(struct quorum *q)
+{
+    if (q != NULL)
+        free(q->initial);
+    free(q);
+}
 
 /* Returns whether a member counts as present. A member whose model is final counts even if it is
  * dead, because it has done its whole part of the run. */
@@ -29,20 +76,15 @@ static bool works(const struct member *m)
 
 void quorum_begin(struct quorum *q, int64_t now_us)
 {
+    assert(!q->begun && q->state == QUORUM_THERE);
     q->begun = true;
     q->since_us = now_us;
 }
 
-void quorum_close(struct quorum *q)
-{
-    free(q->initial);
-    *q = (struct quorum){.initial = NULL};
-}
-
-uint32_t quorum_needed(const struct quorum *q, double share)
+uint32_t quorum_needed(uint32_t n_members, double share)
 {
     /* In floating point 0.07 * 100 is above 7. The small constant prevents rounding up to 8. */
-    double needed = ceil(share * q->n_members - 1e-9);
+    double needed = ceil(share * n_members - 1e-9);
     return needed < 1 ? 1 : (uint32_t)needed;
 }
 
@@ -96,7 +138,7 @@ static uint32_t place_of(const struct quorum *q, const uint8_t id[WIRE_ID_BYTES]
     return low;
 }
 
-static bool is_initial(const struct quorum *q, const uint8_t id[WIRE_ID_BYTES])
+bool quorum_is_initial(const struct quorum *q, const uint8_t id[WIRE_ID_BYTES])
 {
     uint32_t at = place_of(q, id);
     return at < q->n && memcmp(q->initial[at].id, id, WIRE_ID_BYTES) == 0;
@@ -114,6 +156,7 @@ static int add(struct quorum *q, const struct record *r)
         q->cap = cap;
     }
     uint32_t at = place_of(q, r->id);
+    assert(at == q->n || memcmp(q->initial[at].id, r->id, WIRE_ID_BYTES) != 0);
     memmove(q->initial + at + 1, q->initial + at, (q->n - at) * sizeof *q->initial);
     q->initial[at] = (struct quorum_member){.departed = false};
     memcpy(q->initial[at].id, r->id, WIRE_ID_BYTES);
@@ -135,7 +178,7 @@ int quorum_follow(struct quorum *q, const struct members *m)
         return 0;
     for (size_t i = 0; i < members_count(m); i++) {
         const struct member *e = members_at(m, i);
-        if (!e->record->initial || !e->counts || is_initial(q, e->record->id))
+        if (!e->record->initial || !e->counts || quorum_is_initial(q, e->record->id))
             continue;
         int err = add(q, e->record);
         if (err != 0)
@@ -184,7 +227,7 @@ uint32_t quorum_voters(const struct quorum *q, const struct members *m, bool *vo
     size_t count = members_count(m);
     for (size_t i = 0; i < count; i++) {
         const struct member *e = members_at(m, i);
-        bool initial = is_initial(q, e->record->id);
+        bool initial = quorum_is_initial(q, e->record->id);
         bool votes =
             stays(e) && (initial ? !quorum_replaced(m, e) : q->n > 0 && takes_over(q, m, e));
         n += votes;
@@ -241,7 +284,7 @@ bool quorum_look(struct quorum *q, const struct members *m, double share, int64_
     if (!q->begun)
         return false;
     count(q, m);
-    if (q->n_live >= quorum_needed(q, share))
+    if (q->n_live >= quorum_needed(q->n_members, share))
         q->state = QUORUM_THERE;
     else if (before == QUORUM_THERE)
         q->state = QUORUM_HELD;
@@ -250,7 +293,22 @@ bool quorum_look(struct quorum *q, const struct members *m, double share, int64_
     MARK_IF(q->state != before && q->state == QUORUM_HELD, "quorum: lost");
     MARK_IF(q->state != before && q->state == QUORUM_RESIGNED, "quorum: timeout");
     MARK_IF(q->state != before && q->state == QUORUM_THERE, "quorum: reached again");
+    assert(q->since_us <= now_us);
     if (q->state != before)
         turn(q, before, now_us);
     return q->state != before;
+}
+
+bool quorum_is_held(const struct quorum *q)
+{
+    return q->state == QUORUM_HELD;
+}
+
+struct quorum_status quorum_status(const struct quorum *q)
+{
+    return (struct quorum_status){.state = q->state,
+                                  .since_us = q->since_us,
+                                  .n_initial = q->n,
+                                  .n_members = q->n_members,
+                                  .n_live = q->n_live};
 }

@@ -51,47 +51,28 @@
 /* State of the quorum: see the table at the top of this file. */
 enum quorum_state { QUORUM_THERE, QUORUM_HELD, QUORUM_RESIGNED };
 
-/* An initial member. The member table drops members some time after they have died or left, so the
- * facts that the quorum needs are stored here. */
-struct quorum_member
-{
-    uint8_t id[WIRE_ID_BYTES];
-    char name[WIRE_NAME_MAX + 1];
-    /* True: according to its last entry in the member table, the member has announced that it left,
-     * or the allow-list no longer admits it. */
-    bool departed;
-};
+/* The quorum of one node: the initial members, and how many members are present now. */
+struct quorum;
 
-/* The quorum of one node: the initial members, and how many members are present now. Written by
- * quorum.c only. */
-struct quorum
+/* The counts of the last quorum_look(), and the state since then. */
+struct quorum_status
 {
-    /* The n initial members that this peer knows, sorted by identity. Room for `cap`. Owned. */
-    struct quorum_member *initial;
-    uint32_t n, cap;
-    bool begun;         /* True: training has begun. */
-    uint32_t n_members; /* Number of voters. */
-    uint32_t n_live;    /* Number of members that are present now, this peer included. */
-    uint64_t followed;  /* Version of the member table at the last quorum_follow(). */
-    /* The versions of the member table and the state for which n_members and n_live were
-     * counted. */
-    struct
-    {
-        uint64_t changes, view;
-        enum quorum_state state;
-    } counted;
     enum quorum_state state;
     /* Node time at which the state began, in microseconds. If HELD continues after a short time in
      * THERE, this value is earlier than the real start by the time spent in HELD before. */
     int64_t since_us;
-    /* Length of the last period in the state HELD, in microseconds. Set when that period ends. */
-    int64_t held_us;
+    uint32_t n_initial; /* Number of initial members that this peer knows. */
+    uint32_t n_members; /* Number of voters. */
+    uint32_t n_live;    /* Number of members that are present now, this peer included. */
 };
 
-/* Begins training. */
-void quorum_begin(struct quorum *q, int64_t now_us);
-/* Frees the quorum and returns it to the state before quorum_begin(). */
+/* Returns a quorum without initial members before the start of training, or NULL if memory is
+ * exhausted. */
+struct quorum *quorum_open(void);
+/* Frees *q. NULL is allowed. */
 void quorum_close(struct quorum *q);
+/* Begins training. Called once. */
+void quorum_begin(struct quorum *q, int64_t now_us);
 
 /* Updates the list of initial members, and which of them have departed. Must be called after each
  * change of the member table and before the table drops members. Returns 0 or -ENOMEM. O(members
@@ -120,6 +101,13 @@ const uint8_t *quorum_first(const struct quorum *q, const struct members *m);
 bool quorum_replaced(const struct members *all, const struct member *m);
 
 /* Returns how many members must be present: `share` of n_members, rounded up, and at least 1. */
-uint32_t quorum_needed(const struct quorum *q, double share);
+uint32_t quorum_needed(uint32_t n_members, double share);
+
+/* Returns whether the member is an initial member. O(log members). */
+bool quorum_is_initial(const struct quorum *q, const uint8_t id[WIRE_ID_BYTES]);
+/* Returns whether too few members are present, so that this peer takes no local steps. */
+bool quorum_is_held(const struct quorum *q);
+/* Returns the present state and counts. */
+struct quorum_status quorum_status(const struct quorum *q);
 
 #endif

@@ -40,9 +40,9 @@ static size_t list_links(void *self, uint32_t *out, size_t cap)
 {
     const struct node *n = self;
     size_t count = 0;
-    for (size_t i = 0; i < n->sessions.n_links && count < cap; i++)
-        if (link_talks(&n->sessions.links[i]) && !n->sessions.links[i].doomed)
-            out[count++] = n->sessions.links[i].number;
+    for (size_t i = 0; i < sessions_slots(n->sessions) && count < cap; i++)
+        if (link_talks(sessions_at(n->sessions, i)) && !sessions_at(n->sessions, i)->doomed)
+            out[count++] = sessions_at(n->sessions, i)->number;
     return count;
 }
 
@@ -50,11 +50,11 @@ static void send_message(void *self, uint32_t link, const struct wire_finish *m)
 {
     struct node *n = self;
     struct env *v = &n->env;
-    const struct link *l = sessions_link(&n->sessions, link);
+    const struct link *l = sessions_link(n->sessions, link);
     if (l == NULL)
         return;
     size_t len = wire_put_finish(v->commons->message, sizeof v->commons->message, m);
-    sessions_send(&n->sessions, l, false, v->commons->message, len, NULL);
+    sessions_send(n->sessions, l, false, v->commons->message, len, NULL);
 }
 
 static enum finish_status status_of(const struct node *n, const struct member *m)
@@ -79,7 +79,7 @@ void certificate_members(const struct node *n, struct finish_proposal *out)
 {
     const struct members *all = n->env.members;
     bool voter[WIRE_MEMBERS_MAX];
-    quorum_voters(&n->phases.quorum, all, voter);
+    quorum_voters(n->quorum, all, voter);
     out->n = 0;
     for (size_t i = 0; i < members_count(all); i++) {
         const struct member *m = members_at(all, i);
@@ -102,7 +102,7 @@ static void list_members(void *self, struct finish_proposal *out)
 static bool is_quorum(void *self, uint32_t count, uint32_t n_voters, bool has_first)
 {
     const struct node *n = self;
-    uint32_t base = quorum_voters(&n->phases.quorum, n->env.members, NULL);
+    uint32_t base = quorum_voters(n->quorum, n->env.members, NULL);
     base = base > n_voters ? base : n_voters;
     bool whole = has_first && base == n_voters;
     return verdict_quorum(count, base, n->workshop.run.quorum) && (2 * count != base || whole);
@@ -173,21 +173,22 @@ static void look_for_coordinator(struct node *n)
     const struct member *m = coordinator(n);
     if (!certificate_awaited(n) || n->env.now_us - heard_us < FINISH_LONELY_US || m == NULL)
         return;
-    if (sessions_want(&n->sessions, m->record->id) == 0)
-        sessions_call(&n->sessions, m->record->id, heard_us);
+    if (sessions_want(n->sessions, m->record->id) == 0)
+        sessions_call(n->sessions, m->record->id, heard_us);
 }
 
 /* Passes what the node knows (struct finish_view) to the protocol. */
 static void update(struct node *n, struct finish *f)
 {
     const struct members *all = n->env.members;
-    const struct phases *ph = &n->phases;
+    const struct phases_status ph = phases_status(n->phases);
     /* The coordinator waits for other members for at most 2/3 of the limit. The rest of the time is
      * for the ballots. */
     struct finish_view v = {.now_us = n->env.now_us,
-                            .mixes = ph->phase <= NODE_CONSENSUS && !ph->stalled,
-                            .n_rounds = ph->settle_rounds,
-                            .max_rounds = 2 * (uint64_t)ph->edges->eccentricity + MIXING_ROUNDS,
+                            .mixes = ph.phase <= NODE_CONSENSUS && !ph.stalled,
+                            .n_rounds = ph.settle_rounds,
+                            .max_rounds =
+                                2 * (uint64_t)edges_status(n->edges).eccentricity + MIXING_ROUNDS,
                             .patience_us = limit_us(n) / 3 * 2,
                             .target = certificate_margin * n->workshop.run.final_drift};
 
@@ -206,8 +207,7 @@ static void update(struct node *n, struct finish *f)
 
 void certificate_freeze(struct node *n)
 {
-    struct phases *ph = &n->phases;
-    double distance = phases_own_distance(ph);
+    double distance = phases_own_distance(n->phases);
     if (!certificate_applies(n))
         return;
     struct finish *f = protocol(n);
@@ -216,11 +216,13 @@ void certificate_freeze(struct node *n)
     /* A model that was taken back after a restart was within the target by the measurement of the
      * earlier process. A peer that was absent at the end has no model of the consensus phase, only of
      * training. */
-    bool near = distance <= n->workshop.run.final_drift || finish_has_reported(f, &n->job.evidence);
-    n->certificate.within = near && !ph->away && !job_diverged(&n->job) && n->job.rollback.n <= 1;
+    bool near =
+        distance <= n->workshop.run.final_drift || finish_has_reported(f, job_evidence(n->job));
+    n->certificate.within =
+        near && !phases_status(n->phases).away && !job_diverged(n->job) && !job_has_failed(n->job);
     n->certificate.frozen = true;
     n->certificate.frozen_us = n->env.now_us;
-    finish_freeze(f, n->certificate.within ? &n->job.evidence : NULL, n->env.now_us);
+    finish_freeze(f, n->certificate.within ? job_evidence(n->job) : NULL, n->env.now_us);
     update(n, f);
 }
 
@@ -229,7 +231,7 @@ void certificate_freeze(struct node *n)
 static void follow_attempt(struct node *n)
 {
     uint32_t attempt = finish_attempt(n->certificate.finish);
-    if (attempt == n->certificate.attempt || n->job.working)
+    if (attempt == n->certificate.attempt || job_is_running(n->job))
         return;
     n->certificate.attempt = attempt;
     n->certificate.frozen = n->certificate.within = false;
@@ -241,10 +243,10 @@ static void follow_attempt(struct node *n)
              attempt + 1, (unsigned)FINISH_ATTEMPTS);
     final_model_reopen(n);
     members_reopen(n->env.members, n->env.now_us);
-    sessions_reopen(&n->sessions);
-    edges_reopen(&n->edges);
-    if (n->phases.phase >= NODE_CONSENSUS)
-        phases_reopen(&n->phases, attempt);
+    sessions_reopen(n->sessions);
+    edges_reopen(n->edges);
+    if (phases_phase(n->phases) >= NODE_CONSENSUS)
+        phases_reopen(n->phases, attempt);
 }
 
 void certificate_update(struct node *n)
@@ -263,7 +265,7 @@ void certificate_heard(struct node *n, const struct link *l, const struct wire_m
         return;
     update(n, f);
     if (!finish_receive(f, l->number, &m->finish))
-        sessions_violation(&n->sessions, l, "bad FINISH");
+        sessions_violation(n->sessions, l, "bad FINISH");
 }
 
 void certificate_met(struct node *n, const struct link *l)
@@ -305,7 +307,7 @@ const struct finish_proposal *certificate_known(const struct node *n)
 
 bool certificate_covers(const struct node *n)
 {
-    bool fetched = n->phases.final && n->join.certified;
+    bool fetched = phases_status(n->phases).final && join_fetched(n->join)->certified;
     return certificate_known(n) != NULL && (fetched || finish_covers(n->certificate.finish));
 }
 
@@ -318,7 +320,7 @@ static bool enough_voters(struct node *n)
     uint32_t n_live = 0, n_voters = 0;
     if (n->certificate.counted == members_changes(all))
         return n->certificate.enough;
-    quorum_voters(&n->phases.quorum, all, voter);
+    quorum_voters(n->quorum, all, voter);
     for (size_t i = 0; i < members_count(all); i++) {
         const struct member *m = members_at(all, i);
         n_voters += voter[i];

@@ -20,12 +20,12 @@ static void final_model_end(struct node *n, enum final_model_state state)
     assert(n->final_model.state == FINAL_MODEL_PENDING && state != FINAL_MODEL_PENDING);
     n->final_model.state = state;
     /* After a second rollback the stored model is an old one, so the peer has failed. */
-    bool finished = state == FINAL_MODEL_STORED && n->job.rollback.n <= 1;
+    bool finished = state == FINAL_MODEL_STORED && !job_has_failed(n->job);
     members_set_state(n->env.members, finished ? RECORD_FINISHED : RECORD_FAILED);
     /* A neighbour may end as soon as it receives the report, and must not count this peer then. */
     if (!finished)
-        sessions_last_news(&n->sessions);
-    sessions_say_finished_all(&n->sessions);
+        sessions_last_news(n->sessions);
+    sessions_say_finished_all(n->sessions);
     if (finished)
         certificate_freeze(n);
 }
@@ -54,7 +54,8 @@ static bool final_model_retry(struct node *n, const char *why)
 void final_model_kept(struct node *n, const char *why)
 {
     struct final_model *f = &n->final_model;
-    if (n->phases.phase != NODE_FINISHING || n->job.working || f->state != FINAL_MODEL_PENDING)
+    if (phases_phase(n->phases) != NODE_FINISHING || job_is_running(n->job)
+        || f->state != FINAL_MODEL_PENDING)
         return;
     if (why == NULL) {
         if (f->wait_us > 0)
@@ -72,7 +73,7 @@ void final_model_kept(struct node *n, const char *why)
 
 void final_model_reopen(struct node *n)
 {
-    assert(!n->job.working && n->final_model.state != FINAL_MODEL_LOST);
+    assert(!job_is_running(n->job) && n->final_model.state != FINAL_MODEL_LOST);
     n->final_model = (struct final_model){.state = FINAL_MODEL_PENDING};
     if (members_self(n->env.members)->state == RECORD_FINISHED)
         members_set_state(n->env.members, RECORD_TRAINED);
@@ -83,7 +84,7 @@ void final_model_update(struct node *n)
     struct final_model *f = &n->final_model;
     if (f->retry_us == 0 || n->env.now_us < f->retry_us)
         return;
-    assert(n->phases.phase == NODE_FINISHING && !n->job.working);
+    assert(phases_phase(n->phases) == NODE_FINISHING && !job_is_running(n->job));
     f->retry_us = 0;
     n->env.fx->write_model = true;
 }

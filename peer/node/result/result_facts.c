@@ -72,7 +72,7 @@ static bool is_unfinished(const struct node *n, const struct member *m)
 static void drop_late(const struct node *n, struct verdict_facts *f)
 {
     static const char why[] = "returned after the models were final";
-    uint32_t n_late = f->n_among - n->phases.n_ended, n_unfinished = 0;
+    uint32_t n_late = f->n_among - phases_status(n->phases).n_ended, n_unfinished = 0;
     for (size_t i = 0; i < members_count(n->env.members); i++)
         n_unfinished += is_unfinished(n, members_at(n->env.members, i));
     for (size_t i = 0; i < members_count(n->env.members) && n_unfinished == n_late; i++) {
@@ -85,7 +85,7 @@ static void drop_late(const struct node *n, struct verdict_facts *f)
         snprintf(others, sizeof others, "%u other%s", (unsigned)n_late, n_late == 1 ? "" : "s");
         verdict_add_absent(f, others, why);
     }
-    f->n_among = n->phases.n_ended;
+    f->n_among = phases_status(n->phases).n_ended;
 }
 
 /* Returns the name of the member with this key. "?": it is not in the member table. */
@@ -145,43 +145,43 @@ static bool is_away(const struct node *n)
     if (certificate_covers(n))
         return false;
     bool left_out = n->final_model.state != FINAL_MODEL_PENDING && certificate_known(n) != NULL;
-    return n->phases.away || resume_deserted(&n->resume) || left_out;
+    return phases_status(n->phases).away || resume_deserted(n->resume) || left_out;
 }
 
 void node_facts(const struct node *n, struct verdict_facts *f)
 {
-    const struct phases *ph = &n->phases;
-    const struct node_progress *p = &n->job.figures;
+    const struct phases_status ph = phases_status(n->phases);
+    const struct node_progress *p = job_figures(n->job);
     const struct run *run = &n->workshop.run;
     bool lost = n->final_model.state == FINAL_MODEL_LOST;
     int code = lost ? CMD_FAILED : n->env.over ? n->env.exit_code : CMD_OK;
     *f = (struct verdict_facts){
         .failed = code == CMD_APART ? CMD_OK : code,
         .stopped = n->stopping,
-        .lonely = connection_diagnostics_lonely(&n->sessions) && !n->resume.resumed,
+        .lonely = connection_diagnostics_lonely(n->sessions) && !resume_has_checkpoint(n->resume),
         .diverged = p->diverged,
         .unlearnt = p->unlearnt,
         .away = is_away(n),
-        .infinite = ph->done > 0 && !p->loss_untold && !isfinite(p->loss),
+        .infinite = ph.done > 0 && !p->loss_untold && !isfinite(p->loss),
         .distance = (double)NAN,
         .n_rounds = n->workshop.has_run ? run->rounds : 0,
-        .rounds_claimed = n->resume.waits ? n->env.config.resume[0].beat : ph->round,
-        .rounds_skipped = ph->skipped,
-        .joined_round = ph->joined};
-    const uint8_t *first = quorum_first(&ph->quorum, n->env.members);
+        .rounds_claimed = resume_is_waiting(n->resume) ? n->env.config.resume[0].beat : ph.round,
+        .rounds_skipped = ph.skipped,
+        .joined_round = ph.joined};
+    const uint8_t *first = quorum_first(n->quorum, n->env.members);
     f->without_first = first != NULL;
     for (size_t i = 0; i < members_count(n->env.members); i++)
         count_member(n, members_at(n->env.members, i), first, f);
-    if (ph->n_ended > 0 && f->n_among > ph->n_ended)
+    if (ph.n_ended > 0 && f->n_among > ph.n_ended)
         drop_late(n, f);
     if (!n->workshop.ready)
         return;
     f->quorum = run->quorum;
-    f->n_begun = quorum_voters(&ph->quorum, n->env.members, NULL);
+    f->n_begun = quorum_voters(n->quorum, n->env.members, NULL);
     f->target = run->final_drift;
-    f->distance = phases_own_distance(ph);
-    /* If the distance comes from the edges' lower bound (ph->left), it counts as an estimate. */
-    f->at_most = f->distance == ph->chain.bound;
+    f->distance = phases_own_distance(n->phases);
+    /* If the distance comes from the lower bound of the edges, it counts as an estimate. */
+    f->at_most = f->distance == ph.edge_bound;
     /* Only a certificate shows that the others ended within the target, too. */
     f->uncertified =
         certificate_applies(n) && certificate_known(n) == NULL && f->distance <= f->target;

@@ -2,7 +2,7 @@
 #include "peer/node/session/admit.h"
 
 #include "peer/node/mark.h"
-#include "peer/node/session/sessions.h"
+#include "peer/node/session/sessions_state.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -32,46 +32,7 @@
 
 #include "peer/node/node.h"
 
-enum {
-    ADMIT_TOLD = 16, /* Number of refusals that are remembered, so that no warning is repeated. */
-    /* Value of told[].why for a peer of another run. sessions.c refuses such a peer, and only
-     * the warning about it is limited here. */
-    ADMIT_OTHER_RUN = -1,
-    /* Value of told[].why for an observer. A peer asks for the run as an observer before it joins
-     * as a member. The warning about the observer contains no name, so it must not suppress the
-     * later warning about the member. */
-    ADMIT_OBSERVER = -2
-};
-
-/* Allow-list, recent refusals by this peer, and refusals of this peer by others. Part of struct
- * sessions. Times are node times in microseconds. */
-struct admit
-{
-    /* True: an allow-list has arrived. False: every holder of the cluster key is admitted. */
-    bool listed;
-    uint8_t (*id)[WIRE_ID_BYTES]; /* The allow-list: n sorted identities. Owned. */
-    size_t n;                     /* Number of identities in the allow-list. */
-    /* Wall clock (microseconds since 1970) minus the driver's clock, when the list arrived. The
-     * driver's clock does not stop during pauses. */
-    int64_t unix_us;
-    struct
-    {
-        uint8_t id[WIRE_ID_BYTES]; /* Identity of the refused peer. */
-        int64_t until_us;          /* Earliest time at which the warning is printed again. */
-        int64_t last_us;           /* Time of the last refusal. */
-        int why;        /* Reason: an enum wire_refusal, or one of the two values above. */
-    } told[ADMIT_TOLD]; /* Recent refusals by this peer. */
-    /* Number of refusals stored so far. The next one is stored at told[next_told % ADMIT_TOLD]. */
-    uint32_t next_told;
-
-    /* Time of the first and of the last refusal of this peer by another one. refused_us 0: this peer
-     * does not count as refused. No peer has refused it, or since then a session has lasted for
-     * ADMITTED_US, or no refusal has arrived for REFUSAL_VALID_US. */
-    int64_t refused_us, last_us;
-    /* Time at which a refusal of this peer was last printed, by reason. 0: never. */
-    int64_t said_us[REFUSED_NAME + 1];
-};
-
+struct admit;
 struct sessions;
 struct link;
 

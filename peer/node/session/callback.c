@@ -1,7 +1,7 @@
 /* peer/node/session/callback.c -- calls members at their announced addresses and prints the warnings. */
 #include "peer/node/session/callback.h"
 
-#include "peer/node/state.h"
+#include "peer/node/session/sessions_state.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -168,7 +168,7 @@ bool callback_over(struct sessions *s, uint32_t tag, const uint8_t *id, enum nod
 }
 
 /* Stores the result that a member reports about calls to this peer. */
-static void take_result(struct sessions *s, const struct link *link, const struct wire_callback *m)
+void callback_came(struct sessions *s, const struct link *link, const struct wire_callback *m)
 {
     struct callback *b = &s->callback;
     struct callback_link *l = &s->links[link - s->links].callback;
@@ -186,11 +186,6 @@ static void take_result(struct sessions *s, const struct link *link, const struc
     if (b->tell_us == 0)
         /* The warning is delayed, so that it also covers the results of other members. */
         b->tell_us = s->env->now_us + CALLBACK_COLLECT_US;
-}
-
-void callback_came(struct node *n, const struct link *l, const struct wire_message *m)
-{
-    take_result(&n->sessions, l, &m->callback);
 }
 
 void callback_in_vain(struct sessions *s, struct contact *c, enum node_why why)

@@ -25,16 +25,7 @@
 struct sessions;
 struct link;
 struct contact;
-struct wire_message;
-
-enum {
-    CALLBACK_CALLS = 4, /* Maximum number of calls at a time. */
-    /* Maximum number of warnings that name a member. One line without names follows. */
-    CALLBACK_LINES = 8,
-    /* Maximum number of remembered warnings, so that none is repeated. Each is about one member at
-     * one address. */
-    CALLBACK_NAMES = 32
-};
+struct wire_callback;
 
 enum callback_state {
     CALLBACK_OPEN = 0, /* The member was not called yet, and no call is in progress. */
@@ -60,27 +51,6 @@ struct callback_link
     uint32_t why;
 };
 
-/* Calls in progress and warnings of this peer. Part of struct sessions. */
-struct callback
-{
-    struct
-    {
-        bool busy; /* True: the call is in progress. False: the entry of call[] is free. */
-        /* Tag of the dial, and the driver's number of the session with the member. */
-        uint32_t tag, link;
-        char address[WIRE_ADDRESS_MAX + 1]; /* Address of the member that is called. */
-    } call[CALLBACK_CALLS];
-    /* The latest warnings. Each entry is a hash of the member and its address. */
-    uint64_t told[CALLBACK_NAMES];
-    /* Number of warnings so far. told[] contains the latest CALLBACK_NAMES of them. */
-    uint32_t n_told;
-    /* Announced address of this peer that the latest failed call of a member used. */
-    char address[WIRE_ADDRESS_MAX + 1];
-    /* tell_us: time of the next warning about this peer's own address; 0: none is planned. gap_us:
-     * interval that ends at tell_us; 0: no such warning has been printed. In microseconds. */
-    int64_t tell_us, gap_us;
-};
-
 /* Prepares the check of a member's addresses when a session opens. Must be called before
  * dial_over(), after which this peer no longer knows which bootstrap address it dialled. */
 void callback_opened(struct sessions *s, struct link *l);
@@ -88,7 +58,7 @@ void callback_opened(struct sessions *s, struct link *l);
  * for the reason `why`. Returns false if the call was not made by callback.c. */
 bool callback_over(struct sessions *s, uint32_t tag, const uint8_t *id, enum node_why why);
 /* Handles a CALLBACK message. */
-void callback_came(struct node *n, const struct link *l, const struct wire_message *m);
+void callback_came(struct sessions *s, const struct link *l, const struct wire_callback *m);
 /* Called when a dial to a contact fails. Warns if this peer could never call a live member. */
 void callback_in_vain(struct sessions *s, struct contact *c, enum node_why why);
 /* Prints the warnings and starts the calls that are due. */

@@ -1,7 +1,7 @@
 /* peer/node/session/connection_diagnostics.c -- counts failed dials and prints warnings about them. */
 #include "peer/node/session/connection_diagnostics.h"
 
-#include "peer/node/session/sessions.h"
+#include "peer/node/session/sessions_state.h"
 
 #include <stdio.h>
 #include <string.h>

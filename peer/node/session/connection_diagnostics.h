@@ -28,33 +28,6 @@
 struct sessions;
 struct link;
 
-/* Failures of one bootstrap name since its last success. */
-struct connection_diagnostics_entry
-{
-    enum node_why why; /* Reason of the last failure. */
-    uint32_t n;        /* Number of consecutive failures for the reason `why`. 0: none. */
-    int64_t since_us;  /* Time of the first of the `n` failures, in microseconds. */
-    /* Oldest and newest protocol version of the other end if `why` is NODE_WHY_VERSION. */
-    uint32_t least, most;
-    int64_t tell_us; /* Earliest time of the next warning about this name, in microseconds. */
-    int64_t gap_us;  /* Interval after the last warning, in microseconds. 0: none printed. */
-};
-
-/* Warnings about failed dials to bootstrap names. Part of struct sessions. */
-struct connection_diagnostics
-{
-    struct connection_diagnostics_entry
-        at[NODE_SEEDS_MAX]; /* One entry per bootstrap name, in the order of the list. */
-    bool met;               /* True: this process has had a session with another peer. */
-    bool told_own; /* True: the message that all names are addresses of this peer was printed. */
-    /* Time at which the last session ended, or of the start, in microseconds. 0: there is a
-     * session. */
-    int64_t alone_us;
-    /* Time of the next warning that no connected peer has a run, and the interval after it, in
-     * microseconds. */
-    int64_t run_us, run_gap_us;
-};
-
 /* Counts a failed dial (event NODE_DIAL_FAILED). Must be called before dial_over(). */
 void connection_diagnostics_failed(struct sessions *s, const struct node_event *ev);
 /* Counts a failure of bootstrap name number `seed`, because it does not resolve. The caller has

@@ -15,7 +15,7 @@
  * All of them are dialled for the whole run, so that a network partition of any length heals. The
  * intervals vary at random by 20 %. The interval of 2 s for dead members varies from 0 to 8 s.
  */
-#include "peer/node/session/sessions.h"
+#include "peer/node/session/sessions_state.h"
 
 #include "peer/node/mark.h"
 #include "peer/node/timers.h"

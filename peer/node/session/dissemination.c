@@ -8,7 +8,7 @@
  *
  * The member table tracks which records the other end of each session knows (members_listener()).
  */
-#include "peer/node/session/sessions.h"
+#include "peer/node/session/sessions_state.h"
 
 /* Returns the number by which the member table identifies the session. This is its index in
  * links[]. */

@@ -30,7 +30,7 @@
  * (SWIM: Das, Gupta, Motivala, DSN 2002. Here a member answers an indirect probe from what its
  * sessions have received and sends no ping of its own.)
  */
-#include "peer/node/session/sessions.h"
+#include "peer/node/session/sessions_state.h"
 
 #include "peer/node/mark.h"
 

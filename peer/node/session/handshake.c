@@ -10,7 +10,7 @@
  *
  * This file also detects another process with the identity of this peer.
  */
-#include "peer/node/session/sessions.h"
+#include "peer/node/session/sessions_state.h"
 
 #include "peer/node/mark.h"
 

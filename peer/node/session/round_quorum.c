@@ -3,6 +3,7 @@
 #include "peer/node/session/round_quorum.h"
 
 #include "peer/node/mark.h"
+#include "peer/node/session/sessions_state.h"
 
 enum {
     /* Another peer is assumed to be at most this many times as fast as this peer. */

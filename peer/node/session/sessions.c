@@ -13,35 +13,48 @@
  */
 #include "peer/node/session/sessions.h"
 
+#include "peer/node/session/sessions_state.h"
+
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-int sessions_open(struct sessions *s, struct env *env, const struct sessions_owner *owner)
+int sessions_open(struct sessions **out, struct env *env, const struct sessions_owner *owner)
 {
     const struct node_config *c = &env->config;
+    struct sessions *s = calloc(1, sizeof *s);
+    assert(env->members != NULL);
+    if (s == NULL)
+        return -ENOMEM;
     s->env = env;
     s->owner = *owner;
     s->seeds = calloc(c->n_bootstrap + 1, sizeof *s->seeds);
-    if (s->seeds == NULL)
+    if (s->seeds == NULL) {
+        free(s);
         return -ENOMEM;
+    }
     for (uint32_t i = 0; i < c->n_bootstrap; i++)
         s->seeds[i].name = c->bootstrap[i];
+    *out = s;
     return 0;
 }
 
 void sessions_close(struct sessions *s)
 {
+    if (s == NULL)
+        return;
     admit_close(&s->admit);
     free(s->seeds);
     free(s->contacts);
+    free(s);
 }
 
 /* Returns the writable link for a const one. Other modules only hold pointers to const links. */
 static struct link *ours(struct sessions *s, const struct link *l)
 {
-    return &s->links[l - s->links];
+    return &s->links[sessions_slot(s, l)];
 }
 
 static struct link *find(struct sessions *s, uint32_t number)

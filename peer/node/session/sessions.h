@@ -12,7 +12,7 @@
  * example `hearsay status`, also sends a HELLO, but its session never talks: it may only send
  * requests.
  *
- * The state of this module is written by these files:
+ * The state of this module is defined in sessions_state.h. It is written by these files:
  *
  *    sessions.c                 session table, HELLO, choice of the run, heartbeats
  *    handshake.c                merging of members' records, duplicate identities
@@ -34,7 +34,6 @@
 #include "peer/node/session/admit.h"
 #include "peer/node/session/callback.h"
 #include "peer/node/session/connection_diagnostics.h"
-#include "peer/node/session/quarantine.h"
 
 enum {
     /* Maximum number of records per tick and session in a transfer of the whole member table. The
@@ -44,9 +43,7 @@ enum {
     /* Maximum number of membership changes that this peer forwards per tick. A neighbour usually
      * has about half of them already. */
     SESSIONS_NEWS = 32,
-    SESSIONS_KINDS = 48, /* Maximum number of kinds of violations that are counted separately. */
-    /* Maximum number of addresses of one bootstrap name. Further addresses are dropped. */
-    NODE_SEED_ADDRESSES = 64
+    SESSIONS_KINDS = 48 /* Maximum number of kinds of violations that are counted separately. */
 };
 
 /* One session. Times are node times in microseconds. */
@@ -100,69 +97,6 @@ struct link
     int64_t told_busy_us;
     /* Results of the test calls between this peer and the member. Written by callback.c only. */
     struct callback_link callback;
-};
-
-/* Repeated dials to one destination, with exponential back-off. Times are node times in
- * microseconds. */
-struct redial
-{
-    bool busy;    /* True: a dial is in progress. */
-    uint32_t tag; /* Tag of the dial in progress. */
-    /* next_us: earliest time of the next dial. backoff_us: current interval between two dials; 0:
-     * no dial has failed yet. dialled_us: time at which the last dial began. */
-    int64_t next_us, backoff_us, dialled_us;
-};
-
-/* A member with which this peer wants a session. */
-struct contact
-{
-    uint8_t id[WIRE_ID_BYTES];
-    /* wanted: an edge, a state transfer or a resume needs the session. watched: the failure
-     * detector monitors the member. A contact with neither is removed. */
-    bool wanted, watched;
-    struct redial redial;
-    /* Number of dials made so far. The next dial goes to the address with the index next_address
-     * modulo the number of addresses in the member's record. */
-    uint32_t next_address;
-    uint32_t refusals; /* Number of consecutive dials that failed within DIAL_REFUSED_US. */
-    /* Time of the first failed dial since the member became a contact, in microseconds. 0: no dial
-     * failed. Written by callback.c only. */
-    int64_t unmet_us;
-
-    /* The fields from here on are written by failure_detector.c. Times are in microseconds. */
-
-    bool met;        /* True: this peer had a session with the member since it became a contact. */
-    int64_t call_us; /* Earliest time at which the failure detector dials the member. */
-    /* Last time that this peer, or a member that it asked, heard the member. If neither has heard
-     * it yet: about the time at which the member became a contact. */
-    int64_t heard_us;
-    /* Time at which other members were asked whether they have heard the member. 0: not asked. */
-    int64_t asked_us;
-    /* True: this peer has accused the member, and the member has not refuted the accusation yet. */
-    bool accused;
-    uint64_t accused_incarnation; /* Incarnation of the member in this peer's last accusation. */
-    int64_t spared_us;            /* Time before which this peer does not accuse the member. */
-    /* Time for which the member is not accused again after its next refutation, in microseconds.
-     * Doubles with each refutation, from REFUTED_US to REFUTED_MAX_US. */
-    int64_t spare_us;
-};
-
-/* A name of the bootstrap list, its addresses and the dials to them. */
-struct seed
-{
-    const char *name; /* "host:port". */
-    /* busy: the name is being resolved. warned: a warning that it does not resolve was printed. */
-    bool busy, warned;
-    int64_t next_us; /* Time at which the name is resolved next, in microseconds. */
-    uint32_t n;      /* Number of addresses of the name, in at[]. */
-    struct
-    {
-        char address[WIRE_ADDRESS_MAX + 1];
-        /* busy: a dial is in progress. self: the address belongs to this peer, so it is not
-         * dialled. */
-        bool busy, self;
-        uint32_t tag; /* Tag of the last dial to this address. */
-    } at[NODE_SEED_ADDRESSES];
 };
 
 /* The facts that this peer reports about itself in HELLO and PING messages. node.c computes them on
@@ -226,82 +160,8 @@ struct sessions_owner
     void (*status)(void *self, const struct link *l);  /* Sends a STATUS message over `l`. */
 };
 
-struct sessions
-{
-    struct env *env;
-    struct sessions_owner owner;
-    struct link links[NODE_LINKS_MAX];
-    /* Number of slots in links[] that were ever used. A new session takes the first free slot, so
-     * all slots from this index on are unused. */
-    size_t n_links;
-    uint64_t n_violations; /* Number of protocol violations by other peers. */
-    struct
-    {
-        const char *what; /* Kind of violation, a string literal. */
-        uint64_t n;
-        /* Protocol violations by other peers, counted by kind. The last entry counts all kinds for
-         * which there is no entry. */
-    } kind[SESSIONS_KINDS];
-    uint32_t n_kinds; /* Number of used entries of kind[]. */
-    struct quarantine quarantine;
-    /* Times of the next heartbeat, and of the next transfer of the whole member table to a random
-     * session (anti-entropy), in microseconds. */
-    int64_t heartbeat_us, entropy_us;
-    /* Number of membership changes that may still be forwarded before the next tick. */
-    uint32_t n_news;
-    /* Earliest time at which the error about a duplicate of this peer's identity is printed
-     * again. */
-    int64_t cloned_us;
-
-    struct admit admit; /* Allow-list and refusals. Written by admit.c only. */
-
-    /* The fields from here to refused_us are written by dial.c. */
-
-    struct seed *seeds;              /* One entry per bootstrap name. Owned. */
-    struct contact *contacts;        /* Contacts in no order. Owned. */
-    size_t n_contacts, cap_contacts; /* Number of contacts, and for how many there is memory. */
-    /* Dial to one of the dead members. Only busy, tag and dialled_us are used. */
-    struct redial dead;
-    int64_t dead_redial_us; /* Time at which the next dead member is dialled, in microseconds. */
-    /* Index in the member table at which the search for the next dead member begins, when dead
-     * members are dialled in turn. */
-    size_t next_dead;
-    /* Start of the current interval of DIAL_DROPPED_US, and number of dropped members dialled in
-     * it. */
-    int64_t dropped_us;
-    uint32_t n_dropped;
-    uint32_t next_tag; /* Tag of the last dial. Tags are counted up from 1. */
-
-    /* Number of consecutive dials to members that failed within DIAL_REFUSED_US. A dial that
-     * succeeds or fails later resets it, and so does a new session (failure_detector.c). */
-    uint32_t n_refused;
-    /* Time of the first of the refused dials that n_refused counts, in microseconds. */
-    int64_t refused_us;
-
-    /* Failed dials to bootstrap names. Written by connection_diagnostics.c only. */
-    struct connection_diagnostics seek;
-    struct callback callback; /* Test calls to members' addresses. Written by callback.c only. */
-
-    /* The fields from here on are written by failure_detector.c. */
-
-    /* Node time at which this process last continued after a pause longer than SILENT_US. 0: there was
-     * no such pause. */
-    int64_t stood_us;
-    enum sessions_away away; /* How this peer lost its last session. */
-    struct
-    {
-        /* Hash of the ids of the two members with the same name. 0: there are no such members. */
-        uint64_t pair;
-        /* Last time at which the two members of `pair` were found, in microseconds. */
-        int64_t seen_us;
-        int64_t since_us; /* Time at which the current `pair` was found first, in microseconds. */
-        bool told;        /* True: one of the two members has been refused for its name. */
-        bool ours;        /* True: this peer is one of the two members. */
-        uint8_t other[WIRE_ID_BYTES]; /* Id of the other member if `ours` is true. */
-    } twins;                          /* Two live members with the same name. */
-    /* Value of members_changes() when the members to monitor were last chosen. */
-    uint64_t failure_detector_changes;
-};
+/* The session table, and the state of dials, admission and the failure detector. */
+struct sessions;
 
 /* Returns whether the other end of the session is a peer, not an observer, and its HELLO was
  * accepted. */
@@ -317,9 +177,10 @@ static inline int64_t link_busy_us(const struct link *l, int64_t now_us)
     return l->busy_since_us != 0 ? now_us - l->busy_since_us : 0;
 }
 
-/* Initialises *s, which must be zeroed. Returns 0 or -ENOMEM. sessions_close() must be called in
- * both cases. */
-int sessions_open(struct sessions *s, struct env *env, const struct sessions_owner *owner);
+/* Sets *out to a table without sessions, for a node whose member table is open (env_open()). Returns
+ * 0, or -ENOMEM with *out unchanged. */
+int sessions_open(struct sessions **out, struct env *env, const struct sessions_owner *owner);
+/* Frees *s. NULL is allowed. */
 void sessions_close(struct sessions *s);
 /* Starts the timers and the resolution of the bootstrap names. */
 void sessions_start(struct sessions *s);
@@ -417,77 +278,28 @@ bool sessions_any(const struct sessions *s);
 enum sessions_away sessions_deserted(const struct sessions *s);
 /* Returns whether a connected peer has this peer's run and has started it. */
 bool sessions_run_begun(const struct sessions *s);
-
-/* ---- internal to sessions.c, handshake.c, dissemination.c, dial.c, failure_detector.c ---- */
-
-/* Merges the record in a HELLO. The sender is another peer, or another process with this peer's
- * identity. */
-enum members_verdict handshake_hello(struct sessions *s, const struct link *l,
-                                     const struct record *r);
-/* Called when the HELLO on `l` was accepted. This peer can now endorse the member. */
-void handshake_met(struct sessions *s, const struct link *l);
+/* The slots of the table are numbered from 0 to sessions_slots() - 1. A session keeps its slot. A
+ * slot may be unused (link.used), and a later session may get it. */
+size_t sessions_slots(const struct sessions *s);
+const struct link *sessions_at(const struct sessions *s, size_t slot);
+size_t sessions_slot(const struct sessions *s, const struct link *l);
+/* Returns whether other peers refuse this peer and no session has lasted since. */
+bool sessions_are_refused(const struct sessions *s);
+/* Returns whether the peer has violated the protocol recently (quarantine.h). */
+bool sessions_knows_violator(const struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
+/* Returns whether this process has had a session with another peer. */
+bool sessions_met_any(const struct sessions *s);
+/* Returns the number of protocol violations by other peers. */
+uint64_t sessions_violations(const struct sessions *s);
+/* Returns the i-th kind of violation, and sets *count to the number of its violations. NULL: there
+ * are only `i` kinds. */
+const char *sessions_violation_kind(const struct sessions *s, size_t i, uint64_t *count);
 /* Merges a member's record, which the other end of `l` has forwarded, into the member table. Drops
  * the record if that end has announced too many new members. A forged record ends the session.
  * Proof that an older process has this peer's identity ends the node. */
 void handshake_record(struct sessions *s, const struct link *l, const struct record *r);
-/* Signs the endorsements that members need from this peer. */
-void handshake_tick(struct sessions *s);
-/* Handles the end of a session. Prints an error if the other end closed it in favour of another
- * process with this peer's identity. */
-void handshake_lost(struct sessions *s, const struct link *l);
-
-/* Starts to send the whole member table over `l`: one batch now, the rest in
- * dissemination_tick(). */
-void dissemination_tell_all(struct sessions *s, struct link *l);
-/* Continues the transfers of the member table, and renews the allowance for membership changes. */
-void dissemination_tick(struct sessions *s);
-/* Call members_listener() and members_heard() for the session `l`. The member table tracks which
- * records the other end of each session knows. */
-void dissemination_listens(struct sessions *s, const struct link *l, bool member);
-void dissemination_heard(struct sessions *s, const struct link *l, const struct record *r);
-
-void dial_start(struct sessions *s);
-/* Dials `address`, which must stay valid until the next step. *tag identifies the result. At most
- * NODE_DIALS_MAX dials may be made in one step; the caller checks this. */
-void dial_address(struct sessions *s, const char *address, uint32_t *tag);
-/* Dials the member of record r if this peer has dropped the member from its table. Another member
- * has announced r. r must stay valid until the end of the step. */
-void dial_dropped(struct sessions *s, const struct record *r);
-/* Ends the dial with this tag. `id`: the peer that answered; NULL: the dial failed for the reason
- * `why`. */
-void dial_over(struct sessions *s, uint32_t tag, const uint8_t *id, enum node_why why);
-/* Called when a session ends on which no edge was opened, or which this peer ended for a violation.
- * Increases the back-off before the next dial to this contact. */
-void dial_in_vain(struct sessions *s, const struct link *l);
-/* Resets the back-off of contact `id` after an edge opened. */
-void dial_opened(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
-/* Allows dials to all bootstrap addresses again, also to those at which this peer's own identity
- * has answered. The process that answered may be another one with a copy of the identity. */
-void dial_all_again(struct sessions *s);
-/* Starts to resolve each bootstrap name if its next_us has passed. Results arrive in
- * sessions_resolved(). */
-void dial_tick_seeds(struct sessions *s);
-/* Dials one dead member if the time has come. O(members). */
-void dial_tick_dead(struct sessions *s);
-/* Returns the contact with this id, or NULL. */
-struct contact *dial_contact(struct sessions *s, const uint8_t *id);
-/* Adds a contact that is neither wanted nor watched yet. Returns NULL if memory is exhausted. Makes
- * pointers to other contacts invalid. */
-struct contact *dial_add_contact(struct sessions *s, const uint8_t *id);
-/* Removes contacts for which neither `wanted` nor `watched` is true. Makes pointers to contacts
- * invalid. */
-void dial_sift(struct sessions *s);
 /* Called after this process was paused for pause_us (clock.h). Probes that were sent before the
  * pause are sent again. */
 void failure_detector_continue(struct sessions *s, int64_t pause_us);
-void failure_detector_tick(struct sessions *s);
-/* Handles the end of a session with a peer. */
-void failure_detector_lost(struct sessions *s, const struct link *l);
-/* Handles the first HELLO on a session with a peer. */
-void failure_detector_met(struct sessions *s, const struct link *l);
-/* Called when this peer has refused a session with member `id`, or the member has refused one with
- * this peer. The attempt proves that the member is alive, so this peer does not accuse it for
- * REFUSAL_VALID_US. */
-void failure_detector_refused(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
 
 #endif

@@ -3,9 +3,11 @@
 
 #include <math.h>
 
-void bandwidth_estimate_init(struct bandwidth_estimate *g)
+void bandwidth_estimate_init(struct bandwidth_estimate *g, const struct env *env,
+                             const struct sessions *s, const struct run_context *w)
 {
-    *g = (struct bandwidth_estimate){.s_per_byte = (double)NAN};
+    *g = (struct bandwidth_estimate){
+        .env = env, .sessions = s, .workshop = w, .s_per_byte = (double)NAN};
 }
 
 /* Tells g->uplink the delta size of each codec level for this model. */
@@ -18,11 +20,6 @@ static void begin(struct bandwidth_estimate *g, const struct mixing *m)
     g->begun = true;
 }
 
-static size_t place(const struct edges *es, const struct neighbour *b)
-{
-    return (size_t)(b->link - es->sessions->links);
-}
-
 static bool is_open(const struct neighbour *b)
 {
     return b->edge.state == EDGE_OPEN && b->link != NULL;
@@ -31,12 +28,12 @@ static bool is_open(const struct neighbour *b)
 void bandwidth_estimate_carried(struct bandwidth_estimate *g, const struct edges *es,
                                 const struct node_event *ev)
 {
-    for (size_t i = 0; i < es->n; i++) {
+    for (size_t i = 0; i < edges_count(es); i++) {
         const struct neighbour *b = edges_at(es, i);
         double s = uplink_s_per_byte(&ev->carried.bursts, ev->carried.rtt_us);
         if (b->link == NULL || b->link->number != ev->link || !isfinite(s))
             continue;
-        size_t k = place(es, b);
+        size_t k = sessions_slot(g->sessions, b->link);
         g->at[k].link = ev->link;
         g->at[k].fresh = true;
         g->at[k].s_per_byte = s;
@@ -57,17 +54,17 @@ static bool slowest(const struct bandwidth_estimate *g, const struct edges *es, 
                     double *rtt_s)
 {
     *s_per_byte = *rtt_s = 0;
-    for (size_t i = 0; i < es->n; i++) {
+    for (size_t i = 0; i < edges_count(es); i++) {
         const struct neighbour *b = edges_at(es, i);
         if (!is_open(b))
             continue;
-        size_t k = place(es, b);
+        size_t k = sessions_slot(g->sessions, b->link);
         if (!g->at[k].fresh || g->at[k].link != b->link->number)
             return false;
         *s_per_byte = fmax(*s_per_byte, g->at[k].s_per_byte);
         *rtt_s = fmax(*rtt_s, g->at[k].rtt_s);
     }
-    return edges_open(es) > 0;
+    return edges_count_open(es) > 0;
 }
 
 /* Returns whether it is time to update the floor, that is, the lower bound of the codec level. If
@@ -76,7 +73,7 @@ static bool slowest(const struct bandwidth_estimate *g, const struct edges *es, 
 static bool due(const struct bandwidth_estimate *g, const struct edges *es, double *s_per_byte,
                 double *rtt_s)
 {
-    const struct node_config *c = &es->env->config;
+    const struct node_config *c = &g->env->config;
     *rtt_s = 0;
     switch (c->uplink) {
     case NODE_UPLINK_OFF:
@@ -84,8 +81,8 @@ static bool due(const struct bandwidth_estimate *g, const struct edges *es, doub
     case NODE_UPLINK_AUTO:
         return g->n_worked > 0 && slowest(g, es, s_per_byte, rtt_s);
     case NODE_UPLINK_RATE:
-        *s_per_byte = (double)edges_open(es) / c->uplink_rate;
-        return g->n_worked > 0 && *s_per_byte > 0 && es->env->now_us - g->looked_us >= BANDWIDTH_US;
+        *s_per_byte = (double)edges_count_open(es) / c->uplink_rate;
+        return g->n_worked > 0 && *s_per_byte > 0 && g->env->now_us - g->looked_us >= BANDWIDTH_US;
     }
     return false;
 }
@@ -95,18 +92,18 @@ void bandwidth_estimate_look(struct bandwidth_estimate *g, const struct edges *e
 {
     double s_per_byte = 0, rtt_s = 0, price[CODEC_LEVELS_RUNGS];
     if (!g->begun)
-        begin(g, &es->workshop->mixing);
+        begin(g, &g->workshop->mixing);
     if (!due(g, es, &s_per_byte, &rtt_s))
         return;
     double compute_s = 1e-6 * (double)g->worked_us / (double)g->n_worked;
     uplink_look(&g->uplink, s_per_byte,
-                uplink_budget(compute_s, es->workshop->run.overlap == RUN_OVERLAP_ROUND, rtt_s),
+                uplink_budget(compute_s, g->workshop->run.overlap == RUN_OVERLAP_ROUND, rtt_s),
                 codec_levels_rung(l));
     uplink_prices(&g->uplink, price);
     codec_levels_set_prices(l, price, now);
     codec_levels_set_floor(l, g->uplink.floor, now);
     g->s_per_byte = s_per_byte;
-    g->looked_us = es->env->now_us;
+    g->looked_us = g->env->now_us;
     g->worked_us = g->n_worked = 0;
     for (size_t i = 0; i < NODE_LINKS_MAX; i++)
         g->at[i].fresh = false;

@@ -24,6 +24,9 @@
 
 struct bandwidth_estimate
 {
+    const struct env *env;
+    const struct sessions *sessions;
+    const struct run_context *workshop;
     /* Lower bound of the codec level (the floor), and the time that deltas of each level take. */
     struct uplink uplink;
     bool begun; /* True: `uplink` knows the delta size of each codec level. */
@@ -49,8 +52,10 @@ struct bandwidth_estimate
     double s_per_byte;
 };
 
-/* Initialises *g without any figures. Called again when a run is given up. */
-void bandwidth_estimate_init(struct bandwidth_estimate *g);
+/* Initialises *g without any figures. The pointers are borrowed. Called again when a run is given
+ * up. */
+void bandwidth_estimate_init(struct bandwidth_estimate *g, const struct env *env,
+                             const struct sessions *s, const struct run_context *w);
 
 /* Handles a CARRIED event, which reports what a session has carried since its previous CARRIED
  * event. */

@@ -1,33 +1,70 @@
 /* peer/node/step/graceful_stop.c -- delays a requested end until a common checkpoint exists. */
 #include "peer/node/step/graceful_stop.h"
 
+#include "peer/node/step/phases_state.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+enum stop_state {
+    STOP_NOT_ASKED,
+    STOP_ASKED,  /* One more checkpoint has been requested. */
+    STOP_AT_ONCE /* This peer ends without waiting for a checkpoint. Final. */
+};
+
+struct graceful_stop
+{
+    enum stop_state state;
+    int64_t since_us; /* Node time of the request to stop, in microseconds. */
+    /* Round count of the last checkpoint at the time of the request to stop. 0: none. */
+    uint64_t before;
+};
+
+struct graceful_stop *graceful_stop_open(void)
+{
+    return calloc(1, sizeof(struct graceful_stop));
+}
+
+void graceful_stop_close(struct graceful_stop *h)
+{
+    free(h);
+}
+
+void graceful_stop_at_once(struct graceful_stop *h)
+{
+    h->state = STOP_AT_ONCE;
+}
+
 /* Returns whether a common checkpoint is possible and useful: this peer trains in lock step with
  * neighbours, and checkpoints are enabled. */
 static bool agrees(const struct phases *ph)
 {
-    return ph->workshop->ready && ph->workshop->run.policy == RUN_SYNC && ph->edges->n > 0
+    return ph->workshop->ready && ph->workshop->run.policy == RUN_SYNC && edges_count(ph->edges) > 0
            && ph->phase == NODE_TRAINING && ph->env->config.checkpoint_us > 0;
 }
 
 bool graceful_stop_waits(struct graceful_stop *h, struct phases *ph)
 {
-    struct checkpoint *c = &ph->checkpoint;
+    struct checkpoint *c = ph->checkpoint;
+    const struct edges_status es = edges_status(ph->edges);
     int64_t now_us = ph->env->now_us;
-    if (h->at_once || !agrees(ph))
+    if (h->state == STOP_AT_ONCE || !agrees(ph))
         return false;
-    if (!h->asked) {
-        *h = (struct graceful_stop){.asked = true, .since_us = now_us, .before = c->taken};
+    if (h->state == STOP_NOT_ASKED) {
+        *h = (struct graceful_stop){
+            .state = STOP_ASKED, .since_us = now_us, .before = checkpoint_last(c)};
         checkpoint_ask(c);
     }
+    assert(h->since_us <= now_us && h->before <= checkpoint_last(c));
     if (now_us - h->since_us >= GRACEFUL_STOP_US)
         return false;
     /* Some members have left before the new checkpoint and have only the previous one. The new
      * checkpoint would not be common to all members, so this peer ends with the previous one,
      * too. */
-    if (c->taken == h->before && ph->edges->place.n < c->n_members) {
-        c->asked = false;
-        c->due = 0;
+    uint64_t taken = checkpoint_last(c);
+    if (taken == h->before && checkpoint_lost_members(c, es.n_members)) {
+        checkpoint_cancel(c);
         return false;
     }
-    return c->taken == h->before || phases_beat(ph) < c->taken + 2 * ph->edges->eccentricity + 2;
+    return taken == h->before || phases_beat(ph) < taken + 2 * es.eccentricity + 2;
 }

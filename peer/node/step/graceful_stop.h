@@ -24,16 +24,16 @@
 
 #include "peer/node/step/phases.h"
 
-/* State of a requested end. Written by graceful_stop.c, except `at_once`. */
-struct graceful_stop
-{
-    bool asked;       /* True: one more checkpoint has been requested. */
-    bool at_once;     /* True: this peer ends without waiting for a checkpoint. Set by node.c. */
-    int64_t since_us; /* Node time of the request to stop, in microseconds. */
-    /* Round count of the last checkpoint at the time of the request to stop. 0: none. */
-    uint64_t before;
-};
+/* State of a requested end. */
+struct graceful_stop;
 
+/* Returns the state of a peer that was not asked to stop, or NULL if memory is exhausted. */
+struct graceful_stop *graceful_stop_open(void);
+/* Frees *h. NULL is allowed. */
+void graceful_stop_close(struct graceful_stop *h);
+
+/* Makes this peer end without waiting for a checkpoint. */
+void graceful_stop_at_once(struct graceful_stop *h);
 /* Returns whether this peer must delay its requested end. Called while no job runs. The first call
  * requests the checkpoint. */
 bool graceful_stop_waits(struct graceful_stop *h, struct phases *ph);

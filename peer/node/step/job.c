@@ -4,6 +4,8 @@
 #include "peer/node/edge/parts.h"
 #include "peer/node/edge/rounds.h"
 #include "peer/node/figure.h"
+#include "peer/node/step/job_state.h"
+#include "peer/node/step/phases_state.h"
 #include "peer/node/step/scheduler_view.h"
 #include "peer/run/exit.h"
 #include "topology/topology.h"
@@ -18,24 +20,35 @@
  * room for these and for the rest of the delta. */
 enum { PARTS_MAX = 3 };
 
-void job_init(struct job *j, struct env *env, struct run_context *w, struct edges *es,
-              struct phases *ph, struct model_server *o)
+struct job *job_open(struct env *env, const struct sessions *s, struct run_context *w,
+                     struct edges *es, struct phases *ph, struct model_server *o)
 {
     struct figure_values unknown;
+    struct job *j = calloc(1, sizeof *j);
+    if (j == NULL)
+        return NULL;
     *j = (struct job){.env = env, .workshop = w, .edges = es, .phases = ph, .orders = o};
     figure_init(&unknown);
     j->figures = unknown.node;
     divergence_init(&j->verdict);
-    bandwidth_estimate_init(&j->goodput);
+    bandwidth_estimate_init(&j->goodput, env, s, w);
+    return j;
 }
 
 void job_close(struct job *j)
 {
+    assert(j == NULL || (!j->working && j->keys == NULL && j->pairs == NULL));
+    free(j);
+}
+
+void job_drop(struct job *j)
+{
+    assert(!j->working);
     packet_release(j->snapshot);
     free(j->keys);
     free(j->pairs);
     rollback_close(&j->rollback);
-    bandwidth_estimate_init(&j->goodput);
+    bandwidth_estimate_init(&j->goodput, j->env, j->goodput.sessions, j->workshop);
     j->snapshot = NULL;
     j->keys = NULL;
     j->pairs = NULL;
@@ -111,17 +124,18 @@ static void set_moment(struct job *j)
      * the gap. In the consensus phase phases.c computes the gap. */
     if (mixing_undisturbed(&j->workshop->mixing))
         edges_measure_gap(es);
-    if (es->n > j->cap_pairs) {
-        struct sketch_pair **grown = realloc(j->pairs, es->n * sizeof(struct sketch_pair *));
+    if (edges_count(es) > j->cap_pairs) {
+        struct sketch_pair **grown =
+            realloc(j->pairs, edges_count(es) * sizeof(struct sketch_pair *));
         if (grown == NULL) {
             no_memory(j);
             return;
         }
         j->pairs = grown;
-        j->cap_pairs = es->n;
+        j->cap_pairs = edges_count(es);
     }
     bool missing = false;
-    for (size_t i = 0; i < es->n; i++) {
+    for (size_t i = 0; i < edges_count(es); i++) {
         const struct neighbour *b = edges_at(es, i);
         const struct edge *e = &b->edge;
         if (e->state != EDGE_DONE && e->opened)
@@ -129,14 +143,14 @@ static void set_moment(struct job *j)
             j->pairs[count++] = edges_sketch(es, i);
         missing |= e->state != EDGE_DONE && !e->opened && b->wanted && !b->aside;
     }
-    j->moment = (struct sketch_moment){.view = es->view,
-                                       .place = es->place,
+    j->moment = (struct sketch_moment){.view = edges_status(es).view,
+                                       .place = *edges_place(es),
                                        .draining = j->phases->draining,
                                        .anew = phases_take_window(j->phases),
                                        .pair = j->pairs,
                                        .n_pairs = count,
                                        .gap = edges_gap(es),
-                                       .alone = es->n == 0,
+                                       .alone = edges_count(es) == 0,
                                        .missing = missing,
                                        .round = phases_beat(j->phases)};
 }
@@ -151,7 +165,8 @@ static void choose_rung(struct job *j)
     uint64_t now = j->phases->round;
     if (!w->by_drift || j->phases->phase != NODE_TRAINING)
         return;
-    codec_levels_look(l, w->run.drift_target, j->edges->spread, known->xi, known->round, now);
+    codec_levels_look(l, w->run.drift_target, edges_status(j->edges).spread, known->xi,
+                      known->round, now);
     bandwidth_estimate_look(&j->goodput, j->edges, l, now);
 }
 
@@ -184,11 +199,11 @@ static void plan_training(struct job *j)
     j->first = ph->done == 0;
     j->n_steps = w->run.local_steps > 0
                      ? run_steps_at(&w->run, ph->round)
-                     : pace_steps(&j->edges->pace, run_steps(&w->run), run_steps_most(&w->run));
+                     : edges_local_steps(j->edges, run_steps(&w->run), run_steps_most(&w->run));
     plan_evaluation(j);
     j->part = j->steps && w->run.overlap == RUN_OVERLAP_ROUND ? JOB_AHEAD : JOB_WHOLE;
     j->told = j->n_parts = 0;
-    j->edges->parts_told = 0;
+    parts_begin(j->edges);
     j->compute_us = j->mix_us = j->evaluate_us = 0;
 }
 
@@ -215,7 +230,9 @@ static uint32_t momentum(const struct job *j)
 {
     const struct run *run = &j->workshop->run;
     bool known = edges_gap(j->edges) > 0;
-    double m = known && run->policy == RUN_SYNC && run->tolerate == 0 ? j->edges->momentum : 0;
+    double m = known && run->policy == RUN_SYNC && run->tolerate == 0
+                   ? edges_status(j->edges).momentum
+                   : 0;
     return (uint32_t)(m * (WIRE_MOMENTUM_ONE - 1));
 }
 
@@ -223,7 +240,7 @@ static uint32_t momentum(const struct job *j)
  * it (only --local-steps auto does). */
 static uint64_t pace(const struct job *j)
 {
-    double mean = 1e3 * j->edges->pace.mean;
+    double mean = 1e3 * edges_status(j->edges).pace;
     return j->workshop->run.local_steps == 0 && mean < 1e15 ? (uint64_t)mean : 0;
 }
 
@@ -234,12 +251,12 @@ void job_start(struct job *j)
     uint32_t degree = 0;
     j->last = false;
     choose_rung(j);
-    if (mixing_begin(mixing, j->edges->n) != 0) {
+    if (mixing_begin(mixing, edges_count(j->edges)) != 0) {
         no_memory(j);
         return;
     }
     averaging_pass_plan(j->edges, phases_beat(ph));
-    for (size_t i = 0; i < j->edges->n; i++) {
+    for (size_t i = 0; i < edges_count(j->edges); i++) {
         const struct neighbour *b = edges_at(j->edges, i);
         degree += b->edge.state == EDGE_OPEN && !b->aside;
         plan_edge(j, i);
@@ -254,16 +271,17 @@ void job_start(struct job *j)
     set_moment(j);
     plan_snapshot(j);
     struct mixing_announcement says = {.run_round = phases_next_beat(ph),
-                                       .checkpoint = ph->checkpoint.due,
+                                       .checkpoint = checkpoint_due(ph->checkpoint),
                                        .degree = degree > 0 ? degree : 1,
                                        .settled = ph->settled,
                                        .pace = pace(j),
                                        .momentum = momentum(j),
-                                       .clean = j->edges->pass.clean};
+                                       .clean = edges_pass(j->edges)->clean};
     if (mixing_plan(mixing, &says) != 0) {
         no_memory(j);
         return;
     }
+    assert(!j->working);
     j->figures.exchanges += mixing_commits(mixing);
     j->figures.wait_s += (double)(j->env->now_us - ph->idle_since_us) * 1e-6;
     j->working = j->env->fx->work = true;
@@ -281,13 +299,14 @@ bool job_is_half_done(const struct job *j)
 
 void job_go_on(struct job *j)
 {
-    assert(job_is_half_done(j));
+    assert(job_is_half_done(j) && !j->env->over);
     j->part = JOB_STEPS;
     j->working = j->env->fx->work = true;
 }
 
 void job_last(struct job *j)
 {
+    assert(!j->working && j->phases->phase == NODE_FINISHING);
     int err = mixing_begin(&j->workshop->mixing, 0);
     assert(err == 0);
     j->part = JOB_WHOLE;
@@ -462,7 +481,7 @@ void job_work(struct job *j, int64_t (*clock_us)(void))
  * fixed gamma in the consensus phase, the run has then diverged. */
 static void tell_runaways(struct job *j)
 {
-    for (size_t i = 0; i < j->edges->n; i++) {
+    for (size_t i = 0; i < edges_count(j->edges); i++) {
         const struct edge *e = &edges_at(j->edges, i)->edge;
         const struct gamma *g = &e->gamma;
         const struct member *m = members_find(j->env->members, e->id);
@@ -527,6 +546,7 @@ static bool cannot_be_sent(struct job *j)
 
 bool job_done(struct job *j)
 {
+    assert(!j->working && !j->env->over);
     if (j->members_error != 0)
         env_note(j->env, NOTE_WARNING,
                  "out of memory for a new share of the data: the old share stays in use");
@@ -566,4 +586,59 @@ void job_judge(struct job *j)
 bool job_diverged(const struct job *j)
 {
     return j->figures.diverged[0] != '\0';
+}
+
+bool job_has_failed(const struct job *j)
+{
+    return j->rollback.n > 1;
+}
+
+void job_carried(struct job *j, const struct node_event *ev)
+{
+    bandwidth_estimate_carried(&j->goodput, j->edges, ev);
+}
+
+void job_state(struct job *j, struct state *s)
+{
+    struct node_progress *p = &j->figures;
+    state_section(s, "job");
+    divergence_state(&j->verdict, s);
+    state_f64(s, &p->loss);
+    state_f64(s, &p->accuracy);
+    state_f64(s, &p->test_loss);
+    state_f64(s, &p->compute_s);
+    state_f64(s, &p->mix_s);
+    state_f64(s, &p->wait_s);
+    state_u64(s, &p->exchanges);
+    state_u64(s, &p->steps_done);
+}
+
+bool job_is_running(const struct job *j)
+{
+    return j->working;
+}
+
+bool job_takes_steps(const struct job *j)
+{
+    return j->steps;
+}
+
+uint32_t job_n_steps(const struct job *j)
+{
+    return j->n_steps;
+}
+
+bool job_is_ahead(const struct job *j)
+{
+    return j->working && j->part == JOB_AHEAD;
+}
+
+const struct node_progress *job_figures(const struct job *j)
+{
+    return &j->figures;
+}
+
+const struct finish_evidence *job_evidence(const struct job *j)
+{
+    return &j->evidence;
 }

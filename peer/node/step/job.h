@@ -27,94 +27,29 @@
  * With --overlap layer a round is one job with the numbers of --overlap 0. Fragments of its deltas
  * are sent during the backward pass of the last local step (parts.h).
  *
- * struct job is written by job.c and job_figures.c only; resume.c restores parts of it. While
- * `working` is true, the worker owns what job_work() writes, the trainer and the model. The loop
- * thread may then read `working` and `figures`, and use `goodput`.
+ * struct job is defined in job_state.h, and written by job.c and job_figures.c only. While a job
+ * runs, the worker owns what job_work() writes, the trainer and the model.
  */
 #ifndef PEER_NODE_STEP_JOB_H
 #define PEER_NODE_STEP_JOB_H
 
 #include "peer/node/finish/evidence.h"
 #include "peer/node/join/model_server.h"
-#include "peer/node/step/bandwidth_estimate.h"
 #include "peer/node/step/evaluation.h"
 #include "peer/node/step/phases.h"
-#include "peer/node/step/rollback.h"
-
-/* The part of a round that one job does. */
-enum job_part {
-    JOB_WHOLE, /* One job does the whole round. */
-    JOB_AHEAD, /* The first of two jobs of a round with --overlap 1: mixing and encoding. */
-    JOB_STEPS  /* The second of two jobs of a round with --overlap 1: evaluation and local steps. */
-};
 
 /* The job of a peer that runs now or ran last, and what is kept from one job to the next. */
-struct job
-{
-    struct env *env;
-    struct run_context *workshop;
-    struct edges *edges;
-    struct phases *phases;
-    struct model_server *orders;
-    bool working;       /* True: a job has been started and its end was not reported yet. */
-    enum job_part part; /* The part of the round that the current or last job does. */
+struct job;
 
-    /* True: in the last job fewer edges were open than --byzantine needs, and the user was
-     * warned. */
-    bool few;
-    bool first; /* True: this peer has done no round of the run before this job. */
-    /* steps: the round to which this job belongs takes local steps. evaluate: the round evaluates
-     * the model. With --overlap 1 the two jobs of a round have the same values. */
-    bool steps, evaluate;
-    uint32_t n_steps; /* Number of local steps of the round. */
-    /* Number of rounds of training that were over when the job was planned. */
-    uint64_t round;
-    uint64_t evaluate_samples; /* Number of samples to evaluate. 0: all held-out samples. */
-    uint64_t evaluate_beat;    /* Round count of the model that is evaluated. */
-    /* Copy of the model for the model server, which the worker fills after mixing. NULL: no model
-     * was requested. */
-    struct packet *snapshot;
-    bool at_window;    /* True: the copy is made only if a drift window begins with this job. */
-    bool members;      /* True: the trainer has not received the current keys[] yet. */
-    int members_error; /* Result of the last attempt to pass keys[] to the trainer: 0 or -ENOMEM. */
-    uint64_t *keys;    /* Hashes of the names of all live members, for --shard auto. Owned. */
-    size_t n_keys, cap_keys;
-    /* Copy of what the worker must know of the edges to compute sketches. */
-    struct sketch_moment moment;
-    struct sketch_pair **pairs; /* Sketches of the edges; `moment` points to the array. Owned. */
-    size_t cap_pairs;
-    /* Reports of the trainer about the local steps and about the evaluation. */
-    struct trainer_report trained, tested;
-    /* Time of local steps, of mixing and encoding, and of the evaluation in this round, in
-     * microseconds. */
-    int64_t compute_us, mix_us, evaluate_us;
-
-    /* Estimate of the capacity of the links. Used by the loop thread only. */
-    struct bandwidth_estimate goodput;
-    struct divergence verdict; /* Evidence for the verdict `diverged`. */
-    /* Copy of the last good model, to which training returns after divergence. */
-    struct rollback rollback;
-    int64_t (*clock_us)(void); /* The worker's clock: monotonic, in microseconds. */
-    int64_t signed_us; /* Time of the job's last progress report, or its start, by clock_us(). */
-    /* True: the job may be long for a known reason, so the worker reports its progress. */
-    bool signs;
-    /* Number of encoded bytes of this job's delta that the worker has announced to the loop
-     * thread. */
-    size_t told;
-    uint32_t n_parts; /* Number of fragments of this job's delta that the worker has announced. */
-    /* True: training diverged in this job, and x was set back to the model of rollback.round. */
-    bool ran_away;
-    bool last; /* True: this is the last job of the run, which computes `evidence`. */
-    struct finish_evidence evidence; /* Evidence of the final model, for the certificate. */
-    struct node_progress figures;    /* Figures that jobs produce, for drivers (node_progress()). */
-};
-
-/* Initialises *j. All pointers are borrowed and must outlive *j. */
-void job_init(struct job *j, struct env *env, struct run_context *w, struct edges *es,
-              struct phases *ph, struct model_server *o);
+/* Returns the state of a peer that has done no job, or NULL if memory is exhausted. All pointers are
+ * borrowed and must outlive the job. */
+struct job *job_open(struct env *env, const struct sessions *s, struct run_context *w,
+                     struct edges *es, struct phases *ph, struct model_server *o);
+/* Frees *j after job_drop(). NULL is allowed. */
+void job_close(struct job *j);
 /* Frees everything that belongs to the run. Called when the run is given up or the node is closed.
  * No job may be running. */
-void job_close(struct job *j);
+void job_drop(struct job *j);
 
 /* Assigns the samples to the members that are alive now (--shard auto). The next job passes the
  * assignment to the trainer. */
@@ -137,8 +72,6 @@ void job_over(struct job *j);
 /* Processes the results of a job. Called after job_over(). Returns false if the model diverged so
  * far that it cannot be sent; the node then ends. */
 bool job_done(struct job *j);
-/* Copies the results of the job to j->figures. Called by job_done() only; in job_figures.c. */
-void job_report(struct job *j);
 /* Returns whether the training program left the run during the job. The job then has no results. */
 bool job_abandoned(const struct job *j);
 /* Returns whether the first of two jobs of a round is done (--overlap 1): its deltas are encoded,
@@ -152,5 +85,26 @@ void job_go_on(struct job *j);
 void job_judge(struct job *j);
 /* Returns whether training, or mixing in the consensus phase, has diverged. */
 bool job_diverged(const struct job *j);
+/* Returns whether training diverged again after a rollback. The model is then an old one. */
+bool job_has_failed(const struct job *j);
+/* Passes a CARRIED event to the bandwidth estimate. */
+void job_carried(struct job *j, const struct node_event *ev);
+/* Writes or reads the totals over the whole run and the results of the last evaluation, for a
+ * checkpoint. */
+void job_state(struct job *j, struct state *s);
+
+/* Returns whether a job was started and its end was not reported yet. May be called while the
+ * worker runs, like job_figures(). */
+bool job_is_running(const struct job *j);
+/* Returns whether the round of the current or last job takes local steps. */
+bool job_takes_steps(const struct job *j);
+/* Returns the number of local steps of the round of the current or last job. */
+uint32_t job_n_steps(const struct job *j);
+/* Returns whether the current job makes deltas before the local steps of its round (--overlap 1). */
+bool job_is_ahead(const struct job *j);
+/* Returns the figures that jobs produce, for drivers (node_progress()). */
+const struct node_progress *job_figures(const struct job *j);
+/* Returns the evidence of the final model. Valid after the job of job_last(). */
+const struct finish_evidence *job_evidence(const struct job *j);
 
 #endif

@@ -1,6 +1,8 @@
 /* peer/node/step/job_figures.c -- turns the results of a job into figures for users. Belongs to
  * job.c. */
-#include "peer/node/step/job.h"
+#include "peer/node/step/job_state.h"
+
+#include "peer/node/step/phases_state.h"
 
 #include <math.h>
 
@@ -9,7 +11,7 @@ static double mean_gamma(const struct edges *es)
 {
     double sum = 0;
     size_t count = 0;
-    for (size_t i = 0; i < es->n; i++) {
+    for (size_t i = 0; i < edges_count(es); i++) {
         const struct gamma *g = &edges_at(es, i)->edge.gamma;
         if (!g->begun && !g->fixed)
             continue;
@@ -42,7 +44,7 @@ void job_report(struct job *j)
     p->local_steps = j->steps ? j->n_steps : 0;
     p->steps_done += p->local_steps;
     if (j->steps) {
-        pace_worked(&j->edges->pace, j->n_steps, worked_us(j));
+        edges_worked(j->edges, j->n_steps, worked_us(j));
         p->loss = j->trained.loss;
         bandwidth_estimate_worked(&j->goodput, j->compute_us + j->mix_us);
         p->loss_untold = j->trained.n_samples == 0 && isnan(p->loss);
@@ -66,7 +68,7 @@ void job_report(struct job *j)
      * is one. Otherwise it is the bound on this peer's distance, because the last drift window may
      * be old. The bound is also used if an averaging pass was exact, or if sketches are not
      * trusted. */
-    bool passed = j->edges->pass.over;
+    bool passed = edges_pass(j->edges)->over;
     bool doubted = j->phases->chain.counts || passed;
     if (j->phases->phase == NODE_FINISHING && surveyed_last(j) && !doubted) {
         p->relative_drift = run_context_rounded(w, k->figures.relative);
@@ -76,7 +78,7 @@ void job_report(struct job *j)
                                                        : k->figures.own / k->figures.own_relative;
         p->relative_drift = phases_own_distance(j->phases);
         p->drift = p->relative_drift * norm;
-        p->drift_round = passed    ? j->edges->pass.over_beat
+        p->drift_round = passed    ? edges_pass(j->edges)->over_beat
                          : doubted ? phases_beat(j->phases)
                                    : j->phases->bound_round;
     }

@@ -3,6 +3,7 @@
 
 #include "peer/node/mark.h"
 #include "peer/node/membership/member_counts.h"
+#include "peer/node/step/phases_state.h"
 
 /* The usual wait of lock step is an average over PACE_ROUNDS rounds. A single wait is limited to
  * PACE_MOST times the average plus USUAL_WAIT_US. Without USUAL_WAIT_US an average of 0 could never

@@ -2,6 +2,7 @@
  * prints the changes. */
 #include "peer/node/step/membership_log.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,34 @@ enum {
     NAMED = 4, /* Maximum number of names in a message. The other members are counted. */
     NAMES = NAMED * (WIRE_NAME_MAX + 2),
     STATES = MEMBER_LEFT + 1
+};
+
+/* A member that was suspect, dead or had left at some time. */
+struct membership_log_entry
+{
+    uint8_t id[WIRE_ID_BYTES];
+    /* told: state of the member in the last message about it. seen: state of the member at the last
+     * call of membership_log_tick(). */
+    enum member_state told, seen;
+    /* Last time that this peer heard the member before the member left the state ALIVE, in
+     * microseconds. 0: never. */
+    int64_t since_us;
+    /* Number of changes of the member's state since the last message about it. */
+    uint32_t n_untold;
+    double lines;     /* Number of messages about the member that are allowed at time lines_us. */
+    int64_t lines_us; /* Time at which `lines` was computed, in microseconds. */
+};
+
+struct membership_log
+{
+    struct env *env;
+    struct sessions *sessions;
+    const struct edges *edges;
+    struct membership_log_entry *at; /* Entries of members, in no order. Owned. */
+    size_t n, cap;                   /* Number of entries, and for how many there is memory. */
+    uint64_t changes;                /* Value of members_changes() at the last comparison. */
+    /* True: a change was not printed because the limit on messages about its member is reached. */
+    bool waits;
 };
 
 /* Members that have entered the same state and share a message. */
@@ -32,17 +61,20 @@ struct group
     bool edge, died;
 };
 
-void membership_log_init(struct membership_log *r, struct env *env, struct sessions *s,
-                         const struct edges *es)
+struct membership_log *membership_log_open(struct env *env, struct sessions *s,
+                                           const struct edges *es)
 {
-    *r = (struct membership_log){.env = env, .sessions = s, .edges = es};
+    struct membership_log *r = calloc(1, sizeof *r);
+    if (r != NULL)
+        *r = (struct membership_log){.env = env, .sessions = s, .edges = es};
+    return r;
 }
 
 void membership_log_close(struct membership_log *r)
 {
-    free(r->at);
-    r->at = NULL;
-    r->n = r->cap = 0;
+    if (r != NULL)
+        free(r->at);
+    free(r);
 }
 
 /* ---- entries ---- */
@@ -90,7 +122,7 @@ static struct membership_log_entry *entry_of(struct membership_log *r, const str
 
 static bool is_neighbour(const struct membership_log *r, const uint8_t *id)
 {
-    for (size_t i = 0; i < r->edges->n; i++)
+    for (size_t i = 0; i < edges_count(r->edges); i++)
         if (env_same_id(edges_at(r->edges, i)->edge.id, id))
             return true;
     return false;
@@ -123,6 +155,7 @@ static void join_group(struct membership_log *r, struct group *g, struct members
     g->edge |= is_neighbour(r, e->id);
     g->died |= e->told == MEMBER_DEAD;
     g->n++;
+    assert(e->n_untold > 0 && e->lines >= 1);
     g->n_untold += e->n_untold - 1;
     e->n_untold = 0;
     e->told = e->seen;
@@ -194,7 +227,7 @@ void membership_log_tick(struct membership_log *r)
     struct group group[STATES] = {{.n = 0}};
     if (members_changes(members) == r->changes && !r->waits)
         return;
-    if (admit_is_refused(&r->sessions->admit))
+    if (sessions_are_refused(r->sessions))
         return; /* Other peers refuse this peer, and the reason was printed. */
     r->changes = members_changes(members);
     r->waits = false;

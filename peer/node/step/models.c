@@ -1,9 +1,11 @@
 /* peer/node/step/models.c -- routes MODEL_REQ and MODEL messages to the modules that handle them. */
 #include "peer/node/step/models.h"
 
+#include "peer/node/step/phases_state.h"
+
 bool models_mix(const struct node *n)
 {
-    return n->phases.phase == NODE_TRAINING && n->phases.quorum.state != QUORUM_HELD;
+    return n->phases->phase == NODE_TRAINING && !quorum_is_held(n->quorum);
 }
 
 /* Between jobs the model is copied here. During a job the worker owns the model, so the job makes
@@ -12,14 +14,12 @@ bool models_mix(const struct node *n)
  * may still replace this peer's run and its packets. */
 void models_serve(struct node *n, const struct link *l)
 {
-    uint64_t wanted = n->orders.at[l - n->sessions.links].round;
-    bool now = wanted <= n->phases.round || n->phases.phase > NODE_TRAINING;
-    model_server_serve_pieces(&n->orders);
-    if (n->job.working || !n->join.has_model || n->phases.phase < NODE_TRAINING)
+    model_server_serve_pieces(n->orders);
+    if (job_is_running(n->job) || !join_has_model(n->join) || n->phases->phase < NODE_TRAINING)
         return;
-    model_server_copy_pieces(&n->orders, n->phases.round);
-    if (now && !(l->observer && models_mix(n)))
-        model_server_serve_now(&n->orders, l, n->phases.round);
+    model_server_copy_pieces(n->orders, n->phases->round);
+    if (!(l->observer && models_mix(n)))
+        model_server_serve_now(n->orders, l, n->phases->round, n->phases->phase > NODE_TRAINING);
 }
 
 void models_asked(struct node *n, const struct link *l, const struct wire_message *m)
@@ -29,19 +29,19 @@ void models_asked(struct node *n, const struct link *l, const struct wire_messag
     bool layers = q->piece == WIRE_PIECE_LAYERS;
     bool initial = q->round == WIRE_ROUND_INITIAL && !whole && !layers;
     if (initial) {
-        if (!model_server_send_initial(&n->orders, l, q))
-            sessions_violation(&n->sessions, l, "MODEL_REQ for a piece that does not exist");
+        if (!model_server_send_initial(n->orders, l, q))
+            sessions_violation(n->sessions, l, "MODEL_REQ for a piece that does not exist");
         return;
     }
     if (whole || (layers && l->observer))
-        model_server_take(&n->orders, l, q);
-    else if (layers || !model_server_take_piece(&n->orders, l, q))
-        sessions_violation(&n->sessions, l, "MODEL_REQ for a piece that does not exist");
+        model_server_take(n->orders, l, q);
+    else if (layers || !model_server_take_piece(n->orders, l, q))
+        sessions_violation(n->sessions, l, "MODEL_REQ for a piece that does not exist");
     models_serve(n, l);
 }
 
 void models_came(struct node *n, const struct link *l, const struct wire_message *m)
 {
-    if (join_model(&n->join, l, &m->model))
-        phases_join(&n->phases);
+    if (join_model(n->join, l, &m->model))
+        phases_join(n->phases);
 }

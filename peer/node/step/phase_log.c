@@ -1,6 +1,8 @@
 /* peer/node/step/phase_log.c -- the reasons for a change of phase, in words. */
 #include "peer/node/step/phase_log.h"
 
+#include "peer/node/step/phases_state.h"
+
 #include <assert.h>
 #include <stdio.h>
 

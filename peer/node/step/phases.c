@@ -2,10 +2,12 @@
  * schedule's decisions. */
 #include "peer/node/step/phases.h"
 
+#include "nn/math/state.h"
 #include "peer/node/mark.h"
 #include "peer/node/membership/member_counts.h"
 #include "peer/node/step/job_watchdog.h"
 #include "peer/node/step/phase_log.h"
+#include "peer/node/step/phases_state.h"
 #include "peer/node/step/run_ended.h"
 #include "peer/node/step/scheduler_view.h"
 #include "peer/node/step/wait_log.h"
@@ -33,27 +35,32 @@ enum {
     STALL_MOST = 5000
 };
 
-void phases_init(struct phases *ph, struct env *env, const struct sessions *s,
-                 struct run_context *w, struct edges *es, struct join *j)
+struct phases *phases_open(struct env *env, const struct sessions *s, struct run_context *w,
+                           struct edges *es, struct join *j, struct checkpoint *c, struct quorum *q,
+                           const struct round_protocol *p)
 {
-    *ph = (struct phases){.env = env,
-                          .sessions = s,
-                          .workshop = w,
-                          .edges = es,
-                          .join = j,
-                          .phase = NODE_JOINING,
-                          .bound = (double)INFINITY,
-                          .chain.bound = (double)INFINITY,
-                          .wake_us = INT64_MAX};
-    checkpoint_init(&ph->checkpoint, env);
+    struct phases *ph = calloc(1, sizeof *ph);
+    if (ph != NULL)
+        *ph = (struct phases){.env = env,
+                              .sessions = s,
+                              .workshop = w,
+                              .edges = es,
+                              .join = j,
+                              .checkpoint = c,
+                              .quorum = q,
+                              .round_protocol = p,
+                              .phase = NODE_JOINING,
+                              .bound = (double)INFINITY,
+                              .chain.bound = (double)INFINITY,
+                              .wake_us = INT64_MAX};
+    return ph;
 }
 
 void phases_close(struct phases *ph)
 {
-    quorum_close(&ph->quorum);
-    free(ph->seen);
-    ph->seen = NULL;
-    ph->cap_seen = 0;
+    if (ph != NULL)
+        free(ph->seen);
+    free(ph);
 }
 
 void phases_start(struct phases *ph)
@@ -68,7 +75,7 @@ static bool lock_step(const struct phases *ph)
 
 static bool held(const struct phases *ph)
 {
-    return ph->quorum.state == QUORUM_HELD;
+    return quorum_is_held(ph->quorum);
 }
 
 /* ---- rounds ---- */
@@ -97,19 +104,19 @@ static void take_final(struct phases *ph)
 {
     bool sole = member_counts_vertices(ph->env) == 2;
     MARK("phases: joins with the final model");
-    begin_final(ph, sole ? 0 : ph->join->apart);
+    begin_final(ph, sole ? 0 : join_fetched(ph->join)->apart);
     env_note(ph->env, NOTE_INFO,
              "the other peers have finished: this peer takes their model unchanged");
 }
 
 void phases_join(struct phases *ph)
 {
-    uint64_t last = ph->workshop->run.rounds, round = ph->join->round;
+    uint64_t last = ph->workshop->run.rounds, round = join_fetched(ph->join)->round;
     ph->round = ph->joined = round < last ? round : last;
     ph->done = ph->skipped = 0;
     ph->resumed = false;
     ph->taken = true;
-    if (round >= last && (ph->join->certified || member_counts_finished(ph->env)))
+    if (round >= last && (join_fetched(ph->join)->certified || member_counts_finished(ph->env)))
         take_final(ph);
 }
 
@@ -127,7 +134,7 @@ void phases_restore_final(struct phases *ph)
 static void say_beat(struct phases *ph)
 {
     ph->say_us = ph->env->now_us + STEP_ANNOUNCE_US;
-    edges_say_beat(ph->edges, phases_beat(ph), ph->checkpoint.due, ph->settled);
+    edges_say_beat(ph->edges, phases_beat(ph), checkpoint_due(ph->checkpoint), ph->settled);
 }
 
 /* Moves this peer to round count `beat`, because the others are so far ahead that they do not wait
@@ -172,7 +179,7 @@ static struct checkpoint_view see_checkpoint(const struct phases *ph)
 {
     return (struct checkpoint_view){.beat = phases_beat(ph),
                                     .rounds = ph->workshop->run.rounds,
-                                    .reach = ph->edges->eccentricity,
+                                    .reach = edges_status(ph->edges).eccentricity,
                                     .lock_step = lock_step(ph)};
 }
 
@@ -180,14 +187,13 @@ static struct checkpoint_view see_checkpoint(const struct phases *ph)
  * because a restart repeats it from the checkpoint at the end of training. */
 static void look_at_checkpoint(struct phases *ph, bool steps)
 {
+    const struct edges_status es = edges_status(ph->edges);
     struct checkpoint_view v = see_checkpoint(ph);
-    bool asked = ph->checkpoint.asked;
-    checkpoint_hear(&ph->checkpoint, asked ? ph->edges->heard_any : ph->edges->heard_due, &v);
-    ph->copies = steps && ph->phase == NODE_TRAINING && checkpoint_now(&ph->checkpoint, &v);
+    checkpoint_hear(ph->checkpoint, es.heard_due, es.heard_any, &v);
+    ph->copies = steps && ph->phase == NODE_TRAINING && checkpoint_now(ph->checkpoint, &v);
     if (ph->copies)
-        checkpoint_taken(&ph->checkpoint, v.beat);
-    if (ph->copies || ph->edges->place.n > ph->checkpoint.n_members)
-        ph->checkpoint.n_members = ph->edges->place.n;
+        checkpoint_taken(ph->checkpoint, v.beat);
+    checkpoint_members(ph->checkpoint, es.n_members);
 }
 
 /* Deltas carry the round count. Neighbours without a delta get it in a BEAT. */
@@ -195,7 +201,7 @@ void phases_ahead(struct phases *ph)
 {
     ph->ahead = true;
     ph->ahead_us = ph->env->now_us;
-    edges_say_beat(ph->edges, phases_next_beat(ph), ph->checkpoint.due, ph->settled);
+    edges_say_beat(ph->edges, phases_next_beat(ph), checkpoint_due(ph->checkpoint), ph->settled);
 }
 
 void phases_job_done(struct phases *ph, bool steps)
@@ -214,7 +220,7 @@ void phases_job_done(struct phases *ph, bool steps)
     look_at_checkpoint(ph, steps);
     /* If an edge opened after the early announcement, its neighbour may not have received the
      * announcement. */
-    if (!ph->ahead || ph->edges->opened_us >= ph->ahead_us)
+    if (!ph->ahead || edges_status(ph->edges).opened_us >= ph->ahead_us)
         say_beat(ph);
     ph->say_us = ph->env->now_us + STEP_ANNOUNCE_US;
     ph->ahead = false;
@@ -263,7 +269,7 @@ static void better(struct phases *ph)
     ph->best = fmin(ph->best, phases_own_distance(ph));
     ph->best_local2 = fmin(ph->best_local2, ph->workshop->mixing.local2);
     ph->best_settled = ph->settled;
-    ph->best_view = ph->edges->view;
+    ph->best_view = edges_status(ph->edges).view;
     ph->best_rounds = ph->settle_rounds;
 }
 
@@ -288,10 +294,11 @@ static void begin_anew(struct phases *ph)
  * the end. */
 static void look_for_progress(struct phases *ph)
 {
+    const struct edges_status es = edges_status(ph->edges);
     double distance = phases_own_distance(ph), local2 = ph->workshop->mixing.local2;
     bool closer = distance < better_factor * ph->best || local2 < better_factor * ph->best_local2;
     closer |= ph->settle_rounds <= ph->mix_until && ph->settle_rounds > ph->best_rounds;
-    if (ph->edges->view != ph->best_view || member_counts_some(ph->env, RECORD_RUNNING))
+    if (es.view != ph->best_view || member_counts_some(ph->env, RECORD_RUNNING))
         begin_anew(ph);
     else if (closer || ph->settled > ph->best_settled)
         better(ph);
@@ -300,19 +307,19 @@ static void look_for_progress(struct phases *ph)
 /* Returns how long the consensus phase has made no progress. 0: too early to judge. */
 static int64_t stalled_us(const struct phases *ph)
 {
+    const struct edges_status es = edges_status(ph->edges);
     uint64_t rounds = ph->settle_rounds - ph->best_rounds;
     bool windows = run_context_window(ph->workshop) - ph->best_window >= STALL_WINDOWS;
-    bool mute = ph->env->now_us - ph->edges->exchange_us > SCHEDULE_STALL_US;
+    bool mute = ph->env->now_us - es.exchange_us > SCHEDULE_STALL_US;
     /* After a member has ended, no drift window can include all members, so none is required. */
     bool last =
         member_counts_some(ph->env, RECORD_FINISHED) || member_counts_some(ph->env, RECORD_FAILED);
     bool long_ago = rounds >= STALL_ROUNDS && (windows || last);
-    uint64_t most = STALL_ROUNDS * (1 + (uint64_t)ph->edges->place.n);
+    uint64_t most = STALL_ROUNDS * (1 + (uint64_t)es.n_members);
     bool tried = long_ago || rounds >= STALL_MOST || rounds >= most;
     /* If this peer waited for a neighbour and then stopped waiting, the time of the wait does not
      * count. */
-    int64_t since_us =
-        ph->better_us > ph->edges->excused_us ? ph->better_us : ph->edges->excused_us;
+    int64_t since_us = ph->better_us > es.excused_us ? ph->better_us : es.excused_us;
     return tried || mute ? ph->env->now_us - since_us : 0;
 }
 
@@ -320,11 +327,12 @@ static int64_t stalled_us(const struct phases *ph)
  * now. */
 static void begin_bound(struct phases *ph, bool anew)
 {
+    const struct edges_status es = edges_status(ph->edges);
     ph->settling_window = run_context_begun(ph->workshop, anew);
     ph->bound = (double)INFINITY;
-    ph->bound_view = ph->edges->view;
-    ph->bound_members = ph->edges->place.n;
-    ph->bound_resets = ph->edges->n_resets;
+    ph->bound_view = es.view;
+    ph->bound_members = es.n_members;
+    ph->bound_resets = es.n_resets;
 }
 
 /* Starts the consensus phase. In lock step all peers begin a drift window now. With other policies
@@ -358,14 +366,15 @@ static void forget_outdated(struct phases *ph)
     struct edges *es = ph->edges;
     double most = final_margin * ph->workshop->run.final_drift;
     bool stale = edges_stale(es, most * most * ph->workshop->mixing.sketch.at.q);
-    bool resets = es->n_resets != ph->bound_resets, others = es->view != ph->bound_view;
-    bool fewer = others && es->place.n < ph->bound_members;
+    const struct edges_status now = edges_status(es);
+    bool resets = now.n_resets != ph->bound_resets, others = now.view != ph->bound_view;
+    bool fewer = others && now.n_members < ph->bound_members;
     bool moved = resets || (others && !fewer) || stale || edges_lag(es, most);
     MARK_IF(stale, "phases: a delayed exchange discards the bound");
     MARK_IF(fewer && !moved, "phases: fewer members, bounds kept");
     MARK_IF(moved, "phases: bounds discarded");
-    ph->bound_view = es->view;
-    ph->bound_members = es->place.n;
+    ph->bound_view = now.view;
+    ph->bound_members = now.n_members;
     if (!moved)
         return;
     MARK_IF(ph->draining, "phases: mixes again, the bounds were discarded");
@@ -422,8 +431,8 @@ static void look_at_last_phase(struct phases *ph)
 /* Ends edges to neighbours with a final model, after a complete exchange has been mixed. */
 static void end_edges(struct phases *ph)
 {
-    int64_t since = ph->env->now_us - ph->edges->exchange_us;
-    for (size_t i = 0; i < ph->edges->n; i++) {
+    int64_t since = ph->env->now_us - edges_status(ph->edges).exchange_us;
+    for (size_t i = 0; i < edges_count(ph->edges); i++) {
         const struct neighbour *b = edges_at(ph->edges, i);
         /* A neighbour announces its end after its last delta. If this announcement was lost with a
          * session, the member record of the neighbour also shows the end. The record may arrive
@@ -442,7 +451,7 @@ static void end_edges(struct phases *ph)
 /* Updates the list of initial members. If memory is exhausted, the node ends. */
 static void follow_members(struct phases *ph)
 {
-    if (quorum_follow(&ph->quorum, ph->env->members) == 0)
+    if (quorum_follow(ph->quorum, ph->env->members) == 0)
         return;
     env_note(ph->env, NOTE_ERROR, "out of memory for the quorum");
     env_end(ph->env, 1);
@@ -462,8 +471,9 @@ static bool enough_members(struct phases *ph, uint32_t n_live)
         members_set_initial(ph->env->members);
         follow_members(ph);
     }
-    MARK_IF(!joining && ph->quorum.n < needed, "phases: waits for initial members");
-    return joining || ph->quorum.n >= needed;
+    MARK_IF(!joining && quorum_status(ph->quorum).n_initial < needed,
+            "phases: waits for initial members");
+    return joining || quorum_status(ph->quorum).n_initial >= needed;
 }
 
 static bool is_late(const struct phases *ph, const struct schedule_view *v,
@@ -482,7 +492,7 @@ static void see_gathering(struct phases *ph, struct schedule_view *v)
 {
     int64_t now = ph->env->now_us;
     const struct link *ahead = join_donor(ph->join);
-    v->has_model = ph->join->has_model;
+    v->has_model = join_has_model(ph->join);
     v->complete = enough_members(ph, v->n_live);
     v->behind = ahead != NULL && (is_late(ph, v, ahead) || is_over(ph));
     v->final = ph->final;
@@ -493,13 +503,14 @@ static void see_gathering(struct phases *ph, struct schedule_view *v)
     else if (ph->gathered_us == 0)
         ph->gathered_us = now;
     v->gathered_us = ph->gathered_us > 0 ? now - ph->gathered_us : 0;
-    v->quiet = edges_open(ph->edges) == ph->edges->n && now - ph->edges->opened_us > QUIET_US;
+    bool all_open = edges_count_open(ph->edges) == edges_count(ph->edges);
+    v->quiet = all_open && now - edges_status(ph->edges).opened_us > QUIET_US;
 }
 
 bool phases_writes(const struct phases *ph)
 {
     struct checkpoint_view v = see_checkpoint(ph);
-    return ph->phase == NODE_TRAINING && checkpoint_blocks(&ph->checkpoint, &v);
+    return ph->phase == NODE_TRAINING && checkpoint_blocks(ph->checkpoint, &v);
 }
 
 static struct schedule_view see(struct phases *ph, bool diverged)
@@ -516,7 +527,7 @@ static struct schedule_view see(struct phases *ph, bool diverged)
                                   ph->n_paced > 0 || !ph->resumed ? ph->usual_us : SCHEDULE_SLOW_US,
                               .limit_us = job_watchdog_limit_us(ph),
                               .n_live = member_counts_vertices(ph->env),
-                              .reach = ph->edges->eccentricity,
+                              .reach = edges_status(ph->edges).eccentricity,
                               .held = held(ph) || job_watchdog_awaits(ph),
                               .writes = phases_writes(ph),
                               .trained = ph->trained,
@@ -528,7 +539,7 @@ static struct schedule_view see(struct phases *ph, bool diverged)
                               .completed = round_protocol_completed(ph->round_protocol),
                               .waits_round = round_protocol_waits(ph->round_protocol, ph->round),
                               .edge = ph->seen,
-                              .n_edges = ph->edges->n};
+                              .n_edges = edges_count(ph->edges)};
     /* Until all members have finished training, the time between two jobs of the consensus phase is
      * at least the mean duration of a job with local steps. */
     if (!v.lock_step && !ph->trained)
@@ -552,7 +563,7 @@ static bool begins_as_initial(const struct phases *ph)
 {
     const struct run *run = &ph->workshop->run;
     const struct link *ahead = join_donor(ph->join);
-    uint64_t first = (uint64_t)ph->edges->eccentricity + 2;
+    uint64_t first = (uint64_t)edges_status(ph->edges).eccentricity + 2;
     uint64_t last = run->min_peers == 1 && run->rounds > first ? run->rounds - 1 : first;
     return ph->round <= last && !ph->away && !ph->resumed
            && (ahead == NULL || ahead->round <= last);
@@ -566,10 +577,10 @@ static enum phases_next begin(struct phases *ph)
     if (begins_as_initial(ph))
         members_set_initial(ph->env->members);
     follow_members(ph);
-    checkpoint_start(&ph->checkpoint);
+    checkpoint_start(ph->checkpoint);
     edges_begin(ph->edges);
     ph->idle_since_us = ph->told_us = ph->env->now_us;
-    quorum_begin(&ph->quorum, ph->env->now_us);
+    quorum_begin(ph->quorum, ph->env->now_us);
     return PHASES_BEGUN;
 }
 
@@ -607,6 +618,8 @@ static const uint8_t *named(const struct phases *ph, const struct schedule_decis
     return e != NULL ? edges_at(ph->edges, (size_t)(e - ph->seen))->edge.id : NULL;
 }
 
+static enum phases_next update(struct phases *ph, bool diverged);
+
 static enum phases_next follow(struct phases *ph, const struct schedule_view *v,
                                const struct schedule_decision *d)
 {
@@ -642,7 +655,7 @@ static enum phases_next follow(struct phases *ph, const struct schedule_view *v,
         return begin(ph);
     case SCHEDULE_SETTLE:
         enter_settling(ph);
-        return ph->env->over ? PHASES_WAIT : phases_update(ph, v->diverged);
+        return ph->env->over ? PHASES_WAIT : update(ph, v->diverged);
     case SCHEDULE_TRAIN:
         job_watchdog_learn_pace(ph, v);
         return start_job(ph, true);
@@ -678,7 +691,8 @@ void phases_reopen(struct phases *ph, uint32_t attempt)
     enter_settling(ph);
 }
 
-enum phases_next phases_update(struct phases *ph, bool diverged)
+/* Does phases_update() with the inputs that are stored in *ph. */
+static enum phases_next update(struct phases *ph, bool diverged)
 {
     end_edges(ph);
     if (ph->phase == NODE_CONSENSUS && join_has_covered(ph->join, ph->certificate))
@@ -687,7 +701,7 @@ enum phases_next phases_update(struct phases *ph, bool diverged)
         look_at_last_phase(ph);
     follow_members(ph);
     if (ph->phase != NODE_FINISHING /* The finishing phase does not depend on the quorum. */
-        && quorum_look(&ph->quorum, ph->env->members, ph->workshop->run.quorum,
+        && quorum_look(ph->quorum, ph->env->members, ph->workshop->run.quorum,
                        ph->env->config.patience_us, ph->env->now_us))
         ph->told_us = wait_log_quorum(ph);
     for (;;) {
@@ -702,4 +716,59 @@ enum phases_next phases_update(struct phases *ph, bool diverged)
             return follow(ph, &v, &d);
         claim(ph, d.claim);
     }
+}
+
+enum phases_next phases_update(struct phases *ph, const struct phases_input *in)
+{
+    assert(ph->job_us == 0 && !ph->env->over);
+    ph->certificate = in->certificate;
+    ph->certificate_awaited = in->certificate_awaited;
+    return update(ph, in->diverged);
+}
+
+/* ---- checkpoints ---- */
+
+void phases_state(struct phases *ph, struct state *s)
+{
+    state_section(s, "phases");
+    state_u64(s, &ph->round);
+    state_u64(s, &ph->joined);
+    state_u64(s, &ph->done);
+    state_u64(s, &ph->skipped);
+}
+
+void phases_resumed(struct phases *ph, bool is_old)
+{
+    assert(ph->phase == NODE_JOINING);
+    ph->resumed = is_old;
+}
+
+/* ---- questions ---- */
+
+struct phases_status phases_status(const struct phases *ph)
+{
+    return (struct phases_status){.phase = ph->phase,
+                                  .round = ph->round,
+                                  .joined = ph->joined,
+                                  .done = ph->done,
+                                  .skipped = ph->skipped,
+                                  .settle_rounds = ph->settle_rounds,
+                                  .idle_since_us = ph->idle_since_us,
+                                  .wake_us = ph->wake_us,
+                                  .n_ended = ph->n_ended,
+                                  .copies = ph->copies,
+                                  .stalled = ph->stalled,
+                                  .away = ph->away,
+                                  .final = ph->final,
+                                  .edge_bound = ph->chain.bound};
+}
+
+enum node_phase phases_phase(const struct phases *ph)
+{
+    return ph->phase;
+}
+
+uint64_t phases_round(const struct phases *ph)
+{
+    return ph->round;
 }

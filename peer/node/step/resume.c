@@ -4,30 +4,77 @@
 
 #include "peer/node/finish/finish.h"
 #include "peer/node/mark.h"
+#include "peer/node/step/phases_state.h"
 
 #include "gossip/members/endorsements.h"
 #include "nn/math/state.h"
 #include "peer/run/exit.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { CALLS = 8 /* Number of absent members that are called at the same time. */ };
 
-void resume_init(struct resume *r, struct env *env, struct sessions *s, struct run_context *w,
-                 struct edges *es, struct join *j, struct phases *ph, struct job *job)
+/* Another member that took part in the run when the checkpoint was taken. */
+struct resume_member
 {
-    *r = (struct resume){
-        .env = env, .sessions = s, .workshop = w, .edges = es, .join = j, .phases = ph, .job = job};
+    uint8_t id[WIRE_ID_BYTES];
+    uint64_t boot; /* Boot id of the member's process when the checkpoint was taken. */
+};
+
+enum resume_state {
+    RESUME_NONE,  /* There are no checkpoints, or they are not used. */
+    RESUME_WAITS, /* This process has not decided yet from which checkpoint it resumes. */
+    RESUME_DONE   /* This process has resumed from a checkpoint. */
+};
+
+/* The resumption of one peer, and the last copy for a checkpoint. */
+struct resume
+{
+    struct env *env;
+    struct sessions *sessions;
+    struct run_context *workshop;
+    struct edges *edges;
+    struct join *join;
+    struct phases *phases;
+    struct job *job;
+
+    enum resume_state state;
+    /* Members of the checkpoint without this peer: array of n_members entries. Owned. */
+    struct resume_member *member;
+    uint32_t n_members;
+    /* since_us: node time at which the wait began. told_us + RESUME_LOG_US: node time of the next
+     * message about the wait. In microseconds. */
+    int64_t since_us, told_us;
+
+    struct state copy; /* Copy for a checkpoint, which the driver fetches and writes to disk. */
+    uint64_t beat;     /* Round count of `copy`: rounds of training and of the consensus phase. */
+};
+
+struct resume *resume_open(struct env *env, struct sessions *s, struct run_context *w,
+                           struct edges *es, struct join *j, struct phases *ph, struct job *job)
+{
+    struct resume *r = calloc(1, sizeof *r);
+    if (r != NULL)
+        *r = (struct resume){.env = env,
+                             .sessions = s,
+                             .workshop = w,
+                             .edges = es,
+                             .join = j,
+                             .phases = ph,
+                             .job = job};
+    return r;
 }
 
 void resume_close(struct resume *r)
 {
+    if (r == NULL)
+        return;
     state_close(&r->copy);
     free(r->member);
-    r->member = NULL;
-    r->n_members = 0;
+    free(r);
 }
 
 /* ---- contents of a checkpoint ----
@@ -86,38 +133,13 @@ static void write_members(struct resume *r, struct state *s)
     }
 }
 
-static void phases_fields(struct phases *ph, struct state *s)
-{
-    state_section(s, "phases");
-    state_u64(s, &ph->round);
-    state_u64(s, &ph->joined);
-    state_u64(s, &ph->done);
-    state_u64(s, &ph->skipped);
-}
-
-/* Writes or reads totals over the whole run and the results of the last evaluation. */
-static void job_fields(struct job *j, struct state *s)
-{
-    struct node_progress *p = &j->figures;
-    state_section(s, "job");
-    divergence_state(&j->verdict, s);
-    state_f64(s, &p->loss);
-    state_f64(s, &p->accuracy);
-    state_f64(s, &p->test_loss);
-    state_f64(s, &p->compute_s);
-    state_f64(s, &p->mix_s);
-    state_f64(s, &p->wait_s);
-    state_u64(s, &p->exchanges);
-    state_u64(s, &p->steps_done);
-}
-
 /* Writes or reads the part of a checkpoint that does not depend on the neighbours: model,
  * optimiser, mixer, counters. */
 static void own_fields(struct resume *r, struct state *s)
 {
     struct run_context *w = r->workshop;
-    phases_fields(r->phases, s);
-    job_fields(r->job, s);
+    phases_state(r->phases, s);
+    job_state(r->job, s);
     mixing_state(&w->mixing, s);
     if (w->by_drift)
         codec_levels_state(&w->ladder, s);
@@ -128,7 +150,7 @@ static void own_fields(struct resume *r, struct state *s)
 
 void resume_copy(struct resume *r)
 {
-    struct checkpoint *c = &r->phases->checkpoint;
+    struct checkpoint *c = r->phases->checkpoint;
     MARK("resume: writes a checkpoint");
     state_write(&r->copy);
     run_fields(r->workshop, &r->copy);
@@ -139,23 +161,24 @@ void resume_copy(struct resume *r)
     if (state_end(&r->copy) != 0) {
         env_note(r->env, NOTE_WARNING, "no memory for a checkpoint of round %llu",
                  (unsigned long long)r->phases->round);
-        checkpoint_written(c, c->taken);
+        checkpoint_written(c, checkpoint_last(c));
         return;
     }
-    r->beat = c->taken;
+    r->beat = checkpoint_last(c);
     r->env->fx->checkpoint = true;
-    env_debug(r->env, "checkpoint of round %llu taken", (unsigned long long)c->taken);
+    env_debug(r->env, "checkpoint of round %llu taken", (unsigned long long)r->beat);
 }
 
 void resume_copy_last(struct resume *r)
 {
     struct phases *ph = r->phases;
-    bool agreed = r->workshop->run.policy == RUN_SYNC && r->edges->n > 0;
-    if (r->env->config.checkpoint_us <= 0 || ph->phase != NODE_TRAINING || ph->checkpoint.writing
-        || agreed || ph->round == ph->checkpoint.taken)
+    bool agreed = r->workshop->run.policy == RUN_SYNC && edges_count(r->edges) > 0;
+    if (r->env->config.checkpoint_us <= 0 || ph->phase != NODE_TRAINING
+        || checkpoint_is_writing(ph->checkpoint) || agreed
+        || ph->round == checkpoint_last(ph->checkpoint))
         return;
     MARK("resume: writes a last checkpoint");
-    checkpoint_taken(&ph->checkpoint, ph->round);
+    checkpoint_taken(ph->checkpoint, ph->round);
     resume_copy(r);
 }
 
@@ -289,8 +312,8 @@ static void take_back(struct resume *r, struct state *s, const float *x)
         return;
     MARK("resume: takes the stored final model back");
     run_context_moved(r->workshop);
-    r->join->has_model = true;
-    r->waits = false;
+    join_resumed(r->join);
+    r->state = RESUME_DONE;
     phases_restore_final(r->phases);
     env_note(
         r->env, NOTE_INFO,
@@ -313,7 +336,8 @@ void resume_start(struct resume *r)
 {
     const struct node_config *c = &r->env->config;
     struct state s = *c->resume[0].state;
-    r->resumed = r->waits = true;
+    assert(r->state == RESUME_NONE && r->member == NULL);
+    r->state = RESUME_WAITS;
     r->since_us = r->told_us = r->env->now_us;
     initial_fields(r->workshop, &s);
     read_members(r, &s);
@@ -374,7 +398,8 @@ static uint32_t count(const struct resume *r, enum back what)
 
 bool resume_deserted(const struct resume *r)
 {
-    return r->resumed && r->n_members > count(r, BACK_GONE) && !r->sessions->seek.met;
+    bool met = sessions_met_any(r->sessions);
+    return resume_has_checkpoint(r) && r->n_members > count(r, BACK_GONE) && !met;
 }
 
 /* Returns the longest time to wait for absent members, in microseconds. The time is short if the
@@ -502,10 +527,10 @@ static bool load(struct resume *r, struct state *s)
                  "its round is after the last round of the run");
     if (s->failed)
         return false;
-    /* `resumed` means that the model may be too old for the run. Without lock step it is not set if
-     * all members restarted, because the checkpoints of peers are of different rounds anyway. */
-    r->phases->resumed = r->workshop->run.policy == RUN_SYNC || count(r, BACK_RAN_ON) > 0;
-    r->join->has_model = true;
+    /* Without lock step the model does not count as old if all members restarted, because the
+     * checkpoints of peers are of different rounds anyway. */
+    phases_resumed(r->phases, r->workshop->run.policy == RUN_SYNC || count(r, BACK_RAN_ON) > 0);
+    join_resumed(r->join);
     edges_read(r->edges, phases_beat(r->phases), s);
     return state_end(s) == 0;
 }
@@ -534,7 +559,7 @@ static const struct member *went_on(const struct resume *r)
  * round that the run has reached. */
 static void come_late(struct resume *r, const struct member *to)
 {
-    r->resumed = false;
+    r->state = RESUME_NONE;
     members_set_beats(r->env->members, 0, 0);
     env_note(r->env, NOTE_INFO,
              "%s continued without this peer, to round %llu or later: joining it there; the "
@@ -547,7 +572,7 @@ static void come_late(struct resume *r, const struct member *to)
  * first one. The run starts at round 0. */
 static void begin_again(struct resume *r)
 {
-    r->resumed = false;
+    r->state = RESUME_NONE;
     members_set_beats(r->env->members, 0, 0);
     env_note(r->env, NOTE_INFO, "not all peers have a checkpoint: the run starts again");
 }
@@ -566,8 +591,19 @@ static void go_on(struct resume *r, const struct node_resume *from)
              from != r->env->config.resume ? ", the latest that all peers have" : "");
 }
 
+bool resume_is_waiting(const struct resume *r)
+{
+    return r->state == RESUME_WAITS;
+}
+
+bool resume_has_checkpoint(const struct resume *r)
+{
+    return r->state != RESUME_NONE;
+}
+
 bool resume_look(struct resume *r)
 {
+    assert(r->state == RESUME_WAITS);
     if (!over(r)) {
         tell(r);
         call(r);
@@ -576,7 +612,7 @@ bool resume_look(struct resume *r)
     call_no_more(r);
     const struct node_resume *from = choose(r);
     const struct member *to = count(r, BACK_RAN_ON) == 0 ? went_on(r) : NULL;
-    r->waits = false;
+    r->state = RESUME_DONE;
     MARK_IF(to != NULL, "resume: the run continued without this peer");
     MARK_IF(to == NULL && from == NULL, "resume: the run starts again");
     MARK_IF(to == NULL && from == r->env->config.resume, "resume: newest checkpoint");

@@ -3,7 +3,7 @@
  *
  * A process that finds checkpoints of an earlier process (node_config.resume) announces their round
  * counts in its member record and waits for the members that took part when the newest checkpoint
- * was taken. While it waits (`waits` is true), it opens no edges and fetches no model. The wait
+ * was taken. While it waits (resume_is_waiting()), it opens no edges and fetches no model. The wait
  * ends when one of these holds:
  *
  *   - each member has restarted, has left, or has been replaced by another identity of its name
@@ -47,41 +47,20 @@
 #include "nn/math/state.h"
 #include "peer/node/step/job.h"
 
-/* Another member that took part in the run when the checkpoint was taken. */
-struct resume_member
-{
-    uint8_t id[WIRE_ID_BYTES];
-    uint64_t boot; /* Boot id of the member's process when the checkpoint was taken. */
-};
+/* The resumption of one peer, and the last copy for a checkpoint. */
+struct resume;
 
-/* The resumption of one peer, and the last copy for a checkpoint. Only resume.c writes it. */
-struct resume
-{
-    struct env *env;
-    struct sessions *sessions;
-    struct run_context *workshop;
-    struct edges *edges;
-    struct join *join;
-    struct phases *phases;
-    struct job *job;
-
-    bool resumed; /* True: this process resumes from a checkpoint, or waits to do so. */
-    bool waits;   /* True: this process has not decided yet from which checkpoint it resumes. */
-    /* Members of the checkpoint without this peer: array of n_members entries. Owned. */
-    struct resume_member *member;
-    uint32_t n_members;
-    /* since_us: node time at which the wait began. told_us + RESUME_LOG_US: node time of the next
-     * message about the wait. In microseconds. */
-    int64_t since_us, told_us;
-
-    struct state copy; /* Copy for a checkpoint, which the driver fetches and writes to disk. */
-    uint64_t beat;     /* Round count of `copy`: rounds of training and of the consensus phase. */
-};
-
-/* Initialises the resumption. The pointers are borrowed. */
-void resume_init(struct resume *r, struct env *env, struct sessions *s, struct run_context *w,
-                 struct edges *es, struct join *j, struct phases *ph, struct job *job);
+/* Returns the state of a process without checkpoints, or NULL if memory is exhausted. The pointers
+ * are borrowed. */
+struct resume *resume_open(struct env *env, struct sessions *s, struct run_context *w,
+                           struct edges *es, struct join *j, struct phases *ph, struct job *job);
+/* Frees *r. NULL is allowed. */
 void resume_close(struct resume *r);
+
+/* Returns whether this process has not decided yet from which checkpoint it resumes. */
+bool resume_is_waiting(const struct resume *r);
+/* Returns whether this process resumes from a checkpoint, or waits to do so. */
+bool resume_has_checkpoint(const struct resume *r);
 
 /* Copies all state that this peer needs to resume, and asks the driver to write the copy to disk
  * (node_effects.checkpoint). Must be called before the next job, because the job changes the state.

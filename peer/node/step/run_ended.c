@@ -3,6 +3,7 @@
 
 #include "peer/node/mark.h"
 #include "peer/node/membership/member_counts.h"
+#include "peer/node/step/phases_state.h"
 #include "peer/run/exit.h"
 
 /* ---- joining ---- */
@@ -44,8 +45,8 @@ void run_ended_waits(struct phases *ph)
  * change this. */
 static bool left_alone(const struct phases *ph)
 {
-    return ph->phase == NODE_CONSENSUS && edges_open(ph->edges) == 0 && !sessions_any(ph->sessions)
-           && member_counts_finished(ph->env)
+    return ph->phase == NODE_CONSENSUS && edges_count_open(ph->edges) == 0
+           && !sessions_any(ph->sessions) && member_counts_finished(ph->env)
            && !(phases_own_distance(ph) <= ph->workshop->run.final_drift);
 }
 
@@ -58,15 +59,15 @@ bool run_ended_left_behind(const struct phases *ph)
     bool training = ph->phase == NODE_TRAINING && ph->round < ph->workshop->run.rounds;
     if (ph->phase != NODE_TRAINING && ph->phase != NODE_CONSENSUS)
         return ph->away;
-    MARK_IF(training && edges_open(ph->edges) == 0 && member_counts_finished(ph->env),
+    MARK_IF(training && edges_count_open(ph->edges) == 0 && member_counts_finished(ph->env),
             "run_ended: all others finished while this peer trains");
     MARK_IF(left_alone(ph), "run_ended: all others left in the consensus phase");
     MARK_IF(away == SESSIONS_STOOD, "run_ended: deserted after a pause");
-    MARK_IF(away == SESSIONS_CUT && ph->quorum.state == QUORUM_HELD,
-            "run_ended: deserted after a cut");
-    MARK_IF(away == SESSIONS_CUT && ph->quorum.state != QUORUM_HELD,
+    MARK_IF(away == SESSIONS_CUT && quorum_is_held(ph->quorum), "run_ended: deserted after a cut");
+    MARK_IF(away == SESSIONS_CUT && !quorum_is_held(ph->quorum),
             "run_ended: continues after a cut");
-    return ph->away || (training && (edges_open(ph->edges) == 0 && member_counts_finished(ph->env)))
+    return ph->away
+           || (training && (edges_count_open(ph->edges) == 0 && member_counts_finished(ph->env)))
            || left_alone(ph) || away == SESSIONS_STOOD
-           || (away == SESSIONS_CUT && ph->quorum.state == QUORUM_HELD);
+           || (away == SESSIONS_CUT && quorum_is_held(ph->quorum));
 }

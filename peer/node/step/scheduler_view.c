@@ -3,6 +3,7 @@
 
 #include "peer/node/edge/rounds.h"
 #include "peer/node/step/job_watchdog.h"
+#include "peer/node/step/phases_state.h"
 
 #include <stdlib.h>
 
@@ -83,7 +84,7 @@ static struct schedule_edge view_of(const struct phases *ph, const struct neighb
      * last message. Otherwise each job of this peer would restart the time, and this peer would
      * wait again. */
     bool behind = ph->phase != NODE_TRAINING || neighbour_beat(b) + staleness <= phases_beat(ph);
-    bool turns = ph->edges->n_rounds > 0;
+    bool turns = edges_status(ph->edges).n_rounds > 0;
     bool idle =
         b->aside || (turns && (ph->draining || !rounds_turn(ph->edges, b, phases_beat(ph) + 1)));
     bool left = b->aside && e->state != EDGE_OPEN && e->cur.payload == NULL;
@@ -111,17 +112,17 @@ static struct schedule_edge view_of(const struct phases *ph, const struct neighb
 
 bool scheduler_view_edges(struct phases *ph)
 {
-    if (ph->edges->n > ph->cap_seen) {
-        struct schedule_edge *grown = realloc(ph->seen, ph->edges->n * sizeof *grown);
+    if (edges_count(ph->edges) > ph->cap_seen) {
+        struct schedule_edge *grown = realloc(ph->seen, edges_count(ph->edges) * sizeof *grown);
         if (grown == NULL) {
             env_note(ph->env, NOTE_ERROR, "out of memory for the schedule");
             env_end(ph->env, 1);
             return false;
         }
         ph->seen = grown;
-        ph->cap_seen = ph->edges->n;
+        ph->cap_seen = edges_count(ph->edges);
     }
-    for (size_t i = 0; i < ph->edges->n; i++)
+    for (size_t i = 0; i < edges_count(ph->edges); i++)
         ph->seen[i] = view_of(ph, edges_at(ph->edges, i));
     return true;
 }

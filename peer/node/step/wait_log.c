@@ -2,6 +2,8 @@
  * it no longer waits. */
 #include "peer/node/step/wait_log.h"
 
+#include "peer/node/step/phases_state.h"
+
 #include <stdio.h>
 
 enum { TELL_WHY = 64 /* Size of the reason of a wait in bytes, with the NUL. */ };
@@ -42,22 +44,22 @@ void wait_log_excused(const struct phases *ph, const struct schedule_view *v)
 
 int64_t wait_log_quorum(const struct phases *ph)
 {
-    const struct quorum *q = &ph->quorum;
-    uint32_t needed = quorum_needed(q, ph->workshop->run.quorum);
-    if (admit_is_refused(&ph->sessions->admit))
+    const struct quorum_status q = quorum_status(ph->quorum);
+    uint32_t needed = quorum_needed(q.n_members, ph->workshop->run.quorum);
+    if (sessions_are_refused(ph->sessions))
         return ph->told_us; /* admit.c has printed why no members are present. */
-    if (q->state == QUORUM_HELD)
+    if (q.state == QUORUM_HELD)
         env_note(ph->env, NOTE_WARNING,
                  "below the quorum: %u of %u members are reachable, %u are needed; local steps "
                  "stop until then, for at most %.0f s",
-                 q->n_live, q->n_members, needed, (double)ph->env->config.patience_us * 1e-6);
-    else if (q->state == QUORUM_THERE)
+                 q.n_live, q.n_members, needed, (double)ph->env->config.patience_us * 1e-6);
+    else if (q.state == QUORUM_THERE)
         env_note(ph->env, NOTE_INFO, "the quorum is restored: %u of %u members are reachable",
-                 q->n_live, q->n_members);
+                 q.n_live, q.n_members);
     else
         env_note(ph->env, NOTE_WARNING,
                  "still below the quorum after --quorum-timeout: continuing with %u of %u members",
-                 q->n_live, q->n_members);
+                 q.n_live, q.n_members);
     return ph->env->now_us + WAIT_LOG_AGAIN_US - WAIT_LOG_US;
 }
 
@@ -87,10 +89,10 @@ int64_t wait_log_wait(const struct phases *ph, const struct schedule_decision *d
     int64_t now = ph->env->now_us;
     bool gathers = ph->phase == NODE_JOINING && ph->gathered_us == 0;
     const uint8_t *kept_by = round_protocol_awaited(ph->round_protocol, ph->round);
-    bool refused = admit_is_refused(&ph->sessions->admit);
+    bool refused = sessions_are_refused(ph->sessions);
     if (refused || now < ph->told_us + (gathers ? WAIT_LOG_MEMBERS_US : WAIT_LOG_US))
         return ph->told_us;
-    if (ph->quorum.state == QUORUM_HELD) {
+    if (quorum_is_held(ph->quorum)) {
         return wait_log_quorum(ph);
     } else if (gathers) {
         size_t self, n = members_vertices(ph->env->members, ph->env->vertices, &self);
@@ -112,7 +114,7 @@ int64_t wait_log_wait(const struct phases *ph, const struct schedule_decision *d
     } else if (phases_writes(ph)) {
         env_note(ph->env, NOTE_WARNING,
                  "waiting for the disk: the checkpoint of round %llu is being written",
-                 (unsigned long long)ph->checkpoint.taken);
+                 (unsigned long long)checkpoint_last(ph->checkpoint));
     } else if (kept_by != NULL) {
         const struct member *m = members_find(ph->env->members, kept_by);
         env_note(ph->env, NOTE_INFO, "waiting for %s, whose %s of round %llu has not arrived",

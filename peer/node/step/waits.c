@@ -2,6 +2,7 @@
 #include "peer/node/step/waits.h"
 
 #include "peer/node/state.h"
+#include "peer/node/step/phases_state.h"
 
 #include <math.h>
 #include <string.h>
@@ -24,27 +25,28 @@ static enum node_waits_for gathering(const struct node *n, struct node_wait *w)
 {
     uint32_t at[WIRE_MEMBERS_MAX];
     size_t self;
-    bool begun = n->phases.round > 0 || sessions_run_begun(&n->sessions);
+    bool begun = n->phases->round > 0 || sessions_run_begun(n->sessions);
     if (!n->workshop.has_run)
         return NODE_WAITS_RUN;
-    if (n->resume.waits)
+    if (resume_is_waiting(n->resume))
         return NODE_WAITS_RESUME;
     w->have = (uint32_t)members_vertices(n->env.members, at, &self);
     w->need = n->workshop.run.min_peers;
     if (!begun && w->have < w->need)
         return NODE_WAITS_MEMBERS;
-    return n->join.has_model ? NODE_WAITS_EDGES : NODE_WAITS_MODEL;
+    return join_has_model(n->join) ? NODE_WAITS_EDGES : NODE_WAITS_MODEL;
 }
 
 /* Returns what this peer waits for in training and in the consensus phase. While a job runs,
  * ph->waits names no neighbour. */
 static enum node_waits_for mixing(const struct node *n, struct node_wait *w)
 {
-    const struct phases *ph = &n->phases;
-    if (ph->quorum.state == QUORUM_HELD) {
-        w->have = ph->quorum.n_live;
-        w->need = quorum_needed(&ph->quorum, n->workshop.run.quorum);
-        w->since_s = seconds_since(n, ph->quorum.since_us);
+    const struct phases *ph = n->phases;
+    const struct quorum_status quorum = quorum_status(n->quorum);
+    if (quorum.state == QUORUM_HELD) {
+        w->have = quorum.n_live;
+        w->need = quorum_needed(quorum.n_members, n->workshop.run.quorum);
+        w->since_s = seconds_since(n, quorum.since_us);
         return NODE_WAITS_QUORUM;
     }
     if (phases_writes(ph))
@@ -64,11 +66,11 @@ static enum node_waits_for mixing(const struct node *n, struct node_wait *w)
 
 void node_wait(const struct node *n, struct node_wait *w)
 {
-    *w = (struct node_wait){.since_s = seconds_since(n, n->phases.idle_since_us),
-                            .busy_s = (double)phases_busy_us(&n->phases) * 1e-6};
+    *w = (struct node_wait){.since_s = seconds_since(n, n->phases->idle_since_us),
+                            .busy_s = (double)phases_busy_us(n->phases) * 1e-6};
     if (n->env.over)
         return;
-    switch (n->phases.phase) {
+    switch (n->phases->phase) {
     case NODE_JOINING:
         w->what = gathering(n, w);
         return;
@@ -77,7 +79,7 @@ void node_wait(const struct node *n, struct node_wait *w)
         w->what = mixing(n, w);
         return;
     case NODE_FINISHING:
-        w->what = n->job.working                                ? NODE_WAITS_NOTHING
+        w->what = job_is_running(n->job)                        ? NODE_WAITS_NOTHING
                   : n->final_model.state == FINAL_MODEL_PENDING ? NODE_WAITS_DISK
                                                                 : NODE_WAITS_OTHERS;
         return;
@@ -88,7 +90,7 @@ void node_wait(const struct node *n, struct node_wait *w)
 
 void node_neighbour(const struct node *n, size_t i, struct node_neighbour *out)
 {
-    const struct neighbour *b = edges_at(&n->edges, i);
+    const struct neighbour *b = edges_at(n->edges, i);
     uint64_t beat = neighbour_beat(b);
     /* A report that is older than the last delta is about an earlier job. */
     bool busy_known = b->link != NULL && b->link->told_busy_us > b->stale.came_us;

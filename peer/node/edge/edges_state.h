@@ -1,0 +1,94 @@
+/* peer/node/edge/edges_state.h -- state of the edges, for the files of this folder.
+ *
+ * The header also declares the functions by which these files call each other. Other folders
+ * include edges.h (tests/lint_layers.sh).
+ */
+#ifndef PEER_NODE_EDGE_EDGES_STATE_H
+#define PEER_NODE_EDGE_EDGES_STATE_H
+
+#include "peer/node/edge/edges.h"
+
+enum {
+    /* Largest number of packets with fragments of deltas that one step of the node sends. */
+    EDGES_PARTS_MAX = 64
+};
+
+/* The last EDGE that arrived on a session while this peer had no edge to the sender or kept the
+ * edge closed. It is used if the edge is opened later. */
+struct early_edge
+{
+    bool heard;    /* True: the message in `edge` is valid. */
+    uint32_t link; /* Number of the session on which the EDGE arrived. */
+    struct wire_edge edge;
+};
+
+struct edges
+{
+    struct env *env;
+    struct sessions *sessions;
+    struct run_context *workshop;
+    struct neighbour **at; /* The neighbours, in the order of the member table. */
+    size_t n, cap;         /* Number of neighbours in `at`, and for how many it has room. */
+    /* Hash of the members (members_view()) for which the edges were chosen. 0: none chosen yet. */
+    uint64_t view;
+    /* Number of rounds in a pass of the topology. 0: the topology is constant (rounds.h). */
+    uint32_t n_rounds;
+    bool exact;            /* True: one pass computes the exact mean (struct round_schedule). */
+    uint32_t eccentricity; /* Hops from this peer to the farthest member. */
+    /* Place of this peer in the spanning trees along which sketches are added up. */
+    struct tree_aggregation_place place;
+    /* Number of the graph (place.built) for which `gap` and `momentum` were computed. */
+    uint64_t measured;
+    /* Spectral gap of the mixing matrix, and momentum of the consensus phase derived from it. */
+    double gap, momentum;
+    /* graph_spread() at this peer's vertex (topology/topology.h). Set with --compress auto only. */
+    double spread;
+    uint64_t beat; /* Round count of this peer, as phases.c last reported it. */
+    uint64_t due;  /* Round count of this peer's next checkpoint. 0: none. */
+    /* Hops around this peer within which all peers are known to be under --final-drift. */
+    uint32_t settled;
+    bool last; /* True: the consensus phase has begun. */
+    /* The averaging pass that is under way, or the last one. Written by averaging_pass.c only. */
+    struct averaging_pass pass;
+    /* Speeds for --local-steps auto, measured in own jobs and received with deltas. */
+    struct pace pace;
+    /* Round count of the earliest checkpoint that neighbours announced and checkpoint_word()
+     * accepted. 0: none. A value that is not after `beat` is past and means none, too. */
+    uint64_t heard_due;
+    /* Like heard_due, but includes announcements that checkpoint_word() rejected. */
+    uint64_t heard_any;
+    int64_t opened_us; /* Last time at which any edge of this peer opened. */
+    /* Last time at which any edge of this peer opened, or a delta was accepted on one of them. */
+    int64_t exchange_us;
+    /* Number of new epochs, over all edges, except the first epoch of each edge. */
+    uint64_t n_resets;
+    /* Number of times that some edge was closed for distrust. Edges to neighbours that trained for
+     * many more rounds than this peer are not counted. */
+    uint64_t n_distrusted;
+    /* Last time at which this peer stopped waiting for a neighbour for which it had always waited
+     * before. 0: never. */
+    int64_t excused_us;
+    /* EDGE messages that arrived before this peer could open the edge, by the session's index in
+     * the session table. */
+    struct early_edge early[NODE_LINKS_MAX];
+    /* Packets with fragments of deltas that the current step of the node sends. */
+    struct packet *part[EDGES_PARTS_MAX];
+    /* n_parts: number of elements of `part`. parts_told: number of bytes of the current job's delta
+     * that parts_send() has handled. */
+    size_t n_parts, parts_told;
+    /* Total bytes of fragments that were sent before their delta was complete, over all edges. */
+    uint64_t bytes_ahead;
+};
+
+/* Pauses the edge to b (edge_pause()). `why`: the reason for a debug note. */
+void edges_pause(struct edges *es, struct neighbour *b, bool link_lost, const char *why);
+/* Sends the values that edges_say_beat() stored last as a BEAT to neighbour b. The edge must be
+ * open. Equal BEATs are repeated with decreasing frequency. */
+void edges_say_word(struct edges *es, struct neighbour *b);
+/* Sets `aside` for the edges that only the topology of training contains. n_vertices: number of
+ * vertices of the current graph. */
+void edges_set_aside(struct edges *es, size_t n_vertices);
+/* Stores a BEAT of neighbour b for neighbour_settled(). */
+void edges_hear_word(struct neighbour *b, const struct wire_beat *m);
+
+#endif

@@ -1,0 +1,81 @@
+/* peer/node/step/job_state.h -- state of the job, for job.c and job_figures.c. */
+#ifndef PEER_NODE_STEP_JOB_STATE_H
+#define PEER_NODE_STEP_JOB_STATE_H
+
+#include "peer/node/step/bandwidth_estimate.h"
+#include "peer/node/step/job.h"
+#include "peer/node/step/rollback.h"
+
+/* The part of a round that one job does. */
+enum job_part {
+    JOB_WHOLE, /* One job does the whole round. */
+    JOB_AHEAD, /* The first of two jobs of a round with --overlap 1: mixing and encoding. */
+    JOB_STEPS  /* The second of two jobs of a round with --overlap 1: evaluation and local steps. */
+};
+
+/* The job of a peer that runs now or ran last, and what is kept from one job to the next. While
+ * `working` is true, the loop thread may read `working` and `figures`, and use `goodput`. */
+struct job
+{
+    struct env *env;
+    struct run_context *workshop;
+    struct edges *edges;
+    struct phases *phases;
+    struct model_server *orders;
+    bool working;       /* True: a job has been started and its end was not reported yet. */
+    enum job_part part; /* The part of the round that the current or last job does. */
+
+    /* True: in the last job fewer edges were open than --byzantine needs, and the user was
+     * warned. */
+    bool few;
+    bool first; /* True: this peer has done no round of the run before this job. */
+    /* steps: the round to which this job belongs takes local steps. evaluate: the round evaluates
+     * the model. With --overlap 1 the two jobs of a round have the same values. */
+    bool steps, evaluate;
+    uint32_t n_steps; /* Number of local steps of the round. */
+    /* Number of rounds of training that were over when the job was planned. */
+    uint64_t round;
+    uint64_t evaluate_samples; /* Number of samples to evaluate. 0: all held-out samples. */
+    uint64_t evaluate_beat;    /* Round count of the model that is evaluated. */
+    /* Copy of the model for the model server, which the worker fills after mixing. NULL: no model
+     * was requested. */
+    struct packet *snapshot;
+    bool at_window;    /* True: the copy is made only if a drift window begins with this job. */
+    bool members;      /* True: the trainer has not received the current keys[] yet. */
+    int members_error; /* Result of the last attempt to pass keys[] to the trainer: 0 or -ENOMEM. */
+    uint64_t *keys;    /* Hashes of the names of all live members, for --shard auto. Owned. */
+    size_t n_keys, cap_keys;
+    /* Copy of what the worker must know of the edges to compute sketches. */
+    struct sketch_moment moment;
+    struct sketch_pair **pairs; /* Sketches of the edges; `moment` points to the array. Owned. */
+    size_t cap_pairs;
+    /* Reports of the trainer about the local steps and about the evaluation. */
+    struct trainer_report trained, tested;
+    /* Time of local steps, of mixing and encoding, and of the evaluation in this round, in
+     * microseconds. */
+    int64_t compute_us, mix_us, evaluate_us;
+
+    /* Estimate of the capacity of the links. Used by the loop thread only. */
+    struct bandwidth_estimate goodput;
+    struct divergence verdict; /* Evidence for the verdict `diverged`. */
+    /* Copy of the last good model, to which training returns after divergence. */
+    struct rollback rollback;
+    int64_t (*clock_us)(void); /* The worker's clock: monotonic, in microseconds. */
+    int64_t signed_us; /* Time of the job's last progress report, or its start, by clock_us(). */
+    /* True: the job may be long for a known reason, so the worker reports its progress. */
+    bool signs;
+    /* Number of encoded bytes of this job's delta that the worker has announced to the loop
+     * thread. */
+    size_t told;
+    uint32_t n_parts; /* Number of fragments of this job's delta that the worker has announced. */
+    /* True: training diverged in this job, and x was set back to the model of rollback.round. */
+    bool ran_away;
+    bool last; /* True: this is the last job of the run, which computes `evidence`. */
+    struct finish_evidence evidence; /* Evidence of the final model, for the certificate. */
+    struct node_progress figures;    /* Figures that jobs produce, for drivers (node_progress()). */
+};
+
+/* Copies the results of the job to j->figures. Called by job_done() only; in job_figures.c. */
+void job_report(struct job *j);
+
+#endif

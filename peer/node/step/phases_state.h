@@ -1,0 +1,130 @@
+/* peer/node/step/phases_state.h -- state of the phases, for the files of this folder. */
+#ifndef PEER_NODE_STEP_PHASES_STATE_H
+#define PEER_NODE_STEP_PHASES_STATE_H
+
+#include "peer/node/edge/distance_bound.h"
+#include "peer/node/session/round_quorum.h"
+#include "peer/node/step/phases.h"
+#include "peer/node/step/waits.h"
+
+/* State of the phases of one peer. Times are node time in microseconds (clock.h). "Round count"
+ * means rounds of training plus rounds of the consensus phase. */
+struct phases
+{
+    struct env *env;
+    const struct sessions *sessions;
+    struct run_context *workshop;
+    struct edges *edges;
+    struct join *join;
+    struct checkpoint *checkpoint;
+    struct quorum *quorum;
+    const struct round_protocol *round_protocol; /* Round protocol of the run. */
+
+    enum node_phase phase; /* Never NODE_LEFT: when the node has ended, env->over is set instead. */
+    /* Number of rounds of training that are over for this peer: done, skipped, or missed before it
+     * joined. */
+    uint64_t round;
+    /* joined: number of rounds that were over when this peer joined. done: rounds that it did.
+     * skipped: rounds that it skipped. */
+    uint64_t joined, done, skipped;
+    bool resumed; /* True: the model comes from this peer's own checkpoint and may be old. */
+    bool taken;   /* True: the model was fetched from other members. */
+    bool final;   /* True: the fetched model is final, because all other members had finished. */
+    uint64_t settle_rounds; /* Rounds of the consensus phase that are done. */
+    bool steps;             /* True: the current or next job takes local steps. */
+    /* True: no new deltas are made, and exchanges that are half done are completed. */
+    bool draining;
+    /* Hops around this peer within which all peers are near the mean, by schedule_settled() at the
+     * last decision. */
+    uint32_t settled;
+    /* A drift figure counts only if its drift window has a higher number than this. */
+    uint64_t settling_window;
+    /* True: the next job of the consensus phase must begin a new drift window. Set in lock step
+     * only, and cleared when that job is planned. */
+    bool window_due;
+    /* Time at which this peer first had both a model and enough members to begin. 0: one of the two
+     * is missing. */
+    int64_t gathered_us;
+    /* Time since which too few members are present to begin. 0: enough members are present. */
+    int64_t missed_us;
+    int64_t idle_since_us; /* Time at which the last job of this peer ended. */
+    int64_t job_us;        /* Time at which the current job began. 0: no job runs. */
+    int64_t signed_us;     /* Last time at which a job reported progress. */
+    int64_t longest_us;    /* Duration of the longest job so far, without jobs that hung. */
+    int64_t worked_us;     /* Total duration so far of all jobs with local steps. */
+    /* Usual wait for neighbours before a round in lock step: average over the last rounds, in
+     * microseconds. */
+    int64_t usual_us;
+    int64_t n_paced; /* Number of rounds in the average `usual_us`, at most 16. */
+    /* Time at which this peer announces its round count again, if it still waits. */
+    int64_t say_us;
+    int64_t wake_us; /* Time at which phases_update() must be called again. INT64_MAX: none. */
+    /* Time at which the consensus phase first waited for members with stalled workers. 0: never. */
+    int64_t hung_us;
+    /* The distance of the models does not count before this round of the consensus phase. 0: it
+     * always counts. Set when an attempt of the finish protocol is aborted, because the estimates
+     * of the distance were wrong. */
+    uint64_t mix_until;
+    uint32_t n_ended; /* Number of vertices of the graph when this peer's model became final. */
+    bool stalled;     /* True: this peer's worker has run one job for too long. */
+
+    bool away; /* True: the run ended while this peer was absent, so this peer ends, too. */
+    /* True: the next round count was announced before the end of the round. Only the round's local
+     * steps are left then (--overlap 1). */
+    bool ahead;
+    /* Time at which the next round count was last announced early (phases_ahead()). */
+    int64_t ahead_us;
+    bool copies; /* True: the job that just ended must be followed by a copy for a checkpoint. */
+
+    /* Filter of the round counts that neighbours claim: counts that most peers do not confirm are
+     * not believed. */
+    struct round_quorum believe;
+
+    /* Upper bound on the distance of this peer's model to the mean, relative to the length of the
+     * model. The bound stays valid until an event that may move models apart. INFINITY: not
+     * known. */
+    double bound;
+    uint64_t bound_round; /* Round count at which the models were measured for `bound`. */
+    /* Hash of the members (edges->view), and number of edge resets, at the last update of
+     * `bound`. */
+    uint64_t bound_view, bound_resets;
+    uint32_t bound_members; /* Number of members of the graph to which `bound` belongs. */
+    /* Lower bound on the largest distance of any peer to the mean, relative to the length of the
+     * model. Computed from the final models of neighbours and from the distances along the
+     * edges. */
+    double left;
+    /* True: the distance is not known, and phases_own_distance() is INFINITY. The consensus phase
+     * ended without confirmation by the neighbours, or the model has shrunk to nothing. */
+    bool unheard;
+    /* Bound on the consensus distance that is computed from the edges. Used while there are no
+     * figures from sketches. */
+    struct distance_bound chain;
+    bool near; /* True: the bound on the consensus distance is below the target. */
+    /* Round count of the first models that are known to be below the target. */
+    uint64_t near_round;
+
+    /* The following fields describe the consensus phase at the time of its last progress. */
+    bool trained; /* True: all live members had finished training. */
+    /* Least distance of this peer's model to the mean model so far in the consensus phase. */
+    double best;
+    double best_local2; /* Least sum so far of the squared distances to the neighbours' models. */
+    /* Values at the last progress: hops within which all are near the mean (`settled`), hash of the
+     * members (edges->view), number of drift windows, and number of rounds of the consensus phase
+     * (settle_rounds). */
+    uint32_t best_settled;
+    uint64_t best_view, best_window, best_rounds;
+    int64_t better_us; /* Time of the last progress of the consensus phase. */
+
+    /* True: this peer has ended within the target and waits for a certificate (certificate.h). */
+    bool certificate_awaited;
+    /* Certificate of the run. NULL: none is known. Borrowed. */
+    const struct finish_proposal *certificate;
+    int64_t told_us; /* Reference time for the next message about waiting (wait_log.h). */
+    int64_t skip_us; /* No message about skipped rounds is printed before this time. */
+    /* The schedule's view of the edges. Array with room for cap_seen entries. Owned. */
+    struct schedule_edge *seen;
+    size_t cap_seen;
+    struct waits waits; /* The neighbour for which this peer waits by the last decision. */
+};
+
+#endif
