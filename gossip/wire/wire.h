@@ -455,8 +455,9 @@ struct wire_model_req
      * the next estimate of the consensus distance, measures (gossip/exchange/sketch.h).
      * WIRE_ROUND_INITIAL, for a piece without a key: the initial model of the run. */
     uint64_t round;
-    /* Index of the piece (gossip/exchange/piece.h). WIRE_PIECE_WHOLE: the whole model.
-     * WIRE_PIECE_LAYERS: sketches of its layers (gossip/exchange/layers.h). */
+    /* Index of the piece (gossip/exchange/piece.h). With --outer, the pieces of the outer momentum
+     * follow those of the model. WIRE_PIECE_WHOLE: the whole model. WIRE_PIECE_LAYERS: sketches of
+     * its layers (gossip/exchange/layers.h). */
     uint32_t piece;
     /* Not 0: requests sketches of all pieces or layers, drawn with this key, instead of floats.
      * `piece` is then WIRE_PIECE_WHOLE or WIRE_PIECE_LAYERS. */
