@@ -131,6 +131,13 @@ void phases_restore_final(struct phases *ph)
     begin_final(ph, (double)INFINITY);
 }
 
+/* Returns whether an attempt of the finish protocol was aborted so recently that the distance of the
+ * models does not count yet. */
+static bool mixes_again(const struct phases *ph)
+{
+    return ph->settle_rounds < ph->mix_until;
+}
+
 static void say_beat(struct phases *ph)
 {
     ph->say_us = ph->env->now_us + STEP_ANNOUNCE_US;
@@ -161,6 +168,9 @@ static void claim(struct phases *ph, uint64_t beat)
         }
     }
     ph->round = to;
+    /* A skipped round mixes nothing, so the number of rounds before mix_until stays. */
+    if (mixes_again(ph))
+        ph->mix_until += beat - to - ph->settle_rounds;
     if (ph->phase == NODE_CONSENSUS)
         ph->settle_rounds = beat - to;
     say_beat(ph);
@@ -242,7 +252,7 @@ double phases_own_distance(const struct phases *ph)
     /* The bound of an exact averaging pass counts even if ph->left is larger, because ph->left may
      * be computed from old replicas of neighbours that have ended. */
     double passed = averaging_pass_bound(ph->edges);
-    if (ph->settle_rounds < ph->mix_until)
+    if (mixes_again(ph))
         return (double)INFINITY;
     return ph->unheard ? (double)INFINITY : fmin(passed, fmax(measured(ph), ph->left));
 }
@@ -708,7 +718,10 @@ static enum phases_next update(struct phases *ph, bool diverged)
         if (!scheduler_view_edges(ph))
             return PHASES_WAIT;
         struct schedule_view v = see(ph, diverged);
-        round_quorum_look(&ph->believe, ph->sessions, &v, ph->seen);
+        /* After an abort, members that have mixed until then may be far ahead of the members that
+         * had frozen their models. These are the majority, and must skip to the others. */
+        if (!mixes_again(ph))
+            round_quorum_look(&ph->believe, ph->sessions, &v, ph->seen);
         ph->settled = schedule_settled(&v);
         struct schedule_decision d = schedule_next(&v);
         wait_log_excused(ph, &v);
