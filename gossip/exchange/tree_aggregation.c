@@ -65,9 +65,9 @@ static size_t tree_of(uint64_t index)
     return (index >> (slot_of(index) + 1)) % TREE_AGGREGATION_TREES;
 }
 
-/* Sets this peer's position in the trees. If the trees have changed, drops the stored reports of all
- * drift windows (see the header): peers that have not noticed the change could not tell reports of the
- * old and the new trees apart. This peer then reports only windows that begin in this round or later. */
+/* Sets this peer's position in the spanning trees. If the trees have changed, drops all stored reports
+ * of distances: the other peers could not tell reports over the old and over the new trees apart. This
+ * peer then reports only measurements (drift windows) that begin in this round or later. */
 static void take_place(struct tree_aggregation *v, const struct tree_aggregation_place *place,
                        uint64_t round)
 {

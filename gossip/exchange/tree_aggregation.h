@@ -54,9 +54,11 @@
 #include <stdint.h>
 
 enum {
-    SKETCH_K = 256,             /* Number of floats of a sketch. */
-    TREE_AGGREGATION_SLOTS = 8, /* Number of windows that a peer stores, one per slot. */
-    TREE_AGGREGATION_TREES = 4  /* Number of spanning trees, which the windows use in turn. */
+    SKETCH_K = 256, /* Number of floats of a sketch. */
+    /* Number of measurements of the consensus distance (windows) that a peer stores, one per slot. */
+    TREE_AGGREGATION_SLOTS = 8,
+    /* Number of spanning trees. Successive measurements use them in turn. */
+    TREE_AGGREGATION_TREES = 4
 };
 
 /* Role of a neighbour in a tree, seen from this peer. */

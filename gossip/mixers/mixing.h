@@ -236,7 +236,7 @@ double mixing_held_dist2(const struct mixing *m, const float *a, const float *b)
 void mixing_copy_model(const struct mixing *m, struct packet *out);
 
 /* mixing_edge_open() initialises edge e for this run. Returns 0 or -ENOMEM. mixing_edge_close()
- * frees the edge's memory and returns its replicas. Neither may be called while a job uses the
+ * frees the edge's memory and gives the memory of its replicas back to their pool. Neither may be called while a job uses the
  * edge. */
 int mixing_edge_open(struct mixing *m, struct edge *e, const uint8_t self[WIRE_ID_BYTES],
                      const uint8_t other[WIRE_ID_BYTES]);
@@ -320,7 +320,8 @@ void mixing_drop_parts(struct mixing *m);
 /* Returns the encoded bytes at distances `from` to `to` from the end of the delta. `to` is at
  * most the length that mixing_part() returned. Called on the loop thread while the job runs. */
 struct bytes mixing_parts(const struct mixing *m, size_t from, size_t to);
-/* Returns whether the task's delta is the one that is encoded in fragments. */
+/* Returns whether the delta of this task is encoded and sent in fragments (mixing_part()). At most one
+ * delta of a job is. */
 bool mixing_has_parts(const struct mixing *m, const struct mixing_task *t);
 /* Returns the least number of bytes of a fragment that is worth a message. */
 size_t mixing_part_least(const struct mixing *m);

@@ -339,8 +339,8 @@ struct wire_delta
 struct wire_part
 {
     uint64_t epoch, round; /* Epoch and round of the DELTA. */
-    uint64_t after;        /* Number of bytes of the DELTA after this fragment. */
-    struct bytes payload;  /* Bytes of the fragment, at least one. */
+    uint64_t after; /* Number of bytes at the end of the DELTA that earlier fragments contained. */
+    struct bytes payload; /* Bytes of the fragment, at least one. */
 };
 
 /* Kinds of messages of the protocols that compute a model from the models of all peers: the

@@ -23,7 +23,8 @@ enum { SCALE_NOTE_MAX = 640 };
 struct scale
 {
     enum columns_scale wanted;
-    /* True: the kind (nn/data/kind.h) has the means and scales of the columns. */
+    /* True: the means and scales of the columns are given in the run's description of the data
+     * (nn/data/kind.h), and are not computed from this data set. */
     bool given;
     /* True: all values are numbers and are not scaled. The csv reader then gets no struct
      * columns. */

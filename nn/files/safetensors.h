@@ -56,8 +56,8 @@ struct safetensors_info
     struct safetensors_meta *meta; /* The n_meta metadata pairs, owned by the struct. */
 };
 
-/* Checks a file's header and reads its metadata. The file does not count as an input
- * (nn/files/replace.h). Returns 0, -EINVAL or another negative errno. After an error *info is
+/* Checks a file's header and reads its metadata. A later output of the command may replace the file,
+ * because reading its header does not make it an input (nn/files/replace.h). Returns 0, -EINVAL or another negative errno. After an error *info is
  * empty. */
 __attribute__((warn_unused_result)) int safetensors_info(const char *path,
                                                          struct safetensors_info *info,

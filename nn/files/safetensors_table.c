@@ -38,7 +38,7 @@ int safetensors_table_head(const struct state_section *s, size_t n,
 {
     *head = (struct safetensors_text){0};
     if (n > SAFETENSORS_TABLE_MAX)
-        return file_error(error, path, "found %zu sections, expected at most %d", n,
+        return file_error(error, path, "found %zu sections of state, expected at most %d", n,
                           SAFETENSORS_TABLE_MAX);
     json_t *root = json_object();
     if (root == NULL)

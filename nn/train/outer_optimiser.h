@@ -40,8 +40,9 @@ struct outer_optimiser
     uint64_t round;
 };
 
-/* Allocates u = 0 for n trained parameters. Returns 0 or -ENOMEM. outer_optimiser_close() also
- * accepts a struct of zeros, and makes it one. */
+/* outer_optimiser_init() allocates u = 0 for n trained parameters. Returns 0 or -ENOMEM.
+ * outer_optimiser_close() frees u and sets all fields to 0. A struct whose fields are all 0 may be
+ * closed, too. */
 __attribute__((warn_unused_result)) int outer_optimiser_init(struct outer_optimiser *o, double lr,
                                                              double momentum, size_t n);
 void outer_optimiser_close(struct outer_optimiser *o);

@@ -54,6 +54,6 @@ void round_momentum_state(struct round_momentum *q, struct state *s)
 {
     state_u64(s, &q->round);
     state_f64(s, &q->way);
-    state_expect(s, isfinite(q->way) && q->way >= 0, "the path length of a round is not a number");
+    state_expect(s, isfinite(q->way) && q->way >= 0, "negative or infinite learning rate");
     state_floats(s, q->begin, q->n, "optimizer.begin");
 }

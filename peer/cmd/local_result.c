@@ -416,12 +416,12 @@ static void print_costs(const struct cmd_local_result *r, const struct totals *t
     char a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT];
     printf("bytes sent     %s by all peers, at the sockets", cmd_progress_bytes(a, t->sent));
     if (r->past.starts > 0)
-        printf(", since this start; at least %s in all %u starts",
+        printf(", since this start; at least %s in total over %u starts",
                cmd_progress_bytes(b, r->past.sent + t->sent), (unsigned)r->past.starts + 1);
     printf("\nseconds        %.1f", r->seconds);
     if (r->past.starts > 0)
-        printf(", since this start; at least %.1f in all %u starts", r->past.seconds + r->seconds,
-               (unsigned)r->past.starts + 1);
+        printf(", since this start; at least %.1f in total over %u starts",
+               r->past.seconds + r->seconds, (unsigned)r->past.starts + 1);
     putchar('\n');
 }
 

@@ -11,7 +11,7 @@ enum { FEW_PEERS = 4 };
 
 static const char topology[] = "base:1", momentum_kind[] = "qg";
 
-/* Returns whether the run would also begin with the advised settings. */
+/* Returns whether the run description stays valid if the user adds the advised settings. */
 static bool is_possible(const struct run_flags *flags)
 {
     char error[RUN_ERROR_MAX];

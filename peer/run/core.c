@@ -540,8 +540,8 @@ int run_core_check(const struct run *r, char error[RUN_ERROR_MAX])
         return err;
     if (r->overlap == RUN_OVERLAP_LAYER && r->local_steps == 0) {
         snprintf(error, RUN_ERROR_MAX,
-                 "--overlap layer: needs a number for --local-steps, not auto: auto weights an "
-                 "update after the last step, when layers are already sent");
+                 "--overlap layer: needs a number for --local-steps, not auto, because auto scales "
+                 "an update after its last step, when layers are already sent");
         return -EINVAL;
     }
     if (r->policy == RUN_ASYNC && r->local_steps == 0) {
@@ -574,7 +574,7 @@ int run_core_check(const struct run *r, char error[RUN_ERROR_MAX])
 /* clang-format off */
 const struct run_key run_core_keys[] = {
     {.name = "compress", .kind = RUN_TEXT, .fallback = RUN_AUTO,
-     .help = "compressor of the deltas: auto chooses it by the consensus distance (--drift-target; qsgd:4 with --mixer average, --topology base:K or --momentum-kind decentlam); or none, fp16, sign, qsgd:BITS, topk:SHARE, randk:SHARE, topk:SHARE+qsgd:BITS, ... (see hearsay compressors)",
+     .help = "compressor of the deltas: none, fp16, sign, qsgd:BITS, topk:SHARE, randk:SHARE, topk:SHARE+qsgd:BITS, ... (see hearsay compressors), or auto, which chooses by the consensus distance (--drift-target). The default is qsgd:4 with --mixer average, --topology base:K and --momentum-kind decentlam",
      .word = RUN_AUTO, .canonical = canonical_compress, RUN_FIELD(compress),
      .fallback_by = fallback_of_compress},
     {.name = "drift-target", .kind = RUN_REAL, .fallback = "1",

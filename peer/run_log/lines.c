@@ -29,8 +29,8 @@ static void report_recovery(struct run_log_lines *l)
     if (j->n_lost > 0)
         snprintf(lost, sizeof lost, ", and %" PRIu64 " are lost", j->n_lost);
     snprintf(l->news, sizeof l->news,
-             "%.400s/metrics.jsonl is written again: %" PRIu64 " lines were late%s", j->dir,
-             j->n_late, lost);
+             "%.400s/metrics.jsonl can be written again: %" PRIu64 " lines were written late%s",
+             j->dir, j->n_late, lost);
     l->level = j->n_lost > 0 ? NOTE_WARNING : NOTE_INFO;
 }
 

@@ -248,13 +248,14 @@ static void test_forged_headers(void **unused)
         {META("1", "18446744073709551616") MANIFEST_AT("[32]", "[0,32]"), 32,
          "__metadata__.beat: found 18446744073709551616, expected a number"},
         {META("1", "18446744073709551615") MANIFEST_AT("[32]", "[0,32]"), 32, NULL},
-        {"{" MANIFEST_AT("[32]", "[0,32]"), 32, "__metadata__.format: found none"},
+        {"{" MANIFEST_AT("[32]", "[0,32]"), 32,
+         "__metadata__.format: found no value, expected one"},
         {"{\"__metadata__\":{\"format\":\"pt\"}," MANIFEST_AT("[32]", "[0,32]"), 32,
          "__metadata__.format: found pt, expected hearsay checkpoint"},
         {"{\"__metadata__\":{\"format\":\"hearsay "
          "checkpoint\",\"version\":\"1\",\"beat\":\"1\"}," MANIFEST_AT("[32]", "[0,32]"),
-         32, "__metadata__.run: found none"},
-        {"{}", 0, "__metadata__.format: found none"},
+         32, "__metadata__.run: found no value"},
+        {"{}", 0, "__metadata__.format: found no value, expected one"},
     };
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         size_t n;
@@ -327,7 +328,7 @@ static void test_as_many_sections_as_a_state_may_have(void **unused)
     for (int i = 0; i < 2; i++)
         state_section(&s, "more.%d", i);
     assert_int_equal(checkpoint_file_build(&p, &s, &label, "ck", error), -EINVAL);
-    assert_non_null(strstr(error, "found 8195 sections, expected at most 8193"));
+    assert_non_null(strstr(error, "found 8195 sections of state, expected at most 8193"));
     checkpoint_file_pieces_close(&p);
     state_close(&s);
 }

@@ -191,8 +191,9 @@ static void test_verdicts(void **state)
     end_scene(&s);
 }
 
-/* A source that has not answered does not judge other sources. A NaN in a sketch counts as
- * disagreement, although the message reader accepts no such sketch. */
+/* Sources of a model are compared with each other by the sketches of their models. A source that has
+ * not sent sketches yet is not compared. A NaN in a sketch makes its source disagree with the others,
+ * although the message reader accepts no such sketch. */
 static void test_witnesses(void **state)
 {
     static const float scale[] = {1, 1, 1, 1};

@@ -108,9 +108,11 @@ static void test_blurred(void **state)
     (void)state;
     static const struct
     {
-        /* Number of rounds until both children have reported for the second window. */
+        /* Number of rounds until both children have reported for the second measurement (window). */
         uint64_t rounds;
-        float model; /* Model of this peer in the second window. In the first window it is 1. */
+        /* Sketch of this peer's model in the second window, whose first float is not 0. In the first
+         * window that float is 1. */
+        float model;
         bool sharp;
     } cases[] = {{20, 1, true}, {10, 1.05f, true}, {20, 1.05f, false}, {2, 1.5f, false}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

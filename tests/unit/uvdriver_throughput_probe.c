@@ -109,14 +109,14 @@ static void test_acknowledged_at_once(void **state)
     fake_part(&a, &b);
 }
 
-/* Rounds that are shorter than a second do not each report bursts: one report per second is
- * enough. */
+/* The driver reports bursts, its measurements of the bandwidth of a link, to the node at most once per
+ * second, even if rounds are shorter than a second. */
 static void test_once_a_second(void **state)
 {
     (void)state;
     connect_both(NODE_UPLINK_AUTO);
     pass(1000);
-    b.driver->carried_us = INT64_MAX / 2; /* Simulates that bursts were reported just now. */
+    b.driver->carried_us = INT64_MAX / 2; /* The next report is due in the far future. */
     for (int i = 0; i < 20; i++)
         work();
     assert_int_equal(n_heard, 0);

@@ -272,9 +272,9 @@ uint64_t neighbour_beat(const struct neighbour *b);
  * as announced in b's last committed delta or in a later BEAT. BEATs for round counts after `beat`
  * are ignored, because their time of arrival is not reproducible. */
 uint32_t neighbour_settled(const struct neighbour *b, uint64_t beat);
-/* Computes the spectral gap of the current graph, and the momentum, if the graph is constant and
- * this was not done yet. Iterative; O(n) per iteration on a graph of n members. Ends the node if
- * memory is exhausted. */
+/* Computes the spectral gap of the current graph and, from it, the momentum of the consensus phase.
+ * Does nothing if the graph changes from round to round, or if both are known. An iterative method
+ * with O(n) per iteration on a graph of n members. Ends the node if memory is exhausted. */
 void edges_measure_gap(struct edges *es);
 /* Returns the spectral gap of the current graph's mixing matrix. 0: it was not computed. */
 double edges_gap(const struct edges *es);

@@ -590,8 +590,8 @@ static bool receive_answer(struct finish *f, uint32_t link, const struct wire_fi
     return true;
 }
 
-/* A wave may arrive over several links. It begins only at the first of them, which later gets the
- * answer of this peer. If the peer already takes part in the wave, or in a later one, it answers
+/* Handles an ASK or a PROPOSE. The same message (a wave) may arrive over several links. This peer takes
+ * part when it arrives first, and later answers the link over which it came first. If the peer already takes part in the wave, or in a later one, it answers
  * the link only with the ballot that it has promised. */
 static void receive_wave(struct finish *f, uint32_t link, const struct wire_finish *m)
 {

@@ -384,7 +384,7 @@ void model_server_serve_idle(struct model_server *o, uint64_t round, bool mixed)
     bool at_window;
     model_server_copy_pieces(o, round);
     if (o->held != NULL || !any_due(o, round, mixed, &at_window) || at_window)
-        return; /* At most one copy of the whole model is sent per step. */
+        return; /* At most one whole model is sent per node_step(). */
     struct packet *now = packet_get(&o->workshop->models);
     if (now == NULL)
         return;

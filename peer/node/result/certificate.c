@@ -64,8 +64,8 @@ static enum finish_status status_of(const struct node *n, const struct member *m
     if (r->state == RECORD_FAILED)
         return FINISH_FAILED;
     bool gone = !own && (m->state == MEMBER_DEAD || m->state == MEMBER_LEFT);
-    /* A member may exit after it has finished, so it counts even if it is gone. After an abort it
-     * does not count, because its model is no longer frozen. */
+    /* A member may exit after it has finished, so it counts even if its process is gone. After an
+     * aborted attempt such a member does not count: it should mix again, but has exited. */
     if (r->state == RECORD_FINISHED && !(gone && n->certificate.attempt > 0))
         return FINISH_OUTSIDE;
     if (gone)

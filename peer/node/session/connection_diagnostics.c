@@ -47,7 +47,7 @@ const char *connection_diagnostics_why(enum node_why why)
     case NODE_WHYS:
         break;
     }
-    return "it could not be called";
+    return "it could not be reached";
 }
 
 /* Returns whether only a user can fix the cause of a failed dial (`why`). */
