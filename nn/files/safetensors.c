@@ -334,14 +334,14 @@ static int read_tensor(struct file *f, const struct safetensors_tensor *t, const
     return 0;
 }
 
-/* All floats are read into a buffer first. x changes only after the last float has been read and
- * found finite. */
-int safetensors_read(const char *path, const struct segment *s, size_t n, float *x,
-                     char error[FILE_ERROR_MAX])
+/* Reads a model. `input`: as in open_checked(). All floats are read into a buffer first. x changes only
+ * after the last float has been read and found finite. */
+static int read_model(const char *path, bool input, const struct segment *s, size_t n, float *x,
+                      char error[FILE_ERROR_MAX])
 {
     struct safetensors_header h;
     struct file *f;
-    int err = open_checked(&h, &f, path, true, error);
+    int err = open_checked(&h, &f, path, input, error);
     if (err < 0)
         return err;
     err = check_segments(&h, s, n, path, error);
@@ -361,6 +361,18 @@ int safetensors_read(const char *path, const struct segment *s, size_t n, float 
     safetensors_header_close(&h);
     file_close(f);
     return err;
+}
+
+int safetensors_read(const char *path, const struct segment *s, size_t n, float *x,
+                     char error[FILE_ERROR_MAX])
+{
+    return read_model(path, true, s, n, x, error);
+}
+
+int safetensors_read_no_input(const char *path, const struct segment *s, size_t n, float *x,
+                              char error[FILE_ERROR_MAX])
+{
+    return read_model(path, false, s, n, x, error);
 }
 
 int safetensors_walk(const char *path, const struct safetensors_walker *w,

@@ -45,6 +45,14 @@ __attribute__((warn_unused_result)) int safetensors_read(const char *path, const
                                                          size_t n, float *x,
                                                          char error[FILE_ERROR_MAX]);
 
+/* Reads a file as safetensors_read() does, but the file does not count as an input
+ * (nn/files/replace.h). For a model that an earlier process has stored, and that this process may
+ * replace. */
+__attribute__((warn_unused_result)) int safetensors_read_no_input(const char *path,
+                                                                  const struct segment *s, size_t n,
+                                                                  float *x,
+                                                                  char error[FILE_ERROR_MAX]);
+
 /* Contents of a model file that can be read without knowing the model. */
 struct safetensors_info
 {

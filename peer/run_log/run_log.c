@@ -144,7 +144,7 @@ bool run_log_read_model(void *self, const struct segment *segments, size_t n_seg
     const struct run_log *d = self;
     char path[OUTDIR_PATH_MAX], error[FILE_ERROR_MAX];
     return d->dir != NULL && model_path(d, path)
-           && safetensors_read(path, segments, n_segments, x, error) == 0;
+           && safetensors_read_no_input(path, segments, n_segments, x, error) == 0;
 }
 
 /* Returns whether the file has a model of the last round of the node's run. */

@@ -234,6 +234,24 @@ code=$?
 ends "  --fresh: a new run" voter/summary.json 0 "consensus 0 1/1  estimated"
 check "  and moves the vote away" [ "$(cat voter/old.1/promise)" = x ]
 
+# A peer was killed after it had stored a model that it had not reported: its promise has the hash of another model. The
+# promise is ballot 1, no accepted proposal, hash 1, and no earlier ballot. The new process compares the stored model
+# with the hash, and must be able to replace the file later.
+unreported=(peer --listen 127.0.0.1:0 --key cluster.key "${run[@]}" --rounds 400 --local-steps 40 --checkpoint 0.1s
+    --name unreported --out unreported)
+start unreported "$HEARSAY" "${unreported[@]}"
+check "a peer stores a checkpoint" wait_until 20 test -e unreported/checkpoint-0.safetensors
+mkdir unreported/summary.json # The end of the run would delete the checkpoint.
+finish "$started" 60
+check "  and its model" [ -e unreported/model.safetensors ]
+rmdir unreported/summary.json
+{
+    printf '\1' && head -c 79 /dev/zero && printf '\1' && head -c 48 /dev/zero
+} >unreported/promise
+bounded "$HEARSAY" "${unreported[@]}" --quorum-timeout 5 >again.out 2>again.err </dev/null
+code=$?
+ends "  a stored model that was not reported is replaced" unreported/summary.json 0 "consensus 0 1/1  estimated"
+
 # ---- A process that starts again after the end of the run. ----
 
 # again_peer I: sets `again` to the command of peer I of three. The run is not in lock step, so that a process which

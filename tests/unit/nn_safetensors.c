@@ -558,8 +558,8 @@ static void test_walk(void **state)
     assert_non_null(strstr(error, "short"));
 }
 
-/* A file whose metadata were read may be replaced. A file whose tensors were read is an input, and
- * is protected. */
+/* A file whose metadata were read may be replaced, also a model that was read as no input. A file whose
+ * tensors were read otherwise is an input, and is protected. */
 static void test_metadata_are_no_input(void **state)
 {
     (void)state;
@@ -571,6 +571,8 @@ static void test_metadata_are_no_input(void **state)
     replace_protect_inputs();
     assert_int_equal(safetensors_info(scratch_path(&s, "old"), &info, error), 0);
     safetensors_info_close(&info);
+    assert_int_equal(replace_check(scratch_path(&s, "old")), 0);
+    assert_int_equal(safetensors_read_no_input(scratch_path(&s, "old"), &w, 1, got, error), 0);
     assert_int_equal(replace_check(scratch_path(&s, "old")), 0);
     assert_int_equal(safetensors_read(scratch_path(&s, "old"), &w, 1, got, error), 0);
     assert_int_equal(replace_check(scratch_path(&s, "old")), -REPLACE_INPUT);
