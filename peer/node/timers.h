@@ -306,6 +306,9 @@
           "If members still mix, the coordinator of the finish protocol begins its first ballot "  \
           "after this time, except in the last attempt, and aborts the attempt if all these "      \
           "members are overdue.")                                                                  \
+    TIMER(FINISH_ANSWERS_US, 15 * 1000 * 1000,                                                     \
+          "If members that have ended their run do not answer, the coordinator of the finish "     \
+          "protocol ends the run without them after this time.")                                   \
     TIMER(FINISH_LONELY_US, 1000 * 1000,                                                           \
           "If a peer with a final model receives no question of the finish protocol for this "     \
           "time, the peer dials the coordinator.")                                                 \

@@ -87,12 +87,14 @@ void cluster_start_again(struct cluster *c, uint32_t i, bool as_new)
 }
 
 /* Ends a fault that took down peer i: restarts its process. Does nothing if all other peers have
- * ended, because the restarted peer would wait for them. A peer that has left by announcement
- * returns during training only, because it becomes a voter again (peer/node/finish/README.md). */
+ * ended, because the restarted peer would wait for them. In two cases a peer returns during training only,
+ * because the guarantees end there (peer/node/finish/README.md): it has left by announcement and
+ * becomes a voter again, or the run has no checkpoints and the peer replaces its final model. */
 static void bring_up(struct cluster *c, uint32_t k, uint32_t i)
 {
     const struct fault *f = &c->plan.fault[k];
-    enum node_phase last = f->kind == FAULT_LEAVE ? NODE_TRAINING : NODE_FINISHING;
+    bool limited = f->kind == FAULT_LEAVE || c->plan.checkpoint_s == 0;
+    enum node_phase last = limited ? NODE_TRAINING : NODE_FINISHING;
     bool others = is_before(c, last) || all_gone(c);
     if (!(c->down[k] & UINT32_C(1) << i) || (cluster_alive(c, i) && f->kind != FAULT_LEAVE)
         || !others)

@@ -788,12 +788,15 @@ static bool may_abort(const struct finish *f, const struct finish_proposal *p)
     return all_mix && f->attempt + 1 < FINISH_ATTEMPTS;
 }
 
-/* Returns whether the coordinator waits for more answers, or for members that have not ended. */
+/* Returns whether the coordinator waits for more answers, or for members that have not ended. A member
+ * that has ended outside the target exits at once, so missing answers are awaited for a short time. */
 static bool awaits_members(const struct finish *f, const struct finish_proposal *p)
 {
     const struct wave *w = &f->wave;
     bool lacks = w->partial || lacks_answers(w, p);
-    return (lacks || w->n_mixing > 0 || f->view.n_unfinished > 0) && !waited(f);
+    return !waited(f)
+           && (w->n_mixing > 0 || f->view.n_unfinished > 0
+               || (lacks && f->view.now_us - f->frozen_us <= FINISH_ANSWERS_US));
 }
 
 /* Called at the root when all answers to an ASK have arrived. */
