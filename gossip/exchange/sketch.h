@@ -53,8 +53,8 @@ enum {
     SKETCH_BYTES_MAX = 4 * SKETCH_K + 64 /* Largest number of bytes of an encoded sketch. */
 };
 
-/* What sketch_beat() needs to know about a peer after a job has mixed. Filled in by the node and by
- * mixing_beat(). */
+/* State of a peer after a job has mixed: the input of sketch_beat(). The node and mixing_beat() set the
+ * fields. */
 struct sketch_moment
 {
     uint64_t view; /* Number that identifies the current set of members. */

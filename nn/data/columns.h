@@ -184,8 +184,8 @@ void columns_settle(struct columns *c, const struct column_moments *of);
 /* Converts the numbers of n stored rows to inputs in place, and fills gaps. */
 void columns_apply(const struct columns *c, float *rows, size_t n);
 
-/* Expands one row of c->n floats, which columns_apply() has converted, to columns_inputs() floats:
- * a category becomes several inputs, one of which is 1. */
+/* Expands one row of c->n floats, which columns_apply() has converted, to columns_inputs() floats.
+ * A category becomes several inputs: one of them is 1, the others are 0. */
 void columns_expand(const struct columns *c, const float *row, float *out);
 
 /* Writes the text of all columns, such as "2960~280,~.25". At most cap bytes are written, including

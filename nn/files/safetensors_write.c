@@ -87,5 +87,7 @@ int safetensors_write(const char *path, const float *x, const struct segment *s,
     if (err == 0)
         err = replace_end(&r, put_all(&r, &text, x, n_floats));
     free(text.text);
-    return err < 0 ? file_world_error(error, path, "cannot write", -err) : 0;
+    if (err < 0)
+        file_error(error, path, "cannot write: %s", replace_why(err));
+    return err;
 }

@@ -54,7 +54,8 @@ int cmd_local_check(const struct options *o, struct run_flags *flags, struct run
 
 #define FRESH "; restore the right directory, or use --fresh to move the whole run aside"
 
-/* What the directories of all peers say about the peer and the run to which their files belong. */
+/* The owners of the directories of all peers: for each directory, the peer and the run to which its
+ * files belong. */
 struct owners
 {
     const struct options *o;

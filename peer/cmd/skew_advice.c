@@ -36,7 +36,7 @@ void cmd_skew_advice(const struct options *o, const char *shard, uint32_t n,
     (void)cmd_fail(
         o, CMD_OK,
         "note: the data of the peers differ (%s): --topology %s --momentum-kind %s reached "
-        "79 to 80 %% where the defaults reached at most 49 %% (dirichlet:0.01, 16 peers; "
+        "66 to 70 %% where the defaults reached 41 to 43 %% (glyphs, dirichlet:0.01, 16 peers; "
         "see peer/docs/skewed-data.md)",
         cause, topology, momentum_kind);
 }

@@ -539,7 +539,7 @@ enum node_waits_for {
     NODE_WAITS            /* Not a reason: the number of reasons above. */
 };
 
-/* What a node waits for, with numbers for a message. */
+/* The cause of a wait of the node, with the numbers that a message about the wait needs. */
 struct node_wait
 {
     enum node_waits_for what;

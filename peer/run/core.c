@@ -113,9 +113,10 @@ static int canonical_outer(const char *value, char out[RUN_VALUE_MAX], char erro
 {
     struct run_outer o;
     if (!run_outer_parse(value, &o))
-        return run_refuse(error, "outer", value,
-                          "none, or nesterov:LR:MOMENTUM with 0 < LR <= 10 and 0 <= MOMENTUM <= "
-                          "0.999, such as nesterov:0.7:0.9");
+        return run_refuse(
+            error, "outer", value,
+            "none, or nesterov:LR:MOMENTUM with 1e-6 <= LR <= 10 and 0 <= MOMENTUM <= "
+            "0.999, such as nesterov:0.7:0.5");
     run_outer_text(&o, out);
     return 0;
 }
@@ -655,7 +656,7 @@ const struct run_key run_core_keys[] = {
      .useless = has_one_step, .of = "local-steps",
      .why = "only with --local-steps above 1"},
     {.name = "outer", .kind = RUN_TEXT, .fallback = "none",
-     .help = "outer optimiser, applied to the local update of each round before the exchange: none, or nesterov:LR:MOMENTUM (DiLoCo) with the outer learning rate and momentum; for many --local-steps, such as nesterov:0.7:0.9, or nesterov:0.7:0.5 with sparse compressors",
+     .help = "outer optimiser, applied to the local update of each round before the exchange: none, or nesterov:LR:MOMENTUM (DiLoCo) with the outer learning rate and momentum; for many --local-steps, such as nesterov:0.7:0.5, or nesterov:0.7:0.9 in long runs with precise compressors",
      .canonical = canonical_outer, RUN_FIELD(outer)},
     {.name = "final-drift", .kind = RUN_REAL, .fallback = "0.001",
      .help = "relative consensus distance at which the consensus phase ends; 0: no consensus phase; at least 2e-7, because of float32 rounding",

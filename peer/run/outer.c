@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Largest learning rate and momentum. With a larger momentum, a constant update would be amplified
- * more than 1,000 times. */
-static const double most_lr = 10, most_momentum = 0.999;
+/* Limits of the learning rate, and largest momentum. With a smaller learning rate, most models would not
+ * change. With a larger momentum, a constant update would be amplified more than 1,000 times. */
+static const double least_lr = 1e-6, most_lr = 10, most_momentum = 0.999;
 
 bool run_outer_parse(const char *value, struct run_outer *o)
 {
@@ -25,7 +25,7 @@ bool run_outer_parse(const char *value, struct run_outer *o)
         return false;
     memcpy(lr, first, n);
     lr[n] = '\0';
-    return number_real(lr, &o->lr) && number_real(colon + 1, &o->momentum) && o->lr > 0
+    return number_real(lr, &o->lr) && number_real(colon + 1, &o->momentum) && o->lr >= least_lr
            && o->lr <= most_lr && o->momentum >= 0 && o->momentum <= most_momentum;
 }
 

@@ -7,7 +7,7 @@
 /* Parameters of the outer optimiser (nn/train/outer_optimiser.h). */
 struct run_outer
 {
-    /* Outer learning rate, above 0 and at most 10. 0: the run has no outer optimiser. */
+    /* Outer learning rate, from 1e-6 to 10. 0: the run has no outer optimiser. */
     double lr;
     double momentum; /* Outer momentum, from 0 to 0.999. */
 };

@@ -173,9 +173,10 @@ static inline uint32_t run_staleness(const struct run *r)
  * possible only with a fixed consensus step size above 1. */
 bool run_may_overshoot(const struct run *r);
 
-/* Returns NULL if every round of training mixes models with nearly the same matrix, apart from faults
- * and members that join or leave: the edges and the delay are constant, and the codec leaves out very
- * little. Otherwise returns which other value of which key this would need. */
+/* Returns NULL if every round of training mixes the models with nearly the same matrix. This is so if
+ * the edges and the delay of an exchange are constant, and the codec leaves out very little. Faults, and
+ * members that join or leave, are not considered. Otherwise returns the key that would have to change,
+ * and its required value, as text for an error message. */
 const char *run_mixing_varies(const struct run *r);
 
 /* Returns the topology of the consensus phase. */

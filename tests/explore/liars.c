@@ -3,8 +3,10 @@
 #include "cluster.h"
 
 #include "nn/math/rng.h"
+#include "peer/run/outer.h"
 #include "topology/round_schedule.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -12,7 +14,8 @@
 
 /* With --byzantine, largest distance of an honest model from the initial model, in multiples of the
  * distance of the farthest optimum. Local steps alone keep the model within a factor of 1. Noise
- * and Byzantine peers may move it farther, by a part of the distances between honest models. */
+ * and Byzantine peers may move it farther, by a part of the distances between honest models. An outer
+ * optimiser multiplies a constant update by LR / (1 - MOMENTUM), and the factor likewise. */
 static const double most_ways = 4;
 
 /* ---- drawing ---- */
@@ -123,14 +126,23 @@ static double farthest2(const struct cluster *c)
     return most2;
 }
 
+/* Returns the largest allowed distance, in multiples of the distance of the farthest optimum. */
+static double ways(const struct plan *p)
+{
+    struct run_outer o = {.lr = 0};
+    bool valid = p->outer[0] == '\0' || run_outer_parse(p->outer, &o);
+    assert(valid);
+    return most_ways * fmax(1, o.lr / (1 - o.momentum));
+}
+
 void liars_check_model(struct cluster *c, uint32_t peer)
 {
     const float *x = cluster_model(c, peer);
-    double d2 = 0;
+    double d2 = 0, most = ways(&c->plan) * ways(&c->plan) * farthest2(c);
     for (uint32_t k = 0; x != NULL && k < c->plan.dim; k++)
         d2 += ((double)x[k] - 1) * ((double)x[k] - 1);
     bool bounded = c->plan.tolerate > 0;
-    if (!isfinite(d2) || (bounded && !(d2 <= most_ways * most_ways * farthest2(c))))
+    if (!isfinite(d2) || (bounded && !(d2 <= most)))
         cluster_wrong(c, WRONG_MODEL, "%" PRIu32 " is %.3g from where it began, an optimum %.3g",
                       peer, sqrt(d2), sqrt(farthest2(c)));
 }

@@ -16,7 +16,7 @@
 static const double TARGET = 0.1; /* Default of world.target. */
 
 enum {
-    PATIENCE_US = 10 * 1000 * 1000,
+    PATIENCE_US = 30 * 1000 * 1000,
     PEERS_MAX = 6,
     QUEUE = 4096,
     MESSAGE_MAX = 16384,
@@ -726,6 +726,27 @@ static void test_abort_needs_members_that_more_mixing_helps(void **state)
     }
 }
 
+/* A member that has ended outside the target has exited, and answers no more. The coordinator waits for
+ * it for FINISH_ANSWERS_US, and not for as long as for members that still mix. */
+static void test_member_that_exited_does_not_delay_the_end(void **state)
+{
+    (void)state;
+    struct world w;
+    open_mixing(&w, 4);
+    freeze(&w, 4, false);
+    for (uint32_t i = 0; i < 4; i++)
+        disconnect(&w, i, 4);
+    for (int64_t us = 0; us < FINISH_ANSWERS_US; us += FINISH_TAKEOVER_US) {
+        assert_null(finish_certificate(w.peer[0].finish));
+        coordinate(&w, FINISH_TAKEOVER_US);
+    }
+    assert_true(FINISH_ANSWERS_US + FINISH_TAKEOVER_US < PATIENCE_US);
+    coordinate(&w, FINISH_TAKEOVER_US);
+    assert_non_null(finish_certificate(w.peer[0].finish));
+    assert_int_equal(finish_count(finish_certificate(w.peer[0].finish), FINISH_WITHIN), 4);
+    close_world(&w);
+}
+
 /* A process that starts again continues in the attempt of its promise. */
 static void test_restart_keeps_the_attempt(void **state)
 {
@@ -859,6 +880,7 @@ int main(void)
         cmocka_unit_test(test_overdue_members_abort_the_attempt),
         cmocka_unit_test(test_last_attempt_waits_for_members_that_mix),
         cmocka_unit_test(test_abort_needs_members_that_more_mixing_helps),
+        cmocka_unit_test(test_member_that_exited_does_not_delay_the_end),
         cmocka_unit_test(test_restart_keeps_the_attempt),
         cmocka_unit_test(test_lost_promise_takes_the_vote),
         cmocka_unit_test(test_certificate_does_not_cover_a_later_process),

@@ -105,6 +105,8 @@ static void outer_texts(void **state)
                 {"nesterov:10:0.999", "nesterov:10:0.999"},
                 {"nesterov:1:-0", "nesterov:1:0"},
                 {"nesterov:0:0.9", NULL},
+                {"nesterov:1e-6:0.9", "nesterov:1e-06:0.9"},
+                {"nesterov:1e-46:0.9", NULL},
                 {"nesterov:-1:0.9", NULL},
                 {"nesterov:10.1:0.9", NULL},
                 {"nesterov:0.7:1", NULL},

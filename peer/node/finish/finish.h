@@ -38,7 +38,7 @@ struct finish_owner
     bool (*keep)(void *self, const uint8_t *bytes, size_t n);
 };
 
-/* What the node knows at the time of a call. */
+/* State of the node at the time of a call: the input of the protocol. */
 struct finish_view
 {
     int64_t now_us; /* Node time. */

@@ -535,10 +535,9 @@ static bool load(struct resume *r, struct state *s)
     return state_end(s) == 0;
 }
 
-/* Used in lock step. Returns a restarted member whose checkpoints are both newer than all of this
- * peer's, because the member continued the run without this peer. Of several such members, returns
- * the one with the newest checkpoint. NULL: there is no such member, or a common checkpoint
- * exists. */
+/* Finds, in lock step, a restarted member that continued the run without this peer: both checkpoints of
+ * the member are newer than all checkpoints of this peer. Of several such members, returns the one with
+ * the newest checkpoint. NULL: there is no such member, or a common checkpoint exists. */
 static const struct member *went_on(const struct resume *r)
 {
     const struct node_config *c = &r->env->config;
