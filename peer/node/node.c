@@ -567,6 +567,7 @@ static void update_phases(struct node *n)
     }
     struct phases_input in = {.diverged = job_diverged(n->job),
                               .certificate = certificate_known(n)};
+    in.certificate_possible = certificate_possible(n);
     in.certificate_awaited = n->final_model.state != FINAL_MODEL_PENDING && certificate_awaited(n);
     switch (phases_update(n->phases, &in)) {
     /* No job starts now, so models that were requested during the previous job are sent. */

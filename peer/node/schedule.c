@@ -268,11 +268,13 @@ static bool drained(const struct schedule_view *v)
  *   reason                                                      completes   decision
  *   the run diverged, or ended without this peer                no          late
  *   no progress for SCHEDULE_STALL_US, unless held              no          late
- *   no neighbour is left to mix with, unless held               yes         left
+ *   no neighbour is left to mix with, unless held or stranded   yes         left
  *   all peers are known to be near the mean, unless held        yes
  *   --final-drift 0: the run has no consensus phase             yes
  *
- * A held peer is below the quorum and continues to mix at a slow pace. */
+ * A held peer is below the quorum and continues to mix at a slow pace. A stranded peer has no neighbour
+ * left to mix with and is not known to be within the target. It waits for the finish protocol, which
+ * makes all peers mix again or provides a certified model. */
 static struct schedule_decision settle(const struct schedule_view *v)
 {
     MARK_IF(v->waits_round, "schedule: consensus phase waits for the round protocol");
@@ -284,7 +286,11 @@ static struct schedule_decision settle(const struct schedule_view *v)
     if (v->waits_round && !v->diverged && !v->away)
         return (struct schedule_decision){.act = SCHEDULE_WAIT};
     bool late = v->diverged || v->away || (v->stalled_us > SCHEDULE_STALL_US && !v->held);
-    bool left = v->target > 0 && lonely(v) && !v->held;
+    bool alone = v->target > 0 && lonely(v) && !v->held;
+    MARK_IF(alone && v->may_recover, "schedule: stranded, waits for the finish protocol");
+    if (alone && v->may_recover && !late)
+        return (struct schedule_decision){.act = SCHEDULE_WAIT, .stranded = true};
+    bool left = alone && !v->may_recover;
     bool over = v->target <= 0 || left || (all_settled(v) && !awaits_word(v) && !v->held);
     bool drain = v->draining || late || over;
     MARK_IF(left, "schedule: consensus phase ends, no neighbour is left");

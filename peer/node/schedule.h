@@ -167,6 +167,9 @@ struct schedule_view
     /* True: this peer claims consensus, and a live member has not reported yet how it ended. */
     bool member_counts_end;
     bool certificate_awaited; /* True: this peer waits for the certificate of the run. */
+    /* True: this peer is not known to be within --final-drift, but the finish protocol may still make
+     * all peers mix again, or provide a certified model. */
+    bool may_recover;
 
     const struct schedule_edge *edge; /* The n_edges neighbours in neighbour order. Borrowed. */
     size_t n_edges;
@@ -189,10 +192,13 @@ enum schedule_act {
 struct schedule_decision
 {
     enum schedule_act act;
-    uint64_t claim;  /* Skip to this round count, then decide again. 0: do not skip. */
-    bool drain;      /* True: the consensus phase is over, so no new deltas are made. */
-    bool late;       /* True: the consensus phase ends without having reached the target. */
-    bool left;       /* True: the consensus phase ends because no neighbour is left to mix with. */
+    uint64_t claim; /* Skip to this round count, then decide again. 0: do not skip. */
+    bool drain;     /* True: the consensus phase is over, so no new deltas are made. */
+    bool late;      /* True: the consensus phase ends without having reached the target. */
+    bool left;      /* True: the consensus phase ends because no neighbour is left to mix with. */
+    /* True with SCHEDULE_WAIT: no neighbour is left to mix with, and the peer waits for the finish
+     * protocol. */
+    bool stranded;
     int64_t wait_us; /* With SCHEDULE_WAIT: decide again after this time. 0: at the next event. */
     /* With SCHEDULE_WAIT: the first neighbour that this peer waits for, an element of `edge`. NULL:
      * the peer waits for something else. */

@@ -471,6 +471,26 @@ static void test_nobody_is_left_to_mix_with(void **state)
     expect(&v, SCHEDULE_LAST, "alone");
 }
 
+/* A peer whose neighbours have all finished, but whose own distance is not known, waits for the finish
+ * protocol. It ends if this cannot help any more, or if there was no progress for long. */
+static void test_stranded(void **state)
+{
+    struct schedule_edge e[2] = {{.done = true}, {.done = true}};
+    struct schedule_view v = settling(e);
+    (void)state;
+    v.may_recover = true;
+    expect(&v, SCHEDULE_WAIT, "stranded");
+    assert_true(schedule_next(&v).stranded && !schedule_next(&v).left && !schedule_next(&v).drain);
+    v.stalled_us = SCHEDULE_STALL_US + 1;
+    expect(&v, SCHEDULE_LAST, "no progress");
+    v.stalled_us = 0;
+    v.may_recover = false;
+    expect(&v, SCHEDULE_LAST, "the finish protocol cannot help");
+    v.may_recover = true;
+    e[1] = at(150);
+    assert_false(schedule_next(&v).stranded);
+}
+
 /* In lock step a peer continues if a neighbour is ahead, even without a delta to apply. Otherwise
  * the two peers would wait for each other forever. */
 static void test_the_last_phase_in_lock_step(void **state)
@@ -588,6 +608,7 @@ int main(void)
         cmocka_unit_test(test_draining_finishes_what_is_half_done),
         cmocka_unit_test(test_the_end_without_progress),
         cmocka_unit_test(test_nobody_is_left_to_mix_with),
+        cmocka_unit_test(test_stranded),
         cmocka_unit_test(test_the_last_phase_in_lock_step),
         cmocka_unit_test(test_whose_turn_it_is_not),
         cmocka_unit_test(test_who_ends_later),

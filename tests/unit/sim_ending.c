@@ -523,6 +523,34 @@ static void test_back_too_late(void **state)
     rig_close(&r);
 }
 
+/* A peer is stopped shortly before training ends, for about as long as the others need to declare it
+ * dead. When it continues, the others may have frozen their models, so that it has no neighbour to mix
+ * with. It must wait for the finish protocol: the peers mix again, or it fetches a certified model. */
+static void test_stranded(void **state)
+{
+    bool back_in_time = false;
+    (void)state;
+    for (int64_t tenths = 45; tenths <= 65; tenths++) {
+        struct rig r;
+        struct verdict_facts f;
+        rig_with_policy(&r, 4, "ring", RUN_SSP);
+        while (rig_progress(&r, 2).round < ROUNDS - 1)
+            run_until(&r, sim_now_us(r.world) + SECOND / 100);
+        sim_stop(r.world, 2, true);
+        run_until(&r, sim_now_us(r.world) + tenths * SECOND / 10);
+        sim_stop(r.world, 2, false);
+        run_until(&r, sim_now_us(r.world) + 120 * (int64_t)SECOND);
+        for (uint32_t i = 0; i < 4; i++) {
+            struct verdict o = ended(&r, i, &f);
+            if (o.kind != VERDICT_CONSENSUS && !(i == 2 && o.kind == VERDICT_AWAY))
+                fail_msg("peer-%u, stopped for %.1f s: '%s'", i, (double)tenths / 10, o.text);
+            back_in_time |= certificate_attempt(sim_node(r.world, i)) == 1;
+        }
+        rig_close(&r);
+    }
+    assert_true(back_in_time);
+}
+
 /* A peer is stopped or disconnected while the others finish. On its return it finds no other peer,
  * and must notice long before --quorum-timeout that the run has ended. */
 static void test_away_and_deserted(void **state)
@@ -611,6 +639,7 @@ int main(void)
         cmocka_unit_test(test_away_and_told),
         cmocka_unit_test(test_hung_at_the_end),
         cmocka_unit_test(test_back_too_late),
+        cmocka_unit_test(test_stranded),
         cmocka_unit_test(test_away_and_deserted),
         cmocka_unit_test(test_full_disk),
         cmocka_unit_test(test_unasked),

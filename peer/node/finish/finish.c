@@ -231,7 +231,7 @@ void finish_close(struct finish *f)
 
 void finish_freeze(struct finish *f, const struct finish_evidence *evidence, int64_t now_us)
 {
-    assert(!f->frozen);
+    assert(!f->frozen || f->decided);
     f->frozen = true;
     f->frozen_us = now_us;
     if (evidence == NULL)
@@ -366,9 +366,10 @@ static bool prepare_report(struct finish *f, const struct wire_ballot *ballot)
     return true;
 }
 
-/* If this peer still mixes, adds this to the answer to an ASK. Returns FLAG_OVERDUE if the peer has
- * mixed for more rounds since the first ASK than it needs to end like the coordinator, else 0. The
- * rounds are counted, because the time of a round depends on the model and the links. */
+/* If this peer still mixes, adds this to the answer to an ASK. Returns FLAG_OVERDUE if the peer is
+ * stranded, or has mixed for more rounds since the first ASK than it needs to end like the
+ * coordinator, else 0. The rounds are counted, because the time of a round depends on the model and
+ * the links. */
 static uint8_t add_mixing(struct finish *f)
 {
     const struct finish_view *v = &f->view;
@@ -378,7 +379,8 @@ static uint8_t add_mixing(struct finish *f)
     if (!f->asked)
         f->asked_rounds = v->n_rounds;
     f->asked = true;
-    return v->n_rounds - f->asked_rounds > v->max_rounds ? FLAG_OVERDUE : 0;
+    bool late = v->n_rounds - f->asked_rounds > v->max_rounds;
+    return v->stranded || late ? FLAG_OVERDUE : 0;
 }
 
 /* Adds this peer to the answer. FLAG_VOTES says whether it has promised the ballot (ASK) or

@@ -51,6 +51,7 @@ struct finish_view
     /* True: the consensus phase of this peer is not over, and its worker does not hang. False if
      * the peer only evaluates or stores its final model. */
     bool mixes;
+    bool stranded;     /* True: this peer mixes, but all its neighbours have ended. */
     uint64_t n_rounds; /* Number of rounds of its consensus phase that this peer has done. */
     /* Most rounds that this peer mixes, in a run without faults, after another peer has frozen its
      * model. */

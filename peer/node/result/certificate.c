@@ -2,6 +2,7 @@
  * and lists the members for the protocol. */
 #include "peer/node/result/certificate.h"
 
+#include "peer/node/mark.h"
 #include "peer/node/result/final_model.h"
 #include "peer/node/result/verdict.h"
 #include "peer/node/state.h"
@@ -186,6 +187,7 @@ static void update(struct node *n, struct finish *f)
      * for the ballots. */
     struct finish_view v = {.now_us = n->env.now_us,
                             .mixes = ph.phase <= NODE_CONSENSUS && !ph.stalled,
+                            .stranded = ph.phase == NODE_CONSENSUS && ph.stranded,
                             .n_rounds = ph.settle_rounds,
                             .max_rounds =
                                 2 * (uint64_t)edges_status(n->edges).eccentricity + MIXING_ROUNDS,
@@ -249,12 +251,28 @@ static void follow_attempt(struct node *n)
         phases_reopen(n->phases, attempt);
 }
 
+/* If the certificate does not cover the final model of this peer, but a connected member has a model
+ * that it covers, this peer's model is no longer final, and the peer fetches the other model. */
+static void follow_certificate(struct node *n)
+{
+    bool sound = !job_diverged(n->job) && !job_has_failed(n->job) && !phases_status(n->phases).away;
+    if (!n->certificate.frozen || job_is_running(n->job) || !sound || certificate_covers(n)
+        || n->final_model.state != FINAL_MODEL_STORED
+        || !join_has_covered(n->join, certificate_known(n)))
+        return;
+    MARK("certificate: replaces a model that is not covered");
+    n->certificate.frozen = n->certificate.within = false;
+    final_model_reopen(n);
+    phases_uncovered(n->phases);
+}
+
 void certificate_update(struct node *n)
 {
     if (n->certificate.finish == NULL || !certificate_applies(n))
         return;
     update(n, n->certificate.finish);
     follow_attempt(n);
+    follow_certificate(n);
     look_for_coordinator(n);
 }
 
@@ -331,8 +349,13 @@ static bool enough_voters(struct node *n)
     return n->certificate.enough;
 }
 
+bool certificate_possible(struct node *n)
+{
+    return certificate_applies(n) && certificate_known(n) == NULL && enough_voters(n);
+}
+
 bool certificate_awaited(struct node *n)
 {
-    return n->certificate.within && certificate_known(n) == NULL
-           && n->env.now_us - n->certificate.frozen_us < limit_us(n) && enough_voters(n);
+    return n->certificate.within && certificate_possible(n)
+           && n->env.now_us - n->certificate.frozen_us < limit_us(n);
 }

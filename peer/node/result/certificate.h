@@ -64,9 +64,12 @@ const struct finish_proposal *certificate_known(const struct node *n);
  * has reported the model in the ballot of the certificate, or has fetched the model from members
  * that the certificate covers. */
 bool certificate_covers(const struct node *n);
-/* Returns whether this peer waits for a certificate: its model is frozen within the target, there
- * is no certificate, enough voters are alive to decide one, and less than --quorum-timeout plus 30
- * s has passed since the model was frozen. */
+/* Returns whether a certificate can still be decided: the run has a finish protocol, no certificate is
+ * known, and enough voters are alive. */
+bool certificate_possible(struct node *n);
+/* Returns whether this peer waits for a certificate: its model is frozen within the target, a
+ * certificate can still be decided, and less than --quorum-timeout plus 30 s has passed since the
+ * model was frozen. */
 bool certificate_awaited(struct node *n);
 
 #endif

@@ -561,6 +561,7 @@ static struct schedule_view see(struct phases *ph, bool diverged)
     if (ph->phase == NODE_FINISHING && phases_own_distance(ph) <= run->final_drift)
         v.member_counts_end = member_counts_end(ph->env);
     v.certificate_awaited = ph->certificate_awaited;
+    v.may_recover = ph->certificate_possible && !(phases_own_distance(ph) <= run->final_drift);
     return v;
 }
 
@@ -645,9 +646,11 @@ static enum phases_next follow(struct phases *ph, const struct schedule_view *v,
     /* The neighbours have ended, and most of them were not near the mean. An old bound by sketches
      * may then be wrong, so the distance counts as unknown. */
     bool old = !isfinite(ph->chain.bound) && phases_beat(ph) > ph->bound_round + OLD_ROUNDS;
-    MARK_IF(d->left && !ph->draining && old && !schedule_confirmed(v, true),
-            "phases: an old bound does not count");
-    ph->unheard |= d->left && !ph->draining && old && !schedule_confirmed(v, true);
+    if (d->left && !ph->draining && !ph->unheard && old && !schedule_confirmed(v, true)) {
+        MARK("phases: an old bound does not count");
+        ph->unheard = true;
+        return update(ph, v->diverged);
+    }
     phase_log_decided(ph, v, d);
     ph->draining |= d->drain;
     ph->wake_us = d->wait_us > 0 ? ph->env->now_us + d->wait_us : INT64_MAX;
@@ -691,14 +694,20 @@ static enum phases_next take_certified(struct phases *ph)
     return last(ph);
 }
 
-void phases_reopen(struct phases *ph, uint32_t attempt)
+void phases_uncovered(struct phases *ph)
 {
-    assert(attempt > 0 && (ph->phase == NODE_CONSENSUS || ph->phase == NODE_FINISHING));
+    assert(ph->phase == NODE_CONSENSUS || ph->phase == NODE_FINISHING);
     ph->draining = ph->final = false;
     ph->n_ended = 0;
-    ph->mix_until = ph->settle_rounds + ((uint64_t)PHASES_AGAIN_ROUNDS << (attempt - 1));
     ph->idle_since_us = ph->told_us = ph->env->now_us;
     enter_settling(ph);
+}
+
+void phases_reopen(struct phases *ph, uint32_t attempt)
+{
+    assert(attempt > 0);
+    ph->mix_until = ph->settle_rounds + ((uint64_t)PHASES_AGAIN_ROUNDS << (attempt - 1));
+    phases_uncovered(ph);
 }
 
 /* Does phases_update() with the inputs that are stored in *ph. */
@@ -736,6 +745,7 @@ enum phases_next phases_update(struct phases *ph, const struct phases_input *in)
     assert(ph->job_us == 0 && !ph->env->over);
     ph->certificate = in->certificate;
     ph->certificate_awaited = in->certificate_awaited;
+    ph->certificate_possible = in->certificate_possible;
     return update(ph, in->diverged);
 }
 
@@ -773,6 +783,7 @@ struct phases_status phases_status(const struct phases *ph)
                                   .stalled = ph->stalled,
                                   .away = ph->away,
                                   .final = ph->final,
+                                  .stranded = ph->waits.what == WAITS_FOR_FINISH,
                                   .edge_bound = ph->chain.bound};
 }
 

@@ -56,10 +56,11 @@ struct phases_status
     int64_t idle_since_us;  /* Time at which the last job of this peer ended. */
     int64_t wake_us;  /* Time at which phases_update() must be called again. INT64_MAX: none. */
     uint32_t n_ended; /* Number of vertices of the graph when this peer's model became final. */
-    bool copies;  /* True: the job that just ended must be followed by a copy for a checkpoint. */
-    bool stalled; /* True: this peer's worker has run one job for too long. */
-    bool away;    /* True: the run ended while this peer was absent, so this peer ends, too. */
-    bool final;   /* True: the fetched model is final, because all other members had finished. */
+    bool copies;   /* True: the job that just ended must be followed by a copy for a checkpoint. */
+    bool stalled;  /* True: this peer's worker has run one job for too long. */
+    bool away;     /* True: the run ended while this peer was absent, so this peer ends, too. */
+    bool final;    /* True: the fetched model is final, because all other members had finished. */
+    bool stranded; /* True: no neighbour is left to mix with, see schedule_decision.stranded. */
     double edge_bound; /* Bound on the consensus distance from the edges (distance_bound.h). */
 };
 
@@ -69,6 +70,8 @@ struct phases_input
     bool diverged; /* True: training diverged, so more rounds are useless. */
     /* True: this peer has ended within the target and waits for a certificate (certificate.h). */
     bool certificate_awaited;
+    /* True: no certificate is known, and enough voters are alive to decide one. */
+    bool certificate_possible;
     /* Certificate of the run. NULL: none is known. Borrowed until the next call. */
     const struct finish_proposal *certificate;
 };
@@ -90,6 +93,9 @@ enum phases_next phases_update(struct phases *ph, const struct phases_input *in)
 /* Called when the attempt of the finish protocol before `attempt` was aborted. The consensus phase
  * continues for at least 32 rounds, doubled for each earlier abort. */
 void phases_reopen(struct phases *ph, uint32_t attempt);
+/* Called when a certificate was decided that does not cover the final model of this peer. The consensus
+ * phase continues, in which this peer fetches a model that the certificate covers. */
+void phases_uncovered(struct phases *ph);
 /* Called while a job runs. If the worker hangs, announces this to the other members. */
 void phases_watch_job(struct phases *ph);
 /* Called when the running job reports progress, although it is long. */

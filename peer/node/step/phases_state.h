@@ -115,8 +115,8 @@ struct phases
     uint64_t best_view, best_window, best_rounds;
     int64_t better_us; /* Time of the last progress of the consensus phase. */
 
-    /* True: this peer has ended within the target and waits for a certificate (certificate.h). */
-    bool certificate_awaited;
+    /* The last values of struct phases_input. */
+    bool certificate_awaited, certificate_possible;
     /* Certificate of the run. NULL: none is known. Borrowed. */
     const struct finish_proposal *certificate;
     int64_t told_us; /* Reference time for the next message about waiting (wait_log.h). */
@@ -124,7 +124,7 @@ struct phases
     /* The schedule's view of the edges. Array with room for cap_seen entries. Owned. */
     struct schedule_edge *seen;
     size_t cap_seen;
-    struct waits waits; /* The neighbour for which this peer waits by the last decision. */
+    struct waits waits; /* What this peer waits for by the last decision. */
 };
 
 #endif

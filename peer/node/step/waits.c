@@ -9,8 +9,11 @@
 
 void waits_decided(struct waits *w, const struct schedule_decision *d, const uint8_t *id)
 {
-    w->some = d->act == SCHEDULE_WAIT && d->for_whom != NULL;
-    if (!w->some)
+    bool waits = d->act == SCHEDULE_WAIT;
+    w->what = waits && d->stranded           ? WAITS_FOR_FINISH
+              : waits && d->for_whom != NULL ? WAITS_FOR_NEIGHBOUR
+                                             : WAITS_FOR_NOTHING;
+    if (w->what != WAITS_FOR_NEIGHBOUR)
         return;
     memcpy(w->id, id, sizeof w->id);
     w->beat = d->for_whom->beat;
@@ -57,7 +60,9 @@ static enum node_waits_for mixing(const struct node *n, struct node_wait *w)
         w->beat = ph->round;
         return NODE_WAITS_NEIGHBOUR;
     }
-    if (!ph->waits.some)
+    if (ph->waits.what == WAITS_FOR_FINISH)
+        return NODE_WAITS_OTHERS;
+    if (ph->waits.what == WAITS_FOR_NOTHING)
         return NODE_WAITS_NOTHING;
     memcpy(w->id, ph->waits.id, sizeof w->id);
     w->beat = ph->waits.beat;

@@ -14,6 +14,7 @@
  *   consensus   a checkpoint has to be on disk                     NODE_WAITS_DISK
  *               the round protocol waits for a member              NODE_WAITS_NEIGHBOUR
  *               the last decision was to wait for a neighbour      NODE_WAITS_NEIGHBOUR
+ *               no neighbour is left (schedule_decision.stranded)  NODE_WAITS_OTHERS
  *               otherwise, for example while a job runs            NODE_WAITS_NOTHING
  *   finishing   the last job runs                                  NODE_WAITS_NOTHING
  *               the final model has to be on disk                  NODE_WAITS_DISK
@@ -27,12 +28,20 @@
 
 #include "gossip/wire/wire.h"
 
-/* The neighbour for which the schedule waits. Written by waits_decided() only. */
+/* What the last decision of the schedule waits for. */
+enum waits_for {
+    WAITS_FOR_NOTHING,
+    WAITS_FOR_NEIGHBOUR, /* For the round count of a neighbour, or for its delta. */
+    WAITS_FOR_FINISH     /* For the finish protocol: this peer is stranded (schedule_decision). */
+};
+
+/* What the schedule waits for. Written by waits_decided() only. */
 struct waits
 {
-    bool some; /* True: the schedule's last decision was to wait for the neighbour `id`. */
-    uint8_t id[WIRE_ID_BYTES]; /* Identity of the neighbour. Valid if `some` is set. */
-    uint64_t beat;             /* Step counter of the neighbour when the decision was made. */
+    enum waits_for what;
+    /* With WAITS_FOR_NEIGHBOUR: identity of the neighbour, and its round count at the decision. */
+    uint8_t id[WIRE_ID_BYTES];
+    uint64_t beat;
 };
 
 /* Records a decision of the schedule. `id`: identity of the neighbour d->for_whom. Ignored if the
