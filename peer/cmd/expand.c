@@ -70,7 +70,7 @@ static int expand_data(const char *value, char out[RUN_VALUE_MAX], char error[OP
 int cmd_expand(const char *key, const char *value, char out[RUN_VALUE_MAX],
                char error[OPTIONS_ERROR_MAX])
 {
-    if (strcmp(key, "topology") == 0)
+    if (strcmp(key, "topology") == 0 || strcmp(key, "final-topology") == 0)
         return expand_topology(value, out, error);
     return strcmp(key, "data") == 0 ? expand_data(value, out, error) : 0;
 }

@@ -12,14 +12,17 @@
 
 static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
-/* Returns whether a host name has a valid length and consists of printable ASCII without blanks and
- * brackets. Other characters cannot be part of a name and would garble log lines. */
+/* Returns whether a host name has a valid length, consists of printable ASCII without blanks and
+ * brackets, and has no empty label, as in "a..b". Other characters cannot be part of a name and would
+ * garble log lines. */
 static bool host_ok(const char *host, size_t n)
 {
     if (n == 0 || n > UV_RESOLVE_HOST_MAX)
         return false;
     for (size_t i = 0; i < n; i++) {
         if (host[i] <= ' ' || host[i] > '~' || host[i] == '[' || host[i] == ']')
+            return false;
+        if (host[i] == '.' && (i == 0 || host[i - 1] == '.'))
             return false;
     }
     return true;

@@ -52,6 +52,9 @@ refused "nothing is near: nothing is proposed" "found 'quux', expected .* edges:
 refused "rounds and epochs" '^hearsay local: --rounds and --epochs contradict each other' local --rounds 5 --epochs 3
 refused "a torus of another size" '^hearsay local: --topology: torus:3x3 is for 9 peers, but --peers is 8' local --topology torus:3x3 --peers 8
 refused "  as graph of the consensus phase, too" '^hearsay sim: --final-topology: torus:3x3 is for 9 peers, but --peers is 4' sim --final-topology torus:3x3 --peers 4
+printf '0 1\n1 2\n2 3\n3 0\n' >square.txt
+check "  which may be a file of edges" bounded "$HEARSAY" sim --peers 4 --rounds 2 --final-topology edges:square.txt
+refused "  a file that is not there is named" '^hearsay sim: --final-topology: none.txt: ' sim --final-topology edges:none.txt --peers 4
 refused "a norm without norms" '^hearsay train: --norm: only with a --model that has normalisation layers' train --model logreg --norm group
 refused "a flag of another mixer" '^hearsay sim: --error-feedback: only with --mixer average' sim --error-feedback false
 refused "peers and minimum" '^hearsay sim: .*--min-peers' sim --peers 4 --min-peers 5

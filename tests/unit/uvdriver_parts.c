@@ -20,10 +20,10 @@ static void test_split(void **state)
     (void)state;
     char host[UV_RESOLVE_HOST_MAX + 1], text[300];
     uint16_t port;
-    static const char *const bad[] = {"",      ":",        "a",       "a:",       ":1",
-                                      "a:0",   "a:65536",  "a:-1",    "a:+1",     "a: 1",
-                                      "a:1x",  "a:000001", "a b:1",   "::1:7100", "[]:1",
-                                      "[::1]", "[::1:1",   "a\x01:1", "a\xff:1"};
+    static const char *const bad[] = {"",        ":",        "a",    "a:",    ":1",     "a:0",
+                                      "a:65536", "a:-1",     "a:+1", "a: 1",  "a:1x",   "a:000001",
+                                      "a b:1",   "::1:7100", "[]:1", "[::1]", "[::1:1", "a\x01:1",
+                                      "a\xff:1", "a..b:1",   ".a:1", ".:1"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         if (uv_resolve_split(bad[i], false, host, &port) != -EINVAL)
             fail_msg("'%s' was taken", bad[i]);
