@@ -528,6 +528,17 @@ static bool took_part(struct cluster *c, uint32_t i)
     return code == CMD_APART && p.joined_round == 0 && p.rounds_done == c->plan.rounds;
 }
 
+/* Returns whether another process has, or had, the identity of peer j (fault `clone`). The other peers
+ * cannot distinguish the two, so their claims do not show which of them is meant. */
+static bool is_ambiguous(const struct cluster *c, uint32_t j)
+{
+    for (uint32_t k = 0; k < c->plan.n_peers; k++)
+        if (k != j && sim_node(c->world, k) != NULL
+            && memcmp(sim_id(c->world, k), sim_id(c->world, j), WIRE_ID_BYTES) == 0)
+            return true;
+    return false;
+}
+
 /* Checks the claim of consensus of a peer that ended with code 0. Its model must be close to the
  * models of all peers that ended with code 0 and that it does not report as dead. If it claims a
  * consensus of all members, the models of peers that did all rounds and ended with code 3 are
@@ -540,7 +551,9 @@ static void check_claim(struct cluster *c, uint32_t i, uint32_t good)
     bool all = f.n_among == f.n_members && !c->plan.async && c->plan.liars == 0;
     for (uint32_t j = 0; j < c->plan.n_peers; j++)
         if (((good & UINT32_C(1) << j) || (all && took_part(c, j)))
-            && (j == i || (counts(&f, j) && (check_counted(c, i) & UINT32_C(1) << j))))
+            && (j == i
+                || (counts(&f, j) && !is_ambiguous(c, j)
+                    && (check_counted(c, i) & UINT32_C(1) << j))))
             set |= UINT32_C(1) << j;
     double drift = drift_among(c, set);
     if (!(drift <= liars_claim(c)))
