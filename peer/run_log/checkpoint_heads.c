@@ -38,6 +38,23 @@ static json_t *read_head(FILE *f)
     return head;
 }
 
+/* Returns whether the file has all bytes that its header lists. The position of `f` must be at the first
+ * data byte. A file that was truncated, for example by a full disk, cannot be resumed from. */
+static bool is_complete(FILE *f, json_t *head)
+{
+    const char *name;
+    json_t *section;
+    json_int_t end = 0;
+    off_t data = ftello(f);
+    json_object_foreach(head, name, section)
+    {
+        json_t *offsets = json_object_get(section, "data_offsets");
+        json_int_t last = json_integer_value(json_array_get(offsets, 1));
+        end = last > end ? last : end;
+    }
+    return data >= 0 && fseeko(f, 0, SEEK_END) == 0 && ftello(f) - data == end;
+}
+
 static struct checkpoint_head read_checkpoint_head(const char *dir, int slot)
 {
     struct checkpoint_head head = {.there = false};
@@ -48,7 +65,7 @@ static struct checkpoint_head read_checkpoint_head(const char *dir, int slot)
     const json_t *meta = json_object_get(json, "__metadata__");
     const char *beat = json_string_value(json_object_get(meta, "beat"));
     head.there = beat != NULL && number_whole(beat, &head.round);
-    if (!head.there)
+    if (!head.there || !is_complete(f, json))
         head.round = 0;
     take_text(head.name, sizeof head.name, meta, "name");
     take_text(head.owner, sizeof head.owner, meta, "owner");
