@@ -3,6 +3,7 @@
 
 #include "gossip/mixers/correction.h"
 #include "gossip/mixers/mixing.h"
+#include "nn/math/vec.h"
 
 /* CHOCO-SGD keeps no data except the replicas, which struct mixing owns. */
 static int open_choco(struct mixing *m, const struct mixing_config *config)
@@ -51,11 +52,39 @@ static void mix(struct mixing *m)
     correction_mix(m, corrects, NULL);
 }
 
+/* Returns whether the next delta of task t may be empty. The first delta of an edge never is: it
+ * gives gamma its start value. */
+static bool may_be_empty(const struct mixing *m, const struct mixing_task *t)
+{
+    return m->trigger > 0 && t->codec == DELTA_RUN && !m->settling && t->round + t->commit > 0;
+}
+
+/* If d2 is NaN, the delta is not empty, and mixing_put() reports the divergence. */
 static void encode(struct mixing *m)
 {
-    for (struct mixing_task *t = m->task; t < m->task + m->n_tasks; t++)
-        if (t->encodes)
+    double least2 = m->trigger * m->trigger * m->step2;
+    for (struct mixing_task *t = m->task; t < m->task + m->n_tasks; t++) {
+        if (!t->encodes)
+            continue;
+        double d2 = may_be_empty(m, t) ? vec_dist2(m->x, t->replica->v, m->dim) : least2;
+        if (d2 < least2)
+            mixing_put_empty(m, t, d2);
+        else
             mixing_put(m, t, m->x, t->replica->v);
+    }
+}
+
+/* No codec makes a message of 0 bytes, so an empty delta cannot be mistaken for another one. */
+static bool valid(const struct mixing *m, uint32_t codec, const uint8_t *message, size_t n)
+{
+    return n == 0 ? m->trigger > 0 && codec == DELTA_RUN : mixing_decodes(m, codec, message, n);
+}
+
+static void apply(const struct mixing *m, uint32_t codec, const uint8_t *message, size_t n,
+                  float *replica)
+{
+    if (n > 0)
+        mixing_add(m, codec, message, n, replica);
 }
 
 const struct mixer mixer_choco = {.name = "choco",
@@ -63,7 +92,7 @@ const struct mixer mixer_choco = {.name = "choco",
                                   .open = open_choco,
                                   .close = close_choco,
                                   .plan = plan,
-                                  .valid = mixing_decodes,
-                                  .apply = mixing_add,
+                                  .valid = valid,
+                                  .apply = apply,
                                   .mix = mix,
                                   .encode = encode};

@@ -11,6 +11,15 @@
  * The part of x - a that a delta omits remains in x - a and is sent by later deltas, so the
  * algorithm includes error feedback. Without faults the results equal those of the paper's
  * algorithm exactly.
+ *
+ * Event trigger (--trigger X; Singh, Data, George, Diggavi 2021, SQuARM-SGD, arXiv:2005.07041,
+ * algorithm 1). In training, q is empty, that is 0, while |x - a| < X |Delta|. |Delta| is the root
+ * of a moving average of the squared length of this peer's local steps of a round. Both ends commit
+ * an empty delta as any other, and mix with the replicas that they have, so the mean of the models
+ * is kept. The paper compares |x - a|^2 with c lr^2 for the whole vector. Here c is
+ * (X |Delta| / lr)^2, so that X depends neither on the number of parameters nor on the scale of the
+ * gradients, and a trainer need not report its learning rate. The threshold follows the learning
+ * rate, because |Delta| does.
  */
 #ifndef GOSSIP_MIXERS_CHOCO_H
 #define GOSSIP_MIXERS_CHOCO_H

@@ -101,9 +101,33 @@ struct compress_input parts_input(const struct mixing *m, const struct mixing_ta
                                    .x_hat = x_hat};
 }
 
+/* Completes the payload of task t, with a message of len bytes, for all tasks that share it. x2, e2:
+ * squared distance of model and replica before and after the delta. */
+static void share(struct mixing *m, struct mixing_task *t, size_t len, double x2, double e2)
+{
+    t->made->len = len;
+    for (struct mixing_task *s = t; s < m->task + m->n_tasks; s++)
+        if (s->made == t->made) {
+            s->sent.head.x2 = (float)x2;
+            s->sent.head.e2 = (float)e2;
+            s->empty = t->empty;
+        }
+}
+
+void mixing_put_empty(struct mixing *m, struct mixing_task *t, double d2)
+{
+    const float *statistics = m->x + m->dim;
+    if (!isfinite((float)d2) || !statistics_proper(&m->statistics, statistics)) {
+        m->diverged = true;
+        return;
+    }
+    t->empty = true;
+    share(m, t, statistics_put(&m->statistics, t->statistics, statistics, t->made->bytes), d2, d2);
+}
+
 void mixing_put(struct mixing *m, struct mixing_task *t, const float *x, const float *x_hat)
 {
-    size_t i = (size_t)(t - m->task), len;
+    size_t len;
     const float *statistics = m->x + m->dim;
     struct compress_stat stat;
     struct compress_input in = parts_input(m, t, x, x_hat);
@@ -117,12 +141,7 @@ void mixing_put(struct mixing *m, struct mixing_task *t, const float *x, const f
         m->diverged = true;
         return;
     }
-    t->made->len = head + len;
-    for (size_t j = i; j < m->n_tasks; j++)
-        if (m->task[j].made == t->made) {
-            m->task[j].sent.head.x2 = (float)stat.x2;
-            m->task[j].sent.head.e2 = (float)stat.e2;
-        }
+    share(m, t, head + len, stat.x2, stat.e2);
 }
 
 /* Returns a hash of the edge's two replicas, equal at both ends. The result is never 0, because

@@ -70,6 +70,7 @@ static int open_all(struct mixing *m, const struct mixing_config *config)
                          .fixed_gamma = config->fixed_gamma,
                          .tolerate = config->tolerate,
                          .pull = config->pull,
+                         .trigger = config->trigger,
                          .draw_key = config->draw_key};
     /* mixing_close() needs a mixer and a replica pool, so both are set before the first call
      * that can fail. */

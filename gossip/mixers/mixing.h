@@ -74,6 +74,9 @@ struct mixing_task
     bool applies;
     /* True: this task encodes the delta for all tasks that share `made`. */
     bool encodes;
+    /* True: the delta that this job makes is empty, because the model has moved too little since
+     * the last delta with values (`trigger` in struct mixing). */
+    bool empty;
 
     /* Momentum coefficient of the exchange. 0 unless the task commits in the consensus phase. */
     float momentum;
@@ -135,6 +138,11 @@ struct mixing
     /* Limit of a peer's movement towards its neighbours in one round (clip.h), as a multiple of
      * the length of its own local steps. 0: no limit. */
     double pull;
+    /* Event trigger of training deltas (choco.h): a delta is empty while the model is less than
+     * `trigger` times the length of a round's local steps away from the replica. 0: no delta is
+     * empty. */
+    double trigger;
+    uint64_t n_empty;  /* Number of empty deltas that the last job has made, over all edges. */
     uint64_t draw_key; /* Seed of the codecs' random streams. */
     /* Length in bytes of the longest payload that any codec can produce. */
     size_t cap;
@@ -156,8 +164,8 @@ struct mixing
      * mixing. */
     double way2;
     uint64_t n_mixed; /* Number of mixings so far. */
-    /* Moving average of the squared length of a round's local steps, kept if `pull` is set. 0: no
-     * value yet. */
+    /* Moving average of the squared length of a round's local steps, kept if `pull` or `trigger` is
+     * set. 0: no value yet. */
     double step2;
     /* True: the exchanges to commit belong to the consensus phase or to the round before it. */
     bool settling;
@@ -192,7 +200,7 @@ struct mixing_config
     float *x;
     double fixed_gamma;
     uint32_t tolerate;
-    double pull;
+    double pull, trigger;
     uint64_t run_seed, draw_key;
     const struct mixer *mixer; /* Mixer of the run. NULL: mixer_all[0]. */
     /* Options of mixers that send model updates. error_feedback: values that a message omits are
@@ -306,7 +314,7 @@ void mixing_mix(struct mixing *m);
  * now->local2, now->n_commits and now->place.pace. */
 void mixing_beat(struct mixing *m, struct sketch_moment *now);
 /* Records step2, the squared length of the change of x by the local steps of this round. Needed
- * only with --max-pull. */
+ * only with --max-pull and --trigger. */
 void mixing_moved(struct mixing *m, double step2);
 void mixing_encode(struct mixing *m);
 
@@ -375,6 +383,9 @@ uint64_t mixing_edge_round(const struct mixing_task *t);
 /* Encodes x - x_hat (dim floats each) with the codec of task t. All tasks that share the packet
  * t->made get the result. Sets m->diverged if the result is not finite. */
 void mixing_put(struct mixing *m, struct mixing_task *t, const float *x, const float *x_hat);
+
+/* Makes an empty message, instead of mixing_put(). d2: |x - x_hat|^2, all of which stays unsent. */
+void mixing_put_empty(struct mixing *m, struct mixing_task *t, double d2);
 
 /* Functions `valid` and `apply` for a mixer that encodes with mixing_put(). mixing_decodes()
  * returns whether a message decodes. mixing_add() adds the decoded difference to v. */

@@ -264,6 +264,7 @@ static void finish_task(struct mixing *m, struct mixing_task *t)
         e->cur.payload = t->made;
         /* resend_cur makes the node send this delta. It is also set for the first transmission. */
         e->resend_cur = true;
+        m->n_empty += t->empty;
     } else {
         packet_release(t->made);
     }
@@ -272,6 +273,7 @@ static void finish_task(struct mixing *m, struct mixing_task *t)
 void mixing_finish(struct mixing *m)
 {
     parts_finish(m);
+    m->n_empty = 0;
     for (size_t i = 0; i < m->n_tasks; i++)
         finish_task(m, &m->task[i]);
     m->n_tasks = 0;

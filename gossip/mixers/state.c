@@ -31,7 +31,7 @@ void mixing_state(struct mixing *m, struct state *s)
     state_floats(s, m->x, m->n_floats, "model");
     state_section(s, "mixing");
     state_f64(s, &m->local2);
-    if (m->pull > 0)
+    if (m->pull > 0 || m->trigger > 0)
         state_f64(s, &m->step2);
     statistics_state(&m->statistics, m->x + m->dim, s);
     sketch_state(&m->sketch, s);

@@ -483,9 +483,10 @@ struct node_progress
     uint32_t n_live, n_edges;
     /* Totals: resets of edges, protocol violations of other peers, committed exchanges. */
     uint64_t resets, violations, exchanges;
-    uint64_t distrusted; /* Times that an edge was closed because its data were implausible. */
-    uint64_t strangers;  /* Connections refused before authentication, as the driver reported. */
-    bool evaluated;      /* True: the last job evaluated the model. */
+    uint64_t empty_deltas; /* Deltas that --trigger made empty. */
+    uint64_t distrusted;   /* Times that an edge was closed because its data were implausible. */
+    uint64_t strangers;    /* Connections refused before authentication, as the driver reported. */
+    bool evaluated;        /* True: the last job evaluated the model. */
     char diverged[DIVERGENCE_TEXT]; /* Why the run diverged, as a clause. "": it did not. */
     char unlearnt[DIVERGENCE_TEXT]; /* Why the model learnt nothing, as a clause. "": it learnt. */
 };

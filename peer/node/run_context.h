@@ -50,8 +50,8 @@ struct run_context
     bool has_norm2;               /* True: the model has not changed since `norm2` was computed. */
     double settling2;             /* |x|^2 when the consensus phase began. 0: it has not begun. */
     struct outer_optimiser outer; /* State of --outer. All zero: none. */
-    /* Copy of x before the local steps of a job, with --compress auto, --max-pull, --local-steps
-     * auto or --outer. Else NULL. */
+    /* Copy of x before the local steps of a job, with --compress auto, --max-pull, --trigger,
+     * --local-steps auto or --outer. Else NULL. */
     float *before;
 };
 

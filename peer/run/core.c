@@ -9,6 +9,7 @@
 #include "gossip/collectives/sma.h"
 #include "gossip/exchange/sketch.h"
 #include "gossip/mixers/mixer.h"
+#include "nn/math/number.h"
 #include "nn/math/spelling.h"
 #include "peer/run/codec_precision.h"
 #include "peer/run/key.h"
@@ -28,6 +29,8 @@ enum {
     /* Largest --byzantine B. A peer needs 2 B + 2 neighbours to tolerate B Byzantine ones, so that
      * a cluster needs 2 B + 3 members. */
     TOLERATE_MAX = (WIRE_MEMBERS_MAX - 3) / 2,
+    /* Largest --trigger. With larger values, no delta would be sent in usual runs. */
+    TRIGGER_MAX = 1000,
     /* Number of peers for which a graph is checked if --topology and --min-peers give none. */
     NOMINAL_PEERS = 64
 };
@@ -141,13 +144,20 @@ static const char *fallback_of_topology(const struct run_flags *f)
                                                   : "ring";
 }
 
-/* Returns the default codec, which depends on mixer and topology:
+static bool has_trigger(const struct run_flags *f)
+{
+    double trigger;
+    return number_real(run_flags_value(f, "trigger"), &trigger) && trigger > 0;
+}
+
+/* Returns the default codec, which depends on mixer, topology and trigger:
  *
  *   mixer sends whole models, or is a collective   none: nothing may be left out
  *   mixer sums updates                             qsgd:4: auto adjusts the codec to the consensus
  *                                                  distance, which does not depend on these deltas
  *   topology changes by round                      qsgd:4: only precise codecs work
  *   trainer needs a precise codec                  qsgd:4
+ *   --trigger is above 0                           qsgd:4: auto does not work with empty deltas
  *   otherwise                                      auto */
 static const char *fallback_of_compress(const struct run_flags *f)
 {
@@ -156,7 +166,8 @@ static const char *fallback_of_compress(const struct run_flags *f)
         return "none";
     if (round_schedule_of(run_flags_value(f, "topology")) || (mixer != NULL && mixer->updates)
         || (f->trainer != NULL && f->trainer->needs_precise_codec != NULL
-            && f->trainer->needs_precise_codec(f)))
+            && f->trainer->needs_precise_codec(f))
+        || has_trigger(f))
         return fine_codec;
     return RUN_AUTO;
 }
@@ -211,6 +222,8 @@ const char *run_mixing_varies(const struct run *r)
         return "needs a --topology with the same edges in every round, such as ring or exponential";
     if (r->policy != RUN_SYNC)
         return "needs --policy sync: all edges must exchange in every round";
+    if (r->trigger > 0)
+        return "cannot be combined with --trigger: all edges must exchange in every round";
     if (r->overlap == RUN_OVERLAP_ROUND)
         return "cannot be combined with --overlap 1: an exchange must end before the next round";
     /* A codec that cannot be set up counts as one that is too lossy. */
@@ -507,6 +520,26 @@ static int check_outer(const struct run *r, char error[RUN_ERROR_MAX])
     return -EINVAL;
 }
 
+/* Checks which other keys are allowed with an event trigger. */
+static int check_trigger(const struct run *r, char error[RUN_ERROR_MAX])
+{
+    const char *why =
+        sends_updates(r) || sends_whole(r)
+            ? "needs --mixer choco: other mixers do not send differences to a replica"
+        : !has_one_codec(r) ? "needs a codec in --compress, not auto: auto would take an empty "
+                              "delta for one of a codec that is too coarse"
+        : r->overlap == RUN_OVERLAP_LAYER
+            ? "cannot be combined with --overlap layer: layers would be sent before the "
+              "length of the whole difference is known; expected 0 or 1"
+        : round_schedule_of(r->topology)
+            ? "needs a --topology with the same edges in every round, such as ring or exponential"
+            : NULL;
+    if (why == NULL || r->trigger == 0)
+        return 0;
+    snprintf(error, RUN_ERROR_MAX, "--trigger %g: %s", r->trigger, why);
+    return -EINVAL;
+}
+
 /* Checks the core keys for combinations that are not allowed. The mixers average, allreduce, sma
  * and ps need a fixed codec and the same number of local steps on all peers. Except for ps they
  * also need lock step, because all updates of a round must start from the same model. The other
@@ -567,6 +600,8 @@ int run_core_check(const struct run *r, char error[RUN_ERROR_MAX])
         err = check_final_graph(r, error);
     if (err == 0)
         err = check_outer(r, error);
+    if (err == 0)
+        err = check_trigger(r, error);
     return err != 0 ? err : check_tolerate(r, error);
 }
 
@@ -575,7 +610,7 @@ int run_core_check(const struct run *r, char error[RUN_ERROR_MAX])
 /* clang-format off */
 const struct run_key run_core_keys[] = {
     {.name = "compress", .kind = RUN_TEXT, .fallback = RUN_AUTO,
-     .help = "compressor of the deltas: none, fp16, sign, qsgd:BITS, topk:SHARE, randk:SHARE, topk:SHARE+qsgd:BITS, ... (see hearsay compressors), or auto, which chooses by the consensus distance (--drift-target). The default is qsgd:4 with --mixer average, --topology base:K and --momentum-kind decentlam",
+     .help = "compressor of the deltas: none, fp16, sign, qsgd:BITS, topk:SHARE, randk:SHARE, topk:SHARE+qsgd:BITS, ... (see hearsay compressors), or auto, which chooses by the consensus distance (--drift-target). The default is qsgd:4 with --mixer average, --topology base:K, --momentum-kind decentlam and --trigger",
      .word = RUN_AUTO, .canonical = canonical_compress, RUN_FIELD(compress),
      .fallback_by = fallback_of_compress},
     {.name = "drift-target", .kind = RUN_REAL, .fallback = "1",
@@ -658,6 +693,9 @@ const struct run_key run_core_keys[] = {
     {.name = "outer", .kind = RUN_TEXT, .fallback = "none",
      .help = "outer optimiser, applied to the local update of each round before the exchange: none, or nesterov:LR:MOMENTUM (DiLoCo) with the outer learning rate and momentum; for many --local-steps, such as nesterov:0.7:0.5, or nesterov:0.7:0.9 in long runs with precise compressors",
      .canonical = canonical_outer, RUN_FIELD(outer)},
+    {.name = "trigger", .kind = RUN_REAL, .fallback = "0",
+     .help = "event trigger: during training, send an empty delta until the model is X times the length of a round's local update away from what the neighbours have (SQuARM-SGD); 0: never",
+     .low = 0, .high = TRIGGER_MAX, RUN_FIELD(trigger)},
     {.name = "final-drift", .kind = RUN_REAL, .fallback = "0.001",
      .help = "relative consensus distance at which the consensus phase ends; 0: no consensus phase; at least 2e-7, because of float32 rounding",
      .low = 0, .high = 1, RUN_FIELD(final_drift)},

@@ -130,9 +130,10 @@ static const struct topic
     {"training", " rounds batch lr schedule warmup optimiser momentum momentum-kind nesterov beta2 "
                  "weight-decay clip "
                  "label-smoothing learners learner-momentum seed threads "},
-    {"exchange between peers", " topology mixer local-steps outer post-local policy overlap gamma "
-                               "drift-target bandwidth collective "
-                               "centre-momentum error-feedback factor-masking "},
+    {"exchange between peers",
+     " topology mixer local-steps outer post-local trigger policy overlap gamma "
+     "drift-target bandwidth collective "
+     "centre-momentum error-feedback factor-masking "},
     {"end of the run", " final-drift final-topology final-compress quorum quorum-timeout "},
     {"faults and attacks", " straggler-timeout member-ttl byzantine max-pull "},
     {"addresses and membership", " name advertise identity members token "},

@@ -94,6 +94,9 @@ struct run
     /* Largest distance by which all neighbours together may move a peer's model in one round, used
      * if `tolerate` > 0. The unit is the length of the peer's own local update. 0: no limit. */
     double pull;
+    /* Event trigger: a training delta is empty while the model is less than this multiple of the
+     * length of a round's local update away from the replica. 0: no trigger. */
+    double trigger;
     /* True: each edge adapts its consensus step size during the run. False: all edges use
      * `gamma`. */
     bool gamma_auto;

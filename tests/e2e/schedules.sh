@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tests/e2e/schedules.sh -- kinds of momentum and schedules of local steps other than the defaults. A TCP cluster and the simulator
+# tests/e2e/schedules.sh -- kinds of momentum schedules of local steps, and event-triggered exchange. A TCP cluster and the simulator
 # give the same models; a killed run continues and gives the same models; invalid combinations of options are refused.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
@@ -164,6 +164,28 @@ refuses "outer and layers" 'outer nesterov:0.7:0.9: cannot be combined with --ov
     --overlap layer
 refuses "outer and a centre" 'outer nesterov:0.7:0.9: cannot be combined with --mixer sma' --outer nesterov:0.7:0.9 --mixer sma
 refuses "outer and qg" 'momentum-kind qg: cannot be combined with --outer' --outer nesterov:0.7:0.9 --momentum-kind qg
+
+# ---- an event trigger ----
+
+equal trigger --topology ring --trigger 2 --compress qsgd:4
+equal trigger-off --topology ring --compress qsgd:4
+equal trigger-overlap --topology ring --trigger 2 --overlap 1 --compress topk:0.1 --local-steps 3
+check "trigger: it is another training than without" [ "$(tensors sim-trigger)" != "$(tensors sim-trigger-off)" ]
+# empty FILE: prints the number of empty deltas of all peers in a result.
+empty()
+{
+    python3 -c 'import json, sys; print(sum(p["empty_deltas"] for p in json.load(open(sys.argv[1]))["peers"]))' "$1"
+}
+check "  with empty deltas, as many over TCP as in the simulation" eval \
+    '[ "$(empty sim-trigger.out)" -gt 100 ] && [ "$(empty sim-trigger.out)" = "$(empty local-trigger.out)" ]'
+check "  and none without a trigger" [ "$(empty sim-trigger-off.out)" = 0 ]
+goes_on trigger --trigger 2 --compress qsgd:4
+refuses "trigger of updates" 'trigger 2: needs --mixer choco' --trigger 2 --mixer average
+refuses "trigger and auto" 'trigger 2: needs a codec in --compress, not auto' --trigger 2 --compress auto
+refuses "trigger and layers" 'trigger 2: cannot be combined with --overlap layer' --trigger 2 --overlap layer
+refuses "trigger on a graph that changes" 'trigger 2: needs a --topology with the same edges' --trigger 2 --topology base:1
+refuses "trigger and decentlam" 'momentum-kind decentlam: cannot be combined with --trigger' --trigger 2 \
+    --momentum-kind decentlam
 
 # ---- several learners in a process ----
 

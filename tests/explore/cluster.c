@@ -342,6 +342,7 @@ void cluster_set_run(struct run *r, const struct plan *p)
                       .quorum = p->quorum,
                       .tolerate = p->tolerate,
                       .overlap = p->overlap,
+                      .trigger = p->trigger,
                       .local_steps = p->local_steps};
     snprintf(r->outer, sizeof r->outer, "%s", p->outer[0] != '\0' ? p->outer : "none");
     set_spec(r->compress, p->compress);

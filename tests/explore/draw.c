@@ -219,6 +219,17 @@ void draw_outer(struct plan *p, uint64_t seed)
         p->outer[0] = '\0';
 }
 
+void draw_trigger(struct plan *p, uint64_t seed)
+{
+    static const double trigger[] = {1, 2, 4, 1000};
+    struct rng r = rng_stream(rng_key(seed, RNG_TEST, 0xe8, 18));
+    if (!plan_chance(&r, 0.3))
+        return;
+    p->trigger = trigger[rng_below(&r, 4)];
+    if (!plan_is_valid(p))
+        p->trigger = 0;
+}
+
 static void draw_first(struct plan *p, uint64_t seed)
 {
     struct rng r = rng_stream(rng_key(seed, RNG_TEST, 0xe8, 0));
@@ -236,6 +247,7 @@ static void draw_first(struct plan *p, uint64_t seed)
     draw_rota(p, seed);
     draw_last(p, seed);
     draw_outer(p, seed);
+    draw_trigger(p, seed);
     uint32_t n = (uint32_t)rng_below(&r, 7);
     for (uint32_t i = 0; i < n; i++) {
         struct fault *f = &p->fault[p->n_faults];

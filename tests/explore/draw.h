@@ -26,6 +26,10 @@ void draw_leave_some(struct plan *p);
  * of the run are drawn. */
 void draw_outer(struct plan *p, uint64_t seed);
 
+/* Gives some plans an event trigger (--trigger), if their run allows it. Draws from a random stream
+ * of its own, as draw_outer() does. */
+void draw_trigger(struct plan *p, uint64_t seed);
+
 /* Draws a plan of version 2 (swarm.c). */
 void draw_swarm(struct plan *p, uint64_t seed);
 

@@ -141,6 +141,8 @@ void plan_print(const struct plan *p, FILE *f)
         fprintf(f, "overlap %" PRIu32 "\n", p->overlap);
     if (p->outer[0] != '\0')
         fprintf(f, "outer %s\n", p->outer);
+    if (p->trigger > 0)
+        fprintf(f, "trigger %g\n", p->trigger);
     if (p->checkpoint_s > 0)
         fprintf(f, "checkpoint %g\ndisk-us %" PRId64 "\n", p->checkpoint_s, p->disk_us);
     if (p->tolerate > 0)
@@ -277,6 +279,7 @@ static bool read_setting(struct plan *p, const char *key, const char *value)
                  {"topology", NULL, NULL, NULL, p->topology},
                  {"final-topology", NULL, NULL, NULL, p->final_topology},
                  {"outer", NULL, NULL, NULL, p->outer},
+                 {"trigger", NULL, NULL, &p->trigger, NULL},
                  {"compress", NULL, NULL, NULL, p->compress}};
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         if (strcmp(table[i].key, key) != 0)

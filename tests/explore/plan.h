@@ -72,6 +72,7 @@ struct plan
     char topology[PLAN_TEXT], final_topology[PLAN_TEXT], compress[PLAN_TEXT];
     uint32_t overlap;      /* Value of --overlap. */
     char outer[PLAN_TEXT]; /* Value of --outer. "": none. */
+    double trigger;        /* Value of --trigger. 0: none. */
     /* --mixer and --collective, as indices in mixer_all[] and collective_all[]. */
     uint32_t mixer, collective;
     /* async: --policy async. by_name: peers find each other by bootstrap names. guests: only peer 0

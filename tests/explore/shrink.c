@@ -112,6 +112,7 @@ static bool simpler(struct plan *p, int what)
         return true;
     case 12:
         p->outer[0] = '\0';
+        p->trigger = 0;
         return true;
     case 13:
         memset(p->start_us, 0, sizeof p->start_us);

@@ -311,6 +311,7 @@ void draw_swarm(struct plan *p, uint64_t seed)
     draw_sizes(&s, p);
     draw_algorithm(&s, p);
     draw_outer(p, seed);
+    draw_trigger(p, seed);
     draw_network(&s, p);
     draw_starts(&s, p);
     s.length_us = plan_draw_us(&s.rng, 4, 90);

@@ -144,6 +144,7 @@ static void text_is_as_documented(void **state)
                               "skew=dirichlet:0.5\n"
                               "tolerate=0\n"
                               "topology=regular:4\n"
+                              "trigger=0\n"
                               "warmup=50\n"
                               "weight-decay=0.0001\n");
 }

@@ -303,12 +303,47 @@ static void post_local_has_steps(void **state)
     }
 }
 
+/* Combinations with --trigger, and its default codec. The error message gives the reason. */
+static void trigger_needs_replicas(void **state)
+{
+    static const struct
+    {
+        const char *key, *value, *error;
+    } rows[] = {{"mixer", "average", "--trigger 2: needs --mixer choco"},
+                {"mixer", "dpsgd", "--trigger 2: needs --mixer choco"},
+                {"mixer", "allreduce", "--trigger 2: needs --mixer choco"},
+                {"compress", "auto", "--trigger 2: needs a codec in --compress, not auto"},
+                {"overlap", "layer", "--trigger 2: cannot be combined with --overlap layer"},
+                {"topology", "base:1", "--trigger 2: needs a --topology with the same edges"},
+                {"momentum-kind", "decentlam",
+                 "--momentum-kind decentlam: cannot be combined with --trigger"},
+                {"overlap", "1", NULL},
+                {"compress", "topk:0.1", NULL},
+                {"policy", "async", NULL}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct run_flags f = {.trainer = &sgd_keys};
+        struct run r;
+        set(&f, "rounds", "100");
+        set(&f, "trigger", "2");
+        set(&f, rows[i].key, rows[i].value);
+        int err = run_from_flags(&r, &f, error);
+        if (rows[i].error == NULL)
+            assert_true(err == 0 && r.trigger == 2 && strcmp(r.compress, "auto") != 0);
+        else if (err == 0 || strstr(error, rows[i].error) == NULL)
+            fail_msg("%s %s: %d, %s", rows[i].key, rows[i].value, err, error);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(momentum_is_of_a_kind), cmocka_unit_test(momentum_kinds_have_names),
-        cmocka_unit_test(outer_texts),           cmocka_unit_test(outer_needs_the_mean),
-        cmocka_unit_test(pairs_want_pairs),      cmocka_unit_test(learners_are_several),
-        cmocka_unit_test(post_local_has_steps)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(momentum_is_of_a_kind),
+                                       cmocka_unit_test(momentum_kinds_have_names),
+                                       cmocka_unit_test(outer_texts),
+                                       cmocka_unit_test(outer_needs_the_mean),
+                                       cmocka_unit_test(trigger_needs_replicas),
+                                       cmocka_unit_test(pairs_want_pairs),
+                                       cmocka_unit_test(learners_are_several),
+                                       cmocka_unit_test(post_local_has_steps)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,26 +20,29 @@ struct plan
     double pull; /* Value of --max-pull. If it is above 0, --byzantine is 1, otherwise 0. */
     uint32_t overlap;
     const char *outer; /* Value of --outer. NULL: none. */
+    double trigger;    /* Value of --trigger. */
 };
 
 static const struct plan plans[] = {
-    {"ring", "qsgd:4", 4, 0, false, true, 0, 0, NULL},
-    {"ring", "topk:0.1", 3, 0, true, true, 0, 0, NULL},
-    {"torus", "auto", 9, 0, false, true, 0, 0, NULL},
-    {"complete", "topk:0.1", 4, 1, false, true, 0, 0, NULL},
-    {"regular:4", "lowrank:1", 7, 0, false, true, 0, 0, NULL},
-    {"ring", "none", 2, 0, true, false, 0, 0, NULL},
-    {"ring", "randk:0.1", 8, 0, false, false, 0, 0, NULL},
-    {"complete", "qsgd:4", 5, 0, false, false, 1, 0, NULL},
-    {"complete", "qsgd:4", 7, 0, false, false, 0, 0, NULL},
-    {"complete", "qsgd:4", 7, 0, false, true, 0, 0, NULL},
-    {"ring", "qsgd:4", 4, 0, false, true, 0, 1, NULL},
-    {"torus", "auto", 9, 0, true, true, 0, 1, NULL},
-    {"ring", "topk:0.1", 5, 0, false, false, 0, 1, NULL},
-    {"base:1", "qsgd:4", 4, 0, false, true, 0, 0, NULL},
-    {"base:2", "int8", 7, 0, true, true, 0, 0, NULL},
-    {"ring", "qsgd:4", 4, 0, false, true, 0, 0, "nesterov:0.7:0.5"},
-    {"ring", "topk:0.1", 5, 0, true, true, 0, 1, "nesterov:0.7:0.5"},
+    {"ring", "qsgd:4", 4, 0, false, true, 0, 0, NULL, 0},
+    {"ring", "topk:0.1", 3, 0, true, true, 0, 0, NULL, 0},
+    {"torus", "auto", 9, 0, false, true, 0, 0, NULL, 0},
+    {"complete", "topk:0.1", 4, 1, false, true, 0, 0, NULL, 0},
+    {"regular:4", "lowrank:1", 7, 0, false, true, 0, 0, NULL, 0},
+    {"ring", "none", 2, 0, true, false, 0, 0, NULL, 0},
+    {"ring", "randk:0.1", 8, 0, false, false, 0, 0, NULL, 0},
+    {"complete", "qsgd:4", 5, 0, false, false, 1, 0, NULL, 0},
+    {"complete", "qsgd:4", 7, 0, false, false, 0, 0, NULL, 0},
+    {"complete", "qsgd:4", 7, 0, false, true, 0, 0, NULL, 0},
+    {"ring", "qsgd:4", 4, 0, false, true, 0, 1, NULL, 0},
+    {"torus", "auto", 9, 0, true, true, 0, 1, NULL, 0},
+    {"ring", "topk:0.1", 5, 0, false, false, 0, 1, NULL, 0},
+    {"base:1", "qsgd:4", 4, 0, false, true, 0, 0, NULL, 0},
+    {"base:2", "int8", 7, 0, true, true, 0, 0, NULL, 0},
+    {"ring", "qsgd:4", 4, 0, false, true, 0, 0, "nesterov:0.7:0.5", 0},
+    {"ring", "topk:0.1", 5, 0, true, true, 0, 1, "nesterov:0.7:0.5", 0},
+    {"ring", "qsgd:4", 4, 0, true, true, 0, 0, NULL, 2},
+    {"torus", "topk:0.1", 9, 0, false, false, 0, 1, NULL, 4},
 };
 
 static void run_until(struct rig *r, int64_t t_us)
@@ -114,6 +117,7 @@ static void rig_plan(struct rig *r, const struct plan *p, uint64_t rounds)
     r->config.run.mixer = p->mixer;
     r->config.run.pull = p->pull;
     r->config.run.overlap = p->overlap;
+    r->config.run.trigger = p->trigger;
     if (p->outer != NULL)
         snprintf(r->config.run.outer, sizeof r->config.run.outer, "%s", p->outer);
     r->config.run.tolerate = p->pull > 0;

@@ -281,7 +281,8 @@ static void its_keys_are_flags_help_and_text(void **state)
                               "seed=1\n"
                               "start=zero\n"
                               "tolerate=0\n"
-                              "topology=ring\n");
+                              "topology=ring\n"
+                              "trigger=0\n");
     struct run back;
     assert_int_equal(run_from_text(&back, &quadratic_keys, text, n, why), 0);
     /* A run description with the keys of this trainer must be refused by another trainer and

@@ -381,7 +381,8 @@ void job_part(struct job *j, size_t n)
 }
 
 /* Takes the local steps and the outer step. If training diverged, returns to the last good model.
- * Measures how far the model moved, for --compress auto and --max-pull. */
+ * Measures how far the model moved, for --compress auto, --max-pull and
+ * --trigger. */
 static void train(struct job *j)
 {
     struct run_context *w = j->workshop;
@@ -406,7 +407,7 @@ static void train(struct job *j)
     double step2 = w->before != NULL ? vec_dist2(w->mixing.x, w->before, dim) : 0;
     if (w->by_drift)
         codec_levels_moved(&w->ladder, step2);
-    if (w->run.pull > 0 && !j->ran_away)
+    if ((w->run.pull > 0 || w->run.trigger > 0) && !j->ran_away)
         mixing_moved(&w->mixing, step2);
 }
 
@@ -505,6 +506,7 @@ void job_over(struct job *j)
     j->working = false;
     run_context_moved(j->workshop);
     mixing_finish(&j->workshop->mixing);
+    j->figures.empty_deltas += j->workshop->mixing.n_empty;
 }
 
 /* Passes the copy of the model to the model server, if the worker has filled it. */
@@ -611,6 +613,8 @@ void job_state(struct job *j, struct state *s)
     state_f64(s, &p->wait_s);
     state_u64(s, &p->exchanges);
     state_u64(s, &p->steps_done);
+    if (j->workshop->run.trigger > 0)
+        state_u64(s, &p->empty_deltas);
 }
 
 bool job_is_running(const struct job *j)

@@ -30,6 +30,7 @@ class RunOptions(TypedDict, total=False):
     policy: Optional[str]
     overlap: Optional[Count]
     outer: Optional[str]
+    trigger: Optional[float]
     post_local: Optional[int]
     final_drift: Optional[float]
     final_compress: Optional[str]
