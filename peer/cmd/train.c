@@ -33,7 +33,7 @@ const struct option_row cmd_train_rows[] = {
      .rival = "rounds",
      .help = "passes over the data, if --rounds is not given"},
     {.name = "evaluate-every", .kind = OPTION_UINT, .arg = "EPOCHS", .min = 0, .max = 1e9,
-     .help = "epochs between evaluations on the held-out set; 0: only at the end. An evaluation during training takes at most 1000 samples and half of the samples trained on since the last one; the last takes all. Default: a tenth of the run, less often in very short runs"},
+     .help = "epochs between evaluations on the held-out set; 0: only at the end. An evaluation during training takes at most 1000 samples and half of the samples trained on since the last one; the last takes all. Default: a tenth of the run, fewer or no evaluations in short runs"},
     CMD_ROW_INIT,
     CMD_ROW_THREADS,
     {.name = "out", .kind = OPTION_TEXT, .arg = "DIR",

@@ -125,7 +125,7 @@ advises()
     args=("$@" --model logreg --batch 1 --rounds 1 --final-drift 0 --seed "$seed")
     bounded "$HEARSAY" "${args[@]}" >advice.out 2>advice.err </dev/null
     check "${*:1:7}: advice is given $n times" \
-        [ "$?: $(grep -c 'note: the data of the peers differ .*--topology base:1 --momentum-kind qg' advice.err)" = "0: $n" ]
+        [ "$?: $(grep -c 'note: the data of the peers .*differ .*--topology base:1 --momentum-kind qg' advice.err)" = "0: $n" ]
 }
 advises 1 sim --peers 6 --partition dirichlet:0.1
 check "  with its reason" grep -qF '(--partition dirichlet:0.1)' advice.err

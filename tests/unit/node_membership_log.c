@@ -66,7 +66,8 @@ static void test_a_death_and_a_return(void **state)
     expect(&r, 0, "");
     members_accuse(r.env.members, id_of(2), 2 * SECOND);
     look(&r, 2 * SECOND);
-    expect(&r, 1, "peer-2 is silent, never heard by this peer: declared dead within 7 s unless heard");
+    expect(&r, 1,
+           "peer-2 is silent, never heard by this peer: declared dead within 7 s unless heard");
     look(&r, 3 * SECOND);
     expect(&r, 1, r.said[0]);
     look(&r, 2 * SECOND + TOY_SUSPECT_US);

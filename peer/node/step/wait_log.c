@@ -105,10 +105,11 @@ int64_t wait_log_wait(const struct phases *ph, const struct schedule_decision *d
             return now + WAIT_LOG_AGAIN_US - WAIT_LOG_MEMBERS_US;
         }
         if (n >= ph->workshop->run.min_peers) {
-            env_note(ph->env, NOTE_INFO,
-                     "waiting for members: all %u (--min-peers) are here, but not all have announced "
-                     "that they are ready to begin",
-                     ph->workshop->run.min_peers);
+            env_note(
+                ph->env, NOTE_INFO,
+                "waiting for members: all %u (--min-peers) are here, but not all have announced "
+                "that they are ready to begin",
+                ph->workshop->run.min_peers);
             return now + WAIT_LOG_AGAIN_US - WAIT_LOG_MEMBERS_US;
         }
         connection_diagnostics_names(ph->sessions, names);
