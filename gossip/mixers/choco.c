@@ -89,6 +89,7 @@ static void apply(const struct mixing *m, uint32_t codec, const uint8_t *message
 
 const struct mixer mixer_choco = {.name = "choco",
                                   .parts = true,
+                                  .companion = true,
                                   .open = open_choco,
                                   .close = close_choco,
                                   .plan = plan,

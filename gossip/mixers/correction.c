@@ -2,6 +2,7 @@
 #include "gossip/mixers/correction.h"
 
 #include "gossip/mixers/clip.h"
+#include "gossip/mixers/companion.h"
 #include "gossip/mixers/mixing.h"
 
 #include <math.h>
@@ -193,6 +194,7 @@ void correction_mix(struct mixing *m, bool (*corrects)(const struct mixing_task 
                 memset(m->term[i].velocity, 0, m->dim * sizeof(float));
             continue;
         }
+        companion_mix(m, &m->term[i]);
         measure(m, &m->term[i]);
         m->local2 += m->term[i].d2;
     }

@@ -3,6 +3,7 @@
  */
 #include "gossip/mixers/mixing.h"
 
+#include "gossip/mixers/companion.h"
 #include "gossip/mixers/parts.h"
 
 #include "nn/math/rng.h"
@@ -13,19 +14,25 @@
 
 /* ---- mix ---- */
 
+/* Sets a replica to the beginning of the run: the initial model and a companion of zeros. */
+static void begin_replica(const struct mixing *m, float *v)
+{
+    memcpy(v, m->x0, m->dim * sizeof *v);
+    memset(v + m->dim, 0, (m->replicas.dim - m->dim) * sizeof *v);
+}
+
 /* Brings the two replicas of one task up to date: resets them to x0, copies a shared replica, and
  * applies the deltas that commit, as the fields of the task say. */
 static void move_replicas(struct mixing *m, const struct mixing_task *t)
 {
-    size_t n_bytes = m->dim * sizeof *m->x;
     if (t->fresh_replica)
-        memcpy(t->replica->v, m->x0, n_bytes);
+        begin_replica(m, t->replica->v);
     if (t->fresh)
-        memcpy(t->edge->b, m->x0, n_bytes);
+        begin_replica(m, t->edge->b);
     if (t->fresh && t->edge->velocity != NULL)
-        memset(t->edge->velocity, 0, n_bytes);
+        memset(t->edge->velocity, 0, m->dim * sizeof *t->edge->velocity);
     if (t->source != NULL)
-        memcpy(t->replica->v, t->source->v, n_bytes);
+        memcpy(t->replica->v, t->source->v, m->replicas.dim * sizeof *t->replica->v);
     if (t->applies) {
         struct bytes own = mixing_own(m, t);
         m->mixer->apply(m, t->ours.head.codec, own.p, own.n, t->replica->v);
@@ -127,14 +134,17 @@ void mixing_put_empty(struct mixing *m, struct mixing_task *t, double d2)
 
 void mixing_put(struct mixing *m, struct mixing_task *t, const float *x, const float *x_hat)
 {
-    size_t len;
+    size_t len, n_companion;
     const float *statistics = m->x + m->dim;
-    struct compress_stat stat;
+    struct compress_stat stat = {0};
     struct compress_input in = parts_input(m, t, x, x_hat);
     size_t head = statistics_put(&m->statistics, t->statistics, statistics, t->made->bytes);
-    int err = parts_begun(m, t)
-                  ? compress_rest(m->codec[t->codec], &in, t->made->bytes + head, &len, &stat)
-                  : compress_encode(m->codec[t->codec], &in, t->made->bytes + head, &len, &stat);
+    int err = companion_put(m, t->codec, &in, t->made->bytes + head, &n_companion);
+    head += n_companion;
+    if (err == 0 && parts_begun(m, t))
+        err = compress_rest(m->codec[t->codec], &in, t->made->bytes + head, &len, &stat);
+    else if (err == 0)
+        err = compress_encode(m->codec[t->codec], &in, t->made->bytes + head, &len, &stat);
     if (err != 0 || !isfinite((float)stat.x2) || !statistics_proper(&m->statistics, statistics)) {
         /* Because `diverged` is set, mixing_finish() sends no delta, and its caller ends the
          * run. */
@@ -148,8 +158,8 @@ void mixing_put(struct mixing *m, struct mixing_task *t, const float *x, const f
  * 0 in a delta means "not compared". */
 static uint64_t replicas_hash(const struct mixing *m, const struct mixing_task *t)
 {
-    uint64_t a = vec_hash(t->replica->v, m->dim);
-    uint64_t b = vec_hash(t->edge->b, m->dim);
+    uint64_t a = vec_hash(t->replica->v, m->replicas.dim);
+    uint64_t b = vec_hash(t->edge->b, m->replicas.dim);
     return t->edge->low ? rng_at(a, b) | 1 : rng_at(b, a) | 1;
 }
 

@@ -112,6 +112,9 @@ struct mixer
      * The delta may then be encoded in fragments before the last local step ends
      * (mixing_part()). */
     bool parts;
+    /* True: the mixer can mix a companion vector, too (mixing.h). Its deltas and corrections must
+     * come from mixing_put(), mixing_add() and correction_mix(). */
+    bool companion;
 
     /* ---- required functions ---- */
 
@@ -131,7 +134,7 @@ struct mixer
      * run. Called on any thread, so it reads only the message and constants of the run. */
     bool (*valid)(const struct mixing *m, uint32_t codec, const uint8_t *message, size_t n);
 
-    /* Applies a valid delta message[0..n) to a replica of m->dim floats. Called on the worker. Both
+    /* Applies a valid delta message[0..n) to a replica (mixing.h). Called on the worker. Both
      * ends of an edge call it for the same deltas and must get bitwise equal replicas. */
     void (*apply)(const struct mixing *m, uint32_t codec, const uint8_t *message, size_t n,
                   float *replica);

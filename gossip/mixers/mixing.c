@@ -1,8 +1,10 @@
 /* gossip/mixers/mixing.c -- opens and closes struct mixing, copies models, answers queries. */
 #include "gossip/mixers/mixing.h"
 
+#include "gossip/mixers/companion.h"
 #include "nn/math/half.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -40,6 +42,13 @@ static int open_codecs(struct mixing *m, const struct mixing_config *config)
         if (err != 0)
             return err;
         size_t bound = compress_bound(m->codec[i]);
+        if (m->companion != NULL && i != DELTA_FINAL) {
+            err =
+                compress_open(&m->companion_codec[i], config->spec[i], config->segments, n_trained);
+            if (err != 0)
+                return err;
+            bound += COMPANION_HEAD + compress_bound(m->companion_codec[i]);
+        }
         m->cap = bound > m->cap ? bound : m->cap;
     }
     m->cap += statistics_bound(&m->statistics);
@@ -50,15 +59,15 @@ static int open_codecs(struct mixing *m, const struct mixing_config *config)
  * With `--compress auto` that is the size at a middle codec level. */
 static void set_pace(struct mixing *m)
 {
-    const struct compress *usual = m->codec[DELTA_RUN];
-    if (usual == NULL)
-        usual = m->codec[DELTA_RUNG + CODEC_LEVELS_MIDDLE];
+    uint32_t codec =
+        m->codec[DELTA_RUN] != NULL ? DELTA_RUN : (uint32_t)DELTA_RUNG + CODEC_LEVELS_MIDDLE;
     m->sketch_every = m->statistics_every = m->survey_pace = 1;
-    if (usual == NULL)
+    if (m->codec[codec] == NULL)
         return;
-    m->sketch_every = mixing_every(sketch_nominal(&m->sketch), compress_nominal(usual));
-    m->survey_pace = mixing_every(sketch_word_bytes(&m->sketch), compress_nominal(usual));
-    m->statistics_every = mixing_every(statistics_bound(&m->statistics), compress_nominal(usual));
+    size_t usual = mixing_nominal(m, codec);
+    m->sketch_every = mixing_every(sketch_nominal(&m->sketch), usual);
+    m->survey_pace = mixing_every(sketch_word_bytes(&m->sketch), usual);
+    m->statistics_every = mixing_every(statistics_bound(&m->statistics), usual);
 }
 
 /* If this function fails, some parts of *m may be open already. mixing_close() accepts such a
@@ -67,6 +76,7 @@ static int open_all(struct mixing *m, const struct mixing_config *config)
 {
     *m = (struct mixing){.dim = segments_trained(config->segments, config->n_segments),
                          .mixer = config->mixer != NULL ? config->mixer : mixer_all[0],
+                         .companion = config->companion,
                          .fixed_gamma = config->fixed_gamma,
                          .tolerate = config->tolerate,
                          .pull = config->pull,
@@ -74,7 +84,8 @@ static int open_all(struct mixing *m, const struct mixing_config *config)
                          .draw_key = config->draw_key};
     /* mixing_close() needs a mixer and a replica pool, so both are set before the first call
      * that can fail. */
-    replica_pool_init(&m->replicas, m->dim);
+    replica_pool_init(&m->replicas, m->companion != NULL ? 2 * m->dim : m->dim);
+    assert(m->companion == NULL || (m->mixer->companion && !config->by_layer));
     int err = statistics_init(&m->statistics, config->segments, config->n_segments);
     if (err != 0)
         return err;
@@ -115,8 +126,10 @@ void mixing_close(struct mixing *m)
 {
     /* The caller has closed all edges: the packet pool asserts that no packet is in use. */
     m->mixer->close(m);
-    for (int i = 0; i < DELTA_CODECS; i++)
+    for (int i = 0; i < DELTA_CODECS; i++) {
         compress_close(m->codec[i]);
+        compress_close(m->companion_codec[i]);
+    }
     sketch_close(&m->sketch);
     statistics_close(&m->statistics);
     packet_pool_close(&m->packets);
@@ -139,7 +152,7 @@ int mixing_edge_open(struct mixing *m, struct edge *e, const uint8_t self[WIRE_I
         return err;
     gamma_init(&e->gamma, m->fixed_gamma);
     sketch_pair_init(&e->sketch);
-    e->b = malloc(m->dim * sizeof *e->b);
+    e->b = malloc(m->replicas.dim * sizeof *e->b);
     if (e->b != NULL)
         return 0;
     edge_close(e);
@@ -228,12 +241,23 @@ bool mixing_sketch_valid(const struct mixing *m, const struct sketch_message *sk
  * without further checks. */
 bool mixing_decodes(const struct mixing *m, uint32_t codec, const uint8_t *message, size_t n)
 {
-    return compress_validate(m->codec[codec], message, n);
+    size_t at = 0;
+    return companion_valid(m, codec, message, n, &at)
+           && compress_validate(m->codec[codec], message + at, n - at);
 }
 
 void mixing_add(const struct mixing *m, uint32_t codec, const uint8_t *message, size_t n, float *v)
 {
-    compress_apply(m->codec[codec], message, n, v);
+    size_t at = companion_add(m, codec, message, v);
+    compress_apply(m->codec[codec], message + at, n - at, v);
+}
+
+size_t mixing_nominal(const struct mixing *m, uint32_t codec)
+{
+    size_t n = compress_nominal(m->codec[codec]);
+    if (m->companion_codec[codec] != NULL)
+        n += COMPANION_HEAD + compress_nominal(m->companion_codec[codec]);
+    return n;
 }
 
 /* Returns the message after the statistics of a valid payload. */

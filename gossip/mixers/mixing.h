@@ -23,6 +23,17 @@
  *
  * Mixers, replicas and the sketch use the trained parameters only. Running statistics precede
  * the message of a delta (statistics.h): payload = [statistics][message of the mixer].
+ *
+ * A trainer may have a companion vector of dim floats, which is exchanged and mixed as x is
+ * (--momentum-kind averaged). Replicas and messages then contain both vectors:
+ *
+ *   replica:  [ dim floats of the model | dim floats of the companion ]
+ *   message:  [ n: 4 bytes, little-endian | companion, n bytes | model ]
+ *
+ * Each vector has its own encoder, so a sparse codec selects a share of each. The step size gamma,
+ * the outlier filter and all distances depend on the model only, and the companion moves with the
+ * same step sizes. Deltas with codec DELTA_FINAL contain the model only, because the consensus
+ * phase has no local steps. The companion moves only if both deltas of an exchange contain it.
  */
 #ifndef GOSSIP_MIXERS_MIXING_H
 #define GOSSIP_MIXERS_MIXING_H
@@ -110,8 +121,10 @@ struct mixing
 {
     size_t dim, n_floats; /* Number of trained parameters, and number of all floats of the model. */
     const struct mixer *mixer;
-    void *state;   /* Data that the mixer's open() allocated. */
-    float *x;      /* The model: n_floats values. */
+    void *state; /* Data that the mixer's open() allocated. */
+    float *x;    /* The model: n_floats values. */
+    /* Companion vector: dim floats, borrowed from the trainer. NULL: there is none. */
+    float *companion;
     bool borrowed; /* True: x is memory of the caller and is not freed by mixing_close(). */
     /* Segments of the model, trained ones first. Borrowed from the caller. NULL: no segment is
      * stored with 16 bits per value. */
@@ -126,6 +139,8 @@ struct mixing
     /* Codecs of deltas, indexed by enum delta_codec. The levels of --compress auto begin at
      * DELTA_RUNG. NULL: the run does not use the codec. */
     struct compress *codec[DELTA_CODECS];
+    /* Encoders of the companion for the same codecs. NULL: the deltas do not contain it. */
+    struct compress *companion_codec[DELTA_CODECS];
     struct statistics statistics;
     struct sketch sketch;
     struct packet_pool packets;
@@ -198,6 +213,7 @@ struct mixing_config
     /* Memory of the caller for the model, n_floats values. NULL: mixing_init() allocates the
      * model. */
     float *x;
+    float *companion;
     double fixed_gamma;
     uint32_t tolerate;
     double pull, trigger;
@@ -380,7 +396,11 @@ struct bytes mixing_made(const struct mixing *m, const struct mixing_task *t);
 /* Returns the round, within the edge's epoch, of the delta that the task makes. */
 uint64_t mixing_edge_round(const struct mixing_task *t);
 
-/* Encodes x - x_hat (dim floats each) with the codec of task t. All tasks that share the packet
+/* Returns the length in bytes of a typical message with this codec of the run. */
+size_t mixing_nominal(const struct mixing *m, uint32_t codec);
+
+/* Encodes x - x_hat (dim floats each) with the codec of task t. If there is a companion, x_hat is a
+ * whole replica. All tasks that share the packet
  * t->made get the result. Sets m->diverged if the result is not finite. */
 void mixing_put(struct mixing *m, struct mixing_task *t, const float *x, const float *x_hat);
 
@@ -388,7 +408,7 @@ void mixing_put(struct mixing *m, struct mixing_task *t, const float *x, const f
 void mixing_put_empty(struct mixing *m, struct mixing_task *t, double d2);
 
 /* Functions `valid` and `apply` for a mixer that encodes with mixing_put(). mixing_decodes()
- * returns whether a message decodes. mixing_add() adds the decoded difference to v. */
+ * returns whether a message decodes. mixing_add() adds the decoded difference to v, a replica. */
 bool mixing_decodes(const struct mixing *m, uint32_t codec, const uint8_t *message, size_t n);
 void mixing_add(const struct mixing *m, uint32_t codec, const uint8_t *message, size_t n, float *v);
 

@@ -79,7 +79,7 @@ static void collect(struct shared *h, struct edge *const *e, size_t n)
 
 static void replica_state(struct mixing *m, struct replica *r, uint64_t i, struct state *s)
 {
-    state_floats(s, r->v, m->dim, "replica.%llu", (unsigned long long)i);
+    state_floats(s, r->v, m->replicas.dim, "replica.%llu", (unsigned long long)i);
     if (m->replicas.with_memory)
         state_floats(s, r->memory, m->dim, "replica.%llu.memory", (unsigned long long)i);
 }
@@ -165,7 +165,7 @@ static void one_edge(struct mixing *m, struct edge *e, size_t i, struct shared *
     }
     state_expect(s, e->reset || e->epoch == 0 || e->a != NULL, "an edge without a replica");
     if (e->a != NULL && !s->failed)
-        state_floats(s, e->b, m->dim, "edge.%zu.replica", i);
+        state_floats(s, e->b, m->replicas.dim, "edge.%zu.replica", i);
     velocity_state(m, e, i, s);
 }
 

@@ -546,7 +546,8 @@ int sgd_trainer_init(struct sgd_trainer *t, const struct sgd_config *config,
     if (config->momentum == NULL)
         t->config.momentum = &momentum_local;
     t->config.optimiser.use = t->config.momentum->use;
-    assert(t->config.learners == 1 || t->config.momentum->learn == NULL);
+    assert(t->config.learners == 1
+           || (t->config.momentum->learn == NULL && !t->config.momentum->exchanged));
     int err = config->scratch != NULL ? 0 : open_scratch(t);
     if (err)
         return err;
@@ -576,6 +577,7 @@ struct trainer sgd_trainer_face(struct sgd_trainer *t)
     return (struct trainer){.n_params = m->n_params,
                             .segments = m->segments,
                             .n_segments = m->n_segments,
+                            .companion = t->config.momentum->exchanged ? t->momentum : NULL,
                             .self = t,
                             .guess = log((double)m->n_classes),
                             .batch = t->config.batch * t->config.learners,

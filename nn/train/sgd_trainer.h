@@ -25,7 +25,7 @@
  * batches j, K + j, 2K + j, ... of the shard's sequence, so together the learners use each sample
  * once per epoch.
  *
- * With a kind of momentum other than momentum_local (momentum_kind.h), the momentum changes when a
+ * With a kind of momentum that has a function learn() (momentum_kind.h), the momentum changes when a
  * round begins and is constant during the steps.
  */
 #ifndef NN_TRAIN_SGD_TRAINER_H
@@ -72,14 +72,16 @@ struct sgd_config
 struct sgd_trainer
 {
     struct sgd_config config;
-    /* Momentum: n_params floats per learner. `momentum`, `second` and `t` are part of a
+    /* Momentum: n_params floats per learner. With momentum_averaged the first floats are the
+     * companion vector (trainer.h). `momentum`, `second` and `t` are part of a
      * checkpoint. */
     float *momentum;
     /* Adam's second moments: n_params floats per learner. NULL: the optimiser is SGD. */
     float *second;
-    /* Number of updates of the moments so far. momentum_local: number of steps so far. */
+    /* Number of updates of the moments so far. momentum_local and
+     * momentum_averaged: number of steps so far. */
     uint64_t t;
-    /* State of a kind of momentum other than momentum_local. With momentum_local all zero. */
+    /* State of a kind of momentum that has a function learn(). Else all zero. */
     struct round_momentum change;
     struct learners learners; /* State of several learners. All zero: one learner. */
     struct sgd_scratch *own;

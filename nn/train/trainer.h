@@ -47,6 +47,11 @@ struct trainer
     size_t n_segments;
     /* Memory for x, n_params floats, which must outlive the node. NULL: the node allocates x. */
     float *x;
+    /* Companion vector: a vector that peers exchange and mix in addition to x, such as the momentum
+     * (--momentum-kind averaged). It has as many floats as there are trained parameters, all 0 at
+     * first. Memory of the trainer. steps() and state() use it, and between the calls the node
+     * mixes it. NULL: peers exchange x only. */
+    float *companion;
     void *self; /* First argument of all functions below. */
     /* Loss, in nats, of a model that gives every answer the same probability: ln(number of
      * answers). 0: not defined. */

@@ -234,6 +234,20 @@ const char *run_mixing_varies(const struct run *r)
            "models diverge if deltas leave much out";
 }
 
+const char *run_bars_companion(const struct run *r)
+{
+    return !mixer_all[r->mixer]->companion
+               ? "needs --mixer choco: only its deltas can contain the momentum"
+           : r->policy != RUN_SYNC
+               ? "needs --policy sync: both deltas of an exchange must be of the same round"
+           : r->overlap != RUN_OVERLAP_NONE
+               ? "needs --overlap 0: the momentum is final only after the last local step"
+           : r->tolerate > 0 ? "cannot be combined with --byzantine: the momentum is not clipped"
+           : r->trigger > 0
+               ? "cannot be combined with --trigger: it would delay the momentum as well"
+               : NULL;
+}
+
 /* Returns true for the mixers allreduce, sma and ps, which combine models by a collective or a
  * parameter server instead of exchanges over edges. */
 static bool uses_round_protocol(const struct run *r)

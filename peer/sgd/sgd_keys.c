@@ -130,10 +130,38 @@ static bool lacks_norms(const struct run *r)
     return !model_has_norm(sgd_values(r)->model);
 }
 
-/* Checks the keys that a kind of momentum other than `local` needs. The momentum is computed from
- * the change of the model over a whole round, which includes mixing. All rounds must therefore have
- * the same number of steps. No exchange may move a model past its neighbours' mean, because then the
- * contribution of mixing to the momentum may not decay (nn/train/quasi_global.h, decentlam.h). */
+/* Returns why a kind that learns from the change of the model over a whole round, which includes
+ * mixing, cannot be used. NULL: it can. All rounds must have the same number of steps. No exchange may
+ * move a model past its neighbours' mean, because then the contribution of mixing to the momentum may
+ * not decay (nn/train/quasi_global.h, decentlam.h). */
+static const char *bars_learning(const struct run *r, const struct momentum_kind *kind)
+{
+    return r->local_steps == 0
+               ? "needs a number for --local-steps, not auto: the momentum needs rounds with "
+                 "equally many steps"
+           : run_has_outer(r)
+               ? "cannot be combined with --outer: the momentum of a round's change would "
+                 "grow by the outer step"
+           : run_may_overshoot(r)
+               ? "needs a --gamma of at most 1, such as --gamma 1: with a larger "
+                 "step size, an exchange overshoots the neighbours' mean and the "
+                 "momentum grows"
+           : kind->needs_constant_mixing ? run_mixing_varies(r)
+                                         : NULL;
+}
+
+/* Returns why a kind that is exchanged with the model cannot be used. NULL: it can. */
+static const char *bars_exchange(const struct run *r)
+{
+    return r->local_steps == 0 ? "needs a number for --local-steps, not auto: peers average "
+                                 "momenta of equally many "
+                                 "steps"
+           : run_has_outer(r)  ? "cannot be combined with --outer: it is not tested with a mixed "
+                                 "momentum"
+                               : run_bars_companion(r);
+}
+
+/* Checks the keys that a kind of momentum other than `local` needs. */
 static int check_momentum_kind(const struct run *r, char error[RUN_ERROR_MAX])
 {
     const struct sgd_values *v = sgd_values(r);
@@ -144,20 +172,11 @@ static int check_momentum_kind(const struct run *r, char error[RUN_ERROR_MAX])
             ? "needs a --momentum of at most 0.95: with more, lossy codecs and lost sessions make "
               "models diverge"
         : is_adam(r) && !kind->adam ? "needs --optimiser sgd"
-        : r->local_steps == 0
-            ? "needs a number for --local-steps, not auto: the momentum needs rounds with "
-              "equally many steps"
         : r->factor_masking ? "cannot be combined with --factor-masking true: it resets the "
                               "momentum of local steps, which only the kind local has"
-        : run_has_outer(r)
-            ? "cannot be combined with --outer: the momentum of a round's change would "
-              "grow by the outer step"
-        : run_may_overshoot(r) ? "needs a --gamma of at most 1, such as --gamma 1: with a larger "
-                                 "step size, an exchange overshoots the neighbours' mean and the "
-                                 "momentum grows"
-        : kind->needs_constant_mixing ? run_mixing_varies(r)
-                                      : NULL;
-    if (kind->learn == NULL || why == NULL)
+        : kind->exchanged   ? bars_exchange(r)
+                            : bars_learning(r, kind);
+    if (kind == &momentum_local || why == NULL)
         return 0;
     snprintf(error, RUN_ERROR_MAX, "--momentum-kind %s: %s", kind->name, why);
     return -EINVAL;
@@ -171,7 +190,7 @@ static int check_learners(const struct run *r, char error[RUN_ERROR_MAX])
 {
     const struct sgd_values *v = sgd_values(r);
     const char *why = NULL;
-    if (momentum_kind_all[v->momentum_kind]->learn != NULL)
+    if (momentum_kind_all[v->momentum_kind] != &momentum_local)
         why = "needs --momentum-kind local: each learner has its own momentum";
     else if (r->overlap == RUN_OVERLAP_LAYER)
         why = "cannot be combined with --overlap layer: a layer of the average is complete only "
@@ -273,8 +292,8 @@ static const struct run_key keys[] = {
      .help = "momentum of SGD; beta1 of Adam",
      .low = 0, .high = 0.9999, FIELD(momentum)},
     {.name = "momentum-kind", .kind = RUN_CHOICE, .fallback = "local",
-     .help = "source of the momentum: local: the peer's own steps; qg (quasi-global) and decentlam (SGD only, constant --topology): the change of its model over a whole round, exchange included; better if shards differ",
-     .choices = "local|qg|decentlam", FIELD(momentum_kind)},
+     .help = "source of the momentum: local: the peer's own steps; qg (quasi-global) and decentlam (SGD only, constant --topology): the change of its model over a whole round, exchange included; averaged (SGD only, twice the bytes): the own steps, and each exchange mixes the momentum as the model; better if shards differ",
+     .choices = "local|qg|decentlam|averaged", FIELD(momentum_kind)},
     {.name = "beta2", .kind = RUN_REAL, .fallback = "0.999",
      .help = "beta2 of Adam",
      .low = 0, .high = 0.999999, FIELD(beta2),

@@ -78,6 +78,11 @@ equal qg --topology ring --momentum-kind qg --partition label:2 --local-steps 3
 equal qg-dpsgd --topology ring --mixer dpsgd --gamma 1 --momentum-kind qg --nesterov false --overlap 1
 equal qg-adamw --topology ring --optimiser adamw --lr 0.001 --momentum-kind qg --partition label:2 --local-steps 3
 equal decentlam --topology ring --momentum-kind decentlam --partition label:2 --local-steps 3 --compress qsgd:4
+equal averaged --topology ring --momentum-kind averaged --partition label:2 --local-steps 3
+equal averaged-base --topology base:1 --momentum-kind averaged --partition label:2 --compress qsgd:4
+equal local-base --topology base:1 --partition label:2 --compress qsgd:4
+check "averaged: it is another training than with momentum of one's own" \
+    [ "$(tensors sim-averaged-base)" != "$(tensors sim-local-base)" ]
 equal local-dpsgd --topology ring --mixer dpsgd --gamma 1 --nesterov false --overlap 1
 check "qg: it is another training than with momentum of one's own" \
     [ "$(tensors sim-qg-dpsgd)" != "$(tensors sim-local-dpsgd)" ]
@@ -97,6 +102,15 @@ PY
 goes_on qg --momentum-kind qg --compress qsgd:4
 goes_on qg-adam --optimiser adam --lr 0.001 --momentum-kind qg --compress qsgd:4
 goes_on decentlam --momentum-kind decentlam --compress qsgd:4
+goes_on averaged --momentum-kind averaged --compress qsgd:4
+refuses "averaged momentum of Adam" 'momentum-kind averaged: needs --optimiser sgd' --momentum-kind averaged --optimiser adam
+refuses "averaged momentum with other mixers" 'momentum-kind averaged: needs --mixer choco' --momentum-kind averaged --mixer dpsgd
+refuses "averaged momentum without lock step" 'momentum-kind averaged: needs --policy sync' --momentum-kind averaged --policy async
+refuses "averaged momentum and a delayed exchange" 'momentum-kind averaged: needs --overlap 0' --momentum-kind averaged --overlap 1
+refuses "averaged momentum and Byzantine members" 'momentum-kind averaged: cannot be combined with --byzantine' \
+    --momentum-kind averaged --byzantine 1 --topology complete
+refuses "averaged momentum and outer" 'momentum-kind averaged: cannot be combined with --outer' \
+    --momentum-kind averaged --outer nesterov:0.7:0.9
 refuses "qg without momentum" 'momentum-kind qg: needs a --momentum above 0' --momentum-kind qg --momentum 0
 refuses "decentlam of Adam" 'momentum-kind decentlam: needs --optimiser sgd' --momentum-kind decentlam --optimiser adam
 refuses "decentlam on a graph that changes" 'momentum-kind decentlam: needs a --topology with the same edges' \

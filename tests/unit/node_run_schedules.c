@@ -11,61 +11,103 @@ static void momentum_is_of_a_kind(void **state)
     {
         const char *flags[4][2];
         /* Parts of the error messages. NULL: the flags are accepted. */
-        const char *qg, *decentlam;
+        const char *qg, *decentlam, *averaged;
     } rows[] = {
-        {{{"seed", "1"}}, NULL, NULL},
-        {{{"mixer", "dpsgd"}}, NULL, NULL},
+        {{{"seed", "1"}}, NULL, NULL, NULL},
+        {{{"mixer", "dpsgd"}}, NULL, NULL, "needs --mixer choco"},
         {{{"mixer", "dpsgd"}, {"topology", "base:1"}},
          NULL,
-         "needs a --topology with the same edges"},
+         "needs a --topology with the same edges",
+         "needs --mixer choco"},
+        {{{"topology", "base:1"}}, NULL, "needs a --topology with the same edges", NULL},
         {{{"topology", "rotation:2"}, {"mixer", "gossip"}},
          NULL,
-         "needs a --topology with the same"},
-        {{{"topology", "exponential"}, {"final-topology", "base:1"}}, NULL, NULL},
-        {{{"mixer", "dpsgd"}, {"policy", "async"}}, NULL, "needs --policy sync"},
-        {{{"mixer", "allreduce"}, {"topology", "complete"}, {"compress", "none"}}, NULL, NULL},
-        {{{"mixer", "sma"}}, NULL, "needs --mixer choco, dpsgd or allreduce"},
-        {{{"mixer", "average"}, {"compress", "topk:0.1"}}, NULL, "needs --mixer choco, dpsgd or"},
-        {{{"overlap", "1"}, {"local-steps", "7"}}, NULL, "cannot be combined with --overlap 1"},
-        {{{"overlap", "layer"}, {"local-steps", "7"}}, NULL, NULL},
-        {{{"momentum", "0.95"}}, NULL, NULL},
-        {{{"momentum", "0.96"}}, NULL, "needs a --momentum of at most 0.95"},
-        {{{"compress", "qsgd:4"}}, NULL, NULL},
-        {{{"compress", "topk:0.95"}}, NULL, NULL},
-        {{{"compress", "auto"}}, NULL, "needs a precise codec in --compress"},
-        {{{"compress", "qsgd:3"}}, NULL, "needs a precise codec in --compress"},
-        {{{"compress", "topk:0.8"}}, NULL, "needs a precise codec in --compress"},
-        {{{"momentum", "0"}}, "needs a --momentum above 0", "needs a --momentum above 0"},
+         "needs a --topology with the same",
+         "needs --mixer choco"},
+        {{{"topology", "exponential"}, {"final-topology", "base:1"}}, NULL, NULL, NULL},
+        {{{"mixer", "dpsgd"}, {"policy", "async"}},
+         NULL,
+         "needs --policy sync",
+         "needs --mixer choco"},
+        {{{"policy", "async"}}, NULL, "needs --policy sync", "needs --policy sync"},
+        {{{"policy", "ssp:3"}}, NULL, "needs --policy sync", "needs --policy sync"},
+        {{{"mixer", "allreduce"}, {"topology", "complete"}, {"compress", "none"}},
+         NULL,
+         NULL,
+         "needs --mixer choco"},
+        {{{"mixer", "sma"}},
+         NULL,
+         "needs --mixer choco, dpsgd or allreduce",
+         "needs --mixer choco"},
+        {{{"mixer", "average"}, {"compress", "topk:0.1"}},
+         NULL,
+         "needs --mixer choco, dpsgd or",
+         "needs --mixer choco"},
+        {{{"overlap", "1"}, {"local-steps", "7"}},
+         NULL,
+         "cannot be combined with --overlap 1",
+         "needs --overlap 0"},
+        {{{"overlap", "layer"}, {"local-steps", "7"}}, NULL, NULL, "needs --overlap 0"},
+        {{{"byzantine", "1"}, {"topology", "complete"}},
+         NULL,
+         NULL,
+         "cannot be combined with --byzantine"},
+        {{{"trigger", "2"}},
+         NULL,
+         "cannot be combined with --trigger",
+         "cannot be combined with --trigger"},
+        {{{"outer", "nesterov:0.7:0.9"}},
+         "cannot be combined with --outer",
+         "cannot be combined with --outer",
+         "cannot be combined with --outer"},
+        {{{"momentum", "0.95"}}, NULL, NULL, NULL},
+        {{{"momentum", "0.96"}}, NULL, "needs a --momentum of at most 0.95", NULL},
+        {{{"compress", "qsgd:4"}}, NULL, NULL, NULL},
+        {{{"compress", "topk:0.95"}}, NULL, NULL, NULL},
+        {{{"compress", "auto"}}, NULL, "needs a precise codec in --compress", NULL},
+        {{{"compress", "qsgd:3"}}, NULL, "needs a precise codec in --compress", NULL},
+        {{{"compress", "topk:0.8"}}, NULL, "needs a precise codec in --compress", NULL},
+        {{{"momentum", "0"}},
+         "needs a --momentum above 0",
+         "needs a --momentum above 0",
+         "needs a --momentum above 0"},
         {{{"local-steps", "auto"}},
          "needs a number for --local-steps",
+         "needs a number for --local",
          "needs a number for --local"},
         {{{"mixer", "average"}, {"compress", "topk:0.1"}, {"factor-masking", "true"}},
          "cannot be combined with --factor-masking true",
+         "cannot be combined with --factor-masking true",
          "cannot be combined with --factor-masking true"},
-        {{{"mixer", "dpsgd"}, {"gamma", "1.3"}}, "--gamma of at most 1", "--gamma of at most 1"},
-        {{{"gamma", "1.01"}}, "needs a --gamma of at most 1", "needs a --gamma of at most 1"},
-        {{{"optimiser", "adam"}}, NULL, "needs --optimiser sgd"},
-        {{{"optimiser", "adamw"}}, NULL, "needs --optimiser sgd"},
+        {{{"mixer", "dpsgd"}, {"gamma", "1.3"}},
+         "--gamma of at most 1",
+         "--gamma of at most 1",
+         "needs --mixer choco"},
+        {{{"gamma", "1.01"}}, "needs a --gamma of at most 1", "needs a --gamma of at most 1", NULL},
+        {{{"optimiser", "adam"}}, NULL, "needs --optimiser sgd", "needs --optimiser sgd"},
+        {{{"optimiser", "adamw"}}, NULL, "needs --optimiser sgd", "needs --optimiser sgd"},
         {{{"nesterov", "false"}},
          NULL,
-         "--nesterov: only with --optimiser sgd and a --momentum-kind"}};
+         "--nesterov: only with --optimiser sgd and a --momentum-kind",
+         NULL}};
     (void)state;
-    for (size_t i = 0; i < 2 * sizeof rows / sizeof rows[0]; i++) {
-        const char *name = i % 2 == 0 ? "qg" : "decentlam";
-        const char *why = i % 2 == 0 ? rows[i / 2].qg : rows[i / 2].decentlam;
+    for (size_t i = 0; i < 3 * sizeof rows / sizeof rows[0]; i++) {
+        static const char *const kinds[] = {"qg", "decentlam", "averaged"};
+        const char *const whys[] = {rows[i / 3].qg, rows[i / 3].decentlam, rows[i / 3].averaged};
+        const char *name = kinds[i % 3], *why = whys[i % 3];
         struct run_flags f = {.trainer = &sgd_keys};
         struct run r;
         set(&f, "rounds", "500");
         set(&f, "min-peers", "8");
-        for (size_t k = 0; k < 4 && rows[i / 2].flags[k][0] != NULL; k++)
-            set(&f, rows[i / 2].flags[k][0], rows[i / 2].flags[k][1]);
+        for (size_t k = 0; k < 4 && rows[i / 3].flags[k][0] != NULL; k++)
+            set(&f, rows[i / 3].flags[k][0], rows[i / 3].flags[k][1]);
         assert_int_equal(run_from_flags(&r, &f, error), 0);
         assert_ptr_equal(momentum_kind_all[sgd_values(&r)->momentum_kind], &momentum_local);
         set(&f, "momentum-kind", name);
         int err = run_from_flags(&r, &f, error);
         if (err != (why != NULL ? -EINVAL : 0) || (err != 0 && strstr(error, why) == NULL)
             || (err != 0 && strstr(error, name) == NULL))
-            fail_msg("row %zu, %s: %d, \"%s\"", i / 2, name, err, err != 0 ? error : "");
+            fail_msg("row %zu, %s: %d, \"%s\"", i / 3, name, err, err != 0 ? error : "");
         assert_true(err != 0
                     || strcmp(momentum_kind_all[sgd_values(&r)->momentum_kind]->name, name) == 0);
     }
@@ -89,7 +131,7 @@ static void momentum_kinds_have_names(void **state)
         bool precise = momentum_kind_all[n++]->needs_constant_mixing;
         assert_true(strncmp(r.compress, precise ? "qsgd:4" : "auto", precise ? 6 : 5) == 0);
     }
-    assert_true(n == 3);
+    assert_true(n == 4);
 }
 
 /* Each text of --outer must have one canonical spelling, or be refused with the expected form. */

@@ -37,7 +37,7 @@ static void take_turns(struct edges *es, const struct round_schedule *r, uint32_
  * round of the pass, the sequence of rounds that repeats. */
 static void tell_memory(const struct edges *es)
 {
-    size_t n = 0, bytes = 2 * es->workshop->mixing.dim * sizeof(float);
+    size_t n = 0, bytes = 2 * es->workshop->mixing.replicas.dim * sizeof(float);
     for (size_t i = 0; i < es->n; i++)
         n += es->at[i]->wanted;
     env_note(es->env, NOTE_INFO,

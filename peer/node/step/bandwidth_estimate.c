@@ -15,7 +15,7 @@ static void begin(struct bandwidth_estimate *g, const struct mixing *m)
 {
     double bytes[CODEC_LEVELS_RUNGS];
     for (uint32_t i = 0; i < CODEC_LEVELS_RUNGS; i++)
-        bytes[i] = (double)compress_nominal(m->codec[DELTA_RUNG + i]);
+        bytes[i] = (double)mixing_nominal(m, DELTA_RUNG + (uint32_t)i);
     uplink_init(&g->uplink, bytes);
     g->begun = true;
 }

@@ -1,0 +1,33 @@
+/* gossip/mixers/companion.h -- the companion vector of a model: its part of messages, replicas and
+ * exchanges.
+ *
+ * Used by the other files of this folder only. mixing.h describes the layouts.
+ */
+#ifndef GOSSIP_MIXERS_COMPANION_H
+#define GOSSIP_MIXERS_COMPANION_H
+
+#include "gossip/mixers/mixing.h"
+
+enum { COMPANION_HEAD = 4 /* Bytes of the length in front of the companion's part. */ };
+
+/* Returns whether the companion's part of message[0..n) is valid, and sets *at to the position of
+ * the model's part. If messages of this codec do not contain the companion, *at is 0. */
+bool companion_valid(const struct mixing *m, uint32_t codec, const uint8_t *message, size_t n,
+                     size_t *at);
+
+/* Adds the decoded difference in a valid message to the companion's part of `replica`. Returns the
+ * position of the model's part in the message. */
+size_t companion_add(const struct mixing *m, uint32_t codec, const uint8_t *message,
+                     float *replica);
+
+/* Encodes the difference of the companion and its part of the replica in->x_hat to the start of a
+ * message. Sets *n to the number of bytes, 0 if messages of this codec do not contain the companion.
+ * Returns 0, or -ERANGE if a difference is not finite or is too large. */
+int companion_put(const struct mixing *m, uint32_t codec, const struct compress_input *in,
+                  uint8_t *message, size_t *n);
+
+/* Moves the companion by the exchange of one term of correction_mix(), if both of its deltas contain
+ * the companion and the exchange was not refused. */
+void companion_mix(const struct mixing *m, const struct correction *term);
+
+#endif
